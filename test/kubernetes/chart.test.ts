@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { ANY_AGENT, LogNames, type LogUser, permissionsOf, SERVICE_USERS, userName } from '@hopline/log-jetstream';
 import { parse, parseAllDocuments } from 'yaml';
+import { findBinary } from '../support/nats/nats-server.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const CHART = join(ROOT, 'infra/helm/hopline');
@@ -13,7 +16,7 @@ const skip = !hasHelm && 'helm is not on PATH';
 
 type Container = {
   image: string;
-  env?: { name: string; value?: string }[];
+  env?: { name: string; value?: string; valueFrom?: { secretKeyRef?: { name: string; key: string } } }[];
   securityContext?: Record<string, unknown>;
   resources?: { requests?: unknown; limits?: unknown };
 };
@@ -27,6 +30,7 @@ type PodSpec = {
 type Manifest = {
   kind: string;
   metadata: { name: string };
+  data?: Record<string, string>;
   spec: PodSpec & {
     replicas?: number;
     selector?: { matchLabels: unknown };
@@ -52,6 +56,7 @@ const MATRIX: Record<string, readonly string[]> = {
   'no agents': ['agents=null'],
   'Gateway API': ['gateway.enabled=true', 'gateway.parentRefs[0].name=edge'],
   OpenShift: ['pods.uid=null'],
+  'a NATS user for each agent': ['nats.userPerAgent=true', 'settings.HOPLINE_PREFIX=blue'],
 };
 
 function template(values: readonly string[]): string[] {
@@ -177,3 +182,82 @@ test('the service for clients has the fixed name and port', { skip }, () => {
   const service = render([]).find(({ kind, metadata }) => kind === 'Service' && metadata.name === 'hopline-ingress');
   assert.equal(service?.spec.ports?.[0]?.port, 8000);
 });
+
+/** Variable and Secret key of the password with which each service connects. */
+function natsLogins(values: readonly string[]): Record<string, string> {
+  const deployments = render(values).filter(({ kind }) => kind === 'Deployment');
+  const login = ({ metadata, spec }: Manifest) => {
+    const env = spec.template?.spec.containers[0]?.env ?? [];
+    const of = (name: string) => env.find(variable => variable.name === name);
+    const secret = of('NATS_PASSWORD')?.valueFrom?.secretKeyRef;
+    return [
+      metadata.name,
+      `${of('NATS_USER')?.value ?? of('NATS_USER')?.valueFrom?.secretKeyRef?.key} ${secret?.name}/${secret?.key}`,
+    ];
+  };
+  return Object.fromEntries(deployments.map(login));
+}
+
+test('each service connects to NATS as a user of its own', { skip }, () => {
+  assert.deepEqual(natsLogins(['nats.userPerAgent=true', 'settings.HOPLINE_PREFIX=blue']), {
+    'hopline-agent-files': 'blue.agent.files hopline-nats/agent-files',
+    'hopline-agent-guide': 'blue.agent.guide hopline-nats/agent-guide',
+    'hopline-ingress': 'blue.ingress hopline-nats/ingress',
+    'hopline-notifier': 'blue.notifier hopline-nats/notifier',
+    'hopline-relay': 'blue.relay hopline-nats/relay',
+    'hopline-supervisor': 'blue.supervisor hopline-nats/supervisor',
+  });
+  const shared = natsLogins([]);
+  assert.deepEqual(
+    [shared['hopline-agent-files'], shared['hopline-relay']],
+    ['agent hopline-nats/agent', 'relay hopline-nats/relay'],
+  );
+});
+
+test('a service has the Secret of its own for another NATS, or that of all', { skip }, () => {
+  const agents = ['agents[0].name=guide', 'agents[0].entry.adapter=a2a', 'agents[0].natsSecret=guide-creds'];
+  const logins = natsLogins([...EXTERNAL, 'relay.natsSecret=relay-creds', ...agents]);
+  assert.equal(logins['hopline-relay'], 'user relay-creds/password');
+  assert.equal(logins['hopline-agent-guide'], 'user guide-creds/password');
+  assert.equal(logins['hopline-ingress'], 'user creds/password');
+});
+
+const NATS_USERS = {
+  defaults: [],
+  prefix: ['settings.HOPLINE_PREFIX=blue'],
+  'a user for each agent': ['nats.userPerAgent=true'],
+};
+for (const [name, values] of Object.entries(NATS_USERS)) {
+  test(`chart, ${name}: nats-server accepts the configuration, and its users have the permissions of the code`, { skip }, () => {
+    const manifests = render(values);
+    const secret = manifests.find(({ kind, metadata }) => kind === 'Secret' && metadata.name === 'hopline-nats');
+    const configuration = manifests.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === 'hopline-nats');
+    const text = configuration?.data?.['nats.conf'] ?? '';
+    const folder = mkdtempSync(join(tmpdir(), 'hopline-chart-'));
+    const path = join(folder, 'nats.conf');
+    writeFileSync(path, text.replace('$POD_NAME', 'hopline-nats-0').replace('/data', folder));
+    const variables = podSpecs(manifests).flatMap(({ containers }) =>
+      containers.filter(({ image }) => image.startsWith('nats:')).flatMap(({ env = [] }) => env),
+    );
+    const passwords = variables.flatMap(({ name, valueFrom }) => {
+      const encoded = secret?.data?.[valueFrom?.secretKeyRef?.key ?? ''];
+      return encoded === undefined ? [] : [[name, Buffer.from(encoded, 'base64').toString()]];
+    });
+    assert.equal(new Set(passwords.map(([, password]) => password)).size, Object.keys(secret?.data ?? {}).length);
+    const { status, stderr } = spawnSync(findBinary(), ['-t', '-c', path], {
+      env: Object.fromEntries(passwords),
+      encoding: 'utf8',
+    });
+    rmSync(folder, { recursive: true });
+    assert.equal(status, 0, stderr);
+    const names = new LogNames(name === 'prefix' ? 'blue' : '');
+    const users: LogUser[] = [...SERVICE_USERS, values[0] === 'nats.userPerAgent=true' ? 'agent.guide' : ANY_AGENT];
+    for (const user of users) {
+      const block =
+        text.slice(text.indexOf(`user: "${userName(user, name === 'prefix' ? 'blue' : '')}"`)).split('user: ')[1] ?? '';
+      const found = [...block.matchAll(/^\s*"(.*)"$/gm)].map(([, subject]) => subject);
+      const { publish, publishDenied, subscribe } = permissionsOf(user, names);
+      assert.deepEqual(found, [...publish, ...publishDenied, ...subscribe], user);
+    }
+  });
+}

@@ -1,3 +1,4 @@
+import { chartPermissions, permissionsDocument, serverConfiguration } from '../../infra/nats/configuration.ts';
 import { agentsSchemaDocument } from './agents-schema-document.ts';
 import { cliDocument } from './cli-document.ts';
 import { metricsDocument } from './metrics-document.ts';
@@ -9,5 +10,8 @@ export const REFERENCE: Record<string, () => string | Promise<string>> = {
   'docs/reference/metrics.md': metricsDocument,
   'docs/reference/cli.md': cliDocument,
   'docs/reference/agents.schema.json': agentsSchemaDocument,
+  'docs/reference/nats-permissions.md': permissionsDocument,
+  'infra/nats/hopline.conf': () => serverConfiguration(),
+  'infra/helm/hopline/files/nats-permissions.json': chartPermissions,
   'infra/local/launcher/service-variables.json': serviceVariablesDocument,
 };

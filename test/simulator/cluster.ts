@@ -66,6 +66,8 @@ export type ClusterDeps = {
   onCrash: (process: string, error: unknown) => void;
 };
 
+/** Far shorter than that of production: a run takes a minute. */
+const SILENT_MS = 10_000;
 /** How long a service that could not start waits for its next start, milliseconds. */
 const RESTART_MS = 1_000;
 /** A service that does not stop in this time is killed, milliseconds. */
@@ -83,6 +85,8 @@ export class Cluster {
   readonly #deps: ClusterDeps;
   readonly #slots = new Map<string, Incarnation | undefined>();
   readonly #starts = new Map<string, number>();
+  /** Their processes are of the next version from the next start on. */
+  readonly upgradedSlots = new Set<string>();
   /** Every start of every service. */
   readonly incarnations: Incarnation[] = [];
 
@@ -127,6 +131,7 @@ export class Cluster {
       store: this.store.another(),
       gone: new AbortController(),
     };
+    incarnation.link.isNextVersion = this.upgradedSlots.has(slot);
     this.#slots.set(slot, incarnation);
     this.incarnations.push(incarnation);
     trace.add(process.name, 'start');
@@ -198,7 +203,14 @@ export class Cluster {
     const service = slot.slice(0, slot.lastIndexOf('-'));
     if (service === 'relay') {
       const leases = { instance: slot, leaseMs, heartbeatMs };
-      const relay = await createRelay({ ...common, ...leases, coalesce: DEFAULT_SETTINGS, inputTimeoutMs, copyForwardAfterMs });
+      const relay = await createRelay({
+        ...common,
+        ...leases,
+        coalesce: DEFAULT_SETTINGS,
+        inputTimeoutMs,
+        copyForwardAfterMs,
+        silentMs: SILENT_MS,
+      });
       incarnation.stop = () => relay.stop();
     } else if (service === 'supervisor') {
       const profiles = PROFILES;
@@ -210,6 +222,7 @@ export class Cluster {
         displayName: 'Supervisor',
         slots: 8,
         agentGoneMs: AGENT_GONE_MS,
+        lostInputsCheckMs: SILENT_MS,
       });
       incarnation.stop = () => supervisor.stop();
     } else if (service === 'notifier') {

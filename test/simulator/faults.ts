@@ -1,4 +1,5 @@
 import type { AgentInput, AgentRecord, ClientRecord } from '@hopline/events';
+import type { MemoryLog } from '@hopline/log/memory';
 import type { Client } from './client.ts';
 import type { Cluster } from './cluster.ts';
 import type { Trace } from './trace.ts';
@@ -23,9 +24,23 @@ export type Fault = { at: number } & (
   | { kind: 'hold writes'; slot: string; part: LogPart; forMs: number }
   | { kind: 'break reads'; slot: string; count: number }
   | { kind: 'set clock'; slot: string; byMs: number }
+  | /** Messages of different parts of the log overtake each other. */ {
+      kind: 'reorder';
+      slot: string;
+      forMs: number;
+      delayMs: number;
+    }
+  | /** Subscriptions are served by a replica that is behind. */ { kind: 'lag'; slot: string; forMs: number; lagMs: number }
+  | /** SIGTERM, and a process of the next version. */ { kind: 'upgrade' | 'downgrade'; slot: string; forMs: number }
   | /** A stream or bucket is full. */ { kind: 'refuse writes'; part: LogPart; forMs: number }
   | { kind: 'lose live messages'; count: number }
-  | /** No relay runs, and meanwhile retention removes inputs of running tasks. */ { kind: 'outlast retention'; forMs: number }
+  | /** A replica without the newest record answers followers. */ { kind: 'stale tails'; count: number }
+  | /** No relay runs, and meanwhile retention removes inputs of running tasks: up to the last one of a producer, or all. */ {
+      kind: 'outlast retention';
+      forMs: number;
+      removes: 'up to the last' | 'all';
+    }
+  | /** The stream of inputs is lost, and created again after `forMs`. */ { kind: 'rebuild inputs'; forMs: number }
   | { kind: 'poison'; payload: 'unknown agent input' | 'unknown client input' | 'token without text' }
   | { kind: 'webhooks down'; forMs: number }
   | { kind: 'lose webhook answers'; forMs: number }
@@ -74,10 +89,17 @@ async function begin(fault: Fault, targets: FaultTargets): Promise<void> {
       const relays = cluster.slots.filter(slot => slot.startsWith('relay'));
       for (const relay of relays) cluster.kill(relay);
       await clock.sleep(fault.forMs);
-      for (const client of targets.clients) await removeFoldableInputs(cluster, client.taskId);
+      if (fault.removes === 'all') await removeUnfoldedInputs(targets);
+      else for (const client of targets.clients) await removeFoldableInputs(cluster, client.taskId);
       for (const relay of relays) cluster.start(relay);
       break;
     }
+    case 'rebuild inputs':
+      await rebuildInputs(fault.forMs, targets);
+      break;
+    case 'stale tails':
+      cluster.store.faults.staleTails += fault.count;
+      break;
     case 'poison':
       await poison(fault.payload, targets);
       break;
@@ -127,6 +149,22 @@ async function beginAt(fault: Extract<Fault, { slot: string }>, { clock, cluster
     case 'break reads':
       link.brokenReads += fault.count;
       break;
+    case 'reorder':
+      link.reorderedUntil = until;
+      link.reorderMsMax = fault.delayMs;
+      break;
+    case 'lag':
+      link.lagUntil = until;
+      link.lagMs = fault.lagMs;
+      break;
+    case 'upgrade':
+    case 'downgrade':
+      if (fault.kind === 'upgrade') cluster.upgradedSlots.add(fault.slot);
+      else cluster.upgradedSlots.delete(fault.slot);
+      await cluster.stop(fault.slot);
+      await clock.sleep(fault.forMs);
+      cluster.start(fault.slot);
+      break;
     case 'set clock':
       process.wallClockOffsetMs = fault.byMs;
   }
@@ -144,6 +182,43 @@ async function removeFoldableInputs({ store }: Cluster, taskId: string | undefin
     if (seq > folded && record.from === 'client') return;
     else if (seq > folded && record.from !== 'relay') newest.set((record as AgentRecord).from.id, seq);
   if (newest.size > 0) store.expire('inputs', taskId, Math.min(...newest.values()));
+}
+
+/**
+ * Retention removes every input up to the first message of a client that no relay has folded: acknowledged messages that are lost with
+ * it are not promised (docs/reference/failures.md).
+ */
+async function removeUnfoldedInputs({ cluster: { store }, clients }: FaultTargets): Promise<void> {
+  const messages = await unfoldedMessages(store, clients);
+  store.expireAll('inputs', Math.min(...messages, (await store.inputs.extent()).lastSeq + 1));
+}
+
+/** Sequences of messages that no relay has folded. */
+async function unfoldedMessages(store: MemoryLog, clients: readonly Client[]): Promise<number[]> {
+  const unfolded: number[] = [];
+  for (const { taskId } of clients) {
+    if (taskId === undefined) continue;
+    const folded = (await store.facts.last(taskId))?.record.aggregate.foldedSeq ?? 0;
+    for await (const { seq, record } of store.inputs.read(taskId))
+      if (seq > folded && record.from === 'client') unfolded.push(seq);
+  }
+  return unfolded;
+}
+
+const REBUILD_TRIES_MAX = 200;
+
+/**
+ * The stream is lost at a moment when every message of a client is folded: those that are lost with it are not promised. A service
+ * that starts creates it again, with a first sequence above all earlier ones (ADR 41).
+ */
+async function rebuildInputs(forMs: number, { clock, cluster, clients, trace }: FaultTargets): Promise<void> {
+  for (let tries = 1; (await unfoldedMessages(cluster.store, clients)).length > 0; tries++) {
+    if (tries > REBUILD_TRIES_MAX) return;
+    await clock.sleep(10);
+  }
+  trace.add('fault', 'inputs are rebuilt');
+  cluster.store.rebuildInputs(Date.now() * 1_000);
+  for (const slot of cluster.slots) cluster.at(slot)?.link.missingUntil.set('inputs', clock.nowMs + forMs);
 }
 
 /** A record of a broken or newer producer arrives at a running task. */

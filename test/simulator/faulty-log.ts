@@ -1,4 +1,4 @@
-import type { Role, TraceCarrier, Work } from '@hopline/events';
+import type { Fact, FactRecord, InputRecord, Role, TraceCarrier, Work } from '@hopline/events';
 import {
   backoffMs,
   type Change,
@@ -183,7 +183,7 @@ class Wire {
       };
       signal?.addEventListener('abort', end, { once: true });
       const wait = () => {
-        const arrivesAt = link.answerArrivesAt();
+        const arrivesAt = link.itemArrivesAt();
         if (arrivesAt === undefined) clock.after(link.cutUntil - clock.nowMs, wait);
         else clock.after(arrivesAt - clock.nowMs, end);
       };
@@ -205,11 +205,20 @@ class FaultyInputs implements InputLog {
   }
 
   append(...[taskId, record, options]: Parameters<InputLog['append']>): ReturnType<InputLog['append']> {
-    return this.#wire.write('inputs', options.id, () => this.#inner.append(taskId, record, options), options.timeoutMs);
+    const { isNextVersion } = this.#wire.link;
+    const append = async () => {
+      if (isNextVersion) await this.#inner.append(taskId, unknownInput(record), { id: `${options.id}:next` });
+      return this.#inner.append(taskId, isNextVersion ? asNextVersion(record) : record, options);
+    };
+    return this.#wire.write('inputs', options.id, append, options.timeoutMs);
   }
 
   readShard(shard: number, from: number, signal: AbortSignal): ReturnType<InputLog['readShard']> {
     return this.#wire.receive(`shard ${shard}`, this.#inner.readShard(shard, from, signal), signal);
+  }
+
+  extent(): ReturnType<InputLog['extent']> {
+    return this.#wire.read('inputs', 'extent', () => this.#inner.extent());
   }
 
   read(taskId: string): ReturnType<InputLog['read']> {
@@ -227,11 +236,16 @@ class FaultyFacts implements FactLog {
   }
 
   append(...[record, options]: Parameters<FactLog['append']>): ReturnType<FactLog['append']> {
-    return this.#wire.write('facts', options.id, () => this.#inner.append(record, options), options.timeoutMs);
+    const stored = this.#wire.link.isNextVersion ? factsOfNextVersion(record) : record;
+    return this.#wire.write('facts', options.id, () => this.#inner.append(stored, options), options.timeoutMs);
   }
 
   last(taskId: string): ReturnType<FactLog['last']> {
     return this.#wire.read('last', taskId, () => this.#inner.last(taskId));
+  }
+
+  extent(): ReturnType<FactLog['extent']> {
+    return this.#wire.read('facts', 'extent', () => this.#inner.extent());
   }
 
   read(taskId: string, from: number): ReturnType<FactLog['read']> {
@@ -264,15 +278,19 @@ class FaultyKeyValue<V> implements KeyValue<V> {
   }
 
   put(key: string, value: V): Promise<number> {
-    return this.#wire.write(this.#name, key, () => this.#inner.put(key, value));
+    return this.#wire.write(this.#name, key, () => this.#inner.put(key, this.#written(value)));
   }
 
   create(key: string, value: V): Promise<number> {
-    return this.#wire.write(this.#name, key, () => this.#inner.create(key, value));
+    return this.#wire.write(this.#name, key, () => this.#inner.create(key, this.#written(value)));
   }
 
   update(key: string, value: V, revision: number): Promise<number> {
-    return this.#wire.write(this.#name, key, () => this.#inner.update(key, value, revision));
+    return this.#wire.write(this.#name, key, () => this.#inner.update(key, this.#written(value), revision));
+  }
+
+  #written(value: V): V {
+    return this.#wire.link.isNextVersion ? asNextVersion(value) : value;
   }
 
   delete(key: string): Promise<void> {
@@ -281,6 +299,10 @@ class FaultyKeyValue<V> implements KeyValue<V> {
 
   revision(): Promise<number> {
     return this.#wire.read(`${this.#name} revision`, '', () => this.#inner.revision());
+  }
+
+  extent(): ReturnType<KeyValue<V>['extent']> {
+    return this.#wire.read(`${this.#name} extent`, '', () => this.#inner.extent());
   }
 
   watch(signal: AbortSignal): AsyncIterable<Change<V>> {
@@ -304,10 +326,15 @@ class FaultyWork implements WorkQueue {
     await this.#wire.read('work room', role, () => this.#deps.store.work.requireRoom(role));
   }
 
+  hasItem(role: Role, taskId: string): Promise<boolean> {
+    return this.#wire.read('work item', taskId, async () => this.#broker.hasItem(role, taskId));
+  }
+
   async request(role: Role, work: Work, options: { id: string; trace?: TraceCarrier }): Promise<void> {
     requireRole(role);
     requireTaskId(work.taskId);
-    await this.#wire.write('work', options.id, async () => this.#broker.request(role, work, options.id, options.trace));
+    const item = this.#wire.link.isNextVersion ? asNextVersion(work) : work;
+    await this.#wire.write('work', options.id, async () => this.#broker.request(role, item, options.id, options.trace));
   }
 
   async take(role: Role, options: { slots: number; signal: AbortSignal }, handler: (job: Job) => Promise<void>): Promise<void> {
@@ -383,6 +410,28 @@ class FaultyWork implements WorkQueue {
   #nak(seq: number, waitMs: number): void {
     this.#wire.send('work', () => this.#broker.nak(seq, waitMs));
   }
+}
+
+/** Members that this version does not know. */
+function asNextVersion<T>(value: T): T {
+  return { ...value, next: { note: 'of the next version' } };
+}
+
+/** A record of the same writer with an input of an unknown kind. An agent's is of a producer of its own: each kind takes an ordinal. */
+function unknownInput({ at, from }: InputRecord): InputRecord {
+  const input = { kind: 'of the next version', text: 'x' };
+  const record =
+    typeof from === 'string'
+      ? { v: 1, at, from, input }
+      : { v: 1, at, from: { ...from, id: `${from.id}/next` }, n: 1, inputs: [input] };
+  return record as unknown as InputRecord;
+}
+
+/** A record with unknown members, and a fact of an unknown kind beside the known ones. */
+function factsOfNextVersion(record: FactRecord): FactRecord {
+  const fact = { kind: 'noted', at: record.aggregate.at, note: 'of the next version' } as unknown as Fact;
+  const facts = record.facts.length === 0 ? [] : [...record.facts.map(asNextVersion), fact];
+  return asNextVersion({ ...record, facts, aggregate: asNextVersion(record.aggregate) });
 }
 
 function nameOf(error: unknown): string {

@@ -19,13 +19,24 @@ export class Link {
   acksLostUntil = 0;
   slowUntil = 0;
   slowMsMax = 0;
+  /** Requests and answers of different parts of the log overtake each other. */
+  reorderedUntil = 0;
+  reorderMsMax = 0;
+  /** Subscriptions are served by a replica that is behind the leader by this. */
+  lagUntil = 0;
+  lagMs = 0;
   /** Requests to these parts of the log are refused, e.g. because a bucket is full. */
   refusedUntil = new Map<string, number>();
+  /** No server answers for these parts, because their stream is missing. */
+  missingUntil = new Map<string, number>();
   /** A write to these parts is held on its way, as when a try is lost and its repetition arrives late. */
   heldUntil = new Map<string, number>();
+  /** The process is of the next version: what it writes has members and kinds that this one does not know. */
+  isNextVersion = false;
   /** Readers fail once. */
   brokenReads = 0;
   #lastRequestAt = 0;
+  readonly #lastRequestOfPart = new Map<string, number>();
   #lastAnswerAt = 0;
 
   constructor(clock: VirtualClock, random: Random) {
@@ -40,17 +51,33 @@ export class Link {
   /** When a request that is sent now arrives; undefined: never. */
   requestArrivesAt(part: string): number | undefined {
     if (this.isCut) return undefined;
+    if ((this.missingUntil.get(part) ?? 0) > this.#clock.nowMs) return undefined;
     const held = this.heldUntil.get(part) ?? 0;
     if (held > this.#clock.nowMs) return held + this.#delay();
-    this.#lastRequestAt = Math.max(this.#lastRequestAt, this.#flowsAt() + this.#delay());
-    return this.#lastRequestAt;
+    const isReordered = this.reorderedUntil > this.#clock.nowMs;
+    const before = isReordered ? (this.#lastRequestOfPart.get(part) ?? 0) : this.#lastRequestAt;
+    const arrivesAt = Math.max(
+      before,
+      this.#flowsAt() + this.#delay() + (isReordered ? this.#random.next() * this.reorderMsMax : 0),
+    );
+    this.#lastRequestOfPart.set(part, arrivesAt);
+    this.#lastRequestAt = Math.max(this.#lastRequestAt, arrivesAt);
+    return arrivesAt;
   }
 
   /** When an answer or a message that is sent now arrives; undefined: never. */
   answerArrivesAt(): number | undefined {
     if (this.isCut) return undefined;
+    if (this.reorderedUntil > this.#clock.nowMs) return this.#flowsAt() + this.#delay() + this.#random.next() * this.reorderMsMax;
     this.#lastAnswerAt = Math.max(this.#lastAnswerAt, this.#flowsAt() + this.#delay());
     return this.#lastAnswerAt;
+  }
+
+  /** When the next item of a subscription arrives; undefined: never. */
+  itemArrivesAt(): number | undefined {
+    const arrivesAt = this.answerArrivesAt();
+    if (arrivesAt === undefined || this.lagUntil <= this.#clock.nowMs) return arrivesAt;
+    return Math.max(arrivesAt, Math.min(this.lagUntil, this.#clock.nowMs + this.lagMs));
   }
 
   areAcksLost(): boolean {

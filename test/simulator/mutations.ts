@@ -56,6 +56,30 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
       },
     ],
   },
+  'a producer whose last inputs are removed': {
+    themes: ['retention'],
+    breaks: /^everything ends/,
+    edits: [
+      {
+        file: 'services/relay/src/retention-sweep.ts',
+        from: 'await this.#endLostWork(tasks, await log.inputs.extent());',
+        to: '',
+      },
+    ],
+  },
+  'an end that does not fit a record': {
+    themes: ['payloads'],
+    breaks: /^everything ends/,
+    edits: [
+      { file: 'packages/task/src/limits.ts', from: 'LANES_BYTES_MAX = 128 * 1024;', to: 'LANES_BYTES_MAX = 1024 ** 3;' },
+      // What fits no record fails its task: without that, and without the bound, the shard repeats the end.
+      {
+        file: 'services/relay/src/task-appender.ts',
+        from: 'return error instanceof RecordTooLarge || error instanceof TypeError || error instanceof RangeError;',
+        to: 'return error === undefined;',
+      },
+    ],
+  },
   'an agent that stops removes the entry of its siblings': {
     themes: ['rolling update'],
     breaks: /^a failure has a cause/,

@@ -152,6 +152,32 @@ class FaultMaker {
     return { at: this.at, kind: 'slow', slot, forMs, delayMs };
   }
 
+  reorder(): Fault {
+    const slot = this.#random.pick([...this.#slots, 'relay-*', '*']);
+    return {
+      at: this.at,
+      kind: 'reorder',
+      slot,
+      forMs: this.#random.between(2_000, 20_000),
+      delayMs: this.#random.between(20, 2_000),
+    };
+  }
+
+  lag(): Fault {
+    const slot = this.#random.pick([...this.#slots, 'relay-*', 'notifier-*', '*']);
+    return {
+      at: this.at,
+      kind: 'lag',
+      slot,
+      forMs: this.#random.between(2_000, 20_000),
+      lagMs: this.#random.between(200, 10_000),
+    };
+  }
+
+  staleTails(): Fault {
+    return { at: this.at, kind: 'stale tails', count: this.#random.between(1, 20) };
+  }
+
   breakReads(): Fault {
     return { at: this.at, kind: 'break reads', slot: this.#random.pick(this.#slots), count: this.#random.between(1, 3) };
   }
@@ -161,7 +187,13 @@ class FaultMaker {
   }
 
   setClock(): Fault {
-    return { at: this.at, kind: 'set clock', slot: this.#random.pick(this.#slots), byMs: this.#random.between(-20_000, 20_000) };
+    const byMsMax = this.#random.pick([20_000, 20_000, 3_600_000]);
+    return {
+      at: this.at,
+      kind: 'set clock',
+      slot: this.#random.pick(this.#slots),
+      byMs: this.#random.between(-byMsMax, byMsMax),
+    };
   }
 
   holdWrites(part: LogPart): Fault & { slot: string } {
@@ -234,8 +266,46 @@ const THEMES: Readonly<Record<string, Theme>> = {
   },
   retention: (random, slots) => {
     const make = new FaultMaker(random, slots);
-    const outage: Fault = { at: make.at, kind: 'outlast retention', forMs: random.between(1_000, 8_000) };
+    const removes = random.pick(['up to the last', 'all'] as const);
+    const outage: Fault = { at: make.at, kind: 'outlast retention', forMs: random.between(1_000, 8_000), removes };
     return [outage, ...make.several(0, 1, [() => make.of('kill', 100, 6_000)])];
+  },
+  'rebuilt inputs': (random, slots) => {
+    const make = new FaultMaker(random, slots);
+    const rebuild: Fault = { at: make.at, kind: 'rebuild inputs', forMs: random.between(0, 4_000) };
+    return [rebuild, ...make.several(0, 1, [() => make.of('kill', 100, 6_000)])];
+  },
+  'stale reads': (random, slots) => {
+    const make = new FaultMaker(random, slots);
+    const others = [() => make.of('kill', 100, 6_000), () => make.loseLive(), () => make.staleTails()];
+    return [make.lag(), ...make.several(1, 3, [() => make.lag(), ...others])];
+  },
+  reordering: (random, slots) => {
+    const make = new FaultMaker(random, slots);
+    return [
+      make.reorder(),
+      ...make.several(0, 3, [() => make.reorder(), () => make.loseLive(), () => make.of('kill', 100, 6_000)]),
+    ];
+  },
+  clocks: (random, slots) => {
+    const make = new FaultMaker(random, slots);
+    return make.several(1, 4, [() => make.setClock(), () => make.setClock(), () => make.of('kill', 100, 6_000)]);
+  },
+  'two versions': (random, slots) => {
+    const make = new FaultMaker(random, slots);
+    const begin = random.between(500, 6_000);
+    const move = (kind: 'upgrade' | 'downgrade', slot: string, at: number): Fault => ({
+      at,
+      kind,
+      slot,
+      forMs: random.between(100, 1_000),
+    });
+    const upgraded = slots.filter(() => random.chance(0.5));
+    const upgrades = upgraded.map((slot, index) => move('upgrade', slot, begin + index * random.between(300, 1_500)));
+    const rolledBack = upgraded.filter(() => random.chance(0.3));
+    const end = endOfFaults(upgrades) + 2_000;
+    const downgrades = rolledBack.map((slot, index) => move('downgrade', slot, end + index * random.between(300, 1_500)));
+    return [...upgrades, ...downgrades, ...make.several(0, 1, [() => make.of('kill', 100, 6_000, 'relay')])];
   },
   payloads: (random, slots) => {
     const make = new FaultMaker(random, slots);
@@ -262,6 +332,9 @@ const THEMES: Readonly<Record<string, Theme>> = {
       () => make.breakReads(),
       () => make.loseLive(),
       () => make.setClock(),
+      () => make.reorder(),
+      () => make.lag(),
+      () => make.staleTails(),
       () => make.holdWrites('tasks'),
       () => make.refuse(),
       () => make.webhooks(),

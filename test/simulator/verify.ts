@@ -1,7 +1,7 @@
 import { type Artifact, isTerminal, type StreamResponse, textOf } from '@hopline/a2a';
 import { type Fact, isVisible, type TaskAggregate, type VisibleFact } from '@hopline/events';
 import { readTask } from '@hopline/log';
-import { project, type TaskView } from '@hopline/task';
+import { LANES_BYTES_MAX, project, type TaskView } from '@hopline/task';
 import type { Client, ViewerLog } from './client.ts';
 import type { Cluster } from './cluster.ts';
 import type { Fault } from './faults.ts';
@@ -21,9 +21,16 @@ export type RunEvidence = {
   receiver: WebhookReceiver;
   /** Every client, task, work item and webhook came to its end in time. */
   hasEnded: boolean;
+  /** Timers of all processes at the end. */
+  pendingTimers?: number;
 };
 
-type TaskHistory = { aggregate: TaskAggregate; facts: Fact[]; view: TaskView | undefined };
+type TaskHistory = { aggregate: TaskAggregate; facts: Fact[]; view: TaskView | undefined; aggregateBytesMax: number };
+
+/** Of a task's aggregate in a record: its lanes, and what it holds beside them. */
+const AGGREGATE_BYTES_MAX = LANES_BYTES_MAX + 64 * 1024;
+/** Timers of all processes at rest: at most 102 in 60 runs. What tasks and connections leave behind comes on top. */
+const TIMERS_AT_REST_MAX = 160;
 
 /** The promises of the README, verified on what a run left: the log, what agents did, what clients and webhooks received. */
 export async function verify(evidence: RunEvidence): Promise<Violation[]> {
@@ -48,7 +55,7 @@ export async function verify(evidence: RunEvidence): Promise<Violation[]> {
     for (const viewer of client.viewers) verifyViewer(viewer, history, report);
     verifyWebhook(client, history, evidence.receiver, report);
   }
-  if (evidence.hasEnded) verifyBounds(evidence.cluster, report);
+  verifyBounds(evidence, histories, report);
   return violations;
 }
 
@@ -59,13 +66,15 @@ async function historyOf({ store }: Cluster, taskId: string): Promise<TaskHistor
   if (newest === undefined) return undefined;
   const facts: Fact[] = [];
   let view: TaskView | undefined;
+  let aggregateBytesMax = 0;
   for await (const { record } of readTask(store.facts, newest)) {
+    aggregateBytesMax = Math.max(aggregateBytesMax, Buffer.byteLength(JSON.stringify(record.aggregate)));
     for (const fact of record.facts) {
       facts.push(fact);
       view = project(view, fact);
     }
   }
-  return { aggregate: newest.record.aggregate, facts, view };
+  return { aggregate: newest.record.aggregate, facts, view, aggregateBytesMax };
 }
 
 /** Everything ends once faults have stopped. */
@@ -122,6 +131,8 @@ function verifyGenerations({ plan }: Client, { facts, aggregate }: TaskHistory, 
   const visible = facts.filter(isVisible);
   const wrong = visible.findIndex((fact, index) => fact.generation !== index + 1);
   if (wrong >= 0) report('generations are 1..n', `${plan.name}: generation ${visible[wrong]!.generation} at place ${wrong + 1}`);
+  const earlier = facts.findIndex((fact, index) => index > 0 && fact.at < facts[index - 1]!.at);
+  if (earlier >= 0) report('the times of facts never decrease', `${plan.name}: fact ${earlier + 1}, ${facts[earlier]!.kind}`);
   const ends = visible.filter(isEnd);
   if (isTerminal(aggregate.state) && (ends.length !== 1 || visible.at(-1) !== ends[0]))
     report('one terminal event, last', `${plan.name}: ${ends.length} terminal events, last is ${visible.at(-1)?.kind}`);
@@ -200,6 +211,11 @@ const DISRUPTIONS: ReadonlySet<Fault['kind']> = new Set([
   'break reads',
   'refuse writes',
   'hold writes',
+  'reorder',
+  'lag',
+  'upgrade',
+  'downgrade',
+  'rebuild inputs',
 ]);
 /** An agent that was up for this long is registered, milliseconds. */
 const REGISTERED_MS = 4_000;
@@ -220,7 +236,7 @@ function verifyFailures({ plan }: Client, { facts, aggregate }: TaskHistory, evi
       /larger than the log accepts|too large|does not fit|have more than \d+ bytes/,
       () => scripts.some(({ openArtifacts }) => openArtifacts !== undefined),
     ],
-    [/lost|missing|gap|removed/i, () => faults.some(({ kind }) => kind === 'outlast retention')],
+    [/lost|missing|gap|removed/i, () => faults.some(({ kind }) => kind === 'outlast retention' || kind === 'rebuild inputs')],
   ];
   for (const fact of facts) {
     if (fact.kind !== 'status.changed' && fact.kind !== 'call.ended') continue;
@@ -242,6 +258,8 @@ function wasAgentAway(plan: Client['plan'], { scenario, cluster }: RunEvidence, 
       DISRUPTIONS.has(fault.kind) &&
       fault.kind !== 'kill' &&
       fault.kind !== 'stop' &&
+      fault.kind !== 'upgrade' &&
+      fault.kind !== 'downgrade' &&
       (!('slot' in fault) || /^[*]|^agent|^supervisor/.test(fault.slot)),
   );
   const isUp = (agent: string) =>
@@ -311,7 +329,17 @@ function textOfEvents(events: readonly StreamResponse[]): string {
   return JSON.stringify([...texts]);
 }
 
-function verifyBounds(cluster: Cluster, report: Report): void {
+function verifyBounds(
+  { cluster, hasEnded, pendingTimers = 0 }: RunEvidence,
+  histories: ReadonlyMap<Client, TaskHistory>,
+  report: Report,
+): void {
+  for (const [{ plan }, { aggregateBytesMax }] of histories)
+    if (aggregateBytesMax > AGGREGATE_BYTES_MAX)
+      report('the aggregate of a task is bounded', `${plan.name}: ${aggregateBytesMax} bytes`);
+  if (!hasEnded) return;
+  if (pendingTimers > TIMERS_AT_REST_MAX)
+    report('what a task needs in memory ends with it', `${pendingTimers} timers are pending`);
   for (const { servers, process } of cluster.ingresses())
     for (const { streams } of Object.values(servers ?? {}))
       if (streams.count > 0) report('what a client opened is closed at the end', `${process.name}: ${streams.count} streams`);

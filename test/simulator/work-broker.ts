@@ -61,6 +61,10 @@ export class WorkBroker {
     this.#deliver();
   }
 
+  hasItem(role: Role, taskId: string): boolean {
+    return [...this.#items.values()].some(item => item.role === role && (JSON.parse(item.json) as Work).taskId === taskId);
+  }
+
   /** One pull for one item. Returns a function that withdraws it. */
   pull(role: Role, expiresMs: number, deliver: (delivery: Delivery) => void): () => void {
     const pull = { role, deliver, expiresAt: this.#clock.nowMs + expiresMs };

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { NATS_USERS_FILE } from '@hopline/cli';
 import { LaunchError } from './launch-error.ts';
 
 /** Incremented when a version cannot read the data of the previous one. */
@@ -13,6 +14,7 @@ export type Home = {
   runFile: string;
   lockFile: string;
   natsConfig: string;
+  natsUsers: string;
   /** HOPLINE_SECRETS_KEY_FILE of ingress and notifier. */
   secretsKey: string;
 };
@@ -26,6 +28,7 @@ export function homePaths(folder: string): Home {
     runFile: join(folder, 'run.json'),
     lockFile: join(folder, 'lock'),
     natsConfig: join(folder, 'nats.conf'),
+    natsUsers: join(folder, NATS_USERS_FILE),
     secretsKey: join(folder, 'secrets.key'),
   };
 }

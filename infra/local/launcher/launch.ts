@@ -1,4 +1,5 @@
-import { readAgentsFile } from './agents-file.ts';
+import { rmSync } from 'node:fs';
+import { type AgentsFile, readAgentsFile } from './agents-file.ts';
 import { Cluster, waitReady } from './cluster.ts';
 import { DEMO_AGENTS } from './demo.ts';
 import { checkHomeFormat, createHome, type Home, homePaths } from './home.ts';
@@ -6,6 +7,7 @@ import { lockHome } from './home-lock.ts';
 import { LaunchError } from './launch-error.ts';
 import { boundLog } from './log-file.ts';
 import { natsProcess } from './nats-process.ts';
+import type { NatsUsers } from './nats-users.ts';
 import type { Options } from './options.ts';
 import { freePorts, requireFreePort, urlHost } from './ports.ts';
 import { isNatsReady, isServiceReady } from './readiness.ts';
@@ -39,6 +41,7 @@ export async function launch(options: Options, paths: LaunchPaths, screen: Scree
     await cluster.drain(instance => screen.line(`${instance} did not end in time and was killed`));
     clearInterval(logs);
     removeRunFile(home.runFile);
+    rmSync(home.natsUsers, { force: true });
     unlock();
   };
   try {
@@ -47,13 +50,14 @@ export async function launch(options: Options, paths: LaunchPaths, screen: Scree
     if (stale.length > 0) screen.line(`stopped processes of an earlier start: ${stale.join(', ')}`);
     await requireFreePort(port, options.host);
     if (options.natsUrl !== null) await requireNats(options.natsUrl, screen);
-    const natsUrl = options.natsUrl ?? (await startNats(cluster, home, paths, signals.stop));
+    const users = options.natsUrl === null ? await createUsers(agents, home) : undefined;
+    const natsUrl = options.natsUrl ?? (await startNats({ cluster, home, paths, users: users!, signal: signals.stop }));
     run.nats = withoutCredentials(natsUrl);
     const { profile, relays, host } = options;
     // Chosen here, so that it stays the same when ingress restarts.
     const grpcPort = options.grpcPort || (await freePort());
     const { servicesFolder } = paths;
-    const plan = { home, natsUrl, host, servicesFolder, ingressPort: port, grpcPort, agents, profile, relays };
+    const plan = { home, natsUrl, natsUsers: users, host, servicesFolder, ingressPort: port, grpcPort, agents, profile, relays };
     await startServices(cluster, serviceProcesses(plan), signals.stop);
     run.isUp = true;
   } catch (error) {
@@ -100,10 +104,21 @@ function boundLogs(cluster: Cluster, home: Home): void {
   for (const { instance } of cluster.list()) boundLog(`${home.logs}/${instance}.log`);
 }
 
-async function startNats(cluster: Cluster, home: Home, paths: LaunchPaths, signal: AbortSignal): Promise<string> {
+/** Loaded on demand, because a NATS server of the operator has users of its own. */
+async function createUsers({ agents }: AgentsFile, home: Home): Promise<NatsUsers> {
+  const { NatsUsers } = await import('./nats-users.ts');
+  const names = agents.map(({ name }) => name);
+  const users = new NatsUsers(names, process.env.HOPLINE_PREFIX || undefined);
+  users.writeCommandLogins(home.natsUsers);
+  return users;
+}
+
+type StartNats = { cluster: Cluster; home: Home; paths: LaunchPaths; users: NatsUsers; signal: AbortSignal };
+
+async function startNats({ cluster, home, paths, users, signal }: StartNats): Promise<string> {
   if (paths.natsServer === null) throw new LaunchError('No nats-server: use `npm start`, or set NATS_URL.');
   const port = await freePort();
-  const nats = await cluster.run(natsProcess(home, paths.natsServer, port, paths.root));
+  const nats = await cluster.run(natsProcess(home, paths.natsServer, port, paths.root, users));
   const fault = await unlessAborted(
     waitReady(nats, () => isNatsReady(port), READY_MS_MAX),
     signal,

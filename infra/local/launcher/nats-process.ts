@@ -1,19 +1,20 @@
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Home } from './home.ts';
+import { type NatsUsers, writePrivateFile } from './nats-users.ts';
 import { HOST } from './ports.ts';
 import { natsEnvironment } from './process-environment.ts';
 import type { ProcessSpec } from './supervised-process.ts';
 
 /** The nats-server of this cluster: JetStream on disk in the home, and a fixed port so that clients reconnect after a restart. */
-export function natsProcess(home: Home, server: string, port: number, root: string): ProcessSpec {
+export function natsProcess(home: Home, server: string, port: number, root: string, users: NatsUsers): ProcessSpec {
   return {
     service: 'nats',
     instance: 'nats-1',
     cwd: root,
     logPath: join(home.logs, 'nats-1.log'),
     prepare: async () => {
-      writeFileSync(home.natsConfig, natsConfig(home, port));
+      writePrivateFile(home.natsConfig, natsConfig(home, port, users));
       return {
         command: [...endsWithParent(), server, '-c', home.natsConfig],
         env: natsEnvironment(process.env),
@@ -26,13 +27,13 @@ export function natsProcess(home: Home, server: string, port: number, root: stri
 /**
  * The configuration file. 8 MB is the largest payload that nats-server accepts without a warning; a whole A2A request must fit.
  */
-export function natsConfig(home: Home, port: number): string {
+export function natsConfig(home: Home, port: number, users: NatsUsers): string {
   return [
     'server_name: hopline-local',
     `listen: "${HOST}:${port}"`,
     'max_payload: 8MB',
     `jetstream { store_dir: ${JSON.stringify(home.store)} }`,
-    '',
+    users.authorization,
   ].join('\n');
 }
 

@@ -1,6 +1,8 @@
 import { join } from 'node:path';
+import type { LogUser } from '@hopline/log-jetstream';
 import type { AgentEntry, AgentsFile } from './agents-file.ts';
 import type { Home } from './home.ts';
+import type { NatsUsers } from './nats-users.ts';
 import { freePorts, HOST, isPortFree, urlHost } from './ports.ts';
 import { serviceEnvironment } from './process-environment.ts';
 import { AUTHOR_FD, type ProcessSpec } from './supervised-process.ts';
@@ -10,6 +12,8 @@ export type ServicesPlan = {
   /** Contains one folder per service with `src/main.ts`. */
   servicesFolder: string;
   natsUrl: string;
+  /** Absent: the environment contains the credentials of the NATS server that it names. */
+  natsUsers: NatsUsers | undefined;
   /** Address on which ingress listens. */
   host: string;
   ingressPort: number;
@@ -88,6 +92,7 @@ function serviceProcess(
       if (fixedPort === null && (port === null || !(await isPortFree(port)))) [port = 0] = await freePorts(1);
       const settings = {
         NATS_URL: plan.natsUrl,
+        ...plan.natsUsers?.loginOf(agent === undefined ? (service as LogUser) : `agent.${agent.name}`),
         HOPLINE_HOST: host,
         HOPLINE_PORT: String(port),
         HOPLINE_INSTANCE: instance,

@@ -71,6 +71,15 @@ test('a task answered here is listed here at once, and a new status moves it to 
   assert.deepEqual(idsOf(await list(rig)), [first, second]);
 });
 
+test('a server that may not write the index lists its own new tasks at once', async t => {
+  const rig = await openRig(t, { writesIndex: false });
+  await list(rig);
+  rig.log.tasks.put = async () => 0;
+  rig.log.tasks.create = async () => assert.fail('the index was written');
+  const [only] = await fill(rig, 1);
+  assert.deepEqual(idsOf(await list(rig)), [only]);
+});
+
 test('a task seen on one process is in the next list of any other, though its index lags', async t => {
   const rig = await openRig(t);
   const other = await rig.another();

@@ -26,6 +26,8 @@ export type A2AServer = {
   extensions: readonly AgentExtension[];
   /** Whether push notifications are available. Must equal the card's capability. */
   push: boolean;
+  /** Whether new tasks are written to the index of all servers at once, before their relay does it. */
+  writesIndex: boolean;
   /** Why a webhook URL is refused, as the end of a sentence that does not quote the URL; undefined when it is allowed. */
   webhookProblem(url: string): string | undefined;
   /** Output media types of the card. Empty: unknown, and any request is accepted. */

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { showAgentLine } from './agent-line.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import type { Output } from './output.ts';
-import { logSettingsOf } from './running-cluster.ts';
+import { type LogLocation, logSettingsOf } from './running-cluster.ts';
 import { SourceWatch } from './source-watch.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -35,13 +35,13 @@ export type AgentRun = {
 export async function agent(run: AgentRun): Promise<ExitCode> {
   const { file, environment, signal } = run;
   if (!existsSync(file)) throw new UsageError(`file ${file} does not exist`);
-  const log = logSettingsOf(environment);
+  const log = logSettingsOf(environment, 'agent');
   if (!run.watch) return (await runOnce(run, { log, port: 0, stop: signal })) === 'stopped' ? EXIT.interrupted : EXIT.failed;
   return watched(run, log);
 }
 
 /** Restarts the agent on the same port when a source changes, and waits for a change where it cannot run. */
-async function watched(run: AgentRun, log: LogSettings): Promise<ExitCode> {
+async function watched(run: AgentRun, log: LogLocation): Promise<ExitCode> {
   const { file, output, signal } = run;
   const port = await freePort();
   const sources = new SourceWatch(dirname(resolve(file)));
@@ -63,8 +63,7 @@ async function watched(run: AgentRun, log: LogSettings): Promise<ExitCode> {
   return EXIT.interrupted;
 }
 
-type LogSettings = ReturnType<typeof logSettingsOf>;
-type OneRun = { log: LogSettings; port: number; stop: AbortSignal };
+type OneRun = { log: LogLocation; port: number; stop: AbortSignal };
 
 /** Runs the agent until its process ends, or until `stop` aborts and its turns are drained. */
 async function runOnce(run: AgentRun, { log, port, stop }: OneRun): Promise<'stopped' | 'failed'> {
@@ -85,7 +84,7 @@ async function runOnce(run: AgentRun, { log, port, stop }: OneRun): Promise<'sto
   return 'failed';
 }
 
-function startSubAgent({ file, name, export: exported, environment }: AgentRun, log: LogSettings, port: number): ChildProcess {
+function startSubAgent({ file, name, export: exported, environment }: AgentRun, log: LogLocation, port: number): ChildProcess {
   const path = resolve(file);
   const entry = {
     adapter: 'module',

@@ -3,5 +3,6 @@ export { noticePrinter, withoutControls } from './display.ts';
 export { hasColors, type Sink } from './output.ts';
 export { ownCommand, shellQuoted } from './own-command.ts';
 export { type ProcessState, processState } from './process-state.ts';
-export type { ListedProcess, RunFile } from './running-cluster.ts';
+export type { CommandLogins, ListedProcess, RunFile } from './running-cluster.ts';
+export { COMMAND_USERS, NATS_USERS_FILE } from './running-cluster.ts';
 export { StreamPrinter } from './stream-printer.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { logSettingsOf, logsFolder, runningCluster } from './running-cluster.ts';
 
-const natsOf = (environment: Record<string, string>) => logSettingsOf(environment).NATS_URL;
+const natsOf = (environment: Record<string, string>) => logSettingsOf(environment, 'operator').NATS_URL;
 
 test('the cluster is found by NATS_URL, then by run.json in the home; without either the error names both', async t => {
   const home = await mkdtemp(join(tmpdir(), 'hopline-home-'));
@@ -30,9 +30,22 @@ test('the cluster is found by NATS_URL, then by run.json in the home; without ei
   assert.equal(natsOf({ HOPLINE_HOME: home }), 'nats://existing:4222', 'a server that the launcher did not start');
   assert.equal(runningCluster({ HOPLINE_HOME: home }).processes.length, 1);
   await writeFile(join(home, 'run.json'), JSON.stringify({ nats: 'nats://n:1', prefix: 'blue', processes: [] }));
-  assert.deepEqual(logSettingsOf({ HOPLINE_HOME: home }), { NATS_URL: 'nats://n:1', HOPLINE_PREFIX: 'blue' });
-  assert.deepEqual(logSettingsOf({ HOPLINE_HOME: home, HOPLINE_PREFIX: 'own' }), { NATS_URL: 'nats://n:1' });
+  assert.deepEqual(logSettingsOf({ HOPLINE_HOME: home }, 'operator'), { NATS_URL: 'nats://n:1', HOPLINE_PREFIX: 'blue' });
+  assert.deepEqual(logSettingsOf({ HOPLINE_HOME: home, HOPLINE_PREFIX: 'own' }, 'operator'), { NATS_URL: 'nats://n:1' });
   assert.equal(natsOf({ HOPLINE_HOME: home, NATS_URL: 'nats://elsewhere:4222' }), 'nats://elsewhere:4222');
+  const login = { user: 'blue.agent', password: 'secret' };
+  await writeFile(join(home, 'nats-users.json'), JSON.stringify({ agent: login }));
+  // Credentials of the environment are for another server, and two kinds at once would be an error.
+  assert.deepEqual(logSettingsOf({ HOPLINE_HOME: home, NATS_TOKEN: 'other' }, 'agent'), {
+    NATS_URL: 'nats://n:1',
+    HOPLINE_PREFIX: 'blue',
+    NATS_USER: login.user,
+    NATS_PASSWORD: login.password,
+    NATS_TOKEN: '',
+    NATS_CREDS: '',
+    NATS_CREDS_FILE: '',
+  });
+  assert.equal(logSettingsOf({ HOPLINE_HOME: home }, 'operator').NATS_USER, undefined);
 });
 
 test('logs are found without a running cluster; without any the error names the command that makes them', async t => {

@@ -27,23 +27,45 @@ export type RunFile = { url: string; nats: string; prefix?: string; logs: string
  * The running local cluster, from the `run.json` that `npm start` keeps in its home: HOPLINE_HOME, else `.hopline` in the current
  * folder or in the checkout that contains this command. Throws UsageError.
  */
-export function runningCluster(environment: Environment): RunFile {
+export function runningCluster(environment: Environment): RunFile & { home: string } {
   const homes = homesOf(environment);
   for (const home of homes) {
     const found = readRunFile(`${home}/run.json`);
-    if (found !== undefined) return found;
+    if (found !== undefined) return { ...found, home };
   }
   throw new UsageError(
     `no local cluster is running (no run.json with a NATS server in ${homes.join(' or ')}): run npm start, or set HOPLINE_HOME or NATS_URL`,
   );
 }
 
-/** Settings that lead to the log of the cluster: NATS_URL, else what `run.json` names. Throws UsageError. */
-export function logSettingsOf(environment: Environment): { NATS_URL: string; HOPLINE_PREFIX?: string } {
+/** Users of the log for commands: `operator` reads it, `agent` may be any agent, `admin` edits streams with other tools. */
+export const COMMAND_USERS = ['operator', 'agent', 'admin'] as const;
+type CommandUser = (typeof COMMAND_USERS)[number];
+/** File in the home of a local cluster with the logins of COMMAND_USERS at its NATS server. */
+export const NATS_USERS_FILE = 'nats-users.json';
+export type CommandLogins = Record<CommandUser, { user: string; password: string }>;
+
+export type LogLocation = { NATS_URL: string; HOPLINE_PREFIX?: string } & Partial<Record<Credential, string>>;
+const CREDENTIALS = ['NATS_USER', 'NATS_PASSWORD', 'NATS_TOKEN', 'NATS_CREDS', 'NATS_CREDS_FILE'] as const;
+type Credential = (typeof CREDENTIALS)[number];
+
+/** Settings that lead to the log of the cluster: NATS_URL, else what `run.json` names, with the login of `user` there. Throws UsageError. */
+export function logSettingsOf(environment: Environment, user: CommandUser): LogLocation {
   if (environment.NATS_URL) return { NATS_URL: environment.NATS_URL };
-  const { nats, prefix } = runningCluster(environment);
+  const { nats, prefix, home } = runningCluster(environment);
   const isSet = environment.HOPLINE_PREFIX !== undefined && environment.HOPLINE_PREFIX !== '';
-  return { NATS_URL: nats, ...(prefix !== undefined && !isSet && { HOPLINE_PREFIX: prefix }) };
+  return { NATS_URL: nats, ...(prefix !== undefined && !isSet && { HOPLINE_PREFIX: prefix }), ...loginOf(home, user) };
+}
+
+/** Absent for a cluster on a NATS server of its operator, whose credentials the environment contains. */
+function loginOf(home: string, user: CommandUser): Partial<Record<Credential, string>> {
+  try {
+    const login = (JSON.parse(readFileSync(`${home}/${NATS_USERS_FILE}`, 'utf8')) as CommandLogins)[user];
+    const none = Object.fromEntries(CREDENTIALS.map(name => [name, '']));
+    return { ...none, NATS_USER: login.user, NATS_PASSWORD: login.password };
+  } catch {
+    return {};
+  }
 }
 
 /** Folder with the logs of the local cluster, which stay after it has ended. Throws UsageError. */

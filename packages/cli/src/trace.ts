@@ -64,7 +64,7 @@ function undefinedForInvalidId(thrown: unknown): undefined {
 }
 
 async function openLog(environment: NatsTrace['environment']) {
-  const log = logSettingsOf(environment);
+  const log = logSettingsOf(environment, 'operator');
   const [{ LOG_SETTINGS, openFromSettings }, { ConfigError, defineConfig }, { createLogger }] = await Promise.all([
     import('@hopline/log-jetstream'),
     import('@hopline/lifecycle'),
@@ -73,7 +73,7 @@ async function openLog(environment: NatsTrace['environment']) {
   const logger = createLogger({ service: 'hopline', instance: 'trace', level: 'silent' });
   try {
     const settings = defineConfig(LOG_SETTINGS).load({ ...environment, ...log });
-    return await openFromSettings(settings, { name: 'hopline-trace', logger });
+    return await openFromSettings(settings, { user: 'operator', name: 'hopline-trace', logger });
   } catch (thrown) {
     if (thrown instanceof ConfigError) throw new UsageError(thrown.message);
     throw new A2AError('UNAVAILABLE', { detail: 'the log cannot be opened', cause: thrown });

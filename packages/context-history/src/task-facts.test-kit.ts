@@ -60,7 +60,8 @@ export class LoggedTask {
   }
 
   #from(id = rootProducer(this.#task.aggregate!)) {
-    return agent(id, 1, this.#task.aggregate!.turn);
+    const { turn, calls, role } = this.#task.aggregate!;
+    return { ...agent(id, 1, turn), agent: calls[id]?.agent ?? role.replace(/^agent\./, '') };
   }
 
   async #store(task: StoredScenario): Promise<this> {

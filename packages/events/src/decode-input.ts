@@ -15,8 +15,8 @@ import { isRole } from './subjects.ts';
 /** Levels of nesting of one input, in JSON: deeper ones could exhaust the stack of code that walks or encodes them. */
 export const INPUT_DEPTH_MAX = JSON_DEPTH_MAX;
 
-/** Why a stored payload is not an input record. */
-export type RecordFault = 'not a record' | 'unknown version' | 'too deep';
+/** Why a stored payload is not an input record. `wrong writer`: its subject permits another service than the one it claims. */
+export type RecordFault = 'not a record' | 'unknown version' | 'too deep' | 'wrong writer';
 
 /**
  * Decodes a payload that was parsed as JSON. Checks every member that relays rely on, because any client of the log may append:
@@ -122,7 +122,8 @@ const CLIENT_INPUTS: { readonly [K in Exclude<ClientInput['kind'], 'unknown'>]: 
 const RELAY_INPUTS: { readonly [K in Exclude<RelayInput['kind'], 'unknown'>]: Members } = {
   timeout: { request: value => Number.isInteger(value) },
   'auth-timeout': { request: value => Number.isInteger(value) },
-  'copy-forward': { startStoredAt: value => Number.isFinite(value) },
+  'copy-forward': { startStoredAt: value => Number.isFinite(value), idleSince: optional(value => Number.isFinite(value)) },
+  'work-gone': { turn: isOrdinal, call: optional(isText) },
 };
 
 const AGENT_INPUTS: { readonly [K in Exclude<AgentInput['kind'], 'unknown'>]: Members } = {

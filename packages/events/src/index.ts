@@ -49,15 +49,17 @@ export type {
   TextInput,
   TimeoutInput,
   UnknownInput,
+  WorkGoneInput,
 } from './inputs.ts';
-export { isSameItem, isSameOwner, ordinalsOf } from './inputs.ts';
+export { isSameItem, isSameOwner, mayAppend, ordinalsOf, writerOf } from './inputs.ts';
 export type { AgentPresentation, ArtifactKind, NoticeTemplate, NoticeTemplates } from './presentation.ts';
-export type { Role, TraceCarrier } from './subjects.ts';
+export type { Role, TraceCarrier, Writer } from './subjects.ts';
 export {
   fnv1a32,
   isAgentName,
   isRole,
   isTaskId,
+  isWriter,
   LIVE_PREFIX,
   LOG_PREFIX,
   liveSubject,
@@ -65,12 +67,14 @@ export {
   RAW_PREFIX,
   rawShardFilter,
   rawSubject,
+  rawTaskFilter,
   SHARDS_DEFAULT,
   SHARDS_MAX,
   shardOf,
   shardToken,
   TASK_ID_CHARS_MAX,
   TENANT_QUEUES,
+  taskWorkFilters,
   tenantQueueOf,
   tenantTokenOf,
   tenantWorkFilter,

@@ -1,8 +1,8 @@
 import type { InterruptedState, Message, Metadata, Part, TaskState, TerminalState } from '@hopline/a2a';
-import type { Role } from './subjects.ts';
+import type { Role, Writer } from './subjects.ts';
 
 /**
- * Inputs: requests of clients and output of agents, as stored on `a2a.raw.<shard>.<taskId>`. The relay decides on them and stores
+ * Inputs: requests of clients and output of agents, as stored on `a2a.raw.<shard>.<taskId>.<writer>`. The relay decides on them and stores
  * facts; clients only ever see facts. PROTOCOL.md section 3.
  */
 
@@ -63,10 +63,26 @@ export type TimeoutInput = {
  * The first facts of an open task are about to expire: the relay has to store them again. `startStoredAt` names the start that
  * expires (`FactRecord.startStoredAt`); once that start was copied forward there is nothing to do.
  */
-export type CopyForwardInput = { kind: 'copy-forward'; startStoredAt: number };
+export type CopyForwardInput = {
+  kind: 'copy-forward';
+  startStoredAt: number;
+  /** A task in progress whose newest fact is older, epoch milliseconds, has no worker. Absent: older than `startStoredAt`. */
+  idleSince?: number;
+};
+
+/**
+ * No worker of the turn has an item of work any more, and every input that it stored before is older than this one. If the turn
+ * still runs when this input is reached, its end was removed before a relay read it.
+ */
+export type WorkGoneInput = {
+  kind: 'work-gone';
+  turn: number;
+  /** The call whose agent has no item; absent: the root producer. */
+  call?: string;
+};
 
 /** Inputs that relays append for themselves: the log gives them their place in the order. */
-export type RelayInput = TimeoutInput | CopyForwardInput | UnknownInput;
+export type RelayInput = TimeoutInput | CopyForwardInput | WorkGoneInput | UnknownInput;
 
 /** The artifact a lane becomes. Clients expect these members on every chunk (S0-8). */
 export type LaneArtifact = {
@@ -238,6 +254,21 @@ export type AgentRecord = {
 export type RelayRecord = { v: 1; at: number; from: 'relay'; input: RelayInput };
 
 export type InputRecord = ClientRecord | AgentRecord | RelayRecord;
+
+/** The writer whose output a record is. Of a client's input it is ingress, although the server of an agent appends some too. */
+export function writerOf({ from }: InputRecord): Writer {
+  if (from === 'client' || from === 'relay') return from;
+  return from.id === 'supervisor' ? 'supervisor' : `agent.${from.agent}`;
+}
+
+/**
+ * Whether the record may be one of the writer that its subject names. NATS limits who publishes on a subject, and this what a record
+ * there may claim: the server of an agent begins only tasks of that agent, and nothing speaks for another producer.
+ */
+export function mayAppend(writer: Writer, record: InputRecord): boolean {
+  if (record.from !== 'client' || writer === 'client') return writer === writerOf(record);
+  return writer.startsWith('agent.') && (record.input.kind !== 'message' || record.input.role === writer);
+}
 
 /** Number of ordinals the input takes. */
 export function ordinalsOf(input: AgentInput): number {

@@ -48,10 +48,13 @@ function taskSubject(prefix: string, taskId: string, shards: number): string {
   return `${prefix}.${shardToken(shardOf(taskId, shards))}.${taskId}`;
 }
 
-export const rawSubject = (taskId: string, shards: number): string => taskSubject(RAW_PREFIX, taskId, shards);
+export const rawSubject = (taskId: string, shards: number, writer: Writer): string =>
+  `${taskSubject(RAW_PREFIX, taskId, shards)}.${writer}`;
+/** The inputs of one task, of every writer. */
+export const rawTaskFilter = (taskId: string, shards: number): string => `${taskSubject(RAW_PREFIX, taskId, shards)}.>`;
 export const logSubject = (taskId: string, shards: number): string => taskSubject(LOG_PREFIX, taskId, shards);
 export const liveSubject = (taskId: string, shards: number): string => taskSubject(LIVE_PREFIX, taskId, shards);
-export const rawShardFilter = (shard: number): string => `${RAW_PREFIX}.${shardToken(shard)}.*`;
+export const rawShardFilter = (shard: number): string => `${RAW_PREFIX}.${shardToken(shard)}.>`;
 
 /**
  * Queues of a role for the work of tenants, besides its queue for work without an owner: a tenant's work waits in one of them, so that it
@@ -87,6 +90,10 @@ export function workSubject(role: Role, taskId: string, owner?: Owner): string {
 export const workFilter = (role: Role, queue?: number): string =>
   `${WORK_PREFIX}.${role}.${queue === undefined ? '*' : `${queue}.*.*`}`;
 
+/** The work of one task of a role, whatever its owner. */
+export const taskWorkFilters = (role: Role, taskId: string): string[] =>
+  [taskId, `*.*.${taskId}`].map(rest => `${WORK_PREFIX}.${role}.${rest}`);
+
 /** The work of one tenant of a role. */
 export const tenantWorkFilter = (role: Role, tenant: string): string => `${WORK_PREFIX}.${role}.${queueOf(tenant)}.${tenant}.*`;
 
@@ -104,6 +111,16 @@ export function isAgentName(name: string): boolean {
 
 export function isRole(role: string): role is Role {
   return role === 'supervisor' || (role.startsWith('agent.') && isAgentName(role.slice('agent.'.length)));
+}
+
+/**
+ * The service that appends an input. It is part of the subject, so that the permissions of a NATS user limit it: `client` is ingress for
+ * its clients; `agent.<name>` is a sub-agent, for its own output and for the clients of its own server.
+ */
+export type Writer = 'client' | 'relay' | Role;
+
+export function isWriter(writer: string): writer is Writer {
+  return writer === 'client' || writer === 'relay' || isRole(writer);
 }
 
 /**

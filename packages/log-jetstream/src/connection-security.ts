@@ -20,6 +20,12 @@ export function authentication(url: string, credentials: Credentials | undefined
   return pass === undefined ? { token: user } : { user, pass };
 }
 
+/** The name of the user, for messages; undefined where it is not known. */
+export function knownUser(url: string, credentials: Credentials | undefined): string | undefined {
+  const options = authentication(url, credentials);
+  return typeof options.user === 'string' && options.user !== '' ? options.user : undefined;
+}
+
 /** nats.js requires a newline after the last line, which settings and many editors remove. */
 const credsOf = (text: string) => Buffer.from(`${text}\n`);
 

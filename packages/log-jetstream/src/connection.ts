@@ -1,10 +1,18 @@
-import { backoffMs, LogUnavailable } from '@hopline/log';
+import { backoffMs, LogDenied, LogUnavailable } from '@hopline/log';
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
-import type { Msg, NatsConnection, Status, Subscription } from '@nats-io/nats-core';
+import {
+  createInbox,
+  type Msg,
+  type NatsConnection,
+  PermissionViolationError,
+  type Status,
+  type Subscription,
+} from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
-import { authentication, connectionFault, encryption, isPermanent, withoutUser } from './connection-security.ts';
+import { authentication, connectionFault, encryption, isPermanent, knownUser, withoutUser } from './connection-security.ts';
 import type { LogNames } from './names.ts';
 import type { Credentials, LogEvent, NatsTls } from './options.ts';
+import { inboxOf, type LogUser } from './users.ts';
 
 const RECONNECT_WAIT_MS = 250;
 const RECONNECT_JITTER_MS = 250;
@@ -30,9 +38,13 @@ export type ConnectOptions = {
   tls?: NatsTls | undefined;
   /** Names of the cluster in the account. */
   names: LogNames;
+  user?: LogUser | undefined;
   timeoutMs: number;
   onEvent: (event: LogEvent) => void;
 };
+
+/** What the server did not permit: the operation and its subject. */
+export type Denial = Pick<PermissionViolationError, 'operation' | 'subject'>;
 
 /** One connection to NATS, shared by all parts of the log. */
 export class Connection {
@@ -45,13 +57,19 @@ export class Connection {
   readonly #closing = new AbortController();
   readonly #disconnects = new Set<() => void>();
   readonly #reconnects = new Set<() => void>();
+  readonly #denials = new Set<(denial: Denial) => void>();
+  readonly #inboxPrefix: string;
+  readonly #userName: string;
   #connected = true;
 
-  constructor(nc: NatsConnection, jsm: JetStreamManager, { names, onEvent }: Pick<ConnectOptions, 'names' | 'onEvent'>) {
+  constructor(nc: NatsConnection, jsm: JetStreamManager, options: ConnectOptions) {
+    const { names, onEvent, name, servers, credentials } = options;
     this.nc = nc;
     this.jsm = jsm;
     this.names = names;
     this.onEvent = onEvent;
+    this.#inboxPrefix = inboxPrefixOf(options);
+    this.#userName = knownUser(servers, credentials) ?? name;
     this.closed = this.#closing.signal;
     void this.#watch();
     void nc.closed().then(() => this.#closing.abort());
@@ -84,6 +102,28 @@ export class Connection {
     } catch (error) {
       throw new LogUnavailable('the log is closed', { cause: error });
     }
+  }
+
+  /** A new subject for answers, to which only the user of this connection may subscribe. */
+  createInbox(): string {
+    return createInbox(this.#inboxPrefix);
+  }
+
+  /** The error of a request that the server did not permit; undefined for any other error. */
+  toDenied(error: unknown): LogDenied | undefined {
+    const violation = error instanceof Error && error.cause !== undefined ? error.cause : error;
+    return violation instanceof PermissionViolationError ? this.denied(violation, error) : undefined;
+  }
+
+  denied({ operation, subject }: Denial, cause?: unknown): LogDenied {
+    const action = operation === 'publish' ? 'publish to' : 'subscribe to';
+    const sentence = `NATS does not permit user ${this.#userName} to ${action} ${subject}`;
+    return new LogDenied(`${sentence}: give it the permissions of its service (infra/nats)`, { cause });
+  }
+
+  /** `listener` is called for each publish and subscription that the server does not permit. */
+  onDenied(listener: (denial: Denial) => void): void {
+    this.#denials.add(listener);
   }
 
   onDisconnect(listener: () => void): () => void {
@@ -131,11 +171,20 @@ export class Connection {
         this.onEvent({ type: 'lame-duck', server: status.server });
         break;
       case 'error':
+        if (status.error instanceof PermissionViolationError) {
+          for (const listener of [...this.#denials]) listener(status.error);
+          this.onEvent({ type: 'denied', message: this.denied(status.error).message });
+          break;
+        }
         this.onEvent({ type: 'server-error', message: status.error.message });
         break;
       default:
     }
   }
+}
+
+function inboxPrefixOf({ user, names }: ConnectOptions): string {
+  return user === undefined ? '_INBOX' : inboxOf(user, names);
 }
 
 /** Rejects with LogUnavailable when no server answers in time, or when JetStream is off. */
@@ -178,7 +227,8 @@ async function requireJetStream(
 }
 
 /** A retry loop instead of nats.js's `waitOnFirstConnect`, which never ends, not even for a wrong password. */
-async function dial({ servers, name, credentials, tls, timeoutMs }: ConnectOptions): Promise<NatsConnection> {
+async function dial(options: ConnectOptions): Promise<NatsConnection> {
+  const { servers, name, credentials, tls, timeoutMs } = options;
   const deadline = Date.now() + timeoutMs;
   const urls = servers.split(',').map(url => url.trim());
   for (let failures = 1; ; failures += 1) {
@@ -186,6 +236,7 @@ async function dial({ servers, name, credentials, tls, timeoutMs }: ConnectOptio
       return await connect({
         servers: urls.map(withoutUser),
         name,
+        inboxPrefix: inboxPrefixOf(options),
         ...authentication(urls[0] ?? '', credentials),
         ...encryption(urls, tls),
         // The default of 10 attempts would close the connection for good.

@@ -10,6 +10,7 @@ import {
   LogConflict,
   requireTaskId,
   type StoredFacts,
+  type StreamExtent,
 } from '@hopline/log';
 import type { SeqMsgRequest, StoredMsg } from '@nats-io/jetstream';
 import type { Msg } from '@nats-io/nats-core';
@@ -17,6 +18,7 @@ import { decodeFacts, decodeTrace, encodePayload, isLaterVersion, MESSAGE_ID } f
 import type { Connection } from './connection.ts';
 import { HistoryReader } from './history.ts';
 import type { Publisher } from './publisher.ts';
+import { readExtent } from './retention.ts';
 import { retry } from './retry.ts';
 
 export type JetStreamFactsOptions = { shards: number; readBytesMax: number; follow: FollowOptions };
@@ -76,6 +78,10 @@ export class JetStreamFacts implements FactLog {
     return follow(this.#source(taskId, ended), after, ended, this.#follow);
   }
 
+  extent(): Promise<StreamExtent> {
+    return readExtent(this.#connection, this.#connection.names.factsStream);
+  }
+
   async *#read(taskId: string, from: number): AsyncGenerator<StoredFacts, number> {
     const subject = this.#subject(taskId);
     const tail = (await this.#newest(subject))?.seq ?? 0;
@@ -121,7 +127,10 @@ export class JetStreamFacts implements FactLog {
         return tail ? { seq: tail.seq, startSeq: decodeFacts(tail.data, taskId)?.startSeq ?? 0 } : undefined;
       },
       subscribe: async (onLive, onReconnect) => {
-        const subscription = this.#connection.subscribe(names.subject(liveSubject(taskId, this.#shards)), msg => {
+        const subject = names.subject(liveSubject(taskId, this.#shards));
+        let isDenied = false;
+        const subscription = this.#connection.subscribe(subject, msg => {
+          if (msg === undefined) isDenied = true;
           const live = msg && this.#toLive(msg, taskId);
           if (live) onLive(live);
         });
@@ -132,6 +141,7 @@ export class JetStreamFacts implements FactLog {
         };
         try {
           await retry(this.#connection, 'following a task', () => nc.flush(), { signal });
+          if (isDenied) throw this.#connection.denied({ operation: 'subscription', subject });
         } catch (error) {
           unsubscribe();
           if (!signal.aborted) throw error;

@@ -1,5 +1,15 @@
 export { openJetStreamLog } from './jetstream-log.ts';
-export { BUCKETS, FACTS_STREAM, INPUTS_STREAM, WORK_STREAM } from './names.ts';
+export { BUCKETS, FACTS_STREAM, INPUTS_STREAM, LogNames, WORK_STREAM } from './names.ts';
 export type { Credentials, JetStreamLogOptions, LogEvent, MaxAges, MaxBytes, NatsTls } from './options.ts';
 export { ACK_WAIT_MS, DUPLICATE_WINDOW_MS, MAX_AGES_DEFAULT, MAX_BYTES_DEFAULT } from './options.ts';
+export {
+  ADMIN,
+  authorization,
+  type Password,
+  passwordVariable,
+  type ServerUser,
+  serverUsers,
+  userName,
+} from './server-configuration.ts';
 export { checkNats, LOG_SETTINGS, type LogSettings, openFromSettings } from './settings.ts';
+export { ANY_AGENT, type LogUser, type Permissions, permissionsOf, SERVICE_USERS } from './users.ts';

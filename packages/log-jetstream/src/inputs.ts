@@ -1,37 +1,64 @@
-import { type InputRecord, isTaskId, rawShardFilter, rawSubject } from '@hopline/events';
-import { type InputAppendOptions, type InputLog, type RejectedInput, requireTaskId, type StoredInput } from '@hopline/log';
+import {
+  type InputRecord,
+  isTaskId,
+  isWriter,
+  mayAppend,
+  RAW_PREFIX,
+  rawShardFilter,
+  rawSubject,
+  rawTaskFilter,
+  type Writer,
+  writerOf,
+} from '@hopline/events';
+import {
+  type InputAppendOptions,
+  type InputLog,
+  type RejectedInput,
+  requireTaskId,
+  type StoredInput,
+  type StreamExtent,
+} from '@hopline/log';
 import { decodeInput, decodeTrace, encodePayload } from './codec.ts';
 import type { Connection } from './connection.ts';
 import type { Delivery } from './delivery.ts';
 import { HistoryReader } from './history.ts';
 import { readOrdered } from './ordered-reader.ts';
 import type { Publisher } from './publisher.ts';
+import { readExtent } from './retention.ts';
 import { type RetryOptions, retry } from './retry.ts';
+
+/** `writer`: of every record appended here. Absent: as the record claims, for tools and tests. */
+export type JetStreamInputsOptions = { shards: number; readBytesMax: number; writer?: Writer | undefined };
 
 export class JetStreamInputs implements InputLog {
   readonly #connection: Connection;
   readonly #publisher: Publisher;
   readonly #shards: number;
+  readonly #writer: Writer | undefined;
   readonly #readBytesMax: number;
   readonly #history: HistoryReader;
 
-  constructor(connection: Connection, publisher: Publisher, options: { shards: number; readBytesMax: number }) {
+  constructor(connection: Connection, publisher: Publisher, options: JetStreamInputsOptions) {
     this.#connection = connection;
     this.#publisher = publisher;
     this.#shards = options.shards;
+    this.#writer = options.writer;
     this.#readBytesMax = options.readBytesMax;
     this.#history = new HistoryReader(connection, connection.names.inputsStream, options.readBytesMax);
   }
 
   async append(taskId: string, record: InputRecord, options: InputAppendOptions): Promise<{ seq: number; duplicate: boolean }> {
     requireTaskId(taskId);
-    return this.#publisher.publish(this.#subject(taskId), encodePayload(record), options);
+    const writer = this.#writer ?? writerOf(record);
+    if (!isWriter(writer)) throw new TypeError('the agent of the record has no valid name');
+    const subject = this.#connection.names.subject(rawSubject(taskId, this.#shards, writer));
+    return this.#publisher.publish(subject, encodePayload(record), options);
   }
 
   async *read(taskId: string): AsyncGenerator<StoredInput, void> {
     requireTaskId(taskId);
     const { jsm, names } = this.#connection;
-    const subject = this.#subject(taskId);
+    const subject = names.subject(rawTaskFilter(taskId, this.#shards));
     const newest = () => jsm.streams.getMessage(names.inputsStream, { last_by_subj: subject });
     const tail = (await retry(this.#connection, 'the newest input of a task', newest))?.seq ?? 0;
     for await (const delivery of this.#history.read(subject, 1, tail)) {
@@ -39,6 +66,10 @@ export class JetStreamInputs implements InputLog {
       if ('record' in input) yield input;
       else this.#report(input);
     }
+  }
+
+  extent(): Promise<StreamExtent> {
+    return readExtent(this.#connection, this.#connection.names.inputsStream);
   }
 
   async *readShard(
@@ -74,21 +105,19 @@ export class JetStreamInputs implements InputLog {
     return 1;
   }
 
-  #subject(taskId: string): string {
-    return this.#connection.names.subject(rawSubject(taskId, this.#shards));
-  }
-
   #report(_rejected: RejectedInput): void {
     this.#connection.onEvent({ type: 'undecodable', where: 'inputs' });
   }
 
   #toInput({ msg, seq, storedAt }: Delivery): StoredInput | RejectedInput {
-    // A task id is the last token of its subject.
-    const taskId = msg.subject.slice(msg.subject.lastIndexOf('.') + 1);
+    const { names } = this.#connection;
+    const [, taskId = '', ...rest] = msg.subject.slice(names.subject(RAW_PREFIX).length + 1).split('.');
+    const writer = rest.join('.');
     // Any client may publish on any subject: in the shard of another task, two relays would write that task.
-    const isOwn = isTaskId(taskId) && msg.subject === this.#subject(taskId);
-    const record = isOwn ? decodeInput(msg.data) : 'not a record';
+    const isOwn = isTaskId(taskId) && isWriter(writer) && msg.subject === names.subject(rawSubject(taskId, this.#shards, writer));
+    const decoded = isOwn ? decodeInput(msg.data) : 'not a record';
+    const record = typeof decoded === 'string' || mayAppend(writer as Writer, decoded) ? decoded : 'wrong writer';
     if (typeof record === 'string') return { seq, taskId, fault: record };
-    return { seq, taskId, record, bytes: msg.data.length, storedAt, ...decodeTrace(msg.headers) };
+    return { seq, taskId, record, writer: writer as Writer, bytes: msg.data.length, storedAt, ...decodeTrace(msg.headers) };
   }
 }

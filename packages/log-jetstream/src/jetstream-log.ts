@@ -2,6 +2,7 @@ import { SHARDS_DEFAULT, SHARDS_MAX } from '@hopline/events';
 import {
   ATTEMPTS_MAX_DEFAULT,
   type Log,
+  LogDenied,
   LogMismatch,
   REQUEUES_MAX_DEFAULT,
   type RereadReason,
@@ -20,6 +21,7 @@ import { Publisher } from './publisher.ts';
 import { RequeueCounts } from './requeues.ts';
 import { watchRetention } from './retention.ts';
 import { checkStreams, ensureStreams } from './streams.ts';
+import { STREAM_CREATOR, writerOfUser } from './users.ts';
 import { NatsWakeUps } from './wake-ups.ts';
 import { JetStreamWork } from './work.ts';
 
@@ -40,17 +42,19 @@ export async function openJetStreamLog(options: JetStreamLogOptions): Promise<Lo
   if (!Number.isInteger(shards) || shards < 1 || shards > SHARDS_MAX)
     throw new LogMismatch(`shards must be an integer from 1 to ${SHARDS_MAX}`);
   const names = new LogNames(options.prefix);
-  const connection = await openConnection({ servers, name, credentials, tls, names, timeoutMs: openTimeoutMs, onEvent });
+  const { user } = options;
+  const connection = await openConnection({ servers, name, user, credentials, tls, names, timeoutMs: openTimeoutMs, onEvent });
   try {
     requireServer(connection.nc.info?.version ?? 'unknown', replicas);
     const maxAges = { ...MAX_AGES_DEFAULT, ...options.maxAges };
     const maxBytes = { ...MAX_BYTES_DEFAULT, ...options.maxBytes };
-    await ensureStreams(connection, { shards, replicas, maxAges, maxBytes }, openTimeoutMs);
+    const creates = user === undefined || user === STREAM_CREATOR;
+    await ensureStreams(connection, { creates, shards, replicas, maxAges, maxBytes }, openTimeoutMs);
     if (options.watchesRetention) watchRetention(connection, connection.names.allStreams());
     return assemble(connection, shards, options);
   } catch (error) {
     await connection.close();
-    throw error;
+    throw error instanceof LogDenied ? new LogMismatch(error.message, { cause: error }) : error;
   }
 }
 
@@ -75,7 +79,11 @@ function assemble(connection: Connection, shards: number, options: JetStreamLogO
   return {
     shards,
     recordBytesMax,
-    inputs: new JetStreamInputs(connection, publisher, { shards, readBytesMax }),
+    inputs: new JetStreamInputs(connection, publisher, {
+      shards,
+      readBytesMax,
+      writer: options.user && writerOfUser(options.user),
+    }),
     facts: new JetStreamFacts(connection, publisher, { shards, readBytesMax, follow }),
     work: new JetStreamWork(connection, publisher, {
       requeueCounts: new RequeueCounts(bucket(BUCKETS.requeues)),

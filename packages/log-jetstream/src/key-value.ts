@@ -1,4 +1,4 @@
-import { type Change, type Entry, type KeyValue, LogConflict, requireKey } from '@hopline/log';
+import { type Change, type Entry, type KeyValue, LogConflict, requireKey, type StreamExtent } from '@hopline/log';
 import type { StoredMsg } from '@nats-io/jetstream';
 import { nuid } from '@nats-io/nats-core';
 import { decodeValue, encodePayload, MESSAGE_ID } from './codec.ts';
@@ -6,6 +6,7 @@ import type { Connection } from './connection.ts';
 import type { Delivery } from './delivery.ts';
 import { readOrdered } from './ordered-reader.ts';
 import type { Publisher } from './publisher.ts';
+import { readExtent } from './retention.ts';
 import { retry } from './retry.ts';
 
 /**
@@ -86,6 +87,10 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
     const get = () => this.#connection.jsm.streams.getMessage(this.#stream, { last_by_subj: `${this.#prefix}>` });
     // Not the last sequence of the stream: that message may have been removed, and no watch would ever reach it.
     return (await retry(this.#connection, this.#stream, get))?.seq ?? 0;
+  }
+
+  extent(): Promise<StreamExtent> {
+    return readExtent(this.#connection, this.#stream);
   }
 
   async *watch(signal: AbortSignal): AsyncGenerator<Change<V>, void> {

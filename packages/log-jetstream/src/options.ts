@@ -1,5 +1,6 @@
 import type { Role } from '@hopline/events';
 import type { FollowOptions, RereadReason } from '@hopline/log';
+import type { LogUser } from './users.ts';
 
 export type JetStreamLogOptions = {
   /**
@@ -15,6 +16,11 @@ export type JetStreamLogOptions = {
   shards?: number;
   /** Replicas of each stream, 1, 3 or 5. Default 1. More than one requires nats-server 2.11. */
   replicas?: number;
+  /**
+   * Whose part of the log this connection is: decides the subject of its answers and of its inputs, and whether it creates missing
+   * streams. Absent, for tools and tests: answers as NATS clients receive them, inputs of any writer, streams are created.
+   */
+  user?: LogUser;
   credentials?: Credentials;
   /** Requires TLS, even without files. Absent: TLS is used if the server requires it or a URL begins with `tls:`. */
   tls?: NatsTls;
@@ -62,6 +68,8 @@ export type MaxBytes = { inputs: number; facts: number; work: number; keyValue: 
 export type LogEvent =
   | { type: 'disconnected' | 'reconnected' | 'lame-duck'; server: string }
   | { type: 'server-error'; message: string }
+  /** The NATS user lacks a permission. */
+  | { type: 'denied'; message: string }
   /** A payload that is not a record was skipped. */
   | { type: 'undecodable'; where: 'inputs' | 'facts' | 'work' | 'key-value' }
   /** A publish was sent again. */

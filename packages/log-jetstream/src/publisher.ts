@@ -1,8 +1,8 @@
 import { backoffMs, LogConflict, LogFull, LogUnavailable, RecordTooLarge } from '@hopline/log';
-import { createInbox, type Msg, type MsgHdrs, nuid } from '@nats-io/nats-core';
+import { type Msg, type MsgHdrs, nuid } from '@nats-io/nats-core';
 import { type Ack, parseAck } from './ack.ts';
 import { encodeHeaders, type RecordHeaders } from './codec.ts';
-import type { Connection } from './connection.ts';
+import type { Connection, Denial } from './connection.ts';
 
 /**
  * Publishes to streams and waits for acks, with one subscription for all answers and a map of open publishes: up to 3 times the
@@ -47,18 +47,22 @@ export class Publisher {
   readonly #connection: Connection;
   readonly #bytesMax: number;
   readonly #ackTimeoutMs: number;
-  readonly #inbox = `${createInbox()}.`;
+  readonly #inbox: string;
   readonly #open = new Map<string, OpenPublish>();
   #waiting: OpenPublish[] = [];
   #openBytes = 0;
   #waitingBytes = 0;
   #sweeping = false;
+  /** No acknowledgement can arrive. */
+  #denied: Denial | undefined;
 
   constructor(connection: Connection, options: { recordBytesMax: number; ackTimeoutMs?: number | undefined }) {
     this.#connection = connection;
+    this.#inbox = `${connection.createInbox()}.`;
     this.#bytesMax = options.recordBytesMax;
     this.#ackTimeoutMs = options.ackTimeoutMs ?? ACK_TIMEOUT_MS;
     connection.subscribe(`${this.#inbox}*`, msg => msg && this.#onAnswer(msg));
+    connection.onDenied(denial => this.#onDenied(denial));
     connection.onReconnect(() => this.#resend());
     connection.closed.addEventListener('abort', () => this.#abandon(), { once: true });
   }
@@ -69,6 +73,7 @@ export class Publisher {
    */
   async publish(subject: string, payload: Uint8Array, options: PublishOptions): Promise<{ seq: number; duplicate: boolean }> {
     this.#connection.requireOpen();
+    if (this.#denied !== undefined) throw this.#connection.denied(this.#denied);
     if (payload.length > this.#bytesMax) {
       throw new RecordTooLarge(`the record has ${payload.length} bytes, the log accepts ${this.#bytesMax}`);
     }
@@ -119,6 +124,13 @@ export class Publisher {
     } else {
       this.#settle(open, ack.verdict === 'stored' ? ack : toError(ack));
     }
+  }
+
+  #onDenied(denial: Denial): void {
+    const error = this.#connection.denied(denial);
+    if (denial.subject === `${this.#inbox}*`) this.#denied = denial;
+    const isConcerned = ({ subject }: OpenPublish) => denial.operation === 'publish' && subject === denial.subject;
+    for (const open of [...this.#open.values()]) if (this.#denied !== undefined || isConcerned(open)) this.#settle(open, error);
   }
 
   #settle(open: OpenPublish, result: { seq: number; duplicate: boolean } | Error): void {

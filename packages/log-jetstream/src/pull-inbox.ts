@@ -1,4 +1,4 @@
-import { createInbox, type Msg, nanos, type Subscription } from '@nats-io/nats-core';
+import { type Msg, nanos, type Subscription } from '@nats-io/nats-core';
 import type { Connection } from './connection.ts';
 
 /**
@@ -35,7 +35,7 @@ export class PullInbox {
   constructor(connection: Connection, stream: string, consumer: string, onMessage: (msg: Msg) => void) {
     this.#connection = connection;
     this.#subject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`;
-    this.#inbox = createInbox();
+    this.#inbox = connection.createInbox();
     this.#onMessage = onMessage;
     this.#subscription = connection.subscribe(this.#inbox, msg => {
       if (!msg) this.#finish('lost');

@@ -1,5 +1,7 @@
+import type { StreamExtent } from '@hopline/log';
 import type { Connection } from './connection.ts';
 import type { LogEvent } from './options.ts';
+import { retry } from './retry.ts';
 
 /** Time between two checks of what the streams keep, milliseconds. */
 const RETENTION_CHECK_MS = 60_000;
@@ -23,6 +25,13 @@ export function shortageOf({ config, state }: StreamState, nowMs: number): LogEv
   const keptMs = Math.max(0, nowMs - Date.parse(state.first_ts));
   const ageMs = max_age === 0 ? Number.POSITIVE_INFINITY : max_age / NANOS_PER_MS;
   return keptMs < ageMs * NEARLY_FULL_SHARE ? { type: 'removes-by-bytes', stream, keptMs } : undefined;
+}
+
+/** Only the leader answers a request for the state of a stream. */
+export async function readExtent(connection: Connection, stream: string): Promise<StreamExtent> {
+  const { config, state } = await retry(connection, stream, () => connection.jsm.streams.info(stream));
+  const fill = config.max_bytes > 0 ? state.bytes / config.max_bytes : 0;
+  return { firstSeq: state.messages === 0 ? state.last_seq + 1 : state.first_seq, lastSeq: state.last_seq, fill };
 }
 
 /** Checks the streams until the log is closed. */

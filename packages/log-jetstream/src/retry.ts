@@ -10,7 +10,7 @@ const RETRY_MS_MAX = 1_000;
 export type RetryOptions = { timeoutMs?: number; signal?: AbortSignal };
 
 /**
- * Repeats an idempotent request until it is answered. Rejects with LogUnavailable on timeout, when the log is closed, or when
+ * Repeats an idempotent request until it is answered. Rejects with LogDenied when the user lacks a permission, with LogUnavailable on timeout, when the log is closed, or when
  * `signal` aborts; with the server's error if a retry would fail the same way.
  */
 export async function retry<T>(
@@ -29,6 +29,8 @@ export async function retry<T>(
         return await whileConnected(connection, request);
       } catch (error) {
         if (isClosed(error)) throw new LogUnavailable(`${what}: the log is closed`);
+        const denied = connection.toDenied(error);
+        if (denied !== undefined) throw denied;
         if (!isTransient(error)) throw error;
         reason = (error as Error).message;
       }

@@ -21,6 +21,7 @@ import {
   MAX_BYTES_DEFAULT,
   type NatsTls,
 } from './options.ts';
+import type { LogUser } from './users.ts';
 
 const MINUTE_MS = 60_000;
 const MIB = 1024 * 1024;
@@ -147,20 +148,22 @@ export const LOG_SETTINGS = {
 
 export type LogSettings = Settings<typeof LOG_SETTINGS>;
 
-/** A full stream refuses thousands of writes a second: one log line in this time, milliseconds. */
-const FULL_LINE_MS = 10_000;
+/** A full stream, or a missing permission, refuses thousands of writes a second: one log line of each in this time, milliseconds. */
+const REPEATED_LINE_MS = 10_000;
 
-export type OpenOptions = { name: string; logger: Logger; metrics?: HopMetrics; watchesRetention?: boolean };
+/** `user`: whose part of the log the service works with. */
+export type OpenOptions = { user: LogUser; name: string; logger: Logger; metrics?: HopMetrics; watchesRetention?: boolean };
 
 /**
  * Opens the log of a service; logs its connection events and counts shortages of room. Rejects with ConfigError when settings contradict each other, the
  * server or its streams, and when a file is missing; with LogUnavailable of one sentence when NATS cannot be used.
  */
 export async function openFromSettings(settings: LogSettings, openOptions: OpenOptions): Promise<Log> {
-  const { name, logger, metrics, watchesRetention = false } = openOptions;
-  let fullLineAtMs = Number.NEGATIVE_INFINITY;
+  const { user, name, logger, metrics, watchesRetention = false } = openOptions;
+  const lineAtMs = { full: Number.NEGATIVE_INFINITY, denied: Number.NEGATIVE_INFINITY };
   const options = {
     ...connectionOf(settings),
+    user,
     name,
     prefix: settings.HOPLINE_PREFIX,
     shards: settings.HOPLINE_SHARDS,
@@ -179,8 +182,10 @@ export async function openFromSettings(settings: LogSettings, openOptions: OpenO
     watchesRetention,
     onEvent: (event: LogEvent) => {
       if ('stream' in event) metrics?.logShortages.add(1, { kind: event.stream, reason: event.type.replaceAll('-', '_') });
-      if (event.type === 'full' && performance.now() - fullLineAtMs < FULL_LINE_MS) return;
-      if (event.type === 'full') fullLineAtMs = performance.now();
+      if (event.type === 'full' || event.type === 'denied') {
+        if (performance.now() - lineAtMs[event.type] < REPEATED_LINE_MS) return;
+        lineAtMs[event.type] = performance.now();
+      }
       report(logger, event);
     },
   };
@@ -248,6 +253,10 @@ function tlsOf(settings: LogSettings): NatsTls | undefined {
 }
 
 function report(logger: Logger, event: LogEvent): void {
+  if (event.type === 'denied') {
+    logger.error(`log: ${event.message}`);
+    return;
+  }
   const reason = 'why' in event ? event.why : 'where' in event ? event.where : 'what' in event ? event.what : undefined;
   const fields = {
     ...(reason !== undefined && { reason }),

@@ -23,16 +23,21 @@ import { isTransient, retry } from './retry.ts';
 /** Version of subjects and payloads. Different numbers are incompatible. */
 const FORMAT = 1;
 
-export type StreamsOptions = { shards: number; replicas: number; maxAges: MaxAges; maxBytes: MaxBytes };
+/** `creates`: missing streams; otherwise they are awaited. */
+export type StreamsOptions = { creates: boolean; shards: number; replicas: number; maxAges: MaxAges; maxBytes: MaxBytes };
 
 type Spec = Partial<StreamConfig> & { name: string; subjects: string[] };
 
 /**
- * Creates missing streams; several services may do so at the same time. Throws LogMismatch when an existing stream does not
- * match.
+ * Creates missing streams, which several processes may do at the same time, or waits until another process has created them. Throws
+ * LogMismatch when an existing stream does not match.
  */
 export async function ensureStreams(connection: Connection, options: StreamsOptions, timeoutMs: number): Promise<void> {
   const specs = streamSpecs(connection.names, options);
+  if (!options.creates) {
+    for (const spec of specs) requireMatch(spec, (await awaitStream(connection, spec.name, timeoutMs)).config);
+    return;
+  }
   const inputs = specs.find(({ name }) => name === connection.names.inputsStream);
   if (inputs !== undefined && (await isRebuilt(connection, timeoutMs))) {
     inputs.first_seq = Date.now() * REBUILT_SEQS_PER_MS;
@@ -131,6 +136,8 @@ function streamSpecs(names: LogNames, { shards, replicas, maxAges, maxBytes }: S
 }
 
 const STREAM_NOT_FOUND = 10059;
+/** A retry may find the stream. */
+const MISSING = { name: 'TimeoutError' };
 /** Another service created it in between, with other settings. */
 const STREAM_NAME_IN_USE = 10058;
 
@@ -142,6 +149,16 @@ function findStream(connection: Connection, name: string, timeoutMs: number): Pr
       if (error instanceof JetStreamApiError && error.code === STREAM_NOT_FOUND) return undefined;
       throw error;
     }
+  };
+  return retry(connection, name, find, { timeoutMs });
+}
+
+function awaitStream(connection: Connection, name: string, timeoutMs: number): Promise<StreamInfo> {
+  const find = async () => {
+    const found = await findStream(connection, name, timeoutMs);
+    if (found === undefined)
+      throw Object.assign(new Error('the stream does not exist: start a relay, which creates it'), MISSING);
+    return found;
   };
   return retry(connection, name, find, { timeoutMs });
 }

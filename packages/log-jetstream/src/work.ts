@@ -1,11 +1,11 @@
 import type { Owner, Role, TraceCarrier, Work } from '@hopline/events';
-import { workSubject } from '@hopline/events';
+import { taskWorkFilters, workSubject } from '@hopline/events';
 import { type DeliveryBounds, FairSlots, type Job, LogFull, requireRole, requireTaskId, type WorkQueue } from '@hopline/log';
 import { encodePayload } from './codec.ts';
 import type { Connection } from './connection.ts';
 import type { Publisher } from './publisher.ts';
 import type { RequeueCounts } from './requeues.ts';
-import { pause } from './retry.ts';
+import { pause, retry } from './retry.ts';
 import { QUEUES, type Queue, WorkConsumer } from './work-consumer.ts';
 import { WorkRoom } from './work-room.ts';
 
@@ -55,6 +55,19 @@ export class JetStreamWork implements WorkQueue {
     this.#connection.requireOpen();
     const problem = await this.#room.problem(role, owner);
     if (problem !== undefined) throw problem;
+  }
+
+  async hasItem(role: Role, taskId: string): Promise<boolean> {
+    requireRole(role);
+    requireTaskId(taskId);
+    const { jsm, names } = this.#connection;
+    const isStored = async (filter: string) => {
+      const read = () => jsm.streams.info(names.workStream, { subjects_filter: names.subject(filter) });
+      const { state } = await retry(this.#connection, 'the work of a task', read);
+      return Object.keys(state.subjects ?? {}).length > 0;
+    };
+    const stored = await Promise.all(taskWorkFilters(role, taskId).map(isStored));
+    return stored.includes(true);
   }
 
   async take(role: Role, options: { slots: number; signal: AbortSignal }, handler: (job: Job) => Promise<void>): Promise<void> {

@@ -21,6 +21,11 @@ export class TenantFull extends LogFull {
   override readonly name = 'TenantFull';
 }
 
+/** The user of the connection lacks a permission. Nothing of this write was stored; a retry helps only after an operator has granted it. */
+export class LogDenied extends LogUnavailable {
+  override readonly name = 'LogDenied';
+}
+
 /** Thrown by a handler when a later delivery of its item is being processed. The item is neither acknowledged nor requeued. */
 export class Superseded extends Error {
   override readonly name = 'Superseded';

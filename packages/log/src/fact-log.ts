@@ -30,7 +30,13 @@ export interface FactLog {
    * is read first. The subscription is live when the returned promise resolves. Ends when `signal` aborts.
    */
   follow(taskId: string, after: number | 'new', signal: AbortSignal): Promise<AsyncIterable<StoredFacts>>;
+
+  /** What retention has left of all tasks, read from the leader. */
+  extent(): Promise<StreamExtent>;
 }
+
+/** `firstSeq` is `lastSeq + 1` when nothing is left. `fill`: share of the bytes that the log may hold, 0 to 1; 0 without a bound. */
+export type StreamExtent = { firstSeq: number; lastSeq: number; fill: number };
 
 /** `id`: unique over all tasks, and the same only for the same content: a retry sends the same id. */
 export type AppendOptions = { expected: number; id: string; trace?: TraceCarrier; timeoutMs?: number };

@@ -1,4 +1,5 @@
-import type { InputRecord, RecordFault, TraceCarrier } from '@hopline/events';
+import type { InputRecord, RecordFault, TraceCarrier, Writer } from '@hopline/events';
+import type { StreamExtent } from './fact-log.ts';
 
 /**
  * The inputs of all tasks, from clients, agents and relays. Durable and ordered per subject; retention by limits, with a short
@@ -26,6 +27,9 @@ export interface InputLog {
 
   /** All stored inputs of a task at the time of the call, in order. For audits; relays read shards. */
   read(taskId: string): AsyncIterable<StoredInput>;
+
+  /** What retention has left of the inputs of all tasks, read from the leader. */
+  extent(): Promise<StreamExtent>;
 }
 
 /** `id`: unique over all tasks; the log keeps the first record of an id within the duplicate window. */
@@ -39,6 +43,8 @@ export type StoredInput = {
   seq: number;
   taskId: string;
   record: InputRecord;
+  /** The service that appended it, as far as the permissions of the log's users distinguish them. */
+  writer: Writer;
   /** Size of the payload, bytes. */
   bytes: number;
   /** Epoch milliseconds at which the log stored it. */

@@ -42,6 +42,7 @@ function pendingLog() {
         };
       });
     },
+    extent: () => assert.fail('an input writer does not read'),
     read: () => assert.fail('an input writer does not read'),
     readShard: () => assert.fail('an input writer does not read'),
   };

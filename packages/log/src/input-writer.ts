@@ -23,6 +23,8 @@ export interface InputWriter {
   flush(): Promise<void>;
   /** Ordinal of the next input. */
   readonly nextN: number;
+  /** Raw sequence of the newest stored record; undefined before the first. */
+  readonly lastSeq: number | undefined;
 }
 
 export type InputWriterOptions = {
@@ -70,6 +72,7 @@ class Writer implements InputWriter {
   readonly #waitingBytesMax: number;
   #nextN: number;
   #storedN: number;
+  #lastSeq: number | undefined;
   #open: Draft | undefined;
   #sealed: Draft[] = [];
   #inFlight = false;
@@ -89,6 +92,10 @@ class Writer implements InputWriter {
 
   get nextN(): number {
     return this.#nextN;
+  }
+
+  get lastSeq(): number | undefined {
+    return this.#lastSeq;
   }
 
   add(input: AgentInput, atMs = Date.now()): void {
@@ -182,22 +189,24 @@ class Writer implements InputWriter {
     if (draft === this.#open) this.#open = undefined;
     this.#inFlight = true;
     this.#append(draft).then(
-      () => this.#stored(draft),
+      seq => this.#stored(draft, seq),
       error => this.#failed(error),
     );
   }
 
-  async #append(draft: Draft): Promise<void> {
+  async #append(draft: Draft): Promise<number> {
     const { taskId, producer, trace, timeoutMs = APPEND_TIMEOUT_MS } = this.#options;
     const record: AgentRecord = { v: 1, at: draft.at, from: producer, n: draft.n, inputs: draft.inputs };
     // The id contains the turn and the work item: a later turn, or another item of the same call, begins again with attempt 1 and
     // n 1, within the duplicate window.
     const { turn, item = 0, attempt } = producer;
     const id = `${taskId}:${producer.id}:${turn}:${item}:${attempt}:${draft.n}`;
-    await this.#inputs.append(taskId, record, { id, timeoutMs, ...(trace && { trace }) });
+    const { seq } = await this.#inputs.append(taskId, record, { id, timeoutMs, ...(trace && { trace }) });
+    return seq;
   }
 
-  #stored(draft: Draft): void {
+  #stored(draft: Draft, seq: number): void {
+    this.#lastSeq = seq;
     this.#inFlight = false;
     this.#waitingBytes -= draft.bytes;
     this.#storedN = draft.n + draft.ordinals - 1;

@@ -1,3 +1,5 @@
+import type { StreamExtent } from './fact-log.ts';
+
 /** A small bucket of named JSON values with revisions: shard leases, task index, agent registry, message ids. */
 export interface KeyValue<V> {
   get(key: string): Promise<Entry<V> | undefined>;
@@ -15,6 +17,8 @@ export interface KeyValue<V> {
    * before this call.
    */
   revision(): Promise<number>;
+  /** What the bucket holds; sequences are revisions. Read from the leader. */
+  extent(): Promise<StreamExtent>;
   /**
    * All current entries, then every change in order (value undefined: deleted). `ready` follows the entries that existed at the
    * call.

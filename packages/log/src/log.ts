@@ -59,6 +59,8 @@ export type TaskIndexEntry = {
   /** As in the task's newest record; absent before the first one. */
   startStoredAt?: number;
   generation: number;
+  /** As in the task's newest record at the time of the entry: every input of the task up to it is folded. */
+  foldedSeq?: number;
   /** Epoch milliseconds of the state's change. */
   at: number;
   /** The request for input that waits for an answer. */

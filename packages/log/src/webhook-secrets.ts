@@ -84,6 +84,7 @@ export function withSealedWebhooks(log: Log, keys: SecretsKeys | undefined): Log
     update: (key, value, revision) => bucket.update(key, stored(value), revision),
     delete: key => bucket.delete(key),
     revision: () => bucket.revision(),
+    extent: () => bucket.extent(),
     watch: signal => bucket.watch(signal),
   };
   return { ...log, pushConfigs };

@@ -16,6 +16,9 @@ export interface WorkQueue {
    */
   requireRoom(role: Role, owner?: Owner): Promise<void>;
 
+  /** Whether an item of the task waits or runs for the role, read from the leader. Dead letters count until they expire. */
+  hasItem(role: Role, taskId: string): Promise<boolean>;
+
   /**
    * Takes items of a role, at most `slots` at a time, until `signal` aborts and the running handlers have settled. How a handler
    * ends decides the item:

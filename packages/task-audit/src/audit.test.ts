@@ -17,7 +17,7 @@ class AuditedTask {
 
   async receiveMessage(messageId = 'm1'): Promise<this> {
     const message = { messageId, role: 'ROLE_USER' as const, parts: [{ text: 'hi' }] };
-    const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
+    const input = { kind: 'message', message, contextId: 'c', role: 'agent.argocd', profile: 'transparent' } as const;
     const record = { v: 1, at: 1, from: 'client', input } as const;
     this.#inputSeq = (await this.log.inputs.append(TASK, record, { id: `${TASK}:${messageId}` })).seq;
     return this.store({ kind: 'client', taskId: TASK, input });

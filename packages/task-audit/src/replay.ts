@@ -1,6 +1,6 @@
-import { type AgentRecord, isSameItem, type TaskAggregate, type TextInput } from '@hopline/events';
+import { type AgentRecord, type ClientInput, isRole, isSameItem, type TaskAggregate, type TextInput } from '@hopline/events';
 import type { StoredInput } from '@hopline/log';
-import { type Command, decide, evolve, project, type RejectionReason, type TaskView } from '@hopline/task';
+import { type Command, decide, evolve, isOfOtherAgent, project, type RejectionReason, type TaskView } from '@hopline/task';
 import { emptyTallies, type InputKind, type Tallies } from './tally.ts';
 
 type SeenRun = {
@@ -20,13 +20,15 @@ export class Replay {
   #aggregate: TaskAggregate | undefined;
   readonly #producers = new Map<string, SeenRun>();
 
-  add({ taskId, record }: StoredInput): void {
+  add({ taskId, record, writer }: StoredInput): void {
     if (record.from !== 'client' && record.from !== 'relay') {
       this.#addAgent(record);
       return;
     }
     this.tallies[record.input.kind].received += 1;
-    const command: Command = record.from === 'relay' ? record.input : { kind: 'client', taskId, input: record.input };
+    const server = isRole(writer) ? { server: writer } : {};
+    const client = (input: ClientInput): Command => ({ kind: 'client', taskId, input, ...server });
+    const command = record.from === 'relay' ? record.input : client(record.input);
     this.#decide(command, record.input.kind, 1, record.at);
   }
 
@@ -81,8 +83,9 @@ export class Replay {
   }
 
   /** Last known ordinal of the record's run, or why the relay has rejected the record. */
-  #lookUp({ from, n }: AgentRecord): number | 'stale attempt' | 'other item' {
+  #lookUp({ from, n }: AgentRecord): number | 'stale attempt' | 'other item' | 'other agent' {
     const { id, turn, attempt } = from;
+    if (this.#aggregate !== undefined && isOfOtherAgent(this.#aggregate, from)) return 'other agent';
     const seen = this.#producers.get(id);
     if (seen !== undefined && turn === seen.turn && !isSameItem(seen, from)) return 'other item';
     if (seen === undefined || turn > seen.turn || (turn === seen.turn && attempt > seen.attempt)) {

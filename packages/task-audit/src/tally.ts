@@ -10,6 +10,7 @@ export const INPUT_KINDS = [
   'timeout',
   'auth-timeout',
   'copy-forward',
+  'work-gone',
   'open',
   'text',
   'close',

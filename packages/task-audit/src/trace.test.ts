@@ -11,7 +11,7 @@ const NOTICE = '🔧 Supervisor: Calling Agent Argocd...\n';
 test('a trace counts the output of each producer in code points, and holds the times of each chunk [S2-30 S2-38]', async () => {
   const log = createMemoryLog({ shards: 1 });
   const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'hi' }] };
-  const question = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
+  const question = { kind: 'message', message, contextId: 'c', role: 'agent.argocd', profile: 'transparent' } as const;
   const trace = { traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01` };
   await log.inputs.append('t', { v: 1, at: 1_000, from: 'client', input: question }, { id: '1', trace });
   const from = agent(ROOT_AGENT);

@@ -1,9 +1,10 @@
-import type { AgentInput, ChunkProvenance, ClientInput, Producer, RelayInput, TextInput } from '@hopline/events';
+import type { AgentInput, ChunkProvenance, ClientInput, Producer, RelayInput, Role, TextInput } from '@hopline/events';
 
 /** A command to the decider: an input of the log, or a run of tokens that the coalescer made of several text inputs. */
 export type Command = ClientCommand | AgentCommand | TextRun | LostInputs | UnreadableInput | RelayInput;
 
-export type ClientCommand = { kind: 'client'; taskId: string; input: ClientInput };
+/** `server`: the role whose server appended it; absent for ingress, which serves every task that a client may address there. */
+export type ClientCommand = { kind: 'client'; taskId: string; input: ClientInput; server?: Role };
 
 export type AgentCommand = { kind: 'agent'; from: Producer; input: Exclude<AgentInput, TextInput> };
 
@@ -34,6 +35,7 @@ export const REJECTION_REASONS = [
   'unknown lane',
   'closed lane',
   'other producer',
+  'other agent',
   'stale turn',
   'stale attempt',
   'other item',

@@ -33,6 +33,8 @@ export function decideAgent(aggregate: TaskAggregate | undefined, command: Agent
   if (producer !== undefined && !isSameItem(producer, from)) return reject('other item');
   if (producer !== undefined && from.attempt < producer.attempt) return reject('stale attempt');
   if (hasEnded(aggregate, from)) return reject('ended call');
+  if (!isKnownProducer(aggregate, from.id)) return reject('unknown call');
+  if (isOfOtherAgent(aggregate, from)) return reject('other agent');
   switch (input.kind) {
     case 'open':
       return open(aggregate, from, input, at);
@@ -57,6 +59,15 @@ export function decideAgent(aggregate: TaskAggregate | undefined, command: Agent
 export function hasEnded(aggregate: TaskAggregate, { id }: Producer): boolean {
   const state = aggregate.calls[id]?.state;
   return state !== undefined && isTerminal(state);
+}
+
+/**
+ * Whether the id of the producer belongs to another agent than the one that sends its inputs. The subject of a record vouches for the
+ * agent, and nothing but the task knows whose the id is.
+ */
+export function isOfOtherAgent(aggregate: TaskAggregate, { id, agent }: Producer): boolean {
+  if (!isKnownProducer(aggregate, id) || id === SUPERVISOR) return false;
+  return id === ROOT_AGENT ? aggregate.role !== `agent.${agent}` : aggregate.calls[id]?.agent !== agent;
 }
 
 /** The root producer, or a call of this turn. The aggregate keeps the ordinals of these only, which bounds it. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ID_CHARS_MAX, type Message } from '@hopline/a2a';
 import { TASK_ID_CHARS_MAX } from '@hopline/events';
-import { decide } from './decide.ts';
+import { decide, INPUTS_LOST } from './decide.ts';
 import { CALLS_MAX, LANES_BYTES_MAX, LANES_MAX, STEP_UNITS_MAX, STEPS_MAX, TURNS_MAX } from './limits.ts';
 import { agent, Scenario, supervisor } from './scenario.test-kit.ts';
 
@@ -34,6 +34,32 @@ test('a later message has the ids of the task in the history, whatever its sende
       [id, contextId],
     ],
   );
+});
+
+test('inputs under the id of another producer than the agent that sends them are rejected', () => {
+  const story = started();
+  const forged = { ...agent(), agent: 'files' };
+  story.open(forged, 'a').input(forged, { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_COMPLETED' });
+  story.open(agent('call-9'), 'b').open({ ...agent('agent'), agent: 'files' }, 'c');
+  assert.deepEqual(story.rejected, ['other agent', 'other agent', 'unknown call', 'unknown call']);
+  const direct = new Scenario('t2').message('hello', 'm1', 'agent.argocd', 'transparent');
+  direct
+    .open(forged, 'a')
+    .open({ ...agent('agent'), agent: 'files' }, 'b')
+    .open(agent('agent'), 'c');
+  assert.deepEqual([direct.rejected, direct.facts.at(-1)?.kind], [['unknown call', 'other agent'], 'lane.opened']);
+});
+
+test('the server of an agent continues and cancels only tasks of that agent', () => {
+  const story = started();
+  const message = { messageId: 'm2', role: 'ROLE_USER' as const, parts: [{ text: 'x' }] };
+  const again = { kind: 'message', message, contextId: 'c1', role: 'agent.files', profile: 'transparent' } as const;
+  for (const input of [again, { kind: 'cancel' } as const])
+    story.when({ kind: 'client', taskId: story.taskId, input, server: 'agent.files' });
+  assert.deepEqual(story.rejected, ['other agent', 'other agent']);
+  const own = new Scenario().message('hello', 'm1', 'agent.files', 'transparent');
+  own.when({ kind: 'client', taskId: own.taskId, input: { kind: 'cancel' }, server: 'agent.files' });
+  assert.equal(own.view?.task.status.state, 'TASK_STATE_CANCELED');
 });
 
 test('a repeated message id makes no fact [S1-9]', () => {
@@ -150,6 +176,34 @@ test('only an open task is copied forward, and the command makes no fact [S4-44]
   assert.equal(decide(ended.aggregate, copyForward, 0).rejected, 'terminal');
 });
 
+test('a copy fails a task in progress only when its newest fact is older than the input names', () => {
+  const { aggregate } = started();
+  const startStoredAt = aggregate!.at + 1;
+  const copy = { kind: 'copy-forward', startStoredAt } as const;
+  assert.equal(decide(aggregate, copy, startStoredAt).facts.length, 1);
+  assert.deepEqual(decide(aggregate, { ...copy, idleSince: aggregate!.at }, startStoredAt), { facts: [] });
+  assert.equal(decide(aggregate, { ...copy, idleSince: aggregate!.at + 1 }, startStoredAt).facts.length, 1);
+});
+
+test('a task in progress without an item of work fails; an earlier turn, a call that has ended and a task that waits do not', () => {
+  const gone = { kind: 'work-gone', turn: 1 } as const;
+  assert.equal(decide(undefined, gone, 0).rejected, 'unknown task');
+  const call = { kind: 'call', call: 'call-1-1', agent: 'argocd' } as const;
+  const story = () => new Scenario().message('hello').input(supervisor(), call);
+  const { aggregate } = story();
+  for (const input of [gone, { ...gone, call: 'call-1-1' }]) {
+    const [fact] = decide(aggregate, input, 0).facts.slice(-1);
+    assert.equal(fact?.kind === 'status.changed' && fact.event.statusUpdate.metadata?.reason, INPUTS_LOST);
+  }
+  assert.equal(decide(aggregate, { ...gone, turn: 2 }, 0).rejected, 'stale turn');
+  const ended = story().input(agent(), { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_COMPLETED' });
+  assert.equal(decide(ended.aggregate, { ...gone, call: 'call-1-1' }, 0).rejected, 'ended call');
+  const waiting = story().input(supervisor(), { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED' });
+  assert.equal(decide(waiting.aggregate, gone, 0).rejected, 'no change');
+  const over = story().input(supervisor(), { kind: 'status', state: 'TASK_STATE_COMPLETED' });
+  assert.equal(decide(over.aggregate, gone, 0).rejected, 'terminal');
+});
+
 test('a terminal state closes every open artifact first', () => {
   const story = started()
     .open(agent(), 'a')
@@ -242,7 +296,7 @@ test('lanes whose names and metadata have LANES_BYTES_MAX bytes leave room for t
       story.message('x', messageId, 'supervisor', 'caipe', { contextId, owner });
     }
     const root = supervisor(1, TURNS_MAX);
-    for (let call = 0; call < CALLS_MAX; call++) story.input(root, { kind: 'call', call: `call-${call}`, agent: 'a'.repeat(32) });
+    for (let call = 0; call < CALLS_MAX; call++) story.input(root, { kind: 'call', call: `call-${call}`, agent: 'argocd' });
     return story;
   };
   const from = agent('call-0', 1, TURNS_MAX);

@@ -1,5 +1,5 @@
 import { isInterrupted, isTerminal } from '@hopline/a2a';
-import type { CopyForwardInput, TaskAggregate, TimeoutInput } from '@hopline/events';
+import type { CopyForwardInput, TaskAggregate, TimeoutInput, WorkGoneInput } from '@hopline/events';
 import type { Command, LostInputs } from './commands.ts';
 import { decideAgent, hasEnded, isKnownProducer } from './decide-agent.ts';
 import { decideClient } from './decide-client.ts';
@@ -27,6 +27,8 @@ export function decide(aggregate: TaskAggregate | undefined, command: Command, a
       return decideTimeout(aggregate, command, at);
     case 'copy-forward':
       return decideCopyForward(aggregate, command, at);
+    case 'work-gone':
+      return decideWorkGone(aggregate, command, at);
     case 'unreadable':
       return decideUnreadable(aggregate, at);
     case 'unknown':
@@ -47,6 +49,16 @@ function decideLost(aggregate: TaskAggregate | undefined, { from }: LostInputs, 
   return failTask(aggregate, INPUTS_LOST, at);
 }
 
+/** A worker stores the end of its turn before its item of work is done: without an item the end must have been read by now. */
+function decideWorkGone(aggregate: TaskAggregate | undefined, { turn, call }: WorkGoneInput, at: number): Decision {
+  if (aggregate === undefined) return reject('unknown task');
+  if (isTerminal(aggregate.state)) return reject('terminal');
+  if (turn !== aggregate.turn) return reject('stale turn');
+  if (isInterrupted(aggregate.state)) return reject('no change');
+  if (call !== undefined && aggregate.calls[call]?.state !== undefined) return reject('ended call');
+  return failTask(aggregate, INPUTS_LOST, at);
+}
+
 /** Reason of a task that failed because a relay could not apply one of its inputs. */
 export const INPUT_UNREADABLE = 'an input of this task could not be applied';
 
@@ -63,10 +75,14 @@ export const WORKER_GONE = 'no worker has continued the task';
  * progress, and of which nothing was stored since its facts were copied last, has no worker: another copy would keep it without end.
  * A task that waits for its client is kept.
  */
-function decideCopyForward(aggregate: TaskAggregate | undefined, { startStoredAt }: CopyForwardInput, at: number): Decision {
+function decideCopyForward(
+  aggregate: TaskAggregate | undefined,
+  { startStoredAt, idleSince = startStoredAt }: CopyForwardInput,
+  at: number,
+): Decision {
   if (aggregate === undefined) return reject('unknown task');
   if (isTerminal(aggregate.state)) return reject('terminal');
-  const isIdle = aggregate.at < startStoredAt && !isInterrupted(aggregate.state);
+  const isIdle = aggregate.at < idleSince && !isInterrupted(aggregate.state);
   return isIdle ? failTask(aggregate, WORKER_GONE, at, true) : { facts: [] };
 }
 

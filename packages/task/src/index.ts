@@ -8,7 +8,7 @@ export type {
 } from './commands.ts';
 export { REJECTION_REASONS } from './commands.ts';
 export { AUTH_TIMEOUT, decide, INPUT_TIMEOUT, INPUT_UNREADABLE, INPUTS_LOST, WORKER_GONE } from './decide.ts';
-export { isKnownProducer, ROOT_AGENT, rootProducer, SUPERVISOR } from './decide-agent.ts';
+export { isKnownProducer, isOfOtherAgent, ROOT_AGENT, rootProducer, SUPERVISOR } from './decide-agent.ts';
 export type { Decision } from './decision.ts';
 export { failTask } from './decision.ts';
 export { evolve } from './evolve.ts';

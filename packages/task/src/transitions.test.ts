@@ -192,5 +192,5 @@ test('a called agent may request credentials and continue by itself; its other s
   story.input(agent(), { kind: 'status', state: 'TASK_STATE_COMPLETED' });
   story.input(agent('call-9'), { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message });
   assert.deepEqual(story.events(), ['task', 'working', 'auth_required', 'working']);
-  assert.deepEqual(story.rejected, ['not root', 'not root', 'not root']);
+  assert.deepEqual(story.rejected, ['not root', 'not root', 'unknown call']);
 });

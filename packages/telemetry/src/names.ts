@@ -11,7 +11,7 @@ export const SCOPE = 'hopline';
 
 /** Subjects as templates: a span name must not contain a task id. */
 export const DESTINATION = {
-  raw: 'a2a.raw.{shard}.{taskId}',
+  raw: 'a2a.raw.{shard}.{taskId}.{writer}',
   log: 'a2a.log.{shard}.{taskId}',
   live: 'a2a.live.{shard}.{taskId}',
   work: 'a2a.work.{role}.{taskId}',

@@ -389,7 +389,7 @@ test(`a task of ${AUDIT_RECORDS_MAX} records, or ${AUDIT_INPUT_BYTES_MAX} bytes 
   let [count, bytes] = [AUDIT_RECORDS_MAX - 1, 10];
   log.inputs.read = async function* () {
     const record = { v: 1, at: 1, from: 'relay', input: { kind: 'timeout', request: 1 } } as const;
-    for (let index = 0; index < count; index++) yield { seq: index, taskId: TASK, record, bytes, storedAt: 1 };
+    for (let index = 0; index < count; index++) yield { seq: index, taskId: TASK, record, writer: 'relay', bytes, storedAt: 1 };
   };
   assert.equal((await audit('ann')).status, 200);
   count += 1;

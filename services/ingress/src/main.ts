@@ -29,7 +29,7 @@ await runService({
     });
     if (settings.HOPLINE_PUSH && secretsKeys === undefined)
       logger.warn('HOPLINE_SECRETS_KEY is not set: tokens and credentials of webhooks are stored in NATS in plain text');
-    const opened = await openFromSettings(settings, { name: instance, logger, metrics: telemetry.metrics });
+    const opened = await openFromSettings(settings, { user: 'ingress', name: instance, logger, metrics: telemetry.metrics });
     const log = withSealedWebhooks(opened, secretsKeys);
     const { HOPLINE_GRPC_PORT: port, HOPLINE_GRPC_PUBLIC_URL: publicUrl } = settings;
     const ingress = await createIngress({

@@ -16,7 +16,7 @@ await runService({
     const caFile = settings.HOPLINE_WEBHOOK_CA_FILE;
     const trust = caFile === undefined ? undefined : await fromSettings(() => openTrust({ path: caFile, logger }));
     const secretsKeys = await fromSettings(() => secretsKeysFrom(settings));
-    const opened = await openFromSettings(settings, { name: instance, logger, metrics: telemetry.metrics });
+    const opened = await openFromSettings(settings, { user: 'notifier', name: instance, logger, metrics: telemetry.metrics });
     const log = withSealedWebhooks(opened, secretsKeys);
     const notifier = await createNotifier({
       log,

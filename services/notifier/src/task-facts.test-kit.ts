@@ -17,7 +17,7 @@ export class TaskFacts {
   }
 
   async create(): Promise<void> {
-    await this.#task.message('hi', 'm', 'agent.a', 'transparent', this.#owner && { owner: this.#owner }).store();
+    await this.#task.message('hi', 'm', 'agent.argocd', 'transparent', this.#owner && { owner: this.#owner }).store();
   }
 
   /** Exactly one event: the rules would also pass through states between and close the lane. */

@@ -9,7 +9,13 @@ await runService({
   config: relayConfig,
   probes: 'own',
   start: async ({ settings, instance, log: logger, telemetry }) => {
-    const log = await openFromSettings(settings, { name: instance, logger, metrics: telemetry.metrics, watchesRetention: true });
+    const log = await openFromSettings(settings, {
+      user: 'relay',
+      name: instance,
+      logger,
+      metrics: telemetry.metrics,
+      watchesRetention: true,
+    });
     const relay = await createRelay({
       log,
       instance,

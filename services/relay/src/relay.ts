@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { isTerminal } from '@hopline/a2a';
 import type { CoalesceSettings } from '@hopline/coalesce';
-import { type Fact, isVisible } from '@hopline/events';
+import { type Fact, isVisible, shardOf } from '@hopline/events';
 import { type Log, LogConflict } from '@hopline/log';
 import { HEARTBEAT_INTERVAL_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import { RejectedRecords } from './rejected-records.ts';
+import { RetentionSweep } from './retention-sweep.ts';
 import { Shard, type ShardContext } from './shard.ts';
 import { applySideEffects, IndexWrites } from './side-effects.ts';
 import { authTimeout, copyForwardRule, inputTimeout, TaskDeadlines } from './task-deadlines.ts';
@@ -25,6 +26,10 @@ export type RelayDeps = {
   authTimeoutMs?: number | undefined;
   /** Age of an open task's start at which its facts are copied forward, milliseconds; absent: never. */
   copyForwardAfterMs?: number | undefined;
+  /** Interval of the retention sweep, milliseconds; default RETENTION_SWEEP_MS. */
+  sweepMs?: number;
+  /** A task in progress without a fact for this long is examined for lost inputs, milliseconds; default SILENT_MS_MIN. */
+  silentMs?: number;
 };
 
 export type Relay = {
@@ -88,12 +93,25 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
     ...(copyForwardAfterMs === undefined ? [] : [copyForwardRule(copyForwardAfterMs)]),
   ];
   const deadlines = new TaskDeadlines({ log, rules, owns: shard => running.has(shard), now: Date.now, logger });
+  const shardOfTask = (taskId: string) => running.get(shardOf(taskId, log.shards));
+  const sweep = new RetentionSweep({
+    log,
+    openTasks: () => deadlines.openTasks,
+    owns: taskId => shardOfTask(taskId) !== undefined,
+    isBusy: taskId => shardOfTask(taskId)?.isBusy(taskId) !== false,
+    copyForwardAfterMs,
+    now: Date.now,
+    logger,
+    ...(deps.sweepMs !== undefined && { sweepMs: deps.sweepMs }),
+    ...(deps.silentMs !== undefined && { silentMs: deps.silentMs }),
+  });
   return {
     get shards() {
       return leases.held;
     },
     stop: async () => {
       deadlines.stop();
+      sweep.stop();
       await leases.stop();
     },
   };

@@ -71,6 +71,12 @@ export class Shard {
     return this.#checkpoint;
   }
 
+  /** Whether inputs, appends or side effects of the task are in progress here. */
+  isBusy(taskId: string): boolean {
+    const task = this.#tasks.get(taskId);
+    return task !== undefined && task.pipeline?.isBusy !== false;
+  }
+
   get taskCount(): number {
     return this.#tasks.size;
   }

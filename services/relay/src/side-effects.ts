@@ -106,7 +106,7 @@ export function applySideEffects(
 }
 
 function indexEntry({ aggregate, startSeq, startStoredAt }: StoredStep, at: number): TaskIndexEntry {
-  const { contextId, role, state, generation, owner } = aggregate;
+  const { contextId, role, state, generation, foldedSeq, owner } = aggregate;
   const entry: TaskIndexEntry = {
     contextId,
     role,
@@ -114,6 +114,7 @@ function indexEntry({ aggregate, startSeq, startStoredAt }: StoredStep, at: numb
     startSeq,
     startStoredAt,
     generation,
+    foldedSeq,
     at,
     ...(owner && { owner }),
   };

@@ -1,5 +1,5 @@
 import { isTerminal } from '@hopline/a2a';
-import { type RelayInput, shardOf } from '@hopline/events';
+import { type CopyForwardInput, type RelayInput, shardOf } from '@hopline/events';
 import { followBucket, type Log, type TaskIndexEntry } from '@hopline/log';
 import { type Logger, taskLogger } from '@hopline/telemetry';
 
@@ -42,11 +42,17 @@ export function authTimeout(timeoutMs: number): DeadlineRule {
 export function copyForwardRule(afterMs: number): DeadlineRule {
   return ({ state, generation, startStoredAt = 0 }) => {
     const isOpen = generation > 0 && !isTerminal(state);
-    return isOpen
-      ? { at: startStoredAt + afterMs, name: `copy-forward:${startStoredAt}`, input: { kind: 'copy-forward', startStoredAt } }
-      : undefined;
+    return isOpen ? { at: startStoredAt + afterMs, ...copyForwardInput(startStoredAt) } : undefined;
   };
 }
+
+/** A start is copied once, whether its age or the bytes of the log are the cause. */
+export function copyForwardInput(startStoredAt: number): { name: string; input: CopyForwardInput } {
+  return { name: `copy-forward:${startStoredAt}`, input: { kind: 'copy-forward', startStoredAt } };
+}
+
+/** A task that has not ended, and the revision of its index entry. */
+export type OpenTask = { entry: TaskIndexEntry; revision: number };
 
 export type TaskDeadlinesOptions = {
   log: Pick<Log, 'tasks' | 'inputs' | 'shards'>;
@@ -67,6 +73,7 @@ export class TaskDeadlines {
   readonly #stop = new AbortController();
   /** Deadlines of all shards: a later takeover needs no read. */
   readonly #deadlines = new Map<string, Deadline[]>();
+  readonly #openTasks = new Map<string, OpenTask>();
   #timer: NodeJS.Timeout | undefined;
   #checkAt = Number.POSITIVE_INFINITY;
   #isChecking = false;
@@ -74,8 +81,11 @@ export class TaskDeadlines {
   constructor(options: TaskDeadlinesOptions) {
     this.#options = options;
     const following = followBucket(options.log.tasks, this.#stop.signal, {
-      begin: () => this.#deadlines.clear(),
-      change: ({ key, value }) => this.#update(key, value),
+      begin: () => {
+        this.#deadlines.clear();
+        this.#openTasks.clear();
+      },
+      change: ({ key, value, revision }) => this.#update(key, value, revision),
       ready: () => {},
       lost: error => options.logger.warn({ err: error }, 'task index lost'),
     });
@@ -83,12 +93,19 @@ export class TaskDeadlines {
     following.catch(() => {});
   }
 
+  /** Tasks of all shards that have not ended, as the index shows them. */
+  get openTasks(): ReadonlyMap<string, OpenTask> {
+    return this.#openTasks;
+  }
+
   stop(): void {
     this.#stop.abort();
     clearTimeout(this.#timer);
   }
 
-  #update(taskId: string, entry: TaskIndexEntry | undefined): void {
+  #update(taskId: string, entry: TaskIndexEntry | undefined, revision: number): void {
+    if (entry === undefined || isTerminal(entry.state)) this.#openTasks.delete(taskId);
+    else this.#openTasks.set(taskId, { entry, revision });
     const deadlines = entry === undefined ? [] : this.#options.rules.flatMap(rule => rule(entry) ?? []);
     if (deadlines.length === 0) this.#deadlines.delete(taskId);
     else this.#deadlines.set(taskId, deadlines);

@@ -1,7 +1,7 @@
 import type { CoalesceSettings } from '@hopline/coalesce';
-import type { AgentRecord, ClientInput, TaskAggregate } from '@hopline/events';
+import { type AgentRecord, type ClientInput, isRole, type TaskAggregate, type Writer } from '@hopline/events';
 import type { StoredInput } from '@hopline/log';
-import { type ClientCommand, type Command, decide, type TextRun } from '@hopline/task';
+import { type ClientCommand, type Command, decide, isOfOtherAgent, type TextRun } from '@hopline/task';
 import { AppendQueue, type QueuedCommand } from './append-queue.ts';
 import type { InputLedger } from './input-ledger.ts';
 import { alreadyFolded, OrdinalDeduplicator } from './ordinal-deduplicator.ts';
@@ -88,7 +88,7 @@ export class TaskInputs {
     }
     if (record.from !== 'client' && record.from !== 'relay') this.#acceptAgent(record, input, aggregate);
     else {
-      const command: Command = record.from === 'relay' ? record.input : this.#clientCommand(record.input);
+      const command: Command = record.from === 'relay' ? record.input : this.#clientCommand(record.input, input.writer);
       if (this.#interruptsText(command, aggregate)) this.#text.closeAll(this.#now());
       this.#ledger.receive(record.input.kind);
       this.#queue.push(command, input.seq);
@@ -119,10 +119,11 @@ export class TaskInputs {
     return this.#queue.take(RECORD_TEXT_UNITS_MAX);
   }
 
-  #clientCommand(input: ClientInput): ClientCommand {
+  #clientCommand(input: ClientInput, writer: Writer): ClientCommand {
+    const server = isRole(writer) ? { server: writer } : {};
     // A message that is read again must not begin a task whose facts have expired.
     const isLate = this.#isExpired && input.kind === 'message';
-    return { kind: 'client', taskId: this.#taskId, input: isLate ? { ...input, continues: true } : input };
+    return { kind: 'client', taskId: this.#taskId, input: isLate ? { ...input, continues: true } : input, ...server };
   }
 
   /** The aggregate as the next record holds it, where every input up to `foldedSeq` is folded. */
@@ -141,6 +142,11 @@ export class TaskInputs {
   }
 
   #acceptAgent(record: AgentRecord, stored: StoredInput, aggregate: TaskAggregate | undefined): void {
+    // Before its ordinals count: they would make those of the producer itself look like duplicates.
+    if (aggregate !== undefined && isOfOtherAgent(aggregate, record.from)) {
+      this.#ledger.rejectRecord(record.inputs, 'other agent');
+      return;
+    }
     const seen = this.#deduplicator.lookUp(record);
     if (seen === 'stale' || seen === 'other item') {
       this.#ledger.rejectRecord(record.inputs, seen === 'stale' ? 'stale attempt' : seen);

@@ -85,6 +85,11 @@ export class TaskPipeline {
     return this.#oldestPendingSeq() === undefined;
   }
 
+  /** Text is held, a command is queued, or an append or side effect is in flight. A record without a fact is not waited for. */
+  get isBusy(): boolean {
+    return this.#barriers.lowest(this.#inputs.oldestSeq) !== undefined;
+  }
+
   /** Every input of the task up to this sequence is folded, side effects included. */
   get checkpoint(): number {
     return (this.#oldestPendingSeq() ?? this.#inputs.lastSeq + 1) - 1;

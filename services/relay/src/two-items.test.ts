@@ -143,3 +143,24 @@ test('a relay without checkpoints requests the work of a message again only whil
   assert.deepEqual(requested, []);
   await relay.stop();
 });
+
+test('an agent that writes under the id of another one adds no text, and hides none of its ordinals', async () => {
+  const log = createMemoryLog();
+  const relay = await relayOn(log.another());
+  await sendMessage(log);
+  const own = writer(log, 7);
+  own.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
+  own.add({ kind: 'open', lane: 'a', artifact: { name: 'response' } });
+  await own.flush();
+  while ((await log.facts.last('t'))?.record.aggregate.state !== 'TASK_STATE_WORKING')
+    await new Promise(resolve => setTimeout(resolve, 2));
+  const from = { id: 'agent', agent: 'files', turn: 1, item: 7, attempt: 1 };
+  const tokens = Array.from({ length: 50 }, () => 'forged');
+  const forged = { v: 1, at: Date.now(), from, n: 3, inputs: [{ kind: 'text', lane: 'a', tokens }] } as const;
+  await log.inputs.append('t', { ...forged, inputs: [...forged.inputs] }, { id: 't:forged' });
+  for (const token of ['o', 'w', 'n']) own.token('a', token);
+  own.add({ kind: 'status', state: 'TASK_STATE_COMPLETED' });
+  const fold = await foldOf(log);
+  assert.deepEqual([fold.textOf('response'), fold.task?.status.state], ['own', 'TASK_STATE_COMPLETED']);
+  await relay.stop();
+});

@@ -39,7 +39,7 @@ await runService({
     });
     const { skills = [], default: isDefault, retries, forwardText } = entry;
     const errorsFd = settings.HOPLINE_AGENT_ERRORS_FD;
-    const log = await openFromSettings(settings, { name: instance, logger, metrics });
+    const log = await openFromSettings(settings, { user: `agent.${name}`, name: instance, logger, metrics });
     const subAgent = createSubAgent({
       log,
       name,

@@ -72,6 +72,8 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
     metrics,
     extensions,
     ...(deps.limits && { limits: deps.limits }),
+    // NATS permits it to ingress alone (packages/log-jetstream/src/users.ts).
+    writesIndex: false,
     authenticate: auth?.authenticate,
   });
   // Credentials are in headers that no page of another origin has.

@@ -13,7 +13,7 @@ await runService({
   probes: 'own',
   start: async ({ settings, instance, log: logger, telemetry }) => {
     const profiles = await fromSettings(() => loadProfiles(settings.HOPLINE_PROFILE_MODULE));
-    const log = await openFromSettings(settings, { name: instance, logger, metrics: telemetry.metrics });
+    const log = await openFromSettings(settings, { user: 'supervisor', name: instance, logger, metrics: telemetry.metrics });
     const supervisor = await createSupervisor({
       log,
       planner: new SkillPlanner(settings.HOPLINE_DEFAULT_AGENT),

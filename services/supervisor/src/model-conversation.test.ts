@@ -31,7 +31,8 @@ class TaskStory {
   }
 
   appends(id: string, input: Exclude<AgentInput, { kind: 'text' }>, turn = 1): this {
-    const from: Producer = { id, agent: id, turn, attempt: 1 };
+    const agent = id === 'supervisor' ? id : 'argocd';
+    const from: Producer = { id, agent, turn, attempt: 1 };
     return this.item({ kind: 'agent', from, input });
   }
 

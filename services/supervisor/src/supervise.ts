@@ -19,6 +19,7 @@ import { delegatedRequest, namesAgent } from './agent-path.ts';
 import { atLeastOneAgent } from './at-least-one-agent.ts';
 import { ForwardingTurn } from './forwarding-turn.ts';
 import { abandonGoneAgents } from './gone-agents.ts';
+import { LOST_INPUTS_CHECK_MS, showLostInputs } from './lost-inputs.ts';
 import { type ModelSettings, ModelTurn } from './model-turn.ts';
 import { PlannedTurn } from './planned-turn.ts';
 import type { Planner } from './planner.ts';
@@ -35,6 +36,8 @@ export type SuperviseDeps = {
   displayName: string;
   /** A call is abandoned when its agent has been out of the registry for this long, milliseconds. */
   agentGoneMs: number;
+  /** Interval of the check for lost inputs, milliseconds; default LOST_INPUTS_CHECK_MS. */
+  lostInputsCheckMs?: number;
   metrics: HopMetrics;
   logger: Logger;
   signal: AbortSignal;
@@ -72,6 +75,8 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
     const profile = deps.profiles.get(work.profile);
     const view = new TurnView(profile?.turn === 'conduct' ? profile.answer.name : undefined);
     const writer = inputWriter(log, job, hop);
+    const checkMs = deps.lostInputsCheckMs ?? LOST_INPUTS_CHECK_MS;
+    showLostInputs({ log, view, writer, signal, checkMs }).catch(error => signal.aborted || fail(error));
     let turn: TurnRunner | undefined;
     for await (const record of records) {
       view.apply(record);

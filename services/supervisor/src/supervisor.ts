@@ -14,6 +14,8 @@ export type SupervisorDeps = {
   /** A call is abandoned when its agent has been out of the registry for this long, milliseconds. */
   agentGoneMs: number;
   slots: number;
+  /** As in SuperviseDeps. */
+  lostInputsCheckMs?: number;
   metrics: HopMetrics;
   logger: Logger;
 };

@@ -55,21 +55,21 @@ describe('events of the log', () => {
   test('payloads that are not records are skipped and reported, in every stream and bucket', async () => {
     const taskId = 'garbage';
     events = [];
-    await nc.request(rawSubject(taskId, SHARDS), '{"v":1}');
+    await nc.request(rawSubject(taskId, SHARDS, 'agent.a'), '{"v":1}');
     const { seq } = await append(taskId, 1);
     for await (const input of log.inputs.readShard(shardOf(taskId, SHARDS), 1, never)) if (input.seq === seq) break;
     assert.equal(reported({ type: 'undecodable', where: 'inputs' }), 1);
 
     // The wrong shard, a task id that is not one, a malformed member, and JSON that overflows the stack of an encoder.
-    const elsewhere = rawShardFilter((shardOf(taskId, SHARDS) + 1) % SHARDS).replace('*', taskId);
+    const elsewhere = rawShardFilter((shardOf(taskId, SHARDS) + 1) % SHARDS).replace('>', `${taskId}.agent.a`);
     const shard = shardOf(taskId, SHARDS);
     const record = (input: string) =>
       `{"v":1,"at":1,"from":{"id":"c","agent":"a","turn":1,"attempt":1},"n":2,"inputs":[${input}]}`;
     const deep = `{"kind":"step","step":"1","payload":${'['.repeat(6_500)}${']'.repeat(6_500)}}`;
     await nc.request(elsewhere, record('{"kind":"close","lane":"l"}'));
-    await nc.request(rawShardFilter(shard).replace('*', 'tésk'), record('{"kind":"close","lane":"l"}'));
-    await nc.request(rawSubject(taskId, SHARDS), record('{"kind":"text","lane":"l","tokens":[5]}'));
-    await nc.request(rawSubject(taskId, SHARDS), record(deep));
+    await nc.request(rawShardFilter(shard).replace('>', 'tésk.agent.a'), record('{"kind":"close","lane":"l"}'));
+    await nc.request(rawSubject(taskId, SHARDS, 'agent.a'), record('{"kind":"text","lane":"l","tokens":[5]}'));
+    await nc.request(rawSubject(taskId, SHARDS, 'agent.a'), record(deep));
     const { seq: last } = await append(taskId, 2);
     const rejected: string[] = [];
     const onRejected = ({ fault }: { fault: string }) => void rejected.push(fault);
@@ -182,7 +182,7 @@ describe('events of the log', () => {
     abort.abort();
     await reading;
     assert.deepEqual(got, [first.seq, second.seq]);
-    assert.equal(reported({ type: 'reader-restarted', what: `a2a.raw.${shard.toString(16).padStart(2, '0')}.*` }), 1);
+    assert.equal(reported({ type: 'reader-restarted', what: `a2a.raw.${shard.toString(16).padStart(2, '0')}.>` }), 1);
   });
 
   test('workers survive the removal of their consumer, and a consumer with other settings', async t => {

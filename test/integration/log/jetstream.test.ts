@@ -1,4 +1,4 @@
-import { logSubject, rawSubject } from '@hopline/events';
+import { logSubject, rawSubject, rawTaskFilter } from '@hopline/events';
 import type { Log } from '@hopline/log';
 import {
   CONTRACT_ACK_WAIT_MS,
@@ -18,7 +18,7 @@ import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
 import { startNats } from '../../support/nats/nats-server.ts';
 
 const ACK_TIMEOUT_MS = 250;
-const SUBJECTS = { inputs: rawSubject, facts: logSubject };
+const SUBJECTS = { inputs: rawTaskFilter, facts: logSubject };
 const STREAMS = { inputs: INPUTS_STREAM, facts: FACTS_STREAM };
 
 /** The log under test connects through a proxy that drops selected messages; fault injection uses a separate connection. */
@@ -75,7 +75,8 @@ async function open({ tailCheckMs }: { tailCheckMs: number }): Promise<LogUnderT
       await jsm.streams.purge(STREAMS[what], { filter: SUBJECTS[what](taskId, CONTRACT_SHARDS), seq: below });
     },
     async garbage(what, taskId) {
-      await nc.request(SUBJECTS[what](taskId, CONTRACT_SHARDS), 'not json');
+      const subject = what === 'facts' ? logSubject(taskId, CONTRACT_SHARDS) : rawSubject(taskId, CONTRACT_SHARDS, 'client');
+      await nc.request(subject, 'not json');
     },
     async readersLeft() {
       const left = await Promise.all(Object.values(STREAMS).map(stream => jsm.streams.info(stream)));

@@ -82,6 +82,36 @@ test('a full bucket refuses a write at once, and an event names it', { timeout: 
   assert.deepEqual(events[1], { type: 'nearly-full', stream: 'KV_hopline_push_configs' });
 });
 
+for (const bucket of ['messageIds', 'contexts', 'tasks'] as const) {
+  test(`a full bucket of ${bucket} removes its oldest entries, and an event names it`, { timeout: 60_000 }, async t => {
+    const nats = await startNats();
+    t.after(() => nats.stop());
+    const events: LogEvent[] = [];
+    const open = (watchesRetention: boolean) =>
+      openJetStreamLog({
+        servers: nats.url,
+        name: 'room',
+        maxBytes: { keyValue: 16 * 1024 },
+        watchesRetention,
+        onEvent: event => void events.push(event),
+      });
+    const log = await open(false);
+    t.after(() => log.close());
+    const entry = { taskId: 't', fingerprint: 'f'.repeat(200), tasks: ['t'.repeat(100)] } as never;
+    for (let n = 1; n <= 200; n += 1) await log[bucket].put(`key-${n}`, entry);
+    assert.equal(events.length, 0);
+    assert.equal(await log[bucket].get('key-1'), undefined);
+    const { firstSeq, lastSeq, fill } = await log[bucket].extent();
+    assert.ok(firstSeq > 1 && lastSeq === 200 && fill > 0.9 && fill <= 1, JSON.stringify({ firstSeq, lastSeq, fill }));
+    const watching = await open(true);
+    t.after(() => watching.close());
+    while (events.length === 0) await new Promise(resolve => setTimeout(resolve, 5));
+    const [{ type, stream }] = [...events] as [LogEvent & { stream: string }];
+    assert.equal(type, 'removes-by-bytes');
+    assert.match(stream, /^KV_hopline_(message_ids|contexts|tasks)$/);
+  });
+}
+
 test('the bytes of streams and buckets are settings', { timeout: 60_000 }, async t => {
   const nats = await startNats();
   t.after(() => nats.stop());
@@ -97,7 +127,7 @@ test('the bytes of streams and buckets are settings', { timeout: 60_000 }, async
   );
   const settings = { ...defaults, NATS_URL: nats.url, ...bytes } as LogSettings;
   const logger = createLogger({ service: 'test', instance: 'test', level: 'silent' });
-  await (await openFromSettings(settings, { name: 'room', logger })).close();
+  await (await openFromSettings(settings, { user: 'relay', name: 'room', logger })).close();
   const nc = await connect({ servers: nats.url });
   t.after(() => nc.close());
   const jsm = await jetstreamManager(nc);

@@ -44,7 +44,7 @@ const open = (servers: string, tls?: { ca?: string; cert?: string; key?: string 
 test('the log works over TLS with an authority and a client certificate from settings [S4-42]', async t => {
   const { nats, ca, client } = await startSecureNats(t);
   const files = { NATS_TLS_CA_FILE: ca, NATS_TLS_CERT_FILE: client.cert, NATS_TLS_KEY_FILE: client.key };
-  const log = await openFromSettings(config.load({ NATS_URL: nats.url, ...files }), { name: 'test', logger });
+  const log = await openFromSettings(config.load({ NATS_URL: nats.url, ...files }), { user: 'relay', name: 'test', logger });
   await log.check();
   await nats.restart();
   const works = () =>
@@ -77,7 +77,7 @@ test('a client that requires TLS never connects in plaintext [S4-42]', async t =
 });
 
 test('errors name contradictory settings [S4-42]', async () => {
-  const load = (env: Record<string, string>) => openFromSettings(config.load(env), { name: 'test', logger });
+  const load = (env: Record<string, string>) => openFromSettings(config.load(env), { user: 'relay', name: 'test', logger });
   const paths = { NATS_TLS_CERT_FILE: 'c', NATS_TLS_KEY_FILE: 'k' };
   for (const [name, path] of Object.entries(paths)) await assert.rejects(load({ [name]: path }), /together, or neither/);
   const ways = { NATS_CREDS: 'c', NATS_CREDS_FILE: 'f', NATS_TOKEN: 't', NATS_USER: 'u' };
@@ -91,7 +91,7 @@ test('errors name contradictory settings [S4-42]', async () => {
 test('a token, or a user and password, opens the log of a server that requires them', async t => {
   const token = await startNats({ config: 'authorization { token: "s3cret" }' });
   t.after(() => token.stop());
-  const load = (env: Record<string, string>) => openFromSettings(config.load(env), { name: 'test', logger });
+  const load = (env: Record<string, string>) => openFromSettings(config.load(env), { user: 'relay', name: 'test', logger });
   const log = await load({ NATS_URL: token.url, NATS_TOKEN: 's3cret' });
   await log.close();
   await assert.rejects(
@@ -110,7 +110,7 @@ test('a credentials file opens the log and is read at each connection; its conte
   t.after(() => nats.stop());
   const path = join(folder, 'user.creds');
   await writeFile(path, operator.credentials());
-  const load = (env: Record<string, string>) => openFromSettings(config.load(env), { name: 'test', logger });
+  const load = (env: Record<string, string>) => openFromSettings(config.load(env), { user: 'relay', name: 'test', logger });
   const text = await load({ NATS_URL: nats.url, NATS_CREDS: operator.credentials() });
   await text.close();
   const log = await load({ NATS_URL: nats.url, NATS_CREDS_FILE: path });

@@ -1,3 +1,4 @@
+import { authorization, type LogUser, serverUsers, userName } from '@hopline/log-jetstream';
 import { type NatsProxy, startNatsProxy } from '../nats/nats-proxy.ts';
 import { freePort, type NatsServer, startNats } from '../nats/nats-server.ts';
 import { type Balancer, startBalancer } from './balancer.ts';
@@ -21,11 +22,23 @@ export type ClusterOptions = {
   nats?: NatsServer;
   /** Settings of every service. */
   env?: Record<string, string>;
+  /** Each service has a NATS user of its own with the least permissions; its password is its name. */
+  users?: boolean;
   /** The services reach NATS through `natsProxy`. */
   proxied?: boolean;
   /** Base of relative paths in the agents' entries. */
   agentsFolder?: string;
 };
+
+function permissionsFor({ agents, env = {} }: ClusterOptions): string {
+  const users = serverUsers(agents.map(({ name }) => String(name)));
+  return authorization(new Map(users.map(user => [user, { text: user }])), env.HOPLINE_PREFIX);
+}
+
+/** Settings with which a service, or a test, connects as a user of the cluster. */
+export function loginOf(user: LogUser, env: Record<string, string> = {}): { NATS_USER: string; NATS_PASSWORD: string } {
+  return { NATS_USER: userName(user, env.HOPLINE_PREFIX), NATS_PASSWORD: user };
+}
 
 /** A cluster for one test file: a real nats-server, and each service as a process. */
 export class Cluster implements AsyncDisposable {
@@ -45,7 +58,9 @@ export class Cluster implements AsyncDisposable {
   }
 
   static async start(options: ClusterOptions): Promise<Cluster> {
-    const cluster = new Cluster(options.nats ?? (await startNats()), options.nats === undefined);
+    const config = options.users ? permissionsFor(options) : undefined;
+    const nats = options.nats ?? (await startNats(config === undefined ? {} : { config }));
+    const cluster = new Cluster(nats, options.nats === undefined);
     try {
       await cluster.#startServices(options);
       return cluster;
@@ -81,22 +96,24 @@ export class Cluster implements AsyncDisposable {
     agents,
     env = {},
     proxied = false,
+    users = false,
     agentsFolder = '.',
   }: ClusterOptions): Promise<void> {
     if (proxied) this.natsProxy = await startNatsProxy(this.nats.port);
     const base = { NATS_URL: this.natsProxy?.url ?? this.nats.url, ...env };
-    await this.#add(this.relays, 'relay', relays, base);
-    await this.#add(this.supervisors, 'supervisor', supervisors, base);
-    await this.#add(this.notifiers, 'notifier', notifiers, base);
+    const as = (user: LogUser) => (users ? { ...base, ...loginOf(user, env) } : base);
+    await this.#add(this.relays, 'relay', relays, as('relay'));
+    await this.#add(this.supervisors, 'supervisor', supervisors, as('supervisor'));
+    await this.#add(this.notifiers, 'notifier', notifiers, as('notifier'));
     for (const entry of agents) {
-      const settings = { ...base, HOPLINE_AGENT: JSON.stringify(entry), HOPLINE_AGENTS_DIR: agentsFolder };
+      const settings = { ...as(`agent.${entry.name}`), HOPLINE_AGENT: JSON.stringify(entry), HOPLINE_AGENTS_DIR: agentsFolder };
       const process = new ServiceProcess(
         { service: 'sub-agent', instance: `sub-agent-${entry.name}`, env: settings },
         await freePort(),
       );
       this.agents.push(process);
     }
-    await this.#addIngresses(ingresses, balanced, grpc, { ...base, HOPLINE_PROFILE: profile });
+    await this.#addIngresses(ingresses, balanced, grpc, { ...as('ingress'), HOPLINE_PROFILE: profile });
     await Promise.all(this.services.map(service => service.start()));
   }
 

@@ -70,7 +70,7 @@ spec:
               value: --max-old-space-size-percentage={{ $pods.heapPercent }}
             - name: NATS_URL
               value: {{ include "hopline.natsUrl" $root | quote }}
-            {{- include "hopline.natsCredentials" $root | nindent 12 }}
+            {{- include "hopline.natsCredentials" (dict "root" $root "component" .component "secret" .values.natsSecret) | nindent 12 }}
             {{- if has .role (list "ingress" "notifier") }}
             - name: HOPLINE_SECRETS_KEY
               valueFrom: { secretKeyRef: { name: {{ default (printf "%s-secrets" (include "hopline.fullname" $root)) $root.Values.secretsKey.existingSecret }}, key: key } }
@@ -143,23 +143,4 @@ spec:
     - type: Resource
       resource: { name: cpu, target: { type: Utilization, averageUtilization: {{ $autoscaling.cpuPercent }} } }
 {{- end }}
-{{- end -}}
-
-{{- define "hopline.natsCredentials" -}}
-{{- if .Values.nats.enabled -}}
-- name: NATS_TOKEN
-  valueFrom: { secretKeyRef: { name: {{ include "hopline.fullname" . }}-nats, key: token } }
-{{- else -}}
-{{- with .Values.nats.credentialsSecret -}}
-{{- $secret := . -}}
-{{- range $variable, $key := dict "NATS_CREDS" "nats.creds" "NATS_TOKEN" "token" "NATS_USER" "user" "NATS_PASSWORD" "password" }}
-- name: {{ $variable }}
-  valueFrom: { secretKeyRef: { name: {{ $secret }}, key: {{ $key }}, optional: true } }
-{{- end }}
-{{- end }}
-{{- if .Values.nats.tlsSecret }}
-- name: NATS_TLS_CA_FILE
-  value: /var/run/hopline/nats-tls/ca.crt
-{{- end }}
-{{- end -}}
 {{- end -}}

@@ -13,10 +13,11 @@ const NO_FACT = 0;
 
 /**
  * Adds a task to the index before its client learns the id. The relay updates the index only after it has stored the task, and
- * in between the client may request a list from another replica. An entry of the relay is kept.
+ * in between the client may request a list from another replica. An entry of the relay is kept. A server that does not write the index
+ * only lists its own new tasks so early.
  */
 export async function addToIndex(
-  { log, role }: A2AServer,
+  { log, role, index, writesIndex }: A2AServer,
   context: OperationContext,
   { taskId, contextId }: ResolvedMessage,
 ): Promise<void> {
@@ -29,6 +30,7 @@ export async function addToIndex(
     generation: NO_FACT,
     at: context.receivedAt,
   } as const;
+  if (!writesIndex) return index.note(taskId, { ...entry, ...owner });
   try {
     await log.tasks.create(taskId, { ...entry, ...owner });
   } catch (thrown) {

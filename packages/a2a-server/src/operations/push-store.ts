@@ -86,6 +86,7 @@ export async function storePushConfig(
     ...(generation === undefined && { waitsUntil: Date.now() + server.limits.pushWaitMsMax }),
   };
   if (known === undefined) {
+    await requireProgressRoom(server, taskId);
     await assertRoom(server, taskId, 1);
     await server.quotas.addWebhook(context.caller, key);
   }
@@ -107,6 +108,15 @@ async function entryAt(
   if (known === undefined || isExpired(known, target.generation !== undefined)) return undefined;
   if (!isSameOwner(known.owner, caller)) throw new A2AError('TASK_NOT_FOUND');
   return known;
+}
+
+/** Share of the bucket of delivery progress up to which webhooks are accepted: the rest is for the deliveries of those that exist. */
+const NEW_WEBHOOKS_SHARE = 0.9;
+
+/** Refuses a webhook whose deliveries could not be recorded. */
+async function requireProgressRoom({ log }: A2AServer, taskId: string): Promise<void> {
+  const { fill } = await orFault(log.pushProgress.extent(), taskId);
+  if (fill >= NEW_WEBHOOKS_SHARE) throw new A2AError('UNAVAILABLE', { taskId });
 }
 
 /**

@@ -1,6 +1,18 @@
 import assert from 'node:assert/strict';
 import { LaterVersion, LogConflict, LogUnavailable, RecordTooLarge } from '../errors.ts';
-import { all, appendRun, type Case, factRecord, generationsOf, newTask, range, TRACE, take, within } from './log-under-test.ts';
+import {
+  all,
+  appendRun,
+  type Case,
+  factRecord,
+  generationsOf,
+  inputRecord,
+  newTask,
+  range,
+  TRACE,
+  take,
+  within,
+} from './log-under-test.ts';
 
 export const factCases: Case[] = [
   {
@@ -155,6 +167,21 @@ export const factCases: Case[] = [
       await expire('facts', taskId, seqs[3]!);
       assert.deepEqual(generationsOf(await all(log.facts.read(taskId, seqs[0]!))), [4, 5, 6]);
       await appendRun(log, taskId, 7, 7, seqs[0]!, seqs[5]!);
+    },
+  },
+  {
+    name: 'the extent names the newest sequence and the oldest one that retention has left',
+    async run({ log, expire }) {
+      const taskId = newTask();
+      const [, second, third] = await appendRun(log, taskId, 1, 3);
+      const before = await log.facts.extent();
+      assert.equal(before.lastSeq, third);
+      assert.ok(before.firstSeq <= second! && before.fill >= 0 && before.fill <= 1, JSON.stringify(before));
+      await expire('facts', taskId, third!);
+      const after = await log.facts.extent();
+      assert.ok(after.firstSeq >= before.firstSeq && after.firstSeq <= third!, JSON.stringify(after));
+      const { seq } = await log.inputs.append(taskId, inputRecord(1), { id: `${taskId}:extent` });
+      assert.equal((await log.inputs.extent()).lastSeq, seq);
     },
   },
   {

@@ -92,6 +92,15 @@ export const tenantWorkCases: Case[] = [
     },
   },
   {
+    name: 'a task of a tenant has an item while it waits',
+    async run({ log }) {
+      const [role, taskId] = [newRole(), newTask()];
+      assert.equal(await log.work.hasItem(role, taskId), false);
+      await log.work.request(role, { ...workItem(taskId), owner: NOISY }, { id: taskId });
+      assert.deepEqual([await log.work.hasItem(role, taskId), await log.work.hasItem(role, newTask())], [true, false]);
+    },
+  },
+  {
     name: 'a tenant has room for its items up to its bound, whatever others have',
     async run({ log }) {
       const role = newRole();

@@ -205,6 +205,22 @@ export const workCases: Case[] = [
     },
   },
   {
+    name: 'a task has an item of a role while it waits and while it runs, not after it is done',
+    async run({ log }) {
+      const [role, other, taskId] = [newRole(), newRole(), newTask()];
+      const has = () => log.work.hasItem(role, taskId);
+      assert.equal(await has(), false);
+      await log.work.request(role, workItem(taskId), { id: taskId });
+      assert.equal(await has(), true, 'while it waits');
+      assert.deepEqual([await log.work.hasItem(other, taskId), await log.work.hasItem(role, newTask())], [false, false]);
+      const running = Promise.withResolvers<boolean>();
+      const taker = worker(log, role, 1, async () => running.resolve(await has()));
+      assert.equal(await running.promise, true, 'while it runs');
+      await until(async () => !(await has()), 'the end of the item');
+      await taker.stop();
+    },
+  },
+  {
     name: 'a role or task id that is not a subject token throws TypeError',
     async run({ log }) {
       const signal = AbortSignal.abort();

@@ -1,4 +1,5 @@
 import { LogConflict } from '../errors.ts';
+import type { StreamExtent } from '../fact-log.ts';
 import type { Change, Entry, KeyValue } from '../key-value.ts';
 import { requireKey } from '../names.ts';
 import { requireOpen } from './memory-records.ts';
@@ -9,18 +10,39 @@ type Cell = { json: string | undefined; revision: number };
 export class MemoryBucket {
   readonly cells = new Map<string, Cell>();
   readonly #listeners = new Set<(key: string, cell: Cell) => void>();
+  readonly #bytesMax: number;
   #revision = 0;
+
+  /** The oldest entries are removed, without a change, when all have more than `bytesMax` bytes. */
+  constructor(bytesMax = Number.POSITIVE_INFINITY) {
+    this.#bytesMax = bytesMax;
+  }
 
   write(key: string, json: string | undefined): number {
     this.#revision += 1;
     const cell = { json, revision: this.#revision };
     this.cells.set(key, cell);
+    if (Number.isFinite(this.#bytesMax)) this.#removeOldest();
     for (const listener of this.#listeners) listener(key, cell);
     return cell.revision;
   }
 
   get revision(): number {
     return this.#revision;
+  }
+
+  get extent(): StreamExtent {
+    const stored = [...this.cells.values()];
+    const firstSeq = Math.min(this.#revision + 1, ...stored.map(({ revision }) => revision));
+    const bytes = stored.reduce((sum, { json }) => sum + (json?.length ?? 0), 0);
+    return { firstSeq, lastSeq: this.#revision, fill: bytes / this.#bytesMax };
+  }
+
+  #removeOldest(): void {
+    while (this.extent.fill > 1) {
+      const { firstSeq } = this.extent;
+      for (const [key, { revision }] of this.cells) if (revision === firstSeq) this.cells.delete(key);
+    }
   }
 
   listen(listener: (key: string, cell: Cell) => void): () => void {
@@ -74,6 +96,11 @@ export class MemoryKeyValue<V> implements KeyValue<V> {
   async revision(): Promise<number> {
     requireOpen(this.#closed);
     return this.#bucket.revision;
+  }
+
+  async extent(): Promise<StreamExtent> {
+    requireOpen(this.#closed);
+    return this.#bucket.extent;
   }
 
   async *watch(signal: AbortSignal): AsyncGenerator<Change<V>, void> {

@@ -11,6 +11,10 @@ import { MemoryItems, MemoryWork, type MemoryWorkOptions } from './memory-work.t
 export type MemoryLogOptions = {
   shards?: number;
   recordBytesMax?: number;
+  /** Bytes of all facts: the oldest records beyond it are removed. Default: no bound. */
+  factsBytesMax?: number;
+  /** Bytes of the task index: the oldest entries beyond it are removed. Default: no bound. */
+  tasksBytesMax?: number;
   attemptsMax?: number;
   requeuesMax?: number;
   ackWaitMs?: number;
@@ -29,6 +33,10 @@ export type MemoryLog = Log & {
   reconnect(): void;
   /** Simulates retention: removes the inputs or facts of a task below a sequence. */
   expire(what: 'inputs' | 'facts', taskId: string, below: number): void;
+  /** Simulates retention: removes the inputs or facts of all tasks below a sequence. */
+  expireAll(what: 'inputs' | 'facts', below: number): void;
+  /** Simulates that the inputs were deleted with their stream, and a service created it again (ADR 41). */
+  rebuildInputs(firstSeq: number): void;
   /** Simulates the end of the duplicate window of the work queue: an item with a known id is stored again. */
   forgetWorkIds(): void;
   /** Stores a payload that is not JSON. */
@@ -54,18 +62,18 @@ type Store = {
 export function createMemoryLog(options: MemoryLogOptions = {}): MemoryLog {
   const shards = options.shards ?? SHARDS_DEFAULT;
   const recordBytesMax = options.recordBytesMax ?? MEMORY_RECORD_BYTES_MAX;
-  const faults: Faults = { loseAcks: 0, loseLive: 0, conflicts: 0, refusals: 0 };
+  const faults: Faults = { loseAcks: 0, loseLive: 0, conflicts: 0, refusals: 0, staleTails: 0 };
   return openMemoryLog({
     shards,
     recordBytesMax,
     faults,
     inputs: new MemoryStream(faults, shards, recordBytesMax),
-    facts: new MemoryStream(faults, shards, recordBytesMax),
+    facts: new MemoryStream(faults, shards, recordBytesMax, options.factsBytesMax),
     items: new MemoryItems(),
     listeners: new Set(),
     buckets: {
       leases: new MemoryBucket(),
-      tasks: new MemoryBucket(),
+      tasks: new MemoryBucket(options.tasksBytesMax),
       agents: new MemoryBucket(),
       messageIds: new MemoryBucket(),
       contexts: new MemoryBucket(),
@@ -109,6 +117,8 @@ function openMemoryLog(store: Store): MemoryLog {
       for (const onReconnect of reconnects) onReconnect();
     },
     expire: (what, taskId, below) => store[what].expire(taskId, below),
+    expireAll: (what, below) => store[what].expireAll(below),
+    rebuildInputs: firstSeq => store.inputs.rebuild(firstSeq),
     forgetWorkIds: () => store.items.forgetIds(),
     garbage: (what, taskId) => store[what].storeGarbage(taskId),
   };

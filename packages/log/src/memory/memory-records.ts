@@ -1,6 +1,6 @@
-import { decodeInputRecord, type FactRecord, type InputRecord, type TraceCarrier } from '@hopline/events';
+import { decodeInputRecord, type FactRecord, type InputRecord, type TraceCarrier, writerOf } from '@hopline/events';
 import { LaterVersion, LogUnavailable } from '../errors.ts';
-import type { AppendOptions, FactLog, StoredFacts } from '../fact-log.ts';
+import type { AppendOptions, FactLog, StoredFacts, StreamExtent } from '../fact-log.ts';
 import { type FollowOptions, type FollowSource, follow } from '../follow.ts';
 import type { InputAppendOptions, InputLog, RejectedInput, StoredInput } from '../input-log.ts';
 import { requireTaskId } from '../names.ts';
@@ -27,6 +27,11 @@ export class MemoryInputs implements InputLog {
       const input = toInput(stored);
       if ('record' in input) yield input;
     }
+  }
+
+  async extent(): Promise<StreamExtent> {
+    requireOpen(this.#closed);
+    return this.#stream.extent;
   }
 
   async *readShard(
@@ -107,6 +112,11 @@ export class MemoryFacts implements FactLog {
     return follow(this.#source(taskId), after, AbortSignal.any([signal, this.#closed]), this.#options);
   }
 
+  async extent(): Promise<StreamExtent> {
+    requireOpen(this.#closed);
+    return this.#stream.extent;
+  }
+
   async *#read(taskId: string, from: number): AsyncGenerator<StoredFacts, number> {
     const stored = this.#stream.ofTask(taskId, from);
     for (const one of stored) {
@@ -123,7 +133,8 @@ export class MemoryFacts implements FactLog {
     return {
       read: from => this.#read(taskId, from),
       tail: async () => {
-        const stored = this.#stream.last(taskId);
+        const isStale = take(this.#faults, 'staleTails');
+        const stored = isStale ? this.#stream.ofTask(taskId, 0).at(-2) : this.#stream.last(taskId);
         return stored && { seq: stored.seq, startSeq: decode<FactRecord>(stored)?.startSeq ?? 0 };
       },
       subscribe: async (onLive, onReconnect) => {
@@ -150,7 +161,8 @@ export function requireOpen(closed: AbortSignal): void {
 function toInput(stored: StoredText): StoredInput | RejectedInput {
   const record = decodeInputRecord(decode(stored));
   if (typeof record === 'string') return { seq: stored.seq, taskId: stored.taskId, fault: record };
-  return { seq: stored.seq, taskId: stored.taskId, record, bytes: stored.bytes, storedAt: stored.at, ...traceOf(stored) };
+  const { seq, taskId, bytes, at: storedAt } = stored;
+  return { seq, taskId, record, writer: writerOf(record), bytes, storedAt, ...traceOf(stored) };
 }
 
 function toFacts(stored: StoredText): StoredFacts | undefined {

@@ -1,5 +1,6 @@
 import { shardOf } from '@hopline/events';
 import { LogConflict, LogUnavailable, RecordTooLarge } from '../errors.ts';
+import type { StreamExtent } from '../fact-log.ts';
 import { requireTaskId } from '../names.ts';
 
 /** A stored record. The payload is JSON text, so that every reader gets its own copy of what JSON can represent. */
@@ -17,6 +18,8 @@ export type Faults = {
   conflicts: number;
   /** The next writes reject with LogUnavailable, and nothing is stored. */
   refusals: number;
+  /** The next checks of a follower for missed records are answered by a replica that lacks the newest record. */
+  staleTails: number;
 };
 
 /** Wait for a lost ack before the write is retried. */
@@ -26,17 +29,23 @@ const WRITE_TIMEOUT_MS = 20_000;
 /** One stream of the twin: global sequence, subjects by task, deduplication by id, expected sequence, retention on request. */
 export class MemoryStream {
   readonly #faults: Faults;
+  readonly #recordBytesMax: number;
   readonly #bytesMax: number;
   readonly #shards: number;
   readonly #ids = new Map<string, number>();
   readonly #byTask = new Map<string, StoredText[]>();
   readonly #byShard = new Map<number, StoredText[]>();
+  /** Every record, in the order of the sequences. */
+  #all: StoredText[] = [];
+  #bytes = 0;
   readonly #listeners = new Set<(stored: StoredText, last: number) => void>();
   #seq = 0;
 
-  constructor(faults: Faults, shards: number, bytesMax: number) {
+  /** The oldest records are removed when all have more than `bytesMax` bytes. */
+  constructor(faults: Faults, shards: number, recordBytesMax: number, bytesMax = Number.POSITIVE_INFINITY) {
     this.#faults = faults;
     this.#shards = shards;
+    this.#recordBytesMax = recordBytesMax;
     this.#bytesMax = bytesMax;
   }
 
@@ -44,7 +53,8 @@ export class MemoryStream {
     requireTaskId(taskId);
     const json = JSON.stringify(value);
     const bytes = Buffer.byteLength(json);
-    if (bytes > this.#bytesMax) throw new RecordTooLarge(`the record has ${bytes} bytes, the log accepts ${this.#bytesMax}`);
+    if (bytes > this.#recordBytesMax)
+      throw new RecordTooLarge(`the record has ${bytes} bytes, the log accepts ${this.#recordBytesMax}`);
     if (take(this.#faults, 'refusals')) throw new LogUnavailable('the log did not answer');
     const deadline = Date.now() + (options.timeoutMs ?? WRITE_TIMEOUT_MS);
     for (;;) {
@@ -81,8 +91,30 @@ export class MemoryStream {
     return () => this.#listeners.delete(listener);
   }
 
+  get extent(): StreamExtent {
+    return { firstSeq: this.#all[0]?.seq ?? this.#seq + 1, lastSeq: this.#seq, fill: this.#bytes / this.#bytesMax };
+  }
+
+  /** Simulates a stream that was deleted and created again: it is empty, knows no id, and begins with `firstSeq`. */
+  rebuild(firstSeq: number): void {
+    this.expireAll(this.#seq + 1);
+    this.#ids.clear();
+    this.#seq = firstSeq - 1;
+  }
+
+  /** Simulates retention: removes the records of all tasks below `below`. It is longer than the duplicate window: ids are forgotten. */
+  expireAll(below: number): void {
+    const [first] = this.#all;
+    if (first === undefined || first.seq >= below) return;
+    const removed = this.#all.filter(stored => stored.seq < below);
+    for (const { id } of removed) this.#ids.delete(id);
+    for (const taskId of new Set(removed.map(stored => stored.taskId))) this.expire(taskId, below);
+  }
+
   /** Simulates retention: removes the records of a task below `below`. */
   expire(taskId: string, below: number): void {
+    this.#all = this.#all.filter(stored => stored.taskId !== taskId || stored.seq >= below);
+    this.#bytes = this.#all.reduce((sum, { bytes }) => sum + bytes, 0);
     const kept = this.ofTask(taskId, below);
     this.#byTask.set(taskId, kept);
     const shard = shardOf(taskId, this.#shards);
@@ -111,6 +143,9 @@ export class MemoryStream {
     this.#ids.set(id, stored.seq);
     push(this.#byTask, taskId, stored);
     push(this.#byShard, shardOf(taskId, this.#shards), stored);
+    this.#all.push(stored);
+    this.#bytes += bytes;
+    while (this.#bytes > this.#bytesMax) this.expireAll(this.#all[0]!.seq + 1);
     for (const listener of this.#listeners) listener(stored, last);
     return { seq: stored.seq, duplicate: false };
   }

@@ -109,6 +109,13 @@ export class MemoryWork implements WorkQueue {
     if (own >= this.#options.tenantItemsMax) throw new TenantFull(`${own} items of work of one tenant wait for ${role}`);
   }
 
+  async hasItem(role: Role, taskId: string): Promise<boolean> {
+    requireRole(role);
+    requireTaskId(taskId);
+    requireOpen(this.#closed);
+    return this.#items.items.some(item => item.role === role && (JSON.parse(item.json) as Work).taskId === taskId);
+  }
+
   async take(role: Role, options: { slots: number; signal: AbortSignal }, handler: (job: Job) => Promise<void>): Promise<void> {
     requireRole(role);
     const running = new Set<Promise<void>>();

@@ -1,0 +1,85 @@
+{{/*
+The NATS users of this release as JSON: key in the Secret, name and permissions of each. files/nats-permissions.json is generated from
+packages/log-jetstream/src/users.ts.
+*/}}
+{{- define "hopline.natsUsers" -}}
+{{- $prefix := dig "HOPLINE_PREFIX" "" .Values.settings -}}
+{{- $text := .Files.Get "files/nats-permissions.json" -}}
+{{- if $prefix -}}
+{{- $text = $text | replace "HOPLINE-PREFIX" $prefix -}}
+{{- else -}}
+{{- $text = $text | replace "HOPLINE-PREFIX." "" | replace "HOPLINE-PREFIX_" "" -}}
+{{- end -}}
+{{- $all := fromJson $text -}}
+{{- $users := omit $all "agent" "anyAgent" -}}
+{{- if .Values.nats.userPerAgent -}}
+{{- range .Values.agents -}}
+{{- $_ := set $users (printf "agent-%s" .name) ($all.agent | toRawJson | replace "hopline-agent-name" .name | fromJson) -}}
+{{- end -}}
+{{- else -}}
+{{- $_ := set $users "agent" $all.anyAgent -}}
+{{- end -}}
+{{- toRawJson $users -}}
+{{- end -}}
+
+{{/* Variable of nats-server with the password of a user. Argument: its key. */}}
+{{- define "hopline.natsPasswordVariable" -}}
+NATS_{{ . | upper | replace "-" "_" }}_PASSWORD
+{{- end -}}
+
+{{/* The block `authorization` of nats.conf. */}}
+{{- define "hopline.natsAuthorization" -}}
+authorization {
+  users: [
+    {{- range $key, $user := fromJson (include "hopline.natsUsers" .) }}
+    {
+      user: {{ $user.user | quote }}, password: ${{ include "hopline.natsPasswordVariable" $key }}
+      {{- if $user.publish }}
+      permissions: {
+        publish: {
+          allow: [{{ range $user.publish }}
+            {{ . | quote }}{{ end }}
+          ]
+          {{- with $user.publishDenied }}
+          deny: [{{ range . }}
+            {{ . | quote }}{{ end }}
+          ]
+          {{- end }}
+        }
+        subscribe: {
+          allow: [{{ range $user.subscribe }}
+            {{ . | quote }}{{ end }}
+          ]
+        }
+      }
+      {{- end }}
+    }
+    {{- end }}
+  ]
+}
+{{- end -}}
+
+{{/* Arguments: root; component; secret: with the credentials of another NATS. */}}
+{{- define "hopline.natsCredentials" -}}
+{{- $root := .root -}}
+{{- if $root.Values.nats.enabled -}}
+{{- $isShared := and (hasPrefix "agent-" .component) (not $root.Values.nats.userPerAgent) -}}
+{{- $key := ternary "agent" .component $isShared -}}
+- name: NATS_USER
+  value: {{ (get (fromJson (include "hopline.natsUsers" $root)) $key).user | quote }}
+- name: NATS_PASSWORD
+  valueFrom: { secretKeyRef: { name: {{ include "hopline.fullname" $root }}-nats, key: {{ $key }} } }
+{{- else -}}
+{{- with default $root.Values.nats.credentialsSecret .secret -}}
+{{- $secret := . -}}
+{{- range $variable, $key := dict "NATS_CREDS" "nats.creds" "NATS_TOKEN" "token" "NATS_USER" "user" "NATS_PASSWORD" "password" }}
+- name: {{ $variable }}
+  valueFrom: { secretKeyRef: { name: {{ $secret }}, key: {{ $key }}, optional: true } }
+{{- end }}
+{{- end }}
+{{- if $root.Values.nats.tlsSecret }}
+- name: NATS_TLS_CA_FILE
+  value: /var/run/hopline/nats-tls/ca.crt
+{{- end }}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { createHome, homePaths } from './home.ts';
+import { natsProcess } from './nats-process.ts';
+import { NatsUsers } from './nats-users.ts';
+import { serviceProcesses } from './service-processes.ts';
+
+const AGENTS = { folder: '/', agents: ['guide', 'files'].map(name => ({ name, adapter: 'a2a' })) };
+const PLAN = {
+  servicesFolder: '/services',
+  natsUrl: 'nats://n',
+  host: '127.0.0.1',
+  ingressPort: 1,
+  grpcPort: 2,
+  profile: 'caipe',
+  relays: 2,
+};
+
+test('each service gets its own user and password, and credentials of the environment for another server do not reach it', async t => {
+  const home = homePaths(mkdtempSync(join(tmpdir(), 'hopline-')));
+  t.after(() => rmSync(home.folder, { recursive: true }));
+  const natsUsers = new NatsUsers(['guide', 'files'], 'blue');
+  const specs = serviceProcesses({ ...PLAN, home, agents: AGENTS, natsUsers });
+  const starts = await Promise.all(specs.map(async ({ instance, prepare }) => ({ instance, env: (await prepare()).env })));
+  const users = Object.fromEntries(starts.map(({ instance, env }) => [instance, env.NATS_USER]));
+  assert.deepEqual(users, {
+    'ingress-1': 'blue.ingress',
+    'supervisor-1': 'blue.supervisor',
+    'sub-agent-guide': 'blue.agent.guide',
+    'sub-agent-files': 'blue.agent.files',
+    'relay-1': 'blue.relay',
+    'relay-2': 'blue.relay',
+    'notifier-1': 'blue.notifier',
+  });
+  const passwords = new Set(starts.map(({ env }) => env.NATS_PASSWORD));
+  assert.equal(passwords.size, starts.length - 1, 'both relays have one user');
+  for (const { env } of starts) {
+    assert.deepEqual([env.NATS_TOKEN, env.NATS_CREDS, env.NATS_CREDS_FILE], ['', '', '']);
+    const others = [...passwords].filter(password => password !== env.NATS_PASSWORD);
+    for (const password of others) assert.ok(!JSON.stringify(env).includes(String(password)));
+  }
+});
+
+test('passwords are new at each start, and stand in files of their owner alone, also where such a file existed', async t => {
+  const home = homePaths(mkdtempSync(join(tmpdir(), 'hopline-')));
+  t.after(() => rmSync(home.folder, { recursive: true }));
+  createHome(home);
+  for (const path of [home.natsConfig, home.natsUsers]) {
+    writeFileSync(path, 'old');
+    chmodSync(path, 0o644);
+  }
+  const [users, later] = [new NatsUsers(['guide'], undefined), new NatsUsers(['guide'], undefined)];
+  assert.notEqual(users.loginOf('relay').NATS_PASSWORD, later.loginOf('relay').NATS_PASSWORD);
+  assert.throws(() => users.loginOf('agent.other'), /NATS user agent\.other does not exist/);
+  users.writeCommandLogins(home.natsUsers);
+  await natsProcess(home, 'nats-server', 4222, '/', users).prepare();
+  for (const path of [home.natsConfig, home.natsUsers]) assert.equal(statSync(path).mode & 0o777, 0o600, path);
+  assert.ok(readFileSync(home.natsConfig, 'utf8').includes(users.loginOf('relay').NATS_PASSWORD));
+  const logins = JSON.parse(readFileSync(home.natsUsers, 'utf8'));
+  assert.deepEqual(
+    Object.entries(logins).map(([name, login]) => [name, (login as { user: string }).user]),
+    [
+      ['operator', 'operator'],
+      ['agent', 'agent'],
+      ['admin', 'admin'],
+    ],
+  );
+  assert.ok(!JSON.stringify(logins).includes(users.loginOf('relay').NATS_PASSWORD), 'services are not listed');
+});

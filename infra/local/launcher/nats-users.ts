@@ -1,0 +1,53 @@
+import { randomBytes } from 'node:crypto';
+import { rmSync, writeFileSync } from 'node:fs';
+import { COMMAND_USERS, type CommandLogins } from '@hopline/cli';
+import { ANY_AGENT, authorization, type LogUser, type ServerUser, serverUsers, userName } from '@hopline/log-jetstream';
+
+/** Bytes of a password: it cannot be guessed. */
+const PASSWORD_BYTES = 24;
+
+/** Settings with which a service connects. The empty ones keep credentials of the environment, meant for another server, away. */
+export type NatsLogin = Record<'NATS_USER' | 'NATS_PASSWORD' | 'NATS_TOKEN' | 'NATS_CREDS' | 'NATS_CREDS_FILE', string>;
+
+/**
+ * The NATS users of one start: one for each service and agent, with a password that only it receives, in its environment. Commands of the
+ * same person find theirs in a file of the home.
+ */
+export class NatsUsers {
+  readonly #passwords: ReadonlyMap<ServerUser, { text: string }>;
+  readonly #prefix: string | undefined;
+
+  constructor(agents: readonly string[], prefix: string | undefined) {
+    const users = [...serverUsers(agents), ANY_AGENT] as const;
+    this.#passwords = new Map(users.map(user => [user, { text: randomBytes(PASSWORD_BYTES).toString('base64url') }]));
+    this.#prefix = prefix;
+  }
+
+  /** For the configuration of nats-server. */
+  get authorization(): string {
+    return authorization(this.#passwords, this.#prefix);
+  }
+
+  loginOf(user: LogUser): NatsLogin {
+    const { user: name, password } = this.#credentials(user);
+    return { NATS_USER: name, NATS_PASSWORD: password, NATS_TOKEN: '', NATS_CREDS: '', NATS_CREDS_FILE: '' };
+  }
+
+  /** Writes the logins of `hopline` commands, and of the admin, for their owner alone. */
+  writeCommandLogins(path: string): void {
+    const logins = Object.fromEntries(COMMAND_USERS.map(user => [user, this.#credentials(user === 'agent' ? ANY_AGENT : user)]));
+    writePrivateFile(path, `${JSON.stringify(logins satisfies Partial<CommandLogins>, null, 2)}\n`);
+  }
+
+  #credentials(user: ServerUser): { user: string; password: string } {
+    const password = this.#passwords.get(user)?.text;
+    if (password === undefined) throw new TypeError(`NATS user ${user} does not exist`);
+    return { user: userName(user, this.#prefix), password };
+  }
+}
+
+/** A file that only its owner may read, also when it existed with another mode. */
+export function writePrivateFile(path: string, text: string): void {
+  rmSync(path, { force: true });
+  writeFileSync(path, text, { mode: 0o600 });
+}

@@ -1,0 +1,57 @@
+import { LogNames } from './names.ts';
+import { ANY_AGENT, type LogUser, permissionsOf, SERVICE_USERS } from './users.ts';
+
+/** Configuration of nats-server for the users of the log. */
+
+/** `admin` may do everything: edit, purge and delete streams. No service uses it. */
+export type ServerUser = LogUser | 'admin';
+
+/** The password itself, or the environment variable of nats-server that contains it. */
+export type Password = { text: string } | { variable: string };
+
+export const ADMIN = 'admin';
+
+/** All users of a cluster: of the services, of each agent, and of people. */
+export function serverUsers(agents: readonly string[]): ServerUser[] {
+  return [ADMIN, ...SERVICE_USERS, ...agents.map(name => `agent.${name}` as const)];
+}
+
+/** Name of a user in NATS. Clusters that share an account have different ones. */
+export function userName(user: ServerUser, prefix = ''): string {
+  return new LogNames(prefix).subject(user === ANY_AGENT ? 'agent' : user);
+}
+
+/** `NATS_RELAY_PASSWORD` for relay. */
+export function passwordVariable(user: ServerUser): string {
+  const name = user === ANY_AGENT ? 'AGENT' : user.replace(/[.-]/g, '_').toUpperCase();
+  return `NATS_${name}_PASSWORD`;
+}
+
+/** The block `authorization` of a nats-server configuration. */
+export function authorization(users: ReadonlyMap<ServerUser, Password>, prefix = ''): string {
+  const blocks = [...users].map(([user, password]) => userBlock(user, password, prefix));
+  return `authorization {\n  users: [\n${blocks.join('\n')}\n  ]\n}\n`;
+}
+
+function userBlock(user: ServerUser, password: Password, prefix: string): string {
+  const secret = 'text' in password ? JSON.stringify(password.text) : `$${password.variable}`;
+  const credentials = `user: ${JSON.stringify(userName(user, prefix))}, password: ${secret}`;
+  if (user === ADMIN) return `    { ${credentials} }`;
+  const { publish, publishDenied, subscribe } = permissionsOf(user, new LogNames(prefix));
+  const denied = publishDenied.length > 0 ? [list('deny', publishDenied)] : [];
+  return [
+    `    { ${credentials}, permissions: {`,
+    '      publish: {',
+    list('allow', publish),
+    ...denied,
+    '      }',
+    '      subscribe: {',
+    list('allow', subscribe),
+    '      }',
+    '    } }',
+  ].join('\n');
+}
+
+function list(name: string, subjects: readonly string[]): string {
+  return [`        ${name}: [`, ...subjects.map(subject => `          ${JSON.stringify(subject)}`), '        ]'].join('\n');
+}

@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { LogNames } from './names.ts';
+import { ADMIN, authorization, passwordVariable, serverUsers, userName } from './server-configuration.ts';
+import { ANY_AGENT, inboxOf, type LogUser, permissionsOf, SERVICE_USERS, writerOfUser } from './users.ts';
+
+const names = new LogNames();
+const USERS: LogUser[] = [...SERVICE_USERS, 'agent.guide', ANY_AGENT];
+
+/** Whether a subject or filter could select a message on another one. */
+function overlaps(one: string, other: string): boolean {
+  const [a, b] = [one.split('.'), other.split('.')];
+  for (let index = 0; index < Math.max(a.length, b.length); index++) {
+    const [x, y] = [a[index], b[index]];
+    if (x === '>' || y === '>') return true;
+    if (x === undefined || y === undefined) return false;
+    if (x !== y && x !== '*' && y !== '*') return false;
+  }
+  return true;
+}
+
+/** Filters of what a user may have delivered as it was stored. */
+function delivered(user: LogUser): string[] {
+  return permissionsOf(user, names).publish.flatMap(subject => {
+    const match = /^\$JS\.API\.(?:CONSUMER\.CREATE\.[^.]+\.[^.]+|DIRECT\.GET\.[^.]+)\.(.+)$/.exec(subject);
+    return match?.[1] === undefined ? [] : [match[1]];
+  });
+}
+
+test('agents and the supervisor may have nothing delivered that they can write: NATS answers to any subject that a request names', () => {
+  for (const user of ['supervisor', 'agent.guide', ANY_AGENT] as const) {
+    const written = permissionsOf(user, names).publish.filter(subject => /^(?:a2a|\$KV)\./.test(subject));
+    for (const filter of delivered(user)) assert.ok(!written.some(subject => overlaps(subject, filter)), `${user}: ${filter}`);
+  }
+});
+
+test('facts have one writer, and every input subject at most one', () => {
+  const writersOf = (subject: string) =>
+    USERS.filter(user => permissionsOf(user, names).publish.some(allowed => overlaps(allowed, subject)));
+  assert.deepEqual(writersOf('a2a.log.00.t'), ['relay']);
+  assert.deepEqual(writersOf('a2a.raw.00.t.client'), ['ingress']);
+  assert.deepEqual(writersOf('a2a.raw.00.t.relay'), ['relay']);
+  assert.deepEqual(writersOf('a2a.raw.00.t.supervisor'), ['supervisor']);
+  assert.deepEqual(writersOf('a2a.raw.00.t.agent.guide'), ['agent.guide', ANY_AGENT]);
+  assert.deepEqual(writersOf('a2a.raw.00.t.agent.files'), [ANY_AGENT]);
+});
+
+test('every subject of a cluster with a prefix has the prefix, so that clusters in one account are apart', () => {
+  const blue = new LogNames('blue');
+  for (const user of USERS) {
+    const own = [permissionsOf(user, blue).publish, permissionsOf(user, blue).subscribe].flat();
+    for (const subject of own) assert.ok(subject === '$JS.API.INFO' || /(?:^|[._])blue[._]/.test(subject), subject);
+  }
+  assert.equal(inboxOf('agent.guide', blue), '_INBOX.blue_hopline.agent.guide');
+  assert.equal(userName('agent.guide', 'blue'), 'blue.agent.guide');
+});
+
+test('each user has an inbox of its own, and the writer of its inputs', () => {
+  const inboxes = SERVICE_USERS.map(user => inboxOf(user, names));
+  assert.equal(new Set(inboxes).size, SERVICE_USERS.length);
+  assert.deepEqual(
+    [...SERVICE_USERS, 'agent.guide' as const].map(user => writerOfUser(user)),
+    ['relay', 'client', 'supervisor', undefined, undefined, 'agent.guide'],
+  );
+});
+
+test('passwords of a server configuration are quoted text or variables', () => {
+  assert.deepEqual(serverUsers(['web-search']), [ADMIN, ...SERVICE_USERS, 'agent.web-search']);
+  assert.equal(passwordVariable('agent.guide'), 'NATS_AGENT_GUIDE_PASSWORD');
+  assert.equal(passwordVariable('agent.web-search'), 'NATS_AGENT_WEB_SEARCH_PASSWORD');
+  const text = authorization(
+    new Map([
+      [ADMIN, { text: 'a"b' }],
+      ['relay', { variable: passwordVariable('relay') }],
+    ]),
+  );
+  assert.match(text, /\{ user: "admin", password: "a\\"b" \}/);
+  assert.match(text, /\{ user: "relay", password: \$NATS_RELAY_PASSWORD, permissions: \{/);
+});

@@ -1,0 +1,215 @@
+import { LIVE_PREFIX, LOG_PREFIX, RAW_PREFIX, type Role, WORK_PREFIX, type Writer, wakeSubject, workFilter } from '@hopline/events';
+import { BUCKETS, type LogNames } from './names.ts';
+import { consumerName, QUEUES } from './work-consumer.ts';
+
+/**
+ * The users of the log in NATS, one for each service, and the subjects that each may publish and subscribe to: the least with which its
+ * part of the log works. infra/nats generates server configurations from them. PROTOCOL.md section 2.2.
+ *
+ * `operator` reads tasks and their inputs (`hopline trace --nats`). `agent.*` may be any agent, where agents are not known beforehand.
+ */
+export type LogUser = 'relay' | 'ingress' | 'supervisor' | 'notifier' | 'operator' | `agent.${string}`;
+
+/** The services with one user each; sub-agents have one for each agent. */
+export const SERVICE_USERS = ['relay', 'ingress', 'supervisor', 'notifier', 'operator'] as const satisfies readonly LogUser[];
+export const ANY_AGENT = 'agent.*';
+
+/** Creates the streams that are missing; all other users wait for it. */
+export const STREAM_CREATOR: LogUser = 'relay';
+
+/** The writer of the inputs that a user appends. Undefined for one that appends none. */
+export function writerOfUser(user: LogUser): Writer | undefined {
+  if (user === 'notifier' || user === 'operator') return undefined;
+  return user === 'ingress' ? 'client' : user;
+}
+
+/** Prefix of the subjects at which a user receives answers: no other user may subscribe to it. */
+export function inboxOf(user: LogUser, names: LogNames): string {
+  return `_INBOX.${names.bucket('hopline')}.${user}`;
+}
+
+export type Permissions = { publish: string[]; publishDenied: string[]; subscribe: string[] };
+
+export function permissionsOf(user: LogUser, names: LogNames): Permissions {
+  const rights = new Rights(names);
+  rights.answers(user);
+  if (user === 'relay') relay(rights);
+  else if (user === 'ingress') ingress(rights);
+  else if (user === 'supervisor') supervisor(rights);
+  else if (user === 'notifier') notifier(rights);
+  else if (user === 'operator') operator(rights);
+  else agent(rights, user);
+  return rights.permissions;
+}
+
+function relay(rights: Rights): void {
+  rights.createStreams();
+  rights.publish(`${LOG_PREFIX}.*.*`, `${RAW_PREFIX}.*.*.relay`);
+  rights.requestWork('supervisor', ANY_AGENT);
+  rights.readInputs();
+  rights.readFacts();
+  rights.watch('leases');
+  rights.write('leases', 'relay.*', 'shard.*');
+  rights.watch('tasks');
+  rights.write('tasks', '*');
+}
+
+function ingress(rights: Rights): void {
+  rights.publish(`${RAW_PREFIX}.*.*.client`);
+  // For the audit of a task.
+  rights.readInputs();
+  rights.followFacts();
+  rights.inspectWork('*');
+  rights.watch('tasks', 'agents', 'pushConfigs');
+  rights.get('messageIds', 'contexts', 'pushConfigs', 'pushProgress');
+  rights.write('tasks', '*');
+  rights.write('messageIds', '*');
+  rights.write('contexts', '*');
+  rights.write('pushConfigs', '*.*');
+}
+
+function supervisor(rights: Rights): void {
+  rights.publish(`${RAW_PREFIX}.*.*.supervisor`);
+  rights.requestWork(ANY_AGENT);
+  rights.followFacts();
+  rights.takeWork('supervisor');
+  rights.watch('agents');
+}
+
+function notifier(rights: Rights): void {
+  rights.followFacts();
+  rights.watch('leases', 'pushConfigs', 'pushProgress');
+  rights.write('leases', 'notifier.*', 'notifier-shard.*');
+  rights.write('pushProgress', '*.*');
+}
+
+function operator(rights: Rights): void {
+  rights.readInputs();
+  rights.readFacts();
+}
+
+/**
+ * It serves A2A for its own clients too, so it reads the task index, message ids and contexts. It writes to no bucket that it may watch:
+ * a user can have NATS deliver what it watches to any subject.
+ */
+function agent(rights: Rights, user: Exclude<LogUser, (typeof SERVICE_USERS)[number]>): void {
+  const name = user.slice('agent.'.length);
+  rights.publish(`${RAW_PREFIX}.*.*.${user}`, wakeSubject(name));
+  rights.subscribe(wakeSubject(name));
+  rights.followFacts();
+  rights.takeWork(user);
+  rights.watch('tasks');
+  rights.get('agents', 'messageIds', 'contexts');
+  rights.write('agents', `${name}.*`);
+  rights.write('messageIds', '*');
+  rights.write('contexts', '*');
+}
+
+type Bucket = keyof typeof BUCKETS;
+
+/** Collects the subjects of what a user may do, in the terms of NATS and its JetStream API. */
+class Rights {
+  readonly permissions: Permissions = { publish: [], publishDenied: [], subscribe: [] };
+  readonly #names: LogNames;
+
+  constructor(names: LogNames) {
+    this.#names = names;
+  }
+
+  /** Its inbox, and the state of the streams, which every service checks at its start. */
+  answers(user: LogUser): void {
+    this.permissions.subscribe.push(`${inboxOf(user, this.#names)}.>`);
+    this.#api('INFO', ...this.#names.allStreams().map(stream => `STREAM.INFO.${stream}`));
+  }
+
+  publish(...subjects: string[]): void {
+    this.permissions.publish.push(...subjects.map(subject => this.#names.subject(subject)));
+  }
+
+  subscribe(subject: string): void {
+    this.permissions.subscribe.push(this.#names.subject(subject));
+  }
+
+  /** Creating a stream that exists changes nothing. */
+  createStreams(): void {
+    this.#api(...this.#names.allStreams().map(stream => `STREAM.CREATE.${stream}`));
+  }
+
+  readInputs(): void {
+    this.#read(this.#names.inputsStream, this.#names.subject(`${RAW_PREFIX}.>`));
+  }
+
+  readFacts(): void {
+    this.#read(this.#names.factsStream, this.#names.subject(`${LOG_PREFIX}.*.*`));
+  }
+
+  followFacts(): void {
+    this.readFacts();
+    this.#api(`DIRECT.GET.${this.#names.factsStream}.${this.#names.subject(`${LOG_PREFIX}.*.*`)}`);
+    this.subscribe(`${LIVE_PREFIX}.*.*`);
+  }
+
+  get(...buckets: Bucket[]): void {
+    for (const name of buckets) this.#api(`STREAM.MSG.GET.KV_${this.#names.bucket(BUCKETS[name])}`);
+  }
+
+  watch(...buckets: Bucket[]): void {
+    for (const name of buckets) {
+      const bucket = this.#names.bucket(BUCKETS[name]);
+      this.#read(`KV_${bucket}`, `$KV.${bucket}.>`);
+    }
+  }
+
+  write(name: Bucket, ...keys: string[]): void {
+    this.permissions.publish.push(...keys.map(key => `$KV.${this.#names.bucket(BUCKETS[name])}.${key}`));
+  }
+
+  /** Work without an owner, and that of tenants. */
+  requestWork(...roles: string[]): void {
+    for (const role of roles) this.publish(`${WORK_PREFIX}.${role}.*`, `${WORK_PREFIX}.${role}.*.*.*`);
+  }
+
+  /** How much work waits for a role. */
+  inspectWork(consumer: string): void {
+    this.#api(`CONSUMER.INFO.${this.#names.workStream}.${consumer}`);
+  }
+
+  takeWork(role: Role | typeof ANY_AGENT): void {
+    const { workStream } = this.#names;
+    const isAny = role === ANY_AGENT;
+    for (const queue of QUEUES) {
+      // A name of a consumer is one token, which cannot be matched in part.
+      const consumer = isAny ? '*' : consumerName(role, queue);
+      const filter = this.#names.subject(workFilter(role, queue));
+      this.inspectWork(consumer);
+      this.#api(`CONSUMER.CREATE.${workStream}.${consumer}.${filter}`, `CONSUMER.MSG.NEXT.${workStream}.${consumer}`);
+      if (!isAny) {
+        this.permissions.publish.push(...acks(workStream, consumer));
+        continue;
+      }
+      const denied = consumerName('supervisor', queue);
+      const api = ['CONSUMER.INFO', 'CONSUMER.CREATE', 'CONSUMER.MSG.NEXT'].map(call => `$JS.API.${call}.${workStream}.${denied}`);
+      this.permissions.publishDenied.push(...api, `$JS.API.CONSUMER.CREATE.${workStream}.${denied}.>`);
+      this.permissions.publishDenied.push(...acks(workStream, denied));
+    }
+    if (isAny) this.permissions.publish.push(...acks(workStream, '*'));
+    this.get('requeues');
+    this.write('requeues', `${role}.*.*`);
+  }
+
+  /** Consumers that live for one read. Their names are random, so that a user cannot name one of another. */
+  #read(stream: string, filter: string): void {
+    this.#api(`STREAM.MSG.GET.${stream}`, `CONSUMER.CREATE.${stream}.*.${filter}`);
+    this.#api(`CONSUMER.MSG.NEXT.${stream}.*`, `CONSUMER.DELETE.${stream}.*`);
+  }
+
+  #api(...calls: string[]): void {
+    const { publish } = this.permissions;
+    for (const call of calls) if (!publish.includes(`$JS.API.${call}`)) publish.push(`$JS.API.${call}`);
+  }
+}
+
+/** Both forms of the subject of an acknowledgement: newer servers put domain and account before the stream. */
+function acks(stream: string, consumer: string): string[] {
+  return [`$JS.ACK.${stream}.${consumer}.>`, `$JS.ACK.*.*.${stream}.${consumer}.>`];
+}

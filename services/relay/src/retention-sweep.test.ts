@@ -1,0 +1,276 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { isTerminal } from '@hopline/a2a';
+import type { AgentInput, Fact, FactRecord, InputRecord, Role } from '@hopline/events';
+import { createInputWriter, readTask } from '@hopline/log';
+import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
+import { INPUTS_LOST, WORKER_GONE } from '@hopline/task';
+import { createLogger, type HopMetrics } from '@hopline/telemetry';
+import { createRelay, type Relay } from './relay.ts';
+import {
+  COPIES_PER_SWEEP_MAX,
+  COPY_FORWARD_MARGIN,
+  copyForwardBelow,
+  ENTRIES_PER_SWEEP_MAX,
+  RetentionSweep,
+  SILENT_MS_MIN,
+} from './retention-sweep.ts';
+import type { OpenTask } from './task-deadlines.ts';
+
+const HOUR_MS = 3_600_000;
+const SILENT_MS = 150;
+const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {} }) }) as HopMetrics;
+const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
+const coalesce = { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 262_144 };
+
+function relayOn(log: MemoryLog, copyForwardAfterMs?: number): Promise<Relay> {
+  const times = { leaseMs: 120, heartbeatMs: 30, sweepMs: 25, silentMs: SILENT_MS, copyForwardAfterMs };
+  return createRelay({ log, instance: 'relay', coalesce, metrics, logger, ...times });
+}
+
+async function message(log: MemoryLog, taskId: string, role: Role = 'agent.echo', messageId = 'm1'): Promise<void> {
+  const content = { messageId, role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
+  const input = { kind: 'message', message: content, contextId: 'c', role, profile: 'transparent' } as const;
+  await log.inputs.append(taskId, { v: 1, at: Date.now(), from: 'client', input }, { id: `${taskId}:msg:${messageId}` });
+}
+
+async function appendAgent(log: MemoryLog, taskId: string, inputs: AgentInput[], startN = 1): Promise<void> {
+  const producer = { id: 'agent', agent: 'echo', turn: 1, attempt: 1 };
+  const writer = createInputWriter(log.inputs, { taskId, producer, startN });
+  for (const input of inputs) writer.add(input);
+  await writer.flush();
+}
+
+async function until(log: MemoryLog, taskId: string, met: (record: FactRecord) => boolean): Promise<FactRecord> {
+  for await (const { record } of await log.facts.follow(taskId, 0, new AbortController().signal)) if (met(record)) return record;
+  throw new Error('the log ended');
+}
+
+async function waitFor(isMet: () => Promise<boolean>): Promise<void> {
+  while (!(await isMet())) await new Promise(resolve => setTimeout(resolve, 5));
+}
+
+async function factsOf(log: MemoryLog, taskId: string): Promise<Fact[]> {
+  const facts: Fact[] = [];
+  const newest = (await log.facts.last(taskId))!;
+  for await (const { record } of readTask(log.facts, newest)) facts.push(...record.facts);
+  return facts;
+}
+
+const BYTES_MAX = 256 * 1024;
+const WAITS = { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED' } as const;
+const WORKS = { kind: 'status', state: 'TASK_STATE_WORKING' } as const;
+const COMPLETED = { kind: 'status', state: 'TASK_STATE_COMPLETED' } as const;
+
+/** Ended tasks write so many bytes, not faster than the relay copies the open ones forward. */
+async function fill(log: MemoryLog, name: string, bytes: number, open: readonly string[]): Promise<void> {
+  const text = 'x'.repeat(8 * 1024);
+  const inputs: AgentInput[] = [
+    { kind: 'open', lane: 'a', artifact: {} },
+    { kind: 'text', lane: 'a', tokens: [text] },
+    COMPLETED,
+  ];
+  for (let filler = 1; filler <= bytes / text.length; filler++) {
+    await message(log, `${name}-${filler}`);
+    await appendAgent(log, `${name}-${filler}`, inputs);
+    await until(log, `${name}-${filler}`, ({ aggregate }) => isTerminal(aggregate.state));
+    for (const taskId of open)
+      await waitFor(async () => (await log.tasks.get(taskId))!.value.startSeq >= copyForwardBelow(await log.facts.extent()));
+  }
+}
+
+test('open tasks are copied whose beginning is within the margin of being discarded', () => {
+  const extent = { firstSeq: 101, lastSeq: 500 };
+  assert.equal(copyForwardBelow({ ...extent, fill: 0 }), 101);
+  assert.equal(copyForwardBelow({ ...extent, fill: 1 - COPY_FORWARD_MARGIN }), 101);
+  assert.equal(copyForwardBelow({ ...extent, fill: 1 }), 201, 'a quarter of a full log');
+  assert.equal(copyForwardBelow({ ...extent, fill: 0.8 }), 126, 'room for a fifth: a sixteenth of what is written');
+  assert.equal(copyForwardBelow({ firstSeq: 501, lastSeq: 500, fill: 0 }), 501, 'nothing is stored');
+});
+
+test('open tasks outlive a log that others fill three times, and lose no fact [S4-44]', { timeout: 120_000 }, async () => {
+  const log = createMemoryLog({ shards: 2, factsBytesMax: BYTES_MAX });
+  const relay = await relayOn(log.another(), 24 * HOUR_MS);
+  const open = { waiting: WAITS, working: WORKS };
+  for (const [taskId, status] of Object.entries(open)) {
+    await message(log, taskId);
+    await appendAgent(log, taskId, [status]);
+    await until(log, taskId, ({ aggregate }) => aggregate.state === status.state);
+  }
+  const before = { waiting: await factsOf(log, 'waiting'), working: await factsOf(log, 'working') };
+  for (let time = 1; time <= 3; time++) {
+    await fill(log, `filler-${time}`, BYTES_MAX, Object.keys(open));
+    for (const taskId of ['waiting', 'working'] as const) assert.deepEqual(await factsOf(log, taskId), before[taskId]);
+  }
+  assert.ok((await log.facts.extent()).firstSeq > 100, 'the log has discarded its oldest records');
+  assert.equal((await log.facts.last('working'))?.record.aggregate.state, 'TASK_STATE_WORKING');
+  await relay.stop();
+});
+
+test('a working task that was silent for as long as copies by age permit fails instead of being copied without end', {
+  timeout: 60_000,
+}, async () => {
+  const log = createMemoryLog({ shards: 1, factsBytesMax: BYTES_MAX });
+  const relay = await relayOn(log.another(), 1_000);
+  await message(log, 'silent');
+  await appendAgent(log, 'silent', [WORKS]);
+  await until(log, 'silent', ({ aggregate }) => aggregate.state === WORKS.state);
+  const end = await until(log, 'silent', ({ aggregate }) => isTerminal(aggregate.state));
+  const { metadata } = end.facts.findLast(fact => fact.kind === 'status.changed')!.event.statusUpdate;
+  assert.deepEqual(metadata, { reason: WORKER_GONE, retryable: true });
+  await relay.stop();
+});
+
+test('the index keeps open tasks while others fill it three times, so that their deadlines hold', {
+  timeout: 60_000,
+}, async () => {
+  const log = createMemoryLog({ shards: 1, tasksBytesMax: 16 * 1024 });
+  const relay = await relayOn(log.another());
+  await message(log, 'waiting');
+  await appendAgent(log, 'waiting', [WAITS]);
+  const entryOf = async () => (await log.tasks.get('waiting'))!;
+  await waitFor(async () => (await log.tasks.get('waiting'))?.value.state === WAITS.state);
+  const { value } = await entryOf();
+  for (let filler = 1; (await log.tasks.revision()) < 300; filler++) {
+    await message(log, `filler-${filler}`);
+    await appendAgent(log, `filler-${filler}`, [COMPLETED]);
+    await until(log, `filler-${filler}`, ({ aggregate }) => isTerminal(aggregate.state));
+    await waitFor(async () => (await entryOf()).revision >= copyForwardBelow(await log.tasks.extent()));
+  }
+  assert.ok((await log.tasks.extent()).firstSeq > 100, 'the index has removed its oldest entries');
+  assert.deepEqual((await entryOf()).value, value);
+  await relay.stop();
+});
+
+/** A relay folds the beginning of a task, and none runs while its agent works on: these inputs are removed. */
+async function outage(log: MemoryLog, work: () => Promise<void>): Promise<void> {
+  const first = await relayOn(log.another());
+  await message(log, 't');
+  await waitFor(() => log.work.hasItem('agent.echo', 't'));
+  await appendAgent(log, 't', [WORKS]);
+  await until(log, 't', ({ aggregate }) => aggregate.state === WORKS.state);
+  await waitFor(async () => (await log.tasks.get('t'))?.value.state === WORKS.state);
+  await first.stop();
+  await work();
+  log.expireAll('inputs', (await log.inputs.extent()).lastSeq + 1);
+}
+
+/** Takes the item of the task and ends as the agent does. */
+async function finish(log: MemoryLog, write: () => Promise<void>): Promise<void> {
+  const stop = new AbortController();
+  await log.work.take('agent.echo', { slots: 1, signal: stop.signal }, async () => {
+    await write();
+    stop.abort();
+  });
+}
+
+test('a task fails when its agent has finished and its last inputs were removed, although nothing is written afterwards', {
+  timeout: 20_000,
+}, async () => {
+  const log = createMemoryLog();
+  await outage(log, () => finish(log, () => appendAgent(log, 't', [COMPLETED], 2)));
+  const second = await relayOn(log.another());
+  const { facts } = await until(log, 't', ({ aggregate }) => isTerminal(aggregate.state));
+  const { status, metadata } = facts.findLast(fact => fact.kind === 'status.changed')!.event.statusUpdate;
+  assert.deepEqual([status.state, metadata?.reason], ['TASK_STATE_FAILED', INPUTS_LOST]);
+  await second.stop();
+});
+
+test('a record without a fact does not hide that the work is gone', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  await outage(log, () => finish(log, () => appendAgent(log, 't', [COMPLETED], 2)));
+  const second = await relayOn(log.another());
+  const again = { id: 'agent', agent: 'echo', turn: 1, attempt: 2 };
+  const record = { v: 1, at: Date.now(), from: again, n: 1, inputs: [WORKS] } as const;
+  await log.inputs.append('t', structuredClone(record) as unknown as InputRecord, { id: 't:agent:1:0:2:1' });
+  const { aggregate } = await until(log, 't', ({ aggregate }) => isTerminal(aggregate.state));
+  assert.equal(aggregate.state, 'TASK_STATE_FAILED');
+  await second.stop();
+});
+
+test('a silent task whose agent still has its item is left alone, however much was removed', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  await outage(log, async () => {});
+  const second = await relayOn(log.another());
+  await new Promise(resolve => setTimeout(resolve, SILENT_MS * 3));
+  await finish(log, () => appendAgent(log, 't', [COMPLETED], 2));
+  const { aggregate } = await until(log, 't', ({ aggregate }) => isTerminal(aggregate.state));
+  assert.equal(aggregate.state, 'TASK_STATE_COMPLETED');
+  await second.stop();
+});
+
+const FULL = { firstSeq: 1, lastSeq: 10_000, fill: 1 };
+
+/** One sweep over index entries at a fixed time. Resolves with the inputs that it appended and the entries that it wrote again. */
+async function sweepOver(
+  log: MemoryLog,
+  tasks: [string, OpenTask][],
+  nowMs: number,
+): Promise<{ inputs: string[]; written: number }> {
+  const inputs: string[] = [];
+  let written = 0;
+  let sweeps = 0;
+  const swept = Promise.withResolvers<void>();
+  const extents = { facts: FULL, tasks: FULL, inputs: { ...FULL, firstSeq: 9_000 } };
+  const sweep = new RetentionSweep({
+    log: {
+      facts: {
+        ...log.facts,
+        last: taskId => log.facts.last(taskId),
+        extent: async () => {
+          // A sweep begins when the one before it has ended.
+          if (++sweeps > 1) swept.resolve();
+          return sweeps > 1 ? { ...FULL, fill: 0 } : extents.facts;
+        },
+      },
+      tasks: { ...log.tasks, extent: async () => extents.tasks, update: async () => ++written },
+      inputs: {
+        ...log.inputs,
+        extent: async () => extents.inputs,
+        append: async (_taskId, _record, { id }) => ({ seq: inputs.push(id), duplicate: false }),
+      },
+      work: log.work,
+    },
+    openTasks: () => new Map(sweeps > 0 ? tasks.slice(0, 1) : tasks),
+    owns: () => true,
+    isBusy: () => false,
+    copyForwardAfterMs: HOUR_MS,
+    now: () => nowMs,
+    logger,
+    sweepMs: 20,
+  });
+  await swept.promise;
+  sweep.stop();
+  return { inputs: [...inputs], written };
+}
+
+function openTask(startSeq: number, more: Partial<OpenTask['entry']> = {}): OpenTask {
+  const task = { contextId: 'c', role: 'agent.echo', state: 'TASK_STATE_INPUT_REQUIRED', generation: 2, at: 0 } as const;
+  return { entry: { ...task, startSeq, startStoredAt: startSeq, ...more }, revision: startSeq };
+}
+
+test('one sweep copies at most COPIES_PER_SWEEP_MAX tasks, the oldest first, and writes at most ENTRIES_PER_SWEEP_MAX entries', async () => {
+  const tasks = Array.from({ length: ENTRIES_PER_SWEEP_MAX + 1 }, (_, index): [string, OpenTask] => {
+    const startSeq = ENTRIES_PER_SWEEP_MAX + 1 - index;
+    return [`t${startSeq}`, openTask(startSeq)];
+  });
+  const { inputs, written } = await sweepOver(createMemoryLog(), tasks, 0);
+  const oldest = Array.from({ length: COPIES_PER_SWEEP_MAX }, (_, index) => `t${index + 1}:copy-forward:${index + 1}`);
+  assert.deepEqual(inputs, oldest);
+  assert.equal(written, ENTRIES_PER_SWEEP_MAX);
+});
+
+test('a task in progress is examined once SILENT_MS_MIN has passed since its newest fact, not a millisecond earlier', async () => {
+  const log = createMemoryLog();
+  const relay = await relayOn(log.another());
+  await message(log, 't');
+  await waitFor(() => log.work.hasItem('agent.echo', 't'));
+  await finish(log, async () => {});
+  await waitFor(async () => ((await log.tasks.get('t'))?.value.generation ?? 0) > 0);
+  await relay.stop();
+  const { value: entry } = (await log.tasks.get('t'))!;
+  const tasks: [string, OpenTask][] = [['t', { entry: { ...entry, startSeq: 9_999 }, revision: 9_999 }]];
+  const newestAt = (await log.facts.last('t'))!.record.aggregate.at;
+  assert.deepEqual((await sweepOver(log, tasks, newestAt + SILENT_MS_MIN - 1)).inputs, []);
+  assert.deepEqual((await sweepOver(log, tasks, newestAt + SILENT_MS_MIN)).inputs, ['t:work-gone:1:']);
+});

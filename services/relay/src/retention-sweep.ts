@@ -1,0 +1,165 @@
+import { isInterrupted } from '@hopline/a2a';
+import type { RelayInput, TaskAggregate } from '@hopline/events';
+import { type Log, LogConflict, type StreamExtent, type TaskIndexEntry } from '@hopline/log';
+import { type Logger, taskLogger } from '@hopline/telemetry';
+import { copyForwardInput, type OpenTask } from './task-deadlines.ts';
+
+/** Time between two sweeps, milliseconds. */
+const RETENTION_SWEEP_MS = 5_000;
+/**
+ * An open task is copied forward when its beginning would be discarded after so many more bytes, as a share of all bytes that the
+ * log may hold.
+ */
+export const COPY_FORWARD_MARGIN = 0.25;
+/** Copies that one sweep may start: a copy stores all facts of its task, and brings the bound nearer for all others. */
+export const COPIES_PER_SWEEP_MAX = 64;
+/** Index entries that one sweep may write again. */
+export const ENTRIES_PER_SWEEP_MAX = 1_000;
+/** A task in progress without a fact for this long is examined, and once in this time; milliseconds. */
+export const SILENT_MS_MIN = 60_000;
+
+export type RetentionSweepOptions = {
+  log: Pick<Log, 'inputs' | 'facts' | 'work' | 'tasks'>;
+  /** Of all shards. */
+  openTasks: () => ReadonlyMap<string, OpenTask>;
+  /** Whether this relay owns the shard of the task now. */
+  owns: (taskId: string) => boolean;
+  /** Whether an input, an append or a side effect of the task is in progress in this relay. */
+  isBusy: (taskId: string) => boolean;
+  /** As of the copies by age; absent: nothing is copied. Milliseconds. */
+  copyForwardAfterMs: number | undefined;
+  /** Epoch milliseconds. */
+  now: () => number;
+  logger: Logger;
+  sweepMs?: number;
+  silentMs?: number;
+};
+
+/**
+ * Keeps open tasks from what retention removes by bytes: copies their facts forward, writes their index entries again, and ends a
+ * task whose worker has finished while the inputs with its end were removed before a relay read them.
+ */
+export class RetentionSweep {
+  readonly #options: RetentionSweepOptions;
+  readonly #timer: NodeJS.Timeout;
+  /** `startSeq` of the start whose copy was requested, by task: one that cannot be copied is not tried in each sweep. */
+  readonly #copied = new Map<string, number>();
+  readonly #examinedAt = new Map<string, number>();
+  #isSweeping = false;
+  #isStopped = false;
+
+  constructor(options: RetentionSweepOptions) {
+    this.#options = options;
+    this.#timer = setInterval(() => void this.#sweep(), options.sweepMs ?? RETENTION_SWEEP_MS);
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    clearInterval(this.#timer);
+  }
+
+  async #sweep(): Promise<void> {
+    if (this.#isSweeping) return;
+    this.#isSweeping = true;
+    const { log, openTasks, logger } = this.#options;
+    try {
+      const tasks = openTasks();
+      for (const known of [this.#copied, this.#examinedAt])
+        for (const taskId of known.keys()) if (!tasks.has(taskId)) known.delete(taskId);
+      if (tasks.size > 0) {
+        await this.#copyForward(tasks, await log.facts.extent());
+        await this.#keepIndexed(tasks, await log.tasks.extent());
+        await this.#endLostWork(tasks, await log.inputs.extent());
+      }
+    } catch (error) {
+      logger.warn({ err: error }, 'retention could not be checked');
+    }
+    this.#isSweeping = false;
+  }
+
+  async #copyForward(tasks: ReadonlyMap<string, OpenTask>, extent: StreamExtent): Promise<void> {
+    const { copyForwardAfterMs, now } = this.#options;
+    const below = copyForwardBelow(extent);
+    if (copyForwardAfterMs === undefined || below <= extent.firstSeq) return;
+    const due = this.#owned(tasks, ({ entry: { startSeq, generation } }, taskId) => {
+      // Of a task whose beginning is gone, a copy would hold a part as if it were the whole.
+      const isOld = generation > 0 && startSeq >= extent.firstSeq && startSeq < below;
+      return isOld && this.#copied.get(taskId) !== startSeq;
+    });
+    due.sort(([, one], [, other]) => one.entry.startSeq - other.entry.startSeq);
+    for (const [taskId, { entry }] of due.slice(0, COPIES_PER_SWEEP_MAX)) {
+      const { startSeq, startStoredAt = 0 } = entry;
+      const { name, input } = copyForwardInput(startStoredAt);
+      if (await this.#append(taskId, name, { ...input, idleSince: Math.round(now() - copyForwardAfterMs) }))
+        this.#copied.set(taskId, startSeq);
+    }
+  }
+
+  /** Deadlines and copies of a task follow from its index entry, and the index removes its oldest entries too. */
+  async #keepIndexed(tasks: ReadonlyMap<string, OpenTask>, extent: StreamExtent): Promise<void> {
+    const below = copyForwardBelow(extent);
+    if (below <= extent.firstSeq) return;
+    const due = this.#owned(tasks, ({ entry, revision }) => entry.generation > 0 && revision < below);
+    for (const [taskId, { entry, revision }] of due.slice(0, ENTRIES_PER_SWEEP_MAX)) {
+      if (this.#isStopped) return;
+      // A conflict is a newer entry.
+      await this.#options.log.tasks.update(taskId, entry, revision).catch(error => {
+        if (!(error instanceof LogConflict)) throw error;
+      });
+    }
+  }
+
+  async #endLostWork(tasks: ReadonlyMap<string, OpenTask>, { firstSeq }: StreamExtent): Promise<void> {
+    const { isBusy, now, silentMs = SILENT_MS_MIN } = this.#options;
+    const isSilent = (at: number) => now() - at >= silentMs;
+    const mayLackInputs = ({ foldedSeq = 0 }: Pick<TaskIndexEntry, 'foldedSeq'>) => foldedSeq + 1 < firstSeq;
+    const suspects = this.#owned(
+      tasks,
+      ({ entry }, taskId) =>
+        !isInterrupted(entry.state) && mayLackInputs(entry) && isSilent(entry.at) && isSilent(this.#examinedAt.get(taskId) ?? 0),
+    );
+    for (const [taskId] of suspects) {
+      if (isBusy(taskId) || this.#isStopped) continue;
+      this.#examinedAt.set(taskId, now());
+      const aggregate = (await this.#options.log.facts.last(taskId))?.record.aggregate;
+      if (aggregate === undefined || !mayLackInputs(aggregate) || !isSilent(aggregate.at)) continue;
+      const gone = await this.#goneWork(aggregate);
+      if (gone === undefined) continue;
+      const { turn } = aggregate;
+      await this.#append(taskId, `work-gone:${turn}:${gone.call ?? ''}`, { kind: 'work-gone', turn, ...gone });
+    }
+  }
+
+  /** Tasks of this relay's shards. What the condition excludes needs no shard. */
+  #owned(tasks: ReadonlyMap<string, OpenTask>, isDue: (task: OpenTask, taskId: string) => boolean): [string, OpenTask][] {
+    return [...tasks].filter(([taskId, task]) => isDue(task, taskId) && this.#options.owns(taskId));
+  }
+
+  /** The producer that should write on and has no item of work. Called after the aggregate was read. */
+  async #goneWork({ taskId, role, calls }: TaskAggregate): Promise<{ call?: string } | undefined> {
+    const { work } = this.#options.log;
+    if (!(await work.hasItem(role, taskId))) return {};
+    for (const [call, { agent, state }] of Object.entries(calls))
+      if (state === undefined && !(await work.hasItem(`agent.${agent}`, taskId))) return { call };
+    return undefined;
+  }
+
+  async #append(taskId: string, name: string, input: RelayInput): Promise<boolean> {
+    const { log, now, logger } = this.#options;
+    if (this.#isStopped) return false;
+    try {
+      await log.inputs.append(taskId, { v: 1, at: Math.round(now()), from: 'relay', input }, { id: `${taskId}:${name}` });
+      return true;
+    } catch (error) {
+      taskLogger(logger, taskId).warn({ err: error, reason: input.kind }, 'retention input could not be appended');
+      return false;
+    }
+  }
+}
+
+/** Open tasks that begin before this sequence are copied forward. Records differ in size; over many the share of sequences is that of bytes. */
+export function copyForwardBelow({ firstSeq, lastSeq, fill }: StreamExtent): number {
+  const written = lastSeq + 1 - firstSeq;
+  const room = 1 - fill;
+  return room >= COPY_FORWARD_MARGIN ? firstSeq : Math.round(firstSeq + (written * (COPY_FORWARD_MARGIN - room)) / fill);
+}

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { TaskAggregate } from '@hopline/events';
+import { createInputWriter } from '@hopline/log';
+import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
+import { showLostInputs } from './lost-inputs.ts';
+
+const CHECK_MS = 20;
+
+async function inputsOf(log: MemoryLog): Promise<{ n: number; kinds: string[] }[]> {
+  const found: { n: number; kinds: string[] }[] = [];
+  for await (const { record } of log.inputs.read('t'))
+    if ('inputs' in record) found.push({ n: record.n, kinds: record.inputs.map(({ kind }) => kind) });
+  return found;
+}
+
+for (const [fate, isShown] of [
+  ['is removed before it is folded', true],
+  ['was folded before it is removed', false],
+  ['is stored', false],
+] as const) {
+  test(`a supervisor whose last input ${fate} writes ${isShown ? 'another one, which shows the gap' : 'nothing'}`, async () => {
+    const log = createMemoryLog();
+    const producer = { id: 'supervisor', agent: 'supervisor', turn: 1, item: 1, attempt: 1 };
+    const writer = createInputWriter(log.inputs, { taskId: 't', producer });
+    const stop = new AbortController();
+    let checks = 0;
+    const extent = log.inputs.extent.bind(log.inputs);
+    log.inputs.extent = () => {
+      checks += 1;
+      // The first one meets a log that is away.
+      return checks === 1 ? Promise.reject(new Error('away')) : extent();
+    };
+    writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
+    await writer.flush();
+    const lastSeq = writer.lastSeq!;
+    const foldedSeq = fate.startsWith('was folded') ? lastSeq : lastSeq - 1;
+    if (fate !== 'is stored') log.expireAll('inputs', lastSeq + 1);
+    const view = { aggregate: { foldedSeq } as TaskAggregate };
+    const showing = showLostInputs({ log, view, writer, signal: stop.signal, checkMs: CHECK_MS }).catch(() => {});
+    if (isShown) while ((await inputsOf(log)).length === 0) await new Promise(resolve => setTimeout(resolve, 5));
+    else await new Promise(resolve => setTimeout(resolve, CHECK_MS * 5));
+    stop.abort();
+    await showing;
+    const stored = fate === 'is stored' ? [{ n: 1, kinds: ['status'] }] : [];
+    assert.deepEqual(await inputsOf(log), isShown ? [{ n: 2, kinds: ['close'] }] : stored);
+  });
+}

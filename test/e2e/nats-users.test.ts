@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { createClient } from '@hopline/client';
+import { openJetStreamLog, userName } from '@hopline/log-jetstream';
+import { collect, type Frame, frames, rpc, textOf } from '../support/cluster/a2a-stream.ts';
+import { Cluster, loginOf } from '../support/cluster/cluster.ts';
+import { HoplineCommand } from '../support/cluster/hopline-command.ts';
+import { startWebhook } from '../support/webhooks/webhook.ts';
+
+/** Every service does its whole work with the permissions of its own user, in a cluster with a prefix. */
+const PREFIX = 'blue';
+const ENV = {
+  HOPLINE_PREFIX: PREFIX,
+  HOPLINE_PUSH: 'true',
+  HOPLINE_WEBHOOK_ALLOW: '127.0.0.1',
+  HOPLINE_WEBHOOK_HTTP: 'true',
+  HOPLINE_ACK_WAIT_MS: '1000',
+  HOPLINE_DRAIN_TURNS_MS: '100',
+  // A loaded machine restarts an agent slowly.
+  HOPLINE_AGENT_GONE_MS: '60000',
+};
+const WORDS = 40;
+const DENIED = /does not permit|[Pp]ermissions [Vv]iolation/;
+
+let folder: string;
+let cluster: Cluster;
+
+before(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'hopline-users-'));
+  const path = join(folder, 'echo.mjs');
+  const run = `async *run(turn) { for (let i = 0; i < ${WORDS}; i++) { yield 'w' + i + ' '; await new Promise(r => setTimeout(r, 25)); } yield turn.text; }`;
+  writeFileSync(path, `export default { name: 'echo', description: 'Repeats', ${run} };`);
+  cluster = await Cluster.start({ users: true, env: ENV, notifiers: 1, agents: [{ name: 'echo', adapter: 'module', path }] });
+});
+
+after(async () => {
+  await cluster?.[Symbol.asyncDispose]();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const words = (text: string) => `${Array.from({ length: WORDS }, (_, index) => `w${index} `).join('')}${text}`;
+
+test('a delegated task, its list, its audit and a cancel need no more than the permissions of the services', {
+  timeout: 60_000,
+}, async () => {
+  const received = await collect(cluster.url, { text: 'hello' });
+  assert.equal(textOf(received, 'streaming_result'), words('hello'));
+  const client = createClient({ url: `${cluster.url}/` });
+  const { tasks } = await client.list();
+  assert.equal(tasks.length, 1);
+  const taskId = tasks[0]!.id;
+  assert.equal((await client.get(taskId)).status.state, 'TASK_STATE_COMPLETED');
+  const login = { ...loginOf('operator', ENV), NATS_URL: cluster.nats.url, HOPLINE_PREFIX: PREFIX };
+  const traced = await new HoplineCommand(cluster.url, ['trace', '--nats', taskId], '', login).finished;
+  assert.deepEqual([traced.code, traced.err], [0, ''], traced.out);
+  for await (const item of client.stream('stop me')) {
+    if ('gap' in item || !('artifactUpdate' in item.event)) continue;
+    const running = (await client.list()).tasks.find(({ id }) => id !== taskId)!;
+    await client.cancel(running.id);
+    break;
+  }
+});
+
+test('an agent that clients address directly needs no more either', { timeout: 60_000 }, async () => {
+  const url = cluster.agents[0]!.url;
+  assert.equal(textOf(await collect(`${url}/`, { text: 'direct' }), 'response'), words('direct'));
+  assert.equal((await createClient({ url: `${url}/` }).list()).tasks.length, 1);
+});
+
+test('work that a stopped agent requeues, and shards that a killed relay leaves, need no more either', {
+  timeout: 120_000,
+}, async () => {
+  const [agent, relay] = [cluster.agents[0]!, cluster.relays[0]!];
+  const restart = async () => {
+    await agent.kill('SIGTERM');
+    await relay.kill('SIGKILL');
+    await Promise.all([agent.start(), relay.start()]);
+  };
+  const all: Frame[] = [];
+  let restarted: Promise<void> | undefined;
+  for await (const frame of frames(cluster.url, { text: 'again' })) {
+    all.push(frame);
+    if (textOf(all, 'streaming_result') !== '') restarted ??= restart();
+  }
+  await restarted;
+  assert.equal(textOf(all, 'streaming_result'), words('again'));
+});
+
+test('a webhook is stored, called and deleted with the permissions of ingress and notifier', { timeout: 60_000 }, async () => {
+  await using webhook = await startWebhook();
+  const configuration = { pushNotificationConfig: { url: `${webhook.url}/hook`, token: 'tok' }, blocking: false };
+  const message = { kind: 'message', role: 'user', messageId: randomUUID(), parts: [{ kind: 'text', text: 'push' }] };
+  const call = async (method: string, params: Record<string, unknown>) =>
+    (await rpc(cluster.url, { method, params })).json() as Promise<{ result: { id: string }[] & { id: string } }>;
+  const { id } = (await call('message/send', { message, configuration })).result;
+  await webhook.until(() => webhook.accepted().length > 0);
+  const { result: configs } = await call('tasks/pushNotificationConfig/list', { id });
+  assert.equal(configs.length, 1);
+});
+
+test('no service was denied anything', () => {
+  for (const service of cluster.services) assert.doesNotMatch(service.output, DENIED, service.spec.instance);
+});
+
+test('a sub-agent that turns against the cluster forges no facts, no inputs of others, and reads no webhooks', async () => {
+  const credentials = { user: userName('agent.echo', PREFIX), pass: 'agent.echo' };
+  const log = await openJetStreamLog({
+    servers: cluster.nats.url,
+    name: 'evil',
+    prefix: PREFIX,
+    user: 'agent.echo',
+    credentials,
+  });
+  const denied = { name: 'LogDenied' };
+  const { tasks } = await createClient({ url: `${cluster.url}/` }).list();
+  const taskId = tasks[0]!.id;
+  const newest = (await log.facts.last(taskId))!;
+  await assert.rejects(log.facts.append(newest.record, { expected: newest.seq, id: 'forged' }), denied);
+  await assert.rejects(log.pushConfigs.get(`${taskId}.x`), denied);
+  await assert.rejects(log.leases.put('shard.0', { owner: 'me' }), denied);
+  await assert.rejects(log.tasks.delete(taskId), denied);
+  const work = { v: 1, taskId, contextId: 'c', turn: 1, profile: 'caipe', message: newest.record } as never;
+  await assert.rejects(log.work.request('agent.other', work, { id: 'x' }), denied);
+  await assert.rejects(log.agents.put('other.x', {} as never), denied);
+  // Its own input subject is open to it: what it claims there is checked by the relay.
+  const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'x' }] };
+  const owner = { tenant: 'A', subject: 'x' };
+  const input = { kind: 'message', message, contextId: 'c', role: 'supervisor', profile: 'caipe', owner } as const;
+  await log.inputs.append('begun', { v: 1, at: Date.now(), from: 'client', input }, { id: 'begun' });
+  const rejected = () => cluster.relays[0]!.output.includes('"reason":"wrong writer"');
+  const deadline = Date.now() + 20_000;
+  while (!rejected() && Date.now() < deadline) await new Promise(resolve => setTimeout(resolve, 50));
+  assert.ok(rejected());
+  assert.equal(await log.facts.last('begun'), undefined);
+  await log.close();
+});

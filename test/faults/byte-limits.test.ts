@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Task } from '@hopline/a2a';
+import type { Log } from '@hopline/log';
+import { openJetStreamLog } from '@hopline/log-jetstream';
+import { jetstreamManager } from '@nats-io/jetstream';
+import { connect, type NatsConnection } from '@nats-io/transport-node';
+import { COPY_FORWARD_MARGIN, copyForwardBelow } from '../../services/relay/src/retention-sweep.ts';
+import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
+import { rpc } from '../support/cluster/a2a-stream.ts';
+import { Cluster } from '../support/cluster/cluster.ts';
+
+/** Records of filling tasks are smaller than this part of the log, and a sweep passes between two of them when it must. */
+const FACTS_BYTES = 512 * 1024;
+const INDEX_BYTES = 32 * 1024;
+const ANSWER = 'x'.repeat(24 * 1024);
+const TASK_NOT_FOUND = -32001;
+
+let remote: RemoteAgent;
+let cluster: Cluster;
+let log: Log;
+let nc: NatsConnection;
+
+before(async () => {
+  remote = await startRemoteAgent({
+    dialect: '1.0',
+    script: ({ text, turn }) =>
+      text === 'deploy' && turn === 1 ? [{ inputRequired: 'where to?' }] : [{ token: ANSWER }, { complete: true }],
+  });
+  cluster = await Cluster.start({
+    agents: [{ name: 'deployer', adapter: 'a2a', url: remote.url }],
+    profile: 'transparent',
+    env: { HOPLINE_PUSH: 'true', HOPLINE_WEBHOOK_ALLOW: '127.0.0.1', HOPLINE_WEBHOOK_HTTP: 'true' },
+  });
+  log = await openJetStreamLog({ servers: cluster.nats.url, name: 'test' });
+  nc = await connect({ servers: cluster.nats.url });
+});
+
+after(async () => {
+  await nc?.close();
+  await log?.close();
+  await cluster?.[Symbol.asyncDispose]();
+  await remote?.close();
+});
+
+/** In the stream itself: the settings have a minimum of 16 MiB. */
+async function keepBytes(stream: string, bytes: number): Promise<void> {
+  await (await jetstreamManager(nc)).streams.update(stream, { max_bytes: bytes });
+}
+
+async function call(method: string, params: Record<string, unknown>) {
+  const response = await rpc(cluster.url, { dialect: '1.0', method, params });
+  const { result, error } = (await response.json()) as { result?: { task: Task }; error?: { code: number } };
+  return { status: response.status, retryAfter: response.headers.get('retry-after'), result, error };
+}
+
+async function send(text: string, taskId?: string): Promise<Task> {
+  const message = { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [{ text }], ...(taskId && { taskId }) };
+  const { result, error } = await call('SendMessage', { message });
+  assert.equal(error, undefined);
+  return result!.task;
+}
+
+test('a task that waits for its client outlives a log and an index that others fill three times, and is answered', {
+  timeout: 240_000,
+}, async () => {
+  await keepBytes('A2A_LOG', FACTS_BYTES);
+  await keepBytes('KV_hopline_tasks', INDEX_BYTES);
+  const asked = await send('deploy');
+  assert.equal(asked.status.state, 'TASK_STATE_INPUT_REQUIRED');
+  const first = (await log.tasks.get(asked.id))!;
+  const entry = async () => (await log.tasks.get(asked.id))!;
+  const isSafe = async () =>
+    (await entry()).value.startSeq >= copyForwardBelow(await log.facts.extent()) &&
+    (await entry()).revision >= copyForwardBelow(await log.tasks.extent());
+  const filled = async () => {
+    const [facts, index] = [await log.facts.extent(), await log.tasks.extent()];
+    return facts.firstSeq > first.value.startSeq * 3 && index.firstSeq > first.revision && facts.fill > 1 - COPY_FORWARD_MARGIN;
+  };
+  for (let task = 1; task <= 400 && !(await filled()); task++) {
+    await send('fill');
+    while (!(await isSafe())) await sleep(100);
+  }
+  assert.ok(await filled(), 'the log and the index have removed their oldest records');
+  const answered = await send('prod', asked.id);
+  assert.equal(answered.status.state, 'TASK_STATE_COMPLETED', JSON.stringify(answered.status));
+  assert.equal(answered.history?.[0]?.parts[0]?.text, 'deploy');
+});
+
+test('a task whose facts are gone is refused, and no message begins it again', { timeout: 120_000 }, async () => {
+  const asked = await send('deploy');
+  await cluster.relays[0]!.kill();
+  await (await jetstreamManager(nc)).streams.purge('A2A_LOG');
+  await cluster.relays[0]!.start();
+  const message = { messageId: 'late', role: 'ROLE_USER', parts: [{ text: 'prod' }], taskId: asked.id };
+  assert.equal((await call('SendMessage', { message })).error?.code, TASK_NOT_FOUND);
+  assert.equal((await send('other')).status.state, 'TASK_STATE_COMPLETED');
+  assert.equal(await log.facts.last(asked.id), undefined);
+});
+
+for (const bucket of ['push_configs', 'push_progress'] as const) {
+  test(`a webhook is refused with 503 and Retry-After while KV_hopline_${bucket} is full`, { timeout: 120_000 }, async () => {
+    const asked = await send('deploy');
+    const webhook = { taskId: asked.id, id: 'hook', url: 'http://127.0.0.1:18080/hook' };
+    const stream = `KV_hopline_${bucket}`;
+    const jsm = await jetstreamManager(nc);
+    const { max_bytes } = (await jsm.streams.info(stream)).config;
+    await keepBytes(stream, 4_096);
+    while ((await jsm.streams.info(stream)).state.bytes < 4_096 * 0.92)
+      nc.publish(`$KV.hopline_${bucket}.filler.${crypto.randomUUID()}`, '{}');
+    const refused = await call('CreateTaskPushNotificationConfig', webhook);
+    assert.deepEqual([refused.status, refused.retryAfter !== null], [503, true], JSON.stringify(refused));
+    assert.equal((await log.pushConfigs.under(asked.id)).length, 0);
+    await keepBytes(stream, max_bytes);
+    assert.equal((await call('CreateTaskPushNotificationConfig', webhook)).error, undefined);
+  });
+}

@@ -1,0 +1,252 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { LogDenied, LogMismatch } from '@hopline/log';
+import {
+  ANY_AGENT,
+  authorization,
+  type JetStreamLogOptions,
+  type LogUser,
+  openJetStreamLog,
+  SERVICE_USERS,
+  type ServerUser,
+  serverUsers,
+  userName,
+} from '@hopline/log-jetstream';
+import { connect, type NatsConnection, PermissionViolationError } from '@nats-io/transport-node';
+import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
+
+/** Far below the time limit of a publish or a request: a missing permission is reported, not waited for. */
+const AT_ONCE_MS = 8_000;
+const AGENT = 'agent.guide';
+const SERVICES = [...SERVICE_USERS, AGENT, ANY_AGENT] as const satisfies readonly LogUser[];
+type Service = (typeof SERVICES)[number];
+const AGENTS: Service[] = [AGENT, ANY_AGENT];
+const NONE: Service[] = [];
+const SERVERS: Service[] = ['ingress', ...AGENTS];
+const FOLLOWERS: Service[] = ['ingress', 'supervisor', 'notifier', ...AGENTS];
+
+const bucket = (name: string) => `KV_hopline_${name}`;
+const get = (stream: string) => `$JS.API.STREAM.MSG.GET.${stream}`;
+const watch = (name: string) => `$JS.API.CONSUMER.CREATE.${bucket(name)}.hopline-x.$KV.hopline_${name}.>`;
+const put = (name: string, key: string) => `$KV.hopline_${name}.${key}`;
+
+/** Subjects, and the services that may publish there; no other one may. */
+const PUBLISH: [subject: string, permitted: Service[]][] = [
+  // Facts and live records.
+  ['a2a.log.00.t', ['relay']],
+  ['a2a.live.00.t', NONE],
+  // Inputs, by their writer.
+  ['a2a.raw.00.t', NONE],
+  ['a2a.raw.00.t.client', ['ingress']],
+  ['a2a.raw.00.t.relay', ['relay']],
+  ['a2a.raw.00.t.supervisor', ['supervisor']],
+  ['a2a.raw.00.t.agent.guide', AGENTS],
+  ['a2a.raw.00.t.agent.files', [ANY_AGENT]],
+  // Work.
+  ['a2a.work.supervisor.t', ['relay']],
+  ['a2a.work.agent.guide.t', ['relay', 'supervisor']],
+  ['a2a.work.supervisor.3.0a1b2c3d.t', ['relay']],
+  ['a2a.work.agent.guide.3.0a1b2c3d.t', ['relay', 'supervisor']],
+  ['a2a.wake.guide', AGENTS],
+  ['a2a.wake.files', [ANY_AGENT]],
+  ['$JS.API.CONSUMER.MSG.NEXT.A2A_WORK.supervisor', ['supervisor']],
+  ['$JS.API.CONSUMER.MSG.NEXT.A2A_WORK.agent-guide', AGENTS],
+  ['$JS.API.CONSUMER.MSG.NEXT.A2A_WORK.agent-files', [ANY_AGENT]],
+  ['$JS.API.CONSUMER.MSG.NEXT.A2A_WORK.supervisor_7', ['supervisor']],
+  ['$JS.API.CONSUMER.MSG.NEXT.A2A_WORK.agent-guide_7', AGENTS],
+  ['$JS.API.CONSUMER.CREATE.A2A_WORK.supervisor_7.a2a.work.supervisor.7.*.*', ['supervisor']],
+  ['$JS.API.CONSUMER.CREATE.A2A_WORK.agent-guide_7.a2a.work.agent.guide.7.*.*', AGENTS],
+  ['$JS.API.CONSUMER.CREATE.A2A_WORK.agent-guide_7.a2a.work.supervisor.7.*.*', NONE],
+  ['$JS.ACK.A2A_WORK.agent-guide_7.1.1.1.1.0', AGENTS],
+  ['$JS.API.CONSUMER.CREATE.A2A_WORK.supervisor.a2a.work.supervisor.*', ['supervisor']],
+  ['$JS.API.CONSUMER.CREATE.A2A_WORK.supervisor.a2a.work.agent.guide.*', NONE],
+  ['$JS.API.CONSUMER.CREATE.A2A_WORK.agent-guide.a2a.work.agent.guide.*', AGENTS],
+  ['$JS.API.CONSUMER.CREATE.A2A_WORK.agent-guide.a2a.work.supervisor.*', NONE],
+  ['$JS.API.CONSUMER.CREATE.A2A_WORK.agent-guide', NONE],
+  ['$JS.API.CONSUMER.DELETE.A2A_WORK.supervisor', NONE],
+  ['$JS.ACK.A2A_WORK.supervisor.1.1.1.1.0', ['supervisor']],
+  ['$JS.ACK.A2A_WORK.agent-guide.1.1.1.1.0', AGENTS],
+  ['$JS.ACK.domain.account.A2A_WORK.supervisor.1.1.1.1.0.x', ['supervisor']],
+  ['$JS.ACK.domain.account.A2A_WORK.agent-guide.1.1.1.1.0.x', AGENTS],
+  // Reading inputs and facts.
+  [get('A2A_RAW'), ['relay', 'ingress', 'operator']],
+  ['$JS.API.CONSUMER.CREATE.A2A_RAW.hopline-x.a2a.raw.00.>', ['relay', 'ingress', 'operator']],
+  ['$JS.API.CONSUMER.MSG.NEXT.A2A_RAW.hopline-x', ['relay', 'ingress', 'operator']],
+  ['$JS.API.DIRECT.GET.A2A_RAW.a2a.raw.00.t.client', NONE],
+  [get('A2A_LOG'), [...SERVICES]],
+  ['$JS.API.CONSUMER.CREATE.A2A_LOG.hopline-x.a2a.log.00.t', [...SERVICES]],
+  ['$JS.API.DIRECT.GET.A2A_LOG.a2a.log.00.t', FOLLOWERS],
+  ['$JS.API.DIRECT.GET.A2A_LOG', NONE],
+  [get('A2A_WORK'), NONE],
+  // Buckets.
+  [get(bucket('leases')), ['relay', 'notifier']],
+  [watch('leases'), ['relay', 'notifier']],
+  [put('leases', 'shard.1'), ['relay']],
+  [put('leases', 'relay.a'), ['relay']],
+  [put('leases', 'notifier-shard.1'), ['notifier']],
+  [put('leases', 'notifier.a'), ['notifier']],
+  [get(bucket('tasks')), ['relay', ...SERVERS]],
+  [watch('tasks'), ['relay', ...SERVERS]],
+  [put('tasks', 't'), ['relay', 'ingress']],
+  [get(bucket('agents')), ['supervisor', ...SERVERS]],
+  [watch('agents'), ['ingress', 'supervisor']],
+  [put('agents', 'guide.1'), AGENTS],
+  [put('agents', 'files.1'), [ANY_AGENT]],
+  [get(bucket('message_ids')), SERVERS],
+  [watch('message_ids'), NONE],
+  [put('message_ids', 'k'), SERVERS],
+  [get(bucket('contexts')), SERVERS],
+  [watch('contexts'), NONE],
+  [put('contexts', 'k'), SERVERS],
+  [get(bucket('push_configs')), ['ingress', 'notifier']],
+  [watch('push_configs'), ['ingress', 'notifier']],
+  [put('push_configs', 't.c'), ['ingress']],
+  [`$JS.API.DIRECT.GET.${bucket('push_configs')}.$KV.hopline_push_configs.t.c`, NONE],
+  [get(bucket('push_progress')), ['ingress', 'notifier']],
+  [watch('push_progress'), ['notifier']],
+  [put('push_progress', 't.c'), ['notifier']],
+  [get(bucket('requeues')), ['supervisor', ...AGENTS]],
+  [put('requeues', 'supervisor.t.1'), ['supervisor']],
+  [put('requeues', 'agent.guide.t.1'), AGENTS],
+  [put('requeues', 'agent.files.t.1'), [ANY_AGENT]],
+  // Streams.
+  ['$JS.API.STREAM.INFO.A2A_LOG', [...SERVICES]],
+  ['$JS.API.STREAM.CREATE.A2A_LOG', ['relay']],
+  ['$JS.API.STREAM.CREATE.OTHER', NONE],
+  ...['UPDATE', 'DELETE', 'PURGE', 'SNAPSHOT', 'RESTORE', 'MSG.DELETE', 'PEER.REMOVE', 'LEADER.STEPDOWN'].map(
+    (call): [string, Service[]] => [`$JS.API.STREAM.${call}.A2A_LOG`, NONE],
+  ),
+  ['$JS.API.STREAM.LIST', NONE],
+  ['$JS.API.STREAM.NAMES', NONE],
+  ['$JS.API.CONSUMER.LIST.A2A_LOG', NONE],
+  ['$JS.API.CONSUMER.NAMES.A2A_RAW', NONE],
+  ['$SYS.REQ.SERVER.PING', NONE],
+  ['_INBOX.hopline.relay.x', NONE],
+];
+
+/** Subjects, and the services that may subscribe to them; no other one may. */
+const SUBSCRIBE: [subject: string, permitted: Service[]][] = [
+  ['_INBOX.hopline.relay.x', ['relay']],
+  ['_INBOX.hopline.ingress.x', ['ingress']],
+  ['_INBOX.hopline.supervisor.x', ['supervisor']],
+  ['_INBOX.hopline.notifier.x', ['notifier']],
+  ['_INBOX.hopline.operator.x', ['operator']],
+  ['_INBOX.hopline.agent.guide.x', AGENTS],
+  ['_INBOX.hopline.agent.files.x', [ANY_AGENT]],
+  ['a2a.live.00.t', FOLLOWERS],
+  ['a2a.live.*.*', FOLLOWERS],
+  ['a2a.wake.guide', AGENTS],
+  ['a2a.wake.files', [ANY_AGENT]],
+  ...['>', '_INBOX.>', '_INBOX.hopline.>', 'a2a.>', 'a2a.raw.>', 'a2a.log.>', 'a2a.work.>', '$KV.>', '$JS.>', '$SYS.>'].map(
+    (subject): [string, Service[]] => [subject, NONE],
+  ),
+];
+
+const PASSWORDS = new Map<ServerUser, { text: string }>();
+for (const user of [...serverUsers(['guide']), ANY_AGENT] as const) PASSWORDS.set(user, { text: user });
+
+describe('the users of the log on a real server', { timeout: 120_000 }, () => {
+  let server: NatsServer;
+  const as = (user: ServerUser) => ({ user: userName(user), pass: user });
+  const open = (user: LogUser, more: Partial<JetStreamLogOptions> = {}) =>
+    openJetStreamLog({ servers: server.url, name: 'test', user, credentials: as(user), ...more });
+  const atOnce = async (rejected: Promise<unknown>, error: typeof LogDenied | typeof LogMismatch, message: RegExp) => {
+    const began = performance.now();
+    await assert.rejects(rejected, thrown => thrown instanceof error && message.test(thrown.message));
+    assert.ok(performance.now() - began < AT_ONCE_MS);
+  };
+
+  before(async () => {
+    server = await startNats({ config: authorization(PASSWORDS) });
+    await (await open('relay')).close();
+  });
+  after(() => server?.stop());
+
+  /** What the server did not permit, of the operations that `act` makes. */
+  async function violations(user: ServerUser, act: (nc: NatsConnection) => void): Promise<Set<string>> {
+    const nc = await connect({ servers: server.url, ...as(user) });
+    const found = new Set<string>();
+    const watching = (async () => {
+      for await (const status of nc.status())
+        if (status.type === 'error' && status.error instanceof PermissionViolationError) found.add(status.error.subject);
+    })();
+    act(nc);
+    await nc.flush();
+    await nc.close();
+    await watching;
+    return found;
+  }
+
+  for (const user of SERVICES) {
+    test(`${user} may publish what it needs and nothing else`, async () => {
+      const denied = await violations(user, nc => {
+        for (const [subject] of PUBLISH) nc.publish(subject, '');
+      });
+      for (const [subject, permitted] of PUBLISH) assert.equal(!denied.has(subject), permitted.includes(user), subject);
+    });
+
+    test(`${user} may subscribe to what it needs and nothing else`, async () => {
+      const denied = await violations(user, nc => {
+        for (const [subject] of SUBSCRIBE) nc.subscribe(subject, { callback: () => {} });
+      });
+      for (const [subject, permitted] of SUBSCRIBE) assert.equal(!denied.has(subject), permitted.includes(user), subject);
+    });
+  }
+
+  test('the admin may edit, purge and delete streams', async () => {
+    const denied = await violations('admin', nc => {
+      for (const call of ['UPDATE', 'PURGE', 'DELETE']) nc.publish(`$JS.API.STREAM.${call}.OTHER`, '');
+      nc.subscribe('>', { callback: () => {} });
+    });
+    assert.deepEqual([...denied], []);
+  });
+
+  test('a write, a read and a subscription without permission are rejected at once, with user and subject', async () => {
+    const log = await open('operator');
+    const aggregate = { taskId: 't', generation: 1 } as never;
+    const record = { v: 1, facts: [], aggregate, startSeq: 0, startStoredAt: 1 } as const;
+    const appended = log.facts.append({ ...record, facts: [] }, { expected: 0, id: 'x' });
+    await atOnce(appended, LogDenied, /^NATS does not permit user operator to publish to a2a\.log\.\w\w\.t: .*infra\/nats/);
+    const read = log.pushConfigs.get('t.c');
+    await atOnce(read, LogDenied, /user operator to publish to \$JS\.API\.STREAM\.MSG\.GET\.KV_hopline_push_configs/);
+    const followed = log.facts.follow('t', 0, new AbortController().signal).then(async records => {
+      for await (const _record of records) assert.fail('nothing is stored');
+    });
+    await atOnce(followed, LogDenied, /user operator to subscribe to a2a\.live\.\w\w\.t/);
+    await log.close();
+  });
+
+  test('a service with the user of another one does not start', async () => {
+    const opening = open('ingress', { credentials: as('relay') });
+    await atOnce(opening, LogMismatch, /does not permit user relay to subscribe to _INBOX\.hopline\.ingress\./);
+  });
+
+  test('what a missing permission concerns is an event of the log', async () => {
+    const events: string[] = [];
+    const log = await open('operator', {
+      onEvent: event => 'message' in event && events.push(`${event.type}: ${event.message}`),
+    });
+    log.wakeUps.wake('guide', 'key');
+    const deadline = Date.now() + AT_ONCE_MS;
+    while (events.length === 0 && Date.now() < deadline) await new Promise(resolve => setTimeout(resolve, 10));
+    assert.match(events[0] ?? '', /^denied: NATS does not permit user operator to publish to a2a\.wake\.guide/);
+    await log.close();
+  });
+});
+
+test('services wait for a relay to create the streams, and end with that sentence when none does', {
+  timeout: 60_000,
+}, async t => {
+  const server = await startNats();
+  t.after(() => server.stop());
+  const options = { servers: server.url, name: 'test' };
+  await assert.rejects(openJetStreamLog({ ...options, user: 'supervisor', openTimeoutMs: 300 }), {
+    name: 'LogUnavailable',
+    message: 'A2A_RAW: the stream does not exist: start a relay, which creates it',
+  });
+  const opening = openJetStreamLog({ ...options, user: 'supervisor' });
+  const relay = await openJetStreamLog({ ...options, user: 'relay' });
+  const supervisor = await opening;
+  await supervisor.check();
+  await Promise.all([relay.close(), supervisor.close()]);
+});
