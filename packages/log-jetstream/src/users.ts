@@ -1,4 +1,13 @@
-import { LIVE_PREFIX, LOG_PREFIX, RAW_PREFIX, type Role, WORK_PREFIX, type Writer, wakeSubject, workFilter } from '@hopline/events';
+import {
+  LIVE_PREFIX,
+  LOG_PREFIX,
+  RAW_PREFIX,
+  type Role,
+  WORK_PREFIX,
+  type Writer,
+  wakeSubject,
+  workFilter,
+} from '@hopline/events';
 import { BUCKETS, type LogNames } from './names.ts';
 import { consumerName, QUEUES } from './work-consumer.ts';
 
@@ -188,7 +197,9 @@ class Rights {
         continue;
       }
       const denied = consumerName('supervisor', queue);
-      const api = ['CONSUMER.INFO', 'CONSUMER.CREATE', 'CONSUMER.MSG.NEXT'].map(call => `$JS.API.${call}.${workStream}.${denied}`);
+      const api = ['CONSUMER.INFO', 'CONSUMER.CREATE', 'CONSUMER.MSG.NEXT'].map(
+        call => `$JS.API.${call}.${workStream}.${denied}`,
+      );
       this.permissions.publishDenied.push(...api, `$JS.API.CONSUMER.CREATE.${workStream}.${denied}.>`);
       this.permissions.publishDenied.push(...acks(workStream, denied));
     }
