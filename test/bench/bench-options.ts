@@ -27,6 +27,6 @@ export function helpText(known: readonly string[]): string {
   return `npm run bench [-- question …] [-- --quick] [-- --json FILE]
 
 Measures this checkout on this machine and prints every figure with its spread, then every target: met or missed, and by how much.
-Questions: ${known.join(', ')}. All of them by default: less than 8 minutes, less than 2 with --quick.
+Questions: ${known.join(', ')}. All of them by default: less than 10 minutes, less than 3 with --quick.
 --json FILE also writes everything as JSON.`;
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { adapters } from './adapters.ts';
+import { fairness } from './fairness.ts';
 import { firstText } from './first-text.ts';
 import { frameEncoding } from './frame-encoding.ts';
 import { load } from './load.ts';
@@ -31,6 +32,14 @@ test('a tiny run of the bench works and loses nothing', { timeout: 120_000 }, as
     );
   }
   assert.equal(verdictLines(report).length, 2 + report.verdicts.length);
+});
+
+test('a tiny run beside a neighbor works, and the quiet caller receives every token', { timeout: 240_000 }, async () => {
+  const { answers } = await runBench([fairness], 'tiny', () => {});
+  assert.deepEqual(
+    answers.map(({ failed, findings }) => failed ?? findings.length),
+    [2],
+  );
 });
 
 test('a failed question is reported, and the others still run', async () => {

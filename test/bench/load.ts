@@ -9,7 +9,7 @@ import { RecordingFolder } from './recording-file.ts';
 import { publishedAtMs } from './stored-records.ts';
 
 const AGENT = 'reader';
-const STREAMED = 'streaming_result';
+export const STREAMED = 'streaming_result';
 /** More concurrent turns than one supervisor or agent takes by default. */
 const SLOTS = { HOPLINE_SLOTS: '1024' };
 /** Users do not send in the same millisecond. */
@@ -50,7 +50,7 @@ async function askAndRead({ cluster, client, pids }: BenchCluster, tasks: number
 }
 
 /** Age of each token at its client: from its publication to the first frame that contains it. */
-function agesMs(reports: readonly AnswerReport[], published: Map<string, number[]>): Float64Array {
+export function agesMs(reports: readonly AnswerReport[], published: Map<string, number[]>): Float64Array {
   const ages: number[] = [];
   const offsetMs = epochOffsetMs();
   for (const { taskId, arrivals } of reports) {

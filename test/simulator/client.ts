@@ -207,6 +207,7 @@ export class Client {
       binding: 'jsonrpc' as const,
       dialect: DIALECTS['1.0'],
       params,
+      bytes: 0,
       headers: {},
       cursor,
       closed: connection.signal,

@@ -3,7 +3,6 @@ import { A2AError, type Dialect, type DialectName, namedDialect, operationOf, VE
 import {
   type A2AServer,
   type OperationResult,
-  RETRY_AFTER_S,
   type RequestHeaders,
   report,
   runOperation,
@@ -87,6 +86,7 @@ async function runProcedure(
     binding: BINDING,
     dialect,
     params,
+    bytes: call.request.length,
     headers,
     closed: closed.signal,
     ...hooks,
@@ -109,7 +109,7 @@ function requireVersion(headers: RequestHeaders): void {
 function refusal(server: A2AServer, procedure: Procedure, call: StreamingCall, thrown: unknown): ReturnType<typeof failure> {
   const error = A2AError.from(thrown);
   report(server, error, { binding: BINDING, headers: headersOf(call.metadata) });
-  return failure(procedure, error, RETRY_AFTER_S * 1_000);
+  return failure(procedure, error);
 }
 
 function noStream(): never {

@@ -1,5 +1,5 @@
 import { A2AError, type Dialect, type DialectName, type Task } from '@hopline/a2a';
-import { type EventEncoder, type EventSink, type Gap, RETRY_AFTER_S, type VisibleEntry } from '@hopline/a2a-server';
+import type { EventEncoder, EventSink, Gap, VisibleEntry } from '@hopline/a2a-server';
 import { RESUME_EXTENSION_URI, taskWithGeneration, withGeneration } from '@hopline/agent-card';
 import { type CallStream, lengthPrefixed } from './call-stream.ts';
 import { extensionHeaders, failure, metadataOf } from './metadata.ts';
@@ -106,11 +106,11 @@ export class GrpcSink implements EventSink {
   }
 
   fail(error: A2AError): void {
-    this.#stream.fail(failure(this.#procedure, error, RETRY_AFTER_S * 1_000, this.#trailers));
+    this.#stream.fail(failure(this.#procedure, error, this.#trailers));
   }
 
   drain(error: A2AError, retryMs: number): void {
-    this.#stream.fail(failure(this.#procedure, error, retryMs, this.#trailers));
+    this.#stream.fail(failure(this.#procedure, error, this.#trailers, retryMs));
   }
 
   cut(): void {

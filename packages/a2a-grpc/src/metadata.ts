@@ -1,7 +1,7 @@
 import { Metadata } from '@grpc/grpc-js';
 import type { A2AError } from '@hopline/a2a';
 import { errorType } from '@hopline/a2a/dialect-0.3-proto';
-import type { RequestHeaders } from '@hopline/a2a-server';
+import { type RequestHeaders, retryAfterMs } from '@hopline/a2a-server';
 import { EXTENSIONS_HEADER, LEGACY_EXTENSIONS_HEADER } from '@hopline/agent-card';
 import type { Procedure } from './services.ts';
 import { type GrpcStatus, grpcStatus } from './status.ts';
@@ -30,10 +30,10 @@ export function extensionHeaders({ dialect }: Procedure, uris: readonly string[]
 export function failure(
   { dialect }: Procedure,
   error: A2AError,
-  retryAfterMs: number,
   entries: Readonly<Record<string, string>> = {},
+  retryMs = retryAfterMs(error),
 ): Pick<GrpcStatus, 'code'> & { details: string; metadata: Metadata } {
-  const { code, message, details } = grpcStatus(error, retryAfterMs);
+  const { code, message, details } = grpcStatus(error, retryMs);
   const metadata = metadataOf(entries);
   metadata.set(DETAILS, Buffer.from(details));
   const type = dialect.name === '1.0' ? undefined : errorType(error.code);

@@ -1,6 +1,7 @@
 import { fromJson, toBinary } from '@bufbuild/protobuf';
 import { status } from '@grpc/grpc-js';
 import { type A2AError, errorInfos } from '@hopline/a2a';
+import { retryAfterMs } from '@hopline/a2a-server';
 import { messageType, registry } from './messages.ts';
 
 const STATUS = messageType('google.rpc.Status');
@@ -18,11 +19,12 @@ export type GrpcStatus = {
   details: Uint8Array;
 };
 
-/** `retryAfterMs`: delay after which the client may retry. */
-export function grpcStatus(error: A2AError, retryAfterMs: number): GrpcStatus {
+/** `retryMs`: delay after which the client may retry, where the error asks for it. */
+export function grpcStatus(error: A2AError, retryMs: number | undefined): GrpcStatus {
   const { message } = error;
   const code = status[error.row.grpc as keyof typeof status];
-  const retry = error.code === 'UNAVAILABLE' ? [{ '@type': RETRY_INFO, retryDelay: `${retryAfterMs / 1000}s` }] : [];
+  const delayMs = retryAfterMs(error) === undefined ? undefined : retryMs;
+  const retry = delayMs === undefined ? [] : [{ '@type': RETRY_INFO, retryDelay: `${delayMs / 1000}s` }];
   const details = [...errorInfos(error), ...retry];
   return { code, message, details: toBinary(STATUS, fromJson(STATUS, { code, message, details }, { registry })) };
 }

@@ -80,7 +80,13 @@ function sendResult(reply: FastifyReply, id: RpcId, result: Exclude<OperationRes
 }
 
 /** Errors that concern the connection or the caller, not the request. */
-const OWN_STATUS: readonly A2AErrorCode[] = ['UNAUTHENTICATED', 'PERMISSION_DENIED', 'REQUEST_TOO_LARGE', 'UNAVAILABLE'];
+const OWN_STATUS: readonly A2AErrorCode[] = [
+  'UNAUTHENTICATED',
+  'PERMISSION_DENIED',
+  'REQUEST_TOO_LARGE',
+  'QUOTA_EXCEEDED',
+  'UNAVAILABLE',
+];
 
 /**
  * JSON-RPC reports errors in the body with HTTP 200, except those that concern the connection or the caller. Before 1.0, a

@@ -17,6 +17,7 @@ export function operationRequest(
   reply.raw.once('close', () => closed.abort());
   return {
     ...parsed,
+    bytes: Buffer.isBuffer(request.body) ? request.body.length : 0,
     headers: request.headers,
     cursor: queryOf(request, 'cursor'),
     closed: closed.signal,

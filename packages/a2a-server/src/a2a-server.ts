@@ -6,6 +6,7 @@ import type { Binding, Hop, HopMetrics, Logger } from '@hopline/telemetry';
 import type { Authenticate, RequestHeaders } from './authenticate.ts';
 import type { TaskFeeds } from './feed/task-feeds.ts';
 import type { Limits } from './limits.ts';
+import type { Quotas } from './quotas/quotas.ts';
 import type { EventSink } from './stream/event-sink.ts';
 import type { OpenStreams } from './stream/open-streams.ts';
 import type { TaskIndex } from './task-index.ts';
@@ -35,6 +36,7 @@ export type A2AServer = {
   extendedCard: ((caller: Owner, version: DialectName) => JsonObject | Promise<JsonObject>) | undefined;
   feeds: TaskFeeds;
   streams: OpenStreams;
+  quotas: Quotas;
   index: TaskIndex;
   /**
    * Ends every stream with an error that asks the client to reconnect, and every wait with the task as it is. Call it before
@@ -52,6 +54,8 @@ export type ServerRequest = {
   /** The request names no version, and its method exists in 0.3 and in the legacy form: the task decides (`dialectFor`). */
   ambiguous?: boolean;
   params: unknown;
+  /** Size of the request's body. */
+  bytes: number;
   /** Lower-case names: cursor, trace context, credentials. */
   headers: RequestHeaders;
   /** A cursor from outside the headers. A `last-event-id` header takes precedence. */

@@ -5,6 +5,7 @@ import type { A2AServer } from './a2a-server.ts';
 import { type Authenticate, anonymous } from './authenticate.ts';
 import { TaskFeeds } from './feed/task-feeds.ts';
 import { LIMITS, type Limits } from './limits.ts';
+import { Quotas } from './quotas/quotas.ts';
 import { OpenStreams } from './stream/open-streams.ts';
 import { TaskIndex } from './task-index.ts';
 
@@ -48,7 +49,8 @@ export function createA2AServer(options: A2AServerOptions): A2AServer {
     onLost: error => logger.warn({ err: error }, 'task index lost'),
   });
   const feeds = new TaskFeeds(log, role, limits, index);
-  const streams = new OpenStreams(limits, metrics);
+  const quotas = new Quotas({ log, role, limits, metrics, logger });
+  const streams = new OpenStreams(limits, metrics, quotas);
   return {
     log,
     role,
@@ -66,11 +68,13 @@ export function createA2AServer(options: A2AServerOptions): A2AServer {
     extendedCard,
     feeds,
     streams,
+    quotas,
     index,
     drain: () => streams.drain(),
     close: () => {
       feeds.close();
       index.close();
+      quotas.close();
     },
   };
 }

@@ -8,6 +8,7 @@ export type { Limits } from './limits.ts';
 export { LIMITS } from './limits.ts';
 export { fromLog } from './log-faults.ts';
 export { requireOwnTask } from './operations/task-response.ts';
-export { RETRY_AFTER_S, report, runOperation } from './run-operation.ts';
+export { QUOTA_SETTINGS, quotaLimits } from './quotas/quota-settings.ts';
+export { report, retryAfterMs, runOperation } from './run-operation.ts';
 export type { EventSink, Gap } from './stream/event-sink.ts';
 export { PacedWriter } from './stream/paced-writer.ts';

@@ -5,6 +5,23 @@ export type Limits = {
   /** Streams and waiting sends open at once in this process. Further ones get 503 with Retry-After. */
   streamsMax: number;
   /**
+   * Streams and waiting sends of one caller in this process, and as many sends and cancels that do not wait for a turn. Undefined: two
+   * fifths of `streamsMax`; all of them without authentication. Further ones get 429, as beyond each limit of an owner.
+   */
+  ownerStreamsMax: number | undefined;
+  /** Messages of one caller to this process, which may begin a turn each: on average, and at once. */
+  ownerMessagesPerSecond: number;
+  ownerMessagesBurst: number;
+  /** Bytes of requests of one caller to this process: on average, and at once. */
+  ownerRequestBytesPerSecond: number;
+  ownerRequestBytesBurst: number;
+  /** Tasks of one caller that have not ended, over all processes. */
+  ownerOpenTasksMax: number;
+  /** Push configurations of one caller, also of ended tasks until retention removes them, over all processes. */
+  ownerPushConfigsMax: number;
+  /** All callers of a tenant together may use so many times what one owner may. */
+  tenantLimitFactor: number;
+  /**
    * Bytes buffered for one slow client. Beyond that its connection is closed, and it resumes with its cursor. Below 128 KiB
    * healthy clients are cut too: Node alone buffers up to 64 KiB.
    */
@@ -56,6 +73,14 @@ export type Limits = {
 export const LIMITS: Limits = {
   bodyBytesMax: 1024 * 1024,
   streamsMax: 5_000,
+  ownerStreamsMax: undefined,
+  ownerMessagesPerSecond: 200,
+  ownerMessagesBurst: 2_000,
+  ownerRequestBytesPerSecond: 1024 * 1024,
+  ownerRequestBytesBurst: 128 * 1024 * 1024,
+  ownerOpenTasksMax: 10_000,
+  ownerPushConfigsMax: 5_000,
+  tenantLimitFactor: 2,
   viewerBufferBytesMax: 1024 * 1024,
   viewerStallMsMax: 30_000,
   heartbeatMs: 15_000,

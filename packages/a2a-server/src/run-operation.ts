@@ -22,8 +22,13 @@ import { tasksGet } from './operations/tasks-get.ts';
 import { tasksList } from './operations/tasks-list.ts';
 import { tasksSubscribe } from './operations/tasks-subscribe.ts';
 
-/** Seconds after which a client with UNAVAILABLE should retry. */
-export const RETRY_AFTER_S = 1;
+/** Time after which a client with UNAVAILABLE should retry, and with QUOTA_EXCEEDED where nothing better is known; milliseconds. */
+const RETRY_AFTER_MS = 1_000;
+
+/** When the client of a failed request should retry; milliseconds. Undefined where the error does not ask for it. */
+export function retryAfterMs({ code, retryAfterMs }: A2AError): number | undefined {
+  return code === 'UNAVAILABLE' || code === 'QUOTA_EXCEEDED' ? (retryAfterMs ?? RETRY_AFTER_MS) : undefined;
+}
 
 const HANDLERS: Readonly<Record<Operation, OperationHandler>> = {
   send: messageSend,
@@ -55,7 +60,7 @@ const SPAN_OF: Readonly<Record<Operation, A2aMethod>> = {
 
 /** Runs an operation in its own span, for any binding, and counts it. Rejects with an A2AError. */
 export async function runOperation(server: A2AServer, operation: Operation, request: ServerRequest): Promise<OperationResult> {
-  const { binding, dialect, ambiguous = false, params, headers, closed, openSink } = request;
+  const { binding, dialect, ambiguous = false, params, bytes, headers, closed, openSink } = request;
   const receivedAt = Date.now();
   const startedMs = performance.now();
   const attributes = {
@@ -69,6 +74,7 @@ export async function runOperation(server: A2AServer, operation: Operation, requ
   const cursor = firstOf(headers, 'last-event-id') ?? request.cursor;
   try {
     const caller = await server.authenticate({ headers, tenant: tenantOf(request) });
+    server.quotas.takeBytes(caller, bytes, operation === 'cancel');
     assertOffered(server, operation);
     const extensions = requestedExtensions(server, dialect.name, headers);
     if (extensions.length > 0) request.nameExtensions?.(extensions);

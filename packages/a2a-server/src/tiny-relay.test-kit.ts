@@ -48,11 +48,12 @@ export class TinyRelay {
     const facts = task.facts.slice(before);
     if (facts.length === 0) return false;
     if (raw !== undefined) task.aggregate = { ...task.aggregate!, foldedSeq: raw };
-    const { contextId, role, state, generation } = task.aggregate!;
+    const { contextId, role, state, generation, owner } = task.aggregate!;
     await task.store();
     const status = facts.findLast(fact => fact.kind === 'task.created' || fact.kind === 'status.changed');
     const startSeq = task.newest!.record.startSeq || task.newest!.seq;
-    if (status) await this.#log.tasks.put(taskId, { contextId, role, state, generation, at: status.at, startSeq });
+    const entry = { contextId, role, state, generation, at: status?.at ?? 0, startSeq, ...(owner && { owner }) };
+    if (status) await this.#log.tasks.put(taskId, entry);
     return true;
   }
 

@@ -3,7 +3,7 @@ export type A2AErrorRow = {
   /** JSON-RPC error number ([A2A 1.0] 5.4, JSON-RPC 2.0 section 5.1). */
   rpc: number;
   /**
-   * HTTP status of bindings that use one per error. JSON-RPC over HTTP answers 200 except for the last four rows, which concern
+   * HTTP status of bindings that use one per error. JSON-RPC over HTTP answers 200 except for the last five rows, which concern
    * the connection or the caller.
    */
   http: number;
@@ -75,6 +75,7 @@ export const A2A_ERRORS = {
   UNAUTHENTICATED: { rpc: -32600, http: 401, grpc: 'UNAUTHENTICATED', retryable: false, text: 'Authentication required' },
   PERMISSION_DENIED: { rpc: -32600, http: 403, grpc: 'PERMISSION_DENIED', retryable: false, text: 'Permission denied' },
   REQUEST_TOO_LARGE: { rpc: -32600, http: 413, grpc: 'RESOURCE_EXHAUSTED', retryable: false, text: 'Request is too large' },
+  QUOTA_EXCEEDED: { rpc: -32603, http: 429, grpc: 'RESOURCE_EXHAUSTED', retryable: true, text: 'Quota exceeded' },
   UNAVAILABLE: { rpc: -32603, http: 503, grpc: 'UNAVAILABLE', retryable: true, text: 'Temporarily unavailable' },
 } as const satisfies Record<string, A2AErrorRow>;
 
@@ -88,6 +89,8 @@ export type A2AErrorOptions = {
   retryable?: boolean;
   /** For UNAUTHENTICATED: the value of `WWW-Authenticate` (RFC 9110 11.6.1). */
   challenge?: string;
+  /** For QUOTA_EXCEEDED and UNAVAILABLE: when the client should retry; milliseconds. */
+  retryAfterMs?: number;
   /** For logs and spans only; never on the wire. */
   cause?: unknown;
 };
@@ -101,6 +104,7 @@ export class A2AError extends Error {
   readonly taskId: string | undefined;
   readonly retryable: boolean;
   readonly challenge: string | undefined;
+  readonly retryAfterMs: number | undefined;
 
   constructor(code: A2AErrorCode, options: A2AErrorOptions = {}) {
     const { text, retryable } = A2A_ERRORS[code];
@@ -112,6 +116,7 @@ export class A2AError extends Error {
     this.taskId = options.taskId;
     this.retryable = options.retryable ?? retryable;
     this.challenge = options.challenge;
+    this.retryAfterMs = options.retryAfterMs;
   }
 
   get row(): A2AErrorRow {

@@ -1,3 +1,5 @@
+import type { Owner } from './inputs.ts';
+
 /**
  * Subjects and headers of the log. One subject per task, never per event; `<shard>` lets the streams be split over Raft groups
  * later without renaming a subject. PROTOCOL.md section 2.
@@ -54,9 +56,46 @@ export const logSubject = (taskId: string, shards: number): string => taskSubjec
 export const liveSubject = (taskId: string, shards: number): string => taskSubject(LIVE_PREFIX, taskId, shards);
 export const rawShardFilter = (shard: number): string => `${RAW_PREFIX}.${shardToken(shard)}.>`;
 
+/**
+ * Queues of a role for the work of tenants, besides its queue for work without an owner: a tenant's work waits in one of them, so that it
+ * delays the work of few others.
+ */
+export const TENANT_QUEUES = 8;
+
+/** What shares a cluster with others: a tenant, or a caller without one. 8 hex digits; undefined without an owner. */
+export function tenantTokenOf(owner: Owner | undefined): string | undefined {
+  if (owner?.tenant === undefined && owner?.subject === undefined) return undefined;
+  const { tenant, subject } = owner;
+  return fnv1a32(JSON.stringify(tenant === undefined ? { subject } : { tenant }))
+    .toString(16)
+    .padStart(8, '0');
+}
+
+/** The queue of an owner's work, 0 to TENANT_QUEUES - 1; undefined: that for work without an owner. */
+export function tenantQueueOf(owner: Owner | undefined): number | undefined {
+  const tenant = tenantTokenOf(owner);
+  return tenant === undefined ? undefined : queueOf(tenant);
+}
+
+const queueOf = (tenant: string): number => Number.parseInt(tenant, 16) % TENANT_QUEUES;
+
 /** `role` is `supervisor` or `agent.<name>`. */
-export const workSubject = (role: Role, taskId: string): string => `${WORK_PREFIX}.${role}.${taskId}`;
-export const workFilter = (role: Role): string => `${WORK_PREFIX}.${role}.*`;
+export function workSubject(role: Role, taskId: string, owner?: Owner): string {
+  const tenant = tenantTokenOf(owner);
+  const queue = tenant === undefined ? '' : `${queueOf(tenant)}.${tenant}.`;
+  return `${WORK_PREFIX}.${role}.${queue}${taskId}`;
+}
+
+/** The work of one queue of a role; `queue` undefined: work without an owner. */
+export const workFilter = (role: Role, queue?: number): string =>
+  `${WORK_PREFIX}.${role}.${queue === undefined ? '*' : `${queue}.*.*`}`;
+
+/** The work of one task of a role, whatever its owner. */
+export const taskWorkFilters = (role: Role, taskId: string): string[] =>
+  [taskId, `*.*.${taskId}`].map(rest => `${WORK_PREFIX}.${role}.${rest}`);
+
+/** The work of one tenant of a role. */
+export const tenantWorkFilter = (role: Role, tenant: string): string => `${WORK_PREFIX}.${role}.${queueOf(tenant)}.${tenant}.*`;
 
 /** Processes of one agent wake each other up here. No stream stores it. */
 export const wakeSubject = (agent: string): string => `${WAKE_PREFIX}.${agent}`;

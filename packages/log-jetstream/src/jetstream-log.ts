@@ -7,6 +7,8 @@ import {
   REQUEUES_MAX_DEFAULT,
   type RereadReason,
   ROLE_ITEMS_MAX_DEFAULT,
+  TENANT_ITEMS_MAX_DEFAULT,
+  TENANT_SLOTS_SHARE_DEFAULT,
 } from '@hopline/log';
 import { requireServer } from './capabilities.ts';
 import { type Connection, type ConnectOptions, openConnection } from './connection.ts';
@@ -89,6 +91,8 @@ function assemble(connection: Connection, shards: number, options: JetStreamLogO
       requeuesMax: options.requeuesMax ?? REQUEUES_MAX_DEFAULT,
       ackWaitMs: options.ackWaitMs ?? ACK_WAIT_MS,
       roleItemsMax: options.roleItemsMax ?? ROLE_ITEMS_MAX_DEFAULT,
+      tenantItemsMax: options.tenantItemsMax ?? TENANT_ITEMS_MAX_DEFAULT,
+      tenantSlotsShare: options.tenantSlotsShare ?? TENANT_SLOTS_SHARE_DEFAULT,
     }),
     wakeUps: new NatsWakeUps(connection),
     leases: bucket(BUCKETS.leases),

@@ -36,6 +36,10 @@ export type JetStreamLogOptions = {
   requeuesMax?: number;
   /** Items of one role that may wait or run before servers refuse new messages for it. Default ROLE_ITEMS_MAX_DEFAULT. */
   roleItemsMax?: number;
+  /** Items of one tenant of one role before servers refuse its new messages for that role. Default TENANT_ITEMS_MAX_DEFAULT. */
+  tenantItemsMax?: number;
+  /** Share of a worker's slots that the items of one tenant may take. Default TENANT_SLOTS_SHARE_DEFAULT. */
+  tenantSlotsShare?: number;
   /** Time before a publish without an ack is sent again, milliseconds. Default ACK_TIMEOUT_MS. */
   ackTimeoutMs?: number;
   /** Time limit for the first connection, and for each stream's creation, milliseconds. Default OPEN_TIMEOUT_MS. */

@@ -45,6 +45,11 @@ export class PullInbox {
     this.#removeDisconnectListener = connection.onDisconnect(() => this.#finish('lost'));
   }
 
+  /** Messages that the open request may still deliver. */
+  get left(): number {
+    return this.#end === undefined ? 0 : this.#left;
+  }
+
   async pull({ batch, bytesMax, expiresMs }: Pull): Promise<PullEnd> {
     if (this.#closing) return 'lost';
     const { promise, resolve } = Promise.withResolvers<PullEnd>();

@@ -1,7 +1,14 @@
 import { accessSync, constants } from 'node:fs';
 import { SHARDS_DEFAULT, SHARDS_MAX } from '@hopline/events';
 import { ConfigError, type Setting, type Settings } from '@hopline/lifecycle';
-import { type Log, LogMismatch, LogUnavailable, ROLE_ITEMS_MAX_DEFAULT } from '@hopline/log';
+import {
+  type Log,
+  LogMismatch,
+  LogUnavailable,
+  ROLE_ITEMS_MAX_DEFAULT,
+  TENANT_ITEMS_MAX_DEFAULT,
+  TENANT_SLOTS_SHARE_DEFAULT,
+} from '@hopline/log';
 import { type HopMetrics, type Logger, snakeWord } from '@hopline/telemetry';
 import { checkServer, openJetStreamLog } from './jetstream-log.ts';
 import { PREFIX_FORM } from './names.ts';
@@ -18,6 +25,7 @@ import type { LogUser } from './users.ts';
 
 const MINUTE_MS = 60_000;
 const MIB = 1024 * 1024;
+const PERCENT = 100;
 /** The largest record, 1 MiB by default, must fit several times. */
 const bytes = { type: 'integer', min: 16 * MIB, max: 1024 ** 5, unit: 'bytes' } as const;
 const file = { type: 'string', optional: true, min: 1, max: 4_096 } as const;
@@ -112,6 +120,22 @@ export const LOG_SETTINGS = {
     unit: 'items',
     doc: 'Items of work that may wait or run for one role (the supervisors, or one agent); beyond it servers refuse new messages for it with 503.',
   },
+  HOPLINE_TENANT_ITEMS_MAX: {
+    type: 'integer',
+    default: TENANT_ITEMS_MAX_DEFAULT,
+    min: 1,
+    max: 10_000_000,
+    unit: 'items',
+    doc: 'Items of work of one tenant (or of one caller without a tenant) that may wait or run for one role; beyond it servers refuse its new messages for the role with 429.',
+  },
+  HOPLINE_TENANT_SLOTS_PERCENT: {
+    type: 'integer',
+    default: PERCENT * TENANT_SLOTS_SHARE_DEFAULT,
+    min: 1,
+    max: PERCENT,
+    unit: 'percent',
+    doc: 'Share of HOPLINE_SLOTS of a supervisor or agent that the work of one tenant (or of one caller without a tenant) may take. Work without an owner may take all.',
+  },
   HOPLINE_ACK_WAIT_MS: {
     type: 'integer',
     default: ACK_WAIT_MS,
@@ -151,6 +175,8 @@ export async function openFromSettings(settings: LogSettings, openOptions: OpenO
       keyValue: settings.HOPLINE_BUCKET_BYTES_MAX,
     },
     roleItemsMax: settings.HOPLINE_ROLE_ITEMS_MAX,
+    tenantItemsMax: settings.HOPLINE_TENANT_ITEMS_MAX,
+    tenantSlotsShare: settings.HOPLINE_TENANT_SLOTS_PERCENT / PERCENT,
     maxAges: { inputsMs: settings.HOPLINE_INPUTS_AGE_MS, factsMs: settings.HOPLINE_TASKS_AGE_MS },
     ackWaitMs: settings.HOPLINE_ACK_WAIT_MS,
     watchesRetention,

@@ -1,6 +1,15 @@
-import { LIVE_PREFIX, LOG_PREFIX, RAW_PREFIX, type Role, WORK_PREFIX, type Writer, wakeSubject } from '@hopline/events';
+import {
+  LIVE_PREFIX,
+  LOG_PREFIX,
+  RAW_PREFIX,
+  type Role,
+  WORK_PREFIX,
+  type Writer,
+  wakeSubject,
+  workFilter,
+} from '@hopline/events';
 import { BUCKETS, type LogNames } from './names.ts';
-import { consumerName } from './work-room.ts';
+import { consumerName, QUEUES } from './work-consumer.ts';
 
 /**
  * The users of the log in NATS, one for each service, and the subjects that each may publish and subscribe to: the least with which its
@@ -44,7 +53,8 @@ export function permissionsOf(user: LogUser, names: LogNames): Permissions {
 
 function relay(rights: Rights): void {
   rights.createStreams();
-  rights.publish(`${LOG_PREFIX}.*.*`, `${RAW_PREFIX}.*.*.relay`, `${WORK_PREFIX}.supervisor.*`, `${WORK_PREFIX}.agent.*.*`);
+  rights.publish(`${LOG_PREFIX}.*.*`, `${RAW_PREFIX}.*.*.relay`);
+  rights.requestWork('supervisor', ANY_AGENT);
   rights.readInputs();
   rights.readFacts();
   rights.watch('leases');
@@ -59,7 +69,7 @@ function ingress(rights: Rights): void {
   rights.readInputs();
   rights.followFacts();
   rights.inspectWork('*');
-  rights.watch('tasks', 'agents');
+  rights.watch('tasks', 'agents', 'pushConfigs');
   rights.get('messageIds', 'contexts', 'pushConfigs', 'pushProgress');
   rights.write('tasks', '*');
   rights.write('messageIds', '*');
@@ -68,7 +78,8 @@ function ingress(rights: Rights): void {
 }
 
 function supervisor(rights: Rights): void {
-  rights.publish(`${RAW_PREFIX}.*.*.supervisor`, `${WORK_PREFIX}.agent.*.*`);
+  rights.publish(`${RAW_PREFIX}.*.*.supervisor`);
+  rights.requestWork(ANY_AGENT);
   rights.compareInput();
   rights.followFacts();
   rights.takeWork('supervisor');
@@ -169,6 +180,11 @@ class Rights {
     this.permissions.publish.push(...keys.map(key => `$KV.${this.#names.bucket(BUCKETS[name])}.${key}`));
   }
 
+  /** Work without an owner, and that of tenants. */
+  requestWork(...roles: string[]): void {
+    for (const role of roles) this.publish(`${WORK_PREFIX}.${role}.*`, `${WORK_PREFIX}.${role}.*.*.*`);
+  }
+
   /** How much work waits for a role. */
   inspectWork(consumer: string): void {
     this.#api(`CONSUMER.INFO.${this.#names.workStream}.${consumer}`);
@@ -177,19 +193,24 @@ class Rights {
   takeWork(role: Role | typeof ANY_AGENT): void {
     const { workStream } = this.#names;
     const isAny = role === ANY_AGENT;
-    // A name of a consumer is one token, which cannot be matched in part.
-    const consumer = isAny ? '*' : consumerName(role);
-    const filter = this.#names.subject(`${WORK_PREFIX}.${role}.*`);
-    this.inspectWork(consumer);
-    this.#api(`CONSUMER.CREATE.${workStream}.${consumer}.${filter}`, `CONSUMER.MSG.NEXT.${workStream}.${consumer}`);
-    this.permissions.publish.push(...acks(workStream, consumer));
-    if (isAny) {
+    for (const queue of QUEUES) {
+      // A name of a consumer is one token, which cannot be matched in part.
+      const consumer = isAny ? '*' : consumerName(role, queue);
+      const filter = this.#names.subject(workFilter(role, queue));
+      this.inspectWork(consumer);
+      this.#api(`CONSUMER.CREATE.${workStream}.${consumer}.${filter}`, `CONSUMER.MSG.NEXT.${workStream}.${consumer}`);
+      if (!isAny) {
+        this.permissions.publish.push(...acks(workStream, consumer));
+        continue;
+      }
+      const denied = consumerName('supervisor', queue);
       const api = ['CONSUMER.INFO', 'CONSUMER.CREATE', 'CONSUMER.MSG.NEXT'].map(
-        call => `$JS.API.${call}.${workStream}.supervisor`,
+        call => `$JS.API.${call}.${workStream}.${denied}`,
       );
-      this.permissions.publishDenied.push(...api, `$JS.API.CONSUMER.CREATE.${workStream}.supervisor.>`);
-      this.permissions.publishDenied.push(...acks(workStream, 'supervisor'));
+      this.permissions.publishDenied.push(...api, `$JS.API.CONSUMER.CREATE.${workStream}.${denied}.>`);
+      this.permissions.publishDenied.push(...acks(workStream, denied));
     }
+    if (isAny) this.permissions.publish.push(...acks(workStream, '*'));
     this.get('requeues');
     this.write('requeues', `${role}.*.*`);
   }

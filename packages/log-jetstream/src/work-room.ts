@@ -1,65 +1,88 @@
-import { type Role, workFilter } from '@hopline/events';
-import { ROOM_READ_MS } from '@hopline/log';
+import { type Owner, type Role, tenantTokenOf, tenantWorkFilter, workFilter } from '@hopline/events';
+import { LogFull, ROOM_READ_MS, TenantFull } from '@hopline/log';
 import { JetStreamApiError } from '@nats-io/jetstream';
 import type { Connection } from './connection.ts';
+import { CONSUMER_NOT_FOUND, consumerName, QUEUES, type Queue } from './work-consumer.ts';
 
 /** Share of the work stream's bytes for new messages: the rest is for calls of tasks that run. */
 const NEW_WORK_SHARE = 0.75;
-export const CONSUMER_NOT_FOUND = 10014;
+/** Readings kept; beyond it the oldest is dropped. */
+const READINGS_MAX = 10_000;
 
-type Reading = { problem: Promise<string | undefined>; readAtMs: number };
+type Problem = LogFull | undefined;
+type Reading = { problem: Promise<Problem>; readAtMs: number };
 
 /**
- * Whether the work stream has room for new messages of a role. All roles share its bytes, so one role without workers must not fill
- * it: servers ask before they accept a message.
+ * Whether the work stream has room for new messages of a role, and of a tenant. All roles share its bytes, so one role without workers
+ * must not fill it, nor one tenant: servers ask before they accept a message.
  */
 export class WorkRoom {
   readonly #connection: Connection;
-  readonly #itemsMax: number;
-  /** One per role that this process serves. */
-  readonly #readings = new Map<Role, Reading>();
+  readonly #roleItemsMax: number;
+  readonly #tenantItemsMax: number;
+  /** One per role that this process serves, and per tenant of it. */
+  readonly #readings = new Map<string, Reading>();
 
-  constructor(connection: Connection, itemsMax: number) {
+  constructor(connection: Connection, { roleItemsMax, tenantItemsMax }: { roleItemsMax: number; tenantItemsMax: number }) {
     this.#connection = connection;
-    this.#itemsMax = itemsMax;
+    this.#roleItemsMax = roleItemsMax;
+    this.#tenantItemsMax = tenantItemsMax;
   }
 
   /** Undefined when there is room, or while NATS does not answer: then the append of the message fails. */
-  problem(role: Role): Promise<string | undefined> {
+  async problem(role: Role, owner: Owner | undefined): Promise<Problem> {
+    const tenant = tenantTokenOf(owner);
+    const ofRole = this.#recent(role, () => this.#ofRole(role));
+    const ofTenant = tenant === undefined ? undefined : this.#recent(`${role} ${tenant}`, () => this.#ofTenant(role, tenant));
+    return (await ofRole) ?? (await ofTenant);
+  }
+
+  #recent(key: string, read: () => Promise<Problem>): Promise<Problem> {
     const nowMs = performance.now();
-    const reading = this.#readings.get(role);
+    const reading = this.#readings.get(key);
     if (reading !== undefined && nowMs - reading.readAtMs < ROOM_READ_MS) return reading.problem;
-    const problem = this.#connection.connected ? this.#read(role).catch(() => undefined) : Promise.resolve(undefined);
-    this.#readings.set(role, { problem, readAtMs: nowMs });
+    const problem = this.#connection.connected ? read().catch(() => undefined) : Promise.resolve(undefined);
+    this.#readings.delete(key);
+    this.#readings.set(key, { problem, readAtMs: nowMs });
+    if (this.#readings.size > READINGS_MAX) this.#readings.delete(this.#readings.keys().next().value!);
     return problem;
   }
 
-  async #read(role: Role): Promise<string | undefined> {
+  async #ofRole(role: Role): Promise<Problem> {
     const { jsm, names } = this.#connection;
     const { state, config } = await jsm.streams.info(names.workStream);
     if (config.max_bytes > 0 && state.bytes >= config.max_bytes * NEW_WORK_SHARE)
-      return `${names.workStream} holds ${state.bytes} of ${config.max_bytes} bytes`;
+      return new LogFull(`${names.workStream} holds ${state.bytes} of ${config.max_bytes} bytes`);
     // Fewer items than the bound in the whole stream are fewer in each role.
-    if (state.messages < this.#itemsMax) return undefined;
-    const items = await this.#items(role);
-    return items < this.#itemsMax ? undefined : `${items} items of work wait for ${role}`;
+    if (state.messages < this.#roleItemsMax) return undefined;
+    const counts = await Promise.all(QUEUES.map(queue => this.#itemsOfQueue(role, queue)));
+    const items = counts.reduce((sum, count) => sum + count, 0);
+    return items < this.#roleItemsMax ? undefined : new LogFull(`${items} items of work wait for ${role}`);
   }
 
-  async #items(role: Role): Promise<number> {
+  async #ofTenant(role: Role, tenant: string): Promise<Problem> {
+    const { jsm, names } = this.#connection;
+    const { state } = await jsm.streams.info(names.workStream);
+    if (state.messages < this.#tenantItemsMax) return undefined;
+    const items = await this.#stored(tenantWorkFilter(role, tenant));
+    return items < this.#tenantItemsMax ? undefined : new TenantFull(`${items} items of work of one tenant wait for ${role}`);
+  }
+
+  async #itemsOfQueue(role: Role, queue: Queue): Promise<number> {
     const { jsm, names } = this.#connection;
     try {
-      const { num_pending, num_ack_pending } = await jsm.consumers.info(names.workStream, consumerName(role));
+      const { num_pending, num_ack_pending } = await jsm.consumers.info(names.workStream, consumerName(role, queue));
       return num_pending + num_ack_pending;
     } catch (error) {
       if (!(error instanceof JetStreamApiError) || error.code !== CONSUMER_NOT_FOUND) throw error;
       // No worker of this role has ever started.
-      const { state } = await jsm.streams.info(names.workStream, { subjects_filter: names.subject(workFilter(role)) });
-      return Object.values(state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
+      return this.#stored(workFilter(role, queue));
     }
   }
-}
 
-/** A consumer name must not contain dots. */
-export function consumerName(role: Role): string {
-  return role.replace('.', '-');
+  async #stored(filter: string): Promise<number> {
+    const { jsm, names } = this.#connection;
+    const { state } = await jsm.streams.info(names.workStream, { subjects_filter: names.subject(filter) });
+    return Object.values(state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
+  }
 }

@@ -13,7 +13,12 @@ export class LogUnavailable extends Error {
 
 /** A stream or bucket has no room. Nothing of this write was stored; a retry may succeed when others have made room. */
 export class LogFull extends LogUnavailable {
-  override readonly name = 'LogFull';
+  override readonly name: string = 'LogFull';
+}
+
+/** The queue has room, but not for more work of this tenant. */
+export class TenantFull extends LogFull {
+  override readonly name = 'TenantFull';
 }
 
 /** The user of the connection lacks a permission. Nothing of this write was stored; a retry helps only after an operator has granted it. */

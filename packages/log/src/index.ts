@@ -10,8 +10,10 @@ export {
   RecordTooLarge,
   Requeued,
   Superseded,
+  TenantFull,
 } from './errors.ts';
 export type { AppendOptions, FactLog, StoredFacts, StreamExtent } from './fact-log.ts';
+export { FairSlots, type Slot } from './fair-slots.ts';
 export type { FollowOptions, FollowSource, LiveRecord, RereadReason } from './follow.ts';
 export { FOLLOW_BUFFER_BYTES_MAX, FOLLOW_BUFFER_RECORDS_MAX, follow, TAIL_CHECK_MS } from './follow.ts';
 export { type BucketView, followBucket } from './follow-bucket.ts';
@@ -49,6 +51,8 @@ export {
   ROLE_ITEMS_MAX_DEFAULT,
   ROOM_READ_MS,
   SETTLE_DELIVERIES_MAX,
+  TENANT_ITEMS_MAX_DEFAULT,
+  TENANT_SLOTS_SHARE_DEFAULT,
   WORK_NEWEST_BYTES_MAX,
   WORK_NEWEST_MS_MAX,
 } from './work-queue.ts';

@@ -1,4 +1,4 @@
-import type { Role, TraceCarrier, Work } from '@hopline/events';
+import type { Owner, Role, TraceCarrier, Work } from '@hopline/events';
 import type { StoredFacts } from './fact-log.ts';
 
 /** Work for supervisors and agents: each item goes to one worker at a time and stays until it is done. PROTOCOL.md section 6. */
@@ -11,9 +11,10 @@ export interface WorkQueue {
 
   /**
    * Rejects with LogFull when a server should refuse new messages for the role: too many of its items wait, or the queue is so full
-   * that the rest is kept for calls of tasks that run. Resolves when that is unknown. May lag behind by ROOM_READ_MS.
+   * that the rest is kept for calls of tasks that run. Rejects with TenantFull when too many of its items are of the owner's tenant.
+   * Resolves when that is unknown. May lag behind by ROOM_READ_MS.
    */
-  requireRoom(role: Role): Promise<void>;
+  requireRoom(role: Role, owner?: Owner): Promise<void>;
 
   /** Whether an item of the task waits or runs for the role, read from the leader. Dead letters count until they expire. */
   hasItem(role: Role, taskId: string): Promise<boolean>;
@@ -26,6 +27,9 @@ export interface WorkQueue {
    * - it rejects with Requeued: the item is delivered again at once, and this delivery does not count as an attempt, up to
    *   `requeuesMax` times;
    * - it rejects with Superseded: the item is neither acknowledged nor requeued.
+   *
+   * The items of one tenant take at most a share of the slots, and tenants whose items wait take turns. Items without an owner may take
+   * all slots. A tenant here is one of TENANT_QUEUES queues, so that few tenants share one.
    *
    * The item is kept alive while its handler runs. If it is delivered to the same process again (its keep-alives were lost), the
    * running handler continues and no second one starts. The item of a dead process is delivered again after ackWaitMs.
@@ -73,6 +77,10 @@ export function newestForJob({ newest }: Work, deliveries: number, storedAtMs: n
 
 /** Items of one role that may wait or run before servers refuse new messages for it. */
 export const ROLE_ITEMS_MAX_DEFAULT = 20_000;
+/** Items of one tenant of one role that may wait or run before servers refuse its new messages for that role. */
+export const TENANT_ITEMS_MAX_DEFAULT = 10_000;
+/** Share of a worker's slots that the items of one tenant may take. */
+export const TENANT_SLOTS_SHARE_DEFAULT = 0.75;
 /** How old the answer of `requireRoom` may be, milliseconds. */
 export const ROOM_READ_MS = 1_000;
 /** Attempts at an item before it is settled as failed. */

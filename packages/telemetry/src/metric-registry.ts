@@ -111,9 +111,18 @@ export const METRICS = {
         'UNAUTHENTICATED',
         'PERMISSION_DENIED',
         'REQUEST_TOO_LARGE',
+        'QUOTA_EXCEEDED',
         'UNAVAILABLE',
       ],
     },
+  },
+  requestsRefused: {
+    name: 'hopline.requests_refused',
+    type: 'counter',
+    unit: '{request}',
+    meaning: 'Requests refused by a limit of their caller or its tenant, by the limit',
+    services: SERVERS,
+    labels: { reason: ['messages', 'bytes', 'streams', 'requests', 'tasks', 'webhooks', 'items'] },
   },
   requestDuration: {
     name: 'hopline.request.duration',

@@ -1,4 +1,4 @@
-import { LIMITS } from '@hopline/a2a-server';
+import { LIMITS, QUOTA_SETTINGS } from '@hopline/a2a-server';
 import { ENDPOINT_SETTINGS, withEndpointChecked } from '@hopline/endpoint';
 import { type Config, defineServiceConfig, type Setting } from '@hopline/lifecycle';
 import { DEFAULT_AGENT_SETTINGS } from '@hopline/log';
@@ -57,6 +57,7 @@ const INGRESS_SETTINGS = {
     max: 100_000,
     doc: 'Streams and waiting sends open at once; further ones get 503 with Retry-After.',
   },
+  ...QUOTA_SETTINGS,
   HOPLINE_VIEWER_BUFFER_BYTES_MAX: {
     type: 'integer',
     default: LIMITS.viewerBufferBytesMax,

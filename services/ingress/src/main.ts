@@ -1,3 +1,4 @@
+import { quotaLimits } from '@hopline/a2a-server';
 import { authFromSettings, corsFromSettings, tlsFromSettings } from '@hopline/endpoint';
 import { fromSettings, runService } from '@hopline/lifecycle';
 import { secretsKeysFrom, withSealedWebhooks } from '@hopline/log/webhook-secrets';
@@ -44,6 +45,7 @@ await runService({
         streamsMax: settings.HOPLINE_STREAMS_MAX,
         viewerBufferBytesMax: settings.HOPLINE_VIEWER_BUFFER_BYTES_MAX,
         heartbeatMs: settings.HOPLINE_SSE_HEARTBEAT_MS,
+        ...quotaLimits(settings),
       },
       webhooks: webhookRules(settings),
       auth,

@@ -1,3 +1,4 @@
+import { QUOTA_SETTINGS } from '@hopline/a2a-server';
 import { OPENAI_BASE_URL_DEFAULT } from '@hopline/agent-model/limits';
 import { ENDPOINT_SETTINGS, withEndpointChecked } from '@hopline/endpoint';
 import { type Config, ConfigError, defineServiceConfig } from '@hopline/lifecycle';
@@ -7,6 +8,7 @@ import { parseAgentEntry } from './agent-entry.ts';
 const settings = defineServiceConfig({
   ...LOG_SETTINGS,
   ...ENDPOINT_SETTINGS,
+  ...QUOTA_SETTINGS,
   HOPLINE_PORT: {
     type: 'integer',
     default: 8001,

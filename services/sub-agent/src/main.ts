@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { quotaLimits } from '@hopline/a2a-server';
 import { authFromSettings, corsFromSettings, tlsFromSettings } from '@hopline/endpoint';
 import { fromSettings, runService } from '@hopline/lifecycle';
 import { openFromSettings } from '@hopline/log-jetstream';
@@ -51,6 +52,7 @@ await runService({
       retries,
       forwardText,
       drainMs: settings.HOPLINE_DRAIN_TURNS_MS,
+      limits: quotaLimits(settings),
       showError: errorsFd === undefined ? undefined : authorTerminal(errorsFd, name),
       version,
       publicUrl: settings.HOPLINE_PUBLIC_URL,

@@ -1,5 +1,5 @@
 import { openHttp } from '@hopline/a2a-http';
-import { createA2AServer } from '@hopline/a2a-server';
+import { createA2AServer, type Limits } from '@hopline/a2a-server';
 import { type Agent, type AgentSkill, serveAgent } from '@hopline/agent';
 import { agentCard, resumeExtension } from '@hopline/agent-card';
 import { PublishedCard } from '@hopline/agent-card/signing';
@@ -23,6 +23,8 @@ export type SubAgentDeps = {
   /** Whether a supervisor's client sees the agent's text. */
   forwardText: boolean | undefined;
   drainMs: number;
+  /** Overrides of LIMITS. */
+  limits?: Partial<Limits>;
   /** Receives what the agent throws, for the terminal of its author. */
   showError?: ((error: unknown) => void) | undefined;
   version: string;
@@ -69,6 +71,7 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
     logger,
     metrics,
     extensions,
+    ...(deps.limits && { limits: deps.limits }),
     // NATS permits it to ingress alone (packages/log-jetstream/src/users.ts).
     writesIndex: false,
     authenticate: auth?.authenticate,

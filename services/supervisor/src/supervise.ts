@@ -78,7 +78,7 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
     const view = new TurnView(profile?.turn === 'conduct' ? profile.answer.name : undefined);
     const writer = inputWriter(log, job, hop);
     const checkMs = deps.lostInputsCheckMs ?? LOST_INPUTS_CHECK_MS;
-    const producer = { id: SUPERVISOR, item: job.item, attempt };
+    const producer = { id: SUPERVISOR, item: job.item, attempt: job.attempt };
     showLostInputs({ log, view, writer, producer, signal, checkMs }).catch(error => signal.aborted || fail(error));
     let turn: TurnRunner | undefined;
     for await (const record of records) {

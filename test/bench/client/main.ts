@@ -12,16 +12,21 @@ let asked: SentTask[] = [];
 let watching: SseConnection[] = [];
 let sightings: { stampMs: number[]; atMs: number[]; seq: number[] } = { stampMs: [], atMs: [], seq: [] };
 
-export type AskParams = { url: string; text: string; artifact: string; count: number; staggerMs?: number };
+export type AskParams = { url: string; text: string; artifact: string; count: number; staggerMs?: number; tenant?: string };
 
 /** Sends `count` messages and reads their streams; resolves with the task ids when each has its task. */
-async function ask({ url, text, artifact, count, staggerMs = 0 }: AskParams): Promise<string[]> {
+async function ask({ url, text, artifact, count, staggerMs = 0, tenant }: AskParams): Promise<string[]> {
   const firsts: Promise<void>[] = [];
   for (let index = 0; index < count; index++) {
     const first = Promise.withResolvers<void>();
     const answer = new Answer(artifact, monotonicMs());
     const message = { role: 'ROLE_USER', messageId: randomUUID(), parts: [{ text }] };
-    const body = { jsonrpc: '2.0', id: 1, method: 'SendStreamingMessage', params: { message } };
+    const body = {
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'SendStreamingMessage',
+      params: { message, ...(tenant !== undefined && { tenant }) },
+    };
     const connection = new SseConnection({ url, body }, (frame, atMs) => {
       try {
         answer.take(frame, atMs);

@@ -7,6 +7,7 @@ import {
   CONTRACT_REQUEUES_MAX,
   CONTRACT_ROLE_ITEMS_MAX,
   CONTRACT_SHARDS,
+  CONTRACT_TENANT_ITEMS_MAX,
   describeLogContract,
   type LogUnderTest,
 } from '@hopline/log/contract';
@@ -30,6 +31,7 @@ async function open({ tailCheckMs }: { tailCheckMs: number }): Promise<LogUnderT
     attemptsMax: CONTRACT_ATTEMPTS_MAX,
     requeuesMax: CONTRACT_REQUEUES_MAX,
     roleItemsMax: CONTRACT_ROLE_ITEMS_MAX,
+    tenantItemsMax: CONTRACT_TENANT_ITEMS_MAX,
     ackWaitMs: CONTRACT_ACK_WAIT_MS,
     ackTimeoutMs: ACK_TIMEOUT_MS,
     follow: { tailCheckMs, bufferRecordsMax: CONTRACT_FOLLOW_BUFFER_RECORDS_MAX },

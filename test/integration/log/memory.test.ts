@@ -5,6 +5,7 @@ import {
   CONTRACT_REQUEUES_MAX,
   CONTRACT_ROLE_ITEMS_MAX,
   CONTRACT_SHARDS,
+  CONTRACT_TENANT_ITEMS_MAX,
   describeLogContract,
 } from '@hopline/log/contract';
 import { createMemoryLog } from '@hopline/log/memory';
@@ -15,6 +16,7 @@ describeLogContract('memory', async ({ tailCheckMs }) => {
     attemptsMax: CONTRACT_ATTEMPTS_MAX,
     requeuesMax: CONTRACT_REQUEUES_MAX,
     roleItemsMax: CONTRACT_ROLE_ITEMS_MAX,
+    tenantItemsMax: CONTRACT_TENANT_ITEMS_MAX,
     ackWaitMs: CONTRACT_ACK_WAIT_MS,
     follow: { tailCheckMs, bufferRecordsMax: CONTRACT_FOLLOW_BUFFER_RECORDS_MAX },
   });

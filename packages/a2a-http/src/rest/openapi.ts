@@ -112,6 +112,7 @@ const ERRORS: Readonly<Record<string, string>> = {
   '413': 'The body is too large.',
   '415': 'The body is not JSON, or a POST without a body has no header that names its type or version.',
   '421': 'The Host is not a name of this server, which asks for no credentials.',
+  '429': 'A limit of the caller or its tenant is reached; retry after `Retry-After`.',
   '500': 'Server fault. The same request may succeed later.',
   '503': 'Temporarily unavailable; retry after `Retry-After`.',
 };

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { joinContext } from '@hopline/context-history';
 import { type CancelInput, isSameOwner, type MessageInput } from '@hopline/events';
+import { TenantFull } from '@hopline/log';
 import { SPAN } from '@hopline/telemetry';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import { fromLog } from '../log-faults.ts';
@@ -19,7 +20,8 @@ const HEADER_SAFE = /^[\x21-\x7e]{1,200}$/;
  */
 export async function appendFirst(server: A2AServer, context: OperationContext, resolved: ResolvedMessage): Promise<void> {
   const { taskId, contextId, message } = resolved;
-  await requireRoom(server, taskId);
+  await requireRoom(server, context, taskId);
+  server.quotas.addTask(context.caller, taskId);
   const join = () =>
     joinContext(server.log.contexts, { owner: context.caller, contextId, taskId }).catch(thrown => {
       throw fromLog(thrown, taskId);
@@ -42,7 +44,7 @@ export async function appendMessage(
 ): Promise<void> {
   const { taskId, contextId, message, metadata, kind } = resolved;
   const { role, profile } = server;
-  await requireRoom(server, taskId);
+  await requireRoom(server, context, taskId);
   const optional = {
     ...(isSameOwner(context.caller, undefined) ? {} : { owner: context.caller }),
     ...(earlier.length > 0 && { earlierTasks: earlier }),
@@ -56,8 +58,9 @@ export async function appendMessage(
 }
 
 /** Refuses a message before anything of it is stored when its work would not fit the queue. */
-export async function requireRoom({ log, role }: A2AServer, taskId: string): Promise<void> {
-  await log.work.requireRoom(role).catch(thrown => {
+export async function requireRoom({ log, role, quotas }: A2AServer, { caller }: OperationContext, taskId: string): Promise<void> {
+  await log.work.requireRoom(role, caller).catch(thrown => {
+    if (thrown instanceof TenantFull) quotas.countRefusal('items');
     throw fromLog(thrown, taskId);
   });
 }

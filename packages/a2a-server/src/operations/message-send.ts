@@ -13,7 +13,8 @@ import { acceptTurn, beginTurn, completeTurn, startTurn } from './turn.ts';
  */
 export async function messageSend(server: A2AServer, context: OperationContext): Promise<OperationResult> {
   const request = context.dialect.decodeSend(context.params);
-  const releaseSlot = server.streams.acquire();
+  server.quotas.takeMessage(context.caller);
+  const releaseSlot = server.streams.acquire(context.caller, request.blocking ? 'stream' : 'request');
   try {
     const resolved = await resolveRequest(server, context, request);
     const turn = await beginTurn(server, context, resolved);

@@ -13,7 +13,8 @@ import { appendTurn, beginTurn, notAccepted } from './turn.ts';
  */
 export async function messageStream(server: A2AServer, context: OperationContext): Promise<OperationResult> {
   const request = context.dialect.decodeSend(context.params);
-  const releaseSlot = server.streams.acquire();
+  server.quotas.takeMessage(context.caller);
+  const releaseSlot = server.streams.acquire(context.caller, 'stream');
   let resolved: ResolvedMessage;
   try {
     resolved = await resolveRequest(server, context, request);

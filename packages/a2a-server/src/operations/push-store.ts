@@ -88,6 +88,7 @@ export async function storePushConfig(
   if (known === undefined) {
     await requireProgressRoom(server, taskId);
     await assertRoom(server, taskId, 1);
+    await server.quotas.addWebhook(context.caller, key);
   }
   await orFault(server.log.pushConfigs.put(key, entry), taskId);
   if (known === undefined) await assertRoom(server, taskId, 0, key);

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import {
   A2AError,
   fitsModes,
@@ -15,6 +16,7 @@ import { uuidv7 } from 'uuidv7';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
 import { fromLog } from '../log-faults.ts';
+import { requireRoom } from './append-message.ts';
 import { claimTask, fingerprintOf } from './message-claim.ts';
 import { assertStorable, storeInline } from './push-configs.ts';
 import { dropStrayPushConfigs } from './push-store.ts';
@@ -45,7 +47,7 @@ export async function resolveRequest(
     const resolved = await resolve(server, context, request.ownTaskId, message, metadata);
     nameTask(context, resolved.taskId, resolved.contextId);
     context.hop.set({ [ATTR.a2aMessage]: resolved.message.messageId, [ATTR.correlation]: correlationOf(metadata) });
-    await storeInline(server, context, resolved, request.push).catch(thrown => {
+    await admit(server, context, resolved, request.push).catch(thrown => {
       if ('lease' in resolved) resolved.lease.release();
       throw thrown;
     });
@@ -53,6 +55,26 @@ export async function resolveRequest(
   } catch (thrown) {
     throw fromLog(thrown);
   }
+}
+
+/**
+ * Refuses a message that has no place before the response begins, so that its client gets a status, and stores its push configuration.
+ * A message that its task may have already is only refused when it is appended.
+ */
+async function admit(
+  server: A2AServer,
+  context: OperationContext,
+  resolved: ResolvedMessage,
+  push: SendRequest['push'],
+): Promise<void> {
+  if (resolved.kind === 'first') server.quotas.requireTaskRoom(context.caller);
+  if (resolved.kind === 'first' || resolved.kind === 'continuation') {
+    // The answer is kept for a moment. A known one refuses the message here; a new one is read while the feed opens.
+    const room = requireRoom(server, context, resolved.taskId);
+    room.catch(() => {});
+    await Promise.race([room, setImmediate()]);
+  }
+  await storeInline(server, context, resolved, push);
 }
 
 /**

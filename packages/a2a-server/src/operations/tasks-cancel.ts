@@ -13,7 +13,7 @@ import { dialectFor } from './task-response.ts';
  */
 export async function tasksCancel(server: A2AServer, context: OperationContext): Promise<OperationResult> {
   const { taskId, metadata } = context.dialect.decodeCancel(context.params);
-  const releaseSlot = server.streams.acquire();
+  const releaseSlot = server.streams.acquire(context.caller, 'request');
   try {
     const { feed, release } = await acquireTask(server, context, taskId);
     try {

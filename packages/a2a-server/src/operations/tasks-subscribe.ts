@@ -14,7 +14,7 @@ import { dialectFor } from './task-response.ts';
  */
 export async function tasksSubscribe(server: A2AServer, context: OperationContext): Promise<OperationResult> {
   const { taskId } = context.dialect.decodeSubscribe(context.params);
-  const releaseSlot = server.streams.acquire();
+  const releaseSlot = server.streams.acquire(context.caller, 'stream');
   try {
     const { feed, release } = await acquireTask(server, context, taskId);
     const after = cursorFor(feed, context.cursor);

@@ -6,7 +6,7 @@ import type { TaskFeed } from '../feed/task-feed.ts';
 import type { FeedLease } from '../feed/task-feeds.ts';
 import { waitAround, waitFor } from '../feed/wait-for.ts';
 import { fromLog } from '../log-faults.ts';
-import { appendFirst, appendMessage, requireRoom } from './append-message.ts';
+import { appendFirst, appendMessage } from './append-message.ts';
 import { hasFacts } from './open-tasks.ts';
 import { hasMessage, type ResolvedMessage, taskEnded } from './resolve-message.ts';
 
@@ -45,8 +45,6 @@ export async function beginTurn(server: A2AServer, context: OperationContext, re
   const { taskId } = resolved;
   switch (resolved.kind) {
     case 'first': {
-      // Its answer is kept for a moment: the append has it when the feed is open, instead of one request later.
-      requireRoom(server, taskId).catch(() => {});
       const lease = await server.feeds.acquire(taskId, 'new', context.caller);
       return { lease, start: 'beginning', append: () => appendFirst(server, context, resolved) };
     }

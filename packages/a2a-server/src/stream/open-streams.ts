@@ -1,6 +1,8 @@
 import { A2AError } from '@hopline/a2a';
+import type { Owner } from '@hopline/events';
 import type { HopMetrics } from '@hopline/telemetry';
 import type { Limits } from '../limits.ts';
+import type { Quotas, SlotKind } from '../quotas/quotas.ts';
 
 /** What the process does with an open stream: keep it alive and end it. */
 export type OpenStream = {
@@ -19,14 +21,16 @@ const DRAIN_MS_MAX = 2_000;
 export class OpenStreams {
   readonly #limits: Limits;
   readonly #metrics: HopMetrics | undefined;
+  readonly #quotas: Quotas;
   readonly #streams = new Set<OpenStream>();
   readonly #draining = new AbortController();
   readonly #heartbeat: NodeJS.Timeout;
-  #count = 0;
+  readonly #taken: Record<SlotKind, number> = { stream: 0, request: 0 };
 
-  constructor(limits: Limits, metrics: HopMetrics | undefined) {
+  constructor(limits: Limits, metrics: HopMetrics | undefined, quotas: Quotas) {
     this.#limits = limits;
     this.#metrics = metrics;
+    this.#quotas = quotas;
     this.#heartbeat = setInterval(() => this.#keepAlive(), limits.heartbeatMs).unref();
   }
 
@@ -36,24 +40,26 @@ export class OpenStreams {
   }
 
   get count(): number {
-    return this.#count;
+    return this.#taken.stream + this.#taken.request;
   }
 
   /**
-   * Reserves a slot for a stream or a waiting request; the returned function releases it. Throws UNAVAILABLE when all are
-   * taken.
+   * Reserves a slot for a caller; the returned function releases it. Requests have as many slots as streams, apart from them, so that a
+   * cancel never waits for a stream to end. Throws UNAVAILABLE when all are taken, QUOTA_EXCEEDED when the caller has its share.
    */
-  acquire(): () => void {
-    if (this.#draining.signal.aborted || this.#count >= this.#limits.streamsMax)
-      throw new A2AError('UNAVAILABLE', { detail: 'too many open streams; retry later' });
-    this.#count += 1;
-    this.#metrics?.openStreams.add(1);
+  acquire(caller: Owner, kind: SlotKind): () => void {
+    if (this.#draining.signal.aborted || this.#taken[kind] >= this.#limits.streamsMax)
+      throw new A2AError('UNAVAILABLE', { detail: `too many open ${kind}s; retry later` });
+    const release = this.#quotas.acquire(caller, kind);
+    this.#taken[kind] += 1;
+    if (kind === 'stream') this.#metrics?.openStreams.add(1);
     let released = false;
     return () => {
       if (released) return;
       released = true;
-      this.#count -= 1;
-      this.#metrics?.openStreams.add(-1);
+      release();
+      this.#taken[kind] -= 1;
+      if (kind === 'stream') this.#metrics?.openStreams.add(-1);
     };
   }
 

@@ -4,6 +4,7 @@ import { followCases, followWithoutTailCheckCases } from './follow.ts';
 import { inputCases } from './inputs.ts';
 import { keyValueCases } from './key-values.ts';
 import { type Case, CONTRACT_TAIL_CHECK_MS, type LogUnderTest } from './log-under-test.ts';
+import { tenantWorkCases } from './tenant-work.ts';
 import { wakeUpCases } from './wake-ups.ts';
 import { workCases } from './work.ts';
 import { workAttemptCases } from './work-attempts.ts';
@@ -16,6 +17,7 @@ export {
   CONTRACT_REQUEUES_MAX,
   CONTRACT_ROLE_ITEMS_MAX,
   CONTRACT_SHARDS,
+  CONTRACT_TENANT_ITEMS_MAX,
 } from './log-under-test.ts';
 
 /** Long enough that no tail check runs within a case. */
@@ -28,7 +30,7 @@ export function describeLogContract(name: string, open: (options: { tailCheckMs:
     group('facts', factCases, () => open({ tailCheckMs: CONTRACT_TAIL_CHECK_MS }));
     group('follow', followCases, () => open({ tailCheckMs: CONTRACT_TAIL_CHECK_MS }));
     group('follow without tail checks', followWithoutTailCheckCases, () => open({ tailCheckMs: NO_TAIL_CHECK_MS }));
-    group('work', [...workCases, ...workAttemptCases], () => open({ tailCheckMs: CONTRACT_TAIL_CHECK_MS }), {
+    group('work', [...workCases, ...workAttemptCases, ...tenantWorkCases], () => open({ tailCheckMs: CONTRACT_TAIL_CHECK_MS }), {
       concurrency: true,
     });
     group('wake-ups', wakeUpCases, () => open({ tailCheckMs: CONTRACT_TAIL_CHECK_MS }));

@@ -28,6 +28,7 @@ export const CONTRACT_SHARDS = 16;
 export const CONTRACT_ATTEMPTS_MAX = 2;
 export const CONTRACT_REQUEUES_MAX = 4;
 export const CONTRACT_ROLE_ITEMS_MAX = 12;
+export const CONTRACT_TENANT_ITEMS_MAX = 6;
 export const CONTRACT_ACK_WAIT_MS = 1_500;
 export const CONTRACT_TAIL_CHECK_MS = 300;
 export const CONTRACT_FOLLOW_BUFFER_RECORDS_MAX = 16;

@@ -1,7 +1,7 @@
 import { SHARDS_DEFAULT } from '@hopline/events';
 import type { FollowOptions } from '../follow.ts';
 import type { Log } from '../log.ts';
-import { ATTEMPTS_MAX_DEFAULT, REQUEUES_MAX_DEFAULT, ROLE_ITEMS_MAX_DEFAULT } from '../work-queue.ts';
+import { ATTEMPTS_MAX_DEFAULT, REQUEUES_MAX_DEFAULT, ROLE_ITEMS_MAX_DEFAULT, TENANT_ITEMS_MAX_DEFAULT } from '../work-queue.ts';
 import { MemoryBucket, MemoryKeyValue } from './memory-key-value.ts';
 import { MemoryFacts, MemoryInputs, requireOpen } from './memory-records.ts';
 import { type Faults, MemoryStream } from './memory-stream.ts';
@@ -19,6 +19,7 @@ export type MemoryLogOptions = {
   requeuesMax?: number;
   ackWaitMs?: number;
   roleItemsMax?: number;
+  tenantItemsMax?: number;
   follow?: FollowOptions;
 };
 
@@ -84,6 +85,7 @@ export function createMemoryLog(options: MemoryLogOptions = {}): MemoryLog {
       requeuesMax: options.requeuesMax ?? REQUEUES_MAX_DEFAULT,
       ackWaitMs: options.ackWaitMs ?? ACK_WAIT_MS,
       roleItemsMax: options.roleItemsMax ?? ROLE_ITEMS_MAX_DEFAULT,
+      tenantItemsMax: options.tenantItemsMax ?? TENANT_ITEMS_MAX_DEFAULT,
     },
     follow: options.follow ?? {},
   });

@@ -1,6 +1,7 @@
-import type { Role, TraceCarrier, Work } from '@hopline/events';
+import { type Owner, type Role, type TraceCarrier, tenantQueueOf, tenantTokenOf, type Work } from '@hopline/events';
 import { backoffMs } from '../backoff.ts';
-import { LogFull, Requeued, Superseded } from '../errors.ts';
+import { LogFull, Requeued, Superseded, TenantFull } from '../errors.ts';
+import { FairSlots } from '../fair-slots.ts';
 import { requireRole, requireTaskId } from '../names.ts';
 import {
   type DeliveryBounds,
@@ -10,6 +11,7 @@ import {
   REDELIVERY_MS_BASE,
   REDELIVERY_MS_MAX,
   REDELIVERY_MS_MIN,
+  TENANT_SLOTS_SHARE_DEFAULT,
   type WorkQueue,
 } from '../work-queue.ts';
 import { requireOpen } from './memory-records.ts';
@@ -19,6 +21,8 @@ type Item = {
   seq: number;
   id: string;
   role: Role;
+  tenant: string | undefined;
+  queue: number | undefined;
   json: string;
   trace?: TraceCarrier;
   deliveries: number;
@@ -64,7 +68,7 @@ export class MemoryItems {
   }
 }
 
-export type MemoryWorkOptions = DeliveryBounds & { ackWaitMs: number; roleItemsMax: number };
+export type MemoryWorkOptions = DeliveryBounds & { ackWaitMs: number; roleItemsMax: number; tenantItemsMax: number };
 
 export class MemoryWork implements WorkQueue {
   readonly #items: MemoryItems;
@@ -83,14 +87,26 @@ export class MemoryWork implements WorkQueue {
     requireOpen(this.#closed);
     const { id, trace } = options;
     const fresh = { deliveries: 0, requeues: 0, readyAt: 0, storedAt: Date.now(), taken: false };
-    this.#items.add({ id, role, json: JSON.stringify(work), ...fresh, ...(trace && { trace }) });
+    this.#items.add({
+      id,
+      role,
+      tenant: tenantTokenOf(work.owner),
+      queue: tenantQueueOf(work.owner),
+      json: JSON.stringify(work),
+      ...fresh,
+      ...(trace && { trace }),
+    });
   }
 
-  async requireRoom(role: Role): Promise<void> {
+  async requireRoom(role: Role, owner?: Owner): Promise<void> {
     requireRole(role);
     requireOpen(this.#closed);
-    const items = this.#items.items.filter(item => item.role === role).length;
-    if (items >= this.#options.roleItemsMax) throw new LogFull(`${items} items of work wait for ${role}`);
+    const items = this.#items.items.filter(item => item.role === role);
+    if (items.length >= this.#options.roleItemsMax) throw new LogFull(`${items.length} items of work wait for ${role}`);
+    const tenant = tenantTokenOf(owner);
+    if (tenant === undefined) return;
+    const own = items.filter(item => item.tenant === tenant).length;
+    if (own >= this.#options.tenantItemsMax) throw new TenantFull(`${own} items of work of one tenant wait for ${role}`);
   }
 
   async hasItem(role: Role, taskId: string): Promise<boolean> {
@@ -104,10 +120,16 @@ export class MemoryWork implements WorkQueue {
     requireRole(role);
     const running = new Set<Promise<void>>();
     const { slots, signal } = options;
+    const tenantSlotsMax = Math.max(1, Math.floor(slots * TENANT_SLOTS_SHARE_DEFAULT));
+    const fair = new FairSlots<number | undefined>(slots, queue => (queue === undefined ? slots : tenantSlotsMax));
     while (!signal.aborted && !this.#closed.aborted) {
-      const item = running.size < slots ? this.#next(role) : undefined;
+      const item = this.#next(role, fair);
       if (item) {
-        const job = this.#run(item, signal, handler).finally(() => running.delete(job));
+        const slot = fair.reserve(item.queue);
+        const job = this.#run(item, signal, handler).finally(() => {
+          slot.release();
+          running.delete(job);
+        });
         running.add(job);
       } else {
         await this.#nextChange(role, signal, running);
@@ -116,9 +138,16 @@ export class MemoryWork implements WorkQueue {
     await Promise.all(running);
   }
 
-  #next(role: Role): Item | undefined {
+  /** The oldest item of the queue whose turn it is, of those that have room. */
+  #next(role: Role, slots: FairSlots<number | undefined>): Item | undefined {
     const isAlive = (item: Item) => purposeOf(item.deliveries + 1, item.requeues, this.#options) !== 'dead';
-    return this.#items.items.find(item => item.role === role && !item.taken && item.readyAt <= Date.now() && isAlive(item));
+    let next: Item | undefined;
+    for (const item of this.#items.items) {
+      if (next !== undefined && !slots.precedes(item.queue, next.queue)) continue;
+      if (item.role === role && !item.taken && item.readyAt <= Date.now() && isAlive(item) && slots.room(item.queue) > 0)
+        next = item;
+    }
+    return next;
   }
 
   async #run(item: Item, signal: AbortSignal, handler: (job: Job) => Promise<void>): Promise<void> {

@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import type { A2AServerOptions, Authenticate, Limits } from '@hopline/a2a-server';
+import { call, open, openRig, post, type Rig, sendParams, userMessage } from './http-server.test-kit.ts';
+import { rest } from './rest.test-kit.ts';
+
+const authenticate: Authenticate = async ({ headers }) => ({
+  ...(headers['x-tenant'] !== undefined && { tenant: String(headers['x-tenant']) }),
+  subject: String(headers['x-subject']),
+});
+const caller = (subject: string, tenant?: string) => ({
+  'x-subject': subject,
+  ...(tenant !== undefined && { 'x-tenant': tenant }),
+});
+const ANNA = caller('anna');
+const BERT = caller('bert');
+
+function openLimited(t: TestContext, limits: Partial<Limits>, more: Partial<A2AServerOptions> = {}): Promise<Rig> {
+  return openRig(t, { authenticate, limits: limits as Limits, ...more });
+}
+
+const later = (text = 'x', more = {}) => sendParams(userMessage(text, more), '1.0', { blocking: false });
+
+/** Status, reason and Retry-After of a request that a limit refuses. */
+async function refusal(response: Response): Promise<{ status: number; reason: string; retryAfterS: number }> {
+  const { error } = (await response.json()) as { error: { data: { reason: string; metadata: { retryable: string } }[] } };
+  assert.equal(error.data[0]?.metadata.retryable, 'true');
+  return { status: response.status, reason: error.data[0].reason, retryAfterS: Number(response.headers.get('retry-after')) };
+}
+
+async function assertRefused(response: Response, retryAfterS: { from: number; to: number } = { from: 1, to: 10 }): Promise<void> {
+  const { status, reason, retryAfterS: found } = await refusal(response);
+  assert.deepEqual([status, reason], [429, 'QUOTA_EXCEEDED']);
+  assert.ok(found >= retryAfterS.from && found <= retryAfterS.to, String(found));
+}
+
+async function begun(rig: Rig, headers: Record<string, string>): Promise<string> {
+  const { result } = await call(rig, 'send', later(), { headers });
+  return result.task.id;
+}
+
+async function until(condition: () => Promise<boolean> | boolean): Promise<void> {
+  const deadline = Date.now() + 15_000;
+  while (!(await condition())) {
+    assert.ok(Date.now() < deadline, 'did not happen in 15 s');
+    await new Promise(resolve => setTimeout(resolve, 5));
+  }
+}
+
+test('one caller has at most its share of the streams; its further ones get 429, and those of others are served', async t => {
+  const rig = await openLimited(t, { streamsMax: 5 });
+  const [hers, his] = [await begun(rig, ANNA), await begun(rig, BERT)];
+  for (let n = 1; n <= 2; n += 1) await (await open(rig, 'subscribe', { id: hers }, { headers: ANNA })).take(1);
+  await assertRefused(await post(rig, 'subscribe', { id: hers }, { headers: ANNA }), { from: 1, to: 1 });
+  await assertRefused(await post(rig, 'stream', sendParams(userMessage('x')), { headers: ANNA }));
+  await assertRefused(await post(rig, 'send', sendParams(userMessage('x')), { headers: ANNA }));
+  await (await open(rig, 'subscribe', { id: his }, { headers: BERT })).take(1);
+  assert.equal(rig.totals.requestsRefused, 3);
+});
+
+test('a caller whose streams are all taken still cancels, and sends without waiting', async t => {
+  const rig = await openLimited(t, { streamsMax: 5 });
+  const id = await begun(rig, ANNA);
+  for (let n = 1; n <= 2; n += 1) await (await open(rig, 'subscribe', { id }, { headers: ANNA })).take(1);
+  await begun(rig, ANNA);
+  const canceled = await call(rig, 'cancel', { id }, { headers: ANNA });
+  assert.equal(canceled.result.status.state, 'TASK_STATE_CANCELED');
+});
+
+test('neither a caller nor a tenant takes all streams, whatever the settings', async t => {
+  const rig = await openLimited(t, { streamsMax: 5, ownerStreamsMax: 100, tenantLimitFactor: 100 });
+  const owners = [caller('a', 't'), caller('b', 't')];
+  const ids = [await begun(rig, owners[0]!), await begun(rig, owners[1]!)];
+  for (const n of [0, 1, 0, 1]) await (await open(rig, 'subscribe', { id: ids[n]! }, { headers: owners[n]! })).take(1);
+  for (const n of [0, 1]) await assertRefused(await post(rig, 'subscribe', { id: ids[n]! }, { headers: owners[n]! }));
+  await (await open(rig, 'subscribe', { id: await begun(rig, BERT) }, { headers: BERT })).take(1);
+});
+
+test('without authentication all callers are one, and may take all streams', async t => {
+  const rig = await openRig(t, { limits: { streamsMax: 2 } });
+  const { result } = await call(rig, 'send', later());
+  for (let n = 1; n <= 2; n += 1) await (await open(rig, 'subscribe', { id: result.task.id })).take(1);
+  assert.equal((await post(rig, 'subscribe', { id: result.task.id })).status, 503);
+});
+
+test('messages up to the burst are taken, the next gets 429 with the time until it is; a tenant has a burst for all callers', async t => {
+  const rig = await openLimited(t, { ownerMessagesPerSecond: 0.02, ownerMessagesBurst: 2, tenantLimitFactor: 2 });
+  for (let n = 1; n <= 2; n += 1) await begun(rig, ANNA);
+  await assertRefused(await post(rig, 'send', later(), { headers: ANNA }), { from: 1, to: 50 });
+  await assertRefused(await post(rig, 'stream', sendParams(userMessage('x')), { headers: ANNA }), { from: 1, to: 50 });
+  await begun(rig, BERT);
+  for (const subject of ['a', 'a', 'b', 'b']) await begun(rig, caller(subject, 't'));
+  await assertRefused(await post(rig, 'send', later(), { headers: caller('c', 't') }), { from: 1, to: 50 });
+  assert.ok((await call(rig, 'list', {}, { headers: ANNA })).result, 'reading is no message');
+});
+
+test('bytes of requests up to the burst are taken, the next request gets 429, and a cancel is never refused', async t => {
+  const rig = await openLimited(t, { ownerRequestBytesPerSecond: 1_024, ownerRequestBytesBurst: 32_768, bodyBytesMax: 32_768 });
+  const id = await begun(rig, ANNA);
+  const large = later('x'.repeat(30_000));
+  assert.equal((await post(rig, 'send', large, { headers: ANNA })).status, 200);
+  await assertRefused(await post(rig, 'send', large, { headers: ANNA }), { from: 20, to: 31 });
+  assert.equal((await post(rig, 'send', large, { headers: BERT })).status, 200);
+  assert.equal((await call(rig, 'cancel', { id }, { headers: ANNA })).result.status.state, 'TASK_STATE_CANCELED');
+});
+
+test('open tasks are counted over all processes: one more gets 429, a message to one of them and one after its end do not', async t => {
+  const rig = await openLimited(t, { ownerOpenTasksMax: 3 });
+  rig.relay.onClient = (taskId, { turn }) => rig.relay.end(taskId, turn > 1 ? 'COMPLETED' : 'INPUT_REQUIRED');
+  const other = await rig.another();
+  const tasks = [await begun(rig, ANNA), await begun(rig, ANNA), await begun(other, ANNA)];
+  await until(async () => (await post(rig, 'send', later(), { headers: ANNA })).status === 429);
+  await assertRefused(await post(rig, 'stream', sendParams(userMessage('x')), { headers: ANNA }), { from: 10, to: 10 });
+  await begun(rig, BERT);
+  assert.equal((await call(rig, 'send', later('more', { taskId: tasks[0] }), { headers: ANNA })).error, undefined);
+  await until(async () => (await post(rig, 'send', later(), { headers: ANNA })).status === 200);
+});
+
+test('a message that was refused and is sent again with its id does not pass the bound', async t => {
+  const rig = await openLimited(t, { ownerOpenTasksMax: 1 });
+  await begun(rig, ANNA);
+  const params = later('x', { contextId: 'c' });
+  for (let n = 1; n <= 2; n += 1) await assertRefused(await post(rig, 'send', params, { headers: ANNA }));
+});
+
+test('webhooks are counted over all tasks and processes: one more is refused at once, one that replaces another is not', async t => {
+  const rig = await openLimited(t, { ownerPushConfigsMax: 2 }, { push: true });
+  const other = await rig.another();
+  const [first, second, his] = [await begun(rig, ANNA), await begun(rig, ANNA), await begun(rig, BERT)];
+  const params = (taskId: string, id: string, path = '') => ({ taskId, id, url: `https://hooks.example.org/${path}` });
+  const set = (to: Rig, headers: Record<string, string>, ...config: [string, string, string?]) =>
+    post(to, 'createPush', params(...config), { headers });
+  assert.equal((await set(rig, ANNA, first, 'a')).status, 200);
+  assert.equal((await set(other, ANNA, second, 'b')).status, 200);
+  for (const server of [rig, other]) await assertRefused(await set(server, ANNA, second, 'c'), { from: 10, to: 10 });
+  assert.equal((await set(rig, ANNA, first, 'a', 'elsewhere')).status, 200);
+  assert.equal((await set(rig, BERT, his, 'a')).status, 200);
+  await call(rig, 'deletePush', { taskId: first, id: 'a' }, { headers: ANNA });
+  await until(async () => (await set(rig, ANNA, second, 'c')).status === 200);
+});
+
+test('work of one tenant that waits up to its bound: its next message gets 429, that of another is taken', async t => {
+  const rig = await openRig(t, { authenticate, memory: { tenantItemsMax: 1 } });
+  const owner = { tenant: 't', subject: 'a' };
+  const work = { v: 1, taskId: 'w', contextId: 'c', turn: 1, profile: 'caipe', message: userMessage('x'), owner } as const;
+  await rig.log.work.request('supervisor', work, { id: 'w' });
+  await assertRefused(await post(rig, 'send', later(), { headers: caller('b', 't') }));
+  await assertRefused(await post(rig, 'stream', sendParams(userMessage('x')), { headers: caller('b', 't') }));
+  await begun(rig, BERT);
+});
+
+test('HTTP+JSON reports a limit as 429 RESOURCE_EXHAUSTED with Retry-After', async t => {
+  const rig = await openLimited(t, { ownerMessagesPerSecond: 0.02, ownerMessagesBurst: 1 });
+  const send = () => rest(rig, 'POST /message:send', { headers: ANNA, body: later() });
+  assert.equal((await send()).status, 200);
+  const { status, body, headers } = await send();
+  assert.deepEqual([status, body.error.status, body.error.details[0].reason], [429, 'RESOURCE_EXHAUSTED', 'QUOTA_EXCEEDED']);
+  assert.match(headers.get('retry-after') ?? '', /^[1-9]\d?$/);
+});

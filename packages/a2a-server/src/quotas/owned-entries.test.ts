@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Owner } from '@hopline/events';
+import type { Change, KeyValue } from '@hopline/log';
+import { createMemoryLog } from '@hopline/log/memory';
+import { OwnedEntries, partyKeysOf } from './owned-entries.ts';
+
+type Entry = { owner: Owner };
+const ANNA = { tenant: 't', subject: 'anna' };
+const BERT = { tenant: 't', subject: 'bert' };
+
+/** A bucket that removes entries without an event, as retention does. */
+function silentlyExpiring(): KeyValue<Entry> {
+  const bucket = createMemoryLog().pushConfigs as unknown as KeyValue<Entry>;
+  const watch = bucket.watch.bind(bucket);
+  const isVisible = (change: Change<Entry>) => change.type === 'ready' || change.value !== undefined;
+  bucket.watch = async function* (signal) {
+    for await (const change of watch(signal)) if (isVisible(change)) yield change;
+  };
+  return bucket;
+}
+
+function counted(bucket: KeyValue<Entry>, now: () => number) {
+  const entries = new OwnedEntries({ bucket, ownerOf: ({ owner }) => owner, onLost: error => assert.fail(String(error)), now });
+  return { entries, countsOf: (owner: Owner) => Object.values(entries.counts(partyKeysOf(owner))) };
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  const deadline = Date.now() + 15_000;
+  while (!condition()) {
+    assert.ok(Date.now() < deadline, 'did not happen in 15 s');
+    await new Promise(resolve => setTimeout(resolve, 5));
+  }
+}
+
+test('entries count for their owner and its tenant, at once where this process adds them, and once', async t => {
+  const bucket = silentlyExpiring();
+  await bucket.put('task.a', { owner: ANNA });
+  const { entries, countsOf } = counted(bucket, () => 0);
+  t.after(() => entries.close());
+  await entries.follow(15_000);
+  assert.deepEqual(
+    [countsOf(ANNA), countsOf(BERT), countsOf({})],
+    [
+      [1, 1],
+      [0, 1],
+      [0, 0],
+    ],
+  );
+  entries.add('task.b', partyKeysOf(BERT));
+  assert.deepEqual(
+    [countsOf(ANNA), countsOf(BERT)],
+    [
+      [1, 2],
+      [1, 2],
+    ],
+  );
+  await bucket.put('task.b', { owner: BERT });
+  await bucket.put('task.c', { owner: ANNA });
+  await until(() => countsOf(ANNA)[0] === 2);
+  assert.deepEqual(
+    [countsOf(ANNA), countsOf(BERT)],
+    [
+      [2, 3],
+      [1, 3],
+    ],
+  );
+});
+
+test('an entry that retention removed, or that was never stored, is no longer counted after the bucket was read again', async t => {
+  let nowMs = 0;
+  const bucket = silentlyExpiring();
+  await bucket.put('task.a', { owner: ANNA });
+  await bucket.put('task.b', { owner: ANNA });
+  const { entries, countsOf } = counted(bucket, () => nowMs);
+  t.after(() => entries.close());
+  await entries.follow(15_000);
+  entries.add('task.never', partyKeysOf(ANNA));
+  await bucket.delete('task.a');
+  entries.reread();
+  assert.deepEqual(countsOf(ANNA), [3, 3], 'it was read a short time ago');
+  nowMs = 60_000;
+  entries.reread();
+  await until(() => countsOf(ANNA)[0] === 1);
+  assert.deepEqual(countsOf(ANNA), [1, 1]);
+});

@@ -1,0 +1,88 @@
+import { LIMITS, type Limits } from '../limits.ts';
+
+const GIB = 1024 ** 3;
+
+/** Settings of every service that serves A2A: what one caller may use. */
+export const QUOTA_SETTINGS = {
+  HOPLINE_OWNER_STREAMS_MAX: {
+    type: 'integer',
+    optional: true,
+    min: 1,
+    max: 100_000,
+    unit: 'streams',
+    doc: 'Streams and waiting sends of one caller in this process; further ones get 429. A caller or tenant never has more than four fifths of HOPLINE_STREAMS_MAX. Default: two fifths of it; without authentication all.',
+  },
+  HOPLINE_OWNER_MESSAGES_PER_SECOND: {
+    type: 'integer',
+    default: LIMITS.ownerMessagesPerSecond,
+    min: 1,
+    max: 1_000_000,
+    unit: 'messages/s',
+    doc: 'Messages of one caller to this process, on average; further ones get 429. Each may begin a task or a turn.',
+  },
+  HOPLINE_OWNER_MESSAGES_BURST: {
+    type: 'integer',
+    default: LIMITS.ownerMessagesBurst,
+    min: 1,
+    max: 1_000_000,
+    unit: 'messages',
+    doc: 'Messages of one caller to this process at once, after a pause.',
+  },
+  HOPLINE_OWNER_REQUEST_BYTES_PER_SECOND: {
+    type: 'integer',
+    default: LIMITS.ownerRequestBytesPerSecond,
+    min: 1_024,
+    max: GIB,
+    unit: 'bytes/s',
+    doc: 'Bytes of requests of one caller to this process, on average; further requests get 429.',
+  },
+  HOPLINE_OWNER_REQUEST_BYTES_BURST: {
+    type: 'integer',
+    default: LIMITS.ownerRequestBytesBurst,
+    min: 1_024,
+    max: 64 * GIB,
+    unit: 'bytes',
+    doc: 'Bytes of requests of one caller to this process at once, after a pause; at least one request of the largest size.',
+  },
+  HOPLINE_OWNER_OPEN_TASKS_MAX: {
+    type: 'integer',
+    default: LIMITS.ownerOpenTasksMax,
+    min: 1,
+    max: 10_000_000,
+    unit: 'tasks',
+    doc: 'Tasks of one caller that have not ended, over the cluster; a message that begins another gets 429.',
+  },
+  HOPLINE_OWNER_WEBHOOKS_MAX: {
+    type: 'integer',
+    default: LIMITS.ownerPushConfigsMax,
+    min: 1,
+    max: 10_000_000,
+    unit: 'webhooks',
+    doc: 'Webhooks of one caller that are stored, over the cluster, also of ended tasks until retention removes them; further ones get 429.',
+  },
+  HOPLINE_TENANT_LIMIT_FACTOR: {
+    type: 'integer',
+    default: LIMITS.tenantLimitFactor,
+    min: 1,
+    max: 1_000,
+    doc: 'All callers of a tenant together may use so many times what one caller may (the settings HOPLINE_OWNER_…).',
+  },
+} as const;
+
+type QuotaValues = {
+  readonly [name in keyof typeof QUOTA_SETTINGS]: name extends 'HOPLINE_OWNER_STREAMS_MAX' ? number | undefined : number;
+};
+
+/** The limits that these settings describe. */
+export function quotaLimits(settings: QuotaValues): Partial<Limits> {
+  return {
+    ownerStreamsMax: settings.HOPLINE_OWNER_STREAMS_MAX,
+    ownerMessagesPerSecond: settings.HOPLINE_OWNER_MESSAGES_PER_SECOND,
+    ownerMessagesBurst: settings.HOPLINE_OWNER_MESSAGES_BURST,
+    ownerRequestBytesPerSecond: settings.HOPLINE_OWNER_REQUEST_BYTES_PER_SECOND,
+    ownerRequestBytesBurst: settings.HOPLINE_OWNER_REQUEST_BYTES_BURST,
+    ownerOpenTasksMax: settings.HOPLINE_OWNER_OPEN_TASKS_MAX,
+    ownerPushConfigsMax: settings.HOPLINE_OWNER_WEBHOOKS_MAX,
+    tenantLimitFactor: settings.HOPLINE_TENANT_LIMIT_FACTOR,
+  };
+}

@@ -1,0 +1,182 @@
+import { A2AError, isTerminal } from '@hopline/a2a';
+import { isSameOwner, type Owner, type Role } from '@hopline/events';
+import type { Log, PushConfigEntry, TaskIndexEntry } from '@hopline/log';
+import type { HopMetrics, Logger } from '@hopline/telemetry';
+import type { Limits } from '../limits.ts';
+import { OwnedEntries, type PartyKeys, partyKeysOf } from './owned-entries.ts';
+import { TokenBucket } from './token-bucket.ts';
+
+/** `stream`: an event stream or a blocking send. `request`: a send that does not wait for the turn, or a cancel. */
+export type SlotKind = 'stream' | 'request';
+
+/** What a caller, or all callers of a tenant, use of this process. */
+type Party = { messages: TokenBucket; bytes: TokenBucket; slots: Record<SlotKind, number>; slotsMax: number };
+
+export type QuotasOptions = {
+  log: Pick<Log, 'tasks' | 'pushConfigs'>;
+  role: Role;
+  limits: Limits;
+  metrics: HopMetrics | undefined;
+  logger: Logger;
+};
+
+/** Share of the slots for one caller by default, and the most that one caller or tenant may take. */
+const OWNER_SLOTS_SHARE = 0.4;
+const PARTY_SLOTS_SHARE_MAX = 0.8;
+/** Parties kept; beyond it those that use nothing are dropped. */
+const PARTIES_MAX = 10_000;
+/** When a client should retry that met a bound which falls only as its own tasks or webhooks end; milliseconds. */
+const COUNT_RETRY_MS = 10_000;
+const SLOT_RETRY_MS = 1_000;
+/**
+ * A server follows the bucket of a count when it has begun this part of the limit itself: before that, up to 16 servers together are
+ * below it, and most servers never read what others have begun.
+ */
+const UNSEEN_SHARE = 1 / 16;
+
+/**
+ * The limits of each caller, and of all callers of a tenant together, so that none of them takes everything. Streams, messages and bytes
+ * are counted in this process; open tasks and webhooks over the cluster, from their buckets. Without authentication all callers are one.
+ */
+export class Quotas {
+  readonly #limits: Limits;
+  readonly #metrics: HopMetrics | undefined;
+  readonly #owners = new Map<string, Party>();
+  readonly #tenants = new Map<string, Party>();
+  readonly #tasks: OwnedEntries<TaskIndexEntry>;
+  readonly #webhooks: OwnedEntries<PushConfigEntry>;
+
+  constructor({ log, role, limits, metrics, logger }: QuotasOptions) {
+    this.#limits = limits;
+    this.#metrics = metrics;
+    const onLost = (error: unknown) => logger.warn({ err: error }, 'counts of owners lost');
+    this.#tasks = new OwnedEntries({
+      bucket: log.tasks,
+      ownerOf: task => (task.role !== role || isTerminal(task.state) ? undefined : (task.owner ?? {})),
+      onLost,
+    });
+    this.#webhooks = new OwnedEntries({ bucket: log.pushConfigs, ownerOf: ({ owner = {} }) => owner, onLost });
+  }
+
+  /** Counts the bytes of a request. Throws QUOTA_EXCEEDED, but never for a cancel: it is counted all the same. */
+  takeBytes(caller: Owner, bytes: number, isCancel: boolean): void {
+    this.#take(caller, 'bytes', bytes, isCancel ? undefined : 'too many bytes of requests from this caller or its tenant');
+  }
+
+  /** Counts a message that may begin a turn. Throws QUOTA_EXCEEDED. */
+  takeMessage(caller: Owner): void {
+    this.#take(caller, 'messages', 1, 'too many messages from this caller or its tenant');
+  }
+
+  /** Reserves a slot; the returned function releases it. Throws QUOTA_EXCEEDED. */
+  acquire(caller: Owner, kind: SlotKind): () => void {
+    const parties = this.#partiesOf(caller);
+    if (parties.some(({ slots, slotsMax }) => slots[kind] >= slotsMax)) {
+      const what = kind === 'stream' ? 'open streams and waiting sends' : 'requests at once';
+      throw this.#refusal(`${kind}s`, `too many ${what} of this caller or its tenant`, SLOT_RETRY_MS);
+    }
+    for (const { slots } of parties) slots[kind] += 1;
+    return () => {
+      for (const { slots } of parties) slots[kind] -= 1;
+    };
+  }
+
+  /** Throws QUOTA_EXCEEDED when the caller has too many open tasks for another one. */
+  requireTaskRoom(caller: Owner): void {
+    const { ownerOpenTasksMax: max, freshMsMax } = this.#limits;
+    // Not awaited: a server that has just started counts what it has read.
+    if (this.#tasks.size >= max * UNSEEN_SHARE) void this.#tasks.follow(freshMsMax);
+    if (this.#isFull(this.#tasks, partyKeysOf(caller), max))
+      throw this.#refusal('tasks', 'too many tasks of this caller or its tenant have not ended', COUNT_RETRY_MS);
+  }
+
+  /** Counts a task that is about to begin. Throws QUOTA_EXCEEDED, unless it is counted already. */
+  addTask(caller: Owner, taskId: string): void {
+    if (this.#tasks.has(taskId)) return;
+    this.requireTaskRoom(caller);
+    this.#tasks.add(taskId, partyKeysOf(caller));
+  }
+
+  /** Counts a webhook that is about to be stored. Throws QUOTA_EXCEEDED. */
+  async addWebhook(caller: Owner, key: string): Promise<void> {
+    const { ownerPushConfigsMax, freshMsMax } = this.#limits;
+    if (this.#webhooks.size >= ownerPushConfigsMax * UNSEEN_SHARE) await this.#webhooks.follow(freshMsMax);
+    if (this.#webhooks.has(key)) return;
+    const keys = partyKeysOf(caller);
+    if (this.#isFull(this.#webhooks, keys, ownerPushConfigsMax))
+      throw this.#refusal('webhooks', 'too many push configurations of this caller or its tenant; delete some', COUNT_RETRY_MS);
+    this.#webhooks.add(key, keys);
+  }
+
+  /** Counts a refusal by a limit that is checked elsewhere. */
+  countRefusal(reason: 'items'): void {
+    this.#metrics?.requestsRefused.add(1, { reason });
+  }
+
+  close(): void {
+    this.#tasks.close();
+    this.#webhooks.close();
+  }
+
+  #isFull(
+    entries: OwnedEntries<never> | OwnedEntries<TaskIndexEntry> | OwnedEntries<PushConfigEntry>,
+    keys: PartyKeys,
+    max: number,
+  ) {
+    const { owner, tenant } = entries.counts(keys);
+    const isFull = owner >= max || tenant >= max * this.#limits.tenantLimitFactor;
+    if (isFull) entries.reread();
+    return isFull;
+  }
+
+  /** Takes from all parties of the caller or from none. `detail` undefined: takes in any case. */
+  #take(caller: Owner, what: 'messages' | 'bytes', n: number, detail: string | undefined): void {
+    const nowMs = performance.now();
+    const parties = this.#partiesOf(caller);
+    const waitMs = Math.max(...parties.map(party => party[what].waitMs(n, nowMs)));
+    if (waitMs > 0 && detail !== undefined) throw this.#refusal(what, detail, waitMs);
+    for (const party of parties) party[what].take(n, nowMs);
+  }
+
+  #refusal(reason: string, detail: string, retryAfterMs: number): A2AError {
+    this.#metrics?.requestsRefused.add(1, { reason });
+    return new A2AError('QUOTA_EXCEEDED', { detail, retryAfterMs });
+  }
+
+  #partiesOf(caller: Owner): Party[] {
+    const { owner, tenant } = partyKeysOf(caller);
+    const { streamsMax, ownerStreamsMax, tenantLimitFactor: factor } = this.#limits;
+    // A share protects others, and without authentication there are none.
+    const isAnonymous = isSameOwner(caller, undefined);
+    const most = isAnonymous ? streamsMax : streamsMax * PARTY_SLOTS_SHARE_MAX;
+    const own = ownerStreamsMax ?? (isAnonymous ? streamsMax : streamsMax * OWNER_SLOTS_SHARE);
+    const parties = [this.#party(this.#owners, owner, 1, Math.min(own, most))];
+    if (tenant !== undefined) parties.push(this.#party(this.#tenants, tenant, factor, Math.min(own * factor, most)));
+    return parties;
+  }
+
+  #party(parties: Map<string, Party>, key: string, factor: number, slotsMax: number): Party {
+    const known = parties.get(key);
+    if (known !== undefined) return known;
+    const nowMs = performance.now();
+    if (parties.size >= PARTIES_MAX) {
+      for (const [name, party] of parties) if (isIdle(party, nowMs)) parties.delete(name);
+    }
+    const limits = this.#limits;
+    const bucket = (perSecond: number, burst: number) =>
+      new TokenBucket({ perSecond: perSecond * factor, burst: burst * factor }, nowMs);
+    const party: Party = {
+      messages: bucket(limits.ownerMessagesPerSecond, limits.ownerMessagesBurst),
+      // A burst holds the largest request.
+      bytes: bucket(limits.ownerRequestBytesPerSecond, Math.max(limits.ownerRequestBytesBurst, limits.bodyBytesMax)),
+      slots: { stream: 0, request: 0 },
+      slotsMax: Math.max(1, Math.floor(slotsMax)),
+    };
+    parties.set(key, party);
+    return party;
+  }
+}
+
+function isIdle({ messages, bytes, slots }: Party, nowMs: number): boolean {
+  return slots.stream === 0 && slots.request === 0 && messages.isFull(nowMs) && bytes.isFull(nowMs);
+}

@@ -1,0 +1,221 @@
+import { type Role, TENANT_QUEUES, workFilter } from '@hopline/events';
+import {
+  backoffMs,
+  type DeliveryBounds,
+  deliveriesMax,
+  type FairSlots,
+  type Job,
+  LogUnavailable,
+  Requeued,
+  type Slot,
+} from '@hopline/log';
+import { AckPolicy, type ConsumerConfig, DeliverPolicy, JetStreamApiError } from '@nats-io/jetstream';
+import { type Msg, nanos } from '@nats-io/nats-core';
+import type { Connection } from './connection.ts';
+import { PullInbox } from './pull-inbox.ts';
+import type { RequeueCounts } from './requeues.ts';
+import { pause, retry } from './retry.ts';
+import { type RunningItems, runItem } from './work-item.ts';
+
+/** A queue of a role: that of work without an owner (undefined), or one of the tenants' queues. Each has a consumer of its own. */
+export type Queue = number | undefined;
+
+export const QUEUES: readonly Queue[] = [undefined, ...Array.from({ length: TENANT_QUEUES }, (_, queue) => queue)];
+
+/** Unacknowledged items of one queue, over all processes. */
+const UNACKED_MAX = 4_096;
+/** Waiting pulls of one queue, one per process. */
+const WORK_PULLS_MAX = 4_096;
+const PULL_EXPIRES_MS = 10_000;
+/** A pull is withdrawn when so much time has passed since its worker has fewer slots left than it asks for; milliseconds. */
+const WITHDRAW_AFTER_MS = 250;
+const REOPEN_MS_BASE = 100;
+const REOPEN_MS_MAX = 5_000;
+/**
+ * The server removes the files of a deleted consumer asynchronously, and with them those of a new consumer of the same name,
+ * which then works but cannot be updated (error 10012, seen on 2.15.2 in one of five tries under load).
+ */
+const REPLACE_WAIT_MS = 500;
+/** 2.10 and newer reject the creation of an existing consumer with other settings; older servers update it. */
+const CONSUMER_EXISTS = 10148;
+export const CONSUMER_NOT_FOUND = 10014;
+
+export type WorkConsumerOptions = DeliveryBounds & {
+  role: Role;
+  queue: Queue;
+  requeueCounts: RequeueCounts;
+  ackWaitMs: number;
+  /** Shared by all queues of the worker. */
+  slots: FairSlots<Queue>;
+  running: RunningItems;
+  ended: AbortSignal;
+};
+
+/** Takes the items of one queue of a role: as many at a time as its worker has slots left for the queue. */
+export class WorkConsumer {
+  readonly #connection: Connection;
+  readonly #options: WorkConsumerOptions;
+  readonly #handler: (job: Job) => Promise<void>;
+  readonly #name: string;
+  readonly #jobs = new Set<Promise<void>>();
+  #failures = 0;
+
+  constructor(connection: Connection, options: WorkConsumerOptions, handler: (job: Job) => Promise<void>) {
+    this.#connection = connection;
+    this.#options = options;
+    this.#handler = handler;
+    this.#name = consumerName(options.role, options.queue);
+  }
+
+  /** Takes items until the worker ends and the running handlers have settled. */
+  async run(): Promise<void> {
+    const { ended } = this.#options;
+    await this.#untilAvailable(() => this.#ensure());
+    while (!ended.aborted) {
+      if ((await this.#pull()) !== 'lost' || ended.aborted) continue;
+      this.#failures += 1;
+      await this.#untilAvailable(() => this.#replace());
+    }
+    await Promise.all(this.#jobs);
+  }
+
+  /** Pulls until a request is lost, or withdrawn because other queues have taken the slots. */
+  async #pull(): Promise<'lost' | 'withdrawn'> {
+    const { slots, queue, ended } = this.#options;
+    const inbox = new PullInbox(this.#connection, this.#connection.names.workStream, this.#name, msg => this.#start(msg));
+    const asksForMore = () => inbox.left > Math.max(0, slots.room(queue));
+    let withdrawn = false;
+    let timer: NodeJS.Timeout | undefined;
+    const withdraw = () => {
+      timer = undefined;
+      if (!asksForMore()) return;
+      withdrawn = true;
+      void inbox.close();
+    };
+    const unlisten = slots.listen(() => {
+      if (timer === undefined && asksForMore()) timer = setTimeout(withdraw, WITHDRAW_AFTER_MS);
+    });
+    const onEnd = () => void inbox.close();
+    ended.addEventListener('abort', onEnd, { once: true });
+    let lost = false;
+    while (!ended.aborted && !lost) {
+      const batch = await this.#nextBatch();
+      if (batch > 0) lost = (await inbox.pull({ batch, expiresMs: PULL_EXPIRES_MS })) === 'lost';
+    }
+    clearTimeout(timer);
+    unlisten();
+    ended.removeEventListener('abort', onEnd);
+    // Items sent meanwhile still arrive: requeued if the worker stops, run otherwise.
+    await inbox.close();
+    return withdrawn ? 'withdrawn' : 'lost';
+  }
+
+  /**
+   * Waits until the queue has a slot left. All queues pull at the same time, so each asks for a part of the slots: a worker holds at most
+   * one item for each queue that it cannot run yet. 0: the worker has ended.
+   */
+  async #nextBatch(): Promise<number> {
+    const { slots, queue, ended } = this.#options;
+    if (slots.room(queue) <= 0 && !ended.aborted) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const unlisten = slots.listen(() => slots.room(queue) > 0 && resolve());
+      const onEnd = () => resolve();
+      ended.addEventListener('abort', onEnd);
+      await promise;
+      unlisten();
+      ended.removeEventListener('abort', onEnd);
+    }
+    return ended.aborted ? 0 : Math.max(1, Math.floor(slots.room(queue) / QUEUES.length));
+  }
+
+  #start(msg: Msg): void {
+    this.#failures = 0;
+    const { slots, queue, ended } = this.#options;
+    const slot = slots.reserve(queue);
+    const inSlot = async (job: Job) => {
+      const waits = !slot.isReady;
+      await untilReady(slot, ended);
+      // While it waited, another worker may have written.
+      const { newest: _newest, ...rest } = job;
+      await this.#handler(waits ? rest : job);
+    };
+    const job = runItem(this.#connection, msg, this.#options, inSlot).finally(() => {
+      slot.release();
+      this.#jobs.delete(job);
+    });
+    this.#jobs.add(job);
+  }
+
+  /** Retries without a time limit while the log is unavailable: the items wait as well. */
+  async #untilAvailable(action: () => Promise<void>): Promise<void> {
+    const { ended } = this.#options;
+    for (let tries = this.#failures; !ended.aborted; tries += 1) {
+      if (tries > 1) await pause(this.#connection, backoffMs(tries, REOPEN_MS_BASE, REOPEN_MS_MAX), ended);
+      try {
+        return await action();
+      } catch (error) {
+        if (!(error instanceof LogUnavailable)) throw error;
+      }
+    }
+  }
+
+  /**
+   * Leaves an existing consumer unchanged: during a rolling update a worker that lost its pull must not restore older settings.
+   */
+  async #replace(): Promise<void> {
+    const { names, jsm } = this.#connection;
+    const { ended } = this.#options;
+    const find = () => jsm.consumers.info(names.workStream, this.#name).then(() => true, falseIfMissing);
+    const exists = () => retry(this.#connection, `work of ${this.#name}`, find, { signal: ended });
+    if (await exists()) return;
+    await pause(this.#connection, REPLACE_WAIT_MS, ended);
+    if (!(await exists())) await this.#ensure();
+  }
+
+  /** Creates the consumer, or updates it to the settings of this worker. */
+  async #ensure(): Promise<void> {
+    const { names, jsm } = this.#connection;
+    const { role, queue, ended, ackWaitMs } = this.#options;
+    const updatable = {
+      ack_wait: nanos(ackWaitMs),
+      // The server bounds all deliveries; workers know which of them are attempts.
+      max_deliver: deliveriesMax(this.#options),
+      max_ack_pending: UNACKED_MAX,
+    };
+    const config: Partial<ConsumerConfig> = {
+      ...updatable,
+      durable_name: this.#name,
+      filter_subject: names.subject(workFilter(role, queue)),
+      deliver_policy: DeliverPolicy.All,
+      ack_policy: AckPolicy.Explicit,
+      max_waiting: WORK_PULLS_MAX,
+    };
+    const ensure = async () => {
+      try {
+        await jsm.consumers.add(names.workStream, config);
+      } catch (error) {
+        if (!(error instanceof JetStreamApiError) || error.code !== CONSUMER_EXISTS) throw error;
+        await jsm.consumers.update(names.workStream, this.#name, updatable);
+      }
+    };
+    await retry(this.#connection, `work of ${this.#name}`, ensure, { signal: ended });
+  }
+}
+
+/** A consumer name must not contain dots; names of agents contain no underscore. */
+export function consumerName(role: Role, queue: Queue): string {
+  const name = role.replace('.', '-');
+  return queue === undefined ? name : `${name}_${queue}`;
+}
+
+async function untilReady({ ready }: Slot, ended: AbortSignal): Promise<void> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const stop = () => reject(new Requeued('the worker is stopping'));
+  ended.addEventListener('abort', stop, { once: true });
+  await Promise.race([ready, promise]).finally(() => ended.removeEventListener('abort', stop));
+}
+
+function falseIfMissing(error: unknown): false {
+  if (error instanceof JetStreamApiError && error.code === CONSUMER_NOT_FOUND) return false;
+  throw error;
+}

@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { FairSlots } from './fair-slots.ts';
+
+type Entry = { queue: string; begun: boolean; release: () => void };
+
+function reserve(slots: FairSlots<string>, queue: string): Entry {
+  const slot = slots.reserve(queue);
+  const entry = { queue, begun: false, release: slot.release };
+  void slot.ready.then(() => {
+    entry.begun = true;
+  });
+  return entry;
+}
+
+const settled = () => new Promise(resolve => setImmediate(resolve));
+
+test('a queue has room up to its own bound and up to what others have left', () => {
+  const slots = new FairSlots<string>(4, queue => (queue === 'a' ? 4 : 3));
+  assert.deepEqual([slots.room('a'), slots.room('b')], [4, 3]);
+  const held = [reserve(slots, 'b'), reserve(slots, 'b'), reserve(slots, 'b')];
+  assert.deepEqual([slots.room('a'), slots.room('b')], [1, 0]);
+  held[0]!.release();
+  held[0]!.release();
+  assert.deepEqual([slots.room('a'), slots.room('b')], [2, 1], 'released once');
+});
+
+test('a free slot goes to the queue that runs fewest, then to the one served the longest time ago', async () => {
+  const slots = new FairSlots<string>(2, () => 2);
+  const first = reserve(slots, 'a');
+  const second = reserve(slots, 'a');
+  const waiting = ['a', 'b', 'c', 'b'].map(queue => reserve(slots, queue));
+  assert.equal(slots.room('d'), -4);
+  const order: string[] = [];
+  const running = [first, second];
+  while (running.length > 0) {
+    running.shift()!.release();
+    await settled();
+    for (const entry of waiting.filter(
+      one => one.begun && !running.includes(one) && !order.includes(`${waiting.indexOf(one)}`),
+    )) {
+      order.push(`${waiting.indexOf(entry)}`);
+      running.push(entry);
+    }
+  }
+  assert.deepEqual(
+    order.map(index => waiting[Number(index)]!.queue),
+    ['b', 'c', 'a', 'b'],
+  );
+  assert.equal(slots.room('a'), 2);
+});
+
+test('an item that leaves while it waits takes no slot, and listeners are called after each change', async () => {
+  const slots = new FairSlots<string>(1, () => 1);
+  let changes = 0;
+  const unlisten = slots.listen(() => {
+    changes += 1;
+  });
+  const running = reserve(slots, 'a');
+  const leaving = reserve(slots, 'b');
+  leaving.release();
+  assert.equal(slots.room('b'), 0);
+  running.release();
+  await settled();
+  assert.deepEqual([slots.room('b'), leaving.begun, changes], [1, false, 4]);
+  unlisten();
+  reserve(slots, 'b');
+  assert.equal(changes, 4);
+});

@@ -1,0 +1,106 @@
+type Waiting<Q> = { queue: Q; grant: () => void };
+
+export type Slot = {
+  /** Resolves when the item may begin. */
+  ready: Promise<void>;
+  readonly isReady: boolean;
+  release(): void;
+};
+
+/**
+ * The slots of one worker, shared by queues. A slot that becomes free goes to the queue that runs fewest items, and of these to the one
+ * that was served the longest time ago. Items wait here only when several queues delivered at the same time.
+ */
+export class FairSlots<Q> {
+  readonly #slots: number;
+  readonly #slotsMaxOf: (queue: Q) => number;
+  readonly #taken = new Map<Q, number>();
+  readonly #running = new Map<Q, number>();
+  /** When a queue was last served, counted in grants. */
+  readonly #servedAt = new Map<Q, number>();
+  readonly #waiting: Waiting<Q>[] = [];
+  readonly #listeners = new Set<() => void>();
+  #runningCount = 0;
+  #grants = 0;
+
+  /** `slotsMaxOf`: most slots of one queue. */
+  constructor(slots: number, slotsMaxOf: (queue: Q) => number) {
+    this.#slots = slots;
+    this.#slotsMaxOf = slotsMaxOf;
+  }
+
+  /** How many more items of a queue may begin now; below 0 when items of several queues wait for slots. */
+  room(queue: Q): number {
+    const free = this.#slots - this.#runningCount - this.#waiting.length;
+    return Math.min(free, this.#slotsMaxOf(queue) - this.taken(queue));
+  }
+
+  /** Items of a queue that run or wait for a slot. */
+  taken(queue: Q): number {
+    return this.#taken.get(queue) ?? 0;
+  }
+
+  reserve(queue: Q): Slot {
+    this.#taken.set(queue, this.taken(queue) + 1);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const waiting = { queue, grant: resolve };
+    this.#waiting.push(waiting);
+    this.#grant();
+    this.#changed();
+    const isWaiting = () => this.#waiting.includes(waiting);
+    let released = false;
+    const release = () => {
+      if (released) return;
+      released = true;
+      this.#taken.set(queue, this.taken(queue) - 1);
+      const at = this.#waiting.indexOf(waiting);
+      if (at >= 0) {
+        this.#waiting.splice(at, 1);
+      } else {
+        this.#running.set(queue, this.#runs(queue) - 1);
+        this.#runningCount -= 1;
+      }
+      this.#grant();
+      this.#changed();
+    };
+    return {
+      ready: promise,
+      get isReady() {
+        return !isWaiting();
+      },
+      release,
+    };
+  }
+
+  /** Whether `queue` should be served before `other`. */
+  precedes(queue: Q, other: Q): boolean {
+    const more = this.#runs(queue) - this.#runs(other);
+    return more < 0 || (more === 0 && (this.#servedAt.get(queue) ?? 0) < (this.#servedAt.get(other) ?? 0));
+  }
+
+  /** Calls `listener` after every change, until the returned function is called. */
+  listen(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  #grant(): void {
+    while (this.#runningCount < this.#slots && this.#waiting.length > 0) {
+      const next = this.#waiting.reduce((first, one) => (this.precedes(one.queue, first.queue) ? one : first));
+      this.#waiting.splice(this.#waiting.indexOf(next), 1);
+      this.#running.set(next.queue, this.#runs(next.queue) + 1);
+      this.#runningCount += 1;
+      this.#grants += 1;
+      this.#servedAt.set(next.queue, this.#grants);
+      next.grant();
+    }
+  }
+
+  #runs(queue: Q): number {
+    return this.#running.get(queue) ?? 0;
+  }
+
+  #changed(): void {
+    for (const listener of this.#listeners) listener();
+  }
+}
