@@ -9,6 +9,9 @@ import { TokenBucket } from './token-bucket.ts';
 /** `stream`: an event stream or a blocking send. `request`: a send that does not wait for the turn, or a cancel. */
 export type SlotKind = 'stream' | 'request';
 
+/** Limits in the metric of refused requests. */
+type QuotaName = 'messages' | 'bytes' | 'streams' | 'requests' | 'tasks' | 'webhooks';
+
 /** What a caller, or all callers of a tenant, use of this process. */
 type Party = { messages: TokenBucket; bytes: TokenBucket; slots: Record<SlotKind, number>; slotsMax: number };
 
@@ -73,7 +76,7 @@ export class Quotas {
     const parties = this.#partiesOf(caller);
     if (parties.some(({ slots, slotsMax }) => slots[kind] >= slotsMax)) {
       const what = kind === 'stream' ? 'open streams and waiting sends' : 'requests at once';
-      throw this.#refusal(`${kind}s`, `too many ${what} of this caller or its tenant`, SLOT_RETRY_MS);
+      throw this.#refusal(`${kind}s` as const, `too many ${what} of this caller or its tenant`, SLOT_RETRY_MS);
     }
     for (const { slots } of parties) slots[kind] += 1;
     return () => {
@@ -138,7 +141,7 @@ export class Quotas {
     for (const party of parties) party[what].take(n, nowMs);
   }
 
-  #refusal(reason: string, detail: string, retryAfterMs: number): A2AError {
+  #refusal(reason: QuotaName, detail: string, retryAfterMs: number): A2AError {
     this.#metrics?.requestsRefused.add(1, { reason });
     return new A2AError('QUOTA_EXCEEDED', { detail, retryAfterMs });
   }
