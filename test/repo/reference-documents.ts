@@ -1,3 +1,5 @@
+import { DASHBOARDS } from '../../infra/observe/dashboards/dashboards.ts';
+import { grafanaJson } from '../../infra/observe/dashboards/grafana-json.ts';
 import { agentsSchemaDocument } from './agents-schema-document.ts';
 import { cliDocument } from './cli-document.ts';
 import { hopsDocument } from './hops-document.ts';
@@ -11,4 +13,10 @@ export const REFERENCE: Record<string, () => string | Promise<string>> = {
   'docs/reference/hops.md': hopsDocument,
   'docs/reference/cli.md': cliDocument,
   'docs/reference/agents.schema.json': agentsSchemaDocument,
+  ...Object.fromEntries(
+    DASHBOARDS.map(one => [
+      `infra/helm/hopline/dashboards/${one.uid}.json`,
+      () => `${JSON.stringify(grafanaJson(one), null, 2)}\n`,
+    ]),
+  ),
 };

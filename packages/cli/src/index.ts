@@ -4,4 +4,5 @@ export { hasColors, type Sink } from './output.ts';
 export { ownCommand, shellQuoted } from './own-command.ts';
 export { type ProcessState, processState } from './process-state.ts';
 export type { ListedProcess, RunFile } from './running-cluster.ts';
+export { runningCluster } from './running-cluster.ts';
 export { StreamPrinter } from './stream-printer.ts';
