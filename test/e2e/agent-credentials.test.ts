@@ -5,12 +5,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Fold } from '@hopline/a2a';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
-import { OtlpReceiver } from '../integration/telemetry/otlp-receiver.ts';
 import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { frames } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { ServiceProcess } from '../support/cluster/service-process.ts';
 import { freePort } from '../support/nats/nats-server.ts';
+import { OtlpReceiver } from '../support/telemetry/otlp-receiver.ts';
 
 const SECRET = `planted-bearer-${randomUUID()}`;
 const PIECES = Array.from({ length: 40 }, (_, at) => `p${at} `);

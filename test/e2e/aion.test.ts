@@ -5,9 +5,9 @@ import { Fold, type Task } from '@hopline/a2a';
 import type { Fact } from '@hopline/events';
 import { type Log, readTask } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
-import { OtlpReceiver } from '../integration/telemetry/otlp-receiver.ts';
 import { collect, type Frame, frames, rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
+import { OtlpReceiver } from '../support/telemetry/otlp-receiver.ts';
 
 /** Profile `aion` with real graphs, end to end: the requirements of S1. */
 
@@ -194,7 +194,9 @@ test('the mode is in the log, the node in the trace, and neither in a frame [S1-
   );
   assert.deepEqual(sources.map(source => source?.node).toSorted(), ['left', 'right']);
   const nodes = () =>
-    receiver.spans.filter(span => span.traceId === traceId && span.service === 'sub-agent').flatMap(span => span.events);
+    receiver.spans
+      .filter(span => span.traceId === traceId && span.service === 'hopline-sub-agent')
+      .flatMap(span => span.events.map(({ name, attributes }) => [name, ...Object.values(attributes)]));
   const until = performance.now() + 10_000;
   while (nodes().length < 3 && performance.now() < until) await new Promise(resolve => setTimeout(resolve, 50));
   assert.deepEqual([...new Set(nodes().map(([name, node]) => `${name} ${node}`))].toSorted(), [

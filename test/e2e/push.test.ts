@@ -4,11 +4,11 @@ import { after, before, test } from 'node:test';
 import { DIALECTS, Fold } from '@hopline/a2a';
 import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
-import { OtlpReceiver } from '../integration/telemetry/otlp-receiver.ts';
 import { countingTokens, startCountingAgent } from '../support/agents/counting-agent.ts';
 import type { RemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { rpc } from '../support/cluster/legacy-client.ts';
+import { OtlpReceiver } from '../support/telemetry/otlp-receiver.ts';
 import { generationOf, type Notification, received, startWebhook } from '../support/webhooks/webhook.ts';
 import { deliveryOutcomeOf, finalStateOf, putWebhookConfig, startTask } from '../support/webhooks/webhook-delivery.ts';
 
@@ -254,7 +254,9 @@ test('spans, metrics and log lines have no token, credential, path or query of a
   const pushes = () => receiver.spans.filter(({ name }) => name === 'send_push_notification');
   const strangers = () => {
     const byId = new Map(receiver.spans.map(span => [span.spanId, span]));
-    return pushes().filter(span => span.service !== 'notifier' || byId.get(span.parentId)?.service !== 'relay');
+    return pushes().filter(
+      span => span.service !== 'hopline-notifier' || byId.get(span.parentId ?? '')?.service !== 'hopline-relay',
+    );
   };
   const end = performance.now() + 10_000;
   while ((pushes().length === 0 || strangers().length > 0) && performance.now() < end)

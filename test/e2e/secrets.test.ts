@@ -8,11 +8,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { DIALECTS, type JsonObject } from '@hopline/a2a';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
-import { OtlpReceiver } from '../integration/telemetry/otlp-receiver.ts';
 import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { type Issuer, startIssuer } from '../support/cluster/issuer.ts';
+import { OtlpReceiver } from '../support/telemetry/otlp-receiver.ts';
 
 /** Secrets planted in requests, searched for in all output. */
 const SECRETS = {

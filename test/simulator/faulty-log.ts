@@ -9,6 +9,7 @@ import {
   type KeyValue,
   type Log,
   LogUnavailable,
+  newestForJob,
   purposeOf,
   REDELIVERY_MS_BASE,
   REDELIVERY_MS_MAX,
@@ -345,7 +346,7 @@ class FaultyWork implements WorkQueue {
   }
 
   async #run(delivery: Delivery, running: Set<number>, signal: AbortSignal, handler: (job: Job) => Promise<void>): Promise<void> {
-    const { seq, deliveries, requeues, work, trace } = delivery;
+    const { seq, deliveries, requeues, storedAt, work, trace } = delivery;
     const { ackWaitMs } = this.#broker.options;
     const keepAlive = () => this.#wire.send('work', () => this.#broker.keepAlive(seq));
     // Keep-alives were lost, but the handler still runs: it continues.
@@ -357,7 +358,8 @@ class FaultyWork implements WorkQueue {
       if (signal.aborted) throw new Requeued('the worker is stopping');
       const purpose = purposeOf(deliveries, requeues, this.#broker.options);
       if (purpose === 'dead') return this.#nak(seq, 0);
-      const job = { work, item: seq, attempt: deliveries, requeues, exhausted: purpose === 'settle', ...(trace && { trace }) };
+      const count = { attempt: deliveries, requeues, exhausted: purpose === 'settle' };
+      const job = { work, item: seq, ...count, ...newestForJob(work, deliveries, storedAt), ...(trace && { trace }) };
       await handler(job);
       const done = this.#wire.write('done', `${seq}`, async () => this.#broker.done(seq), DONE_TIMEOUT_MS);
       await done.catch(() => {});

@@ -1,6 +1,6 @@
 import type { Role, TraceCarrier, Work } from '@hopline/events';
 import { type DeliveryBounds, deliveriesMax } from '@hopline/log';
-import type { VirtualClock } from './virtual-clock.ts';
+import { EPOCH_MS, type VirtualClock } from './virtual-clock.ts';
 
 type Item = {
   seq: number;
@@ -9,11 +9,19 @@ type Item = {
   trace: TraceCarrier | undefined;
   deliveries: number;
   requeues: number;
+  storedAt: number;
   /** When it may be delivered (again): at once, after a wait, or when its acknowledgement is overdue. */
   readyAt: number;
 };
 
-export type Delivery = { seq: number; work: Work; deliveries: number; requeues: number; trace: TraceCarrier | undefined };
+export type Delivery = {
+  seq: number;
+  work: Work;
+  deliveries: number;
+  requeues: number;
+  storedAt: number;
+  trace: TraceCarrier | undefined;
+};
 
 type Pull = { role: Role; deliver: (delivery: Delivery) => void; expiresAt: number };
 
@@ -48,7 +56,8 @@ export class WorkBroker {
     if (storedAt !== undefined && nowMs - storedAt < this.options.duplicateWindowMs) return;
     this.#ids.set(id, nowMs);
     const seq = ++this.#seq;
-    this.#items.set(seq, { seq, role, json: JSON.stringify(work), trace, deliveries: 0, requeues: 0, readyAt: nowMs });
+    const times = { storedAt: EPOCH_MS + nowMs, readyAt: nowMs };
+    this.#items.set(seq, { seq, role, json: JSON.stringify(work), trace, deliveries: 0, requeues: 0, ...times });
     this.#deliver();
   }
 
@@ -98,8 +107,8 @@ export class WorkBroker {
       this.#pulls.delete(pull);
       item.deliveries += 1;
       item.readyAt = nowMs + this.options.ackWaitMs;
-      const { seq, json, deliveries, requeues, trace } = item;
-      pull.deliver({ seq, work: JSON.parse(json) as Work, deliveries, requeues, trace });
+      const { seq, json, deliveries, requeues, storedAt, trace } = item;
+      pull.deliver({ seq, work: JSON.parse(json) as Work, deliveries, requeues, storedAt, trace });
       return;
     }
   }

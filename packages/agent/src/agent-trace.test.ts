@@ -25,7 +25,7 @@ async function run(body: AgentDefinition['run'], logger = quiet, showError?: (er
   await runTurn({ log: task.log, agent, name: 'a', logger, showError, signal: new AbortController().signal }, task.job());
 }
 
-test('spans an agent begins are children of the span of its turn, also after it has waited', async () => {
+test('spans an agent begins are below the receipt of its turn, which is exported before, also after it has waited', async () => {
   memory.reset();
   await run(async function* (turn) {
     yield 'a';
@@ -34,7 +34,7 @@ test('spans an agent begins are children of the span of its turn, also after it 
     yield 'b';
   });
   const spans = memory.getFinishedSpans();
-  const turn = spans.find(({ name }) => name === 'invoke_agent a');
+  const turn = spans.find(({ name }) => name === 'receive a2a.work.{role}.{taskId}');
   const own = spans.find(({ name }) => name === 'look up');
   assert.ok(turn && own);
   assert.equal(own.parentSpanContext?.spanId, turn.spanContext().spanId);

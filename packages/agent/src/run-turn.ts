@@ -40,7 +40,7 @@ export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome>
   const { log, name } = deps;
   const { work, attempt } = job;
   const takenAt = Date.now();
-  const newest = await newestOfTurn(log, work, deps.signal);
+  const newest = await newestOfTurn(log, job, deps.signal);
   const over = overBecause(newest.record.aggregate, job);
   if (over === 'superseded') throw new Superseded();
   if (over !== undefined) return undefined;

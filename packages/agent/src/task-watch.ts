@@ -1,5 +1,5 @@
 import { isTerminal } from '@hopline/a2a';
-import { isSameItem, type TaskAggregate, type Work } from '@hopline/events';
+import { isSameItem, type TaskAggregate } from '@hopline/events';
 import { type Job, type Log, Requeued, type StoredFacts } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
 import { TASK_ENDED } from './agent.ts';
@@ -34,11 +34,11 @@ const TURN_SHOWN_MS_MAX = 10_000;
  */
 export async function newestOfTurn(
   log: Log,
-  { taskId, turn }: Work,
+  { work: { taskId, turn }, newest: known }: Pick<Job, 'work' | 'newest'>,
   signal: AbortSignal,
   waitMs = TURN_SHOWN_MS_MAX,
 ): Promise<StoredFacts> {
-  const newest = await log.facts.last(taskId);
+  const newest = known ?? (await log.facts.last(taskId));
   if (newest === undefined) throw new Error('work for a task that is not in the log');
   if (newest.record.aggregate.turn >= turn) return newest;
   const ended = AbortSignal.any([signal, AbortSignal.timeout(waitMs)]);

@@ -91,7 +91,7 @@ async function runCommand(
   if (command === 'status') return status({ json, output, environment });
   if (command === 'logs') return logs({ ...invocation, service: invocation.subject, output, environment, signal });
   if (command === 'trace' && invocation.nats) return traceFromNats({ taskId: subject, json, output, environment });
-  const client = createClient({ url, headers: credentials(environment) });
+  const client = createClient({ url, headers: credentials(environment), startsTraces: true });
   const context: CommandContext = { ...shown, client, json, url, signal, conversations: new Conversations(environment) };
   // Before anything is sent: a folder that cannot be made is a usage error.
   const folder = invocation.out === undefined ? undefined : new ArtifactFolder(invocation.out);

@@ -117,8 +117,9 @@ export class Calls {
     }
   }
 
-  async #post(operation: Operation, params: JsonObject, { signal }: CallOptions, headMsMax: number): Promise<unknown> {
-    const response = await this.#transport.post(operation, params, { signal, headMsMax });
+  async #post(operation: Operation, params: JsonObject, call: CallOptions, headMsMax: number): Promise<unknown> {
+    const { signal, traceparent } = call;
+    const response = await this.#transport.post(operation, params, { signal, headMsMax, traceparent });
     return resultOf(response, this.#limits.silenceMsMax);
   }
 

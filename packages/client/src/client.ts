@@ -4,7 +4,7 @@ import { Calls, type TaskPage } from './calls.ts';
 import type { Card, CardOptions } from './card.ts';
 import { CLIENT_LIMITS, type ClientLimits } from './limits.ts';
 import type { CallOptions } from './notice.ts';
-import { messageOf, type OutgoingMessage } from './outgoing.ts';
+import { messageOf, newTraceparent, type OutgoingMessage } from './outgoing.ts';
 import { type Begin, resumingStream } from './resuming-stream.ts';
 import type { StreamItem } from './stream-position.ts';
 import { Transport } from './transport.ts';
@@ -24,6 +24,11 @@ export type ClientOptions = {
   retry?: Partial<RetryLimits>;
   /** Overrides CLIENT_LIMITS. */
   limits?: Partial<ClientLimits>;
+  /**
+   * Starts a trace with each call that has no `traceparent`, so that its requests, resumes included, are one trace of the servers. Default:
+   * false, because the trace is sampled whatever the server's own rate is.
+   */
+  startsTraces?: boolean;
 };
 
 /** Options of a call that sends a message. */
@@ -102,6 +107,12 @@ export function createClient(options: ClientOptions): Client {
     return resumingStream({ transport, begin, retry, silenceMsMax: limits.silenceMsMax, call, get });
   }
 
+  /** One trace for all requests of a call. */
+  function traced<T extends CallOptions>(call: T): T {
+    if (call.traceparent !== undefined || options.startsTraces !== true) return call;
+    return { ...call, traceparent: newTraceparent() };
+  }
+
   function sendParams(
     message: OutgoingMessage,
     { metadata, acceptedOutputModes, historyLength, blocking = true }: SendOptions,
@@ -117,13 +128,13 @@ export function createClient(options: ClientOptions): Client {
   }
 
   return {
-    send: async (message, call = {}) => calls.send(sendParams(message, call), call),
-    stream: (message, call = {}) => follow({ operation: 'stream', params: sendParams(message, call) }, call),
+    send: async (message, call = {}) => calls.send(sendParams(message, call), traced(call)),
+    stream: (message, call = {}) => follow({ operation: 'stream', params: sendParams(message, call) }, traced(call)),
     get: (id, call = {}) =>
-      calls.get({ id, ...(call.historyLength !== undefined && { historyLength: call.historyLength }) }, call),
-    list: (call = {}) => calls.list(listParams(call), call),
-    cancel: (taskId, call = {}) => calls.cancel(taskId, call),
-    subscribe: (taskId, call = {}) => follow({ operation: 'subscribe', taskId, cursor: call.cursor }, call),
+      calls.get({ id, ...(call.historyLength !== undefined && { historyLength: call.historyLength }) }, traced(call)),
+    list: (call = {}) => calls.list(listParams(call), traced(call)),
+    cancel: (taskId, call = {}) => calls.cancel(taskId, traced(call)),
+    subscribe: (taskId, call = {}) => follow({ operation: 'subscribe', taskId, cursor: call.cursor }, traced(call)),
     card: (call = {}) => calls.card(call),
     agents: (call = {}) => calls.agents(call),
     audit: (taskId, call = {}) => calls.audit(taskId, call),

@@ -9,6 +9,8 @@ export type Notice =
 export type CallOptions = {
   /** Ends the call with the signal's reason. The task continues. */
   signal?: AbortSignal;
+  /** [W3C trace context](https://www.w3.org/TR/trace-context/) of the caller, sent with every request of the call, resumes included. */
+  traceparent?: string;
   /** Receives retries and skipped events while the call runs. */
   onNotice?: (notice: Notice) => void;
 };

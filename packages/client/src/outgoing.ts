@@ -19,6 +19,12 @@ export function messageOf(outgoing: OutgoingMessage): Message {
   };
 }
 
+/** The trace context of a new, sampled trace. Its first span, that of the caller, is not exported. */
+export function newTraceparent(): string {
+  const hex = Array.from(crypto.getRandomValues(new Uint8Array(24)), byte => byte.toString(16).padStart(2, '0')).join('');
+  return `00-${hex.slice(0, 32)}-${hex.slice(32)}-01`;
+}
+
 /** A UUID of version 4. `crypto.randomUUID` exists only on pages served over TLS. */
 function randomId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));

@@ -66,7 +66,7 @@ async function connect(
   position: StreamPosition,
 ): Promise<Response> {
   const { taskId, cursor } = position;
-  const request = { signal: call.signal, headMsMax: silenceMsMax };
+  const request = { signal: call.signal, headMsMax: silenceMsMax, traceparent: call.traceparent };
   position.connect();
   if (begin.operation === 'stream' && !position.seen) return transport.post('stream', begin.params, request);
   if (taskId === undefined) throw notA2A('the stream broke before an event with a task id');

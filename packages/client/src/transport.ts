@@ -25,6 +25,7 @@ export type RequestOptions = {
   signal: AbortSignal | undefined;
   /** Bound until the response headers arrive; milliseconds. */
   headMsMax: number;
+  traceparent?: string | undefined;
 };
 
 /** Single requests to one server, without retries. Failures are FailedTry. */
@@ -56,6 +57,7 @@ export class Transport {
       accept: streams ? `${SSE_CONTENT_TYPE}, application/json` : 'application/json',
       [VERSION_HEADER]: this.dialect.name,
       ...(options.cursor !== undefined && { 'last-event-id': options.cursor }),
+      ...(options.traceparent !== undefined && { traceparent: options.traceparent }),
     };
     const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: this.dialect.methods[operation], params });
     return this.#request(this.url, { method: 'POST', headers, body }, options);

@@ -1,4 +1,5 @@
 import type { Message, Metadata } from '@hopline/a2a';
+import type { FactRecord } from './facts.ts';
 import type { Owner, ProfileName } from './inputs.ts';
 import type { AgentPresentation } from './presentation.ts';
 
@@ -17,6 +18,8 @@ export type Work = {
   owner?: Owner;
   /** Request-level metadata of the client, without the reserved keys. */
   metadata?: Metadata;
+  /** The newest record of the task as the requester knew it, unless it is large: a fresh item needs no read of the log. */
+  newest?: { seq: number; record: FactRecord };
   /** Epoch milliseconds at which it was queued; absent from items of an earlier version. */
   queuedAt?: number;
 };

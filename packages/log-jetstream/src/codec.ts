@@ -61,7 +61,10 @@ export function decodeInput(payload: Uint8Array): InputRecord | RecordFault {
 }
 
 export function decodeFacts(payload: Uint8Array, taskId: string): FactRecord | undefined {
-  const record = parse(payload);
+  return factRecordOf(parse(payload), taskId);
+}
+
+function factRecordOf(record: Parsed | undefined, taskId: string): FactRecord | undefined {
   if (record?.v !== 1 || !Number.isInteger(record.startSeq) || !Number.isFinite(record.startStoredAt)) return undefined;
   const { facts, aggregate, copied } = record;
   const isValid =
@@ -78,7 +81,10 @@ export function isLaterVersion(payload: Uint8Array): boolean {
 export function decodeWork(payload: Uint8Array): Work | undefined {
   const work = parse(payload);
   const isValid = work?.v === 1 && typeof work.taskId === 'string' && isTaskId(work.taskId) && isObject(work.message);
-  return isValid && typeof work.contextId === 'string' && Number.isInteger(work.turn) ? (work as Work) : undefined;
+  if (!isValid || typeof work.contextId !== 'string' || !Number.isInteger(work.turn)) return undefined;
+  const { newest, ...rest } = work as Work;
+  const isKnown = isObject(newest) && Number.isInteger(newest.seq) && isObject(newest.record);
+  return isKnown && factRecordOf(newest.record, rest.taskId) !== undefined ? { ...rest, newest } : rest;
 }
 
 export function decodeValue<V>(payload: Uint8Array): V | undefined {

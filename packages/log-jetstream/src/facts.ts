@@ -79,6 +79,15 @@ export class JetStreamFacts implements FactLog {
   async *#read(taskId: string, from: number): AsyncGenerator<StoredFacts, number> {
     const subject = this.#subject(taskId);
     const tail = (await this.#newest(subject))?.seq ?? 0;
+    if (tail < from) return tail;
+    // A follower is often one record behind: that takes one request, a page takes four.
+    const next = await this.#next(subject, from);
+    if (next?.seq === tail) {
+      const record = decodeFacts(next.data, taskId);
+      if (record) yield { seq: tail, record, storedAt: next.time.getTime(), ...decodeTrace(next.header) };
+      else this.#connection.onEvent({ type: 'undecodable', where: 'facts' });
+      return tail;
+    }
     for await (const { msg, seq, storedAt } of this.#history.read(subject, from, tail)) {
       const record = this.#decode(msg, taskId);
       if (record) yield { seq, record, storedAt, ...decodeTrace(msg.headers) };

@@ -5,6 +5,7 @@ import {
   type DeliveryBounds,
   deliveriesMax,
   type Job,
+  newestForJob,
   purposeOf,
   REDELIVERY_MS_BASE,
   REDELIVERY_MS_MAX,
@@ -76,7 +77,8 @@ export async function runItem(
     const purpose = purposeOf(delivery.deliveries, requeues, options);
     if (purpose === 'dead') return nak(connection, delivery, options, 0);
     const count = { attempt: delivery.deliveries, requeues, exhausted: purpose === 'settle' };
-    await handler({ work, item: seq, ...count, ...decodeTrace(msg.headers) });
+    const known = newestForJob(work, delivery.deliveries, delivery.storedAt);
+    await handler({ work, item: seq, ...count, ...known, ...decodeTrace(msg.headers) });
     // Keep-alives continue until the ack is confirmed: during a slow confirmation the item must not go to another worker.
     await confirmDone(connection, newest, options);
   } catch (error) {

@@ -38,6 +38,8 @@ export type { DeliveryBounds, Job, WorkQueue } from './work-queue.ts';
 export {
   ATTEMPTS_MAX_DEFAULT,
   deliveriesMax,
+  newestForJob,
+  newestForWork,
   purposeOf,
   REDELIVERY_MS_BASE,
   REDELIVERY_MS_MAX,
@@ -46,4 +48,6 @@ export {
   ROLE_ITEMS_MAX_DEFAULT,
   ROOM_READ_MS,
   SETTLE_DELIVERIES_MAX,
+  WORK_NEWEST_BYTES_MAX,
+  WORK_NEWEST_MS_MAX,
 } from './work-queue.ts';

@@ -1,4 +1,5 @@
 import type { Role, TraceCarrier, Work } from '@hopline/events';
+import type { StoredFacts } from './fact-log.ts';
 
 /** Work for supervisors and agents: each item goes to one worker at a time and stays until it is done. PROTOCOL.md section 6. */
 export interface WorkQueue {
@@ -43,8 +44,29 @@ export type Job = {
    * stays in the queue as a dead letter.
    */
   exhausted: boolean;
+  /** The task as the requester of a fresh item knew it. Absent: the log must be read. The worker follows the task from there. */
+  newest?: StoredFacts;
   trace?: TraceCarrier;
 };
+
+/** A record of more bytes as JSON is not repeated in a work item. */
+export const WORK_NEWEST_BYTES_MAX = 16 * 1024;
+/** The record of an item that waited longer than this, milliseconds, is not used: the task may have ended meanwhile. */
+export const WORK_NEWEST_MS_MAX = 2_000;
+
+/** The member `newest` of a work item, to spread. */
+export function newestForWork({ seq, record }: StoredFacts): Pick<Work, 'newest'> {
+  return Buffer.byteLength(JSON.stringify(record)) <= WORK_NEWEST_BYTES_MAX ? { newest: { seq, record } } : {};
+}
+
+/**
+ * The record with which the worker of an item may begin, to spread: on the first delivery of an item that has just been stored. A
+ * later delivery reads the log, because another worker may have written.
+ */
+export function newestForJob({ newest }: Work, deliveries: number, storedAtMs: number): Pick<Job, 'newest'> {
+  const isFresh = deliveries === 1 && Date.now() - storedAtMs <= WORK_NEWEST_MS_MAX;
+  return isFresh && newest !== undefined ? { newest } : {};
+}
 
 /** Items of one role that may wait or run before servers refuse new messages for it. */
 export const ROLE_ITEMS_MAX_DEFAULT = 20_000;

@@ -120,10 +120,7 @@ test('a segment rolls over at SEGMENT_MS_MAX: same trace, linked, counters resta
   assert.deepEqual([first?.attributes[COUNT.tokens], second?.attributes[COUNT.tokens]], [3, 4]);
   assert.deepEqual([second?.attributes[ATTR.segment], second?.attributes[ATTR.a2aTask]], [2, 't-1']);
   assert.equal(second?.spanContext().traceId, first?.spanContext().traceId);
-  assert.deepEqual(
-    [second?.parentSpanContext?.spanId, second?.links],
-    [first?.spanContext().spanId, []],
-  );
+  assert.deepEqual([second?.parentSpanContext?.spanId, second?.links], [first?.spanContext().spanId, []]);
 });
 
 test('every segment of a hop has the same parent', () => {

@@ -12,7 +12,7 @@ export { createHopMetrics, LATENCY_BUCKETS_S, processMetrics, startAgentAtZero }
 export type { A2aMethod, AttributeKey, CountKey, LogKey, SpanName } from './names.ts';
 export { A2A_METHOD, ATTR, COUNT, chatSpan, DESTINATION, executeToolSpan, invokeAgentSpan, SPAN } from './names.ts';
 export type { TraceCarrier } from './propagation.ts';
-export { carrierOf, contextFrom, newTrace, spanContextFrom } from './propagation.ts';
+export { carrierOf, contextFrom, spanContextFrom } from './propagation.ts';
 export type { Env, Telemetry, TelemetryOptions } from './start-telemetry.ts';
 export { startTelemetry, TELEMETRY_SHUTDOWN_MS_MAX } from './start-telemetry.ts';
 export { redeliveryCause, startWorkHop } from './work-hop.ts';

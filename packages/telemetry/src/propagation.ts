@@ -7,7 +7,6 @@ import {
   type SpanContext,
   trace,
 } from '@opentelemetry/api';
-import { spanIds } from './span-ids.ts';
 
 /** W3C trace context as message headers. The names are lower case because NATS compares header names byte by byte. */
 export type TraceCarrier = { traceparent?: string; tracestate?: string };
@@ -58,13 +57,4 @@ export function contextFrom(carrier: TraceCarrier): Context {
 export function linkFrom(carrier: TraceCarrier): Link | undefined {
   const found = spanContextFrom(carrier);
   return found === undefined ? undefined : { context: found };
-}
-
-/**
- * The carrier of a new sampled trace, for a client without an SDK: the servers' spans of its calls are one trace, whose root is not
- * exported.
- */
-export function newTrace(): TraceCarrier {
-  const flags = SAMPLED_BIT.toString(16).padStart(2, '0');
-  return { traceparent: `${VERSION_KNOWN}-${spanIds.generateTraceId()}-${spanIds.generateSpanId()}-${flags}` };
 }

@@ -10,6 +10,8 @@ export type StoredStep = {
   /** Empty for a replay. */
   facts: readonly Fact[];
   aggregate: TaskAggregate;
+  /** Log sequence of the newest record. */
+  seq: number;
   /** As in the task's newest record. */
   startSeq: number;
   startStoredAt: number;

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isTerminal, type Message, type Metadata } from '@hopline/a2a';
-import type { TaskAggregate, TraceCarrier, Work } from '@hopline/events';
-import { type Log, LogConflict, LogFull, LogUnavailable, type TaskIndexEntry } from '@hopline/log';
+import type { TraceCarrier, Work } from '@hopline/events';
+import { type Log, LogConflict, LogFull, LogUnavailable, newestForWork, type TaskIndexEntry } from '@hopline/log';
 import { rootProducer } from '@hopline/task';
 import type { StoredStep } from './pipeline-context.ts';
 
@@ -87,20 +87,18 @@ export function applySideEffects(
   queuedAt: number,
 ): Promise<void> | undefined {
   const effects: Promise<unknown>[] = [];
-  const context = { trace, queuedAt };
   const { facts, aggregate, replay } = step;
+  const request = (turn: number, message: Message, metadata: Metadata | undefined) =>
+    effects.push(requestWork(log, step, { turn, message, ...(metadata && { metadata }) }, { trace, queuedAt }));
   for (const fact of facts) {
-    if (fact.kind === 'task.created')
-      effects.push(requestWork(log, aggregate, 1, fact.event.task.history!.at(-1)!, fact.request, context));
-    if (fact.kind === 'message.received')
-      effects.push(requestWork(log, aggregate, fact.turn, fact.message, fact.request, context));
+    if (fact.kind === 'task.created') request(1, fact.event.task.history!.at(-1)!, fact.request);
+    if (fact.kind === 'message.received') request(fact.turn, fact.message, fact.request);
   }
   const message = replay?.message;
   const isNewest = message !== undefined && aggregate.messageIds.at(-1) === message.message.messageId;
   // Queued once only within the duplicate window: once a worker has written, its item was delivered and needs no other.
   const isTaken = aggregate.producers[rootProducer(aggregate)] !== undefined;
-  if (isNewest && !isTaken && !isTerminal(aggregate.state))
-    effects.push(requestWork(log, aggregate, aggregate.turn, message.message, message.metadata, context));
+  if (isNewest && !isTaken && !isTerminal(aggregate.state)) request(aggregate.turn, message.message, message.metadata);
   const status = facts.findLast(fact => fact.kind === 'task.created' || fact.kind === 'status.changed');
   if (replay !== undefined || status !== undefined) {
     effects.push(index.put(aggregate.taskId, indexEntry(step, status?.at ?? aggregate.at)));
@@ -127,15 +125,15 @@ function indexEntry({ aggregate, startSeq, startStoredAt }: StoredStep, at: numb
 
 async function requestWork(
   log: Pick<Log, 'work'>,
-  aggregate: TaskAggregate,
-  turn: number,
-  message: Message,
-  metadata: Metadata | undefined,
+  { facts, aggregate, seq, startSeq, startStoredAt }: StoredStep,
+  request: Pick<Work, 'turn' | 'message' | 'metadata'>,
   { trace, queuedAt }: { trace: TraceCarrier; queuedAt: number },
 ): Promise<void> {
   const { taskId, contextId, profile, role, owner } = aggregate;
-  const optional = { ...(owner && { owner }), ...(metadata && { metadata }) };
-  const work: Work = { v: 1, taskId, contextId, turn, profile, message, ...optional, queuedAt };
+  const { turn } = request;
+  const record = { v: 1 as const, facts: [...facts], aggregate, startSeq, startStoredAt };
+  const newest = facts.length === 0 ? {} : newestForWork({ seq, record });
+  const work: Work = { v: 1, taskId, contextId, profile, ...request, ...(owner && { owner }), ...newest, queuedAt };
   // A full queue must not fail the shard. The checkpoint waits, so a later owner of the shard requests the work too.
   for (;;) {
     try {

@@ -82,7 +82,7 @@ export class TaskAppender {
 
   /** The step of an input that was folded before; undefined when there is no task. */
   replay(replay: NonNullable<StoredStep['replay']> = {}): StoredStep | undefined {
-    return this.#aggregate && { facts: [], aggregate: this.#aggregate, ...this.#taskStart!, replay };
+    return this.#aggregate && { facts: [], aggregate: this.#aggregate, seq: this.#newestSeq, ...this.#taskStart!, replay };
   }
 
   #decide(batch: readonly QueuedCommand[]): Decision {
@@ -118,7 +118,7 @@ export class TaskAppender {
     }
     this.#aggregate = folded;
     this.#taskStart ??= { ...taskStart, startSeq: this.#newestSeq };
-    return { facts, aggregate: folded, ...this.#taskStart };
+    return { facts, aggregate: folded, seq: this.#newestSeq, ...this.#taskStart };
   }
 
   /**

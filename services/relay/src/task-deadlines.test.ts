@@ -17,7 +17,7 @@ type Count = { name: string; n: number; reason: string | undefined };
 function countingMetrics(counts: Count[]): HopMetrics {
   const add =
     (name: string) =>
-    (n: number, labels: { reason?: string } = {}) =>
+    (n: number, labels: { reason?: string; state?: string } = {}) =>
       counts.push({ name, n, reason: labels.reason ?? labels.state });
   return new Proxy({}, { get: (_target, name) => ({ add: add(String(name)), recordMs() {}, observe() {} }) }) as HopMetrics;
 }

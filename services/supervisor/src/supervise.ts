@@ -8,6 +8,7 @@ import {
   type Job,
   type LiveAgents,
   type Log,
+  newestForWork,
   Requeued,
   type StoredFacts,
 } from '@hopline/log';
@@ -57,7 +58,7 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
     stop.abort();
   };
   try {
-    const newest = await log.facts.last(work.taskId);
+    const newest = job.newest ?? (await log.facts.last(work.taskId));
     if (newest === undefined) throw new Error('work for a task that is not in the log');
     const records = await followTask(log.facts, newest, signal);
     const profile = deps.profiles.get(work.profile);
@@ -190,6 +191,7 @@ function turnContext(deps: SuperviseDeps, job: Job, state: RunState): TurnContex
         ...request,
         ...(message && { message }),
         queuedAt: Date.now(),
+        ...(view.newest && newestForWork(view.newest)),
       };
       // A call that follows another one's end waited for that agent, not for the plan.
       if (attempt === 1 && view.ends.length === 0) metrics.hopDuration.recordMs(item.queuedAt - takenAt, { hop: 'plan', agent });

@@ -48,7 +48,7 @@ class RequestRecord {
 export class TurnView {
   /** Name of the artifacts that hold answer text; undefined in a profile without one. */
   readonly #answerName: string | undefined;
-  #aggregate: TaskAggregate | undefined;
+  #newest: StoredFacts | undefined;
   #task: TaskView | undefined;
   #turn = new TurnRecord();
   #request = new RequestRecord(1);
@@ -65,13 +65,18 @@ export class TurnView {
     this.#answerName = answerName;
   }
 
-  apply({ record }: StoredFacts): void {
-    for (const fact of record.facts) this.#fold(fact);
-    this.#aggregate = record.aggregate;
+  apply(stored: StoredFacts): void {
+    for (const fact of stored.record.facts) this.#fold(fact);
+    this.#newest = stored;
+  }
+
+  /** The newest record. */
+  get newest(): StoredFacts | undefined {
+    return this.#newest;
   }
 
   get aggregate(): TaskAggregate | undefined {
-    return this.#aggregate;
+    return this.#newest?.record.aggregate;
   }
 
   // ---- Calls
@@ -92,7 +97,7 @@ export class TurnView {
   }
 
   agentOf(call: string): string {
-    return this.#aggregate?.calls[call]?.agent ?? '';
+    return this.aggregate?.calls[call]?.agent ?? '';
   }
 
   ended(call: string): CallEnded | undefined {
@@ -141,7 +146,7 @@ export class TurnView {
 
   /** True while more events of this lane are to follow. */
   isOpen(lane: string): boolean {
-    const phase = this.#aggregate?.lanes[lane]?.phase;
+    const phase = this.aggregate?.lanes[lane]?.phase;
     return phase === 'open' || phase === 'replacing';
   }
 

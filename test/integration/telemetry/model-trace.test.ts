@@ -3,7 +3,7 @@ import { after, before, test } from 'node:test';
 import { ModelServer } from '../../support/agents/model-server.ts';
 import { collect, shapeOf } from '../../support/cluster/a2a-stream.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
-import { OtlpReceiver } from './otlp-receiver.ts';
+import { OtlpReceiver } from '../../support/telemetry/otlp-receiver.ts';
 
 const TRACE_ID = '0cf7651916cd43dd8448eb211c80319c';
 const SECRET = 'the-text-of-a-prompt';
@@ -53,11 +53,11 @@ test('a model request is one span with its token counts, below the hop that sent
     chats()
       .map(({ service, name }) => `${service}: ${name}`)
       .sort(),
-    ['sub-agent: chat stand-in', 'supervisor: chat planner', 'supervisor: chat planner'],
+    ['hopline-sub-agent: chat stand-in', 'hopline-supervisor: chat planner', 'hopline-supervisor: chat planner'],
   );
   const serviceOf = (spanId: string) => ofTask().find(span => span.spanId === spanId)?.service;
   for (const chat of chats()) {
-    assert.equal(serviceOf(chat.parentId), chat.service);
+    assert.equal(serviceOf(chat.parentId ?? ''), chat.service);
     assert.deepEqual(
       [
         chat.attributes['gen_ai.operation.name'],

@@ -1,5 +1,7 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { gunzipSync } from 'node:zlib';
 import { fieldsOf } from './protobuf-fields.ts';
 
 export type SpanKind = 'internal' | 'server' | 'client' | 'producer' | 'consumer';
@@ -31,27 +33,24 @@ const ERROR = 2n;
 const POLL_MS = 25;
 
 /** A collector in this process: takes OTLP over HTTP as protobuf, and keeps every span and the bytes of every signal. */
-export class OtlpReceiver implements AsyncDisposable {
+export class OtlpReceiver {
   readonly spans: ExportedSpan[] = [];
   /** All that was received, for searches for planted secrets. */
   readonly bodies: Buffer[] = [];
   readonly paths = new Set<string>();
   behaviour: Behaviour = 'accept';
-  readonly #server: Server;
+  readonly #server = createServer((request, response) => void this.#receive(request, response));
 
-  private constructor(server: Server) {
-    this.#server = server;
-  }
-
-  static async start(): Promise<OtlpReceiver> {
-    const server = createServer((request, response) => void receiver.#receive(request, response));
-    const receiver = new OtlpReceiver(server);
-    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-    return receiver;
-  }
-
-  get url(): string {
+  /** Resolves with the endpoint. */
+  async start(): Promise<string> {
+    this.#server.listen(0, '127.0.0.1');
+    await once(this.#server, 'listening');
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  async stop(): Promise<void> {
+    this.#server.closeAllConnections();
+    this.#server.close();
   }
 
   /** The spans of a task, in the order of their start. */
@@ -75,13 +74,9 @@ export class OtlpReceiver implements AsyncDisposable {
     }
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#server.closeAllConnections();
-    await new Promise(resolve => this.#server.close(resolve));
-  }
-
   async #receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const body = Buffer.concat(await request.toArray().catch(() => []));
+    const sent = Buffer.concat(await request.toArray().catch(() => []));
+    const body = request.headers['content-encoding'] === 'gzip' ? gunzipSync(sent) : sent;
     const path = request.url ?? '';
     this.paths.add(path);
     if (this.behaviour === 'hang') return;
@@ -120,31 +115,36 @@ function spansOf(body: Uint8Array): ExportedSpan[] {
 function spanOf(bytes: Uint8Array, resource: Record<string, AttributeValue>): ExportedSpan {
   const numbers = new Map<number, bigint>();
   for (const { number, value } of fieldsOf(bytes)) if (typeof value === 'bigint') numbers.set(number, value);
-  const parentId = hex(children(bytes, 4)[0]);
+  const parentId = hexOf(children(bytes, 4)[0]);
   return {
     service: String(resource['service.name']),
     resource,
-    traceId: hex(children(bytes, 1)[0]),
-    spanId: hex(children(bytes, 2)[0]),
+    traceId: hexOf(children(bytes, 1)[0]),
+    spanId: hexOf(children(bytes, 2)[0]),
     parentId: parentId === '' ? undefined : parentId,
-    name: text(children(bytes, 5)[0]),
+    name: utf8(children(bytes, 5)[0]),
     kind: KINDS[Number(numbers.get(6) ?? 0n)]!,
     startMs: Number(numbers.get(7) ?? 0n) / 1e6,
     endMs: Number(numbers.get(8) ?? 0n) / 1e6,
     attributes: attributesOf(children(bytes, 9)),
-    events: children(bytes, 11).map(event => ({ name: text(children(event, 2)[0]), attributes: attributesOf(children(event, 3)) })),
-    links: children(bytes, 13).map(link => ({ traceId: hex(children(link, 1)[0]), spanId: hex(children(link, 2)[0]) })),
-    isError: children(bytes, 15).some(status => [...fieldsOf(status)].some(({ number, value }) => number === 3 && value === ERROR)),
+    events: children(bytes, 11).map(event => ({
+      name: utf8(children(event, 2)[0]),
+      attributes: attributesOf(children(event, 3)),
+    })),
+    links: children(bytes, 13).map(link => ({ traceId: hexOf(children(link, 1)[0]), spanId: hexOf(children(link, 2)[0]) })),
+    isError: children(bytes, 15).some(status =>
+      [...fieldsOf(status)].some(({ number, value }) => number === 3 && value === ERROR),
+    ),
   };
 }
 
 function attributesOf(entries: readonly Uint8Array[]): Record<string, AttributeValue> {
-  return Object.fromEntries(entries.map(entry => [text(children(entry, 1)[0]), valueOf(children(entry, 2)[0])]));
+  return Object.fromEntries(entries.map(entry => [utf8(children(entry, 1)[0]), attributeValue(children(entry, 2)[0])]));
 }
 
-function valueOf(bytes: Uint8Array | undefined): AttributeValue {
+function attributeValue(bytes: Uint8Array | undefined): AttributeValue {
   for (const { number, value } of fieldsOf(bytes ?? new Uint8Array())) {
-    if (typeof value !== 'bigint') return text(value);
+    if (typeof value !== 'bigint') return utf8(value);
     if (number === 2) return value === 1n;
     if (number === 4) return new Float64Array(BigUint64Array.of(value).buffer)[0]!;
     return Number(BigInt.asIntN(64, value));
@@ -156,5 +156,5 @@ function children(bytes: Uint8Array, wanted: number): Uint8Array[] {
   return [...fieldsOf(bytes)].flatMap(({ number, value }) => (number === wanted && typeof value !== 'bigint' ? [value] : []));
 }
 
-const text = (bytes = new Uint8Array()): string => Buffer.from(bytes).toString('utf8');
-const hex = (bytes = new Uint8Array()): string => Buffer.from(bytes).toString('hex');
+const utf8 = (bytes: Uint8Array = new Uint8Array()): string => Buffer.from(bytes).toString('utf8');
+const hexOf = (bytes: Uint8Array = new Uint8Array()): string => Buffer.from(bytes).toString('hex');

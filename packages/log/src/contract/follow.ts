@@ -109,6 +109,17 @@ export const followCases: Case[] = [
     },
   },
   {
+    name: 'a lost only message of a new task is detected after a quiet time',
+    async run({ log, another, loseLive }) {
+      const taskId = newTask();
+      const follower = await following(log, taskId, 'new');
+      loseLive(1);
+      await appendRun(await another(), taskId, 1, 1);
+      await follower.has(1);
+      assert.deepEqual(await follower.stop(), [1]);
+    },
+  },
+  {
     name: 'a lost last message is detected after a quiet time',
     async run({ log, another, loseLive, readersLeft }) {
       const taskId = newTask();

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import type { Role } from '@hopline/events';
 import { LogFull } from '../errors.ts';
-import { type Job, ROOM_READ_MS } from '../work-queue.ts';
+import { type Job, newestForJob, newestForWork, ROOM_READ_MS, WORK_NEWEST_BYTES_MAX, WORK_NEWEST_MS_MAX } from '../work-queue.ts';
 import {
   type Case,
   CONTRACT_ACK_WAIT_MS,
   CONTRACT_ROLE_ITEMS_MAX,
+  factRecord,
   newTask,
   pause,
   range,
@@ -31,6 +32,31 @@ export const workCases: Case[] = [
       const [item] = jobs.map(job => job.item);
       assert.ok(Number.isInteger(item) && item! > 0);
       assert.deepEqual(jobs, [{ work, item, attempt: 1, requeues: 0, exhausted: false, trace: TRACE }]);
+    },
+  },
+  {
+    name: 'the record known to the requester comes with the first delivery of a fresh item, not with the next one',
+    async run({ log }) {
+      const [role, taskId] = [newRole(), newTask()];
+      const record = factRecord(taskId, 1, 0);
+      const newest = { seq: 7, record };
+      const large = {
+        ...newest,
+        record: { ...record, aggregate: { ...record.aggregate, messageIds: ['x'.repeat(WORK_NEWEST_BYTES_MAX)] } },
+      };
+      assert.deepEqual(newestForWork(large), {});
+      const jobs: Job[] = [];
+      const taker = worker(log, role, 1, async job => {
+        if (jobs.push(job) === 1) throw new Error('once more');
+      });
+      await log.work.request(role, { ...workItem(taskId), ...newestForWork(newest) }, { id: taskId });
+      await until(() => jobs.length > 1, 'both deliveries');
+      await taker.stop();
+      assert.deepEqual(
+        jobs.map(job => job.newest),
+        [newest, undefined],
+      );
+      assert.deepEqual(newestForJob({ ...workItem(taskId), newest }, 1, Date.now() - WORK_NEWEST_MS_MAX - 1), {});
     },
   },
   {

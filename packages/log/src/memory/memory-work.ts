@@ -5,6 +5,7 @@ import { requireRole, requireTaskId } from '../names.ts';
 import {
   type DeliveryBounds,
   type Job,
+  newestForJob,
   purposeOf,
   REDELIVERY_MS_BASE,
   REDELIVERY_MS_MAX,
@@ -23,6 +24,7 @@ type Item = {
   deliveries: number;
   requeues: number;
   readyAt: number;
+  storedAt: number;
   taken: boolean;
 };
 
@@ -80,7 +82,7 @@ export class MemoryWork implements WorkQueue {
     requireTaskId(work.taskId);
     requireOpen(this.#closed);
     const { id, trace } = options;
-    const fresh = { deliveries: 0, requeues: 0, readyAt: 0, taken: false };
+    const fresh = { deliveries: 0, requeues: 0, readyAt: 0, storedAt: Date.now(), taken: false };
     this.#items.add({ id, role, json: JSON.stringify(work), ...fresh, ...(trace && { trace }) });
   }
 
@@ -117,12 +119,14 @@ export class MemoryWork implements WorkQueue {
     item.deliveries += 1;
     const { requeuesMax, ackWaitMs } = this.#options;
     const dead = new Promise<'dead'>(resolve => this.#closed.addEventListener('abort', () => resolve('dead'), { once: true }));
+    const work = JSON.parse(item.json) as Work;
     const job: Job = {
-      work: JSON.parse(item.json) as Work,
+      work,
       item: item.seq,
       attempt: item.deliveries,
       requeues: item.requeues,
       exhausted: purposeOf(item.deliveries, item.requeues, this.#options) === 'settle',
+      ...newestForJob(work, item.deliveries, item.storedAt),
       ...(item.trace && { trace: item.trace }),
     };
     const settled = Promise.resolve()
