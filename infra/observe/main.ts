@@ -43,7 +43,9 @@ async function main(): Promise<number> {
       writeTargets(targets, []);
     }
   }, TARGETS_MS);
-  const stop = () => running.forEach(({ child }) => child.kill());
+  const stop = () => {
+    for (const { child } of running) child.kill();
+  };
   process.once('SIGINT', stop);
   process.once('SIGTERM', stop);
   const ends = await Promise.all(running.map(({ ended }) => ended));

@@ -31,7 +31,7 @@ const queries = panels.flatMap(({ dashboard, panel }) =>
 );
 
 /** A query as Prometheus takes it: Grafana replaces its variables. */
-export const plain = (expr: string) =>
+const plain = (expr: string) =>
   expr
     .replaceAll('$__rate_interval', '1m')
     .replaceAll('$__range', '5m')
