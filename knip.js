@@ -51,6 +51,11 @@ const config = ({ production = false }) => ({
       project: ['*.ts!', '!*.test.ts!'],
       ignoreBinaries: ['ldd'],
     },
+    'infra/observe': {
+      entry: ['main.ts!', '**/*.test.ts'],
+      project: ['**/*.ts!', '!**/*.test.ts!'],
+      ignoreBinaries: ['promtool'],
+    },
     'infra/release': {
       entry: ['main.ts!', 'release.ts!', '*.test.ts'],
       project: ['*.ts!', '!*.test.ts!'],

@@ -1,4 +1,6 @@
 import { chartPermissions, permissionsDocument, serverConfiguration } from '../../infra/nats/configuration.ts';
+import { DASHBOARDS } from '../../infra/observe/dashboards/dashboards.ts';
+import { grafanaJson } from '../../infra/observe/dashboards/grafana-json.ts';
 import { agentsSchemaDocument } from './agents-schema-document.ts';
 import { cliDocument } from './cli-document.ts';
 import { hopsDocument } from './hops-document.ts';
@@ -16,4 +18,10 @@ export const REFERENCE: Record<string, () => string | Promise<string>> = {
   'infra/nats/hopline.conf': () => serverConfiguration(),
   'infra/helm/hopline/files/nats-permissions.json': chartPermissions,
   'infra/local/launcher/service-variables.json': serviceVariablesDocument,
+  ...Object.fromEntries(
+    DASHBOARDS.map(one => [
+      `infra/helm/hopline/dashboards/${one.uid}.json`,
+      () => `${JSON.stringify(grafanaJson(one), null, 2)}\n`,
+    ]),
+  ),
 };

@@ -17,6 +17,7 @@ const ENTRY_POINTS = {
   start: 'infra/local/launcher/main.ts',
   test: 'infra/local/checks/main.ts',
   bench: 'test/bench/main.ts',
+  observe: 'infra/observe/main.ts',
   simulate: 'test/simulator/main.ts',
   faults: 'test/faults/campaign/main.ts',
   tck: 'test/conformance/tck.ts',
@@ -50,7 +51,7 @@ async function runVerb(verb, args) {
   const entryPoint = Object.hasOwn(ENTRY_POINTS, verb) ? ENTRY_POINTS[verb] : undefined;
   if (!entryPoint)
     throw new SetupError(
-      'Unknown command; use one of `npm start`, `npm test`, `npm run bench`, `npm run simulate`, `npm run faults`, `npm run tck -- PATH`, `npm run -s hopline -- ask "hello"`, `npm run image -- --archive FILE.tar`, `npm run pack -- --output DIR` or `npm run release -- VERSION`.',
+      'Unknown command; use one of `npm start`, `npm test`, `npm run bench`, `npm run observe`, `npm run simulate`, `npm run faults`, `npm run tck -- PATH`, `npm run -s hopline -- ask "hello"`, `npm run image -- --archive FILE.tar`, `npm run pack -- --output DIR` or `npm run release -- VERSION`.',
     );
   if (HELP[verb] && (args.includes('--help') || args.includes('-h'))) {
     process.stdout.write(readFileSync(HELP[verb], 'utf8'));
@@ -91,7 +92,8 @@ async function setUp(verb, env) {
     return node;
   };
   // Both run in parallel: building nats-server takes the longest.
-  const needsServer = !['hopline', 'pack', 'release', 'simulate'].includes(verb) && !(verb === 'start' && env.NATS_URL);
+  const needsServer =
+    !['hopline', 'observe', 'pack', 'release', 'simulate'].includes(verb) && !(verb === 'start' && env.NATS_URL);
   const server = needsServer ? ensureNatsServer({ platform, cache, env, pins: pins.natsServer, progress }) : null;
   const [node, natsServer] = await Promise.all([packages(), server]);
   return { node, natsServer };

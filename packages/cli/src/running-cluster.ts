@@ -21,7 +21,15 @@ export type ListedProcess = {
 };
 
 /** Content of `run.json`, which the launcher replaces whenever a process starts or ends. `nats`: without credentials. `prefix`: HOPLINE_PREFIX. */
-export type RunFile = { url: string; nats: string; prefix?: string; logs: string; processes: ListedProcess[] };
+export type RunFile = {
+  url: string;
+  nats: string;
+  /** Monitoring of NATS over HTTP; absent for a server that the launcher did not start. */
+  natsMonitor?: string;
+  prefix?: string;
+  logs: string;
+  processes: ListedProcess[];
+};
 
 /**
  * The running local cluster, from the `run.json` that `npm start` keeps in its home: HOPLINE_HOME, else `.hopline` in the current
@@ -84,11 +92,18 @@ function homesOf(environment: Environment): string[] {
 
 function readRunFile(path: string): RunFile | undefined {
   try {
-    const { processes, nats, prefix, url = '', logs = '' } = JSON.parse(readFileSync(path, 'utf8')) as Partial<RunFile>;
+    const {
+      processes,
+      nats,
+      natsMonitor,
+      prefix,
+      url = '',
+      logs = '',
+    } = JSON.parse(readFileSync(path, 'utf8')) as Partial<RunFile>;
     const address = nats || processes?.find(({ service }) => service === 'nats')?.url;
     return processes === undefined || typeof address !== 'string'
       ? undefined
-      : { url, nats: address, ...(prefix && { prefix }), logs, processes };
+      : { url, nats: address, ...(natsMonitor && { natsMonitor }), ...(prefix && { prefix }), logs, processes };
   } catch {
     return undefined;
   }

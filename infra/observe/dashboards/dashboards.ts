@@ -1,0 +1,518 @@
+import { bars, type Dashboard, graph, quantile, rate, stat, sum, table, total } from './panels.ts';
+
+const HOPS = 'hopline_hop_duration_seconds';
+const FIRST_TOKEN = 'hopline_time_to_first_token_seconds';
+const CHUNK = 'hopline_chunk_duration_seconds';
+const agentVariable = { name: 'agent', label: 'Agent', query: 'label_values(hopline_turns_ended_total{job=~"$job"}, agent)' };
+const ofAgent = 'agent=~"$agent"';
+/** Share of the time that all hops took. */
+const HOP_SHARE = `sum by (hop) (rate(${HOPS}_sum{job=~"$job"}[$__range])) / scalar(sum(rate(${HOPS}_sum{job=~"$job"}[$__range])))`;
+
+const overview: Dashboard = {
+  uid: 'hopline-overview',
+  title: 'Hopline / Overview',
+  description: 'The questions of a night on one screen: do clients get their text, is anything lost, which part is slow?',
+  variables: [],
+  rows: [
+    {
+      title: 'Is anything wrong?',
+      panels: [
+        stat(
+          'Processes up',
+          'Processes that answer a scrape. Fewer than you started: look at the table of processes below.',
+          'none',
+          {
+            up: 'sum(up{job=~"$job"})',
+            down: 'sum(1 - up{job=~"$job"})',
+          },
+        ),
+        stat(
+          'Gaps',
+          'Clients that were told that events are missing. 0 is normal; see RUNBOOK, HoplineGaps.',
+          'none',
+          total('hopline_gaps_total'),
+          {
+            redFrom: 1,
+          },
+        ),
+        stat(
+          'Rejected records',
+          'Stored records that a relay could not read or apply. 0 is normal; see RUNBOOK, HoplineRecordsRejected.',
+          'none',
+          total('hopline_records_rejected_total'),
+          { redFrom: 1 },
+        ),
+        stat(
+          'Dead letters',
+          'Work items without success after all attempts: their tasks failed. See RUNBOOK, HoplineDeadLetters.',
+          'none',
+          total('hopline_dead_letters_total'),
+          { redFrom: 1 },
+        ),
+        stat(
+          'Abandoned webhooks',
+          'Webhooks that receive nothing more. Their clients must set them again.',
+          'none',
+          total('hopline_webhooks_abandoned_total'),
+          { redFrom: 1 },
+        ),
+        stat(
+          'Lost owners',
+          'Shards whose relay or notifier died in the shown time.',
+          'none',
+          total('hopline_takeovers_total', { where: 'reason="lost"' }),
+          {
+            redFrom: 1,
+          },
+        ),
+      ],
+    },
+    {
+      title: 'What clients see',
+      panels: [
+        graph(
+          'Time to first token',
+          'Request received to the first text of an agent on the client’s socket, the agent’s own time included.',
+          's',
+          {
+            p50: quantile(0.5, FIRST_TOKEN),
+            p95: quantile(0.95, FIRST_TOKEN),
+            p99: quantile(0.99, FIRST_TOKEN),
+          },
+        ),
+        graph(
+          'Age of text at the client',
+          'A token’s creation by the agent to the client’s socket: what Hopline adds. The hold of the coalescer is part of it.',
+          's',
+          {
+            p50: quantile(0.5, CHUNK),
+            p95: quantile(0.95, CHUNK),
+            p99: quantile(0.99, CHUNK),
+          },
+        ),
+        graph(
+          'Requests',
+          'Requests of A2A clients by operation.',
+          'reqps',
+          { '{{operation}}': rate('hopline_requests_total', { by: 'operation' }) },
+          {
+            stacked: true,
+          },
+        ),
+        graph('Failed requests', 'Share of requests that the server failed, or that the caller made wrong.', 'percentunit', {
+          'server error': `${rate('hopline_requests_total', { where: 'outcome="server_error"' })} / ${rate('hopline_requests_total')}`,
+          'client error': `${rate('hopline_requests_total', { where: 'outcome="client_error"' })} / ${rate('hopline_requests_total')}`,
+        }),
+        graph(
+          'Tasks that ended',
+          'Tasks by their terminal state.',
+          'ops',
+          { '{{state}}': rate('hopline_tasks_ended_total', { by: 'state' }) },
+          { stacked: true },
+        ),
+        graph('Open tasks', 'Open tasks by state. `submitted` that stays: no supervisor or agent takes the work.', 'none', {
+          '{{state}}': sum('hopline_open_tasks', { by: 'state' }),
+        }),
+      ],
+    },
+    {
+      title: 'Where does the time go?',
+      panels: [
+        bars(
+          'Share of each hop',
+          'Share of all measured time in the shown range. The longest bar is where to look first.',
+          'percentunit',
+          {
+            '{{hop}}': HOP_SHARE,
+          },
+        ),
+        graph(
+          'Hops, p95',
+          'Time in each hop. docs/reference/hops.md says where each begins and ends.',
+          's',
+          { '{{hop}}': quantile(0.95, HOPS, { by: 'hop' }) },
+          {
+            width: 16,
+          },
+        ),
+      ],
+    },
+    {
+      title: 'Processes',
+      panels: [
+        graph('CPU', 'Cores in use by process.', 'short', {
+          '{{instance}}': rate('process_cpu_time_seconds_total', { by: 'instance' }),
+        }),
+        graph('Memory', 'Resident memory by process.', 'bytes', {
+          '{{instance}}': sum('process_memory_usage_bytes', { by: 'instance' }),
+        }),
+        graph('Event-loop delay, p99', 'Above 0.1 s a process answers late: it computes too much, or has too little CPU.', 's', {
+          '{{instance}}': 'max by (instance) (nodejs_eventloop_delay_p99_seconds{job=~"$job"})',
+        }),
+      ],
+    },
+  ],
+};
+
+const relay: Dashboard = {
+  uid: 'hopline-relay',
+  title: 'Hopline / Relay and shards',
+  description: 'How the relays fold inputs into facts: lag, coalescing, owners.',
+  variables: [],
+  rows: [
+    {
+      title: 'Shards',
+      panels: [
+        graph('Lag by shard', 'Input records of a shard that its relay has not read. It returns to 0 within seconds.', 'none', {
+          'shard {{shard}}': 'max by (shard) (hopline_shard_lag{job=~"$job"})',
+        }),
+        graph(
+          'Owned shards',
+          'Shards by owner. The sum is the number of shards (HOPLINE_SHARDS) for relays and for notifiers.',
+          'none',
+          {
+            '{{instance}}': sum('hopline_owned_shards', { by: 'instance' }),
+          },
+          { stacked: true },
+        ),
+        graph('Takeovers', 'Shards that got a new owner: `lost` means that the owner died.', 'none', {
+          '{{service}} {{reason}}': total('hopline_takeovers_total', { by: 'service, reason' }).replace(
+            '$__range',
+            '$__rate_interval',
+          ),
+        }),
+        graph(
+          'Shard restarts and conflicts',
+          'A restart reads the shard again. Conflicts appear when an owner was replaced; nothing is lost.',
+          'none',
+          {
+            'restart {{reason}}': rate('hopline_shard_restarts_total', { by: 'reason' }),
+            conflict: rate('hopline_append_conflicts_total'),
+          },
+        ),
+        graph(
+          'Rejected inputs',
+          'Inputs that made no fact, by reason. `stale_attempt`, `terminal` and `duplicate_message` are normal after retries and cancels.',
+          'ops',
+          {
+            '{{reason}}': rate('hopline_inputs_rejected_total', { by: 'reason' }),
+          },
+        ),
+        graph(
+          'Inputs not decided yet',
+          'Received inputs minus those with an outcome. It must return to 0 when no task runs.',
+          'none',
+          {
+            inputs: `${sum('hopline_inputs_total', { where: 'outcome="received"' })} - ${sum('hopline_inputs_total', { where: 'outcome!="received"' })}`,
+          },
+        ),
+      ],
+    },
+    {
+      title: 'Coalescing',
+      panels: [
+        graph('Tokens and chunks', 'Tokens of agents, and the chunks that they became.', 'ops', {
+          tokens: rate('hopline_tokens_total'),
+          chunks: rate('hopline_chunks_total'),
+        }),
+        graph('Tokens in a chunk', 'How many tokens one event holds.', 'short', {
+          '{{agent}}': `${rate('hopline_tokens_total', { by: 'agent' })} / ${rate('hopline_chunks_total', { by: 'agent' })}`,
+        }),
+        graph(
+          'Why chunks were released',
+          '`delay` and `age`: the coalescer waited as long as it may. `first`: an agent’s first text leaves at once.',
+          'ops',
+          {
+            '{{reason}}': rate('hopline_chunks_total', { by: 'reason' }),
+          },
+          { stacked: true },
+        ),
+        graph('Hold', 'How long text waits so that tokens become one event.', 's', {
+          p50: quantile(0.5, HOPS, { where: 'hop="hold"' }),
+          p99: quantile(0.99, HOPS, { where: 'hop="hold"' }),
+        }),
+        graph('Append', 'Append of facts until NATS has acknowledged it. Rising: the disk or the quorum of NATS is slow.', 's', {
+          p50: quantile(0.5, 'hopline_append_duration_seconds'),
+          p99: quantile(0.99, 'hopline_append_duration_seconds'),
+        }),
+        graph(
+          'Wait for the append before',
+          'One append per task is in flight. Rising with load is normal: chunks get larger.',
+          's',
+          {
+            p99: quantile(0.99, HOPS, { where: 'hop="wait_for_append"' }),
+          },
+        ),
+      ],
+    },
+  ],
+};
+
+const agents: Dashboard = {
+  uid: 'hopline-agents',
+  title: 'Hopline / Agents',
+  description: 'Which agent is slow, fails, or has no free slot?',
+  variables: [agentVariable],
+  rows: [
+    {
+      title: 'Today',
+      panels: [
+        table(
+          'Agents',
+          'Time to the first token of each agent by its own clock, p95 in the shown range: the slowest first.',
+          's',
+          {
+            'p95 {{agent}}': `sort_desc(histogram_quantile(0.95, sum by (le, agent) (rate(${HOPS}_bucket{job=~"$job", hop="agent", ${ofAgent}}[$__range]))))`,
+          },
+        ),
+        bars(
+          'Failed turns',
+          'Share of turns of each agent that failed.',
+          'percentunit',
+          {
+            '{{agent}}': `sum by (agent) (increase(hopline_turns_ended_total{job=~"$job", outcome="failed", ${ofAgent}}[$__range])) / sum by (agent) (increase(hopline_turns_ended_total{job=~"$job", ${ofAgent}}[$__range]))`,
+          },
+          { width: 12 },
+        ),
+      ],
+    },
+    {
+      title: 'Over time',
+      panels: [
+        graph('First token of the agent', 'Work taken to the agent’s first token, tools excluded.', 's', {
+          '{{agent}}': quantile(0.95, HOPS, { by: 'agent', where: `hop="agent", ${ofAgent}` }),
+        }),
+        graph('Wait for a free slot', 'Rising: every process of the agent is busy. Add replicas or slots.', 's', {
+          '{{agent}}': quantile(0.95, HOPS, { by: 'agent', where: `hop="agent_queue", ${ofAgent}` }),
+        }),
+        graph('Duration of turns', 'Work taken to the end of the turn.', 's', {
+          '{{agent}}': quantile(0.95, 'hopline_turn_duration_seconds', { by: 'agent', where: ofAgent }),
+        }),
+        graph('Running turns', 'Turns that run now.', 'none', {
+          '{{agent}}': sum('hopline_active_tasks', { by: 'agent', where: ofAgent }),
+        }),
+        graph(
+          'Ends of turns',
+          'Turns by outcome.',
+          'ops',
+          { '{{outcome}}': rate('hopline_turns_ended_total', { by: 'outcome', where: ofAgent }) },
+          { stacked: true },
+        ),
+        graph('Work delivered again', '`redelivery`: its worker died. `requeue`: its worker stopped in order.', 'ops', {
+          '{{agent}} {{reason}}': rate('hopline_redeliveries_total', { by: 'agent, reason', where: ofAgent }),
+        }),
+        graph('Tools', 'Duration of tool calls.', 's', {
+          '{{agent}}': quantile(0.95, HOPS, { by: 'agent', where: `hop="tool", ${ofAgent}` }),
+        }),
+        graph('Tokens of models', 'Tokens of model steps, as the provider reports them.', 'ops', {
+          '{{model}} {{kind}}': 'sum by (model, kind) (rate(gen_ai_client_token_usage_sum{job=~"$job"}[$__rate_interval]))',
+        }),
+        graph('Model steps', 'Duration of one model step.', 's', {
+          '{{model}}': quantile(0.95, 'gen_ai_client_operation_duration_seconds', { by: 'model' }),
+        }),
+        graph('Skipped events', 'Events of an agent that its adapter did not understand.', 'ops', {
+          '{{agent}} {{reason}}': rate('hopline_agent_events_skipped_total', { by: 'agent, reason', where: ofAgent }),
+        }),
+      ],
+    },
+  ],
+};
+
+const ingress: Dashboard = {
+  uid: 'hopline-ingress',
+  title: 'Hopline / Ingress and viewers',
+  description: 'Requests, streams, resumes and webhooks.',
+  variables: [],
+  rows: [
+    {
+      title: 'Requests',
+      panels: [
+        graph(
+          'By binding',
+          'Requests by transport.',
+          'reqps',
+          { '{{binding}}': rate('hopline_requests_total', { by: 'binding' }) },
+          { stacked: true },
+        ),
+        graph(
+          'By outcome',
+          '`client_gone`: the client left before its answer.',
+          'reqps',
+          { '{{outcome}}': rate('hopline_requests_total', { by: 'outcome' }) },
+          { stacked: true },
+        ),
+        graph('Duration', 'Request to response; of a stream, to its acceptance.', 's', {
+          '{{operation}}': quantile(0.95, 'hopline_request_duration_seconds', { by: 'operation' }),
+        }),
+        graph('Errors', 'Requests answered with an error, by code.', 'reqps', {
+          '{{reason}}': rate('hopline_request_errors_total', { by: 'reason' }),
+        }),
+      ],
+    },
+    {
+      title: 'Viewers',
+      panels: [
+        graph('Open streams', 'Open streams and waiting sends by process.', 'none', {
+          '{{instance}}': sum('hopline_open_streams', { by: 'instance' }),
+        }),
+        graph('Resumes and gaps', 'Clients that came back with a cursor, and those that were told of missing events.', 'ops', {
+          resumes: rate('hopline_resumes_total'),
+          gaps: rate('hopline_gaps_total'),
+        }),
+        graph(
+          'Streams that the server ended',
+          '`slow_viewer`: the client reads too slowly. `drain`: the process stops in order.',
+          'ops',
+          {
+            '{{reason}}': rate('hopline_viewers_cut_total', { by: 'reason' }),
+          },
+        ),
+        graph('Bytes', 'Bytes read from and written to clients.', 'Bps', {
+          received: rate('hopline_received_bytes_total', { where: 'service="ingress"' }),
+          sent: rate('hopline_sent_bytes_total', { where: 'service="ingress"' }),
+        }),
+        graph('Fact to socket', 'The log’s copy of a fact to the client’s socket.', 's', {
+          '{{hop}}': quantile(0.99, HOPS, { by: 'hop', where: 'hop=~"append|splice|socket"' }),
+        }),
+      ],
+    },
+    {
+      title: 'Webhooks',
+      panels: [
+        graph('Deliveries', 'Requests to webhooks by outcome.', 'ops', {
+          '{{outcome}}': rate('hopline_webhook_deliveries_total', { by: 'outcome' }),
+        }),
+        graph('Age of notifications', 'A fact’s append to its acceptance by the webhook.', 's', {
+          p95: quantile(0.95, HOPS, { where: 'hop="webhook"' }),
+        }),
+        graph(
+          'Retries and abandoned webhooks',
+          'Retries are normal while a receiver is down. An abandoned webhook receives nothing more.',
+          'ops',
+          {
+            retries: rate('hopline_webhook_retries_total'),
+            'abandoned {{reason}}': rate('hopline_webhooks_abandoned_total', { by: 'reason' }),
+          },
+        ),
+      ],
+    },
+  ],
+};
+
+const nats: Dashboard = {
+  uid: 'hopline-nats',
+  title: 'Hopline / NATS',
+  description: 'Room, lag and connections of the log.',
+  variables: [],
+  rows: [
+    {
+      title: 'Streams',
+      panels: [
+        graph(
+          'Bytes of their limit',
+          'A2A_RAW and A2A_LOG remove the oldest records at 1; A2A_WORK and buckets with a bound refuse.',
+          'percentunit',
+          {
+            '{{stream_name}}': 'max by (stream_name) (jetstream_stream_total_bytes / (jetstream_stream_limit_bytes > 0))',
+          },
+          { redFrom: 0.85 },
+        ),
+        graph('Bytes', 'Stored bytes by stream.', 'bytes', {
+          '{{stream_name}}': 'max by (stream_name) (jetstream_stream_total_bytes)',
+        }),
+        graph('Records', 'New records by stream.', 'ops', {
+          '{{stream_name}}': 'max by (stream_name) (rate(jetstream_stream_last_seq[$__rate_interval]))',
+        }),
+        graph('Waiting work', 'Items that no worker has taken, by role.', 'none', {
+          '{{consumer_name}}': 'max by (consumer_name) (jetstream_consumer_num_pending{stream_name="A2A_WORK"})',
+        }),
+        graph('Work in progress', 'Items that a worker holds, by role.', 'none', {
+          '{{consumer_name}}': 'max by (consumer_name) (jetstream_consumer_num_ack_pending{stream_name="A2A_WORK"})',
+        }),
+        graph('Shortages', 'Writes that a full stream refused, and streams that are nearly full.', 'ops', {
+          '{{stream}} {{reason}}': rate('hopline_log_shortages_total', { by: 'stream, reason' }),
+        }),
+      ],
+    },
+    {
+      title: 'Servers and connections',
+      panels: [
+        graph('Connections', 'Connections by server.', 'none', {
+          '{{server_name}}': 'max by (server_name) (gnatsd_varz_connections)',
+        }),
+        graph('Slow consumers', 'Connections that NATS cut because they read too slowly.', 'none', {
+          '{{server_name}}': 'max by (server_name) (gnatsd_varz_slow_consumers)',
+        }),
+        graph('CPU of NATS', 'Percent of one core, as the server reports it.', 'short', {
+          '{{server_name}}': 'max by (server_name) (gnatsd_varz_cpu)',
+        }),
+        graph('Memory of NATS', 'Resident memory.', 'bytes', { '{{server_name}}': 'max by (server_name) (gnatsd_varz_mem)' }),
+        graph(
+          'Events of the connection',
+          'Seen by the services: `disconnected`, `republished` and `reread` are repaired without loss.',
+          'ops',
+          {
+            '{{kind}}': rate('hopline_log_events_total', { by: 'kind' }),
+          },
+        ),
+        graph('Lost spans', 'Spans that were not exported.', 'ops', {
+          '{{service}} {{reason}}': rate('hopline_spans_lost_total', { by: 'service, reason' }),
+        }),
+      ],
+    },
+  ],
+};
+
+const task: Dashboard = {
+  uid: 'hopline-task',
+  title: 'Hopline / One task',
+  description: 'Find the traces of a task by its id. The log itself answers too: `hopline trace TASK`.',
+  variables: [{ name: 'task', label: 'Task id', text: '' }],
+  rows: [
+    {
+      title: 'Traces',
+      panels: [
+        {
+          kind: 'traces',
+          title: 'Traces of the task',
+          description: 'One trace for each turn, and one for each resume. Click a trace id to see its hops.',
+          unit: 'none',
+          queries: [],
+          width: 24,
+          content: 'a2a.task.id=$task',
+        },
+        {
+          kind: 'text',
+          title: 'Without a backend',
+          description: 'Commands that answer from the log.',
+          unit: 'none',
+          queries: [],
+          width: 24,
+          content:
+            'Where did the time go: `npm run -s hopline -- trace $task`. Jaeger: [search by task id](http://localhost:16686/search?service=hopline-ingress&tags=%7B%22a2a.task.id%22%3A%22$task%22%7D).',
+        },
+      ],
+    },
+    {
+      title: 'The cluster in that time',
+      panels: [
+        graph(
+          'Hops, p95',
+          'How long each hop took for all tasks: compare it with this task’s trace.',
+          's',
+          { '{{hop}}': quantile(0.95, HOPS, { by: 'hop' }) },
+          { width: 12 },
+        ),
+        graph(
+          'Lag by shard',
+          'A task waits when its shard has lag.',
+          'none',
+          { 'shard {{shard}}': 'max by (shard) (hopline_shard_lag{job=~"$job"})' },
+          { width: 12 },
+        ),
+      ],
+    },
+  ],
+};
+
+export const DASHBOARDS: readonly Dashboard[] = [overview, task, relay, agents, ingress, nats];

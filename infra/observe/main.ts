@@ -1,0 +1,86 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, openSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { dirname, join } from 'node:path';
+import { runningCluster } from '@hopline/cli';
+import { natsMetrics } from './nats-metrics.ts';
+import { findPrograms, missingLines } from './programs.ts';
+import { targetsOf, writeTargets } from './scrape-targets.ts';
+import { ADDRESSES, prepareStack, type StartedProgram } from './stack.ts';
+
+/** `npm run observe`: Prometheus, Jaeger and Grafana beside `npm start`, from the programs that this machine has. */
+
+const TARGETS_MS = 2_000;
+
+async function main(): Promise<number> {
+  const found = findPrograms(process.env.PATH ?? '');
+  const missing = missingLines(found);
+  if (Object.keys(found).length === 0) {
+    console.error(['Nothing to start. Install one of these, then run it again:', ...missing.map(line => `  ${line}`)].join('\n'));
+    return 1;
+  }
+  const cluster = runningCluster(process.env);
+  const state = join(dirname(cluster.logs), 'observe');
+  mkdirSync(state, { recursive: true, mode: 0o700 });
+  const targets = join(state, 'targets.json');
+  const refresh = () => writeTargets(targets, targetsOf(runningCluster(process.env)));
+  refresh();
+  const exporter = await listen(cluster.natsMonitor);
+  const programs = prepareStack(found, { state, natsMetrics: `127.0.0.1:${exporter.port}` });
+  for (const line of missing) console.log(line);
+  const running = programs.map(program => start(program, state));
+  for (const { name, url } of programs) console.log(`${name.padEnd(12)}${url}`);
+  if (found.jaeger)
+    console.log(`traces      start the cluster with OTEL_EXPORTER_OTLP_ENDPOINT=http://${ADDRESSES.otlp} npm start`);
+  console.log(`logs        ${state}`);
+  // The cluster may stop and start again meanwhile.
+  const timer = setInterval(() => {
+    try {
+      refresh();
+    } catch {
+      writeTargets(targets, []);
+    }
+  }, TARGETS_MS);
+  const stop = () => {
+    for (const { child } of running) child.kill();
+  };
+  process.once('SIGINT', stop);
+  process.once('SIGTERM', stop);
+  const ends = await Promise.all(running.map(({ ended }) => ended));
+  clearInterval(timer);
+  exporter.close();
+  return Math.max(...ends);
+}
+
+function start({ name, command, env }: StartedProgram, state: string): { child: ChildProcess; ended: Promise<number> } {
+  const log = openSync(join(state, `${name}.log`), 'a', 0o600);
+  const [program, ...args] = command;
+  const child = spawn(program!, args, { stdio: ['ignore', log, log], env: { ...process.env, ...env } });
+  const ended = once(child, 'exit').then(([code, signal]) => {
+    if (signal !== null || code === 0) return 0;
+    console.error(`${name} ended with code ${code}: see ${join(state, `${name}.log`)}`);
+    return 1;
+  });
+  return { child, ended };
+}
+
+/** Serves the metrics of NATS for Prometheus. */
+async function listen(monitorUrl: string | undefined): Promise<{ port: number; close(): void }> {
+  const server = createServer((_request, response) => {
+    const read = monitorUrl === undefined ? Promise.reject(new Error('NATS has no monitoring port')) : natsMetrics(monitorUrl);
+    read.then(
+      text => response.setHeader('content-type', 'text/plain; version=0.0.4').end(text),
+      error => response.writeHead(503).end(`${(error as Error).message}\n`),
+    );
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return { port: (server.address() as AddressInfo).port, close: () => server.close() };
+}
+
+process.exitCode = await main().catch(error => {
+  console.error((error as Error).message);
+  return 1;
+});

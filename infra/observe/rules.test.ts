@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+const RULES = fileURLToPath(new URL('../helm/hopline/rules/', import.meta.url));
+const FILES = ['recording.yaml', 'alerts.yaml'].map(name => join(RULES, name));
+const PROMTOOL = process.env.PROMTOOL ?? 'promtool';
+const isMissing = spawnSync(PROMTOOL, ['--version']).error !== undefined;
+const skip = isMissing && 'no promtool on PATH (Debian: apt install prometheus)';
+
+const bucket = (metric: string, labels: string, fast: string, all: string, le: string) => ({
+  [`${metric}_bucket{job="hopline", ${labels}le="${le}"}`]: fast,
+  [`${metric}_bucket{job="hopline", ${labels}le="+Inf"}`]: all,
+  [`${metric}_count{job="hopline"${labels === '' ? '' : `, ${labels.replace(/, $/, '')}`}}`]: all,
+});
+
+/** A cluster of one relay and one agent that works well. One value a minute. */
+const QUIET: Record<string, string> = {
+  'up{job="hopline", instance="relay-1"}': '1x90',
+  'hopline_gaps_total{job="hopline", service="ingress"}': '0x90',
+  'hopline_records_rejected_total{job="hopline", reason="too_deep"}': '0x90',
+  'hopline_dead_letters_total{job="hopline", agent="files", reason="attempts_exhausted"}': '0x90',
+  'hopline_webhooks_abandoned_total{job="hopline", reason="http_5xx"}': '0x90',
+  'hopline_log_shortages_total{job="hopline", stream="A2A_WORK", reason="full"}': '0x90',
+  'jetstream_stream_total_bytes{stream_name="A2A_WORK"}': '10x90',
+  'jetstream_stream_limit_bytes{stream_name="A2A_WORK"}': '100x90',
+  'hopline_requests_total{job="hopline", outcome="ok"}': '0+60x90',
+  'hopline_requests_total{job="hopline", outcome="server_error"}': '0x90',
+  'hopline_owned_shards{job="hopline", service="relay", instance="relay-1"}': '16x90',
+  'hopline_shard_lag{job="hopline", shard="3"}': '2x90',
+  'hopline_shard_restarts_total{job="hopline", reason="log_fault"}': '0x90',
+  'hopline_takeovers_total{job="hopline", service="relay", reason="lost"}': '0x90',
+  'nodejs_eventloop_delay_p99_seconds{job="hopline", instance="relay-1"}': '0.02x90',
+  'hopline_spans_lost_total{job="hopline", service="relay", reason="queue_full"}': '0x90',
+  'hopline_turns_ended_total{job="hopline", agent="files", outcome="completed"}': '0+10x90',
+  'hopline_turns_ended_total{job="hopline", agent="files", outcome="failed"}': '0x90',
+  ...bucket('hopline_chunk_duration_seconds', '', '0+600x90', '0+600x90', '0.512'),
+  ...bucket('hopline_time_to_first_token_seconds', '', '0+60x90', '0+60x90', '4.096'),
+  ...bucket('hopline_hop_duration_seconds', 'hop="agent_queue", agent="files", ', '0+60x90', '0+60x90', '0.512'),
+};
+
+/** What happens at minute 70, by the alert that it must cause. */
+const FAULTS: Record<string, Record<string, string>> = {
+  HoplineGaps: { 'hopline_gaps_total{job="hopline", service="ingress"}': '0x70 1x20' },
+  HoplineRecordsRejected: { 'hopline_records_rejected_total{job="hopline", reason="too_deep"}': '0x70 1x20' },
+  HoplineDeadLetters: { 'hopline_dead_letters_total{job="hopline", agent="files", reason="attempts_exhausted"}': '0x70 1x20' },
+  HoplineWebhooksAbandoned: { 'hopline_webhooks_abandoned_total{job="hopline", reason="http_5xx"}': '0x70 1x20' },
+  HoplineLogShortage: { 'hopline_log_shortages_total{job="hopline", stream="A2A_WORK", reason="full"}': '0x70 3x20' },
+  HoplineNatsNearlyFull: { 'jetstream_stream_total_bytes{stream_name="A2A_WORK"}': '10x70 90x20' },
+  HoplineTextLate: bucket('hopline_chunk_duration_seconds', '', '0+300x90', '0+600x90', '0.512'),
+  HoplineFirstTokenLate: bucket('hopline_time_to_first_token_seconds', '', '0+30x90', '0+60x90', '4.096'),
+  HoplineRequestsFail: { 'hopline_requests_total{job="hopline", outcome="server_error"}': '0x70 0+10x20' },
+  HoplineProcessDown: { 'up{job="hopline", instance="relay-1"}': '1x70 0x20' },
+  HoplineShardsWithoutRelay: { 'hopline_owned_shards{job="hopline", service="relay", instance="relay-1"}': '16x70 8x20' },
+  HoplineShardLag: { 'hopline_shard_lag{job="hopline", shard="3"}': '2x70 5000x20' },
+  HoplineShardRestarts: { 'hopline_shard_restarts_total{job="hopline", reason="log_fault"}': '0x70 0+1x20' },
+  HoplineOwnersLost: { 'hopline_takeovers_total{job="hopline", service="relay", reason="lost"}': '0x70 8x20' },
+  HoplineEventLoopSlow: { 'nodejs_eventloop_delay_p99_seconds{job="hopline", instance="relay-1"}': '0.02x70 0.9x20' },
+  HoplineSpansLost: { 'hopline_spans_lost_total{job="hopline", service="relay", reason="queue_full"}': '0x70 0+500x20' },
+  HoplineAgentFails: { 'hopline_turns_ended_total{job="hopline", agent="files", outcome="failed"}': '0x70 0+10x20' },
+  HoplineAgentBusy: {
+    'hopline_hop_duration_seconds_bucket{job="hopline", hop="agent_queue", agent="files", le="0.512"}': '0+1x90',
+    'hopline_hop_duration_seconds_bucket{job="hopline", hop="agent_queue", agent="files", le="16.384"}': '0+60x90',
+  },
+};
+
+/** Names of the alerts that fire at minute 80. */
+function checkFiring(t: TestContext, series: Record<string, string>, firing: readonly string[]): void {
+  const folder = mkdtempSync(join(tmpdir(), 'hopline-rules-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const expected = firing.map(name => ({ labels: `{alertname="${name}"}`, value: 1 }));
+  const question = { expr: 'count by (alertname) (ALERTS{alertstate="firing"})', eval_time: '80m', exp_samples: expected };
+  const input = Object.entries(series).map(([name, values]) => ({ series: name, values }));
+  const tests = [{ interval: '1m', input_series: input, promql_expr_test: [question] }];
+  const file = join(folder, 'test.json');
+  writeFileSync(file, JSON.stringify({ rule_files: FILES, evaluation_interval: '1m', tests }));
+  const { status, stdout, stderr } = spawnSync(PROMTOOL, ['test', 'rules', file], { encoding: 'utf8' });
+  assert.equal(status, 0, `${stdout}${stderr}`);
+}
+
+test('the rules are valid for Prometheus', { skip }, () => {
+  const { status, stderr } = spawnSync(PROMTOOL, ['check', 'rules', ...FILES], { encoding: 'utf8' });
+  assert.equal(status, 0, stderr);
+});
+
+test('no alert fires on a quiet cluster', { skip }, t => checkFiring(t, QUIET, []));
+
+for (const [alert, fault] of Object.entries(FAULTS)) {
+  test(`${alert} fires, alone`, { skip }, t => checkFiring(t, { ...QUIET, ...fault }, [alert]));
+}
+
+test('every alert has a case here and a section in the runbook', () => {
+  const alerts = [...readFileSync(FILES[1]!, 'utf8').matchAll(/- alert: (\w+)/g)].map(([, name]) => name!);
+  assert.deepEqual(alerts.toSorted(), Object.keys(FAULTS).toSorted());
+  const runbook = readFileSync(new URL('../RUNBOOK.md', import.meta.url), 'utf8');
+  for (const name of alerts) assert.match(runbook, new RegExp(`^### ${name}$`, 'm'));
+});
