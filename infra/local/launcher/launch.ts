@@ -9,7 +9,7 @@ import { boundLog } from './log-file.ts';
 import { natsProcess } from './nats-process.ts';
 import type { NatsUsers } from './nats-users.ts';
 import type { Options } from './options.ts';
-import { freePorts, requireFreePort, urlHost } from './ports.ts';
+import { freePorts, HOST, requireFreePort, urlHost } from './ports.ts';
 import { isNatsReady, isServiceReady } from './readiness.ts';
 import { removeRunFile, writeRunFile } from './run-file.ts';
 import type { Screen } from './screen.ts';
@@ -51,7 +51,7 @@ export async function launch(options: Options, paths: LaunchPaths, screen: Scree
     await requireFreePort(port, options.host);
     if (options.natsUrl !== null) await requireNats(options.natsUrl, screen);
     const users = options.natsUrl === null ? await createUsers(agents, home) : undefined;
-    const natsUrl = options.natsUrl ?? (await startNats({ cluster, home, paths, users: users!, signal: signals.stop }));
+    const natsUrl = options.natsUrl ?? (await startNats({ cluster, home, paths, users: users!, run, signal: signals.stop }));
     run.nats = withoutCredentials(natsUrl);
     const { profile, relays, host } = options;
     // Chosen here, so that it stays the same when ingress restarts.
@@ -73,7 +73,7 @@ async function freePort(): Promise<number> {
 }
 
 /** `isUp`: a wrong setting found earlier than that ends the start, which reports it. */
-type RunState = { url: string; nats: string; isUp: boolean };
+type RunState = { url: string; nats: string; natsMonitor?: string; isUp: boolean };
 
 function createCluster(home: Home, run: RunState, screen: Screen): Cluster {
   const prefix = process.env.HOPLINE_PREFIX;
@@ -82,6 +82,7 @@ function createCluster(home: Home, run: RunState, screen: Screen): Cluster {
       writeRunFile(home.runFile, {
         url: run.url,
         nats: run.nats,
+        ...(run.natsMonitor && { natsMonitor: run.natsMonitor }),
         ...(prefix && { prefix }),
         logs: home.logs,
         processes: cluster.list(),
@@ -113,12 +114,13 @@ async function createUsers({ agents }: AgentsFile, home: Home): Promise<NatsUser
   return users;
 }
 
-type StartNats = { cluster: Cluster; home: Home; paths: LaunchPaths; users: NatsUsers; signal: AbortSignal };
+type StartNats = { cluster: Cluster; home: Home; paths: LaunchPaths; users: NatsUsers; run: RunState; signal: AbortSignal };
 
-async function startNats({ cluster, home, paths, users, signal }: StartNats): Promise<string> {
+async function startNats({ cluster, home, paths, users, run, signal }: StartNats): Promise<string> {
   if (paths.natsServer === null) throw new LaunchError('No nats-server: use `npm start`, or set NATS_URL.');
-  const port = await freePort();
-  const nats = await cluster.run(natsProcess(home, paths.natsServer, port, paths.root, users));
+  const [port = 0, monitor = 0] = await freePorts(2);
+  run.natsMonitor = `http://${HOST}:${monitor}`;
+  const nats = await cluster.run(natsProcess(home, paths.natsServer, { port, monitor }, paths.root, users));
   const fault = await unlessAborted(
     waitReady(nats, () => isNatsReady(port), READY_MS_MAX),
     signal,

@@ -6,19 +6,22 @@ import { HOST } from './ports.ts';
 import { natsEnvironment } from './process-environment.ts';
 import type { ProcessSpec } from './supervised-process.ts';
 
-/** The nats-server of this cluster: JetStream on disk in the home, and a fixed port so that clients reconnect after a restart. */
-export function natsProcess(home: Home, server: string, port: number, root: string, users: NatsUsers): ProcessSpec {
+/** `monitor`: HTTP without credentials, which names streams and connections and shows no record. */
+export type NatsPorts = { port: number; monitor: number };
+
+/** The nats-server of this cluster: JetStream on disk in the home, and fixed ports so that clients reconnect after a restart. */
+export function natsProcess(home: Home, server: string, ports: NatsPorts, root: string, users: NatsUsers): ProcessSpec {
   return {
     service: 'nats',
     instance: 'nats-1',
     cwd: root,
     logPath: join(home.logs, 'nats-1.log'),
     prepare: async () => {
-      writePrivateFile(home.natsConfig, natsConfig(home, port, users));
+      writePrivateFile(home.natsConfig, natsConfig(home, ports, users));
       return {
         command: [...endsWithParent(), server, '-c', home.natsConfig],
         env: natsEnvironment(process.env),
-        url: `nats://${HOST}:${port}`,
+        url: `nats://${HOST}:${ports.port}`,
       };
     },
   };
@@ -27,10 +30,11 @@ export function natsProcess(home: Home, server: string, port: number, root: stri
 /**
  * The configuration file. 8 MB is the largest payload that nats-server accepts without a warning; a whole A2A request must fit.
  */
-export function natsConfig(home: Home, port: number, users: NatsUsers): string {
+export function natsConfig(home: Home, { port, monitor }: NatsPorts, users: NatsUsers): string {
   return [
     'server_name: hopline-local',
     `listen: "${HOST}:${port}"`,
+    `http: "${HOST}:${monitor}"`,
     'max_payload: 8MB',
     `jetstream { store_dir: ${JSON.stringify(home.store)} }`,
     users.authorization,

@@ -56,7 +56,7 @@ test('passwords are new at each start, and stand in files of their owner alone, 
   assert.notEqual(users.loginOf('relay').NATS_PASSWORD, later.loginOf('relay').NATS_PASSWORD);
   assert.throws(() => users.loginOf('agent.other'), /NATS user agent\.other does not exist/);
   users.writeCommandLogins(home.natsUsers);
-  await natsProcess(home, 'nats-server', 4222, '/', users).prepare();
+  await natsProcess(home, 'nats-server', { port: 4222, monitor: 8222 }, '/', users).prepare();
   for (const path of [home.natsConfig, home.natsUsers]) assert.equal(statSync(path).mode & 0o777, 0o600, path);
   assert.ok(readFileSync(home.natsConfig, 'utf8').includes(users.loginOf('relay').NATS_PASSWORD));
   const logins = JSON.parse(readFileSync(home.natsUsers, 'utf8'));
