@@ -406,7 +406,9 @@ test('a relay that stops in order leaves a connected trace', { timeout: 180_000 
   await restarted;
   const spans = await traceOf(taskId, isViewerEnd);
   assertHonest(spans);
-  const outcomes = named(spans, 'process a2a.raw.{shard}.{taskId}.{writer}').map(({ attributes }) => attributes['hopline.outcome']);
+  const outcomes = named(spans, 'process a2a.raw.{shard}.{taskId}.{writer}').map(
+    ({ attributes }) => attributes['hopline.outcome'],
+  );
   // The relay that starts again may take its shard back in mid-stream.
   assert.equal(outcomes.filter(outcome => outcome === 'completed').length, 1);
   assert.ok(outcomes.length >= 2 && outcomes.every(outcome => outcome === 'completed' || outcome === 'stopped'), `${outcomes}`);
