@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CallFailed, GrpcClient } from '@hopline/a2a-grpc/test-client';
 import { ServiceProcess } from '../../support/cluster/service-process.ts';
-import { freePort, startNats } from '../../support/nats/nats-server.ts';
+import { createStreams, freePort, startNats } from '../../support/nats/nats-server.ts';
 import { createAuthority } from './certificates.ts';
 import { httpsGet } from './https-get.ts';
 
@@ -19,6 +19,7 @@ const next = createAuthority('The authority after it');
 /** An ingress with TLS on both ports, and its gRPC address. */
 async function startIngress(t: TestContext) {
   const nats = await startNats();
+  await createStreams(nats.url);
   const folder = await mkdtemp(join(tmpdir(), 'hopline-tls-'));
   const write = async ({ cert, key }: { cert: string; key: string }) => {
     for (const [name, pem] of Object.entries({ cert, key })) {

@@ -11,7 +11,7 @@ import { ENDPOINT_SETTINGS, TLS_HANDSHAKE_MS_MAX, tlsFromSettings } from '@hopli
 import { defineServiceConfig } from '@hopline/lifecycle';
 import { createLogger } from '@hopline/telemetry';
 import { ServiceProcess } from '../../support/cluster/service-process.ts';
-import { freePort, startNats } from '../../support/nats/nats-server.ts';
+import { createStreams, freePort, startNats } from '../../support/nats/nats-server.ts';
 import { type Certificate, createAuthority } from './certificates.ts';
 import { type ClientTls, httpsGet } from './https-get.ts';
 
@@ -138,5 +138,6 @@ test('errors name the setting of an unusable file, never its content', async t =
 
 async function startNatsUntilDisposed() {
   const nats = await startNats();
+  await createStreams(nats.url);
   return { url: nats.url, [Symbol.asyncDispose]: () => nats.stop() };
 }

@@ -3,6 +3,7 @@ import { accessSync, constants, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { openJetStreamLog } from '@hopline/log-jetstream';
 
 /** A real nats-server for one test file: 127.0.0.1, a free port, JetStream in its own directory. */
 export type NatsServer = {
@@ -73,6 +74,11 @@ ${options.config ?? ''}
       if (!options.dir) removeDir(dir);
     },
   };
+}
+
+/** Creates the streams, as a relay would: for a service that is started without one. */
+export async function createStreams(servers: string): Promise<void> {
+  await (await openJetStreamLog({ servers, name: 'streams' })).close();
 }
 
 /** A cluster of real servers by name. */
