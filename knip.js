@@ -52,9 +52,8 @@ const config = ({ production = false }) => ({
       ignoreBinaries: ['ldd'],
     },
     'infra/observe': {
-      entry: ['main.ts!', '**/*.test.ts'],
+      entry: ['main.ts!', 'dashboards/dashboards.ts!', 'dashboards/grafana-json.ts!', '**/*.test.ts'],
       project: ['**/*.ts!', '!**/*.test.ts!'],
-      ignoreBinaries: ['promtool'],
     },
     'infra/release': {
       entry: ['main.ts!', 'release.ts!', '*.test.ts'],

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
 /** The programs of the stack, each under the names that its packages use. */
-export const PROGRAMS = {
+const PROGRAMS = {
   prometheus: ['prometheus'],
   jaeger: ['jaeger'],
   grafana: ['grafana', 'grafana-server'],

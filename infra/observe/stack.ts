@@ -65,7 +65,7 @@ export function prepareStack(
 }
 
 /** Replaces `${NAME}`. Throws for a name without a value, because the program would report it as a fault of its own. */
-export function withValues(text: string, values: Readonly<Record<string, string>>): string {
+function withValues(text: string, values: Readonly<Record<string, string>>): string {
   return text.replaceAll(/(?<!\$)\$\{(\w+)\}/g, (_, name: string) => {
     const value = values[name];
     if (value === undefined) throw new Error(`the configuration needs a value for ${name}`);

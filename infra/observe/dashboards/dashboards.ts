@@ -28,7 +28,7 @@ const overview: Dashboard = {
         ),
         stat(
           'Gaps',
-          'Clients that were told that events are missing. 0 is normal; see RUNBOOK, HoplineGaps.',
+          'Gaps that resumed clients received: events are missing. 0 is normal; see RUNBOOK, HoplineGaps.',
           'none',
           total('hopline_gaps_total'),
           {
@@ -128,7 +128,7 @@ const overview: Dashboard = {
         ),
         graph(
           'Hops, p95',
-          'Time in each hop. docs/reference/hops.md says where each begins and ends.',
+          'Time in each hop. docs/reference/hops.md defines where each begins and ends.',
           's',
           { '{{hop}}': quantile(0.95, HOPS, { by: 'hop' }) },
           {
@@ -355,7 +355,7 @@ const ingress: Dashboard = {
         graph('Open streams', 'Open streams and waiting sends by process.', 'none', {
           '{{instance}}': sum('hopline_open_streams', { by: 'instance' }),
         }),
-        graph('Resumes and gaps', 'Clients that came back with a cursor, and those that were told of missing events.', 'ops', {
+        graph('Resumes and gaps', 'Clients that came back with a cursor, and gaps that they received.', 'ops', {
           resumes: rate('hopline_resumes_total'),
           gaps: rate('hopline_gaps_total'),
         }),
