@@ -90,6 +90,7 @@ export class TinyRelay {
 
   #from(taskId: string): Producer {
     const { turn, role } = this.aggregate(taskId);
-    return { id: role === 'supervisor' ? 'supervisor' : 'agent', agent: 'supervisor', turn, attempt: 1 };
+    const [kind, agent = kind] = role.split('.') as [string, string?];
+    return { id: kind, agent, turn, attempt: 1 };
   }
 }
