@@ -7,6 +7,8 @@ const FOR_OTHERS = [
   // Documents that test/repo/write-reference.ts writes.
   'infra/nats/configuration.ts',
   'infra/local/demo/*.ts',
+  // Written to JSON by test/repo/write-reference.ts.
+  'infra/observe/dashboards/{dashboards,grafana-json}.ts',
   'packages/*/src/**/{index,signing,*test-kit,contract,memory-log}.ts',
   // Constructors for the authors of agents.
   'packages/agent/src/event-constructors.ts',
