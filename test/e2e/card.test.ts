@@ -157,7 +157,6 @@ test("the SDK's verifier finds the key at the signature's jku, on any ingress [S
   const balanced = await Cluster.start({
     agents: [],
     balanced: true,
-    relays: 0,
     supervisors: 0,
     env: { HOPLINE_CARD_KEY_FILE: join(folder, 'key.pem') },
   });

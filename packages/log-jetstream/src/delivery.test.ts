@@ -11,7 +11,7 @@ const of = (reply: string | undefined) => {
 };
 
 test('both forms of the reply subject give the same delivery', () => {
-  const delivery = { deliveries: 2, seq: 41, consumerSeq: 7, storedAt: 1_795_232_553_579 };
+  const delivery = { deliveries: 2, seq: 41, consumerSeq: 7, storedAt: 1_795_232_553_579, pending: 3 };
   assert.deepEqual(of('$JS.ACK.S.c1.2.41.7.1795232553579981086.3'), delivery);
   assert.deepEqual(of('$JS.ACK._.acc.S.c1.2.41.7.1795232553579981086.3'), delivery);
   assert.deepEqual(of('$JS.ACK.hub.acc.S.c1.2.41.7.1795232553579981086.3.r4nd0m'), delivery);

@@ -19,7 +19,7 @@ import type { OpenTask } from './task-deadlines.ts';
 
 const HOUR_MS = 3_600_000;
 const SILENT_MS = 150;
-const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {} }) }) as HopMetrics;
+const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {}, observe() {} }) }) as HopMetrics;
 const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
 const coalesce = { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 262_144 };
 

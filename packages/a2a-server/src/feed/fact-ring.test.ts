@@ -16,7 +16,7 @@ function entry(generation: number, text = ''): VisibleEntry {
     producer: 'p',
     attempt: 1,
   };
-  return new VisibleEntry(fact, generation * 10);
+  return new VisibleEntry(fact, generation * 10, { storedAt: 1, readAt: 2 });
 }
 
 const held = (ring: FactRing, upTo: number) =>
