@@ -115,7 +115,9 @@ test('documents name only settings, metrics and buckets that the sources have', 
   const names = /\b(?:HOPLINE|NATS|OPENAI)_[A-Z_]+[A-Z]\b|\bhopline_[a-z_]+[a-z]\b/g;
   const metrics = read('docs/reference/metrics.md');
   const sources = projectFiles()
-    .filter(file => /^(packages|services|infra|test)\/.*\.(ts|mjs|txt|html|yaml)$/.test(file) && file !== 'test/repo/docs.test.ts')
+    .filter(
+      file => /^(packages|services|infra|test)\/.*\.(ts|mjs|txt|html|yaml)$/.test(file) && file !== 'test/repo/docs.test.ts',
+    )
     .map(read);
   const known = new Set([metrics, ...sources].flatMap(text => text.match(names) ?? []));
   for (const path of documents) {

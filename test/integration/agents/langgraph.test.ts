@@ -52,6 +52,7 @@ test('a state without messages gets only the inbox; a state with neither fails w
     state: 'TASK_STATE_FAILED',
     reason: 'the state of the graph has neither messages nor a2a_inbox, so it cannot receive a message',
     retryable: false,
+    cause: 'graph_failed',
   });
 });
 
@@ -234,7 +235,12 @@ test('every event has its mode and node, and the node is the step of the turn [S
 
 test('a node that throws fails the turn with the class of the error, not its message; earlier text is kept', async () => {
   const { end, text } = await play(graphs.fails);
-  assert.deepEqual(end, { state: 'TASK_STATE_FAILED', reason: 'the graph failed: TypeError', retryable: false });
+  assert.deepEqual(end, {
+    state: 'TASK_STATE_FAILED',
+    reason: 'the graph failed: TypeError',
+    retryable: false,
+    cause: 'graph_failed',
+  });
   assert.equal(text, 'before ');
 });
 
@@ -250,7 +256,12 @@ test('an endless graph is stopped by a cancel, and by its limits with a reason',
   assert.equal(cancelled.text, 'begun');
   assert.ok(performance.now() - startedMs < 20_000);
   const silent = await play(graphs.endless, 'hi', {}, { limits: { silenceMsMax: 150 } });
-  assert.deepEqual(silent.end, { state: 'TASK_STATE_FAILED', reason: 'the graph sent no event for 0.15 s', retryable: false });
+  assert.deepEqual(silent.end, {
+    state: 'TASK_STATE_FAILED',
+    reason: 'the graph sent no event for 0.15 s',
+    retryable: false,
+    cause: 'graph_failed',
+  });
   const long = await play(graphs.endless, 'hi', {}, { limits: { totalMsMax: 200 } });
   assert.equal(long.end.reason, 'the turn took longer than 0.2 s');
 });

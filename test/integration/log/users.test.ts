@@ -69,7 +69,8 @@ const PUBLISH: [subject: string, permitted: Service[]][] = [
   ['$JS.ACK.domain.account.A2A_WORK.supervisor.1.1.1.1.0.x', ['supervisor']],
   ['$JS.ACK.domain.account.A2A_WORK.agent-guide.1.1.1.1.0.x', AGENTS],
   // Reading inputs and facts.
-  [get('A2A_RAW'), ['relay', 'ingress', 'operator']],
+  // A writer compares a duplicate of its own record.
+  [get('A2A_RAW'), ['relay', 'ingress', 'operator', 'supervisor', ...AGENTS]],
   ['$JS.API.CONSUMER.CREATE.A2A_RAW.hopline-x.a2a.raw.00.>', ['relay', 'ingress', 'operator']],
   ['$JS.API.CONSUMER.MSG.NEXT.A2A_RAW.hopline-x', ['relay', 'ingress', 'operator']],
   ['$JS.API.DIRECT.GET.A2A_RAW.a2a.raw.00.t.client', NONE],

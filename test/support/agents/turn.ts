@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { Part } from '@hopline/a2a';
 import type { Agent, AgentEvent, Turn } from '@hopline/agent';
@@ -17,9 +18,17 @@ export function turnOf(parts: string | Part[], options: Partial<Turn> = {}): Tur
   };
 }
 
+/** The events of a turn as clients see them: the cause of a failure is a word for spans, which is checked here. */
 export async function eventsOf(agent: Agent, parts: string | Part[], options: Partial<Turn> = {}): Promise<AgentEvent[]> {
   const events: AgentEvent[] = [];
-  for await (const event of agent.run(turnOf(parts, options))) events.push(event);
+  for await (const event of agent.run(turnOf(parts, options))) {
+    if (event.type !== 'failed') events.push(event);
+    else {
+      const { cause, ...shown } = event;
+      assert.match(cause ?? 'none', /^[a-z0-9_]{1,40}$/);
+      events.push(shown);
+    }
+  }
   return events;
 }
 
