@@ -5,7 +5,7 @@ import { FAULT_CLASSES } from './fault-classes.ts';
 
 /** A few faults of each. `npm run faults` runs every class for longer. */
 const CLASSES = ['relay SIGKILL', 'rolling restart', 'NATS restart'];
-const TASKS = 60;
+const TASKS = 30;
 const CONCURRENCY = 8;
 
 test('every promise holds for all tasks of a short campaign: relay killed, rolling restart, nats-server restarted [S2-32 S3-31]', {
