@@ -53,8 +53,8 @@ export async function rpcOutcome(received: Received, id: unknown, about: string)
   }
   const body = JSON.parse(text) as { jsonrpc?: string; id?: unknown; result?: unknown; error?: RpcError };
   assertHarmless(received, body.error === undefined, about);
-  // Other bodies than JSON-RPC: a card, a 404, or a header that HTTP itself rejects.
-  assert([200, 400, 401, 413, 415, 503].includes(status), `${about}: ${status} ${text}`);
+  // Other bodies than JSON-RPC: a card, a 404, or a header that HTTP itself rejects. 403, 421: an Origin or a Host that no setting lists.
+  assert([200, 400, 401, 403, 413, 415, 421, 503].includes(status), `${about}: ${status} ${text}`);
   assert.equal(body.jsonrpc, '2.0', `${about}: ${text.slice(0, 300)}`);
   assert.equal('result' in body, body.error === undefined, about);
   if (id !== undefined && status === 200) assert.deepEqual(body.id, id, about);
