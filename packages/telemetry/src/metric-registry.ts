@@ -66,6 +66,20 @@ const INPUT_KINDS = [
   'unknown',
 ] as const;
 
+/** Why a request to a webhook failed. */
+const DELIVERY_FAILURES = [
+  'http_3xx',
+  'http_4xx',
+  'http_5xx',
+  'timeout',
+  'unreachable',
+  'certificate',
+  'forbidden_address',
+  'forbidden_url',
+  'unsendable',
+  'sealed',
+] as const;
+
 type Definition = {
   readonly name: string;
   readonly type: 'counter' | 'gauge' | 'histogram';
@@ -408,19 +422,7 @@ export const METRICS = {
     meaning: 'Requests to webhooks, by outcome',
     services: ['notifier'],
     labels: {
-      outcome: [
-        'delivered',
-        'http_3xx',
-        'http_4xx',
-        'http_5xx',
-        'timeout',
-        'unreachable',
-        'certificate',
-        'forbidden_address',
-        'forbidden_url',
-        'unsendable',
-        'sealed',
-      ],
+      outcome: ['delivered', ...DELIVERY_FAILURES],
     },
   },
   webhookRetries: {
@@ -437,19 +439,7 @@ export const METRICS = {
     meaning: 'Webhooks that receive no further notifications, by the last failure',
     services: ['notifier'],
     labels: {
-      reason: [
-        'http_3xx',
-        'http_4xx',
-        'http_5xx',
-        'timeout',
-        'unreachable',
-        'certificate',
-        'forbidden_address',
-        'forbidden_url',
-        'unsendable',
-        'sealed',
-        'other_owner',
-      ],
+      reason: [...DELIVERY_FAILURES, 'other_owner'],
     },
   },
   logShortages: {

@@ -40,20 +40,15 @@ async function checkpointReachesEnd(log: MemoryLog): Promise<boolean> {
   return false;
 }
 
+const relayOn = (log: MemoryLog) =>
+  createRelay({ log: log.another(), instance: 'relay', coalesce, metrics, logger, leaseMs: 120, heartbeatMs: 30 });
+
 for (const when of ['before', 'after'] as const) {
   test(`half a surrogate pair ${when} the end of its task holds back no checkpoint and stays in no memory`, {
     timeout: 20_000,
   }, async () => {
     const log = createMemoryLog({ shards: 1 });
-    const relay = await createRelay({
-      log: log.another(),
-      instance: 'relay',
-      coalesce,
-      metrics,
-      logger,
-      leaseMs: 120,
-      heartbeatMs: 30,
-    });
+    const relay = await relayOn(log);
     const writer = await startTask(log);
     if (when === 'before') {
       writer.token('a', HALF);
@@ -76,15 +71,7 @@ test('half a surrogate pair that ends an attempt is stored before the next attem
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog({ shards: 1 });
-  const relay = await createRelay({
-    log: log.another(),
-    instance: 'relay',
-    coalesce,
-    metrics,
-    logger,
-    leaseMs: 120,
-    heartbeatMs: 30,
-  });
+  const relay = await relayOn(log);
   const first = await startTask(log);
   first.token('a', `x${HALF}`);
   await first.flush();

@@ -55,18 +55,21 @@ test('servers refuse new messages at three quarters of the work stream, and the 
   await late;
 });
 
+/** A log with buckets of `bytes`, whose events are collected. */
+const openSmall = ({ url }: { url: string }, bytes: number, watchesRetention: boolean, events: LogEvent[]) =>
+  openJetStreamLog({
+    servers: url,
+    name: 'room',
+    maxBytes: { keyValue: bytes },
+    watchesRetention,
+    onEvent: event => void events.push(event),
+  });
+
 test('a full bucket refuses a write at once, and an event names it', { timeout: 60_000 }, async t => {
   const nats = await startNats();
   t.after(() => nats.stop());
   const events: LogEvent[] = [];
-  const open = (watchesRetention: boolean) =>
-    openJetStreamLog({
-      servers: nats.url,
-      name: 'room',
-      maxBytes: { keyValue: 64 * 1024 },
-      watchesRetention,
-      onEvent: event => void events.push(event),
-    });
+  const open = (watchesRetention: boolean) => openSmall(nats, 64 * 1024, watchesRetention, events);
   const log = await open(false);
   t.after(() => log.close());
   const put = (id: string) =>
@@ -87,14 +90,7 @@ for (const bucket of ['messageIds', 'contexts', 'tasks'] as const) {
     const nats = await startNats();
     t.after(() => nats.stop());
     const events: LogEvent[] = [];
-    const open = (watchesRetention: boolean) =>
-      openJetStreamLog({
-        servers: nats.url,
-        name: 'room',
-        maxBytes: { keyValue: 16 * 1024 },
-        watchesRetention,
-        onEvent: event => void events.push(event),
-      });
+    const open = (watchesRetention: boolean) => openSmall(nats, 16 * 1024, watchesRetention, events);
     const log = await open(false);
     t.after(() => log.close());
     const entry = { taskId: 't', fingerprint: 'f'.repeat(200), tasks: ['t'.repeat(100)] } as never;
