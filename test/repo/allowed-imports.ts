@@ -21,6 +21,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   log: ['a2a', 'events'],
   fold: ['a2a', 'coalesce', 'events', 'log', 'task'],
   'task-audit': ['a2a', 'events', 'log', 'task'],
+  replay: ['a2a', 'coalesce', 'events', 'fold', 'log', 'task'],
   'log-jetstream': ['events', 'lifecycle', 'log', 'telemetry'],
   'context-history': ['a2a', 'events', 'log', 'profiles', 'task'],
   agent: ['a2a', 'context-history', 'events', 'log', 'profiles', 'task', 'telemetry'],
