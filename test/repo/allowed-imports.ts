@@ -16,6 +16,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   'chat-model': ['a2a', 'outbound-http', 'telemetry'],
   cli: ['a2a', 'task-audit', 'client', 'lifecycle', 'log-jetstream', 'profiles', 'telemetry'],
   events: ['a2a'],
+  'task-file': ['a2a', 'events'],
   profiles: ['events'],
   task: ['a2a', 'events'],
   log: ['a2a', 'events'],
@@ -86,6 +87,7 @@ export const PURE_PACKAGES: Record<string, readonly string[]> = {
   task: ['node:crypto'],
   coalesce: [],
   'agent-card': ['node:crypto'],
+  'task-file': ['node:crypto'],
 };
 
 /** The only folders that may import a NATS client. */
