@@ -1,6 +1,17 @@
 import { isObject, type JsonObject, TASK_STATES, type TaskState } from '@hopline/a2a';
 import { decodeInputRecord, type Fact, type FactRecord, isRole, isTaskId, isWriter, type TraceCarrier } from '@hopline/events';
-import { type FactsEntry, type InputEntry, TASK_FORMAT, type TaskEnd, TaskFileError, type TaskHeader } from './format.ts';
+import {
+  type FactsEntry,
+  type InputEntry,
+  TASK_FORMAT,
+  type TaskEnd,
+  TaskFileError,
+  type TaskHeader,
+  type TaskProgress,
+} from './format.ts';
+
+/** Base64url of SHA-256. */
+const SUM = /^[A-Za-z0-9_-]{43}$/;
 
 type Check = (value: unknown) => boolean;
 type Members = { readonly [name: string]: Check };
@@ -30,6 +41,16 @@ const isMessage = objectOf({ messageId: isText, role: isText, parts: arrayOf(isP
 const isArtifact = objectOf({ artifactId: isText, parts: arrayOf(isPart), metadata: optional(isObject) });
 const isStatus = objectOf({ state: isTaskState, message: optional(isMessage), timestamp: optional(isText) });
 
+const PROGRESS = objectOf({
+  sum: value => typeof value === 'string' && SUM.test(value),
+  inputs: isCount,
+  facts: isCount,
+  lastInputSeq: isCount,
+  lastFactsSeq: isCount,
+  generation: isCount,
+  state: optional(isTaskState),
+});
+
 const HEADER = objectOf({
   hopline: isText,
   exportedAt: isTime,
@@ -41,7 +62,7 @@ const HEADER = objectOf({
   agents: arrayOf(isText),
   contains: value => Array.isArray(value) && value.length > 0 && value.every(isKind),
   partial: optional(arrayOf(isKind)),
-  redacted: optional(value => value === 'text'),
+  redacted: optional(arrayOf(value => value === 'services' || value === 'text')),
 });
 
 const END = objectOf({
@@ -110,6 +131,10 @@ const AGGREGATE = objectOf({
   producers: isObject,
   foldedSeq: isCount,
 });
+
+export function isProgress(value: unknown): value is TaskProgress {
+  return PROGRESS(value);
+}
 
 export function decodeHeader(value: JsonObject, line: number): TaskHeader {
   if (value.format !== TASK_FORMAT || !HEADER(value))

@@ -16,6 +16,12 @@ export const RECORDS_MAX = 50_000_000;
 
 export type RecordKind = 'inputs' | 'facts';
 
+/**
+ * `services`: what only services may read, such as the steps of a model. `text`: every text is filler of the same length, every id of a
+ * task, context, message, artifact or person a pseudonym.
+ */
+export type Redaction = 'services' | 'text';
+
 export type TaskHeader = {
   format: typeof TASK_FORMAT;
   version: number;
@@ -33,8 +39,8 @@ export type TaskHeader = {
   contains: RecordKind[];
   /** Retention had removed the beginning of these. Absent: they are whole. */
   partial?: RecordKind[];
-  /** What was replaced; `text`: every text by filler of the same length and every id by a pseudonym. Absent: nothing. */
-  redacted?: 'text';
+  /** What was taken out of the records (`withheld.ts`, `redacted.ts`). Absent: nothing. */
+  redacted?: Redaction[];
 };
 
 /** A record of `a2a.raw`, as stored. */
@@ -76,6 +82,19 @@ export type TaskEnd = {
   /** Of the newest record of facts, or of the task at the time of the export when the file contains no facts. */
   generation: number;
   state: TaskState;
+};
+
+/** What was read or written of a task so far. */
+export type TaskProgress = {
+  /** Of the last line. */
+  sum: string;
+  inputs: number;
+  facts: number;
+  lastInputSeq: number;
+  lastFactsSeq: number;
+  generation: number;
+  /** Of the newest record of facts. */
+  state?: TaskState;
 };
 
 export type TaskEntry = { kind: 'header'; header: TaskHeader } | RecordEntry | TaskEnd;

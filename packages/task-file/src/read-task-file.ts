@@ -1,6 +1,6 @@
-import type { JsonObject, TaskState } from '@hopline/a2a';
+import type { JsonObject } from '@hopline/a2a';
 import { isVisible } from '@hopline/events';
-import { decodeEnd, decodeFacts, decodeHeader, decodeInput } from './decode-entry.ts';
+import { decodeEnd, decodeFacts, decodeHeader, decodeInput, isProgress } from './decode-entry.ts';
 import {
   type FactsEntry,
   type InputEntry,
@@ -12,6 +12,7 @@ import {
   type TaskEntry,
   TaskFileError,
   type TaskHeader,
+  type TaskProgress,
 } from './format.ts';
 import { decodeLine, FIRST_SUM, parse } from './json-line.ts';
 import { type Line, linesOf } from './lines.ts';
@@ -25,6 +26,8 @@ const UPCASTS: readonly Upcast[] = [];
 export type ReadOptions = {
   /** A file without its end is no error: the entries just stop. Default: false. */
   allowTruncated?: boolean;
+  /** The bytes continue a task whose lines before were read already (`findResumePoint`). */
+  after?: { header: TaskHeader; progress: TaskProgress } | undefined;
   lineBytesMax?: number;
   recordsMax?: number;
   /** For tests of the conversion. */
@@ -70,7 +73,7 @@ type DecodedEntry = { entry: TaskEntry; header: TaskHeader; progress: TaskProgre
 
 async function* decodedLines(bytes: Bytes, options: ReadOptions): AsyncGenerator<DecodedEntry, void> {
   const { allowTruncated = false, lineBytesMax = LINE_BYTES_MAX, recordsMax = RECORDS_MAX, upcasts = UPCASTS } = options;
-  let task: TaskReader | undefined;
+  let task = options.after && new TaskReader(recordsMax, upcasts, options.after);
   let last = 0;
   for await (const line of requireText(linesOf(bytes, lineBytesMax))) {
     if (!line.terminated) {
@@ -83,7 +86,8 @@ async function* decodedLines(bytes: Bytes, options: ReadOptions): AsyncGenerator
     yield { entry, header: task.header!, progress: task.progress, line };
     if (entry.kind === 'end') task = undefined;
   }
-  if (last === 0 && !allowTruncated) throw new TaskFileError('not a task file', 0, 'the file is empty');
+  if (last === 0 && options.after === undefined && !allowTruncated)
+    throw new TaskFileError('not a task file', 0, 'the file is empty');
   if (task !== undefined && !allowTruncated) {
     throw new TaskFileError(
       'truncated',
@@ -110,19 +114,6 @@ async function* requireText(lines: AsyncIterable<Line>): AsyncGenerator<Line, vo
 const notATaskFile = () =>
   new TaskFileError('not a task file', 0, `this is no task file: its first line must be a header of the format ${TASK_FORMAT}`);
 
-/** What was read or written of a task so far. */
-export type TaskProgress = {
-  /** Of the last line. */
-  sum: string;
-  inputs: number;
-  facts: number;
-  lastInputSeq: number;
-  lastFactsSeq: number;
-  generation: number;
-  /** Of the newest record of facts. */
-  state?: TaskState;
-};
-
 export const NO_PROGRESS: TaskProgress = {
   sum: FIRST_SUM,
   inputs: 0,
@@ -132,6 +123,21 @@ export const NO_PROGRESS: TaskProgress = {
   generation: 0,
 };
 
+/** A place in a file as text for a URL. */
+export function encodeProgress(progress: TaskProgress): string {
+  return Buffer.from(JSON.stringify(progress)).toString('base64url');
+}
+
+/** Undefined when the text is no place in a file. */
+export function decodeProgress(text: string): TaskProgress | undefined {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(text, 'base64url').toString());
+    return isProgress(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** Reads the lines of one task and checks what connects them. */
 class TaskReader {
   header: TaskHeader | undefined;
@@ -140,9 +146,14 @@ class TaskReader {
   readonly #upcasts: readonly Upcast[];
   #version = 0;
 
-  constructor(recordsMax: number, upcasts: readonly Upcast[]) {
+  constructor(recordsMax: number, upcasts: readonly Upcast[], after?: ReadOptions['after']) {
     this.#recordsMax = recordsMax;
     this.#upcasts = upcasts;
+    if (after === undefined) return;
+    // A writer continues only files of its own version.
+    this.#version = upcasts.length + 1;
+    this.header = after.header;
+    this.progress = after.progress;
   }
 
   read({ text, number }: Line): TaskEntry {

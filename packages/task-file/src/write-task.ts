@@ -1,7 +1,7 @@
 import type { TaskState } from '@hopline/a2a';
-import type { FactsEntry, InputEntry, RecordEntry, TaskEnd, TaskHeader } from './format.ts';
+import type { FactsEntry, InputEntry, RecordEntry, TaskEnd, TaskHeader, TaskProgress } from './format.ts';
 import { encodeLine } from './json-line.ts';
-import { NO_PROGRESS, type TaskProgress } from './read-task-file.ts';
+import { NO_PROGRESS } from './read-task-file.ts';
 
 export type WriteOptions = {
   /** The task as it was when the export began, for a file without facts. */
@@ -10,32 +10,53 @@ export type WriteOptions = {
   after?: TaskProgress | undefined;
 };
 
-/** The lines of one task, each with its line feed: header, `entries` and end. Nothing is kept but the last sum. */
+/** The lines of one task, each with its line feed. Nothing is kept but the counts and the last sum. */
+export class TaskWriter {
+  progress: TaskProgress;
+
+  /** `after`: continues a file that was cut, behind its last whole line. */
+  constructor(after: TaskProgress = NO_PROGRESS) {
+    this.progress = after;
+  }
+
+  header(header: TaskHeader): string {
+    return this.#line(header);
+  }
+
+  record(entry: RecordEntry): string {
+    const line = this.#line(entry);
+    if (entry.kind === 'input') {
+      this.progress = { ...this.progress, inputs: this.progress.inputs + 1, lastInputSeq: entry.seq };
+    } else {
+      const { generation, state } = entry.record.aggregate;
+      this.progress = { ...this.progress, facts: this.progress.facts + 1, lastFactsSeq: entry.seq, generation, state };
+    }
+    return line;
+  }
+
+  end(outcome: WriteOptions['outcome']): string {
+    const { inputs, facts, lastInputSeq, lastFactsSeq } = this.progress;
+    const { generation, state = outcome.state } = facts > 0 ? this.progress : outcome;
+    return this.#line({ kind: 'end', inputs, facts, lastInputSeq, lastFactsSeq, generation, state } satisfies TaskEnd);
+  }
+
+  #line(value: object): string {
+    const { line, sum } = encodeLine(value, this.progress.sum);
+    this.progress = { ...this.progress, sum };
+    return `${line}\n`;
+  }
+}
+
+/** The lines of one task: header, `entries` and end. */
 export async function* writeTask(
   header: TaskHeader,
   entries: AsyncIterable<RecordEntry> | Iterable<RecordEntry>,
   { outcome, after }: WriteOptions,
 ): AsyncGenerator<string, void> {
-  let progress = after ?? NO_PROGRESS;
-  const encode = (value: object) => {
-    const { line, sum } = encodeLine(value, progress.sum);
-    progress = { ...progress, sum };
-    return `${line}\n`;
-  };
-  if (after === undefined) yield encode(header);
-  for await (const entry of entries) {
-    progress = advance(progress, entry);
-    yield encode(entry);
-  }
-  const { inputs, facts, lastInputSeq, lastFactsSeq } = progress;
-  const { generation, state = outcome.state } = facts > 0 ? progress : outcome;
-  yield encode({ kind: 'end', inputs, facts, lastInputSeq, lastFactsSeq, generation, state } satisfies TaskEnd);
-}
-
-function advance(progress: TaskProgress, entry: RecordEntry): TaskProgress {
-  if (entry.kind === 'input') return { ...progress, inputs: progress.inputs + 1, lastInputSeq: entry.seq };
-  const { generation, state } = entry.record.aggregate;
-  return { ...progress, facts: progress.facts + 1, lastFactsSeq: entry.seq, generation, state };
+  const writer = new TaskWriter(after);
+  if (after === undefined) yield writer.header(header);
+  for await (const entry of entries) yield writer.record(entry);
+  yield writer.end(outcome);
 }
 
 /**
