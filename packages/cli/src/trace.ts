@@ -58,12 +58,13 @@ function checked<T>(read: () => T): T {
 }
 
 /** traceTask throws a TypeError for a text that cannot be a task id. */
-function undefinedForInvalidId(thrown: unknown): undefined {
+export function undefinedForInvalidId(thrown: unknown): undefined {
   if (!(thrown instanceof TypeError)) throw thrown;
   return undefined;
 }
 
-async function openLog(environment: NatsTrace['environment']) {
+/** The log as its operator reads it. Throws UsageError and UNAVAILABLE. */
+export async function openLog(environment: NatsTrace['environment']) {
   const log = logSettingsOf(environment, 'operator');
   const [{ LOG_SETTINGS, openFromSettings }, { ConfigError, defineConfig }, { createLogger }] = await Promise.all([
     import('@hopline/log-jetstream'),

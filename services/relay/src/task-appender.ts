@@ -1,13 +1,17 @@
 import { isTerminal } from '@hopline/a2a';
 import type { CopyForwardInput, Fact, FactRecord, TaskAggregate, TraceCarrier } from '@hopline/events';
-import { type BatchDecision, decideBatch, type InputLedger, type QueuedCommand } from '@hopline/fold';
+import {
+  type BatchDecision,
+  decideBatch,
+  type InputLedger,
+  NOT_ENCODABLE,
+  type QueuedCommand,
+  TOO_LARGE,
+} from '@hopline/fold';
 import { RecordTooLarge, type StoredFacts, startSeqOf } from '@hopline/log';
 import { evolve, failTask } from '@hopline/task';
 import { copyForward, type TaskStart } from './copy-forward.ts';
 import type { PipelineContext, StoredStep } from './pipeline-context.ts';
-
-const TOO_LARGE = 'an event of this task is larger than the log accepts';
-const NOT_ENCODABLE = 'an event of this task cannot be encoded';
 
 export type TaskAppenderOptions = {
   taskId: string;
