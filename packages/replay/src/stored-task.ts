@@ -11,8 +11,8 @@ export type StoredTask = {
   inputs: StoredInput[];
 };
 
-/** A task that cannot be replayed, in one sentence. */
-export type UnreadableTask = { taskId: string; unreadable: string };
+/** A task that cannot be replayed, and why in one sentence. `isExpired`: retention has removed a part of it. */
+export type UnreadableTask = { taskId: string; unreadable: string; isExpired?: true };
 
 /** Reads a task from the log, facts first: an input that is stored later is not decided yet. Undefined for an unknown task. */
 export async function readStoredTask(
@@ -71,6 +71,6 @@ function toTask(
   if (redacted !== undefined && redacted.length > 0)
     return { taskId, unreadable: 'the file is redacted: what was taken out cannot be decided again' };
   if (partial !== undefined && partial.length > 0)
-    return { taskId, unreadable: `retention had removed the beginning of the ${partial.join(' and ')} before the export` };
+    return { taskId, isExpired: true, unreadable: `retention had removed the first ${partial.join(' and ')} before the export` };
   return { taskId, aggregate: newest, facts, inputs };
 }
