@@ -20,6 +20,13 @@ export class PendingText {
     this.lane = lane;
   }
 
+  copy(): PendingText {
+    const copy = new PendingText(this.from, this.lane);
+    copy.#tokens.push(...this.#tokens);
+    copy.#offset = this.#offset;
+    return copy;
+  }
+
   get isEmpty(): boolean {
     return this.#tokens.length === 0;
   }
@@ -45,22 +52,27 @@ export class PendingText {
 
   /** Takes the text of a stored chunk: the same tokens, cut at the same place. */
   takeChunk(stored: ChunkProvenance, last: boolean): TextRun {
-    const end = this.#tokens.findIndex(({ n }) => n > stored.n);
-    return this.#take(end < 0 ? this.#tokens.length : end, stored.splitOffset, stored, last);
+    const after = this.#tokens.findIndex(({ n }) => n > stored.n);
+    let count = after < 0 ? this.#tokens.length : after;
+    // Tokens without text in front of half a pair may have left, and been rejected, without it.
+    for (; count > stored.count && this.#tokens[0]?.text === ''; count -= 1) this.#tokens.shift();
+    return this.#take(count, stored.splitOffset, stored, last);
   }
 
   /** All text that may leave before an input that is no text. Without `isClosed`, half a surrogate pair at its end stays. */
   takeAll(isClosed: boolean): TextRun | undefined {
-    let whole = this.#tokens.length;
-    let split: number | undefined;
-    if (!isClosed) {
-      const tail = this.#tokens.findLastIndex(({ text }) => text.length > 0);
-      const text = this.#tokens[tail]?.text ?? '';
-      if (/[\ud800-\udbff]$/.test(text)) [whole, split] = [tail, text.length - 1];
-      if (split !== undefined && split <= (tail === 0 ? this.#offset : 0)) split = undefined;
-    }
-    if (whole === 0 && split === undefined) return undefined;
-    return this.#take(whole, split, { reason: 'boundary', heldMs: 0, waitMs: 0 }, false);
+    const all = this.#tokens.length;
+    // The newest token with text, the only one that a cut can fall into.
+    const tail = this.#tokens.findLastIndex(({ text }) => text.length > 0);
+    const text = this.#tokens[tail]?.text ?? '';
+    const timing = { reason: 'boundary', heldMs: 0, waitMs: 0 };
+    if (isClosed || !/[\ud800-\udbff]$/.test(text)) return all === 0 ? undefined : this.#take(all, undefined, timing, false);
+    const cut = text.length - 1;
+    const left = tail === 0 ? this.#offset : 0;
+    if (cut > left) return this.#take(tail, cut, timing, false);
+    // Tokens without text stay with the half that follows them.
+    const end = this.#tokens.slice(0, tail).findLastIndex(token => token.text.length > 0) + 1;
+    return end > 0 ? this.#take(end, undefined, timing, false) : undefined;
   }
 
   #take(whole: number, split: number | undefined, timing: Timing & Partial<ChunkProvenance>, last: boolean): TextRun {

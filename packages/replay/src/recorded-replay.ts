@@ -154,11 +154,13 @@ export class RecordedReplay {
   #acceptOther(from: Producer, input: Exclude<AgentInput, { kind: 'text' }>, n: number): void {
     this.#drain();
     if (this.#isUndecided) return;
+    const isClosedByRun = this.#closedByRun.has(`${this.#inputSeq}/${this.#position.input}`);
     const isEnd = input.kind === 'status' && isTerminal(input.state);
+    // Text of other lanes is merged across a closing that a run contains.
+    const isMerged = isClosedByRun || (input.kind === 'close' && this.#dropRejected(from, input.lane));
     // The other half of a surrogate pair does not come after its lane, its attempt or its task has ended.
-    this.#flush(({ from: own, lane }) => isEnd || isEarlierRun(own, from) || isSameRun(own, from, lane, input));
-    const isClosed = this.#closedByRun.has(`${this.#inputSeq}/${this.#position.input}`);
-    const rejected = isClosed ? undefined : this.#apply({ kind: 'agent', from, input });
+    if (!isMerged) this.#flush(({ from: own, lane }) => isEnd || isEarlierRun(own, from) || isSameRun(own, from, lane, input));
+    const rejected = isClosedByRun ? undefined : this.#apply({ kind: 'agent', from, input });
     this.#aggregate = withMark(this.#aggregate, { from, n }, rejected);
   }
 
@@ -199,6 +201,8 @@ export class RecordedReplay {
       if (pending?.holds(fact.chunk) !== true) return;
       const isLast = fact.event.artifactUpdate.lastChunk === true;
       const closing = isLast ? this.#closingOf(pending, fact.chunk.n) : undefined;
+      // Half a surrogate pair is held over what follows it: its lane closes later.
+      if (isLast && closing === undefined) return;
       if (closing !== undefined) this.#closedByRun.add(closing);
       const run = pending.takeChunk(fact.chunk, closing !== undefined);
       const facts = this.#decide(run);
@@ -240,6 +244,14 @@ export class RecordedReplay {
       if (run === undefined) continue;
       this.#compare(this.#decide(run));
     }
+  }
+
+  /** Drops the text of a lane that closes, if the rules reject it. */
+  #dropRejected(from: Producer, lane: string): boolean {
+    const key = laneKey(from.id, from.turn, from.attempt, lane);
+    const run = this.#pending.get(key)?.copy().takeAll(true);
+    if (run === undefined || this.#decide(run).length > 0) return false;
+    return this.#pending.delete(key);
   }
 
   /** A task that ended keeps no text; of an open one, everything up to `foldedSeq` is stored. */

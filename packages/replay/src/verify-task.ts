@@ -91,7 +91,8 @@ function outcomeOf(facts: readonly Fact[]): Outcome {
   }
   const parts: Record<string, string> = { 'the messages': JSON.stringify((view?.task.history ?? []).map(contentOf)) };
   parts['the calls'] = JSON.stringify(calls);
-  for (const artifact of view?.task.artifacts ?? []) parts[`artifact ${artifact.name ?? artifact.artifactId}`] = joined(artifact);
+  for (const artifact of view?.task.artifacts ?? [])
+    parts[`artifact ${artifact.name ?? ''} ${artifact.artifactId}`] = joined(artifact);
   return { state: view?.task.status.state, parts };
 }
 
