@@ -200,15 +200,24 @@ export class RecordedReplay {
       const pending = this.#pending.get(keyOf(fact, this.#aggregate?.turn ?? 0));
       if (pending?.holds(fact.chunk) !== true) return;
       const isLast = fact.event.artifactUpdate.lastChunk === true;
-      const closing = isLast ? this.#closingOf(pending, fact.chunk.n) : undefined;
+      const closing = isLast || this.#isClosedNext(fact) ? this.#closingOf(pending, fact.chunk.n) : undefined;
       // Half a surrogate pair is held over what follows it: its lane closes later.
       if (isLast && closing === undefined) return;
-      if (closing !== undefined) this.#closedByRun.add(closing);
       const run = pending.takeChunk(fact.chunk, closing !== undefined);
-      const facts = this.#decide(run);
+      const whole = this.#decide(run);
+      // A run that closes its lane makes two facts where the first chunk must not be the last; otherwise the input closes it.
+      const isClosedByRun = closing !== undefined && (isLast || whole.length > 1);
+      if (isClosedByRun) this.#closedByRun.add(closing);
+      const facts = isClosedByRun || !run.last ? whole : this.#decide({ ...run, last: false });
       if (facts.length === 0) this.#diverge(undefined);
       this.#compare(facts);
     }
+  }
+
+  /** The fact after the next one may be of the same decision, and closes the lane. */
+  #isClosedNext({ lane, at }: ArtifactUpdated): boolean {
+    const fact = this.#stored[this.#next + 1]?.fact;
+    return fact?.kind === 'artifact.updated' && fact.lane === lane && fact.at === at && fact.chunk === undefined;
   }
 
   /** The input that closes the lane after its token `lastN`, if nothing but text and other closings precedes it. */

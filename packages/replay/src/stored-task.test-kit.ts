@@ -100,7 +100,11 @@ export const supervisor = (turn = 1, attempt = 1): Producer => ({
 });
 export const agent = (turn = 1, attempt = 1): Producer => ({ id: 'call-1', agent: 'writer', turn, item: 2, attempt });
 
-export const open = (lane = 'a'): AgentInput => ({ kind: 'open', lane, artifact: { name: lane } });
+export const open = (lane = 'a'): AgentInput => ({
+  kind: 'open',
+  lane,
+  artifact: { name: lane, ...(lane === 'b' && { separateClose: true as const }) },
+});
 export const text = (lane: string, ...tokens: string[]): AgentInput => ({ kind: 'text', lane, tokens });
 export const close = (lane = 'a'): AgentInput => ({ kind: 'close', lane });
 export const status = (state: Extract<AgentInput, { kind: 'status' }>['state'], said?: string): AgentInput => ({
