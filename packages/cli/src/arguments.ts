@@ -7,6 +7,7 @@ import { UsageError } from './usage-error.ts';
 export const URL_DEFAULT = 'http://127.0.0.1:8000/';
 const LIST_LIMIT_DEFAULT = 20;
 const LIST_LIMIT_MAX = 10_000;
+const SAMPLE_MAX = 10_000_000;
 
 export type Invocation =
   | { help: CommandName | '' }
@@ -41,6 +42,8 @@ export type Invocation =
       inputs: boolean;
       facts: boolean;
       redact: boolean;
+      all: boolean;
+      sample: number | undefined;
     };
 
 /** Parses the command line. `defaultUrl` is HOPLINE_URL. Throws UsageError. */
@@ -80,6 +83,8 @@ export function parseArguments(argv: readonly string[], defaultUrl: string | und
     inputs: flag('inputs'),
     facts: flag('facts'),
     redact: flag('redact'),
+    all: flag('all'),
+    sample: parseNumber(first, 'sample', text('sample'), { min: 1, max: SAMPLE_MAX }),
   };
 }
 
@@ -151,6 +156,18 @@ function parseLimit(text: string | undefined): number {
   const limit = /^\d{1,9}$/.test(text) ? Number(text) : 0;
   if (limit >= 1 && limit <= LIST_LIMIT_MAX) return limit;
   throw new UsageError(`--limit must be a number from 1 to ${LIST_LIMIT_MAX}; see hopline list --help`);
+}
+
+function parseNumber(
+  command: CommandName,
+  option: string,
+  text: string | undefined,
+  { min, max }: { min: number; max: number },
+): number | undefined {
+  if (text === undefined) return undefined;
+  const number = /^\d{1,9}(\.\d{1,3})?$/.test(text) ? Number(text) : Number.NaN;
+  if (number >= min && number <= max) return number;
+  throw new UsageError(`--${option} must be a number from ${min} to ${max}; see hopline ${command} --help`);
 }
 
 function parseUrl(text: string): string {

@@ -146,6 +146,22 @@ export const COMMANDS = {
     },
     notes: 'The format: packages/task-file/README.md. Files may be joined: cat a.hopline.jsonl b.hopline.jsonl.',
   },
+  verify: {
+    subject: '[TASK|FILE…]',
+    subjectIs: { text: 'task ids or task files', required: false, many: true },
+    summary: "decides the inputs of tasks again with today's rules and compares the facts with the stored ones",
+    details:
+      'reads task files, and task ids from NATS (NATS_URL, default: the local cluster of `npm start`); prints each difference: the input, ' +
+      'the fact, and the level (byte, semantic, outcome), and the counts; exit code 1 when a task differs, fails, or cannot be read',
+    options: {
+      all: { help: 'every task of the log' },
+      since: { value: 'TIME', help: 'with --all: tasks that changed since then: 30s, 15m, 2h, 7d, or a date' },
+      sample: { value: 'N', help: 'with --all: N of them, chosen at random' },
+    },
+    notes:
+      'Tasks whose inputs retention has removed prove nothing and are counted apart; one that is named is a failure. With --json the ' +
+      'facts that differ are printed as they are: they contain text.',
+  },
   agents: {
     summary: 'lists the agents of the server: name, state, skills',
     details: '* marks the agent for questions that fit no skill',

@@ -28,6 +28,7 @@ import { showError } from './show-error.ts';
 import { status } from './status.ts';
 import { trace, traceFromNats } from './trace.ts';
 import { UsageError } from './usage-error.ts';
+import { verify } from './verify.ts';
 
 /** The process in which a command runs. */
 export type ProcessContext = {
@@ -92,6 +93,7 @@ async function runCommand(
   if (command === 'status') return status({ json, output, environment });
   if (command === 'logs') return logs({ ...invocation, service: invocation.subject, output, environment, signal });
   if (command === 'trace' && invocation.nats) return traceFromNats({ taskId: subject, json, output, environment });
+  if (command === 'verify') return verify({ ...invocation, output, environment, signal });
   const { output: file, subjects } = invocation;
   const exporting = { ...invocation, file, taskIds: [...new Set(subjects)], version: packageJson.version };
   if (command === 'export' && invocation.nats) return exportTasks({ ...exporting, output, environment, signal });

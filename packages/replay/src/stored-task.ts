@@ -33,6 +33,27 @@ export async function readStoredTask(
   }
 }
 
+/** Tasks that are read at the same time. */
+const READS_AT_ONCE = 8;
+
+/** Reads tasks from the log, in the order of their ids. Skips those that the log does not know. */
+export async function* readTasks(
+  log: Pick<Log, 'inputs' | 'facts'>,
+  taskIds: readonly string[],
+): AsyncGenerator<StoredTask | UnreadableTask, void> {
+  const reads: Promise<StoredTask | UnreadableTask | undefined>[] = [];
+  for (let next = 0; next < taskIds.length || reads.length > 0; ) {
+    while (reads.length < READS_AT_ONCE && next < taskIds.length) {
+      const read = readStoredTask(log, taskIds[next++]!);
+      // Awaited below, after those before it.
+      read.catch(() => {});
+      reads.push(read);
+    }
+    const task = await reads.shift();
+    if (task !== undefined) yield task;
+  }
+}
+
 /** Reads the tasks of a task file, one at a time. A fault of the file ends it with an unreadable task. */
 export async function* readStoredTasks(file: AsyncIterable<Uint8Array>): AsyncGenerator<StoredTask | UnreadableTask, void> {
   let header: TaskHeader | undefined;
