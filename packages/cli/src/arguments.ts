@@ -7,6 +7,8 @@ import { UsageError } from './usage-error.ts';
 export const URL_DEFAULT = 'http://127.0.0.1:8000/';
 const LIST_LIMIT_DEFAULT = 20;
 const LIST_LIMIT_MAX = 10_000;
+/** The bounds of a setting are checked where it is used. */
+const SETTING_MAX = 1_000_000;
 const SAMPLE_MAX = 10_000_000;
 
 export type Invocation =
@@ -44,6 +46,9 @@ export type Invocation =
       redact: boolean;
       all: boolean;
       sample: number | undefined;
+      eventCosts: readonly number[];
+      holdMaxes: readonly number[];
+      profile: string | undefined;
     };
 
 /** Parses the command line. `defaultUrl` is HOPLINE_URL. Throws UsageError. */
@@ -56,6 +61,8 @@ export function parseArguments(argv: readonly string[], defaultUrl: string | und
   if (values.help === true) return { help: first };
   const text = (name: string) => values[name] as string | undefined;
   const flag = (name: string) => values[name] === true;
+  const numbers = (name: string) =>
+    ((values[name] as string[] | undefined) ?? []).map(one => parseNumber(first, name, one, { min: 0, max: SETTING_MAX })!);
   checkConversation(values);
   return {
     command: first,
@@ -85,6 +92,9 @@ export function parseArguments(argv: readonly string[], defaultUrl: string | und
     redact: flag('redact'),
     all: flag('all'),
     sample: parseNumber(first, 'sample', text('sample'), { min: 1, max: SAMPLE_MAX }),
+    eventCosts: numbers('event-cost'),
+    holdMaxes: numbers('hold-max'),
+    profile: text('profile'),
   };
 }
 

@@ -54,6 +54,10 @@ const NATS: Option = {
   help: 'reads NATS (NATS_URL, default: the local cluster of `npm start`) instead of the server; for tasks of other callers',
 };
 
+const ALL: Option = { help: 'every task of the log' };
+const ALL_SINCE: Option = { value: 'TIME', help: 'with --all: tasks that changed since then: 30s, 15m, 2h, 7d, or a date' };
+const ALL_SAMPLE: Option = { value: 'N', help: 'with --all: N of them, chosen at random' };
+
 export const COMMANDS = {
   ask: {
     subject: '[TEXT|-]',
@@ -154,13 +158,32 @@ export const COMMANDS = {
       'reads task files, and task ids from NATS (NATS_URL, default: the local cluster of `npm start`); prints each difference: the input, ' +
       'the fact, and the level (byte, semantic, outcome), and the counts; exit code 1 when a task differs, fails, or cannot be read',
     options: {
-      all: { help: 'every task of the log' },
-      since: { value: 'TIME', help: 'with --all: tasks that changed since then: 30s, 15m, 2h, 7d, or a date' },
-      sample: { value: 'N', help: 'with --all: N of them, chosen at random' },
+      all: ALL,
+      since: ALL_SINCE,
+      sample: ALL_SAMPLE,
     },
     notes:
       'Tasks whose inputs retention has removed prove nothing and are counted apart; one that is named is a failure. With --json the ' +
       'facts that differ are printed as they are: they contain text.',
+  },
+  'what-if': {
+    subject: '[TASK|FILE…]',
+    subjectIs: { text: 'task ids or task files', required: false, many: true },
+    summary: 'prints how many frames and how much delay recorded tasks would have had under other settings of the coalescer',
+    details:
+      'replays task files, and tasks from NATS, on the clock on which their inputs were stored; appends take no time. Without --event-cost ' +
+      'a few over its range',
+    options: {
+      'event-cost': { value: 'N', multiple: true, help: 'HOPLINE_EVENT_COST_MS; may be repeated' },
+      'hold-max': { value: 'MS', multiple: true, help: 'HOPLINE_HOLD_MS_MAX; may be repeated' },
+      profile: {
+        value: 'NAME',
+        help: 'transparent: without what the supervisor adds (plan, notices, the whole answer once more)',
+      },
+      all: ALL,
+      since: ALL_SINCE,
+      sample: ALL_SAMPLE,
+    },
   },
   agents: {
     summary: 'lists the agents of the server: name, state, skills',

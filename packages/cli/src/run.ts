@@ -29,6 +29,7 @@ import { status } from './status.ts';
 import { trace, traceFromNats } from './trace.ts';
 import { UsageError } from './usage-error.ts';
 import { verify } from './verify.ts';
+import { whatIf } from './what-if.ts';
 
 /** The process in which a command runs. */
 export type ProcessContext = {
@@ -94,6 +95,7 @@ async function runCommand(
   if (command === 'logs') return logs({ ...invocation, service: invocation.subject, output, environment, signal });
   if (command === 'trace' && invocation.nats) return traceFromNats({ taskId: subject, json, output, environment });
   if (command === 'verify') return verify({ ...invocation, output, environment, signal });
+  if (command === 'what-if') return whatIf({ ...invocation, output, environment, signal });
   const { output: file, subjects } = invocation;
   const exporting = { ...invocation, file, taskIds: [...new Set(subjects)], version: packageJson.version };
   if (command === 'export' && invocation.nats) return exportTasks({ ...exporting, output, environment, signal });

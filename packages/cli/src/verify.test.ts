@@ -5,24 +5,12 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import type { StoredTask } from '@hopline/replay';
 import { plainAnswer, taskFileOf } from '@hopline/replay/test-kit';
-import { run } from './run.ts';
+import { runWith } from './run-with.test-kit.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'hopline-verify-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-async function hopline(...argv: string[]) {
-  const written = { out: '', err: '' };
-  const code = await run(argv, {
-    environment: { NO_COLOR: '1', HOPLINE_HOME: folder },
-    folder,
-    stdin: process.stdin,
-    stdout: { write: text => (written.out += text) },
-    stderr: { write: text => (written.err += text) },
-    signal: new AbortController().signal,
-    takeInterrupts: () => {},
-  });
-  return { code, ...written };
-}
+const hopline = (...argv: string[]) => runWith(folder, argv);
 
 async function fileOf(name: string, ...tasks: StoredTask[]): Promise<string> {
   const path = join(folder, name);

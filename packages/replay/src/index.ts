@@ -4,3 +4,5 @@ export type { StoredTask, UnreadableTask } from './stored-task.ts';
 export { readStoredTask, readStoredTasks, readTasks } from './stored-task.ts';
 export type { DifferenceLevel, TaskVerdict, VerifyOptions } from './verify-task.ts';
 export { verifyTask } from './verify-task.ts';
+export type { WhatIfOptions, WhatIfRow } from './what-if.ts';
+export { WhatIf } from './what-if.ts';
