@@ -185,6 +185,15 @@ export const COMMANDS = {
       sample: ALL_SAMPLE,
     },
   },
+  diff: {
+    subject: 'A B',
+    subjectIs: { text: 'two task ids or task files', required: true, words: 2 },
+    summary: 'compares two tasks: states, calls, messages and artifacts, with times and numbers of tokens beside',
+    details:
+      'ids are read from NATS (NATS_URL, default: the local cluster of `npm start`), or export the tasks to files; exit code 1 when they ' +
+      'differ. Ids, times and chunks make no difference',
+    options: {},
+  },
   agents: {
     summary: 'lists the agents of the server: name, state, skills',
     details: '* marks the agent for questions that fit no skill',

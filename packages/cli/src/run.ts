@@ -13,6 +13,7 @@ import { chat } from './chat.ts';
 import type { CommandContext } from './command.ts';
 import { completionScript, type Shell } from './completion.ts';
 import { Conversations } from './conversations.ts';
+import { diff } from './diff.ts';
 import { EXIT, type ExitCode, exitCodeOfError } from './exit-code.ts';
 import { exportTasks } from './export.ts';
 import { follow } from './follow.ts';
@@ -95,6 +96,7 @@ async function runCommand(
   if (command === 'logs') return logs({ ...invocation, service: invocation.subject, output, environment, signal });
   if (command === 'trace' && invocation.nats) return traceFromNats({ taskId: subject, json, output, environment });
   if (command === 'verify') return verify({ ...invocation, output, environment, signal });
+  if (command === 'diff') return diff({ ...invocation, output, environment, signal });
   if (command === 'what-if') return whatIf({ ...invocation, output, environment, signal });
   const { output: file, subjects } = invocation;
   const exporting = { ...invocation, file, taskIds: [...new Set(subjects)], version: packageJson.version };

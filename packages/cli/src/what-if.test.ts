@@ -9,11 +9,13 @@ import { runWith } from './run-with.test-kit.ts';
 
 let folder: string;
 let path: string;
+let second: string;
 
 before(async () => {
   folder = mkdtempSync(join(tmpdir(), 'hopline-what-if-'));
   path = join(folder, 'answer.hopline.jsonl');
-  writeFileSync(path, await taskFileOf(plainAnswer().stored()));
+  second = join(folder, 'second.hopline.jsonl');
+  for (const file of [path, second]) writeFileSync(file, await taskFileOf(plainAnswer().stored()));
 });
 after(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -31,7 +33,7 @@ test('a table has a row for the recording and one for each setting, with bars', 
 });
 
 test('--json prints one object for each row, over all files', async () => {
-  const { out } = await hopline('what-if', path, path, '--event-cost', '40', '--profile', 'transparent', '--json');
+  const { out } = await hopline('what-if', path, second, '--event-cost', '40', '--profile', 'transparent', '--json');
   const rows = out
     .trim()
     .split('\n')

@@ -29,10 +29,10 @@ export async function whatIf(command: WhatIfCommand): Promise<ExitCode> {
   const replayed = replayedIn(() => new WhatIf({ settings, ...(forwards && { forwards }) }));
   let left = 0;
   for await (const { task, name } of storedTasks('what-if', command)) {
-    if (!('unreadable' in task)) replayed.add(task);
+    if (!('unreadable' in task) && task.lacks !== 'inputs' && task.lacks !== 'beginning') replayed.add(task);
     else {
       left += 1;
-      if (!command.all) output.warn(`${name}: ${task.unreadable}`);
+      if (!command.all) output.warn(`${name}: ${'unreadable' in task ? task.unreadable : 'the file lacks inputs'}`);
     }
   }
   if (signal.aborted) return EXIT.interrupted;

@@ -1,3 +1,5 @@
+export type { TaskDiff, TaskDifference, TaskMeasure } from './diff-tasks.ts';
+export { diffTasks } from './diff-tasks.ts';
 export type { Checkpoint, RecordReplay, ReplayRange } from './replay-records.ts';
 export { CheckpointMismatch, replayFacts, replayInputs, SHARDS_AT_ONCE_DEFAULT, taskIdsOf } from './replay-records.ts';
 export type { StoredTask, UnreadableTask } from './stored-task.ts';

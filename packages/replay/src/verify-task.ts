@@ -32,7 +32,9 @@ export type VerifyOptions = {
 /** Replays a task through today's rules, relay fold and coalescer, and holds the result against what is stored. */
 export function verifyTask(task: StoredTask | UnreadableTask, { rules }: VerifyOptions = {}): TaskVerdict {
   const { taskId } = task;
-  if ('unreadable' in task) return { taskId, verdict: task.isExpired ? 'expired' : 'unreadable', reason: task.unreadable };
+  if ('unreadable' in task) return { taskId, verdict: 'unreadable', reason: task.unreadable };
+  if (task.lacks === 'inputs' || task.lacks === 'redacted content')
+    return { taskId, verdict: 'unreadable', reason: `the file lacks ${task.lacks}: what is missing cannot be decided again` };
   const expired = whyExpired(task);
   if (expired !== undefined) return { taskId, verdict: 'expired', reason: expired };
   try {
