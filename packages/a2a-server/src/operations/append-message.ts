@@ -36,11 +36,7 @@ export async function appendFirst(server: A2AServer, context: OperationContext, 
 }
 
 /** Appends a client's message. Resolves when the log has acknowledged it; a retry with the same message id is stored once. */
-export async function appendMessage(
-  server: A2AServer,
-  context: OperationContext,
-  resolved: ResolvedMessage,
-): Promise<void> {
+export async function appendMessage(server: A2AServer, context: OperationContext, resolved: ResolvedMessage): Promise<void> {
   await requireRoom(server, context, resolved.taskId);
   await storeMessage(server, context, resolved);
 }
