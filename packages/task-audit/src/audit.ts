@@ -28,7 +28,7 @@ export async function auditTask(log: Pick<Log, 'inputs' | 'facts'>, taskId: stri
 
 export function auditOf({ taskId, facts, inputs }: TaskRecords): Audit {
   const stored = new StoredOutcome();
-  for (const record of facts) stored.add(record);
+  for (const { record } of facts) stored.add(record);
   const replay = new Replay();
   const { foldedSeq, state } = stored.newest!.aggregate;
   for (const input of inputs) {
