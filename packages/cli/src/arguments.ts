@@ -33,6 +33,8 @@ export type Invocation =
       /** 0 to LOG_LINES_MAX. */
       lines: number;
       nats: boolean;
+      /** `trace`: every chunk. */
+      chunks: boolean;
       name: string | undefined;
       export: string | undefined;
     };
@@ -67,6 +69,7 @@ export function parseArguments(argv: readonly string[], defaultUrl: string | und
     follow: flag('follow'),
     lines: parseLines(text('lines')),
     nats: flag('nats'),
+    chunks: flag('chunks'),
     name: text('name'),
     export: text('export'),
   };

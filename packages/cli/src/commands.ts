@@ -50,6 +50,10 @@ const ANSWER: Option = {
   help: "artifacts of this name are the answer, too; for servers without Hopline's names of artifacts",
 };
 
+const NATS: Option = {
+  help: 'reads NATS (NATS_URL, default: the local cluster of `npm start`) instead of the server; for tasks of other callers',
+};
+
 export const COMMANDS = {
   ask: {
     subject: '[TEXT|-]',
@@ -116,12 +120,15 @@ export const COMMANDS = {
     subjectIs: TASK_ID,
     summary: 'prints where a task spent its time and whether anything was lost',
     details:
-      'the inputs of each agent, the events that clients received, how long text was held, and the audit: every input and its outcome; ' +
-      'numbers and names, never text; exit code 1 when an input is unaccounted for',
+      'a waterfall of its hops, what each hop cost, takeovers, repeated attempts and gaps with their cause, the events that clients received, ' +
+      'and the audit: every input and its outcome; numbers and names, never text; exit code 1 when an input is unaccounted for',
     options: {
-      nats: {
-        help: 'reads NATS (NATS_URL, default: the local cluster of `npm start`) instead of the server; for tasks of other callers',
+      chunks: { help: 'prints every chunk; by default those of a long task are folded' },
+      follow: {
+        short: 'f',
+        help: 'prints the trace again every two seconds until the task ends; in a pipe the events as they come',
       },
+      nats: NATS,
     },
   },
   agents: {

@@ -90,7 +90,8 @@ async function runCommand(
   if (command === 'new') return newAgent({ subject, folder: processContext.folder, output });
   if (command === 'status') return status({ json, output, environment });
   if (command === 'logs') return logs({ ...invocation, service: invocation.subject, output, environment, signal });
-  if (command === 'trace' && invocation.nats) return traceFromNats({ taskId: subject, json, output, environment });
+  if (command === 'trace' && invocation.nats)
+    return traceFromNats({ ...invocation, taskId: subject, output, environment, signal });
   const client = createClient({ url, headers: credentials(environment), startsTraces: true });
   const context: CommandContext = { ...shown, client, json, url, signal, conversations: new Conversations(environment) };
   // Before anything is sent: a folder that cannot be made is a usage error.
@@ -110,7 +111,7 @@ async function runCommand(
     case 'list':
       return list(context, invocation);
     case 'trace':
-      return trace(context, subject);
+      return trace(context, subject, invocation);
     case 'agents':
       return agents(context);
     case 'card':
