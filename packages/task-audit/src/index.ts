@@ -1,5 +1,7 @@
 export type { Audit } from './audit.ts';
 export { auditTask, isBalanced } from './audit.ts';
+export type { EventExplanation, ExplainedInput } from './explain.ts';
+export { EXPLAINED_INPUTS_MAX, explainEvent } from './explain.ts';
 export type { Percentiles, ProducerActivity, TracedTool } from './producers.ts';
 export type { InputKind, Tallies, Tally } from './tally.ts';
 export { INPUT_KINDS } from './tally.ts';

@@ -135,7 +135,7 @@ export function startOf(facts: readonly StoredFacts[], inputs: readonly StoredIn
   );
 }
 
-function visibleEventsOf(fact: Fact, { seq, storedAt }: StoredFacts, startMs: number): VisibleEvent[] {
+export function visibleEventsOf(fact: Fact, { seq, storedAt }: StoredFacts, startMs: number): VisibleEvent[] {
   if (!('event' in fact)) return [];
   const stored = storedAt !== undefined && { storedMs: storedAt - startMs };
   const base = { generation: fact.generation, seq, atMs: fact.at - startMs, ...stored, append: false, last: false };
