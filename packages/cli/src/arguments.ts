@@ -35,6 +35,7 @@ export type Invocation =
       nats: boolean;
       /** `trace`: every chunk. */
       chunks: boolean;
+      html: string | undefined;
       name: string | undefined;
       export: string | undefined;
     };
@@ -70,6 +71,7 @@ export function parseArguments(argv: readonly string[], defaultUrl: string | und
     lines: parseLines(text('lines')),
     nats: flag('nats'),
     chunks: flag('chunks'),
+    html: text('html'),
     name: text('name'),
     export: text('export'),
   };

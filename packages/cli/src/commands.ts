@@ -128,8 +128,23 @@ export const COMMANDS = {
         short: 'f',
         help: 'prints the trace again every two seconds until the task ends; in a pipe the events as they come',
       },
+      html: {
+        value: 'FILE',
+        help: 'writes the trace as one page that needs nothing else, for people without a backend',
+        values: 'files',
+      },
       nats: NATS,
     },
+  },
+  why: {
+    subject: 'TASK CURSOR',
+    subjectIs: { text: 'one task id and the cursor of one of its events', required: true, words: 2 },
+    summary: 'explains one event of a task: where it comes from, and where its time went',
+    details:
+      'the records it was made of, its producer and attempt, how long it was held and why it was released, when it was stored and by which relay; ' +
+      'numbers and names, never text',
+    options: { nats: NATS },
+    notes: 'A cursor is the `id:` of an SSE frame; `hopline ask --json` and `hopline follow --json` print it with every event.',
   },
   agents: {
     summary: 'lists the agents of the server: name, state, skills',

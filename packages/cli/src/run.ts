@@ -27,6 +27,7 @@ import { showError } from './show-error.ts';
 import { status } from './status.ts';
 import { trace, traceFromNats } from './trace.ts';
 import { UsageError } from './usage-error.ts';
+import { eventOf, why, whyFromNats } from './why.ts';
 
 /** The process in which a command runs. */
 export type ProcessContext = {
@@ -92,6 +93,7 @@ async function runCommand(
   if (command === 'logs') return logs({ ...invocation, service: invocation.subject, output, environment, signal });
   if (command === 'trace' && invocation.nats)
     return traceFromNats({ ...invocation, taskId: subject, output, environment, signal });
+  if (command === 'why' && invocation.nats) return whyFromNats({ ...eventOf(subject), json, output, environment });
   const client = createClient({ url, headers: credentials(environment), startsTraces: true });
   const context: CommandContext = { ...shown, client, json, url, signal, conversations: new Conversations(environment) };
   // Before anything is sent: a folder that cannot be made is a usage error.
@@ -112,6 +114,8 @@ async function runCommand(
       return list(context, invocation);
     case 'trace':
       return trace(context, subject, invocation);
+    case 'why':
+      return why(context, eventOf(subject));
     case 'agents':
       return agents(context);
     case 'card':

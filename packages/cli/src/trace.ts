@@ -1,3 +1,4 @@
+import { writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { A2AError, isTerminal, type JsonObject, stateWord, TASK_STATES } from '@hopline/a2a';
 import type { TaskReport } from '@hopline/task-audit';
@@ -12,7 +13,12 @@ import { UsageError } from './usage-error.ts';
 /** Interval between two reads of a task that `trace --follow` prints. */
 const FOLLOW_INTERVAL_MS = 2_000;
 
-export type TraceOptions = { chunks: boolean; follow: boolean };
+export type TraceOptions = {
+  chunks: boolean;
+  follow: boolean;
+  /** File that gets the trace as a page, instead of standard output. */
+  html: string | undefined;
+};
 
 /** `hopline trace`: prints where a task of the caller spent its time and whether anything was lost. */
 export async function trace(context: CommandContext, taskId: string, options: TraceOptions): Promise<ExitCode> {
@@ -70,7 +76,7 @@ const ENDED: ReadonlySet<string> = new Set(TASK_STATES.filter(isTerminal).map(st
 const viewOf = ({ chunks, output }: Show) => ({ chunks, columns: output.columns });
 
 async function showReport(received: JsonObject | TaskReport, options: Show): Promise<ExitCode> {
-  const { json, output } = options;
+  const { json, html, output } = options;
   // Loaded on demand: the other commands need no audit.
   const { isBalanced } = await import('@hopline/task-audit');
   const report = received as TaskReport;
@@ -78,12 +84,26 @@ async function showReport(received: JsonObject | TaskReport, options: Show): Pro
     const { audit } = report;
     return [[...traceLines(report, viewOf(options)), ...auditLines(audit)], isBalanced(audit) || audit.incomplete] as const;
   });
-  if (!json) for (const line of lines) output.line(line);
+  if (html !== undefined) await writePage(html, report, output);
+  else if (!json) for (const line of lines) output.line(line);
   return isFine ? EXIT.ok : EXIT.failed;
 }
 
+async function writePage(path: string, report: TaskReport, output: Output): Promise<void> {
+  const { tracePage } = await import('./trace-page.ts');
+  const page = checked(() => tracePage(report));
+  try {
+    await writeFile(path, page);
+  } catch (thrown) {
+    throw new UsageError(
+      `--html: the page cannot be written to ${path}: ${thrown instanceof Error ? thrown.message : String(thrown)}`,
+    );
+  }
+  output.artifact(`${path}, ${Buffer.byteLength(page)} bytes`);
+}
+
 /** The JSON of a server may have any form. Throws INVALID_AGENT_RESPONSE where it is not that of an audit. */
-function checked<T>(read: () => T): T {
+export function checked<T>(read: () => T): T {
   try {
     return read();
   } catch (cause) {

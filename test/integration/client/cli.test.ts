@@ -184,6 +184,26 @@ test('trace prints the inputs of each agent, the events that clients received, a
   }
 });
 
+test('why explains an event by its cursor, from the server and from the log alike [S2-41]', { timeout: 120_000 }, async () => {
+  const asked = lines((await hopline(['ask', 'go', '--json'])).out);
+  const { id } = asked[0].event.task;
+  const { cursor } = asked.find(({ event }) => event.artifactUpdate?.artifact.name === 'streaming_result');
+  const why = (...argv: string[]) =>
+    new HoplineCommand(cluster.url, ['why', ...argv], '', { NATS_URL: cluster.nats.url }).finished;
+  const printed = await why(id, cursor);
+  assert.deepEqual([printed.code, printed.err], [0, '']);
+  assert.match(printed.out, /producer argocd \(call-1-1\), turn 1, attempt 1\n {2}made of \d+ records? of the inputs:/);
+  assert.match(printed.out, /folded by relay relay-1-[0-9a-f]{8}/);
+  assert.ok(!printed.out.includes('Here'), 'no text');
+  assert.deepEqual(lines((await why(id, cursor, '--json')).out), lines((await why(id, cursor, '--json', '--nats')).out));
+  for (const from of [[], ['--nats']]) {
+    const absent = await why(id, '9999.1', ...from);
+    assert.equal(absent.code, 1);
+    assert.match(absent.err, /the task has no event of generation 9999/);
+  }
+  assert.equal((await why(id, 'x')).code, 2);
+});
+
 test('trace --follow prints the events of a running task as they come, then its trace', { timeout: 60_000 }, async () => {
   const asking = start(['ask', 'wait for the test', '--json']);
   await asking.shows('streaming_result');
