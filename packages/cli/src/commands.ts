@@ -151,6 +151,13 @@ export const COMMANDS = {
     details: '* marks the agent for questions that fit no skill',
     options: {},
   },
+  top: {
+    summary: 'shows live tasks, rates, lag and agents, again every two seconds; q quits',
+    details:
+      'your open tasks and the agents of the server; for the cluster of `npm start` also the rates, lag, takeovers, and the load of each process, ' +
+      'from their metrics; in a pipe, or with --json, one snapshot',
+    options: {},
+  },
   card: { summary: 'prints the name, address and skills of the server', details: '--json prints the agent card', options: {} },
   status: {
     summary: 'lists the processes and agents of the local cluster: process id, port, state, restarts',

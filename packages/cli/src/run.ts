@@ -25,6 +25,7 @@ import { ownCommand, shellQuoted } from './own-command.ts';
 import { readQuestion } from './read-question.ts';
 import { showError } from './show-error.ts';
 import { status } from './status.ts';
+import { top } from './top.ts';
 import { trace, traceFromNats } from './trace.ts';
 import { UsageError } from './usage-error.ts';
 import { eventOf, why, whyFromNats } from './why.ts';
@@ -114,6 +115,8 @@ async function runCommand(
       return list(context, invocation);
     case 'trace':
       return trace(context, subject, invocation);
+    case 'top':
+      return top(context, { stdin: () => processContext.stdin, environment });
     case 'why':
       return why(context, eventOf(subject));
     case 'agents':
