@@ -49,11 +49,12 @@ export function taskReport(chunks: number, more: Partial<TaskReport> = {}): Task
         firstMs: 200,
         lastMs: 200,
         firstTokenMs: 200,
+        lastTokenMs: 200,
         tools: [lookUp],
       },
       {
         ...{ ...call, ...numbers, attempt: 2, cause: 'redelivery', tokens: 2 * chunks, characters: 4 * chunks },
-        ...{ takenMs: 4_000, firstTokenMs: 5_070, firstMs: 5_070, lastMs: 8_100, endMs: 8_100 },
+        ...{ takenMs: 4_000, firstTokenMs: 5_070, lastTokenMs: 8_100, firstMs: 5_070, lastMs: 8_100, endMs: 8_100 },
       },
     ],
     events: [

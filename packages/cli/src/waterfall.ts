@@ -67,14 +67,14 @@ function attemptRows({ agent, turn, attempt, takenMs, firstTokenMs, endMs, lastM
 
 /** From the first token to the storage of the last chunk. */
 function textRows(
-  { id, agent, turn, attempt, tokens, firstTokenMs, lastMs }: ProducerActivity,
+  { id, agent, turn, attempt, tokens, firstTokenMs, lastTokenMs }: ProducerActivity,
   trace: TaskTrace,
 ): WaterfallRow[] {
-  if (firstTokenMs === undefined) return [];
+  if (firstTokenMs === undefined || lastTokenMs === undefined) return [];
   const own = trace.events.filter(({ chunk, producer, attempt: of, atMs }) => {
     return chunk !== undefined && producer === id && of === attempt && atMs >= firstTokenMs;
   });
-  const toMs = own.reduce((latest, { atMs, storedMs = atMs }) => Math.max(latest, storedMs), lastMs);
+  const toMs = own.reduce((latest, { atMs, storedMs = atMs }) => Math.max(latest, storedMs), lastTokenMs);
   const note = `${duration(toMs - firstTokenMs)}, ${plural(tokens, 'token')} in ${plural(own.length, 'chunk')}`;
   return [{ kind: 'text', turn, label: `text ${agent}`, fromMs: firstTokenMs, toMs, note }];
 }

@@ -19,6 +19,7 @@ export type ProducerActivity = Pick<Producer, 'id' | 'agent' | 'turn' | 'attempt
   firstMs: number;
   lastMs: number;
   firstTokenMs?: number;
+  lastTokenMs?: number;
   /** It has ended its turn, with a state or the end of its call. */
   endMs?: number;
   /** Longest silence between two tokens, milliseconds. */
@@ -100,6 +101,7 @@ class ActivityCounter {
       ...{ otherEvents: this.#otherEvents, tokens: this.#tokens, characters: this.#characters },
       ...{ firstMs: this.#firstAt - this.#startMs, lastMs: this.#lastAt - this.#startMs },
       ...ms('firstTokenMs', this.#firstTokenAt),
+      ...ms('lastTokenMs', this.#tokenAt),
       ...ms('endMs', this.#endAt),
       gapMsMax: this.#gapMsMax,
       appendMs: percentilesOf(this.#appendMs),
