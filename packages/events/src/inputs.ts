@@ -40,6 +40,8 @@ export type MessageInput = {
   earlierTasks?: string[];
   /** The task existed when the message was accepted: without facts of it the message is rejected, and creates no task. */
   continues?: true;
+  /** The server made the task id for this message: no other message can have created the task. */
+  creates?: true;
 };
 
 export type CancelInput = { kind: 'cancel'; metadata?: Metadata };

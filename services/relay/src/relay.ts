@@ -143,8 +143,9 @@ function shardContext(deps: RelayDeps, identity: string): Omit<ShardContext, 'on
     appendId: taskId => factsId(taskId, identity, ++appends),
     applySideEffects: (step, trace) => {
       const queuedAt = Date.now();
+      const applied = applySideEffects(log, index, step, trace, queuedAt);
       measureFacts(step, metrics, queuedAt);
-      return applySideEffects(log, index, step, trace, queuedAt);
+      return applied;
     },
     onRejected: (reason, count) => metrics.inputsRejected.add(count, { reason: snakeWord(reason) }),
     onRejectedRecord: rejected => rejectedRecords.add(rejected),

@@ -193,9 +193,10 @@ export class TaskPipeline {
     const step = await this.#appender.append(batch);
     if (step !== undefined) {
       this.#inputs.stored(step.aggregate.foldedSeq);
+      // First the work: a worker waits for it.
+      this.#applySideEffects({ ...step, receivedAt: this.#receivedAt }, oldestSeq);
       this.#hop.stored(step);
       this.#context.onStored(step, this.#hop.carrier(), this.#hop.takeTakeover());
-      this.#applySideEffects({ ...step, receivedAt: this.#receivedAt }, oldestSeq);
     }
     for (const { command } of batch) {
       const copied = command.kind === 'copy-forward' ? await this.#appender.copyForward(command) : undefined;

@@ -46,6 +46,7 @@ export class MemoryInputs implements InputLog {
     onRejected: (rejected: RejectedInput) => void = () => {},
   ): AsyncGenerator<StoredInput, void> {
     let next = from;
+    const beforeLive = this.#stream.extent.lastSeq;
     let wake: (() => void) | undefined;
     const onWake = () => wake?.();
     const unlisten = this.#stream.listen(onWake);
@@ -58,8 +59,8 @@ export class MemoryInputs implements InputLog {
         if (stored) {
           next = stored.seq + 1;
           const input = toInput(stored);
-          if ('record' in input) yield input;
-          else onRejected(input);
+          if (!('record' in input)) onRejected(input);
+          else yield { ...input, ...(input.seq > beforeLive && { isLive: true as const }) };
         } else {
           await new Promise<void>(resolve => {
             wake = resolve;
