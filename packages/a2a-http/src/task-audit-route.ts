@@ -10,7 +10,7 @@ export const EVENT_AUDIT_PATH = '/tasks/{taskId}/audit/{cursor}';
 /** Audits that run at the same time in this process; further ones get 503 with Retry-After. */
 const AUDITS_AT_ONCE_MAX = 2;
 
-/** What the log tells about a task. Both may throw A2AError and errors of the log. */
+/** What the log has about a task. Both may throw A2AError and errors of the log. */
 export type TaskAudits = {
   /** Resolves with undefined for an unknown task. */
   report: (taskId: string) => Promise<object | undefined>;

@@ -28,7 +28,7 @@ const OPEN_STATES = TASK_STATES.filter(state =>
   ['submitted', 'working', 'input-required', 'auth-required'].includes(stateWord(state)),
 );
 
-export const NO_METRICS =
+const NO_METRICS =
   'rates, lag, processes and the load of agents: known only for the cluster of `npm start` on this machine; elsewhere see its dashboards';
 
 export async function readCluster(

@@ -6,7 +6,7 @@ import { duration, endOf, plural, waterfallOf } from './waterfall.ts';
 export const CHUNK_LINES_MAX = 40;
 /** Width of a trace that is not printed on a terminal, columns. */
 const TRACE_COLUMNS = 110;
-/** Narrower bars say nothing. */
+/** Narrower bars are all alike. */
 const BAR_COLUMNS_MIN = 10;
 const BAR_COLUMNS_MAX = 60;
 
@@ -108,7 +108,7 @@ function producerLine(producer: ProducerActivity): string {
   return `  ${name}, ${which}: ${content}; ${times}; acknowledged after ${spread(appendMs)}`;
 }
 
-export function eventLines({ events, heldMs, ageMs }: TaskTrace, all: boolean): string[] {
+function eventLines({ events, heldMs, ageMs }: TaskTrace, all: boolean): string[] {
   const count = events.filter(({ chunk }) => chunk !== undefined).length;
   const runs = all || count <= CHUNK_LINES_MAX ? events.map(event => [event]) : runsOf(events);
   const isFolded = runs.length < events.length;

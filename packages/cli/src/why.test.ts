@@ -53,7 +53,7 @@ test('every reason of the coalescer is explained; one of a later version is name
   assert.match(held('later') ?? '', /because of later$/);
 });
 
-test('a cursor that is none is a usage error', () => {
+test('an invalid cursor is a usage error', () => {
   assert.deepEqual(eventOf('t 17.42'), { taskId: 't', cursor: '17.42' });
   for (const cursor of ['17', '17.', 'x.1', '1.1.1']) assert.throws(() => eventOf(`t ${cursor}`), { name: 'UsageError' });
 });

@@ -6,7 +6,7 @@ import { createMemoryLog } from '@hopline/log/memory';
 import { ROOT_AGENT } from '@hopline/task';
 import { agent, Scenario, StoredScenario, supervisor } from '@hopline/task/test-kit';
 import { percentilesOf } from './producers.ts';
-import { traceTask } from './trace.ts';
+import { reportTask } from './task-report.ts';
 
 const NOTICE = '🔧 Supervisor: Calling Agent Argocd...\n';
 
@@ -36,7 +36,7 @@ test('a trace counts the output of each producer in code points, and holds the t
     .when({ kind: 'run', from, lane: 'a', text: '👍 é\n', last: false, n: 5, chunk })
     .store();
 
-  const result = (await traceTask(log, 't'))!;
+  const result = (await reportTask(log, 't'))!;
   assert.deepEqual([result.traces, result.state, result.contextId], [['a'.repeat(32)], 'submitted', 'c']);
   const [producer] = result.producers;
   assert.deepEqual(
@@ -53,7 +53,7 @@ test('a trace counts the output of each producer in code points, and holds the t
   });
   assert.equal(appendMs, (answer?.storedMs ?? 0) - 420);
   assert.equal(JSON.stringify(result).includes('👍'), false, 'a trace holds no text');
-  assert.equal(await traceTask(log, 'other'), undefined);
+  assert.equal(await reportTask(log, 'other'), undefined);
 });
 
 /** A task of a supervisor and one agent whose work was repeated, as services write it; times after 1,000,000. */
@@ -65,7 +65,7 @@ class TracedTask {
   #appends = 0;
 
   get trace() {
-    return traceTask(this.#log, 't');
+    return reportTask(this.#log, 't');
   }
 
   async message(at: number, messageId = 'm') {

@@ -1,8 +1,8 @@
 import { codePoints, isInterrupted, stateWord } from '@hopline/a2a';
 import type { Fact, FactRecord, Takeover } from '@hopline/events';
-import type { Log, StoredFacts, StoredInput } from '@hopline/log';
+import type { StoredFacts, StoredInput } from '@hopline/log';
 import { type Percentiles, type ProducerActivity, percentilesOf, producersOf } from './producers.ts';
-import { readTaskRecords, type TaskRecords } from './task-records.ts';
+import type { TaskRecords } from './task-records.ts';
 import { NOT_RECORDED, type TurnHop, turnHopsOf } from './turn-hops.ts';
 
 /** A chunk: its inputs, why the coalescer released it, and its hops in milliseconds. */
@@ -68,7 +68,7 @@ export type TracedGap = {
 };
 
 /** Shorter times without events are no gaps, milliseconds. */
-export const GAP_MS_MIN = 1_000;
+const GAP_MS_MIN = 1_000;
 
 /** What one hop cost in the whole task; hops of chunks overlap, so that their sum may exceed the task's time. */
 export type HopTotal = { hop: string; count: number; sumMs: number; maxMs: number };
@@ -95,12 +95,7 @@ export type TaskTrace = {
   ageMs: Percentiles;
 };
 
-/** Derives the time line of a task from its log alone (S2-41). Resolves with undefined for an unknown task. */
-export async function traceTask(log: Pick<Log, 'inputs' | 'facts'>, taskId: string): Promise<TaskTrace | undefined> {
-  const records = await readTaskRecords(log, taskId);
-  return records && traceOf(records);
-}
-
+/** Derives the time line of a task from its records alone (S2-41). */
 export function traceOf({ taskId, aggregate, facts, inputs }: TaskRecords): TaskTrace {
   const startMs = startOf(facts, inputs);
   const producers = producersOf(inputs, startMs);
