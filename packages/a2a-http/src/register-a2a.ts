@@ -11,7 +11,7 @@ import { guardHosts, guardPages, RefusedRequest, type RequestGuardOptions } from
 import { registerOpenApi } from './rest/openapi.ts';
 import { registerRest, sendRestError } from './rest/rest-binding.ts';
 import { registerRest03, sendRestFault03 } from './rest/rest-binding-03.ts';
-import { type AuditTask, registerTaskAudit } from './task-audit-route.ts';
+import { registerTaskAudit, type TaskAudits } from './task-audit-route.ts';
 
 export type A2AHttpOptions = {
   card: PublishedCard;
@@ -22,7 +22,7 @@ export type A2AHttpOptions = {
   /** The agents behind the server; absent: it has no list of them. */
   agents?: () => readonly ListedAgent[];
   /** Audits a task; absent: the server audits none. */
-  auditTask?: AuditTask;
+  audits?: TaskAudits;
 };
 
 /**
@@ -40,7 +40,7 @@ const PATHS = ['/', '/a2a'];
  * `serverOptions`. Closing the app drains and closes the server: streams ask their clients to reconnect, and end.
  */
 export function registerA2A(app: FastifyInstance, server: A2AServer, options: A2AHttpOptions): void {
-  const { card, cors, guard, agents, auditTask } = options;
+  const { card, cors, guard, agents, audits } = options;
   const { limits, metrics } = server;
   app.server.maxConnections = limits.connectionsMax;
   discardRefusedBodies(app);
@@ -75,8 +75,8 @@ export function registerA2A(app: FastifyInstance, server: A2AServer, options: A2
     );
     registerRest(scope, server);
     if (agents !== undefined) registerAgents(scope, server, agents);
-    if (auditTask !== undefined) registerTaskAudit(scope, server, auditTask);
-    registerOpenApi(scope, card, { listsAgents: agents !== undefined, auditsTasks: auditTask !== undefined });
+    if (audits !== undefined) registerTaskAudit(scope, server, audits);
+    registerOpenApi(scope, card, { listsAgents: agents !== undefined, auditsTasks: audits !== undefined });
   });
   app.register(async scope => {
     openScope(scope);

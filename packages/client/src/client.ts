@@ -91,6 +91,8 @@ export type Client = {
   agents(options?: CallOptions): Promise<ListedAgent[]>;
   /** Where a task of the caller spent its time, and what became of each of its inputs; of a Hopline server. Numbers and names, never text. */
   audit(taskId: string, options?: CallOptions): Promise<JsonObject>;
+  /** Where one event of a task of the caller comes from; of a Hopline server. Numbers and names, never text. */
+  explain(taskId: string, cursor: string, options?: CallOptions): Promise<JsonObject>;
 };
 
 /** Throws TypeError for an invalid URL or header. Holds no connection, so there is nothing to close. */
@@ -138,6 +140,7 @@ export function createClient(options: ClientOptions): Client {
     card: (call = {}) => calls.card(call),
     agents: (call = {}) => calls.agents(call),
     audit: (taskId, call = {}) => calls.audit(taskId, call),
+    explain: (taskId, cursor, call = {}) => calls.explain(taskId, cursor, call),
   };
 }
 
