@@ -13,7 +13,7 @@ export type Scenario = {
   faults: Fault[];
 };
 
-/** Of every scenario, unless it says otherwise. */
+/** Settings of a scenario that needs no others. */
 export const SETTINGS: ClusterSettings = {
   topology: { relay: 2, supervisor: 2, 'agent.writer': 2, 'agent.reviewer': 1, notifier: 2, ingress: 2 },
   shards: 4,

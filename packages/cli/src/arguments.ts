@@ -38,6 +38,9 @@ export type Invocation =
       /** 0 to LOG_LINES_MAX. */
       lines: number;
       nats: boolean;
+      /** `trace`: every chunk. */
+      chunks: boolean;
+      html: string | undefined;
       name: string | undefined;
       export: string | undefined;
       output: string | undefined;
@@ -84,6 +87,8 @@ export function parseArguments(argv: readonly string[], defaultUrl: string | und
     follow: flag('follow'),
     lines: parseLines(text('lines')),
     nats: flag('nats'),
+    chunks: flag('chunks'),
+    html: text('html'),
     name: text('name'),
     export: text('export'),
     output: text('output'),

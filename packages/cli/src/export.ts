@@ -206,7 +206,7 @@ async function openSource(command: ExportCommand): Promise<Source> {
     };
   }
   // Loaded on demand: the other commands need no broker.
-  const [log, { exportTask }] = await Promise.all([openLog(environment), import('@hopline/task-transfer')]);
+  const [log, { exportTask }] = await Promise.all([openLog(environment, 'hopline-export'), import('@hopline/task-transfer')]);
   return {
     async *entries(taskId, after) {
       const found = await exportTask(log, taskId, { hopline: version, contains, now: Date.now() }).catch(undefinedForInvalidId);

@@ -27,10 +27,12 @@ import { ownCommand, shellQuoted } from './own-command.ts';
 import { readQuestion } from './read-question.ts';
 import { showError } from './show-error.ts';
 import { status } from './status.ts';
+import { top } from './top.ts';
 import { trace, traceFromNats } from './trace.ts';
 import { UsageError } from './usage-error.ts';
 import { verify } from './verify.ts';
 import { whatIf } from './what-if.ts';
+import { eventOf, why, whyFromNats } from './why.ts';
 
 /** The process in which a command runs. */
 export type ProcessContext = {
@@ -94,10 +96,12 @@ async function runCommand(
   if (command === 'new') return newAgent({ subject, folder: processContext.folder, output });
   if (command === 'status') return status({ json, output, environment });
   if (command === 'logs') return logs({ ...invocation, service: invocation.subject, output, environment, signal });
-  if (command === 'trace' && invocation.nats) return traceFromNats({ taskId: subject, json, output, environment });
   if (command === 'verify') return verify({ ...invocation, output, environment, signal });
   if (command === 'diff') return diff({ ...invocation, output, environment, signal });
   if (command === 'what-if') return whatIf({ ...invocation, output, environment, signal });
+  if (command === 'trace' && invocation.nats)
+    return traceFromNats({ ...invocation, taskId: subject, output, environment, signal });
+  if (command === 'why' && invocation.nats) return whyFromNats({ ...eventOf(subject), json, output, environment });
   const { output: file, subjects } = invocation;
   const exporting = { ...invocation, file, taskIds: [...new Set(subjects)], version: packageJson.version };
   if (command === 'export' && invocation.nats) return exportTasks({ ...exporting, output, environment, signal });
@@ -120,7 +124,11 @@ async function runCommand(
     case 'list':
       return list(context, invocation);
     case 'trace':
-      return trace(context, subject);
+      return trace(context, subject, invocation);
+    case 'top':
+      return top(context, { stdin: () => processContext.stdin, environment });
+    case 'why':
+      return why(context, eventOf(subject));
     case 'export':
       return exportTasks({ ...exporting, client, output, environment, signal });
     case 'agents':

@@ -45,7 +45,7 @@ export async function* storedTasks(command: string, sources: TaskSources): Async
     if (count === 0) yield { task: { taskId: '', unreadable: 'the file is empty' }, name: path };
   }
   if (!all && ids.length === 0) return;
-  const log = await openLog(environment);
+  const log = await openLog(environment, `hopline-${command}`);
   try {
     const chosen = all ? sampled(await taskIdsOf(log, { signal, ...(since && { sinceMs: since.getTime() }) }), sample) : ids;
     let found = 0;

@@ -68,7 +68,7 @@ test('files that cannot be verified are counted, each with one sentence', async 
   assert.deepEqual([named.code, named.out.includes('1 not verified because retention')], [1, true]);
 });
 
-test('what is wrong with the arguments is said in one line', async () => {
+test('an error of the arguments is one line', async () => {
   for (const [argv, reason] of [
     [[], 'verify requires task ids, task files, or --all'],
     [['task', '--all'], 'verify requires task ids, task files, or --all'],

@@ -27,7 +27,7 @@ export type TaskMeasure = {
 export type TaskDiff = { same: boolean; differences: TaskDifference[]; a: TaskMeasure; b: TaskMeasure };
 
 /**
- * Compares what two tasks told their clients: states, messages, artifacts by name and order, and calls with their outcome. Ids, times and
+ * Compares what the clients of two tasks received: states, messages, artifacts by name and order, and calls with their outcome. Ids, times and
  * the boundaries of chunks belong to a run and make no difference.
  */
 export function diffTasks(a: Pick<StoredTask, 'facts'>, b: Pick<StoredTask, 'facts'>): TaskDiff {

@@ -108,10 +108,10 @@ export const open = (lane = 'a'): AgentInput => ({
 });
 export const text = (lane: string, ...tokens: string[]): AgentInput => ({ kind: 'text', lane, tokens });
 export const close = (lane = 'a'): AgentInput => ({ kind: 'close', lane });
-export const status = (state: Extract<AgentInput, { kind: 'status' }>['state'], said?: string): AgentInput => ({
+export const status = (state: Extract<AgentInput, { kind: 'status' }>['state'], words?: string): AgentInput => ({
   kind: 'status',
   state,
-  ...(said !== undefined && { message: { messageId: `s-${said}`, role: 'ROLE_AGENT', parts: [{ text: said }] } }),
+  ...(words !== undefined && { message: { messageId: `s-${words}`, role: 'ROLE_AGENT', parts: [{ text: words }] } }),
 });
 export const call: AgentInput = { kind: 'call', call: 'call-1', agent: 'writer' };
 export const ended: AgentInput = { kind: 'ended', call: 'call-1', state: 'TASK_STATE_COMPLETED' };

@@ -1,5 +1,5 @@
 import { isTerminal } from '@hopline/a2a';
-import type { CopyForwardInput, Fact, FactRecord, TaskAggregate, TraceCarrier } from '@hopline/events';
+import type { CopyForwardInput, Fact, FactRecord, Takeover, TaskAggregate, TraceCarrier } from '@hopline/events';
 import { type BatchDecision, decideBatch, type InputLedger, NOT_ENCODABLE, type QueuedCommand, TOO_LARGE } from '@hopline/fold';
 import { RecordTooLarge, type StoredFacts, startSeqOf } from '@hopline/log';
 import { evolve, failTask } from '@hopline/task';
@@ -9,6 +9,8 @@ import type { PipelineContext, StoredStep } from './pipeline-context.ts';
 export type TaskAppenderOptions = {
   taskId: string;
   newest: StoredFacts | undefined;
+  /** Set when another owner of the shard stored `newest`: the next record contains it. */
+  takeover: Takeover | undefined;
   ledger: InputLedger;
   context: Pick<PipelineContext, 'facts' | 'now' | 'wallNow' | 'appendId' | 'onAppend'>;
   /** Marks every input that the next append folds. */
@@ -25,14 +27,16 @@ export class TaskAppender {
   #aggregate: TaskAggregate | undefined;
   #newestSeq: number;
   #taskStart: TaskStart | undefined;
+  #takeover: Takeover | undefined;
   #isStopped = false;
 
   constructor(options: TaskAppenderOptions) {
-    const { newest } = options;
+    const { newest, takeover } = options;
     this.#options = options;
     this.#aggregate = newest?.record.aggregate;
     this.#newestSeq = newest?.seq ?? 0;
     this.#taskStart = newest && { startSeq: startSeqOf(newest), startStoredAt: newest.record.startStoredAt };
+    this.#takeover = takeover;
   }
 
   /** The task as its newest record left it. */
@@ -123,7 +127,9 @@ export class TaskAppender {
     const { context, taskId, trace } = this.#options;
     const options = { expected: this.#newestSeq, id: context.appendId(taskId), trace: trace() };
     const startedMs = context.now();
-    const { seq } = await context.facts.append(record, options);
+    const takeover = this.#takeover;
+    const { seq } = await context.facts.append(takeover === undefined ? record : { ...record, takeover }, options);
+    this.#takeover = undefined;
     context.onAppend(context.now() - startedMs);
     this.#newestSeq = seq;
     return seq;
