@@ -28,6 +28,16 @@ const NOTHING = {
   answer: [],
   json: false,
   url: URL_DEFAULT,
+  subjects: [],
+  output: undefined,
+  inputs: false,
+  facts: false,
+  redact: false,
+  all: false,
+  sample: undefined,
+  eventCosts: [],
+  holdMaxes: [],
+  profile: undefined,
 };
 
 test('each command accepts its subject and options in any order', () => {
@@ -93,7 +103,10 @@ test('an invalid command line is a usage error that refers to --help', () => {
 });
 
 test('the help lists every command, option and exit code, and every option parses', () => {
-  const values: Record<string, string> = { state: 'failed', limit: '3', lines: '3', since: '2h', url: 'http://h/' };
+  const values: Record<string, string> = {
+    ...{ state: 'failed', limit: '3', lines: '3', since: '2h', url: 'http://h/' },
+    ...{ sample: '3', 'event-cost': '40', 'hold-max': '100' },
+  };
   for (const [command, { subjectIs }] of Object.entries<Command>(COMMANDS)) {
     assert.ok(isCommand(command));
     assert.deepEqual(parseArguments([command, '--help'], undefined), { help: command });

@@ -70,7 +70,7 @@ export function parseArguments(argv: readonly string[], defaultUrl: string | und
   return {
     command: first,
     subject: subjectOf(first, positionals),
-    subjects: positionals,
+    subjects: takesMany(first) ? positionals : [],
     url: parseUrl(text('url') ?? (defaultUrl || URL_DEFAULT)),
     json: flag('json'),
     agent: text('agent'),
@@ -117,6 +117,11 @@ function readOptions(command: CommandName, args: string[]) {
     const reason = thrown instanceof Error ? thrown.message.replace(/\. To specify.*$/s, '') : String(thrown);
     throw new UsageError(`${reason}; see hopline ${command} --help`);
   }
+}
+
+function takesMany(command: CommandName): boolean {
+  const { subjectIs }: Command = COMMANDS[command];
+  return subjectIs?.many === true;
 }
 
 function subjectOf(command: CommandName, positionals: readonly string[]): string | undefined {

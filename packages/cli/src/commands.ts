@@ -207,7 +207,7 @@ export const COMMANDS = {
   },
   diff: {
     subject: 'A B',
-    subjectIs: { text: 'two task ids or task files', required: true, words: 2 },
+    subjectIs: { text: 'two task ids or task files', required: true, words: 2, many: true },
     summary: 'compares two tasks: states, calls, messages and artifacts, with times and numbers of tokens beside',
     details:
       'ids are read from NATS (NATS_URL, default: the local cluster of `npm start`), or export the tasks to files; exit code 1 when they ' +

@@ -43,5 +43,6 @@ test('diff names each part that differs, with the place, and exits 1', async () 
 
 test('a missing file, and one task only, are usage errors', async () => {
   assert.equal((await hopline('diff', 'one')).code, 2);
+  assert.equal((await hopline('diff', 'one', 'two', 'three')).code, 2);
   assert.match((await hopline('diff', './none', './none')).err, /there is no file \.\/none/);
 });

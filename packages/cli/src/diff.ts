@@ -3,6 +3,7 @@ import type { StoredTask, TaskDifference, TaskMeasure } from '@hopline/replay';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import type { Output } from './output.ts';
 import { storedTasks, type TaskSources } from './stored-tasks.ts';
+import { UsageError } from './usage-error.ts';
 
 export type DiffCommand = Pick<TaskSources, 'subjects' | 'environment' | 'signal'> & { output: Output; json: boolean };
 
@@ -13,6 +14,7 @@ const SHOWN_CHARS_MAX = 400;
 
 /** `hopline diff`: compares two tasks. */
 export async function diff({ subjects, output, json, ...sources }: DiffCommand): Promise<ExitCode> {
+  if (subjects.length !== 2) throw new UsageError('diff takes two task ids or task files; see hopline diff --help');
   const { diffTasks } = await import('@hopline/replay');
   const [first, second] = [await readOne(subjects[0]!, sources), await readOne(subjects[1]!, sources)];
   const { same, differences, a, b } = diffTasks(first, second);
