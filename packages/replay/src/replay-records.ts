@@ -54,7 +54,10 @@ export function replayFacts(log: Pick<Log, 'shards' | 'facts'>, range: ReplayRan
   return new ShardReplay(log.shards, range, source, ({ record }) => record.copied === undefined);
 }
 
-/** The input records of a range, as `replayFacts`. */
+/**
+ * The input records of a range, as `replayFacts`.
+ * @public
+ */
 export function replayInputs(log: Pick<Log, 'shards' | 'inputs'>, range: ReplayRange = {}): RecordReplay<StoredInput> {
   const { taskId } = range;
   const source = (shard: number, start: ReadStart) =>
