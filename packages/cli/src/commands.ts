@@ -16,8 +16,8 @@ export type Option = {
 export type Command = {
   /** Its subject in the help; absent: it takes none. */
   subject?: string;
-  /** What an error asks for; `required`: the command does not run without it; `words`: of how many it consists, default 1. */
-  subjectIs?: { text: string; required: boolean; words?: number; values?: readonly string[] | 'files' };
+  /** What an error asks for; `required`: the command does not run without it; `words`: of how many it consists, default 1; `many`: of any number. */
+  subjectIs?: { text: string; required: boolean; words?: number; many?: true; values?: readonly string[] | 'files' };
   summary: string;
   /** Continues the summary in the help of the command. */
   details?: string;
@@ -145,6 +145,26 @@ export const COMMANDS = {
       'numbers and names, never text',
     options: { nats: NATS },
     notes: 'A cursor is the `id:` of an SSE frame; `hopline ask --json` and `hopline follow --json` print it with every event.',
+  },
+  export: {
+    subject: 'TASK…',
+    subjectIs: { text: 'one task id or several', required: true, many: true },
+    summary: 'writes tasks as a file: every input and every fact, with its time',
+    details:
+      'to standard output, or to --output FILE; a file that was cut continues where it ends. A server leaves out what only services ' +
+      'read; --nats reads everything',
+    options: {
+      output: {
+        value: 'FILE',
+        help: 'writes this file; continues it when it is the unfinished file of the same tasks',
+        values: 'files',
+      },
+      inputs: { help: 'only what clients and agents wrote' },
+      facts: { help: 'only what clients receive; without --inputs and --facts the file contains both' },
+      redact: { help: 'replaces every text by filler of the same length and ids by pseudonyms; names, states and times stay' },
+      nats: NATS,
+    },
+    notes: 'The format: packages/task-file/README.md. Files may be joined: cat a.hopline.jsonl b.hopline.jsonl.',
   },
   agents: {
     summary: 'lists the agents of the server: name, state, skills',

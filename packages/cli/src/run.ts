@@ -14,6 +14,7 @@ import type { CommandContext } from './command.ts';
 import { completionScript, type Shell } from './completion.ts';
 import { Conversations } from './conversations.ts';
 import { EXIT, type ExitCode, exitCodeOfError } from './exit-code.ts';
+import { exportTasks } from './export.ts';
 import { follow } from './follow.ts';
 import { get } from './get.ts';
 import { helpText } from './help.ts';
@@ -95,6 +96,9 @@ async function runCommand(
   if (command === 'trace' && invocation.nats)
     return traceFromNats({ ...invocation, taskId: subject, output, environment, signal });
   if (command === 'why' && invocation.nats) return whyFromNats({ ...eventOf(subject), json, output, environment });
+  const { output: file, subjects } = invocation;
+  const exporting = { ...invocation, file, taskIds: [...new Set(subjects)], version: packageJson.version };
+  if (command === 'export' && invocation.nats) return exportTasks({ ...exporting, output, environment, signal });
   const client = createClient({ url, headers: credentials(environment), startsTraces: true });
   const context: CommandContext = { ...shown, client, json, url, signal, conversations: new Conversations(environment) };
   // Before anything is sent: a folder that cannot be made is a usage error.
@@ -119,6 +123,8 @@ async function runCommand(
       return top(context, { stdin: () => processContext.stdin, environment });
     case 'why':
       return why(context, eventOf(subject));
+    case 'export':
+      return exportTasks({ ...exporting, client, output, environment, signal });
     case 'agents':
       return agents(context);
     case 'card':

@@ -129,7 +129,8 @@ export async function withLog<T>(environment: Environment, name: string, use: (l
   }
 }
 
-async function openLog(environment: Environment, name: string) {
+/** The log as its operator reads it. Throws UsageError and UNAVAILABLE. */
+export async function openLog(environment: Environment, name: string) {
   const log = logSettingsOf(environment, 'operator');
   const [{ LOG_SETTINGS, openFromSettings }, { ConfigError, defineConfig }, { createLogger }] = await Promise.all([
     import('@hopline/log-jetstream'),

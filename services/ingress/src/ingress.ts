@@ -8,6 +8,7 @@ import { defaultAgentOf, LiveAgents, type Log } from '@hopline/log';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import { type WebhookRules, webhookUrlProblem } from '@hopline/webhook-guard';
 import { taskAudits } from './audit-task.ts';
+import { taskExport } from './export-task.ts';
 import { type IngressCardOptions, ingressCard } from './ingress-card.ts';
 
 export type IngressDeps = {
@@ -72,6 +73,7 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
     hosts,
     agents: () => listAgents(agents, deps.defaultAgent),
     audits: taskAudits(log),
+    exportTask: taskExport(log, deps.card.version),
   });
   registerProbes(http.app, deps.probes);
   const publicCard = async () => (await card.current()).card;
