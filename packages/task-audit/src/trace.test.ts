@@ -232,11 +232,19 @@ test('malformed measurements of a producer are ignored', async () => {
   await task.message(0);
   await task.store(10, 'x');
   const working = { kind: 'status', state: 'TASK_STATE_WORKING' } as const;
-  const wrong = { taken: { at: 'soon' }, tools: [{ name: 1 }, null] } as never;
-  await task.record(supervisor(), 25, 1, [working], wrong);
+  const wrong = [{ at: 'soon' }, { at: 1, queuedAt: null }, { at: 1, cause: 'a text of any length' }, 7];
+  for (const [index, taken] of wrong.entries())
+    await task.record(supervisor(index + 1), 25, 1, [working], { taken, tools: [{ name: 1 }, null] } as never);
   await task.store(30, 'x');
   const { hops, producers } = (await task.trace)!;
-  assert.deepEqual([hops.map(({ hop }) => hop), producers[0]?.takenMs, producers[0]?.tools], [['accept'], undefined, []]);
+  assert.deepEqual(
+    producers.map(({ takenMs, cause, tools }) => [takenMs, cause, tools]),
+    wrong.map(() => [undefined, undefined, []]),
+  );
+  assert.deepEqual(
+    hops.map(({ hop }) => hop),
+    ['accept'],
+  );
 });
 
 test('percentiles are measured values', () => {
