@@ -14,7 +14,19 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   endpoint: ['a2a', 'agent-card', 'lifecycle', 'telemetry'],
   client: ['a2a', 'agent-card'],
   'chat-model': ['a2a', 'outbound-http', 'telemetry'],
-  cli: ['a2a', 'task-audit', 'client', 'lifecycle', 'log-jetstream', 'profiles', 'task-file', 'task-transfer', 'telemetry'],
+  cli: [
+    'a2a',
+    'task-audit',
+    'client',
+    'events',
+    'lifecycle',
+    'log-jetstream',
+    'profiles',
+    'replay-server',
+    'task-file',
+    'task-transfer',
+    'telemetry',
+  ],
   events: ['a2a'],
   'task-file': ['a2a', 'events'],
   profiles: ['events'],
@@ -28,6 +40,19 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   'a2a-server': ['a2a', 'agent-card', 'context-history', 'events', 'log', 'task', 'telemetry'],
   'a2a-http': ['a2a', 'a2a-server', 'agent-card', 'events'],
   'a2a-grpc': ['a2a', 'a2a-server', 'agent-card'],
+  'replay-server': [
+    'a2a',
+    'a2a-grpc',
+    'a2a-http',
+    'a2a-server',
+    'agent-card',
+    'events',
+    'log',
+    'task',
+    'task-file',
+    'task-transfer',
+    'telemetry',
+  ],
   'agent-a2a': ['a2a', 'agent', 'agent-card', 'outbound-http', 'profiles'],
   'agent-langgraph': ['a2a', 'agent', 'outbound-http'],
   'agent-mcp': ['a2a', 'agent', 'outbound-http'],
@@ -92,6 +117,9 @@ export const PURE_PACKAGES: Record<string, readonly string[]> = {
   'agent-card': ['node:crypto'],
   'task-file': ['node:crypto'],
 };
+
+/** The only packages that may import the in-memory log. The replay server keeps its tasks there: they end with the process. */
+export const MEMORY_LOG_IMPORTERS = ['log', 'replay-server'];
 
 /** The only folders that may import a NATS client. */
 export const NATS_IMPORTERS = ['packages/log-jetstream', 'test'];

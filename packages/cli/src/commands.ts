@@ -54,6 +54,11 @@ const NATS: Option = {
   help: 'reads NATS (NATS_URL, default: the local cluster of `npm start`) instead of the server; for tasks of other callers',
 };
 
+const PACE: Option = {
+  value: 'PACE',
+  help: 'recorded (default), a factor such as 10x or 0.5x, or max: without waiting',
+};
+
 export const COMMANDS = {
   ask: {
     subject: '[TEXT|-]',
@@ -145,6 +150,46 @@ export const COMMANDS = {
       nats: NATS,
     },
     notes: 'The format: packages/task-file/README.md. Files may be joined: cat a.hopline.jsonl b.hopline.jsonl.',
+  },
+  replay: {
+    subject: 'TASK|FILE',
+    subjectIs: { text: 'one task id or one task file', required: true, values: 'files' },
+    summary: 'prints the stream of a task as it happened, from the server or from a file',
+    details: 'nothing runs again. Of an unfinished file it prints what the file has',
+    options: {
+      pace: PACE,
+      from: { value: 'C', help: 'starts after this cursor' },
+      to: { value: 'C', help: 'ends with this cursor' },
+      out: OUT,
+      answer: ANSWER,
+    },
+    notes: EXIT_CODES,
+  },
+  serve: {
+    subject: 'FILE…',
+    subjectIs: { text: 'one task file or several', required: true, many: true, values: 'files' },
+    summary: 'runs an A2A server that answers with recorded tasks, without agents, keys or NATS',
+    details:
+      'JSON-RPC, HTTP+JSON and gRPC in every version; a message gets the recording of the same text; recorded tasks are listed under ' +
+      'their own ids',
+    options: {
+      port: { value: 'N', help: 'port of HTTP, 0: a free one; default 8000' },
+      'grpc-port': { value: 'N', help: 'port of gRPC; default: a free one' },
+      host: { value: 'HOST', help: 'address to listen on, default 127.0.0.1' },
+      pace: PACE,
+      match: {
+        value: 'RULE',
+        help: 'text (default): another text is rejected, with the recorded ones; any: every message gets a recording, in turn',
+        values: ['text', 'any'],
+      },
+      fault: {
+        value: 'FAULTS',
+        help:
+          'cut=N cuts each stream after N frames, delay=MS delays each request, refuse=N answers the first N requests with 503; ' +
+          'joined by commas. A request asks for its own with the header or the metadata hopline-fault',
+      },
+    },
+    notes: 'Ctrl-C ends it. Answered tasks are kept in memory until then.',
   },
   agents: {
     summary: 'lists the agents of the server: name, state, skills',

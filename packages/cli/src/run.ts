@@ -24,6 +24,8 @@ import { newAgent } from './new-agent.ts';
 import { Output, type Sink } from './output.ts';
 import { ownCommand, shellQuoted } from './own-command.ts';
 import { readQuestion } from './read-question.ts';
+import { replay } from './replay.ts';
+import { serve } from './serve.ts';
 import { showError } from './show-error.ts';
 import { status } from './status.ts';
 import { trace, traceFromNats } from './trace.ts';
@@ -92,6 +94,8 @@ async function runCommand(
   if (command === 'status') return status({ json, output, environment });
   if (command === 'logs') return logs({ ...invocation, service: invocation.subject, output, environment, signal });
   if (command === 'trace' && invocation.nats) return traceFromNats({ taskId: subject, json, output, environment });
+  if (command === 'serve')
+    return serve({ ...invocation, files: invocation.subjects, version: packageJson.version, output, environment, signal });
   const { output: file, subjects } = invocation;
   const exporting = { ...invocation, file, taskIds: [...new Set(subjects)], version: packageJson.version };
   if (command === 'export' && invocation.nats) return exportTasks({ ...exporting, output, environment, signal });
@@ -117,6 +121,8 @@ async function runCommand(
       return trace(context, subject);
     case 'export':
       return exportTasks({ ...exporting, client, output, environment, signal });
+    case 'replay':
+      return replay(context, subject, answering);
     case 'agents':
       return agents(context);
     case 'card':

@@ -1,2 +1,4 @@
 export type { ExportOptions, TaskExport } from './export-task.ts';
 export { exportTask } from './export-task.ts';
+export type { Binding } from './rebind-record.ts';
+export { rebindRecord } from './rebind-record.ts';
