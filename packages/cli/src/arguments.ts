@@ -46,6 +46,10 @@ export type Invocation =
       pace: number;
       from: Cursor | undefined;
       to: Cursor | undefined;
+      sameIds: boolean;
+      tenant: string | undefined;
+      /** Of the owner of imported tasks. */
+      ownerSubject: string | undefined;
       port: number;
       /** 0: a free one. */
       grpcPort: number;
@@ -94,6 +98,9 @@ export function parseArguments(argv: readonly string[], defaultUrl: string | und
     pace: parsePace(text('pace')),
     from: parseCursorOption('from', text('from')),
     to: parseCursorOption('to', text('to')),
+    sameIds: flag('same-ids'),
+    tenant: text('tenant'),
+    ownerSubject: text('subject'),
     port: parsePort('port', text('port'), PORT_DEFAULT),
     grpcPort: parsePort('grpc-port', text('grpc-port'), 0),
     host: text('host') ?? '127.0.0.1',

@@ -151,6 +151,19 @@ export const COMMANDS = {
     },
     notes: 'The format: packages/task-file/README.md. Files may be joined: cat a.hopline.jsonl b.hopline.jsonl.',
   },
+  import: {
+    subject: 'FILE',
+    subjectIs: { text: 'one task file', required: true, values: 'files' },
+    summary: 'stores the tasks of a file in a cluster, with new ids and a link to their origin',
+    details:
+      'clients then read them as they were recorded; nothing runs again. Writes to NATS: NATS_URL with credentials that may write facts, ' +
+      'or the local cluster of `npm start`. The whole file is checked first',
+    options: {
+      'same-ids': { help: 'keeps ids, contexts and owners; only into a cluster that has no facts' },
+      tenant: { value: 'TENANT', help: 'tenant of the owner of the imported tasks; default: none, as without authentication' },
+      subject: { value: 'SUBJECT', help: 'subject of that owner' },
+    },
+  },
   replay: {
     subject: 'TASK|FILE',
     subjectIs: { text: 'one task id or one task file', required: true, values: 'files' },

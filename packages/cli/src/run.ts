@@ -18,6 +18,7 @@ import { exportTasks } from './export.ts';
 import { follow } from './follow.ts';
 import { get } from './get.ts';
 import { helpText } from './help.ts';
+import { importFile } from './import.ts';
 import { list } from './list.ts';
 import { logs } from './logs.ts';
 import { newAgent } from './new-agent.ts';
@@ -96,6 +97,7 @@ async function runCommand(
   if (command === 'trace' && invocation.nats) return traceFromNats({ taskId: subject, json, output, environment });
   if (command === 'serve')
     return serve({ ...invocation, files: invocation.subjects, version: packageJson.version, output, environment, signal });
+  if (command === 'import') return importFile({ ...invocation, file: subject, output, environment, signal });
   const { output: file, subjects } = invocation;
   const exporting = { ...invocation, file, taskIds: [...new Set(subjects)], version: packageJson.version };
   if (command === 'export' && invocation.nats) return exportTasks({ ...exporting, output, environment, signal });

@@ -260,8 +260,12 @@ test('the recorded pace is kept', async t => {
 
 test('the card names every interface, and the questions', async t => {
   const { url } = await serve(t);
-  const card = await (await fetch(`${url}.well-known/agent-card.json`)).json();
-  const bindings = new Set(card.supportedInterfaces.map((one: { protocolBinding: string }) => one.protocolBinding));
+  const response = await fetch(`${url}.well-known/agent-card.json`);
+  const card = (await response.json()) as {
+    supportedInterfaces: { protocolBinding: string }[];
+    skills: { examples: string[] }[];
+  };
+  const bindings = new Set(card.supportedInterfaces.map(({ protocolBinding }) => protocolBinding));
   assert.deepEqual([...bindings].sort(), ['GRPC', 'HTTP+JSON', 'JSONRPC']);
   assert.deepEqual(card.skills[0]?.examples, [QUESTION]);
 });
