@@ -3,32 +3,16 @@ import { type TestContext, test } from 'node:test';
 import { DIALECTS, decodeSse, foldEvents, type StreamResponse, stateWord, textOf } from '@hopline/a2a';
 import { BEGINNING, createClient, type StreamItem } from '@hopline/client';
 import type { Producer } from '@hopline/events';
-import { createMemoryLog } from '@hopline/log/memory';
-import { StoredScenario, supervisor } from '@hopline/task/test-kit';
-import { readTaskFile, writeTask } from '@hopline/task-file';
-import { exportTask } from '@hopline/task-transfer';
+import { type StoredScenario, supervisor } from '@hopline/task/test-kit';
 import { createLogger } from '@hopline/telemetry';
 import { type Faults, parseFaults } from './faults.ts';
-import { type MatchRule, type Recording, readRecordings } from './recording.ts';
+import { GAP_MS, record } from './recording.test-kit.ts';
+import type { MatchRule, Recording } from './recording.ts';
 import { createReplayServer } from './replay-server.ts';
 
 const QUESTION = 'explain hopline';
 const ANSWER = ['How', ' it', ' works', ': facts', ' in', ' a', ' log'];
-const GAP_MS = 10;
 const allHosts = { refusal: '', allows: () => true, allowsRequest: () => true };
-
-/** A task as its relay stores it, exported and read again. */
-async function record(taskId: string, tell: (task: StoredScenario) => Promise<void>): Promise<Recording[]> {
-  const log = createMemoryLog({ shards: 1 });
-  let at = 1_700_000_000_000;
-  const task = new StoredScenario(log.facts, taskId, () => (at += GAP_MS));
-  await tell(task);
-  const { header, outcome, records } = (await exportTask(log, taskId, { hopline: '0.1.0', contains: ['facts'], now: at }))!;
-  async function* bytes() {
-    for await (const line of writeTask(header, records(), { outcome })) yield Buffer.from(line);
-  }
-  return readRecordings(readTaskFile(bytes()));
-}
 
 async function answer(task: StoredScenario, from: Producer = supervisor(), lane = 'a'): Promise<void> {
   await task.input(from, { kind: 'status', state: 'TASK_STATE_WORKING' }).store();
