@@ -11,7 +11,7 @@ import { guardHosts, guardPages, RefusedRequest, type RequestGuardOptions } from
 import { registerOpenApi } from './rest/openapi.ts';
 import { registerRest, sendRestError } from './rest/rest-binding.ts';
 import { registerRest03, sendRestFault03 } from './rest/rest-binding-03.ts';
-import { type AuditTask, registerTaskAudit } from './task-audit-route.ts';
+import { registerTaskAudit, type TaskAudits } from './task-audit-route.ts';
 import { type ExportTask, registerTaskExport } from './task-export-route.ts';
 
 export type A2AHttpOptions = {
@@ -23,7 +23,7 @@ export type A2AHttpOptions = {
   /** The agents behind the server; absent: it has no list of them. */
   agents?: () => readonly ListedAgent[];
   /** Audits a task; absent: the server audits none. */
-  auditTask?: AuditTask;
+  audits?: TaskAudits;
   /** Exports a task as a file; absent: the server exports none. */
   exportTask?: ExportTask;
 };
@@ -43,7 +43,7 @@ const PATHS = ['/', '/a2a'];
  * `serverOptions`. Closing the app drains and closes the server: streams ask their clients to reconnect, and end.
  */
 export function registerA2A(app: FastifyInstance, server: A2AServer, options: A2AHttpOptions): void {
-  const { card, cors, guard, agents, auditTask, exportTask } = options;
+  const { card, cors, guard, agents, audits, exportTask } = options;
   const { limits, metrics } = server;
   app.server.maxConnections = limits.connectionsMax;
   discardRefusedBodies(app);
@@ -78,11 +78,11 @@ export function registerA2A(app: FastifyInstance, server: A2AServer, options: A2
     );
     registerRest(scope, server);
     if (agents !== undefined) registerAgents(scope, server, agents);
-    if (auditTask !== undefined) registerTaskAudit(scope, server, auditTask);
+    if (audits !== undefined) registerTaskAudit(scope, server, audits);
     if (exportTask !== undefined) registerTaskExport(scope, server, exportTask);
     registerOpenApi(scope, card, {
       listsAgents: agents !== undefined,
-      auditsTasks: auditTask !== undefined,
+      auditsTasks: audits !== undefined,
       exportsTasks: exportTask !== undefined,
     });
   });

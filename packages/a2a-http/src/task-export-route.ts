@@ -10,7 +10,7 @@ export const TASK_EXPORT_PATH = '/tasks/{taskId}/export';
 const EXPORTS_AT_ONCE_MAX = 2;
 
 /** The query of an export, as it came; `after`: where a cut export goes on. */
-export type ExportQuery = { records: string | undefined; after: string | undefined };
+type ExportQuery = { records: string | undefined; after: string | undefined };
 /** The lines of a task file. Resolves with undefined for an unknown task. May throw A2AError and errors of the log. */
 export type ExportTask = (taskId: string, query: ExportQuery) => Promise<AsyncIterable<string> | undefined>;
 

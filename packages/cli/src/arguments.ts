@@ -36,6 +36,9 @@ export type Invocation =
       /** 0 to LOG_LINES_MAX. */
       lines: number;
       nats: boolean;
+      /** `trace`: every chunk. */
+      chunks: boolean;
+      html: string | undefined;
       name: string | undefined;
       export: string | undefined;
       output: string | undefined;
@@ -72,7 +75,7 @@ export function parseArguments(argv: readonly string[], defaultUrl: string | und
   return {
     command: first,
     subject: subjectOf(first, positionals),
-    subjects: positionals,
+    subjects: takesMany(first) ? positionals : [],
     url: parseUrl(text('url') ?? (defaultUrl || URL_DEFAULT)),
     json: flag('json'),
     agent: text('agent'),
@@ -89,6 +92,8 @@ export function parseArguments(argv: readonly string[], defaultUrl: string | und
     follow: flag('follow'),
     lines: parseLines(text('lines')),
     nats: flag('nats'),
+    chunks: flag('chunks'),
+    html: text('html'),
     name: text('name'),
     export: text('export'),
     output: text('output'),
@@ -123,6 +128,11 @@ function readOptions(command: CommandName, args: string[]) {
     const reason = thrown instanceof Error ? thrown.message.replace(/\. To specify.*$/s, '') : String(thrown);
     throw new UsageError(`${reason}; see hopline ${command} --help`);
   }
+}
+
+function takesMany(command: CommandName): boolean {
+  const { subjectIs }: Command = COMMANDS[command];
+  return subjectIs?.many === true;
 }
 
 function subjectOf(command: CommandName, positionals: readonly string[]): string | undefined {

@@ -125,9 +125,19 @@ export const COMMANDS = {
     subjectIs: TASK_ID,
     summary: 'prints where a task spent its time and whether anything was lost',
     details:
-      'the inputs of each agent, the events that clients received, how long text was held, and the audit: every input and its outcome; ' +
-      'numbers and names, never text; exit code 1 when an input is unaccounted for',
+      'a waterfall of its hops, what each hop cost, takeovers, repeated attempts and gaps with their cause, the events that clients received, ' +
+      'and the audit: every input and its outcome; numbers and names, never text; exit code 1 when an input is unaccounted for',
     options: {
+      chunks: { help: 'prints every chunk; by default those of a long task are folded' },
+      follow: {
+        short: 'f',
+        help: 'prints the trace again every two seconds until the task ends; in a pipe the events as they come',
+      },
+      html: {
+        value: 'FILE',
+        help: 'writes the trace as one page that needs nothing else, for people without a backend',
+        values: 'files',
+      },
       nats: NATS,
     },
   },
@@ -204,9 +214,26 @@ export const COMMANDS = {
     },
     notes: 'Ctrl-C ends it. Answered tasks are kept in memory until then.',
   },
+  why: {
+    subject: 'TASK CURSOR',
+    subjectIs: { text: 'one task id and the cursor of one of its events', required: true, words: 2 },
+    summary: 'explains one event of a task: where it comes from, and where its time went',
+    details:
+      'the records it was made of, its producer and attempt, how long it was held and why it was released, when it was stored and by which relay; ' +
+      'numbers and names, never text',
+    options: { nats: NATS },
+    notes: 'A cursor is the `id:` of an SSE frame; `hopline ask --json` and `hopline follow --json` print it with every event.',
+  },
   agents: {
     summary: 'lists the agents of the server: name, state, skills',
     details: '* marks the agent for questions that fit no skill',
+    options: {},
+  },
+  top: {
+    summary: 'shows live tasks, rates, lag and agents, again every two seconds; q quits',
+    details:
+      'your open tasks and the agents of the server; for the cluster of `npm start` also the rates, lag, takeovers, and the load of each process, ' +
+      'from their metrics; in a pipe, or with --json, one snapshot',
     options: {},
   },
   card: { summary: 'prints the name, address and skills of the server', details: '--json prints the agent card', options: {} },

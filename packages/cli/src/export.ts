@@ -71,8 +71,8 @@ export async function exportTasks(command: ExportCommand): Promise<ExitCode> {
   return EXIT.ok;
 }
 
-type Place = { header: TaskHeader; progress: TaskProgress };
-type Source = { entries(taskId: string, after: Place | undefined): AsyncIterable<TaskEntry>; close(): Promise<void> };
+type CutTask = { header: TaskHeader; progress: TaskProgress };
+type Source = { entries(taskId: string, after: CutTask | undefined): AsyncIterable<TaskEntry>; close(): Promise<void> };
 type Target = { handle: FileHandle; point: ResumePoint };
 
 function kindsOf({ inputs, facts }: ExportCommand): RecordKind[] {
@@ -86,7 +86,7 @@ class Exporter {
   readonly #command: ExportCommand;
   readonly #source: Source;
   readonly #target: Target | undefined;
-  /** Secret and never written: nobody finds a short id by trying. */
+  /** Secret and never written: else a short id could be found by trying. */
   readonly #redactor: Redactor | undefined;
   #pending = '';
   #shownAt = 0;
@@ -99,7 +99,7 @@ class Exporter {
     this.#redactor = command.redact ? new Redactor(randomBytes(32)) : undefined;
   }
 
-  async export(taskId: string, from: Place | undefined): Promise<void> {
+  async export(taskId: string, from: CutTask | undefined): Promise<void> {
     // What the source has sent, with the sums of the source: there it goes on after a break.
     const received = new TaskWriter(from?.progress);
     const written = this.#redactor === undefined ? received : new TaskWriter();
@@ -206,7 +206,7 @@ async function openSource(command: ExportCommand): Promise<Source> {
     };
   }
   // Loaded on demand: the other commands need no broker.
-  const [log, { exportTask }] = await Promise.all([openLog(environment), import('@hopline/task-transfer')]);
+  const [log, { exportTask }] = await Promise.all([openLog(environment, 'hopline-export'), import('@hopline/task-transfer')]);
   return {
     async *entries(taskId, after) {
       const found = await exportTask(log, taskId, { hopline: version, contains, now: Date.now() }).catch(undefinedForInvalidId);

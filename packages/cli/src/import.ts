@@ -28,7 +28,7 @@ export async function importFile(command: ImportCommand): Promise<ExitCode> {
     throw new UsageError('--same-ids keeps the owners: leave out --tenant and --subject; see hopline import --help');
   // Loaded on demand: the other commands need no broker.
   const { checkImport, ImportRefused, importTasks } = await import('@hopline/task-transfer');
-  const log = await openLog(environment, 'admin');
+  const log = await openLog(environment, 'hopline-import', 'admin');
   let [tasks, stored] = [0, 0];
   async function* entries(verb: string) {
     let count = 0;

@@ -29,8 +29,10 @@ import { replay } from './replay.ts';
 import { serve } from './serve.ts';
 import { showError } from './show-error.ts';
 import { status } from './status.ts';
+import { top } from './top.ts';
 import { trace, traceFromNats } from './trace.ts';
 import { UsageError } from './usage-error.ts';
+import { eventOf, why, whyFromNats } from './why.ts';
 
 /** The process in which a command runs. */
 export type ProcessContext = {
@@ -94,7 +96,9 @@ async function runCommand(
   if (command === 'new') return newAgent({ subject, folder: processContext.folder, output });
   if (command === 'status') return status({ json, output, environment });
   if (command === 'logs') return logs({ ...invocation, service: invocation.subject, output, environment, signal });
-  if (command === 'trace' && invocation.nats) return traceFromNats({ taskId: subject, json, output, environment });
+  if (command === 'trace' && invocation.nats)
+    return traceFromNats({ ...invocation, taskId: subject, output, environment, signal });
+  if (command === 'why' && invocation.nats) return whyFromNats({ ...eventOf(subject), json, output, environment });
   if (command === 'serve')
     return serve({ ...invocation, files: invocation.subjects, version: packageJson.version, output, environment, signal });
   if (command === 'import') return importFile({ ...invocation, file: subject, output, environment, signal });
@@ -120,11 +124,15 @@ async function runCommand(
     case 'list':
       return list(context, invocation);
     case 'trace':
-      return trace(context, subject);
+      return trace(context, subject, invocation);
     case 'export':
       return exportTasks({ ...exporting, client, output, environment, signal });
     case 'replay':
       return replay(context, subject, answering);
+    case 'top':
+      return top(context, { stdin: () => processContext.stdin, environment });
+    case 'why':
+      return why(context, eventOf(subject));
     case 'agents':
       return agents(context);
     case 'card':

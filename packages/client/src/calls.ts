@@ -114,6 +114,13 @@ export class Calls {
     }
   }
 
+  async explain(taskId: string, cursor: string, call: CallOptions): Promise<JsonObject> {
+    const path = `/tasks/${encodeURIComponent(taskId)}/audit/${encodeURIComponent(cursor)}`;
+    const json = await this.#document(path, 'the server explains no events', call);
+    if (!isObject(json)) throw notA2A('the response is not an explanation').error;
+    return json;
+  }
+
   /** A JSON document of Hopline's own, outside of A2A: another server has none. */
   async #document(path: string, absent: string, call: CallOptions): Promise<unknown> {
     return this.#withRetries(call, async () => {

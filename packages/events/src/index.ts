@@ -18,6 +18,7 @@ export type {
   ProducerState,
   StatusChanged,
   StepRecorded,
+  Takeover,
   TaskAggregate,
   TaskCreated,
   VisibleFact,
@@ -46,8 +47,10 @@ export type {
   RelayRecord,
   StatusInput,
   StepInput,
+  TakenWork,
   TextInput,
   TimeoutInput,
+  ToolCall,
   UnknownInput,
   WorkGoneInput,
 } from './inputs.ts';

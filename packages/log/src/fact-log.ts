@@ -47,5 +47,18 @@ export type StoredFacts = {
   record: FactRecord;
   /** Epoch milliseconds at which the log stored it; absent when a follower's server does not name it, and for the newest record. */
   storedAt?: number;
+  /** Identity of the relay that stored it, from the id of its append; absent when the id has another form. */
+  relay?: string;
   trace?: TraceCarrier;
 };
+
+/** Id of an append of a relay: its `n`-th one. `relay`: unique to this run of the process. */
+export function factsId(taskId: string, relay: string, n: number): string {
+  return `${taskId}:${relay}:${n}`;
+}
+
+/** `{ relay }` or `{}`, to spread. */
+export function relayOfFactsId(id: string): { relay?: string } {
+  const relay = /^[^:]+:(.+):\d+$/.exec(id)?.[1];
+  return relay === undefined ? {} : { relay };
+}

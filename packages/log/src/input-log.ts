@@ -54,5 +54,7 @@ export type StoredInput = {
   storedAt: number;
   /** Records of the shard that follow it and were stored when it was delivered; only of `readShard`. */
   pending?: number;
+  /** Stored after the reading of its shard began; only of `readShard`. */
+  isLive?: true;
   trace?: TraceCarrier;
 };

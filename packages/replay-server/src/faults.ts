@@ -3,7 +3,7 @@ import { A2AError, isObject } from '@hopline/a2a';
 import type { EventSink, ServerRequest } from '@hopline/a2a-server';
 
 /** Names a fault for one request, in its headers or in the metadata of the request. */
-export const FAULT_NAME = 'hopline-fault';
+const FAULT_NAME = 'hopline-fault';
 const DELAY_MS_MAX = 60_000;
 const COUNT_MAX = 1_000_000;
 /** How long a stream that is cut may take to deliver the frames before the cut; milliseconds. */

@@ -8,7 +8,7 @@ import { projectRecord, type TaskView } from '@hopline/task';
 import { StoredScenario, supervisor } from '@hopline/task/test-kit';
 import { type RecordKind, readTaskFile, writeTask } from '@hopline/task-file';
 import { exportTask } from './export-task.ts';
-import { checkImport, type ImportedTask, importTasks, ORIGIN_KEY } from './import-tasks.ts';
+import { checkImport, type ImportedTask, importTasks } from './import-tasks.ts';
 
 const OWNER = { tenant: 'acme', subject: 'ann' };
 const OPTIONS = { sameIds: false, newId: () => crypto.randomUUID(), now: () => 99 };
@@ -81,7 +81,7 @@ it('a task with new ids differs in them alone, and links to its origin', async (
   const file = await fileOf(origin, ['task-1']);
   const [first, second] = [...(await importAll(target, file)), ...(await importAll(target, file))];
   assert.notEqual(first!.taskId, second!.taskId);
-  const link = `"metadata":{"${ORIGIN_KEY}":"task-1"}`;
+  const link = `"metadata":{"hopline.origin":"task-1"}`;
   const text = await shown(target, first!.taskId);
   assert.ok(text.includes(link));
   const restored = text.replaceAll(`,${link}`, '').replaceAll(first!.taskId, 'task-1').replaceAll(first!.contextId, 'c1');

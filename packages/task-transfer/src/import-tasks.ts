@@ -7,7 +7,7 @@ import type { TaskEntry, TaskHeader } from '@hopline/task-file';
 import { type Binding, rebindRecord } from './rebind-record.ts';
 
 /** Key of the task's metadata that links an imported task to the one that was exported. Only Hopline writes keys of this prefix. */
-export const ORIGIN_KEY = 'hopline.origin';
+const ORIGIN_KEY = 'hopline.origin';
 /** What new ids, the link and the place in the log may add to a record; bytes. */
 const BINDING_BYTES = 1_024;
 

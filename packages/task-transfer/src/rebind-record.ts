@@ -17,7 +17,7 @@ export type Binding = {
 
 /**
  * A recorded record of facts as one of another task, or of the same task in another log. What clients see is unchanged but for the ids,
- * and for times and metadata where the binding says so. Raw sequences in `chunk` remain those of the origin; no input is folded here.
+ * and for times and metadata where the binding has others. Raw sequences in `chunk` remain those of the origin; no input is folded here.
  */
 export function rebindRecord(record: FactRecord, binding: Binding): FactRecord {
   const facts = record.facts.map(fact => rebindFact(fact, binding));

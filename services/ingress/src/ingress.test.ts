@@ -351,9 +351,9 @@ async function openAudited(t: TestContext) {
     .when({ kind: 'run', from, lane: 'a', text: ANSWER, last: false, n: 2, chunk });
   task.aggregate = { ...task.aggregate!, foldedSeq: seq };
   await task.store();
-  const audit = async (caller?: string, taskId = TASK) => {
+  const audit = async (caller?: string, taskId = TASK, event = '') => {
     const headers = caller === undefined ? {} : { caller };
-    const response = await fetch(`${url}/tasks/${taskId}/audit`, { headers });
+    const response = await fetch(`${url}/tasks/${taskId}/audit${event}`, { headers });
     return { status: response.status, headers: response.headers, body: await response.text() };
   };
   const exported = async (caller?: string, query = '', taskId = TASK) => {
@@ -380,6 +380,28 @@ test('the audit of another owner’s task is as unknown as that of a task that d
   const answers = await Promise.all([audit('bob'), audit('ann', 'unknown'), audit('ann', 'no*id')]);
   for (const { status, body } of answers) assert.deepEqual([status, body], [404, answers[0]!.body]);
   assert.equal((await audit()).status, 401);
+});
+
+test('the owner of a task reads where one event comes from; a wrong cursor is 400, another owner’s task is unknown [S4-43]', async t => {
+  const { audit, log } = await openAudited(t);
+  const { status, body } = await audit('ann', TASK, '/2.1');
+  assert.equal(status, 200);
+  const { generation, kind, inputs, producer, chunk } = JSON.parse(body);
+  assert.deepEqual([generation, kind, inputs.length, producer.agent, chunk.reason], [2, 'artifact', 1, 'supervisor', 'first']);
+  assert.doesNotMatch(body, /password|1234/);
+  for (const [event, reason] of [
+    ['/3.1', /no event of generation 3/],
+    ['/two', /form GENERATION\.SEQUENCE/],
+  ] as const) {
+    const refused = await audit('ann', TASK, event);
+    assert.equal(refused.status, 400);
+    assert.match(refused.body, reason);
+  }
+  const unknown = await audit('ann', 'unknown', '/2.1');
+  const other = await audit('bob', TASK, '/2.1');
+  assert.deepEqual([other.status, other.body, (await audit(undefined, TASK, '/2.1')).status], [404, unknown.body, 401]);
+  log.facts.last = () => Promise.reject(new LogUnavailable('gone'));
+  assert.equal((await audit('ann', TASK, '/2.1')).status, 503);
 });
 
 test('an audit is 503 with Retry-After while the log is away', async t => {

@@ -1,5 +1,5 @@
 import { isTerminal } from '@hopline/a2a';
-import type { CopyForwardInput, Fact, FactRecord, TaskAggregate, TraceCarrier } from '@hopline/events';
+import type { CopyForwardInput, Fact, FactRecord, Takeover, TaskAggregate, TraceCarrier } from '@hopline/events';
 import { RecordTooLarge, type StoredFacts, startSeqOf } from '@hopline/log';
 import { type Command, decide, evolve, failTask, isKnownProducer } from '@hopline/task';
 import type { QueuedCommand } from './append-queue.ts';
@@ -13,6 +13,8 @@ const NOT_ENCODABLE = 'an event of this task cannot be encoded';
 export type TaskAppenderOptions = {
   taskId: string;
   newest: StoredFacts | undefined;
+  /** Set when another owner of the shard stored `newest`: the next record contains it. */
+  takeover: Takeover | undefined;
   ledger: InputLedger;
   context: Pick<PipelineContext, 'facts' | 'now' | 'wallNow' | 'appendId' | 'onAppend'>;
   /** Marks every input that the next append folds. */
@@ -31,14 +33,16 @@ export class TaskAppender {
   #aggregate: TaskAggregate | undefined;
   #newestSeq: number;
   #taskStart: TaskStart | undefined;
+  #takeover: Takeover | undefined;
   #isStopped = false;
 
   constructor(options: TaskAppenderOptions) {
-    const { newest } = options;
+    const { newest, takeover } = options;
     this.#options = options;
     this.#aggregate = newest?.record.aggregate;
     this.#newestSeq = newest?.seq ?? 0;
     this.#taskStart = newest && { startSeq: startSeqOf(newest), startStoredAt: newest.record.startStoredAt };
+    this.#takeover = takeover;
   }
 
   /** The task as its newest record left it. */
@@ -141,7 +145,9 @@ export class TaskAppender {
     const { context, taskId, trace } = this.#options;
     const options = { expected: this.#newestSeq, id: context.appendId(taskId), trace: trace() };
     const startedMs = context.now();
-    const { seq } = await context.facts.append(record, options);
+    const takeover = this.#takeover;
+    const { seq } = await context.facts.append(takeover === undefined ? record : { ...record, takeover }, options);
+    this.#takeover = undefined;
     context.onAppend(context.now() - startedMs);
     this.#newestSeq = seq;
     return seq;

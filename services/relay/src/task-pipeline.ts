@@ -41,7 +41,10 @@ export class TaskPipeline {
   /** `expired`: the task existed, and its facts are gone. No message begins it again. */
   constructor(taskId: string, stored: StoredFacts | 'new' | 'expired', context: PipelineContext) {
     const newest = typeof stored === 'string' ? undefined : withExactOrdinals(stored);
-    const hop = new TaskHop({ taskId, shards: context.shards, ownedSince: context.ownedSince, newest });
+    const { aggregate } = newest?.record ?? {};
+    const isOpen = aggregate !== undefined && !isTerminal(aggregate.state);
+    const takeover = isOpen && aggregate.at < context.owned.at ? context.owned : undefined;
+    const hop = new TaskHop({ taskId, shards: context.shards, newest, isTakeover: takeover !== undefined });
     const ledger = new InputLedger({
       onOutcome: context.onOutcome,
       onRejected: (reason, count) => {
@@ -51,7 +54,7 @@ export class TaskPipeline {
     });
     const inputs = new TaskInputs({
       taskId,
-      aggregate: newest?.record.aggregate,
+      aggregate,
       isExpired: stored === 'expired',
       ledger,
       context,
@@ -65,7 +68,7 @@ export class TaskPipeline {
     this.#hop = hop;
     this.#ledger = ledger;
     this.#inputs = inputs;
-    this.#appender = new TaskAppender({ taskId, newest, ledger, context, folded, trace: () => hop.carrier() });
+    this.#appender = new TaskAppender({ taskId, newest, takeover, ledger, context, folded, trace: () => hop.carrier() });
     this.lastInputAt = context.now();
   }
 
@@ -190,9 +193,10 @@ export class TaskPipeline {
     const step = await this.#appender.append(batch);
     if (step !== undefined) {
       this.#inputs.stored(step.aggregate.foldedSeq);
+      // First the work: a worker waits for it.
+      this.#applySideEffects({ ...step, receivedAt: this.#receivedAt }, oldestSeq);
       this.#hop.stored(step);
       this.#context.onStored(step, this.#hop.carrier(), this.#hop.takeTakeover());
-      this.#applySideEffects({ ...step, receivedAt: this.#receivedAt }, oldestSeq);
     }
     for (const { command } of batch) {
       const copied = command.kind === 'copy-forward' ? await this.#appender.copyForward(command) : undefined;

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isTerminal } from '@hopline/a2a';
 import { isVisible } from '@hopline/events';
-import { auditTask, isBalanced } from '@hopline/task-audit';
+import { isBalanced, reportTask } from '@hopline/task-audit';
 import type { AgentRun } from '../../support/agents/scripted-agent.ts';
 import {
   historyOf,
@@ -157,7 +157,7 @@ async function verifyAudit(
   verdict: Verdict,
   report: Report,
 ): Promise<void> {
-  const audit = await auditTask(cluster.log, client.taskId!);
+  const audit = (await reportTask(cluster.log, client.taskId!))?.audit;
   verdict.audited += 1;
   if (audit === undefined) return report('the audit of a task agrees', `${client.plan.name}: the audit found no task`);
   if (audit.incomplete) {

@@ -3,7 +3,7 @@ import type { AgentCard } from '@hopline/agent-card';
 import type { PublishedCard } from '@hopline/agent-card/signing';
 import type { FastifyInstance } from 'fastify';
 import { AGENTS_PATH } from '../agents-route.ts';
-import { TASK_AUDIT_PATH } from '../task-audit-route.ts';
+import { EVENT_AUDIT_PATH, TASK_AUDIT_PATH } from '../task-audit-route.ts';
 import { TASK_EXPORT_PATH } from '../task-export-route.ts';
 import { inPathSchema, queryOf, SCHEMAS } from './openapi-schemas.ts';
 import { REST_ROUTES } from './routes.ts';
@@ -173,6 +173,19 @@ function exportTask(): JsonObject {
   return { operationId: 'ExportTask', summary, parameters, responses: { '200': file, ...errorResponses() } };
 }
 
+function explainEvent(): JsonObject {
+  const explanation = {
+    description: 'The inputs of the event, its hops, and the relay that stored it.',
+    content: { 'application/json': { schema: ref('EventExplanation') } },
+  };
+  const summary = 'Reports where one event of a task comes from: numbers and names, never text. Not part of A2A.';
+  const parameters = [
+    { name: 'taskId', in: 'path', required: true, schema: inPathSchema('/tasks/{id}', 'id') },
+    { name: 'cursor', in: 'path', required: true, schema: { type: 'string', pattern: '^\\d{1,15}\\.\\d{1,15}$' } },
+  ];
+  return { operationId: 'ExplainEvent', summary, parameters, responses: { '200': explanation, ...errorResponses() } };
+}
+
 /** The security schemes of the card in OpenAPI, without the members of A2A 1.0. */
 function openApiSchemes({ securitySchemes }: AgentCard): JsonObject | undefined {
   if (securitySchemes === undefined) return undefined;
@@ -181,7 +194,7 @@ function openApiSchemes({ securitySchemes }: AgentCard): JsonObject | undefined 
   return Object.fromEntries(Object.entries(securitySchemes).map(([name, scheme]) => [name, known(scheme)]));
 }
 
-/** Whether the server has GET `/agents`, GET `/tasks/{taskId}/audit` and GET `/tasks/{taskId}/export`. */
+/** Whether the server has GET `/agents`, GET `/tasks/{taskId}/audit` with those of its events, and GET `/tasks/{taskId}/export`. */
 type OpenApiOptions = { listsAgents: boolean; auditsTasks: boolean; exportsTasks: boolean };
 
 /**
@@ -203,7 +216,7 @@ function openApiDocument(card: AgentCard, { listsAgents, auditsTasks, exportsTas
     paths: {
       ...Object.fromEntries(paths),
       ...(listsAgents && { [AGENTS_PATH]: { get: listAgents() } }),
-      ...(auditsTasks && { [TASK_AUDIT_PATH]: { get: auditTask() } }),
+      ...(auditsTasks && { [TASK_AUDIT_PATH]: { get: auditTask() }, [EVENT_AUDIT_PATH]: { get: explainEvent() } }),
       ...(exportsTasks && { [TASK_EXPORT_PATH]: { get: exportTask() } }),
     },
     components: {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { LaterVersion, LogConflict, LogUnavailable, RecordTooLarge } from '../errors.ts';
+import { factsId } from '../fact-log.ts';
 import {
   all,
   appendRun,
@@ -21,12 +22,13 @@ export const factCases: Case[] = [
       const taskId = newTask();
       const seqs = await appendRun(log, taskId, 1, 4);
       const record = factRecord(taskId, 5, seqs[0]);
-      const { seq } = await log.facts.append(record, { expected: seqs[3]!, id: `${taskId}:5`, trace: TRACE });
+      const id = factsId(taskId, 'relay-1', 5);
+      const { seq } = await log.facts.append(record, { expected: seqs[3]!, id, trace: TRACE });
       const read = await all(log.facts.read(taskId, 1));
       assert.deepEqual(generationsOf(read), range(1, 5));
       for (const stored of [await log.facts.last(taskId), read.at(-1)]) {
         const { storedAt = Date.now(), ...rest } = stored!;
-        assert.deepEqual(rest, { seq, record, trace: TRACE });
+        assert.deepEqual(rest, { seq, record, relay: 'relay-1', trace: TRACE });
         assert.ok(Math.abs(Date.now() - storedAt) < 60_000);
       }
       assert.deepEqual(generationsOf(await all(log.facts.read(taskId, seqs[2]!))), [3, 4, 5]);

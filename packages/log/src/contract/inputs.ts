@@ -154,6 +154,20 @@ export const inputCases: Case[] = [
     },
   },
   {
+    name: 'a record stored after the reading of its shard began is marked as such, an earlier one is not',
+    async run({ log }) {
+      const { shard, taskIds } = tasksOfOneShard(1);
+      const taskId = taskIds[0]!;
+      const { seq } = await log.inputs.append(taskId, inputRecord(1), { id: `${taskId}:1` });
+      const reading = log.inputs.readShard(shard, seq, ALWAYS)[Symbol.asyncIterator]();
+      const before = await within(reading.next(), 'the earlier record');
+      await log.inputs.append(taskId, inputRecord(2), { id: `${taskId}:2` });
+      const after = await within(reading.next(), 'the later record');
+      await reading.return?.();
+      assert.deepEqual([before.value?.isLive, after.value?.isLive], [undefined, true]);
+    },
+  },
+  {
     name: 'a slow reader loses no record',
     async run({ log }) {
       const { shard, taskIds } = tasksOfOneShard(1);
