@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { DIALECTS, decodeSse, foldEvents, type StreamResponse, stateWord, textOf } from '@hopline/a2a';
+import { type CallFailed, GrpcClient } from '@hopline/a2a-grpc/test-client';
 import { BEGINNING, createClient, type StreamItem } from '@hopline/client';
 import type { Producer } from '@hopline/events';
 import { type StoredScenario, supervisor } from '@hopline/task/test-kit';
@@ -34,10 +35,10 @@ async function serve(t: TestContext, options: Options = {}) {
   const logger = createLogger({ service: 'test', instance: 'serve', level: 'silent' });
   const server = await createReplayServer({ recordings, match, pace, faults, version: '0', logger, hosts: allHosts });
   t.after(() => server.close());
-  const { url } = await server.listen('127.0.0.1', 0, 0);
+  const { url, grpcPort } = await server.listen('127.0.0.1', 0, 0);
   const client = (more: Partial<Parameters<typeof createClient>[0]> = {}) =>
     createClient({ url, retry: { baseMs: 1, waitMsMax: 5 }, ...more });
-  return { url, client };
+  return { url, grpcPort, client };
 }
 
 async function collect(items: AsyncIterable<StreamItem>): Promise<StreamItem[]> {
@@ -137,6 +138,21 @@ test('a request asks for a fault of its own by header or by metadata', async t =
   assert.ok(performance.now() - startMs >= 199);
   const items = await collect(client({ headers: { 'hopline-fault': 'cut=1' } }).stream(message(QUESTION)));
   assert.equal(shape(eventsOf(items)).at(-1), 'completed');
+});
+
+test('a call of gRPC asks for a fault of its own by metadata', async t => {
+  const { grpcPort } = await serve(t);
+  const grpc = new GrpcClient(`127.0.0.1:${grpcPort}`);
+  t.after(() => grpc.close());
+  const request = { message: { messageId: 'm', role: 'ROLE_USER', ...message(QUESTION) } };
+  const refused = grpc.call('SendMessage', request, { metadata: { 'hopline-fault': 'refuse' } });
+  await assert.rejects(refused, (error: CallFailed) => error.code === 14);
+  const { call } = grpc.stream('SendStreamingMessage', request, { metadata: { 'hopline-fault': 'cut=2' } });
+  let frames = 0;
+  await assert.rejects(async () => {
+    for await (const _frame of call) frames += 1;
+  });
+  assert.equal(frames, 2);
 });
 
 test('the first requests are refused, and a client that retries gets its answer', async t => {
