@@ -32,7 +32,9 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   profiles: ['events'],
   task: ['a2a', 'events'],
   log: ['a2a', 'events'],
+  fold: ['a2a', 'coalesce', 'events', 'log', 'task'],
   'task-audit': ['a2a', 'events', 'log', 'task'],
+  replay: ['a2a', 'coalesce', 'events', 'fold', 'log', 'task', 'task-file'],
   'log-jetstream': ['events', 'lifecycle', 'log', 'telemetry'],
   'context-history': ['a2a', 'events', 'log', 'profiles', 'task'],
   'task-transfer': ['a2a', 'context-history', 'events', 'log', 'task', 'task-file'],
@@ -75,7 +77,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
     'telemetry',
     'webhook-guard',
   ],
-  relay: ['a2a', 'coalesce', 'events', 'lifecycle', 'log', 'log-jetstream', 'task', 'telemetry'],
+  relay: ['a2a', 'coalesce', 'events', 'fold', 'lifecycle', 'log', 'log-jetstream', 'task', 'telemetry'],
   notifier: ['a2a', 'events', 'lifecycle', 'log', 'log-jetstream', 'task', 'telemetry', 'webhook-guard'],
   supervisor: [
     'a2a',

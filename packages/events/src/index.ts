@@ -66,6 +66,7 @@ export {
   LIVE_PREFIX,
   LOG_PREFIX,
   liveSubject,
+  logShardFilter,
   logSubject,
   RAW_PREFIX,
   rawShardFilter,

@@ -1,4 +1,4 @@
-import { type FactRecord, liveSubject, logSubject } from '@hopline/events';
+import { type FactRecord, isTaskId, LOG_PREFIX, liveSubject, logShardFilter, logSubject } from '@hopline/events';
 import {
   type AppendOptions,
   type FactLog,
@@ -8,6 +8,7 @@ import {
   LaterVersion,
   type LiveRecord,
   LogConflict,
+  type ReadStart,
   relayOfFactsId,
   requireTaskId,
   type StoredFacts,
@@ -77,6 +78,19 @@ export class JetStreamFacts implements FactLog {
     requireTaskId(taskId);
     const ended = AbortSignal.any([signal, this.#connection.closed]);
     return follow(this.#source(taskId, ended), after, ended, this.#follow);
+  }
+
+  async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<StoredFacts, void> {
+    const { names } = this.#connection;
+    const filter = names.subject(logShardFilter(shard));
+    const tail = (await this.#newest(filter))?.seq ?? 0;
+    const prefix = names.subject(LOG_PREFIX).length + 1;
+    for await (const delivery of this.#history.read(filter, 'seq' in start ? start.seq : new Date(start.sinceMs), tail)) {
+      const { msg, seq, storedAt } = delivery;
+      const taskId = msg.subject.slice(msg.subject.indexOf('.', prefix) + 1);
+      const record = isTaskId(taskId) ? this.#decode(msg, taskId) : undefined;
+      if (record) yield { seq, record, storedAt, ...decodeTrace(msg.headers) };
+    }
   }
 
   extent(): Promise<StreamExtent> {

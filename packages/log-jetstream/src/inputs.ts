@@ -13,6 +13,7 @@ import {
 import {
   type InputAppendOptions,
   type InputLog,
+  type ReadStart,
   type RejectedInput,
   requireTaskId,
   type StoredInput,
@@ -62,6 +63,18 @@ export class JetStreamInputs implements InputLog {
     const newest = () => jsm.streams.getMessage(names.inputsStream, { last_by_subj: subject });
     const tail = (await retry(this.#connection, 'the newest input of a task', newest))?.seq ?? 0;
     for await (const delivery of this.#history.read(subject, 1, tail)) {
+      const input = this.#toInput(delivery);
+      if ('record' in input) yield input;
+      else this.#report(input);
+    }
+  }
+
+  async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<StoredInput, void> {
+    const { jsm, names } = this.#connection;
+    const filter = names.subject(rawShardFilter(shard));
+    const newest = () => jsm.streams.getMessage(names.inputsStream, { last_by_subj: filter });
+    const tail = (await retry(this.#connection, 'the newest input of a shard', newest))?.seq ?? 0;
+    for await (const delivery of this.#history.read(filter, 'seq' in start ? start.seq : new Date(start.sinceMs), tail)) {
       const input = this.#toInput(delivery);
       if ('record' in input) yield input;
       else this.#report(input);

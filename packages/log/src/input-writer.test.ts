@@ -48,6 +48,7 @@ function pendingLog() {
     read: () => assert.fail('an input writer does not read'),
     recordAt: () => assert.fail('an input writer reads only duplicates'),
     readShard: () => assert.fail('an input writer does not read'),
+    readStoredShard: () => assert.fail('an input writer does not read'),
   };
   const settled = () => new Promise<void>(resolve => setImmediate(resolve));
   return {

@@ -1,8 +1,8 @@
 import type { CoalesceSettings } from '@hopline/coalesce';
 import type { Fact, MessageInput, Takeover, TaskAggregate, TraceCarrier } from '@hopline/events';
+import type { InputKind, InputOutcome } from '@hopline/fold';
 import type { FactLog } from '@hopline/log';
 import type { RejectionReason } from '@hopline/task';
-import type { InputKind, InputOutcome } from './input-ledger.ts';
 import type { RejectedRecord } from './rejected-records.ts';
 
 /** A task after an append, or after an input that was folded before. Side effects follow from it. */

@@ -1,14 +1,10 @@
 import { isTerminal } from '@hopline/a2a';
 import type { CopyForwardInput, Fact, FactRecord, Takeover, TaskAggregate, TraceCarrier } from '@hopline/events';
+import { type BatchDecision, decideBatch, type InputLedger, NOT_ENCODABLE, type QueuedCommand, TOO_LARGE } from '@hopline/fold';
 import { RecordTooLarge, type StoredFacts, startSeqOf } from '@hopline/log';
-import { type Command, decide, evolve, failTask, isKnownProducer } from '@hopline/task';
-import type { QueuedCommand } from './append-queue.ts';
+import { evolve, failTask } from '@hopline/task';
 import { copyForward, type TaskStart } from './copy-forward.ts';
-import type { InputLedger } from './input-ledger.ts';
 import type { PipelineContext, StoredStep } from './pipeline-context.ts';
-
-const TOO_LARGE = 'an event of this task is larger than the log accepts';
-const NOT_ENCODABLE = 'an event of this task cannot be encoded';
 
 export type TaskAppenderOptions = {
   taskId: string;
@@ -21,8 +17,6 @@ export type TaskAppenderOptions = {
   folded: (aggregate: TaskAggregate) => TaskAggregate;
   trace: () => TraceCarrier;
 };
-
-type Decision = { facts: Fact[]; aggregate: TaskAggregate | undefined };
 
 /**
  * Decides commands and appends their facts, each record with the sequence of the record before it: an append of a relay that lost
@@ -89,25 +83,13 @@ export class TaskAppender {
     return this.#aggregate && { facts: [], aggregate: this.#aggregate, seq: this.#newestSeq, ...this.#taskStart!, replay };
   }
 
-  #decide(batch: readonly QueuedCommand[]): Decision {
-    let aggregate = this.#aggregate;
-    const facts: Fact[] = [];
-    for (const queued of batch) {
-      const { mark } = queued;
-      const command = withWait(queued, this.#options.context.now());
-      const decision = decide(aggregate, command, this.#options.context.wallNow());
-      this.#options.ledger.settleCommand(command, decision.rejected);
-      for (const fact of decision.facts) {
-        facts.push(fact);
-        aggregate = evolve(aggregate, fact);
-      }
-      const isRefused = decision.rejected === 'other item' || decision.rejected === 'stale attempt';
-      if (mark !== undefined && aggregate !== undefined && !isRefused) aggregate = withMark(aggregate, mark);
-    }
-    return { facts, aggregate };
+  #decide(batch: readonly QueuedCommand[]): BatchDecision {
+    const { context, ledger } = this.#options;
+    const onDecided = ledger.settleCommand.bind(ledger);
+    return decideBatch(this.#aggregate, batch, { now: context.now, wallNow: context.wallNow, onDecided });
   }
 
-  async #appendFacts({ facts, aggregate }: Decision): Promise<StoredStep | undefined> {
+  async #appendFacts({ facts, aggregate }: BatchDecision): Promise<StoredStep | undefined> {
     if (facts.length === 0 || aggregate === undefined) {
       this.#aggregate = aggregate;
       return undefined;
@@ -152,22 +134,6 @@ export class TaskAppender {
     this.#newestSeq = seq;
     return seq;
   }
-}
-
-/** A run of text with the time that it waited for the append before this one. */
-function withWait({ command, queuedMs }: QueuedCommand, nowMs: number): Command {
-  if (command.kind !== 'run') return command;
-  return { ...command, chunk: { ...command.chunk, waitMs: Math.max(0, Math.round(nowMs - queuedMs)) } };
-}
-
-/** Everything of the producer's run up to ordinal `n`, text aside, is folded. */
-function withMark(aggregate: TaskAggregate, { from, n }: NonNullable<QueuedCommand['mark']>): TaskAggregate {
-  const { id, turn, item, attempt } = from;
-  if (turn !== aggregate.turn || !isKnownProducer(aggregate, id)) return aggregate;
-  const known = aggregate.producers[id];
-  const lastN = known?.attempt === attempt ? known.lastN : 0;
-  const producer = { ...(item !== undefined && { item }), attempt, n, ...(lastN !== undefined && { lastN }) };
-  return { ...aggregate, producers: { ...aggregate.producers, [id]: producer } };
 }
 
 /** Whether the facts are the failure of `#reject`: then even that cannot be stored. */

@@ -1,14 +1,11 @@
 import { isInterrupted, isTerminal } from '@hopline/a2a';
 import type { TaskAggregate } from '@hopline/events';
+import { InputLedger, type QueuedCommand, TaskInputs, withoutStaleOrdinals } from '@hopline/fold';
 import type { StoredFacts, StoredInput } from '@hopline/log';
-import type { QueuedCommand } from './append-queue.ts';
 import { CheckpointBarriers } from './checkpoint-barriers.ts';
-import { InputLedger } from './input-ledger.ts';
-import { withoutStaleOrdinals } from './ordinal-deduplicator.ts';
 import type { PipelineContext, StoredStep } from './pipeline-context.ts';
 import { isTaskFault, TaskAppender } from './task-appender.ts';
 import { TaskHop } from './task-hop.ts';
-import { TaskInputs } from './task-inputs.ts';
 
 function withExactOrdinals({ record, ...stored }: StoredFacts): StoredFacts {
   return { ...stored, record: { ...record, aggregate: withoutStaleOrdinals(record.aggregate) } };

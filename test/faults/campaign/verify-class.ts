@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isTerminal } from '@hopline/a2a';
 import { isVisible } from '@hopline/events';
+import { readStoredTask, verifyTask as verifyByReplay } from '@hopline/replay';
 import { isBalanced, reportTask } from '@hopline/task-audit';
 import type { AgentRun } from '../../support/agents/scripted-agent.ts';
 import {
@@ -167,4 +168,8 @@ async function verifyAudit(
   }
   if (!isBalanced(audit))
     report('the audit of a task agrees', `${client.plan.name}: ${JSON.stringify([audit.unaccounted, audit.differing])}`);
+  const task = await readStoredTask(cluster.log, client.taskId!);
+  const replayed = task && verifyByReplay(task);
+  if (replayed?.verdict !== 'same')
+    report('the facts of a task follow from its inputs', `${client.plan.name}: ${JSON.stringify(replayed)}`);
 }

@@ -1,6 +1,13 @@
 import { decodeInputRecord, type FactRecord, type InputRecord, type TraceCarrier, writerOf } from '@hopline/events';
 import { LaterVersion, LogUnavailable } from '../errors.ts';
-import { type AppendOptions, type FactLog, relayOfFactsId, type StoredFacts, type StreamExtent } from '../fact-log.ts';
+import {
+  type AppendOptions,
+  type FactLog,
+  type ReadStart,
+  relayOfFactsId,
+  type StoredFacts,
+  type StreamExtent,
+} from '../fact-log.ts';
 import { type FollowOptions, type FollowSource, follow } from '../follow.ts';
 import type { InputAppendOptions, InputLog, RejectedInput, StoredInput } from '../input-log.ts';
 import { requireTaskId } from '../names.ts';
@@ -23,6 +30,14 @@ export class MemoryInputs implements InputLog {
   async *read(taskId: string): AsyncGenerator<StoredInput, void> {
     requireTaskId(taskId);
     for (const stored of this.#stream.ofTask(taskId, 0)) {
+      requireOpen(this.#closed);
+      const input = toInput(stored);
+      if ('record' in input) yield input;
+    }
+  }
+
+  async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<StoredInput, void> {
+    for (const stored of this.#stream.ofShard(shard, start)) {
       requireOpen(this.#closed);
       const input = toInput(stored);
       if ('record' in input) yield input;
@@ -121,6 +136,14 @@ export class MemoryFacts implements FactLog {
   async extent(): Promise<StreamExtent> {
     requireOpen(this.#closed);
     return this.#stream.extent;
+  }
+
+  async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<StoredFacts, void> {
+    for (const stored of this.#stream.ofShard(shard, start)) {
+      requireOpen(this.#closed);
+      const facts = toFacts(stored);
+      if (facts) yield facts;
+    }
   }
 
   async *#read(taskId: string, from: number): AsyncGenerator<StoredFacts, number> {
