@@ -52,9 +52,12 @@ export async function exportTasks(command: ExportCommand): Promise<ExitCode> {
   const source = await openSource(command);
   const exporter = new Exporter(command, source, target);
   try {
+    const { finished = [], open: unfinished } = target?.point ?? {};
+    // The task that the file ends within goes on first, whatever the order of the command.
+    const first = unfinished?.header.taskId;
+    if (first !== undefined) await exporter.export(first, unfinished);
     for (const taskId of command.taskIds) {
-      if (target?.point.finished.includes(taskId)) continue;
-      await exporter.export(taskId, target?.point.open?.header.taskId === taskId ? target.point.open : undefined);
+      if (taskId !== first && !finished.includes(taskId)) await exporter.export(taskId, undefined);
     }
     await exporter.flush();
   } catch (thrown) {

@@ -77,6 +77,16 @@ test('an export into a file that was cut writes the rest alone', async () => {
   assert.deepEqual([readFileSync(file, 'utf8'), server.requests], [TEXT, [3]]);
 });
 
+test('the task that a file ends within is continued before the others', async () => {
+  await using server = await exporting(100);
+  const file = join(folder, 'two.hopline.jsonl');
+  writeFileSync(file, `${LINES.slice(0, 4).join('\n')}\n`);
+  assert.equal((await hopline(['export', 'another', TASK, '--output', file], server.url)).code, 0);
+  // The server has the same file for every task.
+  assert.equal(readFileSync(file, 'utf8'), TEXT + TEXT);
+  assert.deepEqual(server.requests, [4, undefined]);
+});
+
 test('an export does not touch another file', async () => {
   await using server = await exporting(100);
   const cases: [string, string, string[], RegExp][] = [

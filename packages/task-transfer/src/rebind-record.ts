@@ -19,9 +19,16 @@ export type Binding = {
  * A recorded record of facts as one of another task, or of the same task in another log. What clients see is unchanged but for the ids,
  * and for times and metadata where the binding has others. Raw sequences in `chunk` remain those of the origin; no input is folded here.
  */
-export function rebindRecord(record: FactRecord, binding: Binding): FactRecord {
-  const facts = record.facts.map(fact => rebindFact(fact, binding));
-  return { v: 1, facts, aggregate: rebindAggregate(record.aggregate, binding), startSeq: 0, startStoredAt: 0 };
+export function rebindRecord({ copied: _copied, ...record }: FactRecord, binding: Binding): FactRecord {
+  const { takeover } = record;
+  return {
+    ...record,
+    facts: record.facts.map(fact => rebindFact(fact, binding)),
+    aggregate: rebindAggregate(record.aggregate, binding),
+    startSeq: 0,
+    startStoredAt: 0,
+    ...(takeover && { takeover: { ...takeover, at: takeover.at + binding.shiftMs } }),
+  };
 }
 
 function rebindAggregate(aggregate: TaskAggregate, binding: Binding): TaskAggregate {
