@@ -1,5 +1,6 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { stateWord, TASK_STATES, type TaskState } from '@hopline/a2a';
+import { type Cursor, parseCursor } from '@hopline/events';
 import { COMMANDS, type Command, type CommandName, isCommand, optionsOf } from './commands.ts';
 import { LOG_LINES_DEFAULT, LOG_LINES_MAX } from './logs.ts';
 import { UsageError } from './usage-error.ts';
@@ -52,6 +53,20 @@ export type Invocation =
       eventCosts: readonly number[];
       holdMaxes: readonly number[];
       profile: string | undefined;
+      /** Factor of the recorded speed; infinite: without waiting. */
+      pace: number;
+      from: Cursor | undefined;
+      to: Cursor | undefined;
+      sameIds: boolean;
+      tenant: string | undefined;
+      /** Of the owner of imported tasks. */
+      ownerSubject: string | undefined;
+      port: number;
+      /** 0: a free one. */
+      grpcPort: number;
+      host: string;
+      match: 'text' | 'any';
+      fault: string | undefined;
     };
 
 /** Parses the command line. `defaultUrl` is HOPLINE_URL. Throws UsageError. */
@@ -100,6 +115,17 @@ export function parseArguments(argv: readonly string[], defaultUrl: string | und
     eventCosts: numbers('event-cost'),
     holdMaxes: numbers('hold-max'),
     profile: text('profile'),
+    pace: parsePace(text('pace')),
+    from: parseCursorOption('from', text('from')),
+    to: parseCursorOption('to', text('to')),
+    sameIds: flag('same-ids'),
+    tenant: text('tenant'),
+    ownerSubject: text('subject'),
+    port: parsePort('port', text('port'), PORT_DEFAULT),
+    grpcPort: parsePort('grpc-port', text('grpc-port'), 0),
+    host: text('host') ?? '127.0.0.1',
+    match: parseMatch(text('match')),
+    fault: text('fault'),
   };
 }
 
@@ -162,6 +188,40 @@ function parseSince(text: string | undefined, now: number): Date | undefined {
   const ms = unit === undefined ? Date.parse(text) : now - Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS];
   if (Number.isFinite(ms)) return new Date(ms);
   throw new UsageError('--since must be a duration (30s, 15m, 2h, 7d) or a date (2026-11-22); see hopline list --help');
+}
+
+const PACE_MIN = 0.01;
+const PACE_MAX = 10_000;
+
+function parsePace(text: string | undefined): number {
+  if (text === undefined || text === 'recorded') return 1;
+  if (text === 'max') return Number.POSITIVE_INFINITY;
+  const [, factor] = /^(\d{1,5}(?:\.\d{1,3})?)x$/.exec(text) ?? [];
+  const pace = Number(factor);
+  if (pace >= PACE_MIN && pace <= PACE_MAX) return pace;
+  throw new UsageError(`--pace must be recorded, max, or a factor from ${PACE_MIN}x to ${PACE_MAX}x; see hopline replay --help`);
+}
+
+function parseCursorOption(name: string, text: string | undefined): Cursor | undefined {
+  if (text === undefined) return undefined;
+  const cursor = parseCursor(text);
+  if (cursor !== undefined) return cursor;
+  throw new UsageError(`--${name} must be a cursor such as 17.42; --json prints one with every event`);
+}
+
+const PORT_DEFAULT = 8_000;
+const PORT_MAX = 65_535;
+
+function parsePort(name: string, text: string | undefined, otherwise: number): number {
+  if (text === undefined) return otherwise;
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
+  if (port <= PORT_MAX) return port;
+  throw new UsageError(`--${name} must be a number from 0 to ${PORT_MAX}; see hopline serve --help`);
+}
+
+function parseMatch(text = 'text'): 'text' | 'any' {
+  if (text === 'text' || text === 'any') return text;
+  throw new UsageError('--match must be text or any; see hopline serve --help');
 }
 
 function parseLines(text: string | undefined): number {

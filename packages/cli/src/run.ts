@@ -19,12 +19,15 @@ import { exportTasks } from './export.ts';
 import { follow } from './follow.ts';
 import { get } from './get.ts';
 import { helpText } from './help.ts';
+import { importFile } from './import.ts';
 import { list } from './list.ts';
 import { logs } from './logs.ts';
 import { newAgent } from './new-agent.ts';
 import { Output, type Sink } from './output.ts';
 import { ownCommand, shellQuoted } from './own-command.ts';
 import { readQuestion } from './read-question.ts';
+import { replay } from './replay.ts';
+import { serve } from './serve.ts';
 import { showError } from './show-error.ts';
 import { status } from './status.ts';
 import { top } from './top.ts';
@@ -102,6 +105,9 @@ async function runCommand(
   if (command === 'trace' && invocation.nats)
     return traceFromNats({ ...invocation, taskId: subject, output, environment, signal });
   if (command === 'why' && invocation.nats) return whyFromNats({ ...eventOf(subject), json, output, environment });
+  if (command === 'serve')
+    return serve({ ...invocation, files: invocation.subjects, version: packageJson.version, output, environment, signal });
+  if (command === 'import') return importFile({ ...invocation, file: subject, output, environment, signal });
   const { output: file, subjects } = invocation;
   const exporting = { ...invocation, file, taskIds: [...new Set(subjects)], version: packageJson.version };
   if (command === 'export' && invocation.nats) return exportTasks({ ...exporting, output, environment, signal });
@@ -125,12 +131,14 @@ async function runCommand(
       return list(context, invocation);
     case 'trace':
       return trace(context, subject, invocation);
+    case 'export':
+      return exportTasks({ ...exporting, client, output, environment, signal });
+    case 'replay':
+      return replay(context, subject, answering);
     case 'top':
       return top(context, { stdin: () => processContext.stdin, environment });
     case 'why':
       return why(context, eventOf(subject));
-    case 'export':
-      return exportTasks({ ...exporting, client, output, environment, signal });
     case 'agents':
       return agents(context);
     case 'card':

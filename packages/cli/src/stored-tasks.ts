@@ -2,9 +2,10 @@ import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { A2AError } from '@hopline/a2a';
 import type { StoredTask, UnreadableTask } from '@hopline/replay';
-import { TASK_FILE_SUFFIX } from '@hopline/task-file';
 import { openLog } from './trace.ts';
 import { UsageError } from './usage-error.ts';
+
+const TASK_FILE_SUFFIX = '.hopline.jsonl';
 
 export type TaskSources = {
   /** Task ids and paths of task files. */
