@@ -11,6 +11,8 @@ const LIST_LIMIT_MAX = 10_000;
 /** The bounds of a setting are checked where it is used. */
 const SETTING_MAX = 1_000_000;
 const SAMPLE_MAX = 10_000_000;
+/** Messages of a task, as the server bounds them. */
+const TURNS_MAX = 256;
 
 export type Invocation =
   | { help: CommandName | '' }
@@ -53,6 +55,11 @@ export type Invocation =
       eventCosts: readonly number[];
       holdMaxes: readonly number[];
       profile: string | undefined;
+      yes: boolean;
+      /** 1-based. */
+      fromTurn: number;
+      file: string | undefined;
+      compare: boolean;
       /** Factor of the recorded speed; infinite: without waiting. */
       pace: number;
       from: Cursor | undefined;
@@ -115,6 +122,10 @@ export function parseArguments(argv: readonly string[], defaultUrl: string | und
     eventCosts: numbers('event-cost'),
     holdMaxes: numbers('hold-max'),
     profile: text('profile'),
+    yes: flag('yes'),
+    fromTurn: parseNumber(first, 'from-turn', text('from-turn'), { min: 1, max: TURNS_MAX }) ?? 1,
+    file: text('file'),
+    compare: flag('compare'),
     pace: parsePace(text('pace')),
     from: parseCursorOption('from', text('from')),
     to: parseCursorOption('to', text('to')),

@@ -272,6 +272,21 @@ export const COMMANDS = {
       'differ. Ids, times and chunks make no difference',
     options: {},
   },
+  rerun: {
+    subject: '[TASK…]',
+    subjectIs: { text: 'task ids', required: false, many: true },
+    summary: 'sends the messages of tasks again, as new tasks that refer to them',
+    details:
+      'the agents really run, with everything that they do outside; webhooks of the old task get nothing. A later message of a task is sent ' +
+      'when the new one waits for an answer. exit code 1 when a new task does not complete or, with --compare, differs',
+    options: {
+      yes: { help: 'required, because the agents are called' },
+      agent: { value: 'NAME', help: 'this agent instead of the one that the messages name' },
+      'from-turn': { value: 'N', help: 'starts with the N-th message of the task' },
+      file: { value: 'FILE', help: 'reads task ids from this file, one a line', values: 'files' },
+      compare: { help: 'prints whether states, calls and texts are the same, and times and tokens of both' },
+    },
+  },
   agents: {
     summary: 'lists the agents of the server: name, state, skills',
     details: '* marks the agent for questions that fit no skill',

@@ -45,7 +45,7 @@ function measureOf({ frames, chunks, tokens, characters, firstTextMs, totalMs, c
 }
 
 /** The part in which two texts differ, with what stands around it. */
-function differenceLines({ name, a, b }: TaskDifference): string[] {
+export function differenceLines({ name, a, b }: TaskDifference): string[] {
   if (a === undefined || b === undefined) return [`${name}: only in ${a === undefined ? 'B' : 'A'}: ${quoted(a ?? b ?? '')}`];
   const [one, other] = [Array.from(a), Array.from(b)];
   let start = 0;

@@ -27,6 +27,7 @@ import { Output, type Sink } from './output.ts';
 import { ownCommand, shellQuoted } from './own-command.ts';
 import { readQuestion } from './read-question.ts';
 import { replay } from './replay.ts';
+import { rerun } from './rerun.ts';
 import { serve } from './serve.ts';
 import { showError } from './show-error.ts';
 import { status } from './status.ts';
@@ -135,6 +136,8 @@ async function runCommand(
       return exportTasks({ ...exporting, client, output, environment, signal });
     case 'replay':
       return replay(context, subject, answering);
+    case 'rerun':
+      return rerun(context, { ...invocation, taskIds: invocation.subjects });
     case 'top':
       return top(context, { stdin: () => processContext.stdin, environment });
     case 'why':
