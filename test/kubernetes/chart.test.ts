@@ -16,6 +16,7 @@ const skip = !hasHelm && 'helm is not on PATH';
 
 type Container = {
   image: string;
+  args?: string[];
   env?: { name: string; value?: string; valueFrom?: { secretKeyRef?: { name: string; key: string } } }[];
   securityContext?: Record<string, unknown>;
   resources?: { requests?: unknown; limits?: unknown };
@@ -46,10 +47,23 @@ const EVERYTHING = [
   'prometheusRule.enabled=true',
   'dashboards.enabled=true',
   'relay.autoscaling.enabled=true',
+  'ingress.tlsSecret=tls',
   'pods.priorityClassName=high',
   'ingress.publicUrl=https://a2a.example.com/',
 ];
-const EXTERNAL = ['nats.enabled=false', 'nats.url=tls://nats:4222', 'nats.credentialsSecret=creds', 'nats.tlsSecret=tls'];
+const SCHEMAS = join(ROOT, 'test/kubernetes/schemas/{{ .ResourceKind }}{{ .KindSuffix }}.json');
+const KUBECONFORM = process.env.KUBECONFORM ?? 'kubeconform';
+const withoutKubeconform =
+  skip ||
+  (spawnSync(KUBECONFORM, ['-v']).error !== undefined &&
+    'kubeconform is not on PATH: go install github.com/yannh/kubeconform/cmd/kubeconform@v0.7.0');
+const EXTERNAL = [
+  'nats.enabled=false',
+  'nats.url=tls://nats:4222',
+  'nats.credentialsSecret=creds',
+  'nats.tlsSecret=tls',
+  'nats.clientCertificate=true',
+];
 const MATRIX: Record<string, readonly string[]> = {
   defaults: [],
   everything: EVERYTHING,
@@ -62,7 +76,7 @@ const MATRIX: Record<string, readonly string[]> = {
 };
 
 function template(values: readonly string[]): string[] {
-  return ['template', 'hopline', CHART, ...values.flatMap(value => ['--set', value])];
+  return ['template', 'hopline', CHART, '--kube-version', '1.34.0', ...values.flatMap(value => ['--set', value])];
 }
 
 function render(values: readonly string[]): Manifest[] {
@@ -104,6 +118,12 @@ for (const [name, values] of Object.entries(MATRIX)) {
     }
   });
 
+  test(`chart, ${name}: Kubernetes knows every member of every object`, { skip: withoutKubeconform }, () => {
+    const input = execFileSync('helm', template(values), { encoding: 'utf8', maxBuffer: 1 << 26 });
+    const { status, stdout } = spawnSync(KUBECONFORM, ['-strict', '-schema-location', SCHEMAS], { input, encoding: 'utf8' });
+    assert.equal(status, 0, stdout);
+  });
+
   test(`chart, ${name}: names of objects and variables are unique`, { skip }, () => {
     const manifests = render(values);
     const ids = manifests.map(({ kind, metadata }) => `${kind}/${metadata.name}`);
@@ -115,6 +135,92 @@ for (const [name, values] of Object.entries(MATRIX)) {
     }
   });
 }
+
+test('helm lint finds nothing', { skip }, () => {
+  const { status, stdout, stderr } = spawnSync('helm', ['lint', '--strict', '--kube-version', '1.34.0', CHART], {
+    encoding: 'utf8',
+  });
+  assert.equal(status, 0, stdout + stderr);
+  assert.doesNotMatch(stdout, /\[(WARNING|ERROR)\]/);
+});
+
+test('values.yaml and values.schema.json name the same values', () => {
+  type Schema = { properties?: Record<string, Schema> };
+  const paths = (value: unknown, schema: Schema, path: string): string[] =>
+    Object.keys(schema.properties ?? {}).flatMap(name => {
+      const inner = (value as Record<string, unknown> | undefined)?.[name];
+      return paths(inner, schema.properties![name]!, `${path}.${name}`).concat(inner === undefined ? [`${path}.${name}`] : []);
+    });
+  const schema = JSON.parse(readFileSync(join(CHART, 'values.schema.json'), 'utf8')) as Schema;
+  const values = parse(readFileSync(join(CHART, 'values.yaml'), 'utf8'));
+  assert.deepEqual(paths(values, schema, ''), ['.global'], 'values of the schema that have no default');
+});
+
+/** The value with which a service's settings are given. */
+const SETTINGS_OF: Record<string, string> = {
+  ingress: 'ingress.settings',
+  relay: 'relay.settings',
+  supervisor: 'supervisor.settings',
+  notifier: 'notifier.settings',
+  'sub-agent': 'agents[0].settings',
+};
+
+for (const [service, variables] of Object.entries(
+  JSON.parse(readFileSync(join(ROOT, 'infra/local/launcher/service-variables.json'), 'utf8')) as Record<string, string[]>,
+)) {
+  test(`every setting of ${service} is a value, or a value replaces it`, { skip }, () => {
+    const agent = ['agents[0].name=guide', 'agents[0].entry.adapter=a2a'];
+    const path = SETTINGS_OF[service]!;
+    const replaced = new Map<string, string>();
+    const given = () => variables.filter(name => !replaced.has(name));
+    const values = () => [...agent, ...given().map(name => `${path}.${name}=given`)];
+    for (;;) {
+      const { status, stderr } = spawnSync('helm', template(values()), { encoding: 'utf8' });
+      if (status === 0) break;
+      const [, name, value] = /settings\.(\S+) \(\S+\): set (.+) instead/.exec(stderr) ?? assert.fail(stderr);
+      replaced.set(name!, value!);
+    }
+    const document = readFileSync(join(ROOT, 'docs/reference/values.md'), 'utf8');
+    for (const value of new Set(replaced.values())) {
+      if (/^nothing|^tlsSecret/.test(value)) continue;
+      for (const one of value.split(' and ')) assert.ok(document.includes(`\`${one}\``), `${one} is no value`);
+    }
+    const container = podSpecs(render(values()))
+      .flatMap(({ containers }) => containers)
+      .find(({ args }) => args?.[0] === service);
+    for (const name of given()) {
+      const found = container!.env!.filter(one => one.name === name).map(one => one.value);
+      assert.equal(found.length, 1, name);
+      assert.match(found[0]!, /(^|,)given$/, name);
+    }
+  });
+}
+
+test('a further host name joins those of the Service', { skip }, () => {
+  const hosts = (...values: string[]) => {
+    const found = podSpecs(render(values)).flatMap(
+      ({ containers }) => containers.find(({ args }) => args?.[0] === 'ingress') ?? [],
+    );
+    return found[0]?.env?.find(({ name }) => name === 'HOPLINE_ALLOWED_HOSTS')?.value;
+  };
+  assert.match(hosts('ingress.settings.HOPLINE_ALLOWED_HOSTS=a.example.com')!, /^hopline-ingress,.*,a\.example\.com$/);
+  assert.equal(hosts('settings.HOPLINE_ALLOWED_HOSTS=*'), '*');
+});
+
+test('the bounds of the streams follow the volume of NATS', { skip }, () => {
+  const bytes = (size: string) => {
+    const relay = podSpecs(render([`nats.storage.size=${size}`]))
+      .flatMap(({ containers }) => containers)
+      .find(({ args }) => args?.[0] === 'relay');
+    const of = (name: string) => Number(relay?.env?.find(variable => variable.name === name)?.value);
+    return ['TASKS', 'INPUTS', 'WORK'].reduce(
+      (sum, name) => sum + of(`HOPLINE_${name}_BYTES_MAX`),
+      8 * of('HOPLINE_BUCKET_BYTES_MAX'),
+    );
+  };
+  for (const size of [2, 10, 500]) assert.ok(Math.abs(bytes(`${size}Gi`) / (size * 2 ** 30) - 0.9 * 0.75) < 0.001);
+  assert.match(rejection('nats.storage.size=1Gi'), /at least 1536Mi/);
+});
 
 test('the grace period of every service covers the wait for its endpoints, its drain and a margin', { skip }, () => {
   const deployments = render(['pods.preStopSeconds=7', 'pods.drainSeconds=33']).filter(({ kind }) => kind === 'Deployment');

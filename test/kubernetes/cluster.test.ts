@@ -107,13 +107,13 @@ test('an added agent restarts no other pod, and answers', options, async () => {
   assert.match(added[0]!, /agent-second/);
 });
 
-test('uninstall leaves the volumes of NATS and nothing else', options, async () => {
+test('uninstall leaves the volumes of NATS, the key of the secrets in them, and nothing else', options, async () => {
   await release.kubectl('delete', 'pod', '--selector', 'app.kubernetes.io/component=test', '--ignore-not-found');
   await release.uninstall();
   const left = await release.kubectl('get', 'all,configmap,secret,pvc,pdb,networkpolicy', '--output', 'name');
   const names = left.split('\n').filter(name => name !== '' && !/kube-root-ca.crt/.test(name) && !name.startsWith('pod/'));
   assert.ok(
-    names.every(name => /persistentvolumeclaim\/data-hopline-nats-\d/.test(name)),
+    names.every(name => /^persistentvolumeclaim\/data-hopline-nats-\d$|^secret\/hopline-secrets$/.test(name)),
     names.join(),
   );
 });

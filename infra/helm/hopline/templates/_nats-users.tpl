@@ -80,6 +80,12 @@ authorization {
 {{- if $root.Values.nats.tlsSecret }}
 - name: NATS_TLS_CA_FILE
   value: /var/run/hopline/nats-tls/ca.crt
+{{- if $root.Values.nats.clientCertificate }}
+- name: NATS_TLS_CERT_FILE
+  value: /var/run/hopline/nats-tls/tls.crt
+- name: NATS_TLS_KEY_FILE
+  value: /var/run/hopline/nats-tls/tls.key
+{{- end }}
 {{- end }}
 {{- end -}}
 {{- end -}}
