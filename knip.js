@@ -78,6 +78,7 @@ const config = ({ production = false }) => ({
         '**/*.test.ts',
         '**/main.ts',
         'repo/write-*.ts',
+        'kubernetes/schemas/write-schemas.ts',
         'conformance/tck.ts',
         'faults/campaign/agents/*.ts',
         'support/agents/graphs/*.ts',

@@ -1,18 +1,16 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { missingPrograms } from './cluster.ts';
+import { checkAnswers, Load } from './load.ts';
 import { Release } from './release.ts';
 
 const QUESTION = 'explain hopline';
 /** The recorded answer takes about ten seconds; a fault in its middle meets a running turn. */
 const MID_STREAM_MS = 3_000;
-const TIMEOUT_MS = 300_000;
+const TIMEOUT_MS = 600_000;
 
-// A kubeconfig in the home folder is not used: it may name a cluster that is in use.
-const missing = !process.env.KUBECONFIG
-  ? 'KUBECONFIG is not set; the tests on a cluster need one, with the images of `npm run image` loaded'
-  : ['kubectl', 'helm'].find(program => spawnSync(program, ['version', '--client']).error) && 'kubectl and helm must be on PATH';
+const missing = missingPrograms();
 const options = { skip: missing ?? false, timeout: TIMEOUT_MS };
 
 const release = new Release();
@@ -66,30 +64,31 @@ test('a NATS node that restarts in mid-stream costs no text', options, async () 
   await release.kubectl('rollout', 'status', 'statefulset/hopline-nats', '--timeout=180s');
 });
 
-test('a rolling update of everything under load costs no text and no request', options, async () => {
-  let updated = false;
-  const ask = async () => {
-    const answers: string[] = [];
-    while (!updated) answers.push(await release.ask(url, QUESTION));
-    return answers;
-  };
-  const load = Promise.all(Array.from({ length: 4 }, ask));
+test('a rolling update of everything under load, NATS included, fails no request and costs no text', options, async () => {
+  const load = await Load.start(release, { name: 'rolling', image: await release.image(), workers: 4 });
+  await load.complete(4);
+  const quiet = (await load.answers()).length;
   await release.kubectl('rollout', 'restart', 'deployment');
-  for (const component of ['ingress', 'relay', 'supervisor', 'notifier', 'agent-guide', 'agent-files']) {
-    await release.kubectl('rollout', 'status', `deployment/hopline-${component}`, '--timeout=180s');
-  }
-  updated = true;
-  const answers = (await load).flat();
-  assert.ok(answers.length >= 4);
-  for (const text of answers) assert.equal(text, answer);
+  await release.rolledOut();
+  await release.kubectl('rollout', 'restart', 'statefulset');
+  await release.rolledOut();
+  await load.complete(8);
+  const answers = await load.stop();
+  checkAnswers('before the rolling update', answers.slice(0, quiet));
+  checkAnswers('rolling update', answers.slice(quiet));
 });
 
-test('relays scale up and down in mid-stream without cost', options, async () => {
-  const asked = Promise.all([release.ask(url, QUESTION), release.ask(url, QUESTION)]);
-  await release.kubectl('scale', 'deployment/hopline-relay', '--replicas=4');
-  await release.kubectl('rollout', 'status', 'deployment/hopline-relay', '--timeout=120s');
+test('relays scale from one to five and back in mid-stream without cost', options, async () => {
   await release.kubectl('scale', 'deployment/hopline-relay', '--replicas=1');
-  assert.deepEqual(await asked, [answer, answer]);
+  await release.rolledOut();
+  const load = await Load.start(release, { name: 'scaling', image: await release.image(), workers: 4 });
+  await load.complete(4);
+  for (const replicas of [5, 1]) {
+    await release.kubectl('scale', 'deployment/hopline-relay', `--replicas=${replicas}`);
+    await release.rolledOut();
+    await load.complete(8);
+  }
+  checkAnswers('relays 1, 5, 1', await load.stop());
 });
 
 test('an added agent restarts no other pod, and answers', options, async () => {

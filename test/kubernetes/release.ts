@@ -10,9 +10,13 @@ const run = promisify(execFile);
 
 /** A release of the chart in a namespace of its own, which enforces the restricted Pod Security Standard. */
 export class Release {
-  readonly namespace = `hopline-test-${process.pid}`;
+  readonly namespace: string;
   readonly #forwards = new Set<ChildProcess>();
   #isClosed = false;
+
+  constructor(name = 'test') {
+    this.namespace = `hopline-${name}-${process.pid}`;
+  }
 
   async kubectl(...args: string[]): Promise<string> {
     const { stdout } = await run('kubectl', ['--namespace', this.namespace, ...args], { maxBuffer: 1 << 26 });
@@ -24,16 +28,22 @@ export class Release {
     return stdout;
   }
 
-  async install(): Promise<void> {
+  async apply(manifest: object): Promise<void> {
+    const apply = run('kubectl', ['--namespace', this.namespace, 'apply', '--filename', '-']);
+    apply.child.stdin?.end(JSON.stringify(manifest));
+    await apply;
+  }
+
+  async install(values: object = {}, chart = CHART): Promise<void> {
     await this.kubectl('create', 'namespace', this.namespace);
     const enforce = 'pod-security.kubernetes.io/enforce=restricted';
     await this.kubectl('label', 'namespace', this.namespace, enforce);
-    await this.upgrade({});
+    await this.upgrade(values, chart);
   }
 
   /** Waits until every pod is ready. */
-  async upgrade(values: object): Promise<void> {
-    const upgrade = ['upgrade', '--install', 'hopline', CHART, '--values', '-', '--wait', '--timeout', '240s'];
+  async upgrade(values: object, chart = CHART): Promise<void> {
+    const upgrade = ['upgrade', '--install', 'hopline', chart, '--values', '-', '--wait', '--timeout', '240s'];
     const helm = run('helm', ['--namespace', this.namespace, ...upgrade], { maxBuffer: 1 << 26 });
     helm.child.stdin?.end(JSON.stringify(values));
     await helm;
@@ -81,9 +91,26 @@ export class Release {
     return url;
   }
 
+  /** The image of ingress. */
+  async image(): Promise<string> {
+    return this.kubectl('get', 'deployment/hopline-ingress', '--output', 'jsonpath={.spec.template.spec.containers[0].image}');
+  }
+
+  /** Waits until the pods of every service, and of NATS, are those of the newest template. */
+  async rolledOut(): Promise<void> {
+    const workloads = await this.kubectl('get', 'deployment,statefulset', '--output', 'name');
+    for (const name of workloads.split('\n').filter(one => one !== '')) {
+      await this.kubectl('rollout', 'status', name, '--timeout=240s');
+    }
+  }
+
   /** Asks with the command line, which resumes by itself. Resolves with the text of the answer. */
   async ask(url: string, question: string): Promise<string> {
-    const { stdout } = await run(process.execPath, [CLI, 'ask', '--url', url, question], { maxBuffer: 1 << 26 });
+    return this.cli('ask', '--url', url, question);
+  }
+
+  async cli(...args: string[]): Promise<string> {
+    const { stdout } = await run(process.execPath, [CLI, ...args], { maxBuffer: 1 << 26 });
     return stdout;
   }
 
