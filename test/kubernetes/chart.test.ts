@@ -7,6 +7,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { ANY_AGENT, LogNames, type LogUser, permissionsOf, SERVICE_USERS, userName } from '@hopline/log-jetstream';
 import { parse, parseAllDocuments } from 'yaml';
+import { consumerName, QUEUES } from '../../packages/log-jetstream/src/work-consumer.ts';
 import { findBinary } from '../support/nats/nats-server.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -36,6 +37,8 @@ type Manifest = {
     replicas?: number;
     selector?: { matchLabels: unknown };
     template?: { spec: PodSpec };
+    jobTemplate?: { spec: { template: { spec: PodSpec } } };
+    triggers?: { metadata: { consumer: string; stream: string } }[];
     ports?: { port: number }[];
   };
 };
@@ -48,6 +51,12 @@ const EVERYTHING = [
   'dashboards.enabled=true',
   'relay.autoscaling.enabled=true',
   'ingress.tlsSecret=tls',
+  'nats.metrics.enabled=true',
+  'supervisor.keda.enabled=true',
+  'agents[0].name=guide',
+  'agents[0].entry.adapter=recording',
+  'agents[0].keda.enabled=true',
+  'backup.enabled=true',
   'pods.priorityClassName=high',
   'ingress.publicUrl=https://a2a.example.com/',
 ];
@@ -72,6 +81,7 @@ const MATRIX: Record<string, readonly string[]> = {
   'no agents': ['agents=null'],
   'Gateway API': ['gateway.enabled=true', 'gateway.parentRefs[0].name=edge'],
   OpenShift: ['pods.uid=null'],
+  'a restore': ['backup.restore=folder', 'backup.existingClaim=backups', 'relay.replicas=0'],
   'a NATS user for each agent': ['nats.userPerAgent=true', 'settings.HOPLINE_PREFIX=blue'],
 };
 
@@ -93,7 +103,10 @@ function rejection(...values: string[]): string {
 }
 
 function podSpecs(manifests: readonly Manifest[]): PodSpec[] {
-  return manifests.flatMap(({ kind, spec }) => (kind === 'Pod' ? [spec] : spec?.template ? [spec.template.spec] : []));
+  return manifests.flatMap(({ kind, spec }) => {
+    const template = spec?.jobTemplate?.spec.template ?? spec?.template;
+    return kind === 'Pod' ? [spec] : template ? [template.spec] : [];
+  });
 }
 
 for (const [name, values] of Object.entries(MATRIX)) {
@@ -104,7 +117,8 @@ for (const [name, values] of Object.entries(MATRIX)) {
       assert.equal(securityContext?.runAsNonRoot, true);
       assert.deepEqual(securityContext?.seccompProfile, { type: 'RuntimeDefault' });
       assert.equal(automountServiceAccountToken, false);
-      for (const volume of volumes) assert.ok(['emptyDir', 'configMap', 'secret'].some(type => type in volume));
+      for (const volume of volumes)
+        assert.ok(['emptyDir', 'configMap', 'secret', 'persistentVolumeClaim'].some(type => type in volume));
       for (const container of containers) {
         const { allowPrivilegeEscalation, readOnlyRootFilesystem, capabilities } = container.securityContext ?? {};
         assert.deepEqual(
@@ -222,6 +236,53 @@ test('the bounds of the streams follow the volume of NATS', { skip }, () => {
   assert.match(rejection('nats.storage.size=1Gi'), /at least 1536Mi/);
 });
 
+const AGENT_CHART = join(ROOT, 'infra/helm/hopline-agent');
+const AGENT_MATRIX: Record<string, readonly string[]> = {
+  'beside its Hopline': [],
+  'with a NATS of its own and KEDA': [
+    'nats.url=tls://nats.example.com:4222',
+    'nats.credentialsSecret=creds',
+    'nats.tlsSecret=tls',
+    'nats.monitorUrl=nats.example.com:8222',
+    'keda.enabled=true',
+    'tlsSecret=tls',
+    'prefix=blue',
+  ],
+};
+for (const [name, values] of Object.entries(AGENT_MATRIX)) {
+  test(`chart hopline-agent, ${name}: an agent like one of the list`, { skip: withoutKubeconform }, () => {
+    const entry = ['name=guide', 'entry.adapter=recording', 'settings.HOPLINE_SLOTS=3', 'env[0].name=KEY', 'env[0].value=x'];
+    const args = ['template', 'a', AGENT_CHART, '--kube-version', '1.34.0'];
+    const set = [...values, ...entry].flatMap(value => ['--set', value]);
+    const text = execFileSync('helm', [...args, ...set], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+    const { status, stdout } = spawnSync(KUBECONFORM, ['-strict', '-schema-location', SCHEMAS], {
+      input: text,
+      encoding: 'utf8',
+    });
+    assert.equal(status, 0, stdout);
+    const manifests = parseAllDocuments(text).map(document => document.toJS() as Manifest);
+    const deployment = manifests.find(({ kind }) => kind === 'Deployment')!;
+    assert.equal(deployment.metadata.name, 'hopline-agent-guide');
+    const pod = deployment.spec.template!.spec;
+    assert.equal(pod.securityContext?.runAsNonRoot, true);
+    assert.deepEqual(pod.containers[0]!.securityContext?.capabilities, { drop: ['ALL'] });
+    const variables = pod.containers[0]!.env!.map(variable => variable.name);
+    assert.equal(new Set(variables).size, variables.length, `twice in ${variables}`);
+    assert.ok(variables.includes('HOPLINE_SLOTS') && variables.includes('KEY'));
+  });
+}
+
+test('chart hopline-agent: an agent without an entry, and an unknown value, are rejected', { skip }, () => {
+  const rejected = (...values: string[]) => {
+    const args = ['template', 'a', AGENT_CHART, '--kube-version', '1.34.0', ...values.flatMap(value => ['--set', value])];
+    const { status, stderr } = spawnSync('helm', args, { encoding: 'utf8' });
+    assert.notEqual(status, 0);
+    return stderr;
+  };
+  assert.match(rejected(), /entry is required/);
+  assert.match(rejected('entry.adapter=a2a', 'replica=2'), /replica/);
+});
+
 test('the grace period of every service covers the wait for its endpoints, its drain and a margin', { skip }, () => {
   const deployments = render(['pods.preStopSeconds=7', 'pods.drainSeconds=33']).filter(({ kind }) => kind === 'Deployment');
   for (const { spec } of deployments) assert.equal(spec.template!.spec.terminationGracePeriodSeconds, 50);
@@ -249,6 +310,15 @@ test('an autoscaled service has no replica count, which would undo the scaling a
   assert.ok(manifests.some(({ kind, metadata }) => kind === 'HorizontalPodAutoscaler' && metadata.name === 'hopline-relay'));
 });
 
+test('KEDA reads the consumers that the services create', { skip }, () => {
+  const manifests = render(['supervisor.keda.enabled=true', 'settings.HOPLINE_PREFIX=blue']);
+  const scaled = manifests.find(({ kind }) => kind === 'ScaledObject');
+  const read = scaled!.spec.triggers!.map(({ metadata }) => `${metadata.stream}/${metadata.consumer}`);
+  assert.deepEqual(read.sort(), QUEUES.map(queue => `blue_A2A_WORK/${consumerName('supervisor', queue)}`).sort());
+  const deployment = manifests.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === scaled!.metadata.name);
+  assert.equal(deployment?.spec.replicas, undefined);
+});
+
 test('wrong and unknown values are rejected by name', { skip }, () => {
   assert.match(rejection('ingres.replicas=2'), /ingres/);
   assert.match(rejection('relay.replicas=many'), /replicas/);
@@ -257,6 +327,8 @@ test('wrong and unknown values are rejected by name', { skip }, () => {
   assert.match(rejection('settings.lower=1'), /lower/);
   assert.match(rejection('agents[0].name=Not_A_Name', 'agents[0].entry.adapter=a2a'), /name/);
   assert.match(rejection('nats.enabled=false'), /nats\.url is required/);
+  assert.match(rejection('supervisor.keda.enabled=true', 'supervisor.autoscaling.enabled=true'), /choose one/);
+  assert.match(rejection('backup.restore=folder'), /relay\.replicas to 0/);
   assert.match(rejection('httpIngress.enabled=true', 'gateway.enabled=true'), /choose one/);
 });
 

@@ -106,13 +106,70 @@ test('an added agent restarts no other pod, and answers', options, async () => {
   assert.match(added[0]!, /agent-second/);
 });
 
+test('an agent as a release of its own restarts no other pod, and answers', options, async () => {
+  const pods = async () => (await release.kubectl('get', 'pods', '--output', 'name')).split('\n');
+  const before = await pods();
+  const values = JSON.parse(await release.helm('get', 'values', 'hopline', '--all', '--output', 'json'));
+  await release.addAgent('third', { folder: '/app/demo', entry: { ...values.agents[0].entry, default: false } });
+  const added = (await pods()).filter(pod => !before.includes(pod));
+  assert.equal(added.length, 1, added.join());
+  assert.match(added[0]!, /agent-third/);
+  assert.match(await release.cli('ask', '--url', url, '--agent', 'third', QUESTION), /relay/);
+  await release.helm('uninstall', 'third', '--wait');
+});
+
+const kubeletPid = Number(process.env.HOPLINE_KUBELET_PID ?? '0');
+const KUBELET_STOPPED_MS = 45_000;
+test('a node whose kubelet stands still costs no text', {
+  ...options,
+  skip: missing ?? (kubeletPid === 0 && 'HOPLINE_KUBELET_PID is not set: the process id of the kubelet of a cluster for tests'),
+}, async () => {
+  const load = await Load.start(release, { name: 'node', image: await release.image(), workers: 4 });
+  await load.complete(4);
+  process.kill(kubeletPid, 'SIGSTOP');
+  try {
+    await sleep(KUBELET_STOPPED_MS);
+  } finally {
+    process.kill(kubeletPid, 'SIGCONT');
+  }
+  await release.rolledOut();
+  await load.complete(8);
+  // With one node, the Service has no other pods to send new connections to.
+  checkAnswers('kubelet stopped for 45 s', await load.stop(), { failuresAllowed: true });
+});
+
+test('a backup is restored into an empty NATS of another size', options, async () => {
+  const task = JSON.parse(await release.cli('list', '--url', url, '--json', '--state', 'completed', '--limit', '1')).id;
+  const before = await release.cli('get', '--url', url, task);
+  await release.upgrade({ backup: { enabled: true } });
+  await release.kubectl('create', 'job', '--from', 'cronjob/hopline-backup', 'backup-now');
+  await release.kubectl('wait', '--for', 'condition=complete', 'job/backup-now', '--timeout=120s');
+  const pods = await release.kubectl('get', 'pods', '--selector', 'job-name=backup-now', '--output', 'name');
+  await release.kubectl('delete', 'job/backup-now');
+  await release.uninstall();
+  await release.kubectl('delete', 'pvc', '--selector', 'app.kubernetes.io/component=nats');
+  const values = { nats: { replicas: 1 }, backup: { existingClaim: 'hopline-backup' } };
+  const restore = pods.trim().replace('pod/', '');
+  await release.upgrade(
+    { ...values, relay: { replicas: 0 }, backup: { ...values.backup, restore } },
+    undefined,
+    undefined,
+    false,
+  );
+  await release.kubectl('wait', '--for', 'condition=complete', 'job/hopline-restore', '--timeout=180s');
+  await release.upgrade(values);
+  await release.reachable(url);
+  assert.equal(await release.cli('get', '--url', url, task), before);
+  assert.equal(await release.ask(url, QUESTION), answer);
+});
+
 test('uninstall leaves the volumes of NATS, the key of the secrets in them, and nothing else', options, async () => {
   await release.kubectl('delete', 'pod', '--selector', 'app.kubernetes.io/component=test', '--ignore-not-found');
   await release.uninstall();
   const left = await release.kubectl('get', 'all,configmap,secret,pvc,pdb,networkpolicy', '--output', 'name');
   const names = left.split('\n').filter(name => name !== '' && !/kube-root-ca.crt/.test(name) && !name.startsWith('pod/'));
   assert.ok(
-    names.every(name => /^persistentvolumeclaim\/data-hopline-nats-\d$|^secret\/hopline-secrets$/.test(name)),
+    names.every(name => /^persistentvolumeclaim\/(data-hopline-nats-\d|hopline-backup)$|^secret\/hopline-secrets$/.test(name)),
     names.join(),
   );
 });

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
 const CHART = fileURLToPath(new URL('../../infra/helm/hopline', import.meta.url));
+const AGENT_CHART = fileURLToPath(new URL('../../infra/helm/hopline-agent', import.meta.url));
 const CLI = fileURLToPath(new URL('../../packages/cli/src/main.ts', import.meta.url));
 const RETRY_MS = 200;
 const run = promisify(execFile);
@@ -41,9 +42,14 @@ export class Release {
     await this.upgrade(values, chart);
   }
 
-  /** Waits until every pod is ready. */
-  async upgrade(values: object, chart = CHART): Promise<void> {
-    const upgrade = ['upgrade', '--install', 'hopline', chart, '--values', '-', '--wait', '--timeout', '240s'];
+  /** One agent as a release of its own. */
+  async addAgent(name: string, values: object): Promise<void> {
+    await this.upgrade(values, AGENT_CHART, name);
+  }
+
+  /** Waits until every pod is ready; `waits` false: returns at once. */
+  async upgrade(values: object, chart = CHART, name = 'hopline', waits = true): Promise<void> {
+    const upgrade = ['upgrade', '--install', name, chart, '--values', '-', ...(waits ? ['--wait'] : []), '--timeout', '240s'];
     const helm = run('helm', ['--namespace', this.namespace, ...upgrade], { maxBuffer: 1 << 26 });
     helm.child.stdin?.end(JSON.stringify(values));
     await helm;
@@ -81,6 +87,12 @@ export class Release {
     };
     open();
     const url = `http://127.0.0.1:${port}/`;
+    await this.reachable(url);
+    return url;
+  }
+
+  /** Waits until a forwarded address answers. */
+  async reachable(url: string): Promise<void> {
     while (
       !(await fetch(`${url}readyz`)
         .then(response => response.ok)
@@ -88,7 +100,6 @@ export class Release {
     ) {
       await new Promise(resolve => setTimeout(resolve, RETRY_MS));
     }
-    return url;
   }
 
   /** The image of ingress. */

@@ -77,7 +77,8 @@ for (const [name, deployments] of Object.entries(MIXED)) {
     );
     const set = async (one: string) => {
       for (const [deployment, container] of Object.entries(deployments)) {
-        await release.kubectl('set', 'image', `deployment/${deployment}`, `${container}=${one}`);
+        // As Helm, which refuses to change what another manager has set.
+        await release.kubectl('set', 'image', '--field-manager', 'helm', `deployment/${deployment}`, `${container}=${one}`);
       }
       await release.rolledOut();
     };

@@ -15,20 +15,25 @@ type Schema = {
 
 const INTRO = `# Values of the chart
 
-Generated from \`values.yaml\` and \`values.schema.json\` of \`infra/helm/hopline\` by \`node test/repo/write-reference.ts\`. Do not edit by hand.
+Generated from \`values.yaml\` and \`values.schema.json\` of \`infra/helm/hopline\` and \`infra/helm/hopline-agent\` by \`node test/repo/write-reference.ts\`. Do not edit by hand.
 
 \`helm install\` rejects a value that is not listed here. [Kubernetes](../guides/kubernetes.md) explains which ones a production cluster needs;
 \`settings\` takes any setting of [settings](settings.md) that has no value of its own.
+`;
+
+const AGENT_INTRO = `## The chart hopline-agent
+
+One agent in a running Hopline.
 `;
 
 type Row = { value: string; default: string; allowed: string; meaning: string };
 
 /** The text of docs/reference/values.md. */
 export function valuesDocument(): string {
-  return chartValues('hopline', INTRO);
+  return `${chartValues('hopline', INTRO, '##')}\n${chartValues('hopline-agent', AGENT_INTRO, '###')}`;
 }
 
-function chartValues(chart: string, intro: string): string {
+function chartValues(chart: string, intro: string, heading: string): string {
   const folder = new URL(`../../infra/helm/${chart}/`, import.meta.url);
   const schema = JSON.parse(readFileSync(new URL('values.schema.json', folder), 'utf8')) as Schema;
   const values = parse(readFileSync(new URL('values.yaml', folder), 'utf8')) as Record<string, unknown>;
@@ -37,7 +42,7 @@ function chartValues(chart: string, intro: string): string {
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
     const rows = rowsOf(name, property, values[name]);
     if (rows.length === 1) alone.push(...rows);
-    else sections.push(`## ${name}\n\n${property.description}\n\n${table(rows)}`);
+    else sections.push(`${heading} ${name}\n\n${property.description}\n\n${table(rows)}`);
   }
   return [intro, table(alone), ...sections].join('\n');
 }

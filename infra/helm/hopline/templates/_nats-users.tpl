@@ -89,3 +89,16 @@ authorization {
 {{- end }}
 {{- end -}}
 {{- end -}}
+
+{{- define "hopline.natsUrl" -}}
+{{- if .Values.nats.enabled -}}
+{{- $name := printf "%s-nats" (include "hopline.fullname" .) -}}
+{{- $urls := list -}}
+{{- range $i := until (int .Values.nats.replicas) -}}
+{{- $urls = append $urls (printf "nats://%s-%d.%s:4222" $name $i $name) -}}
+{{- end -}}
+{{- join "," $urls -}}
+{{- else -}}
+{{- required "nats.url is required while nats.enabled is false" .Values.nats.url -}}
+{{- end -}}
+{{- end -}}

@@ -12,13 +12,15 @@ ports (further ports, name to number); image (of an agent with its own).
 {{- include "hopline.checkSettings" (dict "root" $root "component" .component "settings" (merge (dict) $own $root.Values.settings)) -}}
 {{- $settings := mergeOverwrite (dict) $root.Values.settings .env $own -}}
 {{- $autoscaling := default (dict "enabled" false) .values.autoscaling -}}
+{{- $keda := mergeOverwrite (dict "enabled" false "min" 1 "max" 8 "itemsPerPod" 64) (default (dict) .values.keda) -}}
+{{- if and $autoscaling.enabled $keda.enabled -}}{{- fail (printf "%s: autoscaling.enabled and keda.enabled: choose one" .component) -}}{{- end -}}
 apiVersion: apps/v1
 kind: Deployment
 metadata:
   name: {{ $name }}
   labels: {{- include "hopline.labels" $labels | nindent 4 }}
 spec:
-  {{- if not $autoscaling.enabled }}
+  {{- if not (or $autoscaling.enabled $keda.enabled) }}
   replicas: {{ .values.replicas }}
   {{- end }}
   selector:
@@ -161,6 +163,33 @@ spec:
   metrics:
     - type: Resource
       resource: { name: cpu, target: { type: Utilization, averageUtilization: {{ $autoscaling.cpuPercent }} } }
+{{- end }}
+{{- if $keda.enabled }}
+{{- $monitor := ternary (printf "%s-nats.%s:8222" (include "hopline.fullname" $root) $root.Release.Namespace) $root.Values.nats.monitorUrl $root.Values.nats.enabled }}
+{{- $prefix := dig "HOPLINE_PREFIX" "" $root.Values.settings }}
+---
+apiVersion: keda.sh/v1alpha1
+kind: ScaledObject
+metadata:
+  name: {{ $name }}
+  labels: {{- include "hopline.labels" $labels | nindent 4 }}
+spec:
+  scaleTargetRef: { name: {{ $name }} }
+  minReplicaCount: {{ $keda.min }}
+  maxReplicaCount: {{ $keda.max }}
+  # Without an answer of NATS the number of pods stays.
+  fallback: { failureThreshold: 3, replicas: {{ $keda.min }}, behavior: currentReplicasIfHigher }
+  triggers:
+    # The queue of work without an owner and those of tenants; the longest one decides.
+    {{- range $queue := list "" "_0" "_1" "_2" "_3" "_4" "_5" "_6" "_7" }}
+    - type: nats-jetstream
+      metadata:
+        natsServerMonitoringEndpoint: {{ required "nats.monitorUrl is required for keda while nats.enabled is false" $monitor | quote }}
+        account: $G
+        stream: {{ ternary "A2A_WORK" (printf "%s_A2A_WORK" $prefix) (empty $prefix) }}
+        consumer: {{ $.component }}{{ $queue }}
+        lagThreshold: {{ $keda.itemsPerPod | quote }}
+    {{- end }}
 {{- end }}
 {{- end -}}
 
