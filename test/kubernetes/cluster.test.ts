@@ -79,43 +79,15 @@ test('a rolling update of everything under load, NATS included, fails no request
 });
 
 test('relays scale from one to five and back in mid-stream without cost', options, async () => {
-  await release.kubectl('scale', 'deployment/hopline-relay', '--replicas=1');
-  await release.rolledOut();
+  await release.upgrade({ relay: { replicas: 1 } });
   const load = await Load.start(release, { name: 'scaling', image: await release.image(), workers: 4 });
   await load.complete(4);
   for (const replicas of [5, 1]) {
-    await release.kubectl('scale', 'deployment/hopline-relay', `--replicas=${replicas}`);
+    await release.upgrade({ relay: { replicas } });
     await release.rolledOut();
     await load.complete(8);
   }
   checkAnswers('relays 1, 5, 1', await load.stop());
-});
-
-test('an added agent restarts no other pod, and answers', options, async () => {
-  const before = await release.kubectl('get', 'pods', '--output', 'name', '--selector', 'app.kubernetes.io/component!=test');
-  const values = JSON.parse(await release.helm('get', 'values', 'hopline', '--all', '--output', 'json'));
-  const entry = { ...values.agents[0].entry, description: 'A second guide', pace: 'burst' };
-  await release.upgrade({
-    ...values,
-    relay: { ...values.relay, replicas: 1 },
-    agents: [...values.agents, { ...values.agents[0], name: 'second', entry }],
-  });
-  const now = await release.kubectl('get', 'pods', '--output', 'name', '--selector', 'app.kubernetes.io/component!=test');
-  const added = now.split('\n').filter(pod => !before.includes(pod));
-  assert.equal(added.length, 1, added.join());
-  assert.match(added[0]!, /agent-second/);
-});
-
-test('an agent as a release of its own restarts no other pod, and answers', options, async () => {
-  const pods = async () => (await release.kubectl('get', 'pods', '--output', 'name')).split('\n');
-  const before = await pods();
-  const values = JSON.parse(await release.helm('get', 'values', 'hopline', '--all', '--output', 'json'));
-  await release.addAgent('third', { folder: '/app/demo', entry: { ...values.agents[0].entry, default: false } });
-  const added = (await pods()).filter(pod => !before.includes(pod));
-  assert.equal(added.length, 1, added.join());
-  assert.match(added[0]!, /agent-third/);
-  assert.match(await release.cli('ask', '--url', url, '--agent', 'third', QUESTION), /relay/);
-  await release.helm('uninstall', 'third', '--wait');
 });
 
 const kubeletPid = Number(process.env.HOPLINE_KUBELET_PID ?? '0');
@@ -136,6 +108,33 @@ test('a node whose kubelet stands still costs no text', {
   await load.complete(8);
   // With one node, the Service has no other pods to send new connections to.
   checkAnswers('kubelet stopped for 45 s', await load.stop(), { failuresAllowed: true });
+});
+
+test('an added agent restarts no other pod, and answers', options, async () => {
+  const before = await release.kubectl('get', 'pods', '--output', 'name', '--selector', 'app.kubernetes.io/component!=test');
+  const values = JSON.parse(await release.helm('get', 'values', 'hopline', '--all', '--output', 'json'));
+  const entry = { ...values.agents[0].entry, description: 'Another one', pace: 'burst', default: false, skills: [] };
+  await release.upgrade({
+    ...values,
+    relay: { ...values.relay, replicas: 1 },
+    agents: [...values.agents, { ...values.agents[0], name: 'second', entry }],
+  });
+  const now = await release.kubectl('get', 'pods', '--output', 'name', '--selector', 'app.kubernetes.io/component!=test');
+  const added = now.split('\n').filter(pod => !before.includes(pod));
+  assert.equal(added.length, 1, added.join());
+  assert.match(added[0]!, /agent-second/);
+});
+
+test('an agent as a release of its own restarts no other pod, and answers', options, async () => {
+  const pods = async () => (await release.kubectl('get', 'pods', '--output', 'name')).split('\n');
+  const before = await pods();
+  const values = JSON.parse(await release.helm('get', 'values', 'hopline', '--all', '--output', 'json'));
+  await release.addAgent('third', { folder: '/app/demo', entry: { ...values.agents[0].entry, default: false, skills: [] } });
+  const added = (await pods()).filter(pod => !before.includes(pod));
+  assert.equal(added.length, 1, added.join());
+  assert.match(added[0]!, /agent-third/);
+  assert.match(await release.cli('ask', '--url', url, '--agent', 'third', QUESTION), /relay/);
+  await release.helm('uninstall', 'third', '--wait');
 });
 
 test('a backup is restored into an empty NATS of another size', options, async () => {

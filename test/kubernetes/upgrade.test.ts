@@ -63,29 +63,19 @@ test('tasks of the version before are readable', options, async () => {
   assert.equal(await release.cli('follow', '--url', url, taskBefore), answer);
 });
 
+const serviceBefore = { image: { repository: 'hopline', tag: 'before' } };
 const MIXED = {
-  'relays and agents of the version before': { 'hopline-relay': 'relay', 'hopline-agent-guide': 'sub-agent' },
-  'ingresses and supervisors of the version before': { 'hopline-ingress': 'ingress', 'hopline-supervisor': 'supervisor' },
+  'relays and supervisors of the version before': { relay: serviceBefore, supervisor: serviceBefore },
+  'ingresses and notifiers of the version before': { ingress: serviceBefore, notifier: serviceBefore },
 };
-for (const [name, deployments] of Object.entries(MIXED)) {
+for (const [name, services] of Object.entries(MIXED)) {
   test(`two versions side by side: ${name}`, options, async () => {
-    const image = await release.kubectl(
-      'get',
-      'deployment/hopline-notifier',
-      '--output',
-      'jsonpath={.spec.template.spec.containers[0].image}',
-    );
-    const set = async (one: string) => {
-      for (const [deployment, container] of Object.entries(deployments)) {
-        // As Helm, which refuses to change what another manager has set.
-        await release.kubectl('set', 'image', '--field-manager', 'helm', `deployment/${deployment}`, `${container}=${one}`);
-      }
-      await release.rolledOut();
-    };
     const load = await Load.start(release, { name: 'mixed', image: IMAGE_BEFORE, workers: 3 });
-    await set(IMAGE_BEFORE);
+    await release.upgrade({ ...values, ...services });
+    await release.rolledOut();
     await load.complete(6);
-    await set(image);
+    await release.upgrade(values);
+    await release.rolledOut();
     await load.complete(3);
     checkAnswers(name, await load.stop());
   });

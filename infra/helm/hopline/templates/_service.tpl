@@ -1,7 +1,7 @@
 {{/*
 One Deployment with its PodDisruptionBudget and HorizontalPodAutoscaler.
 Arguments: root; role (the argument of the image); component (its name); values (of the role); env (a map);
-ports (further ports, name to number); image (of an agent with its own).
+ports (further ports, name to number); image (of an agent with its own; default: `image` of the values).
 */}}
 {{- define "hopline.deployment" -}}
 {{- $root := .root -}}
@@ -63,7 +63,7 @@ spec:
       {{- end }}
       containers:
         - name: {{ .role }}
-          image: {{ include "hopline.image" (dict "image" (default $root.Values.image .image) "tag" $root.Chart.AppVersion) }}
+          image: {{ include "hopline.image" (dict "image" (default $root.Values.image (default .values.image .image)) "tag" $root.Chart.AppVersion) }}
           imagePullPolicy: {{ $root.Values.image.pullPolicy }}
           args: [{{ .role }}]
           securityContext: {{- include "hopline.securityContext" $root | nindent 12 }}
