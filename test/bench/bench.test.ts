@@ -5,6 +5,7 @@ import { fairness } from './fairness.ts';
 import { firstText } from './first-text.ts';
 import { frameEncoding } from './frame-encoding.ts';
 import { load } from './load.ts';
+import { replay } from './replay.ts';
 import { runBench, verdictLines } from './run-bench.ts';
 import { sdkPeer } from './sdk-peer.ts';
 import { throughput } from './throughput.ts';
@@ -12,7 +13,7 @@ import { throughput } from './throughput.ts';
 /** Figures of so small a run mean nothing; a question whose text did not arrive complete fails. */
 test('a tiny run of the bench works and loses nothing', { timeout: 120_000 }, async () => {
   const lines: string[] = [];
-  const report = await runBench([throughput, sdkPeer, firstText, load, frameEncoding, adapters], 'tiny', line =>
+  const report = await runBench([throughput, sdkPeer, firstText, load, frameEncoding, replay, adapters], 'tiny', line =>
     lines.push(line),
   );
   assert.deepEqual(

@@ -11,16 +11,17 @@ import { ANSWER } from './tokens.ts';
 
 const AGENT = 'paced';
 const STREAMED = 'streaming_result';
-const TOKENS = 25;
-const EVERY_MS = 20;
+const STREAM = { tokens: 25, everyMs: 20 };
+const ONE_TOKEN = { tokens: 1, everyMs: 0 };
 /** Hopline's share of the time to the first text, milliseconds, p50 on an idle machine. */
 const ADDED_MS_MAX = 12;
 
-type Plan = { rounds: number; asks: number };
+/** `warmUps`: questions of one token to each peer before the rounds. A process just started runs code that is not compiled yet. */
+type Plan = { rounds: number; asks: number; warmUps: number };
 const PLANS: Record<Size, Plan> = {
-  full: { rounds: 5, asks: 8 },
-  quick: { rounds: 5, asks: 4 },
-  tiny: { rounds: 1, asks: 2 },
+  full: { rounds: 5, asks: 8, warmUps: 300 },
+  quick: { rounds: 5, asks: 4, warmUps: 150 },
+  tiny: { rounds: 1, asks: 2, warmUps: 1 },
 };
 
 type Peer = { client: Client; server: LoadProcess<SdkServerMethods>; url: string; artifact: string };
@@ -34,24 +35,27 @@ type Ask = { taskId: string; totalMs: number; sentMs: number; receivedMs: number
 export const firstText: Question = {
   name: 'first-text',
   async ask(size) {
-    const { rounds, asks } = PLANS[size];
+    const { rounds, asks, warmUps } = PLANS[size];
     await using stack = new AsyncDisposableStack();
     const server = stack.use(new LoadProcess<SdkServerMethods>(new URL('sdk-server/main.ts', import.meta.url)));
     const agentUrl = await server.call('listen');
     const bench = stack.use(await startCluster({ agents: [{ name: AGENT, adapter: 'a2a', url: agentUrl }] }));
     const direct: Peer = { client: stack.use(startClient()), server, url: agentUrl, artifact: ANSWER };
     const ours: Peer = { client: bench.client, server, url: bench.cluster.url, artifact: STREAMED };
-    const peers = { direct: () => ask(direct), ours: () => ask(ours) };
-    await interleave(asks, peers);
+    const peers = { direct: () => ask(direct, STREAM), ours: () => ask(ours, STREAM) };
+    const { direct: directAtFirst, ours: oursAtFirst } = await interleave(asks, peers);
+    await interleave(warmUps, { direct: () => ask(direct, ONE_TOKEN), ours: () => ask(ours, ONE_TOKEN) });
     const found = await interleave(rounds * asks, peers);
-    return [finding(rounds, byRound(found.direct, asks), byRound(found.ours, asks), await stages(bench, found.ours))];
+    const atFirst = { direct: [directAtFirst], ours: [oursAtFirst] };
+    const warm = { direct: byRound(found.direct, asks), ours: byRound(found.ours, asks) };
+    return [finding({ rounds, warmUps, atFirst, warm, stagesMs: await stages(bench, found.ours) })];
   },
 };
 
-async function ask({ client, server, url, artifact }: Peer): Promise<Ask> {
-  await client.call('ask', { url, text: `${TOKENS} ${EVERY_MS}`, artifact, count: 1 });
-  const [report] = await client.call('answers', { tokens: TOKENS });
-  if (!report?.intact) throw new Error(`${url}: ${report?.tokens} of ${TOKENS} tokens arrived`);
+async function ask({ client, server, url, artifact }: Peer, { tokens, everyMs }: typeof STREAM): Promise<Ask> {
+  await client.call('ask', { url, text: `${tokens} ${everyMs}`, artifact, count: 1 });
+  const [report] = await client.call('answers', { tokens });
+  if (!report?.intact) throw new Error(`${url}: ${report?.tokens} of ${tokens} tokens arrived`);
   const { taskId, askedAtMs, firstTextAtMs, frames } = report;
   const [yieldedAtMs, ...more] = await server.call('yieldedAtMs');
   if (yieldedAtMs === undefined || more.length > 0) throw new Error(`${url}: the agent ran ${more.length + 1} times`);
@@ -83,7 +87,11 @@ async function stages({ cluster }: BenchCluster, asks: readonly Ask[]): Promise<
   return found;
 }
 
-function finding(rounds: number, direct: Ask[][], ours: Ask[][], stagesMs: Record<string, number[]>): Finding {
+type Peers = { direct: Ask[][]; ours: Ask[][] };
+type Found = { rounds: number; warmUps: number; atFirst: Peers; warm: Peers; stagesMs: Record<string, number[]> };
+
+function finding({ rounds, warmUps, atFirst, warm, stagesMs }: Found): Finding {
+  const { direct, ours } = warm;
   const percentile = (asks: readonly Ask[], which: 'p50' | 'p99', pick: (ask: Ask) => number) =>
     latencyOf(Float64Array.from(asks, pick))[which];
   const figures = (name: string, peer: Ask[][], pick: (ask: Ask) => number) =>
@@ -105,10 +113,12 @@ function finding(rounds: number, direct: Ask[][], ours: Ask[][], stagesMs: Recor
       const { p50, p99 } = latencyOf(Float64Array.from(ms));
       return [`  ${stage}`, '', `p50 ${figure(p50)}`, `p99 ${figure(p99)}`];
     }),
+    ...figures('just started, the agent asked directly, question to first text', atFirst.direct, total).slice(0, 1),
+    ...figures('just started, through Hopline, question to first text', atFirst.ours, total).slice(0, 1),
     ['frames of an answer through Hopline', ...spreadCells(spreadOf(ours.flat().map(({ frames }) => frames)))],
   ];
   return {
-    title: `first text: ${TOKENS} tokens ${EVERY_MS} ms apart, one question at a time, ${rounds} rounds of ${direct[0]!.length}`,
+    title: `first text: ${STREAM.tokens} tokens ${STREAM.everyMs} ms apart, one question at a time, ${rounds} rounds of ${direct[0]!.length} after ${warmUps} short ones`,
     table: { columns: ['ms', ...SPREAD_COLUMNS], rows },
     notes: [
       'question to yield: the message, the plan and the call are stored before the agent starts; yield to client: the first text is stored twice',

@@ -9,6 +9,7 @@ import { frameEncoding } from './frame-encoding.ts';
 import { idleMemory } from './idle-memory.ts';
 import { load } from './load.ts';
 import type { Question } from './question.ts';
+import { replay } from './replay.ts';
 import { runBench, verdictLines } from './run-bench.ts';
 import { sdkPeer } from './sdk-peer.ts';
 import { taskLength } from './task-length.ts';
@@ -25,6 +26,7 @@ const QUESTIONS: Question[] = [
   fairness,
   coalescerTable,
   frameEncoding,
+  replay,
   adapters,
 ];
 /** A longer run is on a busy machine, or waits for a hanging process. */

@@ -129,6 +129,7 @@ test('without credentials each operation of each dialect is 401 with a challenge
     'POST /message:stream',
     'GET /acme/tasks/x',
     'GET /tasks/x/audit',
+    'GET /tasks/x/audit/1.1',
   ]) {
     const { status, challenge, body } = await rest(line, {}, line.startsWith('POST') ? { message: message('x') } : undefined);
     assert.deepEqual([status, body.error.status], [401, 'UNAUTHENTICATED'], line);

@@ -3,6 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { NOT_RECORDED, type TaskTrace } from '@hopline/task-audit';
+import { HOP_NAMES } from '../../packages/telemetry/src/hops.ts';
 import { answer, type RemoteAgent, type Step, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, frames, messageParams, rpc, shapeOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
@@ -319,7 +321,9 @@ const TURN_HOPS = ['accept', 'work_queue', 'plan', 'agent_queue', 'agent'];
 const CHUNK_HOPS = ['publish', 'hold', 'wait_for_append', 'append', 'splice', 'socket'];
 
 for (const [kind, text, agent] of KINDS) {
-  test(`the hops of ${kind} add up to the time from end to end within 5 %`, { timeout: 120_000 }, async () => {
+  test(`the hops of ${kind} add up to the time from end to end, and the log has them as the metrics [S2-41]`, {
+    timeout: 120_000,
+  }, async () => {
     const before = await hops(agent);
     const list = await collect(cluster.url, { text });
     assert.equal(shapeOf(list.at(-1)!), 'status:completed');
@@ -332,7 +336,35 @@ for (const [kind, text, agent] of KINDS) {
     assert.ok(turn < took('first token'), `${turn} s of ${took('first token')} s`);
     if (list.filter(frame => shapeOf(frame).startsWith('artifact:streaming_result')).length === 1)
       assertNear(turn + chunks, took('first token'), 'first token');
+    const inLog = hopsOf(await report(taskOf(list)), agent);
+    for (const hop of RECORDED_HOPS) assertSame(inLog.get(hop) ?? 0, took(hop), hop);
   });
+}
+
+/** Every hop but those that lie behind the log. */
+const RECORDED_HOPS = HOP_NAMES.filter(hop => !NOT_RECORDED.some(name => name === hop));
+
+const report = async (taskId: string) => (await (await fetch(`${cluster.url}/tasks/${taskId}/audit`)).json()) as TaskTrace;
+
+/** Seconds of each hop of an agent's texts, as the log has them. */
+function hopsOf({ hops: ofTurns, events, producers }: TaskTrace, agent: string): Map<string, number> {
+  const sums = new Map<string, number>();
+  const add = (hop: string, ms: number) => sums.set(hop, (sums.get(hop) ?? 0) + ms / 1_000);
+  for (const { hop, ms, agent: own } of ofTurns) if (['accept', 'work_queue'].includes(hop) || own === agent) add(hop, ms);
+  for (const { chunk, producer } of events) {
+    if (chunk === undefined || producers.find(({ id }) => id === producer)?.agent !== agent) continue;
+    add('publish', chunk.publishMs);
+    add('hold', chunk.heldMs);
+    add('wait_for_append', chunk.waitMs);
+    add('append', chunk.appendMs!);
+  }
+  return sums;
+}
+
+/** Log and metrics show the same figure, within 5 ms or 5 %. */
+function assertSame(inLog: number, inMetrics: number, hop: string): void {
+  const difference = Math.abs(inLog - inMetrics);
+  assert.ok(difference <= Math.max(0.005, inMetrics * 0.05), `${hop}: ${inLog} s in the log, ${inMetrics} s in the metrics`);
 }
 
 /** Rounding to milliseconds at each border costs at most this, seconds. */
@@ -381,6 +413,9 @@ test('a relay that is killed in mid-stream leaves a connected trace, with the ta
   assertHonest(spans);
   const takeover = spans.find(({ attributes }) => attributes['hopline.cause'] === 'takeover');
   assert.ok(takeover !== undefined, drawTree(spans));
+  const inLog = (await report(taskId)).relays;
+  assert.ok(new Set(inLog.map(({ relay }) => relay)).size >= 2, JSON.stringify(inLog));
+  assert.equal(inLog[1]?.takeover?.cause, 'lost', 'the log has the takeover and its cause');
   const relays = new Set(
     spans.filter(({ service }) => service === 'hopline-relay').map(({ resource }) => resource['service.instance.id']),
   );
@@ -438,6 +473,14 @@ test('a sub-agent that is killed leaves a connected trace: the second attempt li
   assert.equal(receipts.length, 2, drawTree(spans));
   const [one, two] = receipts;
   assert.equal(two!.attributes['hopline.cause'], 'redelivery');
+  const attempts = (await report(taskId)).producers.filter(({ agent }) => agent === 'player');
+  assert.deepEqual(
+    attempts.map(({ attempt, cause }) => [attempt, cause]),
+    [
+      [1, undefined],
+      [2, 'redelivery'],
+    ],
+  );
   assert.deepEqual(two!.links, [{ traceId: one!.traceId, spanId: one!.spanId }]);
   assert.equal(two!.parentId, one!.parentId);
 });

@@ -3,7 +3,7 @@ import { after, before, type TestContext, test } from 'node:test';
 import { isVisible } from '@hopline/events';
 import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
-import { type Audit, auditTask, INPUT_KINDS, isBalanced } from '@hopline/task-audit';
+import { type Audit, INPUT_KINDS, isBalanced, reportTask } from '@hopline/task-audit';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { frames, rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
@@ -56,7 +56,7 @@ async function run(text: string, at = Number.POSITIVE_INFINITY, act: (taskId: st
 /** Audits a task, repeatedly until no input is pending. */
 async function audited(taskId: string): Promise<Audit> {
   for (let tries = 0; ; tries += 1) {
-    const audit = (await auditTask(log, taskId))!;
+    const { audit } = (await reportTask(log, taskId))!;
     if (Object.values(audit.tallies).every(({ pending }) => pending === 0) || tries === 100) return audit;
     await new Promise(resolve => setTimeout(resolve, 50));
   }

@@ -131,12 +131,13 @@ async function startPrometheus(stack: AsyncDisposableStack, folder: string, clus
   writeFileSync(file, JSON.stringify(config));
   const args = [`--config.file=${file}`, `--storage.tsdb.path=${join(folder, 'data')}`, `--web.listen-address=127.0.0.1:${port}`];
   const child: ChildProcess = spawn(PROMETHEUS, args, { stdio: 'ignore' });
+  const exited = once(child, 'exit');
   stack.defer(async () => {
     child.kill();
-    await once(child, 'exit');
+    await exited;
   });
   const url = `http://127.0.0.1:${port}`;
-  for (const endsAt = Date.now() + WAIT_MS_MAX; Date.now() < endsAt; ) {
+  for (const endsAt = Date.now() + WAIT_MS_MAX; Date.now() < endsAt && child.exitCode === null; ) {
     if (
       await fetch(`${url}/-/ready`).then(
         ({ ok }) => ok,

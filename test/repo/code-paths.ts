@@ -22,6 +22,7 @@ const inPackage = (name: string) => (file: string) => `packages/${name}/src/${fi
 const a2a = inPackage('a2a');
 const agent = inPackage('agent');
 const coalesce = inPackage('coalesce');
+const fold = inPackage('fold');
 const http = inPackage('a2a-http');
 const jetstream = inPackage('log-jetstream');
 const log = inPackage('log');
@@ -38,7 +39,7 @@ const INPUT_TO_PIPELINE: readonly PathStep[] = [
   { file: jetstream('inputs.ts'), does: 'decodes the record' },
   { file: relay('shard.ts'), does: 'passes it to the pipeline of its task', via: [log('input-log.ts')] },
   { file: relay('task-pipeline.ts'), does: 'accepts it in the order of the log' },
-  { file: relay('task-inputs.ts'), does: 'skips what is folded already' },
+  { file: fold('task-inputs.ts'), does: 'skips what is folded already' },
 ];
 
 /** From a fact of one task to the socket of one client. */
@@ -84,22 +85,22 @@ export const TOKEN_PATH: CodePath = {
     { file: jetstream('codec.ts'), does: 'encodes the record' },
     { file: jetstream('publisher.ts'), does: 'publishes it until it is acknowledged' },
     ...INPUT_TO_PIPELINE,
-    { file: relay('task-text.ts'), does: 'passes its tokens to the coalescer' },
+    { file: fold('task-text.ts'), does: 'passes its tokens to the coalescer' },
     { file: coalesce('coalescer.ts'), does: 'decides when the text leaves' },
     { file: coalesce('lane.ts'), does: 'holds it and cuts the chunk' },
     {
-      file: relay('append-queue.ts'),
+      file: fold('append-queue.ts'),
       does: 'queues it while an append is in flight',
-      via: [coalesce('coalescer.ts'), relay('task-text.ts'), relay('task-inputs.ts')],
+      via: [coalesce('coalescer.ts'), fold('task-text.ts'), fold('task-inputs.ts')],
     },
     { file: relay('task-appender.ts'), does: 'takes what fits into one record' },
-    { file: task('decide.ts'), does: 'decides which facts follow' },
+    { file: task('decide.ts'), does: 'decides which facts follow', via: [fold('decide-batch.ts')] },
     { file: task('decide-run.ts'), does: 'appends to, or replaces, the artifact' },
     { file: task('decision.ts'), does: 'makes the fact' },
     {
       file: jetstream('facts.ts'),
       does: 'appends the record, fenced by the expected sequence',
-      via: [task('decide.ts'), relay('task-appender.ts'), log('fact-log.ts')],
+      via: [task('decide.ts'), fold('decide-batch.ts'), relay('task-appender.ts'), log('fact-log.ts')],
     },
     ...FACT_TO_FRAME,
   ],
@@ -149,14 +150,14 @@ export const MESSAGE_PATH: CodePath = {
     { file: jetstream('codec.ts'), does: 'encodes the record' },
     { file: jetstream('publisher.ts'), does: 'publishes it until it is acknowledged' },
     ...INPUT_TO_PIPELINE,
-    { file: relay('append-queue.ts'), does: 'queues it while an append is in flight' },
+    { file: fold('append-queue.ts'), does: 'queues it while an append is in flight' },
     { file: relay('task-appender.ts'), does: 'takes what fits into one record' },
-    { file: task('decide.ts'), does: 'decides which facts follow' },
+    { file: task('decide.ts'), does: 'decides which facts follow', via: [fold('decide-batch.ts')] },
     { file: task('decide-client.ts'), does: 'creates the task, or begins its next turn' },
     {
       file: jetstream('facts.ts'),
       does: 'appends the record, fenced by the expected sequence',
-      via: [task('decide.ts'), relay('task-appender.ts'), log('fact-log.ts')],
+      via: [task('decide.ts'), fold('decide-batch.ts'), relay('task-appender.ts'), log('fact-log.ts')],
     },
     {
       file: relay('side-effects.ts'),

@@ -34,7 +34,8 @@ async function openBindings(t: TestContext) {
     skills: [],
     capabilities: { streaming: true },
   });
-  const http = openHttp(server, { card: new PublishedCard(() => card), auditTask: async () => ({ audited: true }) });
+  const audited = async () => ({ audited: true });
+  const http = openHttp(server, { card: new PublishedCard(() => card), audits: { report: audited, explain: audited } });
   const url = await http.listen('127.0.0.1', 0);
   const grpc = openGrpc(server, { card: () => card });
   const client = new GrpcClient(`127.0.0.1:${await grpc.listen('127.0.0.1', 0)}`);
@@ -126,6 +127,7 @@ const REST: Record<string, { headers: Headers; requests: [line: string, body?: J
       ['GET /tasks/TASK/pushNotificationConfigs/hook'],
       ['DELETE /tasks/TASK/pushNotificationConfigs/hook'],
       ['GET /tasks/TASK/audit'],
+      ['GET /tasks/TASK/audit/1.1'],
       ['GET /a/tasks/TASK'],
       ['GET /tasks/TASK?tenant=a'],
       ['POST /a/tasks/TASK:cancel'],

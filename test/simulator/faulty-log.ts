@@ -225,6 +225,10 @@ class FaultyInputs implements InputLog {
     return this.#wire.read('input', `${taskId} ${seq}`, () => this.#inner.recordAt(taskId, seq));
   }
 
+  readStoredShard(...args: Parameters<InputLog['readStoredShard']>): ReturnType<InputLog['readStoredShard']> {
+    return this.#wire.receive('stored inputs', this.#inner.readStoredShard(...args));
+  }
+
   read(taskId: string): ReturnType<InputLog['read']> {
     return this.#wire.receive('read inputs', this.#inner.read(taskId));
   }
@@ -250,6 +254,10 @@ class FaultyFacts implements FactLog {
 
   extent(): ReturnType<FactLog['extent']> {
     return this.#wire.read('facts', 'extent', () => this.#inner.extent());
+  }
+
+  readStoredShard(...args: Parameters<FactLog['readStoredShard']>): ReturnType<FactLog['readStoredShard']> {
+    return this.#wire.receive('stored facts', this.#inner.readStoredShard(...args));
   }
 
   read(taskId: string, from: number): ReturnType<FactLog['read']> {

@@ -50,7 +50,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     breaks: /^the text of a call/,
     edits: [
       {
-        file: 'services/relay/src/ordinal-deduplicator.ts',
+        file: 'packages/fold/src/ordinal-deduplicator.ts',
         from: 'return nextN !== undefined && record.n > nextN;',
         to: 'return seen !== undefined && seen.lastSeenOrdinal > 0 && nextN !== undefined && record.n > nextN;',
       },

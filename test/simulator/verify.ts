@@ -1,5 +1,6 @@
 import { isTerminal } from '@hopline/a2a';
 import type { TaskAggregate } from '@hopline/events';
+import { readStoredTask, verifyTask as verifyByReplay } from '@hopline/replay';
 import { LANES_BYTES_MAX } from '@hopline/task';
 import {
   historyOf,
@@ -31,6 +32,8 @@ export type RunEvidence = {
 
 /** Of a task's aggregate in a record: its lanes, and what it holds beside them. */
 const AGGREGATE_BYTES_MAX = LANES_BYTES_MAX + 64 * 1024;
+/** Of a verdict in a report. */
+const DETAIL_CHARS_MAX = 1_500;
 /** Timers of all processes at rest: at most 102 in 60 runs. What tasks and connections leave behind comes on top. */
 const TIMERS_AT_REST_MAX = 160;
 
@@ -53,8 +56,24 @@ export async function verify(evidence: RunEvidence): Promise<Violation[]> {
     verifyTask(client, history, { runs: evidence.runs.all, received: evidence.receiver.received }, report);
     verifyFailures(client, history, evidence, report);
   }
+  await verifyReplay(evidence, report);
   verifyBounds(evidence, histories, report);
   return violations;
+}
+
+/** The facts of every task follow from its inputs, whatever relays died between them. */
+async function verifyReplay({ clients, cluster }: RunEvidence, report: Report): Promise<void> {
+  for (const { taskId, plan } of clients) {
+    const task = taskId === undefined ? undefined : await readStoredTask(cluster.store, taskId);
+    if (task === undefined) continue;
+    // Members that a process of the next version adds.
+    const known = JSON.parse(JSON.stringify(task), (name, value: unknown) =>
+      name === 'next' ? undefined : value,
+    ) as typeof task;
+    const verdict = verifyByReplay(known);
+    if (verdict.verdict !== 'same' && verdict.verdict !== 'expired')
+      report('the facts of a task follow from its inputs', `${plan.name}: ${JSON.stringify(verdict).slice(0, DETAIL_CHARS_MAX)}`);
+  }
 }
 
 /** Everything ends once faults have stopped. */

@@ -11,7 +11,8 @@ import { guardHosts, guardPages, RefusedRequest, type RequestGuardOptions } from
 import { registerOpenApi } from './rest/openapi.ts';
 import { registerRest, sendRestError } from './rest/rest-binding.ts';
 import { registerRest03, sendRestFault03 } from './rest/rest-binding-03.ts';
-import { type AuditTask, registerTaskAudit } from './task-audit-route.ts';
+import { registerTaskAudit, type TaskAudits } from './task-audit-route.ts';
+import { type ExportTask, registerTaskExport } from './task-export-route.ts';
 
 export type A2AHttpOptions = {
   card: PublishedCard;
@@ -22,7 +23,9 @@ export type A2AHttpOptions = {
   /** The agents behind the server; absent: it has no list of them. */
   agents?: () => readonly ListedAgent[];
   /** Audits a task; absent: the server audits none. */
-  auditTask?: AuditTask;
+  audits?: TaskAudits;
+  /** Exports a task as a file; absent: the server exports none. */
+  exportTask?: ExportTask;
 };
 
 /**
@@ -36,11 +39,11 @@ const PATHS = ['/', '/a2a'];
 
 /**
  * Registers the HTTP bindings of a server on a Fastify app: JSON-RPC at `/` and `/a2a` in the dialects 1.0, 0.3 and legacy
- * (April 2025), HTTP+JSON of 1.0 and, below `/v1`, of 0.3, the agent card, the list of agents, the audit of a task, and JSON 404s elsewhere. The app needs only
+ * (April 2025), HTTP+JSON of 1.0 and, below `/v1`, of 0.3, the agent card, the list of agents, the audit and the export of a task, and JSON 404s elsewhere. The app needs only
  * `serverOptions`. Closing the app drains and closes the server: streams ask their clients to reconnect, and end.
  */
 export function registerA2A(app: FastifyInstance, server: A2AServer, options: A2AHttpOptions): void {
-  const { card, cors, guard, agents, auditTask } = options;
+  const { card, cors, guard, agents, audits, exportTask } = options;
   const { limits, metrics } = server;
   app.server.maxConnections = limits.connectionsMax;
   discardRefusedBodies(app);
@@ -75,8 +78,13 @@ export function registerA2A(app: FastifyInstance, server: A2AServer, options: A2
     );
     registerRest(scope, server);
     if (agents !== undefined) registerAgents(scope, server, agents);
-    if (auditTask !== undefined) registerTaskAudit(scope, server, auditTask);
-    registerOpenApi(scope, card, { listsAgents: agents !== undefined, auditsTasks: auditTask !== undefined });
+    if (audits !== undefined) registerTaskAudit(scope, server, audits);
+    if (exportTask !== undefined) registerTaskExport(scope, server, exportTask);
+    registerOpenApi(scope, card, {
+      listsAgents: agents !== undefined,
+      auditsTasks: audits !== undefined,
+      exportsTasks: exportTask !== undefined,
+    });
   });
   app.register(async scope => {
     openScope(scope);

@@ -1,7 +1,7 @@
 import type { ContextHistory } from '@hopline/context-history';
 import { createInputWriter, type InputWriter, type Job, Requeued, Superseded } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
-import { ATTR, errorWord, type Hop } from '@hopline/telemetry';
+import { ATTR, errorWord, type Hop, takenWork } from '@hopline/telemetry';
 import { abortableEvents } from './abortable-events.ts';
 import type { Agent, AgentEvent, Turn } from './agent.ts';
 import { BoundExceeded, WAITING_BYTES_MAX } from './limits.ts';
@@ -36,14 +36,14 @@ const INPUT_SHARE = 0.75;
 
 /** Runs the agent once for a work item. Resolves with the end of the turn, undefined when the task no longer needs it. Rejects as runTurn. */
 export async function runAttempt(deps: RunTurnDeps, job: Job, context: AttemptContext): Promise<TurnOutcome> {
-  const writer = inputWriter(deps, job, context.hop);
+  const writer = inputWriter(deps, job, context);
   const inputs = turnInputs(deps, job, context, writer);
   if (job.exhausted) return await settle(deps, { inputs, writer }, failed('attempts exhausted', true, 'attempts_exhausted'));
   const ended = endOfTask(context.watching);
   const signal = AbortSignal.any([deps.signal, ended.signal]);
   const { hop, takenAt } = context;
   const measured = { hop, takenAt, agent: deps.name, metrics: deps.metrics, isFirstAttempt: job.attempt === 1 };
-  const metrics = new TurnMetrics(measured);
+  const metrics = new TurnMetrics({ ...measured, onToolEnd: call => writer.toolEnded(call) });
   const turn = { ...turnOf(deps, job, context, signal), toolTrace: (callId: string) => metrics.toolTrace(callId) };
   const end = await pumpEvents(deps, turn, { inputs, writer, hop, metrics }).finally(() => metrics.end());
   const over = ended.reason();
@@ -57,9 +57,11 @@ export async function runAttempt(deps: RunTurnDeps, job: Job, context: AttemptCo
   return await settle(deps, { inputs, writer }, end);
 }
 
-function inputWriter({ log, name: agent }: RunTurnDeps, { work, item, attempt }: Job, hop: Hop): InputWriter {
+function inputWriter({ log, name: agent }: RunTurnDeps, job: Job, { hop, takenAt }: AttemptContext): InputWriter {
+  const { work, item, attempt, requeues } = job;
   const producer = { id: work.call?.id ?? ROOT_AGENT, agent, turn: work.turn, item, attempt };
-  const options = { taskId: work.taskId, producer, trace: hop.carrier(), waitingBytesMax: WAITING_BYTES_MAX };
+  const taken = takenWork({ attempt, requeues, queuedAt: work.queuedAt, takenAt });
+  const options = { taskId: work.taskId, producer, trace: hop.carrier(), taken, waitingBytesMax: WAITING_BYTES_MAX };
   return createInputWriter(log.inputs, options);
 }
 

@@ -1,9 +1,12 @@
-import { codePoints } from '@hopline/a2a';
+import { codePoints, cutIndex } from '@hopline/a2a';
+import type { ToolCall } from '@hopline/events';
 import { ATTR, COUNT, executeToolSpan, type Hop, type HopMetrics, startHop, type TraceCarrier } from '@hopline/telemetry';
 import type { AgentEvent } from './agent.ts';
 
 /** Tool calls of one turn that have a span each; the span of the turn counts all. */
 const TOOL_SPANS_MAX = 64;
+/** Characters of a tool's name in the log. */
+const TOOL_NAME_CHARS_MAX = 64;
 
 export type TurnMetricsOptions = {
   hop: Hop;
@@ -12,6 +15,8 @@ export type TurnMetricsOptions = {
   /** Epoch milliseconds at which this process took the work item. */
   takenAt: number;
   isFirstAttempt: boolean;
+  /** A tool call that has a span has ended. */
+  onToolEnd: (call: ToolCall) => void;
 };
 
 /**
@@ -20,7 +25,7 @@ export type TurnMetricsOptions = {
 export class TurnMetrics {
   readonly #options: TurnMetricsOptions;
   readonly #startedMs = performance.now();
-  readonly #tools = new Map<string, { hop: Hop; startedAt: number }>();
+  readonly #tools = new Map<string, { hop: Hop; tool: string; startedAt: number }>();
   #toolCalls = 0;
   /** Time with at least one open tool call, before the first text. */
   #toolMs = 0;
@@ -82,15 +87,18 @@ export class TurnMetrics {
         [ATTR.genAiToolType]: 'function',
       },
     });
-    this.#tools.set(callId, { hop, startedAt: Date.now() });
+    this.#tools.set(callId, { hop, tool, startedAt: Date.now() });
   }
 
   #endTool(callId: string, failed: boolean): void {
-    const { agent, metrics } = this.#options;
+    const { agent, metrics, onToolEnd } = this.#options;
     const open = this.#tools.get(callId);
     this.#tools.delete(callId);
     if (open !== undefined) {
-      metrics?.hopDuration.recordMs(Date.now() - open.startedAt, { hop: 'tool', agent });
+      const { tool, startedAt: at } = open;
+      const ms = Date.now() - at;
+      metrics?.hopDuration.recordMs(ms, { hop: 'tool', agent });
+      onToolEnd({ name: tool.slice(0, cutIndex(tool, TOOL_NAME_CHARS_MAX)), at, ms });
       if (failed) open.hop.fail('tool_failed');
       else open.hop.end();
     }

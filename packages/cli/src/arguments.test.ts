@@ -20,6 +20,8 @@ const NOTHING = {
   continue: false,
   watch: false,
   nats: false,
+  chunks: false,
+  html: undefined,
   follow: false,
   lines: 100,
   out: undefined,

@@ -15,6 +15,8 @@ export type Invocation =
       command: CommandName;
       /** The text of `ask`, the file of `agent`, the task id of other commands. */
       subject: string | undefined;
+      /** Of a command that takes several. */
+      subjects: readonly string[];
       url: string;
       json: boolean;
       agent: string | undefined;
@@ -33,8 +35,15 @@ export type Invocation =
       /** 0 to LOG_LINES_MAX. */
       lines: number;
       nats: boolean;
+      /** `trace`: every chunk. */
+      chunks: boolean;
+      html: string | undefined;
       name: string | undefined;
       export: string | undefined;
+      output: string | undefined;
+      inputs: boolean;
+      facts: boolean;
+      redact: boolean;
     };
 
 /** Parses the command line. `defaultUrl` is HOPLINE_URL. Throws UsageError. */
@@ -51,6 +60,7 @@ export function parseArguments(argv: readonly string[], defaultUrl: string | und
   return {
     command: first,
     subject: subjectOf(first, positionals),
+    subjects: positionals,
     url: parseUrl(text('url') ?? (defaultUrl || URL_DEFAULT)),
     json: flag('json'),
     agent: text('agent'),
@@ -67,8 +77,14 @@ export function parseArguments(argv: readonly string[], defaultUrl: string | und
     follow: flag('follow'),
     lines: parseLines(text('lines')),
     nats: flag('nats'),
+    chunks: flag('chunks'),
+    html: text('html'),
     name: text('name'),
     export: text('export'),
+    output: text('output'),
+    inputs: flag('inputs'),
+    facts: flag('facts'),
+    redact: flag('redact'),
   };
 }
 
@@ -92,7 +108,7 @@ function subjectOf(command: CommandName, positionals: readonly string[]): string
   const { subjectIs }: Command = COMMANDS[command];
   const { words = 1 } = subjectIs ?? {};
   const subject = positionals.length < words ? undefined : positionals.slice(0, words).join(' ');
-  const more = positionals.slice(words);
+  const more = subjectIs?.many ? [] : positionals.slice(words);
   const see = `see hopline ${command} --help`;
   if (more.length > 0 || (subjectIs === undefined && subject !== undefined))
     throw new UsageError(`${command} takes ${subjectIs?.text ?? 'no arguments'}; ${see}`);

@@ -16,8 +16,8 @@ export type Option = {
 export type Command = {
   /** Its subject in the help; absent: it takes none. */
   subject?: string;
-  /** What an error asks for; `required`: the command does not run without it; `words`: of how many it consists, default 1. */
-  subjectIs?: { text: string; required: boolean; words?: number; values?: readonly string[] | 'files' };
+  /** What an error asks for; `required`: the command does not run without it; `words`: of how many it consists, default 1; `many`: of any number. */
+  subjectIs?: { text: string; required: boolean; words?: number; many?: true; values?: readonly string[] | 'files' };
   summary: string;
   /** Continues the summary in the help of the command. */
   details?: string;
@@ -48,6 +48,10 @@ const ANSWER: Option = {
   value: 'NAME',
   multiple: true,
   help: "artifacts of this name are the answer, too; for servers without Hopline's names of artifacts",
+};
+
+const NATS: Option = {
+  help: 'reads NATS (NATS_URL, default: the local cluster of `npm start`) instead of the server; for tasks of other callers',
 };
 
 export const COMMANDS = {
@@ -116,17 +120,62 @@ export const COMMANDS = {
     subjectIs: TASK_ID,
     summary: 'prints where a task spent its time and whether anything was lost',
     details:
-      'the inputs of each agent, the events that clients received, how long text was held, and the audit: every input and its outcome; ' +
-      'numbers and names, never text; exit code 1 when an input is unaccounted for',
+      'a waterfall of its hops, what each hop cost, takeovers, repeated attempts and gaps with their cause, the events that clients received, ' +
+      'and the audit: every input and its outcome; numbers and names, never text; exit code 1 when an input is unaccounted for',
     options: {
-      nats: {
-        help: 'reads NATS (NATS_URL, default: the local cluster of `npm start`) instead of the server; for tasks of other callers',
+      chunks: { help: 'prints every chunk; by default those of a long task are folded' },
+      follow: {
+        short: 'f',
+        help: 'prints the trace again every two seconds until the task ends; in a pipe the events as they come',
       },
+      html: {
+        value: 'FILE',
+        help: 'writes the trace as one page that needs nothing else, for people without a backend',
+        values: 'files',
+      },
+      nats: NATS,
     },
+  },
+  why: {
+    subject: 'TASK CURSOR',
+    subjectIs: { text: 'one task id and the cursor of one of its events', required: true, words: 2 },
+    summary: 'explains one event of a task: where it comes from, and where its time went',
+    details:
+      'the records it was made of, its producer and attempt, how long it was held and why it was released, when it was stored and by which relay; ' +
+      'numbers and names, never text',
+    options: { nats: NATS },
+    notes: 'A cursor is the `id:` of an SSE frame; `hopline ask --json` and `hopline follow --json` print it with every event.',
+  },
+  export: {
+    subject: 'TASK…',
+    subjectIs: { text: 'one task id or several', required: true, many: true },
+    summary: 'writes tasks as a file: every input and every fact, with its time',
+    details:
+      'to standard output, or to --output FILE; a file that was cut continues where it ends. A server leaves out what only services ' +
+      'read; --nats reads everything',
+    options: {
+      output: {
+        value: 'FILE',
+        help: 'writes this file; continues it when it is the unfinished file of the same tasks',
+        values: 'files',
+      },
+      inputs: { help: 'only what clients and agents wrote' },
+      facts: { help: 'only what clients receive; without --inputs and --facts the file contains both' },
+      redact: { help: 'replaces every text by filler of the same length and ids by pseudonyms; names, states and times stay' },
+      nats: NATS,
+    },
+    notes: 'The format: packages/task-file/README.md. Files may be joined: cat a.hopline.jsonl b.hopline.jsonl.',
   },
   agents: {
     summary: 'lists the agents of the server: name, state, skills',
     details: '* marks the agent for questions that fit no skill',
+    options: {},
+  },
+  top: {
+    summary: 'shows live tasks, rates, lag and agents, again every two seconds; q quits',
+    details:
+      'your open tasks and the agents of the server; for the cluster of `npm start` also the rates, lag, takeovers, and the load of each process, ' +
+      'from their metrics; in a pipe, or with --json, one snapshot',
     options: {},
   },
   card: { summary: 'prints the name, address and skills of the server', details: '--json prints the agent card', options: {} },

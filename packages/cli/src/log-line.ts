@@ -19,7 +19,7 @@ export function parseLogLine(instance: string, text: string, timeBefore: number)
 
 /** The line for a person: local time, instance, level, message and the other members. `width` 0: without the instance. */
 export function showLogLine({ instance, text, time, record }: LogLine, width: number): string {
-  const head = [time === 0 ? '' : localTime(time), width === 0 ? '' : instance.padEnd(width)].filter(part => part !== '');
+  const head = [time === 0 ? '' : timeOfDay(time), width === 0 ? '' : instance.padEnd(width)].filter(part => part !== '');
   if (record === undefined || typeof record.msg !== 'string')
     return [...head, text.replace(NATS_TIME, '').trimStart()].join('  ');
   const members = Object.entries(record).filter(([name]) => !SHOWN_APART.has(name));
@@ -28,7 +28,8 @@ export function showLogLine({ instance, text, time, record }: LogLine, width: nu
   return [...head, `${String(record.level ?? '').padEnd(5)} ${record.msg}${error.join('')}`, ...shown].join('  ');
 }
 
-function localTime(time: number): string {
+/** Local time of day. */
+export function timeOfDay(time: number): string {
   const date = new Date(time);
   const two = (value: number, digits = 2) => String(value).padStart(digits, '0');
   return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${two(date.getMilliseconds(), 3)}`;

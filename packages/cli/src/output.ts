@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { WriteStream } from 'node:tty';
 import { type Display, withoutControls } from './display.ts';
 
@@ -20,6 +21,8 @@ const COLUMNS_DEFAULT = 80;
 const COLUMNS_MIN = 20;
 /** Moves the cursor home and clears the terminal. */
 const CLEAR = '\x1b[H\x1b[2J';
+/** Removes what follows the cursor in its line. */
+const CLEAR_LINE = '\x1b[K';
 
 /** As `util.styleText` of Node decides: FORCE_COLOR, then NO_COLOR, NODE_DISABLE_COLORS and TERM; without them, a terminal has colors. */
 export function hasColors({ isTTY }: Sink, environment: Environment): boolean {
@@ -65,6 +68,22 @@ export class Output implements Display {
   screen(lines: readonly string[]): void {
     this.#out.write(CLEAR);
     for (const line of lines.slice(0, Math.max((this.#out.rows ?? 24) - 1, 1))) this.line(line);
+  }
+
+  /** Bytes of a file on standard output, unchanged; resolves when more may be written. */
+  async raw(text: string): Promise<void> {
+    const hasRoom = this.#out.write(text);
+    if (hasRoom === false && 'once' in this.#out) await once(this.#out as NodeJS.WritableStream, 'drain');
+  }
+
+  /** Whether the raw output would fill a terminal. */
+  get isTerminal(): boolean {
+    return this.#out.isTTY === true;
+  }
+
+  /** A line that the next one replaces: printed only when standard error is a terminal. '' removes it. */
+  progress(text: string): void {
+    if (this.#err.isTTY) this.#err.write(`\r${withoutControls(text)}${CLEAR_LINE}`);
   }
 
   /** Progress: printed only when standard output is a terminal. */

@@ -8,6 +8,7 @@ import { agentCard } from '@hopline/agent-card';
 import { type Reply, startServer } from './one-task-server.test-kit.ts';
 import { QUESTION_BYTES_MAX } from './read-question.ts';
 import { run } from './run.ts';
+import { taskReport } from './trace-report.test-kit.ts';
 
 const CHECKOUT = fileURLToPath(new URL('../../../', import.meta.url));
 const OWN = 'npm run -s hopline --';
@@ -163,19 +164,9 @@ test('agents: names, states, skills, and which one takes what fits no skill', as
 });
 
 test('trace prints the audit of the server; the exit code is 1 when an input is unaccounted for', async () => {
-  const spread = { count: 0, p50: 0, p90: 0, p99: 0, max: 0 };
   const tallies = { text: { received: 3, accepted: 3, duplicates: 0, pending: 0, rejected: {} } };
   const audit = { tallies, chunks: 2, mergedTokens: 1, unaccounted: { text: 0 }, differing: [], incomplete: false };
-  const trace = {
-    taskId: 't-1',
-    contextId: 'c-1',
-    state: 'completed',
-    traces: [],
-    producers: [],
-    events: [],
-    heldMs: spread,
-    ageMs: spread,
-  };
+  const trace = taskReport(2, { taskId: 't-1' });
   const page = (changed: object) => ({
     'GET /tasks/t-1/audit': { page: JSON.stringify({ ...trace, audit: { ...audit, ...changed } }) },
   });
@@ -183,7 +174,7 @@ test('trace prints the audit of the server; the exit code is 1 when an input is 
   assert.deepEqual([balanced.code, balanced.err], [0, '']);
   assert.match(
     balanced.out,
-    /^task t-1 completed, 0 events[\s\S]*text: 3 in, 3 accepted, 2 chunks out, 1 merged\n {2}all text is complete/,
+    /^task t-1 completed, 4 events[\s\S]*text: 3 in, 3 accepted, 2 chunks out, 1 merged\n {2}all text is complete/,
   );
   const lost = await hopline(page({ unaccounted: { text: 2 } }), ['trace', 't-1', '--json']);
   assert.deepEqual([lost.code, JSON.parse(lost.out).audit.unaccounted], [1, { text: 2 }]);

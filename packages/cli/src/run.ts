@@ -15,6 +15,7 @@ import type { CommandContext } from './command.ts';
 import { completionScript, type Shell } from './completion.ts';
 import { Conversations } from './conversations.ts';
 import { EXIT, type ExitCode, exitCodeOfError } from './exit-code.ts';
+import { exportTasks } from './export.ts';
 import { follow } from './follow.ts';
 import { get } from './get.ts';
 import { helpText } from './help.ts';
@@ -26,8 +27,10 @@ import { ownCommand, shellQuoted } from './own-command.ts';
 import { readQuestion } from './read-question.ts';
 import { showError } from './show-error.ts';
 import { status } from './status.ts';
+import { top } from './top.ts';
 import { trace, traceFromNats } from './trace.ts';
 import { UsageError } from './usage-error.ts';
+import { eventOf, why, whyFromNats } from './why.ts';
 
 /** The process in which a command runs. */
 export type ProcessContext = {
@@ -93,7 +96,12 @@ async function runCommand(
   if (command === 'new') return newAgent({ subject, folder: processContext.folder, output });
   if (command === 'status') return status({ json, output, environment });
   if (command === 'logs') return logs({ ...invocation, service: invocation.subject, output, environment, signal });
-  if (command === 'trace' && invocation.nats) return traceFromNats({ taskId: subject, json, output, environment });
+  if (command === 'trace' && invocation.nats)
+    return traceFromNats({ ...invocation, taskId: subject, output, environment, signal });
+  if (command === 'why' && invocation.nats) return whyFromNats({ ...eventOf(subject), json, output, environment });
+  const { output: file, subjects } = invocation;
+  const exporting = { ...invocation, file, taskIds: [...new Set(subjects)], version: packageJson.version };
+  if (command === 'export' && invocation.nats) return exportTasks({ ...exporting, output, environment, signal });
   const client = createClient({ url, headers: credentials(environment), startsTraces: true });
   const context: CommandContext = { ...shown, client, json, url, signal, conversations: new Conversations(environment) };
   // Before anything is sent: a folder that cannot be made is a usage error.
@@ -113,7 +121,13 @@ async function runCommand(
     case 'list':
       return list(context, invocation);
     case 'trace':
-      return trace(context, subject);
+      return trace(context, subject, invocation);
+    case 'top':
+      return top(context, { stdin: () => processContext.stdin, environment });
+    case 'why':
+      return why(context, eventOf(subject));
+    case 'export':
+      return exportTasks({ ...exporting, client, output, environment, signal });
     case 'agents':
       return agents(context);
     case 'card':

@@ -215,6 +215,13 @@ test('the agents of a Hopline server are listed; a server without a list is not 
   await withServer({}, async (_server, client) => assert.rejects(client.agents(), code('UNSUPPORTED_OPERATION')));
 });
 
+test('the explanation of an event is read by task and cursor', async () => {
+  await withServer({ documents: { '/tasks/a%2Fb/audit/3.14': '{"cursor":"3.14"}' } }, async (_server, client) => {
+    assert.deepEqual(await client.explain('a/b', '3.14'), { cursor: '3.14' });
+    await assert.rejects(client.explain('a/b', '4.15'), code('UNSUPPORTED_OPERATION'));
+  });
+});
+
 test('the audit of a task is read by its id', async () => {
   await withServer({ documents: { '/tasks/a%2Fb/audit': '{"taskId":"a/b"}' } }, async (_server, client) => {
     assert.deepEqual(await client.audit('a/b'), { taskId: 'a/b' });

@@ -5,7 +5,7 @@ import { FailedTry } from './failed-try.ts';
 import type { ClientLimits } from './limits.ts';
 import type { CallOptions } from './notice.ts';
 import { parseJson } from './parse-json.ts';
-import { textOf } from './read-body.ts';
+import { chunksOf, textOf } from './read-body.ts';
 import { notA2A, resultOf, type Transport } from './transport.ts';
 import { pause, type RetryLimits, Tries } from './tries.ts';
 
@@ -16,6 +16,14 @@ export type TaskPage = {
   nextPageToken?: string;
   /** Number of tasks on all pages, if the server knows it. */
   totalSize?: number;
+};
+
+/** Options of `export`. */
+export type ExportOptions = CallOptions & {
+  /** `inputs`, `facts` or `inputs,facts`; default: both. */
+  records?: string;
+  /** Where an export that was cut goes on (`encodeProgress` of @hopline/task-file). */
+  after?: string;
 };
 
 /** Operations with a single response, with retries. */
@@ -93,16 +101,43 @@ export class Calls {
     return json;
   }
 
+  async explain(taskId: string, cursor: string, call: CallOptions): Promise<JsonObject> {
+    const path = `/tasks/${encodeURIComponent(taskId)}/audit/${encodeURIComponent(cursor)}`;
+    const json = await this.#document(path, 'the server explains no events', call);
+    if (!isObject(json)) throw notA2A('the response is not an explanation').error;
+    return json;
+  }
+
+  async *export(taskId: string, { records, after, ...call }: ExportOptions): AsyncGenerator<Uint8Array, void> {
+    const url = new URL(`/tasks/${encodeURIComponent(taskId)}/export`, this.#transport.url);
+    if (records !== undefined) url.searchParams.set('records', records);
+    if (after !== undefined) url.searchParams.set('after', after);
+    const { body } = await this.#own(url, 'the server exports no tasks', call);
+    try {
+      if (body !== null) yield* chunksOf(body, this.#limits.silenceMsMax);
+    } catch (thrown) {
+      call.signal?.throwIfAborted();
+      throw thrown instanceof FailedTry ? thrown.error : thrown;
+    }
+  }
+
   /** A JSON document of Hopline's own, outside of A2A: another server has none. */
   async #document(path: string, absent: string, call: CallOptions): Promise<unknown> {
-    const request = { signal: call.signal, headMsMax: this.#limits.callMsMax };
     return this.#withRetries(call, async () => {
-      const response = await this.#transport.get(new URL(path, this.#transport.url), request).catch((thrown: unknown) => {
-        if (!(thrown instanceof FailedTry) || thrown.status !== 404 || thrown.error.code !== 'INVALID_AGENT_RESPONSE')
-          throw thrown;
-        throw new FailedTry(new A2AError('UNSUPPORTED_OPERATION', { detail: absent }));
-      });
+      const response = await this.#ownOnce(new URL(path, this.#transport.url), absent, call);
       return parseJson(await textOf(response, this.#limits.silenceMsMax));
+    });
+  }
+
+  /** A response of Hopline's own, whose body is not read yet. */
+  #own(url: URL, absent: string, call: CallOptions): Promise<Response> {
+    return this.#withRetries(call, () => this.#ownOnce(url, absent, call));
+  }
+
+  async #ownOnce(url: URL, absent: string, { signal }: CallOptions): Promise<Response> {
+    return this.#transport.get(url, { signal, headMsMax: this.#limits.callMsMax }).catch((thrown: unknown) => {
+      if (!(thrown instanceof FailedTry) || thrown.status !== 404 || thrown.error.code !== 'INVALID_AGENT_RESPONSE') throw thrown;
+      throw new FailedTry(new A2AError('UNSUPPORTED_OPERATION', { detail: absent }));
     });
   }
 

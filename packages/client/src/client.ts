@@ -1,6 +1,6 @@
 import type { JsonObject, Message, Metadata, SendRequest, Task, TaskState } from '@hopline/a2a';
 import type { ListedAgent } from './agents.ts';
-import { Calls, type TaskPage } from './calls.ts';
+import { Calls, type ExportOptions, type TaskPage } from './calls.ts';
 import type { Card, CardOptions } from './card.ts';
 import { CLIENT_LIMITS, type ClientLimits } from './limits.ts';
 import type { CallOptions } from './notice.ts';
@@ -91,6 +91,13 @@ export type Client = {
   agents(options?: CallOptions): Promise<ListedAgent[]>;
   /** Where a task of the caller spent its time, and what became of each of its inputs; of a Hopline server. Numbers and names, never text. */
   audit(taskId: string, options?: CallOptions): Promise<JsonObject>;
+  /** Where one event of a task of the caller comes from; of a Hopline server. Numbers and names, never text. */
+  explain(taskId: string, cursor: string, options?: CallOptions): Promise<JsonObject>;
+  /**
+   * The bytes of a task file (`*.hopline.jsonl`); of a Hopline server. Retries until the first byte; a connection that breaks later is
+   * UNAVAILABLE, and `after` continues.
+   */
+  export(taskId: string, options?: ExportOptions): AsyncGenerator<Uint8Array, void, undefined>;
 };
 
 /** Throws TypeError for an invalid URL or header. Holds no connection, so there is nothing to close. */
@@ -138,6 +145,8 @@ export function createClient(options: ClientOptions): Client {
     card: (call = {}) => calls.card(call),
     agents: (call = {}) => calls.agents(call),
     audit: (taskId, call = {}) => calls.audit(taskId, call),
+    explain: (taskId, cursor, call = {}) => calls.explain(taskId, cursor, call),
+    export: (taskId, call = {}) => calls.export(taskId, call),
   };
 }
 

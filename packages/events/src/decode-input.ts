@@ -115,6 +115,7 @@ const CLIENT_INPUTS: { readonly [K in Exclude<ClientInput['kind'], 'unknown'>]: 
     owner: optional(objectOf({ tenant: optional(isText), subject: optional(isText) })),
     earlierTasks: optional(arrayOf(isText)),
     continues: optional(isTrue),
+    creates: optional(isTrue),
   },
   cancel: { metadata: optional(isObject) },
 };

@@ -247,7 +247,15 @@ export type FactRecord = {
   startStoredAt: number;
   /** Facts of earlier records, stored again before retention removes them; `facts` is empty then. */
   copied?: CopiedFacts;
+  /** In the first record that a relay stores of an open task which another owner of the shard began. For measurements. */
+  takeover?: Takeover;
 };
+
+/**
+ * When a relay took over the shard, epoch milliseconds, and why: the shard had no owner (`fresh`), its owner released it, its owner died
+ * (`lost`), or it failed in the same process (`restarted`).
+ */
+export type Takeover = { at: number; cause: 'fresh' | 'released' | 'lost' | 'restarted' };
 
 /**
  * Part 1, 2, … of all facts of a task so far, unchanged, for readers that begin here. Readers that have them already skip the

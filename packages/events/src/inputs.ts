@@ -40,6 +40,8 @@ export type MessageInput = {
   earlierTasks?: string[];
   /** The task existed when the message was accepted: without facts of it the message is rejected, and creates no task. */
   continues?: true;
+  /** The server made the task id for this message: no other message can have created the task. */
+  creates?: true;
 };
 
 export type CancelInput = { kind: 'cancel'; metadata?: Metadata };
@@ -239,6 +241,18 @@ export function isSameItem(one: OfItem, other: OfItem): boolean {
 /** One message on the raw subject, appended on behalf of a client. */
 export type ClientRecord = { v: 1; at: number; from: 'client'; input: ClientInput };
 
+/** When and why a worker took its work item: epoch milliseconds. For measurements; nothing else reads it. */
+export type TakenWork = {
+  /** `Work.queuedAt`; absent when unknown. */
+  queuedAt?: number;
+  at: number;
+  /** Of a later delivery: the one before it was returned in order, or its worker failed or died. */
+  cause?: 'requeue' | 'redelivery';
+};
+
+/** A tool call of an agent that has ended: its name, beginning (epoch milliseconds) and duration. For measurements. */
+export type ToolCall = { name: string; at: number; ms: number };
+
 /** One message on the raw subject, from an agent or the supervisor: a micro-batch with the order and times of the source. */
 export type AgentRecord = {
   v: 1;
@@ -248,6 +262,10 @@ export type AgentRecord = {
   /** Ordinal of the first input, 1-based. Each token of a text input takes one ordinal, every other input takes one. */
   n: number;
   inputs: AgentInput[];
+  /** In the first record of an attempt. */
+  taken?: TakenWork;
+  /** Tool calls that ended since the record before this one. */
+  tools?: ToolCall[];
 };
 
 /** One message on the raw subject, from a relay. */

@@ -54,6 +54,8 @@ export const rawSubject = (taskId: string, shards: number, writer: Writer): stri
 export const rawTaskFilter = (taskId: string, shards: number): string => `${taskSubject(RAW_PREFIX, taskId, shards)}.>`;
 export const logSubject = (taskId: string, shards: number): string => taskSubject(LOG_PREFIX, taskId, shards);
 export const liveSubject = (taskId: string, shards: number): string => taskSubject(LIVE_PREFIX, taskId, shards);
+/** The facts of all tasks of one shard. */
+export const logShardFilter = (shard: number): string => `${LOG_PREFIX}.${shardToken(shard)}.*`;
 export const rawShardFilter = (shard: number): string => `${RAW_PREFIX}.${shardToken(shard)}.>`;
 
 /**

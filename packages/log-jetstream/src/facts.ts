@@ -1,4 +1,4 @@
-import { type FactRecord, liveSubject, logSubject } from '@hopline/events';
+import { type FactRecord, isTaskId, LOG_PREFIX, liveSubject, logShardFilter, logSubject } from '@hopline/events';
 import {
   type AppendOptions,
   type FactLog,
@@ -8,12 +8,14 @@ import {
   LaterVersion,
   type LiveRecord,
   LogConflict,
+  type ReadStart,
+  relayOfFactsId,
   requireTaskId,
   type StoredFacts,
   type StreamExtent,
 } from '@hopline/log';
 import type { SeqMsgRequest, StoredMsg } from '@nats-io/jetstream';
-import type { Msg } from '@nats-io/nats-core';
+import type { Msg, MsgHdrs } from '@nats-io/nats-core';
 import { decodeFacts, decodeTrace, encodePayload, isLaterVersion, MESSAGE_ID } from './codec.ts';
 import type { Connection } from './connection.ts';
 import { HistoryReader } from './history.ts';
@@ -60,7 +62,7 @@ export class JetStreamFacts implements FactLog {
     const newest = await this.#newest(this.#subject(taskId));
     if (!newest) return undefined;
     const record = decodeFacts(newest.data, taskId);
-    if (record) return { seq: newest.seq, record, ...decodeTrace(newest.header) };
+    if (record) return { seq: newest.seq, record, ...originOf(newest.header) };
     if (isLaterVersion(newest.data)) throw new LaterVersion('the newest record of the task was written by a later version');
     let before: StoredFacts | undefined;
     for await (const stored of this.#read(taskId, 1)) before = stored;
@@ -78,6 +80,19 @@ export class JetStreamFacts implements FactLog {
     return follow(this.#source(taskId, ended), after, ended, this.#follow);
   }
 
+  async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<StoredFacts, void> {
+    const { names } = this.#connection;
+    const filter = names.subject(logShardFilter(shard));
+    const tail = (await this.#newest(filter))?.seq ?? 0;
+    const prefix = names.subject(LOG_PREFIX).length + 1;
+    for await (const delivery of this.#history.read(filter, 'seq' in start ? start.seq : new Date(start.sinceMs), tail)) {
+      const { msg, seq, storedAt } = delivery;
+      const taskId = msg.subject.slice(msg.subject.indexOf('.', prefix) + 1);
+      const record = isTaskId(taskId) ? this.#decode(msg, taskId) : undefined;
+      if (record) yield { seq, record, storedAt, ...decodeTrace(msg.headers) };
+    }
+  }
+
   extent(): Promise<StreamExtent> {
     return readExtent(this.#connection, this.#connection.names.factsStream);
   }
@@ -90,13 +105,13 @@ export class JetStreamFacts implements FactLog {
     const next = await this.#next(subject, from);
     if (next?.seq === tail) {
       const record = decodeFacts(next.data, taskId);
-      if (record) yield { seq: tail, record, storedAt: next.time.getTime(), ...decodeTrace(next.header) };
+      if (record) yield { seq: tail, record, storedAt: next.time.getTime(), ...originOf(next.header) };
       else this.#connection.onEvent({ type: 'undecodable', where: 'facts' });
       return tail;
     }
     for await (const { msg, seq, storedAt } of this.#history.read(subject, from, tail)) {
       const record = this.#decode(msg, taskId);
-      if (record) yield { seq, record, storedAt, ...decodeTrace(msg.headers) };
+      if (record) yield { seq, record, storedAt, ...originOf(msg.headers) };
     }
     return tail;
   }
@@ -162,7 +177,7 @@ export class JetStreamFacts implements FactLog {
     const decode = () => {
       const record = this.#decode(msg, taskId);
       const storedAt = Date.parse(msg.headers?.get('Nats-Time-Stamp') ?? '');
-      return record && { seq, record, ...(storedAt > 0 && { storedAt }), ...decodeTrace(msg.headers) };
+      return record && { seq, record, ...(storedAt > 0 && { storedAt }), ...originOf(msg.headers) };
     };
     return { seq, last, bytes: msg.data.length, decode };
   }
@@ -172,4 +187,8 @@ export class JetStreamFacts implements FactLog {
     if (!record) this.#connection.onEvent({ type: 'undecodable', where: 'facts' });
     return record;
   }
+}
+
+function originOf(headers: MsgHdrs | undefined): Pick<StoredFacts, 'relay' | 'trace'> {
+  return { ...relayOfFactsId(headers?.get(MESSAGE_ID) ?? ''), ...decodeTrace(headers) };
 }

@@ -29,10 +29,10 @@ export class HistoryReader {
     this.#bytesMax = bytesMax;
   }
 
-  /** Messages of a subject from stream sequence `from` to `tail`, both inclusive. */
-  async *read(subject: string, from: number, tail: number): AsyncGenerator<Delivery, void> {
+  /** Messages of a subject from a stream sequence or time to the sequence `tail`, both inclusive. */
+  async *read(subject: string, from: number | Date, tail: number): AsyncGenerator<Delivery, void> {
     let next = from;
-    for (let emptyPages = 0; next <= tail; ) {
+    for (let emptyPages = 0; tail > 0 && (next instanceof Date || next <= tail); ) {
       const { deliveries, end } = await this.#withSlot(() => this.#page(subject, next, tail));
       for (const delivery of deliveries) {
         if (delivery.seq > tail) return;
@@ -46,7 +46,7 @@ export class HistoryReader {
     }
   }
 
-  async #page(subject: string, from: number, tail: number): Promise<{ deliveries: Delivery[]; end: PullEnd }> {
+  async #page(subject: string, from: number | Date, tail: number): Promise<{ deliveries: Delivery[]; end: PullEnd }> {
     const connection = this.#connection;
     const reading = { stream: this.#stream, filter: subject, from, signal: connection.closed };
     const { name, pending } = await openConsumer(connection, reading);
@@ -68,9 +68,10 @@ export class HistoryReader {
   }
 
   /** False when retention has removed the rest. */
-  async #has(subject: string, from: number): Promise<boolean> {
+  async #has(subject: string, from: number | Date): Promise<boolean> {
     const newest = await this.#connection.jsm.streams.getMessage(this.#stream, { last_by_subj: subject }).catch(() => undefined);
-    return newest === undefined || (newest !== null && newest.seq >= from);
+    if (newest === undefined || newest === null) return newest === undefined;
+    return from instanceof Date ? newest.time >= from : newest.seq >= from;
   }
 
   async #withSlot<T>(page: () => Promise<T>): Promise<T> {

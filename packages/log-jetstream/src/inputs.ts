@@ -13,6 +13,7 @@ import {
 import {
   type InputAppendOptions,
   type InputLog,
+  type ReadStart,
   type RejectedInput,
   requireTaskId,
   type StoredInput,
@@ -68,6 +69,18 @@ export class JetStreamInputs implements InputLog {
     }
   }
 
+  async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<StoredInput, void> {
+    const { jsm, names } = this.#connection;
+    const filter = names.subject(rawShardFilter(shard));
+    const newest = () => jsm.streams.getMessage(names.inputsStream, { last_by_subj: filter });
+    const tail = (await retry(this.#connection, 'the newest input of a shard', newest))?.seq ?? 0;
+    for await (const delivery of this.#history.read(filter, 'seq' in start ? start.seq : new Date(start.sinceMs), tail)) {
+      const input = this.#toInput(delivery);
+      if ('record' in input) yield input;
+      else this.#report(input);
+    }
+  }
+
   async recordAt(taskId: string, seq: number): Promise<InputRecord | undefined> {
     requireTaskId(taskId);
     const { jsm, names } = this.#connection;
@@ -91,28 +104,38 @@ export class JetStreamInputs implements InputLog {
   ): AsyncGenerator<StoredInput, void> {
     const { names } = this.#connection;
     const filter = names.subject(rawShardFilter(shard));
-    const begin = (next: number, options: RetryOptions) => this.#existing(next, options);
+    let beforeLive = Number.MAX_SAFE_INTEGER;
+    const begin = async (next: number, options: RetryOptions) => {
+      const lastSeq = await this.#lastSeq(options);
+      beforeLive = Math.min(beforeLive, lastSeq);
+      return this.#existing(next, lastSeq);
+    };
     const reading = { stream: names.inputsStream, filter, from, begin, bytesMax: this.#readBytesMax, signal };
     for await (const { deliveries } of readOrdered(this.#connection, reading)) {
       for (const delivery of deliveries) {
         if (signal.aborted) return;
         const input = this.#toInput(delivery);
-        if ('record' in input) yield { ...input, pending: delivery.pending };
+        if ('record' in input)
+          yield { ...input, pending: delivery.pending, ...(input.seq > beforeLive && { isLive: true as const }) };
         else onRejected(input);
       }
     }
+  }
+
+  /** Sequence of the newest input of all tasks. */
+  async #lastSeq(options: RetryOptions): Promise<number> {
+    const { jsm, names } = this.#connection;
+    const info = () => jsm.streams.info(names.inputsStream);
+    return (await retry(this.#connection, names.inputsStream, info, options)).state.last_seq;
   }
 
   /**
    * Sequence 1 when the stream ends before `next - 1`, which was read: nothing new would arrive until it reaches `next` again. What
    * was folded before is recognized.
    */
-  async #existing(next: number, options: RetryOptions): Promise<number> {
-    const { jsm, names } = this.#connection;
-    const info = () => jsm.streams.info(names.inputsStream);
-    const { state } = await retry(this.#connection, names.inputsStream, info, options);
-    if (next <= state.last_seq + 1) return next;
-    this.#connection.onEvent({ type: 'inputs-behind', stream: names.inputsStream });
+  #existing(next: number, lastSeq: number): number {
+    if (next <= lastSeq + 1) return next;
+    this.#connection.onEvent({ type: 'inputs-behind', stream: this.#connection.names.inputsStream });
     return 1;
   }
 

@@ -14,8 +14,8 @@ export type Reading = {
   stream: string;
   /** One subject filter. */
   filter: string;
-  /** First stream sequence, or `last-per-subject`: the newest message of each subject now, then all. */
-  from: number | 'last-per-subject';
+  /** First stream sequence or time, or `last-per-subject`: the newest message of each subject now, then all. */
+  from: number | Date | 'last-per-subject';
   /** Called before each consumer is opened, with the sequence to begin at; returns the one to use. */
   begin?: (from: number, options: RetryOptions) => Promise<number>;
   /** Bytes in flight; at least the largest message. */
@@ -48,14 +48,18 @@ export async function openConsumer(connection: Connection, reading: Omit<Reading
     inactive_threshold: nanos(INACTIVE_MS),
     mem_storage: true,
     num_replicas: 1,
-    ...(from === 'last-per-subject'
-      ? { deliver_policy: DeliverPolicy.LastPerSubject }
-      : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: Math.max(1, from) }),
+    ...startOf(from),
   };
   // A new name for each try: the server of a consumer without an answer may be frozen, and a new name may go to another one.
   const create = () => connection.jsm.consumers.add(stream, { ...config, name: `hopline-${nuid.next()}` });
   const info = await retry(connection, `reading ${stream}`, create, { signal, ...(timeoutMs !== undefined && { timeoutMs }) });
   return { name: info.name, pending: info.num_pending };
+}
+
+function startOf(from: Reading['from']): Partial<ConsumerConfig> {
+  if (from === 'last-per-subject') return { deliver_policy: DeliverPolicy.LastPerSubject };
+  if (from instanceof Date) return { deliver_policy: DeliverPolicy.StartTime, opt_start_time: from.toISOString() };
+  return { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: Math.max(1, from) };
 }
 
 /** Not retried: the server removes an idle consumer by itself. */
@@ -72,7 +76,7 @@ export async function* readOrdered(connection: Connection, reading: Reading): As
   for (let failures = 0; !ended.aborted; ) {
     let consumer: DisposableConsumer | undefined;
     try {
-      if (reading.begin !== undefined && from !== 'last-per-subject')
+      if (reading.begin !== undefined && typeof from === 'number')
         from = await reading.begin(from, { signal: ended, timeoutMs: READ_UNAVAILABLE_MS });
       consumer = new DisposableConsumer(connection, { ...reading, from, signal: ended });
       await consumer.open();

@@ -163,6 +163,7 @@ export type OpenOptions = { user: LogUser; name: string; logger: Logger; metrics
  */
 export async function openFromSettings(settings: LogSettings, openOptions: OpenOptions): Promise<Log> {
   const { user, name, logger, metrics, watchesRetention = false } = openOptions;
+  if (metrics !== undefined) startShortagesAtZero(metrics, settings.HOPLINE_PREFIX, watchesRetention);
   const lineAtMs = { full: Number.NEGATIVE_INFINITY, denied: Number.NEGATIVE_INFINITY };
   const options = {
     ...connectionOf(settings),
@@ -196,6 +197,14 @@ export async function openFromSettings(settings: LogSettings, openOptions: OpenO
     },
   };
   return openJetStreamLog(options).catch(asConfigError);
+}
+
+/** A counter that is born with its first event hides that event from every rate. */
+function startShortagesAtZero({ logShortages }: HopMetrics, prefix: string | undefined, watchesRetention: boolean): void {
+  const names = new LogNames(prefix);
+  const reasons = ['full', ...(watchesRetention ? (['nearly_full', 'removes_by_bytes'] as const) : [])] as const;
+  for (const stream of names.allStreams()) for (const reason of reasons) logShortages.add(0, { stream, reason });
+  for (const reason of ['inputs_rebuilt', 'inputs_behind'] as const) logShortages.add(0, { stream: names.inputsStream, reason });
 }
 
 /** How long `checkNats` waits for a server that is starting, milliseconds. */

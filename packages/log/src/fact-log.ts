@@ -31,9 +31,18 @@ export interface FactLog {
    */
   follow(taskId: string, after: number | 'new', signal: AbortSignal): Promise<AsyncIterable<StoredFacts>>;
 
+  /**
+   * Records of all tasks of one shard from `start` up to the newest one at the time of the call, in order. Payloads that are not
+   * records are skipped. Leaves no consumer behind.
+   */
+  readStoredShard(shard: number, start: ReadStart): AsyncIterable<StoredFacts>;
+
   /** What retention has left of all tasks, read from the leader. */
   extent(): Promise<StreamExtent>;
 }
+
+/** Where a read begins: at a sequence (inclusive), or with the first record that was stored at a time, epoch milliseconds, or later. */
+export type ReadStart = { seq: number } | { sinceMs: number };
 
 /** `firstSeq` is `lastSeq + 1` when nothing is left. `fill`: share of the bytes that the log may hold, 0 to 1; 0 without a bound. */
 export type StreamExtent = { firstSeq: number; lastSeq: number; fill: number };
@@ -47,5 +56,18 @@ export type StoredFacts = {
   record: FactRecord;
   /** Epoch milliseconds at which the log stored it; absent when a follower's server does not name it, and for the newest record. */
   storedAt?: number;
+  /** Identity of the relay that stored it, from the id of its append; absent when the id has another form. */
+  relay?: string;
   trace?: TraceCarrier;
 };
+
+/** Id of an append of a relay: its `n`-th one. `relay`: unique to this run of the process. */
+export function factsId(taskId: string, relay: string, n: number): string {
+  return `${taskId}:${relay}:${n}`;
+}
+
+/** `{ relay }` or `{}`, to spread. */
+export function relayOfFactsId(id: string): { relay?: string } {
+  const relay = /^[^:]+:(.+):\d+$/.exec(id)?.[1];
+  return relay === undefined ? {} : { relay };
+}

@@ -1,5 +1,5 @@
 import type { InputRecord, RecordFault, TraceCarrier, Writer } from '@hopline/events';
-import type { StreamExtent } from './fact-log.ts';
+import type { ReadStart, StreamExtent } from './fact-log.ts';
 
 /**
  * The inputs of all tasks, from clients, agents and relays. Durable and ordered per subject; retention by limits, with a short
@@ -24,6 +24,9 @@ export interface InputLog {
     signal: AbortSignal,
     onRejected?: (rejected: RejectedInput) => void,
   ): AsyncIterable<StoredInput>;
+
+  /** As `readShard`, from `start` up to the newest record at the time of the call. Leaves no consumer behind. */
+  readStoredShard(shard: number, start: ReadStart): AsyncIterable<StoredInput>;
 
   /** All stored inputs of a task at the time of the call, in order. For audits; relays read shards. */
   read(taskId: string): AsyncIterable<StoredInput>;
@@ -54,5 +57,7 @@ export type StoredInput = {
   storedAt: number;
   /** Records of the shard that follow it and were stored when it was delivered; only of `readShard`. */
   pending?: number;
+  /** Stored after the reading of its shard began; only of `readShard`. */
+  isLive?: true;
   trace?: TraceCarrier;
 };

@@ -48,6 +48,7 @@ function pendingLog() {
     read: () => assert.fail('an input writer does not read'),
     recordAt: () => assert.fail('an input writer reads only duplicates'),
     readShard: () => assert.fail('an input writer does not read'),
+    readStoredShard: () => assert.fail('an input writer does not read'),
   };
   const settled = () => new Promise<void>(resolve => setImmediate(resolve));
   return {
@@ -112,6 +113,30 @@ test('the first token is appended at once; tokens that arrive meanwhile are the 
     },
   ]);
   assert.equal(writer.nextN, 5);
+});
+
+test('the first record has the times of the work item, and the next one the tool calls that ended before it', async () => {
+  const pending = pendingLog();
+  const taken = { queuedAt: 1, at: 2, cause: 'redelivery' } as const;
+  const writer = createInputWriter(pending.log, { ...OPTIONS, taken });
+  writer.token('a', 'one', 5);
+  await pending.settled();
+  const tool = { name: 'look_up', at: 6, ms: 7 };
+  writer.toolEnded(tool);
+  writer.token('a', 'two', 13);
+  await pending.ack();
+  await pending.settled();
+  await pending.ack();
+  writer.token('a', 'three', 14);
+  await pending.settled();
+  assert.deepEqual(
+    pending.appended.map(({ record }) => [record.taken, record.tools]),
+    [
+      [taken, undefined],
+      [undefined, [tool]],
+      [undefined, undefined],
+    ],
+  );
 });
 
 test('inputs of one synchronous step are one record; lanes and kinds keep their order', async () => {

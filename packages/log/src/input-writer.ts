@@ -1,6 +1,15 @@
 import { isDeepStrictEqual } from 'node:util';
 import { cutIndex } from '@hopline/a2a';
-import { type AgentInput, type AgentRecord, ordinalsOf, type Producer, type TextInput, type TraceCarrier } from '@hopline/events';
+import {
+  type AgentInput,
+  type AgentRecord,
+  ordinalsOf,
+  type Producer,
+  type TakenWork,
+  type TextInput,
+  type ToolCall,
+  type TraceCarrier,
+} from '@hopline/events';
 import { Superseded } from './errors.ts';
 import type { InputLog } from './input-log.ts';
 import { requireTaskId } from './names.ts';
@@ -16,6 +25,8 @@ export interface InputWriter {
   add(input: AgentInput, atMs?: number): void;
   /** Takes one token of a lane; allocates nothing when it joins a waiting record. `id`: the source's message id. */
   token(lane: string, text: string, atMs?: number, id?: string): void;
+  /** The next record contains a tool call that has ended. Call it before the input that follows the call. */
+  toolEnded(call: ToolCall): void;
   /**
    * Resolves when less than `waitingBytesMax` is waiting: await it before the next read of the source. Rejects when the writer
    * has failed.
@@ -34,6 +45,8 @@ export type InputWriterOptions = {
   producer: Producer;
   /** Creation context of the inputs. */
   trace?: TraceCarrier;
+  /** In the first record. */
+  taken?: TakenWork;
   /** Ordinal of the first input, default 1. */
   startN?: number;
   /** Bytes that may wait before `ready` makes the source wait, default WAITING_BYTES_MAX. */
@@ -60,7 +73,7 @@ export const WAITING_OVERRUN_FACTOR = 16;
 /** Bytes of a token beside its text: quotes, commas, its time. */
 const TOKEN_OVERHEAD_BYTES = 12;
 
-type Draft = { at: number; n: number; inputs: AgentInput[]; ordinals: number; bytes: number };
+type Draft = { at: number; n: number; inputs: AgentInput[]; ordinals: number; bytes: number; tools: ToolCall[] };
 type Waiter = { resolve: () => void; reject: (error: unknown) => void };
 
 export function createInputWriter(inputs: InputLog, options: InputWriterOptions): InputWriter {
@@ -77,6 +90,8 @@ class Writer implements InputWriter {
   #lastSeq: number | undefined;
   #open: Draft | undefined;
   #sealed: Draft[] = [];
+  /** Tool calls for the next record. */
+  #tools: ToolCall[] = [];
   #inFlight = false;
   #pumpQueued = false;
   #waitingBytes = 0;
@@ -125,6 +140,10 @@ class Writer implements InputWriter {
     this.#token(lane, text, atMs, id, textBytes + idBytes);
   }
 
+  toolEnded(call: ToolCall): void {
+    this.#tools.push(call);
+  }
+
   ready(): Promise<void> {
     if (this.#failure) return Promise.reject(this.#failure.error);
     if (this.#waitingBytes < this.#waitingBytesMax) return Promise.resolve();
@@ -161,7 +180,7 @@ class Writer implements InputWriter {
     const open = this.#open;
     if (open && open.ordinals < RECORD_TOKENS_MAX && open.bytes + bytes <= RECORD_INPUT_BYTES_MAX) return open;
     if (open) this.#sealed.push(open);
-    this.#open = { at: atMs, n: this.#nextN, inputs: [], ordinals: 0, bytes: 0 };
+    this.#open = { at: atMs, n: this.#nextN, inputs: [], ordinals: 0, bytes: 0, tools: this.#tools.splice(0) };
     return this.#open;
   }
 
@@ -197,8 +216,9 @@ class Writer implements InputWriter {
   }
 
   async #append(draft: Draft): Promise<number> {
-    const { taskId, producer, trace, timeoutMs = APPEND_TIMEOUT_MS } = this.#options;
-    const record: AgentRecord = { v: 1, at: draft.at, from: producer, n: draft.n, inputs: draft.inputs };
+    const { taskId, producer, trace, taken, startN = 1, timeoutMs = APPEND_TIMEOUT_MS } = this.#options;
+    const measured = { ...(taken && draft.n === startN && { taken }), ...(draft.tools.length > 0 && { tools: draft.tools }) };
+    const record: AgentRecord = { v: 1, at: draft.at, from: producer, n: draft.n, inputs: draft.inputs, ...measured };
     // The id contains the turn and the work item: a later turn, or another item of the same call, begins again with attempt 1 and
     // n 1, within the duplicate window.
     const { turn, item = 0, attempt } = producer;

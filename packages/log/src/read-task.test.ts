@@ -95,6 +95,7 @@ async function newTask() {
       return facts.read(...args);
     },
     follow: (...args) => facts.follow(...args),
+    readStoredShard: (...args) => facts.readStoredShard(...args),
     extent: () => facts.extent(),
   };
   return { facts: counted, newest: (await facts.last('t'))!, append, reads: () => reads };

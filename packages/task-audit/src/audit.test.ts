@@ -4,7 +4,8 @@ import type { AgentInput, Producer } from '@hopline/events';
 import { createMemoryLog } from '@hopline/log/memory';
 import { type Command, ROOT_AGENT } from '@hopline/task';
 import { agent as producer, StoredScenario } from '@hopline/task/test-kit';
-import { auditTask, isBalanced } from './audit.ts';
+import { isBalanced } from './audit.ts';
+import { reportTask } from './task-report.ts';
 
 const TASK = 't1';
 
@@ -57,7 +58,7 @@ test('merged tokens are accounted for one by one', async () => {
   const task = await new AuditedTask().receiveMessage();
   await task.receive(agent(), [open, text('H', 'ere', ' is', ' ', 'ha', 'ha'), done]);
   await task.store(command(open), chunk('Here', 2), chunk(' is haha', 4), command(done));
-  const audit = (await auditTask(task.log, TASK))!;
+  const audit = (await reportTask(task.log, TASK))!.audit;
   assert(isBalanced(audit), JSON.stringify(audit));
   assert.deepEqual([audit.tallies.text.received, audit.chunks, audit.mergedTokens, audit.incomplete], [6, 2, 4, false]);
 });
@@ -73,7 +74,7 @@ test('a lost, duplicated or changed token is found', async () => {
     const task = await new AuditedTask().receiveMessage();
     await task.receive(agent(), [open, text('H', 'er', 'e'), done]);
     await task.store(command(open), ...chunks, command(done));
-    const audit = (await auditTask(task.log, TASK))!;
+    const audit = (await reportTask(task.log, TASK))!.audit;
     assert.equal(isBalanced(audit), false);
     assert.deepEqual([audit.unaccounted.text, audit.differing.length], [unaccounted, differing]);
   }
@@ -90,7 +91,7 @@ test('late inputs of a dead attempt, duplicates and inputs after the end are dis
   await task.receive(agent(2), [done]);
   await task.store(command(done, 2));
   await task.receive(agent(2), [text('x', 'y')]);
-  const audit = (await auditTask(task.log, TASK))!;
+  const audit = (await reportTask(task.log, TASK))!.audit;
   assert(isBalanced(audit), JSON.stringify(audit));
   const { received, duplicates, rejected, accepted, pending } = audit.tallies.text;
   assert.deepEqual([received, duplicates, accepted, pending], [7, 1, 3, 0]);
@@ -102,10 +103,10 @@ test('inputs that a running task has not stored yet are pending; removed inputs 
   await task.receive(agent(), [open, text('one')]);
   await task.store(command(open), chunk('one', 1));
   await task.receive(agent(), [text('two'), text('three')]);
-  const running = (await auditTask(task.log, TASK))!;
+  const running = (await reportTask(task.log, TASK))!.audit;
   assert(isBalanced(running));
   assert.equal(running.tallies.text.pending, 2);
   task.log.expire('inputs', TASK, 3);
-  assert.equal((await auditTask(task.log, TASK))!.incomplete, true);
-  assert.equal(await auditTask(task.log, 'other'), undefined);
+  assert.equal((await reportTask(task.log, TASK))!.audit.incomplete, true);
+  assert.equal(await reportTask(task.log, 'other'), undefined);
 });

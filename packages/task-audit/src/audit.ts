@@ -1,10 +1,10 @@
 import { type Artifact, isTerminal } from '@hopline/a2a';
 import { type Fact, type FactRecord, ordinalsOf } from '@hopline/events';
-import type { Log, StoredInput } from '@hopline/log';
+import type { StoredInput } from '@hopline/log';
 import { project, type TaskView } from '@hopline/task';
 import { Replay } from './replay.ts';
 import type { InputKind, Tallies } from './tally.ts';
-import { readTaskRecords, type TaskRecords } from './task-records.ts';
+import type { TaskRecords } from './task-records.ts';
 
 export type Audit = {
   taskId: string;
@@ -20,15 +20,10 @@ export type Audit = {
   incomplete: boolean;
 };
 
-/** Compares the inputs of a task with its stored facts (S2-32). Read-only. Resolves with undefined for an unknown task. */
-export async function auditTask(log: Pick<Log, 'inputs' | 'facts'>, taskId: string): Promise<Audit | undefined> {
-  const records = await readTaskRecords(log, taskId);
-  return records && auditOf(records);
-}
-
+/** Compares the inputs of a task with its stored facts (S2-32). */
 export function auditOf({ taskId, facts, inputs }: TaskRecords): Audit {
   const stored = new StoredOutcome();
-  for (const record of facts) stored.add(record);
+  for (const { record } of facts) stored.add(record);
   const replay = new Replay();
   const { foldedSeq, state } = stored.newest!.aggregate;
   for (const input of inputs) {

@@ -1,10 +1,14 @@
 export type { Audit } from './audit.ts';
-export { auditTask, isBalanced } from './audit.ts';
+export { isBalanced } from './audit.ts';
+export type { EventExplanation, ExplainedInput } from './explain.ts';
+export { EXPLAINED_INPUTS_MAX, explainEvent } from './explain.ts';
+export type { Percentiles, ProducerActivity, TracedTool } from './producers.ts';
 export type { InputKind, Tallies, Tally } from './tally.ts';
 export { INPUT_KINDS } from './tally.ts';
 export type { ReadLimits } from './task-records.ts';
 export { TaskTooLong } from './task-records.ts';
 export type { TaskReport } from './task-report.ts';
 export { reportTask } from './task-report.ts';
-export type { Percentiles, ProducerActivity, TaskTrace, VisibleEvent } from './trace.ts';
-export { traceTask } from './trace.ts';
+export type { HopTotal, RelayPeriod, TaskTrace, TracedChunk, TracedGap, VisibleEvent } from './trace.ts';
+export type { TurnHop } from './turn-hops.ts';
+export { NOT_RECORDED } from './turn-hops.ts';

@@ -1,12 +1,13 @@
-import type { FactRecord, TaskAggregate } from '@hopline/events';
-import { type Log, readTask, type StoredInput } from '@hopline/log';
+import type { TaskAggregate } from '@hopline/events';
+import { fromStart, type Log, type StoredFacts, type StoredInput, startSeqOf } from '@hopline/log';
 
 /** Everything stored of a task. */
 export type TaskRecords = {
   taskId: string;
   /** The task when the read began. */
   aggregate: TaskAggregate;
-  facts: FactRecord[];
+  /** Without `storedAt` where the facts were copied forward: the time is that of the copy. */
+  facts: StoredFacts[];
   inputs: StoredInput[];
 };
 
@@ -36,15 +37,16 @@ export async function readTaskRecords(
 ): Promise<TaskRecords | undefined> {
   const newest = await log.facts.last(taskId);
   if (newest === undefined) return undefined;
-  const facts: FactRecord[] = [];
+  const facts: StoredFacts[] = [];
   const inputs: StoredInput[] = [];
   let bytes = 0;
   const assertWithin = () => {
     if (facts.length + inputs.length > recordsMax) throw new TaskTooLong(`the task has more than ${recordsMax} records`);
     if (bytes > inputBytesMax) throw new TaskTooLong(`the inputs of the task have more than ${inputBytesMax} bytes`);
   };
-  for await (const { record } of readTask(log.facts, newest)) {
-    facts.push(record);
+  // Read again although a new task is its newest record: only a read names the time at which it was stored.
+  for await (const stored of fromStart(withoutCopyTimes(log.facts.read(taskId, startSeqOf(newest))))) {
+    facts.push(stored);
     assertWithin();
   }
   for await (const input of log.inputs.read(taskId)) {
@@ -53,4 +55,11 @@ export async function readTaskRecords(
     assertWithin();
   }
   return { taskId, aggregate: newest.record.aggregate, facts, inputs };
+}
+
+async function* withoutCopyTimes(records: AsyncIterable<StoredFacts>): AsyncGenerator<StoredFacts, void> {
+  for await (const { storedAt, relay, ...stored } of records) {
+    const isCopy = stored.record.copied !== undefined;
+    yield isCopy ? stored : { ...stored, ...(storedAt !== undefined && { storedAt }), ...(relay !== undefined && { relay }) };
+  }
 }

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { AgentInput, ArtifactInput } from '@hopline/events';
+import type { AgentInput, AgentRecord, ArtifactInput, Producer, Takeover } from '@hopline/events';
+import { factsId } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
 import { ROOT_AGENT } from '@hopline/task';
-import { agent, StoredScenario } from '@hopline/task/test-kit';
-import { percentilesOf, traceTask } from './trace.ts';
+import { agent, Scenario, StoredScenario, supervisor } from '@hopline/task/test-kit';
+import { percentilesOf } from './producers.ts';
+import { reportTask } from './task-report.ts';
 
 const NOTICE = '🔧 Supervisor: Calling Agent Argocd...\n';
 
@@ -34,7 +36,7 @@ test('a trace counts the output of each producer in code points, and holds the t
     .when({ kind: 'run', from, lane: 'a', text: '👍 é\n', last: false, n: 5, chunk })
     .store();
 
-  const result = (await traceTask(log, 't'))!;
+  const result = (await reportTask(log, 't'))!;
   assert.deepEqual([result.traces, result.state, result.contextId], [['a'.repeat(32)], 'submitted', 'c']);
   const [producer] = result.producers;
   assert.deepEqual(
@@ -44,9 +46,141 @@ test('a trace counts the output of each producer in code points, and holds the t
   const [, noticeEvent, answer] = result.events;
   // The notice has 39 UTF-16 units; its emoji is two of them.
   assert.deepEqual([noticeEvent?.name, noticeEvent?.characters, NOTICE.length], ['notice', 38, 39]);
-  assert.deepEqual(answer?.chunk, { tokens: 3, reason: 'silence', heldMs: 12, ageMs: 320 });
+  const { appendMs = 0, ...chunkOfAnswer } = answer?.chunk ?? {};
+  assert.deepEqual(chunkOfAnswer, {
+    ...{ tokens: 3, reason: 'silence', firstSeq: 2, lastSeq: 2, firstMs: 100, lastMs: 405 },
+    ...{ publishMs: 308, heldMs: 12, waitMs: 0, ageMs: 320 },
+  });
+  assert.equal(appendMs, (answer?.storedMs ?? 0) - 420);
   assert.equal(JSON.stringify(result).includes('👍'), false, 'a trace holds no text');
-  assert.equal(await traceTask(log, 'other'), undefined);
+  assert.equal(await reportTask(log, 'other'), undefined);
+});
+
+/** A task of a supervisor and one agent whose work was repeated, as services write it; times after 1,000,000. */
+class TracedTask {
+  readonly #log = createMemoryLog({ shards: 1 });
+  readonly #scenario = new Scenario('t', () => START + this.#now);
+  #now = 0;
+  #expected = 0;
+  #appends = 0;
+
+  get trace() {
+    return reportTask(this.#log, 't');
+  }
+
+  async message(at: number, messageId = 'm') {
+    const message = { messageId, role: 'ROLE_USER' as const, parts: [{ text: 'hi' }] };
+    const input = { kind: 'message', message, contextId: 'c', role: 'supervisor', profile: 'transparent' } as const;
+    await this.#log.inputs.append('t', { v: 1, at: START + at, from: 'client', input }, { id: `t:msg:${messageId}` });
+    this.#scenario.when({ kind: 'client', taskId: 't', input });
+  }
+
+  async record(from: Producer, at: number, n: number, inputs: AgentInput[], more: Pick<AgentRecord, 'taken' | 'tools'> = {}) {
+    const id = `t:${from.id}:${from.turn}:${from.attempt}:${n}`;
+    await this.#log.inputs.append('t', { v: 1, at: START + at, from, n, inputs, ...more }, { id });
+    for (const input of inputs) {
+      if (input.kind !== 'text') this.#scenario.input(from, input);
+      else {
+        const { lane, tokens } = input;
+        const times = { firstSeq: 1, lastSeq: 1, heldMs: 3, waitMs: 2, firstAt: START + at, lastAt: START + at };
+        const chunk = { ...times, count: tokens.length, n: n + tokens.length, reason: 'ready' };
+        this.#scenario.when({ kind: 'run', from, lane, text: tokens.join(''), last: false, n: chunk.n, chunk });
+      }
+    }
+  }
+
+  /** Stores the facts so far. */
+  async store(at: number, relay: string, takeover?: Takeover) {
+    this.#now = at;
+    const facts = this.#scenario.facts.slice(this.#appends).map(fact => ({ ...fact, at: START + at }));
+    this.#appends = this.#scenario.facts.length;
+    const aggregate = { ...this.#scenario.aggregate!, at: START + at };
+    const record = { v: 1 as const, facts, aggregate, startSeq: this.#expected === 0 ? 0 : 1, startStoredAt: 0 };
+    const id = factsId('t', relay, this.#expected + 1);
+    const options = { expected: this.#expected, id };
+    this.#expected = (await this.#log.facts.append({ ...record, ...(takeover && { takeover }) }, options)).seq;
+  }
+}
+
+const START = 1_000_000;
+const at = (ms: number) => START + ms;
+
+test('a trace has the hops of a turn, its attempts, its takeovers with their cause, and what each gap was', async () => {
+  const task = new TracedTask();
+  await task.message(0);
+  await task.store(10, 'relay-1-aaaaaaaa');
+  const root = supervisor();
+  const call = { kind: 'call', call: 'call-1-1', agent: 'argocd' } as const;
+  const working = { kind: 'status', state: 'TASK_STATE_WORKING' } as const;
+  await task.record(root, 25, 1, [working, call], { taken: { queuedAt: at(12), at: at(20) } });
+  await task.store(30, 'relay-1-aaaaaaaa');
+  const lane = { kind: 'open', lane: 'a', artifact: { name: 'response' } } as const;
+  const text = { kind: 'text', lane: 'a', tokens: ['a', 'b'] } as const;
+  const tools = [
+    { name: 'look_up', at: at(60), ms: 40 },
+    { name: 'look_up', at: at(80), ms: 30 },
+  ];
+  const taken = { queuedAt: at(35), at: at(50) };
+  await task.record(agent(), 200, 1, [lane, { ...text, tokens: [...text.tokens] }], { taken, tools });
+  await task.store(220, 'relay-1-aaaaaaaa');
+  const again = { queuedAt: at(35), at: at(2_200), cause: 'redelivery' } as const;
+  await task.record(agent(undefined, 2), 2_300, 1, [lane, { ...text, tokens: [...text.tokens] }], { taken: again });
+  await task.store(2_310, 'relay-1-aaaaaaaa');
+  const ended = { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_COMPLETED' } as const;
+  await task.record(agent(undefined, 2), 2_320, 4, [{ kind: 'close', lane: 'a' }, ended]);
+  await task.record(root, 2_330, 3, [{ kind: 'status', state: 'TASK_STATE_COMPLETED' }]);
+  await task.store(4_000, 'relay-2-bbbbbbbb', { at: at(3_900), cause: 'lost' });
+
+  const { hops, relays, gaps, producers, totals, notRecorded } = (await task.trace)!;
+  assert.deepEqual(
+    hops.map(({ hop, fromMs, toMs, ms, agent: name }) => [hop, fromMs, toMs, ms, name]),
+    [
+      ['accept', 0, 12, 12, undefined],
+      ['work_queue', 12, 20, 8, 'supervisor'],
+      ['plan', 20, 35, 15, 'argocd'],
+      ['agent_queue', 35, 50, 15, 'argocd'],
+      ['agent', 50, 200, 100, 'argocd'],
+      ['tool', 60, 100, 40, 'argocd'],
+      ['tool', 80, 110, 30, 'argocd'],
+    ],
+    'the agent without its tools, which overlap by 20 ms',
+  );
+  assert.deepEqual(
+    producers.map(({ id, attempt, takenMs, cause }) => [id, attempt, takenMs, cause]),
+    [
+      ['supervisor', 1, 20, undefined],
+      ['call-1-1', 1, 50, undefined],
+      ['call-1-1', 2, 2_200, 'redelivery'],
+    ],
+  );
+  assert.deepEqual(relays, [
+    { relay: 'relay-1-aaaaaaaa', fromGeneration: 1, records: 4, fromMs: 10 },
+    {
+      ...{ relay: 'relay-2-bbbbbbbb', fromGeneration: 5, records: 1, fromMs: 4_000 },
+      takeover: { atMs: 3_900, cause: 'lost' },
+    },
+  ]);
+  assert.deepEqual(
+    gaps.map(({ fromMs, toMs, cause }) => [fromMs, toMs, cause]),
+    [
+      [220, 2_310, 'attempt'],
+      [2_310, 4_000, 'takeover'],
+    ],
+  );
+  assert.deepEqual([totals.find(({ hop }) => hop === 'tool')?.sumMs, totals.find(({ hop }) => hop === 'hold')?.count], [70, 2]);
+  assert.deepEqual(notRecorded, ['splice', 'socket', 'webhook']);
+});
+
+test('malformed measurements of a producer are ignored', async () => {
+  const task = new TracedTask();
+  await task.message(0);
+  await task.store(10, 'x');
+  const working = { kind: 'status', state: 'TASK_STATE_WORKING' } as const;
+  const wrong = { taken: { at: 'soon' }, tools: [{ name: 1 }, null] } as never;
+  await task.record(supervisor(), 25, 1, [working], wrong);
+  await task.store(30, 'x');
+  const { hops, producers } = (await task.trace)!;
+  assert.deepEqual([hops.map(({ hop }) => hop), producers[0]?.takenMs, producers[0]?.tools], [['accept'], undefined, []]);
 });
 
 test('percentiles are measured values', () => {

@@ -1,91 +1,147 @@
-import { codePoints, stateWord } from '@hopline/a2a';
-import type { AgentRecord, Fact, Producer } from '@hopline/events';
-import type { Log, StoredInput } from '@hopline/log';
-import { readTaskRecords, type TaskRecords } from './task-records.ts';
+import { codePoints, isInterrupted, stateWord } from '@hopline/a2a';
+import type { Fact, FactRecord, Takeover } from '@hopline/events';
+import type { StoredFacts, StoredInput } from '@hopline/log';
+import { type Percentiles, type ProducerActivity, percentilesOf, producersOf } from './producers.ts';
+import type { TaskRecords } from './task-records.ts';
+import { NOT_RECORDED, type TurnHop, turnHopsOf } from './turn-hops.ts';
 
-/** All zero when there are no values. */
-export type Percentiles = { count: number; p50: number; p99: number; max: number };
-
-/** Output of one producer's attempt, in numbers, never in text. */
-export type ProducerActivity = Pick<Producer, 'id' | 'agent' | 'turn' | 'attempt'> & {
-  otherEvents: number;
+/** A chunk: its inputs, why the coalescer released it, and its hops in milliseconds. */
+export type TracedChunk = {
   tokens: number;
-  /** Code points of all text, white space included (S2-38). */
-  characters: number;
-  /** Milliseconds after the task's first input. */
+  reason: string;
+  /** Raw sequences of its first and last record. */
+  firstSeq: number;
+  lastSeq: number;
+  /** Times of its first and last token, milliseconds after the task's first input. */
   firstMs: number;
   lastMs: number;
-  /** Longest silence between two tokens, milliseconds. */
-  gapMsMax: number;
-  /** From the producer's timestamp to the append, milliseconds. Includes the clock difference of two machines. */
-  appendMs: Percentiles;
+  /** Its hops, of its oldest token: `publish`, `hold`, `wait_for_append`, `append` (absent: unknown). */
+  publishMs: number;
+  heldMs: number;
+  waitMs: number;
+  appendMs?: number;
+  /** Age of its oldest token when its append began. */
+  ageMs: number;
 };
 
 /** An event as clients see it. */
 export type VisibleEvent = {
   generation: number;
-  /** Milliseconds after the task's first input. */
+  /** Log sequence of its record: with the generation, its cursor. */
+  seq: number;
+  /** When its append began, milliseconds after the task's first input. */
   atMs: number;
+  /** When the log had stored it; absent for facts that were copied forward. */
+  storedMs?: number;
   /** `task`, a state such as `working`, or the artifact's name. */
   name: string;
   characters: number;
   append: boolean;
   last: boolean;
   agent?: string;
-  /**
-   * Of a chunk: its tokens, why the coalescer released it, and how long its oldest token was held and how old it was when stored.
-   */
-  chunk?: { tokens: number; reason: string; heldMs: number; ageMs: number };
+  /** Id and attempt of the producer; absent where the relay or a client caused it. */
+  producer?: string;
+  attempt?: number;
+  chunk?: TracedChunk;
 };
+
+/** Consecutive records of one relay. `takeover`: the task was open, and another owner of its shard had begun it. */
+export type RelayPeriod = {
+  /** Absent from records that were copied forward. */
+  relay?: string;
+  fromGeneration: number;
+  records: number;
+  fromMs: number;
+  takeover?: { atMs: number; cause: Takeover['cause'] };
+};
+
+/**
+ * A time without events. Cause: the task waited for its client; a relay took it over; an attempt was repeated; work waited for a free worker; a
+ * tool ran; text was there that the relay had not stored yet; or the producers wrote nothing.
+ */
+export type TracedGap = {
+  fromMs: number;
+  toMs: number;
+  /** Generation of the event after it. */
+  generation: number;
+  cause: 'client' | 'takeover' | 'attempt' | 'queue' | 'tool' | 'relay' | 'agent';
+};
+
+/** Shorter times without events are no gaps, milliseconds. */
+const GAP_MS_MIN = 1_000;
+
+/** What one hop cost in the whole task; hops of chunks overlap, so that their sum may exceed the task's time. */
+export type HopTotal = { hop: string; count: number; sumMs: number; maxMs: number };
 
 export type TaskTrace = {
   taskId: string;
   contextId: string;
   state: string;
+  /** The task's first input, epoch milliseconds: every other time counts from it. */
+  startedAt: number;
   /** Ids of the OpenTelemetry traces of its inputs. */
   traces: string[];
+  /** The hops by the names of docs/reference/hops.md, the most costly first. */
+  totals: HopTotal[];
+  /** Names of the hops that the log does not know. */
+  notRecorded: readonly string[];
+  hops: TurnHop[];
+  relays: RelayPeriod[];
+  gaps: TracedGap[];
   producers: ProducerActivity[];
   events: VisibleEvent[];
-  /** Of the oldest token of each chunk: its hold time in the relay, and its age when stored. */
+  /** Of the oldest token of each chunk: its hold time in the relay, and its age when its append began. */
   heldMs: Percentiles;
   ageMs: Percentiles;
 };
 
-/** Derives the time line of a task from its log alone (S2-41). Resolves with undefined for an unknown task. */
-export async function traceTask(log: Pick<Log, 'inputs' | 'facts'>, taskId: string): Promise<TaskTrace | undefined> {
-  const records = await readTaskRecords(log, taskId);
-  return records && traceOf(records);
-}
-
-export function traceOf({ taskId, aggregate, facts: records, inputs }: TaskRecords): TaskTrace {
-  const facts = records.flatMap(({ facts: own }) => own);
-  const startMs = Math.min(...inputs.map(({ record }) => record.at), facts[0]?.at ?? Number.POSITIVE_INFINITY);
-  const events = facts.flatMap(fact => visibleEventsOf(fact, startMs));
+/** Derives the time line of a task from its records alone (S2-41). */
+export function traceOf({ taskId, aggregate, facts, inputs }: TaskRecords): TaskTrace {
+  const startMs = startOf(facts, inputs);
+  const producers = producersOf(inputs, startMs);
+  const events = facts.flatMap(stored => stored.record.facts.flatMap(fact => visibleEventsOf(fact, stored, startMs)));
   const chunks = events.flatMap(({ chunk }) => (chunk === undefined ? [] : [chunk]));
+  const hops = turnHopsOf(inputs, facts, producers, startMs);
+  const relays = relaysOf(facts, startMs);
   const { contextId, state } = aggregate;
   return {
     taskId,
     contextId,
     state: stateWord(state),
+    startedAt: startMs,
     traces: [...new Set(inputs.flatMap(({ trace }) => trace?.traceparent?.split('-')[1] ?? []))],
-    producers: producersOf(inputs, startMs),
+    totals: totalsOf(hops, chunks),
+    notRecorded: NOT_RECORDED,
+    hops,
+    relays,
+    gaps: gapsOf(facts, { events, producers, relays }),
+    producers,
     events,
     heldMs: percentilesOf(chunks.map(({ heldMs }) => heldMs)),
     ageMs: percentilesOf(chunks.map(({ ageMs }) => ageMs)),
   };
 }
 
-function visibleEventsOf(fact: Fact, startMs: number): VisibleEvent[] {
+/** Epoch milliseconds of the task's first input, or of its first fact where retention has removed the inputs. */
+export function startOf(facts: readonly StoredFacts[], inputs: readonly StoredInput[]): number {
+  return inputs.reduce(
+    (least, { record }) => Math.min(least, record.at),
+    facts[0]?.record.facts[0]?.at ?? Number.POSITIVE_INFINITY,
+  );
+}
+
+export function visibleEventsOf(fact: Fact, { seq, storedAt }: StoredFacts, startMs: number): VisibleEvent[] {
   if (!('event' in fact)) return [];
-  const base = { generation: fact.generation, atMs: fact.at - startMs, append: false, last: false };
+  const stored = storedAt !== undefined && { storedMs: storedAt - startMs };
+  const base = { generation: fact.generation, seq, atMs: fact.at - startMs, ...stored, append: false, last: false };
   if (fact.kind === 'task.created') return [{ ...base, name: 'task', characters: 0 }];
   if (fact.kind === 'status.changed') {
     const { state, message } = fact.event.statusUpdate.status;
     return [{ ...base, name: stateWord(state), characters: charactersOf(message?.parts ?? []) }];
   }
   const { artifact, append = false, lastChunk = false } = fact.event.artifactUpdate;
-  const { chunk } = fact;
   const agent = artifact.metadata?.sourceAgent;
+  const chunk = chunkOf(fact, storedAt, startMs);
   return [
     {
       ...base,
@@ -94,80 +150,104 @@ function visibleEventsOf(fact: Fact, startMs: number): VisibleEvent[] {
       append,
       last: lastChunk,
       ...(typeof agent === 'string' && { agent }),
-      ...(chunk && {
-        chunk: { tokens: chunk.count, reason: chunk.reason, heldMs: chunk.heldMs, ageMs: fact.at - chunk.firstAt },
-      }),
+      ...{ producer: fact.producer, attempt: fact.attempt },
+      ...(chunk && { chunk }),
     },
   ];
+}
+
+/** The hops add up to the time from the oldest token to the storage of the chunk. */
+function chunkOf(
+  { at, chunk }: Extract<Fact, { kind: 'artifact.updated' }>,
+  storedAt: number | undefined,
+  startMs: number,
+): TracedChunk | undefined {
+  if (chunk === undefined) return undefined;
+  const { count: tokens, reason, firstSeq, lastSeq, heldMs, waitMs = 0, firstAt, lastAt } = chunk;
+  return {
+    ...{ tokens, reason, firstSeq, lastSeq },
+    ...{ firstMs: firstAt - startMs, lastMs: lastAt - startMs },
+    ...{ publishMs: Math.max(0, at - waitMs - heldMs - firstAt), heldMs, waitMs },
+    ...(storedAt !== undefined && { appendMs: Math.max(0, storedAt - at) }),
+    ageMs: at - firstAt,
+  };
 }
 
 function charactersOf(parts: readonly { text?: string }[]): number {
   return parts.reduce((sum, { text = '' }) => sum + codePoints(text), 0);
 }
 
-function producersOf(inputs: readonly StoredInput[], startMs: number): ProducerActivity[] {
-  const all = new Map<string, ActivityCounter>();
-  for (const { record, storedAt } of inputs) {
-    if ('input' in record) continue;
-    const { id, turn, item = 0, attempt } = record.from;
-    const key = `${turn}/${item}/${attempt}/${id}`;
-    const counter = all.get(key) ?? new ActivityCounter(record.from);
-    all.set(key, counter);
-    counter.add(record, storedAt);
+function totalsOf(hops: readonly TurnHop[], chunks: readonly TracedChunk[]): HopTotal[] {
+  const values = [
+    ...hops.map(({ hop, ms }) => [hop, ms] as const),
+    ...chunks.flatMap(({ publishMs, heldMs, waitMs, appendMs }) => [
+      ['publish', publishMs] as const,
+      ['hold', heldMs] as const,
+      ['wait_for_append', waitMs] as const,
+      ...(appendMs === undefined ? [] : [['append', appendMs] as const]),
+    ]),
+  ];
+  const totals = new Map<string, HopTotal>();
+  for (const [hop, ms] of values) {
+    const { count, sumMs, maxMs } = totals.get(hop) ?? { count: 0, sumMs: 0, maxMs: 0 };
+    totals.set(hop, { hop, count: count + 1, sumMs: sumMs + ms, maxMs: Math.max(maxMs, ms) });
   }
-  return [...all.values()].map(counter => counter.activity(startMs));
+  return [...totals.values()].toSorted((a, b) => b.sumMs - a.sumMs);
 }
 
-class ActivityCounter {
-  readonly #from: Producer;
-  readonly #appendMs: number[] = [];
-  #otherEvents = 0;
-  #tokens = 0;
-  #characters = 0;
-  #firstAt = Number.POSITIVE_INFINITY;
-  #lastAt = 0;
-  #tokenAt: number | undefined;
-  #gapMsMax = 0;
-
-  constructor(from: Producer) {
-    this.#from = from;
-  }
-
-  add({ at, inputs }: AgentRecord, storedAt: number): void {
-    this.#firstAt = Math.min(this.#firstAt, at);
-    this.#lastAt = Math.max(this.#lastAt, at);
-    this.#appendMs.push(Math.max(0, storedAt - at));
-    for (const input of inputs) {
-      if (input.kind !== 'text') {
-        this.#otherEvents += 1;
-        continue;
-      }
-      for (const [index, token] of input.tokens.entries()) this.#token(token, at + (input.dt?.[index] ?? 0));
+function relaysOf(facts: readonly StoredFacts[], startMs: number): RelayPeriod[] {
+  const periods: RelayPeriod[] = [];
+  let generation = 0;
+  for (const { record, relay, storedAt } of facts) {
+    let period = periods.at(-1);
+    if (period === undefined || period.relay !== relay || record.takeover !== undefined) {
+      const at = record.facts[0]?.at ?? storedAt ?? record.aggregate.at;
+      const takeover = takeoverOf(record, startMs);
+      period = {
+        ...(relay !== undefined && { relay }),
+        ...{ fromGeneration: generation + 1, records: 0, fromMs: at - startMs },
+        ...(takeover && { takeover }),
+      };
+      periods.push(period);
     }
+    period.records += 1;
+    generation = record.aggregate.generation;
   }
-
-  activity(startMs: number): ProducerActivity {
-    const { id, agent, turn, attempt } = this.#from;
-    return {
-      ...{ id, agent, turn, attempt },
-      ...{ otherEvents: this.#otherEvents, tokens: this.#tokens, characters: this.#characters },
-      ...{ firstMs: this.#firstAt - startMs, lastMs: this.#lastAt - startMs, gapMsMax: this.#gapMsMax },
-      appendMs: percentilesOf(this.#appendMs),
-    };
-  }
-
-  #token(token: string, atMs: number): void {
-    this.#tokens += 1;
-    this.#characters += codePoints(token);
-    if (this.#tokenAt !== undefined) this.#gapMsMax = Math.max(this.#gapMsMax, atMs - this.#tokenAt);
-    this.#tokenAt = atMs;
-    this.#lastAt = Math.max(this.#lastAt, atMs);
-  }
+  return periods;
 }
 
-/** Nearest rank: the smallest value that at least this percentage of all values does not exceed. */
-export function percentilesOf(values: readonly number[]): Percentiles {
-  const sorted = values.toSorted((a, b) => a - b);
-  const at = (percent: number) => sorted[Math.max(1, Math.ceil((percent / 100) * sorted.length)) - 1] ?? 0;
-  return { count: sorted.length, p50: at(50), p99: at(99), max: sorted.at(-1) ?? 0 };
+function takeoverOf({ takeover }: FactRecord, startMs: number): RelayPeriod['takeover'] {
+  return takeover && { atMs: takeover.at - startMs, cause: takeover.cause };
+}
+
+type GapContext = Pick<TaskTrace, 'events' | 'producers' | 'relays'>;
+
+function gapsOf(facts: readonly StoredFacts[], context: GapContext): TracedGap[] {
+  const waits = new Set<number>();
+  for (const { record } of facts)
+    for (const fact of record.facts)
+      if (fact.kind === 'status.changed' && isInterrupted(fact.event.statusUpdate.status.state)) waits.add(fact.generation);
+  const { events } = context;
+  return events.flatMap((event, index) => {
+    const before = events[index - 1];
+    if (before === undefined || event.atMs - before.atMs < GAP_MS_MIN) return [];
+    const gap = { fromMs: before.atMs, toMs: event.atMs, generation: event.generation };
+    return [{ ...gap, cause: waits.has(before.generation) ? 'client' : causeOf(gap, event, context) } as const];
+  });
+}
+
+/** What took more than half of the gap; a takeover or a new attempt in it explains it, however long each took. */
+function causeOf(
+  { fromMs, toMs }: Pick<TracedGap, 'fromMs' | 'toMs'>,
+  { chunk }: VisibleEvent,
+  { producers, relays }: GapContext,
+): TracedGap['cause'] {
+  const isWithin = (ms: number | undefined) => ms !== undefined && ms >= fromMs && ms <= toMs;
+  const half = (toMs - fromMs) / 2;
+  const overlap = (begins: number, ends: number) => Math.min(ends, toMs) - Math.max(begins, fromMs);
+  if (relays.some(({ takeover }) => isWithin(takeover?.atMs))) return 'takeover';
+  if (producers.some(({ attempt, takenMs }) => attempt > 1 && isWithin(takenMs))) return 'attempt';
+  if (producers.some(({ queuedMs = 0, takenMs = 0 }) => overlap(queuedMs, takenMs) > half)) return 'queue';
+  if (producers.some(({ tools }) => tools.some(tool => overlap(tool.fromMs, tool.fromMs + tool.ms) > half))) return 'tool';
+  return chunk !== undefined && chunk.ageMs > half ? 'relay' : 'agent';
 }

@@ -13,4 +13,4 @@ export type { TraceCarrier } from './propagation.ts';
 export { carrierOf, contextFrom, correlationOf, inTrace, spanContextFrom } from './propagation.ts';
 export type { Env, Telemetry, TelemetryOptions } from './start-telemetry.ts';
 export { startTelemetry, TELEMETRY_SHUTDOWN_MS_MAX } from './start-telemetry.ts';
-export { redeliveryCause, startWorkHop } from './work-hop.ts';
+export { redeliveryCause, startWorkHop, takenWork } from './work-hop.ts';

@@ -30,6 +30,12 @@ export function redeliveryCause({
   return requeues === attempt - 1 ? 'requeue' : 'redelivery';
 }
 
+/** When and why a worker took an item, for the first record that it writes. */
+export function takenWork({ queuedAt, takenAt, ...delivery }: Pick<Delivery, 'attempt' | 'requeues' | 'queuedAt' | 'takenAt'>) {
+  const cause = redeliveryCause(delivery);
+  return { ...(queuedAt !== undefined && { queuedAt }), at: takenAt, ...(cause && { cause }) };
+}
+
 /**
  * The hop of a worker over one work item. The span of its receipt is exported at once; a later delivery links to that of the delivery before
  * it, which may have died with its process.

@@ -1,7 +1,7 @@
 import { A2AError } from '@hopline/a2a';
-import type { AuditTask } from '@hopline/a2a-http';
+import type { TaskAudits } from '@hopline/a2a-http';
 import type { Log } from '@hopline/log';
-import { reportTask, TaskTooLong } from '@hopline/task-audit';
+import { explainEvent, reportTask, TaskTooLong } from '@hopline/task-audit';
 
 /** Records of facts and inputs that one audit reads: about 30,000 tokens that were sent one by one. */
 export const AUDIT_RECORDS_MAX = 20_000;
@@ -10,11 +10,15 @@ export const AUDIT_INPUT_BYTES_MAX = 32 * 1024 * 1024;
 
 const LIMITS = { recordsMax: AUDIT_RECORDS_MAX, inputBytesMax: AUDIT_INPUT_BYTES_MAX };
 
-/** Audits a task within limits. A longer one can be audited with access to NATS (`hopline trace`). */
-export function taskAudit(log: Log): AuditTask {
-  return taskId =>
-    reportTask(log, taskId, LIMITS).catch(thrown => {
+/** Audits a task within limits. A longer one can be audited with access to NATS (`hopline trace --nats`). */
+export function taskAudits(log: Log): TaskAudits {
+  const within = <T>(taskId: string, reading: Promise<T>) =>
+    reading.catch(thrown => {
       if (!(thrown instanceof TaskTooLong)) throw thrown;
       throw new A2AError('UNSUPPORTED_OPERATION', { taskId, detail: `${thrown.message}, too many to audit` });
     });
+  return {
+    report: taskId => within(taskId, reportTask(log, taskId, LIMITS)),
+    explain: (taskId, cursor) => within(taskId, explainEvent(log, taskId, cursor, LIMITS)),
+  };
 }

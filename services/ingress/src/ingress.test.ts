@@ -9,6 +9,7 @@ import { AllowedHosts, createHealth } from '@hopline/lifecycle';
 import { LogUnavailable } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
 import { StoredScenario, supervisor } from '@hopline/task/test-kit';
+import { encodeProgress, findResumePoint, readTaskFile } from '@hopline/task-file';
 import { createLogger, type HopMetrics } from '@hopline/telemetry';
 import { webhookRules } from '@hopline/webhook-guard';
 import { AUDIT_INPUT_BYTES_MAX, AUDIT_RECORDS_MAX } from './audit-task.ts';
@@ -350,12 +351,17 @@ async function openAudited(t: TestContext) {
     .when({ kind: 'run', from, lane: 'a', text: ANSWER, last: false, n: 2, chunk });
   task.aggregate = { ...task.aggregate!, foldedSeq: seq };
   await task.store();
-  const audit = async (caller?: string, taskId = TASK) => {
+  const audit = async (caller?: string, taskId = TASK, event = '') => {
     const headers = caller === undefined ? {} : { caller };
-    const response = await fetch(`${url}/tasks/${taskId}/audit`, { headers });
+    const response = await fetch(`${url}/tasks/${taskId}/audit${event}`, { headers });
     return { status: response.status, headers: response.headers, body: await response.text() };
   };
-  return { log, audit };
+  const exported = async (caller?: string, query = '', taskId = TASK) => {
+    const headers = caller === undefined ? {} : { caller };
+    const response = await fetch(`${url}/tasks/${taskId}/export${query}`, { headers });
+    return { status: response.status, headers: response.headers, body: await response.text() };
+  };
+  return { log, audit, exported };
 }
 
 test('the owner of a task reads where its time went and that nothing was lost, without any text [S2-32 S2-41 S4-43]', async t => {
@@ -374,6 +380,28 @@ test('the audit of another owner’s task is as unknown as that of a task that d
   const answers = await Promise.all([audit('bob'), audit('ann', 'unknown'), audit('ann', 'no*id')]);
   for (const { status, body } of answers) assert.deepEqual([status, body], [404, answers[0]!.body]);
   assert.equal((await audit()).status, 401);
+});
+
+test('the owner of a task reads where one event comes from; a wrong cursor is 400, another owner’s task is unknown [S4-43]', async t => {
+  const { audit, log } = await openAudited(t);
+  const { status, body } = await audit('ann', TASK, '/2.1');
+  assert.equal(status, 200);
+  const { generation, kind, inputs, producer, chunk } = JSON.parse(body);
+  assert.deepEqual([generation, kind, inputs.length, producer.agent, chunk.reason], [2, 'artifact', 1, 'supervisor', 'first']);
+  assert.doesNotMatch(body, /password|1234/);
+  for (const [event, reason] of [
+    ['/3.1', /no event of generation 3/],
+    ['/two', /form GENERATION\.SEQUENCE/],
+  ] as const) {
+    const refused = await audit('ann', TASK, event);
+    assert.equal(refused.status, 400);
+    assert.match(refused.body, reason);
+  }
+  const unknown = await audit('ann', 'unknown', '/2.1');
+  const other = await audit('bob', TASK, '/2.1');
+  assert.deepEqual([other.status, other.body, (await audit(undefined, TASK, '/2.1')).status], [404, unknown.body, 401]);
+  log.facts.last = () => Promise.reject(new LogUnavailable('gone'));
+  assert.equal((await audit('ann', TASK, '/2.1')).status, 503);
 });
 
 test('an audit is 503 with Retry-After while the log is away', async t => {
@@ -420,4 +448,85 @@ test('two audits run at once, one more is 503', async t => {
   go.resolve();
   for (const { status } of await Promise.all(first)) assert.equal(status, 200);
   assert.equal((await audit('ann')).status, 200);
+});
+
+test('the owner of a task exports it as a file, and what was cut is continued to the same bytes', async t => {
+  const { exported } = await openAudited(t);
+  const { status, headers, body } = await exported('ann');
+  assert.deepEqual(
+    [status, headers.get('content-type'), headers.get('cache-control')],
+    [200, 'application/jsonl; charset=utf-8', 'no-store'],
+  );
+  const kinds: string[] = [];
+  for await (const { kind } of readTaskFile([Buffer.from(body)])) kinds.push(kind);
+  assert.deepEqual(kinds, ['header', 'input', 'input', 'facts', 'end']);
+  assert.ok(body.includes(SECRET) && body.includes(ANSWER));
+  const cut = body.split('\n').slice(0, 3).join('\n').concat('\n');
+  const { open } = await findResumePoint([Buffer.from(cut)]);
+  const rest = await exported('ann', `?after=${encodeProgress(open!.progress)}`);
+  const withoutTime = (text: string) => text.replace(/"storedAt":\d+/g, '');
+  assert.equal(withoutTime(cut + rest.body), withoutTime(body));
+});
+
+test('an export contains neither webhooks nor their credentials, nor what only services read', async t => {
+  const { exported, log } = await openAudited(t);
+  const planted = 'planted-secret';
+  await log.pushConfigs.put(`${TASK}.aWQ`, {
+    taskId: TASK,
+    id: 'id',
+    url: `https://example.com/${planted}`,
+    token: planted,
+    authentication: { scheme: 'Bearer', credentials: planted },
+    dialect: '1.0',
+    owner: { subject: 'ann' },
+    after: 0,
+  });
+  const step: AgentInput = { kind: 'step', step: '1', payload: planted };
+  const ended: AgentInput = {
+    kind: 'ended',
+    call: 'c',
+    state: 'TASK_STATE_COMPLETED',
+    withheldText: planted,
+    resume: planted,
+    reason: planted,
+  };
+  await log.inputs.append(TASK, { v: 1, at: 9, from: supervisor(), n: 3, inputs: [step, ended] }, { id: '9' });
+  const { body } = await exported('ann');
+  assert.ok(body.includes('"step"') && !body.includes(planted));
+});
+
+test('the export of another owner’s task is as unknown as that of a task that does not exist', async t => {
+  const { exported } = await openAudited(t);
+  const answers = await Promise.all([exported('bob'), exported('ann', '', 'unknown'), exported('ann', '', 'no*id')]);
+  for (const { status, body } of answers) assert.deepEqual([status, body], [404, answers[0]!.body]);
+  assert.equal((await exported()).status, 401);
+});
+
+test('an export with a query that has no meaning is 400', async t => {
+  const { exported } = await openAudited(t);
+  for (const query of ['?records=all', '?records=facts,facts', '?after=x', '?after=e30', '?records=facts&records=inputs'])
+    assert.equal((await exported('ann', query)).status, 400, query);
+  assert.equal((await exported('ann', '?records=facts')).status, 200);
+});
+
+test('an export is 503 with Retry-After while the log is away, and when two run already', async t => {
+  const { exported, log } = await openAudited(t);
+  const go = Promise.withResolvers<void>();
+  const started = Promise.withResolvers<void>();
+  const { read } = log.inputs;
+  let reading = 0;
+  log.inputs.read = async function* (taskId) {
+    reading += 1;
+    if (reading === 2) started.resolve();
+    await go.promise;
+    yield* read.call(log.inputs, taskId);
+  };
+  const running = [exported('ann'), exported('ann')];
+  await started.promise;
+  const refused = await exported('ann');
+  assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '1']);
+  go.resolve();
+  for (const { status } of await Promise.all(running)) assert.equal(status, 200);
+  log.facts.last = () => Promise.reject(new LogUnavailable('gone'));
+  assert.equal((await exported('ann')).status, 503);
 });

@@ -7,7 +7,8 @@ import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
 import { defaultAgentOf, LiveAgents, type Log } from '@hopline/log';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import { type WebhookRules, webhookUrlProblem } from '@hopline/webhook-guard';
-import { taskAudit } from './audit-task.ts';
+import { taskAudits } from './audit-task.ts';
+import { taskExport } from './export-task.ts';
 import { type IngressCardOptions, ingressCard } from './ingress-card.ts';
 
 export type IngressDeps = {
@@ -71,7 +72,8 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
     cors: deps.cors,
     hosts,
     agents: () => listAgents(agents, deps.defaultAgent),
-    auditTask: taskAudit(log),
+    audits: taskAudits(log),
+    exportTask: taskExport(log, deps.card.version),
   });
   registerProbes(http.app, deps.probes);
   const publicCard = async () => (await card.current()).card;

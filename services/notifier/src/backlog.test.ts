@@ -35,6 +35,7 @@ function counting({ facts }: MemoryLog): { facts: FactLog; read: () => number } 
     append: (record, options) => facts.append(record, options),
     last: taskId => facts.last(taskId),
     read: (taskId, from) => facts.read(taskId, from),
+    readStoredShard: (...args) => facts.readStoredShard(...args),
     extent: () => facts.extent(),
     follow: async (taskId, after, signal) => {
       const records = await facts.follow(taskId, after, signal);

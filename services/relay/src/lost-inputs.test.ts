@@ -166,6 +166,32 @@ test('last ordinals that an earlier version did not keep up to date fail no task
   await second.stop();
 });
 
+test('the first record after a takeover has its time and cause, and each record the relay that stored it', async () => {
+  const log = createMemoryLog();
+  const first = await relayOn(log.another());
+  await sendMessage(log);
+  const out = writerOf(log);
+  out.add({ kind: 'open', lane: 'a', artifact: { name: 'response' } });
+  await write(out, 'one ');
+  await shownWhen(log, fold => fold.textOf('response') === 'one ');
+  await first.stop();
+  const takenAt = Date.now();
+  const second = await relayOn(log.another());
+  await write(out, 'two ');
+  await shownWhen(log, fold => fold.textOf('response') === 'one two ');
+  await write(out, 'three ');
+  await shownWhen(log, fold => fold.textOf('response') === 'one two three ');
+  await second.stop();
+  const records = [];
+  for await (const stored of log.facts.read('t', 1)) records.push(stored);
+  const relays = [...new Set(records.map(({ relay }) => relay))];
+  assert.equal(relays.length, 2, `${relays}`);
+  assert.match(relays[0] ?? '', /^relay-[0-9a-f]{8}$/);
+  const [taken, ...more] = records.filter(({ record }) => record.takeover !== undefined);
+  assert.deepEqual([taken?.relay, taken?.record.takeover?.cause, more.length], [relays[1], 'released', 0]);
+  assert.ok(taken!.record.takeover!.at >= takenAt);
+});
+
 test('a takeover fails no task whose inputs are all stored, also while a later attempt writes', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   let relay = await relayOn(log.another());

@@ -1,8 +1,8 @@
 import type { CoalesceSettings } from '@hopline/coalesce';
-import type { Fact, MessageInput, TaskAggregate, TraceCarrier } from '@hopline/events';
+import type { Fact, MessageInput, Takeover, TaskAggregate, TraceCarrier } from '@hopline/events';
+import type { InputKind, InputOutcome } from '@hopline/fold';
 import type { FactLog } from '@hopline/log';
 import type { RejectionReason } from '@hopline/task';
-import type { InputKind, InputOutcome } from './input-ledger.ts';
 import type { RejectedRecord } from './rejected-records.ts';
 
 /** A task after an append, or after an input that was folded before. Side effects follow from it. */
@@ -30,8 +30,8 @@ export type PipelineContext = {
   hadFacts: (taskId: string) => Promise<boolean>;
   coalesce: CoalesceSettings;
   shards: number;
-  /** Epoch milliseconds since which this process owns the shard: older facts were stored by another owner. */
-  ownedSince: number;
+  /** Since when this process owns the shard, and why: older facts were stored by another owner. */
+  owned: Takeover;
   /** Monotonic milliseconds, for holds: text must not wait for a clock that was set back. */
   now: () => number;
   /** Epoch milliseconds, for the times of facts: a machine that was suspended must not stay behind. The decider lets none decrease. */

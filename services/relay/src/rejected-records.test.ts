@@ -44,7 +44,7 @@ class FoldingShard {
       inputs,
       facts,
       shards: 1,
-      ownedSince: 0,
+      owned: { at: 0, cause: 'fresh' },
       coalesce: { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 32_768 },
       now: () => performance.now(),
       wallNow: Date.now,

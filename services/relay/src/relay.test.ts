@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Fold } from '@hopline/a2a';
 import { type AgentInput, type FactRecord, isVisible, type Producer } from '@hopline/events';
 import { createInputWriter, type InputWriter, LogFull } from '@hopline/log';
@@ -16,10 +17,15 @@ const coalesce = { eventCostMs: 80, holdMsMax: 100, chunkBytesMax: 32_768 };
 const relayOn = (log: MemoryLog, settings = coalesce): Promise<Relay> =>
   createRelay({ log, instance: 'relay', coalesce: settings, metrics, logger, leaseMs: 120, heartbeatMs: 30 });
 
-async function sendMessage(log: MemoryLog, taskId: string): Promise<void> {
-  const message = { messageId: `${taskId}-m`, role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
-  const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
-  await log.inputs.append(taskId, { v: 1, at: Date.now(), from: 'client', input }, { id: `${taskId}:msg` });
+async function sendMessage(log: MemoryLog, taskId: string, messageId = `${taskId}-m`, creates?: true): Promise<void> {
+  const message = { messageId, role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
+  const begun = { contextId: 'c', role: 'agent.echo', profile: 'transparent', ...(creates && { creates }) } as const;
+  const input = { kind: 'message', message, ...begun } as const;
+  await log.inputs.append(taskId, { v: 1, at: Date.now(), from: 'client', input }, { id: `${taskId}:${messageId}` });
+}
+
+async function until(met: () => Promise<boolean>): Promise<void> {
+  while (!(await met())) await sleep(5);
 }
 
 function writer(log: MemoryLog, taskId: string, attempt = 1): InputWriter {
@@ -73,6 +79,34 @@ test('the aggregate of a record equals the fold of all facts, so a new owner nee
   assert.equal(fold.textOf('response'), 'Here is \nhaha');
   assert.ok([...fold.artifacts.values()].every(artifact => artifact.closed));
   await relay.stop();
+});
+
+test('a message whose task id is new creates the task without a read of the log; after a takeover the task is read', {
+  timeout: 60_000,
+}, async () => {
+  const log = createMemoryLog();
+  const [last, read] = [log.facts.last.bind(log.facts), new Set<string>()];
+  log.facts.last = taskId => {
+    read.add(taskId);
+    return last(taskId);
+  };
+  const messagesOf = async (taskId: string) => (await last(taskId))?.record.aggregate.messageIds ?? [];
+  const first = await relayOn(log);
+  await sendMessage(log, 'live', 'm1', true);
+  await sendMessage(log, 'unmarked', 'm1');
+  await until(async () => (await messagesOf('live')).length === 1 && (await messagesOf('unmarked')).length === 1);
+  assert.deepEqual([...read], ['unmarked']);
+  await first.stop();
+
+  await sendMessage(log, 'waiting', 'm1', true);
+  const second = await relayOn(log);
+  await until(async () => (await messagesOf('waiting')).length === 1);
+  assert.ok(read.has('waiting'));
+  // A mark that is wrong: the append conflicts, the shard restarts, and the task is read.
+  await sendMessage(log, 'live', 'm2', true);
+  await until(async () => (await messagesOf('live')).length === 2);
+  assert.deepEqual(await messagesOf('live'), ['m1', 'm2']);
+  await second.stop();
 });
 
 test('inputs removed before they were read fail the task: text with a gap never looks complete', async () => {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { CoalesceSettings } from '@hopline/coalesce';
 import { shardOf } from '@hopline/events';
-import { type Log, LogConflict } from '@hopline/log';
+import { factsId, type Log, LogConflict } from '@hopline/log';
 import { HEARTBEAT_INTERVAL_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
 import { type HopMetrics, inTrace, type Logger, snakeWord } from '@hopline/telemetry';
 import { logStored } from './log-stored.ts';
@@ -63,7 +63,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
       logger[isStarting ? 'debug' : 'info']({ shard: index, raw_seq: checkpoint, cause }, 'shard acquired');
       metrics.ownedShards.add(1);
       if (cause !== 'restarted') metrics.takeovers.add(1, { reason: cause });
-      const own = { ownedSince: Date.now(), onFailure: (error: unknown) => restartLater(index, error) };
+      const own = { owned: { at: Date.now(), cause }, onFailure: (error: unknown) => restartLater(index, error) };
       const shard = new Shard(index, checkpoint, { ...context, ...own });
       running.set(index, shard);
       shard.start();
@@ -127,7 +127,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   };
 }
 
-function shardContext(deps: RelayDeps, identity: string): Omit<ShardContext, 'onFailure' | 'ownedSince'> {
+function shardContext(deps: RelayDeps, identity: string): Omit<ShardContext, 'onFailure' | 'owned'> {
   const { log, metrics } = deps;
   const index = new IndexWrites(log.tasks);
   const rejectedRecords = new RejectedRecords(metrics, deps.logger);
@@ -140,11 +140,12 @@ function shardContext(deps: RelayDeps, identity: string): Omit<ShardContext, 'on
     hadFacts: async taskId => ((await log.tasks.get(taskId))?.value.generation ?? 0) > 0,
     now: () => performance.now(),
     wallNow: Date.now,
-    appendId: taskId => `${taskId}:${identity}:${++appends}`,
+    appendId: taskId => factsId(taskId, identity, ++appends),
     applySideEffects: (step, trace) => {
       const queuedAt = Date.now();
+      const applied = applySideEffects(log, index, step, trace, queuedAt);
       measureFacts(step, metrics, queuedAt);
-      return applySideEffects(log, index, step, trace, queuedAt);
+      return applied;
     },
     onRejected: (reason, count) => metrics.inputsRejected.add(count, { reason: snakeWord(reason) }),
     onRejectedRecord: rejected => rejectedRecords.add(rejected),

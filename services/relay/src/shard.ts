@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type InputLog, LaterVersion, type StoredInput } from '@hopline/log';
+import { type InputLog, LaterVersion, type StoredFacts, type StoredInput } from '@hopline/log';
 import type { PipelineContext } from './pipeline-context.ts';
 import { TaskPipeline } from './task-pipeline.ts';
 
@@ -110,7 +110,8 @@ export class Shard {
     } else {
       const loading: LoadedTask = { pipeline: undefined, waiting: [input], waitingBytes: input.bytes };
       this.#tasks.set(input.taskId, loading);
-      this.#load(input.taskId, loading).catch(error => this.#fail(error));
+      if (createsTask(input)) this.#begin(input.taskId, loading, 'new');
+      else this.#load(input.taskId, loading).catch(error => this.#fail(error));
     }
   }
 
@@ -121,10 +122,11 @@ export class Shard {
     // The index is written after the facts: another relay may have stored the first ones between the two reads.
     const newest = found ?? (isIndexed ? await facts.last(taskId) : undefined);
     if (this.#stop.signal.aborted || task.blockedAt !== undefined) return;
-    const pipeline = new TaskPipeline(taskId, newest ?? (isIndexed ? 'expired' : 'new'), {
-      ...this.#context,
-      onFailure: error => this.#fail(error),
-    });
+    this.#begin(taskId, task, newest ?? (isIndexed ? 'expired' : 'new'));
+  }
+
+  #begin(taskId: string, task: LoadedTask, stored: StoredFacts | 'new' | 'expired'): void {
+    const pipeline = new TaskPipeline(taskId, stored, { ...this.#context, onFailure: error => this.#fail(error) });
     task.pipeline = pipeline;
     for (const input of task.waiting) pipeline.accept(input);
     task.waiting = [];
@@ -165,4 +167,12 @@ export class Shard {
     this.#stop.abort();
     this.#context.onFailure(error);
   }
+}
+
+/**
+ * Whether the task cannot have facts yet, which saves a read of the log: its id was made for this message, and the message was stored
+ * after this relay took the shard. Should another relay have folded it all the same, the append conflicts and the shard restarts.
+ */
+function createsTask({ record, isLive }: StoredInput): boolean {
+  return isLive === true && record.from === 'client' && record.input.kind === 'message' && record.input.creates === true;
 }

@@ -1,26 +1,22 @@
 import { isTerminal } from '@hopline/a2a';
-import type { CopyForwardInput, Fact, FactRecord, TaskAggregate, TraceCarrier } from '@hopline/events';
+import type { CopyForwardInput, Fact, FactRecord, Takeover, TaskAggregate, TraceCarrier } from '@hopline/events';
+import { type BatchDecision, decideBatch, type InputLedger, NOT_ENCODABLE, type QueuedCommand, TOO_LARGE } from '@hopline/fold';
 import { RecordTooLarge, type StoredFacts, startSeqOf } from '@hopline/log';
-import { type Command, decide, evolve, failTask, isKnownProducer } from '@hopline/task';
-import type { QueuedCommand } from './append-queue.ts';
+import { evolve, failTask } from '@hopline/task';
 import { copyForward, type TaskStart } from './copy-forward.ts';
-import type { InputLedger } from './input-ledger.ts';
 import type { PipelineContext, StoredStep } from './pipeline-context.ts';
-
-const TOO_LARGE = 'an event of this task is larger than the log accepts';
-const NOT_ENCODABLE = 'an event of this task cannot be encoded';
 
 export type TaskAppenderOptions = {
   taskId: string;
   newest: StoredFacts | undefined;
+  /** Set when another owner of the shard stored `newest`: the next record contains it. */
+  takeover: Takeover | undefined;
   ledger: InputLedger;
   context: Pick<PipelineContext, 'facts' | 'now' | 'wallNow' | 'appendId' | 'onAppend'>;
   /** Marks every input that the next append folds. */
   folded: (aggregate: TaskAggregate) => TaskAggregate;
   trace: () => TraceCarrier;
 };
-
-type Decision = { facts: Fact[]; aggregate: TaskAggregate | undefined };
 
 /**
  * Decides commands and appends their facts, each record with the sequence of the record before it: an append of a relay that lost
@@ -31,14 +27,16 @@ export class TaskAppender {
   #aggregate: TaskAggregate | undefined;
   #newestSeq: number;
   #taskStart: TaskStart | undefined;
+  #takeover: Takeover | undefined;
   #isStopped = false;
 
   constructor(options: TaskAppenderOptions) {
-    const { newest } = options;
+    const { newest, takeover } = options;
     this.#options = options;
     this.#aggregate = newest?.record.aggregate;
     this.#newestSeq = newest?.seq ?? 0;
     this.#taskStart = newest && { startSeq: startSeqOf(newest), startStoredAt: newest.record.startStoredAt };
+    this.#takeover = takeover;
   }
 
   /** The task as its newest record left it. */
@@ -85,25 +83,13 @@ export class TaskAppender {
     return this.#aggregate && { facts: [], aggregate: this.#aggregate, seq: this.#newestSeq, ...this.#taskStart!, replay };
   }
 
-  #decide(batch: readonly QueuedCommand[]): Decision {
-    let aggregate = this.#aggregate;
-    const facts: Fact[] = [];
-    for (const queued of batch) {
-      const { mark } = queued;
-      const command = withWait(queued, this.#options.context.now());
-      const decision = decide(aggregate, command, this.#options.context.wallNow());
-      this.#options.ledger.settleCommand(command, decision.rejected);
-      for (const fact of decision.facts) {
-        facts.push(fact);
-        aggregate = evolve(aggregate, fact);
-      }
-      const isRefused = decision.rejected === 'other item' || decision.rejected === 'stale attempt';
-      if (mark !== undefined && aggregate !== undefined && !isRefused) aggregate = withMark(aggregate, mark);
-    }
-    return { facts, aggregate };
+  #decide(batch: readonly QueuedCommand[]): BatchDecision {
+    const { context, ledger } = this.#options;
+    const onDecided = ledger.settleCommand.bind(ledger);
+    return decideBatch(this.#aggregate, batch, { now: context.now, wallNow: context.wallNow, onDecided });
   }
 
-  async #appendFacts({ facts, aggregate }: Decision): Promise<StoredStep | undefined> {
+  async #appendFacts({ facts, aggregate }: BatchDecision): Promise<StoredStep | undefined> {
     if (facts.length === 0 || aggregate === undefined) {
       this.#aggregate = aggregate;
       return undefined;
@@ -141,27 +127,13 @@ export class TaskAppender {
     const { context, taskId, trace } = this.#options;
     const options = { expected: this.#newestSeq, id: context.appendId(taskId), trace: trace() };
     const startedMs = context.now();
-    const { seq } = await context.facts.append(record, options);
+    const takeover = this.#takeover;
+    const { seq } = await context.facts.append(takeover === undefined ? record : { ...record, takeover }, options);
+    this.#takeover = undefined;
     context.onAppend(context.now() - startedMs);
     this.#newestSeq = seq;
     return seq;
   }
-}
-
-/** A run of text with the time that it waited for the append before this one. */
-function withWait({ command, queuedMs }: QueuedCommand, nowMs: number): Command {
-  if (command.kind !== 'run') return command;
-  return { ...command, chunk: { ...command.chunk, waitMs: Math.max(0, Math.round(nowMs - queuedMs)) } };
-}
-
-/** Everything of the producer's run up to ordinal `n`, text aside, is folded. */
-function withMark(aggregate: TaskAggregate, { from, n }: NonNullable<QueuedCommand['mark']>): TaskAggregate {
-  const { id, turn, item, attempt } = from;
-  if (turn !== aggregate.turn || !isKnownProducer(aggregate, id)) return aggregate;
-  const known = aggregate.producers[id];
-  const lastN = known?.attempt === attempt ? known.lastN : 0;
-  const producer = { ...(item !== undefined && { item }), attempt, n, ...(lastN !== undefined && { lastN }) };
-  return { ...aggregate, producers: { ...aggregate.producers, [id]: producer } };
 }
 
 /** Whether the facts are the failure of `#reject`: then even that cannot be stored. */

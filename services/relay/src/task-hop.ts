@@ -17,9 +17,9 @@ import type { StoredStep } from './pipeline-context.ts';
 type TaskHopOptions = {
   taskId: string;
   shards: number;
-  /** Epoch milliseconds since which this process owns the shard. */
-  ownedSince: number;
   newest: StoredFacts | undefined;
+  /** Another relay began the task, and it is open. */
+  isTakeover: boolean;
 };
 
 /**
@@ -36,11 +36,10 @@ export class TaskHop {
   #isTakeover: boolean;
 
   constructor(options: TaskHopOptions) {
-    const { newest, ownedSince } = options;
+    const { newest, isTakeover } = options;
     this.#options = options;
     this.#previous = newest?.trace;
-    const isOpen = newest !== undefined && !isTerminal(newest.record.aggregate.state);
-    this.#isTakeover = isOpen && newest.record.aggregate.at < ownedSince;
+    this.#isTakeover = isTakeover;
     this.#cause = this.#isTakeover ? 'takeover' : 'reload';
   }
 

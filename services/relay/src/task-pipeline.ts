@@ -1,14 +1,11 @@
 import { isInterrupted, isTerminal } from '@hopline/a2a';
 import type { TaskAggregate } from '@hopline/events';
+import { InputLedger, type QueuedCommand, TaskInputs, withoutStaleOrdinals } from '@hopline/fold';
 import type { StoredFacts, StoredInput } from '@hopline/log';
-import type { QueuedCommand } from './append-queue.ts';
 import { CheckpointBarriers } from './checkpoint-barriers.ts';
-import { InputLedger } from './input-ledger.ts';
-import { withoutStaleOrdinals } from './ordinal-deduplicator.ts';
 import type { PipelineContext, StoredStep } from './pipeline-context.ts';
 import { isTaskFault, TaskAppender } from './task-appender.ts';
 import { TaskHop } from './task-hop.ts';
-import { TaskInputs } from './task-inputs.ts';
 
 function withExactOrdinals({ record, ...stored }: StoredFacts): StoredFacts {
   return { ...stored, record: { ...record, aggregate: withoutStaleOrdinals(record.aggregate) } };
@@ -41,7 +38,10 @@ export class TaskPipeline {
   /** `expired`: the task existed, and its facts are gone. No message begins it again. */
   constructor(taskId: string, stored: StoredFacts | 'new' | 'expired', context: PipelineContext) {
     const newest = typeof stored === 'string' ? undefined : withExactOrdinals(stored);
-    const hop = new TaskHop({ taskId, shards: context.shards, ownedSince: context.ownedSince, newest });
+    const { aggregate } = newest?.record ?? {};
+    const isOpen = aggregate !== undefined && !isTerminal(aggregate.state);
+    const takeover = isOpen && aggregate.at < context.owned.at ? context.owned : undefined;
+    const hop = new TaskHop({ taskId, shards: context.shards, newest, isTakeover: takeover !== undefined });
     const ledger = new InputLedger({
       onOutcome: context.onOutcome,
       onRejected: (reason, count) => {
@@ -51,7 +51,7 @@ export class TaskPipeline {
     });
     const inputs = new TaskInputs({
       taskId,
-      aggregate: newest?.record.aggregate,
+      aggregate,
       isExpired: stored === 'expired',
       ledger,
       context,
@@ -65,7 +65,7 @@ export class TaskPipeline {
     this.#hop = hop;
     this.#ledger = ledger;
     this.#inputs = inputs;
-    this.#appender = new TaskAppender({ taskId, newest, ledger, context, folded, trace: () => hop.carrier() });
+    this.#appender = new TaskAppender({ taskId, newest, takeover, ledger, context, folded, trace: () => hop.carrier() });
     this.lastInputAt = context.now();
   }
 
@@ -190,9 +190,10 @@ export class TaskPipeline {
     const step = await this.#appender.append(batch);
     if (step !== undefined) {
       this.#inputs.stored(step.aggregate.foldedSeq);
+      // First the work: a worker waits for it.
+      this.#applySideEffects({ ...step, receivedAt: this.#receivedAt }, oldestSeq);
       this.#hop.stored(step);
       this.#context.onStored(step, this.#hop.carrier(), this.#hop.takeTakeover());
-      this.#applySideEffects({ ...step, receivedAt: this.#receivedAt }, oldestSeq);
     }
     for (const { command } of batch) {
       const copied = command.kind === 'copy-forward' ? await this.#appender.copyForward(command) : undefined;

@@ -24,6 +24,7 @@ import {
   redeliveryCause,
   SPAN,
   startWorkHop,
+  takenWork,
 } from '@hopline/telemetry';
 import { delegatedRequest, namesAgent } from './agent-path.ts';
 import { atLeastOneAgent } from './at-least-one-agent.ts';
@@ -76,7 +77,7 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
     const records = await followTask(log.facts, newest, signal);
     const profile = deps.profiles.get(work.profile);
     const view = new TurnView(profile?.turn === 'conduct' ? profile.answer.name : undefined);
-    const writer = inputWriter(log, job, hop);
+    const writer = inputWriter(log, job, { hop, takenAt });
     const checkMs = deps.lostInputsCheckMs ?? LOST_INPUTS_CHECK_MS;
     const producer = { id: SUPERVISOR, item: job.item, attempt: job.attempt };
     showLostInputs({ log, view, writer, producer, signal, checkMs }).catch(error => signal.aborted || fail(error));
@@ -168,9 +169,11 @@ function isConducting(context: TurnContext): context is ConductingContext {
   return context.profile.turn === 'conduct';
 }
 
-function inputWriter(log: Log, { work, item, attempt }: Job, hop: Hop): InputWriter {
+function inputWriter(log: Log, job: Job, { hop, takenAt }: { hop: Hop; takenAt: number }): InputWriter {
+  const { work, item, attempt, requeues } = job;
   const producer = { id: SUPERVISOR, agent: SUPERVISOR, turn: work.turn, item, attempt };
-  return createInputWriter(log.inputs, { taskId: work.taskId, producer, trace: hop.carrier() });
+  const taken = takenWork({ attempt, requeues, queuedAt: work.queuedAt, takenAt });
+  return createInputWriter(log.inputs, { taskId: work.taskId, producer, trace: hop.carrier(), taken });
 }
 
 type RunState = Pick<TurnContext, 'profile' | 'view' | 'writer' | 'signal' | 'fail'> & {

@@ -10,6 +10,7 @@ import { BEGINNING, createClient, type StreamItem } from '@hopline/client';
 import { build } from 'esbuild';
 import { type RemoteAgent, startRemoteAgent } from '../../support/agents/remote-agent.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
+import { HoplineCommand } from '../../support/cluster/hopline-command.ts';
 import { ServiceProcess } from '../../support/cluster/service-process.ts';
 import { freePort } from '../../support/nats/nats-server.ts';
 import { Chromium, chromiumPath, type Page } from './chromium.ts';
@@ -257,3 +258,35 @@ async function taskIdOf({ requests }: Page): Promise<string> {
   const { body } = requests.find(one => one.body.includes('SubscribeToTask'))!;
   return (JSON.parse(body) as { params: { id: string } }).params.id;
 }
+
+test('the page of hopline trace --html shows every row of a real task, and asks for nothing [S2-41]', options, async () => {
+  cut = Promise.withResolvers();
+  cut.resolve();
+  const items: StreamItem[] = [];
+  for await (const item of createClient({ url: cluster.url }).stream('count')) items.push(item);
+  const [first] = items;
+  assert.ok(first !== undefined && 'event' in first && 'task' in first.event);
+  const file = join(folder, 'trace.html');
+  const finished = await new HoplineCommand(cluster.url, ['trace', first.event.task.id, '--html', file]).finished;
+  assert.deepEqual([finished.code, finished.out], [0, '']);
+  listed.documents.set('/trace', { type: 'text/html', body: await readFile(file) });
+  const page = await browser.open(`${listed.origin}/trace`);
+  const rows = await page.evaluate<string[]>(
+    `[...document.querySelectorAll('.waterfall tbody tr')].map(e => e.cells[1].textContent)`,
+  );
+  for (const row of ['accept', 'plan counter', 'agent counter', 'text counter'])
+    assert.ok(rows.includes(row), `${row} in ${rows}`);
+  // Bars are drawn with the sheet that the policy allows, and both schemes differ.
+  const bar = `getComputedStyle(document.querySelector('.waterfall rect')).fill`;
+  const back = `getComputedStyle(document.body).backgroundColor`;
+  const light = await page.evaluate<string[]>(`[${bar}, ${back}]`);
+  await page.setScheme('dark');
+  const dark = await page.evaluate<string[]>(`[${bar}, ${back}]`);
+  assert.ok(light[0] !== 'rgb(0, 0, 0)' && light[0] !== dark[0] && light[1] !== dark[1], `${light} ${dark}`);
+  assert.equal(await page.evaluate(`document.documentElement.scrollWidth <= innerWidth`), true);
+  assert.deepEqual(page.faults, []);
+  assert.deepEqual(
+    page.requests.map(({ url }) => new URL(url).pathname).filter(path => path !== '/favicon.ico'),
+    ['/trace'],
+  );
+});

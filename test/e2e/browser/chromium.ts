@@ -161,6 +161,11 @@ export class Page {
     }
   }
 
+  /** The scheme of colors that the user prefers. */
+  async setScheme(value: 'light' | 'dark'): Promise<void> {
+    await this.#call('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value }] });
+  }
+
   /** JSON value of an expression or of its promise. Rejects with what it throws. */
   async evaluate<T>(expression: string): Promise<T> {
     const { result, exceptionDetails } = await this.#call('Runtime.evaluate', {

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isTerminal } from '@hopline/a2a';
 import { isVisible } from '@hopline/events';
-import { auditTask, isBalanced } from '@hopline/task-audit';
+import { readStoredTask, verifyTask as verifyByReplay } from '@hopline/replay';
+import { isBalanced, reportTask } from '@hopline/task-audit';
 import type { AgentRun } from '../../support/agents/scripted-agent.ts';
 import {
   historyOf,
@@ -157,7 +158,7 @@ async function verifyAudit(
   verdict: Verdict,
   report: Report,
 ): Promise<void> {
-  const audit = await auditTask(cluster.log, client.taskId!);
+  const audit = (await reportTask(cluster.log, client.taskId!))?.audit;
   verdict.audited += 1;
   if (audit === undefined) return report('the audit of a task agrees', `${client.plan.name}: the audit found no task`);
   if (audit.incomplete) {
@@ -167,4 +168,8 @@ async function verifyAudit(
   }
   if (!isBalanced(audit))
     report('the audit of a task agrees', `${client.plan.name}: ${JSON.stringify([audit.unaccounted, audit.differing])}`);
+  const task = await readStoredTask(cluster.log, client.taskId!);
+  const replayed = task && verifyByReplay(task);
+  if (replayed?.verdict !== 'same')
+    report('the facts of a task follow from its inputs', `${client.plan.name}: ${JSON.stringify(replayed)}`);
 }

@@ -23,6 +23,8 @@ const WORDS = [
 const TOKENS = Array.from({ length: 8 }, () => WORDS).flat();
 const ANSWER = TOKENS.join('');
 
+/** The agent of a task that waits for the test goes on. */
+const isReleased = Promise.withResolvers<void>();
 let remote: RemoteAgent;
 let cluster: Cluster;
 
@@ -32,6 +34,10 @@ before(async () => {
     script: async function* ({ text, turn }) {
       if (text.includes('fail')) return yield { fail: true, text: 'no cheese' };
       if (text.includes('ask back') && turn === 1) return yield { inputRequired: 'Which one?' };
+      if (text.includes('wait for the test')) {
+        yield { token: 'first' };
+        await isReleased.promise;
+      }
       for (const token of TOKENS) {
         yield { token };
         yield { pause: text.includes('slow') ? 20 : 1 };
@@ -169,11 +175,47 @@ test('trace prints the inputs of each agent, the events that clients received, a
     );
     assert.match(printed.out, /all text is complete and unchanged/);
     assert.ok(!printed.out.includes('Here') && !printed.out.includes('Argo'), 'no text');
+    for (const hop of ['accept', 'work_queue supervisor', 'plan argocd', 'agent_queue argocd', 'agent argocd', 'text argocd'])
+      assert.match(printed.out, new RegExp(`^\\d\\d:\\d\\d:\\d\\d\\.\\d{3}  +${hop} +\\|`, 'm'));
     const json = lines((await trace(id, '--json')).out)[0];
     assert.deepEqual([json.events.length, json.audit.unaccounted.text], [asked.length, 0]);
     const unknown = await trace('no-such-task');
     assert.deepEqual([unknown.code, unknown.err], [1, 'hopline: Task not found\n']);
   }
+});
+
+test('why explains an event by its cursor, from the server and from the log alike [S2-41]', { timeout: 120_000 }, async () => {
+  const asked = lines((await hopline(['ask', 'go', '--json'])).out);
+  const { id } = asked[0].event.task;
+  const { cursor } = asked.find(({ event }) => event.artifactUpdate?.artifact.name === 'streaming_result');
+  const why = (...argv: string[]) =>
+    new HoplineCommand(cluster.url, ['why', ...argv], '', { NATS_URL: cluster.nats.url }).finished;
+  const printed = await why(id, cursor);
+  assert.deepEqual([printed.code, printed.err], [0, '']);
+  assert.match(printed.out, /producer argocd \(call-1-1\), turn 1, attempt 1\n {2}made of \d+ records? of the inputs:/);
+  assert.match(printed.out, /folded by relay relay-1-[0-9a-f]{8}/);
+  assert.ok(!printed.out.includes('Here'), 'no text');
+  assert.deepEqual(lines((await why(id, cursor, '--json')).out), lines((await why(id, cursor, '--json', '--nats')).out));
+  for (const from of [[], ['--nats']]) {
+    const absent = await why(id, '9999.1', ...from);
+    assert.equal(absent.code, 1);
+    assert.match(absent.err, /the task has no event of generation 9999/);
+  }
+  assert.equal((await why(id, 'x')).code, 2);
+});
+
+test('trace --follow prints the events of a running task as they come, then its trace', { timeout: 60_000 }, async () => {
+  const asking = start(['ask', 'wait for the test', '--json']);
+  await asking.shows('streaming_result');
+  const following = start(['trace', lines(asking.out)[0].event.task.id, '--follow']);
+  await following.shows('streaming_result');
+  isReleased.resolve();
+  const followed = await following.finished;
+  assert.equal(followed.code, 0);
+  const [events = '', whole = ''] = followed.out.split(/(?=^task )/m);
+  assert.match(events, /^ +1 +\S+ s {2}task/);
+  assert.match(whole, /^task \S+ completed/);
+  await asking.finished;
 });
 
 test('card and get print JSON; usage errors and an absent server have distinct exit codes', { timeout: 30_000 }, async () => {

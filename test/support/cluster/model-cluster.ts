@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { Fold } from '@hopline/a2a';
 import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
-import { auditTask, isBalanced } from '@hopline/task-audit';
+import { isBalanced, reportTask } from '@hopline/task-audit';
 import { type ModelRequest, ModelServer, type Reply, type ResponseStep } from '../agents/model-server.ts';
 import { answer, type RemoteAgent, startRemoteAgent } from '../agents/remote-agent.ts';
 import type { Frame } from './a2a-stream.ts';
@@ -84,7 +84,7 @@ export class ModelCluster implements AsyncDisposable {
   async assertConserved(): Promise<void> {
     assert.ok(this.#tasks.size > 0);
     for (const taskId of this.#tasks) {
-      const audit = await auditTask(this.log, taskId);
+      const audit = (await reportTask(this.log, taskId))?.audit;
       assert.ok(audit !== undefined && isBalanced(audit), JSON.stringify(audit));
       assert.ok(audit.tallies.step.accepted > 0);
     }

@@ -8,6 +8,7 @@ import { TASK_ID_CHARS_MAX } from '@hopline/events';
 
 const ref = (name: string): JsonObject => ({ $ref: `#/components/schemas/${name}` });
 const text: JsonObject = { type: 'string' };
+const number: JsonObject = { type: 'number' };
 const listOf = (items: JsonObject, more: JsonObject = {}): JsonObject => ({ type: 'array', items, ...more });
 const metadata: JsonObject = { type: 'object' };
 const time: JsonObject = { type: 'string', format: 'date-time' };
@@ -88,13 +89,26 @@ const RESPONSES: Record<string, JsonObject> = {
     taskId: text,
     contextId: text,
     state: text,
+    startedAt: number,
     traces: listOf(text),
+    totals: listOf(metadata),
+    notRecorded: listOf(text),
+    hops: listOf(metadata),
+    relays: listOf(metadata),
+    gaps: listOf(metadata),
     producers: listOf(metadata),
     events: listOf(metadata),
     heldMs: metadata,
     ageMs: metadata,
     audit: metadata,
   }),
+  EventExplanation: object(
+    {
+      ...{ taskId: text, cursor: text, startedAt: number, generation: number, seq: number },
+      ...{ kind: text, name: text, atMs: number, inputs: listOf(metadata), inputCount: number },
+    },
+    { storedMs: number, relay: text, takeover: metadata, producer: metadata, chunk: metadata },
+  ),
   Empty: object({}),
   AgentCard: object({
     name: text,

@@ -3,7 +3,8 @@ import type { AgentCard } from '@hopline/agent-card';
 import type { PublishedCard } from '@hopline/agent-card/signing';
 import type { FastifyInstance } from 'fastify';
 import { AGENTS_PATH } from '../agents-route.ts';
-import { TASK_AUDIT_PATH } from '../task-audit-route.ts';
+import { EVENT_AUDIT_PATH, TASK_AUDIT_PATH } from '../task-audit-route.ts';
+import { TASK_EXPORT_PATH } from '../task-export-route.ts';
 import { inPathSchema, queryOf, SCHEMAS } from './openapi-schemas.ts';
 import { REST_ROUTES } from './routes.ts';
 
@@ -159,6 +160,32 @@ function auditTask(): JsonObject {
   return { operationId: 'AuditTask', summary, parameters, responses: { '200': audit, ...errorResponses() } };
 }
 
+function explainEvent(): JsonObject {
+  const explanation = {
+    description: 'The inputs of the event, its hops, and the relay that stored it.',
+    content: { 'application/json': { schema: ref('EventExplanation') } },
+  };
+  const summary = 'Reports where one event of a task comes from: numbers and names, never text. Not part of A2A.';
+  const parameters = [
+    { name: 'taskId', in: 'path', required: true, schema: inPathSchema('/tasks/{id}', 'id') },
+    { name: 'cursor', in: 'path', required: true, schema: { type: 'string', pattern: '^\\d{1,15}\\.\\d{1,15}$' } },
+  ];
+  return { operationId: 'ExplainEvent', summary, parameters, responses: { '200': explanation, ...errorResponses() } };
+}
+
+/** Hopline's own as well. */
+function exportTask(): JsonObject {
+  const file = { description: 'One JSON object a line: a task file.', content: { 'application/jsonl': {} } };
+  const records = { type: 'string', pattern: '^(inputs|facts)(,(inputs|facts))?$' };
+  const parameters = [
+    { name: 'taskId', in: 'path', required: true, schema: inPathSchema('/tasks/{id}', 'id') },
+    { name: 'records', in: 'query', description: 'What the file contains; default: both.', schema: records },
+    { name: 'after', in: 'query', description: 'Where a file that was cut goes on.', schema: { type: 'string' } },
+  ];
+  const summary = 'Streams the records of a task as a file, without what only services read. Not part of A2A.';
+  return { operationId: 'ExportTask', summary, parameters, responses: { '200': file, ...errorResponses() } };
+}
+
 /** The security schemes of the card in OpenAPI, without the members of A2A 1.0. */
 function openApiSchemes({ securitySchemes }: AgentCard): JsonObject | undefined {
   if (securitySchemes === undefined) return undefined;
@@ -167,14 +194,14 @@ function openApiSchemes({ securitySchemes }: AgentCard): JsonObject | undefined 
   return Object.fromEntries(Object.entries(securitySchemes).map(([name, scheme]) => [name, known(scheme)]));
 }
 
-/** Whether the server has GET `/agents`, and GET `/tasks/{taskId}/audit`. */
-type OpenApiOptions = { listsAgents: boolean; auditsTasks: boolean };
+/** Whether the server has GET `/agents`, GET `/tasks/{taskId}/audit` with those of its events, and GET `/tasks/{taskId}/export`. */
+type OpenApiOptions = { listsAgents: boolean; auditsTasks: boolean; exportsTasks: boolean };
 
 /**
  * The HTTP+JSON binding in OpenAPI 3.1, generated from the table of routes and the schemas that validate requests, so that it
  * cannot diverge.
  */
-function openApiDocument(card: AgentCard, { listsAgents, auditsTasks }: OpenApiOptions): JsonObject {
+function openApiDocument(card: AgentCard, { listsAgents, auditsTasks, exportsTasks }: OpenApiOptions): JsonObject {
   const paths = Object.entries(REST_ROUTES).map(([path, route]) => {
     const methods = Object.entries(route).map(([method, name]) => [method.toLowerCase(), operationAt(path, method, name)]);
     return [path, Object.fromEntries(methods)];
@@ -189,7 +216,8 @@ function openApiDocument(card: AgentCard, { listsAgents, auditsTasks }: OpenApiO
     paths: {
       ...Object.fromEntries(paths),
       ...(listsAgents && { [AGENTS_PATH]: { get: listAgents() } }),
-      ...(auditsTasks && { [TASK_AUDIT_PATH]: { get: auditTask() } }),
+      ...(auditsTasks && { [TASK_AUDIT_PATH]: { get: auditTask() }, [EVENT_AUDIT_PATH]: { get: explainEvent() } }),
+      ...(exportsTasks && { [TASK_EXPORT_PATH]: { get: exportTask() } }),
     },
     components: {
       parameters: {

@@ -28,15 +28,20 @@ export async function appendFirst(server: A2AServer, context: OperationContext, 
     });
   if (message.contextId !== undefined) {
     const [earlier] = await Promise.all([join(), addToIndex(server, context, resolved)]);
-    await appendMessage(server, context, resolved, earlier);
+    await storeMessage(server, context, resolved, earlier);
     return;
   }
-  // A context id made by this request has no earlier tasks, so the three writes run at once.
-  await Promise.all([join(), addToIndex(server, context, resolved), appendMessage(server, context, resolved)]);
+  // A context id made by this request has no earlier tasks, so the three writes run at once: the message first, its answer is awaited.
+  await Promise.all([storeMessage(server, context, resolved), join(), addToIndex(server, context, resolved)]);
 }
 
 /** Appends a client's message. Resolves when the log has acknowledged it; a retry with the same message id is stored once. */
-export async function appendMessage(
+export async function appendMessage(server: A2AServer, context: OperationContext, resolved: ResolvedMessage): Promise<void> {
+  await requireRoom(server, context, resolved.taskId);
+  await storeMessage(server, context, resolved);
+}
+
+async function storeMessage(
   server: A2AServer,
   context: OperationContext,
   resolved: ResolvedMessage,
@@ -44,12 +49,12 @@ export async function appendMessage(
 ): Promise<void> {
   const { taskId, contextId, message, metadata, kind } = resolved;
   const { role, profile } = server;
-  await requireRoom(server, context, taskId);
   const optional = {
     ...(isSameOwner(context.caller, undefined) ? {} : { owner: context.caller }),
     ...(earlier.length > 0 && { earlierTasks: earlier }),
     ...(metadata && { metadata }),
     ...(kind === 'continuation' && { continues: true as const }),
+    ...(kind === 'first' && { creates: true as const }),
   };
   const input: MessageInput = { kind: 'message', message, contextId, role, profile, ...optional };
   const { messageId } = message;

@@ -1,16 +1,20 @@
 import assert from 'node:assert/strict';
 import { LaterVersion, LogConflict, LogUnavailable, RecordTooLarge } from '../errors.ts';
+import { factsId } from '../fact-log.ts';
 import {
   all,
   appendRun,
   type Case,
+  CONTRACT_SHARDS,
   factRecord,
   generationsOf,
   inputRecord,
   newTask,
+  newTaskOf,
   range,
   TRACE,
   take,
+  tasksOfOneShard,
   within,
 } from './log-under-test.ts';
 
@@ -21,16 +25,38 @@ export const factCases: Case[] = [
       const taskId = newTask();
       const seqs = await appendRun(log, taskId, 1, 4);
       const record = factRecord(taskId, 5, seqs[0]);
-      const { seq } = await log.facts.append(record, { expected: seqs[3]!, id: `${taskId}:5`, trace: TRACE });
+      const id = factsId(taskId, 'relay-1', 5);
+      const { seq } = await log.facts.append(record, { expected: seqs[3]!, id, trace: TRACE });
       const read = await all(log.facts.read(taskId, 1));
       assert.deepEqual(generationsOf(read), range(1, 5));
       for (const stored of [await log.facts.last(taskId), read.at(-1)]) {
         const { storedAt = Date.now(), ...rest } = stored!;
-        assert.deepEqual(rest, { seq, record, trace: TRACE });
+        assert.deepEqual(rest, { seq, record, relay: 'relay-1', trace: TRACE });
         assert.ok(Math.abs(Date.now() - storedAt) < 60_000);
       }
       assert.deepEqual(generationsOf(await all(log.facts.read(taskId, seqs[2]!))), [3, 4, 5]);
       assert.deepEqual(await all(log.facts.read(taskId, seq + 1)), []);
+    },
+  },
+  {
+    name: 'the stored records of a shard are read in order from a sequence or a time up to the newest one',
+    async run({ log, another, garbage, readersLeft }) {
+      const { shard, taskIds } = tasksOfOneShard(2);
+      const [one, other] = [taskIds[0]!, taskIds[1]!];
+      const [first] = await appendRun(log, one, 1, 3);
+      await garbage('facts', other);
+      const [fourth] = await appendRun(log, newTaskOf(shard), 1, 1);
+      const reader = (await another()).facts;
+      const read = await all(reader.readStoredShard(shard, { seq: first! }));
+      assert.deepEqual(generationsOf(read), [1, 2, 3, 1]);
+      assert.deepEqual(read[0]?.record, factRecord(one, 1));
+      assert.ok(read.every(({ storedAt }) => Math.abs(storedAt! - Date.now()) < 60_000));
+      assert.equal((await all(reader.readStoredShard(shard, { sinceMs: read.at(-1)!.storedAt! }))).at(-1)?.seq, fourth);
+      assert.deepEqual(await all(reader.readStoredShard(shard, { sinceMs: Date.now() + 3_600_000 })), []);
+      assert.deepEqual(await all(reader.readStoredShard(shard, { seq: fourth! + 1 })), []);
+      const empty = range(0, CONTRACT_SHARDS - 1).find(index => index !== shard)!;
+      assert.deepEqual(await all(reader.readStoredShard(empty, { seq: fourth! + 1 })), []);
+      assert.equal(await readersLeft(), 0);
     },
   },
   {

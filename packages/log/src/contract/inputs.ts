@@ -41,6 +41,24 @@ export const inputCases: Case[] = [
     },
   },
   {
+    name: 'the stored inputs of a shard are read in order from a sequence or a time up to the newest one',
+    async run({ log, another, garbage }) {
+      const { shard, taskIds } = tasksOfOneShard(2);
+      const seqs: number[] = [];
+      for (const n of range(1, 6)) {
+        const taskId = taskIds[n % 2]!;
+        if (n === 3) await garbage('inputs', taskId);
+        seqs.push((await log.inputs.append(taskId, inputRecord(n), { id: `${taskId}:stored:${n}` })).seq);
+      }
+      const reader = (await another()).inputs;
+      const read = await all(reader.readStoredShard(shard, { seq: seqs[0]! }));
+      assert.deepEqual(seqsOf(read), seqs);
+      assert.deepEqual(seqsOf(await all(reader.readStoredShard(shard, { seq: seqs[4]! }))), seqs.slice(4));
+      assert.equal(seqsOf(await all(reader.readStoredShard(shard, { sinceMs: read.at(-1)!.storedAt }))).at(-1), seqs.at(-1));
+      assert.deepEqual(await all(reader.readStoredShard(shard, { sinceMs: Date.now() + 3_600_000 })), []);
+    },
+  },
+  {
     name: 'the inputs of one task are read in order up to the newest; a task without inputs reads as empty',
     async run({ log, another }) {
       const { taskIds } = tasksOfOneShard(2);
@@ -151,6 +169,20 @@ export const inputCases: Case[] = [
       await within(reading, 'the end of the reader');
       assert.deepEqual(got, [next.seq]);
       assert.equal(await readersLeft(), 0);
+    },
+  },
+  {
+    name: 'a record stored after the reading of its shard began is marked as such, an earlier one is not',
+    async run({ log }) {
+      const { shard, taskIds } = tasksOfOneShard(1);
+      const taskId = taskIds[0]!;
+      const { seq } = await log.inputs.append(taskId, inputRecord(1), { id: `${taskId}:1` });
+      const reading = log.inputs.readShard(shard, seq, ALWAYS)[Symbol.asyncIterator]();
+      const before = await within(reading.next(), 'the earlier record');
+      await log.inputs.append(taskId, inputRecord(2), { id: `${taskId}:2` });
+      const after = await within(reading.next(), 'the later record');
+      await reading.return?.();
+      assert.deepEqual([before.value?.isLive, after.value?.isLive], [undefined, true]);
     },
   },
   {

@@ -46,15 +46,18 @@ export function newTask(): string {
   return `task-${RUN}-${tasks}`;
 }
 
+/** A task id of a shard that no other case uses. */
+export function newTaskOf(shard: number): string {
+  for (;;) {
+    const taskId = newTask();
+    if (shardOf(taskId, CONTRACT_SHARDS) === shard) return taskId;
+  }
+}
+
 /** `count` task ids of the same shard. */
 export function tasksOfOneShard(count: number): { shard: number; taskIds: string[] } {
   const shard = shardOf(newTask(), CONTRACT_SHARDS);
-  const taskIds: string[] = [];
-  while (taskIds.length < count) {
-    const taskId = newTask();
-    if (shardOf(taskId, CONTRACT_SHARDS) === shard) taskIds.push(taskId);
-  }
-  return { shard, taskIds };
+  return { shard, taskIds: Array.from({ length: count }, () => newTaskOf(shard)) };
 }
 
 export function inputRecord(n: number, text = `token ${n}`): AgentRecord {

@@ -1,6 +1,13 @@
 import { decodeInputRecord, type FactRecord, type InputRecord, type TraceCarrier, writerOf } from '@hopline/events';
 import { LaterVersion, LogUnavailable } from '../errors.ts';
-import type { AppendOptions, FactLog, StoredFacts, StreamExtent } from '../fact-log.ts';
+import {
+  type AppendOptions,
+  type FactLog,
+  type ReadStart,
+  relayOfFactsId,
+  type StoredFacts,
+  type StreamExtent,
+} from '../fact-log.ts';
 import { type FollowOptions, type FollowSource, follow } from '../follow.ts';
 import type { InputAppendOptions, InputLog, RejectedInput, StoredInput } from '../input-log.ts';
 import { requireTaskId } from '../names.ts';
@@ -29,6 +36,14 @@ export class MemoryInputs implements InputLog {
     }
   }
 
+  async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<StoredInput, void> {
+    for (const stored of this.#stream.ofShard(shard, start)) {
+      requireOpen(this.#closed);
+      const input = toInput(stored);
+      if ('record' in input) yield input;
+    }
+  }
+
   async extent(): Promise<StreamExtent> {
     requireOpen(this.#closed);
     return this.#stream.extent;
@@ -46,6 +61,7 @@ export class MemoryInputs implements InputLog {
     onRejected: (rejected: RejectedInput) => void = () => {},
   ): AsyncGenerator<StoredInput, void> {
     let next = from;
+    const beforeLive = this.#stream.extent.lastSeq;
     let wake: (() => void) | undefined;
     const onWake = () => wake?.();
     const unlisten = this.#stream.listen(onWake);
@@ -58,8 +74,8 @@ export class MemoryInputs implements InputLog {
         if (stored) {
           next = stored.seq + 1;
           const input = toInput(stored);
-          if ('record' in input) yield input;
-          else onRejected(input);
+          if (!('record' in input)) onRejected(input);
+          else yield { ...input, ...(input.seq > beforeLive && { isLive: true as const }) };
         } else {
           await new Promise<void>(resolve => {
             wake = resolve;
@@ -122,6 +138,14 @@ export class MemoryFacts implements FactLog {
     return this.#stream.extent;
   }
 
+  async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<StoredFacts, void> {
+    for (const stored of this.#stream.ofShard(shard, start)) {
+      requireOpen(this.#closed);
+      const facts = toFacts(stored);
+      if (facts) yield facts;
+    }
+  }
+
   async *#read(taskId: string, from: number): AsyncGenerator<StoredFacts, number> {
     const stored = this.#stream.ofTask(taskId, from);
     for (const one of stored) {
@@ -172,7 +196,8 @@ function toInput(stored: StoredText): StoredInput | RejectedInput {
 
 function toFacts(stored: StoredText): StoredFacts | undefined {
   const record = decode<FactRecord>(stored);
-  return record?.v === 1 ? { seq: stored.seq, record, storedAt: stored.at, ...traceOf(stored) } : undefined;
+  if (record?.v !== 1) return undefined;
+  return { seq: stored.seq, record, storedAt: stored.at, ...relayOfFactsId(stored.id), ...traceOf(stored) };
 }
 
 function traceOf(stored: StoredText): { trace?: TraceCarrier } {

@@ -1,6 +1,6 @@
 import { shardOf } from '@hopline/events';
 import { LogConflict, LogUnavailable, RecordTooLarge } from '../errors.ts';
-import type { StreamExtent } from '../fact-log.ts';
+import type { ReadStart, StreamExtent } from '../fact-log.ts';
 import { requireTaskId } from '../names.ts';
 
 /** A stored record. The payload is JSON text, so that every reader gets its own copy of what JSON can represent. */
@@ -83,6 +83,12 @@ export class MemoryStream {
       else high = middle;
     }
     return stored[low];
+  }
+
+  /** The records of a shard at the time of the call. */
+  ofShard(shard: number, start: ReadStart): StoredText[] {
+    const stored = this.#byShard.get(shard) ?? [];
+    return stored.filter('seq' in start ? ({ seq }) => seq >= start.seq : ({ at }) => at >= start.sinceMs);
   }
 
   /** `last`: sequence of the task's record before. Called in stream order. */

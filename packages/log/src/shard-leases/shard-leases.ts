@@ -1,3 +1,4 @@
+import type { Takeover } from '@hopline/events';
 import { LogConflict } from '../errors.ts';
 import { followBucket } from '../follow-bucket.ts';
 import type { KeyValue } from '../key-value.ts';
@@ -13,10 +14,8 @@ export const HEARTBEAT_INTERVAL_MS = 300;
  */
 export const LEASE_MS = 1_500;
 
-/**
- * Why a shard starts: it never had an owner, its owner released it, its owner died, or it failed in this process.
- */
-type ShardStart = 'fresh' | 'released' | 'lost' | 'restarted';
+/** Why a shard starts: it never had an owner, its owner released it, its owner died, or it failed in this process. */
+type ShardStart = Takeover['cause'];
 
 export type LeaseOptions = {
   store: KeyValue<LeaseValue>;

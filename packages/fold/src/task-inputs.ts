@@ -5,7 +5,6 @@ import { type ClientCommand, type Command, decide, isOfOtherAgent } from '@hopli
 import { AppendQueue, type QueuedCommand } from './append-queue.ts';
 import type { InputLedger } from './input-ledger.ts';
 import { alreadyFolded, OrdinalDeduplicator } from './ordinal-deduplicator.ts';
-import type { PipelineContext } from './pipeline-context.ts';
 import { TaskText } from './task-text.ts';
 
 /** Text of one record, UTF-16 units: large enough that a burst is one append, far below the log's record limit. */
@@ -16,7 +15,13 @@ export type TaskInputsOptions = {
   aggregate: TaskAggregate | undefined;
   isExpired: boolean;
   ledger: InputLedger;
-  context: Pick<PipelineContext, 'coalesce' | 'now' | 'wallNow'>;
+  context: {
+    coalesce: CoalesceSettings;
+    /** Monotonic milliseconds, for holds. */
+    now: () => number;
+    /** Epoch milliseconds, for the times of facts. */
+    wallNow: () => number;
+  };
 };
 
 /**

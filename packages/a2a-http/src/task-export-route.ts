@@ -1,0 +1,70 @@
+import { Readable } from 'node:stream';
+import { A2AError } from '@hopline/a2a';
+import { type A2AServer, fromLog, report, requireOwnTask } from '@hopline/a2a-server';
+import type { FastifyInstance } from 'fastify';
+import { sendRestError } from './rest/rest-binding.ts';
+
+export const TASK_EXPORT_PATH = '/tasks/{taskId}/export';
+
+/** Exports that run at the same time in this process; further ones get 503 with Retry-After. */
+const EXPORTS_AT_ONCE_MAX = 2;
+
+/** The query of an export, as it came; `after`: where a cut export goes on. */
+export type ExportQuery = { records: string | undefined; after: string | undefined };
+/** The lines of a task file. Resolves with undefined for an unknown task. May throw A2AError and errors of the log. */
+export type ExportTask = (taskId: string, query: ExportQuery) => Promise<AsyncIterable<string> | undefined>;
+
+/**
+ * GET `/tasks/{taskId}/export`: the task as a file, for its owner, streamed as it is read. A log that fails within the response ends the
+ * connection: the file then lacks its end, and the client asks for what follows.
+ */
+export function registerTaskExport(scope: FastifyInstance, server: A2AServer, exportTask: ExportTask): void {
+  let running = 0;
+  const open = async (taskId: string, query: ExportQuery): Promise<AsyncGenerator<string>> => {
+    if (running >= EXPORTS_AT_ONCE_MAX)
+      throw new A2AError('UNAVAILABLE', { detail: `${EXPORTS_AT_ONCE_MAX} exports are running; retry later` });
+    running += 1;
+    try {
+      const lines = await exportTask(taskId, query);
+      // Retention has removed the task since its owner was checked.
+      if (lines === undefined) throw new A2AError('TASK_NOT_FOUND');
+      const iterator = lines[Symbol.asyncIterator]();
+      // A log that cannot be read is an error of the request, not a broken response.
+      return linesOf(iterator, await iterator.next());
+    } catch (thrown) {
+      running -= 1;
+      throw fromLog(thrown, taskId);
+    }
+  };
+  async function* linesOf(iterator: AsyncIterator<string>, first: IteratorResult<string>): AsyncGenerator<string> {
+    for (let next = first; next.done !== true; next = await iterator.next()) yield next.value;
+  }
+  scope.get<{ Params: { taskId: string }; Querystring: Record<string, unknown> }>(
+    TASK_EXPORT_PATH.replace('{taskId}', ':taskId'),
+    // HEAD would read a task of which nothing is sent.
+    { exposeHeadRoute: false },
+    async (request, reply) => {
+      try {
+        const { taskId } = request.params;
+        await requireOwnTask(server, request.headers, taskId);
+        const { records, after } = request.query;
+        const lines = await open(taskId, { records: textOf('records', records), after: textOf('after', after) });
+        const body = Readable.from(lines);
+        // Also when the client leaves before the end: Fastify destroys the stream.
+        body.once('close', () => {
+          running -= 1;
+        });
+        return reply.type('application/jsonl; charset=utf-8').header('cache-control', 'no-store').send(body);
+      } catch (thrown) {
+        const error = A2AError.from(thrown);
+        report(server, error);
+        return sendRestError(request, reply, error);
+      }
+    },
+  );
+}
+
+function textOf(name: string, value: unknown): string | undefined {
+  if (value === undefined || typeof value === 'string') return value;
+  throw new A2AError('INVALID_PARAMS', { detail: `the query may have ${name} once` });
+}

@@ -1,0 +1,225 @@
+import { randomBytes } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { A2AError } from '@hopline/a2a';
+import type { Client } from '@hopline/client';
+import {
+  encodeProgress,
+  findResumePoint,
+  type RecordKind,
+  Redactor,
+  type ResumePoint,
+  readTaskFile,
+  type TaskEntry,
+  TaskFileError,
+  type TaskHeader,
+  type TaskProgress,
+  TaskWriter,
+} from '@hopline/task-file';
+import { noticePrinter } from './display.ts';
+import { EXIT, type ExitCode } from './exit-code.ts';
+import type { Output } from './output.ts';
+import { openLog, undefinedForInvalidId } from './trace.ts';
+import { UsageError } from './usage-error.ts';
+
+export type ExportCommand = {
+  taskIds: readonly string[];
+  /** Absent: standard output. */
+  file: string | undefined;
+  /** Version of Hopline. */
+  version: string;
+  /** Absent: the log itself is read. */
+  client?: Client;
+  output: Output;
+  environment: Readonly<Record<string, string | undefined>>;
+  signal: AbortSignal;
+  /** Neither: both. */
+  inputs: boolean;
+  facts: boolean;
+  redact: boolean;
+};
+
+/** Connections that break one after the other without a record in between. */
+const BREAKS_MAX = 5;
+/** Characters that are collected before they are written. */
+const WRITE_CHARS = 256 * 1024;
+const PROGRESS_INTERVAL_MS = 200;
+
+/** `hopline export`: writes tasks to a file or to standard output. */
+export async function exportTasks(command: ExportCommand): Promise<ExitCode> {
+  const { file, output } = command;
+  const target = file === undefined ? undefined : await openTarget(file, command);
+  const source = await openSource(command);
+  const exporter = new Exporter(command, source, target);
+  try {
+    for (const taskId of command.taskIds) {
+      if (target?.point.finished.includes(taskId)) continue;
+      await exporter.export(taskId, target?.point.open?.header.taskId === taskId ? target.point.open : undefined);
+    }
+    await exporter.flush();
+  } catch (thrown) {
+    await exporter.flush();
+    output.progress('');
+    if (file !== undefined && exporter.records > 0) output.warn(`${file} is unfinished: the same command continues it`);
+    throw thrown;
+  } finally {
+    output.progress('');
+    await target?.handle.close();
+    await source.close();
+  }
+  if (file !== undefined) output.note(`${file}: ${command.taskIds.length} tasks, ${exporter.records} records written`);
+  return EXIT.ok;
+}
+
+type Place = { header: TaskHeader; progress: TaskProgress };
+type Source = { entries(taskId: string, after: Place | undefined): AsyncIterable<TaskEntry>; close(): Promise<void> };
+type Target = { handle: FileHandle; point: ResumePoint };
+
+function kindsOf({ inputs, facts }: ExportCommand): RecordKind[] {
+  if (inputs === facts) return ['inputs', 'facts'];
+  return inputs ? ['inputs'] : ['facts'];
+}
+
+/** Writes the tasks one after the other. What is read goes out at once, in blocks. */
+class Exporter {
+  records = 0;
+  readonly #command: ExportCommand;
+  readonly #source: Source;
+  readonly #target: Target | undefined;
+  /** Secret and never written: nobody finds a short id by trying. */
+  readonly #redactor: Redactor | undefined;
+  #pending = '';
+  #shownAt = 0;
+  #chars = 0;
+
+  constructor(command: ExportCommand, source: Source, target: Target | undefined) {
+    this.#command = command;
+    this.#source = source;
+    this.#target = target;
+    this.#redactor = command.redact ? new Redactor(randomBytes(32)) : undefined;
+  }
+
+  async export(taskId: string, from: Place | undefined): Promise<void> {
+    // What the source has sent, with the sums of the source: there it goes on after a break.
+    const received = new TaskWriter(from?.progress);
+    const written = this.#redactor === undefined ? received : new TaskWriter();
+    let header = from?.header;
+    for (let breaks = 0; ; ) {
+      const place = header && { header, progress: received.progress };
+      try {
+        for await (const entry of this.#source.entries(taskId, place)) {
+          if (entry.kind === 'header') header = entry.header;
+          await this.#write(this.#lineOf(entry, received, written));
+          breaks = 0;
+          if (entry.kind === 'end') return;
+        }
+        throw new A2AError('UNAVAILABLE', { detail: 'the export broke off' });
+      } catch (thrown) {
+        breaks += 1;
+        if (!isBreak(thrown) || breaks > BREAKS_MAX || header === undefined || this.#command.signal.aborted) throw thrown;
+      }
+    }
+  }
+
+  #lineOf(entry: TaskEntry, received: TaskWriter, written: TaskWriter): string {
+    const redactor = this.#redactor;
+    switch (entry.kind) {
+      case 'header': {
+        const line = received.header(entry.header);
+        return redactor === undefined ? line : written.header(redactor.header(entry.header));
+      }
+      case 'end':
+        return written.end(entry);
+      default: {
+        this.records += 1;
+        const line = received.record(entry);
+        return redactor === undefined ? line : written.record(redactor.entry(entry));
+      }
+    }
+  }
+
+  async #write(line: string): Promise<void> {
+    this.#pending += line;
+    this.#chars += line.length;
+    if (this.#pending.length >= WRITE_CHARS) await this.flush();
+    const now = performance.now();
+    if (this.#target === undefined || now - this.#shownAt < PROGRESS_INTERVAL_MS) return;
+    this.#shownAt = now;
+    this.#command.output.progress(`${this.records} records, ${(this.#chars / 2 ** 20).toFixed(1)} MiB`);
+  }
+
+  async flush(): Promise<void> {
+    const text = this.#pending;
+    this.#pending = '';
+    if (this.#target === undefined) await this.#command.output.raw(text);
+    else await this.#target.handle.appendFile(text);
+  }
+}
+
+/** The connection is gone, or the server has ended the response before its end. */
+function isBreak(thrown: unknown): boolean {
+  if (thrown instanceof TaskFileError) return thrown.fault === 'truncated';
+  return thrown instanceof A2AError && thrown.code === 'UNAVAILABLE';
+}
+
+/** The file, cut behind its last whole line. Throws UsageError for a file that is not the unfinished file of these tasks. */
+async function openTarget(file: string, command: ExportCommand): Promise<Target> {
+  const handle = await open(file, 'a+').catch((thrown: NodeJS.ErrnoException) => {
+    throw new UsageError(`--output ${file}: the file cannot be written (${thrown.code})`);
+  });
+  try {
+    const point = await findResumePoint(createReadStream(file)).catch((thrown: unknown) => {
+      if (!(thrown instanceof TaskFileError)) throw thrown;
+      throw new UsageError(`--output ${file}: the file exists and cannot be continued (${thrown.message}); remove it`);
+    });
+    requireContinuation(file, point, command);
+    await handle.truncate(point.bytes);
+    return { handle, point };
+  } catch (thrown) {
+    await handle.close();
+    throw thrown;
+  }
+}
+
+function requireContinuation(file: string, { open: unfinished, finished }: ResumePoint, command: ExportCommand): void {
+  const taskIds = [...finished, ...(unfinished ? [unfinished.header.taskId] : [])];
+  if (taskIds.length === 0) return;
+  // Pseudonyms are made with a key that no file contains.
+  if (command.redact) throw new UsageError(`--output ${file}: a redacted file cannot be continued; remove it`);
+  if (taskIds.some(id => !command.taskIds.includes(id)))
+    throw new UsageError(`--output ${file}: the file has other tasks; choose another file`);
+  if (unfinished && String(unfinished.header.contains) !== String(kindsOf(command)))
+    throw new UsageError(`--output ${file}: the file contains ${unfinished.header.contains.join(' and ')}; export the same`);
+}
+
+async function openSource(command: ExportCommand): Promise<Source> {
+  const { client, output, environment, signal, version } = command;
+  const contains = kindsOf(command);
+  if (client !== undefined) {
+    const call = { signal, onNotice: noticePrinter(output), records: contains.join(',') };
+    return {
+      entries: (taskId, after) => {
+        const options = after === undefined ? call : { ...call, after: encodeProgress(after.progress) };
+        return readTaskFile(client.export(taskId, options), { after });
+      },
+      close: async () => {},
+    };
+  }
+  // Loaded on demand: the other commands need no broker.
+  const [log, { exportTask }] = await Promise.all([openLog(environment, 'hopline-export'), import('@hopline/task-transfer')]);
+  return {
+    async *entries(taskId, after) {
+      const found = await exportTask(log, taskId, { hopline: version, contains, now: Date.now() }).catch(undefinedForInvalidId);
+      if (found === undefined) throw new A2AError('TASK_NOT_FOUND', { taskId });
+      const { header, outcome, records } = found;
+      if (after === undefined) yield { kind: 'header', header };
+      for await (const entry of records(after?.progress)) {
+        signal.throwIfAborted();
+        yield entry;
+      }
+      // The writer counts by itself.
+      yield { kind: 'end', inputs: 0, facts: 0, lastInputSeq: 0, lastFactsSeq: 0, ...outcome };
+    },
+    close: () => log.close(),
+  };
+}

@@ -1,0 +1,237 @@
+import { A2AError, stateWord, TASK_STATES, type Task } from '@hopline/a2a';
+import type { Client, ListedAgent } from '@hopline/client';
+import { MetricsText } from './metrics-text.ts';
+import { type ProcessState, processState } from './process-state.ts';
+import type { ListedProcess } from './running-cluster.ts';
+
+/** Tasks that are listed of each state; the counts are of all. */
+const LISTED_MAX = 50;
+const METRICS_MS_MAX = 2_000;
+
+/** What one look at a cluster found. `metrics` of a process that did not answer is absent. */
+export type TopReading = {
+  /** Epoch milliseconds. */
+  at: number;
+  /** The caller's open tasks, newest first, and how many there are of each state. */
+  tasks: Task[];
+  counts: Record<string, number>;
+  agents: ListedAgent[];
+  /** Undefined when only the address of the server is known. */
+  processes: ReadProcess[] | undefined;
+  /** What could not be read, and why. */
+  missing: string[];
+};
+
+export type ReadProcess = ListedProcess & ProcessState & { metrics?: MetricsText };
+
+const OPEN_STATES = TASK_STATES.filter(state =>
+  ['submitted', 'working', 'input-required', 'auth-required'].includes(stateWord(state)),
+);
+
+const NO_METRICS =
+  'rates, lag, processes and the load of agents: known only for the cluster of `npm start` on this machine; elsewhere see its dashboards';
+
+export async function readCluster(
+  client: Pick<Client, 'list' | 'agents'>,
+  processes: readonly ListedProcess[] | undefined,
+  signal: AbortSignal,
+): Promise<TopReading> {
+  const missing = processes === undefined ? [NO_METRICS] : [];
+  const orMissing = async <T>(what: string, reading: Promise<T>, absent: T): Promise<T> => {
+    try {
+      return await reading;
+    } catch (thrown) {
+      // A server without such a list is no fault; one that cannot be reached is.
+      if (!(thrown instanceof A2AError) || thrown.code !== 'UNSUPPORTED_OPERATION') throw thrown;
+      missing.push(`${what}: the server has no list of them`);
+      return absent;
+    }
+  };
+  const page = (state: (typeof OPEN_STATES)[number]) => client.list({ state, pageSize: LISTED_MAX, historyLength: 0, signal });
+  const pages = Promise.all(OPEN_STATES.map(async state => [stateWord(state), await page(state)] as const));
+  const [found, agents, read] = await Promise.all([
+    orMissing('tasks', pages, []),
+    orMissing('agents', client.agents({ signal }), []),
+    processes && Promise.all(processes.map(readProcess)),
+  ]);
+  const tasks = found.flatMap(([, { tasks: own }]) => own);
+  return {
+    at: Date.now(),
+    tasks: tasks.toSorted((a, b) => (b.status.timestamp ?? '').localeCompare(a.status.timestamp ?? '')),
+    counts: Object.fromEntries(found.map(([state, { tasks: own, totalSize = own.length }]) => [state, totalSize])),
+    agents,
+    processes: read,
+    missing,
+  };
+}
+
+async function readProcess(process: ListedProcess): Promise<ReadProcess> {
+  const [state, metrics] = await Promise.all([processState(process), readMetrics(process)]);
+  return { ...process, ...state, ...(metrics && { metrics }) };
+}
+
+async function readMetrics({ url, service, pid }: ListedProcess): Promise<MetricsText | undefined> {
+  if (service === 'nats' || pid === null) return undefined;
+  try {
+    const response = await fetch(new URL('/metrics', url), { signal: AbortSignal.timeout(METRICS_MS_MAX) });
+    return response.ok ? new MetricsText(await response.text()) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The figures of a cluster between two looks at it; `hopline top --json` prints one. */
+export type TopSnapshot = {
+  at: string;
+  url: string;
+  /** The caller's open tasks by state. */
+  tasks: Record<string, number>;
+  live: { id: string; state: string; since?: string; contextId: string }[];
+  agents: TopAgent[];
+  cluster?: TopCluster;
+  processes?: TopProcess[];
+  missing: string[];
+};
+
+/** Of all processes, also those that several replicas of an agent have. Absent members are not known. */
+export type TopAgent = {
+  name: string;
+  state: string;
+  activeTasks?: number;
+  tokensPerS?: number;
+  /** Mean time to the first token, seconds: of this interval, else since the start; absent before the first. */
+  firstTokenS?: number;
+  turnsEnded?: number;
+  turnsFailed?: number;
+};
+
+export type TopCluster = {
+  openTasks: Record<string, number>;
+  /** Records of the shards that were stored and not read. */
+  lag: number;
+  openStreams: number;
+  /** By second, over the interval. */
+  rates: Record<keyof typeof RATES, number>;
+  /** Since the processes started. */
+  totals: Record<keyof typeof TOTALS, number>;
+};
+
+export type TopProcess = {
+  service: string;
+  instance: string;
+  state: string;
+  /** Share of one core over the interval, 0 to 1 and more. */
+  cpu?: number;
+  memoryBytes?: number;
+  /** 99th percentile of the delay of the event loop, seconds. */
+  loopDelayS?: number;
+  restarts: number;
+};
+
+const RATES = {
+  requests: 'hopline_requests_total',
+  requestErrors: 'hopline_request_errors_total',
+  tasksCreated: 'hopline_tasks_created_total',
+  tasksEnded: 'hopline_tasks_ended_total',
+  tokens: 'hopline_tokens_total',
+  chunks: 'hopline_chunks_total',
+  events: 'hopline_events_total',
+} as const;
+
+const TOTALS = {
+  takeovers: 'hopline_takeovers_total',
+  redeliveries: 'hopline_redeliveries_total',
+  requeues: 'hopline_requeues_total',
+  deadLetters: 'hopline_dead_letters_total',
+  viewersCut: 'hopline_viewers_cut_total',
+  gaps: 'hopline_gaps_total',
+} as const;
+
+/** Pure: rates come from two readings, so a process that started between them counts from 0. */
+export function snapshotOf(url: string, before: TopReading, now: TopReading): TopSnapshot {
+  const { at, tasks, counts, missing, processes } = now;
+  const seconds = Math.max((at - before.at) / 1_000, 0.001);
+  return {
+    at: new Date(at).toISOString(),
+    url,
+    tasks: counts,
+    live: tasks.map(({ id, contextId, status: { state, timestamp } }) => {
+      return { id, state: stateWord(state), ...(timestamp !== undefined && { since: timestamp }), contextId };
+    }),
+    agents: now.agents.map(agent => agentOf(agent, before, now, seconds)),
+    ...(processes && { cluster: clusterOf(before, now, seconds) }),
+    ...(processes && { processes: processes.map(process => processOf(process, before, seconds)) }),
+    missing: [...missing, ...unansweredOf(processes ?? [])],
+  };
+}
+
+function unansweredOf(processes: readonly ReadProcess[]): string[] {
+  const silent = processes.filter(({ service, metrics }) => service !== 'nats' && metrics === undefined);
+  return silent.map(({ instance, fault }) => `metrics of ${instance}: it ${fault ?? 'does not answer'}`);
+}
+
+const metricsOf = ({ processes = [] }: TopReading) =>
+  processes.flatMap(({ metrics }) => (metrics === undefined ? [] : [metrics]));
+
+function sumOf(reading: TopReading, name: string, labels: Record<string, string> = {}): number {
+  return metricsOf(reading).reduce((sum, metrics) => sum + metrics.sum(name, labels), 0);
+}
+
+/** Growth of a counter, process by process: one that was replaced began again with 0. */
+function growthOf(before: TopReading, now: TopReading, name: string, labels: Record<string, string> = {}): number {
+  return (now.processes ?? []).reduce((sum, { instance, pid, metrics }) => {
+    const earlier = before.processes?.find(process => process.instance === instance && process.pid === pid)?.metrics;
+    return sum + Math.max(0, (metrics?.sum(name, labels) ?? 0) - (earlier?.sum(name, labels) ?? 0));
+  }, 0);
+}
+
+function clusterOf(before: TopReading, now: TopReading, seconds: number): TopCluster {
+  const openTasks = new Map<string, number>();
+  for (const metrics of metricsOf(now))
+    for (const [state, count] of metrics.by('hopline_open_tasks', 'state'))
+      openTasks.set(state, (openTasks.get(state) ?? 0) + count);
+  const each = <K extends string>(names: Readonly<Record<K, string>>, read: (name: string) => number) =>
+    Object.fromEntries(Object.entries<string>(names).map(([key, name]) => [key, read(name)])) as Record<K, number>;
+  return {
+    openTasks: Object.fromEntries(openTasks),
+    lag: sumOf(now, 'hopline_shard_lag'),
+    openStreams: sumOf(now, 'hopline_open_streams'),
+    rates: each(RATES, name => growthOf(before, now, name) / seconds),
+    totals: {
+      ...each(TOTALS, name => sumOf(now, name)),
+      // The first owner of a shard took it from none.
+      takeovers: sumOf(now, TOTALS.takeovers) - sumOf(now, TOTALS.takeovers, { reason: 'fresh' }),
+    },
+  };
+}
+
+function agentOf({ name, state }: ListedAgent, before: TopReading, now: TopReading, seconds: number): TopAgent {
+  if (now.processes === undefined) return { name, state };
+  const labels = { agent: name };
+  const FIRST = 'hopline_time_to_first_token_seconds';
+  const [sum, count] = [growthOf(before, now, `${FIRST}_sum`, labels), growthOf(before, now, `${FIRST}_count`, labels)];
+  const [sumAll, countAll] = [sumOf(now, `${FIRST}_sum`, labels), sumOf(now, `${FIRST}_count`, labels)];
+  const firstTokenS = count > 0 ? sum / count : countAll > 0 ? sumAll / countAll : undefined;
+  return {
+    name,
+    state,
+    activeTasks: sumOf(now, 'hopline_active_tasks', labels),
+    tokensPerS: growthOf(before, now, 'hopline_tokens_total', labels) / seconds,
+    ...(firstTokenS !== undefined && { firstTokenS }),
+    turnsEnded: sumOf(now, 'hopline_turns_ended_total', labels),
+    turnsFailed: sumOf(now, 'hopline_turns_ended_total', { ...labels, outcome: 'failed' }),
+  };
+}
+
+function processOf(process: ReadProcess, before: TopReading, seconds: number): TopProcess {
+  const { service, instance, pid, restarts, isReady, fault, metrics } = process;
+  const earlier = before.processes?.find(one => one.instance === instance && one.pid === pid)?.metrics;
+  const cpu = (of: MetricsText) => of.sum('process_cpu_time_seconds_total');
+  return {
+    ...{ service, instance, state: isReady ? 'ready' : (fault ?? 'not ready') },
+    ...(metrics && earlier && { cpu: Math.max(0, cpu(metrics) - cpu(earlier)) / seconds }),
+    ...(metrics && { memoryBytes: metrics.sum('process_memory_usage_bytes') }),
+    ...(metrics && { loopDelayS: metrics.sum('nodejs_eventloop_delay_p99_seconds') }),
+    restarts,
+  };
+}

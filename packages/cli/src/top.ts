@@ -1,0 +1,87 @@
+import type { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { CommandContext } from './command.ts';
+import { EXIT, type ExitCode } from './exit-code.ts';
+import { type ListedProcess, runningCluster } from './running-cluster.ts';
+import { topLines } from './top-lines.ts';
+import { readCluster, snapshotOf } from './top-snapshot.ts';
+
+/** Time between two readings on a terminal, and between the two of a single snapshot. */
+const REFRESH_MS = 2_000;
+const SNAPSHOT_MS = 1_000;
+const PIPE_COLUMNS = 120;
+
+/** A terminal in raw mode sends keys instead of signals. */
+const QUIT_KEYS = new Set(['q', 'Q', '\u0003', '\u0004']);
+const INTERRUPT_KEY = '\u0003';
+
+type Keys = Readable & { readonly isTTY?: boolean; setRawMode?(isRaw: boolean): unknown };
+
+export type TopOptions = { stdin: () => Keys; environment: Readonly<Record<string, string | undefined>> };
+
+/** `hopline top`: live tasks, rates, lag and agents; on a terminal again and again until `q`, in a pipe one snapshot. */
+export async function top(context: CommandContext, { stdin, environment }: TopOptions): Promise<ExitCode> {
+  const { client, output, json, url, signal } = context;
+  const processes = () => processesOf(url, environment);
+  let before = await readCluster(client, processes(), signal);
+  if (json || output.columns === undefined) {
+    await sleep(SNAPSHOT_MS, undefined, { signal });
+    const snapshot = snapshotOf(url, before, await readCluster(client, processes(), signal));
+    for (const line of json ? [JSON.stringify(snapshot)] : topLines(snapshot, PIPE_COLUMNS)) output.line(line);
+    return EXIT.ok;
+  }
+  const keys = readKeys(stdin());
+  try {
+    for (;;) {
+      const now = await readCluster(client, processes(), signal);
+      output.screen([...topLines(snapshotOf(url, before, now), output.columns), '', 'q quits']);
+      before = now;
+      const ended = await waitFor(keys.pressed, signal);
+      if (ended !== undefined) return ended === INTERRUPT_KEY ? EXIT.interrupted : EXIT.ok;
+    }
+  } finally {
+    keys.close();
+  }
+}
+
+/** The processes of the local cluster, when the server is its ingress; they change when one is restarted. */
+function processesOf(url: string, environment: TopOptions['environment']): ListedProcess[] | undefined {
+  try {
+    const cluster = runningCluster(environment);
+    return new URL(cluster.url).origin === new URL(url).origin ? cluster.processes : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The first key that quits. Without raw mode (no terminal on standard input) only Ctrl-C quits, as a signal. */
+function readKeys(stdin: Keys): { pressed: Promise<string>; close: () => void } {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  if (!stdin.isTTY || stdin.setRawMode === undefined) return { pressed: promise, close: () => {} };
+  const onData = (data: Buffer | string) => {
+    const key = [...data.toString()].find(one => QUIT_KEYS.has(one));
+    if (key !== undefined) resolve(key);
+  };
+  stdin.setRawMode(true);
+  stdin.on('data', onData);
+  return {
+    pressed: promise,
+    close: () => {
+      stdin.off('data', onData);
+      stdin.setRawMode?.(false);
+      stdin.pause();
+    },
+  };
+}
+
+/** The key, or undefined when it is time for the next reading. */
+async function waitFor(pressed: Promise<string>, signal: AbortSignal): Promise<string | undefined> {
+  const over = new AbortController();
+  const due = sleep(REFRESH_MS, undefined, { signal: AbortSignal.any([signal, over.signal]) });
+  due.catch(() => {});
+  try {
+    return await Promise.race([pressed, due]);
+  } finally {
+    over.abort();
+  }
+}

@@ -1,0 +1,64 @@
+import type { Fact, TaskAggregate } from '@hopline/events';
+import { type Command, decide, evolve, isKnownProducer, type RejectionReason } from '@hopline/task';
+import type { QueuedCommand } from './append-queue.ts';
+
+/** Reasons of a task that failed because a relay could not store a record of it. They do not follow from its inputs. */
+export const TOO_LARGE = 'an event of this task is larger than the log accepts';
+export const NOT_ENCODABLE = 'an event of this task cannot be encoded';
+
+/** What follows from a batch of commands: the facts of one record, and the aggregate after them. */
+export type BatchDecision = { facts: Fact[]; aggregate: TaskAggregate | undefined };
+
+export type BatchOptions = {
+  /** Milliseconds on the clock of holds. */
+  now: () => number;
+  /** Epoch milliseconds, for the times of facts. */
+  wallNow: () => number;
+  /** Called for each command with the reason of its rejection, if there is one. */
+  onDecided: (command: Command, rejected: RejectionReason | undefined) => void;
+  /** The rules; only a test passes others. */
+  rules?: typeof decide;
+};
+
+/** Decides the commands of one append in order, each on the aggregate that the one before it left. */
+export function decideBatch(
+  before: TaskAggregate | undefined,
+  batch: readonly QueuedCommand[],
+  { now, wallNow, onDecided, rules = decide }: BatchOptions,
+): BatchDecision {
+  let aggregate = before;
+  const facts: Fact[] = [];
+  for (const queued of batch) {
+    const command = withWait(queued, now());
+    const decision = rules(aggregate, command, wallNow());
+    onDecided(command, decision.rejected);
+    for (const fact of decision.facts) {
+      facts.push(fact);
+      aggregate = evolve(aggregate, fact);
+    }
+    aggregate = withMark(aggregate, queued.mark, decision.rejected);
+  }
+  return { facts, aggregate };
+}
+
+/** A run of text with the time that it waited for the append before this one. */
+function withWait({ command, queuedMs }: QueuedCommand, nowMs: number): Command {
+  if (command.kind !== 'run') return command;
+  return { ...command, chunk: { ...command.chunk, waitMs: Math.max(0, Math.round(nowMs - queuedMs)) } };
+}
+
+/** The aggregate after a command with a mark: everything of the producer's run up to ordinal `n`, text aside, is folded. */
+export function withMark(
+  aggregate: TaskAggregate | undefined,
+  mark: QueuedCommand['mark'],
+  rejected: RejectionReason | undefined,
+): TaskAggregate | undefined {
+  if (aggregate === undefined || mark === undefined || rejected === 'other item' || rejected === 'stale attempt')
+    return aggregate;
+  const { id, turn, item, attempt } = mark.from;
+  if (turn !== aggregate.turn || !isKnownProducer(aggregate, id)) return aggregate;
+  const known = aggregate.producers[id];
+  const lastN = known?.attempt === attempt ? known.lastN : 0;
+  const producer = { ...(item !== undefined && { item }), attempt, n: mark.n, ...(lastN !== undefined && { lastN }) };
+  return { ...aggregate, producers: { ...aggregate.producers, [id]: producer } };
+}

@@ -1,0 +1,59 @@
+/** Items that are read ahead of the reader, over all sources. */
+const READ_AHEAD_ITEMS_MAX = 4_096;
+
+/**
+ * Yields the items of all sources, each source in its order, with the index of the source. `atOnce` sources are open at a time; a slow
+ * reader slows them down. Closes the open ones when the reader leaves or `signal` aborts.
+ */
+export async function* mergeSources<T>(
+  sources: readonly (() => AsyncIterable<T>)[],
+  atOnce: number,
+  signal?: AbortSignal,
+): AsyncGenerator<{ source: number; item: T }, void> {
+  let ready: { source: number; item: T }[] = [];
+  let isLeft = false;
+  let next = 0;
+  let room = Promise.withResolvers<void>();
+  let news = Promise.withResolvers<void>();
+  const onAbort = () => news.resolve();
+  const pump = async () => {
+    while (next < sources.length && !isLeft) {
+      const source = next++;
+      for await (const item of sources[source]!()) {
+        if (isLeft) return;
+        ready.push({ source, item });
+        if (ready.length === 1) news.resolve();
+        while (ready.length >= READ_AHEAD_ITEMS_MAX && !isLeft) await room.promise;
+      }
+    }
+  };
+  let isDone = false;
+  const pumps = Promise.all(Array.from({ length: Math.min(Math.max(1, atOnce), sources.length) }, pump)).finally(() => {
+    isDone = true;
+    news.resolve();
+  });
+  pumps.catch(() => {});
+  signal?.addEventListener('abort', onAbort);
+  try {
+    while (!signal?.aborted) {
+      if (ready.length === 0) {
+        if (isDone) break;
+        await news.promise;
+        news = Promise.withResolvers();
+        continue;
+      }
+      const batch = ready;
+      ready = [];
+      const full = room;
+      room = Promise.withResolvers();
+      full.resolve();
+      yield* batch;
+    }
+    // A source that failed fails the merge, after what was read before.
+    if (isDone) await pumps;
+  } finally {
+    isLeft = true;
+    room.resolve();
+    signal?.removeEventListener('abort', onAbort);
+  }
+}

@@ -1,0 +1,109 @@
+import type { AgentRecord, ChunkProvenance, Producer, TextInput } from '@hopline/events';
+import type { StoredInput } from '@hopline/log';
+import type { TextRun } from '@hopline/task';
+
+type PendingToken = { n: number; seq: number; at: number; text: string; trace: string | undefined };
+
+/** What only the clock of the relay decided about a chunk. */
+type Timing = Pick<ChunkProvenance, 'reason' | 'heldMs' | 'waitMs'>;
+
+/** Tokens of one producer's attempt in one lane that no chunk contains yet. */
+export class PendingText {
+  readonly from: Producer;
+  readonly lane: string;
+  readonly #tokens: PendingToken[] = [];
+  /** UTF-16 units of the first token that are in a chunk already. */
+  #offset = 0;
+
+  constructor(from: Producer, lane: string) {
+    this.from = from;
+    this.lane = lane;
+  }
+
+  copy(): PendingText {
+    const copy = new PendingText(this.from, this.lane);
+    copy.#tokens.push(...this.#tokens);
+    copy.#offset = this.#offset;
+    return copy;
+  }
+
+  get isEmpty(): boolean {
+    return this.#tokens.length === 0;
+  }
+
+  /** Input sequence of the oldest token. */
+  get firstSeq(): number {
+    return this.#tokens[0]?.seq ?? 0;
+  }
+
+  /** `firstN`: ordinal of the first token of the input; the first `skip` tokens are known. */
+  push(record: AgentRecord, { tokens, dt }: TextInput, firstN: number, skip: number, { seq, trace }: StoredInput): void {
+    for (let index = skip; index < tokens.length; index += 1) {
+      const at = record.at + (dt?.[index] ?? 0);
+      this.#tokens.push({ n: firstN + index, seq, at, text: tokens[index]!, trace: trace?.traceparent });
+    }
+  }
+
+  /** Whether the chunk ends within the tokens at hand. */
+  holds({ n, splitOffset }: Pick<ChunkProvenance, 'n' | 'splitOffset'>): boolean {
+    const last = this.#tokens.at(-1)?.n ?? 0;
+    return splitOffset === undefined ? last >= n : last > n;
+  }
+
+  /** Takes the text of a stored chunk: the same tokens, cut at the same place. */
+  takeChunk(stored: ChunkProvenance, last: boolean): TextRun {
+    const after = this.#tokens.findIndex(({ n }) => n > stored.n);
+    let count = after < 0 ? this.#tokens.length : after;
+    // Tokens without text in front of half a pair may have left, and been rejected, without it.
+    for (; count > stored.count && this.#tokens[0]?.text === ''; count -= 1) this.#tokens.shift();
+    return this.#take(count, stored.splitOffset, stored, last);
+  }
+
+  /** All text that may leave before an input that is no text. Without `isClosed`, half a surrogate pair at its end stays. */
+  takeAll(isClosed: boolean): TextRun | undefined {
+    const all = this.#tokens.length;
+    // The newest token with text, the only one that a cut can fall into.
+    const tail = this.#tokens.findLastIndex(({ text }) => text.length > 0);
+    const text = this.#tokens[tail]?.text ?? '';
+    const timing = { reason: 'boundary', heldMs: 0, waitMs: 0 };
+    if (isClosed || !/[\ud800-\udbff]$/.test(text)) return all === 0 ? undefined : this.#take(all, undefined, timing, false);
+    const cut = text.length - 1;
+    const left = tail === 0 ? this.#offset : 0;
+    if (cut > left) return this.#take(tail, cut, timing, false);
+    // Tokens without text stay with the half that follows them.
+    const end = this.#tokens.slice(0, tail).findLastIndex(token => token.text.length > 0) + 1;
+    return end > 0 ? this.#take(end, undefined, timing, false) : undefined;
+  }
+
+  #take(whole: number, split: number | undefined, timing: Timing & Partial<ChunkProvenance>, last: boolean): TextRun {
+    const first = this.#tokens[0];
+    const taken = this.#tokens.splice(0, whole);
+    const partial = split === undefined ? undefined : this.#tokens[0];
+    const text = `${taken.map(token => token.text).join('')}${partial?.text.slice(0, split) ?? ''}`.slice(this.#offset);
+    const n = taken.at(-1)?.n ?? (first?.n ?? 1) - 1;
+    const newest = partial ?? taken.at(-1) ?? first;
+    // Runs that were merged in the queue name the record of a split token, a single run that of the last whole one.
+    const lastSeqs = [taken.at(-1)?.seq ?? newest?.seq ?? 0, newest?.seq ?? 0];
+    const traces = [...taken, ...(partial === undefined ? [] : [partial])].map(token => token.trace);
+    // A merged run without a trace takes that of the next one.
+    const firstTrace = traces[0] ?? (traces.includes(timing.firstTrace) ? timing.firstTrace : undefined);
+    const lastTraces = [taken.at(-1)?.trace, newest?.trace];
+    const lastTrace = lastTraces.includes(timing.lastTrace) ? timing.lastTrace : lastTraces[0];
+    const chunk: ChunkProvenance = {
+      firstSeq: first?.seq ?? 0,
+      lastSeq: lastSeqs.includes(timing.lastSeq ?? 0) ? timing.lastSeq! : lastSeqs[0]!,
+      count: taken.length,
+      n,
+      ...(split !== undefined && { splitOffset: split }),
+      reason: timing.reason,
+      heldMs: timing.heldMs,
+      firstAt: first?.at ?? 0,
+      lastAt: newest?.at ?? 0,
+      ...(firstTrace !== undefined && { firstTrace }),
+      ...(lastTrace !== undefined && { lastTrace }),
+      ...(timing.waitMs !== undefined && { waitMs: timing.waitMs }),
+    };
+    this.#offset = split ?? 0;
+    return { kind: 'run', from: this.from, lane: this.lane, text, last, n, chunk };
+  }
+}

@@ -1,0 +1,129 @@
+import { shardOf } from '@hopline/events';
+import { type Log, type ReadStart, readTask, type StoredFacts, type StoredInput } from '@hopline/log';
+import { mergeSources } from './merge-sources.ts';
+
+/** Which records a replay yields: those that are stored when it begins, of one task or of all tasks. */
+export type ReplayRange = {
+  /** Absent: all tasks. */
+  taskId?: string;
+  /** Records that were stored at this time or later, epoch milliseconds. */
+  sinceMs?: number;
+  /** Records that were stored before this time, epoch milliseconds. */
+  untilMs?: number;
+  /** Continues after the records of an earlier replay. */
+  after?: Checkpoint;
+  /** Only these shards; a process of several that share the work. Default: all. */
+  shards?: readonly number[];
+  /** Shards that are read at the same time, default SHARDS_AT_ONCE_DEFAULT. */
+  shardsAtOnce?: number;
+  /** Ends the replay after the record that was yielded last. */
+  signal?: AbortSignal;
+};
+
+/** JSON. The sequence of the newest record of each shard that a replay has yielded: store it with what was made of the records. */
+export type Checkpoint = { v: 1; shards: number; seqs: Record<number, number> };
+
+/** A replay that begins when it is iterated. */
+export interface RecordReplay<T> extends AsyncIterable<T> {
+  /** Of the records that were yielded so far, the one in progress included. */
+  readonly checkpoint: Checkpoint;
+}
+
+export const SHARDS_AT_ONCE_DEFAULT = 4;
+
+/** The checkpoint is not one of this log. */
+export class CheckpointMismatch extends Error {
+  override readonly name = 'CheckpointMismatch';
+}
+
+/**
+ * The fact records of a range: in order per task, without an order between tasks, each fact once. Facts that were copied forward are
+ * not repeated. Of a task whose beginning retention has removed, a replay of all tasks yields what is left; a replay of that task
+ * alone yields its copied facts, too.
+ */
+export function replayFacts(log: Pick<Log, 'shards' | 'facts'>, range: ReplayRange = {}): RecordReplay<StoredFacts> {
+  const { taskId } = range;
+  const ofTask = async function* (start: ReadStart) {
+    // After a checkpoint every copy repeats what was yielded.
+    if (range.after !== undefined) return yield* log.facts.read(taskId!, 'seq' in start ? start.seq : 1);
+    const newest = await log.facts.last(taskId!);
+    if (newest !== undefined) yield* readTask(log.facts, newest);
+  };
+  const source = (shard: number, start: ReadStart) =>
+    taskId === undefined ? log.facts.readStoredShard(shard, start) : ofTask(start);
+  return new ShardReplay(log.shards, range, source, ({ record }) => record.copied === undefined);
+}
+
+/** The input records of a range, as `replayFacts`. */
+export function replayInputs(log: Pick<Log, 'shards' | 'inputs'>, range: ReplayRange = {}): RecordReplay<StoredInput> {
+  const { taskId } = range;
+  const source = (shard: number, start: ReadStart) =>
+    taskId === undefined ? log.inputs.readStoredShard(shard, start) : log.inputs.read(taskId);
+  return new ShardReplay(log.shards, range, source, () => true);
+}
+
+/** Ids of all tasks of the task index, the entries that a server wrote before the first fact included. */
+export async function taskIdsOf(log: Pick<Log, 'tasks'>): Promise<string[]> {
+  const done = new AbortController();
+  const ids = new Set<string>();
+  for await (const change of log.tasks.watch(done.signal)) {
+    if (change.type === 'ready') break;
+    if (change.value === undefined) ids.delete(change.key);
+    else ids.add(change.key);
+  }
+  done.abort();
+  return [...ids];
+}
+
+type Stored = { seq: number; storedAt?: number };
+
+class ShardReplay<T extends Stored> implements RecordReplay<T> {
+  readonly #shards: number;
+  readonly #range: ReplayRange;
+  readonly #source: (shard: number, start: ReadStart) => AsyncIterable<T>;
+  readonly #isYielded: (stored: T) => boolean;
+  readonly #seqs: Record<number, number>;
+
+  constructor(
+    shards: number,
+    range: ReplayRange,
+    source: (shard: number, start: ReadStart) => AsyncIterable<T>,
+    isYielded: (stored: T) => boolean,
+  ) {
+    const { after } = range;
+    if (after !== undefined && (after.v !== 1 || after.shards !== shards))
+      throw new CheckpointMismatch(`the checkpoint is of version ${after.v} and ${after.shards} shards, the log has ${shards}`);
+    this.#shards = shards;
+    this.#range = range;
+    this.#source = source;
+    this.#isYielded = isYielded;
+    this.#seqs = { ...after?.seqs };
+  }
+
+  get checkpoint(): Checkpoint {
+    return { v: 1, shards: this.#shards, seqs: { ...this.#seqs } };
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<T, void> {
+    const { taskId, signal, shardsAtOnce = SHARDS_AT_ONCE_DEFAULT } = this.#range;
+    const all = Array.from({ length: this.#shards }, (_, shard) => shard);
+    const shards = taskId === undefined ? (this.#range.shards ?? all) : [shardOf(taskId, this.#shards)];
+    const sources = shards.map(shard => () => this.#ofShard(shard));
+    for await (const { source, item } of mergeSources(sources, shardsAtOnce, signal)) {
+      this.#seqs[shards[source]!] = item.seq;
+      if (this.#isYielded(item)) yield item;
+      if (signal?.aborted) return;
+    }
+  }
+
+  async *#ofShard(shard: number): AsyncGenerator<T, void> {
+    const { sinceMs, untilMs = Number.POSITIVE_INFINITY } = this.#range;
+    const seq = (this.#seqs[shard] ?? 0) + 1;
+    const start: ReadStart = seq > 1 || sinceMs === undefined ? { seq } : { sinceMs };
+    for await (const stored of this.#source(shard, start)) {
+      const { storedAt = 0 } = stored;
+      if (storedAt >= untilMs) return;
+      if (stored.seq >= seq && storedAt >= (sinceMs ?? 0)) yield stored;
+    }
+  }
+}

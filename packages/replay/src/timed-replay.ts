@@ -1,0 +1,59 @@
+import { isTerminal } from '@hopline/a2a';
+import type { CoalesceSettings } from '@hopline/coalesce';
+import type { Fact, TaskAggregate } from '@hopline/events';
+import { decideBatch, InputLedger, TaskInputs } from '@hopline/fold';
+import type { decide } from '@hopline/task';
+import type { StoredTask } from './stored-task.ts';
+
+export type TimedReplayOptions = {
+  coalesce: CoalesceSettings;
+  rules?: typeof decide;
+};
+
+/** A fact of a timed replay. */
+export type TimedFact = { fact: Fact; atMs: number };
+
+/**
+ * Runs the inputs of a task again through the code of the relay: the fold, the coalescer and the rules, on a clock that stands at the
+ * time at which the log stored each input. Appends take no time, so that the settings alone decide how long text is held. Copies
+ * forward are left out: they change no fact of a task that has a worker.
+ */
+export function timedReplay(
+  { taskId, inputs }: Pick<StoredTask, 'taskId' | 'inputs'>,
+  { coalesce, rules }: TimedReplayOptions,
+): TimedFact[] {
+  let nowMs = inputs[0]?.storedAt ?? 0;
+  const now = () => nowMs;
+  let aggregate: TaskAggregate | undefined;
+  const ledger = new InputLedger({ onOutcome: () => {}, onRejected: () => {} });
+  const context = { coalesce, now, wallNow: now };
+  const folding = new TaskInputs({ taskId, aggregate, isExpired: false, ledger, context });
+  const made: TimedFact[] = [];
+  const append = () => {
+    while (folding.hasCommands) {
+      const batch = folding.takeBatch();
+      const decided = decideBatch(aggregate, batch, { now, wallNow: now, onDecided: () => {}, ...(rules && { rules }) });
+      ({ aggregate } = decided);
+      for (const fact of decided.facts) made.push({ fact, atMs: nowMs });
+    }
+  };
+  const release = () => {
+    folding.releaseDueText(aggregate !== undefined && isTerminal(aggregate.state));
+    append();
+  };
+  const runTimers = (untilMs: number) => {
+    for (let wakeAt = folding.wakeAt; wakeAt !== undefined && wakeAt <= untilMs; wakeAt = folding.wakeAt) {
+      nowMs = Math.max(nowMs, wakeAt);
+      release();
+    }
+  };
+  for (const input of inputs) {
+    if (input.record.from === 'relay' && input.record.input.kind === 'copy-forward') continue;
+    runTimers(input.storedAt);
+    nowMs = Math.max(nowMs, input.storedAt);
+    folding.accept(input, aggregate);
+    release();
+  }
+  runTimers(Number.POSITIVE_INFINITY);
+  return made;
+}

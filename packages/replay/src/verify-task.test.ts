@@ -1,0 +1,213 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { AgentInput, ArtifactUpdated, Fact } from '@hopline/events';
+import { decide } from '@hopline/task';
+import fc from 'fast-check';
+import {
+  agent,
+  call,
+  close,
+  ended,
+  open,
+  plainAnswer,
+  status,
+  storedTask,
+  supervisor,
+  TaskBuilder,
+  text,
+} from './stored-task.test-kit.ts';
+import type { StoredTask } from './stored-task.ts';
+import { type TaskVerdict, verifyTask } from './verify-task.ts';
+
+const factsOf = (task: StoredTask) => task.facts.flatMap(({ record }) => structuredClone(record.facts));
+const verdictOf = (task: StoredTask) => verifyTask(task).verdict;
+type Differs = Extract<TaskVerdict, { verdict: 'differs' }>;
+
+/** The verdict on a task of which one fact was changed; the rules themselves are today's. */
+function verdictOfChanged(task: StoredTask, change: (facts: Fact[]) => Fact[] | undefined): Differs {
+  const facts = factsOf(task);
+  const verdict = verifyTask(storedTask(task, change(facts) ?? facts));
+  assert.equal(verdict.verdict, 'differs', JSON.stringify(verdict));
+  return verdict as Differs;
+}
+
+const chunksOf = (facts: Fact[]) =>
+  facts.filter((fact): fact is ArtifactUpdated => fact.kind === 'artifact.updated' && !!fact.chunk);
+
+test('the facts of a relay are the same, whatever its settings and its clock made of the chunks', () => {
+  for (const coalesce of [{}, { eventCostMs: 0 }, { eventCostMs: 5_000, holdMsMax: 1_000 }, { chunkBytesMax: 64 }]) {
+    const task = plainAnswer().stored(coalesce);
+    assert.deepEqual(verifyTask(task), { taskId: task.taskId, verdict: 'same', facts: factsOf(task).length });
+  }
+});
+
+test('a takeover, a dead attempt, a repeated record, a late one and a rejected one are no differences', () => {
+  const task = new TaskBuilder().message().send(supervisor(), status('TASK_STATE_WORKING'), call);
+  task.send(agent(1, 1), open(), text('a', 'dead', ' at')).after(5_000);
+  task.send(agent(1, 2), open(), text('a', 'live')).again().after(10).copyForward();
+  task.send(agent(1, 1), text('a', ' late')).send({ ...agent(1, 2), item: 9 }, text('a', 'other item'));
+  task.send({ ...agent(1, 2), id: 'unknown' }, open('b'), text('b', 'x')).send(agent(1, 2), text('a', ' text'), close(), ended);
+  task.send(supervisor(), status('TASK_STATE_COMPLETED')).send(agent(1, 2), text('a', 'after the end')).message('m2');
+  assert.equal(verdictOf(task.stored()), 'same');
+});
+
+test('a question and its answer, a timeout, a cancel and lost inputs are the same', () => {
+  const asked = () =>
+    new TaskBuilder().message().send(supervisor(), open(), text('a', 'which?'), status('TASK_STATE_INPUT_REQUIRED', 'which?'));
+  const answered = asked().after(1_000).message('m2', 'that').send(supervisor(2), open('b'), text('b', 'fine'), close('b'));
+  assert.equal(verdictOf(answered.send(supervisor(2), status('TASK_STATE_COMPLETED')).stored()), 'same');
+  assert.equal(verdictOf(asked().after(60_000).timeout().stored()), 'same');
+  assert.equal(
+    verdictOf(new TaskBuilder().message().send(supervisor(), open(), text('a', 'so')).after(2).cancel().stored()),
+    'same',
+  );
+  const lost = new TaskBuilder().message().send(supervisor(), open(), text('a', 'one')).send(supervisor(), text('a', 'two'));
+  const withHole = lost.send(supervisor(), text('a', 'three'), status('TASK_STATE_COMPLETED'));
+  withHole.inputs.splice(2, 1);
+  const task = withHole.stored();
+  assert.equal(task.aggregate.state, 'TASK_STATE_FAILED');
+  assert.equal(verdictOf(task), 'same');
+});
+
+test('an open task is verified as far as it is stored, and no further', () => {
+  const whole = plainAnswer().stored();
+  for (let count = 1; count < whole.facts.length; count += 1) {
+    const facts = factsOf(whole).slice(0, count);
+    const part = storedTask(whole, facts);
+    // Nothing says which records the relay had folded: 1 claims the least.
+    part.aggregate.foldedSeq = 1;
+    assert.equal(verdictOf(part), 'same', `${count} facts`);
+  }
+  const behind = storedTask(whole, factsOf(whole).slice(0, 4));
+  behind.aggregate.foldedSeq = 8;
+  assert.equal(verdictOf(behind), 'differs', 'a record counts as folded, and its text is in no fact');
+});
+
+test('a lost, repeated, changed or moved token is found, at the first fact that it changes', () => {
+  const task = plainAnswer().stored({ eventCostMs: 0 });
+  const parts = (fact: ArtifactUpdated) => fact.event.artifactUpdate.artifact.parts;
+  const lost = verdictOfChanged(task, facts => facts.filter(fact => fact !== chunksOf(facts)[3]));
+  assert.deepEqual([lost.level, lost.got?.kind], ['semantic', 'artifact.updated']);
+  const changed = verdictOfChanged(task, facts => {
+    parts(chunksOf(facts)[3]!)[0]!.text = ' tame';
+    return undefined;
+  });
+  assert.deepEqual([changed.level, changed.inputSeq, changed.before?.generation], ['semantic', 6, 5]);
+  assert.equal(parts(changed.expected as ArtifactUpdated)[0]!.text, ' tame');
+  assert.equal(parts(changed.got as ArtifactUpdated)[0]!.text, ' time');
+  const repeated = verdictOfChanged(task, facts => facts.flatMap(fact => (fact === chunksOf(facts)[3] ? [fact, fact] : [fact])));
+  assert.equal(repeated.level, 'semantic');
+  const early = verdictOfChanged(task, facts => {
+    chunksOf(facts)[3]!.at -= 10_000;
+    return undefined;
+  });
+  assert.equal(early.level, 'byte', 'a time that decreases');
+  const provenance = verdictOfChanged(task, facts => {
+    chunksOf(facts)[3]!.chunk!.firstSeq = 1;
+    return undefined;
+  });
+  assert.equal(provenance.level, 'byte');
+});
+
+test('another end of the task is a difference of the outcome', () => {
+  const task = plainAnswer().stored();
+  const end = verdictOfChanged(task, facts => {
+    const last = facts.at(-1);
+    if (last?.kind === 'status.changed') last.event.statusUpdate.status.state = 'TASK_STATE_FAILED';
+    return undefined;
+  });
+  assert.deepEqual([end.level, end.inputSeq], ['outcome', task.inputs.at(-1)?.seq]);
+});
+
+test('a changed decider is caught, with the first fact that it decides differently', () => {
+  const task = plainAnswer().stored();
+  const renamed: typeof decide = (...args) => {
+    const decision = decide(...args);
+    for (const fact of decision.facts) if (fact.kind === 'call.ended') fact.reason = 'changed';
+    return decision;
+  };
+  const differs = verifyTask(task, { rules: renamed }) as Differs;
+  assert.deepEqual([differs.verdict, differs.level, differs.got?.kind, differs.inputSeq], ['differs', 'byte', 'call.ended', 12]);
+  const withoutEnd: typeof decide = (aggregate, command, at) =>
+    command.kind === 'agent' && command.input.kind === 'status' && command.input.state === 'TASK_STATE_COMPLETED'
+      ? { facts: [], rejected: 'illegal transition' }
+      : decide(aggregate, command, at);
+  assert.equal((verifyTask(task, { rules: withoutEnd }) as Differs).level, 'outcome');
+  const throwing: typeof decide = (aggregate, command, at) => {
+    if (command.kind === 'run' && command.chunk.n > 4) throw new TypeError('broken rule');
+    return decide(aggregate, command, at);
+  };
+  assert.deepEqual(verifyTask(task, { rules: throwing }), {
+    taskId: task.taskId,
+    verdict: 'failed',
+    inputSeq: 6,
+    reason: 'input 6: broken rule',
+  });
+});
+
+test('inputs or facts that retention has removed prove nothing', () => {
+  const task = plainAnswer().stored();
+  assert.equal(verdictOf({ ...task, inputs: task.inputs.slice(1) }), 'expired');
+  assert.equal(verdictOf({ ...task, facts: task.facts.slice(1) }), 'expired');
+  assert.equal(verifyTask({ taskId: 't', unreadable: 'no' }).verdict, 'unreadable');
+});
+
+const token = fc.oneof(
+  fc.constantFrom('a', ' b', 'word ', '\n', '', '👍', '\ud83d', '\udc4d', '🇩🇪', 'x'.repeat(100)),
+  fc.string({ maxLength: 4 }),
+);
+const lane = fc.constantFrom('a', 'b');
+const step = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc.record({ kind: fc.constant('text' as const), lane, tokens: fc.array(token, { minLength: 1, maxLength: 6 }) }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('open' as const), lane, artifact: fc.constant({ name: 'x' }) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('close' as const), lane }) },
+  { weight: 1, arbitrary: fc.constant(status('TASK_STATE_WORKING', 'note')) },
+  { weight: 1, arbitrary: fc.constantFrom('again' as const, 'attempt' as const, 'message' as const, 'copy' as const) },
+);
+
+test('whatever producers send and however it was coalesced, a replay decides the stored facts', () => {
+  const record = fc.record({
+    who: fc.constantFrom(supervisor, agent),
+    steps: fc.array(step, { minLength: 1, maxLength: 4 }),
+    ms: fc.nat(400),
+  });
+  const settings = fc.record({
+    eventCostMs: fc.constantFrom(0, 40, 110, 2_000),
+    holdMsMax: fc.constantFrom(20, 250),
+    chunkBytesMax: fc.constantFrom(64, 32_768),
+  });
+  fc.assert(
+    fc.property(
+      fc.array(record, { maxLength: 25 }),
+      settings,
+      fc.constantFrom('ends', 'open', 'cancel'),
+      (records, coalesce, end) => {
+        const task = new TaskBuilder().message().send(supervisor(), call).send(supervisor(), open('b')).send(agent(), open('a'));
+        let [turn, attempt] = [1, 1];
+        for (const { who, steps, ms } of records) {
+          task.after(ms);
+          const inputs: AgentInput[] = [];
+          for (const one of steps) {
+            if (one === 'again') task.again();
+            else if (one === 'copy') task.copyForward();
+            else if (one === 'attempt') attempt += 1;
+            else if (one === 'message') {
+              turn += 1;
+              task.message(`m${turn}`);
+            } else inputs.push(one as AgentInput);
+          }
+          if (inputs.length > 0) task.send(who(turn, attempt), ...inputs);
+        }
+        if (end === 'cancel') task.cancel();
+        if (end === 'ends') task.send(supervisor(turn, attempt), status('TASK_STATE_COMPLETED'));
+        const stored = task.stored(coalesce);
+        const verdict = verifyTask(stored);
+        assert.equal(verdict.verdict, 'same', JSON.stringify(verdict));
+      },
+    ),
+    { numRuns: 400 },
+  );
+});

@@ -1,0 +1,116 @@
+import { type Artifact, isTerminal, type Message, type TaskState } from '@hopline/a2a';
+import { DEFAULT_SETTINGS } from '@hopline/coalesce';
+import type { Fact } from '@hopline/events';
+import { NOT_ENCODABLE, TOO_LARGE } from '@hopline/fold';
+import { type decide, INPUT_UNREADABLE, project, type TaskView, WORKER_GONE } from '@hopline/task';
+import { type Divergence, RecordedReplay, ReplayFailed } from './recorded-replay.ts';
+import { isSameFact } from './same-fact.ts';
+import type { StoredTask, UnreadableTask } from './stored-task.ts';
+import { timedReplay } from './timed-replay.ts';
+
+/**
+ * What differs, from the least to the most: `byte`: members of facts, or the order of facts; `semantic`: the text or the parts of an
+ * artifact, messages, calls; `outcome`: the state in which the task is.
+ */
+export type DifferenceLevel = 'byte' | 'semantic' | 'outcome';
+
+/**
+ * `same`: today's rules decide every stored fact from the inputs. `failed`: they threw. `unreadable`: the task or its file cannot be read.
+ * `expired`: retention has removed inputs or facts, so that nothing can be proved.
+ */
+export type TaskVerdict =
+  | { taskId: string; verdict: 'same'; facts: number }
+  | ({ taskId: string; verdict: 'differs'; level: DifferenceLevel; what?: string } & Partial<Divergence>)
+  | { taskId: string; verdict: 'failed'; inputSeq?: number; reason: string }
+  | { taskId: string; verdict: 'unreadable' | 'expired'; reason: string };
+
+export type VerifyOptions = {
+  /** Other rules, for tests. */
+  rules?: typeof decide;
+};
+
+/** Replays a task through today's rules, relay fold and coalescer, and holds the result against what is stored. */
+export function verifyTask(task: StoredTask | UnreadableTask, { rules }: VerifyOptions = {}): TaskVerdict {
+  const { taskId } = task;
+  if ('unreadable' in task) return { taskId, verdict: task.isExpired ? 'expired' : 'unreadable', reason: task.unreadable };
+  const expired = whyExpired(task);
+  if (expired !== undefined) return { taskId, verdict: 'expired', reason: expired };
+  try {
+    const divergence = new RecordedReplay(task, rules).run();
+    const timed = hasFreeOutcome(task)
+      ? undefined
+      : outcomeOf(timedReplay(task, { coalesce: DEFAULT_SETTINGS, ...(rules && { rules }) }).map(({ fact }) => fact));
+    const difference = timed && differenceOf(outcomeOf(factsOf(task)), timed);
+    if (divergence !== undefined) return { taskId, verdict: 'differs', level: difference?.level ?? 'byte', ...divergence };
+    if (difference !== undefined) return { taskId, verdict: 'differs', ...difference };
+    return { taskId, verdict: 'same', facts: factsOf(task).length };
+  } catch (error) {
+    const inputSeq = error instanceof ReplayFailed ? { inputSeq: error.inputSeq } : {};
+    return { taskId, verdict: 'failed', ...inputSeq, reason: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+function factsOf({ facts }: StoredTask): Fact[] {
+  return facts.flatMap(({ record }) => record.facts);
+}
+
+/** Retention removes the oldest records first: if the message that created the task is there, every input is. */
+function whyExpired(task: StoredTask): string | undefined {
+  if (factsOf(task)[0]?.kind !== 'task.created') return 'retention has removed the first facts of the task';
+  const first = task.inputs.find(({ record }) => record.from === 'client' && record.input.kind === 'message');
+  const created = factsOf(task)[0];
+  const messageId = created?.kind === 'task.created' ? created.event.task.history?.[0]?.messageId : undefined;
+  const isFirst =
+    first !== undefined &&
+    first.record.from === 'client' &&
+    first.record.input.kind === 'message' &&
+    first.record.input.message.messageId === messageId;
+  return isFirst ? undefined : 'retention has removed the first inputs of the task';
+}
+
+/** Reasons that the relay's clock or the limits of its log decided: a replay on another clock may go another way. */
+const FREE_REASONS: ReadonlySet<unknown> = new Set([TOO_LARGE, NOT_ENCODABLE, INPUT_UNREADABLE, WORKER_GONE]);
+
+function hasFreeOutcome(task: StoredTask): boolean {
+  const last = factsOf(task).findLast(fact => fact.kind === 'status.changed');
+  const reason = last?.kind === 'status.changed' ? last.event.statusUpdate.metadata?.reason : undefined;
+  // Of an open task the inputs may be ahead of the facts; the recorded replay holds every stored fact against them.
+  return !isTerminal(task.aggregate.state) || FREE_REASONS.has(reason);
+}
+
+/** What a client has at the end, whatever chunks brought it. */
+type Outcome = { state: TaskState | undefined; parts: Record<string, string> };
+
+function outcomeOf(facts: readonly Fact[]): Outcome {
+  let view: TaskView | undefined;
+  const calls: string[] = [];
+  for (const fact of facts) {
+    view = project(view, fact);
+    if (fact.kind === 'call.started') calls.push(`${fact.call} ${fact.agent}`);
+    if (fact.kind === 'call.ended') calls.push(`${fact.call} ${fact.state}`);
+  }
+  const parts: Record<string, string> = { 'the messages': JSON.stringify((view?.task.history ?? []).map(contentOf)) };
+  parts['the calls'] = JSON.stringify(calls);
+  for (const artifact of view?.task.artifacts ?? [])
+    parts[`artifact ${artifact.name ?? ''} ${artifact.artifactId}`] = joined(artifact);
+  return { state: view?.task.status.state, parts };
+}
+
+function contentOf({ messageId, role, parts }: Message): unknown {
+  return { messageId, role, parts };
+}
+
+function joined({ artifactId, parts }: Artifact): string {
+  const text = parts.map(part => part.text ?? '').join('');
+  return JSON.stringify([artifactId, text, parts.filter(part => part.text === undefined)]);
+}
+
+function differenceOf(stored: Outcome, replayed: Outcome): { level: DifferenceLevel; what: string } | undefined {
+  if (stored.state !== replayed.state)
+    return { level: 'outcome', what: `the state is ${stored.state}, replayed ${replayed.state}` };
+  const names = new Set([...Object.keys(stored.parts), ...Object.keys(replayed.parts)]);
+  const different = [...names].find(name => !isSameFact(stored.parts[name], replayed.parts[name]));
+  return different === undefined
+    ? undefined
+    : { level: 'semantic', what: `${different} differ${different.startsWith('the') ? '' : 's'}` };
+}

@@ -1,0 +1,138 @@
+import { codePoints } from '@hopline/a2a';
+import type { AgentRecord, Producer, TakenWork, ToolCall } from '@hopline/events';
+import type { StoredInput } from '@hopline/log';
+
+/** All zero when there are no values. */
+export type Percentiles = { count: number; p50: number; p99: number; max: number };
+
+/** Output of one producer's attempt, in numbers, never in text. Times are milliseconds after the task's first input. */
+export type ProducerActivity = Pick<Producer, 'id' | 'agent' | 'turn' | 'attempt'> & {
+  /** When its work item was queued and taken; absent from records of an earlier version. */
+  queuedMs?: number;
+  takenMs?: number;
+  /** Why its item was delivered again. */
+  cause?: 'requeue' | 'redelivery';
+  otherEvents: number;
+  tokens: number;
+  /** Code points of all text, white space included (S2-38). */
+  characters: number;
+  firstMs: number;
+  lastMs: number;
+  firstTokenMs?: number;
+  lastTokenMs?: number;
+  /** It has ended its turn, with a state or the end of its call. */
+  endMs?: number;
+  /** Longest silence between two tokens, milliseconds. */
+  gapMsMax: number;
+  /** From the producer's timestamp to the append, milliseconds. Includes the clock difference of two machines. */
+  appendMs: Percentiles;
+  /** Tool calls that ended. */
+  tools: TracedTool[];
+};
+
+export type TracedTool = { name: string; fromMs: number; ms: number };
+
+/** The attempts of all producers, in the order of their first record. */
+export function producersOf(inputs: readonly StoredInput[], startMs: number): ProducerActivity[] {
+  const all = new Map<string, ActivityCounter>();
+  for (const { record, storedAt } of inputs) {
+    if ('input' in record) continue;
+    const { id, turn, item = 0, attempt } = record.from;
+    const key = `${turn}/${item}/${attempt}/${id}`;
+    const counter = all.get(key) ?? new ActivityCounter(record.from, startMs);
+    all.set(key, counter);
+    counter.add(record, storedAt);
+  }
+  return [...all.values()].map(counter => counter.activity());
+}
+
+class ActivityCounter {
+  readonly #from: Producer;
+  readonly #startMs: number;
+  readonly #appendMs: number[] = [];
+  readonly #tools: TracedTool[] = [];
+  #taken: TakenWork | undefined;
+  #otherEvents = 0;
+  #tokens = 0;
+  #characters = 0;
+  #firstAt = Number.POSITIVE_INFINITY;
+  #lastAt = 0;
+  #firstTokenAt: number | undefined;
+  #tokenAt: number | undefined;
+  #endAt: number | undefined;
+  #gapMsMax = 0;
+
+  constructor(from: Producer, startMs: number) {
+    this.#from = from;
+    this.#startMs = startMs;
+  }
+
+  add({ at, inputs, taken, tools = [] }: AgentRecord, storedAt: number): void {
+    this.#firstAt = Math.min(this.#firstAt, at);
+    this.#lastAt = Math.max(this.#lastAt, at);
+    this.#appendMs.push(Math.max(0, storedAt - at));
+    if (isTaken(taken)) this.#taken ??= taken;
+    if (Array.isArray(tools))
+      for (const { name, at: toolAt, ms } of tools.filter(isToolCall)) {
+        this.#tools.push({ name, fromMs: toolAt - this.#startMs, ms });
+      }
+    for (const input of inputs) {
+      if (input.kind === 'text') {
+        for (const [index, token] of input.tokens.entries()) this.#token(token, at + (input.dt?.[index] ?? 0));
+        continue;
+      }
+      this.#otherEvents += 1;
+      const { id } = this.#from;
+      const isEnd = (input.kind === 'ended' && input.call === id) || (input.kind === 'status' && isLast(input.state));
+      if (isEnd) this.#endAt = Math.max(at, this.#tokenAt ?? 0);
+    }
+  }
+
+  activity(): ProducerActivity {
+    const { id, agent, turn, attempt } = this.#from;
+    const { queuedAt, at: takenAt, cause } = this.#taken ?? {};
+    const ms = <N extends string>(name: N, at: number | undefined) =>
+      (at === undefined ? {} : { [name]: at - this.#startMs }) as { [K in N]?: number };
+    return {
+      ...{ id, agent, turn, attempt },
+      ...ms('queuedMs', queuedAt),
+      ...ms('takenMs', takenAt),
+      ...(cause && { cause }),
+      ...{ otherEvents: this.#otherEvents, tokens: this.#tokens, characters: this.#characters },
+      ...{ firstMs: this.#firstAt - this.#startMs, lastMs: this.#lastAt - this.#startMs },
+      ...ms('firstTokenMs', this.#firstTokenAt),
+      ...ms('lastTokenMs', this.#tokenAt),
+      ...ms('endMs', this.#endAt),
+      gapMsMax: this.#gapMsMax,
+      appendMs: percentilesOf(this.#appendMs),
+      tools: this.#tools,
+    };
+  }
+
+  #token(token: string, atMs: number): void {
+    this.#tokens += 1;
+    this.#characters += codePoints(token);
+    this.#firstTokenAt ??= atMs;
+    if (this.#tokenAt !== undefined) this.#gapMsMax = Math.max(this.#gapMsMax, atMs - this.#tokenAt);
+    this.#tokenAt = atMs;
+    this.#lastAt = Math.max(this.#lastAt, atMs);
+  }
+}
+
+const isLast = (state: string) => state !== 'TASK_STATE_WORKING';
+
+/** Any producer may append, and only the trace reads these members: it ignores what is malformed. */
+function isTaken(value: TakenWork | undefined): value is TakenWork {
+  return Number.isFinite(value?.at) && (value?.queuedAt === undefined || Number.isFinite(value.queuedAt));
+}
+
+function isToolCall(value: ToolCall): boolean {
+  return typeof value?.name === 'string' && Number.isFinite(value.at) && Number.isFinite(value.ms);
+}
+
+/** Nearest rank: the smallest value that at least this percentage of all values does not exceed. */
+export function percentilesOf(values: readonly number[]): Percentiles {
+  const sorted = values.toSorted((a, b) => a - b);
+  const at = (percent: number) => sorted[Math.max(1, Math.ceil((percent / 100) * sorted.length)) - 1] ?? 0;
+  return { count: sorted.length, p50: at(50), p99: at(99), max: sorted.at(-1) ?? 0 };
+}

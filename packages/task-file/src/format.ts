@@ -1,0 +1,120 @@
+import type { TaskState } from '@hopline/a2a';
+import type { FactRecord, InputRecord, Owner, ProfileName, Role, TraceCarrier, Writer } from '@hopline/events';
+
+/**
+ * The lines of a task file (`*.hopline.jsonl`): a header, the records of one task, an end. A file holds one task or several, one after
+ * the other. The README of this package specifies the format.
+ */
+export const TASK_FORMAT = 'hopline.task';
+export const TASK_FORMAT_VERSION = 1;
+export const TASK_FILE_SUFFIX = '.hopline.jsonl';
+
+/** Bytes of one line. A record of the log has at most the payload of NATS, 1 MiB by default. */
+export const LINE_BYTES_MAX = 16 * 1024 * 1024;
+/** Records of one task in a file. */
+export const RECORDS_MAX = 50_000_000;
+
+export type RecordKind = 'inputs' | 'facts';
+
+/**
+ * `services`: what only services may read, such as the steps of a model. `text`: every text is filler of the same length, every id of a
+ * task, context, message, artifact or person a pseudonym.
+ */
+export type Redaction = 'services' | 'text';
+
+export type TaskHeader = {
+  format: typeof TASK_FORMAT;
+  version: number;
+  /** Version of Hopline that wrote the file. */
+  hopline: string;
+  /** Epoch milliseconds. */
+  exportedAt: number;
+  taskId: string;
+  contextId: string;
+  role: Role;
+  profile: ProfileName;
+  owner?: Owner;
+  /** Names of the agents that had a part in the task when it was exported. */
+  agents: string[];
+  contains: RecordKind[];
+  /** Retention had removed the beginning of these. Absent: they are whole. */
+  partial?: RecordKind[];
+  /** What was taken out of the records (`withheld.ts`, `redacted.ts`). Absent: nothing. */
+  redacted?: Redaction[];
+};
+
+/** A record of `a2a.raw`, as stored. */
+export type InputEntry = {
+  kind: 'input';
+  /** Raw sequence. */
+  seq: number;
+  /** Epoch milliseconds at which the log stored it. */
+  storedAt: number;
+  writer: Writer;
+  record: InputRecord;
+  trace?: TraceCarrier;
+};
+
+/** A record of `a2a.log`, each fact once: facts that were copied forward stand in the record that copied them. */
+export type FactsEntry = {
+  kind: 'facts';
+  /** Log sequence. */
+  seq: number;
+  /** Epoch milliseconds at which the log stored it. */
+  storedAt: number;
+  /** Generation of the task after the record: with `seq` the cursor of its last event. */
+  generation: number;
+  record: FactRecord;
+  trace?: TraceCarrier;
+};
+
+export type RecordEntry = InputEntry | FactsEntry;
+
+/** The last line of a task: what a cut file lacks. */
+export type TaskEnd = {
+  kind: 'end';
+  /** Number of records. */
+  inputs: number;
+  facts: number;
+  /** 0 without a record. */
+  lastInputSeq: number;
+  lastFactsSeq: number;
+  /** Of the newest record of facts, or of the task at the time of the export when the file contains no facts. */
+  generation: number;
+  state: TaskState;
+};
+
+/** What was read or written of a task so far. */
+export type TaskProgress = {
+  /** Of the last line. */
+  sum: string;
+  inputs: number;
+  facts: number;
+  lastInputSeq: number;
+  lastFactsSeq: number;
+  generation: number;
+  /** Of the newest record of facts. */
+  state?: TaskState;
+};
+
+export type TaskEntry = { kind: 'header'; header: TaskHeader } | RecordEntry | TaskEnd;
+
+/**
+ * `not a task file`: the first line is no header. `newer`: of a later version of the format or of a record. `edited`: a line does not have
+ * the sum that it should. `truncated`: the end is missing. `malformed`: a line that no version writes. `too long`: above a limit.
+ */
+export type TaskFileFault = 'not a task file' | 'newer' | 'edited' | 'truncated' | 'malformed' | 'too long';
+
+/** The file cannot be used. One sentence that names the line; never its content. */
+export class TaskFileError extends Error {
+  override readonly name = 'TaskFileError';
+  readonly fault: TaskFileFault;
+  /** 1-based; 0 where the file as a whole is meant. */
+  readonly line: number;
+
+  constructor(fault: TaskFileFault, line: number, detail: string) {
+    super(line > 0 ? `line ${line}: ${detail}` : detail);
+    this.fault = fault;
+    this.line = line;
+  }
+}

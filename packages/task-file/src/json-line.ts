@@ -1,0 +1,82 @@
+import { createHash } from 'node:crypto';
+import { isDeeperThan, isObject, type JsonObject } from '@hopline/a2a';
+import { TaskFileError } from './format.ts';
+
+/** Levels of JSON of one line: those of an input (packages/events), which is below `record` and `inputs`, and some to spare. */
+const LINE_DEPTH_MAX = 80;
+
+/** The sum before the first line of a task. */
+export const FIRST_SUM = '';
+
+const SUM_MEMBER = /,"sum":"([A-Za-z0-9_-]{43})"\}$/;
+
+/** SHA-256 of the sum of the line before and of this line without its own sum, base64url. */
+function sumOf(before: string, body: string): string {
+  return createHash('sha256').update(before).update('\n').update(body).digest('base64url');
+}
+
+/** A line as text, without line feed. Its last member is the sum, which continues the chain of sums. */
+export function encodeLine(value: object, before: string): { line: string; sum: string } {
+  const body = JSON.stringify(value).slice(0, -1);
+  const sum = sumOf(before, body);
+  return { line: `${body},"sum":"${sum}"}`, sum };
+}
+
+export type DecodedLine = { value: JsonObject; sum: string };
+
+/** Throws TaskFileError for text that is not JSON, for duplicate members, and for a sum that does not fit. */
+export function decodeLine(text: string, number: number, before: string): DecodedLine {
+  const match = SUM_MEMBER.exec(text);
+  const value = parse(text, number);
+  if (match === null) throw new TaskFileError('malformed', number, 'the last member must be "sum"');
+  const sum = match[1]!;
+  if (sumOf(before, text.slice(0, match.index)) !== sum) {
+    throw new TaskFileError(
+      'edited',
+      number,
+      'the sum does not fit: the file was edited here, or the lines before it are others',
+    );
+  }
+  const { sum: _sum, ...members } = value;
+  return { value: members, sum };
+}
+
+/** The first line of a file, which names format and version before any sum is read: another version may sum otherwise. */
+export function parse(text: string, number: number): JsonObject {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new TaskFileError('malformed', number, 'this is not JSON');
+  }
+  if (!isObject(value)) throw new TaskFileError('malformed', number, 'this is not a JSON object');
+  if (isDeeperThan(value, LINE_DEPTH_MAX)) {
+    throw new TaskFileError('malformed', number, `JSON may nest at most ${LINE_DEPTH_MAX} levels`);
+  }
+  // The text that our writer makes of the value has no member twice. Only other text must be searched.
+  if (JSON.stringify(value) !== text && hasDuplicateMember(text)) {
+    throw new TaskFileError('malformed', number, 'an object has the same member twice');
+  }
+  return value;
+}
+
+const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],]/g;
+
+/** Of valid JSON: JSON.parse keeps only the last member of a name, and other readers keep the first one. */
+function hasDuplicateMember(json: string): boolean {
+  /** Names of each open object; undefined for an array. */
+  const open: (Set<string> | undefined)[] = [];
+  let expectsName = false;
+  for (const [token] of json.matchAll(TOKEN)) {
+    const names = open.at(-1);
+    if (token === '{' || token === '[') open.push(token === '{' ? new Set() : undefined);
+    else if (token === '}' || token === ']') open.pop();
+    else if (token !== ',' && expectsName && names !== undefined) {
+      const name = JSON.parse(token) as string;
+      if (names.has(name)) return true;
+      names.add(name);
+    }
+    expectsName = token === '{' || (token === ',' && open.at(-1) !== undefined);
+  }
+  return false;
+}

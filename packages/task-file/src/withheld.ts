@@ -1,0 +1,65 @@
+import type { AgentInput, CallEnded, EndedInput, Fact, StepInput, StepRecorded } from '@hopline/events';
+import type { RecordEntry } from './format.ts';
+
+/**
+ * A record as the owner of its task may read it: without what only services read (PROTOCOL.md sections 3 and 4). Steps of the root
+ * producer, what an agent gets back in its next turn, the end of a call, and where in the agent an input comes from. What clients
+ * receive is unchanged. The header of such a file has `services` in `redacted`.
+ */
+export function withheldFromOwner(entry: RecordEntry): RecordEntry {
+  if (entry.kind === 'facts') {
+    const { record } = entry;
+    return { ...entry, record: { ...record, facts: record.facts.map(withheldFact) } };
+  }
+  const { record } = entry;
+  return 'inputs' in record ? { ...entry, record: { ...record, inputs: record.inputs.map(withheldInput) } } : entry;
+}
+
+function withheldInput(input: AgentInput): AgentInput {
+  switch (input.kind) {
+    case 'step':
+      return withoutPayload(input);
+    case 'ended':
+      return withoutContent(input);
+    case 'status': {
+      const { resume: _resume, source: _source, ...shown } = input;
+      return shown;
+    }
+    case 'open':
+    case 'artifact': {
+      const { source: _source, ...shown } = input;
+      return shown;
+    }
+    default:
+      return input;
+  }
+}
+
+function withheldFact(fact: Fact): Fact {
+  switch (fact.kind) {
+    case 'step.recorded':
+      return withoutPayload(fact);
+    case 'call.ended':
+      return withoutContent(fact);
+    case 'status.changed': {
+      const { resume: _resume, source: _source, ...shown } = fact;
+      return shown;
+    }
+    case 'lane.opened':
+    case 'artifact.updated': {
+      const { source: _source, ...shown } = fact;
+      return shown;
+    }
+    default:
+      return fact;
+  }
+}
+
+function withoutPayload<S extends StepInput | StepRecorded>(step: S): S {
+  return { ...step, payload: null };
+}
+
+function withoutContent<E extends EndedInput | CallEnded>(ended: E): E {
+  const { message: _m, metadata: _md, history: _h, withheldText: _w, reason: _r, resume: _s, ...shown } = ended;
+  return shown as E;
+}

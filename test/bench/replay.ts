@@ -1,0 +1,184 @@
+import type { FactRecord, TaskAggregate } from '@hopline/events';
+import type { Log } from '@hopline/log';
+import { openJetStreamLog } from '@hopline/log-jetstream';
+import { replayFacts, replayInputs } from '@hopline/replay';
+import { project, type TaskView } from '@hopline/task';
+import { agent, Scenario } from '@hopline/task/test-kit';
+import { startNats } from '../support/nats/nats-server.ts';
+import { interleave } from './measure/rounds.ts';
+import { spreadOf } from './measure/spread.ts';
+import { figure, SPREAD_COLUMNS, spreadCells } from './measure/table.ts';
+import type { Finding, Question } from './question.ts';
+import { textOfTokens, tokenAt } from './tokens.ts';
+
+const ROUNDS = { full: 5, quick: 3, tiny: 1 } as const;
+/** Tokens of each log. */
+const TOKENS = { full: 1_000_000, quick: 400_000, tiny: 2_000 } as const;
+const TASK_TOKENS = 500;
+/** Tokens of a chunk: what a relay stores of one agent at 50 tokens/s, and what it stores when appends are slower than tokens. */
+const CHUNK_TOKENS = [5, 50] as const;
+/** Tokens of an input record: what a producer has ready while its record before is in flight. */
+const RECORD_TOKENS = 5;
+const APPENDS_AT_ONCE = 64;
+const WANTED_TOKENS_PER_SECOND = 1_000_000;
+
+/** How fast one process reads a log from its beginning and folds every task of it, as a projection does. */
+export const replay: Question = {
+  name: 'replay',
+  async ask(size) {
+    const findings: Finding[] = [];
+    for (const chunkTokens of CHUNK_TOKENS) findings.push(await measure(chunkTokens, size));
+    return findings;
+  },
+};
+
+async function measure(chunkTokens: number, size: keyof typeof TOKENS): Promise<Finding> {
+  const tokens = TOKENS[size];
+  const server = await startNats();
+  const log = await openJetStreamLog({ servers: server.url, name: 'bench-replay' });
+  try {
+    const records = await fill(log, tokens, chunkTokens);
+    const ways = {
+      'facts, read': () => readOnly(log),
+      'facts, read and folded': () => fold(log, tokens),
+      'inputs, read and joined': () => joinInputs(log, tokens),
+    };
+    await interleave(1, ways);
+    const seconds = await interleave(ROUNDS[size], ways);
+    const perSecond = (name: keyof typeof ways) => spreadOf(seconds[name].map(found => tokens / found));
+    const recordsOf = (name: keyof typeof ways) => (name.startsWith('facts') ? records.facts : records.inputs);
+    return {
+      title: `replay: ${tokens} tokens, ${TASK_TOKENS} a task, ${chunkTokens} a chunk, tokens/s in one process`,
+      table: {
+        columns: ['what', ...SPREAD_COLUMNS, 'records/s', 'us a record'],
+        rows: (Object.keys(ways) as (keyof typeof ways)[]).map(name => {
+          const median = spreadOf(seconds[name]).median;
+          const perRecord = median / recordsOf(name);
+          return [name, ...spreadCells(perSecond(name)), figure(1 / perRecord), figure(perRecord * 1e6)];
+        }),
+      },
+      notes: ['reading: nats-server, the socket and JSON.parse of a record with its aggregate; the rest is the fold'],
+      targets: [
+        {
+          name: `tokens/s folded from the log in one process, ${chunkTokens} tokens a chunk`,
+          wanted: { atLeast: WANTED_TOKENS_PER_SECOND },
+          found: perSecond('facts, read and folded'),
+        },
+      ],
+    };
+  } finally {
+    await log.close();
+    await server.stop();
+  }
+}
+
+async function readOnly(log: Log): Promise<number> {
+  const started = performance.now();
+  let count = 0;
+  for await (const { seq } of replayFacts(log)) count += Math.min(1, seq);
+  if (count === 0) throw new Error('the log is empty');
+  return (performance.now() - started) / 1000;
+}
+
+async function fold(log: Log, tokens: number): Promise<number> {
+  const started = performance.now();
+  const views = new Map<string, TaskView>();
+  for await (const { record } of replayFacts(log)) {
+    const { taskId } = record.aggregate;
+    let view = views.get(taskId);
+    for (const fact of record.facts) view = project(view, fact);
+    views.set(taskId, view!);
+  }
+  const seconds = (performance.now() - started) / 1000;
+  const text = textOfTokens(TASK_TOKENS);
+  const isWhole = [...views.values()].every(({ task }) => task.artifacts?.[0]?.parts[0]?.text === text);
+  if (!isWhole || views.size !== tokens / TASK_TOKENS) throw new Error('text of a task is not complete');
+  return seconds;
+}
+
+async function joinInputs(log: Log, tokens: number): Promise<number> {
+  const started = performance.now();
+  const texts = new Map<string, string>();
+  for await (const { taskId, record } of replayInputs(log)) {
+    if (!('inputs' in record)) continue;
+    for (const input of record.inputs)
+      if (input.kind === 'text') texts.set(taskId, (texts.get(taskId) ?? '') + input.tokens.join(''));
+  }
+  const seconds = (performance.now() - started) / 1000;
+  const text = textOfTokens(TASK_TOKENS);
+  if (texts.size !== tokens / TASK_TOKENS || ![...texts.values()].every(found => found === text))
+    throw new Error('text of a task is not complete');
+  return seconds;
+}
+
+/** Stores the inputs and facts of as many tasks as hold the tokens. */
+async function fill(log: Log, tokens: number, chunkTokens: number): Promise<{ inputs: number; facts: number }> {
+  const ids = Array.from({ length: tokens / TASK_TOKENS }, () => crypto.randomUUID());
+  const stored = { inputs: 0, facts: 0 };
+  const store = async () => {
+    for (let taskId = ids.pop(); taskId !== undefined; taskId = ids.pop()) {
+      for (const [index, record] of factsOf(taskId, chunkTokens).entries()) {
+        stored.facts += 1;
+        await appendFacts(log, record, index);
+      }
+      for (let n = 1; n <= TASK_TOKENS; n += RECORD_TOKENS) {
+        const input = {
+          kind: 'text' as const,
+          lane: 'a',
+          tokens: Array.from({ length: RECORD_TOKENS }, (_, i) => tokenAt(n - 1 + i)),
+        };
+        await log.inputs.append(taskId, { v: 1, at: n, from: agent('agent'), n, inputs: [input] }, { id: `${taskId}:${n}` });
+        stored.inputs += 1;
+      }
+      newest.delete(taskId);
+    }
+  };
+  await Promise.all(Array.from({ length: APPENDS_AT_ONCE }, store));
+  return stored;
+}
+
+const newest = new Map<string, number>();
+
+async function appendFacts(log: Log, record: FactRecord, index: number): Promise<void> {
+  const { taskId } = record.aggregate;
+  const { seq } = await log.facts.append(record, { expected: newest.get(taskId) ?? 0, id: `${taskId}:${index}` });
+  newest.set(taskId, seq);
+}
+
+/** The records of one task as a relay stores them: one for its beginning, one for each chunk, one for its end. */
+function factsOf(taskId: string, chunkTokens: number): FactRecord[] {
+  const from = agent('agent');
+  const scenario = new Scenario(taskId).message('hi', 'm1', 'agent.argocd', 'transparent');
+  const records: FactRecord[] = [];
+  let stored = 0;
+  const record = () => {
+    const facts = scenario.facts.slice(stored);
+    stored = scenario.facts.length;
+    const producers = { agent: { attempt: 1, n: stored, lastN: stored } };
+    const aggregate: TaskAggregate = { ...scenario.aggregate!, producers, foldedSeq: stored, lastNSeq: stored };
+    records.push({ v: 1, facts, aggregate, startSeq: stored, startStoredAt: 1 });
+  };
+  scenario
+    .input(from, { kind: 'status', state: 'TASK_STATE_WORKING' })
+    .open(from, 'a', { name: 'answer', metadata: { sourceAgent: 'argocd' } });
+  record();
+  for (let n = 0; n < TASK_TOKENS; n += chunkTokens) {
+    const text = Array.from({ length: chunkTokens }, (_, index) => tokenAt(n + index)).join('');
+    const chunk = {
+      firstSeq: n,
+      lastSeq: n,
+      count: chunkTokens,
+      n,
+      reason: 'ready',
+      heldMs: 20,
+      waitMs: 0,
+      firstAt: n,
+      lastAt: n,
+    };
+    scenario.when({ kind: 'run', from, lane: 'a', text, last: false, n, chunk });
+    record();
+  }
+  scenario.input(from, { kind: 'status', state: 'TASK_STATE_COMPLETED' });
+  record();
+  return records;
+}

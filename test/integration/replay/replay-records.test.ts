@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import { after, describe, test } from 'node:test';
+import { shardOf } from '@hopline/events';
+import type { Log } from '@hopline/log';
+import { createMemoryLog } from '@hopline/log/memory';
+import { openJetStreamLog } from '@hopline/log-jetstream';
+import { type Checkpoint, CheckpointMismatch, replayFacts, replayInputs } from '@hopline/replay';
+import { agent, StoredScenario } from '@hopline/task/test-kit';
+import { startNats } from '../../support/nats/nats-server.ts';
+
+const SHARDS = 4;
+const TASKS = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
+const RECORDS = 6;
+
+async function openNats(): Promise<Log> {
+  const server = await startNats();
+  const log = await openJetStreamLog({ servers: server.url, name: 'replay', shards: SHARDS });
+  const close = async () => {
+    await log.close();
+    await server.stop();
+  };
+  after(close);
+  return log;
+}
+
+/** Stores the inputs and the facts of all tasks, one record of each in turn. */
+async function fill(log: Log, tasks = TASKS): Promise<void> {
+  const scenarios = tasks.map(taskId => new StoredScenario(log.facts, taskId));
+  for (const scenario of scenarios) await scenario.message('hi', 'm1', 'agent.argocd').store();
+  for (let n = 1; n <= RECORDS; n += 1) {
+    for (const scenario of scenarios) {
+      const { taskId } = scenario;
+      const input = { kind: 'step', step: `${n}`, payload: n } as const;
+      const record = { v: 1, at: n, from: agent('agent'), n, inputs: [input] } as const;
+      await log.inputs.append(taskId, { ...record, inputs: [input] }, { id: `${taskId}:${n}` });
+      await scenario.input(agent('agent'), input).store();
+    }
+  }
+}
+
+async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = [];
+  for await (const item of items) found.push(item);
+  return found;
+}
+
+/** Steps of each task in the order in which they were yielded. */
+function stepsOf(items: readonly { taskId: string; steps: number[] }[]): Record<string, number[]> {
+  const steps: Record<string, number[]> = {};
+  for (const { taskId, steps: own } of items) steps[taskId] = [...(steps[taskId] ?? []), ...own];
+  return steps;
+}
+
+async function readFacts(log: Log, range: Parameters<typeof replayFacts>[1], max = Number.POSITIVE_INFINITY) {
+  const replay = replayFacts(log, range);
+  const items: { taskId: string; steps: number[] }[] = [];
+  for await (const { record } of replay) {
+    const { facts, aggregate } = record;
+    items.push({
+      taskId: aggregate.taskId,
+      steps: facts.flatMap(fact => (fact.kind === 'step.recorded' ? [Number(fact.step)] : [])),
+    });
+    if (items.length >= max) break;
+  }
+  return { items, checkpoint: replay.checkpoint };
+}
+
+const ALL = Object.fromEntries(TASKS.map(taskId => [taskId, [1, 2, 3, 4, 5, 6]]));
+
+for (const [name, open] of [
+  ['memory', async () => createMemoryLog({ shards: SHARDS })],
+  ['JetStream', openNats],
+] as const) {
+  describe(`replay of records, ${name}`, () => {
+    test('yields every record once, in order per task, whatever is read at the same time', async () => {
+      const log = await open();
+      await fill(log);
+      for (const shardsAtOnce of [1, 3, 16]) {
+        const { items } = await readFacts(log, { shardsAtOnce });
+        assert.equal(items.length, TASKS.length * (RECORDS + 1));
+        assert.deepEqual(stepsOf(items), ALL);
+        const inputs = await all(replayInputs(log, { shardsAtOnce }));
+        assert.equal(inputs.length, TASKS.length * RECORDS);
+        const steps = inputs.map(({ taskId, record }) => ({ taskId, steps: 'n' in record ? [record.n] : [] }));
+        assert.deepEqual(stepsOf(steps), ALL);
+      }
+    });
+
+    test('continues after a checkpoint without a record missing or repeated, also with records that were stored since', async () => {
+      const log = await open();
+      await fill(log, TASKS.slice(0, 4));
+      const whole: { taskId: string; steps: number[] }[] = [];
+      let checkpoint: Checkpoint | undefined;
+      for (let part = 0; part < 30; part += 1) {
+        if (part === 1) await fill(log, TASKS.slice(4));
+        const range = checkpoint === undefined ? {} : { after: JSON.parse(JSON.stringify(checkpoint)) as Checkpoint };
+        const read = await readFacts(log, range, 5);
+        whole.push(...read.items);
+        ({ checkpoint } = read);
+      }
+      assert.equal(whole.length, TASKS.length * (RECORDS + 1));
+      assert.deepEqual(stepsOf(whole), ALL);
+    });
+
+    test('reads one task, one shard, or a range of time', async () => {
+      const log = await open();
+      await fill(log, TASKS.slice(0, 4));
+      await new Promise(resolve => setTimeout(resolve, 20));
+      const sinceMs = Date.now();
+      await fill(log, TASKS.slice(4));
+      assert.deepEqual(Object.keys(stepsOf((await readFacts(log, { sinceMs })).items)).sort(), TASKS.slice(4));
+      assert.deepEqual(Object.keys(stepsOf((await readFacts(log, { untilMs: sinceMs })).items)).sort(), TASKS.slice(0, 4));
+      const { items, checkpoint } = await readFacts(log, { taskId: 'c' });
+      assert.deepEqual(stepsOf(items), { c: ALL.c });
+      assert.deepEqual((await readFacts(log, { taskId: 'c', after: checkpoint })).items, []);
+      const shard = shardOf('c', SHARDS);
+      const ofShard = await readFacts(log, { shards: [shard] });
+      assert.ok(ofShard.items.length > 0 && ofShard.items.every(({ taskId }) => shardOf(taskId, SHARDS) === shard));
+      assert.equal((await all(replayInputs(log, { taskId: 'c', sinceMs }))).length, 0);
+      assert.equal((await all(replayInputs(log, { taskId: 'c' }))).length, RECORDS);
+    });
+
+    test('facts that were copied forward are not repeated', async () => {
+      const log = await open();
+      const scenario = await new StoredScenario(log.facts, 'a').message('hi', 'm1', 'agent.argocd').store();
+      const { seq, record } = scenario.newest!;
+      const copied = { part: 1, last: true, facts: record.facts };
+      await log.facts.append({ ...record, facts: [], startSeq: 0, copied }, { expected: seq, id: 'copy' });
+      assert.equal((await readFacts(log, {})).items.length, 1);
+      const [, ...none] = (await readFacts(log, { taskId: 'a' })).items;
+      assert.deepEqual(none, []);
+    });
+
+    test('ends when its signal aborts, and rejects a checkpoint of another number of shards', async () => {
+      const log = await open();
+      await fill(log);
+      const leave = new AbortController();
+      let count = 0;
+      for await (const _ of replayFacts(log, { signal: leave.signal })) if (++count === 3) leave.abort();
+      assert.equal(count, 3);
+      assert.throws(() => replayFacts(log, { after: { v: 1, shards: SHARDS + 1, seqs: {} } }), CheckpointMismatch);
+    });
+  });
+}
