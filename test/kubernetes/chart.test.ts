@@ -57,6 +57,7 @@ const EVERYTHING = [
   'agents[0].entry.adapter=recording',
   'agents[0].keda.enabled=true',
   'backup.enabled=true',
+  'backup.existingClaim=backups',
   'pods.priorityClassName=high',
   'ingress.publicUrl=https://a2a.example.com/',
 ];
@@ -340,7 +341,8 @@ test('wrong and unknown values are rejected by name', { skip }, () => {
   assert.match(rejection('agents[0].name=Not_A_Name', 'agents[0].entry.adapter=a2a'), /name/);
   assert.match(rejection('nats.enabled=false'), /nats\.url is required/);
   assert.match(rejection('supervisor.keda.enabled=true', 'supervisor.autoscaling.enabled=true'), /choose one/);
-  assert.match(rejection('backup.restore=folder'), /relay\.replicas to 0/);
+  assert.match(rejection('backup.enabled=true'), /backup\.existingClaim is required/);
+  assert.match(rejection('backup.restore=folder', 'backup.existingClaim=backups'), /relay\.replicas to 0/);
   assert.match(rejection('httpIngress.enabled=true', 'gateway.enabled=true'), /choose one/);
 });
 

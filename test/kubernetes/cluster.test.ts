@@ -140,14 +140,16 @@ test('an agent as a release of its own restarts no other pod, and answers', opti
 test('a backup is restored into an empty NATS of another size', options, async () => {
   const task = JSON.parse(await release.cli('list', '--url', url, '--json', '--state', 'completed', '--limit', '1')).id;
   const before = await release.cli('get', '--url', url, task);
-  await release.upgrade({ backup: { enabled: true } });
+  const claim = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } };
+  await release.apply({ apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name: 'backups' }, spec: claim });
+  await release.upgrade({ backup: { enabled: true, existingClaim: 'backups' } });
   await release.kubectl('create', 'job', '--from', 'cronjob/hopline-backup', 'backup-now');
   await release.kubectl('wait', '--for', 'condition=complete', 'job/backup-now', '--timeout=120s');
   const pods = await release.kubectl('get', 'pods', '--selector', 'job-name=backup-now', '--output', 'name');
   await release.kubectl('delete', 'job/backup-now');
   await release.uninstall();
   await release.kubectl('delete', 'pvc', '--selector', 'app.kubernetes.io/component=nats');
-  const values = { nats: { replicas: 1 }, backup: { existingClaim: 'hopline-backup' } };
+  const values = { nats: { replicas: 1 }, backup: { existingClaim: 'backups' } };
   const restore = pods.trim().replace('pod/', '');
   await release.upgrade(
     { ...values, relay: { replicas: 0 }, backup: { ...values.backup, restore } },
@@ -168,7 +170,7 @@ test('uninstall leaves the volumes of NATS, the key of the secrets in them, and 
   const left = await release.kubectl('get', 'all,configmap,secret,pvc,pdb,networkpolicy', '--output', 'name');
   const names = left.split('\n').filter(name => name !== '' && !/kube-root-ca.crt/.test(name) && !name.startsWith('pod/'));
   assert.ok(
-    names.every(name => /^persistentvolumeclaim\/(data-hopline-nats-\d|hopline-backup)$|^secret\/hopline-secrets$/.test(name)),
+    names.every(name => /^persistentvolumeclaim\/(data-hopline-nats-\d|backups)$|^secret\/hopline-secrets$/.test(name)),
     names.join(),
   );
 });
