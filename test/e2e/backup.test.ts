@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -62,6 +62,7 @@ test(
       const made = await hopline(cluster.nats.url, 'backup', backup);
       assert.equal(made.code, 0, made.err);
       assert.match(made.out, /A2A_LOG: \d+ messages, \d+ bytes\n(.*\n)*backup complete/);
+      assert.equal(statSync(join(backup, 'A2A_LOG', 'stream.tar.s2')).mode & 0o777, 0o600);
       const again = await hopline(cluster.nats.url, 'backup', backup);
       assert.equal(again.code, 2);
       assert.match(again.err, /is not empty/);

@@ -16,6 +16,9 @@ import { BUCKETS, type LogNames } from './names.ts';
 const LIST_FILE = 'hopline-backup.json';
 const CONFIG_FILE = 'backup.json';
 const DATA_FILE = 'stream.tar.s2';
+/** For their owner alone: they contain the texts of all tasks. */
+const FOLDER_MODE = 0o700;
+const FILE_MODE = 0o600;
 /** Version of the folder's form. */
 const FORM = 1;
 const CHUNK_BYTES = 128 * 1024;
@@ -62,18 +65,18 @@ export async function backUp(
     server: connection.nc.info?.version ?? 'unknown',
     streams,
   };
-  await writeFile(join(folder, LIST_FILE), `${JSON.stringify(list, null, 2)}\n`, { flag: 'wx' });
+  await writeFile(join(folder, LIST_FILE), `${JSON.stringify(list, null, 2)}\n`, { flag: 'wx', mode: FILE_MODE });
   return streams;
 }
 
 async function requireEmpty(folder: string): Promise<void> {
-  await mkdir(folder, { recursive: true });
+  await mkdir(folder, { recursive: true, mode: FOLDER_MODE });
   if ((await readdir(folder)).length > 0) throw new LogMismatch(`${folder} is not empty: name a new folder for each backup`);
 }
 
 async function backUpStream(connection: Connection, name: string, folder: string): Promise<BackedUpStream> {
-  await mkdir(folder, { recursive: true });
-  const file = await open(join(folder, DATA_FILE), 'wx');
+  await mkdir(folder, { recursive: true, mode: FOLDER_MODE });
+  const file = await open(join(folder, DATA_FILE), 'wx', FILE_MODE);
   const parts = new Parts(connection);
   try {
     const stored = await connection.api<StoredStream>(`STREAM.SNAPSHOT.${name}`, {
@@ -89,7 +92,10 @@ async function backUpStream(connection: Connection, name: string, folder: string
     }
     await file.sync();
     const { config, state } = stored;
-    await writeFile(join(folder, CONFIG_FILE), `${JSON.stringify({ config, state }, null, 2)}\n`, { flag: 'wx' });
+    await writeFile(join(folder, CONFIG_FILE), `${JSON.stringify({ config, state }, null, 2)}\n`, {
+      flag: 'wx',
+      mode: FILE_MODE,
+    });
     return { name, messages: state.messages, bytes: state.bytes, sha256: hash.digest('hex') };
   } finally {
     parts.close();

@@ -26,20 +26,25 @@ export class LogNames {
   readonly inputsStream: string;
   readonly factsStream: string;
   readonly workStream: string;
-  readonly prefix: string;
+  readonly #prefix: string;
 
   /** Throws LogMismatch for a prefix that a name cannot contain. */
   constructor(prefix = '') {
     if (prefix !== '' && !PREFIX_FORM.test(prefix)) throw new LogMismatch('the prefix must be 1 to 32 of A-Z, a-z, 0-9, _ and -');
-    this.prefix = prefix;
+    this.#prefix = prefix;
     this.inputsStream = this.#named(INPUTS_STREAM);
     this.factsStream = this.#named(FACTS_STREAM);
     this.workStream = this.#named(WORK_STREAM);
   }
 
+  /** HOPLINE_PREFIX; empty without one. */
+  get prefix(): string {
+    return this.#prefix;
+  }
+
   /** `prefix.a2a.raw.…`; without a prefix the subject itself. */
   subject(subject: string): string {
-    return this.prefix === '' ? subject : `${this.prefix}.${subject}`;
+    return this.#prefix === '' ? subject : `${this.#prefix}.${subject}`;
   }
 
   /** One of BUCKETS. */
@@ -54,6 +59,6 @@ export class LogNames {
   }
 
   #named(name: string): string {
-    return this.prefix === '' ? name : `${this.prefix}_${name}`;
+    return this.#prefix === '' ? name : `${this.#prefix}_${name}`;
   }
 }
