@@ -74,7 +74,7 @@ test('an open task is verified as far as it is stored, and no further', () => {
   for (let count = 1; count < whole.facts.length; count += 1) {
     const facts = factsOf(whole).slice(0, count);
     const part = storedTask(whole, facts);
-    // Nothing says which records the relay had folded: 1 claims the least.
+    // Which records the relay had folded is not known here: 1 is the least.
     part.aggregate.foldedSeq = 1;
     assert.equal(verdictOf(part), 'same', `${count} facts`);
   }
