@@ -315,6 +315,25 @@ export const COMMANDS = {
       lines: { value: 'N', help: 'lines of the past, default 100' },
     },
   },
+  backup: {
+    subject: 'FOLDER',
+    subjectIs: { text: 'one new folder', required: true, values: 'files' },
+    summary: 'writes all streams of the log into a folder, while the cluster runs',
+    details: 'as `nats stream backup` does, one folder for each stream; prints their messages and bytes',
+    options: {},
+    notes:
+      'Reads NATS (NATS_URL, default: the local cluster of `npm start`) as the user `admin`. The folder contains the texts of all tasks, ' +
+      'and secrets of webhooks as HOPLINE_SECRETS_KEY has encrypted them.',
+  },
+  restore: {
+    subject: 'FOLDER',
+    subjectIs: { text: 'the folder of a backup', required: true, values: 'files' },
+    summary: 'restores a backup into a NATS server without streams of Hopline',
+    details:
+      'checks the folder first; each stream gets HOPLINE_REPLICAS replicas; a restore that fails removes what it has restored',
+    options: {},
+    notes: 'Needs NATS_URL and a user that may do everything. Start the relays afterwards: they would create empty streams.',
+  },
   agent: {
     subject: 'FILE',
     subjectIs: { text: 'the file of an agent', required: true, values: 'files' },

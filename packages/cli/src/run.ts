@@ -7,6 +7,7 @@ import { agents } from './agents.ts';
 import { type Invocation, parseArguments, URL_DEFAULT } from './arguments.ts';
 import { ArtifactFolder } from './artifact-folder.ts';
 import { ask } from './ask.ts';
+import { backup, restore } from './backup.ts';
 import { cancel } from './cancel.ts';
 import { card } from './card.ts';
 import { chat } from './chat.ts';
@@ -97,6 +98,8 @@ async function runCommand(
     return EXIT.ok;
   }
   if (command === 'agent') return agent({ ...invocation, file: subject, output, environment, signal, commandLine });
+  if (command === 'backup') return backup({ folder: subject, json, output, environment });
+  if (command === 'restore') return restore({ folder: subject, json, output, environment });
   if (command === 'new') return newAgent({ subject, folder: processContext.folder, output });
   if (command === 'status') return status({ json, output, environment });
   if (command === 'logs') return logs({ ...invocation, service: invocation.subject, output, environment, signal });
