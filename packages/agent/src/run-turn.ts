@@ -31,6 +31,8 @@ export type RunTurnDeps = {
   /** Receives what an agent throws, for the terminal of its author: it may hold content. Absent: it is dropped. */
   showError?: ((error: unknown) => void) | undefined;
   metrics?: Pick<HopMetrics, 'hopDuration'>;
+  /** When the item was taken, epoch milliseconds: one instant for all that is measured. Default: now. */
+  takenAt?: number;
   /** How often a call that failed as retryable is made again; 0 to RETRIES_MAX, 0 by default. */
   retries?: number;
   /** False: a supervisor's client does not see the agent's text (C-5); true by default. */
@@ -46,9 +48,8 @@ export type TurnOutcome = TurnEnd | undefined;
  * AttemptFailed, Superseded, or the error of the log.
  */
 export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome> {
-  const { log, name } = deps;
+  const { log, name, takenAt = Date.now() } = deps;
   const { work, attempt } = job;
-  const takenAt = Date.now();
   const newest = await newestOfTurn(log, job, deps.signal);
   const over = overBecause(newest.record.aggregate, job);
   if (over === 'superseded') throw new Superseded();

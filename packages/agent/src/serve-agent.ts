@@ -83,16 +83,20 @@ export async function serveAgent(options: ServeAgentOptions): Promise<void> {
 async function runJob(options: ServeAgentOptions, job: Job, release: AbortSignal): Promise<void> {
   const { log, name, agent, metrics, retries = RETRIES_DEFAULT, forwardText = true, showError } = options;
   const { work, attempt, exhausted } = job;
+  const takenAt = Date.now();
   const logger = taskLogger(options.logger, work.taskId);
   const cause = redeliveryCause(job);
   if (cause !== undefined) metrics.redeliveries.add(1, { agent: name, reason: cause });
-  else measureQueue(metrics, name, job);
+  else measureQueue(metrics, name, job, takenAt);
   if (exhausted) metrics.deadLetters.add(1, { agent: name, reason: 'attempts_exhausted' });
   metrics.activeTasks.add(1, { agent: name });
   inTrace(job.trace, () => logger.info({ agent: name, attempt, turn: work.turn, cause }, 'turn taken'));
   const startedMs = performance.now();
   try {
-    const outcome = await runTurn({ log, agent, name, logger, showError, retries, forwardText, metrics, signal: release }, job);
+    const outcome = await runTurn(
+      { log, agent, name, logger, showError, takenAt, retries, forwardText, metrics, signal: release },
+      job,
+    );
     const state = outcome && stateWord(outcome.state);
     metrics.turnsEnded.add(1, { agent: name, outcome: (state ?? 'over') as TurnLabel });
     const fields = { agent: name, attempt, turn: work.turn, duration_ms: Math.round(performance.now() - startedMs) };
@@ -115,9 +119,9 @@ async function runJob(options: ServeAgentOptions, job: Job, release: AbortSignal
 type TurnLabel = 'completed' | 'failed' | 'canceled' | 'rejected' | 'input-required' | 'auth-required' | 'over';
 
 /** A client that addresses the agent directly has no call: its item comes from the relay. */
-function measureQueue(metrics: HopMetrics, agent: string, { work: { queuedAt, call } }: Job): void {
+function measureQueue(metrics: HopMetrics, agent: string, { work: { queuedAt, call } }: Job, takenAt: number): void {
   const hop = call === undefined ? 'work_queue' : 'agent_queue';
-  if (queuedAt !== undefined) metrics.hopDuration.recordMs(Date.now() - queuedAt, { hop, agent });
+  if (queuedAt !== undefined) metrics.hopDuration.recordMs(takenAt - queuedAt, { hop, agent });
 }
 
 function requeueReason(error: unknown): 'shutdown' | 'retry' | 'superseded' | 'fault' {
