@@ -15,6 +15,7 @@ const PLAN = {
   host: '127.0.0.1',
   ingressPort: 1,
   grpcPort: 2,
+  consolePort: 3,
   profile: 'caipe',
   relays: 2,
 };

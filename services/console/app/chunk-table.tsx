@@ -22,7 +22,11 @@ export function ChunkTable({ session, connection, version, current, onSeek }: Pr
   const indexes = useMemo(() => new Map(session.recording.items.map(({ generation }, index) => [generation, index])), [version]);
   const focus = current === undefined ? undefined : events.findIndex(({ generation }) => generation === current);
   if (session.report === undefined)
-    return <p class="muted pad">{session.auditFault === '' ? 'Reading the log of the task …' : `No chunks: ${visibleText(session.auditFault)}.`}</p>;
+    return (
+      <p class="muted pad">
+        {session.auditFault === '' ? 'Reading the log of the task …' : `No chunks: ${visibleText(session.auditFault)}.`}
+      </p>
+    );
   const selected = focus === undefined || focus < 0 ? undefined : events[focus];
   return (
     <div class="table-view">
@@ -45,7 +49,12 @@ export function ChunkTable({ session, connection, version, current, onSeek }: Pr
         row={index => {
           const { generation, atMs, name, agent = '', characters, chunk, attempt = 1, last } = events[index]!;
           return (
-            <button type="button" class="grid grid-chunks grid-row" aria-current={generation === current} onClick={() => onSeek(indexes.get(generation) ?? -1)}>
+            <button
+              type="button"
+              class="grid grid-chunks grid-row"
+              aria-current={generation === current}
+              onClick={() => onSeek(indexes.get(generation) ?? -1)}
+            >
               <span class="number">{duration(atMs)}</span>
               <span class="cut">
                 <bdi>{visibleText(name)}</bdi>
@@ -64,7 +73,14 @@ export function ChunkTable({ session, connection, version, current, onSeek }: Pr
           );
         }}
       />
-      {selected !== undefined && <Explanation key={selected.generation} session={session} connection={connection} cursor={`${selected.generation}.${selected.seq}`} />}
+      {selected !== undefined && (
+        <Explanation
+          key={selected.generation}
+          session={session}
+          connection={connection}
+          cursor={`${selected.generation}.${selected.seq}`}
+        />
+      )}
     </div>
   );
 }
@@ -77,9 +93,11 @@ function Explanation({ session, connection, cursor }: { session: TaskSession; co
     const stop = new AbortController();
     // A playing task passes many events; only one that stays is explained.
     const timer = setTimeout(() => {
-      connection.json<Record<string, unknown>>(`${session.path}/audit/${cursor}`, { signal: stop.signal }).then(setValue, error => {
-        if (!stop.signal.aborted) setFault(error.message);
-      });
+      connection
+        .json<Record<string, unknown>>(`${session.path}/audit/${cursor}`, { signal: stop.signal })
+        .then(setValue, error => {
+          if (!stop.signal.aborted) setFault(error.message);
+        });
     }, 300);
     return () => {
       clearTimeout(timer);

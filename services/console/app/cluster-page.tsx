@@ -123,7 +123,11 @@ export function ClusterPage({ connection, info }: { connection: Connection; info
           <h2>Shards</h2>
           <div class="shards">
             {shards.map(({ shard, relay, lag }) => (
-              <div key={shard} class={lag > 1_000 ? 'shard shard-late' : 'shard'} title={`shard ${shard}: ${relay}, ${lag} records not read`}>
+              <div
+                key={shard}
+                class={lag > 1_000 ? 'shard shard-late' : 'shard'}
+                title={`shard ${shard}: ${relay}, ${lag} records not read`}
+              >
                 <strong>{shard}</strong>
                 <span class="muted">{relay}</span>
                 <span class="number">{lag === 0 ? '' : lag}</span>

@@ -1,6 +1,6 @@
-import { memo } from './memo.ts';
 import { useEffect, useRef } from 'preact/hooks';
 import type { ArtifactBlock, Block, ConversationState } from './conversation.ts';
+import { memo } from './memo.ts';
 import { visibleText } from './plain-text.ts';
 import { StatePill } from './state-pill.tsx';
 
@@ -20,8 +20,15 @@ export function ConversationView({ value, follows }: { value: ConversationState;
     if (follows && isNearEnd.current) element.scrollTop = element.scrollHeight;
   }, [value, follows]);
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it.
-    <div class="conversation" ref={scroller} onScroll={onScroll} tabIndex={0} role="log" aria-live="off" aria-label="Conversation">
+    <div
+      class="conversation"
+      ref={scroller}
+      onScroll={onScroll}
+      tabIndex={0}
+      role="log"
+      aria-live="off"
+      aria-label="Conversation"
+    >
       {value.blocks.length === 0 && <p class="muted">Nothing yet.</p>}
       {value.blocks.map(block => (
         <BlockView key={block.key} block={block} />

@@ -93,7 +93,8 @@ class BlockFold {
     else if ('task' in item) this.#snapshot(item.task, index);
     else if ('message' in item) this.#message(item.message, index);
     else if ('statusUpdate' in item) this.#status(item.statusUpdate.status, index);
-    else this.#artifact(item.artifactUpdate.artifact, item.artifactUpdate.append === true, item.artifactUpdate.lastChunk === true);
+    else
+      this.#artifact(item.artifactUpdate.artifact, item.artifactUpdate.append === true, item.artifactUpdate.lastChunk === true);
   }
 
   /** The current task: the first event, and what follows a gap. It contains everything so far. */

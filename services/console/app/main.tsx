@@ -45,7 +45,11 @@ function App() {
           </a>
         </nav>
         <span class="bar-end">
-          {info !== undefined && <span class="muted small">{info.writes ? '' : 'read-only · '}v{info.version}</span>}
+          {info !== undefined && (
+            <span class="muted small">
+              {info.writes ? '' : 'read-only · '}v{info.version}
+            </span>
+          )}
           {connection.isSignedIn && (
             <button type="button" class="button button-quiet" onClick={signOut}>
               Sign out

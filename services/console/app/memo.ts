@@ -1,4 +1,4 @@
-import { Component, type ComponentType, createElement } from 'preact';
+import { Component, type ComponentType, type createElement } from 'preact';
 
 /** Draws a component again only when one of its members is another value. */
 export function memo<P extends object>(Inner: (props: P) => ReturnType<typeof createElement> | null): ComponentType<P> {

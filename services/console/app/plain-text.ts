@@ -13,7 +13,9 @@ export function visibleText(text: string): string {
 /** One line of at most `charactersMax`. */
 export function excerpt(text: string, charactersMax: number): string {
   // Far more than is shown, so that a text of megabytes costs nothing.
-  const line = visibleText(text.slice(0, charactersMax * 4)).replaceAll(/\s+/g, ' ').trim();
+  const line = visibleText(text.slice(0, charactersMax * 4))
+    .replaceAll(/\s+/g, ' ')
+    .trim();
   const characters = [...line];
   return characters.length <= charactersMax ? line : `${characters.slice(0, charactersMax - 1).join('')}…`;
 }

@@ -30,7 +30,10 @@ export type PlaybackAction =
 export const LIVE: Playback = { playMs: 0, index: -1, isPlaying: false, isLive: true, speed: 1 };
 
 /** The keys of asciinema. Undefined for a key without a meaning, and with a modifier that browsers use. */
-export function actionOf(event: Pick<KeyboardEvent, 'key' | 'shiftKey' | 'ctrlKey' | 'altKey' | 'metaKey'>, endPlayMs: number): PlaybackAction | undefined {
+export function actionOf(
+  event: Pick<KeyboardEvent, 'key' | 'shiftKey' | 'ctrlKey' | 'altKey' | 'metaKey'>,
+  endPlayMs: number,
+): PlaybackAction | undefined {
   if (event.ctrlKey || event.altKey || event.metaKey) return undefined;
   const { key, shiftKey } = event;
   if (/^\d$/.test(key)) return { type: 'fraction', of: Number(key) / 10 };

@@ -103,7 +103,8 @@ export class Recording {
     const found = this.items.flatMap(({ event }, index) => markerOf(event, index));
     const { relays = [], producers = [] } = this.#times ?? {};
     for (const { takeover, relay = 'a relay' } of relays)
-      if (takeover !== undefined) found.push({ index: this.#after(takeover.atMs), kind: 'takeover', label: `${relay} took over` });
+      if (takeover !== undefined)
+        found.push({ index: this.#after(takeover.atMs), kind: 'takeover', label: `${relay} took over` });
     for (const { attempt, agent, takenMs } of producers)
       if (attempt > 1 && takenMs !== undefined)
         found.push({ index: this.#after(takenMs), kind: 'attempt', label: `attempt ${attempt} of ${agent}` });

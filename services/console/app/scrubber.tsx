@@ -29,9 +29,8 @@ const KEYS = [
 
 /** The bar of the task: a click, a drag and the keys of asciinema move one playhead for all views. */
 export function Scrubber({ recording, markers, playback, isEnded, isConnected, act, version }: Props) {
-  const { index, isPlaying, isLive, speed, playMs } = playback;
+  const { index, isPlaying, isLive, speed } = playback;
   const [showsHelp, setHelp] = useState(false);
-  const { bar, ...pointer } = useBar(act);
   useEffect(() => {
     const onKey = ({ key, target }: KeyboardEvent) => {
       if (key === '?' && !(target as HTMLElement).matches('input, textarea, select')) setHelp(shows => !shows);
@@ -40,15 +39,18 @@ export function Scrubber({ recording, markers, playback, isEnded, isConnected, a
     addEventListener('keydown', onKey);
     return () => removeEventListener('keydown', onKey);
   }, []);
-  const end = Math.max(1, recording.endPlayMs);
-  const percent = (ms: number) => `${Math.min(100, (ms / end) * 100)}%`;
-  const idle = useMemo(() => recording.idleSpans(), [version]);
   const position = positionText(recording.atMs(Math.max(0, index)));
   const total = positionText(recording.atMs(recording.length - 1));
   const cursor = recording.items[index]?.cursor;
   return (
     <section class="scrubber" aria-label="Playback">
-      <button type="button" class="button button-play" aria-label={isPlaying ? 'Pause' : 'Play'} title="space" onClick={() => act({ type: 'toggle' })}>
+      <button
+        type="button"
+        class="button button-play"
+        aria-label={isPlaying ? 'Pause' : 'Play'}
+        title="space"
+        onClick={() => act({ type: 'toggle' })}
+      >
         <svg viewBox="0 0 16 16" width="14" height="14" aria-hidden="true">
           {isPlaying ? <path d="M3 2h4v12H3zM9 2h4v12H9z" /> : <path d="M4 2l10 6-10 6z" />}
         </svg>
@@ -56,35 +58,7 @@ export function Scrubber({ recording, markers, playback, isEnded, isConnected, a
       <span class="scrubber-time">
         {position} <span class="muted">/ {total}</span>
       </span>
-      <div
-        class="scrubber-bar"
-        ref={bar}
-        role="slider"
-        tabIndex={0}
-        aria-label="Position in the task"
-        aria-valuemin={0}
-        aria-valuemax={recording.length}
-        aria-valuenow={index + 1}
-        aria-valuetext={`${position} of ${total}, event ${index + 1} of ${recording.length}`}
-        {...pointer}
-      >
-        <Density recording={recording} version={version} />
-        {idle.map(({ fromPlayMs, toPlayMs, ms }) => (
-          <span
-            key={fromPlayMs}
-            class="scrubber-idle"
-            title={`${duration(ms)} without events`}
-            style={{ left: percent(fromPlayMs), width: percent(toPlayMs - fromPlayMs) }}
-          />
-        ))}
-        <span class="scrubber-done" style={{ width: percent(playMs) }} />
-        {markers
-          .filter(({ kind }) => kind !== 'artifact')
-          .map(({ index: at, kind, label }) => (
-            <span key={`${kind}-${at}-${label}`} class={`scrubber-marker marker-${kind}`} title={label} style={{ left: percent(recording.playMs(at)) }} />
-          ))}
-        <span class="scrubber-head" style={{ left: percent(playMs) }} />
-      </div>
+      <Bar recording={recording} markers={markers} playback={playback} act={act} version={version} />
       <span class="muted small scrubber-count" title={cursor === undefined ? '' : `cursor ${cursor}`}>
         {index + 1} / {recording.length}
       </span>
@@ -100,27 +74,88 @@ export function Scrubber({ recording, markers, playback, isEnded, isConnected, a
         ))}
       </select>
       {!isEnded && (
-        <button type="button" class="button button-live" aria-pressed={isLive} onClick={() => act({ type: 'live' })} title={isConnected ? 'l' : 'connecting again'}>
+        <button
+          type="button"
+          class="button button-live"
+          aria-pressed={isLive}
+          onClick={() => act({ type: 'live' })}
+          title={isConnected ? 'l' : 'connecting again'}
+        >
           <span class={`dot ${isConnected ? 'dot-on' : 'dot-off'}`} />
           Live
         </button>
       )}
-      <button type="button" class="button button-quiet only-wide" aria-expanded={showsHelp} onClick={() => setHelp(!showsHelp)} title="Keys">
+      <button
+        type="button"
+        class="button button-quiet only-wide"
+        aria-expanded={showsHelp}
+        onClick={() => setHelp(!showsHelp)}
+        title="Keys"
+      >
         ?
       </button>
-      {showsHelp && (
-        <dl class="keys card">
-          {KEYS.map(([keys, meaning]) => (
-            <div key={keys}>
-              <dt>
-                <kbd>{keys}</kbd>
-              </dt>
-              <dd>{meaning}</dd>
-            </div>
-          ))}
-        </dl>
-      )}
+      {showsHelp && <KeysHelp />}
     </section>
+  );
+}
+
+function Bar({ recording, markers, playback: { index, playMs }, act, version }: Omit<Props, 'isEnded' | 'isConnected'>) {
+  const { bar, ...pointer } = useBar(act);
+  const end = Math.max(1, recording.endPlayMs);
+  const percent = (ms: number) => `${Math.min(100, (ms / end) * 100)}%`;
+  const idle = useMemo(() => recording.idleSpans(), [version]);
+  const position = positionText(recording.atMs(Math.max(0, index)));
+  const total = positionText(recording.atMs(recording.length - 1));
+  return (
+    <div
+      class="scrubber-bar"
+      ref={bar}
+      role="slider"
+      tabIndex={0}
+      aria-label="Position in the task"
+      aria-valuemin={0}
+      aria-valuemax={recording.length}
+      aria-valuenow={index + 1}
+      aria-valuetext={`${position} of ${total}, event ${index + 1} of ${recording.length}`}
+      {...pointer}
+    >
+      <Density recording={recording} version={version} />
+      {idle.map(({ fromPlayMs, toPlayMs, ms }) => (
+        <span
+          key={fromPlayMs}
+          class="scrubber-idle"
+          title={`${duration(ms)} without events`}
+          style={{ left: percent(fromPlayMs), width: percent(toPlayMs - fromPlayMs) }}
+        />
+      ))}
+      <span class="scrubber-done" style={{ width: percent(playMs) }} />
+      {markers
+        .filter(({ kind }) => kind !== 'artifact')
+        .map(({ index: at, kind, label }) => (
+          <span
+            key={`${kind}-${at}-${label}`}
+            class={`scrubber-marker marker-${kind}`}
+            title={label}
+            style={{ left: percent(recording.playMs(at)) }}
+          />
+        ))}
+      <span class="scrubber-head" style={{ left: percent(playMs) }} />
+    </div>
+  );
+}
+
+function KeysHelp() {
+  return (
+    <dl class="keys card">
+      {KEYS.map(([keys, meaning]) => (
+        <div key={keys}>
+          <dt>
+            <kbd>{keys}</kbd>
+          </dt>
+          <dd>{meaning}</dd>
+        </div>
+      ))}
+    </dl>
   );
 }
 

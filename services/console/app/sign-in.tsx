@@ -2,14 +2,24 @@ import { useState } from 'preact/hooks';
 import type { Connection } from './connection.ts';
 
 /** Asks for what ingress accepts: a token of the issuer, or an API key. */
-export function SignIn({ connection, apiKeyHeader, onDone }: { connection: Connection; apiKeyHeader: string; onDone: () => void }) {
+export function SignIn({
+  connection,
+  apiKeyHeader,
+  onDone,
+}: {
+  connection: Connection;
+  apiKeyHeader: string;
+  onDone: () => void;
+}) {
   const [kind, setKind] = useState<'token' | 'key'>('token');
   const [value, setValue] = useState('');
   const submit = (event: Event) => {
     event.preventDefault();
     const text = value.trim();
     if (text === '') return;
-    connection.signIn(kind === 'key' ? { header: apiKeyHeader, value: text } : { header: 'authorization', value: `Bearer ${text}` });
+    connection.signIn(
+      kind === 'key' ? { header: apiKeyHeader, value: text } : { header: 'authorization', value: `Bearer ${text}` },
+    );
     onDone();
   };
   return (

@@ -102,7 +102,9 @@ export function TaskListPage({ connection, info }: { connection: Connection; inf
         {rows.length === 0 && !isLoading && fault === '' ? (
           <div class="empty">
             <strong>{list.shown.length === 0 ? 'No tasks yet' : 'No task fits these filters'}</strong>
-            <p class="muted">{list.shown.length === 0 ? 'The first one appears here by itself.' : 'Choose another state, agent or time.'}</p>
+            <p class="muted">
+              {list.shown.length === 0 ? 'The first one appears here by itself.' : 'Choose another state, agent or time.'}
+            </p>
           </div>
         ) : (
           <VirtualRows

@@ -1,3 +1,4 @@
+import { duration } from '@hopline/cli/waterfall';
 import { useEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks';
 import { ChunkTable } from './chunk-table.tsx';
 import type { Connection, ConsoleInfo } from './connection.ts';
@@ -10,7 +11,6 @@ import { setQuery } from './routes.ts';
 import { Scrubber } from './scrubber.tsx';
 import { StatePill } from './state-pill.tsx';
 import { TaskSession } from './task-session.ts';
-import { duration } from '@hopline/cli/waterfall';
 import { TimelineView } from './timeline-view.tsx';
 
 const VIEWS = ['timeline', 'chunks', 'frames'] as const;
@@ -58,14 +58,35 @@ export function TaskPage({ id, connection, info }: { id: string; connection: Con
       </section>
       <section class="task-detail" aria-label={view}>
         {(view === 'timeline' || view === 'conversation') && (
-          <TimelineView report={report} fault={session.auditFault} playheadMs={recording.atMs(playback.index)} onSeek={ms => seek(recording.indexAtMs(ms))} />
+          <TimelineView
+            report={report}
+            fault={session.auditFault}
+            playheadMs={recording.atMs(playback.index)}
+            onSeek={ms => seek(recording.indexAtMs(ms))}
+          />
         )}
         {view === 'chunks' && (
-          <ChunkTable session={session} connection={connection} version={version} current={recording.items[playback.index]?.generation} onSeek={seek} />
+          <ChunkTable
+            session={session}
+            connection={connection}
+            version={version}
+            current={recording.items[playback.index]?.generation}
+            onSeek={seek}
+          />
         )}
-        {view === 'frames' && <FrameTable session={session} connection={connection} version={version} index={playback.index} onSeek={seek} />}
+        {view === 'frames' && (
+          <FrameTable session={session} connection={connection} version={version} index={playback.index} onSeek={seek} />
+        )}
       </section>
-      <Scrubber recording={recording} markers={markers} playback={playback} isEnded={session.isEnded} isConnected={session.isConnected} act={act} version={version} />
+      <Scrubber
+        recording={recording}
+        markers={markers}
+        playback={playback}
+        isEnded={session.isEnded}
+        isConnected={session.isConnected}
+        act={act}
+        version={version}
+      />
     </div>
   );
 }
@@ -74,7 +95,19 @@ function viewOf(text: string | null): View {
   return VIEWS.find(one => one === text) ?? 'timeline';
 }
 
-function TaskHead({ id, session, connection, info, state }: { id: string; session: TaskSession; connection: Connection; info: ConsoleInfo; state: string }) {
+function TaskHead({
+  id,
+  session,
+  connection,
+  info,
+  state,
+}: {
+  id: string;
+  session: TaskSession;
+  connection: Connection;
+  info: ConsoleInfo;
+  state: string;
+}) {
   const { report, task } = session;
   const agents = [...new Set(report?.producers.map(({ agent }) => agent) ?? [])];
   const endMs = report?.events.at(-1)?.atMs;
@@ -103,7 +136,13 @@ function TaskHead({ id, session, connection, info, state }: { id: string; sessio
         <span class="facts-end">
           {jaeger !== undefined &&
             report?.traces.slice(0, 1).map(trace => (
-              <a key={trace} class="button" href={`${jaeger.replace(/\/$/, '')}/trace/${encodeURIComponent(trace)}`} target="_blank" rel="noreferrer noopener">
+              <a
+                key={trace}
+                class="button"
+                href={`${jaeger.replace(/\/$/, '')}/trace/${encodeURIComponent(trace)}`}
+                target="_blank"
+                rel="noreferrer noopener"
+              >
                 Trace
               </a>
             ))}
@@ -130,7 +169,11 @@ function Fact({ name, value }: { name: string; value: string }) {
 function Accounting({ report: { audit } }: { report: NonNullable<TaskSession['report']> }) {
   const lost = Object.entries(audit.unaccounted).filter(([, count]) => count !== 0);
   const isBalanced = lost.length === 0 && audit.differing.length === 0;
-  const text = audit.incomplete ? 'inputs expired' : isBalanced ? 'nothing lost' : `differs: ${lost.map(([kind, count]) => `${kind} ${count}`).join(', ')}`;
+  const text = audit.incomplete
+    ? 'inputs expired'
+    : isBalanced
+      ? 'nothing lost'
+      : `differs: ${lost.map(([kind, count]) => `${kind} ${count}`).join(', ')}`;
   return (
     <div title="The inputs of the task, folded again, against its stored facts">
       <dt>inputs</dt>
@@ -149,7 +192,12 @@ function ExportButton({ path, id, connection }: { path: string; id: string; conn
     URL.revokeObjectURL(link.href);
   };
   return (
-    <button type="button" class="button" onClick={() => void save().catch(error => alert(error.message))} title="The task as a file, for hopline replay and verify">
+    <button
+      type="button"
+      class="button"
+      onClick={() => void save().catch(error => alert(error.message))}
+      title="The task as a file, for hopline replay and verify"
+    >
       Export
     </button>
   );

@@ -1,4 +1,4 @@
-import { type Task, stateWord } from '@hopline/a2a';
+import { stateWord, type Task } from '@hopline/a2a';
 import { textOfParts } from './conversation.ts';
 import { excerpt } from './plain-text.ts';
 
@@ -46,7 +46,9 @@ export function withNews(list: TaskList, rows: readonly TaskRow[]): TaskList {
   const updated = (row: TaskRow) => {
     const news = newest.get(row.id);
     newest.delete(row.id);
-    return news === undefined || (news.at === row.at && news.state === row.state) ? row : { ...news, agents: news.agents ?? row.agents };
+    return news === undefined || (news.at === row.at && news.state === row.state)
+      ? row
+      : { ...news, agents: news.agents ?? row.agents };
   };
   const shown = list.shown.map(updated);
   const waiting = list.waiting.map(updated);
@@ -59,7 +61,10 @@ export function withWaitingShown({ shown, waiting }: TaskList): TaskList {
 
 /** Time of the newest status, for the next question; undefined without one. */
 export function newestAt({ shown, waiting }: TaskList): string | undefined {
-  return [...shown, ...waiting].reduce<string | undefined>((newest, { at }) => (newest !== undefined && newest >= at ? newest : at), undefined);
+  return [...shown, ...waiting].reduce<string | undefined>(
+    (newest, { at }) => (newest !== undefined && newest >= at ? newest : at),
+    undefined,
+  );
 }
 
 const newestFirst = (rows: readonly TaskRow[]) => rows.toSorted((a, b) => b.at.localeCompare(a.at));

@@ -18,7 +18,8 @@ const TICKS = 5;
 /** Where the task spent its time: lanes of producers and relays, the waterfall of hops, and their sums, on one axis. */
 export function TimelineView({ report, fault, playheadMs, onSeek }: Props) {
   const rows = useMemo(() => (report === undefined ? [] : waterfallOf(report)), [report]);
-  if (report === undefined) return <p class="muted pad">{fault === '' ? 'Reading the log of the task …' : `No timeline: ${visibleText(fault)}.`}</p>;
+  if (report === undefined)
+    return <p class="muted pad">{fault === '' ? 'Reading the log of the task …' : `No timeline: ${visibleText(fault)}.`}</p>;
   const endMs = endOf(report);
   const percent = (ms: number) => `${Math.max(0, Math.min(100, (ms / endMs) * 100))}%`;
   const seek = (event: MouseEvent) => {
@@ -45,27 +46,47 @@ export function TimelineView({ report, fault, playheadMs, onSeek }: Props) {
           const toMs = report.relays[index + 1]?.fromMs ?? endMs;
           const cause = takeover && (TAKEOVER_CAUSES[takeover.cause] ?? takeover.cause);
           return (
-            <Lane key={`${relay}-${fromMs}`} name="relay" detail={shortRelay(relay)} title={`${relay}: ${records} records${cause ? `; took over: ${cause}` : ''}`}>
+            <Lane
+              key={`${relay}-${fromMs}`}
+              name="relay"
+              detail={shortRelay(relay)}
+              title={`${relay}: ${records} records${cause ? `; took over: ${cause}` : ''}`}
+            >
               <span class="span span-relay" style={{ left: percent(fromMs), width: percent(toMs - fromMs) }} />
-              {takeover !== undefined && <span class="takeover" title={`takeover: ${cause}`} style={{ left: percent(takeover.atMs) }} />}
+              {takeover !== undefined && (
+                <span class="takeover" title={`takeover: ${cause}`} style={{ left: percent(takeover.atMs) }} />
+              )}
             </Lane>
           );
         })}
         {report.producers.map(producer => (
-          <ProducerLane key={`${producer.turn}-${producer.id}-${producer.attempt}`} producer={producer} report={report} endMs={endMs} percent={percent} />
+          <ProducerLane
+            key={`${producer.turn}-${producer.id}-${producer.attempt}`}
+            producer={producer}
+            report={report}
+            endMs={endMs}
+            percent={percent}
+          />
         ))}
         {report.gaps.length > 0 && (
           <Lane name="gaps" detail="" title="times without events">
             {report.gaps.map(({ fromMs, toMs, cause }) => (
-              <span key={fromMs} class="span span-gap" title={`${duration(toMs - fromMs)}: ${GAP_CAUSES[cause] ?? cause}`} style={{ left: percent(fromMs), width: percent(toMs - fromMs) }} />
+              <span
+                key={fromMs}
+                class="span span-gap"
+                title={`${duration(toMs - fromMs)}: ${GAP_CAUSES[cause] ?? cause}`}
+                style={{ left: percent(fromMs), width: percent(toMs - fromMs) }}
+              />
             ))}
           </Lane>
         )}
         <h2 class="lane-group">Hops</h2>
         {rows.slice(0, HOP_ROWS_MAX).map((row, index) => (
-          <HopRow key={index} row={row} percent={percent} />
+          <HopRow key={index} row={row} endMs={endMs} percent={percent} />
         ))}
-        {rows.length > HOP_ROWS_MAX && <p class="muted small pad">and {rows.length - HOP_ROWS_MAX} more hops, which are not drawn</p>}
+        {rows.length > HOP_ROWS_MAX && (
+          <p class="muted small pad">and {rows.length - HOP_ROWS_MAX} more hops, which are not drawn</p>
+        )}
         <div class="playhead-axis" aria-hidden="true">
           <span class="playhead" style={{ left: percent(playheadMs) }} />
         </div>
@@ -79,7 +100,17 @@ function shortRelay(relay: string): string {
   return visibleText(relay).replace(/-[0-9a-f]{8}$/, '');
 }
 
-function Lane({ name, detail, title, children }: { name: string; detail: string; title: string; children: preact.ComponentChildren }) {
+function Lane({
+  name,
+  detail,
+  title,
+  children,
+}: {
+  name: string;
+  detail: string;
+  title: string;
+  children: preact.ComponentChildren;
+}) {
   return (
     <div class="lane" title={title}>
       <span class="lane-name">
@@ -98,14 +129,27 @@ function ProducerLane({ producer, report, endMs, percent }: LaneProps) {
   const to = producerEnd ?? lastMs;
   const again = attempt > 1 ? `attempt ${attempt}${cause === undefined ? '' : ` (${cause})`}` : '';
   return (
-    <Lane name={visibleText(agent)} detail={again} title={`${visibleText(agent)}, ${visibleText(id)}: ${tokens} tokens, ${duration(to - from)}${again && `, ${again}`}`}>
+    <Lane
+      name={visibleText(agent)}
+      detail={again}
+      title={`${visibleText(agent)}, ${visibleText(id)}: ${tokens} tokens, ${duration(to - from)}${again && `, ${again}`}`}
+    >
       {queuedMs !== undefined && from > queuedMs && (
-        <span class="span span-queue" title={`queued ${duration(from - queuedMs)}`} style={{ left: percent(queuedMs), width: percent(from - queuedMs) }} />
+        <span
+          class="span span-queue"
+          title={`queued ${duration(from - queuedMs)}`}
+          style={{ left: percent(queuedMs), width: percent(from - queuedMs) }}
+        />
       )}
       <span class="span span-work" style={{ left: percent(from), width: percent(to - from) }} />
       <ChunkTicks report={report} producer={producer} endMs={endMs} />
       {tools.map(tool => (
-        <span key={`${tool.name}-${tool.fromMs}`} class="span span-tool" title={`tool ${visibleText(tool.name)}, ${duration(tool.ms)}`} style={{ left: percent(tool.fromMs), width: percent(tool.ms) }} />
+        <span
+          key={`${tool.name}-${tool.fromMs}`}
+          class="span span-tool"
+          title={`tool ${visibleText(tool.name)}, ${duration(tool.ms)}`}
+          style={{ left: percent(tool.fromMs), width: percent(tool.ms) }}
+        />
       ))}
     </Lane>
   );
@@ -150,7 +194,12 @@ function drawTicks(element: HTMLCanvasElement, { events }: TaskReport, { id, att
   }
 }
 
-function HopRow({ row: { kind, label, fromMs, toMs, note }, percent }: { row: WaterfallRow; percent: (ms: number) => string }) {
+type HopProps = { row: WaterfallRow; endMs: number; percent: (ms: number) => string };
+
+function HopRow({ row: { kind, label, fromMs, toMs, note }, endMs, percent }: HopProps) {
+  // The note stands behind the bar, or inside a long one that ends late.
+  const isLate = toMs > endMs * 0.7;
+  const isInside = isLate && fromMs < endMs * 0.3;
   const shown = visibleText(label.replaceAll('_', ' '));
   return (
     <div class="lane lane-hop" title={`${shown}: ${visibleText(note)}`}>
@@ -159,7 +208,10 @@ function HopRow({ row: { kind, label, fromMs, toMs, note }, percent }: { row: Wa
       </span>
       <span class="axis">
         <span class={`span hop hop-${kind}`} style={{ left: percent(fromMs), width: percent(toMs - fromMs) }} />
-        <span class={fromMs > toMs - fromMs && percent(toMs) > '70%' ? 'hop-note hop-note-left' : 'hop-note'} style={{ left: percent(toMs) }}>
+        <span
+          class={`hop-note ${isInside ? 'hop-note-inside' : isLate ? 'hop-note-left' : ''}`}
+          style={{ left: percent(isLate ? fromMs : toMs) }}
+        >
           {visibleText(note)}
         </span>
       </span>
@@ -197,8 +249,8 @@ function Totals({ report: { totals, notRecorded, heldMs } }: { report: TaskRepor
         </tbody>
       </table>
       <p class="muted small pad">
-        Hops of chunks overlap, so their sum may exceed the time of the task. Chunks were held for {duration(heldMs.p50)} in the median, at most{' '}
-        {duration(heldMs.max)}. Not in the log: {notRecorded.join(', ')}.
+        Hops of chunks overlap, so their sum may exceed the time of the task. Chunks were held for {duration(heldMs.p50)} in the
+        median, at most {duration(heldMs.max)}. Not in the log: {notRecorded.join(', ')}.
       </p>
     </section>
   );

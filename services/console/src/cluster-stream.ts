@@ -53,7 +53,13 @@ async function* frames(
 function shardsOf({ processes = [] }: TopReading): ClusterFigures['shards'] {
   return processes
     .filter(({ service }) => service === 'relay')
-    .flatMap(({ instance, metrics }) => [...(metrics?.by('hopline_shard_lag', 'shard') ?? [])].map(([shard, lag]) => ({ shard: Number(shard), relay: instance, lag })))
+    .flatMap(({ instance, metrics }) =>
+      [...(metrics?.by('hopline_shard_lag', 'shard') ?? [])].map(([shard, lag]) => ({
+        shard: Number(shard),
+        relay: instance,
+        lag,
+      })),
+    )
     .toSorted((a, b) => a.shard - b.shard);
 }
 
