@@ -108,10 +108,12 @@ export function applied(playback: Playback, action: PlaybackAction, recording: R
 /** Time has passed, or events have arrived. */
 export function advanced(playback: Playback, elapsedMs: number, recording: Recording): Playback {
   const end = recording.length - 1;
-  if (playback.isLive) {
-    return playback.index === end ? playback : { ...playback, index: end, playMs: recording.endPlayMs };
+  if (!playback.isPlaying) {
+    // Times of the log have replaced those of arrival, so the place of an event may be another one.
+    const index = playback.isLive ? end : playback.index;
+    const playMs = recording.playMs(Math.max(0, index));
+    return index === playback.index && playMs === playback.playMs ? playback : { ...playback, index, playMs };
   }
-  if (!playback.isPlaying) return playback;
   const playMs = Math.min(recording.endPlayMs, playback.playMs + elapsedMs * playback.speed);
   const index = recording.indexAt(playMs);
   return { ...playback, playMs, index, isPlaying: index < end };

@@ -97,6 +97,17 @@ test('a live view follows, any move leaves it, and `l` returns to it', () => {
   assert.equal(applied(moved, { type: 'live' }, recording, []).isLive, true);
 });
 
+test('the playhead stays at its event when times of the log replace those of arrival', () => {
+  const recording = new Recording();
+  for (let index = 0; index < 3; index += 1) recording.add(`${index + 1}.1`, text, 5);
+  const live = advanced(LIVE, 0, recording);
+  const events = [0, 400, 900].map((atMs, index) => ({ generation: index + 1, atMs }));
+  recording.setTimes({ startedAt: 0, events, relays: [], producers: [] } as never);
+  assert.deepEqual(advanced(live, 0, recording), { ...live, index: 2, playMs: 900 });
+  const paused = { ...live, isLive: false, index: 1 };
+  assert.equal(advanced(paused, 0, recording).playMs, 400);
+});
+
 test('playing passes each event at its time and stops at the last one', () => {
   const recording = recorded([0, 100, 200, 300]);
   let playback = applied(advanced(LIVE, 0, recording), { type: 'toggle' }, recording, []);
