@@ -54,7 +54,7 @@ const config = ({ production = false }) => ({
       ignoreBinaries: ['ldd'],
     },
     'infra/observe': {
-      entry: ['main.ts!', 'dashboards/dashboards.ts!', 'dashboards/grafana-json.ts!', '**/*.test.ts'],
+      entry: ['main.ts!', 'serve-nats-metrics.ts!', 'dashboards/dashboards.ts!', 'dashboards/grafana-json.ts!', '**/*.test.ts'],
       project: ['**/*.ts!', '!**/*.test.ts!'],
     },
     'infra/release': {
@@ -82,6 +82,7 @@ const config = ({ production = false }) => ({
         '**/*.test.ts',
         '**/main.ts',
         'repo/write-*.ts',
+        'kubernetes/{version-before.ts,load-client.mjs,schemas/write-schemas.ts}',
         'conformance/tck.ts',
         'faults/campaign/agents/*.ts',
         'support/agents/graphs/*.ts',

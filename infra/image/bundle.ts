@@ -11,7 +11,7 @@ const REQUIRE =
   "import { createRequire as createRequireOfBundle } from 'node:module'; const require = createRequireOfBundle(import.meta.url);";
 
 const DISPATCH = `const [role, ...args] = process.argv.slice(2);
-const roles = ${JSON.stringify(ROLES)};
+const roles = ${JSON.stringify([...ROLES, 'nats-metrics'])};
 if (roles.includes(role)) {
   process.argv = [...process.argv.slice(0, 2), ...args];
   await import('./' + role + '.mjs');
@@ -32,6 +32,7 @@ export async function bundle(root: string, folder: string): Promise<void> {
     absWorkingDir: root,
     entryPoints: {
       ...Object.fromEntries(ROLES.map(role => [role, join(root, 'services', role, 'src', 'main.ts')])),
+      'nats-metrics': join(root, 'infra', 'observe', 'serve-nats-metrics.ts'),
       cli: join(root, 'packages', 'cli', 'src', 'main.ts'),
       agent: join(kit, 'index.ts'),
       'agent-test-kit': join(kit, 'test-kit.ts'),

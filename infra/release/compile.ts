@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative, sep } from 'node:path';
 
-/** What a compiled file refers to. Bare specifiers and relative ones, in JavaScript and in declarations. */
-const SPECIFIER = /(\bfrom\s*|\bimport\s*\(?\s*|import\.meta\.resolve\(\s*)(['"])([^'"\n]+)\2/g;
+/** What a compiled file refers to. Bare specifiers and relative ones, in JavaScript and in declarations; not a text that ends in one of the words. */
+const SPECIFIER = /((?<!['"-])\bfrom\s*|(?<!['"-])\bimport\s*\(?\s*|import\.meta\.resolve\(\s*)(['"])([^'"\n]+)\2/g;
 /** A file that another process runs, such as the sub-agent of `hopline agent`. */
 const FILE_URL = /(new URL\(\s*)(['"])(\.[^'"\n]+)\.ts\2(?=,\s*import\.meta\.url)/g;
 

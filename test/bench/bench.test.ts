@@ -13,7 +13,7 @@ import { throughput } from './throughput.ts';
 /** Figures of so small a run mean nothing; a question whose text did not arrive complete fails. */
 test('a tiny run of the bench works and loses nothing', { timeout: 120_000 }, async () => {
   const lines: string[] = [];
-  const report = await runBench([throughput, sdkPeer, firstText, load, frameEncoding, replay, adapters], 'tiny', line =>
+  const report = await runBench([throughput, sdkPeer, firstText, load, frameEncoding, adapters], 'tiny', line =>
     lines.push(line),
   );
   assert.deepEqual(
@@ -33,6 +33,15 @@ test('a tiny run of the bench works and loses nothing', { timeout: 120_000 }, as
     );
   }
   assert.equal(verdictLines(report).length, 2 + report.verdicts.length);
+});
+
+test('a tiny replay folds every token of the log', { timeout: 120_000 }, async () => {
+  const { answers, verdicts } = await runBench([replay], 'tiny', () => {});
+  assert.deepEqual(
+    answers.map(({ failed, findings }) => failed ?? findings.length),
+    [2],
+  );
+  assert.equal(verdicts.length, 2);
 });
 
 test('a tiny run beside a neighbor works, and the quiet caller receives every token', { timeout: 240_000 }, async () => {

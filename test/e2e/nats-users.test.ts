@@ -42,6 +42,12 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
+/** A command of an operator, with no more than the permissions of that user. */
+const operate = (...argv: string[]) => {
+  const login = { ...loginOf('operator', ENV), NATS_URL: cluster.nats.url, HOPLINE_PREFIX: PREFIX };
+  return new HoplineCommand(cluster.url, argv, '', login).finished;
+};
+
 const words = (text: string) => `${Array.from({ length: WORDS }, (_, index) => `w${index} `).join('')}${text}`;
 
 test('a delegated task, its list, its audit and a cancel need no more than the permissions of the services', {
@@ -54,8 +60,7 @@ test('a delegated task, its list, its audit and a cancel need no more than the p
   assert.equal(tasks.length, 1);
   const taskId = tasks[0]!.id;
   assert.equal((await client.get(taskId)).status.state, 'TASK_STATE_COMPLETED');
-  const login = { ...loginOf('operator', ENV), NATS_URL: cluster.nats.url, HOPLINE_PREFIX: PREFIX };
-  const traced = await new HoplineCommand(cluster.url, ['trace', '--nats', taskId], '', login).finished;
+  const traced = await operate('trace', '--nats', taskId);
   assert.deepEqual([traced.code, traced.err], [0, ''], traced.out);
   for await (const item of client.stream('stop me')) {
     if ('gap' in item || !('artifactUpdate' in item.event)) continue;
@@ -100,6 +105,23 @@ test('a webhook is stored, called and deleted with the permissions of ingress an
   await webhook.until(() => webhook.accepted().length > 0);
   const { result: configs } = await call('tasks/pushNotificationConfig/list', { id });
   assert.equal(configs.length, 1);
+});
+
+test('tasks that a killed relay left are verified, replayed and compared by an operator, of one id or of all', {
+  timeout: 120_000,
+}, async () => {
+  const { tasks } = await createClient({ url: `${cluster.url}/` }).list();
+  const ids = tasks.filter(({ status }) => status.state === 'TASK_STATE_COMPLETED').map(({ id }) => id);
+  const named = await operate('verify', ...ids);
+  assert.deepEqual([named.code, named.out], [0, `${ids.length} tasks: ${ids.length} same, 0 differ, 0 failed, 0 unreadable\n`]);
+  const all = await operate('verify', '--all', '--sample', '100', '--json');
+  const counts = JSON.parse(all.out.trim().split('\n').at(-1)!) as Record<string, number>;
+  assert.deepEqual([all.code, counts.tasks! >= ids.length, counts.same], [0, true, counts.tasks], all.out);
+  const whatIf = await operate('what-if', '--all', '--event-cost', '0', '--event-cost', '1000');
+  assert.deepEqual([whatIf.code, whatIf.out.split('\n').length], [0, 6], whatIf.out);
+  assert.equal((await operate('diff', ids[0]!, ids[0]!)).code, 0);
+  assert.equal((await operate('diff', ids[0]!, ids[1]!)).code, 1);
+  assert.equal((await operate('verify', 'unknown-task')).code, 1);
 });
 
 test('no service was denied anything', () => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
@@ -140,6 +141,27 @@ test('the command of the package asks a cluster, and standard output is the answ
       env: { ...process.env, HOPLINE_URL: cluster.url },
     });
     assert.equal(stdout.trimEnd(), 'one two');
+  }
+});
+
+test('the command of the package replays a file and serves it, on Node 20 as well', { timeout: 120_000 }, async t => {
+  if (!isInstalled(t)) return;
+  const bin = join(folder, 'node_modules/.bin/hopline');
+  const file = join(ROOT, 'packages/task-file/golden/version-1.hopline.jsonl');
+  for (const node of [process.execPath, await oldestNode()]) {
+    if (node === undefined) continue;
+    const replayed = await run(node, [bin, 'replay', file, '--pace', 'max', '--json'], { cwd: folder }).catch(error => error);
+    assert.equal(replayed.stdout.trim().split('\n').length, 4);
+    const server = spawn(node, [bin, 'serve', file, '--port', '0', '--pace', 'max', '--json'], { cwd: folder });
+    try {
+      const [line] = (await once(server.stdout, 'data')) as [Buffer];
+      const { url } = JSON.parse(line.toString()) as { url: string };
+      const asked = await run(node, [bin, 'ask', 'explain hopline', '--url', url], { cwd: folder }).catch(error => error);
+      assert.match(asked.stdout, /^How it works/);
+    } finally {
+      server.kill('SIGINT');
+      await once(server, 'close');
+    }
   }
 });
 

@@ -43,3 +43,34 @@ test('two clusters share one account by a prefix: the same agents, the same text
   );
   assert.equal(new Set(ids.flat()).size, 2 * TASKS);
 });
+
+test('another number of shards: a second cluster with a prefix takes new tasks while the first one ends its own', {
+  timeout: 120_000,
+}, async t => {
+  const nats = await startNats();
+  t.after(() => nats.stop());
+  const folder = mkdtempSync(join(tmpdir(), 'hopline-shards-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, 'waiter.mjs');
+  const go = join(folder, 'go');
+  writeFileSync(
+    path,
+    `import { existsSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+export default { name: 'waiter', description: 'Waits', async *run(turn) {
+  yield 'begin ';
+  if (turn.text === 'wait') while (!existsSync(${JSON.stringify(go)})) await sleep(50);
+  yield 'end';
+} };`,
+  );
+  const agents = [{ name: 'waiter', adapter: 'module', path }];
+  const answer = async (cluster: Cluster, text: string) => textOf(await collect(cluster.url, { text }), 'streaming_result');
+  await using first = await Cluster.start({ nats, agents, env: { HOPLINE_SHARDS: '16' } });
+  const open = answer(first, 'wait');
+  await using second = await Cluster.start({ nats, agents, env: { HOPLINE_SHARDS: '4', HOPLINE_PREFIX: 'wide' } });
+  assert.equal(await answer(second, 'now'), 'begin end');
+  writeFileSync(go, '');
+  assert.equal(await open, 'begin end');
+  const listed = await createClient({ url: `${first.url}/` }).list();
+  assert.equal(listed.tasks.length, 1, 'the first cluster still has its tasks, and only those');
+});

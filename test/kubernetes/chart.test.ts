@@ -7,6 +7,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { ANY_AGENT, LogNames, type LogUser, permissionsOf, SERVICE_USERS, userName } from '@hopline/log-jetstream';
 import { parse, parseAllDocuments } from 'yaml';
+import { consumerName, QUEUES } from '../../packages/log-jetstream/src/work-consumer.ts';
 import { findBinary } from '../support/nats/nats-server.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -16,6 +17,7 @@ const skip = !hasHelm && 'helm is not on PATH';
 
 type Container = {
   image: string;
+  args?: string[];
   env?: { name: string; value?: string; valueFrom?: { secretKeyRef?: { name: string; key: string } } }[];
   securityContext?: Record<string, unknown>;
   resources?: { requests?: unknown; limits?: unknown };
@@ -35,6 +37,8 @@ type Manifest = {
     replicas?: number;
     selector?: { matchLabels: unknown };
     template?: { spec: PodSpec };
+    jobTemplate?: { spec: { template: { spec: PodSpec } } };
+    triggers?: { metadata: { consumer: string; stream: string } }[];
     ports?: { port: number }[];
   };
 };
@@ -46,10 +50,30 @@ const EVERYTHING = [
   'prometheusRule.enabled=true',
   'dashboards.enabled=true',
   'relay.autoscaling.enabled=true',
+  'ingress.tlsSecret=tls',
+  'nats.metrics.enabled=true',
+  'supervisor.keda.enabled=true',
+  'agents[0].name=guide',
+  'agents[0].entry.adapter=recording',
+  'agents[0].keda.enabled=true',
+  'backup.enabled=true',
+  'backup.existingClaim=backups',
   'pods.priorityClassName=high',
   'ingress.publicUrl=https://a2a.example.com/',
 ];
-const EXTERNAL = ['nats.enabled=false', 'nats.url=tls://nats:4222', 'nats.credentialsSecret=creds', 'nats.tlsSecret=tls'];
+const SCHEMAS = join(ROOT, 'test/kubernetes/schemas/{{ .ResourceKind }}{{ .KindSuffix }}.json');
+const KUBECONFORM = process.env.KUBECONFORM ?? 'kubeconform';
+const withoutKubeconform =
+  skip ||
+  (spawnSync(KUBECONFORM, ['-v']).error !== undefined &&
+    'kubeconform is not on PATH: go install github.com/yannh/kubeconform/cmd/kubeconform@v0.7.0');
+const EXTERNAL = [
+  'nats.enabled=false',
+  'nats.url=tls://nats:4222',
+  'nats.credentialsSecret=creds',
+  'nats.tlsSecret=tls',
+  'nats.clientCertificate=true',
+];
 const MATRIX: Record<string, readonly string[]> = {
   defaults: [],
   everything: EVERYTHING,
@@ -58,11 +82,12 @@ const MATRIX: Record<string, readonly string[]> = {
   'no agents': ['agents=null'],
   'Gateway API': ['gateway.enabled=true', 'gateway.parentRefs[0].name=edge'],
   OpenShift: ['pods.uid=null'],
+  'a restore': ['backup.restore=folder', 'backup.existingClaim=backups', 'relay.replicas=0'],
   'a NATS user for each agent': ['nats.userPerAgent=true', 'settings.HOPLINE_PREFIX=blue'],
 };
 
 function template(values: readonly string[]): string[] {
-  return ['template', 'hopline', CHART, ...values.flatMap(value => ['--set', value])];
+  return ['template', 'hopline', CHART, '--kube-version', '1.34.0', ...values.flatMap(value => ['--set', value])];
 }
 
 function render(values: readonly string[]): Manifest[] {
@@ -79,7 +104,10 @@ function rejection(...values: string[]): string {
 }
 
 function podSpecs(manifests: readonly Manifest[]): PodSpec[] {
-  return manifests.flatMap(({ kind, spec }) => (kind === 'Pod' ? [spec] : spec?.template ? [spec.template.spec] : []));
+  return manifests.flatMap(({ kind, spec }) => {
+    const template = spec?.jobTemplate?.spec.template ?? spec?.template;
+    return kind === 'Pod' ? [spec] : template ? [template.spec] : [];
+  });
 }
 
 for (const [name, values] of Object.entries(MATRIX)) {
@@ -90,7 +118,8 @@ for (const [name, values] of Object.entries(MATRIX)) {
       assert.equal(securityContext?.runAsNonRoot, true);
       assert.deepEqual(securityContext?.seccompProfile, { type: 'RuntimeDefault' });
       assert.equal(automountServiceAccountToken, false);
-      for (const volume of volumes) assert.ok(['emptyDir', 'configMap', 'secret'].some(type => type in volume));
+      for (const volume of volumes)
+        assert.ok(['emptyDir', 'configMap', 'secret', 'persistentVolumeClaim'].some(type => type in volume));
       for (const container of containers) {
         const { allowPrivilegeEscalation, readOnlyRootFilesystem, capabilities } = container.securityContext ?? {};
         assert.deepEqual(
@@ -104,6 +133,12 @@ for (const [name, values] of Object.entries(MATRIX)) {
     }
   });
 
+  test(`chart, ${name}: Kubernetes knows every member of every object`, { skip: withoutKubeconform }, () => {
+    const input = execFileSync('helm', template(values), { encoding: 'utf8', maxBuffer: 1 << 26 });
+    const { status, stdout } = spawnSync(KUBECONFORM, ['-strict', '-schema-location', SCHEMAS], { input, encoding: 'utf8' });
+    assert.equal(status, 0, stdout);
+  });
+
   test(`chart, ${name}: names of objects and variables are unique`, { skip }, () => {
     const manifests = render(values);
     const ids = manifests.map(({ kind, metadata }) => `${kind}/${metadata.name}`);
@@ -115,6 +150,141 @@ for (const [name, values] of Object.entries(MATRIX)) {
     }
   });
 }
+
+test('helm lint finds nothing', { skip }, () => {
+  const { status, stdout, stderr } = spawnSync('helm', ['lint', '--strict', '--kube-version', '1.34.0', CHART], {
+    encoding: 'utf8',
+  });
+  assert.equal(status, 0, stdout + stderr);
+  assert.doesNotMatch(stdout, /\[(WARNING|ERROR)\]/);
+});
+
+test('values.yaml and values.schema.json name the same values', () => {
+  type Schema = { properties?: Record<string, Schema> };
+  const paths = (value: unknown, schema: Schema, path: string): string[] =>
+    Object.keys(schema.properties ?? {}).flatMap(name => {
+      const inner = (value as Record<string, unknown> | undefined)?.[name];
+      // An image of one service has no defaults: it replaces that of all.
+      if (path !== '' && name === 'image' && path !== '.nats') return [];
+      return paths(inner, schema.properties![name]!, `${path}.${name}`).concat(inner === undefined ? [`${path}.${name}`] : []);
+    });
+  const schema = JSON.parse(readFileSync(join(CHART, 'values.schema.json'), 'utf8')) as Schema;
+  const values = parse(readFileSync(join(CHART, 'values.yaml'), 'utf8'));
+  assert.deepEqual(paths(values, schema, ''), ['.global'], 'values of the schema that have no default');
+});
+
+/** The value with which a service's settings are given. */
+const SETTINGS_OF: Record<string, string> = {
+  ingress: 'ingress.settings',
+  relay: 'relay.settings',
+  supervisor: 'supervisor.settings',
+  notifier: 'notifier.settings',
+  'sub-agent': 'agents[0].settings',
+};
+
+for (const [service, variables] of Object.entries(
+  JSON.parse(readFileSync(join(ROOT, 'infra/local/launcher/service-variables.json'), 'utf8')) as Record<string, string[]>,
+)) {
+  test(`every setting of ${service} is a value, or a value replaces it`, { skip }, () => {
+    const agent = ['agents[0].name=guide', 'agents[0].entry.adapter=a2a'];
+    const path = SETTINGS_OF[service]!;
+    const replaced = new Map<string, string>();
+    const given = () => variables.filter(name => !replaced.has(name));
+    const values = () => [...agent, ...given().map(name => `${path}.${name}=given`)];
+    for (;;) {
+      const { status, stderr } = spawnSync('helm', template(values()), { encoding: 'utf8' });
+      if (status === 0) break;
+      const [, name, value] = /settings\.(\S+) \(\S+\): set (.+) instead/.exec(stderr) ?? assert.fail(stderr);
+      replaced.set(name!, value!);
+    }
+    const document = readFileSync(join(ROOT, 'docs/reference/values.md'), 'utf8');
+    for (const value of new Set(replaced.values())) {
+      if (/^nothing|^tlsSecret/.test(value)) continue;
+      for (const one of value.split(' and ')) assert.ok(document.includes(`\`${one}\``), `${one} is no value`);
+    }
+    const container = podSpecs(render(values()))
+      .flatMap(({ containers }) => containers)
+      .find(({ args }) => args?.[0] === service);
+    for (const name of given()) {
+      const found = container!.env!.filter(one => one.name === name).map(one => one.value);
+      assert.equal(found.length, 1, name);
+      assert.match(found[0]!, /(^|,)given$/, name);
+    }
+  });
+}
+
+test('a further host name joins those of the Service', { skip }, () => {
+  const hosts = (...values: string[]) => {
+    const found = podSpecs(render(values)).flatMap(
+      ({ containers }) => containers.find(({ args }) => args?.[0] === 'ingress') ?? [],
+    );
+    return found[0]?.env?.find(({ name }) => name === 'HOPLINE_ALLOWED_HOSTS')?.value;
+  };
+  assert.match(hosts('ingress.settings.HOPLINE_ALLOWED_HOSTS=a.example.com')!, /^hopline-ingress,.*,a\.example\.com$/);
+  assert.equal(hosts('settings.HOPLINE_ALLOWED_HOSTS=*'), '*');
+});
+
+test('the bounds of the streams follow the volume of NATS', { skip }, () => {
+  const bytes = (size: string) => {
+    const relay = podSpecs(render([`nats.storage.size=${size}`]))
+      .flatMap(({ containers }) => containers)
+      .find(({ args }) => args?.[0] === 'relay');
+    const of = (name: string) => Number(relay?.env?.find(variable => variable.name === name)?.value);
+    return ['TASKS', 'INPUTS', 'WORK'].reduce(
+      (sum, name) => sum + of(`HOPLINE_${name}_BYTES_MAX`),
+      8 * of('HOPLINE_BUCKET_BYTES_MAX'),
+    );
+  };
+  for (const size of [2, 10, 500]) assert.ok(Math.abs(bytes(`${size}Gi`) / (size * 2 ** 30) - 0.9 * 0.75) < 0.001);
+  assert.match(rejection('nats.storage.size=1Gi'), /at least 1536Mi/);
+});
+
+const AGENT_CHART = join(ROOT, 'infra/helm/hopline-agent');
+const AGENT_MATRIX: Record<string, readonly string[]> = {
+  'beside its Hopline': [],
+  'with a NATS of its own and KEDA': [
+    'nats.url=tls://nats.example.com:4222',
+    'nats.credentialsSecret=creds',
+    'nats.tlsSecret=tls',
+    'nats.monitorUrl=nats.example.com:8222',
+    'keda.enabled=true',
+    'tlsSecret=tls',
+    'prefix=blue',
+  ],
+};
+for (const [name, values] of Object.entries(AGENT_MATRIX)) {
+  test(`chart hopline-agent, ${name}: an agent like one of the list`, { skip: withoutKubeconform }, () => {
+    const entry = ['name=guide', 'entry.adapter=recording', 'settings.HOPLINE_SLOTS=3', 'env[0].name=KEY', 'env[0].value=x'];
+    const args = ['template', 'a', AGENT_CHART, '--kube-version', '1.34.0'];
+    const set = [...values, ...entry].flatMap(value => ['--set', value]);
+    const text = execFileSync('helm', [...args, ...set], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+    const { status, stdout } = spawnSync(KUBECONFORM, ['-strict', '-schema-location', SCHEMAS], {
+      input: text,
+      encoding: 'utf8',
+    });
+    assert.equal(status, 0, stdout);
+    const manifests = parseAllDocuments(text).map(document => document.toJS() as Manifest);
+    const deployment = manifests.find(({ kind }) => kind === 'Deployment')!;
+    assert.equal(deployment.metadata.name, 'hopline-agent-guide');
+    const pod = deployment.spec.template!.spec;
+    assert.equal(pod.securityContext?.runAsNonRoot, true);
+    assert.deepEqual(pod.containers[0]!.securityContext?.capabilities, { drop: ['ALL'] });
+    const variables = pod.containers[0]!.env!.map(variable => variable.name);
+    assert.equal(new Set(variables).size, variables.length, `twice in ${variables}`);
+    assert.ok(variables.includes('HOPLINE_SLOTS') && variables.includes('KEY'));
+  });
+}
+
+test('chart hopline-agent: an agent without an entry, and an unknown value, are rejected', { skip }, () => {
+  const rejected = (...values: string[]) => {
+    const args = ['template', 'a', AGENT_CHART, '--kube-version', '1.34.0', ...values.flatMap(value => ['--set', value])];
+    const { status, stderr } = spawnSync('helm', args, { encoding: 'utf8' });
+    assert.notEqual(status, 0);
+    return stderr;
+  };
+  assert.match(rejected(), /entry is required/);
+  assert.match(rejected('entry.adapter=a2a', 'replica=2'), /replica/);
+});
 
 test('the grace period of every service covers the wait for its endpoints, its drain and a margin', { skip }, () => {
   const deployments = render(['pods.preStopSeconds=7', 'pods.drainSeconds=33']).filter(({ kind }) => kind === 'Deployment');
@@ -136,11 +306,30 @@ test('chart and code agree: name and tag of the image, version of nats-server, s
   }
 });
 
+test('one service may have another image', { skip }, () => {
+  const images = podSpecs(render(['relay.image.repository=hopline', 'relay.image.tag=9.9.9']))
+    .flatMap(({ containers }) => containers)
+    .filter(({ image }) => image === 'hopline:9.9.9');
+  assert.deepEqual(
+    images.map(({ args }) => args),
+    [['relay']],
+  );
+});
+
 test('an autoscaled service has no replica count, which would undo the scaling at every upgrade', { skip }, () => {
   const manifests = render(['relay.autoscaling.enabled=true']);
   const relay = manifests.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'hopline-relay');
   assert.equal(relay?.spec.replicas, undefined);
   assert.ok(manifests.some(({ kind, metadata }) => kind === 'HorizontalPodAutoscaler' && metadata.name === 'hopline-relay'));
+});
+
+test('KEDA reads the consumers that the services create', { skip }, () => {
+  const manifests = render(['supervisor.keda.enabled=true', 'settings.HOPLINE_PREFIX=blue']);
+  const scaled = manifests.find(({ kind }) => kind === 'ScaledObject');
+  const read = scaled!.spec.triggers!.map(({ metadata }) => `${metadata.stream}/${metadata.consumer}`);
+  assert.deepEqual(read.sort(), QUEUES.map(queue => `blue_A2A_WORK/${consumerName('supervisor', queue)}`).sort());
+  const deployment = manifests.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === scaled!.metadata.name);
+  assert.equal(deployment?.spec.replicas, undefined);
 });
 
 test('wrong and unknown values are rejected by name', { skip }, () => {
@@ -151,6 +340,9 @@ test('wrong and unknown values are rejected by name', { skip }, () => {
   assert.match(rejection('settings.lower=1'), /lower/);
   assert.match(rejection('agents[0].name=Not_A_Name', 'agents[0].entry.adapter=a2a'), /name/);
   assert.match(rejection('nats.enabled=false'), /nats\.url is required/);
+  assert.match(rejection('supervisor.keda.enabled=true', 'supervisor.autoscaling.enabled=true'), /choose one/);
+  assert.match(rejection('backup.enabled=true'), /backup\.existingClaim is required/);
+  assert.match(rejection('backup.restore=folder', 'backup.existingClaim=backups'), /relay\.replicas to 0/);
   assert.match(rejection('httpIngress.enabled=true', 'gateway.enabled=true'), /choose one/);
 });
 

@@ -1,18 +1,16 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { missingPrograms } from './cluster.ts';
+import { checkAnswers, Load } from './load.ts';
 import { Release } from './release.ts';
 
 const QUESTION = 'explain hopline';
 /** The recorded answer takes about ten seconds; a fault in its middle meets a running turn. */
 const MID_STREAM_MS = 3_000;
-const TIMEOUT_MS = 300_000;
+const TIMEOUT_MS = 600_000;
 
-// A kubeconfig in the home folder is not used: it may name a cluster that is in use.
-const missing = !process.env.KUBECONFIG
-  ? 'KUBECONFIG is not set; the tests on a cluster need one, with the images of `npm run image` loaded'
-  : ['kubectl', 'helm'].find(program => spawnSync(program, ['version', '--client']).error) && 'kubectl and helm must be on PATH';
+const missing = missingPrograms();
 const options = { skip: missing ?? false, timeout: TIMEOUT_MS };
 
 const release = new Release();
@@ -66,36 +64,56 @@ test('a NATS node that restarts in mid-stream costs no text', options, async () 
   await release.kubectl('rollout', 'status', 'statefulset/hopline-nats', '--timeout=180s');
 });
 
-test('a rolling update of everything under load costs no text and no request', options, async () => {
-  let updated = false;
-  const ask = async () => {
-    const answers: string[] = [];
-    while (!updated) answers.push(await release.ask(url, QUESTION));
-    return answers;
-  };
-  const load = Promise.all(Array.from({ length: 4 }, ask));
+test('a rolling update of everything under load, NATS included, fails no request and costs no text', options, async () => {
+  const load = await Load.start(release, { name: 'rolling', image: await release.image(), workers: 4 });
+  await load.complete(4);
+  const quiet = (await load.answers()).length;
   await release.kubectl('rollout', 'restart', 'deployment');
-  for (const component of ['ingress', 'relay', 'supervisor', 'notifier', 'agent-guide', 'agent-files']) {
-    await release.kubectl('rollout', 'status', `deployment/hopline-${component}`, '--timeout=180s');
-  }
-  updated = true;
-  const answers = (await load).flat();
-  assert.ok(answers.length >= 4);
-  for (const text of answers) assert.equal(text, answer);
+  await release.rolledOut();
+  await release.kubectl('rollout', 'restart', 'statefulset');
+  await release.rolledOut();
+  await load.complete(8);
+  const answers = await load.stop();
+  checkAnswers('before the rolling update', answers.slice(0, quiet));
+  checkAnswers('rolling update', answers.slice(quiet));
 });
 
-test('relays scale up and down in mid-stream without cost', options, async () => {
-  const asked = Promise.all([release.ask(url, QUESTION), release.ask(url, QUESTION)]);
-  await release.kubectl('scale', 'deployment/hopline-relay', '--replicas=4');
-  await release.kubectl('rollout', 'status', 'deployment/hopline-relay', '--timeout=120s');
-  await release.kubectl('scale', 'deployment/hopline-relay', '--replicas=1');
-  assert.deepEqual(await asked, [answer, answer]);
+test('relays scale from one to five and back in mid-stream without cost', options, async () => {
+  await release.upgrade({ relay: { replicas: 1 } });
+  const load = await Load.start(release, { name: 'scaling', image: await release.image(), workers: 4 });
+  await load.complete(4);
+  for (const replicas of [5, 1]) {
+    await release.upgrade({ relay: { replicas } });
+    await release.rolledOut();
+    await load.complete(8);
+  }
+  checkAnswers('relays 1, 5, 1', await load.stop());
+});
+
+const kubeletPid = Number(process.env.HOPLINE_KUBELET_PID ?? '0');
+const KUBELET_STOPPED_MS = 45_000;
+test('a node whose kubelet stands still costs no text', {
+  ...options,
+  skip: missing ?? (kubeletPid === 0 && 'HOPLINE_KUBELET_PID is not set: the process id of the kubelet of a cluster for tests'),
+}, async () => {
+  const load = await Load.start(release, { name: 'node', image: await release.image(), workers: 4 });
+  await load.complete(4);
+  process.kill(kubeletPid, 'SIGSTOP');
+  try {
+    await sleep(KUBELET_STOPPED_MS);
+  } finally {
+    process.kill(kubeletPid, 'SIGCONT');
+  }
+  await release.rolledOut();
+  await load.complete(8);
+  // With one node, the Service has no other pods to send new connections to.
+  checkAnswers('kubelet stopped for 45 s', await load.stop(), { failuresAllowed: true });
 });
 
 test('an added agent restarts no other pod, and answers', options, async () => {
   const before = await release.kubectl('get', 'pods', '--output', 'name', '--selector', 'app.kubernetes.io/component!=test');
   const values = JSON.parse(await release.helm('get', 'values', 'hopline', '--all', '--output', 'json'));
-  const entry = { ...values.agents[0].entry, description: 'A second guide', pace: 'burst' };
+  const entry = { ...values.agents[0].entry, description: 'Another one', pace: 'burst', default: false, skills: [] };
   await release.upgrade({
     ...values,
     relay: { ...values.relay, replicas: 1 },
@@ -107,13 +125,52 @@ test('an added agent restarts no other pod, and answers', options, async () => {
   assert.match(added[0]!, /agent-second/);
 });
 
-test('uninstall leaves the volumes of NATS and nothing else', options, async () => {
+test('an agent as a release of its own restarts no other pod, and answers', options, async () => {
+  const pods = async () => (await release.kubectl('get', 'pods', '--output', 'name')).split('\n');
+  const before = await pods();
+  const values = JSON.parse(await release.helm('get', 'values', 'hopline', '--all', '--output', 'json'));
+  await release.addAgent('third', { folder: '/app/demo', entry: { ...values.agents[0].entry, default: false, skills: [] } });
+  const added = (await pods()).filter(pod => !before.includes(pod));
+  assert.equal(added.length, 1, added.join());
+  assert.match(added[0]!, /agent-third/);
+  assert.match(await release.cli('ask', '--url', url, '--agent', 'third', QUESTION), /relay/);
+  await release.helm('uninstall', 'third', '--wait');
+});
+
+test('a backup is restored into an empty NATS of another size', options, async () => {
+  const task = JSON.parse(await release.cli('list', '--url', url, '--json', '--state', 'completed', '--limit', '1')).id;
+  const before = await release.cli('get', '--url', url, task);
+  const claim = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } };
+  await release.apply({ apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name: 'backups' }, spec: claim });
+  await release.upgrade({ backup: { enabled: true, existingClaim: 'backups' } });
+  await release.kubectl('create', 'job', '--from', 'cronjob/hopline-backup', 'backup-now');
+  await release.kubectl('wait', '--for', 'condition=complete', 'job/backup-now', '--timeout=120s');
+  const pods = await release.kubectl('get', 'pods', '--selector', 'job-name=backup-now', '--output', 'name');
+  await release.kubectl('delete', 'job/backup-now');
+  await release.uninstall();
+  await release.kubectl('delete', 'pvc', '--selector', 'app.kubernetes.io/component=nats');
+  const values = { nats: { replicas: 1 }, backup: { existingClaim: 'backups' } };
+  const restore = pods.trim().replace('pod/', '');
+  await release.upgrade(
+    { ...values, relay: { replicas: 0 }, backup: { ...values.backup, restore } },
+    undefined,
+    undefined,
+    false,
+  );
+  await release.kubectl('wait', '--for', 'condition=complete', 'job/hopline-restore', '--timeout=180s');
+  await release.upgrade(values);
+  await release.reachable(url);
+  assert.equal(await release.cli('get', '--url', url, task), before);
+  assert.equal(await release.ask(url, QUESTION), answer);
+});
+
+test('uninstall leaves the volumes of NATS, the key of the secrets in them, and nothing else', options, async () => {
   await release.kubectl('delete', 'pod', '--selector', 'app.kubernetes.io/component=test', '--ignore-not-found');
   await release.uninstall();
   const left = await release.kubectl('get', 'all,configmap,secret,pvc,pdb,networkpolicy', '--output', 'name');
   const names = left.split('\n').filter(name => name !== '' && !/kube-root-ca.crt/.test(name) && !name.startsWith('pod/'));
   assert.ok(
-    names.every(name => /persistentvolumeclaim\/data-hopline-nats-\d/.test(name)),
+    names.every(name => /^persistentvolumeclaim\/(data-hopline-nats-\d|backups)$|^secret\/hopline-secrets$/.test(name)),
     names.join(),
   );
 });

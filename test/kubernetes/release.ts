@@ -4,15 +4,20 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
 const CHART = fileURLToPath(new URL('../../infra/helm/hopline', import.meta.url));
+const AGENT_CHART = fileURLToPath(new URL('../../infra/helm/hopline-agent', import.meta.url));
 const CLI = fileURLToPath(new URL('../../packages/cli/src/main.ts', import.meta.url));
 const RETRY_MS = 200;
 const run = promisify(execFile);
 
 /** A release of the chart in a namespace of its own, which enforces the restricted Pod Security Standard. */
 export class Release {
-  readonly namespace = `hopline-test-${process.pid}`;
+  readonly namespace: string;
   readonly #forwards = new Set<ChildProcess>();
   #isClosed = false;
+
+  constructor(name = 'test') {
+    this.namespace = `hopline-${name}-${process.pid}`;
+  }
 
   async kubectl(...args: string[]): Promise<string> {
     const { stdout } = await run('kubectl', ['--namespace', this.namespace, ...args], { maxBuffer: 1 << 26 });
@@ -24,16 +29,27 @@ export class Release {
     return stdout;
   }
 
-  async install(): Promise<void> {
+  async apply(manifest: object): Promise<void> {
+    const apply = run('kubectl', ['--namespace', this.namespace, 'apply', '--filename', '-']);
+    apply.child.stdin?.end(JSON.stringify(manifest));
+    await apply;
+  }
+
+  async install(values: object = {}, chart = CHART): Promise<void> {
     await this.kubectl('create', 'namespace', this.namespace);
     const enforce = 'pod-security.kubernetes.io/enforce=restricted';
     await this.kubectl('label', 'namespace', this.namespace, enforce);
-    await this.upgrade({});
+    await this.upgrade(values, chart);
   }
 
-  /** Waits until every pod is ready. */
-  async upgrade(values: object): Promise<void> {
-    const upgrade = ['upgrade', '--install', 'hopline', CHART, '--values', '-', '--wait', '--timeout', '240s'];
+  /** One agent as a release of its own. */
+  async addAgent(name: string, values: object): Promise<void> {
+    await this.upgrade(values, AGENT_CHART, name);
+  }
+
+  /** Waits until every pod is ready; `waits` false: returns at once. */
+  async upgrade(values: object, chart = CHART, name = 'hopline', waits = true): Promise<void> {
+    const upgrade = ['upgrade', '--install', name, chart, '--values', '-', ...(waits ? ['--wait'] : []), '--timeout', '240s'];
     const helm = run('helm', ['--namespace', this.namespace, ...upgrade], { maxBuffer: 1 << 26 });
     helm.child.stdin?.end(JSON.stringify(values));
     await helm;
@@ -71,6 +87,12 @@ export class Release {
     };
     open();
     const url = `http://127.0.0.1:${port}/`;
+    await this.reachable(url);
+    return url;
+  }
+
+  /** Waits until a forwarded address answers. */
+  async reachable(url: string): Promise<void> {
     while (
       !(await fetch(`${url}readyz`)
         .then(response => response.ok)
@@ -78,12 +100,28 @@ export class Release {
     ) {
       await new Promise(resolve => setTimeout(resolve, RETRY_MS));
     }
-    return url;
+  }
+
+  /** The image of ingress. */
+  async image(): Promise<string> {
+    return this.kubectl('get', 'deployment/hopline-ingress', '--output', 'jsonpath={.spec.template.spec.containers[0].image}');
+  }
+
+  /** Waits until the pods of every service, and of NATS, are those of the newest template. */
+  async rolledOut(): Promise<void> {
+    const workloads = await this.kubectl('get', 'deployment,statefulset', '--output', 'name');
+    for (const name of workloads.split('\n').filter(one => one !== '')) {
+      await this.kubectl('rollout', 'status', name, '--timeout=240s');
+    }
   }
 
   /** Asks with the command line, which resumes by itself. Resolves with the text of the answer. */
   async ask(url: string, question: string): Promise<string> {
-    const { stdout } = await run(process.execPath, [CLI, 'ask', '--url', url, question], { maxBuffer: 1 << 26 });
+    return this.cli('ask', '--url', url, question);
+  }
+
+  async cli(...args: string[]): Promise<string> {
+    const { stdout } = await run(process.execPath, [CLI, ...args], { maxBuffer: 1 << 26 });
     return stdout;
   }
 

@@ -14,7 +14,20 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   endpoint: ['a2a', 'agent-card', 'lifecycle', 'telemetry'],
   client: ['a2a', 'agent-card'],
   'chat-model': ['a2a', 'outbound-http', 'telemetry'],
-  cli: ['a2a', 'task-audit', 'client', 'lifecycle', 'log-jetstream', 'profiles', 'task-file', 'task-transfer', 'telemetry'],
+  cli: [
+    'a2a',
+    'task-audit',
+    'client',
+    'events',
+    'lifecycle',
+    'log-jetstream',
+    'profiles',
+    'replay',
+    'replay-server',
+    'task-file',
+    'task-transfer',
+    'telemetry',
+  ],
   events: ['a2a'],
   'task-file': ['a2a', 'events'],
   profiles: ['events'],
@@ -22,14 +35,27 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   log: ['a2a', 'events'],
   fold: ['a2a', 'coalesce', 'events', 'log', 'task'],
   'task-audit': ['a2a', 'events', 'log', 'task'],
-  'task-transfer': ['a2a', 'events', 'log', 'task-file'],
   replay: ['a2a', 'coalesce', 'events', 'fold', 'log', 'task', 'task-file'],
   'log-jetstream': ['events', 'lifecycle', 'log', 'telemetry'],
   'context-history': ['a2a', 'events', 'log', 'profiles', 'task'],
+  'task-transfer': ['a2a', 'context-history', 'events', 'log', 'task', 'task-file'],
   agent: ['a2a', 'context-history', 'events', 'log', 'profiles', 'task', 'telemetry'],
   'a2a-server': ['a2a', 'agent-card', 'context-history', 'events', 'log', 'task', 'telemetry'],
   'a2a-http': ['a2a', 'a2a-server', 'agent-card', 'events'],
   'a2a-grpc': ['a2a', 'a2a-server', 'agent-card'],
+  'replay-server': [
+    'a2a',
+    'a2a-grpc',
+    'a2a-http',
+    'a2a-server',
+    'agent-card',
+    'events',
+    'log',
+    'task',
+    'task-file',
+    'task-transfer',
+    'telemetry',
+  ],
   'agent-a2a': ['a2a', 'agent', 'agent-card', 'outbound-http', 'profiles'],
   'agent-langgraph': ['a2a', 'agent', 'outbound-http'],
   'agent-mcp': ['a2a', 'agent', 'outbound-http'],
@@ -95,6 +121,9 @@ export const PURE_PACKAGES: Record<string, readonly string[]> = {
   'agent-card': ['node:crypto'],
   'task-file': ['node:crypto'],
 };
+
+/** The only packages that may import the in-memory log. The replay server keeps its tasks there: they end with the process. */
+export const MEMORY_LOG_IMPORTERS = ['log', 'replay-server'];
 
 /** The only folders that may import a NATS client. */
 export const NATS_IMPORTERS = ['packages/log-jetstream', 'test'];

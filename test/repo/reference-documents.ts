@@ -6,10 +6,12 @@ import { cliDocument } from './cli-document.ts';
 import { hopsDocument } from './hops-document.ts';
 import { metricsDocument } from './metrics-document.ts';
 import { serviceVariablesDocument, settingsDocument } from './settings-document.ts';
+import { valuesDocument } from './values-document.ts';
 
 /** Reference documents that are generated from the sources; `node test/repo/write-reference.ts` writes them. */
 export const REFERENCE: Record<string, () => string | Promise<string>> = {
   'docs/reference/settings.md': settingsDocument,
+  'docs/reference/values.md': valuesDocument,
   'docs/reference/metrics.md': metricsDocument,
   'docs/reference/hops.md': hopsDocument,
   'docs/reference/cli.md': cliDocument,

@@ -35,7 +35,15 @@ async function openBindings(t: TestContext) {
     capabilities: { streaming: true },
   });
   const audited = async () => ({ audited: true });
-  const http = openHttp(server, { card: new PublishedCard(() => card), audits: { report: audited, explain: audited } });
+  async function* lines() {
+    yield '{}\n';
+  }
+  const exportTask = async () => lines();
+  const http = openHttp(server, {
+    card: new PublishedCard(() => card),
+    audits: { report: audited, explain: audited },
+    exportTask,
+  });
   const url = await http.listen('127.0.0.1', 0);
   const grpc = openGrpc(server, { card: () => card });
   const client = new GrpcClient(`127.0.0.1:${await grpc.listen('127.0.0.1', 0)}`);
@@ -128,6 +136,7 @@ const REST: Record<string, { headers: Headers; requests: [line: string, body?: J
       ['DELETE /tasks/TASK/pushNotificationConfigs/hook'],
       ['GET /tasks/TASK/audit'],
       ['GET /tasks/TASK/audit/1.1'],
+      ['GET /tasks/TASK/export'],
       ['GET /a/tasks/TASK'],
       ['GET /tasks/TASK?tenant=a'],
       ['POST /a/tasks/TASK:cancel'],

@@ -13,7 +13,8 @@ export type Scenario = {
   faults: Fault[];
 };
 
-const SETTINGS: ClusterSettings = {
+/** Settings of a scenario that needs no others. */
+export const SETTINGS: ClusterSettings = {
   topology: { relay: 2, supervisor: 2, 'agent.writer': 2, 'agent.reviewer': 1, notifier: 2, ingress: 2 },
   shards: 4,
   // Small, so that a task reaches it soon; the bound of a task's own metadata is 128 KiB, twice.

@@ -32,8 +32,14 @@ export type Run = {
   events: number;
 };
 
+export type SimulateOptions = {
+  trace?: boolean;
+  /** Reads what the run left, before it is gone. */
+  onEnd?: (cluster: Cluster, clients: readonly Client[]) => Promise<void>;
+};
+
 /** Runs a scenario in virtual time and verifies what happened. One run at a time in a process: it replaces timers and clocks. */
-export async function simulate(scenario: Scenario, { trace: keepsLines = false } = {}): Promise<Run> {
+export async function simulate(scenario: Scenario, { trace: keepsLines = false, onEnd }: SimulateOptions = {}): Promise<Run> {
   const random = new Random(scenario.seed, 'delays and ids');
   const clock = new VirtualClock(random);
   const trace = new Trace(clock, keepsLines);
@@ -66,6 +72,7 @@ export async function simulate(scenario: Scenario, { trace: keepsLines = false }
     const endedAt = clock.nowMs;
     if (hasEnded) await clock.run(() => false, clock.nowMs + REST_MS);
     const violations = await verify({ scenario, cluster, clients, runs, receiver, hasEnded, pendingTimers: clock.pendingTimers });
+    await onEnd?.(cluster, clients);
     return { violations: [...crashes, ...violations], digest: trace.digest, lines: trace.lines, endedAt, events: clock.events };
   } finally {
     cluster.close();

@@ -10,7 +10,7 @@ export const TASK_EXPORT_PATH = '/tasks/{taskId}/export';
 const EXPORTS_AT_ONCE_MAX = 2;
 
 /** The query of an export, as it came; `after`: where a cut export goes on. */
-export type ExportQuery = { records: string | undefined; after: string | undefined };
+type ExportQuery = { records: string | undefined; after: string | undefined };
 /** The lines of a task file. Resolves with undefined for an unknown task. May throw A2AError and errors of the log. */
 export type ExportTask = (taskId: string, query: ExportQuery) => Promise<AsyncIterable<string> | undefined>;
 
@@ -20,7 +20,7 @@ export type ExportTask = (taskId: string, query: ExportQuery) => Promise<AsyncIt
  */
 export function registerTaskExport(scope: FastifyInstance, server: A2AServer, exportTask: ExportTask): void {
   let running = 0;
-  const open = async (taskId: string, query: ExportQuery): Promise<AsyncGenerator<string>> => {
+  const open = async (taskId: string, query: ExportQuery): Promise<AsyncIterable<string>> => {
     if (running >= EXPORTS_AT_ONCE_MAX)
       throw new A2AError('UNAVAILABLE', { detail: `${EXPORTS_AT_ONCE_MAX} exports are running; retry later` });
     running += 1;
@@ -30,15 +30,12 @@ export function registerTaskExport(scope: FastifyInstance, server: A2AServer, ex
       if (lines === undefined) throw new A2AError('TASK_NOT_FOUND');
       const iterator = lines[Symbol.asyncIterator]();
       // A log that cannot be read is an error of the request, not a broken response.
-      return linesOf(iterator, await iterator.next());
+      return withFirst(await iterator.next(), iterator);
     } catch (thrown) {
       running -= 1;
       throw fromLog(thrown, taskId);
     }
   };
-  async function* linesOf(iterator: AsyncIterator<string>, first: IteratorResult<string>): AsyncGenerator<string> {
-    for (let next = first; next.done !== true; next = await iterator.next()) yield next.value;
-  }
   scope.get<{ Params: { taskId: string }; Querystring: Record<string, unknown> }>(
     TASK_EXPORT_PATH.replace('{taskId}', ':taskId'),
     // HEAD would read a task of which nothing is sent.
@@ -62,6 +59,20 @@ export function registerTaskExport(scope: FastifyInstance, server: A2AServer, ex
       }
     },
   );
+}
+
+/** `first`, then the rest. When the client leaves, also before it has read anything, what is being read of the log ends. */
+function withFirst(first: IteratorResult<string>, rest: AsyncIterator<string>): AsyncIterable<string> {
+  let next: IteratorResult<string> | undefined = first;
+  const iterator: AsyncIterator<string> = {
+    next: async () => {
+      const line = next ?? (await rest.next());
+      next = undefined;
+      return line;
+    },
+    return: async () => (await rest.return?.()) ?? { done: true, value: undefined },
+  };
+  return { [Symbol.asyncIterator]: () => iterator };
 }
 
 function textOf(name: string, value: unknown): string | undefined {

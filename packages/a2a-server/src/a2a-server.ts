@@ -20,6 +20,8 @@ export type A2AServer = {
   logger: Logger;
   metrics: HopMetrics | undefined;
   authenticate: Authenticate;
+  /** Sees each request before its operation, may wait, refuse it by an A2AError, or replace its stream. Absent: nothing does. */
+  intercept: ((request: ServerRequest) => Promise<ServerRequest>) | undefined;
   /** Whether streaming is available. Must equal the card's capability. */
   streaming: boolean;
   /** The extensions that the card declares. */

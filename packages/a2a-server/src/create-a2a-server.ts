@@ -24,7 +24,10 @@ export type A2AServerOptions = {
   /** Absent: authentication is off, and all callers share all tasks. */
   authenticate?: Authenticate | undefined;
 } & Partial<
-  Pick<A2AServer, 'streaming' | 'extensions' | 'push' | 'writesIndex' | 'webhookProblem' | 'outputModes' | 'extendedCard'>
+  Pick<
+    A2AServer,
+    'intercept' | 'streaming' | 'extensions' | 'push' | 'writesIndex' | 'webhookProblem' | 'outputModes' | 'extendedCard'
+  >
 >;
 
 /** Checks the syntax only. Which addresses are allowed is a rule of the process that calls webhooks. */
@@ -38,7 +41,7 @@ function webhookSyntaxProblem(text: string): string | undefined {
 /** Creates the server behind one or more bindings of a process. It keeps no state of a task outside the log. */
 export function createA2AServer(options: A2AServerOptions): A2AServer {
   const { log, role, profile, logger, metrics, authenticate = anonymous } = options;
-  const { streaming = true, extensions = [], push = false, writesIndex = true, extendedCard } = options;
+  const { streaming = true, extensions = [], push = false, writesIndex = true, extendedCard, intercept } = options;
   const { webhookProblem = webhookSyntaxProblem, outputModes = () => [] } = options;
   const limits = { ...LIMITS, ...options.limits };
   const index = new TaskIndex({
@@ -59,6 +62,7 @@ export function createA2AServer(options: A2AServerOptions): A2AServer {
     logger,
     metrics,
     authenticate,
+    intercept,
     streaming,
     extensions,
     push,

@@ -60,7 +60,7 @@ const SPAN_OF: Readonly<Record<Operation, A2aMethod>> = {
 
 /** Runs an operation in its own span, for any binding, and counts it. Rejects with an A2AError. */
 export async function runOperation(server: A2AServer, operation: Operation, request: ServerRequest): Promise<OperationResult> {
-  const { binding, dialect, ambiguous = false, params, bytes, headers, closed, openSink } = request;
+  const { binding, dialect, ambiguous = false, params, bytes, headers, closed } = request;
   const receivedAt = Date.now();
   const startedMs = performance.now();
   const attributes = {
@@ -76,6 +76,7 @@ export async function runOperation(server: A2AServer, operation: Operation, requ
     const caller = await server.authenticate({ headers, tenant: tenantOf(request) });
     server.quotas.takeBytes(caller, bytes, operation === 'cancel');
     assertOffered(server, operation);
+    const { openSink } = server.intercept === undefined ? request : await server.intercept(request);
     const extensions = requestedExtensions(server, dialect.name, headers);
     if (extensions.length > 0) request.nameExtensions?.(extensions);
     const context = { dialect, ambiguous, params, cursor, openSink, extensions, caller, hop, receivedAt, signal };

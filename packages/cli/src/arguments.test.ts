@@ -28,6 +28,31 @@ const NOTHING = {
   answer: [],
   json: false,
   url: URL_DEFAULT,
+  subjects: [],
+  output: undefined,
+  inputs: false,
+  facts: false,
+  redact: false,
+  all: false,
+  sample: undefined,
+  eventCosts: [],
+  holdMaxes: [],
+  profile: undefined,
+  yes: false,
+  fromTurn: 1,
+  file: undefined,
+  compare: false,
+  pace: 1,
+  from: undefined,
+  to: undefined,
+  sameIds: false,
+  tenant: undefined,
+  ownerSubject: undefined,
+  port: 8_000,
+  grpcPort: 0,
+  host: '127.0.0.1',
+  match: 'text',
+  fault: undefined,
 };
 
 test('each command accepts its subject and options in any order', () => {
@@ -93,7 +118,11 @@ test('an invalid command line is a usage error that refers to --help', () => {
 });
 
 test('the help lists every command, option and exit code, and every option parses', () => {
-  const values: Record<string, string> = { state: 'failed', limit: '3', lines: '3', since: '2h', url: 'http://h/' };
+  const values: Record<string, string> = {
+    ...{ state: 'failed', limit: '3', lines: '3', since: '2h', url: 'http://h/' },
+    ...{ sample: '3', 'event-cost': '40', 'hold-max': '100', 'from-turn': '2' },
+    ...{ pace: '2x', from: '1.1', to: '2.2', port: '0', 'grpc-port': '65535', match: 'any' },
+  };
   for (const [command, { subjectIs }] of Object.entries<Command>(COMMANDS)) {
     assert.ok(isCommand(command));
     assert.deepEqual(parseArguments([command, '--help'], undefined), { help: command });
@@ -142,4 +171,35 @@ test('--since is a duration before now or a date', () => {
   assert.equal(sinceOf('2h'), '2026-01-07T22:00:00.000Z');
   assert.equal(sinceOf('7d'), '2026-01-01T00:00:00.000Z');
   assert.equal(sinceOf('2026-01-02T03:04:05Z'), '2026-01-02T03:04:05.000Z');
+});
+
+test('every command of the guide to replay parses', () => {
+  const guide = readFileSync(new URL('../../../docs/guides/replay.md', import.meta.url), 'utf8');
+  const lines = [...guide.matchAll(/^npm run -s hopline -- (.*)$/gm)].map(([, line]) => line!);
+  assert.ok(lines.length > 10);
+  for (const line of lines) {
+    const words = [...line.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, word]) => quoted ?? word!);
+    assert.doesNotThrow(() => parseArguments(words, undefined), line);
+  }
+});
+
+test('a pace is a factor within bounds, a cursor has two numbers, a port is one', () => {
+  const parsed = (...args: string[]) => parseArguments(['replay', 'f', ...args], undefined) as { pace: number };
+  assert.deepEqual(
+    ['recorded', 'max', '10x', '0.5x', '0.01x', '10000x'].map(pace => parsed('--pace', pace).pace),
+    [1, Number.POSITIVE_INFINITY, 10, 0.5, 0.01, 10_000],
+  );
+  for (const pace of ['fast', '10', '0x', '0.001x', '10001x', '-1x']) assert.throws(() => parsed('--pace', pace), UsageError);
+  for (const cursor of ['1', '1.', 'a.b', '-1.2']) assert.throws(() => parsed('--from', cursor), UsageError);
+  for (const port of ['-1', '65536', 'http', '1e3'])
+    assert.throws(() => parseArguments(['serve', 'f', '--port', port], undefined), UsageError);
+});
+
+test('several tasks are exported, several files served, one file imported', () => {
+  const subjectsOf = (...argv: string[]) => (parseArguments(argv, undefined) as { subjects: readonly string[] }).subjects;
+  assert.deepEqual(subjectsOf('export', 'a', 'b', '--redact', 'c'), ['a', 'b', 'c']);
+  assert.deepEqual(subjectsOf('serve', 'a', 'b'), ['a', 'b']);
+  assert.throws(() => parseArguments(['import', 'a', 'b'], undefined), UsageError);
+  for (const command of ['export', 'serve', 'import', 'replay'])
+    assert.throws(() => parseArguments([command], undefined), /requires one task/);
 });

@@ -1,5 +1,6 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { stateWord, TASK_STATES, type TaskState } from '@hopline/a2a';
+import { type Cursor, parseCursor } from '@hopline/events';
 import { COMMANDS, type Command, type CommandName, isCommand, optionsOf } from './commands.ts';
 import { LOG_LINES_DEFAULT, LOG_LINES_MAX } from './logs.ts';
 import { UsageError } from './usage-error.ts';
@@ -7,6 +8,11 @@ import { UsageError } from './usage-error.ts';
 export const URL_DEFAULT = 'http://127.0.0.1:8000/';
 const LIST_LIMIT_DEFAULT = 20;
 const LIST_LIMIT_MAX = 10_000;
+/** The bounds of a setting are checked where it is used. */
+const SETTING_MAX = 1_000_000;
+const SAMPLE_MAX = 10_000_000;
+/** Messages of a task, as the server bounds them. */
+const TURNS_MAX = 256;
 
 export type Invocation =
   | { help: CommandName | '' }
@@ -44,6 +50,30 @@ export type Invocation =
       inputs: boolean;
       facts: boolean;
       redact: boolean;
+      all: boolean;
+      sample: number | undefined;
+      eventCosts: readonly number[];
+      holdMaxes: readonly number[];
+      profile: string | undefined;
+      yes: boolean;
+      /** 1-based. */
+      fromTurn: number;
+      file: string | undefined;
+      compare: boolean;
+      /** Factor of the recorded speed; infinite: without waiting. */
+      pace: number;
+      from: Cursor | undefined;
+      to: Cursor | undefined;
+      sameIds: boolean;
+      tenant: string | undefined;
+      /** Of the owner of imported tasks. */
+      ownerSubject: string | undefined;
+      port: number;
+      /** 0: a free one. */
+      grpcPort: number;
+      host: string;
+      match: 'text' | 'any';
+      fault: string | undefined;
     };
 
 /** Parses the command line. `defaultUrl` is HOPLINE_URL. Throws UsageError. */
@@ -56,11 +86,13 @@ export function parseArguments(argv: readonly string[], defaultUrl: string | und
   if (values.help === true) return { help: first };
   const text = (name: string) => values[name] as string | undefined;
   const flag = (name: string) => values[name] === true;
+  const numbers = (name: string) =>
+    ((values[name] as string[] | undefined) ?? []).map(one => parseNumber(first, name, one, { min: 0, max: SETTING_MAX })!);
   checkConversation(values);
   return {
     command: first,
     subject: subjectOf(first, positionals),
-    subjects: positionals,
+    subjects: takesMany(first) ? positionals : [],
     url: parseUrl(text('url') ?? (defaultUrl || URL_DEFAULT)),
     json: flag('json'),
     agent: text('agent'),
@@ -85,6 +117,26 @@ export function parseArguments(argv: readonly string[], defaultUrl: string | und
     inputs: flag('inputs'),
     facts: flag('facts'),
     redact: flag('redact'),
+    all: flag('all'),
+    sample: parseNumber(first, 'sample', text('sample'), { min: 1, max: SAMPLE_MAX }),
+    eventCosts: numbers('event-cost'),
+    holdMaxes: numbers('hold-max'),
+    profile: text('profile'),
+    yes: flag('yes'),
+    fromTurn: parseNumber(first, 'from-turn', text('from-turn'), { min: 1, max: TURNS_MAX }) ?? 1,
+    file: text('file'),
+    compare: flag('compare'),
+    pace: parsePace(text('pace')),
+    from: parseCursorOption('from', text('from')),
+    to: parseCursorOption('to', text('to')),
+    sameIds: flag('same-ids'),
+    tenant: text('tenant'),
+    ownerSubject: text('subject'),
+    port: parsePort('port', text('port'), PORT_DEFAULT),
+    grpcPort: parsePort('grpc-port', text('grpc-port'), 0),
+    host: text('host') ?? '127.0.0.1',
+    match: parseMatch(text('match')),
+    fault: text('fault'),
   };
 }
 
@@ -102,6 +154,11 @@ function readOptions(command: CommandName, args: string[]) {
     const reason = thrown instanceof Error ? thrown.message.replace(/\. To specify.*$/s, '') : String(thrown);
     throw new UsageError(`${reason}; see hopline ${command} --help`);
   }
+}
+
+function takesMany(command: CommandName): boolean {
+  const { subjectIs }: Command = COMMANDS[command];
+  return subjectIs?.many === true;
 }
 
 function subjectOf(command: CommandName, positionals: readonly string[]): string | undefined {
@@ -144,6 +201,40 @@ function parseSince(text: string | undefined, now: number): Date | undefined {
   throw new UsageError('--since must be a duration (30s, 15m, 2h, 7d) or a date (2026-11-22); see hopline list --help');
 }
 
+const PACE_MIN = 0.01;
+const PACE_MAX = 10_000;
+
+function parsePace(text: string | undefined): number {
+  if (text === undefined || text === 'recorded') return 1;
+  if (text === 'max') return Number.POSITIVE_INFINITY;
+  const [, factor] = /^(\d{1,5}(?:\.\d{1,3})?)x$/.exec(text) ?? [];
+  const pace = Number(factor);
+  if (pace >= PACE_MIN && pace <= PACE_MAX) return pace;
+  throw new UsageError(`--pace must be recorded, max, or a factor from ${PACE_MIN}x to ${PACE_MAX}x; see hopline replay --help`);
+}
+
+function parseCursorOption(name: string, text: string | undefined): Cursor | undefined {
+  if (text === undefined) return undefined;
+  const cursor = parseCursor(text);
+  if (cursor !== undefined) return cursor;
+  throw new UsageError(`--${name} must be a cursor such as 17.42; --json prints one with every event`);
+}
+
+const PORT_DEFAULT = 8_000;
+const PORT_MAX = 65_535;
+
+function parsePort(name: string, text: string | undefined, otherwise: number): number {
+  if (text === undefined) return otherwise;
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
+  if (port <= PORT_MAX) return port;
+  throw new UsageError(`--${name} must be a number from 0 to ${PORT_MAX}; see hopline serve --help`);
+}
+
+function parseMatch(text = 'text'): 'text' | 'any' {
+  if (text === 'text' || text === 'any') return text;
+  throw new UsageError('--match must be text or any; see hopline serve --help');
+}
+
 function parseLines(text: string | undefined): number {
   if (text === undefined) return LOG_LINES_DEFAULT;
   const lines = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
@@ -156,6 +247,18 @@ function parseLimit(text: string | undefined): number {
   const limit = /^\d{1,9}$/.test(text) ? Number(text) : 0;
   if (limit >= 1 && limit <= LIST_LIMIT_MAX) return limit;
   throw new UsageError(`--limit must be a number from 1 to ${LIST_LIMIT_MAX}; see hopline list --help`);
+}
+
+function parseNumber(
+  command: CommandName,
+  option: string,
+  text: string | undefined,
+  { min, max }: { min: number; max: number },
+): number | undefined {
+  if (text === undefined) return undefined;
+  const number = /^\d{1,9}(\.\d{1,3})?$/.test(text) ? Number(text) : Number.NaN;
+  if (number >= min && number <= max) return number;
+  throw new UsageError(`--${option} must be a number from ${min} to ${max}; see hopline ${command} --help`);
 }
 
 function parseUrl(text: string): string {

@@ -54,6 +54,15 @@ const NATS: Option = {
   help: 'reads NATS (NATS_URL, default: the local cluster of `npm start`) instead of the server; for tasks of other callers',
 };
 
+const ALL: Option = { help: 'every task of the log' };
+const ALL_SINCE: Option = { value: 'TIME', help: 'with --all: tasks that changed since then: 30s, 15m, 2h, 7d, or a date' };
+const ALL_SAMPLE: Option = { value: 'N', help: 'with --all: N of them, chosen at random' };
+
+const PACE: Option = {
+  value: 'PACE',
+  help: 'recorded (default), a factor such as 10x or 0.5x, or max: without waiting',
+};
+
 export const COMMANDS = {
   ask: {
     subject: '[TEXT|-]',
@@ -136,16 +145,6 @@ export const COMMANDS = {
       nats: NATS,
     },
   },
-  why: {
-    subject: 'TASK CURSOR',
-    subjectIs: { text: 'one task id and the cursor of one of its events', required: true, words: 2 },
-    summary: 'explains one event of a task: where it comes from, and where its time went',
-    details:
-      'the records it was made of, its producer and attempt, how long it was held and why it was released, when it was stored and by which relay; ' +
-      'numbers and names, never text',
-    options: { nats: NATS },
-    notes: 'A cursor is the `id:` of an SSE frame; `hopline ask --json` and `hopline follow --json` print it with every event.',
-  },
   export: {
     subject: 'TASK…',
     subjectIs: { text: 'one task id or several', required: true, many: true },
@@ -165,6 +164,128 @@ export const COMMANDS = {
       nats: NATS,
     },
     notes: 'The format: packages/task-file/README.md. Files may be joined: cat a.hopline.jsonl b.hopline.jsonl.',
+  },
+  import: {
+    subject: 'FILE',
+    subjectIs: { text: 'one task file', required: true, values: 'files' },
+    summary: 'stores the tasks of a file in a cluster, with new ids and a link to their origin',
+    details:
+      'clients then read them as they were recorded; nothing runs again. Writes to NATS: NATS_URL with credentials that may write facts, ' +
+      'or the local cluster of `npm start`. The whole file is checked first',
+    options: {
+      'same-ids': { help: 'keeps ids, contexts and owners; only into a cluster that has no facts' },
+      tenant: { value: 'TENANT', help: 'tenant of the owner of the imported tasks; default: none, as without authentication' },
+      subject: { value: 'SUBJECT', help: 'subject of that owner' },
+    },
+  },
+  replay: {
+    subject: 'TASK|FILE',
+    subjectIs: { text: 'one task id or one task file', required: true, values: 'files' },
+    summary: 'prints the stream of a task as it happened, from the server or from a file',
+    details: 'nothing runs again. Of an unfinished file it prints what the file has',
+    options: {
+      pace: PACE,
+      from: { value: 'C', help: 'starts after this cursor' },
+      to: { value: 'C', help: 'ends with this cursor' },
+      out: OUT,
+      answer: ANSWER,
+    },
+    notes: EXIT_CODES,
+  },
+  serve: {
+    subject: 'FILE…',
+    subjectIs: { text: 'one task file or several', required: true, many: true, values: 'files' },
+    summary: 'runs an A2A server that answers with recorded tasks, without agents, keys or NATS',
+    details:
+      'JSON-RPC, HTTP+JSON and gRPC in every version; a message gets the recording of the same text; recorded tasks are listed under ' +
+      'their own ids',
+    options: {
+      port: { value: 'N', help: 'port of HTTP, 0: a free one; default 8000' },
+      'grpc-port': { value: 'N', help: 'port of gRPC; default: a free one' },
+      host: { value: 'HOST', help: 'address to listen on, default 127.0.0.1' },
+      pace: PACE,
+      match: {
+        value: 'RULE',
+        help: 'text (default): another text is rejected, with the recorded ones; any: every message gets a recording, in turn',
+        values: ['text', 'any'],
+      },
+      fault: {
+        value: 'FAULTS',
+        help:
+          'cut=N cuts each stream after N frames, delay=MS delays each request, refuse=N answers the first N requests with 503; ' +
+          'joined by commas. A request asks for its own with the header or the metadata hopline-fault',
+      },
+    },
+    notes: 'Ctrl-C ends it. Answered tasks are kept in memory until then.',
+  },
+  why: {
+    subject: 'TASK CURSOR',
+    subjectIs: { text: 'one task id and the cursor of one of its events', required: true, words: 2 },
+    summary: 'explains one event of a task: where it comes from, and where its time went',
+    details:
+      'the records it was made of, its producer and attempt, how long it was held and why it was released, when it was stored and by which relay; ' +
+      'numbers and names, never text',
+    options: { nats: NATS },
+    notes: 'A cursor is the `id:` of an SSE frame; `hopline ask --json` and `hopline follow --json` print it with every event.',
+  },
+  verify: {
+    subject: '[TASK|FILE…]',
+    subjectIs: { text: 'task ids or task files', required: false, many: true },
+    summary: "decides the inputs of tasks again with today's rules and compares the facts with the stored ones",
+    details:
+      'reads task files, and task ids from NATS (NATS_URL, default: the local cluster of `npm start`); prints each difference: the input, ' +
+      'the fact, and the level (byte, semantic, outcome), and the counts; exit code 1 when a task differs, fails, or cannot be read',
+    options: {
+      all: ALL,
+      since: ALL_SINCE,
+      sample: ALL_SAMPLE,
+    },
+    notes:
+      'Tasks whose inputs retention has removed prove nothing and are counted apart; one that is named is a failure. With --json the ' +
+      'facts that differ are printed as they are: they contain text.',
+  },
+  'what-if': {
+    subject: '[TASK|FILE…]',
+    subjectIs: { text: 'task ids or task files', required: false, many: true },
+    summary: 'prints how many frames and how much delay recorded tasks would have had under other settings of the coalescer',
+    details:
+      'replays task files, and tasks from NATS, on the clock on which their inputs were stored; appends take no time. Without --event-cost ' +
+      'a few over its range',
+    options: {
+      'event-cost': { value: 'N', multiple: true, help: 'HOPLINE_EVENT_COST_MS; may be repeated' },
+      'hold-max': { value: 'MS', multiple: true, help: 'HOPLINE_HOLD_MS_MAX; may be repeated' },
+      profile: {
+        value: 'NAME',
+        help: 'transparent: without what the supervisor adds (plan, notices, the whole answer once more)',
+      },
+      all: ALL,
+      since: ALL_SINCE,
+      sample: ALL_SAMPLE,
+    },
+  },
+  diff: {
+    subject: 'A B',
+    subjectIs: { text: 'two task ids or task files', required: true, words: 2, many: true },
+    summary: 'compares two tasks: states, calls, messages and artifacts, with times and numbers of tokens beside',
+    details:
+      'ids are read from NATS (NATS_URL, default: the local cluster of `npm start`), or export the tasks to files; exit code 1 when they ' +
+      'differ. Ids, times and chunks make no difference',
+    options: {},
+  },
+  rerun: {
+    subject: '[TASK…]',
+    subjectIs: { text: 'task ids', required: false, many: true },
+    summary: 'sends the messages of tasks again, as new tasks that refer to them',
+    details:
+      'the agents really run, with everything that they do outside; webhooks of the old task get nothing. A later message of a task is sent ' +
+      'when the new one waits for an answer. exit code 1 when a new task does not complete or, with --compare, differs',
+    options: {
+      yes: { help: 'required, because the agents are called' },
+      agent: { value: 'NAME', help: 'this agent instead of the one that the messages name' },
+      'from-turn': { value: 'N', help: 'starts with the N-th message of the task' },
+      file: { value: 'FILE', help: 'reads task ids from this file, one a line', values: 'files' },
+      compare: { help: 'prints whether states, calls and texts are the same, and times and tokens of both' },
+    },
   },
   agents: {
     summary: 'lists the agents of the server: name, state, skills',
@@ -193,6 +314,25 @@ export const COMMANDS = {
       follow: { short: 'f', help: 'prints what is added, until Ctrl-C' },
       lines: { value: 'N', help: 'lines of the past, default 100' },
     },
+  },
+  backup: {
+    subject: 'FOLDER',
+    subjectIs: { text: 'one new folder', required: true, values: 'files' },
+    summary: 'writes all streams of the log into a folder, while the cluster runs',
+    details: 'as `nats stream backup` does, one folder for each stream; prints their messages and bytes',
+    options: {},
+    notes:
+      'Reads NATS (NATS_URL, default: the local cluster of `npm start`) as the user `admin`. The folder contains the texts of all tasks, ' +
+      'and secrets of webhooks as HOPLINE_SECRETS_KEY has encrypted them.',
+  },
+  restore: {
+    subject: 'FOLDER',
+    subjectIs: { text: 'the folder of a backup', required: true, values: 'files' },
+    summary: 'restores a backup into a NATS server without streams of Hopline',
+    details:
+      'checks the folder first; each stream gets HOPLINE_REPLICAS replicas; a restore that fails removes what it has restored',
+    options: {},
+    notes: 'Needs NATS_URL and a user that may do everything. Start the relays afterwards: they would create empty streams.',
   },
   agent: {
     subject: 'FILE',

@@ -52,9 +52,12 @@ export async function exportTasks(command: ExportCommand): Promise<ExitCode> {
   const source = await openSource(command);
   const exporter = new Exporter(command, source, target);
   try {
+    const { finished = [], open: unfinished } = target?.point ?? {};
+    // The task that the file ends within goes on first, whatever the order of the command.
+    const first = unfinished?.header.taskId;
+    if (first !== undefined) await exporter.export(first, unfinished);
     for (const taskId of command.taskIds) {
-      if (target?.point.finished.includes(taskId)) continue;
-      await exporter.export(taskId, target?.point.open?.header.taskId === taskId ? target.point.open : undefined);
+      if (taskId !== first && !finished.includes(taskId)) await exporter.export(taskId, undefined);
     }
     await exporter.flush();
   } catch (thrown) {
@@ -71,8 +74,8 @@ export async function exportTasks(command: ExportCommand): Promise<ExitCode> {
   return EXIT.ok;
 }
 
-type Place = { header: TaskHeader; progress: TaskProgress };
-type Source = { entries(taskId: string, after: Place | undefined): AsyncIterable<TaskEntry>; close(): Promise<void> };
+type CutTask = { header: TaskHeader; progress: TaskProgress };
+type Source = { entries(taskId: string, after: CutTask | undefined): AsyncIterable<TaskEntry>; close(): Promise<void> };
 type Target = { handle: FileHandle; point: ResumePoint };
 
 function kindsOf({ inputs, facts }: ExportCommand): RecordKind[] {
@@ -86,7 +89,7 @@ class Exporter {
   readonly #command: ExportCommand;
   readonly #source: Source;
   readonly #target: Target | undefined;
-  /** Secret and never written: nobody finds a short id by trying. */
+  /** Secret and never written: else a short id could be found by trying. */
   readonly #redactor: Redactor | undefined;
   #pending = '';
   #shownAt = 0;
@@ -99,7 +102,7 @@ class Exporter {
     this.#redactor = command.redact ? new Redactor(randomBytes(32)) : undefined;
   }
 
-  async export(taskId: string, from: Place | undefined): Promise<void> {
+  async export(taskId: string, from: CutTask | undefined): Promise<void> {
     // What the source has sent, with the sums of the source: there it goes on after a break.
     const received = new TaskWriter(from?.progress);
     const written = this.#redactor === undefined ? received : new TaskWriter();

@@ -70,15 +70,10 @@ export class Output implements Display {
     for (const line of lines.slice(0, Math.max((this.#out.rows ?? 24) - 1, 1))) this.line(line);
   }
 
-  /** Bytes of a file on standard output, unchanged; resolves when more may be written. */
+  /** Part of a file on standard output, unchanged unless that is a terminal; resolves when more may be written. */
   async raw(text: string): Promise<void> {
-    const hasRoom = this.#out.write(text);
+    const hasRoom = this.#out.write(this.#out.isTTY ? withoutControls(text) : text);
     if (hasRoom === false && 'once' in this.#out) await once(this.#out as NodeJS.WritableStream, 'drain');
-  }
-
-  /** Whether the raw output would fill a terminal. */
-  get isTerminal(): boolean {
-    return this.#out.isTTY === true;
   }
 
   /** A line that the next one replaces: printed only when standard error is a terminal. '' removes it. */

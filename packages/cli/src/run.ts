@@ -7,28 +7,36 @@ import { agents } from './agents.ts';
 import { type Invocation, parseArguments, URL_DEFAULT } from './arguments.ts';
 import { ArtifactFolder } from './artifact-folder.ts';
 import { ask } from './ask.ts';
+import { backup, restore } from './backup.ts';
 import { cancel } from './cancel.ts';
 import { card } from './card.ts';
 import { chat } from './chat.ts';
 import type { CommandContext } from './command.ts';
 import { completionScript, type Shell } from './completion.ts';
 import { Conversations } from './conversations.ts';
+import { diff } from './diff.ts';
 import { EXIT, type ExitCode, exitCodeOfError } from './exit-code.ts';
 import { exportTasks } from './export.ts';
 import { follow } from './follow.ts';
 import { get } from './get.ts';
 import { helpText } from './help.ts';
+import { importFile } from './import.ts';
 import { list } from './list.ts';
 import { logs } from './logs.ts';
 import { newAgent } from './new-agent.ts';
 import { Output, type Sink } from './output.ts';
 import { ownCommand, shellQuoted } from './own-command.ts';
 import { readQuestion } from './read-question.ts';
+import { replay } from './replay.ts';
+import { rerun } from './rerun.ts';
+import { serve } from './serve.ts';
 import { showError } from './show-error.ts';
 import { status } from './status.ts';
 import { top } from './top.ts';
 import { trace, traceFromNats } from './trace.ts';
 import { UsageError } from './usage-error.ts';
+import { verify } from './verify.ts';
+import { whatIf } from './what-if.ts';
 import { eventOf, why, whyFromNats } from './why.ts';
 
 /** The process in which a command runs. */
@@ -90,12 +98,20 @@ async function runCommand(
     return EXIT.ok;
   }
   if (command === 'agent') return agent({ ...invocation, file: subject, output, environment, signal, commandLine });
+  if (command === 'backup') return backup({ folder: subject, json, output, environment });
+  if (command === 'restore') return restore({ folder: subject, json, output, environment });
   if (command === 'new') return newAgent({ subject, folder: processContext.folder, output });
   if (command === 'status') return status({ json, output, environment });
   if (command === 'logs') return logs({ ...invocation, service: invocation.subject, output, environment, signal });
+  if (command === 'verify') return verify({ ...invocation, output, environment, signal });
+  if (command === 'diff') return diff({ ...invocation, output, environment, signal });
+  if (command === 'what-if') return whatIf({ ...invocation, output, environment, signal });
   if (command === 'trace' && invocation.nats)
     return traceFromNats({ ...invocation, taskId: subject, output, environment, signal });
   if (command === 'why' && invocation.nats) return whyFromNats({ ...eventOf(subject), json, output, environment });
+  if (command === 'serve')
+    return serve({ ...invocation, files: invocation.subjects, version: packageJson.version, output, environment, signal });
+  if (command === 'import') return importFile({ ...invocation, file: subject, output, environment, signal });
   const { output: file, subjects } = invocation;
   const exporting = { ...invocation, file, taskIds: [...new Set(subjects)], version: packageJson.version };
   if (command === 'export' && invocation.nats) return exportTasks({ ...exporting, output, environment, signal });
@@ -119,12 +135,16 @@ async function runCommand(
       return list(context, invocation);
     case 'trace':
       return trace(context, subject, invocation);
+    case 'export':
+      return exportTasks({ ...exporting, client, output, environment, signal });
+    case 'replay':
+      return replay(context, subject, answering);
+    case 'rerun':
+      return rerun(context, { ...invocation, taskIds: invocation.subjects });
     case 'top':
       return top(context, { stdin: () => processContext.stdin, environment });
     case 'why':
       return why(context, eventOf(subject));
-    case 'export':
-      return exportTasks({ ...exporting, client, output, environment, signal });
     case 'agents':
       return agents(context);
     case 'card':

@@ -32,12 +32,13 @@ export async function top(context: CommandContext, { stdin, environment }: TopOp
   }
   const keys = readKeys(stdin());
   try {
-    for (;;) {
+    // Rates over the first milliseconds would be noise.
+    for (let waitMs = SNAPSHOT_MS; ; waitMs = REFRESH_MS) {
+      const key = await keyWithin(waitMs, keys.pressed, signal);
+      if (key !== undefined) return key === INTERRUPT_KEY ? EXIT.interrupted : EXIT.ok;
       const now = await readCluster(client, processes(), signal);
       output.screen([...topLines(snapshotOf(url, before, now), output.columns), '', 'q quits']);
       before = now;
-      const ended = await waitFor(keys.pressed, signal);
-      if (ended !== undefined) return ended === INTERRUPT_KEY ? EXIT.interrupted : EXIT.ok;
     }
   } finally {
     keys.close();
@@ -75,9 +76,9 @@ function readKeys(stdin: Keys): { pressed: Promise<string>; close: () => void } 
 }
 
 /** The key, or undefined when it is time for the next reading. */
-async function waitFor(pressed: Promise<string>, signal: AbortSignal): Promise<string | undefined> {
+async function keyWithin(ms: number, pressed: Promise<string>, signal: AbortSignal): Promise<string | undefined> {
   const over = new AbortController();
-  const due = sleep(REFRESH_MS, undefined, { signal: AbortSignal.any([signal, over.signal]) });
+  const due = sleep(ms, undefined, { signal: AbortSignal.any([signal, over.signal]) });
   due.catch(() => {});
   try {
     return await Promise.race([pressed, due]);

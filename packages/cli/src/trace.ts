@@ -129,9 +129,9 @@ export async function withLog<T>(environment: Environment, name: string, use: (l
   }
 }
 
-/** The log as its operator reads it. Throws UsageError and UNAVAILABLE. */
-export async function openLog(environment: Environment, name: string) {
-  const log = logSettingsOf(environment, 'operator');
+/** The log, with the login of its operator, who reads it, or of its administrator, who may write it. Throws UsageError and UNAVAILABLE. */
+export async function openLog(environment: Environment, name: string, login: 'operator' | 'admin' = 'operator') {
+  const log = logSettingsOf(environment, login);
   const [{ LOG_SETTINGS, openFromSettings }, { ConfigError, defineConfig }, { createLogger }] = await Promise.all([
     import('@hopline/log-jetstream'),
     import('@hopline/lifecycle'),

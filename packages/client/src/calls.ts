@@ -101,13 +101,6 @@ export class Calls {
     return json;
   }
 
-  async explain(taskId: string, cursor: string, call: CallOptions): Promise<JsonObject> {
-    const path = `/tasks/${encodeURIComponent(taskId)}/audit/${encodeURIComponent(cursor)}`;
-    const json = await this.#document(path, 'the server explains no events', call);
-    if (!isObject(json)) throw notA2A('the response is not an explanation').error;
-    return json;
-  }
-
   async *export(taskId: string, { records, after, ...call }: ExportOptions): AsyncGenerator<Uint8Array, void> {
     const url = new URL(`/tasks/${encodeURIComponent(taskId)}/export`, this.#transport.url);
     if (records !== undefined) url.searchParams.set('records', records);
@@ -119,6 +112,13 @@ export class Calls {
       call.signal?.throwIfAborted();
       throw thrown instanceof FailedTry ? thrown.error : thrown;
     }
+  }
+
+  async explain(taskId: string, cursor: string, call: CallOptions): Promise<JsonObject> {
+    const path = `/tasks/${encodeURIComponent(taskId)}/audit/${encodeURIComponent(cursor)}`;
+    const json = await this.#document(path, 'the server explains no events', call);
+    if (!isObject(json)) throw notA2A('the response is not an explanation').error;
+    return json;
   }
 
   /** A JSON document of Hopline's own, outside of A2A: another server has none. */

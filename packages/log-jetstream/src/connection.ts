@@ -1,5 +1,5 @@
 import { backoffMs, LogDenied, LogUnavailable } from '@hopline/log';
-import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
+import { type ApiError, JetStreamApiError, type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import {
   createInbox,
   type Msg,
@@ -102,6 +102,14 @@ export class Connection {
     } catch (error) {
       throw new LogUnavailable('the log is closed', { cause: error });
     }
+  }
+
+  /** A request of the JetStream API that nats.js has no method for. Rejects with JetStreamApiError. */
+  async api<T>(call: string, request: object): Promise<T> {
+    const answer = await this.nc.request(`$JS.API.${call}`, JSON.stringify(request), { timeout: API_TIMEOUT_MS });
+    const { error, ...result } = answer.json<{ error?: ApiError } & T>();
+    if (error !== undefined) throw new JetStreamApiError(error);
+    return result as T;
   }
 
   /** A new subject for answers, to which only the user of this connection may subscribe. */

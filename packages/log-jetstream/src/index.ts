@@ -1,3 +1,4 @@
+export type { BackedUpStream } from './backup.ts';
 export { openJetStreamLog } from './jetstream-log.ts';
 export { BUCKETS, FACTS_STREAM, INPUTS_STREAM, LogNames, WORK_STREAM } from './names.ts';
 export type { Credentials, JetStreamLogOptions, LogEvent, MaxAges, MaxBytes, NatsTls } from './options.ts';
@@ -11,5 +12,12 @@ export {
   serverUsers,
   userName,
 } from './server-configuration.ts';
-export { checkNats, LOG_SETTINGS, type LogSettings, openFromSettings } from './settings.ts';
+export {
+  backUpFromSettings,
+  checkNats,
+  LOG_SETTINGS,
+  type LogSettings,
+  openFromSettings,
+  restoreFromSettings,
+} from './settings.ts';
 export { ANY_AGENT, type LogUser, type Permissions, permissionsOf, SERVICE_USERS } from './users.ts';

@@ -37,6 +37,11 @@ export class LogNames {
     this.workStream = this.#named(WORK_STREAM);
   }
 
+  /** HOPLINE_PREFIX; empty without one. */
+  get prefix(): string {
+    return this.#prefix;
+  }
+
   /** `prefix.a2a.raw.…`; without a prefix the subject itself. */
   subject(subject: string): string {
     return this.#prefix === '' ? subject : `${this.#prefix}.${subject}`;

@@ -10,6 +10,9 @@ import {
   TENANT_SLOTS_SHARE_DEFAULT,
 } from '@hopline/log';
 import { type HopMetrics, type Logger, snakeWord } from '@hopline/telemetry';
+import { type BackedUpStream, backUp, restore } from './backup.ts';
+import { requireServer } from './capabilities.ts';
+import { type Connection, openConnection } from './connection.ts';
 import { checkServer, openJetStreamLog } from './jetstream-log.ts';
 import { LogNames, PREFIX_FORM } from './names.ts';
 import {
@@ -212,6 +215,34 @@ export async function checkNats(settings: LogSettings): Promise<void> {
   const connection = connectionOf(settings);
   const options = { ...connection, replicas: settings.HOPLINE_REPLICAS, name: 'hopline-check', timeoutMs: CHECK_MS_MAX };
   await checkServer(options).catch(asConfigError);
+}
+
+export type BackupOptions = { folder: string; onStream: (stream: BackedUpStream) => void };
+
+/** Writes a backup of the log into a folder, while the cluster runs. Needs the user `admin`. Rejects as openFromSettings. */
+export async function backUpFromSettings(settings: LogSettings, { folder, onStream }: BackupOptions): Promise<void> {
+  await connected(settings, connection => backUp(connection, folder, onStream));
+}
+
+/** Restores a backup where none of its streams exists. Needs the user `admin`. Rejects as openFromSettings. */
+export async function restoreFromSettings(settings: LogSettings, { folder, onStream }: BackupOptions): Promise<void> {
+  await connected(settings, connection => restore(connection, { folder, replicas: settings.HOPLINE_REPLICAS }, onStream));
+}
+
+async function connected(settings: LogSettings, use: (connection: Connection) => Promise<unknown>): Promise<void> {
+  const names = new LogNames(settings.HOPLINE_PREFIX);
+  const options = { ...connectionOf(settings), name: 'hopline-backup', names, timeoutMs: CHECK_MS_MAX, onEvent: () => {} };
+  try {
+    const connection = await openConnection(options);
+    try {
+      requireServer(connection.nc.info?.version ?? 'unknown', settings.HOPLINE_REPLICAS);
+      await use(connection);
+    } finally {
+      await connection.close();
+    }
+  } catch (error) {
+    asConfigError(error);
+  }
 }
 
 function connectionOf(settings: LogSettings): Pick<JetStreamLogOptions, 'servers' | 'credentials' | 'tls'> {

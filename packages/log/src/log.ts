@@ -137,8 +137,9 @@ export type PushProgressEntry = {
   /** Failed tries of the next delivery, and epoch milliseconds of the first one. */
   failures: number;
   failingSince?: number;
-  /** Time of the next try, epoch milliseconds. */
+  /** Time of the next try, epoch milliseconds, and the wait before it: a notifier with another clock waits no longer. */
   retryAt?: number;
+  retryMs?: number;
   /** Nothing more is delivered: the end of the task was delivered, or the webhook was abandoned. */
   over?: 'delivered' | 'abandoned';
 };

@@ -54,7 +54,10 @@ export function replayFacts(log: Pick<Log, 'shards' | 'facts'>, range: ReplayRan
   return new ShardReplay(log.shards, range, source, ({ record }) => record.copied === undefined);
 }
 
-/** The input records of a range, as `replayFacts`. */
+/**
+ * The input records of a range, as `replayFacts`.
+ * @public
+ */
 export function replayInputs(log: Pick<Log, 'shards' | 'inputs'>, range: ReplayRange = {}): RecordReplay<StoredInput> {
   const { taskId } = range;
   const source = (shard: number, start: ReadStart) =>
@@ -62,16 +65,10 @@ export function replayInputs(log: Pick<Log, 'shards' | 'inputs'>, range: ReplayR
   return new ShardReplay(log.shards, range, source, () => true);
 }
 
-/** Ids of all tasks of the task index, the entries that a server wrote before the first fact included. */
-export async function taskIdsOf(log: Pick<Log, 'tasks'>): Promise<string[]> {
-  const done = new AbortController();
+/** Ids of the tasks that have facts in the range, each once. Reads all facts of the range. */
+export async function taskIdsOf(log: Pick<Log, 'shards' | 'facts'>, range: ReplayRange = {}): Promise<string[]> {
   const ids = new Set<string>();
-  for await (const change of log.tasks.watch(done.signal)) {
-    if (change.type === 'ready') break;
-    if (change.value === undefined) ids.delete(change.key);
-    else ids.add(change.key);
-  }
-  done.abort();
+  for await (const { record } of replayFacts(log, range)) ids.add(record.aggregate.taskId);
   return [...ids];
 }
 

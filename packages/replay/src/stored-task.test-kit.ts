@@ -1,8 +1,9 @@
 import { type CoalesceSettings, DEFAULT_SETTINGS } from '@hopline/coalesce';
 import type { AgentInput, Fact, InputRecord, Producer } from '@hopline/events';
-import { writerOf } from '@hopline/events';
+import { isVisible, writerOf } from '@hopline/events';
 import type { StoredInput } from '@hopline/log';
 import { evolve } from '@hopline/task';
+import { type RecordEntry, TASK_FORMAT, TASK_FORMAT_VERSION, type TaskHeader, writeTask } from '@hopline/task-file';
 import type { StoredTask } from './stored-task.ts';
 import { timedReplay } from './timed-replay.ts';
 
@@ -107,10 +108,10 @@ export const open = (lane = 'a'): AgentInput => ({
 });
 export const text = (lane: string, ...tokens: string[]): AgentInput => ({ kind: 'text', lane, tokens });
 export const close = (lane = 'a'): AgentInput => ({ kind: 'close', lane });
-export const status = (state: Extract<AgentInput, { kind: 'status' }>['state'], said?: string): AgentInput => ({
+export const status = (state: Extract<AgentInput, { kind: 'status' }>['state'], words?: string): AgentInput => ({
   kind: 'status',
   state,
-  ...(said !== undefined && { message: { messageId: `s-${said}`, role: 'ROLE_AGENT', parts: [{ text: said }] } }),
+  ...(words !== undefined && { message: { messageId: `s-${words}`, role: 'ROLE_AGENT', parts: [{ text: words }] } }),
 });
 export const call: AgentInput = { kind: 'call', call: 'call-1', agent: 'writer' };
 export const ended: AgentInput = { kind: 'ended', call: 'call-1', state: 'TASK_STATE_COMPLETED' };
@@ -122,4 +123,25 @@ export function plainAnswer(): TaskBuilder {
   for (const token of [' upon', ' a', ' time', ' there', ' was', ' a', ' log', '.'])
     task.after(25).send(agent(), text('a', token));
   return task.after(25).send(agent(), close(), ended).after(10).send(supervisor(), status('TASK_STATE_COMPLETED'));
+}
+
+/** The task as a task file. */
+export async function taskFileOf({ taskId, aggregate, facts, inputs }: StoredTask): Promise<string> {
+  const { contextId, role, profile } = aggregate;
+  const header: TaskHeader = {
+    ...{ format: TASK_FORMAT, version: TASK_FORMAT_VERSION, hopline: '0.1.0', exportedAt: EPOCH_MS },
+    ...{ taskId, contextId, role, profile, agents: ['writer'], contains: ['inputs', 'facts'] },
+  };
+  let generation = 0;
+  const entries: RecordEntry[] = [
+    ...inputs.map(({ taskId: _taskId, bytes: _bytes, ...input }) => ({ kind: 'input' as const, ...input })),
+    ...facts.map(({ seq, record }) => {
+      generation = record.facts.findLast(isVisible)?.generation ?? generation;
+      const own = { ...record, aggregate: { ...record.aggregate, generation } };
+      return { kind: 'facts' as const, seq, storedAt: record.facts.at(-1)!.at, generation, record: own };
+    }),
+  ];
+  let file = '';
+  for await (const line of writeTask(header, entries, { outcome: aggregate })) file += line;
+  return file;
 }

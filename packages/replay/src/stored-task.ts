@@ -9,10 +9,12 @@ export type StoredTask = {
   aggregate: TaskAggregate;
   facts: StoredFacts[];
   inputs: StoredInput[];
+  /** What a task file does not contain of it. */
+  lacks?: 'inputs' | 'beginning' | 'redacted content';
 };
 
-/** A task that cannot be replayed, and why in one sentence. `isExpired`: retention has removed a part of it. */
-export type UnreadableTask = { taskId: string; unreadable: string; isExpired?: true };
+/** A task that cannot be read, and why in one sentence. */
+export type UnreadableTask = { taskId: string; unreadable: string };
 
 /** Reads a task from the log, facts first: an input that is stored later is not decided yet. Undefined for an unknown task. */
 export async function readStoredTask(
@@ -30,6 +32,27 @@ export async function readStoredTask(
   } catch (error) {
     if (error instanceof LaterVersion) return { taskId, unreadable: 'the task was written by a later version' };
     throw error;
+  }
+}
+
+/** Tasks that are read at the same time. */
+const READS_AT_ONCE = 8;
+
+/** Reads tasks from the log, in the order of their ids. Skips those that the log does not know. */
+export async function* readTasks(
+  log: Pick<Log, 'inputs' | 'facts'>,
+  taskIds: readonly string[],
+): AsyncGenerator<StoredTask | UnreadableTask, void> {
+  const reads: Promise<StoredTask | UnreadableTask | undefined>[] = [];
+  for (let next = 0; next < taskIds.length || reads.length > 0; ) {
+    while (reads.length < READS_AT_ONCE && next < taskIds.length) {
+      const read = readStoredTask(log, taskIds[next++]!);
+      // Awaited below, after those before it.
+      read.catch(() => {});
+      reads.push(read);
+    }
+    const task = await reads.shift();
+    if (task !== undefined) yield task;
   }
 }
 
@@ -60,17 +83,16 @@ export async function* readStoredTasks(file: AsyncIterable<Uint8Array>): AsyncGe
   }
 }
 
-function toTask(
-  { taskId, contains, partial, redacted }: TaskHeader,
-  facts: StoredFacts[],
-  inputs: StoredInput[],
-): StoredTask | UnreadableTask {
+function toTask(header: TaskHeader, facts: StoredFacts[], inputs: StoredInput[]): StoredTask | UnreadableTask {
+  const { taskId, contains } = header;
   const newest = facts.at(-1)?.record.aggregate;
-  if (newest === undefined || !contains.includes('inputs') || !contains.includes('facts'))
-    return { taskId, unreadable: 'the file has not both inputs and facts of the task' };
-  if (redacted !== undefined && redacted.length > 0)
-    return { taskId, unreadable: 'the file is redacted: what was taken out cannot be decided again' };
-  if (partial !== undefined && partial.length > 0)
-    return { taskId, isExpired: true, unreadable: `retention had removed the first ${partial.join(' and ')} before the export` };
-  return { taskId, aggregate: newest, facts, inputs };
+  if (newest === undefined || !contains.includes('facts')) return { taskId, unreadable: 'the file has no facts of the task' };
+  const lacks = whatLacks(header);
+  return { taskId, aggregate: newest, facts, inputs, ...(lacks !== undefined && { lacks }) };
+}
+
+function whatLacks({ contains, partial = [], redacted = [] }: TaskHeader): StoredTask['lacks'] {
+  if (!contains.includes('inputs')) return 'inputs';
+  if (partial.length > 0) return 'beginning';
+  return redacted.length > 0 ? 'redacted content' : undefined;
 }

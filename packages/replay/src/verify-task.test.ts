@@ -74,7 +74,7 @@ test('an open task is verified as far as it is stored, and no further', () => {
   for (let count = 1; count < whole.facts.length; count += 1) {
     const facts = factsOf(whole).slice(0, count);
     const part = storedTask(whole, facts);
-    // Nothing says which records the relay had folded: 1 claims the least.
+    // Which records the relay had folded is not known here: 1 is the least.
     part.aggregate.foldedSeq = 1;
     assert.equal(verdictOf(part), 'same', `${count} facts`);
   }
@@ -150,6 +150,7 @@ test('inputs or facts that retention has removed prove nothing', () => {
   assert.equal(verdictOf({ ...task, inputs: task.inputs.slice(1) }), 'expired');
   assert.equal(verdictOf({ ...task, facts: task.facts.slice(1) }), 'expired');
   assert.equal(verifyTask({ taskId: 't', unreadable: 'no' }).verdict, 'unreadable');
+  for (const lacks of ['redacted content', 'inputs'] as const) assert.equal(verdictOf({ ...task, lacks }), 'unreadable');
 });
 
 const token = fc.oneof(

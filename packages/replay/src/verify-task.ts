@@ -32,7 +32,9 @@ export type VerifyOptions = {
 /** Replays a task through today's rules, relay fold and coalescer, and holds the result against what is stored. */
 export function verifyTask(task: StoredTask | UnreadableTask, { rules }: VerifyOptions = {}): TaskVerdict {
   const { taskId } = task;
-  if ('unreadable' in task) return { taskId, verdict: task.isExpired ? 'expired' : 'unreadable', reason: task.unreadable };
+  if ('unreadable' in task) return { taskId, verdict: 'unreadable', reason: task.unreadable };
+  if (task.lacks === 'inputs' || task.lacks === 'redacted content')
+    return { taskId, verdict: 'unreadable', reason: `the file lacks ${task.lacks}: what is missing cannot be decided again` };
   const expired = whyExpired(task);
   if (expired !== undefined) return { taskId, verdict: 'expired', reason: expired };
   try {
@@ -56,7 +58,7 @@ function factsOf({ facts }: StoredTask): Fact[] {
 
 /** Retention removes the oldest records first: if the message that created the task is there, every input is. */
 function whyExpired(task: StoredTask): string | undefined {
-  if (factsOf(task)[0]?.kind !== 'task.created') return 'retention has removed the first facts of the task';
+  if (factsOf(task)[0]?.kind !== 'task.created') return 'the log lacks the first facts of the task: retention has removed them';
   const first = task.inputs.find(({ record }) => record.from === 'client' && record.input.kind === 'message');
   const created = factsOf(task)[0];
   const messageId = created?.kind === 'task.created' ? created.event.task.history?.[0]?.messageId : undefined;
@@ -65,7 +67,7 @@ function whyExpired(task: StoredTask): string | undefined {
     first.record.from === 'client' &&
     first.record.input.kind === 'message' &&
     first.record.input.message.messageId === messageId;
-  return isFirst ? undefined : 'retention has removed the first inputs of the task';
+  return isFirst ? undefined : 'the log lacks the first inputs of the task: retention has removed them, or it was imported';
 }
 
 /** Reasons that the relay's clock or the limits of its log decided: a replay on another clock may go another way. */

@@ -123,7 +123,8 @@ const isLast = (state: string) => state !== 'TASK_STATE_WORKING';
 
 /** Any producer may append, and only the trace reads these members: it ignores what is malformed. */
 function isTaken(value: TakenWork | undefined): value is TakenWork {
-  return Number.isFinite(value?.at) && (value?.queuedAt === undefined || Number.isFinite(value.queuedAt));
+  const { at, queuedAt = 0, cause = 'requeue' } = value ?? {};
+  return Number.isFinite(at) && Number.isFinite(queuedAt) && (cause === 'requeue' || cause === 'redelivery');
 }
 
 function isToolCall(value: ToolCall): boolean {

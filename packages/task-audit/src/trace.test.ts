@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { AgentInput, AgentRecord, ArtifactInput, Producer, Takeover } from '@hopline/events';
+import type { AgentInput, AgentRecord, ArtifactInput, Producer, Role, Takeover } from '@hopline/events';
 import { factsId } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
 import { ROOT_AGENT } from '@hopline/task';
@@ -68,9 +68,9 @@ class TracedTask {
     return reportTask(this.#log, 't');
   }
 
-  async message(at: number, messageId = 'm') {
+  async message(at: number, messageId = 'm', role: Role = 'supervisor') {
     const message = { messageId, role: 'ROLE_USER' as const, parts: [{ text: 'hi' }] };
-    const input = { kind: 'message', message, contextId: 'c', role: 'supervisor', profile: 'transparent' } as const;
+    const input = { kind: 'message', message, contextId: 'c', role, profile: 'transparent' } as const;
     await this.#log.inputs.append('t', { v: 1, at: START + at, from: 'client', input }, { id: `t:msg:${messageId}` });
     this.#scenario.when({ kind: 'client', taskId: 't', input });
   }
@@ -171,16 +171,80 @@ test('a trace has the hops of a turn, its attempts, its takeovers with their cau
   assert.deepEqual(notRecorded, ['splice', 'socket', 'webhook']);
 });
 
+test('each turn has its hops, and the time in which the task waited for its client is a gap of its own', async () => {
+  const task = new TracedTask();
+  const [one, two] = [agent('agent'), agent('agent', 1, 2)];
+  const working = { kind: 'status', state: 'TASK_STATE_WORKING' } as const;
+  const asks = { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED' } as const;
+  await task.message(0, 'first', 'agent.argocd');
+  await task.store(10, 'x');
+  await task.record(one, 20, 1, [working, asks], { taken: { queuedAt: at(12), at: at(18) } });
+  await task.store(30, 'x');
+  await task.message(5_000, 'second', 'agent.argocd');
+  await task.record(two, 5_020, 1, [working], { taken: { queuedAt: at(5_008), at: at(5_015) } });
+  await task.store(5_030, 'x');
+  const { hops, gaps } = (await task.trace)!;
+  assert.deepEqual(
+    hops.map(({ hop, turn, fromMs, toMs }) => [hop, turn, fromMs, toMs]),
+    [
+      ['accept', 1, 0, 12],
+      ['work_queue', 1, 12, 18],
+      ['agent', 1, 18, 20],
+      ['accept', 2, 5_000, 5_008],
+      ['work_queue', 2, 5_008, 5_015],
+    ],
+  );
+  assert.deepEqual(gaps, [{ fromMs: 30, toMs: 5_030, generation: 4, cause: 'client' }]);
+});
+
+test('a gap is what took more than half of it: a queue, a tool, text that waited in the relay, or silent producers', async () => {
+  const causes: [cause: string, { taken?: [queued: number, at: number]; tool?: [at: number, ms: number]; tokenAt?: number }][] = [
+    ['agent', {}],
+    ['queue', { taken: [50, 2_400] }],
+    ['agent', { taken: [50, 1_000] }],
+    ['tool', { tool: [500, 2_000] }],
+    ['agent', { tool: [500, 1_000] }],
+    ['relay', { tokenAt: 500 }],
+    ['agent', { tokenAt: 2_400 }],
+  ];
+  for (const [cause, { taken = [12, 20], tool, tokenAt = 2_990 }] of causes) {
+    const task = new TracedTask();
+    await task.message(0, 'm', 'agent.argocd');
+    await task.store(10, 'x');
+    const from = agent('agent');
+    const lane = { kind: 'open', lane: 'a', artifact: { name: 'response' } } as const;
+    const text = { kind: 'text', lane: 'a', tokens: ['a'] } as AgentInput;
+    const tools = tool === undefined ? [] : [{ name: 'look_up', at: at(tool[0]!), ms: tool[1]! }];
+    const measured = { taken: { queuedAt: at(taken[0]!), at: at(taken[1]!) }, tools };
+    await task.record(from, tokenAt, 1, [{ kind: 'status', state: 'TASK_STATE_WORKING' }, lane, text], measured);
+    await task.store(3_000, 'x');
+    const { gaps } = (await task.trace)!;
+    assert.deepEqual(
+      gaps.map(gap => [gap.fromMs, gap.toMs, gap.cause]),
+      [[10, 3_000, cause]],
+      `${cause}: ${JSON.stringify({ taken, tool, tokenAt })}`,
+    );
+  }
+});
+
 test('malformed measurements of a producer are ignored', async () => {
   const task = new TracedTask();
   await task.message(0);
   await task.store(10, 'x');
   const working = { kind: 'status', state: 'TASK_STATE_WORKING' } as const;
-  const wrong = { taken: { at: 'soon' }, tools: [{ name: 1 }, null] } as never;
-  await task.record(supervisor(), 25, 1, [working], wrong);
+  const wrong = [{ at: 'soon' }, { at: 1, queuedAt: null }, { at: 1, cause: 'a text of any length' }, 7];
+  for (const [index, taken] of wrong.entries())
+    await task.record(supervisor(index + 1), 25, 1, [working], { taken, tools: [{ name: 1 }, null] } as never);
   await task.store(30, 'x');
   const { hops, producers } = (await task.trace)!;
-  assert.deepEqual([hops.map(({ hop }) => hop), producers[0]?.takenMs, producers[0]?.tools], [['accept'], undefined, []]);
+  assert.deepEqual(
+    producers.map(({ takenMs, cause, tools }) => [takenMs, cause, tools]),
+    wrong.map(() => [undefined, undefined, []]),
+  );
+  assert.deepEqual(
+    hops.map(({ hop }) => hop),
+    ['accept'],
+  );
 });
 
 test('percentiles are measured values', () => {

@@ -232,14 +232,16 @@ function gapsOf(facts: readonly StoredFacts[], context: GapContext): TracedGap[]
     const before = events[index - 1];
     if (before === undefined || event.atMs - before.atMs < GAP_MS_MIN) return [];
     const gap = { fromMs: before.atMs, toMs: event.atMs, generation: event.generation };
-    return [{ ...gap, cause: waits.has(before.generation) ? 'client' : causeOf(gap, event, context) } as const];
+    return [
+      { ...gap, cause: waits.has(before.generation) ? 'client' : causeOf(gap, oldestAgeMs(events, index), context) } as const,
+    ];
   });
 }
 
 /** What took more than half of the gap; a takeover or a new attempt in it explains it, however long each took. */
 function causeOf(
   { fromMs, toMs }: Pick<TracedGap, 'fromMs' | 'toMs'>,
-  { chunk }: VisibleEvent,
+  ageMs: number,
   { producers, relays }: GapContext,
 ): TracedGap['cause'] {
   const isWithin = (ms: number | undefined) => ms !== undefined && ms >= fromMs && ms <= toMs;
@@ -249,5 +251,13 @@ function causeOf(
   if (producers.some(({ attempt, takenMs }) => attempt > 1 && isWithin(takenMs))) return 'attempt';
   if (producers.some(({ queuedMs = 0, takenMs = 0 }) => overlap(queuedMs, takenMs) > half)) return 'queue';
   if (producers.some(({ tools }) => tools.some(tool => overlap(tool.fromMs, tool.fromMs + tool.ms) > half))) return 'tool';
-  return chunk !== undefined && chunk.ageMs > half ? 'relay' : 'agent';
+  return ageMs > half ? 'relay' : 'agent';
+}
+
+/** Age of the oldest text in the record of an event. */
+function oldestAgeMs(events: readonly VisibleEvent[], first: number): number {
+  let oldest = 0;
+  for (let index = first; events[index]?.seq === events[first]?.seq && index < events.length; index++)
+    oldest = Math.max(oldest, events[index]?.chunk?.ageMs ?? 0);
+  return oldest;
 }

@@ -7,7 +7,6 @@ import type { FactRecord, InputRecord, Owner, ProfileName, Role, TraceCarrier, W
  */
 export const TASK_FORMAT = 'hopline.task';
 export const TASK_FORMAT_VERSION = 1;
-export const TASK_FILE_SUFFIX = '.hopline.jsonl';
 
 /** Bytes of one line. A record of the log has at most the payload of NATS, 1 MiB by default. */
 export const LINE_BYTES_MAX = 16 * 1024 * 1024;

@@ -17,6 +17,7 @@ const KEPT = [
   'agent',
   'name',
   'phase',
+  'cause',
   'step',
   'writer',
   'mediaType',

@@ -361,7 +361,7 @@ async function openAudited(t: TestContext) {
     const response = await fetch(`${url}/tasks/${taskId}/export${query}`, { headers });
     return { status: response.status, headers: response.headers, body: await response.text() };
   };
-  return { log, audit, exported };
+  return { log, url, audit, exported };
 }
 
 test('the owner of a task reads where its time went and that nothing was lost, without any text [S2-32 S2-41 S4-43]', async t => {
@@ -529,4 +529,38 @@ test('an export is 503 with Retry-After while the log is away, and when two run 
   for (const { status } of await Promise.all(running)) assert.equal(status, 200);
   log.facts.last = () => Promise.reject(new LogUnavailable('gone'));
   assert.equal((await exported('ann')).status, 503);
+});
+
+test('a client that leaves in the middle of an export frees its place', async t => {
+  const { exported, log, url } = await openAudited(t);
+  const { read } = log.inputs;
+  const left = Promise.withResolvers<void>();
+  log.inputs.read = async function* () {
+    const record = { v: 1, at: 1, from: 'relay', input: { kind: 'timeout', request: 1 } } as const;
+    try {
+      for (let seq = 1; ; seq += 1) {
+        yield { seq, taskId: TASK, record, writer: 'relay', bytes: 1, storedAt: 1 };
+        await new Promise(resolve => setTimeout(resolve, 1));
+      }
+    } finally {
+      if (leaving) left.resolve();
+    }
+  };
+  let leaving = false;
+  const leave = new AbortController();
+  const responses = await Promise.all(
+    [1, 2].map(() => fetch(`${url}/tasks/${TASK}/export`, { headers: { caller: 'ann' }, signal: leave.signal })),
+  );
+  for (const response of responses) await response.body!.getReader().read();
+  assert.equal((await exported('ann')).status, 503);
+  leaving = true;
+  leave.abort();
+  await left.promise;
+  log.inputs.read = read;
+  const deadline = Date.now() + 10_000;
+  while ((await exported('ann')).status === 503 && Date.now() < deadline) await new Promise(resolve => setTimeout(resolve, 20));
+  assert.deepEqual(
+    (await Promise.all([exported('ann'), exported('ann')])).map(({ status }) => status),
+    [200, 200],
+  );
 });

@@ -10,7 +10,6 @@ function workersOf(options: Partial<DeliveryWorkersOptions> = {}) {
   const runs: Run[] = [];
   const workers = new DeliveryWorkers({
     workersMax: 2,
-    now: () => Date.now(),
     onError: () => 0,
     run: (key, signals) => new Promise((end, fail) => runs.push({ key, signals, end, fail })),
     ...options,
@@ -45,7 +44,7 @@ test('a worker that waits for a retry, or failed, holds no slot and runs again i
   const { workers, runs, keys } = workersOf({ workersMax: 1, onError: () => 20 });
   for (const key of ['a', 'b']) workers.start(key, 0, 1);
   await tick();
-  runs[0]!.end({ retryAt: Date.now() + 20 });
+  runs[0]!.end({ retryMs: 20 });
   await tick();
   assert.deepEqual(keys(), ['a', 'b']);
   runs[1]!.fail(new Error('log unavailable'));
@@ -54,6 +53,8 @@ test('a worker that waits for a retry, or failed, holds no slot and runs again i
     runs[2]?.end('finished');
   }
   assert.deepEqual(keys().slice(2).sort(), ['a', 'b']);
+  const waited = runs.slice(2).map(({ key, signals }) => [key, signals.hasWaited]);
+  assert.deepEqual(Object.fromEntries(waited), { a: true, b: false });
 });
 
 test('a configuration that is deleted and written again: the new worker starts when the old one has ended', async () => {

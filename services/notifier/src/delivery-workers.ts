@@ -10,12 +10,15 @@ export type WorkerSignals = {
   cancelled: AbortSignal;
   /** Another worker waits for a slot. */
   mustYield: () => boolean;
+  /** The wait that the previous run ended with is over. */
+  hasWaited: boolean;
 };
 
 /**
- * Why a worker ended. `retryAt`: epoch milliseconds. A conflict rejects with LogConflict, an unavailable log with LogUnavailable.
+ * Why a worker ended. `retryMs`: it runs again after so many milliseconds. A conflict rejects with LogConflict, an unavailable log with
+ * LogUnavailable.
  */
-export type DeliveryEnd = 'finished' | 'stopped' | 'yielded' | { retryAt: number };
+export type DeliveryEnd = 'finished' | 'stopped' | 'yielded' | { retryMs: number };
 
 export type DeliveryWorkersOptions = {
   /** Workers that run at one time; the others wait for a slot in the order of their arrival. */
@@ -23,8 +26,6 @@ export type DeliveryWorkersOptions = {
   run: (key: string, signals: WorkerSignals) => Promise<DeliveryEnd>;
   /** Returns the pause before a worker that rejected restarts, milliseconds. */
   onError: (shard: number, error: unknown) => number;
-  /** Epoch milliseconds. */
-  now: () => number;
   /** A worker starts to run (+1) or stops (-1). */
   onRunning?: (change: 1 | -1) => void;
 };
@@ -39,6 +40,7 @@ type Worker = {
   /** Resolves when it runs no more. */
   done: Promise<void>;
   timer: NodeJS.Timeout | undefined;
+  hasWaited: boolean;
 };
 
 /**
@@ -76,6 +78,7 @@ export class DeliveryWorkers {
       // The previous worker must not write its last progress after this one has read it.
       done: this.#ending.get(key) ?? Promise.resolve(),
       timer: undefined,
+      hasWaited: false,
     };
     this.#workers.set(key, worker);
     void worker.done.then(() => this.#enqueue(worker));
@@ -142,31 +145,40 @@ export class DeliveryWorkers {
   }
 
   async #run(worker: Worker): Promise<void> {
-    const { run, onError, now, onRunning } = this.#options;
+    const { run, onError, onRunning } = this.#options;
     this.#running += 1;
     onRunning?.(1);
     const mustYield = () => this.#waiting.size > 0;
-    const signals = { draining: worker.draining.signal, cancelled: worker.cancelled.signal, mustYield };
-    const resumeAt = await run(worker.key, signals).then(resumeAtOf, error =>
-      worker.draining.signal.aborted ? undefined : now() + onError(worker.shard, error),
+    const { hasWaited } = worker;
+    const signals = { draining: worker.draining.signal, cancelled: worker.cancelled.signal, mustYield, hasWaited };
+    worker.hasWaited = false;
+    const waitMs = await run(worker.key, signals).then(
+      end => {
+        worker.hasWaited = typeof end === 'object';
+        return waitMsOf(end);
+      },
+      error => (worker.draining.signal.aborted ? undefined : onError(worker.shard, error)),
     );
     this.#running -= 1;
     onRunning?.(-1);
-    if (resumeAt === undefined) this.#remove(worker);
-    else this.#resumeAt(worker, resumeAt);
+    if (waitMs === undefined) this.#remove(worker);
+    else this.#resumeAfter(worker, waitMs);
     this.#fillSlots();
   }
 
-  #resumeAt(worker: Worker, atMs: number): void {
-    const waitMs = atMs - this.#options.now();
+  #resumeAfter(worker: Worker, waitMs: number): void {
     if (worker.draining.signal.aborted) return;
-    if (waitMs <= 0) this.#enqueue(worker);
-    else worker.timer = setTimeout(() => this.#resumeAt(worker, atMs), Math.min(waitMs, TIMER_MS_MAX));
+    if (waitMs <= 0) {
+      this.#enqueue(worker);
+      return;
+    }
+    const partMs = Math.min(waitMs, TIMER_MS_MAX);
+    worker.timer = setTimeout(() => this.#resumeAfter(worker, waitMs - partMs), partMs);
   }
 }
 
-/** When a worker runs again, epoch milliseconds; undefined: never. */
-function resumeAtOf(end: DeliveryEnd): number | undefined {
+/** How long a worker waits before it runs again, milliseconds; undefined: it does not. */
+function waitMsOf(end: DeliveryEnd): number | undefined {
   if (end === 'yielded') return 0;
-  return typeof end === 'object' ? end.retryAt : undefined;
+  return typeof end === 'object' ? end.retryMs : undefined;
 }

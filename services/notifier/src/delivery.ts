@@ -8,7 +8,7 @@ import { DeliveryHop } from './delivery-hop.ts';
 import type { DeliveryEnd, WorkerSignals } from './delivery-workers.ts';
 import type { PendingDelivery } from './pending-delivery.ts';
 import { Progress } from './progress.ts';
-import { type RetryLimits, retryAt } from './retry-policy.ts';
+import { RETRY_AFTER_MS_MAX, type RetryLimits, retryWaitMs } from './retry-policy.ts';
 import { bodyOf, CURSOR_HEADER, headersOf } from './webhook-body.ts';
 import type { AttemptFailure, AttemptOutcome, WebhookClient } from './webhook-client.ts';
 
@@ -37,9 +37,11 @@ type Webhook = { config: PushConfigEntry; host: string; headers: Record<string, 
 export async function deliver(key: string, context: DeliveryContext, signals: WorkerSignals): Promise<DeliveryEnd> {
   const webhook = await loadWebhook(key, context);
   if (webhook === undefined) return 'finished';
-  const { over, retryAt: notBefore = 0 } = webhook.progress.value;
+  const { over, retryAt = 0, retryMs = RETRY_AFTER_MS_MAX } = webhook.progress.value;
   if (over !== undefined) return 'finished';
-  if (notBefore > context.now()) return { retryAt: notBefore };
+  // The time may come from another clock, or from this one before it was set.
+  const waitMs = signals.hasWaited ? 0 : Math.min(retryAt - context.now(), retryMs);
+  if (waitMs > 0) return { retryMs: waitMs };
   return new Delivery(webhook, context, signals).run();
 }
 
@@ -67,7 +69,7 @@ class Delivery {
   readonly #webhook: Webhook;
   readonly #context: DeliveryContext;
   readonly #signals: WorkerSignals;
-  /** The next notification is sent no earlier, epoch milliseconds. */
+  /** The next notification is sent no earlier, monotonic milliseconds. */
   #notBefore = 0;
   readonly #hop: DeliveryHop;
 
@@ -109,9 +111,9 @@ class Delivery {
     const status = await backlog.ready(upTo, IDLE_MS_MAX);
     switch (status) {
       case 'ready': {
-        const waitMs = this.#notBefore - this.#context.now();
+        const waitMs = this.#notBefore - performance.now();
         if (waitMs > 0) {
-          if (this.#signals.mustYield()) return end({ retryAt: this.#notBefore });
+          if (this.#signals.mustYield()) return end({ retryMs: waitMs });
           // What is stored meanwhile is merged where the dialect allows it.
           await sleep(waitMs, undefined, { signal: this.#signals.draining }).catch(() => {});
           return this.#signals.draining.aborted ? end('stopped') : { step: 'next', upTo };
@@ -180,7 +182,7 @@ class Delivery {
     metrics.webhookDeliveries.add(1, { outcome: 'delivered' });
     metrics.hopDuration.recordMs(now() - delivery.at, { hop: 'webhook' });
     if (failures > 0) logger.info({ task_id: config.taskId, host, attempt: failures + 1 }, 'webhook recovered');
-    this.#notBefore = now() + this.#context.intervalMs;
+    this.#notBefore = performance.now() + this.#context.intervalMs;
     const next = this.#context.intervalMs > 0 ? undefined : backlog.take();
     await progress.delivered(delivery, next);
     if (delivery.terminal) return end('finished');
@@ -192,20 +194,18 @@ class Delivery {
     const { progress, host, config } = this.#webhook;
     const { metrics, logger, now } = this.#context;
     const failures = progress.value.failures + 1;
-    const failingSince = progress.value.failingSince ?? now();
-    const next = retryAt({ failures, failingSince, retry, retryAfterMs }, this.#context.retry, now());
+    const at = now();
+    const failingSince = progress.value.failingSince ?? at;
+    const retryMs = retryWaitMs({ failures, failingSince, retry, retryAfterMs }, this.#context.retry, at);
     metrics.webhookDeliveries.add(1, { outcome: reason });
-    await progress.failed({ failures, failingSince, retryAt: next });
+    await progress.failed({ failures, failingSince, at, retryMs });
     const fields = { task_id: config.taskId, host, reason, code, status, attempt: failures };
-    if (next !== undefined) {
-      if (failures === 1) logger.info({ ...fields, delay_ms: Math.round(next - now()) }, 'webhook delivery failed');
-      return { retryAt: next };
+    if (retryMs !== undefined) {
+      if (failures === 1) logger.info({ ...fields, delay_ms: retryMs }, 'webhook delivery failed');
+      return { retryMs };
     }
     metrics.webhooksAbandoned.add(1, { reason });
-    logger.warn(
-      { ...fields, generation: progress.value.generation, age_ms: Math.round(now() - failingSince) },
-      'webhook abandoned',
-    );
+    logger.warn({ ...fields, generation: progress.value.generation, age_ms: Math.round(at - failingSince) }, 'webhook abandoned');
     return 'finished';
   }
 }

@@ -196,6 +196,29 @@ test('failures outlive the notifier: the next one continues their count [S3-25]'
   await second.stop();
 });
 
+test('a retry recorded by a clock that was ahead waits for its own time, not for that clock [S3-25]', {
+  timeout: 20_000,
+}, async () => {
+  const log = createMemoryLog();
+  await using hook = await webhook();
+  await finished(log);
+  const revision = await log.pushConfigs.put(KEY, config(hook.url));
+  const inAnHour = Date.now() + 3_600_000;
+  const progress = {
+    config: revision,
+    generation: 0,
+    seq: 0,
+    failures: 1,
+    failingSince: inAnHour,
+    retryAt: inAnHour,
+    retryMs: 50,
+  };
+  await log.pushProgress.create(KEY, progress);
+  const notifier = await notifierOn(log);
+  assert.equal((await overOf(log)).over, 'delivered');
+  await notifier.stop();
+});
+
 test('a new configuration of an abandoned webhook starts at its own generation', {
   timeout: 20_000,
 }, async () => {

@@ -70,7 +70,6 @@ export async function createNotifier(deps: NotifierDeps): Promise<Notifier> {
       } else logger.warn({ shard, err: error }, 'delivery worker failed');
       return backoffMs(1, RESTART_MS_MAX, RESTART_MS_MAX, RESTART_MS_MIN);
     },
-    now,
     onRunning: change => metrics.activeTasks.add(change),
   });
   const configs = new OwnedConfigs({

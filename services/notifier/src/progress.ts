@@ -58,11 +58,11 @@ export class Progress {
     await this.#write({ ...this.#value, over });
   }
 
-  /** Records a failed attempt. Without `retryAt` the webhook is abandoned. */
-  async failed(failure: { failures: number; failingSince: number; retryAt: number | undefined }): Promise<void> {
-    const { failures, failingSince, retryAt } = failure;
-    const { retryAt: _before, ...value } = this.#value;
-    const next = retryAt === undefined ? ({ over: 'abandoned' } as const) : { retryAt };
+  /** Records an attempt that failed at `at`, epoch milliseconds. Without `retryMs` the webhook is abandoned. */
+  async failed(failure: { failures: number; failingSince: number; at: number; retryMs: number | undefined }): Promise<void> {
+    const { failures, failingSince, at, retryMs } = failure;
+    const { retryAt: _at, retryMs: _ms, ...value } = this.#value;
+    const next = retryMs === undefined ? ({ over: 'abandoned' } as const) : { retryAt: at + retryMs, retryMs };
     await this.#write({ ...value, failures, failingSince, ...next });
   }
 

@@ -18,15 +18,15 @@ export const RETRY_AFTER_MS_MAX = 60 * 60_000;
 
 export type FailedAttempts = { failures: number; failingSince: number; retry: RetryClass; retryAfterMs?: number | undefined };
 
-/** When to retry, epoch milliseconds; undefined: abandon the webhook. `failures` includes the attempt that just failed. */
-export function retryAt(
+/** Wait before the retry, milliseconds; undefined: abandon the webhook. `failures` includes the attempt that just failed. */
+export function retryWaitMs(
   { failures, failingSince, retry, retryAfterMs = 0 }: FailedAttempts,
   limits: RetryLimits,
   now: number,
 ): number | undefined {
   if (failures >= attemptsMaxOf(retry, limits)) return undefined;
   const waitMs = backoffMs(failures, limits.retryMsBase, limits.retryMsMax, Math.min(retryAfterMs, RETRY_AFTER_MS_MAX));
-  return now + waitMs - failingSince > limits.abandonAfterMs ? undefined : Math.ceil(now + waitMs);
+  return now + waitMs - failingSince > limits.abandonAfterMs ? undefined : Math.ceil(waitMs);
 }
 
 function attemptsMaxOf(retry: RetryClass, { attemptsMax }: RetryLimits): number {

@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { type RemoteAgent, startRemoteAgent } from '../../support/agents/remote-agent.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
@@ -231,4 +234,56 @@ test('card and get print JSON; usage errors and an absent server have distinct e
     absent.err,
     /^hopline: Temporarily unavailable: http:\/\/127\.0\.0\.1:9\/ cannot be reached\nStart a cluster with: npm /,
   );
+});
+
+test('rerun sends the messages of a task again as a new one that refers to it, answers included', async () => {
+  const asked = await hopline(['ask', 'ask back']);
+  const [origin] = /[0-9a-f-]{36}/.exec(asked.err.slice(asked.err.indexOf('--task'))) ?? [];
+  const answered = await hopline(['ask', '--task', origin!, 'that one']);
+  assert.deepEqual([asked.code, answered.code, answered.out], [4, 0, ANSWER]);
+
+  const refused = await hopline(['rerun', origin!]);
+  assert.equal(refused.code, 2);
+  assert.match(refused.err, /calls the agents again.*--yes/);
+
+  const again = await hopline(['rerun', origin!, '--yes']);
+  assert.deepEqual([again.code, again.out], [0, ANSWER]);
+  const [, taskId] = /again as (\S+): completed\n/.exec(again.err) ?? [];
+  const task = JSON.parse((await hopline(['get', taskId!, '--json'])).out);
+  const sent = task.history.filter(({ role }: { role: string }) => role === 'ROLE_USER');
+  assert.deepEqual(
+    sent.map(({ parts, referenceTaskIds }: { parts: { text: string }[]; referenceTaskIds: string[] }) => [
+      parts[0]!.text,
+      referenceTaskIds,
+    ]),
+    [
+      ['ask back', [origin]],
+      ['that one', [origin]],
+    ],
+  );
+
+  const second = await hopline(['rerun', origin!, '--yes', '--from-turn', '2']);
+  assert.deepEqual([second.code, second.out], [0, ANSWER]);
+  const none = await hopline(['rerun', origin!, '--yes', '--from-turn', '3']);
+  assert.deepEqual([none.code, none.err], [2, `hopline: ${origin} has no message 3\n`]);
+});
+
+test('rerun compares the tasks of a file with their new runs; a task that it cannot read fails alone', async () => {
+  const [plain, failing] = ['hello', 'please fail'].map(text => hopline(['ask', '--json', text]));
+  const ids = [await plain, await failing].map(one => (lines(one!.out)[0] as { event: { task: { id: string } } }).event.task.id);
+  const folder = await mkdtemp(join(tmpdir(), 'hopline-rerun-'));
+  try {
+    const file = join(folder, 'tasks.txt');
+    await writeFile(file, `# of last week\n${ids.join('\n')}\n\n01a203c7-0000-7000-8000-000000000000\n`);
+    const found = await hopline(['rerun', '--file', file, '--compare', '--yes']);
+    assert.equal(found.code, 1);
+    assert.match(found.out, new RegExp(`${ids[0]} again as \\S+: completed, same; `));
+    assert.match(found.out, new RegExp(`${ids[1]} again as \\S+: failed, same; `));
+    assert.match(found.out, /\n3 tasks: 1 same, 0 differ, 2 not completed\n$/);
+    await writeFile(file, 'no task id\n');
+    const invalid = await hopline(['rerun', '--file', file, '--yes']);
+    assert.deepEqual([invalid.code, invalid.err], [2, `hopline: ${file}, line 1: this is no task id\n`]);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
 });

@@ -33,19 +33,6 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- if .image.digest -}}{{- printf "%s@%s" $name .image.digest -}}{{- else -}}{{- printf "%s:%s" $name (default .tag .image.tag) -}}{{- end -}}
 {{- end -}}
 
-{{- define "hopline.natsUrl" -}}
-{{- if .Values.nats.enabled -}}
-{{- $name := printf "%s-nats" (include "hopline.fullname" .) -}}
-{{- $urls := list -}}
-{{- range $i := until (int .Values.nats.replicas) -}}
-{{- $urls = append $urls (printf "nats://%s-%d.%s:4222" $name $i $name) -}}
-{{- end -}}
-{{- join "," $urls -}}
-{{- else -}}
-{{- required "nats.url is required while nats.enabled is false" .Values.nats.url -}}
-{{- end -}}
-{{- end -}}
-
 {{- define "hopline.securityContext" -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true

@@ -80,6 +80,25 @@ authorization {
 {{- if $root.Values.nats.tlsSecret }}
 - name: NATS_TLS_CA_FILE
   value: /var/run/hopline/nats-tls/ca.crt
+{{- if $root.Values.nats.clientCertificate }}
+- name: NATS_TLS_CERT_FILE
+  value: /var/run/hopline/nats-tls/tls.crt
+- name: NATS_TLS_KEY_FILE
+  value: /var/run/hopline/nats-tls/tls.key
 {{- end }}
+{{- end }}
+{{- end -}}
+{{- end -}}
+
+{{- define "hopline.natsUrl" -}}
+{{- if .Values.nats.enabled -}}
+{{- $name := printf "%s-nats" (include "hopline.fullname" .) -}}
+{{- $urls := list -}}
+{{- range $i := until (int .Values.nats.replicas) -}}
+{{- $urls = append $urls (printf "nats://%s-%d.%s:4222" $name $i $name) -}}
+{{- end -}}
+{{- join "," $urls -}}
+{{- else -}}
+{{- required "nats.url is required while nats.enabled is false" .Values.nats.url -}}
 {{- end -}}
 {{- end -}}

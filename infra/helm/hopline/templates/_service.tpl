@@ -1,22 +1,26 @@
 {{/*
 One Deployment with its PodDisruptionBudget and HorizontalPodAutoscaler.
 Arguments: root; role (the argument of the image); component (its name); values (of the role); env (a map);
-ports (further ports, name to number); image (of an agent with its own).
+ports (further ports, name to number); image (of an agent with its own; default: `image` of the values).
 */}}
 {{- define "hopline.deployment" -}}
 {{- $root := .root -}}
 {{- $pods := $root.Values.pods -}}
 {{- $name := printf "%s-%s" (include "hopline.fullname" $root) .component -}}
 {{- $labels := dict "root" $root "component" .component -}}
-{{- $settings := mergeOverwrite (dict) $root.Values.settings .env (default (dict) .values.settings) -}}
+{{- $own := default (dict) .values.settings -}}
+{{- include "hopline.checkSettings" (dict "root" $root "component" .component "settings" (merge (dict) $own $root.Values.settings)) -}}
+{{- $settings := mergeOverwrite (dict) $root.Values.settings .env $own -}}
 {{- $autoscaling := default (dict "enabled" false) .values.autoscaling -}}
+{{- $keda := mergeOverwrite (dict "enabled" false "min" 1 "max" 8 "itemsPerPod" 64) (default (dict) .values.keda) -}}
+{{- if and $autoscaling.enabled $keda.enabled -}}{{- fail (printf "%s: autoscaling.enabled and keda.enabled: choose one" .component) -}}{{- end -}}
 apiVersion: apps/v1
 kind: Deployment
 metadata:
   name: {{ $name }}
   labels: {{- include "hopline.labels" $labels | nindent 4 }}
 spec:
-  {{- if not $autoscaling.enabled }}
+  {{- if not (or $autoscaling.enabled $keda.enabled) }}
   replicas: {{ .values.replicas }}
   {{- end }}
   selector:
@@ -59,7 +63,7 @@ spec:
       {{- end }}
       containers:
         - name: {{ .role }}
-          image: {{ include "hopline.image" (dict "image" (default $root.Values.image .image) "tag" $root.Chart.AppVersion) }}
+          image: {{ include "hopline.image" (dict "image" (default $root.Values.image (default .values.image .image)) "tag" $root.Chart.AppVersion) }}
           imagePullPolicy: {{ $root.Values.image.pullPolicy }}
           args: [{{ .role }}]
           securityContext: {{- include "hopline.securityContext" $root | nindent 12 }}
@@ -82,6 +86,16 @@ spec:
             {{- if $root.Values.nats.enabled }}
             - name: HOPLINE_REPLICAS
               value: {{ ternary "3" "1" (ge (int $root.Values.nats.replicas) 3) | quote }}
+            {{- range $key, $value := fromJson (include "hopline.streamBytes" $root) }}
+            {{- if not (hasKey $settings $key) }}
+            - name: {{ $key }}
+              value: {{ $value | quote }}
+            {{- end }}
+            {{- end }}
+            {{- end }}
+            {{- if .values.tlsSecret }}
+            - { name: HOPLINE_TLS_CERT_FILE, value: /var/run/hopline/tls/tls.crt }
+            - { name: HOPLINE_TLS_KEY_FILE, value: /var/run/hopline/tls/tls.key }
             {{- end }}
             {{- range $key, $value := $settings }}
             - name: {{ $key }}
@@ -96,9 +110,10 @@ spec:
             - { name: {{ $port }}, containerPort: {{ $number }} }
             {{- end }}
           # A start includes the creation of the streams, which waits for NATS.
-          startupProbe: { httpGet: { path: /readyz, port: http }, periodSeconds: 1, failureThreshold: 120 }
-          readinessProbe: { httpGet: { path: /readyz, port: http }, periodSeconds: 5, timeoutSeconds: 3 }
-          livenessProbe: { httpGet: { path: /livez, port: http }, periodSeconds: 10, timeoutSeconds: 3, failureThreshold: 3 }
+          {{- $scheme := ternary "HTTPS" "HTTP" (not (empty .values.tlsSecret)) }}
+          startupProbe: { httpGet: { path: /readyz, port: http, scheme: {{ $scheme }} }, periodSeconds: 1, failureThreshold: 120 }
+          readinessProbe: { httpGet: { path: /readyz, port: http, scheme: {{ $scheme }} }, periodSeconds: 5, timeoutSeconds: 3 }
+          livenessProbe: { httpGet: { path: /livez, port: http, scheme: {{ $scheme }} }, periodSeconds: 10, timeoutSeconds: 3, failureThreshold: 3 }
           {{- if gt (int $pods.preStopSeconds) 0 }}
           lifecycle: { preStop: { sleep: { seconds: {{ $pods.preStopSeconds }} } } }
           {{- end }}
@@ -108,11 +123,17 @@ spec:
             {{- if and (not $root.Values.nats.enabled) $root.Values.nats.tlsSecret }}
             - { name: nats-tls, mountPath: /var/run/hopline/nats-tls, readOnly: true }
             {{- end }}
+            {{- if .values.tlsSecret }}
+            - { name: tls, mountPath: /var/run/hopline/tls, readOnly: true }
+            {{- end }}
             {{- with .values.volumeMounts }}{{ toYaml . | nindent 12 }}{{ end }}
       volumes:
         - { name: tmp, emptyDir: {} }
         {{- if and (not $root.Values.nats.enabled) $root.Values.nats.tlsSecret }}
         - { name: nats-tls, secret: { secretName: {{ $root.Values.nats.tlsSecret }} } }
+        {{- end }}
+        {{- if .values.tlsSecret }}
+        - { name: tls, secret: { secretName: {{ .values.tlsSecret }} } }
         {{- end }}
         {{- with .values.volumes }}{{ toYaml . | nindent 8 }}{{ end }}
 {{- if default false .values.pdb }}
@@ -143,4 +164,78 @@ spec:
     - type: Resource
       resource: { name: cpu, target: { type: Utilization, averageUtilization: {{ $autoscaling.cpuPercent }} } }
 {{- end }}
+{{- if $keda.enabled }}
+{{- $monitor := ternary (printf "%s-nats.%s:8222" (include "hopline.fullname" $root) $root.Release.Namespace) $root.Values.nats.monitorUrl $root.Values.nats.enabled }}
+{{- $prefix := dig "HOPLINE_PREFIX" "" $root.Values.settings }}
+---
+apiVersion: keda.sh/v1alpha1
+kind: ScaledObject
+metadata:
+  name: {{ $name }}
+  labels: {{- include "hopline.labels" $labels | nindent 4 }}
+spec:
+  scaleTargetRef: { name: {{ $name }} }
+  minReplicaCount: {{ $keda.min }}
+  maxReplicaCount: {{ $keda.max }}
+  # Without an answer of NATS the number of pods stays.
+  fallback: { failureThreshold: 3, replicas: {{ $keda.min }}, behavior: currentReplicasIfHigher }
+  triggers:
+    # The queue of work without an owner and those of tenants; the longest one decides.
+    {{- range $queue := list "" "_0" "_1" "_2" "_3" "_4" "_5" "_6" "_7" }}
+    - type: nats-jetstream
+      metadata:
+        natsServerMonitoringEndpoint: {{ required "nats.monitorUrl is required for keda while nats.enabled is false" $monitor | quote }}
+        account: $G
+        stream: {{ ternary "A2A_WORK" (printf "%s_A2A_WORK" $prefix) (empty $prefix) }}
+        consumer: {{ $.component }}{{ $queue }}
+        lagThreshold: {{ $keda.itemsPerPod | quote }}
+    {{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* Settings that a value of the chart sets: given twice, one of the two would be lost. Arguments: root, component, settings. */}}
+{{- define "hopline.checkSettings" -}}
+{{- $values := dict
+  "HOPLINE_INSTANCE" "nothing: it is the name of the pod"
+  "HOPLINE_PORT" "ingress.service.port"
+  "HOPLINE_GRPC_PORT" "ingress.grpc.port"
+  "HOPLINE_TLS_CERT_FILE" "tlsSecret of the service"
+  "HOPLINE_TLS_KEY_FILE" "tlsSecret of the service"
+  "HOPLINE_AUTH_NONE_ON_PUBLIC" "allowUnauthenticated"
+  "HOPLINE_PROFILE" "profile"
+  "HOPLINE_PUSH" "ingress.push"
+  "HOPLINE_SECRETS_KEY" "secretsKey.existingSecret"
+  "HOPLINE_SECRETS_KEY_FILE" "secretsKey.existingSecret"
+  "HOPLINE_AGENT" "agents[].entry"
+  "HOPLINE_AGENTS_DIR" "agents[].folder"
+  "HOPLINE_SHARDS" "shards"
+  "HOPLINE_DRAIN_MS_MAX" "pods.drainSeconds"
+  "NATS_URL" "nats.url"
+  "NATS_TLS_CA_FILE" "nats.tlsSecret"
+  "NATS_TLS_CERT_FILE" "nats.tlsSecret and nats.clientCertificate"
+  "NATS_TLS_KEY_FILE" "nats.tlsSecret and nats.clientCertificate"
+  "NATS_CREDS" "nats.credentialsSecret"
+  "NATS_TOKEN" "nats.credentialsSecret"
+  "NATS_USER" "nats.credentialsSecret"
+  "NATS_PASSWORD" "nats.credentialsSecret"
+-}}
+{{- if .root.Values.nats.enabled -}}{{- $_ := set $values "HOPLINE_REPLICAS" "nats.replicas" -}}{{- end -}}
+{{- if eq .component "ingress" -}}{{- $_ := set $values "HOPLINE_PUBLIC_URL" "ingress.publicUrl" -}}{{- end -}}
+{{- range $name, $_ := .settings -}}
+{{- with get $values $name -}}{{- fail (printf "settings.%s (%s): set %s instead" $name $.component .) -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+Bytes of the streams that a volume of NATS can hold, as JSON: three quarters of the store. The rest is for Raft logs and snapshots.
+*/}}
+{{- define "hopline.streamBytes" -}}
+{{- $store := include "hopline.storeBytes" .Values.nats.storage.size | int64 -}}
+{{- if lt $store (mul 80 16777216 | int64) -}}{{- fail (printf "nats.storage.size %s: the smallest streams need at least 1536Mi" .Values.nats.storage.size) -}}{{- end -}}
+{{- toJson (dict
+  "HOPLINE_TASKS_BYTES_MAX" (div (mul $store 50) 100 | toString)
+  "HOPLINE_INPUTS_BYTES_MAX" (div (mul $store 12) 100 | toString)
+  "HOPLINE_WORK_BYTES_MAX" (div (mul $store 3) 100 | toString)
+  "HOPLINE_BUCKET_BYTES_MAX" (div (mul $store 5) 400 | toString)
+) -}}
 {{- end -}}

@@ -160,19 +160,6 @@ function auditTask(): JsonObject {
   return { operationId: 'AuditTask', summary, parameters, responses: { '200': audit, ...errorResponses() } };
 }
 
-function explainEvent(): JsonObject {
-  const explanation = {
-    description: 'The inputs of the event, its hops, and the relay that stored it.',
-    content: { 'application/json': { schema: ref('EventExplanation') } },
-  };
-  const summary = 'Reports where one event of a task comes from: numbers and names, never text. Not part of A2A.';
-  const parameters = [
-    { name: 'taskId', in: 'path', required: true, schema: inPathSchema('/tasks/{id}', 'id') },
-    { name: 'cursor', in: 'path', required: true, schema: { type: 'string', pattern: '^\\d{1,15}\\.\\d{1,15}$' } },
-  ];
-  return { operationId: 'ExplainEvent', summary, parameters, responses: { '200': explanation, ...errorResponses() } };
-}
-
 /** Hopline's own as well. */
 function exportTask(): JsonObject {
   const file = { description: 'One JSON object a line: a task file.', content: { 'application/jsonl': {} } };
@@ -184,6 +171,19 @@ function exportTask(): JsonObject {
   ];
   const summary = 'Streams the records of a task as a file, without what only services read. Not part of A2A.';
   return { operationId: 'ExportTask', summary, parameters, responses: { '200': file, ...errorResponses() } };
+}
+
+function explainEvent(): JsonObject {
+  const explanation = {
+    description: 'The inputs of the event, its hops, and the relay that stored it.',
+    content: { 'application/json': { schema: ref('EventExplanation') } },
+  };
+  const summary = 'Reports where one event of a task comes from: numbers and names, never text. Not part of A2A.';
+  const parameters = [
+    { name: 'taskId', in: 'path', required: true, schema: inPathSchema('/tasks/{id}', 'id') },
+    { name: 'cursor', in: 'path', required: true, schema: { type: 'string', pattern: '^\\d{1,15}\\.\\d{1,15}$' } },
+  ];
+  return { operationId: 'ExplainEvent', summary, parameters, responses: { '200': explanation, ...errorResponses() } };
 }
 
 /** The security schemes of the card in OpenAPI, without the members of A2A 1.0. */

@@ -1,0 +1,121 @@
+import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import type { Fact } from '@hopline/events';
+import type { Log } from '@hopline/log';
+import { type Checkpoint, replayFacts } from '@hopline/replay';
+
+/** Records of one transaction: the checkpoint is written with what follows from them, so that none counts twice. */
+const TRANSACTION_RECORDS = 1_000;
+
+const SCHEMA = `
+  CREATE TABLE IF NOT EXISTS tasks (
+    id TEXT PRIMARY KEY, context TEXT, role TEXT, tenant TEXT, state TEXT, reason TEXT,
+    started_ms INTEGER, changed_ms INTEGER, first_text_ms INTEGER, turns INTEGER DEFAULT 1, frames INTEGER DEFAULT 0, tokens INTEGER DEFAULT 0
+  );
+  CREATE TABLE IF NOT EXISTS calls (task TEXT, call TEXT, agent TEXT, started_ms INTEGER, ended_ms INTEGER, state TEXT, PRIMARY KEY (task, call));
+  CREATE TABLE IF NOT EXISTS checkpoint (id INTEGER PRIMARY KEY CHECK (id = 1), json TEXT);
+`;
+
+type Statements = Record<keyof typeof STATEMENTS, StatementSync>;
+
+/** A projection of the log into SQLite: one row for each task and each call, without the text of any. */
+export class TaskTable {
+  readonly #db: DatabaseSync;
+  readonly #statements: Statements;
+
+  constructor(path: string) {
+    this.#db = new DatabaseSync(path);
+    this.#db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; ${SCHEMA}`);
+    const prepared = Object.entries(STATEMENTS).map(([name, sql]) => [name, this.#db.prepare(sql)]);
+    this.#statements = Object.fromEntries(prepared) as Statements;
+  }
+
+  /** Applies what was stored since the last time. Resolves with the number of records and tokens. */
+  async update(log: Pick<Log, 'shards' | 'facts'>): Promise<{ records: number; tokens: number }> {
+    const replay = replayFacts(log, { ...this.#after(), shardsAtOnce: log.shards });
+    const done = { records: 0, tokens: 0 };
+    let open = false;
+    const commit = () => {
+      if (!open) return;
+      this.#statements.checkpoint.run(JSON.stringify(replay.checkpoint));
+      this.#db.exec('COMMIT');
+      open = false;
+    };
+    try {
+      for await (const { record } of replay) {
+        if (!open) this.#db.exec('BEGIN');
+        open = true;
+        for (const fact of record.facts) done.tokens += this.#apply(record.aggregate.taskId, fact);
+        done.records += 1;
+        if (done.records % TRANSACTION_RECORDS === 0) commit();
+      }
+      commit();
+    } finally {
+      if (open) this.#db.exec('ROLLBACK');
+    }
+    return done;
+  }
+
+  query(sql: string): unknown[] {
+    return this.#db.prepare(sql).all();
+  }
+
+  close(): void {
+    this.#db.close();
+  }
+
+  #after(): { after?: Checkpoint } {
+    const row = this.#db.prepare('SELECT json FROM checkpoint').get() as { json: string } | undefined;
+    return row === undefined ? {} : { after: JSON.parse(row.json) as Checkpoint };
+  }
+
+  /** The tokens of the fact. */
+  #apply(task: string, fact: Fact): number {
+    const { created, turn, state, text, frame, callStarted, callEnded } = this.#statements;
+    switch (fact.kind) {
+      case 'task.created':
+        created.run(
+          task,
+          fact.event.task.contextId,
+          fact.role,
+          fact.owner?.tenant ?? null,
+          'TASK_STATE_SUBMITTED',
+          fact.at,
+          fact.at,
+        );
+        return 0;
+      case 'message.received':
+        turn.run(fact.turn, fact.at, task);
+        return 0;
+      case 'status.changed': {
+        const { status, metadata } = fact.event.statusUpdate;
+        const reason = typeof metadata?.reason === 'string' ? metadata.reason : null;
+        state.run(status.state, reason, fact.at, task);
+        return 0;
+      }
+      case 'artifact.updated':
+        if (fact.chunk === undefined) frame.run(fact.at, task);
+        else text.run(fact.chunk.count, fact.at, fact.at, task);
+        return fact.chunk?.count ?? 0;
+      case 'call.started':
+        callStarted.run(task, fact.call, fact.agent, fact.at);
+        return 0;
+      case 'call.ended':
+        callEnded.run(fact.at, fact.state, task, fact.call);
+        return 0;
+      default:
+        return 0;
+    }
+  }
+}
+
+const STATEMENTS = {
+  created:
+    'INSERT OR REPLACE INTO tasks (id, context, role, tenant, state, started_ms, changed_ms, frames) VALUES (?, ?, ?, ?, ?, ?, ?, 1)',
+  turn: 'UPDATE tasks SET turns = ?, changed_ms = ? WHERE id = ?',
+  state: 'UPDATE tasks SET state = ?, reason = coalesce(?, reason), changed_ms = ?, frames = frames + 1 WHERE id = ?',
+  text: 'UPDATE tasks SET tokens = tokens + ?, first_text_ms = coalesce(first_text_ms, ? - started_ms), changed_ms = ?, frames = frames + 1 WHERE id = ?',
+  frame: 'UPDATE tasks SET changed_ms = ?, frames = frames + 1 WHERE id = ?',
+  callStarted: 'INSERT OR REPLACE INTO calls (task, call, agent, started_ms) VALUES (?, ?, ?, ?)',
+  callEnded: 'UPDATE calls SET ended_ms = ?, state = ? WHERE task = ? AND call = ?',
+  checkpoint: 'INSERT INTO checkpoint (id, json) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET json = excluded.json',
+} as const;

@@ -1,0 +1,24 @@
+import { run } from './run.ts';
+
+/** Runs a command in a folder without a cluster, and collects what it prints. */
+export async function runWith(folder: string, argv: readonly string[]) {
+  const written = { out: '', err: '' };
+  const code = await run(argv, {
+    environment: { NO_COLOR: '1', HOPLINE_HOME: folder },
+    folder,
+    stdin: process.stdin,
+    stdout: {
+      write: text => {
+        written.out += text;
+      },
+    },
+    stderr: {
+      write: text => {
+        written.err += text;
+      },
+    },
+    signal: new AbortController().signal,
+    takeInterrupts: () => {},
+  });
+  return { code, ...written };
+}

@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { decodeProgress, readTaskFile, type TaskEntry, TaskWriter } from '@hopline/task-file';
+import { run } from './run.ts';
+
+const CHECKOUT = fileURLToPath(new URL('../../../', import.meta.url));
+const GOLDEN = join(CHECKOUT, 'packages/task-file/golden/version-1.hopline.jsonl');
+const TEXT = readFileSync(GOLDEN, 'utf8');
+const LINES = TEXT.trimEnd().split('\n');
+const TASK = '01a1fc64-e2c9-7e6c-b06a-b36271f9e46f';
+
+let folder: string;
+
+before(() => {
+  folder = mkdtempSync(join(tmpdir(), 'hopline-files-'));
+});
+
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+async function hopline(argv: string[], url = 'http://127.0.0.1:1/') {
+  const written = { out: '', err: '' };
+  const code = await run(argv, {
+    environment: { HOPLINE_URL: url, NO_COLOR: '1' },
+    folder: CHECKOUT,
+    stdin: Object.assign(Readable.from([]), { isTTY: false }),
+    stdout: { isTTY: false, write: text => (written.out += text) },
+    stderr: { isTTY: false, write: text => (written.err += text) },
+    signal: new AbortController().signal,
+    takeInterrupts: () => {},
+  });
+  return { code, ...written };
+}
+
+/** A server that exports the golden file, and breaks each response after `lines` lines. */
+async function exporting(lines: number) {
+  const requests: (number | undefined)[] = [];
+  const server = createServer((request, response) => {
+    const after = new URL(request.url!, 'http://h').searchParams.get('after');
+    const progress = after === null ? undefined : decodeProgress(after);
+    const from = progress === undefined ? 0 : 1 + progress.inputs + progress.facts;
+    requests.push(progress === undefined ? undefined : from);
+    const part = LINES.slice(from, from + lines);
+    response.writeHead(200, { 'content-type': 'application/jsonl' });
+    response.write(part.map(line => `${line}\n`).join(''));
+    if (from + lines >= LINES.length) response.end();
+    else setImmediate(() => response.destroy());
+  });
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    requests,
+    [Symbol.asyncDispose]: () => new Promise<void>(resolve => server.close(() => resolve())),
+  };
+}
+
+test('an export whose connection breaks goes on where it ended', async () => {
+  await using server = await exporting(3);
+  const { code, out, err } = await hopline(['export', TASK], server.url);
+  assert.deepEqual([code, out, err], [0, TEXT, '']);
+  assert.equal(server.requests[0], undefined);
+  assert.ok(server.requests.length >= 3);
+});
+
+test('an export into a file that was cut writes the rest alone', async () => {
+  await using server = await exporting(100);
+  const file = join(folder, 'cut.hopline.jsonl');
+  const kept = `${LINES.slice(0, 3).join('\n')}\n`;
+  writeFileSync(file, `${kept}${LINES[3]!.slice(0, 50)}`);
+  assert.equal((await hopline(['export', TASK, '--output', file], server.url)).code, 0);
+  assert.deepEqual([readFileSync(file, 'utf8'), server.requests], [TEXT, [3]]);
+});
+
+test('the task that a file ends within is continued before the others', async () => {
+  await using server = await exporting(100);
+  const file = join(folder, 'two.hopline.jsonl');
+  writeFileSync(file, `${LINES.slice(0, 4).join('\n')}\n`);
+  assert.equal((await hopline(['export', 'another', TASK, '--output', file], server.url)).code, 0);
+  // The server has the same file for every task.
+  assert.equal(readFileSync(file, 'utf8'), TEXT + TEXT);
+  assert.deepEqual(server.requests, [4, undefined]);
+});
+
+test('an export does not touch another file', async () => {
+  await using server = await exporting(100);
+  const cases: [string, string, string[], RegExp][] = [
+    ['notes.txt', 'hello\n', [], /cannot be continued \(this is no task file/],
+    ['edited.jsonl', TEXT.replace('it works', 'it fails'), [], /cannot be continued \(line 5: the sum does not fit/],
+    ['other.jsonl', TEXT, ['another-task'], /the file has other tasks/],
+    ['redacted.jsonl', TEXT, [TASK, '--redact'], /a redacted file cannot be continued/],
+    ['kinds.jsonl', `${LINES[0]}\n`, [TASK, '--facts'], /the file contains inputs and facts/],
+  ];
+  for (const [name, content, argv, message] of cases) {
+    const file = join(folder, name);
+    writeFileSync(file, content);
+    const { code, err } = await hopline(['export', ...(argv.length > 0 ? argv : [TASK]), '--output', file], server.url);
+    assert.equal(code, 2, name);
+    assert.match(err, message);
+    assert.equal(readFileSync(file, 'utf8'), content);
+  }
+  assert.equal((await hopline(['export', TASK, '--output', join(folder, 'none', 'f')], server.url)).code, 2);
+});
+
+test('a redacted export has no text, also when its connection breaks', async () => {
+  await using server = await exporting(4);
+  const { code, out } = await hopline(['export', TASK, '--redact'], server.url);
+  assert.equal(code, 0);
+  const entries: TaskEntry[] = [];
+  for await (const entry of readTaskFile([Buffer.from(out)])) entries.push(entry);
+  assert.equal(entries.length, LINES.length);
+  assert.ok(!out.includes(TASK) && !out.includes('works') && !out.includes('explain'));
+});
+
+test('a file is replayed, or a part of it between two cursors', async () => {
+  assert.deepEqual(await hopline(['replay', GOLDEN, '--pace', 'max']), { code: 4, out: 'How it works 🎯\n', err: '' });
+  const { out } = await hopline(['replay', GOLDEN, '--json', '--from', '2.20', '--to', '3.30']);
+  assert.deepEqual(
+    out
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line).cursor),
+    ['3.30'],
+  );
+  const nothing = await hopline(['replay', GOLDEN, '--from', '9.9']);
+  assert.deepEqual([nothing.out, nothing.err], ['', '(no event is within these cursors)\n']);
+});
+
+test('a replay of a file that cannot be read, or that is not one task, is one sentence', async () => {
+  const several = join(folder, 'several.hopline.jsonl');
+  writeFileSync(several, TEXT + TEXT);
+  const writer = new TaskWriter();
+  const inputs = join(folder, 'inputs.hopline.jsonl');
+  const { sum: _sum, ...header } = JSON.parse(LINES[0]!);
+  writeFileSync(inputs, writer.header({ ...header, contains: ['inputs'] }));
+  const edited = join(folder, 'replayed.hopline.jsonl');
+  writeFileSync(edited, TEXT.replace('it works', 'it fails'));
+  for (const [subject, message] of [
+    [several, /has several tasks/],
+    [inputs, /has inputs only/],
+    [edited, /line 5: the sum does not fit/],
+    ['no/such/file', /there is no file/],
+    [join(CHECKOUT, 'README.md'), /this is no task file/],
+  ] as const) {
+    const { code, err } = await hopline(['replay', subject, '--pace', 'max']);
+    assert.equal(code, 2, subject);
+    assert.match(err, message);
+    assert.equal(err.trim().split('\n').length, 1);
+  }
+});
+
+test('a file that cannot be served is one sentence', async () => {
+  const several = join(folder, 'twice.hopline.jsonl');
+  writeFileSync(several, TEXT + TEXT);
+  for (const [argv, message] of [
+    [[several], /is in the files twice/],
+    [[join(CHECKOUT, 'README.md')], /this is no task file/],
+    [['no-such-file'], /cannot be read \(ENOENT\)/],
+    [[GOLDEN, '--fault', 'drop=1'], /--fault: a fault must be cut=FRAMES/],
+    [[GOLDEN, '--host', '256.0.0.1'], /the server cannot listen on/],
+  ] as const) {
+    const { code, err } = await hopline(['serve', ...argv, '--port', '0']);
+    assert.equal(code, 2, argv.join(' '));
+    assert.match(err, message);
+  }
+});

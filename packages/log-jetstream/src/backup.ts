@@ -1,0 +1,257 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { LogMismatch, LogUnavailable } from '@hopline/log';
+import { JetStreamApiError, jetstream, type StreamConfig, type StreamInfo, type StreamState } from '@nats-io/jetstream';
+import type { Msg, Subscription } from '@nats-io/nats-core';
+import type { Connection } from './connection.ts';
+import { BUCKETS, type LogNames } from './names.ts';
+
+/**
+ * Backup of the log in a folder: for each stream what `nats stream backup` writes (`backup.json`, `stream.tar.s2`), made by the
+ * snapshot API of the server while the cluster runs, and a list of them that is written last.
+ */
+
+const LIST_FILE = 'hopline-backup.json';
+const CONFIG_FILE = 'backup.json';
+const DATA_FILE = 'stream.tar.s2';
+/** For their owner alone: they contain the texts of all tasks. */
+const FOLDER_MODE = 0o700;
+const FILE_MODE = 0o600;
+/** Version of the folder's form. */
+const FORM = 1;
+const CHUNK_BYTES = 128 * 1024;
+/** Longest wait for the next part of a snapshot, or for the server to take one. */
+const PART_MS_MAX = 30_000;
+/** A server unpacks a stream after the last part. */
+const UNPACK_MS_MAX = 600_000;
+/** Wait for items that cannot be delivered, because as many as the consumer allows are in delivery. */
+const DELIVERY_MS_MAX = 2_000;
+const API_ERROR_MIN = 400;
+const STREAM_NOT_FOUND = 10059;
+
+export type BackedUpStream = { name: string; messages: number; bytes: number; sha256: string };
+type BackupList = { form: number; prefix: string; createdAt: string; server: string; streams: BackedUpStream[] };
+type StoredStream = { config: StreamConfig; state: StreamState };
+
+/**
+ * The order in which streams are backed up. A stream is never newer than one that it refers to: facts and queued work refer to inputs,
+ * deliveries to facts. What is missing then is folded, delivered or indexed again.
+ */
+function streamsInOrder(names: LogNames): string[] {
+  const buckets = Object.values(BUCKETS).map(name => `KV_${names.bucket(name)}`);
+  return [...buckets, names.factsStream, names.workStream, names.inputsStream];
+}
+
+/** Writes a backup into `folder`, which must be absent or empty. Rejects with LogMismatch or LogUnavailable. */
+export async function backUp(
+  connection: Connection,
+  folder: string,
+  onStream: (stream: BackedUpStream) => void,
+): Promise<BackedUpStream[]> {
+  const streams: BackedUpStream[] = [];
+  await requireEmpty(folder);
+  for (const name of streamsInOrder(connection.names)) {
+    const stream = await backUpStream(connection, name, join(folder, name));
+    streams.push(stream);
+    onStream(stream);
+  }
+  const { prefix } = connection.names;
+  const list: BackupList = {
+    form: FORM,
+    prefix,
+    createdAt: new Date().toISOString(),
+    server: connection.nc.info?.version ?? 'unknown',
+    streams,
+  };
+  await writeFile(join(folder, LIST_FILE), `${JSON.stringify(list, null, 2)}\n`, { flag: 'wx', mode: FILE_MODE });
+  return streams;
+}
+
+async function requireEmpty(folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: FOLDER_MODE });
+  if ((await readdir(folder)).length > 0) throw new LogMismatch(`${folder} is not empty: name a new folder for each backup`);
+}
+
+async function backUpStream(connection: Connection, name: string, folder: string): Promise<BackedUpStream> {
+  await mkdir(folder, { recursive: true, mode: FOLDER_MODE });
+  const file = await open(join(folder, DATA_FILE), 'wx', FILE_MODE);
+  const parts = new Parts(connection);
+  try {
+    const stored = await connection.api<StoredStream>(`STREAM.SNAPSHOT.${name}`, {
+      deliver_subject: parts.subject,
+      // Readers create theirs again. Those of the work queue count deliveries, which number the attempts.
+      no_consumers: name !== connection.names.workStream,
+      chunk_size: CHUNK_BYTES,
+    });
+    const hash = createHash('sha256');
+    for await (const part of parts) {
+      await file.write(part);
+      hash.update(part);
+    }
+    await file.sync();
+    const { config, state } = stored;
+    await writeFile(join(folder, CONFIG_FILE), `${JSON.stringify({ config, state }, null, 2)}\n`, {
+      flag: 'wx',
+      mode: FILE_MODE,
+    });
+    return { name, messages: state.messages, bytes: state.bytes, sha256: hash.digest('hex') };
+  } finally {
+    parts.close();
+    await file.close();
+  }
+}
+
+/** The parts of one snapshot. Each is acknowledged when the next one is asked for, so that the disk sets the pace. */
+class Parts implements AsyncIterable<Uint8Array> {
+  readonly subject: string;
+  readonly #subscription: Subscription;
+
+  constructor(connection: Connection) {
+    this.subject = connection.createInbox();
+    this.#subscription = connection.nc.subscribe(this.subject);
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
+    const received = this.#subscription[Symbol.asyncIterator]();
+    for (;;) {
+      const message = await withinTime(received.next());
+      const { headers, data } = message;
+      if (headers !== undefined && headers.code >= API_ERROR_MIN) {
+        throw new LogUnavailable(`NATS ended the snapshot: ${headers.description}`);
+      }
+      if (data.length === 0) return;
+      yield data;
+      message.respond();
+    }
+  }
+
+  close(): void {
+    this.#subscription.unsubscribe();
+  }
+}
+
+async function withinTime(next: Promise<IteratorResult<Msg>>): Promise<Msg> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(
+      () => reject(new LogUnavailable(`NATS sent no further part of the snapshot within ${PART_MS_MAX} ms`)),
+      PART_MS_MAX,
+    );
+  });
+  try {
+    const { done, value } = await Promise.race([next, late]);
+    if (done) throw new LogUnavailable('the connection to NATS ended during the snapshot');
+    return value;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** The list of a complete backup. Rejects with LogMismatch for a folder that has none. */
+async function readList(folder: string): Promise<BackupList> {
+  const path = join(folder, LIST_FILE);
+  const text = await readFile(path, 'utf8').catch(cause => {
+    throw new LogMismatch(`${path} cannot be read (${cause.code}): the folder contains no complete backup`, { cause });
+  });
+  const list = JSON.parse(text) as BackupList;
+  if (list.form !== FORM) throw new LogMismatch(`${path} has form ${list.form}; this version reads form ${FORM}`);
+  return list;
+}
+
+/**
+ * Restores a backup where none of its streams exists, with `replicas` for each. Rejects with LogMismatch before anything is changed; a
+ * restore that fails later removes what it has restored.
+ */
+export async function restore(
+  connection: Connection,
+  { folder, replicas }: { folder: string; replicas: number },
+  onStream: (stream: BackedUpStream) => void,
+): Promise<BackedUpStream[]> {
+  const list = await readList(folder);
+  if (list.prefix !== connection.names.prefix) {
+    throw new LogMismatch(`the backup has HOPLINE_PREFIX "${list.prefix}", the settings have "${connection.names.prefix}"`);
+  }
+  for (const stream of list.streams) await requireIntact(folder, stream);
+  for (const { name } of list.streams) await requireAbsent(connection, name);
+  const restored: string[] = [];
+  try {
+    // Inputs first: a relay that starts in between finds no facts without the inputs that they refer to.
+    for (const stream of list.streams.toReversed()) {
+      restored.push(stream.name);
+      await restoreStream(connection, stream, { folder: join(folder, stream.name), replicas });
+      onStream(stream);
+    }
+    await countDeliveries(connection);
+  } catch (error) {
+    for (const name of restored) await connection.jsm.streams.delete(name).catch(() => {});
+    throw error;
+  }
+  return list.streams;
+}
+
+async function requireIntact(folder: string, { name, sha256 }: BackedUpStream): Promise<void> {
+  const hash = createHash('sha256');
+  const path = join(folder, name, DATA_FILE);
+  try {
+    for await (const part of createReadStream(path)) hash.update(part);
+  } catch (cause) {
+    throw new LogMismatch(`${path} cannot be read`, { cause });
+  }
+  if (hash.digest('hex') !== sha256) throw new LogMismatch(`${path} was changed or is not complete: its SHA-256 differs`);
+}
+
+async function requireAbsent(connection: Connection, name: string): Promise<void> {
+  const exists = await connection.jsm.streams.info(name).then(
+    () => true,
+    error => {
+      if (error instanceof JetStreamApiError && error.code === STREAM_NOT_FOUND) return false;
+      throw error;
+    },
+  );
+  if (exists)
+    throw new LogMismatch(`stream ${name} exists: a restore needs a NATS account without it; stop the relays and delete it`);
+}
+
+async function restoreStream(
+  connection: Connection,
+  { name }: BackedUpStream,
+  { folder, replicas }: { folder: string; replicas: number },
+): Promise<void> {
+  const { config, state } = JSON.parse(await readFile(join(folder, CONFIG_FILE), 'utf8')) as StoredStream;
+  const { placement: _, ...kept } = config;
+  const request = { config: { ...kept, num_replicas: replicas }, state };
+  const { deliver_subject: subject } = await connection.api<{ deliver_subject: string }>(`STREAM.RESTORE.${name}`, request);
+  for await (const part of createReadStream(join(folder, DATA_FILE), { highWaterMark: CHUNK_BYTES })) {
+    requireTaken(name, await connection.nc.request(subject, part, { timeout: PART_MS_MAX }));
+  }
+  const end = await connection.nc.request(subject, '', { timeout: UNPACK_MS_MAX });
+  requireTaken(name, end);
+  const { state: found } = end.json<StreamInfo>();
+  if (found.messages !== state.messages || found.last_seq !== state.last_seq) {
+    throw new LogUnavailable(`stream ${name} was restored with ${found.messages} of ${state.messages} messages`);
+  }
+}
+
+/**
+ * A server stores after a while that it has delivered an item, so a backup may lack the delivery of an attempt that has written already.
+ * Run under the same number a second time, its inputs would be taken for those of the first run, and the turn would not end. So items
+ * that count as not delivered are delivered once here, to be delivered again after the ack wait as the next attempt.
+ */
+async function countDeliveries(connection: Connection): Promise<void> {
+  const { workStream } = connection.names;
+  for await (const { name, num_pending: pending } of connection.jsm.consumers.list(workStream)) {
+    if (pending === 0) continue;
+    const consumer = await jetstream(connection.nc).consumers.get(workStream, name);
+    const items = await consumer.fetch({ max_messages: pending, expires: DELIVERY_MS_MAX });
+    for await (const _ of items);
+  }
+}
+
+/** The server answers a part that it takes with nothing. */
+function requireTaken(name: string, answer: Msg): void {
+  if (answer.data.length === 0) return;
+  const { error } = answer.json<{ error?: { description: string } }>();
+  if (error !== undefined) throw new LogUnavailable(`NATS does not restore stream ${name}: ${error.description}`);
+}

@@ -1,0 +1,215 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isInterrupted, isTerminal, type Message, type TerminalState } from '@hopline/a2a';
+import type { AgentInput, ClientInput, Fact, FactRecord, MessageInput, TaskAggregate } from '@hopline/events';
+import type { Log, StoredInput } from '@hopline/log';
+import { decide, evolve } from '@hopline/task';
+import { type Binding, rebindRecord } from '@hopline/task-transfer';
+import { questionOf, type Recording, type Recordings } from './recording.ts';
+
+/** Of the server that clients ask; a recording of an agent's own server answers there as well. */
+export const ROLE = 'supervisor';
+
+/** A task that answers a client with a recording. */
+type Playing = {
+  taskId: string;
+  newest: FactRecord;
+  /** Log sequence of `newest`. */
+  seq: number;
+  startSeq: number;
+  recording: Recording | undefined;
+  binding: Binding;
+  /** Index of the next record. */
+  next: number;
+  /** Ids of the client's messages by those that they replace. */
+  messageIds: Map<string, string>;
+  stop: AbortController;
+  /** The newest write: writes of a task follow each other. */
+  writing: Promise<void>;
+};
+
+/**
+ * Takes the place of the relay and of the agents: the facts that answer a message are recorded ones, under the ids of the new task and
+ * with the times of now, at the pace of the recording.
+ */
+export class RecordedRelay {
+  readonly #log: Log;
+  readonly #recordings: Recordings;
+  /** Factor of the recorded speed; infinite: without waiting. */
+  readonly #pace: number;
+  readonly #playing = new Map<string, Playing>();
+
+  readonly #onError: (error: unknown) => void;
+
+  constructor(log: Log, recordings: Recordings, pace: number, onError: (error: unknown) => void) {
+    this.#onError = onError;
+    this.#log = log;
+    this.#recordings = recordings;
+    this.#pace = pace;
+  }
+
+  /** Makes a recorded task visible under its own ids, whole. */
+  async store({ header, records }: Recording): Promise<void> {
+    const { taskId, contextId } = header;
+    const binding: Binding = { taskId, contextId, role: ROLE, shiftMs: 0 };
+    let [seq, startSeq] = [0, 0];
+    let newest: FactRecord | undefined;
+    for (const [index, record] of records.entries()) {
+      const stored = { ...rebindRecord(record, binding), startSeq };
+      ({ seq } = await this.#log.facts.append(stored, { expected: seq, id: `${taskId}:recorded:${index}` }));
+      startSeq ||= seq;
+      newest = stored;
+    }
+    if (newest !== undefined) await this.#index(newest, startSeq);
+  }
+
+  /** Answers messages until `signal` aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    for await (const input of this.#log.inputs.readShard(0, 1, signal)) await this.#take(input);
+    for (const { stop } of this.#playing.values()) stop.abort();
+  }
+
+  async #take({ taskId, record }: StoredInput): Promise<void> {
+    if (record.from !== 'client') return;
+    const playing = this.#playing.get(taskId);
+    const { input } = record;
+    if (playing === undefined) {
+      if (input.kind === 'message') await this.#begin(taskId, input);
+    } else if (input.kind === 'cancel') {
+      playing.stop.abort();
+      await this.#exclusively(playing, () => this.#decide(playing, input));
+    } else if (input.kind === 'message') await this.#exclusively(playing, () => this.#continue(playing, input));
+  }
+
+  async #exclusively(playing: Playing, write: () => Promise<void>): Promise<void> {
+    const written = playing.writing.then(write);
+    playing.writing = written.catch(() => {});
+    await written;
+  }
+
+  async #begin(taskId: string, input: MessageInput): Promise<void> {
+    const now = Date.now();
+    const { facts } = decide(undefined, { kind: 'client', taskId, input }, now);
+    const aggregate = facts.reduce<TaskAggregate | undefined>(evolve, undefined);
+    if (aggregate === undefined) return;
+    const recording = this.#recordings.choose(input);
+    const startAt = recording?.records[0]?.aggregate.at ?? now;
+    const playing: Playing = {
+      taskId,
+      newest: { v: 1, facts: [], aggregate, startSeq: 0, startStoredAt: now },
+      seq: 0,
+      startSeq: 0,
+      recording,
+      binding: { taskId, contextId: input.contextId, role: ROLE, shiftMs: now - startAt },
+      next: 0,
+      messageIds: new Map(),
+      stop: new AbortController(),
+      writing: Promise.resolve(),
+    };
+    this.#playing.set(taskId, playing);
+    if (recording === undefined) {
+      await this.#append(playing, { ...playing.newest, facts: [...facts] });
+      await this.#end(playing, 'TASK_STATE_REJECTED', this.#recordings.explain(input));
+      return;
+    }
+    // The task is the client's: its message and its metadata. What the record has beside it is recorded.
+    const created = rebindRecord(recording.records[0]!, playing.binding);
+    this.#replaceMessage(playing, recording.records[0]!.aggregate.messageIds[0], input.message);
+    await this.#append(playing, { ...created, facts: [...facts, ...created.facts.slice(1)] });
+    playing.next = 1;
+    this.#play(playing, playing.stop.signal).catch(error => this.#onError(error));
+  }
+
+  /** A further message answers a question of the recording, and the recording goes on where the same message stands in it. */
+  async #continue(playing: Playing, input: MessageInput): Promise<void> {
+    const { recording, next } = playing;
+    const expected = recording?.records[next]?.facts.find(fact => fact.kind === 'message.received');
+    if (expected === undefined || !this.#recordings.isSame(expected.message, input.message)) {
+      playing.stop.abort();
+      await this.#decide(playing, input);
+      const recorded =
+        expected === undefined ? 'no further message' : `the message ${JSON.stringify(questionOf(expected.message))}`;
+      await this.#end(playing, 'TASK_STATE_REJECTED', `The recorded task has ${recorded} at this point.`);
+      return;
+    }
+    const { aggregate } = recording!.records[next]!;
+    this.#replaceMessage(playing, expected.message.messageId, input.message);
+    playing.binding = { ...playing.binding, shiftMs: Date.now() - aggregate.at };
+    const rebound = rebindRecord(recording!.records[next]!, playing.binding);
+    const { messageId, parts, role, metadata } = input.message;
+    const received = (fact: Fact): Fact =>
+      fact.kind === 'message.received'
+        ? { ...fact, message: { ...fact.message, messageId, parts, role, ...(metadata && { metadata }) } }
+        : fact;
+    await this.#append(playing, { ...rebound, facts: rebound.facts.map(received) });
+    playing.next += 1;
+    this.#play(playing, playing.stop.signal).catch(error => this.#onError(error));
+  }
+
+  /** Until the end, or until the recording has a message of the client. */
+  async #play(playing: Playing, signal: AbortSignal): Promise<void> {
+    const { recording, binding } = playing;
+    const startMs = performance.now();
+    const startAt = playing.newest.aggregate.at;
+    try {
+      for (;;) {
+        const record = recording?.records[playing.next];
+        if (record === undefined) return await this.#exclusively(playing, () => this.#endEarly(playing));
+        if (record.facts.some(fact => fact.kind === 'message.received')) return;
+        const rebound = rebindRecord(record, binding);
+        const waitMs = startMs + (rebound.aggregate.at - startAt) / this.#pace - performance.now();
+        if (waitMs > 0) await sleep(waitMs, undefined, { signal });
+        await this.#exclusively(playing, async () => {
+          if (signal.aborted) return;
+          playing.next += 1;
+          await this.#append(playing, rebound);
+        });
+        if (signal.aborted) return;
+      }
+    } catch (thrown) {
+      if (!signal.aborted) throw thrown;
+    }
+  }
+
+  /** A client of a task that was open when it was exported would wait without end. */
+  async #endEarly(playing: Playing): Promise<void> {
+    const { state } = playing.newest.aggregate;
+    if (isTerminal(state) || isInterrupted(state)) return;
+    await this.#end(playing, 'TASK_STATE_FAILED', 'The recording ends here: the task was open when it was exported.');
+  }
+
+  async #end(playing: Playing, state: TerminalState, text: string): Promise<void> {
+    const message: Message = { messageId: crypto.randomUUID(), role: 'ROLE_AGENT', parts: [{ text }] };
+    await this.#decide(playing, { kind: 'status', state, message });
+  }
+
+  async #decide(playing: Playing, input: ClientInput | Extract<AgentInput, { kind: 'status' }>): Promise<void> {
+    const { taskId, newest } = playing;
+    const from = { id: ROLE, agent: ROLE, turn: newest.aggregate.turn, attempt: 1 };
+    const command =
+      input.kind === 'status' ? ({ kind: 'agent', from, input } as const) : ({ kind: 'client', taskId, input } as const);
+    const { facts } = decide(newest.aggregate, command, Math.max(Date.now(), newest.aggregate.at));
+    if (facts.length === 0) return;
+    const aggregate = facts.reduce<TaskAggregate | undefined>(evolve, newest.aggregate)!;
+    await this.#append(playing, { ...newest, facts: [...facts], aggregate });
+  }
+
+  #replaceMessage({ messageIds }: Playing, recorded: string | undefined, { messageId }: Message): void {
+    if (recorded !== undefined) messageIds.set(recorded, messageId);
+  }
+
+  async #append(playing: Playing, record: FactRecord): Promise<void> {
+    const { taskId, startSeq, seq: expected, messageIds } = playing;
+    const known = record.aggregate.messageIds.map(id => messageIds.get(id) ?? id);
+    const stored = { ...record, aggregate: { ...record.aggregate, messageIds: known }, startSeq };
+    const { seq } = await this.#log.facts.append(stored, { expected, id: `${taskId}:${expected}` });
+    Object.assign(playing, { newest: stored, seq, startSeq: startSeq || seq });
+    if (record.facts.some(({ kind }) => kind === 'task.created' || kind === 'status.changed')) {
+      await this.#index(stored, playing.startSeq);
+    }
+  }
+
+  async #index({ aggregate }: FactRecord, startSeq: number): Promise<void> {
+    const { taskId, contextId, state, generation, at } = aggregate;
+    await this.#log.tasks.put(taskId, { contextId, role: ROLE, state, startSeq, generation, at });
+  }
+}

@@ -1,0 +1,24 @@
+import { createMemoryLog } from '@hopline/log/memory';
+import { StoredScenario } from '@hopline/task/test-kit';
+import { readTaskFile, writeTask } from '@hopline/task-file';
+import { exportTask } from '@hopline/task-transfer';
+import { type Recording, readRecordings } from './recording.ts';
+
+/** Between two commands of a recorded task; milliseconds. */
+export const GAP_MS = 10;
+
+/** For tests: a task as its relay stores it, exported and read again. `clock` may be set forward between two commands. */
+export async function record(
+  taskId: string,
+  build: (task: StoredScenario, clock: { at: number }) => Promise<void>,
+): Promise<Recording[]> {
+  const log = createMemoryLog({ shards: 1 });
+  const clock = { at: 1_700_000_000_000 };
+  const task = new StoredScenario(log.facts, taskId, () => (clock.at += GAP_MS));
+  await build(task, clock);
+  const { header, outcome, records } = (await exportTask(log, taskId, { hopline: '0.1.0', contains: ['facts'], now: clock.at }))!;
+  async function* bytes() {
+    for await (const line of writeTask(header, records(), { outcome })) yield Buffer.from(line);
+  }
+  return readRecordings(readTaskFile(bytes()));
+}

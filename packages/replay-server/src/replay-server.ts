@@ -1,0 +1,89 @@
+import { openGrpc } from '@hopline/a2a-grpc';
+import { openHttp } from '@hopline/a2a-http';
+import { createA2AServer } from '@hopline/a2a-server';
+import { type AgentInterface, agentCard, resumeExtension } from '@hopline/agent-card';
+import { PublishedCard } from '@hopline/agent-card/signing';
+import { createMemoryLog } from '@hopline/log/memory';
+import type { Logger } from '@hopline/telemetry';
+import { FaultInjector, type Faults } from './faults.ts';
+import { RecordedRelay, ROLE } from './recorded-relay.ts';
+import { type MatchRule, type Recording, Recordings } from './recording.ts';
+
+export type ReplayServerOptions = {
+  recordings: readonly Recording[];
+  match: MatchRule;
+  /** Factor of the recorded speed; infinite: without waiting. */
+  pace: number;
+  faults: Faults;
+  /** Version of Hopline, on the card. */
+  version: string;
+  logger: Logger;
+  /** Names of the server: every browser on its network can reach it. */
+  hosts: NonNullable<Parameters<typeof openHttp>[1]['hosts']> & NonNullable<Parameters<typeof openGrpc>[1]['hosts']>;
+};
+
+export type ReplayServer = {
+  /** Resolves with the address of HTTP and the port of gRPC; a port of 0 is a free one. */
+  listen(host: string, port: number, grpcPort: number): Promise<{ url: string; grpcPort: number }>;
+  close(): Promise<void>;
+};
+
+/**
+ * An A2A server that answers with recorded tasks: every binding and dialect, resume, lists, cancel. The server is the one of ingress; its
+ * log is in memory, and recorded facts take the place of relay and agents. Nothing leaves the process.
+ */
+export async function createReplayServer(options: ReplayServerOptions): Promise<ReplayServer> {
+  const { recordings, match, pace, faults, version, logger, hosts } = options;
+  const log = createMemoryLog({ shards: 1 });
+  const relay = new RecordedRelay(log, new Recordings(recordings, match), pace, err => logger.error({ err }, 'recording failed'));
+  for (const recording of recordings) await relay.store(recording);
+  const injector = new FaultInjector(faults);
+  const server = createA2AServer({
+    log,
+    role: ROLE,
+    profile: 'caipe',
+    logger,
+    extensions: [resumeExtension],
+    intercept: request => injector.apply(request),
+  });
+  let interfaces: AgentInterface[] = [];
+  const card = new PublishedCard(() =>
+    agentCard({
+      name: 'Hopline replay',
+      description: `Answers with ${recordings.length} recorded tasks.`,
+      version,
+      url: http.url,
+      skills: skillsOf(recordings),
+      capabilities: { streaming: true, extensions: [resumeExtension] },
+      moreInterfaces: interfaces,
+    }),
+  );
+  const http = openHttp(server, { card, hosts });
+  const grpc = openGrpc(server, { card: async () => (await card.current()).card, hosts });
+  const stop = new AbortController();
+  let running: Promise<void> | undefined;
+  return {
+    listen: async (host, port, grpcPort) => {
+      const bound = await grpc.listen(host, grpcPort);
+      interfaces = (['1.0', '0.3'] as const).map(protocolVersion => ({
+        url: `127.0.0.1:${bound}`,
+        protocolBinding: 'GRPC',
+        protocolVersion,
+      }));
+      await http.listen(host, port);
+      running = relay.run(stop.signal);
+      return { url: http.url, grpcPort: bound };
+    },
+    close: async () => {
+      stop.abort();
+      await Promise.all([grpc.close(), http.close(), running]);
+      await log.close();
+    },
+  };
+}
+
+/** The recorded questions are the examples of one skill. */
+function skillsOf(recordings: readonly Recording[]) {
+  const examples = [...new Set(recordings.map(({ question }) => question))].filter(question => question !== '').slice(0, 10);
+  return [{ id: 'recorded', name: 'Recorded answers', description: 'Answers recorded questions', tags: ['replay'], examples }];
+}

@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { diffTasks } from './diff-tasks.ts';
+import { agent, call, close, ended, open, plainAnswer, status, supervisor, TaskBuilder, text } from './stored-task.test-kit.ts';
+
+const answer = (...tokens: string[]) =>
+  new TaskBuilder()
+    .message()
+    .send(supervisor(), status('TASK_STATE_WORKING'), call)
+    .send(agent(), open(), text('a', ...tokens), close(), ended);
+
+test('the same answer in other chunks and at other times is the same', () => {
+  const { same, differences, a, b } = diffTasks(
+    plainAnswer().stored({ eventCostMs: 0 }),
+    plainAnswer().stored({ eventCostMs: 2_000 }),
+  );
+  assert.deepEqual([same, differences], [true, []]);
+  assert.ok(a.frames > b.frames && a.tokens === b.tokens && a.characters === b.characters);
+  assert.deepEqual([a.calls, a.firstTextMs], [[{ agent: 'writer', ms: 255 }], 50]);
+});
+
+test('other text, another end, another call and another message are named', () => {
+  const done = answer('yes').send(supervisor(), status('TASK_STATE_COMPLETED', 'bye')).stored();
+  const failed = answer('no').send(supervisor(), status('TASK_STATE_FAILED')).stored();
+  const { same, differences } = diffTasks(done, failed);
+  assert.equal(same, false);
+  assert.deepEqual(differences, [
+    { name: 'states', a: 'working, completed', b: 'working, failed' },
+    { name: 'message 2', a: 'agent: bye', b: undefined },
+    { name: 'artifact a', a: 'yes', b: 'no' },
+  ]);
+  const none = new TaskBuilder().message().send(supervisor(), status('TASK_STATE_COMPLETED')).stored();
+  assert.deepEqual(
+    diffTasks(none, done).differences.map(({ name }) => name),
+    ['calls', 'message 2', 'artifact a'],
+  );
+});

@@ -1,0 +1,95 @@
+import { type Part, stateWord } from '@hopline/a2a';
+import { type Fact, isVisible } from '@hopline/events';
+import { project, type TaskView } from '@hopline/task';
+import type { StoredTask } from './stored-task.ts';
+
+/** A part of two tasks side by side; undefined: the task has none. */
+export type TaskDifference = {
+  /** Such as `states`, `calls`, `message 2`, `artifact streaming_result`. */
+  name: string;
+  a: string | undefined;
+  b: string | undefined;
+};
+
+/** Numbers of a task, which differ between any two runs. */
+export type TaskMeasure = {
+  frames: number;
+  chunks: number;
+  tokens: number;
+  characters: number;
+  /** From the message to the first text, and to the last event; milliseconds. */
+  firstTextMs: number | undefined;
+  totalMs: number;
+  /** Of each call: agent and milliseconds. */
+  calls: { agent: string; ms: number | undefined }[];
+};
+
+export type TaskDiff = { same: boolean; differences: TaskDifference[]; a: TaskMeasure; b: TaskMeasure };
+
+/**
+ * Compares what the clients of two tasks received: states, messages, artifacts by name and order, and calls with their outcome. Ids, times and
+ * the boundaries of chunks belong to a run and make no difference.
+ */
+export function diffTasks(a: Pick<StoredTask, 'facts'>, b: Pick<StoredTask, 'facts'>): TaskDiff {
+  const [one, other] = [contentOf(a), contentOf(b)];
+  const differences: TaskDifference[] = [];
+  for (const name of new Set([...one.parts.keys(), ...other.parts.keys()])) {
+    const [left, right] = [one.parts.get(name), other.parts.get(name)];
+    if (left !== right) differences.push({ name, a: left, b: right });
+  }
+  return { same: differences.length === 0, differences, a: one.measure, b: other.measure };
+}
+
+function contentOf({ facts: records }: Pick<StoredTask, 'facts'>): { parts: Map<string, string>; measure: TaskMeasure } {
+  const facts = records.flatMap(({ record }) => record.facts);
+  let view: TaskView | undefined;
+  const states: string[] = [];
+  const calls: string[] = [];
+  for (const fact of facts) {
+    view = project(view, fact);
+    if (fact.kind === 'status.changed') states.push(stateWord(fact.event.statusUpdate.status.state));
+    if (fact.kind === 'call.ended') calls.push(`${fact.agent} ${stateWord(fact.state)}${fact.reason ? `: ${fact.reason}` : ''}`);
+  }
+  const parts = new Map([['states', withoutRepeats(states).join(', ')]]);
+  parts.set('calls', calls.toSorted().join('\n'));
+  const { history = [], artifacts = [], status } = view?.task ?? { status: undefined };
+  const messages = [...history, ...(status?.message === undefined ? [] : [status.message])];
+  for (const [index, message] of messages.entries())
+    parts.set(`message ${index + 1}`, `${message.role === 'ROLE_USER' ? 'user' : 'agent'}: ${textOf(message.parts)}`);
+  const named = Map.groupBy(artifacts, ({ name }) => name ?? 'artifact');
+  for (const [name, own] of named) {
+    // Concurrent agents may begin in any order.
+    const texts = own.map(artifact => textOf(artifact.parts)).toSorted();
+    for (const [index, text] of texts.entries()) parts.set(`artifact ${name}${own.length > 1 ? ` ${index + 1}` : ''}`, text);
+  }
+  return { parts, measure: measureOf(facts) };
+}
+
+/** A message while working repeats the state. */
+function withoutRepeats(states: readonly string[]): string[] {
+  return states.filter((state, index) => state !== states[index - 1]);
+}
+
+function textOf(parts: readonly Part[]): string {
+  return parts.map(part => part.text ?? JSON.stringify(part)).join('');
+}
+
+function measureOf(facts: readonly Fact[]): TaskMeasure {
+  const startedAt = facts[0]?.at ?? 0;
+  const chunks = facts.flatMap(fact => (fact.kind === 'artifact.updated' && fact.chunk !== undefined ? [fact] : []));
+  const calls = new Map<string, { agent: string; at: number; ms: number | undefined }>();
+  for (const fact of facts) {
+    if (fact.kind === 'call.started') calls.set(fact.call, { agent: fact.agent, at: fact.at, ms: undefined });
+    const call = fact.kind === 'call.ended' ? calls.get(fact.call) : undefined;
+    if (call !== undefined) call.ms = fact.at - call.at;
+  }
+  return {
+    frames: facts.filter(isVisible).length,
+    chunks: chunks.length,
+    tokens: chunks.reduce((sum, { chunk }) => sum + chunk!.count, 0),
+    characters: chunks.reduce((sum, { event }) => sum + textOf(event.artifactUpdate.artifact.parts).length, 0),
+    firstTextMs: chunks[0] && chunks[0].at - startedAt,
+    totalMs: (facts.at(-1)?.at ?? startedAt) - startedAt,
+    calls: [...calls.values()].map(({ agent, ms }) => ({ agent, ms })),
+  };
+}

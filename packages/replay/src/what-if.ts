@@ -1,0 +1,114 @@
+import { type CoalesceSettings, checkSettings, DEFAULT_SETTINGS } from '@hopline/coalesce';
+import { type AgentInput, type Fact, isVisible, type Producer } from '@hopline/events';
+import type { StoredInput } from '@hopline/log';
+import { SUPERVISOR } from '@hopline/task';
+import type { StoredTask } from './stored-task.ts';
+import { timedReplay } from './timed-replay.ts';
+
+/** What clients of the tasks would have received, and how long text would have waited for it. */
+export type WhatIfRow = {
+  /** Undefined: as it was recorded. */
+  coalesce: Pick<CoalesceSettings, 'eventCostMs' | 'holdMsMax'> | undefined;
+  /** Events that each client receives. */
+  frames: number;
+  chunks: number;
+  tokens: number;
+  /** Of the oldest token of each chunk, milliseconds; 0 without a chunk. */
+  heldMs: { p50: number; p99: number; max: number };
+};
+
+export type WhatIfOptions = {
+  settings: readonly Partial<CoalesceSettings>[];
+  /** What the supervisor adds for its clients (plan, notices, the whole answer once more) is left out, as in a profile that forwards. */
+  forwards?: boolean;
+};
+
+/** Replays recorded tasks under other settings of the coalescer. Nothing is compared with the stored facts. */
+export class WhatIf {
+  readonly #options: WhatIfOptions;
+  readonly #recorded = new Tally(undefined);
+  readonly #tallies: Tally[];
+  tasks = 0;
+
+  /** Throws RangeError for settings that are out of bounds. */
+  constructor(options: WhatIfOptions) {
+    this.#options = options;
+    this.#tallies = options.settings.map(settings => {
+      const complete = { ...DEFAULT_SETTINGS, ...settings };
+      checkSettings(complete);
+      return new Tally(complete);
+    });
+  }
+
+  add({ taskId, facts, inputs }: StoredTask): void {
+    this.tasks += 1;
+    this.#recorded.add(facts.flatMap(({ record }) => record.facts));
+    const used = this.#options.forwards ? forwarded(inputs) : inputs;
+    for (const tally of this.#tallies)
+      tally.add(timedReplay({ taskId, inputs: used }, { coalesce: tally.coalesce! }).map(({ fact }) => fact));
+  }
+
+  /** The recorded row first. */
+  get rows(): WhatIfRow[] {
+    return [this.#recorded, ...this.#tallies].map(tally => tally.row);
+  }
+}
+
+class Tally {
+  readonly coalesce: CoalesceSettings | undefined;
+  readonly #heldMs: number[] = [];
+  #frames = 0;
+  #tokens = 0;
+
+  constructor(coalesce: CoalesceSettings | undefined) {
+    this.coalesce = coalesce;
+  }
+
+  add(facts: readonly Fact[]): void {
+    for (const fact of facts) {
+      if (isVisible(fact)) this.#frames += 1;
+      if (fact.kind !== 'artifact.updated' || fact.chunk === undefined) continue;
+      this.#tokens += fact.chunk.count;
+      this.#heldMs.push(fact.chunk.heldMs);
+    }
+  }
+
+  get row(): WhatIfRow {
+    const sorted = Float64Array.from(this.#heldMs).sort();
+    const at = (percent: number) => sorted[Math.max(1, Math.ceil((percent / 100) * sorted.length)) - 1] ?? 0;
+    return {
+      coalesce: this.coalesce && { eventCostMs: this.coalesce.eventCostMs, holdMsMax: this.coalesce.holdMsMax },
+      frames: this.#frames,
+      chunks: sorted.length,
+      tokens: this.#tokens,
+      heldMs: { p50: at(50), p99: at(99), max: at(100) },
+    };
+  }
+}
+
+const SHOWN: ReadonlySet<AgentInput['kind']> = new Set<AgentInput['kind']>(['open', 'text', 'close', 'artifact']);
+
+/** The inputs without the artifacts of the supervisor, and with first chunks that may be the last. */
+function forwarded(inputs: readonly StoredInput[]): StoredInput[] {
+  const next = new Map<string, number>();
+  return inputs.flatMap(input => {
+    const { record } = input;
+    if (!('inputs' in record)) return [input];
+    const own = record.inputs
+      .filter(({ kind }) => record.from.id !== SUPERVISOR || !SHOWN.has(kind))
+      .map(one => (one.kind === 'open' ? { ...one, artifact: { ...one.artifact, separateClose: undefined } } : one));
+    if (own.length === 0) return [];
+    // What is left out takes no ordinal, or the next input would begin behind a gap.
+    const key = runOf(record.from);
+    const n = record.from.id === SUPERVISOR ? (next.get(key) ?? 1) : record.n;
+    next.set(
+      key,
+      own.reduce((sum, one) => sum + (one.kind === 'text' ? one.tokens.length : 1), n),
+    );
+    return [{ ...input, record: { ...record, n, inputs: own as AgentInput[] } }];
+  });
+}
+
+function runOf({ id, turn, item, attempt }: Producer): string {
+  return `${id}/${turn}/${item}/${attempt}`;
+}

@@ -1,0 +1,187 @@
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { DIALECTS } from '@hopline/a2a';
+import type { FactRecord } from '@hopline/events';
+import { type Log, readTask } from '@hopline/log';
+import { createMemoryLog } from '@hopline/log/memory';
+import { projectRecord, type TaskView } from '@hopline/task';
+import { StoredScenario, supervisor } from '@hopline/task/test-kit';
+import { type RecordKind, readTaskFile, writeTask } from '@hopline/task-file';
+import { exportTask } from './export-task.ts';
+import { checkImport, type ImportedTask, importTasks } from './import-tasks.ts';
+
+const OWNER = { tenant: 'acme', subject: 'ann' };
+const OPTIONS = { sameIds: false, newId: () => crypto.randomUUID(), now: () => 99 };
+
+async function storeTask(log: Pick<Log, 'facts'>, taskId: string, contextId = 'c1'): Promise<void> {
+  const task = new StoredScenario(log.facts, taskId);
+  await task.message('hello', 'm1', 'supervisor', 'caipe', { owner: OWNER, contextId }).store();
+  task.aggregate = { ...task.aggregate!, foldedSeq: 12, lastNSeq: 12 };
+  await task.open(supervisor(), 'a', { name: 'streaming_result', metadata: { k: [1] } }).store();
+  await task.text(supervisor(), 'a', 'How').text(supervisor(), 'a', ' it works 🎯', true).store();
+  const message = { messageId: 'done', role: 'ROLE_AGENT' as const, parts: [{ text: 'done' }], taskId, contextId };
+  await task.input(supervisor(), { kind: 'status', state: 'TASK_STATE_COMPLETED', message }).store();
+}
+
+async function fileOf(
+  log: Pick<Log, 'facts' | 'inputs'>,
+  taskIds: string[],
+  contains: RecordKind[] = ['facts'],
+): Promise<string> {
+  let text = '';
+  for (const taskId of taskIds) {
+    const { header, outcome, records } = (await exportTask(log, taskId, { hopline: '0', contains, now: 1 }))!;
+    for await (const line of writeTask(header, records(), { outcome })) text += line;
+  }
+  return text;
+}
+
+const entriesOf = (file: string) => readTaskFile([Buffer.from(file)]);
+
+async function importAll(
+  log: Log,
+  file: string,
+  more: Partial<typeof OPTIONS & { owner: object }> = {},
+): Promise<ImportedTask[]> {
+  const options = { ...OPTIONS, ...more };
+  await checkImport(log, entriesOf(file), options);
+  const imported: ImportedTask[] = [];
+  for await (const one of importTasks(log, entriesOf(file), options)) imported.push(one);
+  return imported;
+}
+
+/** What a client reads of the task in every dialect: each event of its stream, and the task. */
+async function shown(log: Log, taskId: string): Promise<string> {
+  const newest = (await log.facts.last(taskId))!;
+  const lines: string[] = [];
+  let view: TaskView | undefined;
+  for await (const { record } of readTask(log.facts, newest)) {
+    for (const fact of record.facts)
+      if ('event' in fact)
+        for (const dialect of Object.values(DIALECTS)) lines.push(JSON.stringify(dialect.encodeEvent(fact.event)));
+    view = projectRecord(view, record);
+  }
+  for (const dialect of Object.values(DIALECTS)) lines.push(JSON.stringify(dialect.encodeTask(view!.task)));
+  return lines.join('\n');
+}
+
+it('a task that is exported and imported under its ids is the same to clients of every dialect, byte by byte', async () => {
+  const [origin, target] = [createMemoryLog(), createMemoryLog()];
+  await storeTask(origin, 'task-1');
+  const [imported] = await importAll(target, await fileOf(origin, ['task-1']), { sameIds: true });
+  assert.deepEqual(imported, { taskId: 'task-1', contextId: 'c1', origin: 'task-1', records: 4 });
+  assert.equal(await shown(target, 'task-1'), await shown(origin, 'task-1'));
+  const { aggregate } = (await target.facts.last('task-1'))!.record;
+  assert.deepEqual(aggregate.owner, OWNER);
+});
+
+it('a task with new ids differs in them alone, and links to its origin', async () => {
+  const [origin, target] = [createMemoryLog(), createMemoryLog()];
+  await storeTask(origin, 'task-1');
+  const file = await fileOf(origin, ['task-1']);
+  const [first, second] = [...(await importAll(target, file)), ...(await importAll(target, file))];
+  assert.notEqual(first!.taskId, second!.taskId);
+  const link = `"metadata":{"hopline.origin":"task-1"}`;
+  const text = await shown(target, first!.taskId);
+  assert.ok(text.includes(link));
+  const restored = text.replaceAll(`,${link}`, '').replaceAll(first!.taskId, 'task-1').replaceAll(first!.contextId, 'c1');
+  assert.equal(restored, await shown(origin, 'task-1'));
+  const { aggregate } = (await target.facts.last(first!.taskId))!.record;
+  assert.deepEqual([aggregate.owner, aggregate.foldedSeq, aggregate.lastNSeq], [undefined, 0, undefined]);
+});
+
+it('an imported task is in the lists of its owner and in its context', async () => {
+  const [origin, target] = [createMemoryLog(), createMemoryLog()];
+  await storeTask(origin, 'task-1');
+  await storeTask(origin, 'task-2');
+  await storeTask(origin, 'task-3', 'c2');
+  const imported = await importAll(target, await fileOf(origin, ['task-1', 'task-2', 'task-3']), { owner: { subject: 'bob' } });
+  assert.deepEqual(
+    imported.map(({ contextId }) => imported.findIndex(one => one.contextId === contextId)),
+    [0, 0, 2],
+  );
+  for (const { taskId } of imported) {
+    const { value } = (await target.tasks.get(taskId))!;
+    assert.deepEqual([value.state, value.owner, value.generation], ['TASK_STATE_COMPLETED', { subject: 'bob' }, 5]);
+    assert.ok(value.startSeq > 0);
+  }
+});
+
+it('an exported import is the export, but for ids and places in the log', async () => {
+  const [origin, target] = [createMemoryLog(), createMemoryLog()];
+  await storeTask(origin, 'task-1');
+  await importAll(target, await fileOf(origin, ['task-1']), { sameIds: true });
+  const factsOf = async (log: Log) => {
+    const facts: FactRecord['facts'] = [];
+    for await (const entry of entriesOf(await fileOf(log, ['task-1'])))
+      if (entry.kind === 'facts') facts.push(...entry.record.facts);
+    return facts;
+  };
+  assert.deepEqual(await factsOf(target), await factsOf(origin));
+});
+
+it('nothing is stored of a file with one bad line, wherever it is', async () => {
+  const origin = createMemoryLog();
+  await storeTask(origin, 'task-1');
+  await storeTask(origin, 'task-2');
+  const lines = (await fileOf(origin, ['task-1', 'task-2'])).trimEnd().split('\n');
+  for (let bad = 0; bad < lines.length; bad += 1) {
+    const target = createMemoryLog();
+    const file = `${lines.with(bad, lines[bad]!.replace('"kind"', '"kinD"').replace('hopline.task', 'hopline.tasK')).join('\n')}\n`;
+    await assert.rejects(importAll(target, file), /TaskFileError/);
+    assert.deepEqual((await target.facts.extent()).lastSeq, 0);
+  }
+});
+
+const REFUSED: {
+  [title: string]: { message: RegExp; sameIds?: boolean; file(log: ReturnType<typeof createMemoryLog>): Promise<string> };
+} = {
+  'a task that has not ended': {
+    message: /^task open is submitted: only a task that has ended can be imported$/,
+    file: async log => {
+      await new StoredScenario(log.facts, 'open').message('hi').store();
+      return fileOf(log, ['open']);
+    },
+  },
+  'a file without facts': {
+    message: /^the file has no facts of task task-1/,
+    file: log => fileOf(log, ['task-1'], ['inputs']),
+  },
+  'a task whose beginning had expired': {
+    message: /^the first facts of task task-1 had expired/,
+    file: log => {
+      log.expire('facts', 'task-1', 2);
+      return fileOf(log, ['task-1']);
+    },
+  },
+  'a task twice': { message: /^task task-1 is in the file twice$/, file: log => fileOf(log, ['task-1', 'task-1']) },
+  'the same ids in a cluster with facts': {
+    message: /^this cluster has facts already/,
+    sameIds: true,
+    file: log => fileOf(log, ['task-1']),
+  },
+};
+
+for (const [title, { message, sameIds = false, file }] of Object.entries(REFUSED)) {
+  it(`refused, and nothing is stored: ${title}`, async () => {
+    const [origin, target] = [createMemoryLog(), createMemoryLog()];
+    await storeTask(origin, 'task-1');
+    await storeTask(target, 'of-the-cluster');
+    const text = await file(origin);
+    await assert.rejects(importAll(target, text, { sameIds }), (error: Error) => {
+      assert.match(error.message, message);
+      return true;
+    });
+    assert.equal((await target.facts.extent()).lastSeq, 4);
+  });
+}
+
+it('a record that the log would not accept is refused before anything is stored', async () => {
+  const [origin, target] = [createMemoryLog(), createMemoryLog({ recordBytesMax: 2_000 })];
+  await storeTask(origin, 'task-1');
+  await assert.rejects(
+    importAll(target, await fileOf(origin, ['task-1'])),
+    /has a record of \d+ bytes, and this log accepts 2000/,
+  );
+  assert.equal((await target.facts.extent()).lastSeq, 0);
+});

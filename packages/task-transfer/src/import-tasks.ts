@@ -1,0 +1,152 @@
+import { isTerminal, stateWord } from '@hopline/a2a';
+import { joinContext } from '@hopline/context-history';
+import type { FactRecord, Owner } from '@hopline/events';
+import type { Log } from '@hopline/log';
+import { projectRecord, type TaskView } from '@hopline/task';
+import type { TaskEntry, TaskHeader } from '@hopline/task-file';
+import { type Binding, rebindRecord } from './rebind-record.ts';
+
+/** Key of the task's metadata that links an imported task to the one that was exported. Only Hopline writes keys of this prefix. */
+const ORIGIN_KEY = 'hopline.origin';
+/** What new ids, the link and the place in the log may add to a record; bytes. */
+const BINDING_BYTES = 1_024;
+
+export type ImportOptions = {
+  /** The tasks keep their ids, contexts and owners: only into a log without facts. */
+  sameIds: boolean;
+  /** Of tasks with new ids. Absent: no owner, as where authentication is off. */
+  owner?: Owner | undefined;
+  newId(): string;
+  /** Epoch milliseconds. */
+  now(): number;
+};
+
+export type ImportedTask = { taskId: string; contextId: string; origin: string; records: number };
+
+/** The file is correct, but must not be imported here. One sentence. */
+export class ImportRefused extends Error {
+  override readonly name = 'ImportRefused';
+}
+
+/**
+ * Reads a whole file before anything of it is stored, and resolves with its number of records. Throws TaskFileError and ImportRefused.
+ * An open task is refused: no worker of this cluster has its work, and its relay would fail it.
+ */
+export async function checkImport(
+  log: Pick<Log, 'facts' | 'recordBytesMax'>,
+  entries: AsyncIterable<TaskEntry>,
+  { sameIds }: Pick<ImportOptions, 'sameIds'>,
+): Promise<number> {
+  let header: TaskHeader | undefined;
+  let view: TaskView | undefined;
+  let records = 0;
+  const known = new Set<string>();
+  for await (const entry of entries) {
+    if (entry.kind === 'header') {
+      ({ header } = entry);
+      view = undefined;
+      requireWhole(header);
+      if (known.has(header.taskId)) throw new ImportRefused(`task ${header.taskId} is in the file twice`);
+      known.add(header.taskId);
+    } else if (entry.kind === 'facts') {
+      records += 1;
+      view = foldedView(view, entry.record, header!.taskId);
+      const bytes = Buffer.byteLength(JSON.stringify(entry.record)) + BINDING_BYTES;
+      if (bytes > log.recordBytesMax)
+        throw new ImportRefused(
+          `task ${header!.taskId} has a record of ${bytes} bytes, and this log accepts ${log.recordBytesMax}`,
+        );
+    } else if (entry.kind === 'end' && !isTerminal(entry.state)) {
+      throw new ImportRefused(`task ${header!.taskId} is ${stateWord(entry.state)}: only a task that has ended can be imported`);
+    }
+  }
+  if (sameIds && !(await isEmpty(log)))
+    throw new ImportRefused('this cluster has facts already: the same ids can be imported into an empty one alone');
+  return records;
+}
+
+async function isEmpty({ facts }: Pick<Log, 'facts'>): Promise<boolean> {
+  const { firstSeq, lastSeq } = await facts.extent();
+  return firstSeq > lastSeq;
+}
+
+function requireWhole({ taskId, contains, partial = [] }: TaskHeader): void {
+  if (!contains.includes('facts')) throw new ImportRefused(`the file has no facts of task ${taskId}: export it with its facts`);
+  if (partial.includes('facts')) throw new ImportRefused(`the first facts of task ${taskId} had expired when it was exported`);
+}
+
+/** A file may be correct line by line, and still be no task. */
+function foldedView(view: TaskView | undefined, record: FactRecord, taskId: string): TaskView {
+  try {
+    return projectRecord(view, record);
+  } catch {
+    throw new ImportRefused(`the facts of task ${taskId} do not make a task`);
+  }
+}
+
+/**
+ * Stores the tasks of a file that `checkImport` has accepted, one after the other, and yields each when it is complete. Lists and
+ * contexts name a task only then; until then no client knows its new id. Inputs are not stored: a relay would run them.
+ */
+export async function* importTasks(
+  log: Pick<Log, 'facts' | 'tasks' | 'contexts'>,
+  entries: AsyncIterable<TaskEntry>,
+  options: ImportOptions,
+): AsyncGenerator<ImportedTask, void> {
+  /** Tasks of one context stay in one context. */
+  const contexts = new Map<string, string>();
+  let task: TaskInLog | undefined;
+  for await (const entry of entries) {
+    if (entry.kind === 'header') task = new TaskInLog(log, bindingOf(entry.header, options, contexts), options.now());
+    else if (entry.kind === 'facts') await task!.append(entry.record);
+    else if (entry.kind === 'end') yield await task!.complete();
+  }
+}
+
+function bindingOf(header: TaskHeader, { sameIds, owner, newId }: ImportOptions, contexts: Map<string, string>): BoundTask {
+  const { taskId, contextId } = header;
+  if (sameIds) return { origin: taskId, taskId, contextId, owner: header.owner, shiftMs: 0 };
+  const newContext = contexts.get(contextId) ?? newId();
+  contexts.set(contextId, newContext);
+  return { origin: taskId, taskId: newId(), contextId: newContext, owner, shiftMs: 0, metadata: { [ORIGIN_KEY]: taskId } };
+}
+
+type BoundTask = Binding & { origin: string };
+
+/** A task while it is stored record by record. */
+class TaskInLog {
+  readonly #origin: string;
+  readonly #log: Pick<Log, 'facts' | 'tasks' | 'contexts'>;
+  readonly #binding: Binding;
+  readonly #now: number;
+  #newest: FactRecord | undefined;
+  #seq = 0;
+  #startSeq = 0;
+  #records = 0;
+
+  constructor(log: Pick<Log, 'facts' | 'tasks' | 'contexts'>, { origin, ...binding }: BoundTask, now: number) {
+    this.#origin = origin;
+    this.#log = log;
+    this.#binding = binding;
+    this.#now = now;
+  }
+
+  async append(record: FactRecord): Promise<void> {
+    const stored = { ...rebindRecord(record, this.#binding), startSeq: this.#startSeq, startStoredAt: this.#now };
+    const id = `${this.#binding.taskId}:import:${this.#records}`;
+    const { seq } = await this.#log.facts.append(stored, { expected: this.#seq, id });
+    this.#seq = seq;
+    this.#startSeq ||= seq;
+    this.#newest = stored;
+    this.#records += 1;
+  }
+
+  async complete(): Promise<ImportedTask> {
+    const { aggregate } = this.#newest!;
+    const { taskId, contextId, role, state, generation, at, owner } = aggregate;
+    await joinContext(this.#log.contexts, { owner, contextId, taskId });
+    const place = { startSeq: this.#startSeq, startStoredAt: this.#now };
+    await this.#log.tasks.put(taskId, { contextId, role, state, ...place, generation, at, ...(owner && { owner }) });
+    return { taskId, contextId, origin: this.#origin, records: this.#records };
+  }
+}

@@ -1,0 +1,101 @@
+import type { Message, Metadata, TaskStatus } from '@hopline/a2a';
+import type { Fact, FactRecord, Owner, Role, TaskAggregate } from '@hopline/events';
+
+/** What a recorded task becomes. */
+export type Binding = {
+  taskId: string;
+  contextId: string;
+  /** Absent: without owner, as where authentication is off. */
+  owner?: Owner | undefined;
+  /** Absent: the recorded one. */
+  role?: Role | undefined;
+  /** Added to every recorded time; 0 keeps them. */
+  shiftMs: number;
+  /** Added to the metadata of the task. */
+  metadata?: Metadata | undefined;
+};
+
+/**
+ * A recorded record of facts as one of another task, or of the same task in another log. What clients see is unchanged but for the ids,
+ * and for times and metadata where the binding has others. Raw sequences in `chunk` remain those of the origin; no input is folded here.
+ */
+export function rebindRecord({ copied: _copied, ...record }: FactRecord, binding: Binding): FactRecord {
+  const { takeover } = record;
+  return {
+    ...record,
+    facts: record.facts.map(fact => rebindFact(fact, binding)),
+    aggregate: rebindAggregate(record.aggregate, binding),
+    startSeq: 0,
+    startStoredAt: 0,
+    ...(takeover && { takeover: { ...takeover, at: takeover.at + binding.shiftMs } }),
+  };
+}
+
+function rebindAggregate(aggregate: TaskAggregate, binding: Binding): TaskAggregate {
+  const { owner: _owner, lastNSeq: _lastNSeq, hasHistory: _hasHistory, ...kept } = aggregate;
+  const { taskId, contextId, owner, role = aggregate.role, shiftMs } = binding;
+  return { ...kept, taskId, contextId, role, at: aggregate.at + shiftMs, foldedSeq: 0, ...(owner && { owner }) };
+}
+
+function rebindFact(fact: Fact, binding: Binding): Fact {
+  const at = fact.at + binding.shiftMs;
+  switch (fact.kind) {
+    case 'task.created': {
+      const { owner: _owner, earlierTasks: _earlierTasks, ...kept } = fact;
+      const { taskId, contextId, owner, role = fact.role } = binding;
+      const { task } = fact.event;
+      const metadata = binding.metadata && { ...task.metadata, ...binding.metadata };
+      const history = task.history && { history: task.history.map(message => rebindMessage(message, binding)) };
+      const status = rebindStatus(task.status, binding);
+      const event = { task: { ...task, id: taskId, contextId, status, ...history, ...(metadata && { metadata }) } };
+      return { ...kept, at, event, role, ...(owner && { owner }) };
+    }
+    case 'message.received':
+      return { ...fact, at, message: rebindMessage(fact.message, binding) };
+    case 'status.changed': {
+      const { statusUpdate } = fact.event;
+      const { taskId, contextId } = binding;
+      const status = rebindStatus(statusUpdate.status, binding);
+      return {
+        ...fact,
+        at,
+        event: { statusUpdate: { ...statusUpdate, taskId, contextId, status } },
+        ...(fact.history && { history: fact.history.map(message => rebindMessage(message, binding)) }),
+        ...(fact.waitingSince !== undefined && { waitingSince: fact.waitingSince + binding.shiftMs }),
+      };
+    }
+    case 'artifact.updated': {
+      const { artifactUpdate } = fact.event;
+      const { taskId, contextId } = binding;
+      return { ...fact, at, event: { artifactUpdate: { ...artifactUpdate, taskId, contextId } } };
+    }
+    case 'call.ended':
+      return {
+        ...fact,
+        at,
+        ...(fact.message && { message: rebindMessage(fact.message, binding) }),
+        ...(fact.history && { history: fact.history.map(message => rebindMessage(message, binding)) }),
+      };
+    default:
+      return { ...fact, at };
+  }
+}
+
+/** Only where the message names its task: a message of an agent may belong to a task of its own. */
+function rebindMessage(message: Message, { taskId, contextId }: Binding): Message {
+  return {
+    ...message,
+    ...(message.taskId !== undefined && { taskId }),
+    ...(message.contextId !== undefined && { contextId }),
+  };
+}
+
+function rebindStatus(status: TaskStatus, binding: Binding): TaskStatus {
+  const { message, timestamp } = status;
+  const shifted = timestamp === undefined ? Number.NaN : Date.parse(timestamp) + binding.shiftMs;
+  return {
+    ...status,
+    ...(message && { message: rebindMessage(message, binding) }),
+    ...(binding.shiftMs !== 0 && Number.isFinite(shifted) && { timestamp: new Date(shifted).toISOString() }),
+  };
+}

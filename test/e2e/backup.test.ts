@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { createClient } from '@hopline/client';
+import { authorization, serverUsers } from '@hopline/log-jetstream';
+import { Cluster } from '../support/cluster/cluster.ts';
+import { HoplineCommand } from '../support/cluster/hopline-command.ts';
+import { createStreams, startNats } from '../support/nats/nats-server.ts';
+
+const LIMITS = { timeout: 90_000 };
+/** Ends its turn when the file exists. */
+const AGENT = `import { existsSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+export default { name: 'writer', description: 'Writes', async *run(turn) {
+  yield 'begin ';
+  if (turn.text.startsWith('wait ')) while (!existsSync(turn.text.slice(5))) await sleep(50);
+  for (let n = 0; n < 20; n++) { yield n + ' '; await sleep(5); }
+  yield 'end';
+} };
+`;
+const TEXT = `begin ${Array.from({ length: 20 }, (_, n) => `${n} `).join('')}end`;
+
+async function hopline(natsUrl: string, ...args: string[]) {
+  const environment = { NATS_URL: natsUrl, NATS_USER: 'admin', NATS_PASSWORD: 'admin' };
+  return await new HoplineCommand('http://127.0.0.1:1/', args, '', environment).finished;
+}
+
+async function follow(url: string, task: string, cursor?: string) {
+  const args = ['follow', task, '--json', ...(cursor === undefined ? [] : ['--cursor', cursor])];
+  const { out, err, code } = await new HoplineCommand(url, args).finished;
+  return { lines: out.split('\n').filter(line => line !== ''), err, code };
+}
+
+test(
+  'a backup of a running cluster, restored into an empty one: tasks and cursors are those of the moment, and work goes on',
+  LIMITS,
+  async t => {
+    const folder = mkdtempSync(join(tmpdir(), 'hopline-backup-'));
+    t.after(() => rmSync(folder, { recursive: true }));
+    const path = join(folder, 'writer.mjs');
+    writeFileSync(path, AGENT);
+    const go = join(folder, 'go');
+    const backup = join(folder, 'backup');
+    const options = { users: true, agents: [{ name: 'writer', adapter: 'module', path }] };
+    const config = authorization(new Map(serverUsers(['writer']).map(user => [user, { text: user }])));
+
+    let ended: string;
+    let open: string;
+    let lines: string[];
+    {
+      await using cluster = await Cluster.start(options);
+      const asked = await new HoplineCommand(cluster.url, ['ask', 'write', '--json']).finished;
+      assert.equal(asked.code, 0, asked.err);
+      const waiting = new HoplineCommand(cluster.url, ['ask', `wait ${go}`]);
+      await waiting.printed('begin'.length);
+      const { tasks } = await createClient({ url: `${cluster.url}/` }).list();
+      ended = tasks.find(({ status }) => status.state === 'TASK_STATE_COMPLETED')!.id;
+      open = tasks.find(({ status }) => status.state === 'TASK_STATE_WORKING')!.id;
+      ({ lines } = await follow(cluster.url, ended));
+      const made = await hopline(cluster.nats.url, 'backup', backup);
+      assert.equal(made.code, 0, made.err);
+      assert.match(made.out, /A2A_LOG: \d+ messages, \d+ bytes\n(.*\n)*backup complete/);
+      assert.equal(statSync(join(backup, 'A2A_LOG', 'stream.tar.s2')).mode & 0o777, 0o600);
+      const again = await hopline(cluster.nats.url, 'backup', backup);
+      assert.equal(again.code, 2);
+      assert.match(again.err, /is not empty/);
+      waiting.kill('SIGINT');
+    }
+
+    const nats = await startNats({ config });
+    t.after(() => nats.stop());
+    const restored = await hopline(nats.url, 'restore', backup);
+    assert.equal(restored.code, 0, restored.err);
+    writeFileSync(go, '');
+    await using cluster = await Cluster.start({ ...options, nats });
+    const after = await follow(cluster.url, ended);
+    assert.deepEqual(after.lines, lines, 'the same events with the same cursors');
+    const { cursor } = JSON.parse(lines.at(-3)!);
+    assert.deepEqual((await follow(cluster.url, ended, cursor)).lines, lines.slice(-2));
+    const [generation, seq] = JSON.parse(lines.at(-1)!).cursor.split('.');
+    const later = await follow(cluster.url, ended, `${Number(generation) + 1}.${Number(seq) + 1}`);
+    assert.match(later.err, /cursor does not belong to this task/);
+    // The turn that ran at the moment of the backup runs again.
+    const waited = await new HoplineCommand(cluster.url, ['follow', open]).finished;
+    assert.equal(waited.code, 0, waited.err);
+    assert.ok(waited.out.endsWith(TEXT), waited.out);
+    const next = await new HoplineCommand(cluster.url, ['ask', 'write']).finished;
+    assert.equal(next.out.trim(), TEXT);
+  },
+);
+
+test(
+  'a restore rejects a folder without a complete backup, one that was changed, another prefix, and streams that exist',
+  LIMITS,
+  async t => {
+    const folder = mkdtempSync(join(tmpdir(), 'hopline-backup-'));
+    t.after(() => rmSync(folder, { recursive: true }));
+    const [full, empty] = await Promise.all([startNats(), startNats()]);
+    t.after(() => Promise.all([full.stop(), empty.stop()]));
+    await createStreams(full.url);
+    const run = async (url: string, args: string[], environment: Record<string, string> = {}) =>
+      await new HoplineCommand('http://127.0.0.1:1/', args, '', { NATS_URL: url, ...environment }).finished;
+    const backup = join(folder, 'backup');
+    assert.equal((await run(full.url, ['backup', backup])).code, 0);
+    const rejected = async (pattern: RegExp, url = empty.url, from = backup, environment = {}) => {
+      const { code, err } = await run(url, ['restore', from], environment);
+      assert.equal(code, 2, err);
+      assert.match(err, pattern);
+    };
+    await rejected(/contains no complete backup/, empty.url, folder);
+    await rejected(/HOPLINE_PREFIX/, empty.url, backup, { HOPLINE_PREFIX: 'blue' });
+    await rejected(/stream KV_hopline_leases exists/, full.url);
+    const data = join(backup, 'A2A_LOG', 'stream.tar.s2');
+    const intact = readFileSync(data);
+    appendFileSync(data, 'x');
+    await rejected(/SHA-256 differs/);
+    writeFileSync(data, intact);
+    assert.equal((await run(empty.url, ['restore', backup])).code, 0);
+  },
+);

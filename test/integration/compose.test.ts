@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { execFile, spawnSync } from 'node:child_process';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+const FOLDER = fileURLToPath(new URL('../../infra/compose/', import.meta.url));
+const PROJECT = `hopline-test-${process.pid}`;
+const IMAGE = 'hopline:0.1.0';
+const QUESTION = 'explain hopline';
+/** The recorded answer takes about six seconds. */
+const MID_STREAM_MS = 2_000;
+const READY_MS_MAX = 120_000;
+
+const has = (...args: string[]) => spawnSync('docker', args, { stdio: 'ignore' }).status === 0;
+const skip = !has('compose', 'version')
+  ? 'no container engine with `docker compose`'
+  : !has('image', 'inspect', IMAGE) && 'the images of `npm run image` are not loaded into the container engine';
+
+type Nodes = { name: string; options: readonly string[] };
+const NODES: Nodes[] = [
+  { name: 'one NATS node', options: [] },
+  { name: 'three NATS nodes', options: ['--env-file', `${FOLDER}three-nats-nodes.env`, '--profile', 'three'] },
+];
+
+for (const { name, options } of NODES) {
+  test(`compose with ${name}: containers that are killed and a network that is cut cost no text`, {
+    skip,
+    timeout: 400_000,
+  }, async t => {
+    // Ports of the machine are free to choose: the clients are in the network of the cluster.
+    const env = { ...process.env, HOPLINE_HTTP_PORT: '0', HOPLINE_GRPC_PORT: '0' };
+    const compose = async (...args: string[]) =>
+      (
+        await run('docker', ['compose', '--project-name', PROJECT, '--file', `${FOLDER}compose.yaml`, ...options, ...args], {
+          env,
+        })
+      ).stdout;
+    const docker = async (...args: string[]) => (await run('docker', args, { maxBuffer: 1 << 26 })).stdout;
+    const ask = async () =>
+      docker('run', '--rm', '--network', `${PROJECT}_default`, IMAGE, 'ask', '--url', 'http://ingress:8000/', QUESTION);
+    t.after(() => compose('down', '--volumes', '--timeout', '5'));
+    await compose('up', '--detach');
+    const answer = await firstAnswer(ask);
+    assert.match(answer, /relay/);
+    const containers = async (service: string) => (await compose('ps', '--quiet', service)).trim().split('\n');
+
+    for (const service of ['relay', 'ingress', 'supervisor', 'guide']) {
+      const asked = ask();
+      await sleep(MID_STREAM_MS);
+      for (const container of await containers(service)) {
+        await docker('kill', container);
+        await docker('start', container);
+      }
+      assert.equal(await asked, answer, `${service} was killed`);
+    }
+    const asked = ask();
+    await sleep(MID_STREAM_MS);
+    const [relay] = await containers('relay');
+    await docker('network', 'disconnect', `${PROJECT}_default`, relay!);
+    assert.equal(await asked, answer, 'the network of a relay was cut');
+    await docker('network', 'connect', `${PROJECT}_default`, relay!);
+    assert.equal(await ask(), answer);
+  });
+}
+
+async function firstAnswer(ask: () => Promise<string>): Promise<string> {
+  const until = performance.now() + READY_MS_MAX;
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (performance.now() > until) throw error;
+      await sleep(1_000);
+    }
+  }
+}

@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Release } from './release.ts';
+
+const SCRIPT = readFileSync(new URL('load-client.mjs', import.meta.url), 'utf8');
+const POLL_MS = 1_000;
+
+/** What a client saw of one question. */
+type Answer = {
+  ms: number;
+  refused: number;
+  failed: string[];
+  drained: number;
+  broken: number;
+  gaps: number;
+  silencesMs: number[];
+  state: string;
+  task: string;
+  hash: string;
+  length: number;
+};
+
+/** Clients in a pod of the cluster that ask through the Service without a pause, and resume as the protocol describes. */
+export class Load {
+  readonly #release: Release;
+  readonly #name: string;
+
+  private constructor(release: Release, name: string) {
+    this.#release = release;
+    this.#name = name;
+  }
+
+  static async start(
+    release: Release,
+    { name, image, workers }: { name: string; image: string; workers: number },
+  ): Promise<Load> {
+    const container = {
+      name: 'client',
+      image,
+      imagePullPolicy: 'IfNotPresent',
+      command: ['/nodejs/bin/node', '/load/load-client.mjs'],
+      env: Object.entries({ URL: 'http://hopline-ingress:8000/', QUESTION: 'explain hopline', WORKERS: `${workers}` }).map(
+        ([variable, value]) => ({ name: variable, value }),
+      ),
+      securityContext: { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } },
+      volumeMounts: [{ name: 'script', mountPath: '/load' }],
+    };
+    const spec = {
+      restartPolicy: 'Never',
+      automountServiceAccountToken: false,
+      securityContext: { runAsNonRoot: true, runAsUser: 65_532, seccompProfile: { type: 'RuntimeDefault' } },
+      containers: [container],
+      volumes: [{ name: 'script', configMap: { name } }],
+    };
+    await release.apply({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: { 'load-client.mjs': SCRIPT } });
+    await release.apply({ apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec });
+    return new Load(release, name);
+  }
+
+  async answers(): Promise<Answer[]> {
+    const lines = await this.#release.kubectl('logs', this.#name).catch(() => '');
+    return lines.split('\n').flatMap(line => (line === '' ? [] : [JSON.parse(line) as Answer]));
+  }
+
+  /** Resolves when as many answers more than now are complete. */
+  async complete(more: number): Promise<void> {
+    const count = (await this.answers()).length + more;
+    while ((await this.answers()).length < count) await sleep(POLL_MS);
+  }
+
+  /** Ends the clients; what they saw. */
+  async stop(): Promise<Answer[]> {
+    const answers = await this.answers();
+    await this.#release.kubectl('delete', `pod/${this.#name}`, `configmap/${this.#name}`);
+    return answers;
+  }
+}
+
+/** No request failed (unless that is allowed), no text was lost or doubled. Prints the figures. */
+export function checkAnswers(what: string, answers: readonly Answer[], { failuresAllowed = false } = {}): void {
+  const sum = (of: (answer: Answer) => number) => answers.reduce((total, answer) => total + of(answer), 0);
+  const silencesMs = answers.flatMap(answer => answer.silencesMs).sort((a, b) => a - b);
+  const failed = answers.flatMap(answer => answer.failed);
+  const figures = [
+    `${answers.length} answers`,
+    `${failed.length} failed requests`,
+    `${sum(answer => answer.refused)} refused with Retry-After`,
+    `${sum(answer => answer.drained)} drained and ${sum(answer => answer.broken)} broken streams resumed`,
+    `silence p50 ${quantile(silencesMs, 0.5)}, p99 ${quantile(silencesMs, 0.99)}, longest ${silencesMs.at(-1)} ms`,
+  ];
+  process.stdout.write(`# ${what}: ${figures.join('; ')}\n`);
+  if (!failuresAllowed) assert.deepEqual(failed, []);
+  assert.equal(
+    sum(answer => answer.gaps),
+    0,
+    'gaps',
+  );
+  assert.deepEqual([...new Set(answers.map(answer => answer.state))], ['completed']);
+  assert.equal(new Set(answers.map(answer => answer.hash)).size, 1, 'every answer has the same text');
+  assert.equal(new Set(answers.map(answer => answer.task)).size, answers.length, 'every question has one task');
+}
+
+function quantile(sorted: readonly number[], q: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? 0;
+}

@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { missingPrograms } from './cluster.ts';
+import { checkAnswers, Load } from './load.ts';
+import { Release } from './release.ts';
+
+const QUESTION = 'explain hopline';
+const TIMEOUT_MS = 600_000;
+const IMAGE_BEFORE = 'hopline:before';
+const NATS_NODES = 1;
+
+const folder = process.env.HOPLINE_BEFORE;
+const chart = join(folder ?? '', 'chart');
+const missing =
+  missingPrograms() ??
+  (folder === undefined || !existsSync(chart)
+    ? 'HOPLINE_BEFORE is not set: `node test/kubernetes/version-before.ts COMMIT FOLDER` makes the version before this one'
+    : undefined);
+const options = { skip: missing ?? false, timeout: TIMEOUT_MS };
+
+const release = new Release('upgrade');
+/** With one NATS node the machine of a test has room for two versions. */
+const values = { nats: { replicas: NATS_NODES } };
+const valuesBefore = { ...values, image: { repository: 'hopline', tag: 'before' } };
+let url: string;
+let answer: string;
+let taskBefore: string;
+
+async function newestTask(): Promise<string> {
+  const lines = await release.cli('list', '--url', url, '--json', '--limit', '1');
+  const { id } = JSON.parse(lines.trim().split('\n')[0]!);
+  return id;
+}
+
+before(
+  async () => {
+    if (missing) return;
+    await release.install(valuesBefore, chart);
+    url = await release.forward();
+    answer = await release.ask(url, QUESTION);
+    taskBefore = await newestTask();
+  },
+  { timeout: TIMEOUT_MS },
+);
+
+after(async () => {
+  if (!missing) await release.close();
+});
+
+test('an upgrade from the version before, under load, fails no request and costs no text', options, async () => {
+  const load = await Load.start(release, { name: 'upgrade', image: IMAGE_BEFORE, workers: 3 });
+  await load.complete(3);
+  await release.upgrade(values);
+  await release.rolledOut();
+  await load.complete(6);
+  checkAnswers('upgrade', await load.stop());
+});
+
+test('tasks of the version before are readable', options, async () => {
+  assert.equal(await release.cli('get', '--url', url, taskBefore), answer);
+  assert.equal(await release.cli('follow', '--url', url, taskBefore), answer);
+});
+
+const serviceBefore = { image: { repository: 'hopline', tag: 'before' } };
+const MIXED = {
+  'relays and supervisors of the version before': { relay: serviceBefore, supervisor: serviceBefore },
+  'ingresses and notifiers of the version before': { ingress: serviceBefore, notifier: serviceBefore },
+};
+for (const [name, services] of Object.entries(MIXED)) {
+  test(`two versions side by side: ${name}`, options, async () => {
+    const load = await Load.start(release, { name: 'mixed', image: IMAGE_BEFORE, workers: 3 });
+    await release.upgrade({ ...values, ...services });
+    await release.rolledOut();
+    await load.complete(6);
+    await release.upgrade(values);
+    await release.rolledOut();
+    await load.complete(3);
+    checkAnswers(name, await load.stop());
+  });
+}
+
+test('a rollback under load fails no request, and the version before reads the tasks of this one', options, async () => {
+  await release.ask(url, QUESTION);
+  const task = await newestTask();
+  const load = await Load.start(release, { name: 'rollback', image: IMAGE_BEFORE, workers: 3 });
+  await load.complete(3);
+  await release.helm('rollback', 'hopline', '1', '--wait', '--timeout', '240s');
+  await release.rolledOut();
+  await load.complete(6);
+  checkAnswers('rollback', await load.stop());
+  assert.equal(await release.image(), IMAGE_BEFORE);
+  for (const one of [taskBefore, task]) assert.equal(await release.cli('get', '--url', url, one), answer);
+});
