@@ -74,7 +74,7 @@ const config = ({ production = false }) => ({
       project: ['src/**/*.ts!', TESTS],
     },
     'services/console': {
-      entry: ['src/main.ts!', 'app/main.tsx!', 'vite.config.ts!', '{src,app}/**/*.test.ts'],
+      entry: ['src/main.ts!', '{src,app}/**/*.test.ts'],
       project: ['{src,app}/**/*.{ts,tsx}!', '!{src,app}/**/*.test*.ts!'],
     },
     test: {

@@ -72,8 +72,8 @@ test("the client's answer stands where the next turn begins", () => {
   const conversation = new Conversation();
   for (const event of [task, state('WORKING'), state('INPUT_REQUIRED', 'which?'), state('WORKING')]) conversation.add(event);
   assert.equal(conversation.at(4).blocks.filter(({ kind }) => kind === 'message').length, 1);
-  const said = (text: string) => ({ messageId: text, role: 'ROLE_USER' as const, parts: [{ text }] });
-  conversation.setHistory([said('why?'), said('that one')]);
+  const asked = (text: string) => ({ messageId: text, role: 'ROLE_USER' as const, parts: [{ text }] });
+  conversation.setHistory([asked('why?'), asked('that one')]);
   assert.deepEqual(conversation.at(4).blocks.map(textOf), ['why?', '', 'which?', 'that one', '']);
 });
 

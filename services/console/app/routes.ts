@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 export type Route = { page: 'tasks' } | { page: 'task'; id: string } | { page: 'cluster' };
 
 /** The page of a path; an unknown one is the list. */
-export function routeOf(pathname: string): Route {
+function routeOf(pathname: string): Route {
   if (pathname === '/cluster') return { page: 'cluster' };
   const [, id] = /^\/tasks\/([^/]+)$/.exec(pathname) ?? [];
   if (id === undefined) return { page: 'tasks' };

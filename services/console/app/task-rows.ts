@@ -71,7 +71,7 @@ const newestFirst = (rows: readonly TaskRow[]) => rows.toSorted((a, b) => b.at.l
 
 export type TaskFilter = { state: string; agent: string; sinceMs: number; text: string };
 
-export const OPEN_STATES = ['submitted', 'working', 'input-required', 'auth-required'];
+const OPEN_STATES = ['submitted', 'working', 'input-required', 'auth-required'];
 
 /** What of the list a filter shows. `state`: a state, `open`, or empty for all. */
 export function isShown({ state, at, agents, question, id, contextId }: TaskRow, filter: TaskFilter, nowMs: number): boolean {

@@ -42,9 +42,9 @@ export type ConsoleServer = {
 };
 
 /** Requests to ingress at once, streams included; further ones get 503. */
-export const REQUESTS_MAX = 500;
+const REQUESTS_MAX = 500;
 /** Largest request body, as that of ingress by default; bytes. */
-export const BODY_BYTES_MAX = 1024 * 1024;
+const BODY_BYTES_MAX = 1024 * 1024;
 /** Receipt of a whole request; milliseconds. */
 const REQUEST_MS_MAX = 30_000;
 
@@ -218,7 +218,7 @@ function endingQuietly(body: Readable): Readable {
   return body.on('error', () => {});
 }
 
-/** Whoever reaches a public address must have credentials; the ingress on loopback may ask for none. */
+/** Callers of a public address need credentials; ingress, when it listens on loopback, may ask for none. */
 async function requireSafeAccess(ingress: IngressConnection, { host, allowsNoneOnPublic }: ConsoleDeps): Promise<void> {
   if (isLoopback(host) || allowsNoneOnPublic || (await ingress.requiresCredentials())) return;
   throw new A2AError('PERMISSION_DENIED', {
