@@ -97,7 +97,8 @@ export function TimelineView({ report, fault, playheadMs, onSeek }: Props) {
 }
 
 function shortRelay(relay: string): string {
-  return visibleText(relay).replace(/-[0-9a-f]{8}$/, '');
+  // Two runs of one instance differ in their suffix.
+  return visibleText(relay).replace(/(-[0-9a-f]{4})[0-9a-f]{4}$/, '$1');
 }
 
 function Lane({

@@ -44,7 +44,7 @@ export type ConsoleServer = {
 /** Requests to ingress at once, streams included; further ones get 503. */
 const REQUESTS_MAX = 500;
 /** Largest request body, as that of ingress by default; bytes. */
-const BODY_BYTES_MAX = 1024 * 1024;
+export const BODY_BYTES_MAX = 1024 * 1024;
 /** Receipt of a whole request; milliseconds. */
 const REQUEST_MS_MAX = 30_000;
 
