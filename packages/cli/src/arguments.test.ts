@@ -39,6 +39,8 @@ const NOTHING = {
   holdMaxes: [],
   profile: undefined,
   yes: false,
+  text: undefined,
+  longer: undefined,
   fromTurn: 1,
   file: undefined,
   compare: false,
@@ -120,7 +122,7 @@ test('an invalid command line is a usage error that refers to --help', () => {
 test('the help lists every command, option and exit code, and every option parses', () => {
   const values: Record<string, string> = {
     ...{ state: 'failed', limit: '3', lines: '3', since: '2h', url: 'http://h/' },
-    ...{ sample: '3', 'event-cost': '40', 'hold-max': '100', 'from-turn': '2' },
+    ...{ sample: '3', 'event-cost': '40', 'hold-max': '100', 'from-turn': '2', longer: '2s' },
     ...{ pace: '2x', from: '1.1', to: '2.2', port: '0', 'grpc-port': '65535', match: 'any' },
   };
   for (const [command, { subjectIs }] of Object.entries<Command>(COMMANDS)) {

@@ -33,6 +33,9 @@ export type Invocation =
       out: string | undefined;
       answer: readonly string[];
       state: TaskState | undefined;
+      text: string | undefined;
+      /** Milliseconds. */
+      longer: number | undefined;
       since: Date | undefined;
       /** 1 to LIST_LIMIT_MAX. */
       limit: number;
@@ -103,6 +106,8 @@ export function parseArguments(argv: readonly string[], defaultUrl: string | und
     out: text('out'),
     answer: (values.answer as string[] | undefined) ?? [],
     state: parseState(text('state')),
+    text: text('text'),
+    longer: parseDuration('longer', text('longer')),
     since: parseSince(text('since'), now),
     limit: parseLimit(text('limit')),
     watch: flag('watch'),
@@ -199,6 +204,13 @@ function parseSince(text: string | undefined, now: number): Date | undefined {
   const ms = unit === undefined ? Date.parse(text) : now - Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS];
   if (Number.isFinite(ms)) return new Date(ms);
   throw new UsageError('--since must be a duration (30s, 15m, 2h, 7d) or a date (2026-11-22); see hopline list --help');
+}
+
+function parseDuration(option: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const [, count, unit] = /^(\d{1,6})(ms|[smhd])$/.exec(text) ?? [];
+  if (unit !== undefined) return Number(count) * (unit === 'ms' ? 1 : UNIT_MS[unit as keyof typeof UNIT_MS]);
+  throw new UsageError(`--${option} must be a duration: 500ms, 30s, 15m, 2h, 7d`);
 }
 
 const PACE_MIN = 0.01;

@@ -63,6 +63,23 @@ const PACE: Option = {
   help: 'recorded (default), a factor such as 10x or 0.5x, or max: without waiting',
 };
 
+const LIST = {
+  summary: 'lists your tasks, newest first',
+  details:
+    'prints id, local time of the last state, state, duration, agents, context, and the first words of the question or the reason of a ' +
+    'failure; --json prints whole tasks without history. `tasks` and `list` are the same command',
+  options: {
+    agent: { value: 'NAME', help: 'tasks of one agent' },
+    context: { value: 'ID', help: 'tasks of one conversation' },
+    state: { value: 'STATE', help: `tasks in one state: ${STATES.join(', ')}`, values: STATES },
+    since: { value: 'TIME', help: 'tasks that changed since then: 30s, 15m, 2h, 7d, or a date' },
+    limit: { value: 'N', help: 'maximum number of tasks, default 20' },
+    text: { value: 'WORDS', help: 'tasks whose question, or reason of a failure, contains these words' },
+    longer: { value: 'TIME', help: 'tasks that took longer: 500ms, 30s, 15m, 2h' },
+    watch: { help: 'lists again every two seconds, until Ctrl-C; in a pipe it prints a task when it changes' },
+  },
+} as const satisfies Command;
+
 export const COMMANDS = {
   ask: {
     subject: '[TEXT|-]',
@@ -102,20 +119,8 @@ export const COMMANDS = {
     },
     notes: EXIT_CODES,
   },
-  list: {
-    summary: 'lists your tasks, newest first',
-    details:
-      'prints id, local time of the last state, state, duration, agents, context, and the first words of the question or the reason of a ' +
-      'failure; --json prints whole tasks without history',
-    options: {
-      agent: { value: 'NAME', help: 'tasks of one agent' },
-      context: { value: 'ID', help: 'tasks of one conversation' },
-      state: { value: 'STATE', help: `tasks in one state: ${STATES.join(', ')}`, values: STATES },
-      since: { value: 'TIME', help: 'tasks that changed since then: 30s, 15m, 2h, 7d, or a date' },
-      limit: { value: 'N', help: 'maximum number of tasks, default 20' },
-      watch: { help: 'lists again every two seconds, until Ctrl-C; in a pipe it prints a task when it changes' },
-    },
-  },
+  tasks: LIST,
+  list: LIST,
   get: {
     subject: 'TASK',
     subjectIs: TASK_ID,

@@ -13,6 +13,10 @@ export type ListOptions = {
   state: TaskState | undefined;
   /** Only tasks that changed at this time or later. */
   since: Date | undefined;
+  /** Only tasks whose question, or reason of a failure, contains it. */
+  text: string | undefined;
+  /** Only tasks that took longer, milliseconds. */
+  longer: number | undefined;
   /** Maximum number of tasks. */
   limit: number;
   /** Lists again until the user interrupts. */
@@ -25,7 +29,7 @@ const PAGE_SIZE_MAX = 100;
 const DETAILED_PAGE_SIZE_MAX = 20;
 /** Newest messages of a task in which its question is looked for. */
 const HISTORY_MAX = 20;
-/** Tasks that a filter by agent, which servers do not have, reads at most. */
+/** Tasks that a filter which servers do not have reads at most. */
 const SCANNED_MAX = 10_000;
 const WATCH_INTERVAL_MS = 2_000;
 /** First words of a question, or of a reason; characters. */
@@ -56,12 +60,11 @@ export async function list(context: CommandContext, options: ListOptions): Promi
 }
 
 async function* tasksOf(context: CommandContext, options: ListOptions): AsyncGenerator<Task> {
-  const { agent, limit } = options;
   let pageToken: string | undefined;
-  let left = limit;
+  let left = options.limit;
   for (let scanned = 0; scanned < SCANNED_MAX; ) {
-    const page = await pageOf(context, options, agent === undefined ? left : PAGE_SIZE_MAX, pageToken);
-    for (const task of page.tasks.filter(one => agent === undefined || agentsOf(one).includes(agent))) {
+    const page = await pageOf(context, options, isFiltered(options) ? PAGE_SIZE_MAX : left, pageToken);
+    for (const task of page.tasks.filter(one => fits(one, options))) {
       yield task;
       left -= 1;
       if (left === 0) return;
@@ -72,14 +75,32 @@ async function* tasksOf(context: CommandContext, options: ListOptions): AsyncGen
   }
 }
 
+/** Whether tasks are chosen here, by what A2A servers have no filter for. */
+function isFiltered({ agent, text, longer }: ListOptions): boolean {
+  return agent !== undefined || text !== undefined || longer !== undefined;
+}
+
+function fits(task: Task, { agent, text, longer }: ListOptions): boolean {
+  if (agent !== undefined && !agentsOf(task).includes(agent)) return false;
+  if (longer !== undefined && !((durationMsOf(task) ?? 0) > longer)) return false;
+  if (text === undefined) return true;
+  const { status, history = [] } = task;
+  const messages = [
+    ...history.filter(({ role }) => role === 'ROLE_USER'),
+    ...(status.message === undefined ? [] : [status.message]),
+  ];
+  return messages.some(({ parts }) => textOf(parts).toLowerCase().includes(text.toLowerCase()));
+}
+
 /** A page with questions and artifacts, which name the agents; without them when they exceed what the client reads. */
 async function pageOf(
   { client, output, json, signal }: CommandContext,
-  { agent, context, state, since }: ListOptions,
+  options: ListOptions,
   sizeMax: number,
   pageToken: string | undefined,
 ): Promise<TaskPage> {
-  const isDetailed = !json || agent !== undefined;
+  const { context, state, since } = options;
+  const isDetailed = !json || isFiltered(options);
   const filters = {
     signal,
     onNotice: noticePrinter(output),
@@ -140,11 +161,19 @@ function localTime(time: Date): string {
   return `${date} ${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`;
 }
 
-/** From the start of a task to its last state. Hopline's task ids are UUIDs of version 7, which begin with the time; other ids have none. */
-function durationOf({ id, status }: Task): string {
+/**
+ * From the start of a task to its last state, milliseconds. Hopline's task ids are UUIDs of version 7, which begin with the time; other ids
+ * have none.
+ */
+function durationMsOf({ id, status }: Task): number | undefined {
   const [, high, low] = /^([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i.exec(id) ?? [];
   const ms = Date.parse(status.timestamp ?? '') - Number.parseInt(`${high}${low}`, 16);
-  if (Number.isNaN(ms) || ms < 0) return '-';
+  return Number.isNaN(ms) || ms < 0 ? undefined : ms;
+}
+
+function durationOf(task: Task): string {
+  const ms = durationMsOf(task);
+  if (ms === undefined) return '-';
   const seconds = ms / 1000;
   if (seconds < 60) return `${seconds.toFixed(1)} s`;
   const minutes = Math.floor(seconds / 60);

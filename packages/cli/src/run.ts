@@ -131,6 +131,7 @@ async function runCommand(
       return get(context, subject, answering);
     case 'cancel':
       return cancel(context, subject);
+    case 'tasks':
     case 'list':
       return list(context, invocation);
     case 'trace':

@@ -157,6 +157,11 @@ test('list prints tasks over several pages, by context and by state', { timeout:
   const failed = await hopline(['list', '--context', contextId, '--state', 'failed']);
   assert.match(failed.out, /^\S+ {2}\S+ \S+ {2}failed {2}.*"fail" {2}\(.*no cheese.*\)\n$/);
   assert.deepEqual(await hopline(['list', '--context', 'none-such']), { code: 0, out: '', err: '' });
+  const chosen = async (...filters: string[]) => (await hopline(['tasks', '--context', contextId, ...filters])).out;
+  assert.equal(await chosen('--text', 'NO cheese'), failed.out);
+  assert.equal(await chosen('--text', 'nothing of the kind'), '');
+  assert.equal(await chosen('--longer', '1h'), '');
+  assert.equal(await chosen('--longer', '0ms'), listed.out);
 });
 
 test('trace prints the inputs of each agent, the events that clients received, and the audit [S2-41 S2-30]', {
