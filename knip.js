@@ -73,6 +73,10 @@ const config = ({ production = false }) => ({
       entry: ['src/main.ts!', 'src/**/*.test.ts'],
       project: ['src/**/*.ts!', TESTS],
     },
+    'services/console': {
+      entry: ['src/main.ts!', '{src,app}/**/*.test.ts'],
+      project: ['{src,app}/**/*.{ts,tsx}!', '!{src,app}/**/*.test*.ts!'],
+    },
     test: {
       entry: [
         '**/*.test.ts',

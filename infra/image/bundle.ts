@@ -4,7 +4,7 @@ import { build } from 'esbuild';
 import { bundledPackages, licenseTexts, sbom } from './bill-of-materials.ts';
 
 /** The arguments that start a service; every other argument is a command of the CLI. */
-const ROLES = ['ingress', 'relay', 'supervisor', 'sub-agent', 'notifier'] as const;
+const ROLES = ['ingress', 'relay', 'supervisor', 'sub-agent', 'notifier', 'console'] as const;
 
 /** CommonJS dependencies call `require` for built-in modules; ES modules have none. */
 const REQUIRE =
@@ -62,6 +62,7 @@ export async function bundle(root: string, folder: string): Promise<void> {
   writeFileSync(join(kitFolder, 'agent.mjs'), "export * from '../../../agent.mjs';\n");
   writeFileSync(join(kitFolder, 'test-kit.mjs'), "export * from '../../../agent-test-kit.mjs';\n");
   cpSync(join(root, 'infra/local/demo/guide.jsonl'), join(folder, 'demo/guide.jsonl'));
+  cpSync(join(root, 'services/console/dist'), join(folder, 'console-app'), { recursive: true });
   const packages = bundledPackages(root, Object.keys(result.metafile.inputs));
   writeFileSync(join(folder, 'sbom.cdx.json'), `${JSON.stringify(sbom(version, packages), null, 2)}\n`);
   writeFileSync(join(folder, 'LICENSES.txt'), licenseTexts(join(root, 'LICENSE'), packages));

@@ -73,6 +73,8 @@ test('the image holds what its services need: they start from its files alone an
       HOPLINE_AGENTS_DIR: join(root, 'app/demo'),
     }),
   ]);
+  const web = await start('console', { HOPLINE_CONSOLE_INGRESS_URL: url });
+  assert.match(await (await fetch(web)).text(), /<title>Hopline<\/title>/);
   const ask = [join(root, 'app/hopline.mjs'), 'ask', '--url', url, 'explain hopline'];
   const { stdout } = await run(node(), ask, { cwd: root, env: { PATH: join(root, 'nodejs/bin') }, timeout: 60_000 });
   assert.match(stdout, /relay/);

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { defineConfig, type Setting } from '../../packages/lifecycle/src/index.ts';
+import { consoleConfig } from '../../services/console/src/config.ts';
 import { ingressConfig } from '../../services/ingress/src/config.ts';
 import { notifierConfig } from '../../services/notifier/src/config.ts';
 import { relayConfig } from '../../services/relay/src/config.ts';
@@ -25,6 +26,7 @@ const SERVICES: Record<string, Settings> = {
   'sub-agent': subAgentConfig.settings,
   relay: relayConfig.settings,
   notifier: notifierConfig.settings,
+  console: consoleConfig.settings,
 };
 
 const EVERY_SERVICE = 'Every service';

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { stopCommands } from './command.mjs';
+import { ensureConsolePage } from './console-page.mjs';
 import { handOver } from './hand-over.mjs';
 import { machinePlatform, npmCommand, requireGit } from './machine.mjs';
 import { ensureNatsServer } from './nats-server.mjs';
@@ -89,6 +90,7 @@ async function setUp(verb, env) {
     const pnpm = () => ensurePnpm(installer, platform, pins, node);
     await requireRunning(node);
     await ensurePackages(ROOT, setupKey(ROOT, platform, version), { node, pnpm, env, progress });
+    if (['start', 'test', 'image'].includes(verb)) await ensureConsolePage(ROOT, { node, env, progress });
     return node;
   };
   // Both run in parallel: building nats-server takes the longest.

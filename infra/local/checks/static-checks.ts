@@ -10,6 +10,7 @@ const CHECKS = [
   { name: 'unused code (knip)', command: ['knip', '--no-progress'] },
   { name: 'code used only by tests (knip)', command: ['knip', '--no-progress', '--production'] },
   { name: 'types (tsc)', command: ['tsc', '-p', '.', '--pretty', 'false'] },
+  { name: 'types of the console page (tsc)', command: ['tsc', '-p', 'services/console/app', '--pretty', 'false'] },
 ];
 
 /** Runs the checks in sequence and prints the output of those that fail. */

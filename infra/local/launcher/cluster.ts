@@ -7,7 +7,7 @@ const EXITS_BEFORE_READY_MAX = 3;
 /** A process that drains for longer is killed; milliseconds. */
 const DRAIN_MS_MAX = 8000;
 /** First clients and new work, then agents, then the writer of facts, then webhook deliveries, then the store. */
-const DRAIN_ORDER = ['ingress', 'supervisor', 'sub-agent', 'relay', 'notifier', 'nats'];
+const DRAIN_ORDER = ['console', 'ingress', 'supervisor', 'sub-agent', 'relay', 'notifier', 'nats'];
 
 /** The processes of one local cluster: starts, restarts and drains them in order. */
 export class Cluster {

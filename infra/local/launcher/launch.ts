@@ -9,7 +9,7 @@ import { boundLog } from './log-file.ts';
 import { natsProcess } from './nats-process.ts';
 import type { NatsUsers } from './nats-users.ts';
 import type { Options } from './options.ts';
-import { freePorts, HOST, requireFreePort, urlHost } from './ports.ts';
+import { freePorts, HOST, isPortFree, requireFreePort, urlHost } from './ports.ts';
 import { isNatsReady, isServiceReady } from './readiness.ts';
 import { removeRunFile, writeRunFile } from './run-file.ts';
 import type { Screen } from './screen.ts';
@@ -19,6 +19,9 @@ import type { SupervisedProcess } from './supervised-process.ts';
 
 const READY_MS_MAX = 30_000;
 const LOG_CHECK_MS = 2000;
+/** The console listens on 8090 when ingress listens on 8000. */
+const CONSOLE_PORT_OFFSET = 90;
+const PORT_MAX = 65_535;
 
 export type LaunchPaths = { root: string; servicesFolder: string; natsServer: string | null };
 /** `stop` ends a start in progress; `kill` kills every process at once, also during a drain. */
@@ -56,8 +59,10 @@ export async function launch(options: Options, paths: LaunchPaths, screen: Scree
     const { profile, relays, host } = options;
     // Chosen here, so that it stays the same when ingress restarts.
     const grpcPort = options.grpcPort || (await freePort());
+    const consolePort = await consolePortNear(port);
     const { servicesFolder } = paths;
-    const plan = { home, natsUrl, natsUsers: users, host, servicesFolder, ingressPort: port, grpcPort, agents, profile, relays };
+    const ports = { ingressPort: port, grpcPort, consolePort };
+    const plan = { home, natsUrl, natsUsers: users, host, servicesFolder, ...ports, agents, profile, relays };
     await startServices(cluster, serviceProcesses(plan), signals.stop);
     run.isUp = true;
   } catch (error) {
@@ -70,6 +75,12 @@ export async function launch(options: Options, paths: LaunchPaths, screen: Scree
 async function freePort(): Promise<number> {
   const [port = 0] = await freePorts(1);
   return port;
+}
+
+/** Links to the console stay valid when the cluster starts again, unless something else has the port. */
+async function consolePortNear(ingressPort: number): Promise<number> {
+  const port = ingressPort + CONSOLE_PORT_OFFSET;
+  return port <= PORT_MAX && (await isPortFree(port)) ? port : freePort();
 }
 
 /** `isUp`: a wrong setting found earlier than that ends the start, which reports it. */

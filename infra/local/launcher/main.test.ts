@@ -64,7 +64,7 @@ function checkout(t: TestContext): string {
   // Node strips types only outside node_modules: the links lead back to the packages of this checkout.
   symlinkSync(fileURLToPath(new URL('../node_modules', import.meta.url)), join(root, 'infra/local/node_modules'));
   writeFileSync(join(root, 'package.json'), '{"type":"module"}');
-  for (const service of ['ingress', 'supervisor', 'sub-agent', 'relay', 'notifier']) {
+  for (const service of ['ingress', 'console', 'supervisor', 'sub-agent', 'relay', 'notifier']) {
     mkdirSync(join(root, 'services', service, 'src'), { recursive: true });
     writeFileSync(join(root, 'services', service, 'src/main.ts'), FAKE_SERVICE);
   }
@@ -146,6 +146,7 @@ test('the cluster starts, answers the demo question, restarts a killed relay, dr
   const instances = [
     'nats-1',
     'ingress-1',
+    'console-1',
     'supervisor-1',
     'sub-agent-files',
     'sub-agent-guide',
@@ -184,7 +185,7 @@ test('the cluster starts, answers the demo question, restarts a killed relay, dr
     .trimEnd()
     .split('\n')
     .map(line => line.replace(/-(\w+) drained$/, ''));
-  assert.deepEqual(order, ['ingress', 'supervisor', 'sub-agent', 'sub-agent', 'relay', 'relay', 'notifier']);
+  assert.deepEqual(order, ['console', 'ingress', 'supervisor', 'sub-agent', 'sub-agent', 'relay', 'relay', 'notifier']);
   for (const name of ['run.json', 'lock']) assert.ok(!existsSync(join(root, '.hopline', name)));
   assert.deepEqual(again.filter(isRunning), []);
 });
@@ -211,7 +212,7 @@ test('a home in use, a port in use and an old data folder are errors of one sent
   const fourth = start(t, root, [], { HOPLINE_HOME: 'other' });
   assert.equal(await fourth.exit(), 1);
   assert.match(fourth.output(), /hopline: The data in \S+other has format "99"/);
-  assert.equal(readRunFile(join(root, '.hopline/run.json')).length, 7, 'the first cluster is unaffected');
+  assert.equal(readRunFile(join(root, '.hopline/run.json')).length, 8, 'the first cluster is unaffected');
 });
 
 test('services end when the launcher is killed, and the next start on the home cleans up', async t => {
@@ -310,6 +311,7 @@ test('a process gets the secrets that it needs and no others', { skip: process.p
   assert.deepEqual(holders(root, 'canary'), {
     'nats-1': [],
     'ingress-1': [],
+    'console-1': [],
     'supervisor-1': ['OPENAI_API_KEY'],
     'sub-agent-argo': ['ARGO_TOKEN'],
     'sub-agent-own': ['OWN_KEY'],

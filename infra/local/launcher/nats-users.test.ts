@@ -15,6 +15,7 @@ const PLAN = {
   host: '127.0.0.1',
   ingressPort: 1,
   grpcPort: 2,
+  consolePort: 3,
   profile: 'caipe',
   relays: 2,
 };
@@ -28,6 +29,7 @@ test('each service gets its own user and password, and credentials of the enviro
   const users = Object.fromEntries(starts.map(({ instance, env }) => [instance, env.NATS_USER]));
   assert.deepEqual(users, {
     'ingress-1': 'blue.ingress',
+    'console-1': undefined,
     'supervisor-1': 'blue.supervisor',
     'sub-agent-guide': 'blue.agent.guide',
     'sub-agent-files': 'blue.agent.files',
@@ -35,9 +37,16 @@ test('each service gets its own user and password, and credentials of the enviro
     'relay-2': 'blue.relay',
     'notifier-1': 'blue.notifier',
   });
-  const passwords = new Set(starts.map(({ env }) => env.NATS_PASSWORD));
-  assert.equal(passwords.size, starts.length - 1, 'both relays have one user');
-  for (const { env } of starts) {
+  const webConsole = starts.find(({ instance }) => instance === 'console-1')!;
+  assert.deepEqual(
+    Object.keys(webConsole.env).filter(name => name.startsWith('NATS_')),
+    [],
+    'the console has no access to the log',
+  );
+  const withAccess = starts.filter(one => one !== webConsole);
+  const passwords = new Set(withAccess.map(({ env }) => env.NATS_PASSWORD));
+  assert.equal(passwords.size, withAccess.length - 1, 'both relays have one user');
+  for (const { env } of withAccess) {
     assert.deepEqual([env.NATS_TOKEN, env.NATS_CREDS, env.NATS_CREDS_FILE], ['', '', '']);
     const others = [...passwords].filter(password => password !== env.NATS_PASSWORD);
     for (const password of others) assert.ok(!JSON.stringify(env).includes(String(password)));

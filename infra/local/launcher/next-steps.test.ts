@@ -36,6 +36,13 @@ test('the commands contain the values of the cluster and survive a shell, quotes
   assert.ok(lines.includes('   kill -9 4711'));
 });
 
+test('the console opens at the task of the demo', () => {
+  const console = { service: 'console', instance: 'console-1', pid: 1, url: 'http://127.0.0.1:8090', restarts: 0 };
+  const step = { url: 'http://127.0.0.1:8000/', command: 'hopline', question: 'why?', processes: [console] };
+  assert.ok(nextSteps({ ...step, resume: { taskId: 't-1', cursor: '1.1' } }).includes('   http://127.0.0.1:8090/tasks/t-1'));
+  assert.ok(nextSteps({ ...step, resume: null }).includes('   http://127.0.0.1:8090/'));
+});
+
 test('the command is the one that works here, with the address of a cluster on another port', () => {
   const command = 'npm run -s hopline --';
   const step = (url: string) => nextSteps({ url, command, question: 'hello', processes, resume: null }).map(line => line.trim());

@@ -17,6 +17,7 @@ export type NextSteps = {
 /** Commands to try, with the values of this cluster. */
 export function nextSteps({ url, command, question, processes, resume }: NextSteps): string[] {
   const relay = processes.find(({ service }) => service === 'relay');
+  const page = processes.find(({ service }) => service === 'console')?.url;
   const { taskId, cursor } = resume ?? { taskId: 'TASK_ID', cursor: 'FRAME_ID' };
   const resubscribe = JSON.stringify({ jsonrpc: '2.0', id: 2, method: 'tasks/resubscribe', params: { id: taskId } });
   const source = resume ? 'here: the task above, after one of its frames' : 'insert a task id and a frame id from 1';
@@ -33,7 +34,8 @@ export function nextSteps({ url, command, question, processes, resume }: NextSte
     '3. Kill the relay while 1 is streaming; it is restarted and no character is lost:',
     `   kill -9 ${relay?.pid ?? 'PID'}`,
     '',
-    '4. Watch the cluster:',
+    '4. Watch the cluster, in a browser or here:',
+    ...(page ? [`   ${page}/${resume ? `tasks/${taskId}` : ''}`] : []),
     `   ${command} status`,
     `   ${command} logs -f`,
     '',

@@ -18,6 +18,7 @@ export type ServicesPlan = {
   host: string;
   ingressPort: number;
   grpcPort: number;
+  consolePort: number;
   profile: string;
   relays: number;
   agents: AgentsFile;
@@ -66,7 +67,15 @@ export function serviceProcesses(plan: ServicesPlan): ProcessSpec[] {
   const secrets = hasKey ? {} : { HOPLINE_SECRETS_KEY_FILE: plan.home.secretsKey };
   const offers = { HOPLINE_GRPC_PORT: String(plan.grpcPort), HOPLINE_PUSH: 'true', ...secrets };
   const ingress = { ...one('ingress', plan.ingressPort), env: offers, host: plan.host };
-  const services = [ingress, one('supervisor'), ...agents, ...relays, { ...one('notifier'), env: secrets }];
+  // On loopback whatever HOPLINE_HOST is: it is not asked for by name.
+  const webConsole = {
+    ...one('console', plan.consolePort),
+    env: {
+      HOPLINE_CONSOLE_INGRESS_URL: `http://${urlHost(plan.host)}:${plan.ingressPort}/`,
+      HOPLINE_CONSOLE_HOME: plan.home.folder,
+    },
+  };
+  const services = [ingress, webConsole, one('supervisor'), ...agents, ...relays, { ...one('notifier'), env: secrets }];
   return services.map(service => serviceProcess(service, plan));
 }
 
@@ -91,8 +100,11 @@ function serviceProcess(
     prepare: async () => {
       if (fixedPort === null && (port === null || !(await isPortFree(port)))) [port = 0] = await freePorts(1);
       const settings = {
-        NATS_URL: plan.natsUrl,
-        ...plan.natsUsers?.loginOf(agent === undefined ? (service as LogUser) : `agent.${agent.name}`),
+        // The console has no access to the log.
+        ...(service !== 'console' && {
+          NATS_URL: plan.natsUrl,
+          ...plan.natsUsers?.loginOf(agent === undefined ? (service as LogUser) : `agent.${agent.name}`),
+        }),
         HOPLINE_HOST: host,
         HOPLINE_PORT: String(port),
         HOPLINE_INSTANCE: instance,

@@ -1,4 +1,4 @@
-export { authFromSettings } from './auth-settings.ts';
+export { AUTH_SETTINGS, authFromSettings } from './auth-settings.ts';
 export type { Authenticator, AuthOptions, Headers } from './authenticator.ts';
 export { createAuthenticator } from './authenticator.ts';
 export type { Caller } from './caller.ts';
@@ -8,4 +8,4 @@ export { ENDPOINT_SETTINGS, withEndpointChecked } from './endpoint-settings.ts';
 export type { EndpointTls } from './endpoint-tls.ts';
 export { TLS_HANDSHAKE_MS_MAX } from './endpoint-tls.ts';
 export { isLoopback } from './loopback.ts';
-export { tlsFromSettings } from './tls-settings.ts';
+export { TLS_SETTINGS, tlsFaults, tlsFromSettings } from './tls-settings.ts';

@@ -166,6 +166,17 @@ export class Page {
     await this.#call('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value }] });
   }
 
+  /** The size of the window, in CSS pixels. */
+  async setSize(width: number, height: number): Promise<void> {
+    await this.#call('Emulation.setDeviceMetricsOverride', { width, height, deviceScaleFactor: 1, mobile: false });
+  }
+
+  /** A PNG of what the window shows. */
+  async screenshot(): Promise<Buffer> {
+    const { data } = await this.#call('Page.captureScreenshot', { format: 'png' });
+    return Buffer.from(data, 'base64');
+  }
+
   /** JSON value of an expression or of its promise. Rejects with what it throws. */
   async evaluate<T>(expression: string): Promise<T> {
     const { result, exceptionDetails } = await this.#call('Runtime.evaluate', {

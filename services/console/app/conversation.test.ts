@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Fold, type StreamResponse } from '@hopline/a2a';
+import { type Block, Conversation } from './conversation.ts';
+
+const ids = { taskId: 't', contextId: 'c' };
+const task: StreamResponse = {
+  task: {
+    id: 't',
+    contextId: 'c',
+    status: { state: 'TASK_STATE_SUBMITTED' },
+    history: [{ messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'why?' }] }],
+  },
+};
+const state = (name: string, text?: string): StreamResponse => {
+  const message = text === undefined ? {} : { message: { messageId: 's', role: 'ROLE_AGENT' as const, parts: [{ text }] } };
+  return { statusUpdate: { ...ids, status: { state: `TASK_STATE_${name}` as 'TASK_STATE_WORKING', ...message } } };
+};
+const chunk = (artifactId: string, text: string, append: boolean, lastChunk = false): StreamResponse => ({
+  artifactUpdate: { ...ids, artifact: { artifactId, name: artifactId, parts: [{ text }] }, append, lastChunk },
+});
+
+const textOf = (block: Block | undefined) => (block !== undefined && 'segments' in block ? block.segments.join('') : '');
+
+/** Two artifacts whose chunks alternate, with line ends at every place. */
+function longTask(chunks: number): StreamResponse[] {
+  const events = [task, state('WORKING')];
+  for (let index = 0; index < chunks; index += 1)
+    events.push(chunk(index % 3 === 0 ? 'a' : 'b', `${index}${index % 7 === 0 ? '\n' : ' '}`, index > 2));
+  return [...events, state('COMPLETED')];
+}
+
+test('at every position, forwards and backwards, the text is that of the reference fold', () => {
+  const events = longTask(2_600);
+  const conversation = new Conversation();
+  for (const event of events) conversation.add(event);
+  for (const count of [1, 2, 500, 501, 1_700, 499, 3, events.length, 2_000, 2_001, 1_000, 0]) {
+    const fold = new Fold();
+    for (const event of events.slice(0, count)) fold.add(event);
+    const { blocks } = conversation.at(count);
+    const shown = blocks.filter(block => block.kind === 'artifact').map(block => [block.key, textOf(block)]);
+    assert.deepEqual(
+      shown,
+      [...fold.artifacts.values()].map(({ artifactId, text }) => [artifactId, text]),
+      `after ${count} events`,
+    );
+  }
+});
+
+test('text that is complete stays the same segments, so that only new text is drawn', () => {
+  const conversation = new Conversation();
+  conversation.add(task);
+  conversation.add(chunk('a', `${'line\n'.repeat(1_000)}rest`, false));
+  const before = conversation.at(2).blocks.at(-1)!;
+  conversation.add(chunk('a', ' and more', true));
+  const after = conversation.at(3).blocks.at(-1)!;
+  assert.ok('segments' in before && 'segments' in after && before.segments.length > 2);
+  assert.deepEqual(after.segments.slice(0, -1), before.segments.slice(0, -1));
+  assert.ok(after.segments.at(-1)!.endsWith('\nrest and more'));
+  for (const segment of after.segments.slice(0, -1)) assert.ok(segment.endsWith('\n'));
+});
+
+test('a chunk that replaces an artifact replaces its text, in its place', () => {
+  const conversation = new Conversation();
+  for (const event of [task, chunk('a', 'one', false), chunk('b', 'x', false), chunk('a', 'two', false, true)])
+    conversation.add(event);
+  const { blocks } = conversation.at(4);
+  assert.deepEqual(blocks.map(textOf), ['why?', 'two', 'x']);
+});
+
+test("the client's answer stands where the next turn begins", () => {
+  const conversation = new Conversation();
+  for (const event of [task, state('WORKING'), state('INPUT_REQUIRED', 'which?'), state('WORKING')]) conversation.add(event);
+  assert.equal(conversation.at(4).blocks.filter(({ kind }) => kind === 'message').length, 1);
+  const asked = (text: string) => ({ messageId: text, role: 'ROLE_USER' as const, parts: [{ text }] });
+  conversation.setHistory([asked('why?'), asked('that one')]);
+  assert.deepEqual(conversation.at(4).blocks.map(textOf), ['why?', '', 'which?', 'that one', '']);
+});
+
+test('after expired events the current task replaces what was shown', () => {
+  const conversation = new Conversation();
+  const { status } = task.task;
+  const current = { ...task.task, status, artifacts: [{ artifactId: 'a', name: 'a', parts: [{ text: 'whole' }] }] };
+  for (const event of [task, chunk('a', 'who', false), 'gap' as const, { task: current }]) conversation.add(event);
+  const { blocks } = conversation.at(4);
+  assert.deepEqual(
+    blocks.map(block => [block.kind, textOf(block)]),
+    [
+      ['gap', ''],
+      ['message', 'why?'],
+      ['artifact', 'whole'],
+      ['state', ''],
+    ],
+  );
+});
+
+test('data and files are named, never opened', () => {
+  const conversation = new Conversation();
+  const parts = [{ data: { a: 1 } }, { url: 'https://example.org/x', filename: 'x.svg', mediaType: 'image/svg+xml' }];
+  conversation.add({ artifactUpdate: { ...ids, artifact: { artifactId: 'a', parts } } });
+  assert.equal(textOf(conversation.at(1).blocks[0]), '{\n  "a": 1\n}\n[file x.svg (image/svg+xml)]\n');
+});

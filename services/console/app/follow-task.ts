@@ -1,0 +1,93 @@
+import { decodeSse, type StreamResponse } from '@hopline/a2a';
+import { BEGINNING, type StreamItem, StreamPosition } from '@hopline/client/stream-position';
+
+/** What a follower yields; `connected` is for the indicator of the page. */
+export type FollowedItem = StreamItem | { connected: boolean };
+
+export type FollowOptions = {
+  taskId: string;
+  /** Opens the stream after a cursor. Rejects with an error that has a `status` when the server refused. */
+  open: (cursor: string, signal: AbortSignal) => Promise<Pick<Response, 'body'>>;
+  sleep: (ms: number, signal: AbortSignal) => Promise<void>;
+  signal: AbortSignal;
+};
+
+/** Ingress sends a comment at least every minute; a connection without one is dead; milliseconds. */
+const SILENCE_MS_MAX = 75_000;
+/** Waits between two connections without progress; milliseconds. */
+const WAIT_MS_MIN = 250;
+const WAIT_MS_MAX = 5_000;
+
+/**
+ * The events of a task from its beginning until it ends, over as many connections as it takes: each continues after the cursor of the last
+ * event, so that none is missing and none comes twice. Throws what `open` rejects with when a retry cannot help.
+ */
+export async function* followTask({ taskId, open, sleep, signal }: FollowOptions): AsyncGenerator<FollowedItem> {
+  const position = new StreamPosition(taskId, BEGINNING, false);
+  for (let waitMs = WAIT_MS_MIN; !position.ended; waitMs = Math.min(waitMs * 2, WAIT_MS_MAX)) {
+    position.connect();
+    try {
+      const { body } = await open(position.cursor ?? BEGINNING, signal);
+      yield { connected: true };
+      for await (const { data, id, event } of decodeSse(chunksOf(body!))) {
+        if (event === 'drain') break;
+        const items = position.accept(event === 'gap' ? gapOf(data) : { cursor: id, event: eventOf(data) });
+        if (items.length > 0) waitMs = WAIT_MS_MIN;
+        yield* items;
+        if (position.ended) return;
+      }
+    } catch (error) {
+      if (signal.aborted || isFinal(error)) throw error;
+    }
+    if (position.ended) return;
+    yield { connected: false };
+    await sleep(waitMs, signal);
+  }
+}
+
+/** Refused for a reason that stays: not a limit, and not a server that restarts. */
+function isFinal(error: unknown): boolean {
+  const status = (error as { status?: number }).status;
+  return status !== undefined && status < 500 && status !== 429 && status !== 408;
+}
+
+async function* chunksOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const reader = body.getReader();
+  try {
+    for (let next = await readWithin(reader); !next.done; next = await readWithin(reader)) yield next.value;
+  } finally {
+    // Also when the consumer stops early: the connection must not stay open.
+    reader.cancel().catch(() => {});
+  }
+}
+
+async function readWithin(reader: ReadableStreamDefaultReader<Uint8Array>) {
+  const timer = setTimeout(() => reader.cancel().catch(() => {}), SILENCE_MS_MAX);
+  try {
+    return await reader.read();
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+const EVENTS = ['task', 'message', 'statusUpdate', 'artifactUpdate'];
+
+/** Undefined for an event of a later version, and for an error that ends the stream. */
+function eventOf(data: string): StreamResponse | undefined {
+  const json = parsed(data);
+  return EVENTS.some(name => typeof json?.[name] === 'object') ? (json as unknown as StreamResponse) : undefined;
+}
+
+function gapOf(data: string): { gap: { from: number; to: number } | 'unknown' } {
+  const missing = parsed(data)?.missing as { from?: unknown; to?: unknown } | undefined;
+  const { from, to } = missing ?? {};
+  return typeof from === 'number' && typeof to === 'number' ? { gap: { from, to } } : { gap: 'unknown' };
+}
+
+function parsed(data: string): Record<string, unknown> | undefined {
+  try {
+    return JSON.parse(data);
+  } catch {
+    return undefined;
+  }
+}

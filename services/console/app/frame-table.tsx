@@ -1,0 +1,108 @@
+import { decodeSse } from '@hopline/a2a';
+import { useEffect, useState } from 'preact/hooks';
+import type { Connection } from './connection.ts';
+import { excerpt, visibleText } from './plain-text.ts';
+import type { TaskSession } from './task-session.ts';
+import { VirtualRows } from './virtual-rows.tsx';
+
+type Props = { session: TaskSession; connection: Connection; version: number; index: number; onSeek: (index: number) => void };
+
+const ROW_PX = 28;
+const LINE_CHARS_MAX = 220;
+
+type Frame = { cursor: string; kind: string; data: string };
+
+/** The frames of the stream. Those of another dialect are asked for once, as a client of that dialect receives them. */
+export function FrameTable({ session, connection, version, index, onSeek }: Props) {
+  const [dialect, setDialect] = useState<'1.0' | '0.3'>('1.0');
+  const legacy = useLegacyFrames(session, connection, dialect === '0.3' ? version : -1);
+  const { items } = session.recording;
+  const frameAt = (at: number): Frame => {
+    if (dialect === '0.3') return legacy[at]!;
+    const { cursor, event } = items[at]!;
+    return { cursor, kind: event === 'gap' ? 'gap' : kindOf(event), data: event === 'gap' ? '{}' : JSON.stringify(event) };
+  };
+  const count = dialect === '1.0' ? items.length : legacy.length;
+  const cursor = items[index]?.cursor;
+  const focus = dialect === '1.0' ? index : legacy.findIndex(frame => frame.cursor === cursor);
+  const seek = (at: number) => onSeek(dialect === '1.0' ? at : items.findIndex(item => item.cursor === legacy[at]!.cursor));
+  const selected = focus >= 0 && focus < count ? frameAt(focus) : undefined;
+  return (
+    <div class="table-view">
+      <fieldset class="segments">
+        <legend class="visually-hidden">Dialect</legend>
+        {(['1.0', '0.3'] as const).map(one => (
+          <label key={one}>
+            <input type="radio" name="dialect" checked={dialect === one} onChange={() => setDialect(one)} />
+            <span>A2A {one}</span>
+          </label>
+        ))}
+      </fieldset>
+      <VirtualRows
+        label="Frames"
+        count={count}
+        rowHeight={ROW_PX}
+        keyOf={at => at}
+        focus={focus}
+        row={at => {
+          const frame = frameAt(at);
+          return (
+            <button type="button" class="grid grid-frames grid-row" aria-current={at === focus} onClick={() => seek(at)}>
+              <code class="muted">{frame.cursor}</code>
+              <span class="muted">{frame.kind}</span>
+              <code class="cut">{excerpt(frame.data, LINE_CHARS_MAX)}</code>
+            </button>
+          );
+        }}
+      />
+      {selected !== undefined && <pre class="frame-json">{visibleText(indented(selected.data))}</pre>}
+    </div>
+  );
+}
+
+const kindOf = (event: object) => Object.keys(event)[0] ?? '';
+
+function indented(data: string): string {
+  try {
+    return JSON.stringify(JSON.parse(data), null, 2);
+  } catch {
+    return data;
+  }
+}
+
+/** `version`: -1 while they are not shown. A later one continues after the last cursor. */
+function useLegacyFrames(session: TaskSession, connection: Connection, version: number): readonly Frame[] {
+  const [frames, setFrames] = useState<readonly Frame[]>([]);
+  const isShown = version >= 0;
+  useEffect(() => {
+    if (!isShown) return;
+    const stop = new AbortController();
+    const read = async () => {
+      const path = session.path.replace('/api/', '/api/v1/');
+      const headers = { 'a2a-version': '0.3', 'last-event-id': '0.0', accept: 'text/event-stream' };
+      const { body } = await connection.open(`${path}:subscribe`, { headers, signal: stop.signal });
+      const found: Frame[] = [];
+      const reader = body!.getReader();
+      async function* chunks() {
+        for (let next = await reader.read(); !next.done; next = await reader.read()) yield next.value;
+      }
+      for await (const { id = '', data } of decodeSse(chunks())) {
+        found.push({ cursor: id, kind: kindOf03(data), data });
+        if (found.length % 50 === 1) setFrames([...found]);
+      }
+      setFrames([...found]);
+    };
+    read().catch(() => {});
+    return () => stop.abort();
+  }, [isShown, session]);
+  return frames;
+}
+
+function kindOf03(data: string): string {
+  try {
+    const frame = JSON.parse(data) as { kind?: string; result?: { kind?: string } };
+    return frame.kind ?? frame.result?.kind ?? Object.keys(frame)[0] ?? '';
+  } catch {
+    return '';
+  }
+}

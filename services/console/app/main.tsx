@@ -1,0 +1,75 @@
+import { render } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { ClusterPage } from './cluster-page.tsx';
+import { Connection, type ConsoleInfo } from './connection.ts';
+import { onLinkClick, useRoute } from './routes.ts';
+import { SignIn } from './sign-in.tsx';
+import { TaskListPage } from './task-list-page.tsx';
+import { TaskPage } from './task-page.tsx';
+
+const connection = new Connection();
+
+function App() {
+  const route = useRoute();
+  const [info, setInfo] = useState<ConsoleInfo>();
+  const [fault, setFault] = useState('');
+  const [asksForCredentials, setAsks] = useState(false);
+  const [session, setSession] = useState(0);
+  connection.onUnauthenticated = () => setAsks(true);
+  useEffect(() => {
+    connection.json<ConsoleInfo>('/console.json').then(setInfo, error => setFault(String(error.message ?? error)));
+  }, []);
+  const signOut = () => {
+    connection.signIn(undefined);
+    setAsks(true);
+  };
+  const signedIn = () => {
+    setAsks(false);
+    setSession(session + 1);
+  };
+  const current = (page: string) => (route.page === page ? ({ 'aria-current': 'page' } as const) : {});
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions lint/a11y/useKeyWithClickEvents: links keep their own behaviour.
+    <div class={`shell shell-${route.page}`} onClick={onLinkClick}>
+      <header class="bar">
+        <a class="brand" href="/">
+          <img src="/icon.svg" alt="" width="22" height="22" />
+          Hopline
+        </a>
+        <nav aria-label="Pages">
+          <a href="/" {...current('tasks')}>
+            Tasks
+          </a>
+          <a href="/cluster" {...current('cluster')}>
+            Cluster
+          </a>
+        </nav>
+        <span class="bar-end">
+          {info !== undefined && (
+            <span class="muted small">
+              {info.writes ? '' : 'read-only · '}v{info.version}
+            </span>
+          )}
+          {connection.isSignedIn && (
+            <button type="button" class="button button-quiet" onClick={signOut}>
+              Sign out
+            </button>
+          )}
+        </span>
+      </header>
+      {fault !== '' && <p class="notice notice-error">The console does not answer: {fault}</p>}
+      {info !== undefined && asksForCredentials && (
+        <SignIn connection={connection} apiKeyHeader={info.apiKeyHeader} onDone={signedIn} />
+      )}
+      {info !== undefined && !asksForCredentials && (
+        <main key={session} class="page">
+          {route.page === 'tasks' && <TaskListPage connection={connection} info={info} />}
+          {route.page === 'task' && <TaskPage key={route.id} id={route.id} connection={connection} info={info} />}
+          {route.page === 'cluster' && <ClusterPage connection={connection} info={info} />}
+        </main>
+      )}
+    </div>
+  );
+}
+
+render(<App />, document.getElementById('app')!);

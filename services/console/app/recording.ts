@@ -1,0 +1,145 @@
+import type { StreamResponse } from '@hopline/a2a';
+import type { TaskTrace } from '@hopline/task-audit';
+
+export type RecordedItem = { cursor: string; generation: number; seq: number; event: StreamResponse | 'gap' };
+export type Marker = { index: number; kind: 'state' | 'takeover' | 'attempt' | 'artifact' | 'gap'; label: string };
+/** A time without events that playing jumps over: it takes IDLE_MS_MAX of the bar. */
+export type IdleSpan = { fromPlayMs: number; toPlayMs: number; ms: number };
+
+/** Longest pause while playing; milliseconds. */
+export const IDLE_MS_MAX = 1_000;
+/** Pace of a task whose times are not known; milliseconds an event. */
+const UNKNOWN_PACE_MS = 40;
+
+type Times = Pick<TaskTrace, 'startedAt' | 'events' | 'relays' | 'producers'>;
+
+/** The events of a task with their times, on a time axis where idle times are short. */
+export class Recording {
+  readonly items: RecordedItem[] = [];
+  /** Milliseconds after the task's first input. */
+  readonly #atMs: number[] = [];
+  /** The same on the axis that is played. */
+  readonly #playMs: number[] = [];
+  #times: Times | undefined;
+  #recorded = new Map<number, number>();
+  #startedAt: number | undefined;
+  /** The server has no times of this task. */
+  isPaceUnknown = false;
+
+  get length(): number {
+    return this.items.length;
+  }
+
+  get endPlayMs(): number {
+    return this.#playMs.at(-1) ?? 0;
+  }
+
+  /** `nowMs`: when it arrived, epoch milliseconds; the time of events that the audit does not contain yet. */
+  add(cursor: string | undefined, event: StreamResponse | 'gap', nowMs: number): void {
+    const [generation = 0, seq = 0] = (cursor ?? '').split('.').map(Number);
+    this.items.push({ cursor: cursor ?? '', generation, seq, event });
+    if (event !== 'gap') this.#startedAt ??= startOf(event);
+    this.#place(this.items.length - 1, nowMs - (this.#startedAt ?? nowMs));
+  }
+
+  /** Times of the log replace times of arrival. */
+  setTimes(times: Times | undefined): void {
+    if (times === undefined) this.isPaceUnknown = true;
+    else {
+      this.isPaceUnknown = false;
+      this.#times = times;
+      this.#startedAt = times.startedAt;
+      this.#recorded = new Map(times.events.map(({ generation, atMs, storedMs = atMs }) => [generation, storedMs]));
+    }
+    const arrived = this.#atMs.splice(0);
+    this.#playMs.length = 0;
+    for (const [index, atMs] of arrived.entries()) this.#place(index, atMs);
+  }
+
+  #place(index: number, arrivedMs: number): void {
+    const before = this.#atMs[index - 1] ?? 0;
+    const known = this.#recorded.get(this.items[index]!.generation);
+    const atMs = Math.max(before, this.isPaceUnknown ? index * UNKNOWN_PACE_MS : (known ?? arrivedMs));
+    this.#atMs.push(atMs);
+    this.#playMs.push(index === 0 ? 0 : this.#playMs[index - 1]! + Math.min(atMs - before, IDLE_MS_MAX));
+  }
+
+  atMs(index: number): number {
+    return this.#atMs[index] ?? 0;
+  }
+
+  playMs(index: number): number {
+    return this.#playMs[index] ?? 0;
+  }
+
+  /** Index of the last event at a time of the played axis; -1 before the first. */
+  indexAt(playMs: number): number {
+    return upperBound(this.#playMs, playMs) - 1;
+  }
+
+  /** Index of the last event at a time of the log. */
+  indexAtMs(atMs: number): number {
+    return upperBound(this.#atMs, atMs) - 1;
+  }
+
+  /** `text`: a cursor, or a sequence of the log: the last event up to it. Undefined for anything else. */
+  indexOf(text: string): number | undefined {
+    const [, generation, seq] = /^(?:(\d{1,15})\.)?(\d{1,15})$/.exec(text) ?? [];
+    if (seq === undefined) return undefined;
+    const isWithin = (item: RecordedItem) =>
+      generation === undefined ? item.seq <= Number(seq) : item.generation <= Number(generation);
+    return this.items.findLastIndex(isWithin);
+  }
+
+  idleSpans(): IdleSpan[] {
+    return this.#atMs.flatMap((atMs, index) => {
+      const ms = index === 0 ? 0 : atMs - this.#atMs[index - 1]!;
+      return ms > IDLE_MS_MAX ? [{ fromPlayMs: this.playMs(index - 1), toPlayMs: this.playMs(index), ms }] : [];
+    });
+  }
+
+  /** What `[` and `]` go to, in order. */
+  markers(): Marker[] {
+    const found = this.items.flatMap(({ event }, index) => markerOf(event, index));
+    const { relays = [], producers = [] } = this.#times ?? {};
+    for (const { takeover, relay = 'a relay' } of relays)
+      if (takeover !== undefined)
+        found.push({ index: this.#after(takeover.atMs), kind: 'takeover', label: `${relay} took over` });
+    for (const { attempt, agent, takenMs } of producers)
+      if (attempt > 1 && takenMs !== undefined)
+        found.push({ index: this.#after(takenMs), kind: 'attempt', label: `attempt ${attempt} of ${agent}` });
+    return found.sort((a, b) => a.index - b.index);
+  }
+
+  #after(atMs: number): number {
+    return Math.min(upperBound(this.#atMs, atMs), Math.max(0, this.length - 1));
+  }
+}
+
+function markerOf(event: StreamResponse | 'gap', index: number): Marker[] {
+  if (event === 'gap') return [{ index, kind: 'gap', label: 'expired events' }];
+  if ('statusUpdate' in event) {
+    const state = event.statusUpdate.status.state.replace('TASK_STATE_', '').toLowerCase().replaceAll('_', '-');
+    return [{ index, kind: 'state', label: state }];
+  }
+  if ('artifactUpdate' in event && event.artifactUpdate.append !== true)
+    return [{ index, kind: 'artifact', label: event.artifactUpdate.artifact.name ?? 'artifact' }];
+  return [];
+}
+
+function startOf(event: StreamResponse): number | undefined {
+  const ms = 'task' in event ? Date.parse(event.task.status.timestamp ?? '') : Number.NaN;
+  return Number.isNaN(ms) ? undefined : ms;
+}
+
+/** Number of values that are at most `value`; `values` ascend. */
+function upperBound(values: readonly number[], value: number): number {
+  let low = 0;
+  let high = values.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (values[middle]! <= value) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

@@ -1,0 +1,58 @@
+import { useEffect, useState } from 'preact/hooks';
+
+export type Route = { page: 'tasks' } | { page: 'task'; id: string } | { page: 'cluster' };
+
+/** The page of a path; an unknown one is the list. */
+function routeOf(pathname: string): Route {
+  if (pathname === '/cluster') return { page: 'cluster' };
+  const [, id] = /^\/tasks\/([^/]+)$/.exec(pathname) ?? [];
+  if (id === undefined) return { page: 'tasks' };
+  try {
+    return { page: 'task', id: decodeURIComponent(id) };
+  } catch {
+    return { page: 'tasks' };
+  }
+}
+
+export const taskPath = (id: string) => `/tasks/${encodeURIComponent(id)}`;
+
+const CHANGED = 'hopline:navigate';
+
+export function navigate(path: string): void {
+  history.pushState(null, '', path);
+  dispatchEvent(new Event(CHANGED));
+  scrollTo(0, 0);
+}
+
+/** Members of the query; empty ones are left out. Replaces the entry of the history. */
+export function setQuery(members: Readonly<Record<string, string>>): void {
+  const url = new URL(location.href);
+  for (const [name, value] of Object.entries(members)) {
+    if (value === '') url.searchParams.delete(name);
+    else url.searchParams.set(name, value);
+  }
+  if (url.href !== location.href) history.replaceState(null, '', url);
+}
+
+export function useRoute(): Route {
+  const [path, setPath] = useState(location.pathname);
+  useEffect(() => {
+    const update = () => setPath(location.pathname);
+    addEventListener('popstate', update);
+    addEventListener(CHANGED, update);
+    return () => {
+      removeEventListener('popstate', update);
+      removeEventListener(CHANGED, update);
+    };
+  }, []);
+  return routeOf(path);
+}
+
+/** A link within the page; with a modifier the browser opens it as it does others. */
+export function onLinkClick(event: MouseEvent): void {
+  const link = (event.target as Element).closest?.('a');
+  if (link === null || link === undefined || link.origin !== location.origin || link.target !== '') return;
+  if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  event.preventDefault();
+  navigate(link.pathname + link.search);
+}

@@ -1,0 +1,59 @@
+import { useState } from 'preact/hooks';
+import type { Connection } from './connection.ts';
+
+/** Asks for what ingress accepts: a token of the issuer, or an API key. */
+export function SignIn({
+  connection,
+  apiKeyHeader,
+  onDone,
+}: {
+  connection: Connection;
+  apiKeyHeader: string;
+  onDone: () => void;
+}) {
+  const [kind, setKind] = useState<'token' | 'key'>('token');
+  const [value, setValue] = useState('');
+  const submit = (event: Event) => {
+    event.preventDefault();
+    const text = value.trim();
+    if (text === '') return;
+    connection.signIn(
+      kind === 'key' ? { header: apiKeyHeader, value: text } : { header: 'authorization', value: `Bearer ${text}` },
+    );
+    onDone();
+  };
+  return (
+    <main class="sign-in">
+      <form class="card" onSubmit={submit}>
+        <h1>{connection.isSignedIn ? 'Not accepted' : 'Sign in'}</h1>
+        <p class="muted">
+          {connection.isSignedIn
+            ? 'Ingress refused these credentials. They may have expired.'
+            : 'Ingress asks for credentials. The console sends them with each request, and keeps them in this tab until it closes.'}
+        </p>
+        <fieldset class="segments">
+          <legend class="visually-hidden">Kind of credentials</legend>
+          {(['token', 'key'] as const).map(one => (
+            <label key={one}>
+              <input type="radio" name="kind" checked={kind === one} onChange={() => setKind(one)} />
+              <span>{one === 'token' ? 'Bearer token' : 'API key'}</span>
+            </label>
+          ))}
+        </fieldset>
+        <label class="field">
+          <span>{kind === 'token' ? 'Token (JWT)' : `Key (sent as ${apiKeyHeader})`}</span>
+          <input
+            type="password"
+            autocomplete="off"
+            spellcheck={false}
+            value={value}
+            onInput={event => setValue(event.currentTarget.value)}
+          />
+        </label>
+        <button type="submit" class="button button-primary">
+          Sign in
+        </button>
+      </form>
+    </main>
+  );
+}

@@ -1,0 +1,244 @@
+import type { Task } from '@hopline/a2a';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { Connection, ConsoleInfo } from './connection.ts';
+import { NewTask } from './message-form.tsx';
+import { ageText, visibleText } from './plain-text.ts';
+import { setQuery, taskPath } from './routes.ts';
+import { StatePill } from './state-pill.tsx';
+import {
+  isShown,
+  NO_TASKS,
+  newestAt,
+  rowOf,
+  type TaskFilter,
+  type TaskList,
+  type TaskRow,
+  withNews,
+  withPage,
+  withWaitingShown,
+} from './task-rows.ts';
+import { VirtualRows } from './virtual-rows.tsx';
+
+/** A2A has no stream of all tasks, so the newest are asked for; milliseconds. */
+const NEWS_MS = 2_000;
+const PAGE_TASKS = 100;
+const ROW_PX = 58;
+
+const STATES = ['', 'open', 'working', 'input-required', 'completed', 'failed', 'canceled'] as const;
+const TIMES = [
+  ['', 'Any time'],
+  ['15m', '15 minutes'],
+  ['1h', '1 hour'],
+  ['1d', '24 hours'],
+  ['7d', '7 days'],
+] as const;
+const TIME_MS: Record<string, number> = { '15m': 900_000, '1h': 3_600_000, '1d': 86_400_000, '7d': 604_800_000 };
+
+type Page = { tasks: Task[]; nextPageToken?: string; totalSize?: number };
+type Query = { state: string; agent: string; time: string; text: string };
+
+function initialQuery(): Query {
+  const of = (name: string) => new URLSearchParams(location.search).get(name) ?? '';
+  return { state: of('state'), agent: of('agent'), time: of('time'), text: of('q') };
+}
+
+export function TaskListPage({ connection, info }: { connection: Connection; info: ConsoleInfo }) {
+  const [query, setFilters] = useState(initialQuery);
+  const { list, total, fault, isLoading, loadMore, showWaiting, nowMs } = useTasks(connection, query);
+  const agents = useAgents(connection);
+  const set = (change: Partial<Query>) => setFilters({ ...query, ...change });
+  useEffect(() => setQuery({ state: query.state, agent: query.agent, time: query.time, q: query.text }), [query]);
+  const filter: TaskFilter = { state: query.state, agent: query.agent, sinceMs: TIME_MS[query.time] ?? 0, text: query.text };
+  const rows = useMemo(() => list.shown.filter(row => isShown(row, filter, nowMs)), [list.shown, query, nowMs]);
+  const waiting = list.waiting.filter(row => isShown(row, filter, nowMs)).length;
+  return (
+    <>
+      <div class="toolbar">
+        <h1>Tasks</h1>
+        <fieldset class="segments">
+          <legend class="visually-hidden">State</legend>
+          {STATES.map(state => (
+            <label key={state}>
+              <input type="radio" name="state" checked={query.state === state} onChange={() => set({ state })} />
+              <span>{state === '' ? 'all' : state}</span>
+            </label>
+          ))}
+        </fieldset>
+        <select aria-label="Agent" value={query.agent} onChange={event => set({ agent: event.currentTarget.value })}>
+          <option value="">Any agent</option>
+          {agents.map(name => (
+            <option key={name} value={name}>
+              {name}
+            </option>
+          ))}
+        </select>
+        <select aria-label="Time" value={query.time} onChange={event => set({ time: event.currentTarget.value })}>
+          {TIMES.map(([value, label]) => (
+            <option key={value} value={value}>
+              {label}
+            </option>
+          ))}
+        </select>
+        <input
+          type="search"
+          placeholder="Filter by text or id"
+          aria-label="Filter the loaded tasks by text or id"
+          value={query.text}
+          onInput={event => set({ text: event.currentTarget.value })}
+        />
+      </div>
+      {info.writes && <NewTask connection={connection} />}
+      {fault !== '' && (
+        <p class="notice notice-error" role="alert">
+          {fault}
+        </p>
+      )}
+      <div class="list">
+        {waiting > 0 && (
+          <button type="button" class="news" onClick={showWaiting}>
+            {waiting} new
+          </button>
+        )}
+        {rows.length === 0 && !isLoading && fault === '' ? (
+          <div class="empty">
+            <strong>{list.shown.length === 0 ? 'No tasks yet' : 'No task fits these filters'}</strong>
+            <p class="muted">
+              {list.shown.length === 0 ? 'The first one appears here by itself.' : 'Choose another state, agent or time.'}
+            </p>
+          </div>
+        ) : (
+          <VirtualRows
+            label="Tasks"
+            count={rows.length}
+            rowHeight={ROW_PX}
+            keyOf={index => rows[index]!.id}
+            row={index => <Row row={rows[index]!} nowMs={nowMs} />}
+            onEnd={loadMore}
+          />
+        )}
+      </div>
+      <footer class="muted small list-foot" aria-live="polite">
+        {isLoading ? 'loading …' : `${rows.length} shown of ${Math.max(total, list.shown.length)}`}
+      </footer>
+    </>
+  );
+}
+
+function Row({ row, nowMs }: { row: TaskRow; nowMs: number }) {
+  return (
+    <a class="task-row" href={taskPath(row.id)}>
+      <StatePill state={row.state} />
+      <span class="task-row-text">
+        <bdi class="task-row-question">{row.question === '' ? 'no text' : row.question}</bdi>
+        <span class="muted small">
+          <code>{visibleText(row.id)}</code>
+          {row.agents?.map(agent => (
+            <span key={agent} class="tag">
+              <bdi>{visibleText(agent)}</bdi>
+            </span>
+          ))}
+        </span>
+      </span>
+      <time class="muted small" dateTime={row.at} title={row.at}>
+        {ageText(row.at, nowMs)}
+      </time>
+    </a>
+  );
+}
+
+function pagePath({ state, agent, time }: Query, more: Record<string, string>): string {
+  const query = new URLSearchParams({ pageSize: String(PAGE_TASKS), historyLength: '1', ...more });
+  if (state !== '' && state !== 'open') query.set('status', `TASK_STATE_${state.toUpperCase().replaceAll('-', '_')}`);
+  // Only artifacts name the agents of a task.
+  if (agent !== '') query.set('includeArtifacts', 'true');
+  const sinceMs = TIME_MS[time];
+  if (sinceMs !== undefined && more.statusTimestampAfter === undefined)
+    query.set('statusTimestampAfter', new Date(Date.now() - sinceMs).toISOString());
+  return `/api/tasks?${query}`;
+}
+
+/** All pages: more than one has news after the page was hidden. */
+async function readAll(connection: Connection, path: string): Promise<TaskRow[]> {
+  const rows: TaskRow[] = [];
+  for (let token = ''; ; ) {
+    const page = await connection.json<Page>(token === '' ? path : `${path}&pageToken=${encodeURIComponent(token)}`);
+    rows.push(...page.tasks.map(rowOf));
+    if (!page.nextPageToken) return rows;
+    token = page.nextPageToken;
+  }
+}
+
+function useTasks(connection: Connection, query: Query) {
+  const [list, setList] = useState<TaskList>(NO_TASKS);
+  const [total, setTotal] = useState(0);
+  const [fault, setFault] = useState('');
+  const [isLoading, setLoading] = useState(true);
+  const [nowMs, setNow] = useState(Date.now);
+  const next = useRef<string | undefined>(undefined);
+  const isBusy = useRef(false);
+  const current = useRef(NO_TASKS);
+  const update = (value: TaskList) => {
+    current.current = value;
+    setList(value);
+  };
+  const load = async (isAlive: () => boolean, token?: string) => {
+    isBusy.current = true;
+    try {
+      const page = await connection.json<Page>(pagePath(query, token === undefined ? {} : { pageToken: token }));
+      if (!isAlive()) return;
+      next.current = page.nextPageToken || undefined;
+      update(withPage(current.current, page.tasks.map(rowOf)));
+      setTotal(page.totalSize ?? 0);
+      setFault('');
+    } catch (error) {
+      if (isAlive()) setFault((error as Error).message);
+    } finally {
+      isBusy.current = false;
+      if (isAlive()) setLoading(false);
+    }
+  };
+  useEffect(() => {
+    let isCurrent = true;
+    update(NO_TASKS);
+    setLoading(true);
+    next.current = undefined;
+    void load(() => isCurrent);
+    const timer = setInterval(async () => {
+      setNow(Date.now());
+      if (document.hidden || isBusy.current) return;
+      const since = newestAt(current.current);
+      // States of open tasks change as well, so the news are of every state.
+      const news = { ...query, state: '' };
+      if (since === undefined) return void load(() => isCurrent);
+      const path = pagePath(news, { statusTimestampAfter: since });
+      try {
+        const rows = await readAll(connection, path);
+        if (!isCurrent) return;
+        update(withNews(current.current, rows));
+        setFault('');
+      } catch (error) {
+        if (isCurrent) setFault((error as Error).message);
+      }
+    }, NEWS_MS);
+    return () => {
+      isCurrent = false;
+      clearInterval(timer);
+    };
+  }, [query.state, query.agent, query.time]);
+  const loadMore = () => {
+    if (next.current !== undefined && !isBusy.current) void load(() => true, next.current);
+  };
+  return { list, total, fault, isLoading, loadMore, nowMs, showWaiting: () => update(withWaitingShown(current.current)) };
+}
+
+function useAgents(connection: Connection): string[] {
+  const [agents, setAgents] = useState<string[]>([]);
+  useEffect(() => {
+    connection.json<{ agents: { name: string }[] }>('/api/agents').then(
+      ({ agents: listed }) => setAgents(listed.map(({ name }) => name)),
+      // The list works without it.
+      () => {},
+    );
+  }, []);
+  return agents;
+}

@@ -1,0 +1,275 @@
+import { duration } from '@hopline/cli/waterfall';
+import { useEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks';
+import { ChunkTable } from './chunk-table.tsx';
+import type { Connection, ConsoleInfo } from './connection.ts';
+import { ConversationView } from './conversation-view.tsx';
+import { FrameTable } from './frame-table.tsx';
+import { AnswerForm } from './message-form.tsx';
+import { visibleText } from './plain-text.ts';
+import { actionOf, advanced, applied, LIVE, type Playback, type PlaybackAction } from './playback.ts';
+import { setQuery } from './routes.ts';
+import { Scrubber } from './scrubber.tsx';
+import { StatePill } from './state-pill.tsx';
+import { TaskSession } from './task-session.ts';
+import { TimelineView } from './timeline-view.tsx';
+
+const VIEWS = ['timeline', 'chunks', 'frames'] as const;
+type View = (typeof VIEWS)[number] | 'conversation';
+
+export function TaskPage({ id, connection, info }: { id: string; connection: Connection; info: ConsoleInfo }) {
+  const [version, redraw] = useReducer((count: number) => count + 1, 0);
+  const [session] = useState(() => new TaskSession(id, connection, () => redraw(undefined)));
+  useEffect(() => () => session.close(), [session]);
+  const { recording, conversation, report } = session;
+  const markers = useMemo(() => recording.markers(), [version]);
+  const [playback, act] = usePlayback(session, version);
+  const [view, setView] = useState<View>(() => viewOf(new URLSearchParams(location.search).get('view')));
+  useEffect(() => setQuery({ view: view === 'timeline' ? '' : view }), [view]);
+  const shown = conversation.at(playback.index + 1);
+  const seek = (index: number) => act({ type: 'index', index });
+  const state = playback.isLive || recording.length === 0 ? (session.conversation.at(recording.length).state ?? '') : shown.state;
+  return (
+    <div class={`task view-${view}`}>
+      <TaskHead id={id} session={session} connection={connection} info={info} state={state} />
+      {session.fault !== '' && (
+        <p class="notice notice-error" role="alert">
+          {visibleText(session.fault)}
+        </p>
+      )}
+      <div class="tabs" role="tablist" aria-label="Views of the task">
+        {(['conversation', ...VIEWS] as const).map(one => (
+          <button
+            key={one}
+            type="button"
+            role="tab"
+            class={one === 'conversation' ? 'only-narrow' : ''}
+            aria-selected={view === one}
+            onClick={() => setView(one)}
+          >
+            {one}
+          </button>
+        ))}
+      </div>
+      <section class="task-conversation" aria-label="Conversation">
+        <ConversationView value={shown} follows={playback.isLive || playback.isPlaying} />
+        {info.writes && state === 'input-required' && session.task !== undefined && (
+          <AnswerForm connection={connection} task={session.task} />
+        )}
+      </section>
+      <section class="task-detail" aria-label={view}>
+        {(view === 'timeline' || view === 'conversation') && (
+          <TimelineView
+            report={report}
+            fault={session.auditFault}
+            playheadMs={recording.atMs(playback.index)}
+            onSeek={ms => seek(recording.indexAtMs(ms))}
+          />
+        )}
+        {view === 'chunks' && (
+          <ChunkTable
+            session={session}
+            connection={connection}
+            version={version}
+            current={recording.items[playback.index]?.generation}
+            onSeek={seek}
+          />
+        )}
+        {view === 'frames' && (
+          <FrameTable session={session} connection={connection} version={version} index={playback.index} onSeek={seek} />
+        )}
+      </section>
+      <Scrubber
+        recording={recording}
+        markers={markers}
+        playback={playback}
+        isEnded={session.isEnded}
+        isConnected={session.isConnected}
+        act={act}
+        version={version}
+      />
+    </div>
+  );
+}
+
+function viewOf(text: string | null): View {
+  return VIEWS.find(one => one === text) ?? 'timeline';
+}
+
+function TaskHead({
+  id,
+  session,
+  connection,
+  info,
+  state,
+}: {
+  id: string;
+  session: TaskSession;
+  connection: Connection;
+  info: ConsoleInfo;
+  state: string;
+}) {
+  const { report, task } = session;
+  const agents = [...new Set(report?.producers.map(({ agent }) => agent) ?? [])];
+  const endMs = report?.events.at(-1)?.atMs;
+  const { jaeger } = info.links;
+  const isOpen = !/^(completed|failed|canceled|rejected)$/.test(state);
+  return (
+    <header class="task-head">
+      <div class="task-head-title">
+        <a class="muted" href="/">
+          Tasks
+        </a>
+        <span class="muted" aria-hidden="true">
+          /
+        </span>
+        <h1>
+          <code>{visibleText(id)}</code>
+        </h1>
+        <StatePill state={state === '' ? 'loading' : state} />
+      </div>
+      <dl class="facts">
+        {endMs !== undefined && <Fact name="time" value={duration(endMs)} />}
+        {agents.length > 0 && <Fact name="agents" value={agents.map(visibleText).join(', ')} />}
+        {report !== undefined && <Fact name="relays" value={String(new Set(report.relays.map(({ relay }) => relay)).size)} />}
+        {report !== undefined && <Accounting report={report} />}
+        {task !== undefined && <Fact name="context" value={visibleText(task.contextId)} />}
+        <span class="facts-end">
+          {jaeger !== undefined &&
+            report?.traces.slice(0, 1).map(trace => (
+              <a
+                key={trace}
+                class="button"
+                href={`${jaeger.replace(/\/$/, '')}/trace/${encodeURIComponent(trace)}`}
+                target="_blank"
+                rel="noreferrer noopener"
+              >
+                Trace
+              </a>
+            ))}
+          <ExportButton path={`${session.path}/export`} id={id} connection={connection} />
+          {info.writes && isOpen && <CancelButton session={session} connection={connection} />}
+        </span>
+      </dl>
+    </header>
+  );
+}
+
+function Fact({ name, value }: { name: string; value: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>
+        <bdi>{value}</bdi>
+      </dd>
+    </div>
+  );
+}
+
+/** Whether each input of the task became a fact. */
+function Accounting({ report: { audit } }: { report: NonNullable<TaskSession['report']> }) {
+  const lost = Object.entries(audit.unaccounted).filter(([, count]) => count !== 0);
+  const isBalanced = lost.length === 0 && audit.differing.length === 0;
+  const text = audit.incomplete
+    ? 'inputs expired'
+    : isBalanced
+      ? 'nothing lost'
+      : `differs: ${lost.map(([kind, count]) => `${kind} ${count}`).join(', ')}`;
+  return (
+    <div title="The inputs of the task, folded again, against its stored facts">
+      <dt>inputs</dt>
+      <dd class={isBalanced ? 'good' : 'bad'}>{text}</dd>
+    </div>
+  );
+}
+
+function ExportButton({ path, id, connection }: { path: string; id: string; connection: Connection }) {
+  const save = async () => {
+    const response = await connection.open(path);
+    const link = document.createElement('a');
+    link.href = URL.createObjectURL(await response.blob());
+    link.download = `${id.replaceAll(/[^\w.-]/g, '_')}.hopline.jsonl`;
+    link.click();
+    URL.revokeObjectURL(link.href);
+  };
+  return (
+    <button
+      type="button"
+      class="button"
+      onClick={() => void save().catch(error => alert(error.message))}
+      title="The task as a file, for hopline replay and verify"
+    >
+      Export
+    </button>
+  );
+}
+
+function CancelButton({ session, connection }: { session: TaskSession; connection: Connection }) {
+  const cancel = () => {
+    if (confirm('Cancel this task? Its agents stop.'))
+      connection.post(`${session.path}:cancel`, {}).catch(error => alert(error.message));
+  };
+  return (
+    <button type="button" class="button button-danger" onClick={cancel}>
+      Cancel
+    </button>
+  );
+}
+
+/** The playhead: one for all views. It follows the task until it is moved. */
+function usePlayback(session: TaskSession, version: number): [Playback, (action: PlaybackAction) => void] {
+  const { recording } = session;
+  const [playback, setPlayback] = useState<Playback>(LIVE);
+  const latest = useRef(playback);
+  const linked = useRef(new URLSearchParams(location.search).get('seq'));
+  const set = (next: Playback) => {
+    if (next === latest.current) return;
+    latest.current = next;
+    setPlayback(next);
+  };
+  const act = (action: PlaybackAction) => {
+    linked.current = null;
+    const next = applied(latest.current, action, recording, recording.markers());
+    set(next);
+    const cursor = recording.items[next.index]?.cursor ?? '';
+    setQuery({ seq: next.isLive ? '' : cursor });
+  };
+  useEffect(() => {
+    // A link to an event: it may arrive later than the first ones.
+    if (linked.current !== null) {
+      const index = recording.indexOf(linked.current);
+      if (index === undefined) linked.current = null;
+      else {
+        set(applied(latest.current, { type: 'index', index }, recording, []));
+        if (index < recording.length - 1 || session.isEnded) linked.current = null;
+      }
+      return;
+    }
+    set(advanced(latest.current, 0, recording));
+  }, [version]);
+  useEffect(() => {
+    if (!playback.isPlaying) return;
+    let before = performance.now();
+    let frame = requestAnimationFrame(function tick(now) {
+      set(advanced(latest.current, now - before, recording));
+      before = now;
+      if (latest.current.isPlaying) frame = requestAnimationFrame(tick);
+      else setQuery({ seq: recording.items[latest.current.index]?.cursor ?? '' });
+    });
+    return () => cancelAnimationFrame(frame);
+  }, [playback.isPlaying]);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      const target = event.target as HTMLElement;
+      if (target.matches('input, textarea, select, [contenteditable]')) return;
+      if (event.key === ' ' && target.matches('button, a, summary')) return;
+      if (/^(Home|End)$/.test(event.key) && target.closest('.rows') !== null) return;
+      const action = actionOf(event, recording.endPlayMs);
+      if (action === undefined) return;
+      event.preventDefault();
+      act(action);
+    };
+    addEventListener('keydown', onKey);
+    return () => removeEventListener('keydown', onKey);
+  }, []);
+  return [playback, act];
+}

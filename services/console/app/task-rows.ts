@@ -1,0 +1,83 @@
+import { stateWord, type Task } from '@hopline/a2a';
+import { textOfParts } from './conversation.ts';
+import { excerpt } from './plain-text.ts';
+
+export type TaskRow = {
+  id: string;
+  contextId: string;
+  state: string;
+  /** Time of the newest status, ISO 8601. */
+  at: string;
+  question: string;
+  /** Agents whose artifacts the task has; known only where artifacts were asked for. */
+  agents: readonly string[] | undefined;
+};
+
+const QUESTION_CHARS_MAX = 160;
+
+export function rowOf({ id, contextId, status, history = [], artifacts }: Task): TaskRow {
+  const first = history.find(({ role }) => role === 'ROLE_USER');
+  const agents = artifacts?.flatMap(({ metadata }) => (typeof metadata?.sourceAgent === 'string' ? [metadata.sourceAgent] : []));
+  return {
+    id,
+    contextId,
+    state: stateWord(status.state),
+    at: status.timestamp ?? '',
+    question: excerpt(textOfParts(first?.parts ?? []), QUESTION_CHARS_MAX),
+    agents: agents && [...new Set(agents)],
+  };
+}
+
+/** The list as it is shown, and what waits behind "N new", so that rows do not move under the pointer. */
+export type TaskList = { shown: readonly TaskRow[]; waiting: readonly TaskRow[] };
+
+export const NO_TASKS: TaskList = { shown: [], waiting: [] };
+
+/** A later page: older tasks follow. */
+export function withPage({ shown, waiting }: TaskList, rows: readonly TaskRow[]): TaskList {
+  const known = new Set([...shown, ...waiting].map(({ id }) => id));
+  return { shown: [...shown, ...rows.filter(({ id }) => !known.has(id))], waiting };
+}
+
+/** Newer tasks: those that are shown are updated in place, others wait. */
+export function withNews(list: TaskList, rows: readonly TaskRow[]): TaskList {
+  if (rows.length === 0) return list;
+  const newest = new Map(rows.map(row => [row.id, row]));
+  const updated = (row: TaskRow) => {
+    const news = newest.get(row.id);
+    newest.delete(row.id);
+    return news === undefined || (news.at === row.at && news.state === row.state)
+      ? row
+      : { ...news, agents: news.agents ?? row.agents };
+  };
+  const shown = list.shown.map(updated);
+  const waiting = list.waiting.map(updated);
+  return { shown, waiting: newestFirst([...newest.values(), ...waiting]) };
+}
+
+export function withWaitingShown({ shown, waiting }: TaskList): TaskList {
+  return { shown: [...waiting, ...shown], waiting: [] };
+}
+
+/** Time of the newest status, for the next question; undefined without one. */
+export function newestAt({ shown, waiting }: TaskList): string | undefined {
+  return [...shown, ...waiting].reduce<string | undefined>(
+    (newest, { at }) => (newest !== undefined && newest >= at ? newest : at),
+    undefined,
+  );
+}
+
+const newestFirst = (rows: readonly TaskRow[]) => rows.toSorted((a, b) => b.at.localeCompare(a.at));
+
+export type TaskFilter = { state: string; agent: string; sinceMs: number; text: string };
+
+const OPEN_STATES = ['submitted', 'working', 'input-required', 'auth-required'];
+
+/** What of the list a filter shows. `state`: a state, `open`, or empty for all. */
+export function isShown({ state, at, agents, question, id, contextId }: TaskRow, filter: TaskFilter, nowMs: number): boolean {
+  if (filter.state === 'open' ? !OPEN_STATES.includes(state) : filter.state !== '' && filter.state !== state) return false;
+  if (filter.agent !== '' && agents?.includes(filter.agent) !== true) return false;
+  if (filter.sinceMs > 0 && nowMs - Date.parse(at) > filter.sinceMs) return false;
+  const text = filter.text.trim().toLowerCase();
+  return text === '' || [question, id, contextId].some(one => one.toLowerCase().includes(text));
+}

@@ -1,0 +1,150 @@
+import type { Message, StreamResponse, Task } from '@hopline/a2a';
+import type { TaskReport } from '@hopline/task-audit';
+import type { Connection, RequestError } from './connection.ts';
+import { Conversation } from './conversation.ts';
+import { followTask } from './follow-task.ts';
+import { Recording } from './recording.ts';
+
+/** An audit reads the whole task, so a task in progress is audited at most so often; milliseconds. */
+const AUDIT_MS_MIN = 4_000;
+/** After a refusal, because two audits are running; milliseconds. */
+const AUDIT_RETRY_MS = 1_500;
+
+/** One task as the page follows it: its events, its history and its audit. Calls `onChange` after each change, at most once a frame. */
+export class TaskSession {
+  readonly recording = new Recording();
+  readonly conversation = new Conversation();
+  task: Task | undefined;
+  report: TaskReport | undefined;
+  /** Why there is no audit; its text is the server's. */
+  auditFault = '';
+  fault = '';
+  isConnected = false;
+  isEnded = false;
+  readonly #id: string;
+  readonly #connection: Connection;
+  readonly #onChange: () => void;
+  readonly #stop = new AbortController();
+  #auditAt = 0;
+  #auditTimer: ReturnType<typeof setTimeout> | undefined;
+  #isAuditing = false;
+  #auditedEvents = -1;
+  #isChangePending = false;
+
+  constructor(id: string, connection: Connection, onChange: () => void) {
+    this.#id = id;
+    this.#connection = connection;
+    this.#onChange = onChange;
+    void this.#follow();
+    void this.refreshTask();
+    this.#scheduleAudit();
+  }
+
+  close(): void {
+    this.#stop.abort();
+    clearTimeout(this.#auditTimer);
+  }
+
+  get path(): string {
+    return `/api/tasks/${encodeURIComponent(this.#id)}`;
+  }
+
+  async refreshTask(): Promise<void> {
+    try {
+      this.task = await this.#connection.json<Task>(this.path, { signal: this.#stop.signal });
+      this.conversation.setHistory((this.task.history ?? []) as Message[]);
+      this.#changed();
+    } catch {
+      // The stream reports the fault.
+    }
+  }
+
+  async #follow(): Promise<void> {
+    const { signal } = this.#stop;
+    const open = (cursor: string, abort: AbortSignal) =>
+      this.#connection.open(`${this.path}:subscribe`, {
+        headers: { 'last-event-id': cursor, accept: 'text/event-stream' },
+        signal: abort,
+      });
+    try {
+      for await (const item of followTask({ taskId: this.#id, open, sleep, signal })) {
+        if ('connected' in item) this.isConnected = item.connected;
+        else if ('gap' in item) this.#add(undefined, 'gap');
+        else this.#add(item.cursor, item.event);
+        this.#changed();
+      }
+      this.isEnded = true;
+      void this.refreshTask();
+      this.#scheduleAudit(0);
+    } catch (error) {
+      if (signal.aborted) return;
+      this.fault = (error as RequestError).message;
+    }
+    this.isConnected = false;
+    this.#changed();
+  }
+
+  #add(cursor: string | undefined, event: StreamResponse | 'gap'): void {
+    this.recording.add(cursor, event, Date.now());
+    this.conversation.add(event);
+    if (event !== 'gap' && 'statusUpdate' in event) {
+      if (event.statusUpdate.status.state === 'TASK_STATE_WORKING') void this.refreshTask();
+    }
+    this.#scheduleAudit();
+  }
+
+  #scheduleAudit(waitMs = Math.max(0, this.#auditAt + AUDIT_MS_MIN - Date.now())): void {
+    if (this.#stop.signal.aborted || this.#isAuditing) return;
+    if (waitMs > 0 && this.#auditTimer !== undefined) return;
+    clearTimeout(this.#auditTimer);
+    this.#auditTimer = setTimeout(() => void this.#audit(), waitMs);
+  }
+
+  async #audit(): Promise<void> {
+    this.#auditTimer = undefined;
+    this.#isAuditing = true;
+    this.#auditAt = Date.now();
+    const events = this.recording.length;
+    let retryMs: number | undefined;
+    try {
+      this.report = await this.#connection.json<TaskReport>(`${this.path}/audit`, { signal: this.#stop.signal });
+      this.auditFault = '';
+      this.#auditedEvents = events;
+      this.recording.setTimes(this.report);
+    } catch (error) {
+      const { status, message } = error as RequestError;
+      if (status === 503 || status === 429 || status === undefined) retryMs = AUDIT_RETRY_MS;
+      else {
+        this.auditFault = message;
+        this.recording.setTimes(undefined);
+      }
+    }
+    this.#isAuditing = false;
+    if (retryMs !== undefined) this.#scheduleAudit(retryMs);
+    // Events that came while it ran.
+    else if (this.auditFault === '' && this.recording.length > this.#auditedEvents) this.#scheduleAudit(AUDIT_MS_MIN);
+    this.#changed();
+  }
+
+  #changed(): void {
+    if (this.#isChangePending || this.#stop.signal.aborted) return;
+    this.#isChangePending = true;
+    // A hidden page gets no frames.
+    const run = () => {
+      this.#isChangePending = false;
+      this.#onChange();
+    };
+    if (document.hidden) setTimeout(run, 100);
+    else requestAnimationFrame(run);
+  }
+}
+
+function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    });
+  });
+}

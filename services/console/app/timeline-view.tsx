@@ -1,0 +1,258 @@
+import { duration, endOf, GAP_CAUSES, TAKEOVER_CAUSES, type WaterfallRow, waterfallOf } from '@hopline/cli/waterfall';
+import type { ProducerActivity, TaskReport } from '@hopline/task-audit';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { visibleText } from './plain-text.ts';
+
+type Props = {
+  report: TaskReport | undefined;
+  fault: string;
+  /** The playhead, milliseconds after the task's first input. */
+  playheadMs: number;
+  onSeek: (ms: number) => void;
+};
+
+/** Rows that are drawn; more would not be read. */
+const HOP_ROWS_MAX = 400;
+const TICKS = 5;
+
+/** Where the task spent its time: lanes of producers and relays, the waterfall of hops, and their sums, on one axis. */
+export function TimelineView({ report, fault, playheadMs, onSeek }: Props) {
+  const rows = useMemo(() => (report === undefined ? [] : waterfallOf(report)), [report]);
+  if (report === undefined)
+    return <p class="muted pad">{fault === '' ? 'Reading the log of the task …' : `No timeline: ${visibleText(fault)}.`}</p>;
+  const endMs = endOf(report);
+  const percent = (ms: number) => `${Math.max(0, Math.min(100, (ms / endMs) * 100))}%`;
+  const seek = (event: MouseEvent) => {
+    const axis = (event.currentTarget as HTMLElement).querySelector('.axis')!.getBoundingClientRect();
+    const fraction = (event.clientX - axis.left) / axis.width;
+    if (fraction >= 0 && fraction <= 1) onSeek(fraction * endMs);
+  };
+  return (
+    <div class="timeline">
+      {/* biome-ignore lint/a11y/useKeyWithClickEvents lint/a11y/noStaticElementInteractions: the scrubber does the same with keys. */}
+      <div class="timeline-plot" onClick={seek}>
+        <div class="lane lane-axis">
+          <span class="lane-name" />
+          <span class="axis">
+            {Array.from({ length: TICKS + 1 }, (_, tick) => (
+              <span key={tick} class="tick" style={{ left: `${(tick / TICKS) * 100}%` }}>
+                {duration((endMs * tick) / TICKS)}
+              </span>
+            ))}
+          </span>
+        </div>
+        <h2 class="lane-group">Lanes</h2>
+        {report.relays.map(({ relay = 'unknown', fromMs, records, takeover }, index) => {
+          const toMs = report.relays[index + 1]?.fromMs ?? endMs;
+          const cause = takeover && (TAKEOVER_CAUSES[takeover.cause] ?? takeover.cause);
+          return (
+            <Lane
+              key={`${relay}-${fromMs}`}
+              name="relay"
+              detail={shortRelay(relay)}
+              title={`${relay}: ${records} records${cause ? `; took over: ${cause}` : ''}`}
+            >
+              <span class="span span-relay" style={{ left: percent(fromMs), width: percent(toMs - fromMs) }} />
+              {takeover !== undefined && (
+                <span class="takeover" title={`takeover: ${cause}`} style={{ left: percent(takeover.atMs) }} />
+              )}
+            </Lane>
+          );
+        })}
+        {report.producers.map(producer => (
+          <ProducerLane
+            key={`${producer.turn}-${producer.id}-${producer.attempt}`}
+            producer={producer}
+            report={report}
+            endMs={endMs}
+            percent={percent}
+          />
+        ))}
+        {report.gaps.length > 0 && (
+          <Lane name="gaps" detail="" title="times without events">
+            {report.gaps.map(({ fromMs, toMs, cause }) => (
+              <span
+                key={fromMs}
+                class="span span-gap"
+                title={`${duration(toMs - fromMs)}: ${GAP_CAUSES[cause] ?? cause}`}
+                style={{ left: percent(fromMs), width: percent(toMs - fromMs) }}
+              />
+            ))}
+          </Lane>
+        )}
+        <h2 class="lane-group">Hops</h2>
+        {rows.slice(0, HOP_ROWS_MAX).map((row, index) => (
+          <HopRow key={index} row={row} endMs={endMs} percent={percent} />
+        ))}
+        {rows.length > HOP_ROWS_MAX && (
+          <p class="muted small pad">and {rows.length - HOP_ROWS_MAX} more hops, which are not drawn</p>
+        )}
+        <div class="playhead-axis" aria-hidden="true">
+          <span class="playhead" style={{ left: percent(playheadMs) }} />
+        </div>
+      </div>
+      <Totals report={report} />
+    </div>
+  );
+}
+
+function shortRelay(relay: string): string {
+  // Two runs of one instance differ in their suffix.
+  return visibleText(relay).replace(/(-[0-9a-f]{4})[0-9a-f]{4}$/, '$1');
+}
+
+function Lane({
+  name,
+  detail,
+  title,
+  children,
+}: {
+  name: string;
+  detail: string;
+  title: string;
+  children: preact.ComponentChildren;
+}) {
+  return (
+    <div class="lane" title={title}>
+      <span class="lane-name">
+        <bdi>{name}</bdi> <span class="muted">{detail}</span>
+      </span>
+      <span class="axis">{children}</span>
+    </div>
+  );
+}
+
+type LaneProps = { producer: ProducerActivity; report: TaskReport; endMs: number; percent: (ms: number) => string };
+
+function ProducerLane({ producer, report, endMs, percent }: LaneProps) {
+  const { id, agent, attempt, queuedMs, takenMs, firstMs, lastMs, endMs: producerEnd, tools, tokens, cause } = producer;
+  const from = takenMs ?? firstMs;
+  const to = producerEnd ?? lastMs;
+  const again = attempt > 1 ? `attempt ${attempt}${cause === undefined ? '' : ` (${cause})`}` : '';
+  return (
+    <Lane
+      name={visibleText(agent)}
+      detail={again}
+      title={`${visibleText(agent)}, ${visibleText(id)}: ${tokens} tokens, ${duration(to - from)}${again && `, ${again}`}`}
+    >
+      {queuedMs !== undefined && from > queuedMs && (
+        <span
+          class="span span-queue"
+          title={`queued ${duration(from - queuedMs)}`}
+          style={{ left: percent(queuedMs), width: percent(from - queuedMs) }}
+        />
+      )}
+      <span class="span span-work" style={{ left: percent(from), width: percent(to - from) }} />
+      <ChunkTicks report={report} producer={producer} endMs={endMs} />
+      {tools.map(tool => (
+        <span
+          key={`${tool.name}-${tool.fromMs}`}
+          class="span span-tool"
+          title={`tool ${visibleText(tool.name)}, ${duration(tool.ms)}`}
+          style={{ left: percent(tool.fromMs), width: percent(tool.ms) }}
+        />
+      ))}
+    </Lane>
+  );
+}
+
+/** Each chunk of a producer at the time when it was stored, higher for more text. */
+function ChunkTicks({ report, producer, endMs }: Pick<LaneProps, 'report' | 'producer' | 'endMs'>) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  useEffect(() => {
+    const element = canvas.current!;
+    const draw = () => drawTicks(element, report, producer, endMs);
+    const observer = new ResizeObserver(draw);
+    observer.observe(element);
+    const scheme = matchMedia('(prefers-color-scheme: dark)');
+    scheme.addEventListener('change', draw);
+    return () => {
+      observer.disconnect();
+      scheme.removeEventListener('change', draw);
+    };
+  }, [report]);
+  return <canvas class="ticks" ref={canvas} aria-hidden="true" />;
+}
+
+function drawTicks(element: HTMLCanvasElement, { events }: TaskReport, { id, attempt }: ProducerActivity, endMs: number): void {
+  const [width, height, scale] = [element.clientWidth, element.clientHeight, devicePixelRatio];
+  element.width = width * scale;
+  element.height = height * scale;
+  const context = element.getContext('2d')!;
+  context.scale(scale, scale);
+  context.fillStyle = getComputedStyle(element).color;
+  const sums = new Float64Array(Math.max(1, Math.ceil(width)));
+  for (const { producer, attempt: of, chunk, characters, atMs, storedMs = atMs } of events) {
+    if (chunk === undefined || producer !== id || of !== attempt) continue;
+    const x = Math.min(sums.length - 1, Math.floor((storedMs / endMs) * width));
+    sums[x] = sums[x]! + characters;
+  }
+  const most = sums.reduce((max, sum) => Math.max(max, sum), 1);
+  for (const [x, sum] of sums.entries()) {
+    if (sum === 0) continue;
+    const tick = Math.max(3, (Math.log1p(sum) / Math.log1p(most)) * height);
+    context.fillRect(x, (height - tick) / 2, 1.5, tick);
+  }
+}
+
+type HopProps = { row: WaterfallRow; endMs: number; percent: (ms: number) => string };
+
+function HopRow({ row: { kind, label, fromMs, toMs, note }, endMs, percent }: HopProps) {
+  // The note stands behind the bar, or inside a long one that ends late.
+  const isLate = toMs > endMs * 0.7;
+  const isInside = isLate && fromMs < endMs * 0.3;
+  const shown = visibleText(label.replaceAll('_', ' '));
+  return (
+    <div class="lane lane-hop" title={`${shown}: ${visibleText(note)}`}>
+      <span class="lane-name">
+        <bdi>{shown}</bdi>
+      </span>
+      <span class="axis">
+        <span class={`span hop hop-${kind}`} style={{ left: percent(fromMs), width: percent(toMs - fromMs) }} />
+        <span
+          class={`hop-note ${isInside ? 'hop-note-inside' : isLate ? 'hop-note-left' : ''}`}
+          style={{ left: percent(isLate ? fromMs : toMs) }}
+        >
+          {visibleText(note)}
+        </span>
+      </span>
+    </div>
+  );
+}
+
+function Totals({ report: { totals, notRecorded, heldMs } }: { report: TaskReport }) {
+  const most = totals[0]?.sumMs ?? 1;
+  return (
+    <section class="totals">
+      <h2 class="lane-group">Sums of hops</h2>
+      <table>
+        <thead>
+          <tr>
+            <th>hop</th>
+            <th class="number">count</th>
+            <th class="number">sum</th>
+            <th class="number">longest</th>
+            <th class="wide" />
+          </tr>
+        </thead>
+        <tbody>
+          {totals.map(({ hop, count, sumMs, maxMs }) => (
+            <tr key={hop}>
+              <td>{hop.replaceAll('_', ' ')}</td>
+              <td class="number">{count}</td>
+              <td class="number">{duration(sumMs)}</td>
+              <td class="number">{duration(maxMs)}</td>
+              <td class="wide">
+                <span class="sum-bar" style={{ width: `${(sumMs / Math.max(1, most)) * 100}%` }} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <p class="muted small pad">
+        Hops of chunks overlap, so their sum may exceed the time of the task. Chunks were held for {duration(heldMs.p50)} in the
+        median, at most {duration(heldMs.max)}. Not in the log: {notRecorded.join(', ')}.
+      </p>
+    </section>
+  );
+}

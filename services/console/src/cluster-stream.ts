@@ -1,0 +1,74 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { sseFrame } from '@hopline/a2a';
+import { type ListedProcess, runningCluster } from '@hopline/cli';
+import { readCluster, snapshotOf, type TopReading, type TopSnapshot } from '@hopline/cli/top-snapshot';
+import { createClient } from '@hopline/client';
+
+/** Interval of the figures; milliseconds. */
+const INTERVAL_MS = 2_000;
+/** The first figures come after this time, because rates need two readings; milliseconds. */
+const FIRST_MS = 500;
+
+export type ClusterSource = {
+  ingressUrl: string;
+  /** HOPLINE_CONSOLE_HOME. Absent: only what ingress shows of the cluster. */
+  home: string | undefined;
+};
+
+/** What `hopline top` shows, and the shards of each relay. */
+export type ClusterFigures = TopSnapshot & { shards: { shard: number; relay: string; lag: number }[] };
+
+/**
+ * The figures of the cluster for one caller, as frames of SSE. What ingress shows, it shows to the caller's credentials. Throws A2AError
+ * before the first frame when it refuses them.
+ */
+export async function clusterFrames(
+  { ingressUrl, home }: ClusterSource,
+  headers: Record<string, string>,
+  signal: AbortSignal,
+): Promise<AsyncGenerator<string>> {
+  const client = createClient({ url: ingressUrl, headers, retry: { triesMax: 1, unreachedTriesMax: 1 } });
+  const read = () => readCluster(client, processesOf(home), signal);
+  const first = await read();
+  return frames(ingressUrl, first, read, signal);
+}
+
+async function* frames(
+  url: string,
+  first: TopReading,
+  read: () => Promise<TopReading>,
+  signal: AbortSignal,
+): AsyncGenerator<string> {
+  let before = first;
+  for (let waitMs = FIRST_MS; ; waitMs = INTERVAL_MS) {
+    await sleep(waitMs, undefined, { signal });
+    const now = await read();
+    const figures: ClusterFigures = { ...snapshotOf(url, before, now), shards: shardsOf(now) };
+    yield sseFrame({ data: JSON.stringify(figures) });
+    before = now;
+  }
+}
+
+/** A relay reports the lag of each shard that it owns. */
+function shardsOf({ processes = [] }: TopReading): ClusterFigures['shards'] {
+  return processes
+    .filter(({ service }) => service === 'relay')
+    .flatMap(({ instance, metrics }) =>
+      [...(metrics?.by('hopline_shard_lag', 'shard') ?? [])].map(([shard, lag]) => ({
+        shard: Number(shard),
+        relay: instance,
+        lag,
+      })),
+    )
+    .toSorted((a, b) => a.shard - b.shard);
+}
+
+/** Undefined without a cluster on this machine. */
+function processesOf(home: string | undefined): ListedProcess[] | undefined {
+  if (home === undefined) return undefined;
+  try {
+    return runningCluster({ HOPLINE_HOME: home }).processes;
+  } catch {
+    return undefined;
+  }
+}

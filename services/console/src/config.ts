@@ -1,0 +1,47 @@
+import { AUTH_SETTINGS, TLS_SETTINGS, tlsFaults } from '@hopline/endpoint';
+import { type Config, ConfigError, defineServiceConfig, type Setting } from '@hopline/lifecycle';
+
+const link = { type: 'url', optional: true, schemes: ['http', 'https'] } as const;
+
+/** Settings that only the console has. */
+const CONSOLE_SETTINGS = {
+  HOPLINE_CONSOLE_INGRESS_URL: {
+    type: 'url',
+    default: 'http://127.0.0.1:8000/',
+    schemes: ['http', 'https'],
+    doc: 'Address of ingress, which answers every request of the page with the credentials of its user.',
+  },
+  HOPLINE_CONSOLE_WRITES: {
+    type: 'boolean',
+    default: false,
+    doc: 'Let users of the console send messages and cancel tasks. Otherwise it only reads.',
+  },
+  HOPLINE_CONSOLE_HOME: {
+    type: 'string',
+    optional: true,
+    min: 1,
+    max: 4_096,
+    doc: 'Folder with the run.json of a cluster on this machine, as `npm start` sets it: the cluster page then has its processes, rates and lag. They count the tasks of all tenants.',
+  },
+  HOPLINE_CONSOLE_JAEGER_URL: { ...link, doc: 'Address of Jaeger; a task then links to its trace.' },
+  HOPLINE_CONSOLE_GRAFANA_URL: { ...link, doc: 'Address of Grafana; the cluster page then links to it.' },
+  HOPLINE_PUBLIC_URL: {
+    ...link,
+    doc: 'Public address of the console. Requests that name another host, and pages of another origin, are refused.',
+  },
+  HOPLINE_AUTH_API_KEY_HEADER: AUTH_SETTINGS.HOPLINE_AUTH_API_KEY_HEADER,
+  HOPLINE_AUTH_NONE_ON_PUBLIC: AUTH_SETTINGS.HOPLINE_AUTH_NONE_ON_PUBLIC,
+} as const satisfies Record<string, Setting>;
+
+const declared = defineServiceConfig({ ...TLS_SETTINGS, ...CONSOLE_SETTINGS });
+
+/** Settings of the console. */
+export const consoleConfig: Config<(typeof declared)['settings']> = {
+  ...declared,
+  load: env => {
+    const settings = declared.load(env);
+    const faults = tlsFaults(settings);
+    if (faults.length > 0) throw new ConfigError(faults);
+    return settings;
+  },
+};

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, test } from 'node:test';
+import { AllowedHosts, createHealth } from '@hopline/lifecycle';
+import { createLogger } from '@hopline/telemetry';
+import { BODY_BYTES_MAX, type ConsoleServer, createConsole } from './console.ts';
+
+/** Stands for ingress: only the console's own limits are tested here. */
+const upstream = createServer((request, response) => {
+  request.resume();
+  response.writeHead(200, { 'content-type': 'text/event-stream', 'set-cookie': 'a=1' });
+  response.write(': ok\n\n');
+  if (!request.url!.includes(':subscribe')) response.end();
+});
+let server: ConsoleServer;
+let url: string;
+
+before(async () => {
+  upstream.listen(0, '127.0.0.1');
+  await once(upstream, 'listening');
+  const file = { type: 'text/html', bytes: Buffer.from('page'), gzipped: Buffer.from('') };
+  server = createConsole({
+    ingressUrl: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/behind/`,
+    files: new Map([['/', file]]),
+    writes: true,
+    apiKeyHeader: 'x-api-key',
+    host: '127.0.0.1',
+    allowsNoneOnPublic: false,
+    publicUrl: undefined,
+    home: undefined,
+    links: { jaeger: undefined, grafana: undefined },
+    version: '0',
+    probes: { health: createHealth(), metricsText: async () => '', loopLagMsMax: 60_000, hosts: new AllowedHosts() },
+    logger: createLogger({ service: 'console', instance: 'test', level: 'fatal' }),
+    requestsMax: 1,
+  });
+  url = await server.listen(0);
+});
+
+after(async () => {
+  await server.close();
+  upstream.closeAllConnections();
+  upstream.close();
+});
+
+test('requests beyond the limit get 503; a place is free when a client has left', async () => {
+  const leave = new AbortController();
+  const stream = await fetch(`${url}/api/tasks/a:subscribe`, { signal: leave.signal });
+  assert.equal(stream.status, 200);
+  assert.equal((await fetch(`${url}/api/tasks`)).status, 503);
+  leave.abort();
+  let status = 503;
+  while (status === 503) status = (await fetch(`${url}/api/tasks`)).status;
+  assert.equal(status, 200);
+});
+
+test('a body of the largest size passes, one byte more gets 413', async () => {
+  const send = (bytes: number) =>
+    fetch(`${url}/api/message:send`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: Buffer.alloc(bytes, 32),
+    });
+  assert.equal((await send(BODY_BYTES_MAX)).status, 200);
+  assert.equal((await send(BODY_BYTES_MAX + 1)).status, 413);
+});
+
+test('no cookie of ingress reaches the page', async () => {
+  const { headers } = await fetch(`${url}/api/tasks`);
+  assert.equal(headers.get('set-cookie'), null);
+  assert.equal(headers.get('cache-control'), 'no-store');
+});

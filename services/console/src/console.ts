@@ -1,0 +1,246 @@
+import { createHash } from 'node:crypto';
+import type { Server as HttpsServer } from 'node:https';
+import { Readable } from 'node:stream';
+import { A2A_JSON_TYPE, A2AError, httpJsonFailure, SSE_CONTENT_TYPE } from '@hopline/a2a';
+import { guardHosts, guardPages, RefusedRequest } from '@hopline/a2a-http/request-guard';
+import { type EndpointTls, isLoopback } from '@hopline/endpoint';
+import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
+import type { Logger } from '@hopline/telemetry';
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { credentialsOf, kindOfRequest, requestHeaders, responseHeaders } from './api-requests.ts';
+import type { AppFile, AppFiles } from './app-files.ts';
+import { clusterFrames } from './cluster-stream.ts';
+import { IngressConnection } from './ingress-connection.ts';
+
+export type ConsoleDeps = {
+  ingressUrl: string;
+  files: AppFiles;
+  /** Users may send messages and cancel tasks. */
+  writes: boolean;
+  apiKeyHeader: string;
+  /** Address to listen on. */
+  host: string;
+  /** Callers off loopback need no credentials. */
+  allowsNoneOnPublic: boolean;
+  publicUrl: string | undefined;
+  /** Folder with a run.json; absent: the console has no figures of processes. */
+  home: string | undefined;
+  links: { jaeger: string | undefined; grafana: string | undefined };
+  version: string;
+  /** Absent: plain HTTP. */
+  tls?: EndpointTls | undefined;
+  probes: ProbeOptions;
+  logger: Logger;
+  /** Overrides REQUESTS_MAX. */
+  requestsMax?: number;
+};
+
+export type ConsoleServer = {
+  listen(port: number): Promise<string>;
+  check(signal: AbortSignal): Promise<void>;
+  close(): Promise<void>;
+};
+
+/** Requests to ingress at once, streams included; further ones get 503. */
+const REQUESTS_MAX = 500;
+/** Largest request body, as that of ingress by default; bytes. */
+export const BODY_BYTES_MAX = 1024 * 1024;
+/** Receipt of a whole request; milliseconds. */
+const REQUEST_MS_MAX = 30_000;
+
+/** Paths that the page shows by itself; a reload asks for them. */
+const PAGES = ['/', '/tasks/:id', '/compare', '/cluster'];
+
+/** One script and one style sheet of its own: text of an agent that became markup could still run and load nothing. */
+const SECURITY_HEADERS = {
+  'content-security-policy': [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self'",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ].join('; '),
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'permissions-policy': 'camera=(), geolocation=(), microphone=()',
+};
+
+/** The console: its page, and the API of ingress for that page. It keeps nothing, and has no access to the log. */
+export function createConsole(deps: ConsoleDeps): ConsoleServer {
+  const ingress = new IngressConnection(deps.ingressUrl);
+  const app = fastify(serverOptions(deps.tls));
+  deps.tls?.keepFresh(app.server as HttpsServer);
+  const guard = { hosts: deps.probes.hosts, origins: [], publicUrl: deps.publicUrl };
+  guardHosts(app, guard);
+  app.addHook('onRequest', async (_request, reply) => {
+    // Not returned: a hook that resolves with the reply has answered.
+    reply.headers(SECURITY_HEADERS);
+  });
+  app.setNotFoundHandler((_request, reply) => sendError(reply, new A2AError('METHOD_NOT_FOUND', { detail: 'no such path' })));
+  app.setErrorHandler<Error & { statusCode?: number }>((thrown, _request, reply) => {
+    const error = faultOf(thrown);
+    if (error.row.http >= 500) deps.logger.warn({ err: error }, 'request failed');
+    return sendError(reply, error, thrown instanceof RefusedRequest ? thrown.statusCode : undefined);
+  });
+  registerPages(app, deps.files);
+  registerProbes(app, deps.probes);
+  app.register(async scope => {
+    guardPages(scope, guard);
+    scope.addHook('onRequest', async request => refuseOtherSites(request));
+    registerApi(scope, ingress, deps);
+  });
+  return {
+    listen: port => app.listen({ host: deps.host, port }),
+    check: signal => ingress.check(signal),
+    close: async () => {
+      await app.close();
+      await ingress.close();
+    },
+  };
+}
+
+function serverOptions(tls: EndpointTls | undefined) {
+  return {
+    https: tls?.options ?? null,
+    logger: false,
+    bodyLimit: BODY_BYTES_MAX,
+    requestTimeout: REQUEST_MS_MAX,
+    forceCloseConnections: 'idle',
+    // The framework's own response would quote the URL.
+    frameworkErrors: (_error: unknown, _request: FastifyRequest, reply: FastifyReply) => {
+      sendError(reply, new A2AError('INVALID_PARAMS', { detail: 'the path must be valid percent-encoding' }));
+    },
+    // As in ingress, which refuses ids that are too long.
+    routerOptions: { maxParamLength: 1_024 },
+  } as const;
+}
+
+function registerPages(app: FastifyInstance, files: AppFiles): void {
+  const page = files.get('/')!;
+  for (const path of PAGES) app.get(path, (request, reply) => sendFile(request, reply, page, 'no-cache'));
+  for (const [path, file] of files) {
+    // The names of assets contain a hash of their content.
+    const age = path.startsWith('/assets/') ? 'public, max-age=31536000, immutable' : 'no-cache';
+    if (path !== '/') app.get(path, (request, reply) => sendFile(request, reply, file, age));
+  }
+}
+
+function sendFile(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { type, bytes, gzipped }: AppFile,
+  caching: string,
+): FastifyReply {
+  const etag = `"${createHash('sha256').update(bytes).digest('hex').slice(0, 32)}"`;
+  reply.headers({ 'cache-control': caching, etag, vary: 'accept-encoding' });
+  if (request.headers['if-none-match'] === etag) return reply.code(304).send();
+  const isGzip = /\bgzip\b/.test(request.headers['accept-encoding'] ?? '');
+  if (isGzip) reply.header('content-encoding', 'gzip');
+  return reply.type(type).send(isGzip ? gzipped : bytes);
+}
+
+/** A browser that names the site of a request names no other one; programs name none. */
+async function refuseOtherSites({ headers }: FastifyRequest): Promise<void> {
+  const site = headers['sec-fetch-site'];
+  if (site === undefined || site === 'same-origin' || site === 'none') return;
+  throw new RefusedRequest(403, new A2AError('PERMISSION_DENIED', { detail: 'a page of another origin has no access' }));
+}
+
+function registerApi(scope: FastifyInstance, ingress: IngressConnection, deps: ConsoleDeps): void {
+  const { writes, apiKeyHeader, links, version, requestsMax = REQUESTS_MAX } = deps;
+  const open = new Set<AbortController>();
+  scope.addHook('preClose', async () => {
+    for (const one of open) one.abort();
+  });
+  /** Aborts when the client leaves, or the console drains. */
+  const acquire = (reply: FastifyReply): AbortSignal => {
+    if (open.size >= requestsMax)
+      throw new A2AError('UNAVAILABLE', { detail: `${requestsMax} requests of the console are open; retry later` });
+    const one = new AbortController();
+    open.add(one);
+    reply.raw.once('close', () => {
+      open.delete(one);
+      one.abort();
+    });
+    return one.signal;
+  };
+  scope.removeAllContentTypeParsers();
+  scope.addContentTypeParser(['application/json', A2A_JSON_TYPE], { parseAs: 'buffer' }, (_request, body, done) =>
+    done(null, body),
+  );
+
+  scope.get('/console.json', async () => ({ version, writes, apiKeyHeader, links }));
+
+  scope.get('/cluster.stream', { exposeHeadRoute: false }, async (request, reply) => {
+    await requireSafeAccess(ingress, deps);
+    const signal = acquire(reply);
+    const source = { ingressUrl: ingress.url, home: deps.home };
+    const frames = await clusterFrames(source, credentialsOf(request.headers, apiKeyHeader), signal);
+    reply.headers({ 'content-type': SSE_CONTENT_TYPE, 'cache-control': 'no-store', 'x-accel-buffering': 'no' });
+    return reply.send(endingQuietly(Readable.from(frames)));
+  });
+
+  scope.route({
+    method: ['GET', 'POST'],
+    url: '/api/*',
+    exposeHeadRoute: false,
+    handler: async (request, reply) => {
+      const target = request.raw.url!.slice('/api'.length);
+      const kind = kindOfRequest(request.method, target.replace(/\?.*$/s, ''));
+      if (kind === undefined) throw new A2AError('METHOD_NOT_FOUND', { detail: 'the console has no such path' });
+      if (kind === 'write' && !writes)
+        throw new A2AError('PERMISSION_DENIED', { detail: 'the console only reads; HOPLINE_CONSOLE_WRITES=true allows more' });
+      await requireSafeAccess(ingress, deps);
+      const signal = acquire(reply);
+      const { statusCode, headers, body } = await ingress.request({
+        method: request.method as 'GET' | 'POST',
+        path: target,
+        headers: requestHeaders(request.headers, apiKeyHeader),
+        ...(request.body instanceof Buffer && { body: request.body }),
+        signal,
+      });
+      reply.code(statusCode).headers({ ...responseHeaders(headers), 'cache-control': 'no-store', 'x-accel-buffering': 'no' });
+      return reply.send(endingQuietly(body));
+    },
+  });
+}
+
+/** A stream that breaks after its first byte ends the connection: the page resumes with its cursor. */
+function endingQuietly(body: Readable): Readable {
+  return body.on('error', () => {});
+}
+
+/** Callers of a public address need credentials; ingress, when it listens on loopback, may ask for none. */
+async function requireSafeAccess(ingress: IngressConnection, { host, allowsNoneOnPublic }: ConsoleDeps): Promise<void> {
+  if (isLoopback(host) || allowsNoneOnPublic || (await ingress.requiresCredentials())) return;
+  throw new A2AError('PERMISSION_DENIED', {
+    detail:
+      'HOPLINE_HOST is not loopback and ingress asks for no credentials: set its HOPLINE_AUTH_ISSUER or HOPLINE_AUTH_API_KEYS_FILE, or HOPLINE_AUTH_NONE_ON_PUBLIC=true here',
+  });
+}
+
+/** Never exposes an error's own text. */
+function faultOf(thrown: Error & { statusCode?: number }): A2AError {
+  if (thrown instanceof RefusedRequest) return thrown.error;
+  if (thrown instanceof A2AError) return thrown;
+  const status = thrown.statusCode ?? 500;
+  if (status === 413) return new A2AError('REQUEST_TOO_LARGE', { detail: `the body exceeds ${BODY_BYTES_MAX} bytes` });
+  if (status === 415) return new A2AError('CONTENT_TYPE_NOT_SUPPORTED', { detail: 'the content type must be application/json' });
+  if (status < 500) return new A2AError('PARSE_ERROR', { detail: 'the body does not match its headers' });
+  return new A2AError('INTERNAL_ERROR', { cause: thrown });
+}
+
+function sendError(reply: FastifyReply, error: A2AError, status: number = error.row.http): FastifyReply {
+  return reply
+    .code(status)
+    .headers({ 'content-type': A2A_JSON_TYPE, 'cache-control': 'no-store' })
+    .send(Buffer.from(JSON.stringify(httpJsonFailure(error, status))));
+}

@@ -1,0 +1,74 @@
+import { A2AError } from '@hopline/a2a';
+import { type Dispatcher, Pool } from 'undici';
+
+/** Until ingress begins to answer; audits of long tasks take seconds; milliseconds. */
+const ANSWER_MS_MAX = 60_000;
+/** Without a byte of a stream; ingress sends a comment more often, at most every minute; milliseconds. */
+const SILENCE_MS_MAX = 150_000;
+/** How long the answer of ingress about its authentication is trusted; milliseconds. */
+const AUTH_CHECK_MS = 30_000;
+
+export type IngressRequest = {
+  method: 'GET' | 'POST';
+  /** With its query. */
+  path: string;
+  headers: Record<string, string>;
+  body?: Buffer;
+  signal?: AbortSignal;
+};
+
+/** Requests to one ingress, or to the balancer before several. */
+export class IngressConnection {
+  readonly url: string;
+  readonly #pool: Pool;
+  readonly #basePath: string;
+  #auth: { checkedAt: number; isRequired: Promise<boolean> } | undefined;
+
+  constructor(url: string) {
+    this.url = url;
+    const { origin, pathname } = new URL(url);
+    this.#basePath = pathname.replace(/\/$/, '');
+    this.#pool = new Pool(origin, { headersTimeout: ANSWER_MS_MAX, bodyTimeout: SILENCE_MS_MAX });
+  }
+
+  /** Throws UNAVAILABLE when ingress cannot be reached. The path is sent as it is: nothing in it is resolved. */
+  async request({ path, ...request }: IngressRequest): Promise<Dispatcher.ResponseData> {
+    try {
+      return await this.#pool.request({ ...request, path: this.#basePath + path });
+    } catch (cause) {
+      if (request.signal?.aborted) throw cause;
+      throw new A2AError('UNAVAILABLE', { detail: 'ingress does not answer', cause });
+    }
+  }
+
+  /** Whether ingress refuses requests without credentials. Asked at most every AUTH_CHECK_MS. */
+  async requiresCredentials(): Promise<boolean> {
+    const now = performance.now();
+    if (this.#auth === undefined || now - this.#auth.checkedAt > AUTH_CHECK_MS) {
+      const isRequired = this.request({ method: 'GET', path: '/tasks?pageSize=1', headers: { 'a2a-version': '1.0' } }).then(
+        async ({ statusCode, body }) => {
+          await body.dump();
+          if (statusCode >= 500) throw new A2AError('UNAVAILABLE', { detail: 'ingress is not ready' });
+          return statusCode === 401 || statusCode === 403;
+        },
+      );
+      this.#auth = { checkedAt: now, isRequired };
+      // A failure is not an answer: the next request asks again.
+      isRequired.catch(() => {
+        this.#auth = undefined;
+      });
+    }
+    return this.#auth.isRequired;
+  }
+
+  /** Rejects while ingress is not ready. */
+  async check(signal: AbortSignal): Promise<void> {
+    const { statusCode, body } = await this.request({ method: 'GET', path: '/readyz', headers: {}, signal });
+    await body.dump();
+    if (statusCode !== 200) throw new A2AError('UNAVAILABLE', { detail: 'ingress is not ready' });
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.destroy();
+  }
+}

@@ -1,0 +1,41 @@
+import { tlsFromSettings } from '@hopline/endpoint';
+import { fromSettings, runService } from '@hopline/lifecycle';
+import { readAppFiles } from './app-files.ts';
+import { consoleConfig } from './config.ts';
+import { createConsole } from './console.ts';
+
+await runService({
+  name: 'console',
+  env: process.env,
+  config: consoleConfig,
+  probes: 'mounted',
+  publicAddresses: settings => [settings.HOPLINE_PUBLIC_URL],
+  start: async ({ settings, version, log: logger, probes }) => {
+    const { files, tls } = await fromSettings(async () => ({
+      files: readAppFiles(),
+      tls: await tlsFromSettings(settings, { logger }),
+    }));
+    const server = createConsole({
+      ingressUrl: settings.HOPLINE_CONSOLE_INGRESS_URL,
+      files,
+      writes: settings.HOPLINE_CONSOLE_WRITES,
+      apiKeyHeader: settings.HOPLINE_AUTH_API_KEY_HEADER,
+      host: settings.HOPLINE_HOST,
+      allowsNoneOnPublic: settings.HOPLINE_AUTH_NONE_ON_PUBLIC,
+      publicUrl: settings.HOPLINE_PUBLIC_URL,
+      home: settings.HOPLINE_CONSOLE_HOME,
+      links: { jaeger: settings.HOPLINE_CONSOLE_JAEGER_URL, grafana: settings.HOPLINE_CONSOLE_GRAFANA_URL },
+      version,
+      tls,
+      probes,
+      logger,
+    });
+    const url = await server.listen(settings.HOPLINE_PORT);
+    logger.info({ url }, 'listening');
+    return {
+      // The page shows that ingress does not answer, and continues when it does.
+      checks: [{ name: 'ingress', check: signal => server.check(signal), optional: true }],
+      close: () => server.close(),
+    };
+  },
+});

@@ -1,0 +1,240 @@
+import assert from 'node:assert/strict';
+import { hash } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { Fold } from '@hopline/a2a';
+import { BEGINNING, createClient } from '@hopline/client';
+import { type RemoteAgent, startRemoteAgent } from '../../support/agents/remote-agent.ts';
+import { Cluster } from '../../support/cluster/cluster.ts';
+import { ServiceProcess } from '../../support/cluster/service-process.ts';
+import { freePort } from '../../support/nats/nats-server.ts';
+import { Chromium, chromiumPath, type Page } from './chromium.ts';
+
+const TEST_MS_MAX = 180_000;
+const SHOWN_MS_MAX = 60_000;
+/** Markup, a script address, and characters that reorder text. */
+const HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script> javascript:alert(1) gnp\u202e.exe';
+const TOKENS = Array.from({ length: 120 }, (_, index) => `${index} 🎯 ${index % 40 === 0 ? HOSTILE : ''}\n`);
+const KEY = 'key-of-ann-12345678';
+
+const path = chromiumPath();
+const options = {
+  timeout: TEST_MS_MAX,
+  skip: path === undefined && 'no Chromium: install one (apt-get install chromium), or name one in CHROMIUM_PATH',
+};
+
+let folder: string;
+let remote: RemoteAgent;
+let cluster: Cluster;
+let web: ServiceProcess;
+let browser: Chromium;
+/** Lets the agent of the newest task continue. */
+let killed = Promise.withResolvers<void>();
+
+before(async () => {
+  if (path === undefined) return;
+  folder = await mkdtemp(join(tmpdir(), 'console-'));
+  remote = await startRemoteAgent({
+    dialect: '0.3',
+    script: async function* ({ text }) {
+      const { promise: wasKilled } = killed;
+      for (const [index, token] of TOKENS.entries()) {
+        if (index === TOKENS.length / 2 && text.includes('be killed')) await wasKilled;
+        yield { token };
+        yield { pause: 5 };
+      }
+      yield { complete: true };
+    },
+  });
+  cluster = await Cluster.start({ relays: 2, agents: [{ name: 'counter', adapter: 'a2a', url: remote.url }] });
+  web = new ServiceProcess(
+    {
+      service: 'console',
+      instance: 'console-1',
+      env: { HOPLINE_CONSOLE_INGRESS_URL: cluster.url, HOPLINE_CONSOLE_WRITES: 'true' },
+    },
+    await freePort(),
+  );
+  await web.start();
+  browser = await Chromium.start(path);
+});
+
+after(async () => {
+  await browser?.[Symbol.asyncDispose]();
+  await web?.kill();
+  await cluster?.[Symbol.asyncDispose]();
+  await remote?.close();
+  if (folder !== undefined) await rm(folder, { recursive: true });
+});
+
+async function ask(text: string): Promise<string> {
+  const sent = await createClient({ url: cluster.url }).send(text, { blocking: false });
+  assert.ok('task' in sent);
+  return sent.task.id;
+}
+
+/** Saved for people to look at, where SCREENSHOTS names a folder. */
+async function save(page: Page, name: string): Promise<void> {
+  const to = process.env.SCREENSHOTS;
+  if (to !== undefined) await writeFile(join(to, `${name}.png`), await page.screenshot());
+}
+
+const isCompleted = `document.querySelector('.task-head .pill')?.textContent === 'completed'`;
+const press = (key: string) => `dispatchEvent(new KeyboardEvent('keydown', { key: '${key}', bubbles: true }))`;
+const onBody = (key: string) => `document.body.${press(key)}`;
+/** Text of the artifacts of the counter, as a person reads it. */
+const shownText = `[...document.querySelectorAll('article.block-artifact')].filter(e => e.querySelector('.block-head').textContent.includes('streaming_result'))
+  .map(e => [...e.querySelectorAll('.segment')].map(s => s.textContent).join('\\n')).join('')`;
+
+test('a task whose relay is killed under an open page: nothing is missing, nothing comes twice', options, async () => {
+  killed = Promise.withResolvers();
+  const id = await ask('be killed');
+  const page = await browser.open(`${web.url}/tasks/${id}?view=frames`);
+  await page.until(`(${shownText}).split('\\n').length > 20`, SHOWN_MS_MAX);
+  await save(page, 'task-live');
+  // Which of the two owns the shard of the task is not known: one after the other is replaced.
+  for (const relay of cluster.relays) {
+    await relay.kill('SIGKILL');
+    await relay.start();
+  }
+  killed.resolve();
+  await page.until(isCompleted, SHOWN_MS_MAX);
+  const fold = new Fold();
+  let events = 0;
+  for await (const item of createClient({ url: cluster.url }).subscribe(id, { cursor: BEGINNING })) {
+    assert.ok('event' in item);
+    fold.add(item.event);
+    events += 1;
+  }
+  assert.deepEqual(fold.violations, []);
+  const shown = await page.evaluate<string>(shownText);
+  const expected = fold.textOf('streaming_result');
+  assert.equal(expected, TOKENS.join(''));
+  assert.equal(shown.replace(/\n$/, ''), expected.replaceAll('\u202e', '⟪U+202E⟫').replace(/\n$/, ''));
+  await page.until(`document.querySelector('.scrubber-count').textContent === '${events} / ${events}'`, SHOWN_MS_MAX);
+  assert.deepEqual(page.faults, []);
+});
+
+test('what an agent writes is text, whatever it contains', options, async () => {
+  const id = await ask('count');
+  const page = await browser.open(`${web.url}/tasks/${id}`);
+  await page.until(isCompleted, SHOWN_MS_MAX);
+  assert.equal(await page.evaluate(`document.querySelectorAll('.conversation :is(img, script, a, iframe)').length`), 0);
+  assert.equal(await page.evaluate('document.title'), 'Hopline');
+  assert.ok((await page.evaluate<string>(shownText)).includes('<img src=x onerror='));
+  const hosts = new Set(page.requests.map(({ url }) => new URL(url).origin));
+  assert.deepEqual([...hosts], [web.url]);
+  assert.deepEqual(page.faults, []);
+});
+
+test('keys move the playhead, and a link leads to the same event', options, async () => {
+  const id = await ask('count');
+  const page = await browser.open(`${web.url}/tasks/${id}`);
+  await page.setSize(1440, 900);
+  await page.until(isCompleted, SHOWN_MS_MAX);
+  await page.until(`document.querySelector('.timeline')`, SHOWN_MS_MAX);
+  await save(page, 'task-timeline');
+  const position = `Number(document.querySelector('.scrubber-bar').getAttribute('aria-valuenow'))`;
+  const length = await page.evaluate<number>(position);
+  await page.evaluate(onBody('0'));
+  await page.until(`${position} < ${length}`, SHOWN_MS_MAX);
+  for (let step = 0; step < 5; step += 1) await page.evaluate(onBody('.'));
+  await page.until(`${position} >= 6`, SHOWN_MS_MAX);
+  const at = await page.evaluate<number>(position);
+  await page.evaluate(onBody(','));
+  await page.until(`${position} === ${at - 1}`, SHOWN_MS_MAX);
+  const link = await page.evaluate<string>('location.href');
+  assert.match(link, /\?seq=\d+\.\d+$/);
+  await page.evaluate(onBody(' '));
+  await page.until(`${position} === ${length}`, SHOWN_MS_MAX);
+  for (const view of ['chunks', 'frames']) {
+    await page.evaluate(`[...document.querySelectorAll('[role=tab]')].find(e => e.textContent === '${view}').click()`);
+    await page.until(`document.querySelectorAll('.grid-row').length > 5`, SHOWN_MS_MAX);
+    if (view === 'chunks') await page.until(`document.querySelector('.members')`, SHOWN_MS_MAX);
+    await save(page, `task-${view}`);
+  }
+  await page.evaluate(
+    `[...document.querySelectorAll('.segments label')].find(e => e.textContent.includes('0.3')).querySelector('input').click()`,
+  );
+  await page.until(
+    `document.querySelectorAll('.segments input')[1].checked && document.querySelectorAll('.grid-row').length > 5`,
+    SHOWN_MS_MAX,
+  );
+  assert.ok(page.requests.some(({ url, headers }) => url.includes('/api/v1/') && headers['a2a-version'] === '0.3'));
+  // Last: a page behind another one gets no frames to play in.
+  const linked = await browser.open(link);
+  await linked.until(`document.querySelector('.scrubber-bar')?.getAttribute('aria-valuenow') === '${at - 1}'`, SHOWN_MS_MAX);
+  assert.ok((await linked.evaluate<string>(shownText)).length < TOKENS.join('').length);
+  assert.deepEqual([...page.faults, ...linked.faults], []);
+});
+
+test('new tasks wait behind a button, filters are in the address, and a question can be asked', options, async () => {
+  await ask('count');
+  const page = await browser.open(`${web.url}/`);
+  await page.until(`document.querySelectorAll('.task-row').length > 0`, SHOWN_MS_MAX);
+  const rows = await page.evaluate<number>(`document.querySelectorAll('.task-row').length`);
+  await ask('count again');
+  await page.until(`document.querySelector('.news')?.textContent === '1 new'`, SHOWN_MS_MAX);
+  assert.equal(await page.evaluate(`document.querySelectorAll('.task-row').length`), rows);
+  await save(page, 'tasks');
+  await page.evaluate(`document.querySelector('.news').click()`);
+  await page.until(`document.querySelectorAll('.task-row').length === ${rows + 1}`, SHOWN_MS_MAX);
+  await page.evaluate(`document.querySelectorAll('.segments input')[5].click()`);
+  await page.until(`document.querySelector('.empty') && location.search === '?state=failed'`, SHOWN_MS_MAX);
+  const typed = `const field = document.querySelector('.message-form input'); field.value = 'from the page'; field.dispatchEvent(new Event('input', { bubbles: true }));`;
+  await page.evaluate(`{ ${typed} }`);
+  await page.until(`!document.querySelector('.message-form button').disabled`, SHOWN_MS_MAX);
+  await page.evaluate(`document.querySelector('.message-form').requestSubmit()`);
+  await page.until(`location.pathname.startsWith('/tasks/')`, SHOWN_MS_MAX);
+  await page.until(isCompleted, SHOWN_MS_MAX);
+  assert.ok(await page.evaluate<boolean>(`document.querySelector('.block-user').textContent.includes('from the page')`));
+  assert.deepEqual(page.faults, []);
+});
+
+test('both color schemes and a narrow screen show every page without a horizontal scroll', options, async () => {
+  const id = await ask('count');
+  const page = await browser.open(`${web.url}/cluster`);
+  await page.until(`document.querySelector('.table-card')`, SHOWN_MS_MAX);
+  await save(page, 'cluster');
+  for (const to of ['/', `/tasks/${id}`, `/tasks/${id}?view=chunks`, '/cluster']) {
+    const narrow = await browser.open(web.url + to);
+    await narrow.setSize(390, 844);
+    await narrow.setScheme('dark');
+    await narrow.until(`document.querySelector('.task-row, .timeline, .grid-row, .table-card')`, SHOWN_MS_MAX);
+    assert.equal(await narrow.evaluate(`document.documentElement.scrollWidth <= innerWidth`), true, to);
+    const back = `getComputedStyle(document.documentElement).backgroundColor`;
+    const dark = await narrow.evaluate<string>(back);
+    await save(narrow, `narrow-${to.replaceAll(/\W+/g, '-').slice(0, 8)}${to.includes('chunks') ? '-chunks' : ''}`);
+    await narrow.setScheme('light');
+    assert.notEqual(await narrow.evaluate<string>(back), dark);
+    assert.deepEqual(narrow.faults, []);
+  }
+});
+
+test('a user without credentials is asked for a key, which reaches ingress and no address', options, async t => {
+  const file = join(folder, 'keys.json');
+  await writeFile(file, JSON.stringify([{ key_sha256: hash('sha256', KEY), subject: 'ann' }]));
+  const env = { NATS_URL: cluster.nats.url, HOPLINE_AUTH_API_KEYS_FILE: file };
+  const asking = new ServiceProcess({ service: 'ingress', instance: 'ingress-asking', env }, await freePort());
+  t.after(() => asking.kill());
+  await asking.start();
+  const own = new ServiceProcess(
+    { service: 'console', instance: 'console-2', env: { HOPLINE_CONSOLE_INGRESS_URL: asking.url } },
+    await freePort(),
+  );
+  t.after(() => own.kill());
+  await own.start();
+  const page = await browser.open(`${own.url}/`);
+  await page.until(`document.querySelector('.sign-in')`, SHOWN_MS_MAX);
+  await save(page, 'sign-in');
+  await page.evaluate(`document.querySelectorAll('.sign-in input[type=radio]')[1].click()`);
+  const typed = `const field = document.querySelector('.sign-in input[type=password]'); field.value = '${KEY}'; field.dispatchEvent(new Event('input', { bubbles: true }));`;
+  await page.evaluate(`{ ${typed} }`);
+  await new Promise(resolve => setTimeout(resolve, 200));
+  await page.evaluate(`document.querySelector('.sign-in form').requestSubmit()`);
+  await page.until(`document.querySelector('.list .empty')`, SHOWN_MS_MAX);
+  assert.ok(page.requests.some(({ headers }) => headers['x-api-key'] === KEY));
+  assert.ok(page.requests.every(({ url }) => !url.includes(KEY)));
+});
