@@ -164,7 +164,11 @@ test("the SDK's verifier finds the key at the signature's jku, on any ingress [S
   const urls: string[] = [];
   const keyAt = async (kid: string, jku?: string) => {
     urls.push(jku ?? '');
-    const { keys } = (await (await fetch(jku!)).json()) as { keys: JWK[] };
+    const response = await fetch(jku!);
+    const text = await response.text();
+    // The SDK prints what is thrown here.
+    assert.equal(response.status, 200, text);
+    const { keys } = JSON.parse(text) as { keys: JWK[] };
     return createPublicKey({ key: keys.find(key => key.kid === kid)!, format: 'jwk' });
   };
   const resolved = await new DefaultAgentCardResolver().resolve(balanced.url);
