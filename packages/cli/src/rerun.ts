@@ -37,23 +37,27 @@ export async function rerun(context: CommandContext, options: RerunOptions): Pro
   if (!options.yes)
     throw new UsageError('rerun calls the agents again, with everything that they do outside: repeat it with --yes');
   const isAlone = taskIds.length === 1 && !compare;
-  let differing = 0;
-  let failed = 0;
+  const print = (line: string) => (isAlone ? output.warn(line) : output.line(line));
+  const counts = { same: 0, differing: 0, failed: 0 };
   for (const origin of taskIds) {
     if (signal.aborted) return EXIT.interrupted;
     try {
       const done = await rerunOne(context, origin, options, isAlone);
-      if (done.diff?.same === false) differing += 1;
-      if (done.state !== 'completed') failed += 1;
+      const isCompleted = done.state === 'completed';
+      if (!isCompleted) counts.failed += 1;
+      // A task that failed may differ as well.
+      if (done.diff?.same === false) counts.differing += 1;
+      else if (isCompleted) counts.same += 1;
       if (json) output.line(JSON.stringify(done));
-      else for (const line of linesOf(done, context)) (isAlone ? output.warn : output.line).call(output, line);
+      else for (const line of linesOf(done, context)) print(line);
     } catch (thrown) {
       if (isAlone || signal.aborted || !(thrown instanceof A2AError)) throw thrown;
-      failed += 1;
+      counts.failed += 1;
       showError(thrown, context);
     }
   }
-  const compared = compare ? `${taskIds.length - differing - failed} same, ${differing} differ, ` : '';
+  const { same, differing, failed } = counts;
+  const compared = compare ? `${same} same, ${differing} differ, ` : '';
   if (!json && !isAlone)
     output.line(`${taskIds.length} ${taskIds.length === 1 ? 'task' : 'tasks'}: ${compared}${failed} not completed`);
   return differing + failed === 0 ? EXIT.ok : EXIT.failed;

@@ -285,6 +285,9 @@ test('rerun compares the tasks of a file with their new runs; a task that it can
     assert.match(found.out, new RegExp(`${ids[0]} again as \\S+: completed, same; `));
     assert.match(found.out, new RegExp(`${ids[1]} again as \\S+: failed, same; `));
     assert.match(found.out, /\n3 tasks: 1 same, 0 differ, 2 not completed\n$/);
+    const both = await hopline(['rerun', ids[0]!, '--agent', 'none-such', '--compare', '--yes']);
+    assert.equal(both.code, 1);
+    assert.match(both.out, /\n1 task: 0 same, 1 differ, 1 not completed\n$/);
     await writeFile(file, 'no task id\n');
     const invalid = await hopline(['rerun', '--file', file, '--yes']);
     assert.deepEqual([invalid.code, invalid.err], [2, `hopline: ${file}, line 1: this is no task id\n`]);
