@@ -101,6 +101,8 @@ test('an invalid command line is a usage error that refers to --help', () => {
     ['card', 'x'],
     ['list', 'x'],
     ['list', '--limit', '0'],
+    ['list', '--limit', '1.5'],
+    ['rerun', 't', '--from-turn', '1.5'],
     ['list', '--limit', '10001'],
     ['list', '--state', 'done'],
     ['list', '--since', 'yesterday'],

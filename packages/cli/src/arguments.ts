@@ -109,10 +109,10 @@ export function parseArguments(argv: readonly string[], defaultUrl: string | und
     text: text('text'),
     longer: parseDuration('longer', text('longer')),
     since: parseSince(text('since'), now),
-    limit: parseLimit(text('limit')),
+    limit: parseCount(first, 'limit', text('limit'), { min: 1, max: LIST_LIMIT_MAX }) ?? LIST_LIMIT_DEFAULT,
     watch: flag('watch'),
     follow: flag('follow'),
-    lines: parseLines(text('lines')),
+    lines: parseCount(first, 'lines', text('lines'), { min: 0, max: LOG_LINES_MAX }) ?? LOG_LINES_DEFAULT,
     nats: flag('nats'),
     chunks: flag('chunks'),
     html: text('html'),
@@ -123,12 +123,12 @@ export function parseArguments(argv: readonly string[], defaultUrl: string | und
     facts: flag('facts'),
     redact: flag('redact'),
     all: flag('all'),
-    sample: parseNumber(first, 'sample', text('sample'), { min: 1, max: SAMPLE_MAX }),
+    sample: parseCount(first, 'sample', text('sample'), { min: 1, max: SAMPLE_MAX }),
     eventCosts: numbers('event-cost'),
     holdMaxes: numbers('hold-max'),
     profile: text('profile'),
     yes: flag('yes'),
-    fromTurn: parseNumber(first, 'from-turn', text('from-turn'), { min: 1, max: TURNS_MAX }) ?? 1,
+    fromTurn: parseCount(first, 'from-turn', text('from-turn'), { min: 1, max: TURNS_MAX }) ?? 1,
     file: text('file'),
     compare: flag('compare'),
     pace: parsePace(text('pace')),
@@ -247,18 +247,15 @@ function parseMatch(text = 'text'): 'text' | 'any' {
   throw new UsageError('--match must be text or any; see hopline serve --help');
 }
 
-function parseLines(text: string | undefined): number {
-  if (text === undefined) return LOG_LINES_DEFAULT;
-  const lines = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
-  if (lines <= LOG_LINES_MAX) return lines;
-  throw new UsageError(`--lines must be a number from 0 to ${LOG_LINES_MAX}; see hopline logs --help`);
-}
-
-function parseLimit(text: string | undefined): number {
-  if (text === undefined) return LIST_LIMIT_DEFAULT;
-  const limit = /^\d{1,9}$/.test(text) ? Number(text) : 0;
-  if (limit >= 1 && limit <= LIST_LIMIT_MAX) return limit;
-  throw new UsageError(`--limit must be a number from 1 to ${LIST_LIMIT_MAX}; see hopline list --help`);
+/** A whole number. */
+function parseCount(
+  command: CommandName,
+  option: string,
+  text: string | undefined,
+  bounds: { min: number; max: number },
+): number | undefined {
+  // What has a fraction fails as what is no number does.
+  return parseNumber(command, option, text?.includes('.') ? '' : text, bounds);
 }
 
 function parseNumber(
