@@ -6,7 +6,7 @@ import { CardSigner } from '@hopline/agent-card/signing';
 import { verifyAgentCard } from '@hopline/agent-card/verify';
 import type { AgentInput } from '@hopline/events';
 import { AllowedHosts, createHealth } from '@hopline/lifecycle';
-import { LogUnavailable } from '@hopline/log';
+import { type Log, LogUnavailable } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
 import { StoredScenario, supervisor } from '@hopline/task/test-kit';
 import { encodeProgress, findResumePoint, readTaskFile } from '@hopline/task-file';
@@ -430,18 +430,24 @@ test(`a task of ${AUDIT_RECORDS_MAX} records, or ${AUDIT_INPUT_BYTES_MAX} bytes 
   assert.match((await audit('ann')).body, /inputs of the task have more than 33554432 bytes/);
 });
 
-test('two audits run at once, one more is 503', async t => {
-  const { audit, log } = await openAudited(t);
+/** Reads of inputs wait for `go`; `started` resolves with the second one. */
+function holdReads({ inputs }: Log) {
   const go = Promise.withResolvers<void>();
   const started = Promise.withResolvers<void>();
-  const { read } = log.inputs;
+  const { read } = inputs;
   let reading = 0;
-  log.inputs.read = async function* (taskId) {
+  inputs.read = async function* (taskId) {
     reading += 1;
     if (reading === 2) started.resolve();
     await go.promise;
-    yield* read.call(log.inputs, taskId);
+    yield* read.call(inputs, taskId);
   };
+  return { go, started };
+}
+
+test('two audits run at once, one more is 503', async t => {
+  const { audit, log } = await openAudited(t);
+  const { go, started } = holdReads(log);
   const first = [audit('ann'), audit('ann')];
   await started.promise;
   assert.equal((await audit('ann')).status, 503);
@@ -511,16 +517,7 @@ test('an export with a query that has no meaning is 400', async t => {
 
 test('an export is 503 with Retry-After while the log is away, and when two run already', async t => {
   const { exported, log } = await openAudited(t);
-  const go = Promise.withResolvers<void>();
-  const started = Promise.withResolvers<void>();
-  const { read } = log.inputs;
-  let reading = 0;
-  log.inputs.read = async function* (taskId) {
-    reading += 1;
-    if (reading === 2) started.resolve();
-    await go.promise;
-    yield* read.call(log.inputs, taskId);
-  };
+  const { go, started } = holdReads(log);
   const running = [exported('ann'), exported('ann')];
   await started.promise;
   const refused = await exported('ann');

@@ -13,7 +13,7 @@ import { Cluster } from '../../support/cluster/cluster.ts';
 import { HoplineCommand } from '../../support/cluster/hopline-command.ts';
 import { ServiceProcess } from '../../support/cluster/service-process.ts';
 import { freePort } from '../../support/nats/nats-server.ts';
-import { Chromium, chromiumPath, type Page } from './chromium.ts';
+import { Chromium, chromiumPath, NO_CHROMIUM, type Page } from './chromium.ts';
 import { startWebOrigin, type WebOrigin } from './web-origin.ts';
 
 const EXAMPLE = new URL('../../../infra/examples/web-page/index.html', import.meta.url);
@@ -29,7 +29,7 @@ const API_KEY = `key-${randomUUID()}`;
 const path = chromiumPath();
 const options = {
   timeout: TEST_MS_MAX,
-  skip: path === undefined && 'no Chromium: install one (apt-get install chromium), or name one in CHROMIUM_PATH',
+  skip: path === undefined && NO_CHROMIUM,
 };
 
 let folder: string;

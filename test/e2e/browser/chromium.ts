@@ -17,6 +17,9 @@ const USUAL_PATHS = [
   '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
 ];
 
+/** Why a test that needs a browser is skipped. */
+export const NO_CHROMIUM = 'no Chromium: install one (apt-get install chromium), or name one in CHROMIUM_PATH';
+
 /** Path of the browser: CHROMIUM_PATH, else the first that exists; undefined without one. */
 export function chromiumPath(): string | undefined {
   const named = process.env.CHROMIUM_PATH;

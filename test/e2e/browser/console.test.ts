@@ -10,7 +10,7 @@ import { type RemoteAgent, startRemoteAgent } from '../../support/agents/remote-
 import { Cluster } from '../../support/cluster/cluster.ts';
 import { ServiceProcess } from '../../support/cluster/service-process.ts';
 import { freePort } from '../../support/nats/nats-server.ts';
-import { Chromium, chromiumPath, type Page } from './chromium.ts';
+import { Chromium, chromiumPath, NO_CHROMIUM, type Page } from './chromium.ts';
 
 const TEST_MS_MAX = 180_000;
 const SHOWN_MS_MAX = 60_000;
@@ -22,7 +22,7 @@ const KEY = 'key-of-ann-12345678';
 const path = chromiumPath();
 const options = {
   timeout: TEST_MS_MAX,
-  skip: path === undefined && 'no Chromium: install one (apt-get install chromium), or name one in CHROMIUM_PATH',
+  skip: path === undefined && NO_CHROMIUM,
 };
 
 let folder: string;
