@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Task } from '@hopline/a2a';
 import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
-import { jetstreamManager } from '@nats-io/jetstream';
+import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { COPY_FORWARD_MARGIN, copyForwardBelow } from '../../services/relay/src/retention-sweep.ts';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
@@ -44,9 +44,25 @@ after(async () => {
   await remote?.close();
 });
 
-/** In the stream itself: the settings have a minimum of 16 MiB. */
-async function keepBytes(stream: string, bytes: number): Promise<void> {
-  await (await jetstreamManager(nc)).streams.update(stream, { max_bytes: bytes });
+/** In the stream itself: the settings have a minimum of 16 MiB. Resolves with a function that restores the limit. */
+async function keepBytes(stream: string, bytes: number): Promise<() => Promise<unknown>> {
+  const { streams } = await jetstreamManager(nc);
+  const { max_bytes } = (await streams.info(stream)).config;
+  await streams.update(stream, { max_bytes: bytes });
+  return () => streams.update(stream, { max_bytes });
+}
+
+/** Until the server refuses a record of a few bytes. */
+async function fillBucket(bucket: string): Promise<void> {
+  const js = jetstream(nc);
+  for (;;) {
+    try {
+      await js.publish(`$KV.hopline_${bucket}.filler.${crypto.randomUUID()}`, '{}');
+    } catch (error) {
+      assert.match(String(error), /maximum bytes exceeded/);
+      return;
+    }
+  }
 }
 
 async function call(method: string, params: Record<string, unknown>) {
@@ -65,8 +81,7 @@ async function send(text: string, taskId?: string): Promise<Task> {
 test('a task that waits for its client outlives a log and an index that others fill three times, and is answered', {
   timeout: 240_000,
 }, async () => {
-  await keepBytes('A2A_LOG', FACTS_BYTES);
-  await keepBytes('KV_hopline_tasks', INDEX_BYTES);
+  const restore = [await keepBytes('A2A_LOG', FACTS_BYTES), await keepBytes('KV_hopline_tasks', INDEX_BYTES)];
   const asked = await send('deploy');
   assert.equal(asked.status.state, 'TASK_STATE_INPUT_REQUIRED');
   const first = (await log.tasks.get(asked.id))!;
@@ -86,10 +101,13 @@ test('a task that waits for its client outlives a log and an index that others f
   const answered = await send('prod', asked.id);
   assert.equal(answered.status.state, 'TASK_STATE_COMPLETED', JSON.stringify(answered.status));
   assert.equal(answered.history?.[0]?.parts[0]?.text, 'deploy');
+  for (const one of restore) await one();
 });
 
 test('a task whose facts are gone is refused, and no message begins it again', { timeout: 120_000 }, async () => {
   const asked = await send('deploy');
+  // By the entry of its relay a later relay knows that the task had facts.
+  while (!((await log.tasks.get(asked.id))?.value.generation ?? 0)) await sleep(5);
   await cluster.relays[0]!.kill();
   await (await jetstreamManager(nc)).streams.purge('A2A_LOG');
   await cluster.relays[0]!.start();
@@ -103,16 +121,12 @@ for (const bucket of ['push_configs', 'push_progress'] as const) {
   test(`a webhook is refused with 503 and Retry-After while KV_hopline_${bucket} is full`, { timeout: 120_000 }, async () => {
     const asked = await send('deploy');
     const webhook = { taskId: asked.id, id: 'hook', url: 'http://127.0.0.1:18080/hook' };
-    const stream = `KV_hopline_${bucket}`;
-    const jsm = await jetstreamManager(nc);
-    const { max_bytes } = (await jsm.streams.info(stream)).config;
-    await keepBytes(stream, 4_096);
-    while ((await jsm.streams.info(stream)).state.bytes < 4_096 * 0.92)
-      nc.publish(`$KV.hopline_${bucket}.filler.${crypto.randomUUID()}`, '{}');
+    const restore = await keepBytes(`KV_hopline_${bucket}`, 4_096);
+    await fillBucket(bucket);
     const refused = await call('CreateTaskPushNotificationConfig', webhook);
     assert.deepEqual([refused.status, refused.retryAfter !== null], [503, true], JSON.stringify(refused));
     assert.equal((await log.pushConfigs.under(asked.id)).length, 0);
-    await keepBytes(stream, max_bytes);
+    await restore();
     assert.equal((await call('CreateTaskPushNotificationConfig', webhook)).error, undefined);
   });
 }

@@ -90,7 +90,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     breaks: /^the index shows/,
     edits: [
       {
-        file: 'services/relay/src/side-effects.ts',
+        file: 'services/relay/src/index-writes.ts',
         from: 'const put = () => this.#put(taskId, entry);',
         to: 'const put = () => this.#tasks.put(taskId, entry);',
       },

@@ -48,9 +48,9 @@ export async function newestOfTurn(
   throw signal.aborted ? new Requeued('shutdown') : new Error('work for a turn that is not in the log');
 }
 
-/** Follows the task after log sequence `after`. Resolves when the turn is over, with undefined when `signal` aborts; rejects when the log fails. */
-export async function watchTask(log: Log, job: RunningJob, after: number, signal: AbortSignal): Promise<Over | undefined> {
-  for await (const { record } of await log.facts.follow(job.work.taskId, after, signal)) {
+/** Follows the task after its record `newest`, which was read a moment ago. Resolves when the turn is over, with undefined when `signal` aborts; rejects when the log fails. */
+export async function watchTask(log: Log, job: RunningJob, newest: number, signal: AbortSignal): Promise<Over | undefined> {
+  for await (const { record } of await log.facts.follow(job.work.taskId, { newest }, signal)) {
     const over = overBecause(record.aggregate, job);
     if (over !== undefined) return over;
   }

@@ -4,6 +4,7 @@ import {
   type FactLog,
   type FollowOptions,
   type FollowSource,
+  type FollowStart,
   follow,
   LaterVersion,
   type LiveRecord,
@@ -74,7 +75,7 @@ export class JetStreamFacts implements FactLog {
     return this.#read(taskId, from);
   }
 
-  async follow(taskId: string, after: number | 'new', signal: AbortSignal): Promise<AsyncIterable<StoredFacts>> {
+  async follow(taskId: string, after: FollowStart, signal: AbortSignal): Promise<AsyncIterable<StoredFacts>> {
     requireTaskId(taskId);
     const ended = AbortSignal.any([signal, this.#connection.closed]);
     return follow(this.#source(taskId, ended), after, ended, this.#follow);

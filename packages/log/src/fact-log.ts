@@ -26,10 +26,10 @@ export interface FactLog {
   /**
    * Records of a task after log sequence `after`: stored ones first, then live ones as they arrive, each exactly once and in
    * order. Missed live messages are detected and read from the log. Skips what retention has removed and payloads that are not
-   * records. Throws LogUnavailable when it cannot continue. Pass `after: 'new'` if the task cannot have records yet: then nothing
-   * is read first. The subscription is live when the returned promise resolves. Ends when `signal` aborts.
+   * records. Throws LogUnavailable when it cannot continue. The subscription is live when the returned promise resolves. Ends when
+   * `signal` aborts.
    */
-  follow(taskId: string, after: number | 'new', signal: AbortSignal): Promise<AsyncIterable<StoredFacts>>;
+  follow(taskId: string, after: FollowStart, signal: AbortSignal): Promise<AsyncIterable<StoredFacts>>;
 
   /**
    * Records of all tasks of one shard from `start` up to the newest one at the time of the call, in order. Payloads that are not
@@ -40,6 +40,14 @@ export interface FactLog {
   /** What retention has left of all tasks, read from the leader. */
   extent(): Promise<StreamExtent>;
 }
+
+/**
+ * Where a follower begins: after a log sequence.
+ * - `'new'`: the task cannot have records yet, so nothing is read first.
+ * - `{ newest }`: a moment ago this was the sequence of the task's newest record. Nothing is read first either: a record that was
+ *   stored since is read when a live one names it as its predecessor, or after NEWEST_CHECK_MS without a live one.
+ */
+export type FollowStart = number | 'new' | { newest: number };
 
 /** Where a read begins: at a sequence (inclusive), or with the first record that was stored at a time, epoch milliseconds, or later. */
 export type ReadStart = { seq: number } | { sinceMs: number };

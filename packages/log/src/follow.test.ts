@@ -4,7 +4,7 @@ import type { FactRecord } from '@hopline/events';
 import fc from 'fast-check';
 import { factRecord } from './contract/log-under-test.ts';
 import type { StoredFacts } from './fact-log.ts';
-import { type FollowSource, follow, type LiveRecord, type RereadReason } from './follow.ts';
+import { type FollowSource, follow, type LiveRecord, NEWEST_CHECK_MS, type RereadReason } from './follow.ts';
 
 const TAIL_CHECK_MS = 4;
 const tick = () => new Promise<void>(resolve => setImmediate(resolve));
@@ -89,15 +89,22 @@ test('each stored record is yielded once and in order, whatever is lost, duplica
     },
     fc.constantFrom({ kind: 'reconnect' as const }, { kind: 'tick' as const }),
   );
+  const starts = fc.constantFrom('middle', 'newest', 'newest, then one');
   await fc.assert(
-    fc.asyncProperty(fc.array(step, { maxLength: 40 }), fc.nat(10), fc.boolean(), async (steps, before, slow) => {
+    fc.asyncProperty(fc.array(step, { maxLength: 40 }), fc.nat(10), starts, fc.boolean(), async (steps, before, start, slow) => {
       const log = taskLog();
       for (let i = 0; i < before; i += 1) log.append(1);
-      const after = log.records[Math.floor(before / 2)]?.seq ?? 0;
+      const after = start === 'middle' ? (log.records[Math.floor(before / 2)]?.seq ?? 0) : (log.records.at(-1)?.seq ?? 0);
+      // What is stored between the newest record and the subscription has no live message.
+      if (start === 'newest, then one') log.append(1);
       const abort = new AbortController();
       const options = { tailCheckMs: TAIL_CHECK_MS, bufferRecordsMax: 3 };
       const got: number[] = [];
-      const ended = collect(await follow(log.source, after, abort.signal, options), got, slow ? tick : undefined);
+      const ended = collect(
+        await follow(log.source, start === 'middle' ? after : { newest: after }, abort.signal, options),
+        got,
+        slow ? tick : undefined,
+      );
       for (const { kind, ...how } of steps) {
         if (kind === 'append' && 'times' in how) log.append(how.times, how.gap);
         else if (kind === 'reconnect') log.reconnect();
@@ -133,6 +140,41 @@ test('a gap is read from its beginning, or from the first record of a new task, 
   assert.deepEqual(got, [1_000, 1_001, 1_002, 1_003, 1_004]);
   assert.deepEqual(log.reads, [1_000, 1_003]);
   assert.deepEqual(reasons, ['gap', 'gap']);
+});
+
+test('a follower after the newest record reads nothing when live records show that none is missing', async () => {
+  const log = taskLog();
+  log.append(1);
+  const abort = new AbortController();
+  const got: number[] = [];
+  const ended = collect(await follow(log.source, { newest: 1 }, abort.signal), got);
+  log.append(1);
+  log.append(1);
+  await new Promise(resolve => setTimeout(resolve, 2 * NEWEST_CHECK_MS));
+  abort.abort();
+  await ended;
+  assert.deepEqual(got, [2, 3]);
+  assert.deepEqual(log.reads, []);
+});
+
+test('a record between the newest one and the subscription is read when the next one arrives, or after a short quiet time', async () => {
+  for (const next of [true, false]) {
+    const log = taskLog();
+    log.append(1);
+    log.append(1);
+    const abort = new AbortController();
+    const got: number[] = [];
+    const reasons: RereadReason[] = [];
+    const options = { tailCheckMs: 60_000, onReread: (reason: RereadReason) => void reasons.push(reason) };
+    const ended = collect(await follow(log.source, { newest: 1 }, abort.signal, options), got);
+    if (next) log.append(1);
+    while (got.length < (next ? 2 : 1)) await new Promise(resolve => setTimeout(resolve, 1));
+    abort.abort();
+    await ended;
+    assert.deepEqual(got, next ? [2, 3] : [2]);
+    assert.deepEqual(log.reads, [2]);
+    assert.deepEqual(reasons, next ? ['gap'] : []);
+  }
 });
 
 test('a follower that has seen records misses none when the start of the task moves past them', async () => {

@@ -12,7 +12,7 @@ export {
   Superseded,
   TenantFull,
 } from './errors.ts';
-export type { AppendOptions, FactLog, ReadStart, StoredFacts, StreamExtent } from './fact-log.ts';
+export type { AppendOptions, FactLog, FollowStart, ReadStart, StoredFacts, StreamExtent } from './fact-log.ts';
 export { factsId, relayOfFactsId } from './fact-log.ts';
 export { FairSlots, type Slot } from './fair-slots.ts';
 export type { FollowOptions, FollowSource, LiveRecord, RereadReason } from './follow.ts';

@@ -24,13 +24,15 @@ function isWhole(newest: StoredFacts): boolean {
 }
 
 /**
- * Yields `newest`, then what follows. The follower catches up while the reader works on `newest`, so that the first work of a
- * task waits for no read, and the records that this work causes arrive live.
+ * Yields `newest`, then what follows. The follower subscribes while the reader works on `newest`, so that the first work of a
+ * task waits for no request, and the records that this work causes arrive live.
  */
 async function* followFrom(facts: FactLog, newest: StoredFacts, signal: AbortSignal): AsyncGenerator<StoredFacts, void> {
   const left = new AbortController();
   const ended = AbortSignal.any([signal, left.signal]);
-  const following = facts.follow(newest.record.aggregate.taskId, newest.seq, ended).then(all => all[Symbol.asyncIterator]());
+  const following = facts
+    .follow(newest.record.aggregate.taskId, { newest: newest.seq }, ended)
+    .then(all => all[Symbol.asyncIterator]());
   const second = following.then(records => records.next());
   second.catch(() => {});
   try {

@@ -4,12 +4,13 @@ import { shardOf } from '@hopline/events';
 import { factsId, type Log, LogConflict } from '@hopline/log';
 import { HEARTBEAT_INTERVAL_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
 import { type HopMetrics, inTrace, type Logger, snakeWord } from '@hopline/telemetry';
+import { IndexWrites } from './index-writes.ts';
 import { logStored } from './log-stored.ts';
 import { measureFacts } from './measure-facts.ts';
 import { RejectedRecords } from './rejected-records.ts';
 import { RetentionSweep } from './retention-sweep.ts';
 import { Shard, type ShardContext } from './shard.ts';
-import { applySideEffects, IndexWrites } from './side-effects.ts';
+import { applySideEffects } from './side-effects.ts';
 import { authTimeout, copyForwardRule, inputTimeout, TaskDeadlines } from './task-deadlines.ts';
 
 export type RelayDeps = {

@@ -75,7 +75,9 @@ async function fill(log: MemoryLog, name: string, bytes: number, open: readonly 
     await appendAgent(log, `${name}-${filler}`, inputs);
     await until(log, `${name}-${filler}`, ({ aggregate }) => isTerminal(aggregate.state));
     for (const taskId of open)
-      await waitFor(async () => (await log.tasks.get(taskId))!.value.startSeq >= copyForwardBelow(await log.facts.extent()));
+      await waitFor(
+        async () => ((await log.tasks.get(taskId))?.value.startSeq ?? 0) >= copyForwardBelow(await log.facts.extent()),
+      );
   }
 }
 
@@ -135,6 +137,7 @@ test('the index keeps open tasks while others fill it three times, so that their
     await message(log, `filler-${filler}`);
     await appendAgent(log, `filler-${filler}`, [COMPLETED]);
     await until(log, `filler-${filler}`, ({ aggregate }) => isTerminal(aggregate.state));
+    await waitFor(async () => (await log.tasks.get(`filler-${filler}`)) !== undefined);
     await waitFor(async () => (await entryOf()).revision >= copyForwardBelow(await log.tasks.extent()));
   }
   assert.ok((await log.tasks.extent()).firstSeq > 100, 'the index has removed its oldest entries');

@@ -1,79 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isTerminal, type Message, type Metadata } from '@hopline/a2a';
 import type { TraceCarrier, Work } from '@hopline/events';
-import { type Log, LogConflict, LogFull, LogUnavailable, newestForWork, type TaskIndexEntry } from '@hopline/log';
+import { type Log, LogFull, newestForWork, type TaskIndexEntry } from '@hopline/log';
 import { rootProducer } from '@hopline/task';
+import type { IndexWrites } from './index-writes.ts';
 import type { StoredStep } from './pipeline-context.ts';
 
-/** Tries of one index write. Each conflict is a write of another relay, and a task has two for the time of a takeover. */
-export const INDEX_TRIES_MAX = 8;
-/** Tasks whose own last index write is remembered, which saves the next write a read. */
-const WRITTEN_MAX = 4_096;
 /** Wait between two requests for work while the queue is full, milliseconds. */
 const FULL_RETRY_MS = 1_000;
-
-/**
- * Writes the task index, one write per task at a time, and each by the revision that it replaces: never over an entry of a later
- * record. A relay that lost the task may have a write in flight; an entry that is `working` for a task in input-required makes no
- * deadline.
- */
-export class IndexWrites {
-  readonly #tasks: Log['tasks'];
-  readonly #newest = new Map<string, Promise<unknown>>();
-  /** Revision and entry of this relay's last write of a task, oldest first. */
-  readonly #written = new Map<string, Written>();
-
-  constructor(tasks: Log['tasks']) {
-    this.#tasks = tasks;
-  }
-
-  put(taskId: string, entry: TaskIndexEntry): Promise<unknown> {
-    const put = () => this.#put(taskId, entry);
-    const before = this.#newest.get(taskId);
-    const write = before === undefined ? put() : before.then(put, put);
-    this.#newest.set(taskId, write);
-    const settled = () => {
-      if (this.#newest.get(taskId) === write) this.#newest.delete(taskId);
-    };
-    write.then(settled, settled);
-    return write;
-  }
-
-  async #put(taskId: string, entry: TaskIndexEntry): Promise<void> {
-    let known: Written | undefined = this.#written.get(taskId);
-    for (let tries = 0; tries < INDEX_TRIES_MAX; tries++) {
-      const found = known ?? (await this.#tasks.get(taskId));
-      known = undefined;
-      if (found !== undefined && !replaces(entry, found.value)) return;
-      try {
-        const written =
-          found === undefined ? this.#tasks.create(taskId, entry) : this.#tasks.update(taskId, entry, found.revision);
-        this.#remember(taskId, { value: entry, revision: await written });
-        return;
-      } catch (error) {
-        if (!(error instanceof LogConflict)) throw error;
-      }
-    }
-    throw new LogUnavailable(`the index entry of a task changed during each of ${INDEX_TRIES_MAX} tries to write it`);
-  }
-
-  #remember(taskId: string, written: Written): void {
-    this.#written.delete(taskId);
-    if (!isTerminal(written.value.state)) this.#written.set(taskId, written);
-    for (const oldest of this.#written.keys()) {
-      if (this.#written.size <= WRITTEN_MAX) break;
-      this.#written.delete(oldest);
-    }
-  }
-}
-
-type Written = { value: TaskIndexEntry; revision: number };
-
-/** Whether an entry comes from a later record than the stored one; a copy-forward keeps the generation. */
-function replaces(entry: TaskIndexEntry, stored: TaskIndexEntry): boolean {
-  if (entry.generation !== stored.generation) return entry.generation > stored.generation;
-  return (entry.startStoredAt ?? 0) > (stored.startStoredAt ?? 0);
-}
 
 /**
  * Follows a stored step: a message becomes a work item for the task's role, a change of state goes into the task index. Both

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isTerminal } from '@hopline/a2a';
+import { isTerminal, type TaskState } from '@hopline/a2a';
 import type { AgentInput, FactRecord } from '@hopline/events';
 import { createInputWriter } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
@@ -73,6 +73,11 @@ async function waitForIndex(
   while ((await log.tasks.get(taskId))?.value[request] === undefined) await new Promise(resolve => setTimeout(resolve, 5));
 }
 
+/** The index follows the facts within milliseconds. */
+async function waitForState(log: MemoryLog, taskId: string, state: TaskState): Promise<void> {
+  while ((await log.tasks.get(taskId))?.value.state !== state) await new Promise(resolve => setTimeout(resolve, 5));
+}
+
 test('a task whose client does not answer fails at its deadline, not before [S3-8]', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   const relay = await relayOn(log, TIMEOUT_MS);
@@ -81,7 +86,7 @@ test('a task whose client does not answer fails at its deadline, not before [S3-
   const [end] = facts;
   assert.ok(end?.kind === 'status.changed' && end.at - aggregate.inputRequest!.at >= TIMEOUT_MS);
   assert.deepEqual(end.event.statusUpdate.metadata, { reason: 'input timeout', retryable: true });
-  assert.equal((await log.tasks.get('t1'))?.value.state, 'TASK_STATE_FAILED');
+  await waitForState(log, 't1', 'TASK_STATE_FAILED');
   await relay.stop();
 });
 
@@ -153,8 +158,8 @@ test('a task that gets no credentials fails at its deadline, not before, and aft
   const [end] = (await failed(log, 't1')).facts;
   assert.ok(end?.kind === 'status.changed' && end.at - aggregate.authRequest!.at >= TIMEOUT_MS);
   assert.deepEqual(end.event.statusUpdate.metadata, { reason: 'auth timeout', retryable: true });
-  const entry = (await log.tasks.get('t1'))?.value;
-  assert.deepEqual([entry?.state, entry?.authRequest], ['TASK_STATE_FAILED', undefined]);
+  await waitForState(log, 't1', 'TASK_STATE_FAILED');
+  assert.equal((await log.tasks.get('t1'))?.value.authRequest, undefined);
   await relay.stop();
 });
 

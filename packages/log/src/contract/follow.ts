@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { StoredFacts } from '../fact-log.ts';
+import type { FollowStart, StoredFacts } from '../fact-log.ts';
 import type { Log } from '../log.ts';
 import {
   all,
@@ -17,7 +17,7 @@ import {
 } from './log-under-test.ts';
 
 /** Follows in the background and collects the records. */
-async function following(log: Log, taskId: string, after: number | 'new') {
+async function following(log: Log, taskId: string, after: FollowStart) {
   const abort = new AbortController();
   const records: StoredFacts[] = [];
   const live = await log.facts.follow(taskId, after, abort.signal);
@@ -79,6 +79,22 @@ export const followCases: Case[] = [
       await appendRun(await another(), taskId, 1, 50);
       await follower.has(50);
       assert.deepEqual(await follower.stop(), range(1, 50));
+    },
+  },
+  {
+    name: 'a follower after the newest record receives what was stored before it subscribed, and what follows',
+    async run({ log, another }) {
+      const taskId = newTask();
+      const seqs = await appendRun(log, taskId, 1, 6);
+      const [quiet, busy] = [
+        await following(log, taskId, { newest: seqs[3]! }),
+        await following(log, taskId, { newest: seqs[3]! }),
+      ];
+      await quiet.has(6);
+      assert.deepEqual(await quiet.stop(), [5, 6]);
+      await appendRun(await another(), taskId, 7, 9, seqs[0]!, seqs[5]!);
+      await busy.has(9);
+      assert.deepEqual(await busy.stop(), [5, 6, 7, 8, 9]);
     },
   },
   {

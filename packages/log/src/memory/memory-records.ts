@@ -3,6 +3,7 @@ import { LaterVersion, LogUnavailable } from '../errors.ts';
 import {
   type AppendOptions,
   type FactLog,
+  type FollowStart,
   type ReadStart,
   relayOfFactsId,
   type StoredFacts,
@@ -127,7 +128,7 @@ export class MemoryFacts implements FactLog {
     return this.#read(taskId, from);
   }
 
-  async follow(taskId: string, after: number | 'new', signal: AbortSignal): Promise<AsyncIterable<StoredFacts>> {
+  async follow(taskId: string, after: FollowStart, signal: AbortSignal): Promise<AsyncIterable<StoredFacts>> {
     requireTaskId(taskId);
     requireOpen(this.#closed);
     return follow(this.#source(taskId), after, AbortSignal.any([signal, this.#closed]), this.#options);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type KeyValue, LogConflict, LogUnavailable, type TaskIndexEntry } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
-import { INDEX_TRIES_MAX, IndexWrites } from './side-effects.ts';
+import { INDEX_TRIES_MAX, IndexWrites } from './index-writes.ts';
 
 const entry = (generation: number, startStoredAt = 1): TaskIndexEntry => ({
   contextId: 'c',
@@ -44,20 +44,40 @@ test('the index of a task is written in the order of its states, and a failed wr
   const log = createMemoryLog();
   const { tasks, waiting, started } = slow(log.tasks);
   const writes = new IndexWrites(tasks);
-  const [first, second] = [writes.put('a', entry(1)), writes.put('a', entry(2))];
+  const first = writes.put('a', entry(1));
   const other = writes.put('b', entry(1));
   assert.deepEqual(await started(2), ['a1', 'b1'], 'tasks do not wait for each other');
+  const second = writes.put('a', entry(2));
+  const next = writes.put('c', entry(1));
+  assert.deepEqual(await started(3), ['a1', 'b1', 'c1'], 'a task has one write at a time');
+  waiting[2]!.settle();
   waiting[0]!.settle();
   await first;
-  assert.deepEqual(await started(3), ['a1', 'b1', 'a2']);
-  waiting[2]!.settle(new LogUnavailable('not acknowledged in time'));
+  assert.deepEqual(await started(4), ['a1', 'b1', 'c1', 'a2']);
+  waiting[3]!.settle(new LogUnavailable('not acknowledged in time'));
   await assert.rejects(second, LogUnavailable);
   const third = writes.put('a', entry(3));
-  assert.deepEqual(await started(4), ['a1', 'b1', 'a2', 'a3']);
+  assert.deepEqual(await started(5), ['a1', 'b1', 'c1', 'a2', 'a3']);
   waiting[1]!.settle();
-  waiting[3]!.settle();
-  await Promise.all([other, third]);
+  waiting[4]!.settle();
+  await Promise.all([other, next, third]);
   assert.equal((await log.tasks.get('a'))?.value.generation, 3);
+});
+
+test('the changes of a task within the delay are one write of the newest entry, and each caller learns of it', async () => {
+  const { tasks } = createMemoryLog();
+  const calls: string[] = [];
+  const counted = new Proxy(tasks, {
+    get: (target, name: keyof typeof tasks) => {
+      calls.push(name);
+      return target[name].bind(target);
+    },
+  });
+  const writes = new IndexWrites(counted);
+  const stored = [writes.put('a', entry(1)), writes.put('a', entry(3)), writes.put('a', entry(2))];
+  await Promise.all(stored);
+  assert.deepEqual(calls, ['get', 'create']);
+  assert.deepEqual((await tasks.get('a'))?.value, entry(3));
 });
 
 test('a write that arrives late from a relay that lost the task does not replace a newer entry [S3-8]', async () => {
