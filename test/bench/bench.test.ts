@@ -8,6 +8,7 @@ import { load } from './load.ts';
 import { replay } from './replay.ts';
 import { runBench, verdictLines } from './run-bench.ts';
 import { sdkPeer } from './sdk-peer.ts';
+import { through } from './through.ts';
 import { throughput } from './throughput.ts';
 
 /** Figures of so small a run mean nothing; a question whose text did not arrive complete fails. */
@@ -33,6 +34,15 @@ test('a tiny run of the bench works and loses nothing', { timeout: 120_000 }, as
     );
   }
   assert.equal(verdictLines(report).length, 2 + report.verdicts.length);
+});
+
+test('a tiny run asks every kind of remote agent directly and through Hopline', { timeout: 240_000 }, async () => {
+  const { answers, verdicts } = await runBench([through], 'tiny', () => {});
+  assert.deepEqual(
+    answers.map(({ failed, findings }) => failed ?? findings.length),
+    [4],
+  );
+  assert.equal(verdicts.length, 11);
 });
 
 test('a tiny replay folds every token of the log', { timeout: 120_000 }, async () => {

@@ -13,9 +13,11 @@ import { replay } from './replay.ts';
 import { runBench, verdictLines } from './run-bench.ts';
 import { sdkPeer } from './sdk-peer.ts';
 import { taskLength } from './task-length.ts';
+import { through } from './through.ts';
 import { throughput } from './throughput.ts';
 
 const QUESTIONS: Question[] = [
+  through,
   throughput,
   sdkPeer,
   firstText,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { A2AError } from './errors.ts';
-import { decodeSse, type SseEvent, sseComment, sseFrame } from './sse.ts';
+import { decodeSse, decodeSseBatches, type SseEvent, sseComment, sseFrame } from './sse.ts';
 
 async function* bytes(text: string, cuts: number[] = []): AsyncGenerator<Uint8Array> {
   const all = Buffer.from(text, 'utf8');
@@ -56,4 +56,11 @@ test('an event of the limit passes, a longer one is refused, whole or in pieces'
   const refused = (error: unknown) => error instanceof A2AError && error.code === 'INVALID_AGENT_RESPONSE';
   await assert.rejects(decoded(frame(1001), [], 1000), refused);
   await assert.rejects(decoded(`data: ${'x'.repeat(5000)}`, [1500, 3000], 1000), refused);
+});
+
+test('events of one chunk come together, in order; a chunk that completes none yields nothing', async () => {
+  const chunks = ['data: a\n\ndata: b\n\nda', 'ta: ', 'c\n\n'].map(text => new TextEncoder().encode(text));
+  const batches: string[][] = [];
+  for await (const events of decodeSseBatches(ReadableStream.from(chunks))) batches.push(events.map(({ data }) => data));
+  assert.deepEqual(batches, [['a', 'b'], ['c']]);
 });

@@ -32,15 +32,23 @@ export type SseEvent = { data: string; id?: string; event?: string };
 /** UTF-16 units of one event that a reader accepts by default: four times the largest snapshot of Hopline. */
 export const SSE_EVENT_CHARS_MAX = 16 * 1024 * 1024;
 
-/**
- * Decodes a byte stream into events. Accepts LF, CR and CRLF, comments, several data lines, and chunks split anywhere, also
- * inside a code point. An event that the end of the stream truncates is discarded. Throws INVALID_AGENT_RESPONSE when an event
- * exceeds `eventCharsMax` UTF-16 units.
- */
+/** The events of a byte stream, one by one, as `decodeSseBatches` decodes them. */
 export async function* decodeSse(
   chunks: AsyncIterable<Uint8Array>,
   eventCharsMax = SSE_EVENT_CHARS_MAX,
 ): AsyncGenerator<SseEvent> {
+  for await (const events of decodeSseBatches(chunks, eventCharsMax)) yield* events;
+}
+
+/**
+ * Decodes a byte stream into events, those of one chunk together: a step of an iterator costs more than a small event. Accepts LF, CR and CRLF, comments, several data lines, and chunks split anywhere, also
+ * inside a code point. An event that the end of the stream truncates is discarded. Throws INVALID_AGENT_RESPONSE when an event
+ * exceeds `eventCharsMax` UTF-16 units.
+ */
+export async function* decodeSseBatches(
+  chunks: AsyncIterable<Uint8Array>,
+  eventCharsMax = SSE_EVENT_CHARS_MAX,
+): AsyncGenerator<SseEvent[]> {
   const tooLong = () =>
     new A2AError('INVALID_AGENT_RESPONSE', { detail: `an event of the stream exceeds ${eventCharsMax} characters` });
   const decoder = new TextDecoder();
@@ -59,8 +67,9 @@ export async function* decodeSse(
   for await (const chunk of chunks) {
     parser.feed(decoder.decode(chunk, { stream: true }));
     if (overflow) throw tooLong();
+    if (events.length === 0) continue;
     const ready = events;
     events = [];
-    yield* ready;
+    yield ready;
   }
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { DIALECTS, type Message } from '@hopline/a2a';
-import type { Agent, Turn } from '@hopline/agent';
+import { type Agent, eventsOf, type Turn } from '@hopline/agent';
 import type { RemoteAgent } from '@hopline/agent-card';
 import { A2A_LIMITS } from './limits.ts';
 import type { A2AOptions } from './options.ts';
@@ -18,6 +18,18 @@ export function createA2AAgent(options: A2AOptions): Agent {
   const client = new RemoteClient({ url, headers, extensions, tls, limits, onSkipped });
   let card: RemoteAgent | undefined;
   let isReported = false;
+  const runBatches = (turn: Turn) => {
+    const context = remoteContext(url, turn);
+    const request = requestOf(turn, context);
+    const params = ({ dialect }: RemoteAgent, webhook?: string) =>
+      DIALECTS[dialect].encodeSend(webhook === undefined ? request : { ...request, blocking: false, push: { url: webhook } });
+    const onCumulative = () => {
+      if (!isReported) reportCumulative(turn);
+      isReported = true;
+    };
+    const reader = { deltas, text, onSkipped, onCumulative };
+    return new RemoteTurn({ client, turn, params, context, reader, limits, webhooks }).run();
+  };
   return {
     get description() {
       return description ?? (card?.description || 'An A2A agent.');
@@ -26,18 +38,8 @@ export function createA2AAgent(options: A2AOptions): Agent {
       card = await client.agent();
       return card.skills.slice(0, SKILLS_MAX).map(({ inputModes: _in, outputModes: _out, ...skill }) => skill);
     },
-    run: turn => {
-      const context = remoteContext(url, turn);
-      const request = requestOf(turn, context);
-      const params = ({ dialect }: RemoteAgent, webhook?: string) =>
-        DIALECTS[dialect].encodeSend(webhook === undefined ? request : { ...request, blocking: false, push: { url: webhook } });
-      const onCumulative = () => {
-        if (!isReported) reportCumulative(turn);
-        isReported = true;
-      };
-      const reader = { deltas, text, onSkipped, onCumulative };
-      return new RemoteTurn({ client, turn, params, context, reader, limits, webhooks }).run();
-    },
+    run: turn => eventsOf(runBatches(turn)),
+    runBatches,
     close: () => client.close(),
   };
 }

@@ -14,15 +14,6 @@ const working = (text: string, messageId = ''): StreamResponse => ({
 });
 const task = (more: Partial<Task>): Task => ({ id: 't', contextId: 'c', status: { state: 'TASK_STATE_COMPLETED' }, ...more });
 
-function snapshot(of: EventReader, seen: Task) {
-  const events = of.snapshot(seen);
-  const all = [];
-  for (let step = events.next(); ; step = events.next()) {
-    if (step.done) return { events: all, whole: step.value };
-    all.push(step.value);
-  }
-}
-
 test('message ids are deduplicated within a bound; messages without an id never are [S0-22]', () => {
   const one = reader();
   assert.equal([...one.read(working('ha', '1')), ...one.read(working('ha', '1'))].length, 1);
@@ -53,26 +44,26 @@ test('the history of a polled task is the answer so far, without notices and ear
     message('one', 'm1'),
     message(' two', 'm2'),
   ];
-  assert.deepEqual(snapshot(one, task({ history })), { events: [{ type: 'snapshot', text: 'one two' }], whole: true });
+  assert.deepEqual(one.snapshot(task({ history })), { events: [{ type: 'snapshot', text: 'one two' }], isWhole: true });
 });
 
 test('a task without the first text, or with less than was received, is not whole', () => {
   const one = reader();
   [...one.read(working('one', 'm1'))];
-  assert.equal(snapshot(one, task({ history: [message(' two', 'm2')] })).whole, false);
+  assert.equal(one.snapshot(task({ history: [message(' two', 'm2')] })).isWhole, false);
   assert.deepEqual(
-    snapshot(one, task({ history: [message(' two', 'm2')] })).events,
+    one.snapshot(task({ history: [message(' two', 'm2')] })).events,
     [],
     'a part of the answer must not replace it',
   );
   const nameless = reader();
   [...nameless.read(working('one'))];
-  assert.equal(snapshot(nameless, task({ history: [message('one')] })).whole, false);
+  assert.equal(nameless.snapshot(task({ history: [message('one')] })).isWhole, false);
   const artifacts = reader();
   [...artifacts.read({ artifactUpdate: { taskId: 't', contextId: 'c', artifact: { artifactId: 'a', parts: [{ text: 'x' }] } } })];
-  assert.equal(snapshot(artifacts, task({})).whole, false);
-  assert.equal(snapshot(artifacts, task({ artifacts: [{ artifactId: 'a', parts: [{ text: 'xy' }] }] })).whole, true);
-  assert.equal(snapshot(reader(), task({})).whole, false, 'without any content a task may be incomplete');
+  assert.equal(artifacts.snapshot(task({})).isWhole, false);
+  assert.equal(artifacts.snapshot(task({ artifacts: [{ artifactId: 'a', parts: [{ text: 'xy' }] }] })).isWhole, true);
+  assert.equal(reader().snapshot(task({})).isWhole, false, 'without any content a task may be incomplete');
 });
 
 test('without a setting, texts that are held are decided by a poll, an artifact or the end of the turn', () => {
@@ -92,10 +83,10 @@ test('without a setting, texts that are held are decided by a poll, an artifact 
 
   const polled = begun();
   assert.deepEqual(
-    snapshot(polled, task({ status: { state: 'TASK_STATE_WORKING' }, history: [0, 1, 2].map(message10) })).events,
+    polled.snapshot(task({ status: { state: 'TASK_STATE_WORKING' }, history: [0, 1, 2].map(message10) })).events,
     [],
   );
-  assert.deepEqual(textsOf(snapshot(polled, task({ history: [0, 1, 2, 3].map(message10) })).events), [
+  assert.deepEqual(textsOf(polled.snapshot(task({ history: [0, 1, 2, 3].map(message10) })).events), [
     ['snapshot', texts[3]],
     ['snapshot', texts[3]],
   ]);

@@ -111,7 +111,16 @@ export class EventReader {
    * Reads the agent's task as a whole: the result of a blocking send, or of a poll after a broken stream. The caller reads the status.
    * Returns whether the task contains all text and artifacts received so far; otherwise text may be missing.
    */
-  *snapshot(task: Task): Generator<AgentEvent, boolean> {
+  snapshot(task: Task): { events: AgentEvent[]; isWhole: boolean } {
+    const events: AgentEvent[] = [];
+    const reading = this.#snapshot(task);
+    for (let step = reading.next(); ; step = reading.next()) {
+      if (step.done === true) return { events, isWhole: step.value };
+      events.push(step.value);
+    }
+  }
+
+  *#snapshot(task: Task): Generator<AgentEvent, boolean> {
     this.remember(task.id, task.contextId);
     const messages = messagesOfTurn(task);
     const whole = !this.#hasText || this.#hasAll(messages);
@@ -160,7 +169,7 @@ export class EventReader {
     this.remember(task.id, task.contextId);
     const settled = isTerminal(task.status.state) || isInterrupted(task.status.state);
     // The first task marks its start; a later one is a snapshot.
-    if (settled || this.#events > 1) yield* this.snapshot(task);
+    if (settled || this.#events > 1) yield* this.#snapshot(task);
     yield* this.status(task.status, task.metadata);
   }
 

@@ -1,6 +1,9 @@
 /** The most recent ids, bounded: a repeated delivery follows the first one closely. */
 export class RecentIds {
   readonly #ids = new Set<string>();
+  /** The same ids, oldest at `#next`: an iteration to the oldest of the set would pass every place of a deleted one. */
+  readonly #ring: string[] = [];
+  #next = 0;
   readonly #max: number;
 
   constructor(max: number) {
@@ -11,12 +14,9 @@ export class RecentIds {
   add(id: string): boolean {
     if (this.#ids.has(id)) return false;
     this.#ids.add(id);
-    if (this.#ids.size > this.#max) {
-      for (const oldest of this.#ids) {
-        this.#ids.delete(oldest);
-        break;
-      }
-    }
+    if (this.#ring.length === this.#max) this.#ids.delete(this.#ring[this.#next]!);
+    this.#ring[this.#next] = id;
+    this.#next = (this.#next + 1) % this.#max;
     return true;
   }
 }

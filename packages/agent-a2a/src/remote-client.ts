@@ -3,7 +3,7 @@ import {
   DIALECTS,
   decodeRemoteEvent,
   decodeRemoteResponse,
-  decodeSse,
+  decodeSseBatches,
   type JsonObject,
   type Operation,
   type RemoteResponse,
@@ -91,16 +91,16 @@ export class RemoteClient {
     return now.dialect === agent.dialect && now.url === agent.url && now.tenant === agent.tenant ? undefined : now;
   }
 
-  /** Streams the agent's events; a JSON response is one event. Ends without a fault when the connection breaks after the first event. */
-  async *stream(operation: 'stream' | 'subscribe', params: JsonObject, context: Context): AsyncGenerator<RemoteResponse> {
+  /** Streams the agent's events, those that arrive together in one array; a JSON response is one event. Ends without a fault when the connection breaks after the first event. */
+  async *stream(operation: 'stream' | 'subscribe', params: JsonObject, context: Context): AsyncGenerator<RemoteResponse[]> {
     using deadlines = new Deadlines({ ...this.#options.limits, totalMsMax: context.totalMsMax }, faultOfDeadline, context.signal);
     let hasBegun = false;
     try {
       const response = await this.#post(operation, params, context, deadlines.signal);
-      for await (const event of this.#responses(response, deadlines)) {
+      for await (const events of this.#responses(response, deadlines)) {
         hasBegun = true;
         deadlines.pause();
-        yield event;
+        yield events;
         if (context.mayBeSilent?.() !== true) deadlines.resume();
       }
     } catch (error) {
@@ -192,21 +192,25 @@ export class RemoteClient {
     return decoded;
   }
 
-  async *#responses(response: Dispatcher.ResponseData<unknown>, deadlines: AgentDeadlines): AsyncGenerator<RemoteResponse> {
-    if (response.statusCode !== 200 || isJson(response)) return yield await this.#answer(response);
+  async *#responses(response: Dispatcher.ResponseData<unknown>, deadlines: AgentDeadlines): AsyncGenerator<RemoteResponse[]> {
+    if (response.statusCode !== 200 || isJson(response)) return yield [await this.#answer(response)];
     if (!isReadable(response)) {
       await response.body.dump();
       throw new AgentFault('the agent answered with neither an event stream nor JSON', false, { word: 'not_json' });
     }
     let malformed = 0;
-    for await (const { data } of decodeSse(touching(response.body, deadlines), this.#options.limits.eventBytesMax)) {
-      const value = parseJson(data);
-      if (value !== undefined) {
-        yield decode(value);
-        continue;
+    for await (const frames of decodeSseBatches(touching(response.body, deadlines), this.#options.limits.eventBytesMax)) {
+      const decoded: RemoteResponse[] = [];
+      for (const { data } of frames) {
+        const value = parseJson(data);
+        if (value !== undefined) decoded.push(decode(value));
+        else {
+          this.#options.onSkipped('malformed frame');
+          malformed += 1;
+          if (malformed > MALFORMED_MAX) break;
+        }
       }
-      this.#options.onSkipped('malformed frame');
-      malformed += 1;
+      if (decoded.length > 0) yield decoded;
       if (malformed > MALFORMED_MAX) throw new AgentFault(NOT_JSON, false);
     }
   }

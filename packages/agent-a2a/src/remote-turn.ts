@@ -5,6 +5,7 @@ import {
   isTerminal,
   type JsonObject,
   type RemoteResponse,
+  type StreamResponse,
   type Task,
   type TaskState,
 } from '@hopline/a2a';
@@ -96,20 +97,21 @@ export class RemoteTurn {
     this.#endsAtMs = performance.now() + options.limits.totalMsMax;
   }
 
-  async *run(): AsyncGenerator<AgentEvent> {
+  /** Its events, those that arrived together in one array. */
+  async *run(): AsyncGenerator<AgentEvent[]> {
     try {
-      yield* this.#runStates();
+      for await (const events of this.#runStates()) yield events;
     } catch (error) {
       if (this.#turn.signal.aborted) return;
       if (!(error instanceof AgentFault)) throw error;
-      yield* this.#reader.end();
+      yield [...this.#reader.end()];
       const { waiting } = this.#reader;
       // Credentials may take longer than a turn: the next turn continues the agent's task.
       if (waiting !== undefined && performance.now() >= this.#endsAtMs - CLOCK_MS)
-        yield { type: 'interrupted', state: 'TASK_STATE_AUTH_REQUIRED', ...waiting };
+        yield [{ type: 'interrupted', state: 'TASK_STATE_AUTH_REQUIRED', ...waiting }];
       else {
         this.#hasFailed = !error.retryable;
-        yield { type: 'failed', reason: error.message, retryable: error.retryable, cause: error.word };
+        yield [{ type: 'failed', reason: error.message, retryable: error.retryable, cause: error.word }];
       }
     } finally {
       this.#webhookCalls?.close();
@@ -117,14 +119,14 @@ export class RemoteTurn {
     }
   }
 
-  async *#runStates(): AsyncGenerator<AgentEvent> {
+  async *#runStates(): AsyncGenerator<AgentEvent[]> {
     let agent = await this.#client.agent();
     let state: State = agent.streaming ? 'stream' : 'send';
     if (await this.#isSent()) state = 'poll';
     let isCardFresh = false;
     while (!this.#reader.ended) {
       try {
-        for await (const event of this.#events(state, agent)) yield this.#withContext(event);
+        for await (const events of this.#events(state, agent)) yield this.#withContext(events);
         state = this.#next(state, agent);
       } catch (error) {
         const isRejected = error instanceof AgentFault && !error.retryable && !this.#reader.begun;
@@ -154,7 +156,7 @@ export class RemoteTurn {
     return true;
   }
 
-  #events(state: State, agent: RemoteAgent): AsyncIterable<AgentEvent> {
+  #events(state: State, agent: RemoteAgent): AsyncIterable<AgentEvent[]> {
     switch (state) {
       case 'stream':
         return this.#stream(agent);
@@ -175,22 +177,30 @@ export class RemoteTurn {
     return 'poll';
   }
 
-  async *#stream(agent: RemoteAgent): AsyncGenerator<AgentEvent> {
+  async *#stream(agent: RemoteAgent): AsyncGenerator<AgentEvent[]> {
     let mayBeStale = resumeOf(this.#turn).taskId !== undefined;
-    for await (const response of this.#client.stream('stream', this.#options.params(agent), { ...this.#context(), agent })) {
-      if ('error' in response && CANNOT_STREAM.includes(response.error.code) && this.#reader.ids.taskId === undefined) {
-        this.#isStreamRefused = true;
-        return;
+    // A refusal under the card before the present one says nothing about this stream.
+    this.#isStreamRefused = false;
+    for await (const responses of this.#client.stream('stream', this.#options.params(agent), { ...this.#context(), agent })) {
+      const events: AgentEvent[] = [];
+      try {
+        for (const response of responses) {
+          this.#isStreamRefused ||= isStreamRefusal(response) && this.#reader.ids.taskId === undefined;
+          if (this.#isStreamRefused || this.#reader.ended) break;
+          for (const event of this.#read(response, mayBeStale)) events.push(event);
+          mayBeStale = false;
+        }
+      } finally {
+        // What arrived before an error comes before it.
+        if (events.length > 0) yield events;
       }
-      yield* this.#read(response, mayBeStale);
-      mayBeStale = false;
-      if (this.#reader.ended) return;
+      if (this.#isStreamRefused || this.#reader.ended) return;
     }
   }
 
-  async *#send(agent: RemoteAgent): AsyncGenerator<AgentEvent> {
+  async *#send(agent: RemoteAgent): AsyncGenerator<AgentEvent[]> {
     const response = await this.#sendOnce(agent);
-    yield* this.#read(response, resumeOf(this.#turn).taskId !== undefined && this.#webhookCalls !== undefined);
+    yield [...this.#read(response, resumeOf(this.#turn).taskId !== undefined && this.#webhookCalls !== undefined)];
   }
 
   /** Sends with a webhook where the agent pushes; otherwise waits for the answer. */
@@ -209,29 +219,33 @@ export class RemoteTurn {
   }
 
   /** Reads the task once. Text sent while we were not connected is complete only if the task holds it; otherwise a new attempt replaces the text. */
-  async *#poll(agent: RemoteAgent): AsyncGenerator<AgentEvent> {
+  async *#poll(agent: RemoteAgent): AsyncGenerator<AgentEvent[]> {
     await this.#untilNextPoll();
     const task = await this.#get();
     this.#assertChanging(task, agent);
-    const isWhole = yield* this.#reader.snapshot(task);
+    const { events, isWhole } = this.#reader.snapshot(task);
+    yield events;
     if (isSettled(task.status.state) && !isWhole) throw new AgentFault(NO_TERMINAL_STATE, true);
-    if (isSettled(task.status.state) || isInterrupted(task.status.state)) yield* this.#reader.status(task.status, task.metadata);
+    if (isSettled(task.status.state) || isInterrupted(task.status.state))
+      yield [...this.#reader.status(task.status, task.metadata)];
   }
 
   /** Streams the events from now on. The end of the task is left to a poll, because earlier events may be missing. */
-  async *#subscribe(): AsyncGenerator<AgentEvent> {
+  async *#subscribe(): AsyncGenerator<AgentEvent[]> {
     const { taskId } = this.#reader.ids;
     this.#hasSubscribed = true;
     try {
-      for await (const response of this.#client.stream('subscribe', { id: taskId ?? '' }, this.#context())) {
-        if (!('event' in response)) return;
-        const { event } = response;
-        const state =
-          'statusUpdate' in event ? event.statusUpdate.status.state : 'task' in event ? event.task.status.state : undefined;
-        if (state !== undefined && isSettled(state)) return;
-        this.#changedAtMs = performance.now();
-        yield* this.#reader.read(event);
-        if (this.#reader.ended) return;
+      for await (const responses of this.#client.stream('subscribe', { id: taskId ?? '' }, this.#context())) {
+        const events: AgentEvent[] = [];
+        let isOver = false;
+        for (const response of responses) {
+          isOver ||= this.#reader.ended || !('event' in response) || isSettling(response.event);
+          if (isOver || !('event' in response)) break;
+          this.#changedAtMs = performance.now();
+          for (const event of this.#reader.read(response.event)) events.push(event);
+        }
+        if (events.length > 0) yield events;
+        if (isOver || this.#reader.ended) return;
       }
     } catch (error) {
       if (!(error instanceof AgentFault)) throw error;
@@ -252,10 +266,10 @@ export class RemoteTurn {
   }
 
   /** An agent that names contexts itself needs its own name again in the next turn. */
-  #withContext(event: AgentEvent): AgentEvent {
+  #withContext(events: AgentEvent[]): AgentEvent[] {
     const { contextId } = this.#reader.ids;
-    if (event.type !== 'done' || contextId === undefined || contextId === this.#options.context) return event;
-    return { ...event, resume: { contextId } satisfies Resume };
+    if (!this.#reader.ended || contextId === undefined || contextId === this.#options.context) return events;
+    return events.map(event => (event.type === 'done' ? { ...event, resume: { contextId } satisfies Resume } : event));
   }
 
   /** Waits for a webhook call, or for the pause between two polls. The content of a call is ignored: anyone may have sent it, in any order. */
@@ -331,6 +345,15 @@ function rpcWord(code: number): string {
   if (code === -32603) return 'rpc_internal_error';
   if (code === -32602) return 'rpc_invalid_params';
   return code === -32601 ? 'rpc_method_not_found' : 'rpc_error';
+}
+
+function isStreamRefusal(response: RemoteResponse): boolean {
+  return 'error' in response && CANNOT_STREAM.includes(response.error.code);
+}
+
+function isSettling(event: StreamResponse): boolean {
+  if ('statusUpdate' in event) return isSettled(event.statusUpdate.status.state);
+  return 'task' in event && isSettled(event.task.status.state);
 }
 
 /** Auth-required is not settled: the agent continues by itself once it has the credentials. */

@@ -27,7 +27,8 @@ export function noticeOfMetadata(metadata: Metadata | undefined, phase = metadat
 
 /** Reads the form of a status text. An end without an open call of that tool is text of the answer. */
 export function noticeOfText(text: string, isOpen: (tool: string) => boolean): ToolNotice | undefined {
-  if (text.length > NOTICE_CHARS_MAX) return undefined;
+  // Both forms name a tool: most tokens need neither expression.
+  if (text.length > NOTICE_CHARS_MAX || !text.includes('ool')) return undefined;
   const tool = START.exec(text)?.[1];
   if (tool !== undefined) return { phase: 'start', tool, failed: false };
   const [, glyph, ended, outcome] = END.exec(text) ?? [];

@@ -43,8 +43,8 @@ export interface Graph {
   stateKeys(signal: AbortSignal): Promise<ReadonlySet<string>>;
   /** Returns undefined when the graph has no checkpointer, or the thread does not exist. */
   threadState(thread: string, signal: AbortSignal): Promise<ThreadState | undefined>;
-  /** Throws GraphFault for failures of the graph or its server. */
-  stream(run: GraphRun): AsyncIterable<GraphEvent>;
+  /** The events of a run, those that arrive together in one array. Throws GraphFault for failures of the graph or its server. */
+  stream(run: GraphRun): AsyncIterable<readonly GraphEvent[]>;
   /** The user's text as the graph's own type of message. */
   humanMessage(text: string, id: Message['messageId']): unknown;
   describe(signal: AbortSignal): Promise<{ id: string; name: string; description: string }>;

@@ -1,4 +1,4 @@
-import { type Agent, type AgentEvent, abortableEvents, type Turn } from '@hopline/agent';
+import { type Agent, type AgentEvent, abortableEvents, eventsOf, type Turn } from '@hopline/agent';
 import { Deadlines, type MissedDeadline } from '@hopline/outbound-http';
 import { type Graph, GraphFault } from './graph.ts';
 import { GraphReader, interruptedBy } from './graph-reader.ts';
@@ -31,22 +31,26 @@ export async function createLangGraphAgent(options: LangGraphOptions): Promise<A
   const { description = 'A LangGraph graph', onSkipped } = options;
   const limits = { ...LANGGRAPH_LIMITS, ...options.limits };
   const locks = new ThreadLocks();
+  const runBatches = (turn: Turn) => withThreadLock(locks, turn, runWithLimits(graph, turn, { limits, onSkipped }));
   return {
     description,
     skills: async () => {
       const skill = await graph.describe(AbortSignal.timeout(SKILLS_MS_MAX));
       return [{ ...skill, ...(options.description !== undefined && { description }), tags: ['langgraph'] }];
     },
-    run: turn => withThreadLock(locks, turn, runWithLimits(graph, turn, { limits, onSkipped })),
+    run: turn => eventsOf(runBatches(turn)),
+    runBatches,
     close: () => graph.close(),
   };
 }
 
+type Batches = AsyncIterable<readonly AgentEvent[]>;
+
 /** The limits of a turn begin when its thread is free: a turn may wait for another turn of the same context. */
-async function* withThreadLock(locks: ThreadLocks, turn: Turn, events: AsyncIterable<AgentEvent>): AsyncGenerator<AgentEvent> {
+async function* withThreadLock(locks: ThreadLocks, turn: Turn, batches: Batches): AsyncGenerator<readonly AgentEvent[]> {
   const release = await locks.lock(threadOf(turn), turn.signal);
   try {
-    if (!turn.signal.aborted) yield* events;
+    if (!turn.signal.aborted) for await (const events of batches) yield events;
   } finally {
     release();
   }
@@ -54,15 +58,19 @@ async function* withThreadLock(locks: ThreadLocks, turn: Turn, events: AsyncIter
 
 type RunOptions = { limits: Limits; onSkipped: LangGraphOptions['onSkipped'] };
 
-async function* runWithLimits(graph: Graph, turn: Turn, { limits, onSkipped }: RunOptions): AsyncGenerator<AgentEvent> {
+async function* runWithLimits(
+  graph: Graph,
+  turn: Turn,
+  { limits, onSkipped }: RunOptions,
+): AsyncGenerator<readonly AgentEvent[]> {
   using deadlines = new Deadlines({ ...limits, firstEventMsMax: limits.silenceMsMax }, faultOf, turn.signal);
   const { signal } = deadlines;
   const onGraphEvent = () => deadlines.touch();
   try {
     // A graph may ignore the signal; the turn still ends.
-    for await (const event of abortableEvents(runGraph(graph, { ...turn, signal }, { onGraphEvent, onSkipped }), signal)) {
+    for await (const events of abortableEvents(runGraph(graph, { ...turn, signal }, { onGraphEvent, onSkipped }), signal)) {
       deadlines.pause();
-      yield event;
+      yield events;
       deadlines.resume();
     }
     if (deadlines.fault !== undefined) throw deadlines.fault;
@@ -70,7 +78,7 @@ async function* runWithLimits(graph: Graph, turn: Turn, { limits, onSkipped }: R
     const fault = deadlines.fault ?? error;
     if (!(fault instanceof GraphFault)) throw error;
     if (fault.cause !== undefined) turn.showError?.(fault.cause);
-    yield { type: 'failed', reason: fault.message, retryable: fault.retryable, cause: 'graph_failed' };
+    yield [{ type: 'failed', reason: fault.message, retryable: fault.retryable, cause: 'graph_failed' }];
   }
 }
 
@@ -82,14 +90,14 @@ function faultOf({ limit, ms }: MissedDeadline): GraphFault {
 
 type GraphListeners = { onGraphEvent: () => void; onSkipped: LangGraphOptions['onSkipped'] };
 
-async function* runGraph(graph: Graph, turn: Turn, { onGraphEvent, onSkipped }: GraphListeners): AsyncGenerator<AgentEvent> {
+async function* runGraph(graph: Graph, turn: Turn, { onGraphEvent, onSkipped }: GraphListeners): AsyncGenerator<AgentEvent[]> {
   const { taskId, message, signal, trace } = turn;
   const thread = threadOf(turn);
   const { messageId } = message;
   const [keys, state] = await Promise.all([graph.stateKeys(signal), graph.threadState(thread, signal)]);
   const start = planTurn({ graph, turn, state, keys });
   if (start.kind === 'interrupted') {
-    yield interruptedBy(start.interrupts);
+    yield [interruptedBy(start.interrupts)];
     return;
   }
   const isContinued = start.kind === 'finished' || start.isContinued;
@@ -98,13 +106,15 @@ async function* runGraph(graph: Graph, turn: Turn, { onGraphEvent, onSkipped }: 
     ...(isContinued && { continuedFrom: { messageId } }),
     ...(onSkipped && { onSkipped }),
   });
-  yield* reader.begin();
+  yield [...reader.begin()];
   if (start.kind === 'finished') reader.values(start.values);
   else {
-    for await (const event of graph.stream({ thread, taskId, messageId, input: start.input, trace, signal })) {
+    for await (const batch of graph.stream({ thread, taskId, messageId, input: start.input, trace, signal })) {
       onGraphEvent();
-      yield* reader.read(event);
+      const events: AgentEvent[] = [];
+      for (const graphEvent of batch) for (const event of reader.read(graphEvent)) events.push(event);
+      if (events.length > 0) yield events;
     }
   }
-  yield* reader.end();
+  yield [...reader.end()];
 }

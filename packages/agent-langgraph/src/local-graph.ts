@@ -80,7 +80,7 @@ class LocalGraph implements Graph {
     };
   }
 
-  async *stream(run: GraphRun): AsyncGenerator<GraphEvent> {
+  async *stream(run: GraphRun): AsyncGenerator<GraphEvent[]> {
     try {
       yield* this.#run(run);
     } catch (error) {
@@ -101,7 +101,7 @@ class LocalGraph implements Graph {
 
   async close(): Promise<void> {}
 
-  async *#run({ thread, taskId, messageId, input, signal }: GraphRun): AsyncGenerator<GraphEvent> {
+  async *#run({ thread, taskId, messageId, input, signal }: GraphRun): AsyncGenerator<GraphEvent[]> {
     const configurable = { thread_id: thread, a2a_task_id: taskId, a2a_message_id: messageId };
     const events = await this.#graph.stream(this.#input(input), {
       configurable,
@@ -111,7 +111,7 @@ class LocalGraph implements Graph {
     });
     for await (const event of events) {
       const [path, mode, chunk] = event as [string[], Mode, unknown];
-      yield { mode, path, chunk };
+      yield [{ mode, path, chunk }];
     }
   }
 

@@ -1,4 +1,4 @@
-import { A2AError, decodeSse, type SseEvent } from '@hopline/a2a';
+import { A2AError, decodeSseBatches, type SseEvent } from '@hopline/a2a';
 import { boundedFetch, ResponseTooLarge } from '@hopline/outbound-http';
 import { GraphFault } from './graph.ts';
 import type { JsonObject } from './json.ts';
@@ -52,8 +52,11 @@ export class ServerClient {
     }
   }
 
-  /** Returns the events of a run, and its location, which is needed to cancel it. */
-  async stream(path: string, request: ServerRequest): Promise<{ location: string | undefined; events: AsyncIterable<SseEvent> }> {
+  /** Returns the events of a run, those of one packet together, and its location, which is needed to cancel it. */
+  async stream(
+    path: string,
+    request: ServerRequest,
+  ): Promise<{ location: string | undefined; events: AsyncIterable<SseEvent[]> }> {
     const response = await this.#request(fetchStream, path, request);
     if (response.body === null || !response.headers.get('content-type')?.startsWith('text/event-stream')) {
       await response.body?.cancel();
@@ -88,9 +91,9 @@ export class ServerClient {
   }
 }
 
-async function* eventsOf(body: ReadableStream<Uint8Array>, signal: AbortSignal): AsyncGenerator<SseEvent> {
+async function* eventsOf(body: ReadableStream<Uint8Array>, signal: AbortSignal): AsyncGenerator<SseEvent[]> {
   try {
-    yield* decodeSse(body as unknown as AsyncIterable<Uint8Array>);
+    yield* decodeSseBatches(body as unknown as AsyncIterable<Uint8Array>);
   } catch (cause) {
     if (signal.aborted) throw cause;
     if (cause instanceof A2AError) throw new GraphFault('an event of the LangGraph server is too large', false, { cause });

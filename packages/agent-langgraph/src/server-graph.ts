@@ -66,7 +66,7 @@ export class ServerGraph implements Graph {
     };
   }
 
-  async *stream(run: GraphRun): AsyncGenerator<GraphEvent> {
+  async *stream(run: GraphRun): AsyncGenerator<GraphEvent[]> {
     const { thread, signal, trace } = run;
     const path = `/threads/${threadIdOf(thread)}`;
     await this.#client.json('/threads', { signal, body: { thread_id: threadIdOf(thread), if_exists: 'do_nothing' } });
@@ -75,10 +75,18 @@ export class ServerGraph implements Graph {
     const runId = location?.split('/').at(-1);
     let ended = false;
     try {
-      for await (const { event = '', data } of events) {
-        if (event === 'error') throw failureIn(data);
-        const graphEvent = readServerEvent(event, data);
-        if (graphEvent !== undefined) yield graphEvent;
+      for await (const frames of events) {
+        const read: GraphEvent[] = [];
+        try {
+          for (const { event = '', data } of frames) {
+            if (event === 'error') throw failureIn(data);
+            const graphEvent = readServerEvent(event, data);
+            if (graphEvent !== undefined) read.push(graphEvent);
+          }
+        } finally {
+          // What arrived before an error comes before it.
+          if (read.length > 0) yield read;
+        }
       }
       ended = true;
     } finally {

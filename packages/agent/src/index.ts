@@ -1,6 +1,6 @@
 export { abortableEvents } from './abortable-events.ts';
 export type { Agent, AgentEvent, AgentSkill, Turn } from './agent.ts';
-export { TASK_ENDED } from './agent.ts';
+export { eventsOf, TASK_ENDED } from './agent.ts';
 export type { AgentDefinition, AgentTurn, DefinedAgent, SkillDefinition } from './define-agent.ts';
 export { defineAgent } from './define-agent.ts';
 export type { ArtifactSpec } from './event-constructors.ts';

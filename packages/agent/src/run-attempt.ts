@@ -108,12 +108,15 @@ async function pumpEvents(deps: RunTurnDeps, turn: Turn, { inputs, writer, hop, 
       const next = await events.next().catch(error => ({ thrown: error as unknown }));
       if ('thrown' in next) return turn.signal.aborted ? DONE : onThrow(deps, next.thrown);
       if (next.done === true) return DONE;
-      const event = next.value;
-      if (isEnd(event)) return endOf(event);
-      if (event.type === 'step') hop.step({ [ATTR.graphNode]: event.step });
-      metrics.count(event);
-      inputs.take(event);
-      await writer.ready();
+      for (const event of next.value) {
+        if (isEnd(event)) return endOf(event);
+        if (event.type === 'step') hop.step({ [ATTR.graphNode]: event.step });
+        metrics.count(event);
+        inputs.take(event);
+        if (writer.isReady) continue;
+        await writer.ready();
+        if (turn.signal.aborted) return DONE;
+      }
     }
   } catch (error) {
     return await toInvalidEventFailure(deps, error, writer);
@@ -123,8 +126,9 @@ async function pumpEvents(deps: RunTurnDeps, turn: Turn, { inputs, writer, hop, 
 }
 
 /** An agent may also throw before it returns an iterable. */
-async function* startAgent(agent: Agent, turn: Turn): AsyncGenerator<AgentEvent> {
-  yield* agent.run(turn);
+async function* startAgent(agent: Agent, turn: Turn): AsyncGenerator<readonly AgentEvent[]> {
+  if (agent.runBatches !== undefined) for await (const events of agent.runBatches(turn)) yield events;
+  else for await (const event of agent.run(turn)) yield [event];
 }
 
 /** Writes the end of the turn, or that it failed because its end does not fit. */

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import type { Message } from '@hopline/a2a';
 import { type ArtifactKind, isVisible } from '@hopline/events';
 import type { Agent, AgentEvent } from './agent.ts';
+import { WAITING_BYTES_MAX } from './limits.ts';
 import { runTurn } from './run-turn.ts';
 import { ANSWER, quiet, scripted, TaskLog } from './task-log.test-kit.ts';
 
@@ -412,4 +413,48 @@ test('plans, progress and notices of servers below are not answer text, at any d
       ['streaming_result', 'answer'],
     ],
   );
+});
+
+test('events that an adapter hands over together keep their order, and those after the end are ignored', async () => {
+  const task = await TaskLog.create('caipe');
+  const agent: Agent = {
+    ...scripted([text('one by one'), done]),
+    runBatches: async function* () {
+      yield [text('a'), text('b')];
+      yield [];
+      yield [text('c'), done, text('late')];
+    },
+  };
+  assert.equal((await run(task, agent))?.state, 'TASK_STATE_COMPLETED');
+  assert.equal((await task.fold()).textOf('streaming_result'), 'abc');
+});
+
+test('an agent that hands over many events at once waits for the log between them', async () => {
+  const task = await TaskLog.create('caipe');
+  const piece = 'x'.repeat(64 * 1024);
+  const pieces = 64;
+  let taken = 0;
+  const batch: AgentEvent[] = [];
+  batch[Symbol.iterator] = function* () {
+    for (; taken < pieces; taken += 1) yield text(piece);
+  } as (typeof batch)[typeof Symbol.iterator];
+  const agent: Agent = {
+    ...scripted([]),
+    runBatches: async function* () {
+      yield batch;
+    },
+  };
+  const released = Promise.withResolvers<void>();
+  const { inputs } = task.log;
+  const append = inputs.append.bind(inputs);
+  inputs.append = async (...args) => {
+    await released.promise;
+    return append(...args);
+  };
+  const outcome = run(task, agent);
+  for (let turns = 0; turns < 100; turns += 1) await new Promise(resolve => setImmediate(resolve));
+  assert.ok(taken > 0 && taken * piece.length <= WAITING_BYTES_MAX, `${taken} of ${pieces} were taken`);
+  released.resolve();
+  assert.equal((await outcome)?.state, 'TASK_STATE_COMPLETED');
+  assert.equal((await task.fold()).textOf('streaming_result'), piece.repeat(pieces));
 });

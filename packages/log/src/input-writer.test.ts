@@ -215,7 +215,9 @@ test('ready resolves only below waitingBytesMax', async () => {
   writer.token('a', 'x'.repeat(60), 0);
   await writer.ready();
   await pending.settled();
+  assert.equal(writer.isReady, true);
   writer.token('a', 'x'.repeat(60), 0);
+  assert.equal(writer.isReady, false);
   let ready = false;
   void writer.ready().then(() => {
     ready = true;
@@ -266,6 +268,7 @@ test('after a failed append the writer appends nothing more and rejects with the
   assert.throws(() => writer.add(closeOf('a')), LogUnavailable);
   await assert.rejects(writer.flush(), LogUnavailable);
   await assert.rejects(writer.ready(), LogUnavailable);
+  assert.equal(writer.isReady, false, 'a source that asks first awaits ready, and learns of the failure');
 });
 
 test('tokens, order, times and ids are kept at any speed of the log, with contiguous ordinals and one record in flight', async () => {

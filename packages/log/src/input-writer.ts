@@ -32,6 +32,8 @@ export interface InputWriter {
    * has failed.
    */
   ready(): Promise<void>;
+  /** Whether `ready` would resolve at once. */
+  readonly isReady: boolean;
   /** Resolves when all inputs taken so far are stored. Rejects when the writer has failed. */
   flush(): Promise<void>;
   /** Ordinal of the next input. */
@@ -115,6 +117,10 @@ class Writer implements InputWriter {
     return this.#lastSeq;
   }
 
+  get isReady(): boolean {
+    return this.#failure === undefined && this.#waitingBytes < this.#waitingBytesMax;
+  }
+
   add(input: AgentInput, atMs = Date.now()): void {
     if (input.kind === 'text') {
       for (const [i, text] of input.tokens.entries()) this.token(input.lane, text, atMs + (input.dt?.[i] ?? 0), input.ids?.[i]);
@@ -146,7 +152,7 @@ class Writer implements InputWriter {
 
   ready(): Promise<void> {
     if (this.#failure) return Promise.reject(this.#failure.error);
-    if (this.#waitingBytes < this.#waitingBytesMax) return Promise.resolve();
+    if (this.isReady) return Promise.resolve();
     return new Promise((resolve, reject) => this.#readying.push({ resolve, reject }));
   }
 

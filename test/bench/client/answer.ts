@@ -1,5 +1,4 @@
-import type { StreamResponse } from '@hopline/a2a';
-import { isTerminal } from '@hopline/a2a';
+import type { Wire } from '../remote-server/wires.ts';
 import { TOKEN_CHARS, textOfTokens } from '../tokens.ts';
 import { dataOf } from './sse-connection.ts';
 
@@ -17,9 +16,10 @@ export type AnswerReport = {
   arrivals: Float64Array;
 };
 
-/** Folds one task's stream of A2A 1.0 frames: the text of one artifact, and the time of each part. */
+/** Folds the stream of one task: the text of one artifact, and the time of each part. */
 export class Answer {
   taskId = '';
+  readonly #wire: Wire;
   readonly #artifact: string;
   readonly #askedAtMs: number;
   readonly #arrivals: number[] = [];
@@ -28,7 +28,8 @@ export class Answer {
   #endedAtMs = 0;
   #state = '';
 
-  constructor(artifact: string, askedAtMs: number) {
+  constructor(wire: Wire, artifact: string, askedAtMs: number) {
+    this.#wire = wire;
     this.#artifact = artifact;
     this.#askedAtMs = askedAtMs;
   }
@@ -36,21 +37,16 @@ export class Answer {
   take(frame: string, atMs: number): void {
     const data = dataOf(frame);
     if (data === undefined) return;
-    const { result, error } = JSON.parse(data) as { result?: StreamResponse; error?: { message: string } };
-    if (result === undefined) throw new Error(`the server returned an error: ${error?.message}`);
     this.#frames += 1;
-    if ('artifactUpdate' in result) {
-      const { artifact, append } = result.artifactUpdate;
-      if (artifact.name !== this.#artifact) return;
-      const text = artifact.parts.map(part => part.text ?? '').join('');
-      this.#text = append ? this.#text + text : text;
+    const { taskId, artifact, text, isReplaced = false, endedAs } = this.#wire.read(data);
+    if (taskId !== undefined) this.taskId = taskId;
+    if (text !== undefined && artifact === this.#artifact) {
+      this.#text = isReplaced ? text : this.#text + text;
       this.#arrivals.push(atMs, this.#text.length / TOKEN_CHARS);
-    } else if ('task' in result) {
-      this.taskId = result.task.id;
-    } else if ('statusUpdate' in result && isTerminal(result.statusUpdate.status.state)) {
-      this.#endedAtMs = atMs;
-      this.#state = result.statusUpdate.status.state;
     }
+    if (endedAs === undefined) return;
+    this.#endedAtMs = atMs;
+    this.#state = endedAs;
   }
 
   /** Monotonic milliseconds of the terminal state; 0 before. */

@@ -1,6 +1,6 @@
-import { randomUUID } from 'node:crypto';
 import { epochOffsetMs, monotonicMs } from '../measure/clock.ts';
 import { answerCalls } from '../measure/load-process.ts';
+import { WIRES, type WireName } from '../remote-server/wires.ts';
 import { stampsIn } from '../tokens.ts';
 import { Answer, type AnswerReport } from './answer.ts';
 import { SseConnection } from './sse-connection.ts';
@@ -12,37 +12,63 @@ let asked: SentTask[] = [];
 let watching: SseConnection[] = [];
 let sightings: { stampMs: number[]; atMs: number[]; seq: number[] } = { stampMs: [], atMs: [], seq: [] };
 
-export type AskParams = { url: string; text: string; artifact: string; count: number; staggerMs?: number; tenant?: string };
+/** `agent`: the one that a cluster shall ask. `wire`: A2A 1.0 by default. */
+type Question = { url: string; text: string; artifact: string; wire?: WireName; agent?: string; tenant?: string };
+export type AskParams = Question & { count: number; staggerMs?: number };
 
 /** Sends `count` messages and reads their streams; resolves with the task ids when each has its task. */
-async function ask({ url, text, artifact, count, staggerMs = 0, tenant }: AskParams): Promise<string[]> {
+async function ask({ count, staggerMs = 0, ...question }: AskParams): Promise<string[]> {
   const firsts: Promise<void>[] = [];
   for (let index = 0; index < count; index++) {
-    const first = Promise.withResolvers<void>();
-    const answer = new Answer(artifact, monotonicMs());
-    const message = { role: 'ROLE_USER', messageId: randomUUID(), parts: [{ text }] };
-    const body = {
-      jsonrpc: '2.0',
-      id: 1,
-      method: 'SendStreamingMessage',
-      params: { message, ...(tenant !== undefined && { tenant }) },
-    };
-    const connection = new SseConnection({ url, body }, (frame, atMs) => {
-      try {
-        answer.take(frame, atMs);
-        if (answer.taskId !== '') first.resolve();
-      } catch (error) {
-        first.reject(error);
-        connection.leave();
-      }
-    });
-    connection.ended.then(first.resolve, first.reject);
-    asked.push({ answer, connection });
-    firsts.push(first.promise);
+    const { task, begun } = send(question);
+    asked.push(task);
+    firsts.push(begun);
     if (staggerMs > 0) await new Promise(resolve => setTimeout(resolve, staggerMs));
   }
   await Promise.all(firsts);
   return asked.slice(-count).map(({ answer }) => answer.taskId);
+}
+
+/** Sends one message. `begun` resolves when it has its task, or has ended. */
+function send({ url, text, artifact, wire: name = 'a2a-1.0', agent, tenant }: Question): {
+  task: SentTask;
+  begun: Promise<void>;
+} {
+  const first = Promise.withResolvers<void>();
+  const wire = WIRES[name];
+  const body = wire.body(text);
+  if (agent !== undefined || tenant !== undefined)
+    body.params = { ...(body.params as object), ...(agent && { metadata: { agent } }), ...(tenant && { tenant }) };
+  const answer = new Answer(wire, artifact, monotonicMs());
+  const connection = new SseConnection({ url, body }, (frame, atMs) => {
+    try {
+      answer.take(frame, atMs);
+      if (answer.taskId !== '') first.resolve();
+    } catch (error) {
+      first.reject(error);
+      connection.leave();
+    }
+  });
+  connection.ended.then(first.resolve, first.reject);
+  return { task: { answer, connection }, begun: first.promise };
+}
+
+export type RunsParams = Question & { count: number; atOnce: number; tokens: number };
+
+/** Asks `count` times, `atOnce` at a time, each to its end. Resolves with all reports, in order of their end. */
+async function runs({ count, atOnce, tokens, ...question }: RunsParams): Promise<AnswerReport[]> {
+  const reports: AnswerReport[] = [];
+  let left = count;
+  const work = async () => {
+    while (left-- > 0) {
+      const { task, begun } = send(question);
+      await begun;
+      await task.connection.ended;
+      reports.push(task.answer.report(tokens));
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, work));
+  return reports;
 }
 
 /** Waits for the end of all sent tasks. */
@@ -117,7 +143,7 @@ async function leave(): Promise<void> {
   asked = [];
 }
 
-const methods = { ask, answers, ended, watch, sighted, leave };
+const methods = { ask, runs, answers, ended, watch, sighted, leave };
 export type ClientMethods = typeof methods;
 
 answerCalls(methods);

@@ -23,6 +23,8 @@ export function encodeState(state: TaskState): string {
  */
 export function decodeState(value: unknown): TaskState | undefined {
   if (typeof value !== 'string') return undefined;
+  const state = CANONICAL.get(value);
+  if (state !== undefined) return state;
   const wire = value
     .toLowerCase()
     .replace(/^task_state_/, '')

@@ -1,0 +1,271 @@
+import { openJetStreamLog } from '@hopline/log-jetstream';
+import { reportTask } from '@hopline/task-audit';
+import { type BenchCluster, startCluster } from './bench-cluster.ts';
+import type { AnswerReport } from './client/answer.ts';
+import { epochOffsetMs } from './measure/clock.ts';
+import { LoadProcess } from './measure/load-process.ts';
+import { type CpuSeconds, type Pids, totalOf, withCpu } from './measure/process-usage.ts';
+import { interleave } from './measure/rounds.ts';
+import { latencyOf, type Spread, spreadOf } from './measure/spread.ts';
+import { figure, SPREAD_COLUMNS, spreadCells } from './measure/table.ts';
+import type { Finding, Question, Size } from './question.ts';
+import type { RemoteServerMethods } from './remote-server/main.ts';
+import { WIRES, type WireName } from './remote-server/wires.ts';
+import { ANSWER } from './tokens.ts';
+
+const STREAMED = 'streaming_result';
+const PER_CPU_FIGURE = 100_000;
+/** Milliseconds between two tokens of a steady answer. */
+const STEADY_MS = 20;
+
+/** Targets of issue and README: what an agent costs more through Hopline than asked directly. */
+const BURST_RATIO_MIN = 0.95;
+const TOKEN_US_MAX = 8;
+const TASKS_PER_SECOND_MIN = 250;
+const ALONE_MS_MAX = 12;
+const TASK_CPU_MS_MAX = 6;
+
+type Remote = { wire: WireName; title: string; entry: (url: string) => Record<string, unknown> };
+const REMOTES: Remote[] = [
+  { wire: 'a2a-1.0', title: 'A2A 1.0, artifact updates', entry: url => ({ adapter: 'a2a', url: `${url}/` }) },
+  { wire: 'a2a-0.3', title: 'A2A 0.3, status messages', entry: url => ({ adapter: 'a2a', url: `${url}/` }) },
+  { wire: 'langgraph', title: 'LangGraph server', entry: url => ({ adapter: 'langgraph', url, assistant: 'chat' }) },
+  {
+    wire: 'model',
+    title: 'model, chat completions',
+    entry: url => ({ adapter: 'model', model: 'stand-in', baseUrl: `${url}/v1` }),
+  },
+];
+
+/** `burst`, `steady`: tokens of an answer. `short`: one-token tasks of a round, `atOnce` at a time; `alone`: one after the other. */
+type Plan = { rounds: number; burst: number; steady: number; short: number; atOnce: number; alone: number };
+const PLANS: Record<Size, Plan> = {
+  full: { rounds: 5, burst: 100_000, steady: 150, short: 640, atOnce: 32, alone: 40 },
+  quick: { rounds: 3, burst: 25_000, steady: 50, short: 192, atOnce: 32, alone: 15 },
+  tiny: { rounds: 1, burst: 200, steady: 5, short: 4, atOnce: 2, alone: 2 },
+};
+
+/** One agent, asked directly or through all services. */
+type Peer = { title: string; server: LoadProcess<RemoteServerMethods>; ask: AskedWith; pids: Pids };
+type AskedWith = { url: string; artifact: string; wire?: WireName; agent?: string };
+type Rig = { plan: Plan; bench: BenchCluster; remote: Remote; direct: Peer; through: Peer };
+
+type Burst = { tokensPerSecond: number; cpu: CpuSeconds | undefined };
+type Short = { tasksPerSecond: number; cpu: CpuSeconds | undefined };
+
+/** What agents in processes of their own cost when they are asked through Hopline instead of directly. */
+export const through: Question = {
+  name: 'through',
+  async ask(size) {
+    const plan = PLANS[size];
+    await using stack = new AsyncDisposableStack();
+    const servers: { remote: Remote; server: LoadProcess<RemoteServerMethods>; url: string }[] = [];
+    for (const remote of REMOTES) {
+      const server = stack.use(new LoadProcess<RemoteServerMethods>(new URL('remote-server/main.ts', import.meta.url)));
+      servers.push({ remote, server, url: await server.call('listen', { wire: remote.wire }) });
+    }
+    const agents = servers.map(({ remote, url }) => ({ name: remote.wire.replace('.', '-'), ...remote.entry(url) }));
+    const bench = stack.use(await startCluster({ agents }));
+    const rigs = servers.map(({ remote, server, url }, index) => {
+      const { 'sub-agent': _others, ...services } = bench.pids;
+      const agent = bench.cluster.agents[index]!;
+      const { wire, title } = remote;
+      const direct: Peer = {
+        title: `${title}: directly`,
+        server,
+        ask: { url: url + WIRES[wire].path, artifact: ANSWER, wire },
+        pids: { 'the agent': server.pid },
+      };
+      const ours: Peer = {
+        title: `${title}: through Hopline`,
+        server,
+        ask: { url: bench.cluster.url, artifact: STREAMED, agent: String(agents[index]!.name) },
+        pids: { 'the agent': server.pid, ...services, 'sub-agent': agent.pid },
+      };
+      return { plan, bench, remote, direct, through: ours };
+    });
+    const findings: Finding[] = [await bursts(rigs)];
+    // One wire stands for all: what a task costs beside its tokens does not depend on the adapter.
+    findings.push(await steady(rigs[0]!), ...(await shortTasks(rigs[0]!)));
+    return findings;
+  },
+};
+
+async function runs(
+  { bench }: Rig,
+  peer: Peer,
+  text: string,
+  { count, atOnce, tokens }: { count: number; atOnce: number; tokens: number },
+) {
+  const reports = await bench.client.call('runs', { ...peer.ask, text, count, atOnce, tokens });
+  const lost = reports.find(({ intact }) => !intact);
+  if (lost !== undefined) throw new Error(`${peer.title}: ${lost.tokens} of ${tokens} tokens arrived`);
+  return reports;
+}
+
+async function burst(rig: Rig, peer: Peer, tokens: number): Promise<Burst> {
+  const { result, cpu } = await withCpu({ ...peer.pids, client: rig.bench.client.pid }, () =>
+    runs(rig, peer, String(tokens), { count: 1, atOnce: 1, tokens }),
+  );
+  const [{ askedAtMs, endedAtMs }] = result as [AnswerReport];
+  return { tokensPerSecond: (1000 * tokens) / (endedAtMs - askedAtMs), cpu };
+}
+
+async function bursts(rigs: Rig[]): Promise<Finding> {
+  const { rounds, burst: tokens } = rigs[0]!.plan;
+  const rows: string[][] = [];
+  const targets: Finding['targets'] = [];
+  for (const rig of rigs) {
+    const { title } = rig.remote;
+    const peers = { direct: () => burst(rig, rig.direct, tokens), ours: () => burst(rig, rig.through, tokens) };
+    await interleave(1, peers);
+    const { direct, ours } = await interleave(rounds, peers);
+    const rate = (found: Burst[]) => found.map(({ tokensPerSecond }) => tokensPerSecond);
+    const ratio = spreadOf(rate(ours).map((value, round) => value / rate(direct)[round]!));
+    rows.push([`${title}: directly, tokens/s`, ...spreadCells(spreadOf(rate(direct)))]);
+    rows.push([`${title}: through Hopline, tokens/s`, ...spreadCells(spreadOf(rate(ours)))]);
+    rows.push([`${title}: through over directly`, ...spreadCells(ratio)]);
+    const cpu = cpuSpreads(ours, PER_CPU_FIGURE / tokens);
+    for (const [service, spread] of cpu)
+      rows.push([`  CPU seconds per ${PER_CPU_FIGURE.toLocaleString('en-US')} tokens: ${service}`, ...spreadCells(spread)]);
+    targets.push({ name: `${title}: burst, through over directly`, wanted: { atLeast: BURST_RATIO_MIN }, found: ratio });
+    const subAgent = cpu.get('sub-agent');
+    const found = subAgent && scaled(subAgent, 1e6 / PER_CPU_FIGURE);
+    targets.push({ name: `${title}: a token in the sub-agent, µs of CPU`, wanted: { atMost: TOKEN_US_MAX }, found });
+  }
+  return {
+    title: `through: ${tokens.toLocaleString('en-US')} tokens in a burst, ${rounds} rounds after one to warm up`,
+    table: { columns: ['', ...SPREAD_COLUMNS], rows },
+    notes: ['the agent writes each token by itself; CPU is read in ticks of 10 ms, with garbage collection and compilation'],
+    targets,
+  };
+}
+
+/** By process; empty without /proc. */
+function cpuSpreads(rounds: { cpu: CpuSeconds | undefined }[], scale: number): Map<string, Spread> {
+  const spent = rounds.flatMap(({ cpu }) => (cpu === undefined ? [] : [cpu]));
+  if (spent.length < rounds.length) return new Map();
+  return new Map(Object.keys(spent[0]!).map(name => [name, spreadOf(spent.map(cpu => cpu[name]! * scale))]));
+}
+
+function scaled({ min, median, max, rounds }: Spread, factor: number): Spread {
+  return { min: min * factor, median: median * factor, max: max * factor, rounds };
+}
+
+/** From the agent's write of a token to the client's receipt of the frame that contains it, milliseconds. */
+async function ages(rig: Rig, peer: Peer): Promise<number[]> {
+  const { steady: tokens } = rig.plan;
+  await peer.server.call('sentAtMs');
+  const [{ arrivals }] = (await runs(rig, peer, `${tokens} ${STEADY_MS}`, { count: 1, atOnce: 1, tokens })) as [AnswerReport];
+  const [sent, ...more] = await peer.server.call('sentAtMs');
+  if (sent === undefined || more.length > 0) throw new Error(`${peer.title}: the agent ran ${more.length + 1} times`);
+  const found: number[] = [];
+  for (let index = 0; index < arrivals.length; index += 2)
+    while (found.length < arrivals[index + 1]!) found.push(arrivals[index]! - sent[found.length]!);
+  return found;
+}
+
+async function steady(rig: Rig): Promise<Finding> {
+  const { rounds, steady: tokens } = rig.plan;
+  const { direct, ours } = await interleave(rounds, {
+    direct: () => ages(rig, rig.direct),
+    ours: () => ages(rig, rig.through),
+  });
+  const percentiles = (name: string, found: number[][]) =>
+    (['p50', 'p99'] as const).map(which => [
+      `${name}: ${which}`,
+      ...spreadCells(spreadOf(found.map(values => latencyOf(Float64Array.from(values))[which]))),
+    ]);
+  return {
+    title: `through: age of a token at 50 tokens/s, ${tokens} tokens, ${rounds} rounds, ${rig.remote.title}`,
+    table: {
+      columns: ['ms', ...SPREAD_COLUMNS],
+      rows: [...percentiles('directly', direct), ...percentiles('through Hopline', ours)],
+    },
+  };
+}
+
+async function short(rig: Rig, peer: Peer): Promise<Short> {
+  const { short: count, atOnce } = rig.plan;
+  const startMs = performance.now();
+  const { cpu } = await withCpu(peer.pids, () => runs(rig, peer, '1', { count, atOnce, tokens: 1 }));
+  return { tasksPerSecond: (1000 * count) / (performance.now() - startMs), cpu };
+}
+
+async function shortTasks(rig: Rig): Promise<Finding[]> {
+  const { rounds, short: count, atOnce, alone } = rig.plan;
+  const peers = { direct: () => short(rig, rig.direct), ours: () => short(rig, rig.through) };
+  await interleave(1, peers);
+  const { direct, ours } = await interleave(rounds, peers);
+  const one = (peer: Peer) => runs(rig, peer, '1', { count: alone, atOnce: 1, tokens: 1 });
+  const single = await interleave(rounds, { direct: () => one(rig.direct), ours: () => one(rig.through) });
+  const rate = (found: Short[]) => found.map(({ tasksPerSecond }) => tasksPerSecond);
+  const rates = { direct: rate(direct), ours: rate(ours) };
+  const perTask = cpuSpreads(ours, 1000 / count);
+  const ownCpu = ours.flatMap(({ cpu }) => (cpu === undefined ? [] : [(1000 * (totalOf(cpu) - cpu['the agent']!)) / count]));
+  const p50 = (reports: AnswerReport[]) =>
+    latencyOf(Float64Array.from(reports, ({ askedAtMs, endedAtMs }) => endedAtMs - askedAtMs)).p50;
+  const oursAlone = spreadOf(single.ours.map(p50));
+  const totalCpu = ownCpu.length === rounds ? spreadOf(ownCpu) : undefined;
+  const rows = [
+    [`directly, ${atOnce} at once, tasks/s`, ...spreadCells(spreadOf(rates.direct))],
+    [`through Hopline, ${atOnce} at once, tasks/s`, ...spreadCells(spreadOf(rates.ours))],
+    ['through over directly', ...spreadCells(spreadOf(rates.ours.map((value, round) => value / rates.direct[round]!)))],
+    ['directly, one alone, p50 ms', ...spreadCells(spreadOf(single.direct.map(p50)))],
+    ['through Hopline, one alone, p50 ms', ...spreadCells(oursAlone)],
+    ...[...perTask].map(([service, spread]) => [`  CPU ms a task: ${service}`, ...spreadCells(spread)]),
+    ...(totalCpu === undefined ? [] : [['  CPU ms a task: all but the agent', ...spreadCells(totalCpu)]]),
+  ];
+  const rateFinding: Finding = {
+    title: `through: tasks of one token, ${count} a round, ${rounds} rounds, ${rig.remote.title}`,
+    table: { columns: ['', ...SPREAD_COLUMNS], rows },
+    targets: [
+      { name: 'one-token tasks/s through all services', wanted: { atLeast: TASKS_PER_SECOND_MIN }, found: spreadOf(rates.ours) },
+      { name: 'a one-token task alone, p50 ms', wanted: { atMost: ALONE_MS_MAX }, found: oursAlone },
+      { name: 'a one-token task, CPU ms in all services', wanted: { atMost: TASK_CPU_MS_MAX }, found: totalCpu },
+    ],
+  };
+  return [rateFinding, await hops(rig, single.ours.flat())];
+}
+
+/** Where the milliseconds of a one-token task go: the hops of the log's records, then what lies behind the log. */
+async function hops({ bench, remote }: Rig, reports: AnswerReport[]): Promise<Finding> {
+  const log = await openJetStreamLog({ servers: bench.cluster.nats.url, name: 'bench-reader' });
+  const found = new Map<string, number[]>();
+  const add = (hop: string, ms: number) => void (found.get(hop)?.push(ms) ?? found.set(hop, [ms]));
+  const offsetMs = epochOffsetMs();
+  try {
+    for (const { taskId, askedAtMs, firstTextAtMs, endedAtMs } of reports) {
+      const report = (await reportTask(log, taskId))!;
+      const { startedAt, hops: turnHops, events } = report;
+      const sinceStart = (monotonic: number) => monotonic + offsetMs - startedAt;
+      const text = events.find(({ name, chunk }) => name === STREAMED && chunk !== undefined)!;
+      const last = events.at(-1)!;
+      add('the question to the ingress', -sinceStart(askedAtMs));
+      for (const { hop, ms } of turnHops) add(hop, ms);
+      const { publishMs, heldMs, waitMs, appendMs = 0 } = text.chunk!;
+      for (const [hop, ms] of Object.entries({ publish: publishMs, hold: heldMs, wait_for_append: waitMs, append: appendMs }))
+        add(hop, ms);
+      add('splice, socket, client: of the first text', sinceStart(firstTextAtMs) - text.storedMs!);
+      add('question to first text', firstTextAtMs - askedAtMs);
+      add('first text stored to the end stored', last.storedMs! - text.storedMs!);
+      add('splice, socket, client: of the end', sinceStart(endedAtMs) - last.storedMs!);
+      add('question to end', endedAtMs - askedAtMs);
+    }
+  } finally {
+    await log.close();
+  }
+  const rows = [...found].map(([hop, ms]) => {
+    const mean = ms.reduce((sum, value) => sum + value, 0) / ms.length;
+    const { p50, p99 } = latencyOf(Float64Array.from(ms));
+    return [hop, ...[mean, p50, p99].map(figure)];
+  });
+  return {
+    title: `through: where the milliseconds of a one-token task alone go, ${reports.length} tasks, ${remote.title}`,
+    table: { columns: ['ms', 'mean', 'p50', 'p99'], rows },
+    notes: [
+      'hops as docs/reference/hops.md defines them, of the records, in whole milliseconds: read the means',
+      'the rows up to the first text add up to "question to first text", the two after it to "question to end"',
+    ],
+  };
+}
