@@ -18,6 +18,20 @@ test('a task joins once, after the existing tasks, and a repeated join returns t
   assert.deepEqual(await joinContext(contexts, contextTask('t2')), ['t1'], 'a repeated join, on any replica');
 });
 
+test('a task joins a context that was made for it without a read, and a repeated join finds it', async () => {
+  const { contexts } = createMemoryLog();
+  const { get } = contexts;
+  let reads = 0;
+  contexts.get = key => {
+    reads += 1;
+    return get.call(contexts, key);
+  };
+  assert.deepEqual(await joinContext(contexts, { ...contextTask('t1'), isNew: true }), []);
+  assert.equal(reads, 0);
+  assert.deepEqual(await joinContext(contexts, contextTask('t2')), ['t1']);
+  assert.deepEqual(await joinContext(contexts, { ...contextTask('t1'), isNew: true }), []);
+});
+
 test('the same context id of another owner is another context', async () => {
   const { contexts } = createMemoryLog();
   await joinContext(contexts, contextTask('t1', 'ann'));

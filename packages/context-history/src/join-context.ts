@@ -5,7 +5,8 @@ import { CONTEXT_TASKS_MAX, type ContextEntry, type KeyValue, LogConflict, LogUn
 /** Of the tasks that start in one context at the same time, one wins each round. */
 export const TRIES_MAX = 50;
 
-export type ContextTask = { owner: Owner | undefined; contextId: string; taskId: string };
+/** `isNew`: the context id was made for this task, so the context is created without a read; a repeated join finds it there. */
+export type ContextTask = { owner: Owner | undefined; contextId: string; taskId: string; isNew?: boolean };
 
 /** Two owners may use the same context id for different contexts. A hash, because ids of clients need not be valid keys. */
 export function contextKey(owner: Owner | undefined, contextId: string): string {
@@ -18,11 +19,11 @@ export function contextKey(owner: Owner | undefined, contextId: string): string 
  */
 export async function joinContext(
   contexts: KeyValue<ContextEntry>,
-  { owner, contextId, taskId }: ContextTask,
+  { owner, contextId, taskId, isNew = false }: ContextTask,
 ): Promise<string[]> {
   const key = contextKey(owner, contextId);
   for (let tries = 1; tries <= TRIES_MAX; tries += 1) {
-    const entry = await contexts.get(key);
+    const entry = isNew && tries === 1 ? undefined : await contexts.get(key);
     const tasks = entry?.value.tasks ?? [];
     const position = tasks.indexOf(taskId);
     if (position >= 0) return tasks.slice(0, position);

@@ -22,11 +22,12 @@ export async function appendFirst(server: A2AServer, context: OperationContext, 
   const { taskId, contextId, message } = resolved;
   await requireRoom(server, context, taskId);
   server.quotas.addTask(context.caller, taskId);
+  const isNew = message.contextId === undefined;
   const join = () =>
-    joinContext(server.log.contexts, { owner: context.caller, contextId, taskId }).catch(thrown => {
+    joinContext(server.log.contexts, { owner: context.caller, contextId, taskId, isNew }).catch(thrown => {
       throw fromLog(thrown, taskId);
     });
-  if (message.contextId !== undefined) {
+  if (!isNew) {
     const [earlier] = await Promise.all([join(), addToIndex(server, context, resolved)]);
     await storeMessage(server, context, resolved, earlier);
     return;
