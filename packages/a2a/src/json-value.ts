@@ -25,7 +25,8 @@ export function list(value: unknown): unknown[] {
 
 /** The strings of an array; undefined when there are none. */
 export function texts(value: unknown): string[] | undefined {
-  const found = list(value).filter(item => typeof item === 'string');
+  if (!Array.isArray(value)) return undefined;
+  const found = value.filter(item => typeof item === 'string');
   return found.length > 0 ? found : undefined;
 }
 

@@ -19,9 +19,9 @@ test('message ids are deduplicated within a bound; messages without an id never 
   assert.equal([...one.read(working('ha', '1')), ...one.read(working('ha', '1'))].length, 1);
   assert.equal([...one.read(working('ha')), ...one.read(working('ha'))].length, 2);
   const ids = new RecentIds(RECENT_MESSAGES_MAX);
-  for (let id = 0; id <= RECENT_MESSAGES_MAX; id += 1) ids.add(`${id}`);
-  assert.equal(ids.add('1'), false);
-  assert.equal(ids.add('0'), true, 'the oldest is dropped');
+  for (let id = 0; id < 2 * RECENT_MESSAGES_MAX; id += 1) assert.equal(ids.add(`${id}`), true);
+  assert.equal(ids.add(`${RECENT_MESSAGES_MAX}`), false, 'the newest RECENT_MESSAGES_MAX are kept');
+  assert.equal(ids.add(`${RECENT_MESSAGES_MAX - 1}`), true, 'older ones are dropped');
 });
 
 test('open calls are bounded, and the oldest of a tool ends first', () => {

@@ -188,7 +188,7 @@ export class EventReader {
     if (deltas === 'incremental' && messageId !== '' && !this.#recent.add(messageId)) return onSkipped('repeated message');
     const notice = noticeOf(message, metadata, this.#calls);
     if (notice !== undefined) return yield this.#tool(notice);
-    yield* this.#files(message);
+    if (parts.some(part => part.text === undefined)) yield* this.#files(message);
     const text = textOf(parts);
     if (text === '') return;
     if (shown === 'hidden') return onSkipped('hidden text');
@@ -207,11 +207,9 @@ export class EventReader {
 
   /** Emits the parts of a status that are not text. */
   *#files(message: Message): Generator<AgentEvent> {
-    const parts = otherParts(message.parts);
-    if (parts.length === 0) return;
     yield {
       type: 'artifact',
-      artifact: { artifactId: message.messageId || randomUUID(), parts },
+      artifact: { artifactId: message.messageId || randomUUID(), parts: otherParts(message.parts) },
       append: false,
       lastChunk: true,
     };

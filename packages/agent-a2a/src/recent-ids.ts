@@ -1,9 +1,10 @@
-/** The most recent ids, bounded: a repeated delivery follows the first one closely. */
+/**
+ * Recent ids: at least the `max` newest and fewer than twice as many. A repeated delivery follows the first one closely. Two sets, of
+ * which the older is dropped whole, because deleting single ids costs more than the rest of a token.
+ */
 export class RecentIds {
-  readonly #ids = new Set<string>();
-  /** The same ids, oldest at `#next`: an iteration to the oldest of the set would pass every place of a deleted one. */
-  readonly #ring: string[] = [];
-  #next = 0;
+  #newer = new Set<string>();
+  #older = new Set<string>();
   readonly #max: number;
 
   constructor(max: number) {
@@ -12,11 +13,14 @@ export class RecentIds {
 
   /** Returns false when the id was already added. */
   add(id: string): boolean {
-    if (this.#ids.has(id)) return false;
-    this.#ids.add(id);
-    if (this.#ring.length === this.#max) this.#ids.delete(this.#ring[this.#next]!);
-    this.#ring[this.#next] = id;
-    this.#next = (this.#next + 1) % this.#max;
+    if (this.#older.has(id)) return false;
+    const before = this.#newer.size;
+    this.#newer.add(id);
+    if (this.#newer.size === before) return false;
+    if (this.#newer.size >= this.#max) {
+      this.#older = this.#newer;
+      this.#newer = new Set();
+    }
     return true;
   }
 }

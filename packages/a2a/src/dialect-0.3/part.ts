@@ -32,6 +32,8 @@ function merged(own: Metadata | undefined, extra: Metadata): { metadata?: Metada
 /** Decodes by `kind`, `type` (older), or the only content member. A value that is no part of this dialect is kept as data. */
 export function decodePart(value: unknown): Part {
   if (!isObject(value)) return { data: value };
+  // The form of nearly every token.
+  if (value.kind === 'text' && typeof value.text === 'string' && value.metadata === undefined) return { text: value.text };
   const kind = text(value.kind) ?? text(value.type);
   const file = object(value.file);
   if (file !== undefined && kind !== 'text' && kind !== 'data') return decodeFile(value, file);

@@ -16,6 +16,7 @@ function decodePart(value: unknown): Part {
   // A value that is no part of this dialect is kept as data.
   if (!isObject(value) || content === undefined) return { data: value };
   const { metadata: own, filename, mediaType } = value;
+  if (own === undefined && filename === undefined && mediaType === undefined) return content;
   return { ...content, ...present({ metadata: metadata(own), filename: text(filename), mediaType: text(mediaType) }) };
 }
 
