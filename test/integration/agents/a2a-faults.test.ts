@@ -329,7 +329,7 @@ test('a stream without a terminal state, from an agent without tasks/get, is a r
   assert.equal((await failure(stateless.agent)).reason, reason);
   const gone = await pair(t, { script: [{ token: 'one' }, { cut: true }, { hang: true }] });
   const events = eventsOf(gone.agent, 'x');
-  await new Promise(resolve => setTimeout(resolve, 50));
+  while (!gone.remote.requests.some(({ method }) => method === 'get')) await new Promise(resolve => setTimeout(resolve, 5));
   await gone.remote.close();
   assert.deepEqual(lastOf(await events, 'failed'), { type: 'failed', reason, retryable: true });
 });
