@@ -179,7 +179,7 @@ export class RemoteTurn {
 
   async *#stream(agent: RemoteAgent): AsyncGenerator<AgentEvent[]> {
     let mayBeStale = resumeOf(this.#turn).taskId !== undefined;
-    // A refusal under the card before the present one says nothing about this stream.
+    // A refusal by the server that the card before this one described does not apply to this stream.
     this.#isStreamRefused = false;
     for await (const responses of this.#client.stream('stream', this.#options.params(agent), { ...this.#context(), agent })) {
       const events: AgentEvent[] = [];

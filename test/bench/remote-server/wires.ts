@@ -3,7 +3,7 @@ import { cardOf, type Json, SHAPES } from '../../support/agents/remote-shapes.ts
 import { ANSWER } from '../tokens.ts';
 
 /** What a client reads in one frame: more text of an artifact, the id of the task, or its end. */
-export type WireEvent = { taskId?: string; artifact?: string; text?: string; isReplaced?: boolean; endedAs?: string };
+type WireEvent = { taskId?: string; artifact?: string; text?: string; isReplaced?: boolean; endedAs?: string };
 
 /** Both sides of one protocol by which agents stream: what a client sends and reads, and what a server answers. */
 export type Wire = {
@@ -20,7 +20,7 @@ export type Wire = {
 };
 
 /** The frames of one answer, from its first to its last token. */
-export type Run = { begin: string; token(text: string, index: number, isLast: boolean): string; end(text: string): string };
+type Run = { begin: string; token(text: string, index: number, isLast: boolean): string; end(text: string): string };
 
 const COMPLETED = 'TASK_STATE_COMPLETED';
 const frame = (value: unknown, event?: string) =>
