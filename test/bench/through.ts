@@ -18,7 +18,7 @@ const PER_CPU_FIGURE = 100_000;
 /** Milliseconds between two tokens of a steady answer. */
 const STEADY_MS = 20;
 
-/** Targets of issue and README: what an agent costs more through Hopline than asked directly. */
+/** Targets: what an agent costs through Hopline, beside asking it directly. */
 const BURST_RATIO_MIN = 0.95;
 const TOKEN_US_MAX = 8;
 const TASKS_PER_SECOND_MIN = 250;
@@ -149,7 +149,9 @@ function cpuSpreads(rounds: { cpu: CpuSeconds | undefined }[], scale: number): M
 }
 
 function scaled({ min, median, max, rounds }: Spread, factor: number): Spread {
-  return { min: min * factor, median: median * factor, max: max * factor, rounds };
+  // Ticks are exact, and a figure that is its target must not miss it by a rounding error.
+  const times = (value: number) => Math.round(value * factor * 1e6) / 1e6;
+  return { min: times(min), median: times(median), max: times(max), rounds };
 }
 
 /** From the agent's write of a token to the client's receipt of the frame that contains it, milliseconds. */
