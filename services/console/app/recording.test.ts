@@ -45,6 +45,16 @@ test('a link names a cursor, or a sequence of the log', () => {
   for (const wrong of ['', 'x', '1.2.3', '-1', '1e3']) assert.equal(recording.indexOf(wrong), undefined);
 });
 
+test('an event is found by its generation, also after expired events', () => {
+  const recording = recorded([0, 1]);
+  recording.add(undefined, 'gap', 3);
+  recording.add('9.40', text, 4);
+  assert.deepEqual(
+    [1, 2, 9, 3, 0].map(generation => recording.indexOfGeneration(generation)),
+    [0, 1, 3, -1, -1],
+  );
+});
+
 test('without times of the log a task plays at an even pace', () => {
   const recording = new Recording();
   for (let index = 0; index < 3; index += 1) recording.add(`${index}.1`, text, 5);
