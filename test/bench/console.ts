@@ -108,7 +108,6 @@ async function stream({ bench, web, path }: Measured, { streamed }: Plan): Promi
   await bench.producer.call('answer', { taskIds: [taskId], tokens: streamed, perSecond: STREAMED_PER_S });
   const { times, longestTaskMs } = await counted;
   const after = await page.cpuSeconds();
-  if (process.env.DBG) console.log(Object.fromEntries(['TaskDuration','ScriptDuration','LayoutDuration','RecalcStyleDuration','LayoutCount'].map(k => [k, (after[k]! - before[k]!).toFixed(3)])), spanDbg(times));
   await finish(bench, streamed);
   await requireText(page, streamed);
   const intervals = Float64Array.from(times.slice(1), (at, index) => at - times[index]!);
@@ -140,7 +139,6 @@ async function open({ web, path }: Measured, taskId: string, { stored }: Plan): 
     });
   })`);
   const after = await page.cpuSeconds();
-  if (process.env.DBG) console.log(Object.fromEntries(['TaskDuration','ScriptDuration','LayoutDuration','RecalcStyleDuration','LayoutCount'].map(k => [k, (after[k]! - before[k]!).toFixed(3)])), ms);
   await requireText(page, stored);
   const elements = await page.evaluate<number>(`document.querySelectorAll('*').length`);
   if (elements > ELEMENTS_MAX) throw new Error(`the page of a long task has ${elements} elements`);
@@ -194,5 +192,3 @@ function openingFinding({ stored, rounds }: Plan, openings: readonly Opening[]):
     ],
   };
 }
-
-const spanDbg = (t: number[]) => t.at(-1)! - t[0]!;

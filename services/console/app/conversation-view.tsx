@@ -97,7 +97,7 @@ function ArtifactView({ block }: { block: ArtifactBlock }) {
 }
 
 /** The direction of each segment is that of its own first letters, so that one cannot reorder another. */
-function Text({ segments }: { segments: readonly string[] }) {
+export function Text({ segments }: { segments: readonly string[] }) {
   return (
     <span class="text">
       {segments.map((segment, index) => (

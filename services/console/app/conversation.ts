@@ -153,6 +153,9 @@ class BlockFold {
   }
 }
 
+/** Text in segments, as blocks have it. */
+export const segmentsOf = (text: string): readonly string[] => appended([], text);
+
 /** `segments` with more text; those that were complete stay the same strings. */
 function appended(segments: readonly string[], text: string): readonly string[] {
   if (text === '') return segments;

@@ -7,13 +7,14 @@ import { FrameTable } from './frame-table.tsx';
 import { AnswerForm } from './message-form.tsx';
 import { visibleText } from './plain-text.ts';
 import { actionOf, advanced, applied, LIVE, type Playback, type PlaybackAction } from './playback.ts';
-import { setQuery } from './routes.ts';
+import { comparePath, setQuery } from './routes.ts';
 import { Scrubber } from './scrubber.tsx';
 import { StatePill } from './state-pill.tsx';
 import { TaskSession } from './task-session.ts';
 import { TimelineView } from './timeline-view.tsx';
+import { WebhookList } from './webhook-list.tsx';
 
-const VIEWS = ['timeline', 'chunks', 'frames'] as const;
+const VIEWS = ['timeline', 'chunks', 'frames', 'webhooks'] as const;
 type View = (typeof VIEWS)[number] | 'conversation';
 
 export function TaskPage({ id, connection, info }: { id: string; connection: Connection; info: ConsoleInfo }) {
@@ -76,6 +77,7 @@ export function TaskPage({ id, connection, info }: { id: string; connection: Con
         {view === 'frames' && (
           <FrameTable session={session} connection={connection} version={version} index={playback.index} onSeek={seek} />
         )}
+        {view === 'webhooks' && <WebhookList session={session} connection={connection} />}
       </section>
       <Scrubber
         recording={recording}
@@ -145,6 +147,9 @@ function TaskHead({
                 Trace
               </a>
             ))}
+          <a class="button" href={comparePath(id, '')} title="This task beside another one">
+            Compare
+          </a>
           <ExportButton path={`${session.path}/export`} id={id} connection={connection} />
           {info.writes && isOpen && <CancelButton session={session} connection={connection} />}
         </span>
