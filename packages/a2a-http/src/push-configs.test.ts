@@ -365,7 +365,14 @@ test('the owner sees how far each webhook is, and never its secrets', async t =>
   for (const name of ['b', 'a']) await call(rig, 'createPush', setParams('1.0', id, { id: name, url }), ANNA);
   const key = `${id}.${Buffer.from('a').toString('base64url')}`;
   const { revision, value } = (await rig.log.pushConfigs.get(key))!;
-  const before = { id: 'b', url: 'https://hooks.example.org/a2a', dialect: '1.0', generation: value.after, failures: 0, state: 'delivering' };
+  const before = {
+    id: 'b',
+    url: 'https://hooks.example.org/a2a',
+    dialect: '1.0',
+    generation: value.after,
+    failures: 0,
+    state: 'delivering',
+  };
   const written = { config: revision, generation: 7, seq: 1, failures: 2, failingSince: 1_000, retryAt: 5_000 };
   const stored = await rig.log.pushProgress.create(key, written);
   const failing = { ...before, id: 'a', generation: 7, failures: 2, state: 'failing' };

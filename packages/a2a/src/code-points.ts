@@ -29,7 +29,8 @@ export function differingSpan(a: string, b: string): { start: number; aEnd: numb
   let same = 0;
   while (same < shorter - start && a[a.length - 1 - same] === b[b.length - 1 - same]) same += 1;
   // The halves of a pair are equal or differ together.
-  while (same > 0 && (cutIndex(a, a.length - same) < a.length - same || cutIndex(b, b.length - same) < b.length - same)) same -= 1;
+  while (same > 0 && (cutIndex(a, a.length - same) < a.length - same || cutIndex(b, b.length - same) < b.length - same))
+    same -= 1;
   return { start, aEnd: a.length - same, bEnd: b.length - same };
 }
 

@@ -160,7 +160,12 @@ const Difference = memo(({ part }: { part: TaskPart }) => {
         <PartName part={part} />
       </h2>
       <div class="compare-sides">
-        {([['A', part.a, one], ['B', part.b, other]] as const).map(([name, text, { before, differing, after }]) => (
+        {(
+          [
+            ['A', part.a, one],
+            ['B', part.b, other],
+          ] as const
+        ).map(([name, text, { before, differing, after }]) => (
           <div key={name} class="compare-side" role="group" aria-label={`${part.name} of ${name}`}>
             <span class="compare-side-name muted small">{name}</span>
             {text === undefined ? (

@@ -5,7 +5,14 @@ import { CONTEXT_CHARS, differingTexts, measureRows } from './compare-rows.ts';
 const measure = { frames: 3, chunks: 2, tokens: 10, characters: 40, firstTextMs: 50, totalMs: 1_000 };
 
 test('figures stand side by side with their change, calls of one agent in their order', () => {
-  const a = { ...measure, calls: [{ agent: 'x', ms: 10 }, { agent: 'y', ms: 5 }, { agent: 'x', ms: undefined }] };
+  const a = {
+    ...measure,
+    calls: [
+      { agent: 'x', ms: 10 },
+      { agent: 'y', ms: 5 },
+      { agent: 'x', ms: undefined },
+    ],
+  };
   const b = { ...measure, tokens: 15, firstTextMs: undefined, totalMs: 500, calls: [{ agent: 'x', ms: 20 }] };
   const rows = measureRows({ a, b });
   assert.deepEqual(

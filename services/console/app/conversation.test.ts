@@ -62,7 +62,12 @@ test('text that is complete stays the same segments, so that only new text is dr
 
 test('a line of any length becomes bounded segments, cut at spaces, and never inside a character', () => {
   const word = 'ab🎯 ';
-  for (const text of [word.repeat(5_000), `x${'🎯'.repeat(5_000)}`, '\n'.repeat(9_000), `${'y'.repeat(3_999)}\n${'z'.repeat(3_999)} end`]) {
+  for (const text of [
+    word.repeat(5_000),
+    `x${'🎯'.repeat(5_000)}`,
+    '\n'.repeat(9_000),
+    `${'y'.repeat(3_999)}\n${'z'.repeat(3_999)} end`,
+  ]) {
     for (const size of [7, 1_000, text.length]) {
       const conversation = new Conversation();
       for (let from = 0; from < text.length; ) {

@@ -1,6 +1,10 @@
 import { useEffect, useState } from 'preact/hooks';
 
-export type Route = { page: 'tasks' } | { page: 'task'; id: string } | { page: 'compare'; a: string; b: string } | { page: 'cluster' };
+export type Route =
+  | { page: 'tasks' }
+  | { page: 'task'; id: string }
+  | { page: 'compare'; a: string; b: string }
+  | { page: 'cluster' };
 
 /** The page of a path; an unknown one is the list. */
 export function routeOf(pathname: string): Route {
@@ -23,7 +27,10 @@ function segmentsOf(pathname: string): string[] {
 export const taskPath = (id: string) => `/tasks/${encodeURIComponent(id)}`;
 /** `b` may be empty: the page asks for it. */
 export const comparePath = (a: string, b: string) =>
-  ['/compare', a, b].filter(part => part !== '').map((part, index) => (index === 0 ? part : encodeURIComponent(part))).join('/');
+  ['/compare', a, b]
+    .filter(part => part !== '')
+    .map((part, index) => (index === 0 ? part : encodeURIComponent(part)))
+    .join('/');
 
 const CHANGED = 'hopline:navigate';
 

@@ -47,7 +47,7 @@ const Plot = memo(({ report }: { report: TaskReport }) => {
   const percent = (ms: number) => percentOf(ms, endMs);
   return (
     <>
-        <div class="lane lane-axis">
+      <div class="lane lane-axis">
         <span class="lane-name" />
         <span class="axis">
           {Array.from({ length: TICKS + 1 }, (_, tick) => (
