@@ -11,8 +11,8 @@ const NEAR_END_PX = 80;
 export function ConversationView({ value, follows }: { value: ConversationState; follows: boolean }) {
   const scroller = useRef<HTMLDivElement>(null);
   const isNearEnd = useRef(true);
-  const onScroll = () => {
-    const { scrollTop, scrollHeight, clientHeight } = scroller.current!;
+  const onScroll = ({ currentTarget }: UIEvent) => {
+    const { scrollTop, scrollHeight, clientHeight } = currentTarget as HTMLElement;
     isNearEnd.current = scrollHeight - scrollTop - clientHeight < NEAR_END_PX;
   };
   useEffect(() => {

@@ -50,7 +50,7 @@ function App() {
         </nav>
         <span class="bar-end">
           {info !== undefined && (
-            <span class="muted small">
+            <span class="muted small only-wide">
               {info.writes ? '' : 'read-only · '}v{info.version}
             </span>
           )}
