@@ -1,5 +1,6 @@
 import { duration } from '@hopline/cli/waterfall';
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { drawnAgain } from './drawn-again.ts';
 import { positionText } from './plain-text.ts';
 import { type Playback, type PlaybackAction, SPEEDS } from './playback.ts';
 import type { Marker, Recording } from './recording.ts';
@@ -190,7 +191,14 @@ function Density({ recording, version }: { recording: Recording; version: number
       drawDensity(canvas.current!, recording);
     }, DENSITY_MS);
   }, [version]);
-  useEffect(() => () => clearTimeout(timer.current), []);
+  // Ends before the element is removed; an effect would end later.
+  useLayoutEffect(() => {
+    const stop = drawnAgain(canvas.current!, () => drawDensity(canvas.current!, recording));
+    return () => {
+      stop();
+      clearTimeout(timer.current);
+    };
+  }, []);
   return <canvas class="scrubber-density" ref={canvas} aria-hidden="true" />;
 }
 

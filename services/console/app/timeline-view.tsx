@@ -1,6 +1,7 @@
 import { duration, endOf, GAP_CAUSES, TAKEOVER_CAUSES, type WaterfallRow, waterfallOf } from '@hopline/cli/waterfall';
 import type { ProducerActivity, TaskReport } from '@hopline/task-audit';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { drawnAgain } from './drawn-again.ts';
 import { memo } from './memo.ts';
 import { visibleText } from './plain-text.ts';
 
@@ -174,15 +175,7 @@ function ChunkTicks({ report, producer, endMs }: Pick<LaneProps, 'report' | 'pro
   const canvas = useRef<HTMLCanvasElement>(null);
   useEffect(() => {
     const element = canvas.current!;
-    const draw = () => drawTicks(element, report, producer, endMs);
-    const observer = new ResizeObserver(draw);
-    observer.observe(element);
-    const scheme = matchMedia('(prefers-color-scheme: dark)');
-    scheme.addEventListener('change', draw);
-    return () => {
-      observer.disconnect();
-      scheme.removeEventListener('change', draw);
-    };
+    return drawnAgain(element, () => drawTicks(element, report, producer, endMs));
   }, [report]);
   return <canvas class="ticks" ref={canvas} aria-hidden="true" />;
 }

@@ -276,19 +276,19 @@ test('both color schemes and a narrow screen show every page without a horizonta
   await page.until(`document.querySelector('.table-card')`, SHOWN_MS_MAX);
   await save(page, 'cluster');
   const other = await ask('count once more');
-  for (const [name, to] of [
-    ['tasks', '/'],
-    ['task', `/tasks/${id}`],
-    ['chunks', `/tasks/${id}?view=chunks`],
-    ['frames', `/tasks/${id}?view=frames`],
-    ['webhooks', `/tasks/${id}?view=webhooks`],
-    ['compare', `/compare/${id}/${other}`],
-    ['cluster', '/cluster'],
+  for (const [name, to, shown] of [
+    ['tasks', '/', '.task-row'],
+    ['task', `/tasks/${id}`, '.timeline'],
+    ['chunks', `/tasks/${id}?view=chunks`, '.grid-row'],
+    ['frames', `/tasks/${id}?view=frames`, '.grid-row'],
+    ['webhooks', `/tasks/${id}?view=webhooks`, '.task-detail > p'],
+    ['compare', `/compare/${id}/${other}`, '.table-card'],
+    ['cluster', '/cluster', '.table-card'],
   ] as const) {
     const narrow = await browser.open(web.url + to);
     await narrow.setSize(390, 844);
     await narrow.setScheme('dark');
-    await narrow.until(`document.querySelector('.task-row, .timeline, .grid-row, .table-card, .task-detail > p')`, SHOWN_MS_MAX);
+    await narrow.until(`document.querySelector('${shown}')`, SHOWN_MS_MAX);
     assert.equal(await narrow.evaluate(`document.documentElement.scrollWidth <= innerWidth`), true, to);
     const back = `getComputedStyle(document.documentElement).backgroundColor`;
     const dark = await narrow.evaluate<string>(back);
