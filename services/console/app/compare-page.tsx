@@ -1,5 +1,4 @@
 import type { TaskDiff, TaskPart } from '@hopline/replay/diff-tasks';
-import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { differingTexts, measureRows } from './compare-rows.ts';
 import type { Connection, RequestError } from './connection.ts';
@@ -124,12 +123,7 @@ function Comparison({ a, b, connection }: { a: string; b: string; connection: Co
         <Difference key={part.name} part={part} />
       ))}
       {same.map(part => (
-        <details key={part.name} class="card compare-part">
-          <summary>
-            <PartName part={part} /> <span class="muted">same</span>
-          </summary>
-          <Lazy>{() => <Text segments={segmentsOf(part.a ?? '')} />}</Lazy>
-        </details>
+        <SamePart key={part.name} part={part} />
       ))}
     </div>
   );
@@ -137,18 +131,16 @@ function Comparison({ a, b, connection }: { a: string; b: string; connection: Co
 
 const PartName = ({ part }: { part: TaskPart }) => <bdi>{visibleText(part.name.replaceAll('_', ' '))}</bdi>;
 
-/** The content of a closed part is not drawn: an answer may be long. */
-function Lazy({ children }: { children: () => ComponentChildren }) {
+/** Its text is drawn when it is opened: an answer may be long. */
+function SamePart({ part }: { part: TaskPart }) {
   const [isOpen, setOpen] = useState(false);
   return (
-    <div
-      ref={element => {
-        const parent = element?.closest('details');
-        if (parent) parent.ontoggle = () => setOpen(parent.open);
-      }}
-    >
-      {isOpen && children()}
-    </div>
+    <details class="card compare-part" onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
+      <summary>
+        <PartName part={part} /> <span class="muted">same</span>
+      </summary>
+      {isOpen && <Text segments={segmentsOf(part.a ?? '')} />}
+    </details>
   );
 }
 

@@ -15,8 +15,8 @@ import { ServiceProcess } from '../../support/cluster/service-process.ts';
 import { freePort } from '../../support/nats/nats-server.ts';
 import { Chromium, chromiumPath, NO_CHROMIUM, type Page } from './chromium.ts';
 
-const TEST_MS_MAX = 180_000;
-const SHOWN_MS_MAX = 60_000;
+const TEST_MS_MAX = 300_000;
+const SHOWN_MS_MAX = 120_000;
 /** Markup, a script address, and characters that reorder text. */
 const HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script> javascript:alert(1) gnp\u202e.exe';
 const TOKENS = Array.from({ length: 120 }, (_, index) => `${index} 🎯 ${index % 40 === 0 ? HOSTILE : ''}\n`);
