@@ -1,4 +1,13 @@
-import { type Artifact, cutIndex, type Message, type Part, type StreamResponse, stateWord, type Task } from '@hopline/a2a';
+import {
+  type Artifact,
+  codePoints,
+  cutIndex,
+  type Message,
+  type Part,
+  type StreamResponse,
+  stateWord,
+  type Task,
+} from '@hopline/a2a';
 
 /** A part of the conversation as a client sees it. Blocks are never changed: a newer one replaces an older one. */
 export type Block =
@@ -146,7 +155,7 @@ class BlockFold {
     const [segments, characters] = isAppend && known !== undefined ? [known.segments, known.characters] : [[], 0];
     const block: ArtifactBlock = {
       ...{ kind: 'artifact', key: artifactId, name, agent, isClosed },
-      ...{ segments: appended(segments, text), characters: characters + text.length },
+      ...{ segments: appended(segments, text), characters: characters + codePoints(text) },
     };
     if (place === undefined) this.#places.set(artifactId, this.#blocks.push(block) - 1);
     else this.#blocks[place] = block;

@@ -5,7 +5,7 @@ import { diffTasks } from '@hopline/replay/diff-tasks';
 export type TaskFacts = Parameters<typeof diffTasks>[0]['facts'];
 
 /** Of one export: two of them are held in the page; bytes. */
-export const EXPORT_BYTES_MAX = 64 * 1024 * 1024;
+const EXPORT_BYTES_MAX = 64 * 1024 * 1024;
 
 export const compareTasks = (a: TaskFacts, b: TaskFacts): TaskDiff => diffTasks({ facts: a }, { facts: b });
 
