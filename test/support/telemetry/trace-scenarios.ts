@@ -18,20 +18,23 @@ const TOKEN = 'PLANTED-token-of-a-webhook';
 export const PLANTED = [TOKEN, ' v3.1.8', 'Which one?', 'Which colour?', 'broken pieces', 'absent.txt'];
 const RAW = 'a2a.raw.{shard}.{taskId}.{writer}';
 const WORK = 'a2a.work.{role}.{taskId}';
-/** The spans of a turn whose supervisor calls one agent, below the request. */
-const turnBelow = (agent: string, extra: string[] = []) => [
-  `receive ${RAW} [client]`,
-  `  process ${RAW} [consumer]`,
-  `  receive ${WORK} [client]`,
-  `    process ${WORK} [consumer]`,
-  `    receive ${WORK} [client]`,
-  ...[`invoke_agent ${agent} [client]`, ...extra].map(line => `      ${line}`),
-];
 const STREAMED = 'send_streaming_message [server]';
-const indented = (lines: string[]) => lines.map(line => `  ${line}`);
+const indented = (lines: readonly string[]) => lines.map(line => `  ${line}`);
+
+/** Further spans that the attempt of an agent causes, before and after its own by name. */
+type AgentSpans = { before?: string[]; after?: string[]; attempts?: number };
+
+/** The spans of a turn whose supervisor calls one agent, below the request. */
+function turnBelow(agent: string, { before = [], after = [], attempts = 1 }: AgentSpans = {}): string[] {
+  const attempt = [`receive ${WORK} [client]`, ...indented([...before, `invoke_agent ${agent} [client]`, ...after])];
+  const calls = Array.from({ length: attempts }, () => attempt).flat();
+  const work = [`receive ${WORK} [client]`, ...indented([`process ${WORK} [consumer]`, ...calls])];
+  return [`receive ${RAW} [client]`, ...indented([`process ${RAW} [consumer]`, ...work])];
+}
+
 /** The tree of a stream. */
-const treeOf = (agent: string, extra: string[] = []) =>
-  [STREAMED, ...indented(['deliver_events [internal]', ...turnBelow(agent, extra)])].join('\n');
+const treeOf = (agent: string, more: AgentSpans = {}) =>
+  [STREAMED, ...indented(['deliver_events [internal]', ...turnBelow(agent, more)])].join('\n');
 
 const hasEnded = ({ attributes }: ExportedSpan) => attributes['hopline.outcome'] !== undefined;
 const isViewerEnd = (span: ExportedSpan) => span.name === 'deliver_events' && hasEnded(span);
@@ -133,7 +136,7 @@ const toolCall: Scenario = async world => {
   const taskId = taskOf(await collect(cluster.url, to('files', 'list_directory {"path":"packages"}')));
   const spans = await traceOf(world, taskId, isViewerEnd);
   assertHonest(spans);
-  assert.equal(drawTree(spans), treeOf('files', ['execute_tool list_directory [client]']));
+  assert.equal(drawTree(spans), treeOf('files', { before: ['execute_tool list_directory [client]'] }));
   const { attributes } = only(spans, 'execute_tool list_directory');
   assert.equal(attributes['gen_ai.tool.name'], 'list_directory');
   assert.equal(attributes['gen_ai.operation.name'], 'execute_tool');
@@ -179,11 +182,9 @@ const graphWithInterrupt: Scenario = async world => {
   assert.equal(shapeOf(list.at(-1)!), 'status:input_required', 'the graph asks for the size');
   const nodes = (spans: ExportedSpan[]) =>
     only(spans, 'invoke_agent painter').events.map(({ name, attributes }) => [name, attributes['hopline.graph.node']]);
-  assert.deepEqual(nodes(before), [
-    ['hopline.step', 'n1'],
-    ['hopline.step', 'n2'],
-  ]);
-  assert.deepEqual(nodes(turn), [['hopline.step', 'n2']]);
+  // The node that asks has no step: it has not ended, and the answer runs it again.
+  assert.deepEqual(nodes(before), [['hopline.step', 'n1']]);
+  assert.deepEqual(nodes(turn), []);
   for (const spans of [before, turn])
     assert.equal(only(spans, 'invoke_agent painter').attributes['hopline.outcome'], 'input-required');
 };
@@ -293,7 +294,7 @@ const nestedClusters: Scenario = async world => {
   const spans = await traceOf(world, taskId, isViewerEnd);
   assertHonest(spans);
   const inner = treeOf('player').split('\n');
-  assert.equal(drawTree(spans), treeOf('region', inner));
+  assert.equal(drawTree(spans), treeOf('region', { before: ['execute_tool player [client]'], after: inner }));
   const namespaces = spans.map(({ name, resource }) => [name, resource['service.namespace']]);
   assert.deepEqual(
     namespaces.filter(([name]) => name === 'send_streaming_message').map(([, namespace]) => namespace),
@@ -303,26 +304,26 @@ const nestedClusters: Scenario = async world => {
   assert.equal(new Set(spans.map(({ attributes }) => attributes['a2a.task.id'])).size, 2, 'each cluster has its own task');
 };
 
-/** Words of a message for the agent `broken`, and the cause that its span must show. */
+/** Words of a message for the agent `broken`, the cause that its span must show, and whether the call is retried. */
 const FAILURES = {
-  state: 'agent_failed',
-  rpc: 'rpc_error',
-  http: 'http_500',
-  cut: 'stream_cut',
-  garbage: 'not_json',
+  state: { cause: 'agent_failed', attempts: 1 },
+  rpc: { cause: 'rpc_error', attempts: 1 },
+  http: { cause: 'http_500', attempts: 2 },
+  cut: { cause: 'stream_cut', attempts: 2 },
+  garbage: { cause: 'not_json', attempts: 1 },
 } as const;
 
 const failingAgent: Scenario = async world => {
-  for (const [word, cause] of Object.entries(FAILURES)) {
+  for (const [word, { cause, attempts }] of Object.entries(FAILURES)) {
     const taskId = taskOf(await collect(world.cluster.url, to('broken', word)));
     const spans = await traceOf(world, taskId, isViewerEnd);
     assertHonest(spans);
-    assert.equal(drawTree(spans), treeOf('broken'), word);
-    const agent = only(spans, 'invoke_agent broken');
-    assert.deepEqual(
-      [agent.isError, agent.attributes['error.type'], agent.attributes['a2a.task.state']],
-      [true, cause, 'failed'],
-    );
+    assert.equal(drawTree(spans), treeOf('broken', { attempts }), word);
+    const calls = named(spans, 'invoke_agent broken').sort((a, b) => a.startMs - b.startMs);
+    for (const { isError, attributes } of calls)
+      assert.deepEqual([isError, attributes['error.type'], attributes['hopline.outcome']], [true, cause, 'failed'], word);
+    for (const [index, { attributes }] of calls.entries()) assert.equal(attributes['hopline.attempt'], index + 1, word);
+    assert.equal(calls.at(-1)!.attributes['a2a.task.state'], 'failed', word);
     for (const name of ['deliver_events', `process ${RAW}`, `process ${WORK}`])
       assert.equal(only(spans, name).attributes['a2a.task.state'], 'failed', `${word}: ${name}`);
   }
