@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { freePort } from '../nats/nats-server.ts';
 import { type AttributeValue, type ExportedSpan, ExportedSpans, SPAN_KINDS } from './exported-spans.ts';
 
@@ -11,12 +12,19 @@ import { type AttributeValue, type ExportedSpan, ExportedSpans, SPAN_KINDS } fro
 export const JAEGER = process.env.JAEGER ?? 'jaeger';
 export const JAEGER_ABSENT =
   spawnSync(JAEGER, ['version'], { stdio: 'ignore' }).error !== undefined &&
-  'no jaeger (version 2) on PATH; its binary may also be named by JAEGER';
+  'no jaeger on PATH (version 2; the variable JAEGER may name its binary)';
+
+/** The collector that docs/guides/observing.md offers for a cluster. */
+const COLLECTOR = fileURLToPath(new URL('../../../infra/observe/config/collector.yaml', import.meta.url));
+/** Tests wait for no sampling decision of 30 s. */
+const DECISION_WAIT = '3s';
 
 const START_MS_MAX = 120_000;
 const POLL_MS = 500;
 const TRACES_MAX = 10_000;
 const STATUS_ERROR = 2;
+
+type Ports = Record<'otlp' | 'otlpGrpc' | 'query' | 'queryGrpc' | 'spanMetrics', number>;
 
 /** Jaeger with its storage in memory, and all spans that its query API shows. */
 export class Jaeger extends ExportedSpans implements AsyncDisposable {
@@ -30,23 +38,32 @@ export class Jaeger extends ExportedSpans implements AsyncDisposable {
   #polling: Promise<void> = Promise.resolve();
   #output = '';
 
-  private constructor(ports: { otlp: number; query: number; queryGrpc: number }) {
+  private constructor(ports: Ports, isSampling: boolean) {
     super();
     this.endpoint = `http://127.0.0.1:${ports.otlp}`;
     this.url = `http://127.0.0.1:${ports.query}`;
     this.#folder = mkdtempSync(join(tmpdir(), 'hopline-jaeger-'));
     const file = join(this.#folder, 'jaeger.json');
-    writeFileSync(file, JSON.stringify(configOf(ports)));
-    this.#child = spawn(JAEGER, ['--config', file], { stdio: ['ignore', 'pipe', 'pipe'] });
+    writeFileSync(file, JSON.stringify(configOf(ports, isSampling)));
+    const configs = isSampling ? ['--config', COLLECTOR] : [];
+    this.#child = spawn(JAEGER, [...configs, '--config', file], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      // The addresses in collector.yaml, which the second file replaces or does not use.
+      env: { ...process.env, SPAN_METRICS: `127.0.0.1:${ports.spanMetrics}`, JAEGER_OTLP: `127.0.0.1:${ports.otlpGrpc}` },
+    });
     for (const stream of [this.#child.stdout, this.#child.stderr])
       stream?.setEncoding('utf8').on('data', (text: string) => {
         this.#output += text;
       });
   }
 
-  static async start(): Promise<Jaeger> {
-    const [otlp, query, queryGrpc] = [await freePort(), await freePort(), await freePort()];
-    const jaeger = new Jaeger({ otlp, query, queryGrpc });
+  /** `isSampling`: with the pipelines of collector.yaml before the storage. */
+  static async start({ isSampling = false } = {}): Promise<Jaeger> {
+    const [otlp, otlpGrpc, query, queryGrpc, spanMetrics] = await Promise.all(Array.from({ length: 5 }, freePort));
+    const jaeger = new Jaeger(
+      { otlp: otlp!, otlpGrpc: otlpGrpc!, query: query!, queryGrpc: queryGrpc!, spanMetrics: spanMetrics! },
+      isSampling,
+    );
     try {
       await jaeger.#ready();
     } catch (error) {
@@ -109,7 +126,7 @@ export class Jaeger extends ExportedSpans implements AsyncDisposable {
   }
 }
 
-function configOf({ otlp, query, queryGrpc }: { otlp: number; query: number; queryGrpc: number }) {
+function configOf({ otlp, otlpGrpc, query, queryGrpc }: Ports, isSampling: boolean) {
   const at = (port: number) => ({ endpoint: `127.0.0.1:${port}` });
   return {
     service: {
@@ -121,7 +138,8 @@ function configOf({ otlp, query, queryGrpc }: { otlp: number; query: number; que
       jaeger_storage: { backends: { memory: { memory: { max_traces: TRACES_MAX } } } },
       jaeger_query: { storage: { traces: 'memory' }, http: at(query), grpc: at(queryGrpc) },
     },
-    receivers: { otlp: { protocols: { http: at(otlp) } } },
+    receivers: { otlp: { protocols: { http: at(otlp), grpc: at(otlpGrpc) } } },
+    ...(isSampling && { processors: { tail_sampling: { decision_wait: DECISION_WAIT } } }),
     exporters: { jaeger_storage_exporter: { trace_storage: 'memory' } },
   };
 }
