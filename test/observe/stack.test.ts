@@ -69,7 +69,7 @@ async function monitored(t: TestContext): Promise<{ nats: NatsServer; monitorPor
   return { nats, monitorPort };
 }
 
-test('without programs or without a cluster, observe says what to do and ends', async t => {
+test('without programs or without a cluster, observe names what is missing and ends', async t => {
   const none = start(t, folders(t, []));
   assert.equal(await none.ended, 1);
   assert.match(none.output(), /^Nothing to start\. Install one of these/);

@@ -84,7 +84,7 @@ test('what an agent throws, or yields wrongly, is shown to its author, and stand
   );
 });
 
-test('an attempt that is retried is an error with its cause; one that is requeued is none [S4-40]', async () => {
+test('an attempt that is retried is an error with its cause; one that is requeued is not [S4-40]', async () => {
   const ended = async (
     end: (signal: AbortController) => AgentEvent,
   ): Promise<{ isError: boolean; attributes: Record<string, unknown> }> => {

@@ -118,11 +118,17 @@ export class Jaeger extends ExportedSpans implements AsyncDisposable {
   }
 
   async #poll(): Promise<void> {
-    while (!this.#stopped.signal.aborted) {
-      const found = await Promise.all((await this.services()).map(service => this.find(service)));
-      this.spans = [...new Map(found.flat().map(span => [span.spanId, span])).values()];
-      await sleep(POLL_MS, undefined, { signal: this.#stopped.signal }).catch(() => {});
+    const { signal } = this.#stopped;
+    while (!signal.aborted) {
+      // A read that fails is repeated: Jaeger closes idle connections.
+      await this.#read().catch(() => {});
+      await sleep(POLL_MS, undefined, { signal }).catch(() => {});
     }
+  }
+
+  async #read(): Promise<void> {
+    const found = await Promise.all((await this.services()).map(service => this.find(service)));
+    this.spans = [...new Map(found.flat().map(span => [span.spanId, span])).values()];
   }
 }
 

@@ -447,7 +447,7 @@ export const TRACE_SCENARIOS: Readonly<Record<string, Scenario>> = {
   'a send that does not wait has the whole turn below it': sendThatDoesNotWait,
   'cancel, get and list are spans with the task and the outcome, and the relay links to the cancel': canceled,
   'a request over gRPC leaves the same tree': overGrpc,
-  'nested clusters are one tree, told apart by their namespace': nestedClusters,
+  'nested clusters are one tree, each with its own namespace': nestedClusters,
   'an agent that fails in five ways shows the cause on its span, and the state on the others': failingAgent,
   'a tool that fails shows it on its span': failingTool,
   'a relay that is killed in mid-stream leaves a connected trace, with the takeover and its cause': killedRelay,
