@@ -69,6 +69,8 @@ test('what an agent throws, or yields wrongly, is shown to its author, and stand
     show,
   );
   assert.deepEqual(shown, [thrown]);
+  const turn = memory.getFinishedSpans().find(({ name }) => name === 'invoke_agent a');
+  assert.equal(turn?.attributes['error.type'], 'RangeError');
   await run(
     async function* () {
       yield 7 as never;

@@ -26,6 +26,8 @@ const POLL_MS = 25;
 /** The spans that a backend has so far. */
 export class ExportedSpans {
   spans: readonly ExportedSpan[] = [];
+  /** Why they could not be read at last. */
+  protected fault: unknown;
 
   /** The spans of a task, in the order of their start. */
   ofTask(taskId: string): ExportedSpan[] {
@@ -43,7 +45,7 @@ export class ExportedSpans {
     for (;;) {
       const found = find(this.spans);
       if (found !== undefined) return found;
-      if (performance.now() > until) throw new Error(`${what} was not exported:\n${drawTree(this.spans)}`);
+      if (performance.now() > until) throw new Error(`${what} was not exported:\n${drawTree(this.spans)}`, { cause: this.fault });
       await new Promise(resolve => setTimeout(resolve, POLL_MS));
     }
   }

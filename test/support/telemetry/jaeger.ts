@@ -121,7 +121,7 @@ export class Jaeger extends ExportedSpans implements AsyncDisposable {
     const { signal } = this.#stopped;
     while (!signal.aborted) {
       // A read that fails is repeated: Jaeger closes idle connections.
-      await this.#read().catch(() => {});
+      this.fault = await this.#read().catch(error => error);
       await sleep(POLL_MS, undefined, { signal }).catch(() => {});
     }
   }
