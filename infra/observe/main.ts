@@ -27,7 +27,7 @@ async function main(): Promise<number> {
   const targets = join(state, 'targets.json');
   const refresh = () => writeTargets(targets, targetsOf(runningCluster(process.env)));
   refresh();
-  const exporter = await listen(cluster.natsMonitor);
+  const exporter = await listen(() => runningCluster(process.env).natsMonitor);
   const programs = prepareStack(found, { state, natsMetrics: `127.0.0.1:${exporter.port}` });
   for (const line of missing) console.log(line);
   const running = programs.map(program => start(program, state));
@@ -66,11 +66,15 @@ function start({ name, command, env }: StartedProgram, state: string): { child: 
   return { child, ended };
 }
 
-/** Serves the metrics of NATS for Prometheus. */
-async function listen(monitorUrl: string | undefined): Promise<{ port: number; close(): void }> {
+/** Serves the metrics of NATS for Prometheus. A cluster that starts again has another monitoring port. */
+async function listen(monitorOf: () => string | undefined): Promise<{ port: number; close(): void }> {
+  const read = async () => {
+    const url = monitorOf();
+    if (url === undefined) throw new Error('NATS has no monitoring port');
+    return natsMetrics(url);
+  };
   const server = createServer((_request, response) => {
-    const read = monitorUrl === undefined ? Promise.reject(new Error('NATS has no monitoring port')) : natsMetrics(monitorUrl);
-    read.then(
+    read().then(
       text => response.setHeader('content-type', 'text/plain; version=0.0.4').end(text),
       error => response.writeHead(503).end(`${(error as Error).message}\n`),
     );

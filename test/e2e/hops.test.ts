@@ -6,28 +6,23 @@ import { fileURLToPath } from 'node:url';
 import { NOT_RECORDED, type TaskTrace } from '@hopline/task-audit';
 import { HOP_NAMES } from '../../packages/telemetry/src/hops.ts';
 import { answer, type RemoteAgent, type Step, startRemoteAgent } from '../support/agents/remote-agent.ts';
-import { collect, frames, messageParams, rpc, shapeOf } from '../support/cluster/a2a-stream.ts';
+import { collect, frames, rpc, shapeOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
-import { drawTree, type ExportedSpan, OtlpReceiver } from '../support/telemetry/otlp-receiver.ts';
-import { startWebhook } from '../support/webhooks/webhook.ts';
+import type { ExportedSpan } from '../support/telemetry/exported-spans.ts';
+import { OtlpReceiver } from '../support/telemetry/otlp-receiver.ts';
+import { traceOf } from '../support/telemetry/trace-world.ts';
 
-/** Spans and metrics of a real cluster, as a collector and Prometheus receive them. */
+/** Hops and counts of a real cluster, the same in metrics, in spans and in the log. trace-trees.test.ts has the trees of spans. */
 
 const DEMO = `${fileURLToPath(new URL('../../', import.meta.url))}infra/local/demo`;
 const TOKENS = ['Here', ' is', ' the', ' version', ' v3.1.8', ' ✅ done'];
 const SECRET = 'PLANTED-secret-of-the-test';
-const SPANS_MAX = 12;
 
 const collector = new OtlpReceiver();
 let remote: RemoteAgent;
 let cluster: Cluster;
 
-async function* script({ text, turn }: { text: string; turn: number }): AsyncGenerator<Step> {
-  if (text.includes('ask') && turn === 1) {
-    yield { token: 'before' };
-    yield { inputRequired: 'Which one?' };
-    return;
-  }
+async function* script({ text }: { text: string }): AsyncGenerator<Step> {
   if (text.includes('fail')) {
     yield { token: 'so far' };
     yield { fail: true, text: 'broken' };
@@ -55,16 +50,12 @@ before(async () => {
   cluster = await Cluster.start({
     ingresses: 2,
     relays: 2,
-    notifiers: 1,
     agents: [{ name: 'player', adapter: 'a2a', url: remote.url, skills }, ...agents],
     agentsFolder: DEMO,
     env: {
       OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
       OTEL_METRICS_EXPORTER: 'prometheus,otlp',
       OTEL_METRIC_EXPORT_INTERVAL: '1000',
-      HOPLINE_PUSH: 'true',
-      HOPLINE_WEBHOOK_ALLOW: '127.0.0.1',
-      HOPLINE_WEBHOOK_HTTP: 'true',
     },
   });
 });
@@ -81,107 +72,14 @@ const taskOf = (list: { event: object }[]): string => {
   return first.task.id;
 };
 
-/** Waits until the trace of a task has the span that ends last, and returns all of its spans. */
-async function traceOf(taskId: string, isLast: (span: ExportedSpan) => boolean): Promise<ExportedSpan[]> {
-  await collector.until(`the trace of ${taskId}`, () => collector.ofTask(taskId).find(isLast));
-  // Processes export on their own: the rest arrives within their export delay.
-  let before = -1;
-  while (collector.ofTask(taskId).length !== before) {
-    before = collector.ofTask(taskId).length;
-    await new Promise(resolve => setTimeout(resolve, 1_500));
-  }
-  return collector.ofTask(taskId);
-}
-
 const isViewerEnd = ({ name, attributes }: ExportedSpan) =>
   name === 'deliver_events' && attributes['hopline.outcome'] !== undefined;
-const named = (spans: ExportedSpan[], name: string) => spans.filter(span => span.name === name);
-const only = (spans: ExportedSpan[], name: string): ExportedSpan => {
-  const found = named(spans, name);
-  assert.equal(found.length, 1, `${name} in\n${drawTree(spans)}`);
-  return found[0]!;
-};
-const isConnected = (spans: ExportedSpan[]) => !drawTree(spans).includes('parent missing');
-
-/** Checks that hold for every trace. */
-function assertHonest(spans: ExportedSpan[]): void {
-  assert.ok(isConnected(spans), drawTree(spans));
-  for (const span of spans) {
-    assert.match(span.service, /^hopline-(ingress|relay|supervisor|sub-agent|notifier)$/);
-    assert.equal(span.resource['service.namespace'], 'hopline');
-    assert.ok(span.attributes['a2a.task.id'] !== undefined || /^(chat|execute_tool) /.test(span.name), span.name);
-    for (const { spanId } of span.links) assert.notEqual(spanId, span.parentId, `${span.name} links to its parent`);
-    assert.ok(span.endMs >= span.startMs, span.name);
-  }
-}
-
-test('the question of S0 with a webhook is one connected tree of few spans, one per hop in their order [S0-1 S0-34 S1-18 S4-9]', {
-  timeout: 120_000,
-}, async () => {
-  await using webhook = await startWebhook();
-  const pushNotificationConfig = { url: `${webhook.url}/hook`, token: SECRET };
-  const list = await collect(cluster.url, {
-    params: {
-      ...messageParams('play the version'),
-      configuration: { pushNotificationConfig },
-      metadata: { correlationId: 'order-42' },
-    },
-  });
-  const taskId = taskOf(list);
-  await webhook.until(() => webhook.notifications.some(({ body }) => JSON.stringify(body).includes('completed')));
-  const spans = await traceOf(taskId, ({ name }) => name === 'send_push_notification');
-  assertHonest(spans);
-  assert.equal(
-    drawTree(spans),
-    [
-      'send_streaming_message [server]',
-      '  deliver_events [internal]',
-      '  receive a2a.raw.{shard}.{taskId}.{writer} [client]',
-      '    process a2a.raw.{shard}.{taskId}.{writer} [consumer]',
-      '    receive a2a.work.{role}.{taskId} [client]',
-      '      process a2a.work.{role}.{taskId} [consumer]',
-      '      receive a2a.work.{role}.{taskId} [client]',
-      '        invoke_agent player [client]',
-      '    send_push_notification [client]',
-    ].join('\n'),
-  );
-  assert.ok(spans.length <= SPANS_MAX);
-  const { attributes: server } = only(spans, 'send_streaming_message');
-  assert.equal(server['a2a.task.id'], taskId);
-  assert.ok(server['gen_ai.conversation.id']);
-  assert.equal(server['hopline.binding'], 'jsonrpc');
-  assert.ok(server['a2a.message.id']);
-  for (const name of [
-    'send_streaming_message',
-    'process a2a.raw.{shard}.{taskId}.{writer}',
-    'process a2a.work.{role}.{taskId}',
-    'invoke_agent player',
-  ])
-    assert.equal(only(spans, name).attributes['hopline.correlation.id'], 'order-42', name);
-  const { attributes: viewer } = only(spans, 'deliver_events');
-  assert.deepEqual([viewer['a2a.task.state'], viewer['hopline.outcome']], ['completed', 'ended']);
-  assert.ok(Number(viewer['hopline.bytes_out']) > 0);
-  const { attributes: relay } = only(spans, 'process a2a.raw.{shard}.{taskId}.{writer}');
-  assert.deepEqual(
-    [relay['messaging.system.name'], relay['messaging.operation.type'], relay['a2a.task.state']],
-    ['nats', 'process', 'completed'],
-  );
-  assert.match(String(relay['messaging.destination.name']), /^a2a\.raw\.[0-9a-f]{2}\./);
-  assert.match(String(relay['messaging.consumer.group.name']), /^relay-shard-\d+$/);
-  const { attributes: push } = only(spans, 'send_push_notification');
-  assert.equal(push['hopline.delivered'], webhook.notifications.length);
-  assert.equal(push['server.address'], '127.0.0.1');
-  assert.match(String(webhook.notifications[0]?.headers.traceparent), new RegExp(`^00-${spans[0]!.traceId}-`));
-  // The remote agent is in the trace, and its own task id is on no span of ours.
-  const { headers, taskId: childTask } = remote.requests.findLast(({ method }) => method === 'stream' || method === 'send')!;
-  assert.match(String(headers.traceparent), new RegExp(`^00-${spans[0]!.traceId}-`));
-  assert.ok(!JSON.stringify(spans).includes(childTask));
-});
+const named = (spans: readonly ExportedSpan[], name: string) => spans.filter(span => span.name === name);
 
 test('chunks are the same number in the log, in spans and in metrics [S2-41]', { timeout: 120_000 }, async () => {
   const before = await metric('hopline_chunks_total', 'relays');
   const taskId = taskOf(await collect(cluster.url, { text: 'play a burst' }));
-  const spans = await traceOf(taskId, isViewerEnd);
+  const spans = await traceOf({ traces: collector }, taskId, isViewerEnd);
   const ofRelay = named(spans, 'process a2a.raw.{shard}.{taskId}.{writer}');
   const inSpans = ofRelay.reduce((sum, { attributes }) => sum + Number(attributes['hopline.chunks'] ?? 0), 0);
   const report = (await (await fetch(`${cluster.url}/tasks/${taskId}/audit`)).json()) as { audit: { chunks: number } };
@@ -190,47 +88,7 @@ test('chunks are the same number in the log, in spans and in metrics [S2-41]', {
   assert.ok(inSpans > 1);
 });
 
-test('a tool call is a span, and its server gets the trace', { timeout: 120_000 }, async () => {
-  const taskId = taskOf(await collect(cluster.url, { text: 'list_directory {"path":"packages"}' }));
-  const spans = await traceOf(taskId, isViewerEnd);
-  assertHonest(spans);
-  const tool = only(spans, 'execute_tool list_directory');
-  assert.equal(tool.kind, 'client');
-  assert.equal(tool.attributes['gen_ai.tool.name'], 'list_directory');
-  assert.equal(tool.attributes['gen_ai.operation.name'], 'execute_tool');
-});
-
-test('the second turn of an interrupted task is below its own request, with a link to the first one', {
-  timeout: 120_000,
-}, async () => {
-  const first = await collect(cluster.url, { text: 'play ask' });
-  assert.equal(shapeOf(first.at(-1)!), 'status:input_required');
-  const taskId = taskOf(first);
-  const before = await traceOf(taskId, isViewerEnd);
-  assertHonest(before);
-  // The segments end at the interrupt: a turn that waits for hours has no open span.
-  assert.equal(only(before, 'process a2a.raw.{shard}.{taskId}.{writer}').attributes['a2a.task.state'], 'input-required');
-  const second = await collect(cluster.url, { params: messageParams('the second', { taskId }) });
-  assert.equal(shapeOf(second.at(-1)!), 'status:completed');
-  const own = await collector.until('the second turn', spans =>
-    spans.find(span => isViewerEnd(span) && span.attributes['a2a.task.id'] === taskId && span.traceId !== before[0]!.traceId),
-  );
-  await traceOf(taskId, ({ traceId, name }) => traceId === own.traceId && name === 'process a2a.work.{role}.{taskId}');
-  const turn = collector.ofTrace(own.traceId);
-  assertHonest(turn);
-  assert.equal(named(turn, 'send_streaming_message').length, 1);
-  for (const name of ['process a2a.work.{role}.{taskId}', 'invoke_agent player']) only(turn, name);
-  const links = turn.flatMap(span => span.links);
-  assert.ok(
-    links.some(({ traceId }) => traceId === before[0]!.traceId),
-    'a link to the first turn',
-  );
-  assert.equal(only(turn, 'process a2a.raw.{shard}.{taskId}.{writer}').attributes['hopline.cause'], 'continuation');
-});
-
-test('a client that left is marked, and its resume on another ingress links to the trace of the task', {
-  timeout: 120_000,
-}, async () => {
+test('a resume is counted', { timeout: 120_000 }, async () => {
   let taskId = '';
   let cursor = '';
   for await (const frame of frames(cluster.ingresses[0]!.url, { text: 'play long' })) {
@@ -245,66 +103,26 @@ test('a client that left is marked, and its resume on another ingress links to t
     lastEventId: cursor,
   });
   assert.equal(shapeOf(rest.at(-1)!), 'status:completed');
-  const gone = await collector.until('the stream that the client left', spans =>
-    spans.find(({ attributes }) => attributes['a2a.task.id'] === taskId && attributes['hopline.outcome'] === 'client_gone'),
-  );
-  assert.equal(gone.name, 'deliver_events');
-  assert.equal(gone.isError, false);
-  const resumed = await collector.until('the resume', spans =>
-    spans.find(({ name, attributes }) => name === 'subscribe_to_task' && attributes['a2a.task.id'] === taskId),
-  );
-  assert.ok(resumed.links.some(({ traceId }) => traceId === gone.traceId));
-  assert.ok(resumed.attributes['gen_ai.conversation.id']);
   assert.equal(await metric('hopline_resumes_total', 'ingresses'), resumes + 1);
 });
 
-test('cancel, get, list, and an unknown method are spans with the task and the outcome, and are counted', {
+test('requests are counted by binding, operation and outcome, and an unknown method is a span with its error', {
   timeout: 120_000,
 }, async () => {
-  let taskId = '';
-  const stream = frames(cluster.url, { text: 'play long' });
-  for await (const frame of stream) {
-    if ('task' in frame.event) taskId = frame.event.task.id;
-    if (shapeOf(frame).startsWith('artifact:streaming_result')) break;
-  }
-  await rpc(cluster.url, { method: 'tasks/cancel', params: { id: taskId } });
+  const before = await metric('hopline_tasks_ended_total', 'relays', 'state="failed"');
+  const taskId = taskOf(await collect(cluster.url, { text: 'play fail' }));
   await rpc(cluster.url, { method: 'tasks/get', params: { id: taskId } });
-  await rpc(cluster.url, { method: 'ListTasks', params: {}, dialect: '1.0' });
   await rpc(cluster.url, { method: 'tasks/nonsense', params: {} });
   await fetch(cluster.url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{' });
-  const cancel = await collector.until('cancel', spans => spans.find(({ name }) => name === 'cancel_task'));
-  assert.equal(cancel.attributes['a2a.task.id'], taskId);
-  const get = await collector.until('get', spans => spans.find(({ name }) => name === 'get_task'));
-  assert.deepEqual(
-    [get.attributes['a2a.task.id'], get.attributes['a2a.task.state'], get.attributes['hopline.outcome']],
-    [taskId, 'canceled', 'ok'],
-  );
   const unknown = await collector.until('unknown methods', spans => {
     const found = named(spans, 'unknown_method');
     return found.length >= 2 ? found : undefined;
   });
   assert.deepEqual(unknown.map(({ attributes }) => attributes['error.type']).sort(), ['METHOD_NOT_FOUND', 'PARSE_ERROR']);
   const text = await (await fetch(`${cluster.url}/metrics`)).text();
-  assert.match(text, /^hopline_requests_total\{service="ingress",binding="jsonrpc",operation="cancel",outcome="ok"\} 1$/m);
+  assert.match(text, /^hopline_requests_total\{service="ingress",binding="jsonrpc",operation="get",outcome="ok"\} 1$/m);
   assert.match(text, /^hopline_requests_total\{service="ingress",binding="grpc",operation="get",outcome="server_error"\} 0$/m);
   assert.match(text, /^hopline_request_errors_total\{service="ingress",reason="METHOD_NOT_FOUND"\} 1$/m);
-  const trace = await traceOf(
-    taskId,
-    ({ name, attributes }) => name.startsWith('process a2a.raw') && attributes['hopline.outcome'] === 'canceled',
-  );
-  assertHonest(trace);
-});
-
-test('an agent that fails leaves an error with its cause on its span, and its state on the others', {
-  timeout: 120_000,
-}, async () => {
-  const before = await metric('hopline_tasks_ended_total', 'relays', 'state="failed"');
-  const taskId = taskOf(await collect(cluster.url, { text: 'play fail' }));
-  const spans = await traceOf(taskId, isViewerEnd);
-  assertHonest(spans);
-  const agent = only(spans, 'invoke_agent player');
-  assert.deepEqual([agent.isError, agent.attributes['hopline.outcome']], [true, 'failed']);
-  assert.equal(only(spans, 'deliver_events').attributes['a2a.task.state'], 'failed');
   assert.equal(await metric('hopline_tasks_ended_total', 'relays', 'state="failed"'), before + 1);
 });
 
@@ -416,119 +234,29 @@ async function metric(name: string, of: 'relays' | 'ingresses' | 'services', lab
     .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0);
 }
 
-test('a relay that is killed in mid-stream leaves a connected trace, with the takeover and its cause', {
-  timeout: 180_000,
-}, async () => {
-  let taskId = '';
-  for await (const frame of frames(cluster.url, { text: 'play long' })) {
-    if ('task' in frame.event) taskId = frame.event.task.id;
-    if (!shapeOf(frame).startsWith('artifact:streaming_result+')) continue;
-    const taken = await collector.until('the receipt of the relay', () =>
-      collector.ofTask(taskId).find(({ name }) => name.startsWith('receive a2a.raw')),
-    );
-    const relay = cluster.relays.find(({ spec }) => spec.instance === taken.resource['service.instance.id']);
-    if (relay !== undefined && !relay.hasEnded) await relay.kill('SIGKILL');
-  }
-  const spans = await traceOf(taskId, isViewerEnd);
-  assertHonest(spans);
-  const takeover = spans.find(({ attributes }) => attributes['hopline.cause'] === 'takeover');
-  assert.ok(takeover !== undefined, drawTree(spans));
-  const inLog = (await report(taskId)).relays;
-  assert.ok(new Set(inLog.map(({ relay }) => relay)).size >= 2, JSON.stringify(inLog));
-  assert.equal(inLog[1]?.takeover?.cause, 'lost', 'the log has the takeover and its cause');
-  const relays = new Set(
-    spans.filter(({ service }) => service === 'hopline-relay').map(({ resource }) => resource['service.instance.id']),
-  );
-  assert.equal(relays.size, 2, drawTree(spans));
-  await Promise.all(cluster.relays.filter(relay => relay.hasEnded).map(relay => relay.start()));
-});
-
-test('a relay that stops in order leaves a connected trace', { timeout: 180_000 }, async () => {
-  let taskId = '';
-  let isStopped = false;
-  let restarted = Promise.resolve();
-  for await (const frame of frames(cluster.url, { text: 'play long' })) {
-    if ('task' in frame.event) taskId = frame.event.task.id;
-    if (isStopped || !shapeOf(frame).startsWith('artifact:streaming_result+')) continue;
-    isStopped = true;
-    const taken = await collector.until('the receipt of the relay', () =>
-      collector.ofTask(taskId).find(({ name }) => name.startsWith('receive a2a.raw')),
-    );
-    const relay = cluster.relays.find(({ spec }) => spec.instance === taken.resource['service.instance.id'])!;
-    await relay.kill('SIGTERM');
-    restarted = relay.start();
-  }
-  await restarted;
-  const spans = await traceOf(taskId, isViewerEnd);
-  assertHonest(spans);
-  const outcomes = named(spans, 'process a2a.raw.{shard}.{taskId}.{writer}').map(
-    ({ attributes }) => attributes['hopline.outcome'],
-  );
-  // The relay that starts again may take its shard back in mid-stream.
-  assert.equal(outcomes.filter(outcome => outcome === 'completed').length, 1);
-  assert.ok(outcomes.length >= 2 && outcomes.every(outcome => outcome === 'completed' || outcome === 'stopped'), `${outcomes}`);
-});
-
-test('a sub-agent that is killed leaves a connected trace: the second attempt links to the first', {
-  timeout: 180_000,
-}, async () => {
-  const player = cluster.agents.find(({ spec }) => spec.instance === 'sub-agent-player')!;
-  let isKilled = false;
-  let taskId = '';
-  for await (const frame of frames(cluster.url, { text: 'play long' })) {
-    if ('task' in frame.event) taskId = frame.event.task.id;
-    if (isKilled || !shapeOf(frame).startsWith('artifact:streaming_result+')) continue;
-    isKilled = true;
-    await collector.until('the receipt of the agent', () =>
-      collector
-        .ofTask(taskId)
-        .find(({ name, service }) => name.startsWith('receive a2a.work') && service === 'hopline-sub-agent'),
-    );
-    await player.kill('SIGKILL');
-    await player.start();
-  }
-  const spans = await traceOf(taskId, isViewerEnd);
-  assertHonest(spans);
-  const receipts = spans.filter(({ name, service }) => name.startsWith('receive a2a.work') && service === 'hopline-sub-agent');
-  assert.equal(receipts.length, 2, drawTree(spans));
-  const [one, two] = receipts;
-  assert.equal(two!.attributes['hopline.cause'], 'redelivery');
-  const attempts = (await report(taskId)).producers.filter(({ agent }) => agent === 'player');
-  assert.deepEqual(
-    attempts.map(({ attempt, cause }) => [attempt, cause]),
-    [
-      [1, undefined],
-      [2, 'redelivery'],
-    ],
-  );
-  assert.deepEqual(two!.links, [{ traceId: one!.traceId, spanId: one!.spanId }]);
-  assert.equal(two!.parentId, one!.parentId);
-});
-
 test('a collector that refuses costs no task anything: one warning names the cause and how many spans were lost', {
-  timeout: 120_000,
+  timeout: 180_000,
 }, async () => {
+  type Warning = { msg: string; spans_lost: number };
+  const warnings = () => cluster.services.map(({ output }) => output.split('\n').filter(line => line.includes('"http_400"')));
+  const isNamed = () =>
+    warnings()
+      .flat()
+      .map(line => JSON.parse(line) as Warning)
+      .some(({ msg, spans_lost }) => msg === 'telemetry export failed' && spans_lost > 0);
+  const lost = () => metric('hopline_spans_lost_total', 'services', 'reason="export_failed"');
+  const before = await lost();
   collector.behaviour = 'refuse';
   try {
-    for (let n = 0; n < 3; n++)
+    // A process that has warned of another fault is silent for a minute.
+    for (const until = performance.now() + 90_000; !isNamed() && performance.now() < until; )
       assert.equal(shapeOf((await collect(cluster.url, { text: 'play it' })).at(-1)!), 'status:completed');
-    const until = performance.now() + 30_000;
-    while ((await metric('hopline_spans_lost_total', 'relays', 'reason="export_failed"')) === 0 && performance.now() < until)
-      await new Promise(resolve => setTimeout(resolve, 200));
-    assert.ok((await metric('hopline_spans_lost_total', 'relays', 'reason="export_failed"')) > 0);
+    assert.ok((await lost()) > before);
   } finally {
     collector.behaviour = 'accept';
   }
-  const warnings = cluster.services.map(({ output }) => output.split('\n').filter(line => line.includes('"http_400"')));
-  assert.ok(
-    warnings.every(lines => lines.length <= 1),
-    JSON.stringify(warnings),
-  );
-  const read = warnings.flat().map(line => JSON.parse(line) as { msg: string; spans_lost: number });
-  assert.ok(
-    read.some(({ msg, spans_lost }) => msg === 'telemetry export failed' && spans_lost > 0),
-    JSON.stringify(read),
-  );
+  assert.ok(isNamed(), JSON.stringify(warnings()));
+  for (const lines of warnings()) assert.ok(lines.length <= 1, JSON.stringify(lines));
 });
 
 test('no signal holds text of the task or a credential [S4-43]', { timeout: 60_000 }, async () => {
@@ -536,6 +264,6 @@ test('no signal holds text of the task or a credential [S4-43]', { timeout: 60_0
   await collect(cluster.url, { text: `play ${SECRET} ${id}`, headers: { authorization: `Bearer ${SECRET}` } });
   await collector.until('the task', spans => spans.find(isViewerEnd));
   const all = Buffer.concat(collector.bodies).toString('latin1');
-  for (const planted of [SECRET, id, ' v3.1.8', 'Which one?', 'broken']) assert.ok(!all.includes(planted), planted);
+  for (const planted of [SECRET, id, ' v3.1.8', 'broken']) assert.ok(!all.includes(planted), planted);
   assert.ok(collector.paths.has('/v1/traces') && collector.paths.has('/v1/metrics'));
 });

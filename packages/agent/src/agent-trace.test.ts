@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { createLogger } from '@hopline/telemetry';
-import { context, trace } from '@opentelemetry/api';
+import { context, SpanStatusCode, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
-import { type AgentDefinition, defineAgent } from './index.ts';
+import { type Agent, type AgentDefinition, type AgentEvent, defineAgent } from './index.ts';
 import { runTurn } from './run-turn.ts';
 import { quiet, TaskLog } from './task-log.test-kit.ts';
 
@@ -69,6 +69,8 @@ test('what an agent throws, or yields wrongly, is shown to its author, and stand
     show,
   );
   assert.deepEqual(shown, [thrown]);
+  const turn = memory.getFinishedSpans().find(({ name }) => name === 'invoke_agent a');
+  assert.equal(turn?.attributes['error.type'], 'RangeError');
   await run(
     async function* () {
       yield 7 as never;
@@ -82,4 +84,36 @@ test('what an agent throws, or yields wrongly, is shown to its author, and stand
       memory.getFinishedSpans().map(({ name, attributes, events, status }) => ({ name, attributes, events, status })),
     ).includes('secret'),
   );
+});
+
+test('an attempt that is retried is an error with its cause; one that is requeued is not [S4-40]', async () => {
+  const ended = async (
+    end: (signal: AbortController) => AgentEvent,
+  ): Promise<{ isError: boolean; attributes: Record<string, unknown> }> => {
+    memory.reset();
+    const task = await TaskLog.create('caipe');
+    const stop = new AbortController();
+    const agent: Agent = {
+      description: 'd',
+      skills: async () => [],
+      async *run() {
+        yield end(stop);
+      },
+      close: async () => {},
+    };
+    const deps = { log: task.log, agent, name: 'a', logger: quiet, signal: stop.signal, retries: 1 };
+    await assert.rejects(runTurn(deps, task.job()));
+    const { status, attributes } = memory.getFinishedSpans().find(({ name }) => name === 'invoke_agent a')!;
+    return { isError: status.code === SpanStatusCode.ERROR, attributes };
+  };
+  const retried = await ended(() => ({ type: 'failed', reason: 'a secret', retryable: true, cause: 'http_500' }));
+  assert.deepEqual(
+    [retried.isError, retried.attributes['error.type'], retried.attributes['hopline.outcome']],
+    [true, 'http_500', 'failed'],
+  );
+  const requeued = await ended(stop => {
+    stop.abort();
+    return { type: 'text', text: 'so far' };
+  });
+  assert.deepEqual([requeued.isError, requeued.attributes['hopline.outcome']], [false, 'requeued']);
 });

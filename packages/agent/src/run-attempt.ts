@@ -16,6 +16,13 @@ import { TurnMetrics } from './turn-metrics.ts';
 /** The attempt did not bring the turn to its end; another one may. */
 export class AttemptFailed extends Error {
   override readonly name = 'AttemptFailed';
+  /** The cause as a closed word, for spans. */
+  readonly word: string;
+
+  constructor(reason: string, word: string) {
+    super(reason);
+    this.word = word;
+  }
 }
 
 export type AttemptContext = {
@@ -28,6 +35,9 @@ export type AttemptContext = {
   /** Resolves when the task no longer needs this turn. */
   watching: Promise<Over | undefined>;
 };
+
+/** Cause of a failure that the agent reports without one. */
+export const AGENT_FAILED = 'agent_failed';
 
 /** Share of a record for one event: the task's aggregate stands in every record beside it. */
 const EVENT_SHARE = 0.5;
@@ -48,12 +58,12 @@ export async function runAttempt(deps: RunTurnDeps, job: Job, context: AttemptCo
   const end = await pumpEvents(deps, turn, { inputs, writer, hop, metrics }).finally(() => metrics.end());
   const over = ended.reason();
   if (over === 'superseded') throw new Superseded();
-  if (over === 'lost') throw new AttemptFailed('the log was lost');
+  if (over === 'lost') throw new AttemptFailed('the log was lost', 'log_lost');
   if (over !== undefined) return undefined;
   // Credentials may arrive later than any process lives: the turn ends here, and the next one continues.
   if (deps.signal.aborted && inputs.waitsFor !== undefined) return await settle(deps, { inputs, writer }, inputs.waitsFor);
   if (deps.signal.aborted) throw new Requeued('shutdown');
-  if (isRetried(deps, job, end)) throw new AttemptFailed('the agent failed with a retryable error');
+  if (isRetried(deps, job, end)) throw new AttemptFailed('the agent failed with a retryable error', end.cause ?? AGENT_FAILED);
   return await settle(deps, { inputs, writer }, end);
 }
 

@@ -14,7 +14,7 @@ import {
 } from '@hopline/telemetry';
 import type { Agent } from './agent.ts';
 import { NO_PRIOR_ATTEMPTS, readPriorAttempts } from './prior-attempts.ts';
-import { AttemptFailed, runAttempt } from './run-attempt.ts';
+import { AGENT_FAILED, AttemptFailed, runAttempt } from './run-attempt.ts';
 import { newestOfTurn, overBecause, watchTask } from './task-watch.ts';
 import type { TurnEnd } from './turn-end.ts';
 
@@ -64,12 +64,13 @@ export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome>
     const outcome = await hop.run(() => runAttempt(deps, job, { hop, takenAt, history, authorizing, prior, watching }));
     const state = outcome && stateWord(outcome.state);
     hop.set({ [ATTR.outcome]: state ?? 'over', [ATTR.a2aState]: state });
-    if (outcome?.state === 'TASK_STATE_FAILED') hop.fail(outcome.cause ?? 'agent_failed');
+    if (outcome?.state === 'TASK_STATE_FAILED') hop.fail(outcome.cause ?? AGENT_FAILED);
     return outcome;
   } catch (error) {
-    // A released turn is no error: another attempt continues.
-    if (isExpected(error)) hop.set({ [ATTR.outcome]: error.name });
-    else hop.fail(errorWord(error));
+    hop.set({ [ATTR.outcome]: outcomeOf(error) });
+    // A turn that is released or superseded is no error: another attempt continues.
+    if (error instanceof AttemptFailed) hop.fail(error.word);
+    else if (!isExpected(error)) hop.fail(errorWord(error));
     throw error;
   } finally {
     stop.abort();
@@ -80,6 +81,11 @@ export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome>
 /** Ends of an attempt that are not faults. */
 export function isExpected(error: unknown): error is Error {
   return error instanceof Superseded || error instanceof Requeued || error instanceof AttemptFailed;
+}
+
+function outcomeOf(error: unknown): 'requeued' | 'superseded' | 'failed' {
+  if (error instanceof Requeued) return 'requeued';
+  return error instanceof Superseded ? 'superseded' : 'failed';
 }
 
 function startHopOf(name: string, { work, item, attempt, requeues, trace }: Job, takenAt: number): Hop {

@@ -114,7 +114,7 @@ export const ATTR = {
   binding: 'hopline.binding',
   cursor: 'hopline.cursor',
   generation: 'hopline.generation',
-  /** How the hop ended: a state, an error code, `client_gone`, `slow_viewer`, `drain`, `requeued`. */
+  /** How the hop ended: a state, an error code, `client_gone`, `slow_viewer`, `drain`, `requeued`, `superseded`, `stopped`. */
   outcome: 'hopline.outcome',
   correlation: 'hopline.correlation.id',
 } as const;

@@ -3,7 +3,8 @@ import { after, before, test } from 'node:test';
 import { answer, type RemoteAgent, startRemoteAgent } from '../../support/agents/remote-agent.ts';
 import { collect, type Frame, frames } from '../../support/cluster/a2a-stream.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
-import { type ExportedSpan, OtlpReceiver } from '../../support/telemetry/otlp-receiver.ts';
+import type { ExportedSpan } from '../../support/telemetry/exported-spans.ts';
+import { OtlpReceiver } from '../../support/telemetry/otlp-receiver.ts';
 
 const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
 const SECRET = 'the-text-of-a-token';

@@ -48,8 +48,8 @@ export type RemoteAgentOptions = {
   answersWithPreviousState?: boolean;
   /** Rejects a context id that it has not assigned itself. */
   ownContexts?: boolean;
-  /** Responds to every POST with this HTTP status and no body. */
-  httpStatus?: number;
+  /** Responds to every POST, or to those that a function of their text chooses, with this HTTP status and no body. */
+  httpStatus?: number | ((text: string) => number | undefined);
 };
 
 export interface RemoteAgent {
@@ -87,7 +87,9 @@ export async function startRemoteAgent(options: RemoteAgentOptions): Promise<Rem
       return void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(card?.card));
     }
     const body = JSON.parse(await textOf(request)) as { id: unknown; method: string; params: Json };
-    if (options.httpStatus !== undefined) return void response.writeHead(options.httpStatus).end();
+    const { httpStatus } = options;
+    const refusal = typeof httpStatus === 'function' ? httpStatus(textOfMessage(body.params)) : httpStatus;
+    if (refusal !== undefined) return void response.writeHead(refusal).end();
     const method = METHODS[options.dialect][body.method];
     if (request.url !== path || method === undefined) return fail(response, body.id, -32601);
     await handle(method, body, request, response);

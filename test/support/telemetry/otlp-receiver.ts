@@ -2,39 +2,16 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
+import { type AttributeValue, type ExportedSpan, ExportedSpans, SPAN_KINDS } from './exported-spans.ts';
 import { fieldsOf } from './protobuf-fields.ts';
-
-type SpanKind = 'internal' | 'server' | 'client' | 'producer' | 'consumer';
-type AttributeValue = string | number | boolean;
-
-/** A span as it was exported. */
-export type ExportedSpan = {
-  service: string;
-  resource: Record<string, AttributeValue>;
-  traceId: string;
-  spanId: string;
-  parentId: string | undefined;
-  name: string;
-  kind: SpanKind;
-  /** Epoch milliseconds. */
-  startMs: number;
-  endMs: number;
-  attributes: Record<string, AttributeValue>;
-  events: { name: string; attributes: Record<string, AttributeValue> }[];
-  links: { traceId: string; spanId: string }[];
-  isError: boolean;
-};
 
 /** What the collector does with a request. */
 type Behaviour = 'accept' | 'refuse' | 'unavailable' | 'hang';
 
-const KINDS: readonly SpanKind[] = ['internal', 'internal', 'server', 'client', 'producer', 'consumer'];
 const ERROR = 2n;
-const POLL_MS = 25;
 
 /** A collector in this process: takes OTLP over HTTP as protobuf, and keeps every span and the bytes of every signal. */
-export class OtlpReceiver {
-  readonly spans: ExportedSpan[] = [];
+export class OtlpReceiver extends ExportedSpans {
   /** All that was received, for searches for planted secrets. */
   readonly bodies: Buffer[] = [];
   readonly paths = new Set<string>();
@@ -53,27 +30,6 @@ export class OtlpReceiver {
     this.#server.close();
   }
 
-  /** The spans of a task, in the order of their start. */
-  ofTask(taskId: string): ExportedSpan[] {
-    const traces = new Set(this.spans.filter(span => span.attributes['a2a.task.id'] === taskId).map(({ traceId }) => traceId));
-    return this.spans.filter(({ traceId }) => traces.has(traceId)).sort((a, b) => a.startMs - b.startMs);
-  }
-
-  ofTrace(traceId: string): ExportedSpan[] {
-    return this.spans.filter(span => span.traceId === traceId).sort((a, b) => a.startMs - b.startMs);
-  }
-
-  /** Waits until `find` returns something. */
-  async until<T>(what: string, find: (spans: ExportedSpan[]) => T | undefined, msMax = 60_000): Promise<T> {
-    const until = performance.now() + msMax;
-    for (;;) {
-      const found = find(this.spans);
-      if (found !== undefined) return found;
-      if (performance.now() > until) throw new Error(`${what} was not exported:\n${drawTree(this.spans)}`);
-      await new Promise(resolve => setTimeout(resolve, POLL_MS));
-    }
-  }
-
   async #receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const sent = Buffer.concat(await request.toArray().catch(() => []));
     const body = request.headers['content-encoding'] === 'gzip' ? gunzipSync(sent) : sent;
@@ -85,26 +41,9 @@ export class OtlpReceiver {
       return;
     }
     this.bodies.push(body);
-    if (path.endsWith('/v1/traces')) this.spans.push(...spansOf(body));
+    if (path.endsWith('/v1/traces')) this.spans = [...this.spans, ...spansOf(body)];
     response.writeHead(200, { 'content-type': 'application/x-protobuf' }).end();
   }
-}
-
-const byName = (a: ExportedSpan, b: ExportedSpan) => a.name.localeCompare(b.name) || a.startMs - b.startMs;
-
-/** The spans of one trace as an indented text, each below its parent, by name; a span whose parent is missing has a mark. */
-export function drawTree(spans: readonly ExportedSpan[]): string {
-  const ids = new Set(spans.map(({ spanId }) => spanId));
-  const roots = spans.filter(({ parentId }) => parentId === undefined || !ids.has(parentId));
-  const draw = (span: ExportedSpan, depth: number): string[] => {
-    const mark = depth === 0 && span.parentId !== undefined ? '(parent missing) ' : '';
-    const children = spans.filter(({ parentId }) => parentId === span.spanId).sort(byName);
-    return [`${'  '.repeat(depth)}${mark}${span.name} [${span.kind}]`, ...children.flatMap(child => draw(child, depth + 1))];
-  };
-  return roots
-    .sort((a, b) => a.startMs - b.startMs)
-    .flatMap(root => draw(root, 0))
-    .join('\n');
 }
 
 function spansOf(body: Uint8Array): ExportedSpan[] {
@@ -125,7 +64,7 @@ function spanOf(bytes: Uint8Array, resource: Record<string, AttributeValue>): Ex
     spanId: hexOf(children(bytes, 2)[0]),
     parentId: parentId === '' ? undefined : parentId,
     name: utf8(children(bytes, 5)[0]),
-    kind: KINDS[Number(numbers.get(6) ?? 0n)]!,
+    kind: SPAN_KINDS[Number(numbers.get(6) ?? 0n)]!,
     startMs: Number(numbers.get(7) ?? 0n) / 1e6,
     endMs: Number(numbers.get(8) ?? 0n) / 1e6,
     attributes: attributesOf(children(bytes, 9)),

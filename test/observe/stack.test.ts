@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { freePort, type NatsServer, startNats } from '../support/nats/nats-server.ts';
+
+/** `npm run observe` beside a real nats-server. Its programs listen on fixed ports, so stand-ins take their places. */
+
+const MAIN = fileURLToPath(new URL('../../infra/observe/main.ts', import.meta.url));
+const WAIT_MS_MAX = 60_000;
+
+/** A folder of a cluster, and a PATH with these programs alone. */
+function folders(t: TestContext, programs: readonly string[]): { home: string; path: string } {
+  const folder = mkdtempSync(join(tmpdir(), 'hopline-stack-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const [home, path] = [join(folder, 'home'), join(folder, 'bin')];
+  for (const name of [home, path]) mkdirSync(name);
+  for (const name of programs) {
+    writeFileSync(join(path, name), `#!${process.execPath}\nsetInterval(() => {}, 1_000);\n`);
+    chmodSync(join(path, name), 0o755);
+  }
+  return { home, path };
+}
+
+function start(t: TestContext, { home, path }: { home: string; path: string }) {
+  const child = spawn(process.execPath, [MAIN], { env: { PATH: path, HOPLINE_HOME: home }, stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+    });
+  const ended = once(child, 'exit').then(([code]) => code as number | null);
+  t.after(() => void child.kill('SIGKILL'));
+  return { child, ended, output: () => output };
+}
+
+function writeRun(home: string, instances: Record<string, string>, nats: NatsServer, monitorPort: number): void {
+  const processes = Object.entries(instances).map(([instance, url]) => ({
+    service: instance.replace(/-\d+$/, ''),
+    instance,
+    url,
+    pid: 1,
+    restarts: 0,
+  }));
+  const natsMonitor = `http://127.0.0.1:${monitorPort}`;
+  writeFileSync(
+    join(home, 'run.json'),
+    JSON.stringify({ url: 'http://127.0.0.1:8000/', nats: nats.url, natsMonitor, logs: join(home, 'logs'), processes }),
+  );
+}
+
+async function until<T>(find: () => T | undefined | Promise<T | undefined>): Promise<T> {
+  for (const endsAt = Date.now() + WAIT_MS_MAX; ; await sleep(50)) {
+    const found = await find();
+    if (found !== undefined) return found;
+    assert.ok(Date.now() < endsAt, 'not within WAIT_MS_MAX');
+  }
+}
+
+async function monitored(t: TestContext): Promise<{ nats: NatsServer; monitorPort: number }> {
+  const monitorPort = await freePort();
+  const nats = await startNats({ config: `http: "127.0.0.1:${monitorPort}"` });
+  t.after(() => nats.stop());
+  return { nats, monitorPort };
+}
+
+test('without programs or without a cluster, observe names what is missing and ends', async t => {
+  const none = start(t, folders(t, []));
+  assert.equal(await none.ended, 1);
+  assert.match(none.output(), /^Nothing to start\. Install one of these/);
+  for (const name of ['prometheus', 'jaeger', 'grafana']) assert.match(none.output(), new RegExp(`${name} is not on PATH: `));
+  const alone = start(t, folders(t, ['jaeger']));
+  assert.equal(await alone.ended, 1);
+  assert.match(alone.output(), /no local cluster is running .*run npm start/);
+});
+
+test('observe scrapes the processes and the NATS server of a cluster, also after the cluster has started again', async t => {
+  const place = folders(t, ['prometheus', 'jaeger']);
+  const { home } = place;
+  const first = await monitored(t);
+  writeRun(home, { 'ingress-1': 'http://127.0.0.1:8000', 'nats-1': first.nats.url }, first.nats, first.monitorPort);
+  const { child, ended, output } = start(t, place);
+  await until(() => (output().includes('logs        ') ? true : undefined));
+  assert.match(output(), /^grafana is not on PATH: /m);
+  assert.match(output(), /^prometheus {2}http:\/\/127\.0\.0\.1:9090$/m);
+  assert.match(output(), /^jaeger {6}http:\/\/127\.0\.0\.1:16686$/m);
+  assert.match(output(), /OTEL_EXPORTER_OTLP_ENDPOINT=http:\/\/127\.0\.0\.1:4318 npm start$/m);
+  const state = join(home, 'observe');
+  const targets = () => JSON.parse(readFileSync(join(state, 'targets.json'), 'utf8')) as { targets: string[] }[];
+  assert.deepEqual(
+    targets().flatMap(group => group.targets),
+    ['127.0.0.1:8000'],
+  );
+  assert.ok(existsSync(join(state, 'jaeger.yaml')) && existsSync(join(state, 'collector.yaml')));
+  const config = readFileSync(join(state, 'prometheus.yaml'), 'utf8');
+  const exporter = /job_name: nats\s+static_configs:\s+- targets: \["([^"]+)"\]/.exec(config)![1];
+  const natsName = async () => {
+    const text = await fetch(`http://${exporter}/metrics`).then(response => response.text());
+    return /gnatsd_varz_connections\{server_name="([^"]+)"/.exec(text)?.[1];
+  };
+  const before = await until(natsName);
+  const second = await monitored(t);
+  writeRun(home, { 'ingress-1': 'http://127.0.0.1:8001' }, second.nats, second.monitorPort);
+  await until(() => (targets()[0]?.targets[0] === '127.0.0.1:8001' ? true : undefined));
+  assert.notEqual(await until(natsName), before);
+  child.kill('SIGTERM');
+  assert.equal(await ended, 0);
+});

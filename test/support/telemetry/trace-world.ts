@@ -1,0 +1,114 @@
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { TaskTrace } from '@hopline/task-audit';
+import { answer, type RemoteAgent, type Step, startRemoteAgent } from '../agents/remote-agent.ts';
+import { Cluster } from '../cluster/cluster.ts';
+import { startNats } from '../nats/nats-server.ts';
+import type { ExportedSpan, ExportedSpans } from './exported-spans.ts';
+
+const AGENTS = fileURLToPath(new URL('../agents', import.meta.url));
+const DEMO = fileURLToPath(new URL('../../../infra/local/demo/', import.meta.url));
+const TOKENS = ['Here', ' is', ' the', ' version', ' v3.1.8', ' ✅ done'];
+const LONG_TOKENS = 400;
+const LONG_EVERY_MS = 25;
+/** Processes export on their own, within their export delay of 200 ms. */
+const QUIET_MS = 1_500;
+
+/** Prefix, and so `service.namespace`, of the cluster whose ingress is an agent of the other one. */
+export const INNER = 'inner';
+
+/** A cluster with agents of several kinds, one of them a cluster of its own, and the backend that gets the spans of both. */
+export type TraceWorld = AsyncDisposable & {
+  cluster: Cluster;
+  remote: RemoteAgent;
+  traces: ExportedSpans;
+};
+
+async function* script({ text, turn }: { text: string; turn: number }): AsyncGenerator<Step> {
+  if (text.includes('ask') && turn === 1) {
+    yield { token: 'before' };
+    yield { inputRequired: 'Which one?' };
+    return;
+  }
+  if (!text.includes('long')) return yield* answer(TOKENS);
+  for (let n = 1; n <= LONG_TOKENS; n++) {
+    yield { token: `${n} ` };
+    yield { pause: LONG_EVERY_MS };
+  }
+  yield { complete: true };
+}
+
+/** Steps of an agent that fails, by a word of the message; `http` is an HTTP status. */
+const FAILURES: Record<string, Step[]> = {
+  state: [{ token: 'so far' }, { fail: true, text: 'broken pieces' }],
+  rpc: [{ error: -32_000 }],
+  cut: [{ token: 'so far' }, { cut: true }, { hang: true }],
+  garbage: [{ raw: 'data: {"jsonrpc":\n\n'.repeat(32) }, { cut: true }, { hang: true }],
+};
+
+/** Starts both clusters; `endpoint` takes their spans. */
+export async function startTraceWorld(traces: ExportedSpans, endpoint: string): Promise<TraceWorld> {
+  await using stack = new AsyncDisposableStack();
+  const remote = await startRemoteAgent({ dialect: '0.3', script });
+  stack.defer(() => remote.close());
+  const broken = await startRemoteAgent({
+    dialect: '0.3',
+    recoverable: false,
+    httpStatus: text => (text.includes('http') ? 500 : undefined),
+    script: ({ text }) => FAILURES[Object.keys(FAILURES).find(word => text.includes(word)) ?? 'state']!,
+  });
+  stack.defer(() => broken.close());
+  const nats = await startNats();
+  stack.defer(() => nats.stop());
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint };
+  const skills = [{ id: 'play', name: 'play', description: 'play', tags: ['play'] }];
+  const inner = stack.use(
+    await Cluster.start({
+      nats,
+      agents: [{ name: 'player', adapter: 'a2a', url: remote.url }],
+      env: { ...env, HOPLINE_PREFIX: INNER },
+    }),
+  );
+  const { agents } = JSON.parse(readFileSync(`${DEMO}agents.json`, 'utf8')) as { agents: { name: string }[] };
+  const files = agents.find(({ name }) => name === 'files')!;
+  const cluster = stack.use(
+    await Cluster.start({
+      nats,
+      ingresses: 2,
+      relays: 2,
+      notifiers: 1,
+      grpc: true,
+      agents: [
+        { name: 'player', adapter: 'a2a', url: remote.url, skills },
+        { name: 'broken', adapter: 'a2a', url: broken.url },
+        { name: 'region', adapter: 'a2a', url: inner.url },
+        { name: 'painter', adapter: 'langgraph', module: `${AGENTS}/graphs/graphs.ts`, export: 'asks' },
+        files,
+      ],
+      agentsFolder: DEMO,
+      env: { ...env, HOPLINE_PUSH: 'true', HOPLINE_WEBHOOK_ALLOW: '127.0.0.1', HOPLINE_WEBHOOK_HTTP: 'true' },
+    }),
+  );
+  const kept = stack.move();
+  return { cluster, remote, traces, [Symbol.asyncDispose]: () => kept.disposeAsync() };
+}
+
+/** Waits until the trace of a task has a span that ends late, and returns all spans of its traces. */
+export async function traceOf(
+  { traces }: Pick<TraceWorld, 'traces'>,
+  taskId: string,
+  isLast: (span: ExportedSpan) => boolean,
+): Promise<ExportedSpan[]> {
+  await traces.until(`the trace of ${taskId}`, () => traces.ofTask(taskId).find(isLast));
+  let before = -1;
+  while (traces.ofTask(taskId).length !== before) {
+    before = traces.ofTask(taskId).length;
+    await new Promise(resolve => setTimeout(resolve, QUIET_MS));
+  }
+  return traces.ofTask(taskId);
+}
+
+/** The audit of a task, as its owner reads it. */
+export async function reportOf({ cluster }: Pick<TraceWorld, 'cluster'>, taskId: string): Promise<TaskTrace> {
+  return (await (await fetch(`${cluster.ingresses.at(-1)!.url}/tasks/${taskId}/audit`)).json()) as TaskTrace;
+}
