@@ -65,6 +65,8 @@ export type Invocation =
       compare: boolean;
       /** Factor of the recorded speed; infinite: without waiting. */
       pace: number;
+      /** `fork`: the point at which the conversation goes on. */
+      at: Cursor | undefined;
       from: Cursor | undefined;
       to: Cursor | undefined;
       sameIds: boolean;
@@ -132,6 +134,7 @@ export function parseArguments(argv: readonly string[], defaultUrl: string | und
     file: text('file'),
     compare: flag('compare'),
     pace: parsePace(text('pace')),
+    at: parseCursorOption('at', text('at')),
     from: parseCursorOption('from', text('from')),
     to: parseCursorOption('to', text('to')),
     sameIds: flag('same-ids'),

@@ -292,6 +292,25 @@ export const COMMANDS = {
       compare: { help: 'prints whether states, calls and texts are the same, and times and tokens of both' },
     },
   },
+  fork: {
+    subject: 'TASK TEXT',
+    subjectIs: { text: 'a task id and a text (put it in quotes)', required: true, words: 2, many: true },
+    summary: 'continues a conversation from an earlier point, with another message',
+    details:
+      'a new task in a new context; its agents receive the messages of the task, and of those before it, up to the cursor. The task itself ' +
+      'stays as it is. The agents really run, with everything that they do outside',
+    options: {
+      at: {
+        value: 'CURSOR',
+        help: 'required: the last event that counts, such as 17.42; `follow TASK --json` prints one with every event',
+      },
+      yes: { help: 'required, because the agents are called' },
+      agent: { value: 'NAME', help: 'this agent instead of the one that the task names' },
+      out: OUT,
+      answer: ANSWER,
+    },
+    notes: EXIT_CODES,
+  },
   agents: {
     summary: 'lists the agents of the server: name, state, skills',
     details: '* marks the agent for questions that fit no skill',

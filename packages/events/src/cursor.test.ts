@@ -21,6 +21,15 @@ test('metadata names a point of a task, or none, or something malformed', () => 
   const point = { taskId: 't1', cursor: '3.7' };
   assert.deepEqual(forkPointOf({ [FORK_KEY]: { ...point, more: true }, agent: 'echo' }), point);
   for (const metadata of [undefined, {}, { agent: 'echo' }]) assert.equal(forkPointOf(metadata), undefined);
-  const malformed = [null, 't1', [], {}, { taskId: 't1' }, { ...point, taskId: 'a.b' }, { ...point, cursor: '0.7' }, { ...point, cursor: 3 }];
+  const malformed = [
+    null,
+    't1',
+    [],
+    {},
+    { taskId: 't1' },
+    { ...point, taskId: 'a.b' },
+    { ...point, cursor: '0.7' },
+    { ...point, cursor: 3 },
+  ];
   for (const value of malformed) assert.equal(forkPointOf({ [FORK_KEY]: value }), 'malformed', JSON.stringify(value));
 });

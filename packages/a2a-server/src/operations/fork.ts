@@ -18,7 +18,9 @@ export async function forkMetadata(
   const point = forkPointOf(metadata);
   if (point === undefined) return undefined;
   if (point === 'malformed')
-    throw new A2AError('INVALID_PARAMS', { detail: `metadata["${FORK_KEY}"] must be {"taskId", "cursor"} with a cursor of that task` });
+    throw new A2AError('INVALID_PARAMS', {
+      detail: `metadata["${FORK_KEY}"] must be {"taskId", "cursor"} with a cursor of that task`,
+    });
   if (message.taskId !== undefined || ownTaskId !== undefined)
     throw new A2AError('INVALID_PARAMS', { detail: `metadata["${FORK_KEY}"] begins a task: send no task id` });
   await checkOrigin(server, context, point);
@@ -42,8 +44,15 @@ async function checkOrigin({ log, role }: A2AServer, { caller }: OperationContex
 }
 
 /** A context in use has other earlier tasks, and agents may keep state by its id. A retry finds the context that its first try began. */
-async function checkContext({ log }: A2AServer, { caller }: OperationContext, message: Message, contextId: string): Promise<void> {
+async function checkContext(
+  { log }: A2AServer,
+  { caller }: OperationContext,
+  message: Message,
+  contextId: string,
+): Promise<void> {
   if ((await log.contexts.get(contextKey(caller, contextId))) === undefined) return;
   if (await isClaimed(log.messageIds, { owner: caller, contextId }, message)) return;
-  throw new A2AError('INVALID_PARAMS', { detail: `metadata["${FORK_KEY}"] begins a context: send a contextId that is not in use` });
+  throw new A2AError('INVALID_PARAMS', {
+    detail: `metadata["${FORK_KEY}"] begins a context: send a contextId that is not in use`,
+  });
 }
