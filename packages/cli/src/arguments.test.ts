@@ -45,6 +45,7 @@ const NOTHING = {
   file: undefined,
   compare: false,
   pace: 1,
+  at: undefined,
   from: undefined,
   to: undefined,
   sameIds: false,
