@@ -49,6 +49,7 @@ const NOTHING = {
   from: undefined,
   to: undefined,
   sameIds: false,
+  endOpen: false,
   tenant: undefined,
   ownerSubject: undefined,
   port: 8_000,

@@ -70,6 +70,7 @@ export type Invocation =
       from: Cursor | undefined;
       to: Cursor | undefined;
       sameIds: boolean;
+      endOpen: boolean;
       tenant: string | undefined;
       /** Of the owner of imported tasks. */
       ownerSubject: string | undefined;
@@ -138,6 +139,7 @@ export function parseArguments(argv: readonly string[], defaultUrl: string | und
     from: parseCursorOption('from', text('from')),
     to: parseCursorOption('to', text('to')),
     sameIds: flag('same-ids'),
+    endOpen: flag('end-open'),
     tenant: text('tenant'),
     ownerSubject: text('subject'),
     port: parsePort('port', text('port'), PORT_DEFAULT),

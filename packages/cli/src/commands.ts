@@ -179,6 +179,7 @@ export const COMMANDS = {
       'or the local cluster of `npm start`. The whole file is checked first',
     options: {
       'same-ids': { help: 'keeps ids, contexts and owners; only into a cluster that has no facts' },
+      'end-open': { help: 'tasks that have not ended end as canceled; without it they are refused' },
       tenant: { value: 'TENANT', help: 'tenant of the owner of the imported tasks; default: none, as without authentication' },
       subject: { value: 'SUBJECT', help: 'subject of that owner' },
     },

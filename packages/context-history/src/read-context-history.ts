@@ -1,7 +1,7 @@
 import { isInterrupted, type Message } from '@hopline/a2a';
 import { type ForkPoint, isVisible, parseCursor } from '@hopline/events';
 import { type Log, readTask, type StoredFacts } from '@hopline/log';
-import { type Place, type TaskTurn, TaskTurns } from './task-turns.ts';
+import { type ConversationKey, type TaskTurn, TaskTurns } from './task-turns.ts';
 
 /** Bounds of a context history. Newer messages take precedence. */
 export type ContextHistoryLimits = {
@@ -52,27 +52,31 @@ export async function readContextHistory(
  * The turns of the tasks before `task`, newest task first; read as they are consumed. Empty for a task that retention removed, and for one
  * of another owner, context or role, whatever the list names. Before a fork comes its origin, not what is listed in its context.
  */
-async function* earlierTasks(log: Facts, task: TaskTurns, place: Place): AsyncGenerator<readonly TaskTurn[], void> {
-  if (task.fork !== undefined) return yield* originOf(log, task.fork, place);
+async function* earlierTasks(log: Facts, task: TaskTurns, key: ConversationKey): AsyncGenerator<readonly TaskTurn[], void> {
+  if (task.fork !== undefined) return yield* originOf(log, task.fork, key);
   for (const taskId of task.earlierTasks.toReversed()) {
     const earlier = await readEarlier(log, taskId);
-    if (earlier?.belongsWith(place) !== true) yield [];
+    if (earlier?.belongsWith(key) !== true) yield [];
     else {
       yield earlier.before();
-      if (earlier.fork !== undefined) return yield* originOf(log, earlier.fork, place);
+      if (earlier.fork !== undefined) return yield* originOf(log, earlier.fork, key);
     }
   }
 }
 
 /** The origin of a fork is in another context. What its agents stored for their next turn is of its end, so the fork does not get it. */
-async function* originOf(log: Facts, fork: ForkPoint, { owner, role }: Place): AsyncGenerator<readonly TaskTurn[], void> {
+async function* originOf(
+  log: Facts,
+  fork: ForkPoint,
+  { owner, role }: ConversationKey,
+): AsyncGenerator<readonly TaskTurn[], void> {
   const origin = await readEarlier(log, fork.taskId, parseCursor(fork.cursor)?.generation);
   if (origin?.contextId === undefined) return;
-  const place = { owner, role, contextId: origin.contextId };
-  if (!origin.belongsWith(place)) return;
+  const key = { owner, role, contextId: origin.contextId };
+  if (!origin.belongsWith(key)) return;
   const withoutResumes = (turns: readonly TaskTurn[]) => turns.map(turn => ({ ...turn, resumes: [] }));
   yield withoutResumes(origin.before());
-  for await (const turns of earlierTasks(log, origin, place)) yield withoutResumes(turns);
+  for await (const turns of earlierTasks(log, origin, key)) yield withoutResumes(turns);
 }
 
 async function readEarlier(log: Facts, taskId: string, generation?: number): Promise<TaskTurns | undefined> {

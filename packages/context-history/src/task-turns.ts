@@ -16,8 +16,8 @@ export type TaskTurn = {
   resumes: readonly Resume[];
 };
 
-/** What a task shares with the tasks of its history. */
-export type Place = Pick<TaskAggregate, 'contextId' | 'role'> & { owner?: Owner | undefined };
+/** What the tasks of one conversation share. */
+export type ConversationKey = Pick<TaskAggregate, 'contextId' | 'role'> & { owner?: Owner | undefined };
 
 /** Folds the facts of one task into its turns. */
 export class TaskTurns {
@@ -59,7 +59,7 @@ export class TaskTurns {
   }
 
   /** True for the same owner, context and role: the server of one role hides the tasks of another, even from their owner. */
-  belongsWith({ owner, contextId, role }: Place): boolean {
+  belongsWith({ owner, contextId, role }: ConversationKey): boolean {
     return isSameOwner(this.#owner, owner) && this.contextId === contextId && this.#role === role;
   }
 
