@@ -28,7 +28,7 @@ const GROUPS: Groups = {
   'decoding payloads: JSON.parse': /codec\.ts$|utf8Slice@|decodeUTF8@/,
   'garbage collection': /^\(garbage collector\)@/,
   'NATS client: protocol and messages': /@nats-io/,
-  sockets: /^(writeBuffer|writeUtf8String|writev|onStreamRead|readStop|readStart|\(program\))@/,
+  'sockets, and other native code of Node': /^(writeBuffer|writeUtf8String|writev|onStreamRead|readStop|readStart|\(program\))@/,
   'Hopline: reading, merging, folding': /\/(packages|test)\//,
 };
 
