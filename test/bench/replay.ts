@@ -8,6 +8,7 @@ import { startNats } from '../support/nats/nats-server.ts';
 import { interleave } from './measure/rounds.ts';
 import { spreadOf } from './measure/spread.ts';
 import { figure, SPREAD_COLUMNS, spreadCells } from './measure/table.ts';
+import { type Groups, timeShares } from './measure/time-shares.ts';
 import type { Finding, Question } from './question.ts';
 import { textOfTokens, tokenAt } from './tokens.ts';
 
@@ -23,17 +24,25 @@ const SAMPLE_RECORDS = 20_000;
 const APPENDS_AT_ONCE = 64;
 const WANTED_TOKENS_PER_SECOND = 1_000_000;
 
+const GROUPS: Groups = {
+  'decoding payloads: JSON.parse': /codec\.ts$|utf8Slice@|decodeUTF8@/,
+  'garbage collection': /^\(garbage collector\)@/,
+  'NATS client: protocol and messages': /@nats-io/,
+  'sockets, and other native code of Node': /^(writeBuffer|writeUtf8String|writev|onStreamRead|readStop|readStart|\(program\))@/,
+  'Hopline: reading, merging, folding': /\/(packages|test)\//,
+};
+
 /** How fast one process reads a log from its beginning and folds every task of it, as a projection does. */
 export const replay: Question = {
   name: 'replay',
   async ask(size) {
     const findings: Finding[] = [];
-    for (const chunkTokens of CHUNK_TOKENS) findings.push(await measure(chunkTokens, size));
+    for (const chunkTokens of CHUNK_TOKENS) findings.push(...(await measure(chunkTokens, size)));
     return findings;
   },
 };
 
-async function measure(chunkTokens: number, size: keyof typeof TOKENS): Promise<Finding> {
+async function measure(chunkTokens: number, size: keyof typeof TOKENS): Promise<Finding[]> {
   const tokens = TOKENS[size];
   const server = await startNats();
   const log = await openJetStreamLog({ servers: server.url, name: 'bench-replay' });
@@ -50,7 +59,9 @@ async function measure(chunkTokens: number, size: keyof typeof TOKENS): Promise<
     const seconds = await interleave(ROUNDS[size], ways);
     const perSecond = (name: keyof typeof ways) => spreadOf(seconds[name].map(found => tokens / found));
     const recordsOf = (name: keyof typeof ways) => (name.startsWith('facts') ? records.facts : records.inputs);
-    return {
+    const shares = await timeShares(GROUPS, () => fold(log, tokens));
+    const usARecord = (spreadOf(seconds['facts, read and folded']).median / records.facts) * 1e6;
+    const rates: Finding = {
       title: `replay: ${tokens} tokens, ${TASK_TOKENS} a task, ${chunkTokens} a chunk, tokens/s in one process`,
       table: {
         columns: ['what', ...SPREAD_COLUMNS, 'records/s', 'us a record'],
@@ -69,6 +80,15 @@ async function measure(chunkTokens: number, size: keyof typeof TOKENS): Promise<
         },
       ],
     };
+    const times: Finding = {
+      title: `replay: where the time of "facts, read and folded" goes, ${chunkTokens} tokens a chunk`,
+      table: {
+        columns: ['part', 'share', 'us a record'],
+        rows: Object.entries(shares).map(([name, share]) => [name, `${Math.round(share * 100)} %`, figure(share * usARecord)]),
+      },
+      notes: ['by a profile of one more pass; waiting is for nats-server, and for a processor on a busy machine'],
+    };
+    return [rates, times];
   } finally {
     await log.close();
     await server.stop();

@@ -2,11 +2,13 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Message, Task } from '@hopline/a2a';
 import { type Agent, serveAgent } from '@hopline/agent';
+import { BEGINNING, createClient } from '@hopline/client';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { createHopMetrics, createLogger } from '@hopline/telemetry';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
+import { HoplineCommand } from '../support/cluster/hopline-command.ts';
 
 /** The example of S3: 4, 6, and the sum of earlier answers. */
 const TURNS = ['2+2', '3+3', 'Add them together'];
@@ -28,6 +30,7 @@ const forgetful: Agent = {
   description: 'Adds numbers and remembers nothing.',
   skills: async () => [],
   async *run({ message, history }) {
+    if (textIn(message) === 'history') return yield { type: 'text', text: history.map(textIn).join(' | ') };
     const known = history.filter(({ role }) => role === 'ROLE_AGENT').map(reply => resultIn(textIn(reply)));
     yield { type: 'text', text: answerTo(textIn(message), known) };
   },
@@ -130,6 +133,40 @@ for (const [agent, how] of [
     assert.equal(answerIn(elsewhere), '0 + 0 = 0');
   });
 }
+
+test('a fork has the history up to its cursor, and its context goes on with it after every process was replaced', {
+  timeout: 120_000,
+}, async () => {
+  const first = await send('sums', '2+2');
+  const origin = await send('sums', '3+3', { contextId: first.contextId });
+  const client = createClient({ url: cluster.ingresses[0]!.url });
+  const before = await client.get(origin.id);
+  const cursors: string[] = [];
+  for await (const item of client.subscribe(origin.id, { cursor: BEGINNING })) if ('event' in item) cursors.push(item.cursor!);
+  const hopline = (argv: readonly string[]) => new HoplineCommand(cluster.ingresses[1]!.url, argv).finished;
+  const forked = await hopline(['fork', origin.id, '--at', cursors[0]!, 'history', '--yes']);
+  assert.deepEqual([forked.code, forked.out], [0, '2+2 | 2 + 2 = 4 | 3+3'], forked.err);
+  const last = await hopline(['fork', origin.id, '--at', cursors.at(-1)!, 'history', '--yes', '--json']);
+  const { event } = JSON.parse(last.out.split('\n')[0]!) as { event: { task: Task } };
+  assert.deepEqual(event.task.metadata?.['hopline.fork'], { taskId: origin.id, cursor: cursors.at(-1) });
+  assert.notEqual(event.task.contextId, origin.contextId);
+
+  await leave();
+  await Promise.all(cluster.services.map(service => service.kill()));
+  await Promise.all(cluster.services.map(service => service.start()));
+  await serveForgetful();
+  const next = await send('sums', 'history', { contextId: event.task.contextId });
+  const whole = ['2+2', '2 + 2 = 4', '3+3', '3 + 3 = 6'];
+  assert.equal(answerIn(next), [...whole, 'history', whole.join(' | ')].join(' | '));
+  assert.deepEqual(await client.get(origin.id), before);
+
+  const usage = await hopline(['fork', origin.id, '--at', cursors[0]!, 'history']);
+  assert.deepEqual([usage.code, /repeat it with --yes/.test(usage.err)], [2, true]);
+  const beyond = await hopline(['fork', origin.id, '--at', '999.1', 'history', '--yes']);
+  assert.deepEqual([beyond.code, /cursor does not belong to this task/.test(beyond.err)], [1, true], beyond.err);
+  const unknown = await hopline(['fork', 'unknown', '--at', '1.1', 'history', '--yes']);
+  assert.equal(unknown.code, 1);
+});
 
 test('a question waits while each process is replaced, and its answer goes to the task that question [S0-4 S4-13]', {
   timeout: 120_000,

@@ -1,4 +1,5 @@
 import type { ContextHistory } from '@hopline/context-history';
+import { FORK_KEY } from '@hopline/events';
 import { createInputWriter, type InputWriter, type Job, Requeued, Superseded } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
 import { ATTR, errorWord, type Hop, takenWork } from '@hopline/telemetry';
@@ -178,7 +179,9 @@ function turnOf(
   { hop, history }: AttemptContext,
   signal: AbortSignal,
 ): Turn {
-  const { taskId, contextId, message, owner, metadata = {} } = work;
+  const { taskId, contextId, message, owner } = work;
+  // A remote cluster would look for the origin of the fork among its own tasks.
+  const { [FORK_KEY]: _fork, ...metadata } = work.metadata ?? {};
   const resume = work.call?.resume ?? history.resumes.get(name);
   const request = { taskId, contextId, message, metadata, ...(owner && { owner }), ...(resume !== undefined && { resume }) };
   return {

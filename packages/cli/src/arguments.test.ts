@@ -45,9 +45,11 @@ const NOTHING = {
   file: undefined,
   compare: false,
   pace: 1,
+  at: undefined,
   from: undefined,
   to: undefined,
   sameIds: false,
+  endOpen: false,
   tenant: undefined,
   ownerSubject: undefined,
   port: 8_000,
@@ -103,6 +105,7 @@ test('an invalid command line is a usage error that refers to --help', () => {
     ['list', '--limit', '0'],
     ['list', '--limit', '1.5'],
     ['rerun', 't', '--from-turn', '1.5'],
+    ['fork', 't', '--at', '1.1'],
     ['list', '--limit', '10001'],
     ['list', '--state', 'done'],
     ['list', '--since', 'yesterday'],
@@ -125,7 +128,7 @@ test('the help lists every command, option and exit code, and every option parse
   const values: Record<string, string> = {
     ...{ state: 'failed', limit: '3', lines: '3', since: '2h', url: 'http://h/' },
     ...{ sample: '3', 'event-cost': '40', 'hold-max': '100', 'from-turn': '2', longer: '2s' },
-    ...{ pace: '2x', from: '1.1', to: '2.2', port: '0', 'grpc-port': '65535', match: 'any' },
+    ...{ pace: '2x', from: '1.1', to: '2.2', at: '1.1', port: '0', 'grpc-port': '65535', match: 'any' },
   };
   for (const [command, { subjectIs }] of Object.entries<Command>(COMMANDS)) {
     assert.ok(isCommand(command));

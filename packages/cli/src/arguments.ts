@@ -65,9 +65,12 @@ export type Invocation =
       compare: boolean;
       /** Factor of the recorded speed; infinite: without waiting. */
       pace: number;
+      /** `fork`: the point at which the conversation goes on. */
+      at: Cursor | undefined;
       from: Cursor | undefined;
       to: Cursor | undefined;
       sameIds: boolean;
+      endOpen: boolean;
       tenant: string | undefined;
       /** Of the owner of imported tasks. */
       ownerSubject: string | undefined;
@@ -132,9 +135,11 @@ export function parseArguments(argv: readonly string[], defaultUrl: string | und
     file: text('file'),
     compare: flag('compare'),
     pace: parsePace(text('pace')),
+    at: parseCursorOption('at', text('at')),
     from: parseCursorOption('from', text('from')),
     to: parseCursorOption('to', text('to')),
     sameIds: flag('same-ids'),
+    endOpen: flag('end-open'),
     tenant: text('tenant'),
     ownerSubject: text('subject'),
     port: parsePort('port', text('port'), PORT_DEFAULT),

@@ -1,3 +1,4 @@
+import type { Metadata } from '@hopline/a2a';
 import type { OutgoingMessage } from '@hopline/client';
 import type { ArtifactFolder } from './artifact-folder.ts';
 import type { CommandContext } from './command.ts';
@@ -21,16 +22,32 @@ export type AskOptions = {
 
 /** `hopline ask`: sends a message and prints the stream of its turn. */
 export async function ask(context: CommandContext, options: AskOptions): Promise<ExitCode> {
-  const { client, output, signal, conversations, url } = context;
   const { text, folder, answer } = options;
   const { contextId, taskId, agent } = conversationOf(context, options);
+  return showAnswer(context, { message: messageOf({ text, contextId, taskId, agent }), taskId, agent, folder, answer });
+}
+
+export type AnswerOptions = Pick<AskOptions, 'agent' | 'folder' | 'answer'> & {
+  message: OutgoingMessage;
+  metadata?: Metadata;
+  /** That the message continues. */
+  taskId?: string | undefined;
+  /** Receives the new task, before the hints. */
+  onTask?: (taskId: string) => void;
+};
+
+/** Sends a message, prints the stream of its turn and how the conversation goes on. */
+export async function showAnswer(context: CommandContext, options: AnswerOptions): Promise<ExitCode> {
+  const { client, output, signal, conversations, url } = context;
+  const { message, metadata, taskId, agent, folder, answer, onTask } = options;
   const outcome = new StreamOutcome(taskId);
-  const items = client.stream(messageOf({ text, contextId, taskId, agent }), { signal, onNotice: noticePrinter(output) });
+  const items = client.stream(message, { signal, onNotice: noticePrinter(output), ...(metadata && { metadata }) });
   const howToChoose = (agents: string) => `name one with: ${context.commandLine(`ask --agent ${agents}`)} TEXT`;
   const printer = { continued: taskId !== undefined, folder, answerNames: answer, howToChoose };
   const code = await showStream(context, { items, outcome, ...printer });
   const reached = outcome.conversation(agent);
   if (reached === undefined) return code;
+  if (outcome.taskId !== undefined) onTask?.(outcome.taskId);
   const remembered = conversations.remember(url, reached);
   const goesOn = remembered ? '--continue' : `--context ${shellQuoted(reached.contextId)}`;
   if (code === EXIT.waiting) output.warn(`reply with: ${context.commandLine(`ask --task ${outcome.taskId}`)} TEXT`);

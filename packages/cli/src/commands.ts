@@ -179,6 +179,7 @@ export const COMMANDS = {
       'or the local cluster of `npm start`. The whole file is checked first',
     options: {
       'same-ids': { help: 'keeps ids, contexts and owners; only into a cluster that has no facts' },
+      'end-open': { help: 'tasks that have not ended end as canceled; without it they are refused' },
       tenant: { value: 'TENANT', help: 'tenant of the owner of the imported tasks; default: none, as without authentication' },
       subject: { value: 'SUBJECT', help: 'subject of that owner' },
     },
@@ -291,6 +292,25 @@ export const COMMANDS = {
       file: { value: 'FILE', help: 'reads task ids from this file, one a line', values: 'files' },
       compare: { help: 'prints whether states, calls and texts are the same, and times and tokens of both' },
     },
+  },
+  fork: {
+    subject: 'TASK TEXT',
+    subjectIs: { text: 'a task id and a text (put it in quotes)', required: true, words: 2, many: true },
+    summary: 'continues a conversation from an earlier point, with another message',
+    details:
+      'a new task in a new context; its agents receive the messages of the task, and of those before it, up to the cursor. The task itself ' +
+      'stays as it is. The agents really run, with everything that they do outside',
+    options: {
+      at: {
+        value: 'CURSOR',
+        help: 'required: the last event that counts, such as 17.42; `follow TASK --json` prints one with every event',
+      },
+      yes: { help: 'required, because the agents are called' },
+      agent: { value: 'NAME', help: 'this agent instead of the one that the task names' },
+      out: OUT,
+      answer: ANSWER,
+    },
+    notes: EXIT_CODES,
   },
   agents: {
     summary: 'lists the agents of the server: name, state, skills',

@@ -10,6 +10,7 @@ import { UsageError } from './usage-error.ts';
 export type ImportCommand = {
   file: string;
   sameIds: boolean;
+  endOpen: boolean;
   tenant: string | undefined;
   ownerSubject: string | undefined;
   json: boolean;
@@ -20,7 +21,7 @@ export type ImportCommand = {
 
 /** `hopline import`: stores the tasks of a file in a cluster. The file is read twice: nothing is stored of one that is not correct. */
 export async function importFile(command: ImportCommand): Promise<ExitCode> {
-  const { file, sameIds, tenant, ownerSubject, json, output, environment, signal } = command;
+  const { file, sameIds, endOpen, tenant, ownerSubject, json, output, environment, signal } = command;
   await stat(file).catch((thrown: NodeJS.ErrnoException) => {
     throw new UsageError(`${file} cannot be read (${thrown.code})`);
   });
@@ -40,9 +41,9 @@ export async function importFile(command: ImportCommand): Promise<ExitCode> {
     }
   }
   try {
-    await checkImport(log, entries('checked'), { sameIds });
+    await checkImport(log, entries('checked'), { sameIds, endsOpen: endOpen });
     const owner = tenant === undefined && ownerSubject === undefined ? undefined : ownerOf(tenant, ownerSubject);
-    const options = { sameIds, owner, newId: () => crypto.randomUUID(), now: Date.now };
+    const options = { sameIds, endsOpen: endOpen, owner, newId: () => crypto.randomUUID(), now: Date.now };
     for await (const imported of importTasks(log, entries('stored'), options)) {
       tasks += 1;
       stored += imported.records;

@@ -18,6 +18,7 @@ import { diff } from './diff.ts';
 import { EXIT, type ExitCode, exitCodeOfError } from './exit-code.ts';
 import { exportTasks } from './export.ts';
 import { follow } from './follow.ts';
+import { fork } from './fork.ts';
 import { get } from './get.ts';
 import { helpText } from './help.ts';
 import { importFile } from './import.ts';
@@ -142,6 +143,8 @@ async function runCommand(
       return replay(context, subject, answering);
     case 'rerun':
       return rerun(context, { ...invocation, taskIds: invocation.subjects });
+    case 'fork':
+      return fork(context, answering);
     case 'top':
       return top(context, { stdin: () => processContext.stdin, environment });
     case 'why':

@@ -23,12 +23,13 @@ const hopline = (...argv: string[]) => runWith(folder, argv);
 
 test('a table has a row for the recording and one for each setting, with bars', async () => {
   const { code, out } = await hopline('what-if', path, '--event-cost', '0', '--event-cost', '2000', '--hold-max', '1000');
-  const [title, head, recorded, each, costly] = out.split('\n');
+  const [title, legend, head, recorded, each, costly] = out.split('\n');
   assert.equal(code, 0);
   assert.match(title!, /^1 task, 9 tokens/);
-  assert.match(head!, /event cost +hold max +frames/);
+  assert.match(legend!, /^cost: .*optimum: /);
+  assert.match(head!, /event cost +hold max +frames.* cost +optimum/);
   assert.match(recorded!, /^ +recorded +\d+ +\d/);
-  assert.match(each!, /^ +0 +1000 ms +\d+ +1\.0 +0 ms +0 ms +0 ms +█{24}$/);
+  assert.match(each!, /^ +0 +1000 ms +\d+ +1\.0 +0 ms +0 ms +0 ms +0\.0 +0\.0 +█{24}$/);
   assert.match(costly!, /^ +2000 +1000 ms .*█{24}$/);
 });
 

@@ -16,6 +16,8 @@ export type WhatIfCommand = TaskSources & {
 
 const EVENT_COSTS_MS = [0, 20, 40, 110, 250, 1_000] as const;
 const BAR_CHARS = 24;
+/** Column of the first bar. */
+const BARS_FROM = 9;
 
 /** `hopline what-if`: what clients would have received under other settings of the coalescer. */
 export async function whatIf(command: WhatIfCommand): Promise<ExitCode> {
@@ -67,23 +69,31 @@ function tableLines(rows: readonly WhatIfRow[], tasks: number): string[] {
   const tokens = rows[0]?.tokens ?? 0;
   const framesMax = Math.max(1, ...rows.map(({ frames }) => frames));
   const heldMax = Math.max(1, ...rows.map(({ heldMs }) => heldMs.p99));
-  const cells = rows.map(({ coalesce, frames, chunks, tokens: own, heldMs }) => [
+  const perToken = (ms: number | undefined, own: number) => (ms === undefined || own === 0 ? '' : (ms / own).toFixed(1));
+  const cells = rows.map(({ coalesce, frames, chunks, tokens: own, heldMs, cost }) => [
     coalesce === undefined ? 'recorded' : String(coalesce.eventCostMs),
     coalesce === undefined ? '' : `${coalesce.holdMsMax} ms`,
     String(frames),
     chunks === 0 ? '' : (own / chunks).toFixed(1),
     ...[heldMs.p50, heldMs.p99, heldMs.max].map(ms => `${ms} ms`),
+    perToken(cost?.ms, own),
+    perToken(cost?.optimumMs, own),
     bar(frames / framesMax),
     bar(heldMs.p99 / heldMax),
   ]);
-  const titles = ['event cost', 'hold max', 'frames', 'tokens/chunk', 'hold p50', 'p99', 'max'];
+  const titles = ['event cost', 'hold max', 'frames', 'tokens/chunk', 'hold p50', 'p99', 'max', 'cost', 'optimum'];
   const widths = titles.map((title, column) => Math.max(title.length, ...cells.map(row => row[column]!.length)));
   const line = (row: readonly string[]) =>
-    [...row.slice(0, 7).map((cell, column) => cell.padStart(widths[column]!)), row[7]!.padEnd(BAR_CHARS), row[8]!]
+    [
+      ...row.slice(0, BARS_FROM).map((cell, column) => cell.padStart(widths[column]!)),
+      row[BARS_FROM]!.padEnd(BAR_CHARS),
+      row[BARS_FROM + 1]!,
+    ]
       .join('  ')
       .trimEnd();
   return [
-    `${tasks} ${tasks === 1 ? 'task' : 'tasks'}, ${tokens} tokens; frames of each client, and how long the oldest token of a chunk was held`,
+    `${tasks} ${tasks === 1 ? 'task' : 'tasks'}, ${tokens} tokens; frames of each client, and how long the oldest token of a chunk was held;`,
+    'cost: event cost x chunks + delay of every token, ms a token; optimum: the lowest cost that any rule could reach, knowing all arrivals',
     line([...titles, 'frames', 'hold p99']),
     ...cells.map(line),
   ];

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Message } from '@hopline/a2a';
+import { FORK_KEY } from '@hopline/events';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { type ArtifactHeader, answerArtifact, callNotice, laneArtifact } from '@hopline/profiles';
 import fc from 'fast-check';
@@ -187,4 +188,68 @@ test('bounds: tasks, messages and characters, each at its edge; the newest win, 
       assert.deepEqual(messages, messages.length === 0 ? [] : whole.slice(-messages.length));
     }),
   );
+});
+
+const forkOf = (taskId: string, cursor: string) => ({ metadata: { [FORK_KEY]: { taskId, cursor } } });
+
+test('a fork has the history of its origin up to the cursor, and that of the tasks before the origin', async () => {
+  const log = createMemoryLog();
+  await answered(log, 't1', '2+2', '4');
+  const origin = await LoggedTask.begin(log, 't2', { text: 'deploy', earlierTasks: ['t1'] });
+  await origin.end('INPUT_REQUIRED', 'where to?');
+  const asked = origin.newest.record.aggregate.generation;
+  await origin.message('prod');
+  await origin.artifact('streaming_result', 'half', 'a');
+  await origin.artifact('streaming_result', ' of it', 'b');
+  await origin.end('COMPLETED');
+  const before = structuredClone(origin.newest);
+  const forked = async (cursor: string, taskId = `f${cursor.replace('.', '-')}`, more: object = {}) => {
+    const { newest } = await LoggedTask.begin(log, taskId, { text: 'x', contextId: taskId, ...forkOf('t2', cursor), ...more });
+    return brief(await readContextHistory(log, newest, 1));
+  };
+  const earlier = ['user: 2+2', 'agent: 4', 'user: deploy'];
+  assert.deepEqual(await forked('1.0'), earlier, 'nothing was answered yet');
+  assert.deepEqual(await forked(`${asked}.0`), [...earlier, 'agent: where to?'], 'another answer to its question');
+  const part = [...earlier, 'agent: where to?', 'user: prod', 'agent: half'];
+  assert.deepEqual(await forked(`${asked + 2}.0`), part, 'the text that the client had');
+  assert.deepEqual(await forked('99.0'), [...part.slice(0, -1), 'agent: half of it']);
+  assert.deepEqual(await forked(`${asked}.1`, 'f', { earlierTasks: ['t1'] }), [...earlier, 'agent: where to?']);
+  assert.deepEqual(origin.newest, before);
+});
+
+test('later tasks of the context of a fork, and forks of a fork, continue its history', async () => {
+  const log = createMemoryLog();
+  await answered(log, 't1', 'one', '1');
+  await answered(log, 't2', 'two', '2', { earlierTasks: ['t1'] });
+  await answered(log, 'f1', 'other', '3', { contextId: 'c2', ...forkOf('t1', '99.1') });
+  const next = await answered(log, 'f2', 'next', '4', { contextId: 'c2', earlierTasks: ['f1'] });
+  const upToFork = ['user: one', 'agent: 1', 'user: other', 'agent: 3'];
+  assert.deepEqual(brief(await readContextHistory(log, next.newest, 1)), upToFork);
+  const { newest } = await LoggedTask.begin(log, 'g1', { text: 'x', contextId: 'c3', ...forkOf('f2', '99.1') });
+  const whole = [...upToFork, 'user: next', 'agent: 4'];
+  assert.deepEqual(brief(await readContextHistory(log, newest, 1)), whole);
+  const read = async (limits: object) =>
+    brief(await readContextHistory(log, newest, 1, { ...CONTEXT_HISTORY_LIMITS, ...limits }));
+  assert.deepEqual(await read({ tasksMax: 2 }), whole.slice(-4));
+  assert.deepEqual(await read({ messagesMax: 3 }), whole.slice(-3));
+});
+
+test('a fork takes neither the task of another owner or role, nor what an adapter stored for its next turn', async () => {
+  const log = createMemoryLog();
+  const ann = { tenant: 't', subject: 'ann' };
+  await answered(log, 'bobs', 'secret of bob', 'yes', { owner: { tenant: 't', subject: 'bob' } });
+  await answered(log, 'other-role', 'another role', 'yes', { owner: ann, role: 'agent.echo' });
+  const own = await LoggedTask.begin(log, 'own', { text: 'mine', owner: ann });
+  await own.end('INPUT_REQUIRED', 'which?', { taskId: 'theirs' });
+  let forks = 0;
+  const historyOf = async (taskId: string) => {
+    forks += 1;
+    const options = { text: 'x', contextId: 'c2', owner: ann, ...forkOf(taskId, '99.1') };
+    return readContextHistory(log, (await LoggedTask.begin(log, `f${forks}`, options)).newest, 1);
+  };
+  for (const taskId of ['bobs', 'other-role', 'gone']) assert.deepEqual(brief(await historyOf(taskId)), []);
+  const forked = await historyOf('own');
+  assert.deepEqual([brief(forked), [...forked.resumes]], [['user: mine', 'agent: which?'], []]);
+  log.expire('facts', 'own', own.newest.seq);
+  assert.deepEqual(brief(await historyOf('own')), [], 'retention has removed its beginning');
 });

@@ -1,7 +1,7 @@
 import { isInterrupted, type Message } from '@hopline/a2a';
-import type { TaskAggregate } from '@hopline/events';
+import { type ForkPoint, isVisible, parseCursor } from '@hopline/events';
 import { type Log, readTask, type StoredFacts } from '@hopline/log';
-import { type TaskTurn, TaskTurns } from './task-turns.ts';
+import { type ConversationKey, type TaskTurn, TaskTurns } from './task-turns.ts';
 
 /** Bounds of a context history. Newer messages take precedence. */
 export type ContextHistoryLimits = {
@@ -39,26 +39,60 @@ export async function readContextHistory(
   const own = await readTurns(log, newest);
   if (own.isTruncated) return history.build();
   for (const [index, past] of own.before(turn).toReversed().entries()) history.add(past, index === 0);
-  for (const taskId of own.earlierTasks.slice(-limits.tasksMax).toReversed()) {
-    if (history.isFull) break;
-    const turns = await readEarlier(log, taskId, aggregate);
+  let reads = 0;
+  for await (const turns of earlierTasks(log, own, aggregate)) {
     for (const past of turns.toReversed()) history.add(past, false);
+    reads += 1;
+    if (reads >= limits.tasksMax || history.isFull) break;
   }
   return history.build();
 }
 
-/** Empty for a task that retention removed, and for one of another owner, context or role, whatever the list names. */
-async function readEarlier(log: Facts, taskId: string, aggregate: TaskAggregate): Promise<TaskTurn[]> {
-  const newest = await log.facts.last(taskId);
-  if (newest === undefined) return [];
-  const turns = await readTurns(log, newest);
-  return !turns.isTruncated && turns.belongsWith(aggregate) ? turns.before() : [];
+/**
+ * The turns of the tasks before `task`, newest task first; read as they are consumed. Empty for a task that retention removed, and for one
+ * of another owner, context or role, whatever the list names. Before a fork comes its origin, not what is listed in its context.
+ */
+async function* earlierTasks(log: Facts, task: TaskTurns, key: ConversationKey): AsyncGenerator<readonly TaskTurn[], void> {
+  if (task.fork !== undefined) return yield* originOf(log, task.fork, key);
+  for (const taskId of task.earlierTasks.toReversed()) {
+    const earlier = await readEarlier(log, taskId);
+    if (earlier?.belongsWith(key) !== true) yield [];
+    else {
+      yield earlier.before();
+      if (earlier.fork !== undefined) return yield* originOf(log, earlier.fork, key);
+    }
+  }
 }
 
-async function readTurns(log: Facts, newest: StoredFacts): Promise<TaskTurns> {
+/** The origin of a fork is in another context. What its agents stored for their next turn is of its end, so the fork does not get it. */
+async function* originOf(
+  log: Facts,
+  fork: ForkPoint,
+  { owner, role }: ConversationKey,
+): AsyncGenerator<readonly TaskTurn[], void> {
+  const origin = await readEarlier(log, fork.taskId, parseCursor(fork.cursor)?.generation);
+  if (origin?.contextId === undefined) return;
+  const key = { owner, role, contextId: origin.contextId };
+  if (!origin.belongsWith(key)) return;
+  const withoutResumes = (turns: readonly TaskTurn[]) => turns.map(turn => ({ ...turn, resumes: [] }));
+  yield withoutResumes(origin.before());
+  for await (const turns of earlierTasks(log, origin, key)) yield withoutResumes(turns);
+}
+
+async function readEarlier(log: Facts, taskId: string, generation?: number): Promise<TaskTurns | undefined> {
+  const newest = await log.facts.last(taskId);
+  const turns = newest && (await readTurns(log, newest, generation));
+  return turns?.isTruncated ? undefined : turns;
+}
+
+/** `generation`: reads up to and including its fact. The message after it is not part of what its client knew. */
+async function readTurns(log: Facts, newest: StoredFacts, generation = Number.POSITIVE_INFINITY): Promise<TaskTurns> {
   const turns = new TaskTurns();
   for await (const { record } of readTask(log.facts, newest)) {
-    for (const fact of record.facts) turns.apply(fact);
+    for (const fact of record.facts) {
+      turns.apply(fact);
+      if (isVisible(fact) && fact.generation >= generation) return turns.cut();
+    }
   }
   return turns;
 }

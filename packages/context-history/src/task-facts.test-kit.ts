@@ -1,4 +1,4 @@
-import type { Message } from '@hopline/a2a';
+import type { Message, Metadata } from '@hopline/a2a';
 import type { AgentInput, LaneArtifact, Owner, ProfileName, Role } from '@hopline/events';
 import type { StoredFacts } from '@hopline/log';
 import type { MemoryLog } from '@hopline/log/memory';
@@ -12,6 +12,7 @@ export type TaskOptions = {
   profile?: ProfileName;
   owner?: Owner;
   earlierTasks?: string[];
+  metadata?: Metadata;
 };
 
 export const user = (text: string, messageId: string): Message => ({ messageId, role: 'ROLE_USER', parts: [{ text }] });

@@ -1,5 +1,5 @@
 import { isInterrupted, isTerminal, type Message, type TaskState } from '@hopline/a2a';
-import { type Fact, isSameOwner, type Owner, type Role, type TaskAggregate } from '@hopline/events';
+import { type Fact, type ForkPoint, forkPointOf, isSameOwner, type Owner, type Role, type TaskAggregate } from '@hopline/events';
 import { project, type TaskView } from '@hopline/task';
 import { answerOf } from './answer.ts';
 
@@ -16,15 +16,21 @@ export type TaskTurn = {
   resumes: readonly Resume[];
 };
 
+/** What the tasks of one conversation share. */
+export type ConversationKey = Pick<TaskAggregate, 'contextId' | 'role'> & { owner?: Owner | undefined };
+
 /** Folds the facts of one task into its turns. */
 export class TaskTurns {
   /** From `task.created`, oldest first. */
   earlierTasks: readonly string[] = [];
+  /** From `task.created`: the point of another task that this one continues. */
+  fork: ForkPoint | undefined;
   /** Retention has removed the beginning of the task: the turns are unknown. */
   isTruncated = false;
   #view: TaskView | undefined;
   #owner: Owner | undefined;
   #role: Role | undefined;
+  #isCut = false;
   readonly #turns: Turn[] = [];
 
   apply(fact: Fact): void {
@@ -33,6 +39,8 @@ export class TaskTurns {
     this.#view = project(this.#view, fact);
     if (fact.kind === 'task.created') {
       this.earlierTasks = fact.earlierTasks ?? [];
+      const fork = forkPointOf(fact.request);
+      this.fork = fork === 'malformed' ? undefined : fork;
       this.#owner = fact.owner;
       this.#role = fact.role;
       const request = fact.event.task.history?.at(-1);
@@ -51,8 +59,18 @@ export class TaskTurns {
   }
 
   /** True for the same owner, context and role: the server of one role hides the tasks of another, even from their owner. */
-  belongsWith({ owner, contextId, role }: Pick<TaskAggregate, 'owner' | 'contextId' | 'role'>): boolean {
-    return isSameOwner(this.#owner, owner) && this.#view?.task.contextId === contextId && this.#role === role;
+  belongsWith({ owner, contextId, role }: ConversationKey): boolean {
+    return isSameOwner(this.#owner, owner) && this.contextId === contextId && this.#role === role;
+  }
+
+  get contextId(): string | undefined {
+    return this.#view?.task.contextId;
+  }
+
+  /** A fork goes on from here: the last turn has the answer that it has, as one that a later message superseded. */
+  cut(): this {
+    this.#isCut = true;
+    return this;
   }
 
   #beginTurn(request: Message): void {
@@ -78,7 +96,7 @@ export class TaskTurns {
 
   #answer(turn: Turn, index: number): Message | undefined {
     const hasEnded = isTerminal(turn.state) || isInterrupted(turn.state);
-    if (!hasEnded && index === this.#turns.length - 1) return undefined;
+    if (!hasEnded && !this.#isCut && index === this.#turns.length - 1) return undefined;
     const { id, contextId, artifacts = [] } = this.#view!.task;
     const ofTurn = artifacts.filter(({ artifactId }) => turn.artifacts.has(artifactId));
     const parts = answerOf({ artifacts: ofTurn, message: hasEnded ? turn.message : undefined });

@@ -45,15 +45,14 @@ const isTooDeep = (input: unknown) => !(isObject(input) && input.kind === 'text'
 type Members = { readonly [name: string]: (value: unknown) => boolean };
 
 /** The input when its members have the types that its kind requires. */
-function decodeKind(input: unknown, kinds: { readonly [kind: string]: Members }): JsonObject | undefined {
+function decodeKind(input: unknown, kinds: Kinds): JsonObject | undefined {
   if (!isObject(input) || typeof input.kind !== 'string') return undefined;
-  if (!Object.hasOwn(kinds, input.kind)) return { kind: 'unknown' };
-  return hasMembers(input, kinds[input.kind]!) ? input : undefined;
+  const isValid = kinds.get(input.kind);
+  if (isValid === undefined) return { kind: 'unknown' };
+  return isValid(input) ? input : undefined;
 }
 
-function hasMembers(value: unknown, members: Members): boolean {
-  return isObject(value) && Object.entries(members).every(([name, isValid]) => isValid(value[name]));
-}
+type Kinds = ReadonlyMap<string, (value: unknown) => boolean>;
 
 const isText = (value: unknown): value is string => typeof value === 'string';
 const isFlag = (value: unknown) => typeof value === 'boolean';
@@ -62,7 +61,14 @@ const isPresent = (value: unknown) => value !== undefined;
 const isAny = () => true;
 const optional = (isValid: (value: unknown) => boolean) => (value: unknown) => value === undefined || isValid(value);
 const arrayOf = (isValid: (value: unknown) => boolean) => (value: unknown) => Array.isArray(value) && value.every(isValid);
-const objectOf = (members: Members) => (value: unknown) => hasMembers(value, members);
+function objectOf(members: Members): (value: unknown) => boolean {
+  // Listed once, because it takes longer than the checks.
+  const checks = Object.entries(members);
+  return value => isObject(value) && checks.every(([name, isValid]) => isValid(value[name]));
+}
+function kindsOf(kinds: { readonly [kind: string]: Members }): Kinds {
+  return new Map(Object.entries(kinds).map(([kind, members]) => [kind, objectOf(members)]));
+}
 const isTrue = (value: unknown) => value === true;
 
 const isPart = objectOf({
@@ -82,6 +88,7 @@ const isMessage = objectOf({
   metadata: optional(isObject),
   contextId: optional(isText),
 });
+const hasValidId = objectOf({ messageId: isId });
 const isSource = objectOf({ mode: isText, node: optional(isText) });
 const isArtifact = objectOf({
   id: optional(isText),
@@ -105,9 +112,9 @@ const OUTCOME: Members = {
   history: optional(arrayOf(isMessage)),
 };
 
-const CLIENT_INPUTS: { readonly [K in Exclude<ClientInput['kind'], 'unknown'>]: Members } = {
+const CLIENT_INPUTS = kindsOf({
   message: {
-    message: value => isMessage(value) && hasMembers(value, { messageId: isId }),
+    message: value => isMessage(value) && hasValidId(value),
     contextId: isId,
     role: value => isText(value) && isRole(value),
     profile: isText,
@@ -118,16 +125,16 @@ const CLIENT_INPUTS: { readonly [K in Exclude<ClientInput['kind'], 'unknown'>]: 
     creates: optional(isTrue),
   },
   cancel: { metadata: optional(isObject) },
-};
+} satisfies { readonly [K in Exclude<ClientInput['kind'], 'unknown'>]: Members });
 
-const RELAY_INPUTS: { readonly [K in Exclude<RelayInput['kind'], 'unknown'>]: Members } = {
+const RELAY_INPUTS = kindsOf({
   timeout: { request: value => Number.isInteger(value) },
   'auth-timeout': { request: value => Number.isInteger(value) },
   'copy-forward': { startStoredAt: value => Number.isFinite(value), idleSince: optional(value => Number.isFinite(value)) },
   'work-gone': { turn: isOrdinal, call: optional(isText) },
-};
+} satisfies { readonly [K in Exclude<RelayInput['kind'], 'unknown'>]: Members });
 
-const AGENT_INPUTS: { readonly [K in Exclude<AgentInput['kind'], 'unknown'>]: Members } = {
+const AGENT_INPUTS = kindsOf({
   open: { lane: isText, artifact: isArtifact, source: optional(isSource) },
   text: {
     lane: isText,
@@ -156,4 +163,4 @@ const AGENT_INPUTS: { readonly [K in Exclude<AgentInput['kind'], 'unknown'>]: Me
     resume: isAny,
   },
   step: { step: isText, payload: isPresent },
-};
+} satisfies { readonly [K in Exclude<AgentInput['kind'], 'unknown'>]: Members });

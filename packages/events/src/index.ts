@@ -1,5 +1,5 @@
-export type { Cursor } from './cursor.ts';
-export { formatCursor, parseCursor } from './cursor.ts';
+export type { Cursor, ForkPoint } from './cursor.ts';
+export { FORK_KEY, forkPointOf, formatCursor, parseCursor } from './cursor.ts';
 export type { RecordFault } from './decode-input.ts';
 export { decodeInputRecord, INPUT_DEPTH_MAX } from './decode-input.ts';
 export type {

@@ -16,14 +16,16 @@ export type Delivery = {
 };
 
 const NANO_DIGITS_OF_MS = 6;
+const PREFIX = '$JS.ACK.';
 
 /**
  * `$JS.ACK.<stream>.<consumer>.<deliveries>.<seq>.<consumerSeq>.<nanoseconds>.<pending>`, or with `<domain>.<account>` after ACK
  * and a random token at the end (written by newer servers, 2.15 by default). Undefined for anything else.
  */
 export function parseDelivery(msg: Msg): Delivery | undefined {
-  const tokens = msg.reply?.split('.') ?? [];
-  if (tokens[0] !== '$JS' || tokens[1] !== 'ACK') return undefined;
+  const { reply } = msg;
+  if (reply?.startsWith(PREFIX) !== true) return undefined;
+  const tokens = reply.split('.');
   const at = tokens.length === 9 ? 4 : tokens.length >= 11 ? 6 : undefined;
   if (at === undefined) return undefined;
   return {

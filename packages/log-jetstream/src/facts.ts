@@ -81,16 +81,20 @@ export class JetStreamFacts implements FactLog {
     return follow(this.#source(taskId, ended), after, ended, this.#follow);
   }
 
-  async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<StoredFacts, void> {
+  async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<readonly StoredFacts[], void> {
     const { names } = this.#connection;
     const filter = names.subject(logShardFilter(shard));
     const tail = (await this.#newest(filter))?.seq ?? 0;
     const prefix = names.subject(LOG_PREFIX).length + 1;
-    for await (const delivery of this.#history.read(filter, 'seq' in start ? start.seq : new Date(start.sinceMs), tail)) {
-      const { msg, seq, storedAt } = delivery;
-      const taskId = msg.subject.slice(msg.subject.indexOf('.', prefix) + 1);
-      const record = isTaskId(taskId) ? this.#decode(msg, taskId) : undefined;
-      if (record) yield { seq, record, storedAt, ...decodeTrace(msg.headers) };
+    for await (const batch of this.#history.readBatches(filter, 'seq' in start ? start.seq : new Date(start.sinceMs), tail)) {
+      const records: StoredFacts[] = [];
+      for (const { msg, seq, storedAt } of batch) {
+        const { subject } = msg;
+        const taskId = subject.slice(subject.indexOf('.', prefix) + 1);
+        const record = isTaskId(taskId) ? this.#decode(msg, taskId) : undefined;
+        if (record) records.push({ seq, record, storedAt });
+      }
+      yield records;
     }
   }
 

@@ -64,20 +64,24 @@ export class JetStreamInputs implements InputLog {
     const tail = (await retry(this.#connection, 'the newest input of a task', newest))?.seq ?? 0;
     for await (const delivery of this.#history.read(subject, 1, tail)) {
       const input = this.#toInput(delivery);
-      if ('record' in input) yield input;
+      if ('record' in input) yield { ...input, ...decodeTrace(delivery.msg.headers) };
       else this.#report(input);
     }
   }
 
-  async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<StoredInput, void> {
+  async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<readonly StoredInput[], void> {
     const { jsm, names } = this.#connection;
     const filter = names.subject(rawShardFilter(shard));
     const newest = () => jsm.streams.getMessage(names.inputsStream, { last_by_subj: filter });
     const tail = (await retry(this.#connection, 'the newest input of a shard', newest))?.seq ?? 0;
-    for await (const delivery of this.#history.read(filter, 'seq' in start ? start.seq : new Date(start.sinceMs), tail)) {
-      const input = this.#toInput(delivery);
-      if ('record' in input) yield input;
-      else this.#report(input);
+    for await (const batch of this.#history.readBatches(filter, 'seq' in start ? start.seq : new Date(start.sinceMs), tail)) {
+      const inputs: StoredInput[] = [];
+      for (const delivery of batch) {
+        const input = this.#toInput(delivery);
+        if ('record' in input) inputs.push(input);
+        else this.#report(input);
+      }
+      yield inputs;
     }
   }
 
@@ -115,9 +119,10 @@ export class JetStreamInputs implements InputLog {
       for (const delivery of deliveries) {
         if (signal.aborted) return;
         const input = this.#toInput(delivery);
-        if ('record' in input)
-          yield { ...input, pending: delivery.pending, ...(input.seq > beforeLive && { isLive: true as const }) };
-        else onRejected(input);
+        if ('record' in input) {
+          const { pending, msg } = delivery;
+          yield { ...input, pending, ...(input.seq > beforeLive && { isLive: true as const }), ...decodeTrace(msg.headers) };
+        } else onRejected(input);
       }
     }
   }
@@ -152,6 +157,6 @@ export class JetStreamInputs implements InputLog {
     const decoded = isOwn ? decodeInput(msg.data) : 'not a record';
     const record = typeof decoded === 'string' || mayAppend(writer as Writer, decoded) ? decoded : 'wrong writer';
     if (typeof record === 'string') return { seq, taskId, fault: record };
-    return { seq, taskId, record, writer: writer as Writer, bytes: msg.data.length, storedAt, ...decodeTrace(msg.headers) };
+    return { seq, taskId, record, writer: writer as Writer, bytes: msg.data.length, storedAt };
   }
 }

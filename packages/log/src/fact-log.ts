@@ -32,10 +32,11 @@ export interface FactLog {
   follow(taskId: string, after: FollowStart, signal: AbortSignal): Promise<AsyncIterable<StoredFacts>>;
 
   /**
-   * Records of all tasks of one shard from `start` up to the newest one at the time of the call, in order. Payloads that are not
-   * records are skipped. Leaves no consumer behind.
+   * Records of all tasks of one shard from `start` up to the newest one at the time of the call, in order, in batches: an await for each
+   * record would take as long as the record. Without `trace` and `relay`. Payloads that are not records are skipped. Leaves no consumer
+   * behind.
    */
-  readStoredShard(shard: number, start: ReadStart): AsyncIterable<StoredFacts>;
+  readStoredShard(shard: number, start: ReadStart): AsyncIterable<readonly StoredFacts[]>;
 
   /** What retention has left of all tasks, read from the leader. */
   extent(): Promise<StreamExtent>;

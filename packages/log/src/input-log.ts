@@ -25,8 +25,11 @@ export interface InputLog {
     onRejected?: (rejected: RejectedInput) => void,
   ): AsyncIterable<StoredInput>;
 
-  /** As `readShard`, from `start` up to the newest record at the time of the call. Leaves no consumer behind. */
-  readStoredShard(shard: number, start: ReadStart): AsyncIterable<StoredInput>;
+  /**
+   * As `readShard`, from `start` up to the newest record at the time of the call, in batches and without `trace`. Leaves no consumer
+   * behind.
+   */
+  readStoredShard(shard: number, start: ReadStart): AsyncIterable<readonly StoredInput[]>;
 
   /** All stored inputs of a task at the time of the call, in order. For audits; relays read shards. */
   read(taskId: string): AsyncIterable<StoredInput>;

@@ -1,16 +1,20 @@
-/** Items that are read ahead of the reader, over all sources. */
-const READ_AHEAD_ITEMS_MAX = 4_096;
+/** Items that are read ahead of the reader, over all sources; a batch more may follow. */
+const READ_AHEAD_ITEMS_MAX = 512;
+
+/** A batch of items, and the index of its source. */
+export type SourceBatch<T> = { source: number; items: readonly T[] };
 
 /**
- * Yields the items of all sources, each source in its order, with the index of the source. `atOnce` sources are open at a time; a slow
- * reader slows them down. Closes the open ones when the reader leaves or `signal` aborts.
+ * Yields the batches of all sources, each source in its order. `atOnce` sources are open at a time; a slow reader slows them down.
+ * Closes the open ones when the reader leaves or `signal` aborts.
  */
 export async function* mergeSources<T>(
-  sources: readonly (() => AsyncIterable<T>)[],
+  sources: readonly (() => AsyncIterable<readonly T[]>)[],
   atOnce: number,
   signal?: AbortSignal,
-): AsyncGenerator<{ source: number; item: T }, void> {
-  let ready: { source: number; item: T }[] = [];
+): AsyncGenerator<SourceBatch<T>, void> {
+  let ready: SourceBatch<T>[] = [];
+  let readyItems = 0;
   let isLeft = false;
   let next = 0;
   let room = Promise.withResolvers<void>();
@@ -19,11 +23,12 @@ export async function* mergeSources<T>(
   const pump = async () => {
     while (next < sources.length && !isLeft) {
       const source = next++;
-      for await (const item of sources[source]!()) {
+      for await (const items of sources[source]!()) {
         if (isLeft) return;
-        ready.push({ source, item });
+        ready.push({ source, items });
+        readyItems += items.length;
         if (ready.length === 1) news.resolve();
-        while (ready.length >= READ_AHEAD_ITEMS_MAX && !isLeft) await room.promise;
+        while (readyItems >= READ_AHEAD_ITEMS_MAX && !isLeft) await room.promise;
       }
     }
   };
@@ -42,12 +47,13 @@ export async function* mergeSources<T>(
         news = Promise.withResolvers();
         continue;
       }
-      const batch = ready;
+      const batches = ready;
       ready = [];
+      readyItems = 0;
       const full = room;
       room = Promise.withResolvers();
       full.resolve();
-      yield* batch;
+      yield* batches;
     }
     // A source that failed fails the merge, after what was read before.
     if (isDone) await pumps;

@@ -45,9 +45,9 @@ export function replayFacts(log: Pick<Log, 'shards' | 'facts'>, range: ReplayRan
   const { taskId } = range;
   const ofTask = async function* (start: ReadStart) {
     // After a checkpoint every copy repeats what was yielded.
-    if (range.after !== undefined) return yield* log.facts.read(taskId!, 'seq' in start ? start.seq : 1);
+    if (range.after !== undefined) return yield* oneByOne(log.facts.read(taskId!, 'seq' in start ? start.seq : 1));
     const newest = await log.facts.last(taskId!);
-    if (newest !== undefined) yield* readTask(log.facts, newest);
+    if (newest !== undefined) yield* oneByOne(readTask(log.facts, newest));
   };
   const source = (shard: number, start: ReadStart) =>
     taskId === undefined ? log.facts.readStoredShard(shard, start) : ofTask(start);
@@ -61,7 +61,7 @@ export function replayFacts(log: Pick<Log, 'shards' | 'facts'>, range: ReplayRan
 export function replayInputs(log: Pick<Log, 'shards' | 'inputs'>, range: ReplayRange = {}): RecordReplay<StoredInput> {
   const { taskId } = range;
   const source = (shard: number, start: ReadStart) =>
-    taskId === undefined ? log.inputs.readStoredShard(shard, start) : log.inputs.read(taskId);
+    taskId === undefined ? log.inputs.readStoredShard(shard, start) : oneByOne(log.inputs.read(taskId));
   return new ShardReplay(log.shards, range, source, () => true);
 }
 
@@ -72,21 +72,21 @@ export async function taskIdsOf(log: Pick<Log, 'shards' | 'facts'>, range: Repla
   return [...ids];
 }
 
+async function* oneByOne<T>(items: AsyncIterable<T>): AsyncGenerator<readonly T[], void> {
+  for await (const item of items) yield [item];
+}
+
 type Stored = { seq: number; storedAt?: number };
+type Source<T> = (shard: number, start: ReadStart) => AsyncIterable<readonly T[]>;
 
 class ShardReplay<T extends Stored> implements RecordReplay<T> {
   readonly #shards: number;
   readonly #range: ReplayRange;
-  readonly #source: (shard: number, start: ReadStart) => AsyncIterable<T>;
+  readonly #source: Source<T>;
   readonly #isYielded: (stored: T) => boolean;
   readonly #seqs: Record<number, number>;
 
-  constructor(
-    shards: number,
-    range: ReplayRange,
-    source: (shard: number, start: ReadStart) => AsyncIterable<T>,
-    isYielded: (stored: T) => boolean,
-  ) {
+  constructor(shards: number, range: ReplayRange, source: Source<T>, isYielded: (stored: T) => boolean) {
     const { after } = range;
     if (after !== undefined && (after.v !== 1 || after.shards !== shards))
       throw new CheckpointMismatch(`the checkpoint is of version ${after.v} and ${after.shards} shards, the log has ${shards}`);
@@ -106,21 +106,25 @@ class ShardReplay<T extends Stored> implements RecordReplay<T> {
     const all = Array.from({ length: this.#shards }, (_, shard) => shard);
     const shards = taskId === undefined ? (this.#range.shards ?? all) : [shardOf(taskId, this.#shards)];
     const sources = shards.map(shard => () => this.#ofShard(shard));
-    for await (const { source, item } of mergeSources(sources, shardsAtOnce, signal)) {
-      this.#seqs[shards[source]!] = item.seq;
-      if (this.#isYielded(item)) yield item;
-      if (signal?.aborted) return;
+    for await (const { source, items } of mergeSources(sources, shardsAtOnce, signal)) {
+      const shard = shards[source]!;
+      for (const item of items) {
+        this.#seqs[shard] = item.seq;
+        if (this.#isYielded(item)) yield item;
+        if (signal?.aborted) return;
+      }
     }
   }
 
-  async *#ofShard(shard: number): AsyncGenerator<T, void> {
+  async *#ofShard(shard: number): AsyncGenerator<readonly T[], void> {
     const { sinceMs, untilMs = Number.POSITIVE_INFINITY } = this.#range;
-    const seq = (this.#seqs[shard] ?? 0) + 1;
-    const start: ReadStart = seq > 1 || sinceMs === undefined ? { seq } : { sinceMs };
-    for await (const stored of this.#source(shard, start)) {
-      const { storedAt = 0 } = stored;
-      if (storedAt >= untilMs) return;
-      if (stored.seq >= seq && storedAt >= (sinceMs ?? 0)) yield stored;
+    const firstSeq = (this.#seqs[shard] ?? 0) + 1;
+    const start: ReadStart = firstSeq > 1 || sinceMs === undefined ? { seq: firstSeq } : { sinceMs };
+    for await (const items of this.#source(shard, start)) {
+      const end = items.findIndex(({ storedAt = 0 }) => storedAt >= untilMs);
+      const before = end < 0 ? items : items.slice(0, end);
+      yield before.filter(({ seq, storedAt = 0 }) => seq >= firstSeq && storedAt >= (sinceMs ?? 0));
+      if (end >= 0) return;
     }
   }
 }

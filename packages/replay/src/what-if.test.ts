@@ -18,7 +18,8 @@ test('the settings of the relay that recorded a task give the recorded frames', 
   const whatIf = new WhatIf({ settings: [{ eventCostMs: 40, holdMsMax: 100 }] });
   whatIf.add(plainAnswer().stored({ eventCostMs: 40, holdMsMax: 100 }));
   const [recorded, replayed] = whatIf.rows;
-  assert.deepEqual({ ...replayed, coalesce: undefined }, recorded);
+  const { cost: _cost, ...compared } = replayed!;
+  assert.deepEqual({ ...compared, coalesce: undefined }, recorded);
   assert.deepEqual(replayed?.coalesce, { eventCostMs: 40, holdMsMax: 100 });
 });
 
@@ -36,4 +37,34 @@ test('a profile that forwards sends nothing of the supervisor itself', () => {
 
 test('settings out of bounds are refused', () => {
   assert.throws(() => new WhatIf({ settings: [{ holdMsMax: 0 }] }), RangeError);
+});
+
+test('the cost of a setting is at least the optimum of its arrivals, and equals it where each token leaves at once', () => {
+  const gaps = [5, 5, 40, 5, 120, 5, 5, 5, 300, 20, 20, 20];
+  const task = new TaskBuilder().message().send(supervisor(), call).send(agent(), open());
+  for (const gap of gaps) task.after(gap).send(agent(), text('a', 'word '));
+  task.send(agent(), close(), ended).send(supervisor(), status('TASK_STATE_COMPLETED'));
+  const costs = [0, 20, 110, 1_000];
+  const whatIf = new WhatIf({ settings: costs.map(eventCostMs => ({ eventCostMs })) });
+  whatIf.add(task.stored());
+  const [recorded, each, ...rows] = whatIf.rows;
+  assert.deepEqual([recorded!.cost, each!.cost], [undefined, { ms: 0, optimumMs: 0 }]);
+  for (const [index, { cost, chunks }] of rows.entries()) {
+    assert.ok(cost!.optimumMs > 0 && cost!.ms >= cost!.optimumMs, JSON.stringify(cost));
+    assert.ok(cost!.ms >= chunks * costs[index + 1]!, JSON.stringify({ cost, chunks }));
+  }
+});
+
+test('tokens of an attempt that was replaced, and tokens that were stored twice, cost nothing', () => {
+  const task = () => new TaskBuilder().message().send(supervisor(), call).send(agent(), open()).after(50);
+  const end = (builder: TaskBuilder) => builder.send(agent(), close(), ended).send(supervisor(), status('TASK_STATE_COMPLETED'));
+  const costOf = (builder: TaskBuilder) => {
+    const whatIf = new WhatIf({ settings: [{ eventCostMs: 100 }] });
+    whatIf.add(builder.stored());
+    return whatIf.rows[1]!.cost!;
+  };
+  const once = task().send(agent(), text('a', 'one', ' two'));
+  const twice = task().send(agent(), text('a', 'one', ' two'));
+  twice.inputs.push({ ...twice.inputs.at(-1)!, seq: twice.inputs.at(-1)!.seq + 1 });
+  assert.deepEqual(costOf(end(twice)), costOf(end(once)));
 });

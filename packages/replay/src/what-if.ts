@@ -1,8 +1,9 @@
-import { type CoalesceSettings, checkSettings, DEFAULT_SETTINGS } from '@hopline/coalesce';
+import { type CoalesceSettings, checkSettings, DEFAULT_SETTINGS, offlineOptimum } from '@hopline/coalesce';
 import { type AgentInput, type Fact, isVisible, type Producer } from '@hopline/events';
 import type { StoredInput } from '@hopline/log';
 import { SUPERVISOR } from '@hopline/task';
 import type { StoredTask } from './stored-task.ts';
+import { type TextDelays, textDelays } from './text-arrivals.ts';
 import { timedReplay } from './timed-replay.ts';
 
 /** What clients of the tasks would have received, and how long text would have waited for it. */
@@ -15,6 +16,11 @@ export type WhatIfRow = {
   tokens: number;
   /** Of the oldest token of each chunk, milliseconds; 0 without a chunk. */
   heldMs: { p50: number; p99: number; max: number };
+  /**
+   * Chunks x event cost + delay of every token, milliseconds, and the lowest such sum for the same arrivals, known in advance: no rule can
+   * cost less, except by text that waits for half a character beyond `holdMsMax`. Absent: as it was recorded, under unknown settings.
+   */
+  cost?: { ms: number; optimumMs: number };
 };
 
 export type WhatIfOptions = {
@@ -44,8 +50,11 @@ export class WhatIf {
     this.tasks += 1;
     this.#recorded.add(facts.flatMap(({ record }) => record.facts));
     const used = this.#options.forwards ? forwarded(inputs) : inputs;
-    for (const tally of this.#tallies)
-      tally.add(timedReplay({ taskId, inputs: used }, { coalesce: tally.coalesce! }).map(({ fact }) => fact));
+    for (const tally of this.#tallies) {
+      const made = timedReplay({ taskId, inputs: used }, { coalesce: tally.coalesce! });
+      tally.add(made.map(({ fact }) => fact));
+      tally.addCost(textDelays(used, made));
+    }
   }
 
   /** The recorded row first. */
@@ -57,6 +66,8 @@ export class WhatIf {
 class Tally {
   readonly coalesce: CoalesceSettings | undefined;
   readonly #heldMs: number[] = [];
+  #costMs = 0;
+  #optimumMs = 0;
   #frames = 0;
   #tokens = 0;
 
@@ -73,6 +84,12 @@ class Tally {
     }
   }
 
+  addCost({ chunks, delayMs, lanes }: TextDelays): void {
+    const { eventCostMs, holdMsMax } = this.coalesce!;
+    this.#costMs += chunks * eventCostMs + delayMs;
+    for (const times of lanes) this.#optimumMs += offlineOptimum(times, eventCostMs, holdMsMax).cost;
+  }
+
   get row(): WhatIfRow {
     const sorted = Float64Array.from(this.#heldMs).sort();
     const at = (percent: number) => sorted[Math.max(1, Math.ceil((percent / 100) * sorted.length)) - 1] ?? 0;
@@ -82,6 +99,7 @@ class Tally {
       chunks: sorted.length,
       tokens: this.#tokens,
       heldMs: { p50: at(50), p99: at(99), max: at(100) },
+      ...(this.coalesce && { cost: { ms: this.#costMs, optimumMs: this.#optimumMs } }),
     };
   }
 }

@@ -41,7 +41,7 @@ const entriesOf = (file: string) => readTaskFile([Buffer.from(file)]);
 async function importAll(
   log: Log,
   file: string,
-  more: Partial<typeof OPTIONS & { owner: object }> = {},
+  more: Partial<typeof OPTIONS & { owner: object; endsOpen: boolean }> = {},
 ): Promise<ImportedTask[]> {
   const options = { ...OPTIONS, ...more };
   await checkImport(log, entriesOf(file), options);
@@ -137,7 +137,7 @@ const REFUSED: {
   [title: string]: { message: RegExp; sameIds?: boolean; file(log: ReturnType<typeof createMemoryLog>): Promise<string> };
 } = {
   'a task that has not ended': {
-    message: /^task open is submitted: only a task that has ended can be imported$/,
+    message: /^task open is submitted: import it with --end-open, which ends open tasks as canceled$/,
     file: async log => {
       await new StoredScenario(log.facts, 'open').message('hi').store();
       return fileOf(log, ['open']);
@@ -184,4 +184,23 @@ it('a record that the log would not accept is refused before anything is stored'
     /has a record of \d+ bytes, and this log accepts 2000/,
   );
   assert.equal((await target.facts.extent()).lastSeq, 0);
+});
+
+it('with endsOpen an open task ends as canceled, with its text and with closed artifacts; an ended one stays as it is', async () => {
+  const [origin, target] = [createMemoryLog(), createMemoryLog()];
+  await storeTask(origin, 'ended');
+  const open = new StoredScenario(origin.facts, 'open');
+  await open.message('hello').store();
+  await open.open(supervisor(), 'a', { name: 'streaming_result' }).text(supervisor(), 'a', 'half of').store();
+  const imported = await importAll(target, await fileOf(origin, ['open', 'ended']), { endsOpen: true });
+  const [newest, other] = await Promise.all(imported.map(async ({ taskId }) => (await target.facts.last(taskId))!));
+  assert.deepEqual(
+    [newest!.record.aggregate.state, other!.record.aggregate.state],
+    ['TASK_STATE_CANCELED', 'TASK_STATE_COMPLETED'],
+  );
+  let view: TaskView | undefined;
+  for await (const { record } of readTask(target.facts, newest!)) view = projectRecord(view, record);
+  assert.equal(view!.task.artifacts?.[0]?.parts[0]?.text, 'half of');
+  assert.ok(Object.values(newest!.record.aggregate.lanes).every(({ phase }) => phase === 'closed'));
+  assert.equal((await target.tasks.get(imported[0]!.taskId))?.value.state, 'TASK_STATE_CANCELED');
 });

@@ -1,8 +1,8 @@
 import { isTerminal, stateWord } from '@hopline/a2a';
 import { joinContext } from '@hopline/context-history';
-import type { FactRecord, Owner } from '@hopline/events';
+import type { FactRecord, Owner, TaskAggregate } from '@hopline/events';
 import type { Log } from '@hopline/log';
-import { projectRecord, type TaskView } from '@hopline/task';
+import { decide, evolve, projectRecord, type TaskView } from '@hopline/task';
 import type { TaskEntry, TaskHeader } from '@hopline/task-file';
 import { type Binding, rebindRecord } from './rebind-record.ts';
 
@@ -16,6 +16,8 @@ export type ImportOptions = {
   sameIds: boolean;
   /** Of tasks with new ids. Absent: no owner, as where authentication is off. */
   owner?: Owner | undefined;
+  /** Tasks that have not ended end as canceled. Default: they are refused. */
+  endsOpen?: boolean;
   newId(): string;
   /** Epoch milliseconds. */
   now(): number;
@@ -30,12 +32,12 @@ export class ImportRefused extends Error {
 
 /**
  * Reads a whole file before anything of it is stored, and resolves with its number of records. Throws TaskFileError and ImportRefused.
- * An open task is refused: no worker of this cluster has its work, and its relay would fail it.
+ * An open task is refused, or ends with the import: no worker of this cluster has its work.
  */
 export async function checkImport(
   log: Pick<Log, 'facts' | 'recordBytesMax'>,
   entries: AsyncIterable<TaskEntry>,
-  { sameIds }: Pick<ImportOptions, 'sameIds'>,
+  { sameIds, endsOpen }: Pick<ImportOptions, 'sameIds' | 'endsOpen'>,
 ): Promise<number> {
   let header: TaskHeader | undefined;
   let view: TaskView | undefined;
@@ -56,8 +58,10 @@ export async function checkImport(
         throw new ImportRefused(
           `task ${header!.taskId} has a record of ${bytes} bytes, and this log accepts ${log.recordBytesMax}`,
         );
-    } else if (entry.kind === 'end' && !isTerminal(entry.state)) {
-      throw new ImportRefused(`task ${header!.taskId} is ${stateWord(entry.state)}: only a task that has ended can be imported`);
+    } else if (entry.kind === 'end' && !isTerminal(entry.state) && endsOpen !== true) {
+      throw new ImportRefused(
+        `task ${header!.taskId} is ${stateWord(entry.state)}: import it with --end-open, which ends open tasks as canceled`,
+      );
     }
   }
   if (sameIds && !(await isEmpty(log)))
@@ -132,7 +136,11 @@ class TaskInLog {
   }
 
   async append(record: FactRecord): Promise<void> {
-    const stored = { ...rebindRecord(record, this.#binding), startSeq: this.#startSeq, startStoredAt: this.#now };
+    await this.#store(rebindRecord(record, this.#binding));
+  }
+
+  async #store(record: FactRecord): Promise<void> {
+    const stored = { ...record, startSeq: this.#startSeq, startStoredAt: this.#now };
     const id = `${this.#binding.taskId}:import:${this.#records}`;
     const { seq } = await this.#log.facts.append(stored, { expected: this.#seq, id });
     this.#seq = seq;
@@ -141,7 +149,15 @@ class TaskInLog {
     this.#records += 1;
   }
 
+  /** Ends the task as its client could: its open artifacts are closed, and no relay waits for a worker. */
+  async #cancel({ aggregate }: FactRecord): Promise<void> {
+    const command = { kind: 'client', taskId: aggregate.taskId, input: { kind: 'cancel' } } as const;
+    const { facts } = decide(aggregate, command, Math.max(aggregate.at, this.#now));
+    await this.#store({ v: 1, facts, aggregate: facts.reduce<TaskAggregate>(evolve, aggregate), startSeq: 0, startStoredAt: 0 });
+  }
+
   async complete(): Promise<ImportedTask> {
+    if (!isTerminal(this.#newest!.aggregate.state)) await this.#cancel(this.#newest!);
     const { aggregate } = this.#newest!;
     const { taskId, contextId, role, state, generation, at, owner } = aggregate;
     await joinContext(this.#log.contexts, { owner, contextId, taskId });

@@ -1,5 +1,5 @@
 import type { Message, Metadata, TaskStatus } from '@hopline/a2a';
-import type { Fact, FactRecord, Owner, Role, TaskAggregate } from '@hopline/events';
+import { type Fact, type FactRecord, FORK_KEY, type Owner, type Role, type TaskAggregate } from '@hopline/events';
 
 /** What a recorded task becomes. */
 export type Binding = {
@@ -41,14 +41,16 @@ function rebindFact(fact: Fact, binding: Binding): Fact {
   const at = fact.at + binding.shiftMs;
   switch (fact.kind) {
     case 'task.created': {
-      const { owner: _owner, earlierTasks: _earlierTasks, ...kept } = fact;
+      const { owner: _owner, earlierTasks: _earlierTasks, request, ...kept } = fact;
+      // As the earlier tasks, the origin of a fork has another id here, or is absent.
+      const { [FORK_KEY]: _fork, ...ownRequest } = request ?? {};
       const { taskId, contextId, owner, role = fact.role } = binding;
       const { task } = fact.event;
       const metadata = binding.metadata && { ...task.metadata, ...binding.metadata };
       const history = task.history && { history: task.history.map(message => rebindMessage(message, binding)) };
       const status = rebindStatus(task.status, binding);
       const event = { task: { ...task, id: taskId, contextId, status, ...history, ...(metadata && { metadata }) } };
-      return { ...kept, at, event, role, ...(owner && { owner }) };
+      return { ...kept, at, event, role, ...(request && { request: ownRequest }), ...(owner && { owner }) };
     }
     case 'message.received':
       return { ...fact, at, message: rebindMessage(fact.message, binding) };

@@ -1,14 +1,15 @@
-import type {
-  ArtifactUpdated,
-  CallStarted,
-  CallState,
-  Fact,
-  LaneOpened,
-  LaneState,
-  MessageReceived,
-  StatusChanged,
-  TaskAggregate,
-  TaskCreated,
+import {
+  type ArtifactUpdated,
+  type CallStarted,
+  type CallState,
+  type Fact,
+  forkPointOf,
+  type LaneOpened,
+  type LaneState,
+  type MessageReceived,
+  type StatusChanged,
+  type TaskAggregate,
+  type TaskCreated,
 } from '@hopline/events';
 
 /** Applies a fact to the aggregate. Pure, and rejects nothing: every stored fact was decided. */
@@ -45,7 +46,7 @@ function created(fact: TaskCreated): TaskAggregate {
     role: fact.role,
     profile: fact.profile,
     ...(fact.owner && { owner: fact.owner }),
-    ...(fact.earlierTasks !== undefined && fact.earlierTasks.length > 0 && { hasHistory: true }),
+    ...(hasHistory(fact) && { hasHistory: true }),
     turn: 1,
     messageIds: (task.history ?? []).map(message => message.messageId),
     lanes: {},
@@ -53,6 +54,10 @@ function created(fact: TaskCreated): TaskAggregate {
     producers: {},
     foldedSeq: 0,
   };
+}
+
+function hasHistory({ earlierTasks = [], request }: TaskCreated): boolean {
+  return earlierTasks.length > 0 || forkPointOf(request) !== undefined;
 }
 
 function startedCall({ agent, statusPasses }: CallStarted): CallState {

@@ -1,6 +1,5 @@
-import { DEFAULT_SETTINGS } from '@hopline/coalesce';
+import { DEFAULT_SETTINGS, offlineOptimum } from '@hopline/coalesce';
 import { CLOCKS, type Clock } from './clocks.ts';
-import { offlineOptimum } from './optimum.ts';
 import { seeded } from './random.ts';
 import { rules } from './rules.ts';
 import { costOf, type Outcome, simulateCoalescer, simulateRule } from './simulate.ts';

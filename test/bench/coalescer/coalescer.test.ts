@@ -1,10 +1,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CREDIT_EVENTS, createCoalescer, DEFAULT_SETTINGS, offer, REFILL_SHARE, tick, wakeAtMs } from '@hopline/coalesce';
+import {
+  CREDIT_EVENTS,
+  createCoalescer,
+  DEFAULT_SETTINGS,
+  offer,
+  offlineOptimum,
+  REFILL_SHARE,
+  tick,
+  wakeAtMs,
+} from '@hopline/coalesce';
 import fc from 'fast-check';
 import { benchCoalescer, OURS, OURS_COARSE } from './bench.ts';
 import { CLOCKS } from './clocks.ts';
-import { offlineOptimum } from './optimum.ts';
 import { seeded } from './random.ts';
 import { costOf, simulateCoalescer, simulateRule } from './simulate.ts';
 

@@ -19,8 +19,16 @@ export async function claimMessage(
   message: Message,
   taskId: string,
 ): Promise<string> {
-  const scope = [...ownerOf(owner), contextId, message.messageId];
-  return claim(ids, hash('sha256', JSON.stringify(scope)), taskId, fingerprintOf(message));
+  return claim(ids, claimKey({ owner, contextId }, message), taskId, fingerprintOf(message));
+}
+
+/** Whether a request with the message's id was resolved before. */
+export async function isClaimed(ids: KeyValue<MessageIdEntry>, scope: MessageScope, message: Message): Promise<boolean> {
+  return (await ids.get(claimKey(scope, message))) !== undefined;
+}
+
+function claimKey({ owner, contextId }: MessageScope, { messageId }: Message): string {
+  return hash('sha256', JSON.stringify([...ownerOf(owner), contextId, messageId]));
 }
 
 /**

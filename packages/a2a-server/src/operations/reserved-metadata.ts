@@ -1,6 +1,9 @@
 import type { Message, Metadata } from '@hopline/a2a';
 
-/** Keys under this prefix decide identity and routing, so only Hopline writes them: a client's are removed. */
+/**
+ * Keys under this prefix decide identity and routing, so only Hopline writes them: a client's are removed. Of `hopline.fork` the server
+ * writes what it has checked (fork.ts).
+ */
 const RESERVED_PREFIX = 'hopline.';
 
 /** undefined when no key is left. */

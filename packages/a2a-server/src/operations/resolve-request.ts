@@ -17,6 +17,7 @@ import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
 import { fromLog } from '../log-faults.ts';
 import { requireRoom } from './append-message.ts';
+import { forkMetadata } from './fork.ts';
 import { claimTask, fingerprintOf } from './message-claim.ts';
 import { assertStorable, storeInline } from './push-configs.ts';
 import { dropStrayPushConfigs } from './push-store.ts';
@@ -41,9 +42,11 @@ export async function resolveRequest(
   }
   assertNotBlank(request.message);
   const message = withoutReservedKeys(request.message);
-  const metadata = withoutReservedMetadata(request.metadata);
-  assertFitsRecord(server, message, metadata);
+  const ownMetadata = withoutReservedMetadata(request.metadata);
+  assertFitsRecord(server, message, ownMetadata);
   try {
+    const fork = await forkMetadata(server, context, request);
+    const metadata = fork === undefined ? ownMetadata : { ...ownMetadata, ...fork };
     const resolved = await resolve(server, context, request.ownTaskId, message, metadata);
     nameTask(context, resolved.taskId, resolved.contextId);
     context.hop.set({ [ATTR.a2aMessage]: resolved.message.messageId, [ATTR.correlation]: correlationOf(metadata) });

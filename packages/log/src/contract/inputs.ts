@@ -51,11 +51,14 @@ export const inputCases: Case[] = [
         seqs.push((await log.inputs.append(taskId, inputRecord(n), { id: `${taskId}:stored:${n}` })).seq);
       }
       const reader = (await another()).inputs;
-      const read = await all(reader.readStoredShard(shard, { seq: seqs[0]! }));
+      const read = (await all(reader.readStoredShard(shard, { seq: seqs[0]! }))).flat();
       assert.deepEqual(seqsOf(read), seqs);
-      assert.deepEqual(seqsOf(await all(reader.readStoredShard(shard, { seq: seqs[4]! }))), seqs.slice(4));
-      assert.equal(seqsOf(await all(reader.readStoredShard(shard, { sinceMs: read.at(-1)!.storedAt }))).at(-1), seqs.at(-1));
-      assert.deepEqual(await all(reader.readStoredShard(shard, { sinceMs: Date.now() + 3_600_000 })), []);
+      assert.deepEqual(seqsOf((await all(reader.readStoredShard(shard, { seq: seqs[4]! }))).flat()), seqs.slice(4));
+      assert.equal(
+        seqsOf((await all(reader.readStoredShard(shard, { sinceMs: read.at(-1)!.storedAt }))).flat()).at(-1),
+        seqs.at(-1),
+      );
+      assert.deepEqual((await all(reader.readStoredShard(shard, { sinceMs: Date.now() + 3_600_000 }))).flat(), []);
     },
   },
   {

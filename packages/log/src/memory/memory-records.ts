@@ -37,12 +37,10 @@ export class MemoryInputs implements InputLog {
     }
   }
 
-  async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<StoredInput, void> {
-    for (const stored of this.#stream.ofShard(shard, start)) {
-      requireOpen(this.#closed);
-      const input = toInput(stored);
-      if ('record' in input) yield input;
-    }
+  async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<readonly StoredInput[], void> {
+    requireOpen(this.#closed);
+    const inputs = this.#stream.ofShard(shard, start).map(toInput);
+    yield inputs.filter(input => 'record' in input).map(({ trace: _trace, ...input }) => input);
   }
 
   async extent(): Promise<StreamExtent> {
@@ -139,12 +137,10 @@ export class MemoryFacts implements FactLog {
     return this.#stream.extent;
   }
 
-  async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<StoredFacts, void> {
-    for (const stored of this.#stream.ofShard(shard, start)) {
-      requireOpen(this.#closed);
-      const facts = toFacts(stored);
-      if (facts) yield facts;
-    }
+  async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<readonly StoredFacts[], void> {
+    requireOpen(this.#closed);
+    const records = this.#stream.ofShard(shard, start).map(toFacts);
+    yield records.filter(facts => facts !== undefined).map(({ trace: _trace, relay: _relay, ...facts }) => facts);
   }
 
   async *#read(taskId: string, from: number): AsyncGenerator<StoredFacts, number> {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { offlineOptimum } from './optimum.ts';
+import { offlineOptimum } from './offline-optimum.ts';
 
 /** All partitions of the tokens into chunks, each leaving at its last arrival. */
 function bruteForce(times: readonly number[], eventCostMs: number, holdMsMax: number): number {

@@ -1,0 +1,58 @@
+import { A2AError, type Message, type Metadata, type SendRequest } from '@hopline/a2a';
+import { contextKey } from '@hopline/context-history';
+import { FORK_KEY, type ForkPoint, forkPointOf, isSameOwner, parseCursor } from '@hopline/events';
+import { readTask } from '@hopline/log';
+import type { A2AServer, OperationContext } from '../a2a-server.ts';
+import { isClaimed } from './message-claim.ts';
+
+/**
+ * The reserved metadata of a request that continues an earlier task from a point of it (`hopline.fork`), after every check: a new task in a
+ * new context, and an origin of the caller with all that precedes the point. Undefined without the key. Throws INVALID_PARAMS,
+ * TASK_NOT_FOUND for a task that is unknown, expired or not the caller's, and UNSUPPORTED_OPERATION when its beginning has expired.
+ */
+export async function forkMetadata(
+  server: A2AServer,
+  context: OperationContext,
+  { message, metadata, ownTaskId }: SendRequest,
+): Promise<Metadata | undefined> {
+  const point = forkPointOf(metadata);
+  if (point === undefined) return undefined;
+  if (point === 'malformed')
+    throw new A2AError('INVALID_PARAMS', {
+      detail: `metadata["${FORK_KEY}"] must be {"taskId", "cursor"} with a cursor of that task`,
+    });
+  if (message.taskId !== undefined || ownTaskId !== undefined)
+    throw new A2AError('INVALID_PARAMS', { detail: `metadata["${FORK_KEY}"] begins a task: send no task id` });
+  await checkOrigin(server, context, point);
+  if (message.contextId !== undefined) await checkContext(server, context, message, message.contextId);
+  return { [FORK_KEY]: point };
+}
+
+async function checkOrigin({ log, role }: A2AServer, { caller }: OperationContext, { taskId, cursor }: ForkPoint): Promise<void> {
+  const newest = await log.facts.last(taskId);
+  if (newest === undefined) throw new A2AError('TASK_NOT_FOUND', { taskId });
+  const { aggregate } = newest.record;
+  // The answer for an unknown task: its existence stays hidden.
+  if (aggregate.role !== role || !isSameOwner(aggregate.owner, caller)) throw new A2AError('TASK_NOT_FOUND', { taskId });
+  if ((parseCursor(cursor)?.generation ?? 0) > aggregate.generation)
+    throw new A2AError('INVALID_PARAMS', { detail: 'cursor does not belong to this task', taskId });
+  for await (const { record } of readTask(log.facts, newest)) {
+    if (record.facts[0]?.kind === 'task.created') return;
+    break;
+  }
+  throw new A2AError('UNSUPPORTED_OPERATION', { detail: 'the beginning of the task has expired', taskId });
+}
+
+/** A context in use has other earlier tasks, and agents may keep state by its id. A retry finds the context that its first try began. */
+async function checkContext(
+  { log }: A2AServer,
+  { caller }: OperationContext,
+  message: Message,
+  contextId: string,
+): Promise<void> {
+  if ((await log.contexts.get(contextKey(caller, contextId))) === undefined) return;
+  if (await isClaimed(log.messageIds, { owner: caller, contextId }, message)) return;
+  throw new A2AError('INVALID_PARAMS', {
+    detail: `metadata["${FORK_KEY}"] begins a context: send a contextId that is not in use`,
+  });
+}

@@ -1,0 +1,69 @@
+import { type AgentRecord, isSameItem, ordinalsOf, type Producer, type TextInput } from '@hopline/events';
+import type { StoredInput } from '@hopline/log';
+import type { TimedFact } from './timed-replay.ts';
+
+/** When the tokens of a run of text were stored, epoch milliseconds, by ordinal. */
+type Run = { ordinals: number[]; timesMs: number[]; left: number };
+
+/** What the chunks of some text cost, and the arrivals of each lane from which the lowest possible cost follows. */
+export type TextDelays = { chunks: number; delayMs: number; lanes: readonly (readonly number[])[] };
+
+/**
+ * The delay of every token that left in a chunk, from the time at which the log stored it. Tokens that left in none are not counted: those of
+ * an attempt that another one replaced, and those that were rejected.
+ */
+export function textDelays(inputs: readonly StoredInput[], made: readonly TimedFact[]): TextDelays {
+  const runs = runsOf(inputs);
+  let chunks = 0;
+  let delayMs = 0;
+  for (const { fact, atMs } of made) {
+    if (fact.kind !== 'artifact.updated' || fact.chunk === undefined) continue;
+    const run = runs.get(keyOf(fact.lane, fact.attempt));
+    if (run === undefined) continue;
+    // The end of a stream may be an event without text, whatever the settings are.
+    if (fact.chunk.count > 0) chunks += 1;
+    for (; (run.ordinals[run.left] ?? Number.POSITIVE_INFINITY) <= fact.chunk.n; run.left += 1)
+      delayMs += atMs - run.timesMs[run.left]!;
+  }
+  return { chunks, delayMs, lanes: [...runs.values()].map(({ timesMs, left }) => timesMs.slice(0, left)) };
+}
+
+function runsOf(inputs: readonly StoredInput[]): Map<string, Run> {
+  const runs = new Map<string, Run>();
+  const items = new Map<string, Producer>();
+  for (const { record, storedAt } of inputs) {
+    if (!('inputs' in record) || !isOfFirstItem(items, record)) continue;
+    let n = record.n;
+    for (const input of record.inputs) {
+      if (input.kind === 'text') addTokens(runs, { input, n, attempt: record.from.attempt, storedAt });
+      n += ordinalsOf(input);
+    }
+  }
+  return runs;
+}
+
+/** Of two items of work for one turn, the one that writes first is folded. */
+function isOfFirstItem(items: Map<string, Producer>, { from }: AgentRecord): boolean {
+  const key = `${from.id}/${from.turn}`;
+  const first = items.get(key) ?? from;
+  items.set(key, first);
+  return isSameItem(first, from);
+}
+
+type Tokens = { input: TextInput; n: number; attempt: number; storedAt: number };
+
+function addTokens(runs: Map<string, Run>, { input: { lane, tokens }, n, attempt, storedAt }: Tokens): void {
+  const key = keyOf(lane, attempt);
+  const run = runs.get(key) ?? { ordinals: [], timesMs: [], left: 0 };
+  runs.set(key, run);
+  for (let ordinal = n; ordinal < n + tokens.length; ordinal += 1) {
+    // Stored again, it is folded once.
+    if (ordinal <= (run.ordinals.at(-1) ?? 0)) continue;
+    run.ordinals.push(ordinal);
+    run.timesMs.push(storedAt);
+  }
+}
+
+function keyOf(lane: string, attempt: number): string {
+  return `${attempt}/${lane}`;
+}
