@@ -13,6 +13,7 @@ import { replay } from './replay.ts';
 import { runBench, verdictLines } from './run-bench.ts';
 import { sdkPeer } from './sdk-peer.ts';
 import { taskLength } from './task-length.ts';
+import { telemetry } from './telemetry.ts';
 import { throughput } from './throughput.ts';
 
 const QUESTIONS: Question[] = [
@@ -28,6 +29,7 @@ const QUESTIONS: Question[] = [
   frameEncoding,
   replay,
   adapters,
+  telemetry,
 ];
 /** A longer run is on a busy machine, or waits for a hanging process. */
 const RUN_MS_MAX = 10 * 60_000;
