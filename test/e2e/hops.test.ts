@@ -519,7 +519,12 @@ test('a collector that refuses costs no task anything: one warning names the cau
   } finally {
     collector.behaviour = 'accept';
   }
-  const warnings = cluster.services.map(({ output }) => output.split('\n').filter(line => line.includes('"http_400"')));
+  const warningsOf = ({ output }: { output: string }) => output.split('\n').filter(line => line.includes('"http_400"'));
+  // A warning waits for further losses.
+  const until = performance.now() + 30_000;
+  while (cluster.services.flatMap(warningsOf).length === 0 && performance.now() < until)
+    await new Promise(resolve => setTimeout(resolve, 200));
+  const warnings = cluster.services.map(warningsOf);
   assert.ok(
     warnings.every(lines => lines.length <= 1),
     JSON.stringify(warnings),
