@@ -67,6 +67,8 @@ export async function startPrometheus(
   const args = [`--config.file=${file}`, `--storage.tsdb.path=${join(folder, 'data')}`, `--web.listen-address=127.0.0.1:${port}`];
   const child = spawn(PROMETHEUS, args, { stdio: 'ignore' });
   const exited = once(child, 'exit');
+  // A test that is interrupted runs no `defer`.
+  process.once('exit', () => child.kill('SIGKILL'));
   stack.defer(async () => {
     child.kill();
     await exited;
