@@ -93,6 +93,16 @@ for (const [alert, fault] of Object.entries(FAULTS)) {
   test(`${alert} fires, alone`, { skip }, t => checkFiring(t, { ...QUIET, ...fault }, [alert]));
 }
 
+test('HoplineShardsWithoutRelay fires when no relay is left, while another process answers', { skip }, t => {
+  const owned = 'hopline_owned_shards{job="hopline", service="relay", instance="relay-1"}';
+  const withIngress = { ...QUIET, 'up{job="hopline", instance="ingress-1"}': '1x90' };
+  const dead = { [owned]: '16x70 stale', 'up{job="hopline", instance="relay-1"}': '1x70 0x20' };
+  checkFiring(t, { ...withIngress, ...dead }, ['HoplineProcessDown', 'HoplineShardsWithoutRelay']);
+  // A cluster that was removed alerts no one.
+  const removed = { [owned]: '16x70 stale', 'up{job="hopline", instance="relay-1"}': '1x70 stale' };
+  checkFiring(t, { ...QUIET, ...removed }, []);
+});
+
 test('every alert has a case here and a section in the runbook', () => {
   const alerts = [...readFileSync(FILES[1]!, 'utf8').matchAll(/- alert: (\w+)/g)].map(([, name]) => name!);
   assert.deepEqual(alerts.toSorted(), Object.keys(FAULTS).toSorted());

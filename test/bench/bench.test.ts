@@ -10,13 +10,14 @@ import { load } from './load.ts';
 import { replay } from './replay.ts';
 import { runBench, verdictLines } from './run-bench.ts';
 import { sdkPeer } from './sdk-peer.ts';
+import { telemetry } from './telemetry.ts';
 import { through } from './through.ts';
 import { throughput } from './throughput.ts';
 
 /** Figures of so small a run mean nothing; a question whose text did not arrive complete fails. */
 test('a tiny run of the bench works and loses nothing', { timeout: 120_000 }, async () => {
   const lines: string[] = [];
-  const report = await runBench([throughput, sdkPeer, firstText, load, frameEncoding, adapters], 'tiny', line =>
+  const report = await runBench([throughput, sdkPeer, firstText, load, frameEncoding, adapters, telemetry], 'tiny', line =>
     lines.push(line),
   );
   assert.deepEqual(

@@ -14,6 +14,7 @@ import { replay } from './replay.ts';
 import { runBench, verdictLines } from './run-bench.ts';
 import { sdkPeer } from './sdk-peer.ts';
 import { taskLength } from './task-length.ts';
+import { telemetry } from './telemetry.ts';
 import { through } from './through.ts';
 import { throughput } from './throughput.ts';
 
@@ -32,6 +33,7 @@ const QUESTIONS: Question[] = [
   replay,
   adapters,
   consolePage,
+  telemetry,
 ];
 /** A longer run is on a busy machine, or waits for a hanging process. */
 const RUN_MS_MAX = 10 * 60_000;

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Screen } from '../../infra/local/launcher/screen.ts';
 import { Output, type Sink } from '../../packages/cli/src/output.ts';
+import { showLogRecord } from '../../packages/telemetry/src/log-line.ts';
 
 /** Sequences by which text commands a terminal, or shows itself in another order. */
 const SEQUENCES: Record<string, string> = {
@@ -47,6 +48,13 @@ for (const [name, sequence] of Object.entries(SEQUENCES)) {
     output.end();
     assert.doesNotMatch(written.join(''), UNSAFE);
     assert.match(written.join(''), /a.*b/s);
+  });
+
+  test(`a log line for a terminal has no sequence: ${name}`, () => {
+    const err = { message: sequence, stack: `Error: ${sequence}\n    at ${sequence}` };
+    const line = showLogRecord({ level: 'error', msg: `a${sequence}b`, agent: sequence, [sequence]: [sequence], err });
+    assert.doesNotMatch(line, UNSAFE);
+    assert.match(line, /^error a.*b/);
   });
 
   test(`the launcher writes no sequence to a terminal: ${name}`, () => {

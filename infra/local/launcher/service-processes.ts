@@ -108,6 +108,8 @@ function serviceProcess(
         HOPLINE_HOST: host,
         HOPLINE_PORT: String(port),
         HOPLINE_INSTANCE: instance,
+        // `hopline logs` reads the files.
+        HOPLINE_LOG_FORMAT: 'json',
         HOPLINE_PROFILE: plan.profile,
         HOPLINE_STDIN_LIFELINE: '1',
         ...(isLocalCode && { HOPLINE_AGENT_ERRORS_FD: String(AUTHOR_FD) }),

@@ -132,6 +132,18 @@ test('logs are printed in the order of their times, of all services or of one', 
   assert.equal((await hopline(home, ['logs', '--lines', '100001'])).code, 2);
 });
 
+test('a shown log line begins no line of its own and acts on no terminal; --json has it unchanged', async t => {
+  const home = newHome(t);
+  const hostile = line(1, 'turn failed', { agent: 'a\x1b[2J\nforged', reason: 'no\u202eroute' });
+  writeFileSync(join(home, 'logs/relay-1.log'), `${hostile}plain\x1b[2J\n`);
+  const { out } = await hopline(home, ['logs', 'relay']);
+  assert.match(
+    out,
+    /^[\d:.]+ {2}info {2}turn failed {2}agent="a\\u001b\[2J\\nforged" {2}reason=no\\u202eroute\n[\d:.]+ {2}plain\\u001b\[2J\n$/,
+  );
+  assert.equal((await hopline(home, ['logs', 'relay', '--json'])).out, `${hostile}plain\x1b[2J\n`);
+});
+
 test('logs -f prints what is added, also after the log was emptied and by a service that starts later', {
   timeout: 30_000,
 }, async t => {

@@ -1,5 +1,5 @@
 import type { Audit, Percentiles, ProducerActivity, TaskTrace, VisibleEvent } from '@hopline/task-audit';
-import { timeOfDay } from './log-line.ts';
+import { timeOfDay } from '@hopline/telemetry/log-line';
 import { duration, endOf, plural, waterfallOf } from './waterfall.ts';
 
 /** Chunks of a task that are all printed; those of a longer one are folded to one line for each run of them. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { isBalanced, type TaskReport, type TracedChunk, type VisibleEvent } from '@hopline/task-audit';
+import { timeOfDay } from '@hopline/telemetry/log-line';
 import { withoutControls } from './display.ts';
-import { timeOfDay } from './log-line.ts';
 import { duration, endOf, GAP_CAUSES, plural, TAKEOVER_CAUSES, type WaterfallRow, waterfallOf } from './waterfall.ts';
 
 /** Columns of a chart: chunks that are closer together share one. */

@@ -1,9 +1,9 @@
 import { A2AError, type JsonObject } from '@hopline/a2a';
 import type { EventExplanation, ExplainedInput, TracedChunk } from '@hopline/task-audit';
+import { timeOfDay } from '@hopline/telemetry/log-line';
 import type { CommandContext } from './command.ts';
 import { noticePrinter } from './display.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
-import { timeOfDay } from './log-line.ts';
 import type { Output } from './output.ts';
 import { checked, undefinedForInvalidId, withLog } from './trace.ts';
 import { UsageError } from './usage-error.ts';

@@ -42,7 +42,7 @@ export async function bootService<T extends SettingsShape>(options: BootOptions<
     const base = settings as unknown as Settings<ServiceSettings>;
     // Pods reuse low process ids and processes of one machine share a host name; together they are unique.
     const instance = base.HOPLINE_INSTANCE ?? `${hostname()}-${process.pid}`;
-    const log = createLogger({ service: name, instance, level: base.HOPLINE_LOG_LEVEL });
+    const log = createLogger({ service: name, instance, level: base.HOPLINE_LOG_LEVEL, format: base.HOPLINE_LOG_FORMAT });
     const telemetry = await startTelemetry({ service: name, cluster: env.HOPLINE_PREFIX, version, instance, env, log });
     log.info({ pid: process.pid, version, settings: options.config.effective(settings) }, 'starting');
     return { settings, base, instance, version, log, telemetry, health: createHealth() };

@@ -1,4 +1,4 @@
-import { LOG_LEVELS } from '@hopline/telemetry';
+import { LOG_FORMATS, LOG_LEVELS } from '@hopline/telemetry';
 import { ALLOWED_HOSTS_FORM } from './allowed-hosts.ts';
 import { type Config, defineConfig } from './config.ts';
 import type { Setting } from './setting.ts';
@@ -33,6 +33,12 @@ export const SERVICE_SETTINGS = {
     doc: 'Name of this process in logs, traces and leases, unique in the cluster. Default: host name and process id.',
   },
   HOPLINE_LOG_LEVEL: { type: 'enum', values: LOG_LEVELS, default: 'info', doc: 'Lowest level that is logged.' },
+  HOPLINE_LOG_FORMAT: {
+    type: 'enum',
+    values: LOG_FORMATS,
+    default: 'auto',
+    doc: 'Form of log lines. `auto`: `pretty` when standard output is a terminal, else `json`.',
+  },
   HOPLINE_DRAIN_MS_MAX: {
     type: 'integer',
     default: 20_000,

@@ -1,5 +1,6 @@
 import { isSpanContextValid, trace } from '@opentelemetry/api';
 import { type LevelWithSilent, type Logger as Pino, pino } from 'pino';
+import { parseLogRecord, showLogRecord, timeOfDay } from './log-line.ts';
 import type { LogKey } from './names.ts';
 import { redactEntries, scrubLine } from './redaction.ts';
 
@@ -13,6 +14,10 @@ export const LOG_LEVELS = [
   'silent',
 ] as const satisfies readonly LevelWithSilent[];
 export type LogLevel = (typeof LOG_LEVELS)[number];
+
+export const LOG_FORMATS = ['auto', 'json', 'pretty'] as const;
+/** `auto`: pretty when standard output is a terminal. */
+export type LogFormat = (typeof LOG_FORMATS)[number];
 
 export type LogFields = { readonly [K in LogKey]?: string | number | boolean | undefined } & {
   /** An error, logged with type, message, code, stack and cause. */
@@ -42,6 +47,8 @@ export interface LoggerOptions {
   readonly service: string;
   readonly instance: string;
   readonly level: LogLevel;
+  /** Default: `json`. */
+  readonly format?: LogFormat;
   /** Receives the lines; standard output by default. */
   readonly destination?: { write(line: string): void };
 }
@@ -52,14 +59,15 @@ const STDOUT = 1;
 const roots = new WeakMap<Logger, { line: ((line: string) => void) | undefined; setLevel: (level: LogLevel) => void }>();
 
 /**
- * Writes JSON lines with `service`, `instance` and, inside a hop's `run`, `trace_id` and `span_id`, synchronously from this
- * thread.
- * pino's default is asynchronous and reordered the last lines before an exit in one run of five; its worker transports do not
+ * Writes JSON lines with `service`, `instance` and, inside a hop's `run`, `trace_id` and `span_id`, or their pretty form, synchronously from
+ * this thread. pino's default is asynchronous and reordered the last lines before an exit in one run of five; its worker transports do not
  * survive
  * bundling. The price: a pipe on standard output that is not read blocks the service.
  */
 export function createLogger(options: LoggerOptions): Logger {
   const root: { line: ((line: string) => void) | undefined } = { line: undefined };
+  const { format = 'json' } = options;
+  const isPretty = format === 'pretty' || (format === 'auto' && process.stdout.isTTY);
   const settings = {
     level: options.level,
     base: { service: options.service, instance: options.instance },
@@ -71,7 +79,7 @@ export function createLogger(options: LoggerOptions): Logger {
       streamWrite: (line: string) => {
         const scrubbed = scrubLine(line);
         root.line?.(scrubbed);
-        return scrubbed;
+        return isPretty ? prettyLine(scrubbed) : scrubbed;
       },
     },
     mixin: activeTrace,
@@ -100,6 +108,11 @@ export function setLogLevel(log: Logger, level: LogLevel): void {
 /** A child logger that adds `task_id` to every line. */
 export function taskLogger(log: Logger, taskId: string): Logger {
   return log.child({ task_id: taskId });
+}
+
+function prettyLine(line: string): string {
+  const record = parseLogRecord(line);
+  return record === undefined ? line : `${timeOfDay(Date.parse(String(record.time)))}  ${showLogRecord(record)}\n`;
 }
 
 function activeTrace(): Record<string, string> {

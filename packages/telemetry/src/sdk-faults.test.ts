@@ -1,35 +1,52 @@
 import assert from 'node:assert/strict';
-import test from 'node:test';
+import test, { type TestContext } from 'node:test';
 import { diag } from '@opentelemetry/api';
 import { createLogger } from './logger.ts';
-import { reportSdkFaults, SDK_FAULT_INTERVAL_MS } from './sdk-faults.ts';
+import { reportSdkFaults, SDK_FAULT_DELAY_MS, SDK_FAULT_INTERVAL_MS } from './sdk-faults.ts';
 
-test('faults of the SDK are one line per interval, with a code and without their message', () => {
+function rig(t: TestContext) {
+  t.mock.timers.enable({ apis: ['setTimeout', 'Date'] });
+  t.after(() => diag.disable());
   const lines: string[] = [];
-  let nowMs = 0;
-  reportSdkFaults(
-    createLogger({ service: 's', instance: 'i', level: 'info', destination: { write: line => lines.push(line) } }),
-    () => nowMs,
-  );
-  try {
-    diag.error('{"stack":"PLANTED","code":"ECONNREFUSED"}');
-    for (let n = 0; n < 9; n++) diag.warn('PLANTED');
-    nowMs = SDK_FAULT_INTERVAL_MS - 1;
-    diag.error('PLANTED');
-    assert.equal(lines.length, 1);
-    nowMs = SDK_FAULT_INTERVAL_MS;
-    diag.error('PLANTED');
-    diag.info('PLANTED');
-  } finally {
-    diag.disable();
-  }
-  const parsed = lines.map(line => JSON.parse(line));
-  assert.deepEqual(
-    parsed.map(({ reason, suppressed }) => [reason, suppressed]),
-    [
-      ['ECONNREFUSED', 0],
-      ['unknown', 10],
-    ],
-  );
+  const destination = { write: (line: string) => void lines.push(line) };
+  const faults = reportSdkFaults(createLogger({ service: 's', instance: 'i', level: 'info', destination }));
+  const read = () => lines.map(line => JSON.parse(line)).map(one => [one.reason, one.spans_lost, one.suppressed, one.msg]);
+  return { lines, faults, read, tick: (ms: number) => t.mock.timers.tick(ms) };
+}
+
+test('faults of the SDK are one line per interval, with a code and without their message', t => {
+  const { lines, read, tick } = rig(t);
+  diag.error('{"stack":"PLANTED","code":"ECONNREFUSED"}');
+  tick(SDK_FAULT_DELAY_MS - 1);
+  assert.equal(lines.length, 0);
+  tick(1);
+  for (let n = 0; n < 9; n++) diag.warn('PLANTED');
+  diag.info('PLANTED');
+  tick(SDK_FAULT_INTERVAL_MS - 1);
+  assert.equal(lines.length, 1);
+  tick(1);
+  assert.deepEqual(read(), [
+    ['ECONNREFUSED', 0, 0, 'telemetry export failed'],
+    ['unknown', 0, 8, 'telemetry export failed'],
+  ]);
   assert.doesNotMatch(lines.join(''), /PLANTED/);
+  tick(2 * SDK_FAULT_INTERVAL_MS);
+  assert.equal(lines.length, 2, 'no line without a fault');
+});
+
+test('the line counts all spans lost so far, and names the failed export rather than the queue that it filled', t => {
+  const { faults, read, tick } = rig(t);
+  for (let n = 0; n < 3; n++) faults.lost('queue_full', 1);
+  faults.lost('timeout', 64);
+  faults.lost('queue_full', 1);
+  tick(SDK_FAULT_DELAY_MS);
+  faults.lost('queue_full', 1);
+  tick(SDK_FAULT_INTERVAL_MS / 2);
+  faults.lost('queue_full', 1);
+  faults.flush();
+  tick(SDK_FAULT_INTERVAL_MS);
+  assert.deepEqual(read(), [
+    ['timeout', 68, 4, 'telemetry export failed'],
+    ['queue_full', 2, 1, 'last spans not exported'],
+  ]);
 });

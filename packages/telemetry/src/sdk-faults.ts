@@ -4,6 +4,8 @@ import type { Logger } from './logger.ts';
 
 /** At most one line in this time while a collector is unreachable; milliseconds. */
 export const SDK_FAULT_INTERVAL_MS = 60_000;
+/** A line waits this long for further losses, because a full queue loses spans one at a time; milliseconds. */
+export const SDK_FAULT_DELAY_MS = 1_000;
 
 export type SdkFaults = {
   /** Spans or metrics were lost; `count` spans. */
@@ -16,22 +18,28 @@ export type SdkFaults = {
  * Logs lost spans and the SDK's own warnings. Without this a failing export is silent; without the interval it would log every few
  * seconds per process. Only a code and numbers are logged: the SDK's messages can quote the data that it failed to send.
  */
-export function reportSdkFaults(log: Logger, nowMs: () => number = Date.now): SdkFaults {
+export function reportSdkFaults(log: Logger): SdkFaults {
   let lastMs = Number.NEGATIVE_INFINITY;
-  let suppressed = 0;
+  let faults = 0;
   let spans = 0;
-  let lastReason = 'unknown';
+  let cause: string | undefined;
+  let timer: NodeJS.Timeout | undefined;
   const write = (message: string) => {
-    log.warn({ reason: lastReason, spans_lost: spans, suppressed }, message);
-    lastMs = nowMs();
-    suppressed = 0;
+    log.warn({ reason: cause ?? 'unknown', spans_lost: spans, suppressed: faults - 1 }, message);
+    lastMs = Date.now();
+    clearTimeout(timer);
+    timer = undefined;
+    faults = 0;
     spans = 0;
+    cause = undefined;
   };
   const report = (reason: string, count: number) => {
     spans += count;
-    lastReason = reason;
-    if (nowMs() - lastMs < SDK_FAULT_INTERVAL_MS) suppressed += 1;
-    else write('telemetry export failed');
+    faults += 1;
+    // A queue is full because an export fails, where one does; the SDK reports the same failure again with fewer details.
+    if (cause === undefined || cause === 'queue_full') cause = reason;
+    const delayMs = Math.max(SDK_FAULT_DELAY_MS, lastMs + SDK_FAULT_INTERVAL_MS - Date.now());
+    timer ??= setTimeout(write, delayMs, 'telemetry export failed').unref();
   };
   const onDiag: DiagLogFunction = message => report(diagCode(message), 0);
   const ignore = () => {};
@@ -43,6 +51,7 @@ export function reportSdkFaults(log: Logger, nowMs: () => number = Date.now): Sd
     lost: report,
     flush: () => {
       if (spans > 0) write('last spans not exported');
+      clearTimeout(timer);
     },
   };
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { createServer, type IncomingMessage } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import test from 'node:test';
 import { promisify } from 'node:util';
@@ -139,7 +139,7 @@ test('an unreachable collector is one log line at run time and one at shutdown, 
     const telemetry = await startTelemetry({ service: 's', version: '1', instance: 'i', log, env });
     const hop = () => startHop(SPAN.sendPushNotification, { kind: 'producer', attributes: { 'a2a.task.id': 'PLANTED' } }).end();
     hop();
-    await Promise.race([logged.promise, new Promise(resolve => setTimeout(resolve, 3000))]);
+    await Promise.race([logged.promise, new Promise(resolve => setTimeout(resolve, 20_000))]);
     hop();
     await telemetry.shutdown();
     process.exit(0);`;
@@ -155,6 +155,70 @@ test('an unreachable collector is one log line at run time and one at shutdown, 
   );
   assert.doesNotMatch(JSON.stringify(lines), /PLANTED/);
 });
+
+/** Spans of a process that does not wait for its collector: many times its queue. */
+const SPANS = 20_000;
+const QUEUE_SPANS = 256;
+/** Far below the 40 MB of all spans. */
+const GROWN_BYTES_MAX = 12 * 1024 * 1024;
+
+for (const [collector, behaviour, reason] of [
+  ['dead', undefined, 'ECONNREFUSED'],
+  ['hanging', () => {}, 'timeout'],
+  ['slow', response => setTimeout(() => response.writeHead(200).end(), 400), 'queue_full'],
+  ['refusing', response => response.writeHead(400).end(), 'http_400'],
+] satisfies [string, ((response: ServerResponse) => void) | undefined, string][]) {
+  test(`a ${collector} collector costs bounded memory, and one warning names the cause and every lost span`, async () => {
+    let accepted = 0;
+    const server = createServer(async (request, response) => {
+      const body = Buffer.concat(await request.toArray().catch(() => []));
+      if (reason === 'queue_full') accepted += body.toString('latin1').split(SPAN.sendPushNotification).length - 1;
+      behaviour?.(response);
+    });
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    if (behaviour === undefined) await new Promise(resolve => server.close(resolve));
+    const script = `
+      const { setImmediate: turn } = await import('node:timers/promises');
+      (await import('node:v8')).setFlagsFromString('--expose-gc');
+      const gc = (await import('node:vm')).runInNewContext('gc');
+      const { createLogger, SPAN, startHop, startTelemetry } = await import(process.argv[1]);
+      const warned = Promise.withResolvers();
+      const destination = { write: line => (process.stdout.write(line), warned.resolve()) };
+      const log = createLogger({ service: 's', instance: 'i', level: 'info', destination });
+      const telemetry = await startTelemetry({ service: 's', version: '1', instance: 'i', log, env: process.env });
+      gc();
+      const before = process.memoryUsage().heapUsed;
+      let grownBytes = 0;
+      for (let n = 1; n <= ${SPANS}; n++) {
+        startHop(SPAN.sendPushNotification, { kind: 'producer', parent: {} }).end();
+        if (n % 100 === 0) await turn();
+      }
+      gc();
+      grownBytes = process.memoryUsage().heapUsed - before;
+      const held = setTimeout(() => {}, 60_000);
+      await warned.promise;
+      await telemetry.shutdown();
+      console.log(JSON.stringify({ grownBytes }));
+      process.exit(0);`;
+    const lines = await run(script, [], {
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
+      // A slow answer is within it, on a busy machine too.
+      OTEL_EXPORTER_OTLP_TIMEOUT: reason === 'queue_full' ? '20000' : '300',
+      OTEL_BSP_MAX_QUEUE_SIZE: String(QUEUE_SPANS),
+      OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '64',
+    });
+    server.closeAllConnections();
+    server.close();
+    const [warning, ...rest] = lines;
+    assert.deepEqual([warning?.msg, warning?.reason], ['telemetry export failed', reason], JSON.stringify(lines));
+    assert.ok(Number(warning?.spans_lost) > 100, 'the warning counts more than the first loss');
+    assert.ok(rest.filter(({ msg }) => msg !== 'last spans not exported').length === 1, JSON.stringify(rest));
+    const lost = lines.reduce((sum, line) => sum + Number(line.spans_lost ?? 0), 0);
+    assert.equal(lost + accepted, SPANS);
+    assert.ok(Number(rest.at(-1)?.grownBytes) < GROWN_BYTES_MAX, `${rest.at(-1)?.grownBytes} bytes`);
+  });
+}
 
 test('an unresponsive collector does not delay the shutdown', async () => {
   const silent = createServer(() => {});

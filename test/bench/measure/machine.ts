@@ -10,7 +10,8 @@ const PACKAGES = [
   '@a2a-js/sdk',
   '@nats-io/jetstream',
   '@nats-io/transport-node',
-  '@opentelemetry/sdk-node',
+  '@opentelemetry/sdk-trace',
+  '@opentelemetry/sdk-metrics',
   'express',
   'fastify',
 ];
@@ -53,7 +54,7 @@ export function machineLines(found: Machine): string[] {
 /** The workspace pins exact versions in its catalog, so these are the installed ones. */
 export function packageVersions(workspace: string): Record<string, string> {
   const versions: Record<string, string> = {};
-  for (const [, name, version] of workspace.matchAll(/^ {2}'?([^\s':]+)'?: (\d[\w.-]*)$/gm)) {
+  for (const [, name, version] of workspace.matchAll(/^ {2}['"]?([^\s'":]+)['"]?: (\d[\w.-]*)$/gm)) {
     if (PACKAGES.includes(name!)) versions[name!] = version!;
   }
   return versions;

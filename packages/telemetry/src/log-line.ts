@@ -1,0 +1,50 @@
+/** Members of a log line, as the logger wrote them. */
+export type LogRecord = Readonly<Record<string, unknown>>;
+
+/** Members that stand elsewhere in a shown line, or are too long for it: the settings of a start are in the JSON line. */
+const SHOWN_APART = new Set(['time', 'level', 'service', 'instance', 'msg', 'err', 'settings']);
+/** Levels whose errors are shown with their stack. */
+const WITH_STACK = new Set(['error', 'fatal']);
+/** What commands a terminal, begins a new line, or shows text in another order. */
+const UNSAFE = /(?!\t)[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_C}]/gu;
+
+/** The members of a JSON line; undefined for any other text. */
+export function parseLogRecord(line: string): LogRecord | undefined {
+  if (!line.startsWith('{')) return undefined;
+  try {
+    return JSON.parse(line) as LogRecord;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * A line for a person: level, message, error and the other members as `name=value`; below it the stack of an error. A line of a person
+ * begins where the logger began one: control characters of values are shown as escapes.
+ */
+export function showLogRecord(record: LogRecord): string {
+  const level = String(record.level ?? '');
+  const { message, stack } = (record.err ?? {}) as { message?: unknown; stack?: unknown };
+  const fault = typeof message === 'string' ? `: ${message}` : '';
+  const members = Object.entries(record).filter(([name]) => !SHOWN_APART.has(name));
+  const shown = [`${level.padEnd(5)} ${record.msg}${fault}`, ...members.map(([name, value]) => `${name}=${shownValue(value)}`)];
+  const frames = typeof stack === 'string' && WITH_STACK.has(level) ? stack.split('\n').filter(line => /^\s+at /.test(line)) : [];
+  return [shown.join('  '), ...frames].map(printable).join('\n');
+}
+
+/** Without characters that act on a terminal: those are escapes as in JSON. */
+export function printable(text: string): string {
+  return text.replace(UNSAFE, character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+/** Local time of day. */
+export function timeOfDay(time: number): string {
+  const date = new Date(time);
+  const two = (value: number, digits = 2) => String(value).padStart(digits, '0');
+  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${two(date.getMilliseconds(), 3)}`;
+}
+
+/** Quoted where a space would hide where the value ends. */
+function shownValue(value: unknown): string {
+  return typeof value === 'string' && /^[^\s"=]+$/.test(value) ? value : JSON.stringify(value);
+}

@@ -1,0 +1,265 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { rawSubject, SHARDS_DEFAULT } from '@hopline/events';
+import { FACTS_STREAM, INPUTS_STREAM, openJetStreamLog, WORK_STREAM } from '@hopline/log-jetstream';
+import { jetstreamManager } from '@nats-io/jetstream';
+import { connect, type NatsConnection } from '@nats-io/transport-node';
+import { countingTokens } from '../support/agents/counting-agent.ts';
+import { type RemoteAgent, type RemoteAgentOptions, startRemoteAgent } from '../support/agents/remote-agent.ts';
+import { collect, frames, rpc } from '../support/cluster/a2a-stream.ts';
+import { Cluster } from '../support/cluster/cluster.ts';
+import { freePort } from '../support/nats/nats-server.ts';
+import { startWebhook } from '../support/webhooks/webhook.ts';
+import { finalStateOf, putWebhookConfig, startTask } from '../support/webhooks/webhook-delivery.ts';
+import { type Prometheus, startMonitoredNats, startPrometheus, withoutPrometheus } from './prometheus-server.ts';
+
+/**
+ * The shipped rules, unchanged, in a real Prometheus that reads a cluster from its first second: each fault is caused once, and its alert
+ * must follow. Where a rule holds its alert back for minutes, or a fault would take a minute of full load, it need only be pending here;
+ * that it fires afterwards is a case of infra/observe/rules.test.ts.
+ */
+const ALERTS_FILE = new URL('../../infra/helm/hopline/rules/alerts.yaml', import.meta.url);
+const ALERT_MS_MAX = 180_000;
+
+/** More than the text objective: 0.512 s. */
+const VIEWER_PAUSE_MS = 1_500;
+/** More than the objectives of the first token (4.096 s) and of the wait for a slot (5 s). */
+const LATE_MS = 6_000;
+const SLOTS = 2;
+/** A relay reads 512 records in one round trip to NATS. */
+const FLOOD_RECORDS = 40_000;
+const SLOW_NATS_MS = 200;
+/** HoplineShardRestarts has a bound of 5 within 15 minutes; a conflict during a restart is not counted. */
+const CONFLICTS = 30;
+
+const seen = new Set<string>();
+const stack = new AsyncDisposableStack();
+let cluster: Cluster;
+let prometheus: Prometheus;
+let nc: NatsConnection;
+
+describe('alerts of a live cluster', { skip: withoutPrometheus }, () => {
+  before(async () => {
+    const { nats, exporterPort } = await startMonitoredNats(stack);
+    const counter = await startAgent({ dialect: '0.3', script: slowCount });
+    const late = await startAgent({ dialect: '0.3', script: [{ pause: LATE_MS }, { token: 'late' }, { complete: true }] });
+    const broken = await startAgent({ dialect: '0.3', script: [{ fail: true }] });
+    cluster = stack.use(
+      await Cluster.start({
+        nats,
+        proxied: true,
+        relays: 2,
+        ingresses: 2,
+        notifiers: 1,
+        agents: [
+          { name: 'counter', adapter: 'a2a', url: counter.url, default: true },
+          { name: 'late', adapter: 'a2a', url: late.url },
+          { name: 'broken', adapter: 'a2a', url: broken.url },
+          { name: 'deadly', adapter: 'module', path: fileURLToPath(import.meta.resolve('../support/agents/crashing-agent.ts')) },
+        ],
+        env: {
+          HOPLINE_PUSH: 'true',
+          HOPLINE_WEBHOOK_ALLOW: '127.0.0.1',
+          HOPLINE_WEBHOOK_HTTP: 'true',
+          HOPLINE_SLOTS: String(SLOTS),
+          HOPLINE_ACK_WAIT_MS: '1500',
+          // A collector that refuses connections: spans are lost from the beginning.
+          OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${await freePort()}`,
+        },
+      }),
+    );
+    nc = await connect({ servers: nats.url });
+    stack.defer(() => nc.close());
+    prometheus = await startPrometheus(stack, { cluster, exporterPort });
+    // Counters must have been read at 0, and the bound of HoplineShardsWithoutRelay is read once a minute.
+    await until('all shards within the last hour', async () => {
+      const [most] = await prometheus.query('max_over_time(sum(hopline_owned_shards{service="relay"})[1h:1m])');
+      return Number(most?.value[1]) >= SHARDS_DEFAULT;
+    });
+  });
+  after(() => stack.disposeAsync());
+
+  test('HoplineSpansLost: the collector is dead', async () => {
+    await collect(cluster.url, questionTo('counter'));
+    await reaches('HoplineSpansLost', 'pending');
+  });
+
+  test('HoplineTextLate, HoplineEventLoopSlow: an ingress stands still again and again while it streams', async () => {
+    const [ingress] = cluster.ingresses;
+    const streams = Promise.all(Array.from({ length: 4 }, () => collect(ingress!.url, questionTo('counter'))));
+    const isOver = { yes: false };
+    streams.finally(() => (isOver.yes = true)).catch(() => {});
+    while (!isOver.yes) {
+      ingress!.pause();
+      await sleep(VIEWER_PAUSE_MS);
+      ingress!.resume();
+      await sleep(VIEWER_PAUSE_MS / 10);
+    }
+    await streams;
+    await reaches('HoplineTextLate');
+    await reaches('HoplineEventLoopSlow', 'pending');
+  });
+
+  test('HoplineFirstTokenLate, HoplineAgentBusy: an agent is slow, and more tasks wait for it than it has slots', async () => {
+    await Promise.all(Array.from({ length: 3 * SLOTS }, () => collect(cluster.url, questionTo('late'))));
+    await reaches('HoplineFirstTokenLate');
+    await reaches('HoplineAgentBusy', 'pending');
+  });
+
+  test('HoplineAgentFails: an agent fails every turn', async () => {
+    for (let turn = 0; turn < 4; turn++) await collect(cluster.url, questionTo('broken'));
+    await reaches('HoplineAgentFails');
+  });
+
+  test('HoplineDeadLetters: work kills its process in each attempt', async () => {
+    const deadly = cluster.agents.at(-1)!;
+    const isOver = { yes: false };
+    const task = collect(cluster.url, questionTo('deadly')).finally(() => (isOver.yes = true));
+    while (!isOver.yes) {
+      if (deadly.hasEnded) await deadly.start();
+      await sleep(100);
+    }
+    await task;
+    await reaches('HoplineDeadLetters');
+  });
+
+  test('HoplineWebhooksAbandoned: a webhook answers 410', async () => {
+    await using webhook = await startWebhook(() => ({ status: 410 }));
+    const log = await openJetStreamLog({ servers: cluster.nats.url, name: 'test' });
+    const taskId = randomUUID();
+    await putWebhookConfig(log, { taskId, url: webhook.url });
+    await startTask(cluster.url, taskId);
+    await finalStateOf(log, taskId);
+    await log.close();
+    await reaches('HoplineWebhooksAbandoned');
+  });
+
+  test('HoplineGaps: a client resumes where events are gone', async () => {
+    const [here, there] = cluster.ingresses;
+    for await (const { id, result, event } of frames(here!.url, questionTo('counter'))) {
+      if (!('artifactUpdate' in event)) continue;
+      const taskId = String(result.taskId);
+      // Later events are stored before the older ones go.
+      await sleep(500);
+      const jsm = await jetstreamManager(nc);
+      await jsm.streams.purge(FACTS_STREAM, { filter: `a2a.log.*.${taskId}`, keep: 1 });
+      const stream = frames(there!.url, { method: 'tasks/resubscribe', params: { id: taskId }, lastEventId: id });
+      await stream.next();
+      await stream.return(undefined);
+      break;
+    }
+    await reaches('HoplineGaps');
+  });
+
+  test('HoplineShardLag: the way to NATS is slow, and the inputs of a shard are many', async t => {
+    const { streams } = await jetstreamManager(nc);
+    const newest = await streams.getMessage(INPUTS_STREAM, { last_by_subj: 'a2a.raw.*.*.client' });
+    const proxy = cluster.natsProxy!;
+    t.after(() => proxy.delay(0));
+    proxy.delay(SLOW_NATS_MS);
+    for (let record = 0; record < FLOOD_RECORDS; record++) {
+      nc.publish(newest!.subject, newest!.data);
+      if (record % 5_000 === 0) await nc.flush();
+    }
+    await reaches('HoplineShardLag', 'pending');
+  });
+
+  test('HoplineRecordsRejected: a stored input is no record', async () => {
+    nc.publish(rawSubject(randomUUID(), SHARDS_DEFAULT, 'client'), 'no record');
+    await reaches('HoplineRecordsRejected');
+  });
+
+  test('HoplineShardRestarts: another writer appends facts', async () => {
+    const { streams } = await jetstreamManager(nc);
+    for (let conflict = 0; conflict < CONFLICTS; ) {
+      for await (const { event } of frames(cluster.url, questionTo('counter'))) {
+        if (!('artifactUpdate' in event)) continue;
+        const newest = await streams.getMessage(FACTS_STREAM, { last_by_subj: `a2a.log.*.${event.artifactUpdate.taskId}` });
+        nc.publish(newest!.subject, newest!.data);
+        conflict += 1;
+        break;
+      }
+    }
+    await reaches('HoplineShardRestarts');
+  });
+
+  test('HoplineNatsNearlyFull, HoplineLogShortage: the work queue has no room', async () => {
+    const { streams } = await jetstreamManager(nc);
+    // No consumer takes this item; the others must have ended, because the queue is to stay as full as it is.
+    nc.publish(`a2a.work.agent.absent.${randomUUID()}`, 'x'.repeat(1_000));
+    await nc.flush();
+    await until('this item alone', async () => (await streams.info(WORK_STREAM)).state.messages === 1);
+    const { state, config } = await streams.info(WORK_STREAM);
+    await streams.update(WORK_STREAM, { max_bytes: state.bytes + 1 });
+    await reaches('HoplineNatsNearlyFull', 'pending');
+    await reaches('HoplineLogShortage');
+    await streams.update(WORK_STREAM, { max_bytes: config.max_bytes });
+  });
+
+  test('HoplineRequestsFail: NATS cannot be reached', async () => {
+    cluster.natsProxy!.cut();
+    const isOver = { yes: false };
+    const alert = reaches('HoplineRequestsFail', 'pending').finally(() => (isOver.yes = true));
+    while (!isOver.yes) {
+      await rpc(cluster.url, questionTo('counter'))
+        .then(response => response.text())
+        .catch(() => {});
+      await sleep(200);
+    }
+    await alert;
+    cluster.natsProxy!.mend();
+    await until('the ingress is ready', async () => (await fetch(`${cluster.url}/readyz`)).ok);
+  });
+
+  test('HoplineOwnersLost, HoplineProcessDown: a relay dies and does not come back', async () => {
+    await cluster.relays[1]!.kill();
+    await reaches('HoplineOwnersLost');
+    await reaches('HoplineProcessDown');
+  });
+
+  test('HoplineShardsWithoutRelay: the last relay dies', async () => {
+    await cluster.relays[0]!.kill();
+    await reaches('HoplineShardsWithoutRelay');
+  });
+
+  test('every alert of the rules was caused here', () => {
+    const alerts = [...readFileSync(ALERTS_FILE, 'utf8').matchAll(/- alert: (\w+)/g)].map(([, name]) => name!);
+    assert.deepEqual([...seen].sort(), alerts.sort());
+  });
+});
+
+function questionTo(agent: string) {
+  const message = { kind: 'message', role: 'user', messageId: randomUUID(), parts: [{ kind: 'text', text: 'go' }] };
+  return { params: { message: { ...message, metadata: { agent } } } };
+}
+
+function* slowCount() {
+  for (const token of countingTokens(150)) {
+    yield { token };
+    yield { pause: 25 };
+  }
+  yield { complete: true as const };
+}
+
+async function startAgent(options: RemoteAgentOptions): Promise<RemoteAgent> {
+  const agent = await startRemoteAgent(options);
+  stack.defer(() => agent.close());
+  return agent;
+}
+
+/** Waits until the alert fires; with `pending`, until its condition holds. */
+async function reaches(alert: string, state: 'firing' | 'pending' = 'firing'): Promise<void> {
+  const states = state === 'firing' ? 'firing' : 'firing|pending';
+  const expr = `max_over_time(ALERTS{alertname="${alert}", alertstate=~"${states}"}[10m])`;
+  await until(`${alert} ${states}`, async () => (await prometheus.query(expr)).length > 0);
+  seen.add(alert);
+}
+
+async function until(what: string, condition: () => Promise<boolean>): Promise<void> {
+  for (const endsAt = Date.now() + ALERT_MS_MAX; !(await condition()); await sleep(500))
+    if (Date.now() > endsAt) assert.fail(`${what}: not within ${ALERT_MS_MAX / 1_000} s`);
+}
