@@ -7,6 +7,7 @@ import { fanOut } from './fan-out.ts';
 import { firstText } from './first-text.ts';
 import { frameEncoding } from './frame-encoding.ts';
 import { idleMemory } from './idle-memory.ts';
+import { image } from './image.ts';
 import { load } from './load.ts';
 import type { Question } from './question.ts';
 import { replay } from './replay.ts';
@@ -28,6 +29,7 @@ const QUESTIONS: Question[] = [
   frameEncoding,
   replay,
   adapters,
+  image,
 ];
 /** A longer run is on a busy machine, or waits for a hanging process. */
 const RUN_MS_MAX = 10 * 60_000;
