@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { chromiumPath, NO_CHROMIUM } from '../e2e/browser/chromium.ts';
 import { adapters } from './adapters.ts';
+import { consolePage } from './console.ts';
 import { fairness } from './fairness.ts';
 import { firstText } from './first-text.ts';
 import { frameEncoding } from './frame-encoding.ts';
@@ -37,6 +39,18 @@ test('a tiny run of the bench works and loses nothing', { timeout: 120_000 }, as
 
 test('a tiny replay folds every token of the log', { timeout: 120_000 }, async () => {
   const { answers, verdicts } = await runBench([replay], 'tiny', () => {});
+  assert.deepEqual(
+    answers.map(({ failed, findings }) => failed ?? findings.length),
+    [2],
+  );
+  assert.equal(verdicts.length, 2);
+});
+
+test('the page of a long task shows its whole text with few elements, also while it streams', {
+  timeout: 240_000,
+  skip: chromiumPath() === undefined && NO_CHROMIUM,
+}, async () => {
+  const { answers, verdicts } = await runBench([consolePage], 'tiny', () => {});
   assert.deepEqual(
     answers.map(({ failed, findings }) => failed ?? findings.length),
     [2],

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { adapters } from './adapters.ts';
 import { helpText, readOptions } from './bench-options.ts';
 import { coalescerTable } from './coalescer-table.ts';
+import { consolePage } from './console.ts';
 import { fairness } from './fairness.ts';
 import { fanOut } from './fan-out.ts';
 import { firstText } from './first-text.ts';
@@ -30,6 +31,7 @@ const QUESTIONS: Question[] = [
   replay,
   adapters,
   image,
+  consolePage,
 ];
 /** A longer run is on a busy machine, or waits for a hanging process. */
 const RUN_MS_MAX = 10 * 60_000;

@@ -66,6 +66,10 @@ const EVERYTHING = [
   'backup.existingClaim=backups',
   'pods.priorityClassName=high',
   'ingress.publicUrl=https://a2a.example.com/',
+  'console.enabled=true',
+  'console.publicUrl=https://console.example.com/',
+  'console.tlsSecret=tls',
+  'console.from[0].namespaceSelector.matchLabels.name=edge',
 ];
 const SCHEMAS = join(ROOT, 'test/kubernetes/schemas/{{ .ResourceKind }}{{ .KindSuffix }}.json');
 const KUBECONFORM = process.env.KUBECONFORM ?? 'kubeconform';
@@ -185,6 +189,7 @@ const SETTINGS_OF: Record<string, string> = {
   relay: 'relay.settings',
   supervisor: 'supervisor.settings',
   notifier: 'notifier.settings',
+  console: 'console.settings',
   'sub-agent': 'agents[0].settings',
 };
 
@@ -192,11 +197,11 @@ for (const [service, variables] of Object.entries(
   JSON.parse(readFileSync(join(ROOT, 'infra/local/launcher/service-variables.json'), 'utf8')) as Record<string, string[]>,
 )) {
   test(`every setting of ${service} is a value, or a value replaces it`, { skip }, () => {
-    const agent = ['agents[0].name=guide', 'agents[0].entry.adapter=a2a'];
+    const running = ['agents[0].name=guide', 'agents[0].entry.adapter=a2a', 'console.enabled=true'];
     const path = SETTINGS_OF[service]!;
     const replaced = new Map<string, string>();
     const given = () => variables.filter(name => !replaced.has(name));
-    const values = () => [...agent, ...given().map(name => `${path}.${name}=given`)];
+    const values = () => [...running, ...given().map(name => `${path}.${name}=given`)];
     for (;;) {
       const { status, stderr } = spawnSync('helm', template(values()), { encoding: 'utf8' });
       if (status === 0) break;
@@ -228,6 +233,33 @@ test('a further host name joins those of the Service', { skip }, () => {
   };
   assert.match(hosts('ingress.settings.HOPLINE_ALLOWED_HOSTS=a.example.com')!, /^hopline-ingress,.*,a\.example\.com$/);
   assert.equal(hosts('settings.HOPLINE_ALLOWED_HOSTS=*'), '*');
+});
+
+test('the console runs over ingress, without access to NATS, where it is enabled', { skip }, () => {
+  const named = (manifests: readonly Manifest[]) => manifests.filter(({ metadata }) => metadata.name === 'hopline-console');
+  assert.deepEqual(named(render([])), []);
+  const values = ['console.enabled=true', 'allowUnauthenticated=false', 'settings.HOPLINE_ALLOWED_HOSTS=c.example.com'];
+  for (const more of [[], EXTERNAL]) {
+    const manifests = render([...values, ...more]);
+    const own = named(manifests);
+    assert.deepEqual(own.map(({ kind }) => kind).sort(), ['Deployment', 'NetworkPolicy', 'Service']);
+    const { containers, volumes = [] } = own.find(({ kind }) => kind === 'Deployment')!.spec.template!.spec;
+    const { args, env = [] } = containers[0]!;
+    const variables = Object.fromEntries(env.map(({ name, value }) => [name, value]));
+    assert.deepEqual(args, ['console']);
+    assert.deepEqual(
+      Object.keys(variables).filter(name => /NATS|SECRET|SHARDS|REPLICAS|_BYTES_/.test(name)),
+      [],
+    );
+    assert.deepEqual(volumes, [{ name: 'tmp', emptyDir: {} }]);
+    assert.equal(variables.HOPLINE_CONSOLE_INGRESS_URL, 'http://hopline-ingress.default.svc:8000/');
+    assert.deepEqual([variables.HOPLINE_CONSOLE_WRITES, variables.HOPLINE_AUTH_NONE_ON_PUBLIC], ['false', 'false']);
+    assert.match(variables.HOPLINE_ALLOWED_HOSTS!, /^hopline-console,.*,c\.example\.com$/);
+  }
+  const [nats] = render(values).filter(({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === 'hopline-nats');
+  assert.match(JSON.stringify(nats!.spec), /"operator":"NotIn","values":\["console"\]/);
+  assert.match(rejection(...values, 'console.settings.HOPLINE_CONSOLE_WRITES=true'), /set console\.writes instead/);
+  assert.match(rejection(...values, 'console.url=x'), /url/);
 });
 
 test('the bounds of the streams follow the volume of NATS', { skip }, () => {

@@ -79,7 +79,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
     'webhook-guard',
   ],
   relay: ['a2a', 'coalesce', 'events', 'fold', 'lifecycle', 'log', 'log-jetstream', 'task', 'telemetry'],
-  console: ['a2a', 'a2a-http', 'cli', 'client', 'endpoint', 'lifecycle', 'task-audit', 'telemetry'],
+  console: ['a2a', 'a2a-http', 'cli', 'client', 'endpoint', 'lifecycle', 'replay', 'task-audit', 'telemetry'],
   notifier: ['a2a', 'events', 'lifecycle', 'log', 'log-jetstream', 'task', 'telemetry', 'webhook-guard'],
   supervisor: [
     'a2a',

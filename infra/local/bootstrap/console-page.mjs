@@ -14,6 +14,10 @@ const SOURCES = [
   'packages/a2a/src',
   'packages/client/src',
   'packages/cli/src',
+  'packages/events/src',
+  'packages/replay/src',
+  'packages/task/src',
+  'packages/task-audit/src',
   'pnpm-lock.yaml',
 ];
 

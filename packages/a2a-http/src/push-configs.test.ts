@@ -352,3 +352,49 @@ test('a legacy client with a webhook, set before or with its message, is answere
   assert.equal((await call(rig, 'send', { id: 'none', message }, legacy)).result.status.state, 'completed');
   go.resolve();
 });
+
+/** What the owner of the task may know of its webhooks. */
+async function deliveriesOf(rig: Rig, id: string, headers: Record<string, string> = {}) {
+  const response = await fetch(`${rig.url}/tasks/${id}/deliveries`, { headers });
+  return { status: response.status, body: await response.text() };
+}
+
+test('the owner sees how far each webhook is, and never its secrets', async t => {
+  const { rig, id } = await openInputRequired(t, { authenticate }, ANNA.headers);
+  const url = 'https://hooks.example.org/a2a?key=SECRET-3';
+  for (const name of ['b', 'a']) await call(rig, 'createPush', setParams('1.0', id, { id: name, url }), ANNA);
+  const key = `${id}.${Buffer.from('a').toString('base64url')}`;
+  const { revision, value } = (await rig.log.pushConfigs.get(key))!;
+  const before = {
+    id: 'b',
+    url: 'https://hooks.example.org/a2a',
+    dialect: '1.0',
+    generation: value.after,
+    failures: 0,
+    state: 'delivering',
+  };
+  const written = { config: revision, generation: 7, seq: 1, failures: 2, failingSince: 1_000, retryAt: 5_000 };
+  const stored = await rig.log.pushProgress.create(key, written);
+  const failing = { ...before, id: 'a', generation: 7, failures: 2, state: 'failing' };
+  const { status, body } = await deliveriesOf(rig, id, ANNA.headers);
+  assert.equal(status, 200);
+  const times = { failingSince: '1970-01-01T00:00:01.000Z', retryAt: '1970-01-01T00:00:05.000Z' };
+  assert.deepEqual(JSON.parse(body), { webhooks: [{ ...failing, ...times }, before] });
+  assert.ok(!body.includes('SECRET'));
+  await rig.log.pushProgress.update(key, { ...written, over: 'abandoned' }, stored);
+  const [abandoned] = (JSON.parse((await deliveriesOf(rig, id, ANNA.headers)).body) as { webhooks: object[] }).webhooks;
+  assert.deepEqual(abandoned, { ...failing, state: 'abandoned' });
+  // Another configuration with the same id: what was delivered of the one before does not count.
+  await call(rig, 'createPush', setParams('1.0', id, { id: 'a', url: 'https://other.example.org/' }), ANNA);
+  const [renewed] = (JSON.parse((await deliveriesOf(rig, id, ANNA.headers)).body) as { webhooks: object[] }).webhooks;
+  assert.deepEqual(renewed, { ...before, id: 'a', url: 'https://other.example.org/' });
+});
+
+test('webhooks of another owner, an unknown task, and a server without webhooks have no deliveries', async t => {
+  const { rig, id } = await openInputRequired(t, { authenticate }, ANNA.headers);
+  await call(rig, 'createPush', setParams('1.0', id), ANNA);
+  assert.equal((await deliveriesOf(rig, id, BERT.headers)).status, 404);
+  assert.equal((await deliveriesOf(rig, 'unknown', ANNA.headers)).status, 404);
+  const without = await openRig(t);
+  assert.equal((await deliveriesOf(without, id)).status, 404);
+});

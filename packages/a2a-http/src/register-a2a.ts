@@ -12,6 +12,7 @@ import { registerOpenApi } from './rest/openapi.ts';
 import { registerRest, sendRestError } from './rest/rest-binding.ts';
 import { registerRest03, sendRestFault03 } from './rest/rest-binding-03.ts';
 import { registerTaskAudit, type TaskAudits } from './task-audit-route.ts';
+import { registerTaskDeliveries } from './task-deliveries-route.ts';
 import { type ExportTask, registerTaskExport } from './task-export-route.ts';
 
 export type A2AHttpOptions = {
@@ -39,8 +40,8 @@ const PATHS = ['/', '/a2a'];
 
 /**
  * Registers the HTTP bindings of a server on a Fastify app: JSON-RPC at `/` and `/a2a` in the dialects 1.0, 0.3 and legacy
- * (April 2025), HTTP+JSON of 1.0 and, below `/v1`, of 0.3, the agent card, the list of agents, the audit and the export of a task, and JSON 404s elsewhere. The app needs only
- * `serverOptions`. Closing the app drains and closes the server: streams ask their clients to reconnect, and end.
+ * (April 2025), HTTP+JSON of 1.0 and, below `/v1`, of 0.3, the agent card, the list of agents, the audit, the webhook
+ * deliveries and the export of a task, and JSON 404s elsewhere. The app needs only `serverOptions`. Closing the app drains and closes the server: streams ask their clients to reconnect, and end.
  */
 export function registerA2A(app: FastifyInstance, server: A2AServer, options: A2AHttpOptions): void {
   const { card, cors, guard, agents, audits, exportTask } = options;
@@ -80,10 +81,12 @@ export function registerA2A(app: FastifyInstance, server: A2AServer, options: A2
     if (agents !== undefined) registerAgents(scope, server, agents);
     if (audits !== undefined) registerTaskAudit(scope, server, audits);
     if (exportTask !== undefined) registerTaskExport(scope, server, exportTask);
+    if (server.push) registerTaskDeliveries(scope, server);
     registerOpenApi(scope, card, {
       listsAgents: agents !== undefined,
       auditsTasks: audits !== undefined,
       exportsTasks: exportTask !== undefined,
+      listsDeliveries: server.push,
     });
   });
   app.register(async scope => {

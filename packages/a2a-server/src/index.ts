@@ -7,6 +7,8 @@ export type { ArtifactIndex, EventEncoder, VisibleEntry } from './feed/visible-e
 export type { Limits } from './limits.ts';
 export { LIMITS } from './limits.ts';
 export { fromLog } from './log-faults.ts';
+export type { PushDeliveries } from './operations/push-store.ts';
+export { pushDeliveriesOf } from './operations/push-store.ts';
 export { requireOwnTask } from './operations/task-response.ts';
 export { QUOTA_SETTINGS, quotaLimits } from './quotas/quota-settings.ts';
 export { report, retryAfterMs, runOperation } from './run-operation.ts';

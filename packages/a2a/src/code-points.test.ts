@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { codePoints, cutIndex } from './code-points.ts';
+import { codePoints, cutIndex, differingSpan } from './code-points.ts';
 
 test('characters are counted as code points, line breaks included [S2-38]', () => {
   const start = '🔧 Calling tool: **version_service__version**\n';
@@ -34,4 +34,19 @@ test('a cut never splits a surrogate pair, and is at most one unit before the in
       assert.ok(whole.slice(0, end).isWellFormed() && whole.slice(end).isWellFormed());
     }),
   );
+});
+
+test('the span in which two texts differ splits no character', () => {
+  for (const [a, b, wanted] of [
+    ['same', 'same', [4, 4, 4]],
+    ['one two three', 'one 2 three', [4, 7, 5]],
+    ['aa', 'aaa', [2, 2, 3]],
+    ['', 'x', [0, 0, 1]],
+    // The same high half, then the same low half.
+    ['x🎯y', 'x🎮y', [1, 3, 3]],
+    ['x\u{1f3af}y', 'x\u{1f7af}y', [1, 3, 3]],
+  ] as const) {
+    const { start, aEnd, bEnd } = differingSpan(a, b);
+    assert.deepEqual([start, aEnd, bEnd], wanted, `${a} ${b}`);
+  }
 });

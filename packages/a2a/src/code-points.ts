@@ -20,6 +20,20 @@ export function cutIndex(text: string, index: number): number {
   return splitsPair(text, index) ? index - 1 : index;
 }
 
+/** Where two texts differ: they are the same before `start`, and after `aEnd` and `bEnd`. Never inside a surrogate pair. */
+export function differingSpan(a: string, b: string): { start: number; aEnd: number; bEnd: number } {
+  const shorter = Math.min(a.length, b.length);
+  let start = 0;
+  while (start < shorter && a[start] === b[start]) start += 1;
+  start = Math.min(cutIndex(a, start), cutIndex(b, start));
+  let same = 0;
+  while (same < shorter - start && a[a.length - 1 - same] === b[b.length - 1 - same]) same += 1;
+  // The halves of a pair are equal or differ together.
+  while (same > 0 && (cutIndex(a, a.length - same) < a.length - same || cutIndex(b, b.length - same) < b.length - same))
+    same -= 1;
+  return { start, aEnd: a.length - same, bEnd: b.length - same };
+}
+
 function splitsPair(text: string, index: number): boolean {
   return isHalf(text, index, 0xdc00) && isHalf(text, index - 1, 0xd800);
 }

@@ -1,5 +1,5 @@
 export { fullJitterMs } from './backoff.ts';
-export { codePoints, cutIndex } from './code-points.ts';
+export { codePoints, cutIndex, differingSpan } from './code-points.ts';
 export type { RemoteResponse } from './decode-event.ts';
 export { decodeRemoteEvent, decodeRemoteResponse } from './decode-event.ts';
 export type { DecodedEvent, Dialect, Operation, PushForm, UnknownEvent } from './dialect.ts';

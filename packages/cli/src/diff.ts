@@ -1,4 +1,4 @@
-import { A2AError } from '@hopline/a2a';
+import { A2AError, codePoints, cutIndex, differingSpan } from '@hopline/a2a';
 import type { StoredTask, TaskDifference, TaskMeasure } from '@hopline/replay';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import type { Output } from './output.ts';
@@ -47,14 +47,11 @@ function measureOf({ frames, chunks, tokens, characters, firstTextMs, totalMs, c
 /** The part in which two texts differ, with what stands around it. */
 export function differenceLines({ name, a, b }: TaskDifference): string[] {
   if (a === undefined || b === undefined) return [`${name}: only in ${a === undefined ? 'B' : 'A'}: ${quoted(a ?? b ?? '')}`];
-  const [one, other] = [Array.from(a), Array.from(b)];
-  let start = 0;
-  while (start < Math.min(one.length, other.length) && one[start] === other[start]) start += 1;
-  let end = 0;
-  while (end < Math.min(one.length, other.length) - start && one.at(-1 - end) === other.at(-1 - end)) end += 1;
-  const from = Math.max(0, start - CONTEXT_CHARS);
-  const part = (chars: string[]) => quoted(chars.slice(from, chars.length - Math.max(0, end - CONTEXT_CHARS)).join(''));
-  return [`${name}: differs from character ${start + 1}`, `  A ${part(one)}`, `  B ${part(other)}`];
+  const { start, aEnd, bEnd } = differingSpan(a, b);
+  const from = cutIndex(a, Math.max(0, start - CONTEXT_CHARS));
+  const part = (text: string, end: number) => quoted(text.slice(from, cutIndex(text, end + CONTEXT_CHARS)));
+  const character = codePoints(a.slice(0, start)) + 1;
+  return [`${name}: differs from character ${character}`, `  A ${part(a, aEnd)}`, `  B ${part(b, bEnd)}`];
 }
 
 /** In one line. */

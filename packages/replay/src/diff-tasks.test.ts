@@ -35,3 +35,13 @@ test('other text, another end, another call and another message are named', () =
     ['calls', 'message 2', 'artifact a'],
   );
 });
+
+test('parts that are the same are listed as well', () => {
+  const done = answer('yes').send(supervisor(), status('TASK_STATE_COMPLETED')).stored();
+  assert.deepEqual(diffTasks(done, done).parts, [
+    { name: 'states', a: 'working, completed', b: 'working, completed' },
+    { name: 'calls', a: 'writer completed', b: 'writer completed' },
+    { name: 'message 1', a: 'user: hi', b: 'user: hi' },
+    { name: 'artifact a', a: 'yes', b: 'yes' },
+  ]);
+});

@@ -1,15 +1,18 @@
 import { type Part, stateWord } from '@hopline/a2a';
 import { type Fact, isVisible } from '@hopline/events';
-import { project, type TaskView } from '@hopline/task';
+import { project, type TaskView } from '@hopline/task/project';
 import type { StoredTask } from './stored-task.ts';
 
 /** A part of two tasks side by side; undefined: the task has none. */
-export type TaskDifference = {
+export type TaskPart = {
   /** Such as `states`, `calls`, `message 2`, `artifact streaming_result`. */
   name: string;
   a: string | undefined;
   b: string | undefined;
 };
+
+/** A part that is not the same. */
+export type TaskDifference = TaskPart;
 
 /** Numbers of a task, which differ between any two runs. */
 export type TaskMeasure = {
@@ -24,7 +27,14 @@ export type TaskMeasure = {
   calls: { agent: string; ms: number | undefined }[];
 };
 
-export type TaskDiff = { same: boolean; differences: TaskDifference[]; a: TaskMeasure; b: TaskMeasure };
+export type TaskDiff = {
+  same: boolean;
+  /** All parts, those that differ included. */
+  parts: TaskPart[];
+  differences: TaskDifference[];
+  a: TaskMeasure;
+  b: TaskMeasure;
+};
 
 /**
  * Compares what the clients of two tasks received: states, messages, artifacts by name and order, and calls with their outcome. Ids, times and
@@ -32,12 +42,10 @@ export type TaskDiff = { same: boolean; differences: TaskDifference[]; a: TaskMe
  */
 export function diffTasks(a: Pick<StoredTask, 'facts'>, b: Pick<StoredTask, 'facts'>): TaskDiff {
   const [one, other] = [contentOf(a), contentOf(b)];
-  const differences: TaskDifference[] = [];
-  for (const name of new Set([...one.parts.keys(), ...other.parts.keys()])) {
-    const [left, right] = [one.parts.get(name), other.parts.get(name)];
-    if (left !== right) differences.push({ name, a: left, b: right });
-  }
-  return { same: differences.length === 0, differences, a: one.measure, b: other.measure };
+  const names = new Set([...one.parts.keys(), ...other.parts.keys()]);
+  const parts = [...names].map(name => ({ name, a: one.parts.get(name), b: other.parts.get(name) }));
+  const differences = parts.filter(part => part.a !== part.b);
+  return { same: differences.length === 0, parts, differences, a: one.measure, b: other.measure };
 }
 
 function contentOf({ facts: records }: Pick<StoredTask, 'facts'>): { parts: Map<string, string>; measure: TaskMeasure } {

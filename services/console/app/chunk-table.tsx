@@ -1,4 +1,5 @@
 import { duration } from '@hopline/cli/waterfall';
+import type { TaskReport } from '@hopline/task-audit';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Connection } from './connection.ts';
 import { visibleText } from './plain-text.ts';
@@ -8,26 +9,26 @@ import { VirtualRows } from './virtual-rows.tsx';
 type Props = {
   session: TaskSession;
   connection: Connection;
-  version: number;
   /** Generation of the event at the playhead. */
   current: number | undefined;
   onSeek: (index: number) => void;
 };
 
 const ROW_PX = 30;
+const NO_EVENTS: TaskReport['events'] = [];
 
 /** Each event of the task: its inputs, how long it was held and why it was released. */
-export function ChunkTable({ session, connection, version, current, onSeek }: Props) {
-  const events = session.report?.events ?? [];
-  const indexes = useMemo(() => new Map(session.recording.items.map(({ generation }, index) => [generation, index])), [version]);
-  const focus = current === undefined ? undefined : events.findIndex(({ generation }) => generation === current);
+export function ChunkTable({ session, connection, current, onSeek }: Props) {
+  const events = session.report?.events ?? NO_EVENTS;
+  const places = useMemo(() => new Map(events.map(({ generation }, index) => [generation, index])), [events]);
+  const focus = current === undefined ? undefined : places.get(current);
   if (session.report === undefined)
     return (
       <p class="muted pad">
         {session.auditFault === '' ? 'Reading the log of the task …' : `No chunks: ${visibleText(session.auditFault)}.`}
       </p>
     );
-  const selected = focus === undefined || focus < 0 ? undefined : events[focus];
+  const selected = focus === undefined ? undefined : events[focus];
   return (
     <div class="table-view">
       <div class="grid grid-chunks grid-head" aria-hidden="true">
@@ -53,7 +54,7 @@ export function ChunkTable({ session, connection, version, current, onSeek }: Pr
               type="button"
               class="grid grid-chunks grid-row"
               aria-current={generation === current}
-              onClick={() => onSeek(indexes.get(generation) ?? -1)}
+              onClick={() => onSeek(session.recording.indexOfGeneration(generation))}
             >
               <span class="number">{duration(atMs)}</span>
               <span class="cut">

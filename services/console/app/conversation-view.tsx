@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import type { ArtifactBlock, Block, ConversationState } from './conversation.ts';
 import { memo } from './memo.ts';
 import { visibleText } from './plain-text.ts';
@@ -11,28 +11,48 @@ const NEAR_END_PX = 80;
 export function ConversationView({ value, follows }: { value: ConversationState; follows: boolean }) {
   const scroller = useRef<HTMLDivElement>(null);
   const isNearEnd = useRef(true);
-  const onScroll = () => {
-    const { scrollTop, scrollHeight, clientHeight } = scroller.current!;
+  // The element of the event: one that scrolled last may come after the page has gone.
+  const onScroll = ({ currentTarget }: { currentTarget: HTMLElement }) => {
+    const { scrollTop, scrollHeight, clientHeight } = currentTarget;
     isNearEnd.current = scrollHeight - scrollTop - clientHeight < NEAR_END_PX;
   };
-  useEffect(() => {
+  // A part that is opened to be read stays where it is.
+  const onClick = ({ target }: MouseEvent) => {
+    if ((target as Element).closest('summary') !== null) isNearEnd.current = false;
+  };
+  const isFollowing = useRef(follows);
+  isFollowing.current = follows;
+  const scrollToEnd = () => {
     const element = scroller.current!;
-    if (follows && isNearEnd.current) element.scrollTop = element.scrollHeight;
-  }, [value, follows]);
+    if (isFollowing.current && isNearEnd.current) element.scrollTop = element.scrollHeight;
+  };
+  useEffect(scrollToEnd, [value, follows]);
+  // Ends before the element is removed; an effect would end later.
+  useLayoutEffect(() => {
+    // Text is measured when it comes into view, and the view itself may be hidden on a narrow screen.
+    const observer = new ResizeObserver(scrollToEnd);
+    observer.observe(scroller.current!);
+    observer.observe(scroller.current!.firstElementChild!);
+    return () => observer.disconnect();
+  }, []);
   return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: a key that opens a part clicks its summary as well.
     <div
       class="conversation"
       ref={scroller}
       onScroll={onScroll}
+      onClick={onClick}
       tabIndex={0}
       role="log"
       aria-live="off"
       aria-label="Conversation"
     >
-      {value.blocks.length === 0 && <p class="muted">Nothing yet.</p>}
-      {value.blocks.map(block => (
-        <BlockView key={block.key} block={block} />
-      ))}
+      <div>
+        {value.blocks.length === 0 && <p class="muted">Nothing yet.</p>}
+        {value.blocks.map(block => (
+          <BlockView key={block.key} block={block} />
+        ))}
+      </div>
     </div>
   );
 }
@@ -97,7 +117,7 @@ function ArtifactView({ block }: { block: ArtifactBlock }) {
 }
 
 /** The direction of each segment is that of its own first letters, so that one cannot reorder another. */
-function Text({ segments }: { segments: readonly string[] }) {
+export function Text({ segments }: { segments: readonly string[] }) {
   return (
     <span class="text">
       {segments.map((segment, index) => (

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Fold, type StreamResponse } from '@hopline/a2a';
-import { type Block, Conversation } from './conversation.ts';
+import { cutIndex, Fold, type StreamResponse } from '@hopline/a2a';
+import { type Block, Conversation, SEGMENT_CHARS_MAX } from './conversation.ts';
 
 const ids = { taskId: 't', contextId: 'c' };
 const task: StreamResponse = {
@@ -58,6 +58,30 @@ test('text that is complete stays the same segments, so that only new text is dr
   assert.deepEqual(after.segments.slice(0, -1), before.segments.slice(0, -1));
   assert.ok(after.segments.at(-1)!.endsWith('\nrest and more'));
   for (const segment of after.segments.slice(0, -1)) assert.ok(segment.endsWith('\n'));
+});
+
+test('a line of any length becomes bounded segments, cut at spaces, and never inside a character', () => {
+  const word = 'ab🎯 ';
+  for (const text of [
+    word.repeat(5_000),
+    `x${'🎯'.repeat(5_000)}`,
+    '\n'.repeat(9_000),
+    `${'y'.repeat(3_999)}\n${'z'.repeat(3_999)} end`,
+  ]) {
+    for (const size of [7, 1_000, text.length]) {
+      const conversation = new Conversation();
+      for (let from = 0; from < text.length; ) {
+        const to = cutIndex(text, from + size);
+        conversation.add(chunk('a', text.slice(from, to), from > 0));
+        from = to;
+      }
+      const [block] = conversation.at(conversation.length).blocks;
+      assert.ok(block !== undefined && 'segments' in block);
+      assert.equal(block.segments.join(''), text);
+      for (const segment of block.segments) assert.ok(segment.length <= SEGMENT_CHARS_MAX && segment.isWellFormed());
+      if (text.startsWith(word)) for (const segment of block.segments) assert.ok(segment.endsWith(' '));
+    }
+  }
 });
 
 test('a chunk that replaces an artifact replaces its text, in its place', () => {

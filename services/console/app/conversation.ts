@@ -1,4 +1,13 @@
-import { type Artifact, type Message, type Part, type StreamResponse, stateWord, type Task } from '@hopline/a2a';
+import {
+  type Artifact,
+  codePoints,
+  cutIndex,
+  type Message,
+  type Part,
+  type StreamResponse,
+  stateWord,
+  type Task,
+} from '@hopline/a2a';
 
 /** A part of the conversation as a client sees it. Blocks are never changed: a newer one replaces an older one. */
 export type Block =
@@ -12,7 +21,7 @@ export type ArtifactBlock = {
   key: string;
   name: string;
   agent: string | undefined;
-  /** Text in segments that each end with a line end, except the last; the page draws only those that changed. */
+  /** Text in segments that end where a line may end; the page draws only those that changed. */
   segments: readonly string[];
   characters: number;
   isClosed: boolean;
@@ -22,6 +31,8 @@ export type ConversationState = { state: string; blocks: readonly Block[] };
 
 /** A segment is closed at the next line end after this many characters. */
 const SEGMENT_CHARS = 2_000;
+/** Without a line end it is closed at a space: the browser lays out a whole segment again when text is added to it; characters. */
+export const SEGMENT_CHARS_MAX = 4_000;
 /** States of the conversation that are kept, so that a seek folds at most this many events. */
 const SNAPSHOT_EVENTS = 500;
 
@@ -29,6 +40,7 @@ const SNAPSHOT_EVENTS = 500;
 export class Conversation {
   readonly #items: (StreamResponse | 'gap')[] = [];
   readonly #snapshots: ConversationState[] = [{ state: 'submitted', blocks: [] }];
+  #state = '';
   #history: readonly Message[] = [];
   #last: { count: number; value: ConversationState } = { count: 0, value: this.#snapshots[0]! };
 
@@ -36,8 +48,16 @@ export class Conversation {
     return this.#items.length;
   }
 
+  /** State after all events. */
+  get state(): string {
+    return this.#state;
+  }
+
   add(item: StreamResponse | 'gap'): void {
     this.#items.push(item);
+    if (item === 'gap') return;
+    const status = 'task' in item ? item.task.status : 'statusUpdate' in item ? item.statusUpdate.status : undefined;
+    if (status !== undefined) this.#state = stateWord(status.state);
   }
 
   /** The messages of the task: the stream has only the first one of the client. */
@@ -135,30 +155,40 @@ class BlockFold {
     const [segments, characters] = isAppend && known !== undefined ? [known.segments, known.characters] : [[], 0];
     const block: ArtifactBlock = {
       ...{ kind: 'artifact', key: artifactId, name, agent, isClosed },
-      ...{ segments: appended(segments, text), characters: characters + text.length },
+      ...{ segments: appended(segments, text), characters: characters + codePoints(text) },
     };
     if (place === undefined) this.#places.set(artifactId, this.#blocks.push(block) - 1);
     else this.#blocks[place] = block;
   }
 }
 
+/** Text in segments, as blocks have it. */
+export const segmentsOf = (text: string): readonly string[] => appended([], text);
+
 /** `segments` with more text; those that were complete stay the same strings. */
 function appended(segments: readonly string[], text: string): readonly string[] {
   if (text === '') return segments;
   const last = segments.at(-1) ?? '';
-  const isComplete = last.length >= SEGMENT_CHARS && last.endsWith('\n');
+  const isComplete = segmentEnd(last) === last.length;
   const before = isComplete || segments.length === 0 ? segments : segments.slice(0, -1);
-  const rest = isComplete ? text : last + text;
   const added: string[] = [];
-  let start = 0;
-  while (rest.length - start > SEGMENT_CHARS) {
-    const lineEnd = rest.indexOf('\n', start + SEGMENT_CHARS - 1);
-    if (lineEnd < 0) break;
-    added.push(rest.slice(start, lineEnd + 1));
-    start = lineEnd + 1;
+  let rest = isComplete ? text : last + text;
+  for (let end = segmentEnd(rest); end !== undefined && rest !== ''; end = segmentEnd(rest)) {
+    added.push(rest.slice(0, end));
+    rest = rest.slice(end);
   }
-  if (start < rest.length) added.push(rest.slice(start));
+  if (rest !== '') added.push(rest);
   return [...before, ...added];
+}
+
+/** Where the first segment of a text ends; undefined while more text may belong to it. */
+function segmentEnd(text: string): number | undefined {
+  if (text.length < SEGMENT_CHARS) return undefined;
+  const lineEnd = text.indexOf('\n', SEGMENT_CHARS - 1);
+  if (lineEnd >= 0 && lineEnd < SEGMENT_CHARS_MAX) return lineEnd + 1;
+  if (text.length < SEGMENT_CHARS_MAX) return undefined;
+  const space = text.lastIndexOf(' ', SEGMENT_CHARS_MAX - 1);
+  return space >= SEGMENT_CHARS ? space + 1 : cutIndex(text, SEGMENT_CHARS_MAX);
 }
 
 /** Parts that are no text are named, never opened. */

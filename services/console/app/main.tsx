@@ -1,6 +1,7 @@
 import { render } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { ClusterPage } from './cluster-page.tsx';
+import { ComparePage } from './compare-page.tsx';
 import { Connection, type ConsoleInfo } from './connection.ts';
 import { onLinkClick, useRoute } from './routes.ts';
 import { SignIn } from './sign-in.tsx';
@@ -40,13 +41,16 @@ function App() {
           <a href="/" {...current('tasks')}>
             Tasks
           </a>
+          <a href="/compare" {...current('compare')}>
+            Compare
+          </a>
           <a href="/cluster" {...current('cluster')}>
             Cluster
           </a>
         </nav>
         <span class="bar-end">
           {info !== undefined && (
-            <span class="muted small">
+            <span class="muted small only-wide">
               {info.writes ? '' : 'read-only · '}v{info.version}
             </span>
           )}
@@ -65,6 +69,9 @@ function App() {
         <main key={session} class="page">
           {route.page === 'tasks' && <TaskListPage connection={connection} info={info} />}
           {route.page === 'task' && <TaskPage key={route.id} id={route.id} connection={connection} info={info} />}
+          {route.page === 'compare' && (
+            <ComparePage key={`${route.a} ${route.b}`} a={route.a} b={route.b} connection={connection} />
+          )}
           {route.page === 'cluster' && <ClusterPage connection={connection} info={info} />}
         </main>
       )}

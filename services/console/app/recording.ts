@@ -20,6 +20,10 @@ export class Recording {
   readonly #atMs: number[] = [];
   /** The same on the axis that is played. */
   readonly #playMs: number[] = [];
+  // Kept as events arrive, so that a frame of the page costs the same at any length of the task.
+  readonly #indexes = new Map<number, number>();
+  readonly #eventMarkers: Marker[] = [];
+  #idle: IdleSpan[] = [];
   #times: Times | undefined;
   #recorded = new Map<number, number>();
   #startedAt: number | undefined;
@@ -38,7 +42,11 @@ export class Recording {
   add(cursor: string | undefined, event: StreamResponse | 'gap', nowMs: number): void {
     const [generation = 0, seq = 0] = (cursor ?? '').split('.').map(Number);
     this.items.push({ cursor: cursor ?? '', generation, seq, event });
-    if (event !== 'gap') this.#startedAt ??= startOf(event);
+    if (event !== 'gap') {
+      this.#startedAt ??= startOf(event);
+      this.#indexes.set(generation, this.items.length - 1);
+    }
+    this.#eventMarkers.push(...markerOf(event, this.items.length - 1));
     this.#place(this.items.length - 1, nowMs - (this.#startedAt ?? nowMs));
   }
 
@@ -53,6 +61,7 @@ export class Recording {
     }
     const arrived = this.#atMs.splice(0);
     this.#playMs.length = 0;
+    this.#idle = [];
     for (const [index, atMs] of arrived.entries()) this.#place(index, atMs);
   }
 
@@ -61,7 +70,9 @@ export class Recording {
     const known = this.#recorded.get(this.items[index]!.generation);
     const atMs = Math.max(before, this.isPaceUnknown ? index * UNKNOWN_PACE_MS : (known ?? arrivedMs));
     this.#atMs.push(atMs);
-    this.#playMs.push(index === 0 ? 0 : this.#playMs[index - 1]! + Math.min(atMs - before, IDLE_MS_MAX));
+    const idleMs = index === 0 ? 0 : atMs - before;
+    this.#playMs.push(this.playMs(index - 1) + Math.min(idleMs, IDLE_MS_MAX));
+    if (idleMs > IDLE_MS_MAX) this.#idle.push({ fromPlayMs: this.playMs(index - 1), toPlayMs: this.playMs(index), ms: idleMs });
   }
 
   atMs(index: number): number {
@@ -91,16 +102,18 @@ export class Recording {
     return this.items.findLastIndex(isWithin);
   }
 
-  idleSpans(): IdleSpan[] {
-    return this.#atMs.flatMap((atMs, index) => {
-      const ms = index === 0 ? 0 : atMs - this.#atMs[index - 1]!;
-      return ms > IDLE_MS_MAX ? [{ fromPlayMs: this.playMs(index - 1), toPlayMs: this.playMs(index), ms }] : [];
-    });
+  /** Index of the event of a generation; -1 when it has none. */
+  indexOfGeneration(generation: number): number {
+    return this.#indexes.get(generation) ?? -1;
+  }
+
+  idleSpans(): readonly IdleSpan[] {
+    return this.#idle;
   }
 
   /** What `[` and `]` go to, in order. */
   markers(): Marker[] {
-    const found = this.items.flatMap(({ event }, index) => markerOf(event, index));
+    const found = [...this.#eventMarkers];
     const { relays = [], producers = [] } = this.#times ?? {};
     for (const { takeover, relay = 'a relay' } of relays)
       if (takeover !== undefined)

@@ -1,20 +1,36 @@
 import { useEffect, useState } from 'preact/hooks';
 
-export type Route = { page: 'tasks' } | { page: 'task'; id: string } | { page: 'cluster' };
+export type Route =
+  | { page: 'tasks' }
+  | { page: 'task'; id: string }
+  | { page: 'compare'; a: string; b: string }
+  | { page: 'cluster' };
 
 /** The page of a path; an unknown one is the list. */
-function routeOf(pathname: string): Route {
-  if (pathname === '/cluster') return { page: 'cluster' };
-  const [, id] = /^\/tasks\/([^/]+)$/.exec(pathname) ?? [];
-  if (id === undefined) return { page: 'tasks' };
+export function routeOf(pathname: string): Route {
+  const [page, first, second, ...more] = segmentsOf(pathname);
+  if (more.length > 0) return { page: 'tasks' };
+  if (page === 'cluster' && first === undefined) return { page };
+  if (page === 'tasks' && first !== undefined && second === undefined) return { page: 'task', id: first };
+  if (page === 'compare') return { page, a: first ?? '', b: second ?? '' };
+  return { page: 'tasks' };
+}
+
+function segmentsOf(pathname: string): string[] {
   try {
-    return { page: 'task', id: decodeURIComponent(id) };
+    return pathname.split('/').slice(1).map(decodeURIComponent);
   } catch {
-    return { page: 'tasks' };
+    return [];
   }
 }
 
 export const taskPath = (id: string) => `/tasks/${encodeURIComponent(id)}`;
+/** `b` may be empty: the page asks for it. */
+export const comparePath = (a: string, b: string) =>
+  ['/compare', a, b]
+    .filter(part => part !== '')
+    .map((part, index) => (index === 0 ? part : encodeURIComponent(part)))
+    .join('/');
 
 const CHANGED = 'hopline:navigate';
 

@@ -1,5 +1,6 @@
 import { duration } from '@hopline/cli/waterfall';
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { drawnAgain } from './drawn-again.ts';
 import { positionText } from './plain-text.ts';
 import { type Playback, type PlaybackAction, SPEEDS } from './playback.ts';
 import type { Marker, Recording } from './recording.ts';
@@ -14,6 +15,9 @@ type Props = {
   /** Grows with each change of the recording. */
   version: number;
 };
+
+/** The density is drawn at most so often: it reads every event; milliseconds. */
+const DENSITY_MS = 200;
 
 const KEYS = [
   ['space', 'play, pause'],
@@ -180,27 +184,42 @@ function useBar(act: Props['act']) {
 /** How many events there are in each pixel: buckets, so that 100,000 events cost as much as 100. */
 function Density({ recording, version }: { recording: Recording; version: number }) {
   const canvas = useRef<HTMLCanvasElement>(null);
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   useEffect(() => {
-    const element = canvas.current!;
-    const width = Math.max(1, Math.floor(element.clientWidth));
-    const height = Math.max(1, element.clientHeight);
-    const scale = devicePixelRatio;
-    element.width = width * scale;
-    element.height = height * scale;
-    const counts = new Uint32Array(width);
-    const end = Math.max(1, recording.endPlayMs);
-    for (let index = 0; index < recording.length; index += 1) {
-      const bucket = Math.min(width - 1, Math.floor((recording.playMs(index) / end) * width));
-      counts[bucket] = counts[bucket]! + 1;
-    }
-    const most = counts.reduce((max, count) => Math.max(max, count), 1);
-    const context = element.getContext('2d')!;
-    context.scale(scale, scale);
-    context.fillStyle = getComputedStyle(element).color;
-    for (const [x, count] of counts.entries()) {
-      const bar = count === 0 ? 0 : Math.max(2, (Math.log1p(count) / Math.log1p(most)) * height);
-      context.fillRect(x, height - bar, 1, bar);
-    }
+    timer.current ??= setTimeout(() => {
+      timer.current = undefined;
+      drawDensity(canvas.current!, recording);
+    }, DENSITY_MS);
   }, [version]);
+  // Ends before the element is removed; an effect would end later.
+  useLayoutEffect(() => {
+    const stop = drawnAgain(canvas.current!, () => drawDensity(canvas.current!, recording));
+    return () => {
+      stop();
+      clearTimeout(timer.current);
+    };
+  }, []);
   return <canvas class="scrubber-density" ref={canvas} aria-hidden="true" />;
+}
+
+function drawDensity(element: HTMLCanvasElement, recording: Recording): void {
+  const width = Math.max(1, Math.floor(element.clientWidth));
+  const height = Math.max(1, element.clientHeight);
+  const scale = devicePixelRatio;
+  element.width = width * scale;
+  element.height = height * scale;
+  const counts = new Uint32Array(width);
+  const end = Math.max(1, recording.endPlayMs);
+  for (let index = 0; index < recording.length; index += 1) {
+    const bucket = Math.min(width - 1, Math.floor((recording.playMs(index) / end) * width));
+    counts[bucket] = counts[bucket]! + 1;
+  }
+  const most = counts.reduce((max, count) => Math.max(max, count), 1);
+  const context = element.getContext('2d')!;
+  context.scale(scale, scale);
+  context.fillStyle = getComputedStyle(element).color;
+  for (const [x, count] of counts.entries()) {
+    const bar = count === 0 ? 0 : Math.max(2, (Math.log1p(count) / Math.log1p(most)) * height);
+    context.fillRect(x, height - bar, 1, bar);
+  }
 }

@@ -7,8 +7,11 @@ import { setQuery, taskPath } from './routes.ts';
 import { StatePill } from './state-pill.tsx';
 import {
   isShown,
+  NEWS_MS_MIN,
   NO_TASKS,
   newestAt,
+  newsSince,
+  nextNewsMs,
   rowOf,
   type TaskFilter,
   type TaskList,
@@ -19,9 +22,11 @@ import {
 } from './task-rows.ts';
 import { VirtualRows } from './virtual-rows.tsx';
 
-/** A2A has no stream of all tasks, so the newest are asked for; milliseconds. */
-const NEWS_MS = 2_000;
 const PAGE_TASKS = 100;
+/** More news than these pages have, as after a day in the background, and the list begins again. */
+const NEWS_PAGES_MAX = 5;
+/** Ages of the tasks in view are drawn so often; milliseconds. */
+const AGES_MS = 2_000;
 const ROW_PX = 58;
 
 const STATES = ['', 'open', 'working', 'input-required', 'completed', 'failed', 'canceled'] as const;
@@ -157,15 +162,17 @@ function pagePath({ state, agent, time }: Query, more: Record<string, string>): 
   return `/api/tasks?${query}`;
 }
 
-/** All pages: more than one has news after the page was hidden. */
-async function readAll(connection: Connection, path: string): Promise<TaskRow[]> {
+/** Undefined for more than NEWS_PAGES_MAX pages. */
+async function readNews(connection: Connection, path: string): Promise<TaskRow[] | undefined> {
   const rows: TaskRow[] = [];
-  for (let token = ''; ; ) {
+  let token = '';
+  for (let pages = 0; pages < NEWS_PAGES_MAX; pages += 1) {
     const page = await connection.json<Page>(token === '' ? path : `${path}&pageToken=${encodeURIComponent(token)}`);
     rows.push(...page.tasks.map(rowOf));
     if (!page.nextPageToken) return rows;
     token = page.nextPageToken;
   }
+  return undefined;
 }
 
 function useTasks(connection: Connection, query: Query) {
@@ -199,36 +206,82 @@ function useTasks(connection: Connection, query: Query) {
   };
   useEffect(() => {
     let isCurrent = true;
-    update(NO_TASKS);
-    setLoading(true);
-    next.current = undefined;
-    void load(() => isCurrent);
-    const timer = setInterval(async () => {
-      setNow(Date.now());
-      if (document.hidden || isBusy.current) return;
+    const restart = () => {
+      update(NO_TASKS);
+      setLoading(true);
+      next.current = undefined;
+      return load(() => isCurrent);
+    };
+    void restart();
+    /** Whether there were any. */
+    const askForNews = async (): Promise<boolean> => {
       const since = newestAt(current.current);
-      // States of open tasks change as well, so the news are of every state.
-      const news = { ...query, state: '' };
-      if (since === undefined) return void load(() => isCurrent);
-      const path = pagePath(news, { statusTimestampAfter: since });
-      try {
-        const rows = await readAll(connection, path);
-        if (!isCurrent) return;
-        update(withNews(current.current, rows));
+      if (since === undefined) await load(() => isCurrent);
+      else {
+        // States of open tasks change as well, so the news are of every state.
+        const path = pagePath({ ...query, state: '' }, { statusTimestampAfter: newsSince(since) });
+        const rows = await readNews(connection, path);
+        if (!isCurrent) return false;
         setFault('');
+        if (rows === undefined) await restart();
+        else update(withNews(current.current, rows));
+      }
+      return newestAt(current.current) !== since;
+    };
+    const stop = pollWhileVisible(async () => {
+      if (isBusy.current) return false;
+      try {
+        return await askForNews();
       } catch (error) {
         if (isCurrent) setFault((error as Error).message);
+        return false;
       }
-    }, NEWS_MS);
+    });
+    const ages = setInterval(() => {
+      if (!document.hidden) setNow(Date.now());
+    }, AGES_MS);
     return () => {
       isCurrent = false;
-      clearInterval(timer);
+      stop();
+      clearInterval(ages);
     };
   }, [query.state, query.agent, query.time]);
   const loadMore = () => {
     if (next.current !== undefined && !isBusy.current) void load(() => true, next.current);
   };
   return { list, total, fault, isLoading, loadMore, nowMs, showWaiting: () => update(withWaitingShown(current.current)) };
+}
+
+/**
+ * A2A has no stream of all tasks, so the newest are asked for: at once when the page is looked at again, and more seldom while there
+ * are none. Returns what ends it.
+ */
+function pollWhileVisible(ask: () => Promise<boolean>): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let [waitMs, isAsking, isStopped] = [NEWS_MS_MIN, false, false];
+  const run = async () => {
+    clearTimeout(timer);
+    if (isAsking || isStopped || document.hidden) return;
+    isAsking = true;
+    const began = performance.now();
+    const hasNews = await ask();
+    isAsking = false;
+    waitMs = nextNewsMs(waitMs, hasNews, performance.now() - began);
+    if (!isStopped) timer = setTimeout(() => void run(), waitMs);
+  };
+  const onReturn = () => {
+    waitMs = NEWS_MS_MIN;
+    void run();
+  };
+  timer = setTimeout(() => void run(), waitMs);
+  document.addEventListener('visibilitychange', onReturn);
+  addEventListener('focus', onReturn);
+  return () => {
+    isStopped = true;
+    clearTimeout(timer);
+    document.removeEventListener('visibilitychange', onReturn);
+    removeEventListener('focus', onReturn);
+  };
 }
 
 function useAgents(connection: Connection): string[] {

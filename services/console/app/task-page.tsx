@@ -7,13 +7,14 @@ import { FrameTable } from './frame-table.tsx';
 import { AnswerForm } from './message-form.tsx';
 import { visibleText } from './plain-text.ts';
 import { actionOf, advanced, applied, LIVE, type Playback, type PlaybackAction } from './playback.ts';
-import { setQuery } from './routes.ts';
+import { comparePath, setQuery } from './routes.ts';
 import { Scrubber } from './scrubber.tsx';
 import { StatePill } from './state-pill.tsx';
 import { TaskSession } from './task-session.ts';
 import { TimelineView } from './timeline-view.tsx';
+import { WebhookList } from './webhook-list.tsx';
 
-const VIEWS = ['timeline', 'chunks', 'frames'] as const;
+const VIEWS = ['timeline', 'chunks', 'frames', 'webhooks'] as const;
 type View = (typeof VIEWS)[number] | 'conversation';
 
 export function TaskPage({ id, connection, info }: { id: string; connection: Connection; info: ConsoleInfo }) {
@@ -27,7 +28,7 @@ export function TaskPage({ id, connection, info }: { id: string; connection: Con
   useEffect(() => setQuery({ view: view === 'timeline' ? '' : view }), [view]);
   const shown = conversation.at(playback.index + 1);
   const seek = (index: number) => act({ type: 'index', index });
-  const state = playback.isLive || recording.length === 0 ? (session.conversation.at(recording.length).state ?? '') : shown.state;
+  const state = playback.isLive ? conversation.state : shown.state;
   return (
     <div class={`task view-${view}`}>
       <TaskHead id={id} session={session} connection={connection} info={info} state={state} />
@@ -69,7 +70,6 @@ export function TaskPage({ id, connection, info }: { id: string; connection: Con
           <ChunkTable
             session={session}
             connection={connection}
-            version={version}
             current={recording.items[playback.index]?.generation}
             onSeek={seek}
           />
@@ -77,6 +77,7 @@ export function TaskPage({ id, connection, info }: { id: string; connection: Con
         {view === 'frames' && (
           <FrameTable session={session} connection={connection} version={version} index={playback.index} onSeek={seek} />
         )}
+        {view === 'webhooks' && <WebhookList session={session} connection={connection} />}
       </section>
       <Scrubber
         recording={recording}
@@ -146,6 +147,9 @@ function TaskHead({
                 Trace
               </a>
             ))}
+          <a class="button" href={comparePath(id, '')} title="This task beside another one">
+            Compare
+          </a>
           <ExportButton path={`${session.path}/export`} id={id} connection={connection} />
           {info.writes && isOpen && <CancelButton session={session} connection={connection} />}
         </span>
@@ -218,13 +222,13 @@ function CancelButton({ session, connection }: { session: TaskSession; connectio
 /** The playhead: one for all views. It follows the task until it is moved. */
 function usePlayback(session: TaskSession, version: number): [Playback, (action: PlaybackAction) => void] {
   const { recording } = session;
-  const [playback, setPlayback] = useState<Playback>(LIVE);
-  const latest = useRef(playback);
+  const [, redraw] = useReducer((count: number) => count + 1, 0);
+  const latest = useRef<Playback>(LIVE);
   const linked = useRef(new URLSearchParams(location.search).get('seq'));
   const set = (next: Playback) => {
     if (next === latest.current) return;
     latest.current = next;
-    setPlayback(next);
+    redraw(undefined);
   };
   const act = (action: PlaybackAction) => {
     linked.current = null;
@@ -233,18 +237,18 @@ function usePlayback(session: TaskSession, version: number): [Playback, (action:
     const cursor = recording.items[next.index]?.cursor ?? '';
     setQuery({ seq: next.isLive ? '' : cursor });
   };
+  // Within the drawing of the new events, so that they are drawn once.
+  if (linked.current === null && !latest.current.isPlaying) latest.current = advanced(latest.current, 0, recording);
+  const playback = latest.current;
   useEffect(() => {
     // A link to an event: it may arrive later than the first ones.
-    if (linked.current !== null) {
-      const index = recording.indexOf(linked.current);
-      if (index === undefined) linked.current = null;
-      else {
-        set(applied(latest.current, { type: 'index', index }, recording, []));
-        if (index < recording.length - 1 || session.isEnded) linked.current = null;
-      }
-      return;
+    if (linked.current === null) return;
+    const index = recording.indexOf(linked.current);
+    if (index === undefined) linked.current = null;
+    else {
+      set(applied(latest.current, { type: 'index', index }, recording, []));
+      if (index < recording.length - 1 || session.isEnded) linked.current = null;
     }
-    set(advanced(latest.current, 0, recording));
   }, [version]);
   useEffect(() => {
     if (!playback.isPlaying) return;

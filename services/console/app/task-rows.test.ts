@@ -1,6 +1,19 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isShown, NO_TASKS, newestAt, rowOf, type TaskRow, withNews, withPage, withWaitingShown } from './task-rows.ts';
+import {
+  isShown,
+  NEWS_MS_MAX,
+  NEWS_MS_MIN,
+  NO_TASKS,
+  newestAt,
+  newsSince,
+  nextNewsMs,
+  rowOf,
+  type TaskRow,
+  withNews,
+  withPage,
+  withWaitingShown,
+} from './task-rows.ts';
 
 const row = (id: string, at = '2026-01-01T00:00:00Z', state = 'working'): TaskRow => {
   return { id, at, state, contextId: 'c', question: `question ${id}`, agents: undefined };
@@ -23,6 +36,23 @@ test('new tasks wait, shown ones are updated in their place, and nothing comes t
 test('rows without a change stay the same objects, so that they are not drawn again', () => {
   const list = withPage(NO_TASKS, [row('a')]);
   assert.equal(withNews(list, [row('a')]).shown[0], list.shown[0]);
+});
+
+test('an answer without news leaves the list the same, so that nothing is drawn', () => {
+  const list = withPage(NO_TASKS, [row('a'), row('b')]);
+  assert.equal(withNews(list, []), list);
+  assert.equal(withNews(list, [row('b')]), list);
+  assert.notEqual(withNews(list, [{ ...row('b'), state: 'failed' }]), list);
+});
+
+test('questions for news become rare while there are none, and take at most a tenth of the time', () => {
+  let waitMs = NEWS_MS_MIN;
+  for (let asked = 0; asked < 20; asked += 1) waitMs = nextNewsMs(waitMs, false, 5);
+  assert.equal(waitMs, NEWS_MS_MAX);
+  assert.equal(nextNewsMs(waitMs, true, 5), NEWS_MS_MIN);
+  assert.equal(nextNewsMs(NEWS_MS_MIN, true, 400), 4_000);
+  assert.equal(nextNewsMs(NEWS_MS_MIN, true, 60_000), NEWS_MS_MAX);
+  assert.equal(newsSince('2026-01-01T00:00:02.500Z'), '2026-01-01T00:00:00.500Z');
 });
 
 test('filters apply together', () => {

@@ -39,19 +39,20 @@ export function withPage({ shown, waiting }: TaskList, rows: readonly TaskRow[])
   return { shown: [...shown, ...rows.filter(({ id }) => !known.has(id))], waiting };
 }
 
-/** Newer tasks: those that are shown are updated in place, others wait. */
+/** Newer tasks: those that are shown are updated in place, others wait. The same list when nothing is new. */
 export function withNews(list: TaskList, rows: readonly TaskRow[]): TaskList {
-  if (rows.length === 0) return list;
   const newest = new Map(rows.map(row => [row.id, row]));
+  let hasChanged = false;
   const updated = (row: TaskRow) => {
     const news = newest.get(row.id);
     newest.delete(row.id);
-    return news === undefined || (news.at === row.at && news.state === row.state)
-      ? row
-      : { ...news, agents: news.agents ?? row.agents };
+    if (news === undefined || (news.at === row.at && news.state === row.state)) return row;
+    hasChanged = true;
+    return { ...news, agents: news.agents ?? row.agents };
   };
   const shown = list.shown.map(updated);
   const waiting = list.waiting.map(updated);
+  if (!hasChanged && newest.size === 0) return list;
   return { shown, waiting: newestFirst([...newest.values(), ...waiting]) };
 }
 
@@ -66,6 +67,26 @@ export function newestAt({ shown, waiting }: TaskList): string | undefined {
     undefined,
   );
 }
+
+/** Between two questions for news: while there are some, and while there are none for long; milliseconds. */
+export const NEWS_MS_MIN = 1_000;
+export const NEWS_MS_MAX = 15_000;
+/** How much longer the wait becomes with each question without news. */
+const NEWS_SLOWDOWN = 1.5;
+/** Part of the time in which ingress answers them: it reads each open task of the user for one. */
+const NEWS_SHARE_MAX = 0.1;
+
+/** The next wait after one of `waitMs`, and an answer that took `tookMs`; milliseconds. */
+export function nextNewsMs(waitMs: number, hasNews: boolean, tookMs: number): number {
+  const pacedMs = hasNews ? NEWS_MS_MIN : waitMs * NEWS_SLOWDOWN;
+  return Math.min(NEWS_MS_MAX, Math.max(pacedMs, tookMs / NEWS_SHARE_MAX));
+}
+
+/** Clocks of relays differ, and the index of tasks lags: a change may be listed after a later one; milliseconds. */
+const NEWS_OVERLAP_MS = 2_000;
+
+/** From when on changes are asked for, ISO 8601. */
+export const newsSince = (newest: string): string => new Date(Date.parse(newest) - NEWS_OVERLAP_MS).toISOString();
 
 const newestFirst = (rows: readonly TaskRow[]) => rows.toSorted((a, b) => b.at.localeCompare(a.at));
 

@@ -1,4 +1,4 @@
-import type { Message, StreamResponse, Task } from '@hopline/a2a';
+import { isTerminal, type Message, type StreamResponse, type Task } from '@hopline/a2a';
 import type { TaskReport } from '@hopline/task-audit';
 import type { Connection, RequestError } from './connection.ts';
 import { Conversation } from './conversation.ts';
@@ -7,6 +7,8 @@ import { Recording } from './recording.ts';
 
 /** An audit reads the whole task, so a task in progress is audited at most so often; milliseconds. */
 const AUDIT_MS_MIN = 4_000;
+/** The first one waits for the end of the stream, at most so long: ingress would read the task for both at the same time; milliseconds. */
+const FIRST_AUDIT_MS = 1_000;
 /** After a refusal, because two audits are running; milliseconds. */
 const AUDIT_RETRY_MS = 1_500;
 
@@ -25,7 +27,7 @@ export class TaskSession {
   readonly #connection: Connection;
   readonly #onChange: () => void;
   readonly #stop = new AbortController();
-  #auditAt = 0;
+  #auditAt = Date.now() + FIRST_AUDIT_MS - AUDIT_MS_MIN;
   #auditTimer: ReturnType<typeof setTimeout> | undefined;
   #isAuditing = false;
   #auditedEvents = -1;
@@ -74,7 +76,7 @@ export class TaskSession {
         this.#changed();
       }
       this.isEnded = true;
-      void this.refreshTask();
+      if (this.task === undefined || !isTerminal(this.task.status.state)) void this.refreshTask();
       this.#scheduleAudit(0);
     } catch (error) {
       if (signal.aborted) return;

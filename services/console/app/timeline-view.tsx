@@ -1,6 +1,8 @@
 import { duration, endOf, GAP_CAUSES, TAKEOVER_CAUSES, type WaterfallRow, waterfallOf } from '@hopline/cli/waterfall';
 import type { ProducerActivity, TaskReport } from '@hopline/task-audit';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { drawnAgain } from './drawn-again.ts';
+import { memo } from './memo.ts';
 import { visibleText } from './plain-text.ts';
 
 type Props = {
@@ -17,11 +19,9 @@ const TICKS = 5;
 
 /** Where the task spent its time: lanes of producers and relays, the waterfall of hops, and their sums, on one axis. */
 export function TimelineView({ report, fault, playheadMs, onSeek }: Props) {
-  const rows = useMemo(() => (report === undefined ? [] : waterfallOf(report)), [report]);
+  const endMs = useMemo(() => (report === undefined ? 1 : endOf(report)), [report]);
   if (report === undefined)
     return <p class="muted pad">{fault === '' ? 'Reading the log of the task …' : `No timeline: ${visibleText(fault)}.`}</p>;
-  const endMs = endOf(report);
-  const percent = (ms: number) => `${Math.max(0, Math.min(100, (ms / endMs) * 100))}%`;
   const seek = (event: MouseEvent) => {
     const axis = (event.currentTarget as HTMLElement).querySelector('.axis')!.getBoundingClientRect();
     const fraction = (event.clientX - axis.left) / axis.width;
@@ -31,70 +31,84 @@ export function TimelineView({ report, fault, playheadMs, onSeek }: Props) {
     <div class="timeline">
       {/* biome-ignore lint/a11y/useKeyWithClickEvents lint/a11y/noStaticElementInteractions: the scrubber does the same with keys. */}
       <div class="timeline-plot" onClick={seek}>
-        <div class="lane lane-axis">
-          <span class="lane-name" />
-          <span class="axis">
-            {Array.from({ length: TICKS + 1 }, (_, tick) => (
-              <span key={tick} class="tick" style={{ left: `${(tick / TICKS) * 100}%` }}>
-                {duration((endMs * tick) / TICKS)}
-              </span>
-            ))}
-          </span>
-        </div>
-        <h2 class="lane-group">Lanes</h2>
-        {report.relays.map(({ relay = 'unknown', fromMs, records, takeover }, index) => {
-          const toMs = report.relays[index + 1]?.fromMs ?? endMs;
-          const cause = takeover && (TAKEOVER_CAUSES[takeover.cause] ?? takeover.cause);
-          return (
-            <Lane
-              key={`${relay}-${fromMs}`}
-              name="relay"
-              detail={shortRelay(relay)}
-              title={`${relay}: ${records} records${cause ? `; took over: ${cause}` : ''}`}
-            >
-              <span class="span span-relay" style={{ left: percent(fromMs), width: percent(toMs - fromMs) }} />
-              {takeover !== undefined && (
-                <span class="takeover" title={`takeover: ${cause}`} style={{ left: percent(takeover.atMs) }} />
-              )}
-            </Lane>
-          );
-        })}
-        {report.producers.map(producer => (
-          <ProducerLane
-            key={`${producer.turn}-${producer.id}-${producer.attempt}`}
-            producer={producer}
-            report={report}
-            endMs={endMs}
-            percent={percent}
-          />
-        ))}
-        {report.gaps.length > 0 && (
-          <Lane name="gaps" detail="" title="times without events">
-            {report.gaps.map(({ fromMs, toMs, cause }) => (
-              <span
-                key={fromMs}
-                class="span span-gap"
-                title={`${duration(toMs - fromMs)}: ${GAP_CAUSES[cause] ?? cause}`}
-                style={{ left: percent(fromMs), width: percent(toMs - fromMs) }}
-              />
-            ))}
-          </Lane>
-        )}
-        <h2 class="lane-group">Hops</h2>
-        {rows.slice(0, HOP_ROWS_MAX).map((row, index) => (
-          <HopRow key={index} row={row} endMs={endMs} percent={percent} />
-        ))}
-        {rows.length > HOP_ROWS_MAX && (
-          <p class="muted small pad">and {rows.length - HOP_ROWS_MAX} more hops, which are not drawn</p>
-        )}
+        <Plot report={report} />
         <div class="playhead-axis" aria-hidden="true">
-          <span class="playhead" style={{ left: percent(playheadMs) }} />
+          <span class="playhead" style={{ left: percentOf(playheadMs, endMs) }} />
         </div>
       </div>
       <Totals report={report} />
     </div>
   );
 }
+
+/** Everything on the axis but the playhead, which moves with each frame. */
+const Plot = memo(({ report }: { report: TaskReport }) => {
+  const rows = useMemo(() => waterfallOf(report), [report]);
+  const endMs = endOf(report);
+  const percent = (ms: number) => percentOf(ms, endMs);
+  return (
+    <>
+      <div class="lane lane-axis">
+        <span class="lane-name" />
+        <span class="axis">
+          {Array.from({ length: TICKS + 1 }, (_, tick) => (
+            <span key={tick} class="tick" style={{ left: `${(tick / TICKS) * 100}%` }}>
+              {duration((endMs * tick) / TICKS)}
+            </span>
+          ))}
+        </span>
+      </div>
+      <h2 class="lane-group">Lanes</h2>
+      {report.relays.map(({ relay = 'unknown', fromMs, records, takeover }, index) => {
+        const toMs = report.relays[index + 1]?.fromMs ?? endMs;
+        const cause = takeover && (TAKEOVER_CAUSES[takeover.cause] ?? takeover.cause);
+        return (
+          <Lane
+            key={`${relay}-${fromMs}`}
+            name="relay"
+            detail={shortRelay(relay)}
+            title={`${relay}: ${records} records${cause ? `; took over: ${cause}` : ''}`}
+          >
+            <span class="span span-relay" style={{ left: percent(fromMs), width: percent(toMs - fromMs) }} />
+            {takeover !== undefined && (
+              <span class="takeover" title={`takeover: ${cause}`} style={{ left: percent(takeover.atMs) }} />
+            )}
+          </Lane>
+        );
+      })}
+      {report.producers.map(producer => (
+        <ProducerLane
+          key={`${producer.turn}-${producer.id}-${producer.attempt}`}
+          producer={producer}
+          report={report}
+          endMs={endMs}
+          percent={percent}
+        />
+      ))}
+      {report.gaps.length > 0 && (
+        <Lane name="gaps" detail="" title="times without events">
+          {report.gaps.map(({ fromMs, toMs, cause }) => (
+            <span
+              key={fromMs}
+              class="span span-gap"
+              title={`${duration(toMs - fromMs)}: ${GAP_CAUSES[cause] ?? cause}`}
+              style={{ left: percent(fromMs), width: percent(toMs - fromMs) }}
+            />
+          ))}
+        </Lane>
+      )}
+      <h2 class="lane-group">Hops</h2>
+      {rows.slice(0, HOP_ROWS_MAX).map((row, index) => (
+        <HopRow key={index} row={row} endMs={endMs} percent={percent} />
+      ))}
+      {rows.length > HOP_ROWS_MAX && (
+        <p class="muted small pad">and {rows.length - HOP_ROWS_MAX} more hops, which are not drawn</p>
+      )}
+    </>
+  );
+});
+
+const percentOf = (ms: number, endMs: number) => `${Math.max(0, Math.min(100, (ms / endMs) * 100))}%`;
 
 function shortRelay(relay: string): string {
   // Two runs of one instance differ in their suffix.
@@ -161,15 +175,7 @@ function ChunkTicks({ report, producer, endMs }: Pick<LaneProps, 'report' | 'pro
   const canvas = useRef<HTMLCanvasElement>(null);
   useEffect(() => {
     const element = canvas.current!;
-    const draw = () => drawTicks(element, report, producer, endMs);
-    const observer = new ResizeObserver(draw);
-    observer.observe(element);
-    const scheme = matchMedia('(prefers-color-scheme: dark)');
-    scheme.addEventListener('change', draw);
-    return () => {
-      observer.disconnect();
-      scheme.removeEventListener('change', draw);
-    };
+    return drawnAgain(element, () => drawTicks(element, report, producer, endMs));
   }, [report]);
   return <canvas class="ticks" ref={canvas} aria-hidden="true" />;
 }
@@ -220,7 +226,7 @@ function HopRow({ row: { kind, label, fromMs, toMs, note }, endMs, percent }: Ho
   );
 }
 
-function Totals({ report: { totals, notRecorded, heldMs } }: { report: TaskReport }) {
+const Totals = memo(({ report: { totals, notRecorded, heldMs } }: { report: TaskReport }) => {
   const most = totals[0]?.sumMs ?? 1;
   return (
     <section class="totals">
@@ -255,4 +261,4 @@ function Totals({ report: { totals, notRecorded, heldMs } }: { report: TaskRepor
       </p>
     </section>
   );
-}
+});

@@ -10,6 +10,8 @@ test('reads and writes of tasks are passed on, and nothing else', () => {
     '/v1/tasks/a:subscribe',
     '/tasks/a/audit',
     '/tasks/a/audit/1.2',
+    '/tasks/a/deliveries',
+    '/tasks/a/export',
     '/agents',
   ])
     assert.equal(kindOfRequest('GET', path), 'read', path);

@@ -13,6 +13,7 @@ const READS = [
   `/v1/tasks/${SEGMENT}:subscribe`,
   `/tasks/${SEGMENT}/audit`,
   `/tasks/${SEGMENT}/audit/${SEGMENT}`,
+  `/tasks/${SEGMENT}/deliveries`,
   `/tasks/${SEGMENT}/export`,
 ];
 const WRITES = ['/message:send', '/message:stream', `/tasks/${SEGMENT}:cancel`];

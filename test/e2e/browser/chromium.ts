@@ -150,6 +150,7 @@ export class Page {
 
   async load(url: string): Promise<void> {
     for (const domain of ['Page', 'Runtime', 'Network', 'Log']) await this.#call(`${domain}.enable`);
+    await this.#call('Performance.enable', { timeDomain: 'threadTicks' });
     await this.#call('Page.navigate', { url });
     await within(START_MS_MAX, `${url} did not load`, this.#loaded.promise);
   }
@@ -178,6 +179,12 @@ export class Page {
   async screenshot(): Promise<Buffer> {
     const { data } = await this.#call('Page.captureScreenshot', { format: 'png' });
     return Buffer.from(data, 'base64');
+  }
+
+  /** CPU seconds of the page's main thread since it loaded, by name: `TaskDuration` (all), `ScriptDuration`, `LayoutDuration` … */
+  async cpuSeconds(): Promise<Record<string, number>> {
+    const { metrics } = await this.#call('Performance.getMetrics');
+    return Object.fromEntries(metrics.map(({ name, value }: { name: string; value: number }) => [name, value]));
   }
 
   /** JSON value of an expression or of its promise. Rejects with what it throws. */

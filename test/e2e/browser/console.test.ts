@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -12,12 +15,15 @@ import { ServiceProcess } from '../../support/cluster/service-process.ts';
 import { freePort } from '../../support/nats/nats-server.ts';
 import { Chromium, chromiumPath, NO_CHROMIUM, type Page } from './chromium.ts';
 
-const TEST_MS_MAX = 180_000;
-const SHOWN_MS_MAX = 60_000;
+const TEST_MS_MAX = 300_000;
+const SHOWN_MS_MAX = 120_000;
 /** Markup, a script address, and characters that reorder text. */
 const HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script> javascript:alert(1) gnp\u202e.exe';
 const TOKENS = Array.from({ length: 120 }, (_, index) => `${index} 🎯 ${index % 40 === 0 ? HOSTILE : ''}\n`);
 const KEY = 'key-of-ann-12345678';
+/** Webhooks of this machine are allowed. */
+const WEBHOOKS = { HOPLINE_PUSH: 'true', HOPLINE_WEBHOOK_ALLOW: '127.0.0.1', HOPLINE_WEBHOOK_HTTP: 'true' };
+const HOOK_SECRET = 'secret-of-the-receiver';
 
 const path = chromiumPath();
 const options = {
@@ -48,7 +54,12 @@ before(async () => {
       yield { complete: true };
     },
   });
-  cluster = await Cluster.start({ relays: 2, agents: [{ name: 'counter', adapter: 'a2a', url: remote.url }] });
+  cluster = await Cluster.start({
+    relays: 2,
+    notifiers: 1,
+    env: WEBHOOKS,
+    agents: [{ name: 'counter', adapter: 'a2a', url: remote.url }],
+  });
   web = new ServiceProcess(
     {
       service: 'console',
@@ -193,22 +204,101 @@ test('new tasks wait behind a button, filters are in the address, and a question
   assert.deepEqual(page.faults, []);
 });
 
+test('two tasks stand side by side, and what differs is marked, as text', options, async () => {
+  const [a, b] = [await ask('count'), await ask('count, but otherwise')];
+  const page = await browser.open(`${web.url}/tasks/${a}`);
+  await page.setSize(1440, 900);
+  await page.until(isCompleted, SHOWN_MS_MAX);
+  await page.evaluate(`[...document.querySelectorAll('.task-head a')].find(e => e.textContent === 'Compare').click()`);
+  await page.until(`location.pathname === '/compare/${a}'`, SHOWN_MS_MAX);
+  const typed = `const field = document.querySelectorAll('.compare-form input')[1]; field.value = '${b}'; field.dispatchEvent(new Event('input', { bubbles: true }));`;
+  await page.evaluate(`{ ${typed} }`);
+  await page.until(`!document.querySelector('.compare-form button').disabled`, SHOWN_MS_MAX);
+  await page.evaluate(`document.querySelector('.compare-form').requestSubmit()`);
+  await page.until(`location.pathname === '/compare/${a}/${b}' && document.querySelector('.compare-verdict')`, SHOWN_MS_MAX);
+  assert.match(await page.evaluate(`document.querySelector('.compare-verdict').textContent`), /^1 part differs/);
+  const marks = await page.evaluate(`[...document.querySelectorAll('.compare-part mark')].map(e => e.textContent)`);
+  assert.deepEqual(marks, ['', ', but otherwise']);
+  await save(page, 'compare');
+  const rows = await page.evaluate<string[][]>(
+    `[...document.querySelectorAll('.compare table tbody tr')].map(e => [...e.children].map(cell => cell.textContent))`,
+  );
+  const tokens = rows.find(([name]) => name === 'tokens');
+  assert.deepEqual(tokens?.slice(1), [tokens?.[1], tokens?.[1], 'same']);
+  // The answers are the same, and shown where they are asked for.
+  const answer = `[...document.querySelectorAll('details.compare-part')].find(e => e.textContent.includes('streaming result'))`;
+  await page.evaluate(`{ (${answer}).open = true }`);
+  await page.until(`(${answer}).querySelector('.segment')`, SHOWN_MS_MAX);
+  const shown = `[...(${answer}).querySelectorAll('.segment')].map(e => e.textContent).join('\\n')`;
+  assert.ok((await page.evaluate<string>(shown)).includes('<img src=x onerror='));
+  assert.equal(await page.evaluate(`document.querySelectorAll('.compare-result :is(img, script, iframe)').length`), 0);
+  const unknown = await browser.open(`${web.url}/compare/${a}/unknown`);
+  await unknown.until(`document.querySelector('.notice-error')?.textContent.startsWith('unknown: ')`, SHOWN_MS_MAX);
+  assert.deepEqual(page.faults, []);
+});
+
+test('the webhooks of a task are listed with what they received, without their secrets', options, async t => {
+  const received: string[] = [];
+  const receiver = createServer((request, response) => {
+    received.push(String(request.headers['x-a2a-notification-token']));
+    request.resume();
+    response.end();
+  });
+  receiver.listen(0, '127.0.0.1');
+  await once(receiver, 'listening');
+  t.after(() => {
+    receiver.closeAllConnections();
+    receiver.close();
+  });
+  const { port } = receiver.address() as AddressInfo;
+  const webhook = { url: `http://127.0.0.1:${port}/hook?key=${HOOK_SECRET}`, token: HOOK_SECRET };
+  const message = { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [{ text: 'count' }] };
+  const sent = await fetch(`${cluster.url}/message:send`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'a2a-version': '1.0' },
+    body: JSON.stringify({ message, configuration: { returnImmediately: true, taskPushNotificationConfig: webhook } }),
+  });
+  const { task } = (await sent.json()) as { task: { id: string } };
+  const page = await browser.open(`${web.url}/tasks/${task.id}?view=webhooks`);
+  await page.until(`document.querySelector('.webhooks')?.textContent.includes('delivered')`, SHOWN_MS_MAX);
+  const [events] = await page.evaluate<string[]>(`[...document.querySelectorAll('.webhooks td.number')].map(e => e.textContent)`);
+  const [, got, of] = /^(\d+) \/ (\d+)$/.exec(events!)!;
+  assert.equal(got, of);
+  assert.ok(received.length > 0 && received.every(token => token === HOOK_SECRET));
+  await save(page, 'task-webhooks');
+  assert.ok(!(await page.evaluate<string>('document.documentElement.outerHTML')).includes(HOOK_SECRET));
+  assert.deepEqual(page.faults, []);
+});
+
 test('both color schemes and a narrow screen show every page without a horizontal scroll', options, async () => {
   const id = await ask('count');
   const page = await browser.open(`${web.url}/cluster`);
   await page.until(`document.querySelector('.table-card')`, SHOWN_MS_MAX);
   await save(page, 'cluster');
-  for (const to of ['/', `/tasks/${id}`, `/tasks/${id}?view=chunks`, '/cluster']) {
+  const other = await ask('count once more');
+  for (const [name, to, shown] of [
+    ['tasks', '/', '.task-row'],
+    ['task', `/tasks/${id}`, '.timeline'],
+    ['chunks', `/tasks/${id}?view=chunks`, '.grid-row'],
+    ['frames', `/tasks/${id}?view=frames`, '.grid-row'],
+    ['webhooks', `/tasks/${id}?view=webhooks`, '.task-detail > p'],
+    ['compare', `/compare/${id}/${other}`, '.table-card'],
+    ['cluster', '/cluster', '.table-card'],
+  ] as const) {
     const narrow = await browser.open(web.url + to);
     await narrow.setSize(390, 844);
     await narrow.setScheme('dark');
-    await narrow.until(`document.querySelector('.task-row, .timeline, .grid-row, .table-card')`, SHOWN_MS_MAX);
+    await narrow.until(`document.querySelector('${shown}')`, SHOWN_MS_MAX);
     assert.equal(await narrow.evaluate(`document.documentElement.scrollWidth <= innerWidth`), true, to);
     const back = `getComputedStyle(document.documentElement).backgroundColor`;
     const dark = await narrow.evaluate<string>(back);
-    await save(narrow, `narrow-${to.replaceAll(/\W+/g, '-').slice(0, 8)}${to.includes('chunks') ? '-chunks' : ''}`);
+    await save(narrow, `narrow-${name}`);
     await narrow.setScheme('light');
     assert.notEqual(await narrow.evaluate<string>(back), dark);
+    await narrow.setSize(1440, 900);
+    await save(narrow, `light-${name}`);
+    await narrow.setScheme('dark');
+    await save(narrow, `dark-${name}`);
     assert.deepEqual(narrow.faults, []);
   }
 });

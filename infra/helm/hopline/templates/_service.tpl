@@ -1,7 +1,7 @@
 {{/*
 One Deployment with its PodDisruptionBudget and HorizontalPodAutoscaler.
 Arguments: root; role (the argument of the image); component (its name); values (of the role); env (a map);
-ports (further ports, name to number); image (of an agent with its own; default: `image` of the values).
+ports (further ports, name to number); image (of an agent with its own; default: `image` of the values); withoutNats.
 */}}
 {{- define "hopline.deployment" -}}
 {{- $root := .root -}}
@@ -72,18 +72,22 @@ spec:
               valueFrom: { fieldRef: { fieldPath: metadata.name } }
             - name: NODE_OPTIONS
               value: --max-old-space-size-percentage={{ $pods.heapPercent }}
+            {{- if not .withoutNats }}
             - name: NATS_URL
               value: {{ include "hopline.natsUrl" $root | quote }}
             {{- include "hopline.natsCredentials" (dict "root" $root "component" .component "secret" .values.natsSecret) | nindent 12 }}
+            {{- end }}
             {{- if has .role (list "ingress" "notifier") }}
             - name: HOPLINE_SECRETS_KEY
               valueFrom: { secretKeyRef: { name: {{ default (printf "%s-secrets" (include "hopline.fullname" $root)) $root.Values.secretsKey.existingSecret }}, key: key } }
             {{- end }}
-            - name: HOPLINE_SHARDS
-              value: {{ $root.Values.shards | quote }}
             - name: HOPLINE_DRAIN_MS_MAX
               value: {{ mul 1000 $pods.drainSeconds | quote }}
-            {{- if $root.Values.nats.enabled }}
+            {{- if not .withoutNats }}
+            - name: HOPLINE_SHARDS
+              value: {{ $root.Values.shards | quote }}
+            {{- end }}
+            {{- if and $root.Values.nats.enabled (not .withoutNats) }}
             - name: HOPLINE_REPLICAS
               value: {{ ternary "3" "1" (ge (int $root.Values.nats.replicas) 3) | quote }}
             {{- range $key, $value := fromJson (include "hopline.streamBytes" $root) }}
@@ -121,7 +125,7 @@ spec:
           resources: {{- toYaml (default $pods.resources .values.resources) | nindent 12 }}
           volumeMounts:
             - { name: tmp, mountPath: /tmp }
-            {{- if and (not $root.Values.nats.enabled) $root.Values.nats.tlsSecret }}
+            {{- if and (not .withoutNats) (not $root.Values.nats.enabled) $root.Values.nats.tlsSecret }}
             - { name: nats-tls, mountPath: /var/run/hopline/nats-tls, readOnly: true }
             {{- end }}
             {{- if .values.tlsSecret }}
@@ -130,7 +134,7 @@ spec:
             {{- with .values.volumeMounts }}{{ toYaml . | nindent 12 }}{{ end }}
       volumes:
         - { name: tmp, emptyDir: {} }
-        {{- if and (not $root.Values.nats.enabled) $root.Values.nats.tlsSecret }}
+        {{- if and (not .withoutNats) (not $root.Values.nats.enabled) $root.Values.nats.tlsSecret }}
         - { name: nats-tls, secret: { secretName: {{ $root.Values.nats.tlsSecret }} } }
         {{- end }}
         {{- if .values.tlsSecret }}
@@ -222,6 +226,13 @@ spec:
 -}}
 {{- if .root.Values.nats.enabled -}}{{- $_ := set $values "HOPLINE_REPLICAS" "nats.replicas" -}}{{- end -}}
 {{- if eq .component "ingress" -}}{{- $_ := set $values "HOPLINE_PUBLIC_URL" "ingress.publicUrl" -}}{{- end -}}
+{{- if eq .component "console" -}}
+{{- $_ := set $values "HOPLINE_PORT" "console.service.port" -}}
+{{- $_ := set $values "HOPLINE_PUBLIC_URL" "console.publicUrl" -}}
+{{- $_ := set $values "HOPLINE_CONSOLE_INGRESS_URL" "console.ingressUrl" -}}
+{{- $_ := set $values "HOPLINE_CONSOLE_WRITES" "console.writes" -}}
+{{- $_ := set $values "HOPLINE_CONSOLE_HOME" "nothing: no cluster of npm start is in the pod" -}}
+{{- end -}}
 {{- range $name, $_ := .settings -}}
 {{- with get $values $name -}}{{- fail (printf "settings.%s (%s): set %s instead" $name $.component .) -}}{{- end -}}
 {{- end -}}
@@ -239,4 +250,19 @@ Bytes of the streams that a volume of NATS can hold, as JSON: three quarters of 
   "HOPLINE_WORK_BYTES_MAX" (div (mul $store 3) 100 | toString)
   "HOPLINE_BUCKET_BYTES_MAX" (div (mul $store 5) 400 | toString)
 ) -}}
+{{- end -}}
+
+{{/*
+Names under which a service answers requests without credentials: those of its Service, `hosts`, and those of its settings, with commas.
+Addresses, which probes use, are always allowed. Arguments: root, name, hosts, settings (of the role).
+*/}}
+{{- define "hopline.allowedHosts" -}}
+{{- $root := .root -}}
+{{- $name := .name -}}
+{{- $hosts := list $name -}}
+{{- range list "" ".svc" ".svc.cluster.local" -}}{{- $hosts = append $hosts (printf "%s.%s%s" $name $root.Release.Namespace .) -}}{{- end -}}
+{{- $hosts = concat $hosts .hosts -}}
+{{- $further := default (dig "HOPLINE_ALLOWED_HOSTS" "" $root.Values.settings) (dig "HOPLINE_ALLOWED_HOSTS" "" .settings) -}}
+{{- if and $further (ne $further "*") -}}{{- $hosts = append $hosts $further -}}{{- end -}}
+{{- ternary "*" (join "," $hosts) (eq $further "*") -}}
 {{- end -}}

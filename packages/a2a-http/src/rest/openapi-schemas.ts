@@ -85,6 +85,19 @@ const RESPONSES: Record<string, JsonObject> = {
       }),
     ),
   }),
+  ListDeliveriesResponse: object({
+    webhooks: listOf(
+      object(
+        {
+          ...{ id: text, url: text, dialect: text },
+          state: { enum: ['delivering', 'failing', 'delivered', 'abandoned'] },
+          generation: { type: 'integer' },
+          failures: { type: 'integer' },
+        },
+        { failingSince: time, retryAt: time },
+      ),
+    ),
+  }),
   TaskAudit: object({
     taskId: text,
     contextId: text,

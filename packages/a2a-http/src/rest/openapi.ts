@@ -4,6 +4,7 @@ import type { PublishedCard } from '@hopline/agent-card/signing';
 import type { FastifyInstance } from 'fastify';
 import { AGENTS_PATH } from '../agents-route.ts';
 import { EVENT_AUDIT_PATH, TASK_AUDIT_PATH } from '../task-audit-route.ts';
+import { TASK_DELIVERIES_PATH } from '../task-deliveries-route.ts';
 import { TASK_EXPORT_PATH } from '../task-export-route.ts';
 import { inPathSchema, queryOf, SCHEMAS } from './openapi-schemas.ts';
 import { REST_ROUTES } from './routes.ts';
@@ -161,6 +162,17 @@ function auditTask(): JsonObject {
 }
 
 /** Hopline's own as well. */
+function listDeliveries(): JsonObject {
+  const deliveries = {
+    description: 'The webhooks of the task, without their secrets.',
+    content: { 'application/json': { schema: ref('ListDeliveriesResponse') } },
+  };
+  const parameters = [{ name: 'taskId', in: 'path', required: true, schema: inPathSchema('/tasks/{id}', 'id') }];
+  const summary = 'Reports up to which event each webhook of a task has received, and its failures. Not part of A2A.';
+  return { operationId: 'ListDeliveries', summary, parameters, responses: { '200': deliveries, ...errorResponses() } };
+}
+
+/** Hopline's own as well. */
 function exportTask(): JsonObject {
   const file = { description: 'One JSON object a line: a task file.', content: { 'application/jsonl': {} } };
   const records = { type: 'string', pattern: '^(inputs|facts)(,(inputs|facts))?$' };
@@ -194,14 +206,15 @@ function openApiSchemes({ securitySchemes }: AgentCard): JsonObject | undefined 
   return Object.fromEntries(Object.entries(securitySchemes).map(([name, scheme]) => [name, known(scheme)]));
 }
 
-/** Whether the server has GET `/agents`, GET `/tasks/{taskId}/audit` with those of its events, and GET `/tasks/{taskId}/export`. */
-type OpenApiOptions = { listsAgents: boolean; auditsTasks: boolean; exportsTasks: boolean };
+/** Whether the server has GET `/agents`, GET `/tasks/{taskId}/audit` with those of its events, and GET `/tasks/{taskId}/export` and `/deliveries`. */
+type OpenApiOptions = { listsAgents: boolean; auditsTasks: boolean; exportsTasks: boolean; listsDeliveries: boolean };
 
 /**
  * The HTTP+JSON binding in OpenAPI 3.1, generated from the table of routes and the schemas that validate requests, so that it
  * cannot diverge.
  */
-function openApiDocument(card: AgentCard, { listsAgents, auditsTasks, exportsTasks }: OpenApiOptions): JsonObject {
+function openApiDocument(card: AgentCard, options: OpenApiOptions): JsonObject {
+  const { listsAgents, auditsTasks, exportsTasks, listsDeliveries } = options;
   const paths = Object.entries(REST_ROUTES).map(([path, route]) => {
     const methods = Object.entries(route).map(([method, name]) => [method.toLowerCase(), operationAt(path, method, name)]);
     return [path, Object.fromEntries(methods)];
@@ -217,6 +230,7 @@ function openApiDocument(card: AgentCard, { listsAgents, auditsTasks, exportsTas
       ...Object.fromEntries(paths),
       ...(listsAgents && { [AGENTS_PATH]: { get: listAgents() } }),
       ...(auditsTasks && { [TASK_AUDIT_PATH]: { get: auditTask() }, [EVENT_AUDIT_PATH]: { get: explainEvent() } }),
+      ...(listsDeliveries && { [TASK_DELIVERIES_PATH]: { get: listDeliveries() } }),
       ...(exportsTasks && { [TASK_EXPORT_PATH]: { get: exportTask() } }),
     },
     components: {

@@ -1,9 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
-import { A2AError, type NewPushConfig, PUSH_CONFIGS_MAX, type PushConfig } from '@hopline/a2a';
+import { A2AError, type DialectName, type NewPushConfig, PUSH_CONFIGS_MAX, type PushConfig } from '@hopline/a2a';
 import { isSameOwner } from '@hopline/events';
-import type { PushConfigEntry } from '@hopline/log';
+import type { PushConfigEntry, PushProgressEntry } from '@hopline/log';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
+import type { RequestHeaders } from '../authenticate.ts';
 import { fromLog } from '../log-faults.ts';
+import { requireOwnTask } from './task-response.ts';
 
 /** Push configurations in the log. A configuration of another owner is treated as absent. */
 
@@ -32,6 +34,54 @@ export async function pushConfigsOf(
   const entries = await orFault(server.log.pushConfigs.under(taskId), taskId);
   const own = entries.map(entry => entry.value).filter(value => isSameOwner(value.owner, context.caller));
   return own.filter(value => !isExpired(value, generation !== undefined)).sort((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/** What the owner of a webhook may know of its deliveries: never its secrets. Times are epoch milliseconds. */
+export type PushDeliveries = {
+  id: string;
+  /** Without its query, which may be a secret of the receiver. */
+  url: string;
+  /** Of the bodies. */
+  dialect: DialectName;
+  /** `abandoned`: it failed for too long, or refused; it gets nothing more. */
+  state: 'delivering' | 'failing' | 'delivered' | 'abandoned';
+  /** Every event of the task up to this generation was delivered, or came before the webhook. */
+  generation: number;
+  /** Failed attempts at the next delivery. */
+  failures: number;
+  failingSince?: number;
+  /** Time of the next attempt. */
+  retryAt?: number;
+};
+
+/** The caller's webhooks of its own task, with the progress of the notifier, ordered by id. Throws TASK_NOT_FOUND. */
+export async function pushDeliveriesOf(server: A2AServer, headers: RequestHeaders, taskId: string): Promise<PushDeliveries[]> {
+  const caller = await requireOwnTask(server, headers, taskId);
+  const [configs, progress] = await Promise.all([
+    orFault(server.log.pushConfigs.under(taskId), taskId),
+    orFault(server.log.pushProgress.under(taskId), taskId),
+  ]);
+  const known = new Map(progress.map(({ key, value }) => [key, value]));
+  return configs
+    .filter(({ value }) => isSameOwner(value.owner, caller))
+    .map(({ key, value, revision }) => {
+      const found = known.get(key);
+      // Progress of an earlier configuration with this id.
+      return deliveriesOf(value, found?.config === revision ? found : undefined);
+    })
+    .sort((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+function deliveriesOf({ id, url, dialect, after }: PushConfigEntry, progress: PushProgressEntry | undefined): PushDeliveries {
+  const { generation = after, failures = 0, failingSince, retryAt, over } = progress ?? {};
+  const { origin, pathname } = new URL(url);
+  const isFailing = over === undefined && failures > 0;
+  return {
+    ...{ id, url: origin + pathname, dialect, generation, failures },
+    state: over ?? (isFailing ? 'failing' : 'delivering'),
+    ...(isFailing && failingSince !== undefined && { failingSince }),
+    ...(isFailing && retryAt !== undefined && { retryAt }),
+  };
 }
 
 /**

@@ -1,0 +1,23 @@
+import { type A2AServer, type PushDeliveries, pushDeliveriesOf } from '@hopline/a2a-server';
+import type { FastifyInstance } from 'fastify';
+import { registerOwnRoute } from './own-route.ts';
+
+export const TASK_DELIVERIES_PATH = '/tasks/{taskId}/deliveries';
+
+/** A webhook of a task; times are ISO 8601, UTC. */
+type ListedWebhook = Omit<PushDeliveries, 'failingSince' | 'retryAt'> & { failingSince?: string; retryAt?: string };
+
+/** GET `/tasks/{taskId}/deliveries`: for the task's owner, how far each of its webhooks is. A2A has the configurations only. */
+export function registerTaskDeliveries(scope: FastifyInstance, server: A2AServer): void {
+  registerOwnRoute(scope, server, TASK_DELIVERIES_PATH, async ({ headers, params: { taskId = '' } }) => ({
+    webhooks: (await pushDeliveriesOf(server, headers, taskId)).map(listed),
+  }));
+}
+
+function listed({ failingSince, retryAt, ...webhook }: PushDeliveries): ListedWebhook {
+  return {
+    ...webhook,
+    ...(failingSince !== undefined && { failingSince: new Date(failingSince).toISOString() }),
+    ...(retryAt !== undefined && { retryAt: new Date(retryAt).toISOString() }),
+  };
+}

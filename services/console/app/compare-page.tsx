@@ -1,0 +1,212 @@
+import type { TaskDiff, TaskPart } from '@hopline/replay/diff-tasks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import { differingTexts, measureRows } from './compare-rows.ts';
+import type { Connection, RequestError } from './connection.ts';
+import { segmentsOf } from './conversation.ts';
+import { Text } from './conversation-view.tsx';
+import { memo } from './memo.ts';
+import { visibleText } from './plain-text.ts';
+import type { TaskFacts } from './read-task-facts.ts';
+import { comparePath, navigate, taskPath } from './routes.ts';
+import { rowOf, type TaskRow } from './task-rows.ts';
+
+/** Ingress runs few exports at a time; wait and number of further tries; milliseconds. */
+const RETRY_MS = 1_000;
+const RETRIES_MAX = 10;
+/** Tasks that the fields offer. */
+const OFFERED_TASKS = 50;
+
+/** Two tasks side by side: what `hopline diff` compares, with the texts. */
+export function ComparePage({ a, b, connection }: { a: string; b: string; connection: Connection }) {
+  return (
+    <div class="compare">
+      <div class="toolbar">
+        <h1>Compare</h1>
+        <TaskChoice a={a} b={b} connection={connection} />
+      </div>
+      {a !== '' && b !== '' && <Comparison a={a} b={b} connection={connection} />}
+    </div>
+  );
+}
+
+function TaskChoice({ a, b, connection }: { a: string; b: string; connection: Connection }) {
+  const [[first, second], set] = useState([a, b]);
+  const [rows, setRows] = useState<TaskRow[]>([]);
+  useEffect(() => {
+    connection.json<{ tasks: Parameters<typeof rowOf>[0][] }>(`/api/tasks?pageSize=${OFFERED_TASKS}&historyLength=1`).then(
+      ({ tasks }) => setRows(tasks.map(rowOf)),
+      // Ids can be typed without it.
+      () => {},
+    );
+  }, []);
+  const field = (name: string, value: string, change: (value: string) => void) => (
+    <input
+      type="search"
+      list="newest-tasks"
+      placeholder={`Task ${name}`}
+      aria-label={`Task ${name}`}
+      value={value}
+      onInput={event => change(event.currentTarget.value.trim())}
+    />
+  );
+  return (
+    <form
+      class="compare-form"
+      onSubmit={event => {
+        event.preventDefault();
+        navigate(comparePath(first!, second!));
+      }}
+    >
+      {field('A', first!, value => set([value, second!]))}
+      {field('B', second!, value => set([first!, value]))}
+      <datalist id="newest-tasks">
+        {rows.map(({ id, question }) => (
+          <option key={id} value={id}>
+            {question}
+          </option>
+        ))}
+      </datalist>
+      <button type="submit" class="button" disabled={first === '' || second === ''}>
+        Compare
+      </button>
+    </form>
+  );
+}
+
+function Comparison({ a, b, connection }: { a: string; b: string; connection: Connection }) {
+  const { diff, fault } = useDiff(a, b, connection);
+  if (fault !== '')
+    return (
+      <p class="notice notice-error" role="alert">
+        {visibleText(fault)}
+      </p>
+    );
+  if (diff === undefined) return <p class="muted pad">Reading both tasks …</p>;
+  const same = diff.parts.filter(part => part.a === part.b);
+  return (
+    <div class="compare-result">
+      <p class="compare-verdict" role="status">
+        <strong class={diff.same ? 'good' : 'bad'}>
+          {diff.same ? 'same' : `${diff.differences.length} ${diff.differences.length === 1 ? 'part differs' : 'parts differ'}`}
+        </strong>
+        <span class="muted small">Ids, times and the boundaries of chunks make no difference.</span>
+      </p>
+      <section class="card table-card">
+        <table>
+          <thead>
+            <tr>
+              <th />
+              <th class="number">
+                <a href={taskPath(a)}>A</a>
+              </th>
+              <th class="number">
+                <a href={taskPath(b)}>B</a>
+              </th>
+              <th class="number">from A to B</th>
+            </tr>
+          </thead>
+          <tbody>
+            {measureRows(diff).map(row => (
+              <tr key={row.name}>
+                <td>
+                  <bdi>{visibleText(row.name)}</bdi>
+                </td>
+                <td class="number">{row.a}</td>
+                <td class="number">{row.b}</td>
+                <td class="number">{row.change}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </section>
+      {diff.differences.map(part => (
+        <Difference key={part.name} part={part} />
+      ))}
+      {same.map(part => (
+        <SamePart key={part.name} part={part} />
+      ))}
+    </div>
+  );
+}
+
+const PartName = ({ part }: { part: TaskPart }) => <bdi>{visibleText(part.name.replaceAll('_', ' '))}</bdi>;
+
+/** Its text is drawn when it is opened: an answer may be long. */
+function SamePart({ part }: { part: TaskPart }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details class="card compare-part" onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
+      <summary>
+        <PartName part={part} /> <span class="muted">same</span>
+      </summary>
+      {isOpen && <Text segments={segmentsOf(part.a ?? '')} />}
+    </details>
+  );
+}
+
+const Difference = memo(({ part }: { part: TaskPart }) => {
+  const [one, other] = useMemo(() => differingTexts(part.a ?? '', part.b ?? ''), [part]);
+  return (
+    <section class="card compare-part" aria-label={part.name}>
+      <h2>
+        <PartName part={part} />
+      </h2>
+      <div class="compare-sides">
+        {(
+          [
+            ['A', part.a, one],
+            ['B', part.b, other],
+          ] as const
+        ).map(([name, text, { before, differing, after }]) => (
+          <div key={name} class="compare-side" role="group" aria-label={`${part.name} of ${name}`}>
+            <span class="compare-side-name muted small">{name}</span>
+            {text === undefined ? (
+              <span class="muted">none</span>
+            ) : (
+              <span class="text">
+                <bdi>{visibleText(before)}</bdi>
+                <mark>{visibleText(differing)}</mark>
+                <bdi>{visibleText(after)}</bdi>
+              </span>
+            )}
+          </div>
+        ))}
+      </div>
+    </section>
+  );
+});
+
+function useDiff(a: string, b: string, connection: Connection): { diff: TaskDiff | undefined; fault: string } {
+  const [diff, setDiff] = useState<TaskDiff>();
+  const [fault, setFault] = useState('');
+  useEffect(() => {
+    const stop = new AbortController();
+    const read = async () => {
+      // Only this page needs the comparison.
+      const { compareTasks, readTaskFacts } = await import('./read-task-facts.ts');
+      const facts: TaskFacts[] = [];
+      for (const id of [a, b]) {
+        const { body } = await openExport(connection, id, stop.signal);
+        facts.push(await readTaskFacts(body!));
+      }
+      if (!stop.signal.aborted) setDiff(compareTasks(facts[0]!, facts[1]!));
+    };
+    read().catch((error: Error) => {
+      if (!stop.signal.aborted) setFault(error.message);
+    });
+    return () => stop.abort();
+  }, []);
+  return { diff, fault };
+}
+
+async function openExport(connection: Connection, id: string, signal: AbortSignal): Promise<Response> {
+  for (let retries = 0; ; retries += 1) {
+    try {
+      return await connection.open(`/api/tasks/${encodeURIComponent(id)}/export?records=facts`, { signal });
+    } catch (error) {
+      const { status, message } = error as RequestError;
+      if ((status !== 503 && status !== 429) || retries >= RETRIES_MAX) throw new Error(`${id}: ${message}`);
+    }
+    await new Promise(resolve => setTimeout(resolve, RETRY_MS));
+  }
+}

@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { CONTEXT_CHARS, differingTexts, measureRows } from './compare-rows.ts';
+
+const measure = { frames: 3, chunks: 2, tokens: 10, characters: 40, firstTextMs: 50, totalMs: 1_000 };
+
+test('figures stand side by side with their change, calls of one agent in their order', () => {
+  const a = {
+    ...measure,
+    calls: [
+      { agent: 'x', ms: 10 },
+      { agent: 'y', ms: 5 },
+      { agent: 'x', ms: undefined },
+    ],
+  };
+  const b = { ...measure, tokens: 15, firstTextMs: undefined, totalMs: 500, calls: [{ agent: 'x', ms: 20 }] };
+  const rows = measureRows({ a, b });
+  assert.deepEqual(
+    rows.map(({ name, a: one, b: other, change }) => [name, one, other, change]),
+    [
+      ['time', '1.00 s', '500 ms', '−500 ms (−50 %)'],
+      ['first text after', '50 ms', '–', ''],
+      ['tokens', '10', '15', '+5 (+50 %)'],
+      ['characters', '40', '40', 'same'],
+      ['chunks', '2', '2', 'same'],
+      ['frames', '3', '3', 'same'],
+      ['call of x', '10 ms', '20 ms', '+10 ms (+100 %)'],
+      ['call of x, number 2', '–', '–', ''],
+      ['call of y', '5 ms', '–', ''],
+    ],
+  );
+});
+
+test('of a long text only what differs is shown, with what stands around it', () => {
+  const [left, right] = ['word '.repeat(1_000), 'tail '.repeat(1_000)];
+  const [a, b] = differingTexts(`${left}one ${right}`, `${left}two ${right}`);
+  assert.deepEqual([a.differing, b.differing], ['one', 'two']);
+  for (const { before, after } of [a, b]) {
+    assert.ok(before.startsWith('… word') && after.endsWith('tail  …'));
+    assert.ok(before.length <= CONTEXT_CHARS + 10 && after.length <= CONTEXT_CHARS + 10);
+  }
+  const [short, longer] = differingTexts('a', 'a b');
+  assert.deepEqual(short, { before: 'a', differing: '', after: '' });
+  assert.deepEqual(longer, { before: 'a', differing: ' b', after: '' });
+});

@@ -1,0 +1,70 @@
+import { differingSpan } from '@hopline/a2a';
+import { duration } from '@hopline/cli/waterfall';
+import type { TaskDiff, TaskMeasure } from '@hopline/replay/diff-tasks';
+
+/** A figure of both tasks. `change`: from A to B; empty where one has none. */
+export type MeasureRow = { name: string; a: string; b: string; change: string };
+
+/** Figures that differ between any two runs: time, tokens and calls. Calls of one agent are matched in their order. */
+export function measureRows({ a, b }: Pick<TaskDiff, 'a' | 'b'>): MeasureRow[] {
+  const counted = (name: string, of: (task: TaskMeasure) => number) => rowOf(name, of(a), of(b), count);
+  const timed = (name: string, one: number | undefined, other: number | undefined) => rowOf(name, one, other, duration);
+  const [before, after] = [namedCalls(a), namedCalls(b)];
+  return [
+    timed('time', a.totalMs, b.totalMs),
+    timed('first text after', a.firstTextMs, b.firstTextMs),
+    counted('tokens', task => task.tokens),
+    counted('characters', task => task.characters),
+    counted('chunks', task => task.chunks),
+    counted('frames', task => task.frames),
+    ...[...new Set([...before.keys(), ...after.keys()])].map(name => timed(`call of ${name}`, before.get(name), after.get(name))),
+  ];
+}
+
+/** Milliseconds by agent and, of further calls, their number. A call that has not ended has none. */
+function namedCalls({ calls }: TaskMeasure): Map<string, number | undefined> {
+  const named = new Map<string, number | undefined>();
+  for (const [agent, own] of Map.groupBy(calls, call => call.agent))
+    for (const [index, { ms }] of own.entries()) named.set(index === 0 ? agent : `${agent}, number ${index + 1}`, ms);
+  return named;
+}
+
+function rowOf(name: string, a: number | undefined, b: number | undefined, text: (value: number) => string): MeasureRow {
+  const shown = (value: number | undefined) => (value === undefined ? '–' : text(value));
+  return { name, a: shown(a), b: shown(b), change: a === undefined || b === undefined ? '' : changeOf(a, b, text) };
+}
+
+function changeOf(a: number, b: number, text: (value: number) => string): string {
+  if (a === b) return 'same';
+  const share = a === 0 ? '' : ` (${b > a ? '+' : '−'}${Math.round((100 * Math.abs(b - a)) / a)} %)`;
+  return `${b > a ? '+' : '−'}${text(Math.abs(b - a))}${share}`;
+}
+
+const count = (value: number) => value.toLocaleString('en');
+
+/** A text around the place where it differs from the other: `differing` is empty where it only lacks what the other has. */
+export type DifferingText = { before: string; differing: string; after: string };
+
+/** Both texts around their difference. What is the same and further away is left out; characters. */
+export const CONTEXT_CHARS = 1_000;
+
+export function differingTexts(a: string, b: string): [DifferingText, DifferingText] {
+  const { start, aEnd, bEnd } = differingSpan(a, b);
+  return [aroundOf(a, start, aEnd), aroundOf(b, start, bEnd)];
+}
+
+function aroundOf(text: string, start: number, end: number): DifferingText {
+  const [from, to] = [wordStart(text, start - CONTEXT_CHARS), wordStart(text, end + CONTEXT_CHARS)];
+  return {
+    before: `${from > 0 ? '… ' : ''}${text.slice(from, start)}`,
+    differing: text.slice(start, end),
+    after: `${text.slice(end, to)}${to < text.length ? ' …' : ''}`,
+  };
+}
+
+/** The next place after white space; the bounds of the text where there is none. */
+function wordStart(text: string, index: number): number {
+  if (index <= 0) return 0;
+  const found = text.slice(index).search(/(?<=\s)\S/);
+  return found < 0 ? text.length : index + found;
+}

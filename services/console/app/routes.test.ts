@@ -1,0 +1,19 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { comparePath, routeOf, taskPath } from './routes.ts';
+
+test('each page has its path, and ids of any characters lead back to themselves', () => {
+  assert.deepEqual(routeOf('/'), { page: 'tasks' });
+  assert.deepEqual(routeOf('/cluster'), { page: 'cluster' });
+  for (const id of ['a', 'ä/b?c#d', '%']) {
+    assert.deepEqual(routeOf(taskPath(id)), { page: 'task', id });
+    assert.deepEqual(routeOf(comparePath(id, 'x')), { page: 'compare', a: id, b: 'x' });
+    assert.deepEqual(routeOf(comparePath(id, '')), { page: 'compare', a: id, b: '' });
+  }
+  assert.deepEqual(routeOf('/compare'), { page: 'compare', a: '', b: '' });
+});
+
+test('an unknown path is the list', () => {
+  for (const path of ['/tasks', '/tasks/a/b', '/cluster/x', '/compare/a/b/c', '/tasks/%', '/nowhere'])
+    assert.deepEqual(routeOf(path), { page: 'tasks' }, path);
+});
