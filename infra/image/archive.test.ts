@@ -12,6 +12,7 @@ after(() => rmSync(work, { recursive: true, force: true }));
 
 const CONFIG: ImageConfig = {
   name: 'sample:1',
+  architecture: 'arm64',
   created: new Date('2026-01-02T03:04:05Z'),
   user: '65532:65532',
   workingFolder: '/app',
@@ -59,6 +60,7 @@ test('the archive is a docker-archive: manifest, configuration by its digest, la
   const config = readFileSync(join(folder, manifest.Config));
   assert.equal(id, `sha256:${createHash('sha256').update(config).digest('hex')}`);
   const image = JSON.parse(config.toString());
+  assert.equal(image.architecture, 'arm64');
   assert.equal(image.config.User, '65532:65532');
   assert.deepEqual(image.config.Entrypoint, ['/bin/program']);
   const digests = manifest.Layers.map(

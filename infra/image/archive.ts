@@ -5,10 +5,12 @@ import { dirname, join, relative } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { create } from 'tar';
+import type { Architecture } from './elf.ts';
 
 export type ImageConfig = {
   /** Name and tag, e.g. `hopline:0.1.0`. */
   name: string;
+  architecture: Architecture;
   /** Time of the image and of every file in it: that of the commit. */
   created: Date;
   user?: string;
@@ -53,9 +55,9 @@ export async function writeImageArchive(
 }
 
 function imageJson(config: ImageConfig, layers: readonly { digest: string }[]): object {
-  const { created, user, workingFolder, entrypoint, command, environment, ports, labels } = config;
+  const { architecture, created, user, workingFolder, entrypoint, command, environment, ports, labels } = config;
   return {
-    architecture: process.arch === 'x64' ? 'amd64' : process.arch,
+    architecture,
     os: 'linux',
     created: created.toISOString(),
     config: {

@@ -5,13 +5,16 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { type ImageConfig, writeImageArchive } from './archive.ts';
-import { APP_FOLDER, NODE_PATH, USER_ID, writeApp, writeBase, writeProgram } from './rootfs.ts';
+import { ARCHITECTURES, type Architecture } from './elf.ts';
+import { OWN_ARCHITECTURE } from './libraries.ts';
+import { RUN, writeApp, writeBase, writeProgram } from './rootfs.ts';
 
-const USAGE = `npm run image -- [--archive FILE.tar] [--nats FILE.tar] [--rootfs DIR]
+const USAGE = `npm run image -- [--archive FILE.tar] [--nats FILE.tar] [--rootfs DIR] [--platform linux/amd64|linux/arm64]
 
-  --archive FILE.tar  the image of all services, as a docker-archive for this machine's architecture
-  --nats FILE.tar     an image of the nats-server that the tests use, as a docker-archive
+  --archive FILE.tar  the image of all services, as a docker-archive
+  --nats FILE.tar     an image of the nats-server that the tests use, as a docker-archive for this machine's architecture
   --rootfs DIR        the files of the image in a folder; the Dockerfile uses it
+  --platform NAME     linux/amd64 or linux/arm64; default: this machine's. The other one needs Debian's apt-get
 
 Load an archive with \`docker load\`, \`kind load image-archive\` or \`ctr images import\`.`;
 
@@ -24,36 +27,46 @@ async function main(): Promise<void> {
       archive: { type: 'string' },
       nats: { type: 'string' },
       rootfs: { type: 'string' },
+      platform: { type: 'string', default: `linux/${OWN_ARCHITECTURE}` },
       help: { type: 'boolean', short: 'h' },
     },
   });
-  const { archive, nats, rootfs } = values;
+  const { archive, nats, rootfs, platform } = values;
   if (values.help) return console.log(USAGE);
   if (archive === undefined && nats === undefined && rootfs === undefined) throw new Error(`name an output.\n\n${USAGE}`);
   if (process.platform !== 'linux') {
     throw new Error('an image can only be made on Linux; elsewhere use `docker build -f infra/docker/Dockerfile .`');
   }
+  const architecture = ARCHITECTURES.find(one => platform === `linux/${one}`);
+  if (architecture === undefined) throw new Error(`--platform ${platform}: use linux/amd64 or linux/arm64`);
+  if (nats !== undefined && architecture !== OWN_ARCHITECTURE) {
+    throw new Error(`--nats: the nats-server of the tests is for linux/${OWN_ARCHITECTURE} alone; leave out --platform`);
+  }
   const path = (given: string) => resolve(process.env.INIT_CWD ?? process.cwd(), given);
   if (rootfs !== undefined) {
-    writeBase(path(rootfs));
+    await inTemporaryFolder(async folder => writeBase(path(rootfs), pinnedNode(), architecture, folder));
     await writeApp(ROOT, path(rootfs));
   }
-  if (archive !== undefined) await inTemporaryFolder(folder => serviceImage(path(archive), folder));
+  if (archive !== undefined) await inTemporaryFolder(folder => serviceImage(path(archive), architecture, folder));
   if (nats !== undefined) await inTemporaryFolder(folder => natsImage(path(nats), folder));
 }
 
-async function serviceImage(path: string, folder: string): Promise<void> {
+/** The Node of infra/local/bootstrap/pins.json, of the platform: the one that runs this command may be another version. */
+function pinnedNode(): string {
+  const path = process.env.HOPLINE_IMAGE_NODE;
+  if (!path) throw new Error('HOPLINE_IMAGE_NODE is not set: run this through `npm run image`, on Linux with glibc');
+  return path;
+}
+
+async function serviceImage(path: string, architecture: Architecture, folder: string): Promise<void> {
   const layers = [join(folder, 'base'), join(folder, 'app')] as const;
-  writeBase(layers[0]);
+  writeBase(layers[0], pinnedNode(), architecture, join(folder, 'packages'));
   await writeApp(ROOT, layers[1]);
   await report(path, layers, {
     name: `hopline:${PACKAGE.version}`,
+    architecture,
     created: commitTime(),
-    user: `${USER_ID}:${USER_ID}`,
-    workingFolder: APP_FOLDER,
-    entrypoint: [NODE_PATH, `${APP_FOLDER}/hopline.mjs`],
-    environment: ['PATH=/nodejs/bin', 'NODE_ENV=production', 'HOPLINE_HOST=0.0.0.0', 'HOME=/tmp'],
-    ports: ['8000/tcp'],
+    ...RUN,
     labels: labels('Hopline', PACKAGE.description, PACKAGE.version),
   });
 }
@@ -66,6 +79,7 @@ async function natsImage(path: string, folder: string): Promise<void> {
   writeProgram(program, join(folder, 'nats'), '/nats-server');
   await report(path, [join(folder, 'nats')], {
     name: `nats:${version}`,
+    architecture: OWN_ARCHITECTURE,
     created: commitTime(),
     entrypoint: ['/nats-server'],
     environment: ['PATH=/'],
@@ -76,7 +90,9 @@ async function natsImage(path: string, folder: string): Promise<void> {
 
 async function report(path: string, layers: readonly string[], config: ImageConfig): Promise<void> {
   const { bytes, compressedBytes, id } = await writeImageArchive(path, layers, config);
-  console.log(`${config.name}  ${mb(bytes)} MB, ${mb(compressedBytes)} MB compressed  ${id}  ${path}`);
+  console.log(
+    `${config.name}  linux/${config.architecture}  ${mb(bytes)} MB, ${mb(compressedBytes)} MB compressed  ${id}  ${path}`,
+  );
 }
 
 function labels(title: string, description: string, version: string): Record<string, string> {

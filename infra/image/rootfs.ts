@@ -1,12 +1,22 @@
-import { execFileSync } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, readdirSync, realpathSync, statSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { bundle } from './bundle.ts';
+import { type Architecture, readElf } from './elf.ts';
+import { debianLibraries, OWN_ARCHITECTURE, ownLibraries } from './libraries.ts';
 
 /** The user of the process. Kubernetes can only check `runAsNonRoot` against a number. */
-export const USER_ID = 65_532;
-export const NODE_PATH = '/nodejs/bin/node';
-export const APP_FOLDER = '/app';
+const USER_ID = 65_532;
+const NODE_PATH = '/nodejs/bin/node';
+const APP_FOLDER = '/app';
+
+/** How a container of the image runs; the Dockerfile has the same. */
+export const RUN = {
+  user: `${USER_ID}:${USER_ID}`,
+  workingFolder: APP_FOLDER,
+  entrypoint: [NODE_PATH, `${APP_FOLDER}/hopline.mjs`],
+  environment: ['PATH=/nodejs/bin', 'NODE_ENV=production', 'HOPLINE_HOST=0.0.0.0', 'HOME=/tmp'],
+  ports: ['8000/tcp'],
+};
 
 const ETC = {
   passwd: `hopline:x:${USER_ID}:${USER_ID}::/tmp:/sbin/nologin\n`,
@@ -15,14 +25,35 @@ const ETC = {
   'nsswitch.conf': 'hosts: files dns\n',
 };
 
-/** What changes with Node alone: Node, the libraries it is linked with, and the files that libc reads. */
-export function writeBase(folder: string): void {
-  copyProgram(process.execPath, join(folder, NODE_PATH));
-  for (const library of linkedLibraries(process.execPath)) copyProgram(library, join(folder, library));
+/**
+ * What changes with Node alone: Node, the libraries it is linked with, and the files that libc reads. `unpacked`: an empty folder for
+ * packages with libraries of another architecture.
+ */
+export function writeBase(folder: string, node: string, architecture: Architecture, unpacked: string): void {
+  const found = readElf(node)?.architecture;
+  if (found !== architecture) throw new Error(`${node} is a program for ${found ?? 'another system'}, not for ${architecture}`);
+  copyProgram(node, join(folder, NODE_PATH));
+  const libraries = architecture === OWN_ARCHITECTURE ? ownLibraries(node) : debianLibraries(node, architecture, unpacked);
+  for (const { from, to } of libraries) copyProgram(from, join(folder, to));
   for (const [name, text] of Object.entries(ETC)) write(join(folder, 'etc', name), text);
   mkdirSync(join(folder, 'tmp'), { recursive: true });
   normalize(folder);
   chmodSync(join(folder, 'tmp'), 0o1777);
+  requireComplete(folder, architecture);
+}
+
+/** Throws unless every program and library below `folder` is for this architecture, and what it is linked with is there, too. */
+export function requireComplete(folder: string, architecture: Architecture): void {
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter(entry => entry.isFile());
+  const names = new Set(files.map(({ name }) => name));
+  for (const { parentPath, name } of files) {
+    const elf = readElf(join(parentPath, name));
+    if (elf === undefined) continue;
+    if (elf.architecture !== architecture) throw new Error(`${name} is for ${elf.architecture}, not for ${architecture}`);
+    const loader = elf.interpreter === undefined ? [] : [basename(elf.interpreter)];
+    const missing = [...elf.needed, ...loader].find(library => !names.has(library));
+    if (missing !== undefined) throw new Error(`${name} is linked with ${missing}, which is not in the image`);
+  }
 }
 
 /** What changes with every release: the bundles. */
@@ -33,22 +64,10 @@ export async function writeApp(root: string, folder: string): Promise<void> {
 
 /** A statically linked program and nothing else, such as nats-server. Throws where it needs libraries. */
 export function writeProgram(program: string, folder: string, path: string): void {
-  const libraries = linkedLibraries(program);
-  if (libraries.length > 0) throw new Error(`${program} is linked with ${libraries.join(', ')}; a static build is needed`);
+  const needed = readElf(program)?.needed ?? [];
+  if (needed.length > 0) throw new Error(`${program} is linked with ${needed.join(', ')}; a static build is needed`);
   copyProgram(program, join(folder, path));
   normalize(folder);
-}
-
-function linkedLibraries(program: string): string[] {
-  let output: string;
-  try {
-    output = execFileSync('ldd', [program], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
-  } catch {
-    // ldd fails for a static program.
-    return [];
-  }
-  if (/not found/.test(output)) throw new Error(`${program} lacks a library:\n${output}`);
-  return [...output.matchAll(/(\/\S+) \(0x/g)].map(match => match[1]!).sort();
 }
 
 /** Libraries are linked by a short name that is a symbolic link; the image holds the file under the name that the loader asks for. */

@@ -8,6 +8,7 @@ import { fanOut } from './fan-out.ts';
 import { firstText } from './first-text.ts';
 import { frameEncoding } from './frame-encoding.ts';
 import { idleMemory } from './idle-memory.ts';
+import { image } from './image.ts';
 import { load } from './load.ts';
 import type { Question } from './question.ts';
 import { replay } from './replay.ts';
@@ -32,6 +33,7 @@ const QUESTIONS: Question[] = [
   frameEncoding,
   replay,
   adapters,
+  image,
   consolePage,
   telemetry,
 ];

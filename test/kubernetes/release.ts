@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
-const CHART = fileURLToPath(new URL('../../infra/helm/hopline', import.meta.url));
+export const CHART = fileURLToPath(new URL('../../infra/helm/hopline', import.meta.url));
 const AGENT_CHART = fileURLToPath(new URL('../../infra/helm/hopline-agent', import.meta.url));
 const CLI = fileURLToPath(new URL('../../packages/cli/src/main.ts', import.meta.url));
 const RETRY_MS = 200;

@@ -9,7 +9,6 @@ import { Release } from './release.ts';
 const QUESTION = 'explain hopline';
 const TIMEOUT_MS = 600_000;
 const IMAGE_BEFORE = 'hopline:before';
-const NATS_NODES = 1;
 
 const folder = process.env.HOPLINE_BEFORE;
 const chart = join(folder ?? '', 'chart');
@@ -21,9 +20,7 @@ const missing =
 const options = { skip: missing ?? false, timeout: TIMEOUT_MS };
 
 const release = new Release('upgrade');
-/** With one NATS node the machine of a test has room for two versions. */
-const values = { nats: { replicas: NATS_NODES } };
-const valuesBefore = { ...values, image: { repository: 'hopline', tag: 'before' } };
+const valuesBefore = { image: { repository: 'hopline', tag: 'before' } };
 let url: string;
 let answer: string;
 let taskBefore: string;
@@ -52,7 +49,7 @@ after(async () => {
 test('an upgrade from the version before, under load, fails no request and costs no text', options, async () => {
   const load = await Load.start(release, { name: 'upgrade', image: IMAGE_BEFORE, workers: 3 });
   await load.complete(3);
-  await release.upgrade(values);
+  await release.upgrade({});
   await release.rolledOut();
   await load.complete(6);
   checkAnswers('upgrade', await load.stop());
@@ -71,10 +68,10 @@ const MIXED = {
 for (const [name, services] of Object.entries(MIXED)) {
   test(`two versions side by side: ${name}`, options, async () => {
     const load = await Load.start(release, { name: 'mixed', image: IMAGE_BEFORE, workers: 3 });
-    await release.upgrade({ ...values, ...services });
+    await release.upgrade(services);
     await release.rolledOut();
     await load.complete(6);
-    await release.upgrade(values);
+    await release.upgrade({});
     await release.rolledOut();
     await load.complete(3);
     checkAnswers(name, await load.stop());

@@ -6,11 +6,12 @@ import { ensureConsolePage } from './console-page.mjs';
 import { handOver } from './hand-over.mjs';
 import { machinePlatform, npmCommand, requireGit } from './machine.mjs';
 import { ensureNatsServer } from './nats-server.mjs';
+import { npmProgram } from './npm-package.mjs';
 import { createProgress } from './progress.mjs';
 import { SetupError } from './setup-error.mjs';
 import { setupKey } from './setup-stamp.mjs';
 import { toolCacheFolder } from './tool-cache.mjs';
-import { ensureNode, ensurePnpm, requireRunning } from './tools.mjs';
+import { ensureNode, ensurePnpm, imagePlatform, requireRunning } from './tools.mjs';
 import { ensurePackages } from './workspace.mjs';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
@@ -63,19 +64,20 @@ async function runVerb(verb, args) {
     process.exit(signal === 'SIGINT' ? 130 : 143);
   };
   process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
-  const { node, natsServer } = await setUp(verb, process.env);
+  const { node, natsServer, imageNode } = await setUp(verb, args, process.env);
   process.off('SIGINT', interrupted).off('SIGTERM', interrupted);
 
   const env = { ...process.env, PATH: [dirname(node), process.env.PATH].join(delimiter) };
   if (natsServer) env.HOPLINE_NATS_SERVER = natsServer;
+  if (imageNode) env.HOPLINE_IMAGE_NODE = imageNode;
   // File arguments are relative to the user's directory; npm runs scripts in the root of the checkout.
   const isClient = verb === 'hopline';
   const cwd = isClient ? (env.INIT_CWD ?? ROOT) : ROOT;
   return handOver(node, [join(ROOT, entryPoint), ...args], { cwd, env, passesInterrupt: !isClient });
 }
 
-/** @returns {Promise<{ node: string, natsServer: string | null }>} full paths */
-async function setUp(verb, env) {
+/** @returns {Promise<{ node: string, natsServer: string | null, imageNode: string | null }>} full paths */
+async function setUp(verb, args, env) {
   const pins = JSON.parse(readFileSync(new URL('pins.json', import.meta.url), 'utf8'));
   const platform = machinePlatform();
   requireGit(env);
@@ -90,13 +92,17 @@ async function setUp(verb, env) {
     const pnpm = () => ensurePnpm(installer, platform, pins, node);
     await requireRunning(node);
     await ensurePackages(ROOT, setupKey(ROOT, platform, version), { node, pnpm, env, progress });
-    if (['start', 'test', 'image'].includes(verb)) await ensureConsolePage(ROOT, { node, env, progress });
+    if (['start', 'test', 'bench', 'image'].includes(verb)) await ensureConsolePage(ROOT, { node, env, progress });
     return node;
   };
   // Both run in parallel: building nats-server takes the longest.
   const needsServer =
-    !['hopline', 'observe', 'pack', 'release', 'simulate'].includes(verb) && !(verb === 'start' && env.NATS_URL);
+    !['hopline', 'observe', 'pack', 'release', 'simulate'].includes(verb) &&
+    !(verb === 'start' && env.NATS_URL) &&
+    !(verb === 'image' && !args.some(arg => arg.startsWith('--nats')));
   const server = needsServer ? ensureNatsServer({ platform, cache, env, pins: pins.natsServer, progress }) : null;
-  const [node, natsServer] = await Promise.all([packages(), server]);
-  return { node, natsServer };
+  const imagePin = verb === 'image' ? pins.node.packages[imagePlatform(args, platform)] : undefined;
+  const imageNode = imagePin ? npmProgram(installer, 'Node', pins.node.version, imagePin) : null;
+  const [node, natsServer, image] = await Promise.all([packages(), server, imageNode]);
+  return { node, natsServer, imageNode: image };
 }

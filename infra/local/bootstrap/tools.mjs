@@ -43,3 +43,15 @@ export async function requireRunning(node) {
     );
   }
 }
+
+const IMAGE_PLATFORMS = { 'linux/amd64': 'linux-x64', 'linux/arm64': 'linux-arm64' };
+
+/**
+ * The platform, as in pins.json, whose Node an image has: that of `--platform`, else this machine's.
+ * @param {string[]} args @param {string} own @returns {string}
+ */
+export function imagePlatform(args, own) {
+  const at = args.findIndex(arg => arg === '--platform' || arg.startsWith('--platform='));
+  const named = at < 0 ? undefined : args[at].includes('=') ? args[at].split('=')[1] : args[at + 1];
+  return IMAGE_PLATFORMS[named] ?? own;
+}

@@ -33,20 +33,27 @@ test('tests are found in packages, services, infra and test only', t => {
     'infra/c.test.ts',
     'infra/c.test.mjs',
     'test/e2e/d.test.ts',
+    'test/kubernetes/cluster.test.ts',
   ];
   const others = ['packages/a/node_modules/x/x.test.ts', 'packages/a/src/a.ts', 'docs/e.test.ts'];
   const root = folderWith(t, Object.fromEntries([...paths, ...others].map(path => [path, ''])));
   const found = findTestFiles(root, [], root);
   assert.deepEqual(found.unit.map(path => relative(root, path)).sort(), paths.slice(0, 4).sort());
   assert.deepEqual(found.withBroker, [join(root, 'test/e2e/d.test.ts')]);
+  assert.deepEqual(found.onCluster, [join(root, 'test/kubernetes/cluster.test.ts')]);
 });
 
 test('paths select files and folders relative to the working directory; a path that selects nothing is an error', t => {
   const root = folderWith(t, { 'packages/a/src/a.test.ts': '', 'packages/ab/src/b.test.ts': '', 'test/d.test.ts': '' });
-  assert.deepEqual(findTestFiles(root, ['packages/a'], root), { unit: [join(root, 'packages/a/src/a.test.ts')], withBroker: [] });
+  assert.deepEqual(findTestFiles(root, ['packages/a'], root), {
+    unit: [join(root, 'packages/a/src/a.test.ts')],
+    withBroker: [],
+    onCluster: [],
+  });
   assert.deepEqual(findTestFiles(root, ['d.test.ts'], join(root, 'test')), {
     unit: [],
     withBroker: [join(root, 'test/d.test.ts')],
+    onCluster: [],
   });
   assert.throws(() => findTestFiles(root, ['test', 'nowhere'], root), /no test files in nowhere/);
 });

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { Coverage } from './coverage.ts';
 import { runStaticChecks } from './static-checks.ts';
 import { findTestFiles } from './test-files.ts';
-import { runTestFiles } from './test-run.ts';
+import { ON_CLUSTER, runTestFiles } from './test-run.ts';
 import { add, closingLine, NOTHING, type Totals } from './totals.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, '');
@@ -16,7 +16,7 @@ async function runChecks(): Promise<Totals> {
   const paths = args.filter(arg => arg !== '--coverage');
   const unknown = paths.find(path => path.startsWith('-'));
   if (unknown !== undefined) throw new Error(`unknown option ${unknown}; see \`npm test -- --help\``);
-  const { unit, withBroker } = findTestFiles(ROOT, paths, process.env.INIT_CWD ?? process.cwd());
+  const { unit, withBroker, onCluster } = findTestFiles(ROOT, paths, process.env.INIT_CWD ?? process.cwd());
   const isFull = paths.length === 0;
   const isAsked = args.length > paths.length;
   const coverage = isFull || isAsked ? new Coverage() : undefined;
@@ -25,8 +25,9 @@ async function runChecks(): Promise<Totals> {
   const unitTotals = await runTestFiles({ ...run, files: unit, coverage });
   // Services that run beside a broker would write their coverage as they stop: only when it is asked for.
   const brokerTotals = await runTestFiles({ ...run, files: withBroker, coverage: isAsked ? coverage : undefined });
+  const clusterTotals = await runTestFiles({ ...run, ...ON_CLUSTER, files: onCluster });
   if (coverage !== undefined) console.log(coverage.summary(isAsked ? 'all tests of this run' : 'tests without a broker'));
-  return add(checked, add(unitTotals, brokerTotals));
+  return [unitTotals, brokerTotals, clusterTotals].reduce(add, checked);
 }
 
 try {

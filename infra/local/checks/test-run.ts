@@ -7,6 +7,8 @@ import { NOTHING, type Totals } from './totals.ts';
 const FILES_AT_ONCE = 2;
 /** Bound for one file: a hung file fails and the others still run. */
 const FILE_MS_MAX = 5 * 60 * 1000;
+/** A file that installs releases and replaces every pod under load, one at a time. */
+export const ON_CLUSTER = { filesAtOnce: 1, fileMsMax: 40 * 60 * 1000 };
 
 export type TestRunOptions = {
   files: string[];
@@ -14,13 +16,16 @@ export type TestRunOptions = {
   signal: AbortSignal;
   /** Adds the covered lines of this run. Absent: coverage is not collected. */
   coverage?: Coverage | undefined;
+  filesAtOnce?: number;
+  fileMsMax?: number;
 };
 
 /** Runs test files, each in its own process, prints results as they arrive and counts them. */
-export function runTestFiles({ files, output, signal, coverage }: TestRunOptions): Promise<Totals> {
+export function runTestFiles(options: TestRunOptions): Promise<Totals> {
+  const { files, output, signal, coverage, filesAtOnce = FILES_AT_ONCE, fileMsMax = FILE_MS_MAX } = options;
   if (files.length === 0) return Promise.resolve(NOTHING);
   const collect = coverage === undefined ? {} : { coverage: true, ...Coverage.globs };
-  const stream = run({ files, concurrency: FILES_AT_ONCE, timeout: FILE_MS_MAX, signal, ...collect });
+  const stream = run({ files, concurrency: filesAtOnce, timeout: fileMsMax, signal, ...collect });
   return new Promise((resolve, reject) => {
     let totals: Totals | null = null;
     stream.on('test:summary', ({ file, counts }) => {

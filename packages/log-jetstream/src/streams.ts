@@ -20,8 +20,8 @@ import { isTransient, retry } from './retry.ts';
  * section 7.
  */
 
-/** Version of subjects and payloads. Different numbers are incompatible. */
-const FORMAT = 1;
+/** Version of subjects and payloads. Different numbers are incompatible. The charts have it as an annotation. */
+export const FORMAT = 1;
 
 /** `creates`: missing streams; otherwise they are awaited. */
 export type StreamsOptions = { creates: boolean; shards: number; replicas: number; maxAges: MaxAges; maxBytes: MaxBytes };
@@ -225,6 +225,11 @@ const ADVICE: Partial<Record<keyof Spec, string>> = {
 };
 
 function mismatch(spec: Spec, field: keyof Spec, found: unknown): LogMismatch {
+  const format = field === 'description' ? /^hopline format=(\d+)/.exec(String(found))?.[1] : undefined;
+  if (format !== undefined && format !== `${FORMAT}`) {
+    const advice = 'start the version that created it, or set HOPLINE_PREFIX for another cluster';
+    return new LogMismatch(`stream ${spec.name} has format ${format}; this version of Hopline has format ${FORMAT}: ${advice}`);
+  }
   const what = `stream ${spec.name} has ${field} ${JSON.stringify(found ?? null)}, expected ${JSON.stringify(spec[field])}`;
   return new LogMismatch(
     `${what}: ${ADVICE[field] ?? 'the stream was not created by this Hopline: set HOPLINE_PREFIX or use another NATS account, or remove the stream'}`,

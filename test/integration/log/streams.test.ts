@@ -100,6 +100,19 @@ describe('the streams of the log', () => {
     for (const shards of [0, 257, 1.5]) await assert.rejects(open({ shards }), LogMismatch);
   });
 
+  test('streams of another format reject with LogMismatch, the format and advice, and stay as they are', async () => {
+    await (await open()).close();
+    const description = 'hopline format=2 shards=16';
+    await jsm.streams.update(INPUTS_STREAM, { description });
+    await assert.rejects(open(), (error: Error) => {
+      assert.ok(error instanceof LogMismatch);
+      assert.match(error.message, /^stream A2A_RAW has format 2; this version of Hopline has format 1: start the version that /);
+      return true;
+    });
+    assert.equal((await config(INPUTS_STREAM)).description, description);
+    await jsm.streams.update(INPUTS_STREAM, { description: 'hopline format=1 shards=16' });
+  });
+
   test('ages and bytes that an operator tuned are left unchanged', async () => {
     await (await open()).close();
     await jsm.streams.update(INPUTS_STREAM, { max_age: nanos(3_600_000), max_bytes: 1024 * 1024 * 1024 });

@@ -116,7 +116,8 @@ spec:
           # A start includes the creation of the streams, which waits for NATS.
           {{- $scheme := ternary "HTTPS" "HTTP" (not (empty .values.tlsSecret)) }}
           startupProbe: { httpGet: { path: /readyz, port: http, scheme: {{ $scheme }} }, periodSeconds: 1, failureThreshold: 120 }
-          readinessProbe: { httpGet: { path: /readyz, port: http, scheme: {{ $scheme }} }, periodSeconds: 5, timeoutSeconds: 3 }
+          {{- /* Without NATS an ingress answers 503 with Retry-After for a minute; without endpoints connections would be refused. */}}
+          readinessProbe: { httpGet: { path: /readyz, port: http, scheme: {{ $scheme }} }, periodSeconds: 5, timeoutSeconds: 3, failureThreshold: {{ ternary 12 3 (eq .role "ingress") }} }
           livenessProbe: { httpGet: { path: /livez, port: http, scheme: {{ $scheme }} }, periodSeconds: 10, timeoutSeconds: 3, failureThreshold: 3 }
           {{- if gt (int $pods.preStopSeconds) 0 }}
           lifecycle: { preStop: { sleep: { seconds: {{ $pods.preStopSeconds }} } } }
