@@ -17,7 +17,13 @@ const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {}, observe()
 const logger = createLogger({ service: 'notifier', instance: 'test', level: 'fatal' });
 const KEY = `t1.${Buffer.from('cfg').toString('base64url')}`;
 
-type Options = { allow?: string; workersMax?: number; intervalMs?: number; bytesPerSecondMax?: number; retry?: Partial<NotifierDeps['retry']> };
+type Options = {
+  allow?: string;
+  workersMax?: number;
+  intervalMs?: number;
+  bytesPerSecondMax?: number;
+  retry?: Partial<NotifierDeps['retry']>;
+};
 
 const notifierOn = (
   log: Log,
@@ -203,7 +209,13 @@ test('0.3 posts the whole task: a long text costs a webhook no more than its byt
     await notifier.stop();
     const bodies = hook.received.map(({ body }) => JSON.parse(body));
     assert.equal(bodies.at(-1).status.state, 'completed');
-    assert.equal(bodies.at(-1).artifacts[0].parts.map((part: { text: string }) => part.text).join(''), piece.repeat(12));
+    assert.equal(
+      bodies
+        .at(-1)
+        .artifacts[0].parts.map((part: { text: string }) => part.text)
+        .join(''),
+      piece.repeat(12),
+    );
     const sizes = hook.received.map(({ body }) => body.length);
     const sent = sizes.reduce((sum, size) => sum + size, 0);
     // The last body is sent before its time is due.

@@ -1,6 +1,14 @@
 import { isTerminal } from '@hopline/a2a';
 import type { CopyForwardInput, Fact, FactRecord, Takeover, TaskAggregate, TraceCarrier } from '@hopline/events';
-import { type BatchDecision, decideBatch, type InputLedger, NOT_ENCODABLE, type QueuedCommand, TASK_TOO_LARGE, TOO_LARGE } from '@hopline/fold';
+import {
+  type BatchDecision,
+  decideBatch,
+  type InputLedger,
+  NOT_ENCODABLE,
+  type QueuedCommand,
+  TASK_TOO_LARGE,
+  TOO_LARGE,
+} from '@hopline/fold';
 import { RecordTooLarge, type StoredFacts, startSeqOf } from '@hopline/log';
 import { evolve, failTask } from '@hopline/task';
 import { copyForward, type TaskStart } from './copy-forward.ts';

@@ -21,7 +21,10 @@ async function recordsOf(log: MemoryLog): Promise<StoredFacts[]> {
 }
 
 /** Begins a task whose agent writes `words`, each stored before the next, on relays that take over from one another. */
-async function write(t: TestContext, { taskBytesMax, words, relays = 1 }: { taskBytesMax?: number; words: number; relays?: number }) {
+async function write(
+  t: TestContext,
+  { taskBytesMax, words, relays = 1 }: { taskBytesMax?: number; words: number; relays?: number },
+) {
   const log = createMemoryLog({ shards: 1 });
   const open = () =>
     createRelay({ log, instance: 'relay', coalesce, metrics, logger, ...(taskBytesMax !== undefined && { taskBytesMax }) });
@@ -41,7 +44,14 @@ async function write(t: TestContext, { taskBytesMax, words, relays = 1 }: { task
       await relay.stop();
       relay = await open();
     }
-    writer.add({ kind: 'artifact', lane: `${n}`, artifact: { name: 'a' }, parts: [{ text: `word ${n}` }], append: false, last: true });
+    writer.add({
+      kind: 'artifact',
+      lane: `${n}`,
+      artifact: { name: 'a' },
+      parts: [{ text: `word ${n}` }],
+      append: false,
+      last: true,
+    });
     await writer.flush();
     const isFolded = ({ aggregate }: FactRecord) => aggregate.generation > n + 1 || aggregate.state === 'TASK_STATE_FAILED';
     await stored(isFolded);

@@ -49,7 +49,11 @@ export class MemoryStream {
     this.#bytesMax = bytesMax;
   }
 
-  async write(taskId: string, value: unknown, options: WriteOptions): Promise<{ seq: number; duplicate: boolean; bytes: number }> {
+  async write(
+    taskId: string,
+    value: unknown,
+    options: WriteOptions,
+  ): Promise<{ seq: number; duplicate: boolean; bytes: number }> {
     requireTaskId(taskId);
     const json = JSON.stringify(value);
     const bytes = Buffer.byteLength(json);
