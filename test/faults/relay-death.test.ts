@@ -17,8 +17,12 @@ let cluster: Cluster;
 
 before(async () => {
   remote = await startCountingAgent(TOKENS, 18);
-  cluster = await Cluster.start({ agents: [{ name: 'counter', adapter: 'a2a', url: remote.url }], relays: 2 });
+  cluster = await startCluster();
 });
+
+function startCluster(env: Record<string, string> = {}): Promise<Cluster> {
+  return Cluster.start({ agents: [{ name: 'counter', adapter: 'a2a', url: remote.url }], relays: 2, env });
+}
 
 after(async () => {
   await cluster?.[Symbol.asyncDispose]();
@@ -27,11 +31,11 @@ after(async () => {
 
 type Watched = { fold: Fold; longestGapMs: number };
 
-async function watch(seen: (list: Frame[]) => void): Promise<Watched> {
+async function watch(seen: (list: Frame[]) => void, { url } = cluster): Promise<Watched> {
   const list: Frame[] = [];
   const fold = new Fold();
   let longestGapMs = 0;
-  for await (const frame of frames(cluster.url, { text: 'count' })) {
+  for await (const frame of frames(url, { text: 'count' })) {
     const last = list.at(-1);
     if (last !== undefined && shapeOf(last).startsWith('artifact:streaming_result'))
       longestGapMs = Math.max(longestGapMs, frame.atMs - last.atMs);
@@ -63,6 +67,18 @@ test('after a kill of a relay in mid-stream the other continues within the lease
   t.diagnostic(`longest silence: ${Math.round(gap)} ms (lease 1500 ms + heartbeat 300 ms)`);
   // The bound is loose, because timing on a loaded machine must not fail the test; the measured figure is printed.
   assert.ok(gap <= SILENCE_MS_MAX, `no text for ${gap} ms`);
+});
+
+test('the shards of a killed relay are taken over before its lease ends, because its connection is gone', {
+  timeout: 90_000,
+}, async t => {
+  await using patient = await startCluster({ HOPLINE_LEASE_MS: '60000' });
+  const kill = (list: Frame[]) => void (list.length === 20 && patient.relays[0]!.kill());
+  const streams = await Promise.all(Array.from({ length: 4 }, (_, index) => watch(index === 0 ? kill : () => {}, patient)));
+  for (const stream of streams) assertWhole(stream);
+  const gap = Math.max(...streams.map(stream => stream.longestGapMs));
+  t.diagnostic(`longest silence: ${Math.round(gap)} ms (lease 60000 ms)`);
+  assert.ok(gap <= 30_000, `no text for ${gap} ms`);
 });
 
 test('a relay resumed after a takeover writes nothing', { timeout: 60_000 }, async () => {

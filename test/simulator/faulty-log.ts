@@ -59,6 +59,10 @@ export function faultyLog(deps: FaultyLogDeps): Log {
     facts: new FaultyFacts(wire, store.facts),
     work: new FaultyWork(wire, deps),
     wakeUps: store.wakeUps,
+    presence: {
+      enter: (member, signal) => store.presence.enter(member, signal),
+      isGone: member => wire.read('presence', member, () => store.presence.isGone(member)).catch(() => false),
+    },
     leases: bucket('leases', store.leases),
     tasks: bucket('tasks', store.tasks),
     agents: bucket('agents', store.agents),

@@ -10,6 +10,8 @@ export class StreamOutcome {
   cursor: string | undefined;
   state: TaskState | undefined;
   #hasMessage = false;
+  /** The server asks the client to choose another agent. */
+  #isAgentRefused = false;
 
   constructor(taskId?: string, cursor?: string) {
     this.taskId = taskId;
@@ -31,7 +33,10 @@ export class StreamOutcome {
       const { taskId, contextId } = 'statusUpdate' in event ? event.statusUpdate : event.artifactUpdate;
       this.taskId ??= taskId;
       this.contextId ??= contextId;
-      if ('statusUpdate' in event) this.state = event.statusUpdate.status.state;
+      if ('statusUpdate' in event) {
+        this.state = event.statusUpdate.status.state;
+        this.#isAgentRefused = event.statusUpdate.metadata?.choose !== undefined;
+      }
     }
   }
 
@@ -39,7 +44,8 @@ export class StreamOutcome {
   conversation(agent: string | undefined): Conversation | undefined {
     if (!this.contextId) return undefined;
     const waits = this.state === 'TASK_STATE_INPUT_REQUIRED' && this.taskId !== undefined;
-    return { contextId: this.contextId, ...(agent !== undefined && { agent }), ...(waits && { taskId: this.taskId! }) };
+    const named = agent !== undefined && !this.#isAgentRefused;
+    return { contextId: this.contextId, ...(named && { agent }), ...(waits && { taskId: this.taskId! }) };
   }
 
   get ended(): boolean {

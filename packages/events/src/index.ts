@@ -68,6 +68,7 @@ export {
   liveSubject,
   logShardFilter,
   logSubject,
+  presenceSubject,
   RAW_PREFIX,
   rawShardFilter,
   rawSubject,

@@ -9,6 +9,7 @@ export const LOG_PREFIX = 'a2a.log';
 export const LIVE_PREFIX = 'a2a.live';
 export const WORK_PREFIX = 'a2a.work';
 const WAKE_PREFIX = 'a2a.wake';
+const PRESENT_PREFIX = 'a2a.present';
 
 /** Shards of a new log. Fixed when the streams are created, and checked at every start. */
 export const SHARDS_DEFAULT = 16;
@@ -101,6 +102,9 @@ export const tenantWorkFilter = (role: Role, tenant: string): string => `${WORK_
 
 /** Processes of one agent wake each other up here. No stream stores it. */
 export const wakeSubject = (agent: string): string => `${WAKE_PREFIX}.${agent}`;
+
+/** A process that holds shards subscribes here while it is connected. `member`: its key in the bucket of leases. */
+export const presenceSubject = (member: string): string => `${PRESENT_PREFIX}.${member}`;
 
 export type Role = 'supervisor' | `agent.${string}`;
 

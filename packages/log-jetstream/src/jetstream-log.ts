@@ -17,6 +17,7 @@ import { JetStreamInputs } from './inputs.ts';
 import { JetStreamKeyValue } from './key-value.ts';
 import { BUCKETS, LogNames } from './names.ts';
 import { ACK_WAIT_MS, type JetStreamLogOptions, MAX_AGES_DEFAULT, MAX_BYTES_DEFAULT, OPEN_TIMEOUT_MS } from './options.ts';
+import { NatsPresence } from './presence.ts';
 import { Publisher } from './publisher.ts';
 import { RequeueCounts } from './requeues.ts';
 import { watchRetention } from './retention.ts';
@@ -95,6 +96,7 @@ function assemble(connection: Connection, shards: number, options: JetStreamLogO
       tenantSlotsShare: options.tenantSlotsShare ?? TENANT_SLOTS_SHARE_DEFAULT,
     }),
     wakeUps: new NatsWakeUps(connection),
+    presence: new NatsPresence(connection),
     leases: bucket(BUCKETS.leases),
     tasks: bucket(BUCKETS.tasks),
     agents: bucket(BUCKETS.agents),

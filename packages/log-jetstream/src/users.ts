@@ -1,6 +1,7 @@
 import {
   LIVE_PREFIX,
   LOG_PREFIX,
+  presenceSubject,
   RAW_PREFIX,
   type Role,
   WORK_PREFIX,
@@ -59,6 +60,7 @@ function relay(rights: Rights): void {
   rights.readFacts();
   rights.watch('leases');
   rights.write('leases', 'relay.*', 'shard.*');
+  rights.findMembers('relay.*');
   rights.watch('tasks');
   rights.write('tasks', '*');
 }
@@ -90,6 +92,7 @@ function notifier(rights: Rights): void {
   rights.followFacts();
   rights.watch('leases', 'pushConfigs', 'pushProgress');
   rights.write('leases', 'notifier.*', 'notifier-shard.*');
+  rights.findMembers('notifier.*');
   rights.write('pushProgress', '*.*');
 }
 
@@ -139,6 +142,12 @@ class Rights {
 
   subscribe(subject: string): void {
     this.permissions.subscribe.push(this.#names.subject(subject));
+  }
+
+  /** To be present, and to learn that another process is gone. */
+  findMembers(members: string): void {
+    this.publish(presenceSubject(members));
+    this.subscribe(presenceSubject(members));
   }
 
   /** Creating a stream that exists changes nothing. */

@@ -36,6 +36,7 @@ export type {
 } from './log.ts';
 export { CONTEXT_TASKS_MAX } from './log.ts';
 export { isWakeKey, KEY_CHARS_MAX, requireAgent, requireKey, requireRole, requireTaskId, requireWakeKey } from './names.ts';
+export type { Presence } from './presence.ts';
 export { followTask, fromStart, readTask, startSeqOf } from './read-task.ts';
 export type { WakeUps } from './wake-ups.ts';
 export type { DeliveryBounds, Job, WorkQueue } from './work-queue.ts';

@@ -3,6 +3,7 @@ import type { Owner, PendingRequest, Role } from '@hopline/events';
 import type { FactLog } from './fact-log.ts';
 import type { InputLog } from './input-log.ts';
 import type { KeyValue } from './key-value.ts';
+import type { Presence } from './presence.ts';
 import type { WakeUps } from './wake-ups.ts';
 import type { WorkQueue } from './work-queue.ts';
 
@@ -19,6 +20,7 @@ export interface Log {
   readonly facts: FactLog;
   readonly work: WorkQueue;
   readonly wakeUps: WakeUps;
+  readonly presence: Presence;
   readonly leases: KeyValue<LeaseValue>;
   readonly tasks: KeyValue<TaskIndexEntry>;
   readonly agents: KeyValue<AgentEntry>;

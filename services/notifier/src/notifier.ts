@@ -109,6 +109,7 @@ function createLeases(
   const { log, logger, metrics } = deps;
   return new ShardLeases({
     store: log.leases,
+    presence: log.presence,
     keys: { member: 'notifier', shard: 'notifier-shard' },
     shards: log.shards,
     instance: `${deps.instance}-${randomUUID().slice(0, 8)}`,

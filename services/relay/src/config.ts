@@ -51,7 +51,7 @@ const declared = defineServiceConfig({
     min: 500,
     max: 60_000,
     unit: 'ms',
-    doc: 'A relay without a heartbeat for this long loses its shards. Bounds the pause in a stream after the death of its relay.',
+    doc: 'A relay without a heartbeat for this long loses its shards; one whose connection to NATS is gone, after two heartbeats. Bounds the pause in a stream after the death of its relay.',
   },
   HOPLINE_LEASE_HEARTBEAT_MS: {
     type: 'integer',

@@ -56,6 +56,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
 
   const leases = new ShardLeases({
     store: log.leases,
+    presence: log.presence,
     keys: { member: 'relay', shard: 'shard' },
     shards: log.shards,
     instance: identity,

@@ -4,6 +4,7 @@ import { followCases, followWithoutTailCheckCases } from './follow.ts';
 import { inputCases } from './inputs.ts';
 import { keyValueCases } from './key-values.ts';
 import { type Case, CONTRACT_TAIL_CHECK_MS, type LogUnderTest } from './log-under-test.ts';
+import { presenceCases } from './presence.ts';
 import { tenantWorkCases } from './tenant-work.ts';
 import { wakeUpCases } from './wake-ups.ts';
 import { workCases } from './work.ts';
@@ -33,6 +34,7 @@ export function describeLogContract(name: string, open: (options: { tailCheckMs:
     group('work', [...workCases, ...workAttemptCases, ...tenantWorkCases], () => open({ tailCheckMs: CONTRACT_TAIL_CHECK_MS }), {
       concurrency: true,
     });
+    group('presence', presenceCases, () => open({ tailCheckMs: CONTRACT_TAIL_CHECK_MS }));
     group('wake-ups', wakeUpCases, () => open({ tailCheckMs: CONTRACT_TAIL_CHECK_MS }));
     group('key-values', keyValueCases, () => open({ tailCheckMs: CONTRACT_TAIL_CHECK_MS }));
   });

@@ -3,6 +3,7 @@ import type { FollowOptions } from '../follow.ts';
 import type { Log } from '../log.ts';
 import { ATTEMPTS_MAX_DEFAULT, REQUEUES_MAX_DEFAULT, ROLE_ITEMS_MAX_DEFAULT, TENANT_ITEMS_MAX_DEFAULT } from '../work-queue.ts';
 import { MemoryBucket, MemoryKeyValue } from './memory-key-value.ts';
+import { MemoryPresence } from './memory-presence.ts';
 import { MemoryFacts, MemoryInputs, requireOpen } from './memory-records.ts';
 import { type Faults, MemoryStream } from './memory-stream.ts';
 import { type MemoryListeners, MemoryWakeUps } from './memory-wake-ups.ts';
@@ -54,6 +55,7 @@ type Store = {
   facts: MemoryStream;
   items: MemoryItems;
   listeners: MemoryListeners;
+  members: Set<string>;
   buckets: Record<'leases' | 'tasks' | 'agents' | 'messageIds' | 'contexts' | 'pushConfigs' | 'pushProgress', MemoryBucket>;
   work: MemoryWorkOptions;
   follow: FollowOptions;
@@ -71,6 +73,7 @@ export function createMemoryLog(options: MemoryLogOptions = {}): MemoryLog {
     facts: new MemoryStream(faults, shards, recordBytesMax, options.factsBytesMax),
     items: new MemoryItems(),
     listeners: new Set(),
+    members: new Set(),
     buckets: {
       leases: new MemoryBucket(),
       tasks: new MemoryBucket(options.tasksBytesMax),
@@ -102,6 +105,7 @@ function openMemoryLog(store: Store): MemoryLog {
     facts: new MemoryFacts(store.facts, store.faults, closed, reconnects, store.follow),
     work: new MemoryWork(store.items, store.work, closed),
     wakeUps: new MemoryWakeUps(store.listeners, closed),
+    presence: new MemoryPresence(store.members, closed),
     leases: new MemoryKeyValue(store.buckets.leases, closed),
     tasks: new MemoryKeyValue(store.buckets.tasks, closed),
     agents: new MemoryKeyValue(store.buckets.agents, closed),

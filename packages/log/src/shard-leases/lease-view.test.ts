@@ -24,6 +24,25 @@ test('a process counts as dead when its heartbeat has not changed for longer tha
   assert.deepEqual([...view.leases(1, LEASE_MS + 1).live], ['a']);
 });
 
+test('a member is silent from its late heartbeat to the end of its lease, and dead when it is gone, unless it shows another one', () => {
+  const view = viewOf({
+    'relay.a': { owner: 'a', heartbeat: 1 },
+    'relay.me': { owner: 'me', heartbeat: 1 },
+    'shard.0': { owner: 'a' },
+  });
+  const keysOf = (ms: number, nowMs: number) => view.silent(ms, nowMs).map(({ key }) => key);
+  assert.deepEqual(keysOf(40, 40), []);
+  assert.deepEqual(keysOf(40, 41), ['relay.a']);
+  assert.deepEqual(keysOf(40, LEASE_MS + 1), []);
+  const [silent] = view.silent(40, 41);
+  view.markGone(silent!);
+  assert.deepEqual([...view.leases(1, 41).live], ['me']);
+  assert.deepEqual(keysOf(40, 41), []);
+  view.apply({ type: 'entry', key: 'relay.a', value: { owner: 'a', heartbeat: 2 }, revision: 10 }, 42);
+  view.markGone(silent!);
+  assert.deepEqual([...view.leases(1, 42).live].sort(), ['a', 'me']);
+});
+
 function seeOwnHeartbeat(view: LeaseView, heartbeat: number, atMs: number): void {
   view.apply({ type: 'entry', key: 'relay.me', value: { owner: 'me', heartbeat }, revision: 100 + heartbeat }, atMs);
 }

@@ -11,6 +11,8 @@ export type LeaseKeys = { readonly member: string; readonly shard: string };
 export const memberKey = (keys: LeaseKeys, instance: string): string => `${keys.member}.${instance}`;
 export const shardKey = (keys: LeaseKeys, shard: number): string => `${keys.shard}.${shard}`;
 
+/** `revision`: of its newest heartbeat. */
+type SilentMember = { key: string; revision: number };
 type SeenEntry = { value: LeaseValue; revision: number; changedAtMs: number };
 
 /**
@@ -61,6 +63,24 @@ export class LeaseView {
 
   shard(shard: number): { value: LeaseValue; revision: number } | undefined {
     return this.#entries.get(shardKey(this.#keys, shard));
+  }
+
+  /** Members without a heartbeat for `ms` that still count as live. */
+  silent(ms: number, nowMs: number): SilentMember[] {
+    const members = memberKey(this.#keys, '');
+    const silent: SilentMember[] = [];
+    for (const [key, { revision, changedAtMs }] of this.#entries) {
+      const silentMs = nowMs - changedAtMs;
+      if (key.startsWith(members) && key !== this.#ownKey && silentMs > ms && silentMs <= this.#leaseMs)
+        silent.push({ key, revision });
+    }
+    return silent;
+  }
+
+  /** The member has died, unless it has shown another heartbeat meanwhile. */
+  markGone({ key, revision }: SilentMember): void {
+    const entry = this.#entries.get(key);
+    if (entry?.revision === revision) entry.changedAtMs = Number.NEGATIVE_INFINITY;
   }
 
   leases(shards: number, nowMs: number): Leases {

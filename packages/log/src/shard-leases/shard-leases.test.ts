@@ -16,6 +16,7 @@ async function member(log: MemoryLog, instance: string, options: Partial<LeaseOp
   const events: string[] = [];
   const leases = new ShardLeases({
     store: log.leases,
+    presence: log.presence,
     keys: RELAY,
     shards: SHARDS,
     instance,
@@ -60,11 +61,48 @@ test('two processes share the shards; one takes all when the other stops, with i
   await b.leases.stop();
 });
 
-test('the shards of a process that dies are taken over after its lease', { timeout: 20_000 }, async () => {
+test('the shards of a process that has left the broker are taken over when its heartbeat is late, long before it is stale', {
+  timeout: 20_000,
+}, async () => {
+  const log = createMemoryLog();
+  const own = log.another();
+  const a = await member(own, 'a', { leaseMs: 3_600_000 });
+  const b = await member(log.another(), 'b', { leaseMs: 3_600_000 });
+  await until(() => b.running.size === 4);
+  await own.close();
+  await until(() => b.running.size === SHARDS);
+  await a.leases.stop().catch(() => {});
+  await b.leases.stop();
+});
+
+test('a process that is slow but connected keeps its shards until its heartbeat is stale', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  const own = log.another();
+  const asked: string[] = [];
+  let isSilent = false;
+  const put = own.leases.put.bind(own.leases);
+  own.leases.put = (key, value) => (isSilent ? new Promise(() => {}) : put(key, value));
+  const a = await member(own, 'a');
+  const presence = { enter: () => {}, isGone: async (key: string) => asked.push(key) === 0 };
+  const b = await member(log.another(), 'b', { presence });
+  await until(() => b.running.size === 4);
+  isSilent = true;
+  const silentMs = performance.now();
+  await until(() => b.running.size === SHARDS);
+  assert.ok(performance.now() - silentMs > 300, 'a lease is 400 ms, of which a heartbeat had passed');
+  assert.ok(asked.length > 0 && asked.every(key => key === 'relay.a'));
+  void a.leases.stop();
+  await b.leases.stop();
+});
+
+test('the shards of a process that dies are taken over after its lease when the broker does not know it', {
+  timeout: 20_000,
+}, async () => {
   const log = createMemoryLog();
   const own = log.another();
   const a = await member(own, 'a');
-  const b = await member(log.another(), 'b');
+  const presence = { enter: () => {}, isGone: async () => false };
+  const b = await member(log.another(), 'b', { presence });
   await until(() => b.running.size === 4);
   await own.close();
   await until(() => b.running.size === SHARDS);

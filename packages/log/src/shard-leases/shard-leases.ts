@@ -3,22 +3,27 @@ import { LogConflict } from '../errors.ts';
 import { followBucket } from '../follow-bucket.ts';
 import type { KeyValue } from '../key-value.ts';
 import type { LeaseValue } from '../log.ts';
+import type { Presence } from '../presence.ts';
 import { planShare } from './fair-share.ts';
 import { type LeaseKeys, LeaseView, memberKey, shardKey } from './lease-view.ts';
 
 /** Milliseconds between two heartbeats of a process. */
 export const HEARTBEAT_INTERVAL_MS = 300;
 /**
- * A process without a heartbeat for this long counts as dead, milliseconds. After a SIGKILL its shards stand still for at most
- * this and one heartbeat.
+ * A process without a heartbeat for this long counts as dead, milliseconds. One that the broker knows to be gone counts as dead after
+ * two heartbeats: after a SIGKILL its shards stand still for some 0.9 s.
  */
 export const LEASE_MS = 1_500;
+
+/** Heartbeats that a process misses before the broker is asked whether it is still connected. */
+const SUSPECT_HEARTBEATS = 2;
 
 /** Why a shard starts: it never had an owner, its owner released it, its owner died, or it failed in this process. */
 type ShardStart = Takeover['cause'];
 
 export type LeaseOptions = {
   store: KeyValue<LeaseValue>;
+  presence: Presence;
   keys: LeaseKeys;
   shards: number;
   /** Unique to this run of the process. */
@@ -54,6 +59,10 @@ export class ShardLeases {
   readonly #held = new Map<number, Tenure>();
   readonly #changing = new Map<number, Promise<void>>();
   readonly #stop = new AbortController();
+  /** Aborts when the last shard is released: until then no other process may conclude that this one has died. */
+  readonly #left = new AbortController();
+  /** Members about which the broker is being asked. */
+  readonly #asked = new Set<string>();
   readonly #firstHeartbeat = Promise.withResolvers<void>();
   #running: Promise<unknown> | undefined;
   #heartbeat = 0;
@@ -70,7 +79,8 @@ export class ShardLeases {
 
   /** Resolves when the bucket has been read once and the first shards were taken. */
   async start(): Promise<void> {
-    const { store, now, onError, keys, instance } = this.#options;
+    const { store, presence, now, onError, keys, instance } = this.#options;
+    presence.enter(memberKey(keys, instance), this.#left.signal);
     await followBucket(store, this.#stop.signal, {
       begin: () => this.#view.clear(),
       change: change => {
@@ -98,6 +108,7 @@ export class ShardLeases {
       for (const shard of this.#held.keys()) this.#change(shard, () => this.#release(shard));
       await this.#settled();
     }
+    this.#left.abort();
     await this.#options.store.delete(memberKey(this.#options.keys, this.#options.instance));
   }
 
@@ -179,10 +190,28 @@ export class ShardLeases {
     await store.put(memberKey(keys, instance), { owner: instance, heartbeat: ++this.#heartbeat });
   }
 
+  /**
+   * Asks the broker about processes whose heartbeat is late. The shards of one that is gone are taken at once; one that is only slow, or
+   * cut off, keeps them until its heartbeat is stale.
+   */
+  #findGone(): void {
+    const { presence, heartbeatMs, now, onError } = this.#options;
+    for (const member of this.#view.silent(SUSPECT_HEARTBEATS * heartbeatMs, now())) {
+      if (this.#asked.has(member.key)) continue;
+      this.#asked.add(member.key);
+      presence
+        .isGone(member.key)
+        .then(isGone => isGone && this.#view.markGone(member))
+        .catch(onError)
+        .finally(() => this.#asked.delete(member.key));
+    }
+  }
+
   /** Begins what is due. Takes and releases come before renewals, which only save a later owner some reading. */
   #round(): void {
     const { instance, now, shards } = this.#options;
     if (this.#view.isCurrent(now())) {
+      this.#findGone();
       const { take, release } = planShare(this.#view.leases(shards, now()), instance, this.held);
       for (const shard of release) this.#change(shard, () => this.#release(shard));
       for (const shard of take) this.#change(shard, () => this.#take(shard));

@@ -1,0 +1,38 @@
+import { presenceSubject } from '@hopline/events';
+import type { Presence } from '@hopline/log';
+import { NoRespondersError, RequestError } from '@nats-io/nats-core';
+import type { Connection } from './connection.ts';
+
+/** A server without a subscriber answers within a millisecond; a present member never answers. */
+const ANSWER_MS_MAX = 250;
+
+/**
+ * Core NATS: a subscription is gone with its connection, and the server answers a request to a subject without one at once ("no
+ * responders"). nats.js resubscribes after a reconnect.
+ */
+export class NatsPresence implements Presence {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  enter(member: string, signal: AbortSignal): void {
+    if (signal.aborted) return;
+    const subscription = this.#connection.subscribe(this.#subject(member), () => {});
+    signal.addEventListener('abort', () => subscription.unsubscribe(), { once: true });
+  }
+
+  async isGone(member: string): Promise<boolean> {
+    try {
+      await this.#connection.nc.request(this.#subject(member), '', { timeout: ANSWER_MS_MAX });
+      return false;
+    } catch (error) {
+      return error instanceof NoRespondersError || (error instanceof RequestError && error.isNoResponders());
+    }
+  }
+
+  #subject(member: string): string {
+    return this.#connection.names.subject(presenceSubject(member));
+  }
+}
