@@ -233,7 +233,14 @@ export class Cluster {
         leaseMs,
         heartbeatMs,
         rules: webhookRules({ HOPLINE_WEBHOOK_ALLOW: undefined, HOPLINE_WEBHOOK_HTTP: false }),
-        limits: { timeoutMs: 2_000, requestsMax: 16, hostRequestsMax: 16, workersMax: 64, intervalMs: 200 },
+        limits: {
+          timeoutMs: 2_000,
+          requestsMax: 16,
+          hostRequestsMax: 16,
+          workersMax: 64,
+          intervalMs: 200,
+          bytesPerSecondMax: 1024 * 1024,
+        },
         retry: { attemptsMax: 200, retryMsBase: 200, retryMsMax: 2_000, abandonAfterMs: 3_600_000 },
         client: this.#deps.receiver.client(process),
       });

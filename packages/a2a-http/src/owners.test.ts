@@ -64,16 +64,108 @@ test('contexts and message ids are separate per caller [S1-10]', async t => {
   }
 });
 
-test('a task id chosen by one caller starts no task of another, not even with the same message [C-9]', async t => {
-  const rig = await openOwned(t);
-  const params = { id: 'chosen', message: { role: 'user', parts: [{ type: 'text', text: 'x' }] } };
-  const options = { dialect: 'legacy' as const };
-  const first = await call(rig, 'send', params, { ...options, headers: ANNA });
-  assert.equal(first.result.id, 'chosen');
-  for (const headers of OTHERS) {
-    const refused = await call(rig, 'send', params, { ...options, headers });
-    assert.equal(refused.error?.code, NOT_FOUND);
+/** The first request of the April 2025 form for a task id of the client's. */
+const ownParams = (id: string, text: string) => ({ id, message: { role: 'user', parts: [{ type: 'text', text }] } });
+const LEGACY = { dialect: 'legacy' } as const;
+
+test('each caller has task ids of its own: one id names a task of each, and reads, resumes and ends that one [C-9]', async t => {
+  const rig = await openRig(t, { authenticate, push: true });
+  rig.relay.onClient = (taskId, { turn }) =>
+    turn === 1 ? rig.relay.end(taskId, 'INPUT_REQUIRED') : rig.relay.answer(taskId, ['ok']);
+  const callers = [ANNA, ...OTHERS];
+  for (const [n, headers] of callers.entries()) {
+    const as = { ...LEGACY, headers };
+    const set = await call(rig, 'createPush', { id: 'chosen', pushNotificationConfig: { url: `https://${n}.example/` } }, as);
+    assert.equal(set.result.id, 'chosen');
+    const frames = await (await open(rig, 'stream', ownParams('chosen', `of ${n}`), as)).rest();
+    assert.deepEqual(
+      frames.flatMap(({ rpc, data }) => [rpc.result.id, rpc.result.taskId, JSON.parse(data).taskId]),
+      frames.flatMap(() => ['chosen', 'chosen', 'chosen']),
+    );
   }
+  for (const [n, headers] of callers.entries()) {
+    const as = { ...LEGACY, headers };
+    const got = await call(rig, 'get', { id: 'chosen' }, as);
+    assert.deepEqual(
+      [got.result.id, got.result.history.map((one: Message) => [one.messageId, one.parts[0]!.text, one.taskId])],
+      ['chosen', [['chosen', `of ${n}`, 'chosen']]],
+    );
+    const hook = await call(rig, 'getPush', { id: 'chosen' }, as);
+    assert.deepEqual([hook.result.id, hook.result.pushNotificationConfig.url], ['chosen', `https://${n}.example/`]);
+    const resumed = await open(rig, 'subscribe', { id: 'chosen' }, { ...as, headers: { ...headers, 'last-event-id': '1.1' } });
+    const [next] = await resumed.take(1);
+    assert.equal(next!.rpc.result.id, 'chosen');
+    await resumed.cut();
+  }
+  const ended = await call(rig, 'cancel', { id: 'chosen' }, { ...LEGACY, headers: ANNA });
+  assert.deepEqual([ended.result.id, ended.result.status.state], ['chosen', 'canceled']);
+  const continued = await call(rig, 'send', ownParams('chosen', 'go on'), { ...LEGACY, headers: OTHERS[0]! });
+  assert.deepEqual([continued.result.id, continued.result.history.length], ['chosen', 3]);
+  const again = await call(rig, 'send', ownParams('chosen', 'x'), { ...LEGACY, headers: ANNA });
+  assert.deepEqual([again.error?.code, again.error?.data.taskId], [-32004, 'chosen'], 'errors name the id of the client');
+});
+
+test('a task id that another caller uses is answered as one that none uses [C-9]', async t => {
+  const rig = await openRig(t, { authenticate, push: true });
+  const inLog: string[] = [];
+  rig.relay.onClient = taskId => {
+    inLog.push(taskId);
+    return rig.relay.end(taskId, 'INPUT_REQUIRED');
+  };
+  await call(rig, 'send', ownParams('used', 'x'), { ...LEGACY, headers: ANNA });
+  const [ofAnna = ''] = inLog;
+  for (const headers of OTHERS) {
+    const answers = async (id: string) => {
+      const as = { ...LEGACY, headers };
+      const refused = [];
+      for (const method of ['get', 'cancel', 'subscribe', 'getPush'] as const) refused.push(await call(rig, method, { id }, as));
+      refused.push(await call(rig, 'subscribe', { id }, { ...as, headers: { ...headers, 'last-event-id': '1.1' } }));
+      const begun = await call(rig, 'send', ownParams(id, 'y'), as);
+      assert.equal(begun.result.status.state, 'input-required');
+      return JSON.stringify(refused).replaceAll(id, 'ID');
+    };
+    assert.equal(await answers('used'), await answers('free'));
+    // The id in the log of another caller is no way to its task either.
+    for (const form of [LEGACY, {}])
+      assert.equal((await call(rig, 'get', { id: ofAnna }, { ...form, headers })).error?.code, NOT_FOUND);
+  }
+  const own = await call(rig, 'get', { id: 'used' }, { ...LEGACY, headers: ANNA });
+  assert.equal(own.result.history.length, 1, 'the first caller sees no message of the others');
+});
+
+test('other versions list and read a task with the id of the log, which the April 2025 form reads too', async t => {
+  const rig = await openOwned(t);
+  await call(rig, 'send', ownParams('mine', 'x'), { ...LEGACY, headers: ANNA });
+  const { body } = await rest(rig, 'GET /tasks', { headers: ANNA });
+  const { id } = body.tasks[0];
+  assert.match(id, /^own-[\w-]{22}-mine$/);
+  assert.equal((await call(rig, 'get', { id }, { headers: ANNA })).result.id, id);
+  assert.equal((await call(rig, 'get', { id: 'mine' }, { headers: ANNA })).error?.code, NOT_FOUND);
+  assert.equal((await call(rig, 'get', { id }, { ...LEGACY, headers: ANNA })).result.id, 'mine');
+  const ended = await call(rig, 'send', ownParams(id, 'y'), { ...LEGACY, headers: ANNA });
+  assert.equal(ended.error?.code, -32004, 'the id in the log names the same task');
+});
+
+test('with an owner a task id of a client has at most 101 characters, without one 128', async t => {
+  const [owned, free] = [await openOwned(t), await openRig(t)];
+  free.relay.onClient = taskId => free.relay.answer(taskId, ['ok']);
+  const send = (rig: Rig, id: string) => call(rig, 'send', ownParams(id, 'x'), { ...LEGACY, headers: ANNA });
+  assert.equal((await send(owned, 'x'.repeat(101))).result.id.length, 101);
+  const { error } = await send(owned, 'x'.repeat(102));
+  assert.deepEqual([error?.code, error?.message.includes('1 to 101 of')], [-32602, true]);
+  assert.equal((await send(free, 'x'.repeat(128))).result.id.length, 128);
+  assert.equal((await send(free, 'x'.repeat(129))).error?.code, -32602);
+});
+
+test('without authentication the id of a client is the id in the log, and returned as sent whatever it looks like', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
+  const lookalike = `own-${'x'.repeat(22)}-mine`;
+  for (const id of ['mine', lookalike]) {
+    assert.equal((await call(rig, 'send', ownParams(id, 'x'), LEGACY)).result.id, id);
+    assert.equal((await call(rig, 'get', { id }, LEGACY)).result.id, id);
+  }
+  assert.notEqual(rig.relay.aggregate('mine'), undefined);
 });
 
 test('a stream of one caller continues while another is refused at the same task', async t => {
@@ -103,15 +195,16 @@ test('tasks of one context and caller list the earlier ones: for client contexts
   assert.equal(await earlierOf(first.id), undefined);
   const { contextId } = first;
   const second = await send({ contextId });
-  const legacy = { id: 'own-id', sessionId: contextId, message: { role: 'user', parts: [{ type: 'text', text: 'x' }] } };
-  await call(rig, 'send', legacy, { dialect: 'legacy', headers: ANNA });
+  await call(rig, 'send', { ...ownParams('own-id', 'x'), sessionId: contextId }, { ...LEGACY, headers: ANNA });
+  const third = taskOf({ result: { task: (await rest(rig, 'GET /tasks', { headers: ANNA })).body.tasks[0] } }).id;
+  assert.match(third, /own-id$/);
   const again = { contextId, messageId: 'sent-twice' };
   const [fourth, twice] = [await send(again), await send(again)];
   const fifth = await send({ contextId });
   assert.equal(fourth.id, twice.id);
   assert.deepEqual(await earlierOf(second.id), [first.id]);
-  assert.deepEqual(await earlierOf('own-id'), [first.id, second.id]);
-  assert.deepEqual(await earlierOf(fifth.id), [first.id, second.id, 'own-id', fourth.id]);
+  assert.deepEqual(await earlierOf(third), [first.id, second.id]);
+  assert.deepEqual(await earlierOf(fifth.id), [first.id, second.id, third, fourth.id]);
   for (const headers of OTHERS) {
     const other = await send({ contextId }, headers);
     assert.equal(await earlierOf(other.id), undefined, 'nothing of another caller is listed');

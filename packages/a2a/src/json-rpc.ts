@@ -41,9 +41,10 @@ function refuse(id: RpcId, detail: string): ParsedRequest {
 
 export type RpcFailure = { jsonrpc: '2.0'; id: RpcId; error: { code: number; message: string; data: unknown } };
 
-/** `taskId`: the task that the request names, for errors that do not name it. */
+/** `taskId`: the task as the request names it. Before 1.0 an error names it so, whatever its id in the log is. */
 export function rpcFailure(id: RpcId, error: A2AError, dialect: DialectName, taskId?: string): RpcFailure {
-  const data = dialect === '1.0' ? errorInfos(error) : { ...(taskId !== undefined && { taskId }), ...plainErrorData(error) };
+  const named = taskId !== undefined && { taskId };
+  const data = dialect === '1.0' ? errorInfos(error) : { ...plainErrorData(error), ...named };
   return { jsonrpc: '2.0', id, error: { code: error.row.rpc, message: error.message, data } };
 }
 

@@ -228,6 +228,8 @@ export type TaskAggregate = {
   foldedSeq: number;
   /** The `foldedSeq` to which `lastN` of the producers belong. Another value: a version that does not know them has written since. */
   lastNSeq?: number;
+  /** Bytes of the task's records before this one, copies left out. Absent: counted from this record on. */
+  storedBytes?: number;
 };
 
 /**

@@ -5,6 +5,8 @@ import type { QueuedCommand } from './append-queue.ts';
 /** Reasons of a task that failed because a relay could not store a record of it. They do not follow from its inputs. */
 export const TOO_LARGE = 'an event of this task is larger than the log accepts';
 export const NOT_ENCODABLE = 'an event of this task cannot be encoded';
+/** The same for a task that has as many bytes as a task may have. */
+export const TASK_TOO_LARGE = 'the task has reached the limit of stored bytes';
 
 /** What follows from a batch of commands: the facts of one record, and the aggregate after them. */
 export type BatchDecision = { facts: Fact[]; aggregate: TaskAggregate | undefined };

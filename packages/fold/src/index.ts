@@ -1,5 +1,5 @@
 export type { QueuedCommand } from './append-queue.ts';
-export { type BatchDecision, decideBatch, NOT_ENCODABLE, TOO_LARGE, withMark } from './decide-batch.ts';
+export { type BatchDecision, decideBatch, NOT_ENCODABLE, TASK_TOO_LARGE, TOO_LARGE, withMark } from './decide-batch.ts';
 export type { InputKind, InputOutcome } from './input-ledger.ts';
 export { InputLedger } from './input-ledger.ts';
 export { alreadyFolded, OrdinalDeduplicator, withoutStaleOrdinals } from './ordinal-deduplicator.ts';

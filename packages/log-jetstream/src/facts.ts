@@ -41,19 +41,21 @@ export class JetStreamFacts implements FactLog {
     this.#follow = options.follow;
   }
 
-  async append(record: FactRecord, options: AppendOptions): Promise<{ seq: number }> {
+  async append(record: FactRecord, options: AppendOptions): Promise<{ seq: number; bytes: number }> {
     const { taskId } = record.aggregate;
     requireTaskId(taskId);
     const subject = this.#subject(taskId);
+    const payload = encodePayload(record);
+    const bytes = payload.length;
     try {
-      const { seq } = await this.#publisher.publish(subject, encodePayload(record), options);
-      return { seq };
+      const { seq } = await this.#publisher.publish(subject, payload, options);
+      return { seq, bytes };
     } catch (error) {
       if (!(error instanceof LogConflict)) throw error;
       // Servers check the sequence before the id (2.15.2; R3 before 2.11), so a retry after a lost ack conflicts with its own
       // record, which follows `expected`.
       const next = await this.#next(subject, options.expected + 1);
-      if (next?.header.get(MESSAGE_ID) === options.id) return { seq: next.seq };
+      if (next?.header.get(MESSAGE_ID) === options.id) return { seq: next.seq, bytes };
       throw error;
     }
   }

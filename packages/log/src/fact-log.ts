@@ -8,7 +8,7 @@ export interface FactLog {
    * first (nothing was stored), with LogUnavailable after `timeoutMs` (default 20 s). Keep one append per task in flight: only
    * then is the check exact.
    */
-  append(record: FactRecord, options: AppendOptions): Promise<{ seq: number }>;
+  append(record: FactRecord, options: AppendOptions): Promise<{ seq: number; bytes: number }>;
 
   /**
    * The newest record of a task, read from the leader; undefined when there is none. `seq` is what the next append expects: the

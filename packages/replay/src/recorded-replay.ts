@@ -1,7 +1,7 @@
 import { isTerminal } from '@hopline/a2a';
 import type { AgentInput, AgentRecord, ArtifactUpdated, Fact, Producer, TaskAggregate } from '@hopline/events';
 import { isRole } from '@hopline/events';
-import { alreadyFolded, NOT_ENCODABLE, OrdinalDeduplicator, TOO_LARGE, withMark } from '@hopline/fold';
+import { alreadyFolded, NOT_ENCODABLE, OrdinalDeduplicator, TASK_TOO_LARGE, TOO_LARGE, withMark } from '@hopline/fold';
 import type { StoredInput } from '@hopline/log';
 import { type Command, decide, evolve, failTask, INPUT_UNREADABLE, isOfOtherAgent } from '@hopline/task';
 import { PendingText } from './pending-text.ts';
@@ -36,9 +36,9 @@ export class ReplayFailed extends Error {
 }
 
 /** Reasons that a relay gives by itself, when it could not fold or store what the inputs led to. */
-const RELAY_REASONS: ReadonlySet<unknown> = new Set([TOO_LARGE, NOT_ENCODABLE, INPUT_UNREADABLE]);
-/** Of the aggregate: ordinals and sequences, which depend on what one append happened to contain. */
-const PROGRESS_MEMBERS: ReadonlySet<string> = new Set(['producers', 'foldedSeq', 'lastNSeq']);
+const RELAY_REASONS: ReadonlySet<unknown> = new Set([TOO_LARGE, TASK_TOO_LARGE, NOT_ENCODABLE, INPUT_UNREADABLE]);
+/** Of the aggregate: ordinals, sequences and sizes, which depend on what one append happened to contain. */
+const PROGRESS_MEMBERS: ReadonlySet<string> = new Set(['producers', 'foldedSeq', 'lastNSeq', 'storedBytes']);
 
 type StoredFact = { fact: Fact; seq: number; at: number };
 

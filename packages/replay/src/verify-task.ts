@@ -1,7 +1,7 @@
 import { type Artifact, isTerminal, type Message, type TaskState } from '@hopline/a2a';
 import { DEFAULT_SETTINGS } from '@hopline/coalesce';
 import type { Fact } from '@hopline/events';
-import { NOT_ENCODABLE, TOO_LARGE } from '@hopline/fold';
+import { NOT_ENCODABLE, TASK_TOO_LARGE, TOO_LARGE } from '@hopline/fold';
 import { type decide, INPUT_UNREADABLE, project, type TaskView, WORKER_GONE } from '@hopline/task';
 import { type Divergence, RecordedReplay, ReplayFailed } from './recorded-replay.ts';
 import { isSameFact } from './same-fact.ts';
@@ -71,7 +71,7 @@ function whyExpired(task: StoredTask): string | undefined {
 }
 
 /** Reasons that the relay's clock or the limits of its log decided: a replay on another clock may go another way. */
-const FREE_REASONS: ReadonlySet<unknown> = new Set([TOO_LARGE, NOT_ENCODABLE, INPUT_UNREADABLE, WORKER_GONE]);
+const FREE_REASONS: ReadonlySet<unknown> = new Set([TOO_LARGE, TASK_TOO_LARGE, NOT_ENCODABLE, INPUT_UNREADABLE, WORKER_GONE]);
 
 function hasFreeOutcome(task: StoredTask): boolean {
   const last = factsOf(task).findLast(fact => fact.kind === 'status.changed');

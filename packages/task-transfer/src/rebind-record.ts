@@ -32,7 +32,7 @@ export function rebindRecord({ copied: _copied, ...record }: FactRecord, binding
 }
 
 function rebindAggregate(aggregate: TaskAggregate, binding: Binding): TaskAggregate {
-  const { owner: _owner, lastNSeq: _lastNSeq, hasHistory: _hasHistory, ...kept } = aggregate;
+  const { owner: _owner, lastNSeq: _lastNSeq, storedBytes: _storedBytes, hasHistory: _hasHistory, ...kept } = aggregate;
   const { taskId, contextId, owner, role = aggregate.role, shiftMs } = binding;
   return { ...kept, taskId, contextId, role, at: aggregate.at + shiftMs, foldedSeq: 0, ...(owner && { owner }) };
 }

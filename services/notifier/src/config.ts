@@ -70,6 +70,14 @@ export const notifierConfig = defineServiceConfig({
     unit: 'ms',
     doc: 'Least time between two notifications of one configuration, so that a short request cannot cause a flood of them; pieces of text that wait meanwhile are sent as one.',
   },
+  HOPLINE_WEBHOOK_BYTES_PER_SECOND: {
+    type: 'integer',
+    default: 1024 * 1024,
+    min: 1_024,
+    max: 1024 * 1024 * 1024,
+    unit: 'bytes/s',
+    doc: 'Bytes of notifications to one configuration, on average, failed attempts included; one second of it may go at once. A larger notification is sent whole, and the next one waits: in A2A 0.3 each has the whole task.',
+  },
   HOPLINE_WEBHOOK_REQUESTS_MAX: {
     type: 'integer',
     default: 256,

@@ -6,6 +6,7 @@ import { type WebhookRules, webhookUrlProblem } from '@hopline/webhook-guard';
 import { Backlog } from './backlog.ts';
 import { DeliveryHop } from './delivery-hop.ts';
 import type { DeliveryEnd, WorkerSignals } from './delivery-workers.ts';
+import { Pace, type PaceLimits } from './pace.ts';
 import type { PendingDelivery } from './pending-delivery.ts';
 import { Progress } from './progress.ts';
 import { RETRY_AFTER_MS_MAX, type RetryLimits, retryWaitMs } from './retry-policy.ts';
@@ -20,8 +21,8 @@ export type DeliveryContext = {
   client: Pick<WebhookClient, 'post'>;
   rules: WebhookRules;
   retry: RetryLimits;
-  /** Least time between two notifications of one configuration, milliseconds. */
-  intervalMs: number;
+  /** Of each configuration. */
+  pace: PaceLimits;
   metrics: HopMetrics;
   logger: Logger;
   /** Epoch milliseconds. */
@@ -69,14 +70,14 @@ class Delivery {
   readonly #webhook: Webhook;
   readonly #context: DeliveryContext;
   readonly #signals: WorkerSignals;
-  /** The next notification is sent no earlier, monotonic milliseconds. */
-  #notBefore = 0;
+  readonly #pace: Pace;
   readonly #hop: DeliveryHop;
 
   constructor(webhook: Webhook, context: DeliveryContext, signals: WorkerSignals) {
     this.#webhook = webhook;
     this.#context = context;
     this.#signals = signals;
+    this.#pace = new Pace(context.pace);
     const { config, host, progress } = webhook;
     this.#hop = new DeliveryHop({ taskId: config.taskId, dialect: config.dialect, host, failures: progress.value.failures });
   }
@@ -111,9 +112,9 @@ class Delivery {
     const status = await backlog.ready(upTo, IDLE_MS_MAX);
     switch (status) {
       case 'ready': {
-        const waitMs = this.#notBefore - performance.now();
+        const waitMs = this.#pace.waitMs(performance.now());
         if (waitMs > 0) {
-          if (this.#signals.mustYield()) return end({ retryMs: waitMs });
+          if (this.#signals.mustYield()) return end({ retryMs: this.#pace.settledInMs(performance.now()) });
           // What is stored meanwhile is merged where the dialect allows it.
           await sleep(waitMs, undefined, { signal: this.#signals.draining }).catch(() => {});
           return this.#signals.draining.aborted ? end('stopped') : { step: 'next', upTo };
@@ -121,8 +122,11 @@ class Delivery {
         const delivery = backlog.take(upTo);
         return delivery === undefined ? { step: 'next' } : { step: 'attempt', delivery };
       }
-      case 'idle':
-        return this.#signals.mustYield() ? end('yielded') : { step: 'next', upTo };
+      case 'idle': {
+        if (!this.#signals.mustYield()) return { step: 'next', upTo };
+        const retryMs = this.#pace.settledInMs(performance.now());
+        return end(retryMs > 0 ? { retryMs } : 'yielded');
+      }
       case 'ended':
         await this.#webhook.progress.finish('delivered');
         return end('finished');
@@ -163,6 +167,7 @@ class Delivery {
       const text = bodyOf(config.dialect, delivery);
       const bytes = Buffer.byteLength(text);
       this.#hop.sent(bytes);
+      this.#pace.sent(bytes, performance.now());
       this.#context.metrics.sent.add(bytes);
       return text;
     };
@@ -182,8 +187,9 @@ class Delivery {
     metrics.webhookDeliveries.add(1, { outcome: 'delivered' });
     metrics.hopDuration.recordMs(now() - delivery.at, { hop: 'webhook' });
     if (failures > 0) logger.info({ task_id: config.taskId, host, attempt: failures + 1 }, 'webhook recovered');
-    this.#notBefore = performance.now() + this.#context.intervalMs;
-    const next = this.#context.intervalMs > 0 ? undefined : backlog.take();
+    const nowMs = performance.now();
+    this.#pace.delivered(nowMs);
+    const next = this.#pace.waitMs(nowMs) > 0 ? undefined : backlog.take();
     await progress.delivered(delivery, next);
     if (delivery.terminal) return end('finished');
     return next === undefined ? { step: 'next' } : { step: 'attempt', delivery: next };
@@ -196,7 +202,9 @@ class Delivery {
     const failures = progress.value.failures + 1;
     const at = now();
     const failingSince = progress.value.failingSince ?? at;
-    const retryMs = retryWaitMs({ failures, failingSince, retry, retryAfterMs }, this.#context.retry, at);
+    const waitMs = retryWaitMs({ failures, failingSince, retry, retryAfterMs }, this.#context.retry, at);
+    const settledInMs = Math.ceil(this.#pace.settledInMs(performance.now()));
+    const retryMs = waitMs === undefined ? undefined : Math.max(waitMs, settledInMs);
     metrics.webhookDeliveries.add(1, { outcome: reason });
     await progress.failed({ failures, failingSince, at, retryMs });
     const fields = { task_id: config.taskId, host, reason, code, status, attempt: failures };

@@ -29,6 +29,7 @@ await runService({
         hostRequestsMax: settings.HOPLINE_WEBHOOK_HOST_REQUESTS_MAX,
         workersMax: settings.HOPLINE_WEBHOOK_WORKERS_MAX,
         intervalMs: settings.HOPLINE_WEBHOOK_INTERVAL_MS,
+        bytesPerSecondMax: settings.HOPLINE_WEBHOOK_BYTES_PER_SECOND,
       },
       retry: {
         attemptsMax: settings.HOPLINE_WEBHOOK_ATTEMPTS_MAX,

@@ -17,17 +17,23 @@ const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {}, observe()
 const logger = createLogger({ service: 'notifier', instance: 'test', level: 'fatal' });
 const KEY = `t1.${Buffer.from('cfg').toString('base64url')}`;
 
-type Options = { allow?: string; workersMax?: number; intervalMs?: number; retry?: Partial<NotifierDeps['retry']> };
+type Options = {
+  allow?: string;
+  workersMax?: number;
+  intervalMs?: number;
+  bytesPerSecondMax?: number;
+  retry?: Partial<NotifierDeps['retry']>;
+};
 
 const notifierOn = (
   log: Log,
-  { allow = '127.0.0.1', workersMax = 100, intervalMs = 0, retry = {} }: Options = {},
+  { allow = '127.0.0.1', workersMax = 100, intervalMs = 0, bytesPerSecondMax = 1e9, retry = {} }: Options = {},
 ): Promise<Notifier> =>
   createNotifier({
     log,
     instance: 'n',
     rules: { http: true, allow: new AllowList(allow) },
-    limits: { timeoutMs: 5_000, requestsMax: 16, hostRequestsMax: 8, workersMax, intervalMs },
+    limits: { timeoutMs: 5_000, requestsMax: 16, hostRequestsMax: 8, workersMax, intervalMs, bytesPerSecondMax },
     retry: { attemptsMax: 3, retryMsBase: 5, retryMsMax: 20, abandonAfterMs: 60_000, ...retry },
     metrics,
     logger,
@@ -175,6 +181,46 @@ test('notifications of a configuration keep their interval, and text that waits 
         ? bodies.map(body => (body.artifactUpdate ? textOf(body.artifactUpdate.artifact) : '')).join('')
         : textOf(bodies.at(-1).artifacts[0]);
     assert.equal(text, pieces.join(''));
+  }
+});
+
+test('0.3 posts the whole task: a long text costs a webhook no more than its bytes a second, failures included', {
+  timeout: 60_000,
+}, async () => {
+  for (const refused of [0, 1]) {
+    const log = createMemoryLog();
+    await using hook = await webhook(n => (n <= refused ? 500 : 200));
+    const facts = new TaskFacts(log, 't1');
+    await facts.create();
+    await log.pushConfigs.put(KEY, config(hook.url, { dialect: '0.3' }));
+    const bytesPerSecondMax = 64 * 1024;
+    const beganMs = performance.now();
+    const notifier = await notifierOn(log, { bytesPerSecondMax });
+    await facts.status('TASK_STATE_WORKING');
+    const piece = 'x'.repeat(8 * 1024);
+    for (let n = 0; n < 12; n += 1) {
+      await facts.text(piece);
+      const seen = hook.received.length;
+      // Each piece would be a task of its own, if its webhook was not due yet.
+      await new Promise(resolve => setTimeout(resolve, seen === 0 ? 20 : 5));
+    }
+    await facts.status('TASK_STATE_COMPLETED');
+    await overOf(log);
+    await notifier.stop();
+    const bodies = hook.received.map(({ body }) => JSON.parse(body));
+    assert.equal(bodies.at(-1).status.state, 'completed');
+    assert.equal(
+      bodies
+        .at(-1)
+        .artifacts[0].parts.map((part: { text: string }) => part.text)
+        .join(''),
+      piece.repeat(12),
+    );
+    const sizes = hook.received.map(({ body }) => body.length);
+    const sent = sizes.reduce((sum, size) => sum + size, 0);
+    // The last body is sent before its time is due.
+    const bound = ((performance.now() - beganMs) / 1_000 + 1) * bytesPerSecondMax + sizes.at(-1)!;
+    assert.ok(sent <= bound, `${sent} bytes, bound ${bound}`);
   }
 });
 

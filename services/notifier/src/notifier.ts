@@ -6,6 +6,7 @@ import type { Resolve, WebhookRules } from '@hopline/webhook-guard';
 import { type DeliveryContext, deliver } from './delivery.ts';
 import { DeliveryWorkers } from './delivery-workers.ts';
 import { OwnedConfigs } from './owned-configs.ts';
+import type { PaceLimits } from './pace.ts';
 import type { RetryLimits } from './retry-policy.ts';
 import type { Trust } from './trusted-authorities.ts';
 import { WebhookClient, type WebhookLimits } from './webhook-client.ts';
@@ -15,7 +16,7 @@ export type NotifierDeps = {
   /** Name for people. Each process start adds a random suffix, because leases need a unique identity. */
   instance: string;
   rules: WebhookRules;
-  limits: WebhookLimits & { workersMax: number; intervalMs: number };
+  limits: WebhookLimits & PaceLimits & { workersMax: number };
   retry: RetryLimits;
   metrics: HopMetrics;
   logger: Logger;
@@ -57,8 +58,7 @@ export async function createNotifier(deps: NotifierDeps): Promise<Notifier> {
   const client =
     deps.client ?? new WebhookClient(deps.rules, deps.limits, { ...(trust && { trust }), ...(resolve && { resolve }) });
   const now = () => Date.now();
-  const { intervalMs } = deps.limits;
-  const context: DeliveryContext = { log, client, rules: deps.rules, retry: deps.retry, intervalMs, metrics, logger, now };
+  const context: DeliveryContext = { log, client, rules: deps.rules, retry: deps.retry, pace: deps.limits, metrics, logger, now };
   const workers = new DeliveryWorkers({
     workersMax: deps.limits.workersMax,
     run: (key, signals) => deliver(key, context, signals),

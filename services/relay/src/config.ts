@@ -2,6 +2,7 @@ import { DEFAULT_SETTINGS, EVENT_COST_MS_MAX, HOLD_MS_MAX } from '@hopline/coale
 import { type Config, ConfigError, defineServiceConfig, type Settings } from '@hopline/lifecycle';
 import { HEARTBEAT_INTERVAL_MS, LEASE_MS } from '@hopline/log/shard-leases';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
+import { TASK_BYTES_MAX } from './task-appender.ts';
 
 /**
  * input-required ends the turn and holds no resources, so it has no default limit. auth-required keeps the agent's call open,
@@ -35,6 +36,14 @@ const declared = defineServiceConfig({
     max: 262_144,
     unit: 'bytes',
     doc: 'Largest chunk.',
+  },
+  HOPLINE_TASK_STORED_BYTES_MAX: {
+    type: 'integer',
+    default: TASK_BYTES_MAX,
+    min: 1024 * 1024,
+    max: 1024 ** 4,
+    unit: 'bytes',
+    doc: 'Bytes of records that one task may have in `A2A_LOG`, so that the output of no agent fills it alone; a task that has them fails at its next event.',
   },
   HOPLINE_LEASE_MS: {
     type: 'integer',

@@ -18,7 +18,7 @@ export async function copyForward(
   facts: FactLog,
   newest: StoredFacts,
   nowMs: number,
-  append: (record: FactRecord) => Promise<number> | undefined,
+  append: (record: FactRecord) => Promise<number | undefined>,
 ): Promise<TaskStart | 'tooLarge' | 'stopped'> {
   const { aggregate, startSeq, startStoredAt } = newest.record;
   const oldStart = { startSeq, startStoredAt };

@@ -31,6 +31,7 @@ await runService({
       inputTimeoutMs: settings.HOPLINE_INPUT_TIMEOUT_MS,
       authTimeoutMs: settings.HOPLINE_AUTH_REQUIRED_TIMEOUT_MS,
       copyForwardAfterMs: copyForwardAfterMs(settings),
+      taskBytesMax: settings.HOPLINE_TASK_STORED_BYTES_MAX,
     });
     return {
       checks: [{ name: 'log', check: () => log.check() }],

@@ -29,6 +29,8 @@ export type PipelineContext = {
   /** Whether facts of the task were stored once, as far as the task index knows. Without them in the log, the task has expired. */
   hadFacts: (taskId: string) => Promise<boolean>;
   coalesce: CoalesceSettings;
+  /** Bytes of records of one task; a task that has them fails. */
+  taskBytesMax: number;
   shards: number;
   /** Since when this process owns the shard, and why: older facts were stored by another owner. */
   owned: Takeover;

@@ -44,6 +44,7 @@ class FoldingShard {
       inputs,
       facts,
       shards: 1,
+      taskBytesMax: Number.POSITIVE_INFINITY,
       owned: { at: 0, cause: 'fresh' },
       coalesce: { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 32_768 },
       now: () => performance.now(),

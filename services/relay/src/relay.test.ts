@@ -60,7 +60,7 @@ function assertSound(all: FactRecord[]): Fold {
   );
   const [first, ...rest] = all.flatMap(({ facts }) => facts);
   const folded = rest.reduce(evolve, evolve(undefined, first!));
-  const marks = { foldedSeq: 0, lastNSeq: 0, producers: {} };
+  const marks = { foldedSeq: 0, lastNSeq: 0, producers: {}, storedBytes: 0 };
   assert.deepEqual({ ...folded, ...marks }, { ...all.at(-1)!.aggregate, ...marks });
   return fold;
 }

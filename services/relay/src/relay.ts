@@ -11,6 +11,7 @@ import { RejectedRecords } from './rejected-records.ts';
 import { RetentionSweep } from './retention-sweep.ts';
 import { Shard, type ShardContext } from './shard.ts';
 import { applySideEffects } from './side-effects.ts';
+import { TASK_BYTES_MAX } from './task-appender.ts';
 import { authTimeout, copyForwardRule, inputTimeout, TaskDeadlines } from './task-deadlines.ts';
 
 export type RelayDeps = {
@@ -28,6 +29,8 @@ export type RelayDeps = {
   authTimeoutMs?: number | undefined;
   /** Age of an open task's start at which its facts are copied forward, milliseconds; absent: never. */
   copyForwardAfterMs?: number | undefined;
+  /** Bytes of records of one task; a task that has them fails. Default TASK_BYTES_MAX. */
+  taskBytesMax?: number;
   /** Interval of the retention sweep, milliseconds; default RETENTION_SWEEP_MS. */
   sweepMs?: number;
   /** A task in progress without a fact for this long is examined for lost inputs, milliseconds; default SILENT_MS_MIN. */
@@ -142,6 +145,7 @@ function shardContext(deps: RelayDeps, identity: string): Omit<ShardContext, 'on
     hadFacts: async taskId => ((await log.tasks.get(taskId))?.value.generation ?? 0) > 0,
     now: () => performance.now(),
     wallNow: Date.now,
+    taskBytesMax: deps.taskBytesMax ?? TASK_BYTES_MAX,
     appendId: taskId => factsId(taskId, identity, ++appends),
     applySideEffects: (step, trace) => {
       const queuedAt = Date.now();

@@ -1,10 +1,21 @@
 import { isTerminal } from '@hopline/a2a';
 import type { CopyForwardInput, Fact, FactRecord, Takeover, TaskAggregate, TraceCarrier } from '@hopline/events';
-import { type BatchDecision, decideBatch, type InputLedger, NOT_ENCODABLE, type QueuedCommand, TOO_LARGE } from '@hopline/fold';
+import {
+  type BatchDecision,
+  decideBatch,
+  type InputLedger,
+  NOT_ENCODABLE,
+  type QueuedCommand,
+  TASK_TOO_LARGE,
+  TOO_LARGE,
+} from '@hopline/fold';
 import { RecordTooLarge, type StoredFacts, startSeqOf } from '@hopline/log';
 import { evolve, failTask } from '@hopline/task';
 import { copyForward, type TaskStart } from './copy-forward.ts';
 import type { PipelineContext, StoredStep } from './pipeline-context.ts';
+
+/** Bytes of records of one task by default: an eighth of the default size of `A2A_LOG`. */
+export const TASK_BYTES_MAX = 512 * 1024 * 1024;
 
 export type TaskAppenderOptions = {
   taskId: string;
@@ -12,7 +23,7 @@ export type TaskAppenderOptions = {
   /** Set when another owner of the shard stored `newest`: the next record contains it. */
   takeover: Takeover | undefined;
   ledger: InputLedger;
-  context: Pick<PipelineContext, 'facts' | 'now' | 'wallNow' | 'appendId' | 'onAppend'>;
+  context: Pick<PipelineContext, 'facts' | 'now' | 'wallNow' | 'appendId' | 'onAppend' | 'taskBytesMax'>;
   /** Marks every input that the next append folds. */
   folded: (aggregate: TaskAggregate) => TaskAggregate;
   trace: () => TraceCarrier;
@@ -26,6 +37,8 @@ export class TaskAppender {
   readonly #options: TaskAppenderOptions;
   #aggregate: TaskAggregate | undefined;
   #newestSeq: number;
+  /** Of the task's records that this relay knows: the newest one of another relay is left out. */
+  #storedBytes: number;
   #taskStart: TaskStart | undefined;
   #takeover: Takeover | undefined;
   #isStopped = false;
@@ -35,6 +48,7 @@ export class TaskAppender {
     this.#options = options;
     this.#aggregate = newest?.record.aggregate;
     this.#newestSeq = newest?.seq ?? 0;
+    this.#storedBytes = newest?.record.aggregate.storedBytes ?? 0;
     this.#taskStart = newest && { startSeq: startSeqOf(newest), startStoredAt: newest.record.startStoredAt };
     this.#takeover = takeover;
   }
@@ -54,7 +68,11 @@ export class TaskAppender {
    * first one.
    */
   async append(batch: readonly QueuedCommand[]): Promise<StoredStep | undefined> {
-    return this.#appendFacts(this.#decide(batch));
+    const decided = this.#decide(batch);
+    const isOver = this.#storedBytes >= this.#options.context.taskBytesMax;
+    // A task that ends by itself needs no failure.
+    const goesOn = decided.facts.length > 0 && decided.aggregate !== undefined && !isTerminal(decided.aggregate.state);
+    return isOver && goesOn ? this.#reject(decided.facts, TASK_TOO_LARGE) : this.#appendFacts(decided);
   }
 
   /**
@@ -69,7 +87,11 @@ export class TaskAppender {
     if (taskStart.startStoredAt === startStoredAt) {
       const newest: StoredFacts = { seq: this.#newestSeq, record: { v: 1, facts: [], aggregate, ...taskStart } };
       const nowMs = Math.round(context.wallNow());
-      const append = (record: FactRecord) => (this.#isStopped ? undefined : this.#appendRecord(record));
+      const append = async (record: FactRecord) => {
+        if (this.#isStopped) return undefined;
+        await this.#appendRecord(record);
+        return this.#newestSeq;
+      };
       const copied = await copyForward(context.facts, newest, nowMs, append);
       if (copied === 'stopped') return undefined;
       if (copied === 'tooLarge') ledger.reject('too large', 1);
@@ -94,10 +116,10 @@ export class TaskAppender {
       this.#aggregate = aggregate;
       return undefined;
     }
-    const folded = this.#options.folded(aggregate);
+    const folded = { ...this.#options.folded(aggregate), storedBytes: this.#storedBytes };
     const taskStart = this.#taskStart ?? { startSeq: 0, startStoredAt: folded.at };
     try {
-      await this.#appendRecord({ v: 1, facts, aggregate: folded, ...taskStart });
+      this.#storedBytes += await this.#appendRecord({ v: 1, facts, aggregate: folded, ...taskStart });
     } catch (error) {
       if (!isTaskFault(error) || isFailureOfRelay(facts)) throw error;
       return this.#reject(facts, error instanceof RecordTooLarge ? TOO_LARGE : NOT_ENCODABLE);
@@ -108,9 +130,9 @@ export class TaskAppender {
   }
 
   /**
-   * An event that fits no record, or that JSON cannot hold, fails its task, visibly: a retry would end the same way. A task whose
-   * first record does not fit never starts. Servers reject such a message; one that another writer appended must not block the
-   * shard.
+   * An event that fits no record or exceeds its task, or that JSON cannot hold, fails its task, visibly: a retry would end the
+   * same way. A task whose first record does not fit never starts. Servers reject such a message; one that another writer
+   * appended must not block the shard.
    */
   async #reject(facts: readonly Fact[], reason: string): Promise<StoredStep | undefined> {
     const { context, ledger } = this.#options;
@@ -123,22 +145,23 @@ export class TaskAppender {
     return this.#appendFacts({ facts: failure, aggregate: failure.reduce<TaskAggregate>(evolve, aggregate) });
   }
 
+  /** Resolves with the bytes of the record. */
   async #appendRecord(record: FactRecord): Promise<number> {
     const { context, taskId, trace } = this.#options;
     const options = { expected: this.#newestSeq, id: context.appendId(taskId), trace: trace() };
     const startedMs = context.now();
     const takeover = this.#takeover;
-    const { seq } = await context.facts.append(takeover === undefined ? record : { ...record, takeover }, options);
+    const { seq, bytes } = await context.facts.append(takeover === undefined ? record : { ...record, takeover }, options);
     this.#takeover = undefined;
     context.onAppend(context.now() - startedMs);
     this.#newestSeq = seq;
-    return seq;
+    return bytes;
   }
 }
 
 /** Whether the facts are the failure of `#reject`: then even that cannot be stored. */
 function isFailureOfRelay(facts: readonly Fact[]): boolean {
-  const reasons: unknown[] = [TOO_LARGE, NOT_ENCODABLE];
+  const reasons: unknown[] = [TOO_LARGE, TASK_TOO_LARGE, NOT_ENCODABLE];
   return facts.some(fact => fact.kind === 'status.changed' && reasons.includes(fact.event.statusUpdate.metadata?.reason));
 }
 

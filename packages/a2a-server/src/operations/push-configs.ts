@@ -2,6 +2,7 @@ import { A2AError, type ListPushRequest, type NewPushConfig } from '@hopline/a2a
 import { isTaskId } from '@hopline/events';
 import type { PushConfigEntry } from '@hopline/log';
 import type { A2AServer, OperationContext, OperationResult } from '../a2a-server.ts';
+import { taskIdOf } from './client-task-id.ts';
 import { deletePushConfig, type PushTarget, pushConfigOf, pushConfigsOf, storePushConfig } from './push-store.ts';
 import { nameTask, type ResolvedMessage } from './resolve-message.ts';
 
@@ -65,7 +66,8 @@ export async function storeInline(
 }
 
 /** The task of a configuration. A legacy client may set one before it starts the task (S3-23). Throws TASK_NOT_FOUND. */
-async function targetOf(server: A2AServer, context: OperationContext, taskId: string): Promise<PushTarget> {
+async function targetOf(server: A2AServer, context: OperationContext, named: string): Promise<PushTarget> {
+  const taskId = await taskIdOf(server, context, named);
   nameTask(context, taskId);
   if (!isTaskId(taskId)) throw new A2AError('TASK_NOT_FOUND');
   const mayPrecedeTask = context.dialect.name === 'legacy';

@@ -10,13 +10,13 @@ import {
   type SendRequest,
   textOf,
 } from '@hopline/a2a';
-import { isTaskId, TASK_ID_CHARS_MAX } from '@hopline/events';
 import { ATTR, correlationOf } from '@hopline/telemetry';
 import { uuidv7 } from 'uuidv7';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
 import { fromLog } from '../log-faults.ts';
 import { requireRoom } from './append-message.ts';
+import { ownTaskIdOf } from './client-task-id.ts';
 import { forkMetadata } from './fork.ts';
 import { claimTask, fingerprintOf } from './message-claim.ts';
 import { assertStorable, storeInline } from './push-configs.ts';
@@ -118,21 +118,20 @@ function resolve(
 
 /**
  * Resolves a message to a task whose id the client chose (legacy, C-9): an unknown id starts a task, a known one continues
- * it. The task of another owner is TASK_NOT_FOUND. Throws INVALID_PARAMS for an invalid id, or when two different messages
- * start the same task.
+ * it. Each caller has ids of its own. Throws INVALID_PARAMS for an invalid id, or when two different messages start the same
+ * task.
  */
 async function resolveOwned(
   server: A2AServer,
   context: OperationContext,
-  taskId: string,
+  ownTaskId: string,
   message: Message,
   metadata: Metadata | undefined,
 ): Promise<ResolvedMessage> {
-  if (!isTaskId(taskId)) {
-    throw new A2AError('INVALID_PARAMS', { detail: `params.id must be 1 to ${TASK_ID_CHARS_MAX} of A-Z, a-z, 0-9, _ and -` });
-  }
+  const taskId = await ownTaskIdOf(server, context, ownTaskId);
   if ((await server.log.facts.last(taskId)) === undefined) {
-    return resolveFirstOwned(server, context, taskId, message, metadata);
+    const first = { ...message, messageId: message.messageId || ownTaskId };
+    return resolveFirstOwned(server, context, taskId, first, metadata);
   }
   const { feed, release } = await acquireTask(server, context, taskId);
   try {
@@ -143,15 +142,14 @@ async function resolveOwned(
   }
 }
 
-/** The first message takes the id of its task: sent twice, to any replica, it starts one task. */
+/** The first message without an id has taken its task's: sent twice, to any replica, it starts one task. */
 async function resolveFirstOwned(
   server: A2AServer,
   context: OperationContext,
   taskId: string,
-  sent: Message,
+  message: Message,
   metadata: Metadata | undefined,
 ): Promise<ResolvedMessage> {
-  const message = { ...sent, messageId: sent.messageId || taskId };
   await claimTask(server.log.messageIds, context.caller, message, taskId);
   if (server.push) await dropStrayPushConfigs(server, context, taskId);
   const { contextId = uuidv7() } = message;

@@ -3,6 +3,7 @@ import type { Fact } from '@hopline/events';
 import type { A2AServer, OperationContext, OperationResult } from '../a2a-server.ts';
 import { waitAround } from '../feed/wait-for.ts';
 import { appendCancel } from './append-message.ts';
+import { taskIdOf } from './client-task-id.ts';
 import { withoutReservedMetadata } from './reserved-metadata.ts';
 import { acquireTask } from './resolve-message.ts';
 import { dialectFor } from './task-response.ts';
@@ -12,9 +13,10 @@ import { dialectFor } from './task-response.ts';
  * way.
  */
 export async function tasksCancel(server: A2AServer, context: OperationContext): Promise<OperationResult> {
-  const { taskId, metadata } = context.dialect.decodeCancel(context.params);
+  const { taskId: named, metadata } = context.dialect.decodeCancel(context.params);
   const releaseSlot = server.streams.acquire(context.caller, 'request');
   try {
+    const taskId = await taskIdOf(server, context, named);
     const { feed, release } = await acquireTask(server, context, taskId);
     try {
       if (feed.ended) throw new A2AError('TASK_NOT_CANCELABLE', { taskId });

@@ -4,6 +4,7 @@ import { ATTR } from '@hopline/telemetry';
 import type { A2AServer, OperationContext, OperationResult } from '../a2a-server.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
 import { openViewer } from '../stream/open-viewer.ts';
+import { taskIdOf } from './client-task-id.ts';
 import { acquireTask, taskEnded } from './resolve-message.ts';
 import { dialectFor } from './task-response.ts';
 
@@ -16,7 +17,7 @@ export async function tasksSubscribe(server: A2AServer, context: OperationContex
   const { taskId } = context.dialect.decodeSubscribe(context.params);
   const releaseSlot = server.streams.acquire(context.caller, 'stream');
   try {
-    const { feed, release } = await acquireTask(server, context, taskId);
+    const { feed, release } = await acquireTask(server, context, await taskIdOf(server, context, taskId));
     const after = cursorFor(feed, context.cursor);
     const dialect = dialectFor(context, feed.view!.task);
     const refusal = refusalOf(dialect, feed, after);

@@ -4,16 +4,18 @@ import { type JsonObject, present } from '../json-value.ts';
 import type { Artifact, Message, StreamResponse, Task, TaskStatus } from '../types.ts';
 import { legacyMetadata } from './origin.ts';
 import { encodePart } from './part.ts';
+import { clientTaskId } from './task-id.ts';
 
 /**
  * Encodes the JSON of April 2025: `type` on parts, `sessionId`, the index and flags of an artifact inside it. A result of a
  * stream serves two kinds of clients: those of the specification read `id`, `status`, `final`, `artifact`; others read `type`
- * and `taskId` (C-7). `artifactId` and `messageId` are additions, so that nothing is lost.
+ * and `taskId` (C-7). `artifactId` and `messageId` are additions, so that nothing is lost. Task ids are those of the client.
  */
 
 export function encodeMessage(message: Message): JsonObject {
-  const { messageId, role, parts, ...rest } = message;
-  return { role: role === 'ROLE_USER' ? 'user' : 'agent', parts: parts.map(encodePart), ...present({ messageId }), ...rest };
+  const { messageId, role, parts, taskId, ...rest } = message;
+  const ids = present({ messageId, taskId: taskId && clientTaskId(taskId) });
+  return { role: role === 'ROLE_USER' ? 'user' : 'agent', parts: parts.map(encodePart), ...ids, ...rest };
 }
 
 function encodeArtifact({ artifactId, name, description, parts, ...rest }: Artifact, index: number): JsonObject {
@@ -27,7 +29,7 @@ function encodeStatus({ state, message, timestamp }: TaskStatus): JsonObject {
 export function encodeTask(task: Task): JsonObject {
   const { id, contextId, status, history, artifacts } = task;
   return {
-    id,
+    id: clientTaskId(id),
     sessionId: contextId,
     status: encodeStatus(status),
     ...present({
@@ -40,14 +42,24 @@ export function encodeTask(task: Task): JsonObject {
 
 type Ids = { taskId: string; contextId: string };
 
+function encodeIds({ taskId, contextId }: Ids): JsonObject {
+  const id = clientTaskId(taskId);
+  return { id, sessionId: contextId, taskId: id };
+}
+
 function encodeStatusUpdate({
   taskId,
   contextId,
   status,
   ...rest
 }: Ids & { status: TaskStatus; metadata?: JsonObject }): JsonObject {
-  const ids = { id: taskId, sessionId: contextId, taskId };
-  return { type: 'taskStatusUpdate', ...ids, status: encodeStatus(status), final: isFinal(status), ...rest };
+  return {
+    type: 'taskStatusUpdate',
+    ...encodeIds({ taskId, contextId }),
+    status: encodeStatus(status),
+    final: isFinal(status),
+    ...rest,
+  };
 }
 
 type ArtifactUpdate = Ids & { artifact: Artifact; append?: boolean; lastChunk?: boolean; metadata?: JsonObject };
@@ -56,7 +68,7 @@ function encodeArtifactUpdate(
   { taskId, contextId, artifact, append, lastChunk, ...rest }: ArtifactUpdate,
   index: number,
 ): JsonObject {
-  const ids = { id: taskId, sessionId: contextId, taskId };
+  const ids = encodeIds({ taskId, contextId });
   const flags = { append: append === true, lastChunk: lastChunk === true };
   return { type: 'taskArtifactUpdate', ...ids, artifact: { ...encodeArtifact(artifact, index), ...flags }, ...rest };
 }

@@ -5,6 +5,7 @@ import type { JsonObject } from '../json-value.ts';
 import { id, metadata } from '../schema/fields.ts';
 import { authentication03, pushConfig } from '../schema/push-params.ts';
 import { paramsCheck } from '../schema/validate.ts';
+import { clientTaskId } from './task-id.ts';
 
 /** Push configurations of April 2025: one per task, without an id of its own; `id` is the task's. */
 
@@ -32,6 +33,6 @@ export const pushLegacy: PushForm = {
   },
   encode: config => {
     const { id: _id, ...shown } = shownPush(config);
-    return { id: config.taskId, pushNotificationConfig: shown };
+    return { id: clientTaskId(config.taskId), pushNotificationConfig: shown };
   },
 };

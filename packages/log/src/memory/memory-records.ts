@@ -25,7 +25,8 @@ export class MemoryInputs implements InputLog {
 
   async append(taskId: string, record: InputRecord, options: InputAppendOptions): Promise<{ seq: number; duplicate: boolean }> {
     requireOpen(this.#closed);
-    return this.#stream.write(taskId, record, options);
+    const { seq, duplicate } = await this.#stream.write(taskId, record, options);
+    return { seq, duplicate };
   }
 
   async *read(taskId: string): AsyncGenerator<StoredInput, void> {
@@ -104,10 +105,10 @@ export class MemoryFacts implements FactLog {
     this.#options = options;
   }
 
-  async append(record: FactRecord, options: AppendOptions): Promise<{ seq: number }> {
+  async append(record: FactRecord, options: AppendOptions): Promise<{ seq: number; bytes: number }> {
     requireOpen(this.#closed);
-    const { seq } = await this.#stream.write(record.aggregate.taskId, record, options);
-    return { seq };
+    const { seq, bytes } = await this.#stream.write(record.aggregate.taskId, record, options);
+    return { seq, bytes };
   }
 
   async last(taskId: string): Promise<StoredFacts | undefined> {

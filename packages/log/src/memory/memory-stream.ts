@@ -49,7 +49,11 @@ export class MemoryStream {
     this.#bytesMax = bytesMax;
   }
 
-  async write(taskId: string, value: unknown, options: WriteOptions): Promise<{ seq: number; duplicate: boolean }> {
+  async write(
+    taskId: string,
+    value: unknown,
+    options: WriteOptions,
+  ): Promise<{ seq: number; duplicate: boolean; bytes: number }> {
     requireTaskId(taskId);
     const json = JSON.stringify(value);
     const bytes = Buffer.byteLength(json);
@@ -59,7 +63,7 @@ export class MemoryStream {
     const deadline = Date.now() + (options.timeoutMs ?? WRITE_TIMEOUT_MS);
     for (;;) {
       const ack = this.#store({ taskId, json, bytes, ...options });
-      if (!take(this.#faults, 'loseAcks')) return ack;
+      if (!take(this.#faults, 'loseAcks')) return { ...ack, bytes };
       await new Promise(resolve => setTimeout(resolve, ACK_WAIT_MS));
       if (Date.now() >= deadline) throw new LogUnavailable('the log did not answer');
     }

@@ -1,0 +1,44 @@
+import { hash } from 'node:crypto';
+import { A2AError, clientTaskIdCharsMax, storedTaskId } from '@hopline/a2a';
+import { isSameOwner, isTaskId, type Owner, TASK_ID_CHARS_MAX } from '@hopline/events';
+import type { A2AServer, OperationContext } from '../a2a-server.ts';
+
+/** Characters of base64url of a caller's hash in the ids of its tasks: 132 bits, so that no caller finds a name with another's. */
+const CALLER_HASH_CHARS = 22;
+
+/**
+ * The id in the log of the task that a request names. Only requests that the April 2025 form can read name a task by an id of the
+ * client's: it is that of the caller's own task with this very id, else the one derived from caller and id.
+ */
+export async function taskIdOf(server: A2AServer, context: OperationContext, id: string): Promise<string> {
+  const { dialect, ambiguous, caller } = context;
+  if (dialect.name !== 'legacy' && ambiguous !== true) return id;
+  const derived = storedTaskId(id, hashOf(caller));
+  return derived === id || (await isOwnTask(server, id, caller)) ? id : derived;
+}
+
+/** The id in the log of a task that a message names or begins. Throws INVALID_PARAMS for an id that no task can have. */
+export async function ownTaskIdOf(server: A2AServer, context: OperationContext, id: string): Promise<string> {
+  const taskId = isTaskId(id) ? await taskIdOf(server, context, id) : undefined;
+  if (taskId !== undefined && isTaskId(taskId)) return taskId;
+  const charsMax = clientTaskIdCharsMax(TASK_ID_CHARS_MAX, hashOf(context.caller));
+  throw new A2AError('INVALID_PARAMS', { detail: `params.id must be 1 to ${charsMax} of A-Z, a-z, 0-9, _ and -` });
+}
+
+/** undefined without authentication: all callers are one. */
+function hashOf(caller: Owner): string | undefined {
+  if (isSameOwner(caller, undefined)) return undefined;
+  const { tenant = null, subject = null } = caller;
+  return hash('sha256', JSON.stringify([tenant, subject]), 'base64url').slice(0, CALLER_HASH_CHARS);
+}
+
+/** A task of another caller is as unknown as none. */
+async function isOwnTask(server: A2AServer, id: string, caller: Owner): Promise<boolean> {
+  if (!isTaskId(id)) return false;
+  try {
+    return (await server.feeds.aggregate(id, caller)) !== undefined;
+  } catch (thrown) {
+    if (thrown instanceof A2AError && thrown.code === 'TASK_NOT_FOUND') return false;
+    throw thrown;
+  }
+}

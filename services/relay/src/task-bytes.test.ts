@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import type { FactRecord } from '@hopline/events';
+import { TASK_TOO_LARGE } from '@hopline/fold';
+import { createInputWriter, type StoredFacts } from '@hopline/log';
+import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
+import { createLogger, type HopMetrics } from '@hopline/telemetry';
+import { createRelay } from './relay.ts';
+
+const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
+const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {}, observe() {} }) }) as HopMetrics;
+const coalesce = { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 32_768 };
+const producer = { id: 'agent', agent: 'echo', turn: 1, attempt: 1 };
+
+const bytesOf = ({ record }: StoredFacts): number => Buffer.byteLength(JSON.stringify(record));
+
+async function recordsOf(log: MemoryLog): Promise<StoredFacts[]> {
+  const records: StoredFacts[] = [];
+  for await (const stored of log.facts.read('t', 1)) records.push(stored);
+  return records;
+}
+
+/** Begins a task whose agent writes `words`, each stored before the next, on relays that take over from one another. */
+async function write(
+  t: TestContext,
+  { taskBytesMax, words, relays = 1 }: { taskBytesMax?: number; words: number; relays?: number },
+) {
+  const log = createMemoryLog({ shards: 1 });
+  const open = () =>
+    createRelay({ log, instance: 'relay', coalesce, metrics, logger, ...(taskBytesMax !== undefined && { taskBytesMax }) });
+  let relay = await open();
+  t.after(() => relay.stop());
+  const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
+  const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
+  await log.inputs.append('t', { v: 1, at: Date.now(), from: 'client', input }, { id: 't:msg:m' });
+  const writer = createInputWriter(log.inputs, { taskId: 't', producer });
+  const stored = async (holds: (record: FactRecord) => boolean) => {
+    for await (const { record } of await log.facts.follow('t', 0, AbortSignal.timeout(10_000))) if (holds(record)) return;
+  };
+  await stored(() => true);
+  writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
+  for (let n = 1; n <= words; n += 1) {
+    if (n === Math.ceil(words / 2) && relays > 1) {
+      await relay.stop();
+      relay = await open();
+    }
+    writer.add({
+      kind: 'artifact',
+      lane: `${n}`,
+      artifact: { name: 'a' },
+      parts: [{ text: `word ${n}` }],
+      append: false,
+      last: true,
+    });
+    await writer.flush();
+    const isFolded = ({ aggregate }: FactRecord) => aggregate.generation > n + 1 || aggregate.state === 'TASK_STATE_FAILED';
+    await stored(isFolded);
+  }
+  writer.add({ kind: 'status', state: 'TASK_STATE_COMPLETED' });
+  await writer.flush();
+  await stored(({ aggregate }) => aggregate.state === 'TASK_STATE_COMPLETED' || aggregate.state === 'TASK_STATE_FAILED');
+  return recordsOf(log);
+}
+
+const endOf = (records: StoredFacts[]) => records.at(-1)!.record.facts.findLast(fact => fact.kind === 'status.changed')!;
+
+test('a task that has its bytes fails at its next event, with a reason; one byte below it goes on', async t => {
+  const records = await write(t, { words: 6 });
+  assert.equal(records.at(-1)!.record.aggregate.state, 'TASK_STATE_COMPLETED');
+  const before = records.slice(0, -2).reduce((sum, record) => sum + bytesOf(record), 0);
+  const failed = await write(t, { words: 6, taskBytesMax: before });
+  assert.equal(endOf(failed).event.statusUpdate.metadata?.reason, TASK_TOO_LARGE);
+  assert.equal(failed.length, records.length - 1, 'the last word is not stored');
+  const whole = await write(t, { words: 6, taskBytesMax: before + 1 });
+  assert.equal(whole.at(-1)!.record.aggregate.state, 'TASK_STATE_COMPLETED', 'an end by itself needs no failure');
+});
+
+test('the bytes of a task are counted over takeovers', async t => {
+  const records = await write(t, { words: 8, relays: 2 });
+  const bytes = records.map(bytesOf);
+  const counted = records.at(-1)!.record.aggregate.storedBytes!;
+  const all = bytes.slice(0, -1).reduce((sum, size) => sum + size, 0);
+  // A new owner does not know the size of the newest record.
+  assert.ok(counted >= all - Math.max(...bytes) && counted <= all, `${counted} of ${all}`);
+});
