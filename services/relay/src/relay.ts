@@ -52,7 +52,8 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   const identity = `${deps.instance}-${randomUUID().slice(0, 8)}`;
   const running = new Map<number, Shard>();
   let isStarting = true;
-  const context = shardContext(deps, identity);
+  const index = new IndexWrites(log.tasks);
+  const context = shardContext(deps, identity, index);
 
   const leases = new ShardLeases({
     store: log.leases,
@@ -100,21 +101,22 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   await leases.start();
   isStarting = false;
   logger.info({ shards: running.size }, 'shards acquired');
-  const { inputTimeoutMs, authTimeoutMs, copyForwardAfterMs } = deps;
-  const rules = [
-    ...(inputTimeoutMs === undefined ? [] : [inputTimeout(inputTimeoutMs)]),
-    ...(authTimeoutMs === undefined ? [] : [authTimeout(authTimeoutMs)]),
-    ...(copyForwardAfterMs === undefined ? [] : [copyForwardRule(copyForwardAfterMs)]),
-  ];
-  const deadlines = new TaskDeadlines({ log, rules, owns: shard => running.has(shard), now: Date.now, logger });
+  const deadlines = new TaskDeadlines({
+    log,
+    rules: deadlineRules(deps),
+    owns: shard => running.has(shard),
+    now: Date.now,
+    logger,
+  });
   metrics.openTasks.observe(() => [...deadlines.countOpen()].map(([state, count]) => [count, { state }]));
   const shardOfTask = (taskId: string) => running.get(shardOf(taskId, log.shards));
   const sweep = new RetentionSweep({
     log,
+    index,
     openTasks: () => deadlines.openTasks,
     owns: taskId => shardOfTask(taskId) !== undefined,
     isBusy: taskId => shardOfTask(taskId)?.isBusy(taskId) !== false,
-    copyForwardAfterMs,
+    copyForwardAfterMs: deps.copyForwardAfterMs,
     now: Date.now,
     logger,
     ...(deps.sweepMs !== undefined && { sweepMs: deps.sweepMs }),
@@ -132,9 +134,16 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   };
 }
 
-function shardContext(deps: RelayDeps, identity: string): Omit<ShardContext, 'onFailure' | 'owned'> {
+function deadlineRules({ inputTimeoutMs, authTimeoutMs, copyForwardAfterMs }: RelayDeps) {
+  return [
+    ...(inputTimeoutMs === undefined ? [] : [inputTimeout(inputTimeoutMs)]),
+    ...(authTimeoutMs === undefined ? [] : [authTimeout(authTimeoutMs)]),
+    ...(copyForwardAfterMs === undefined ? [] : [copyForwardRule(copyForwardAfterMs)]),
+  ];
+}
+
+function shardContext(deps: RelayDeps, identity: string, index: IndexWrites): Omit<ShardContext, 'onFailure' | 'owned'> {
   const { log, metrics } = deps;
-  const index = new IndexWrites(log.tasks);
   const rejectedRecords = new RejectedRecords(metrics, deps.logger);
   let appends = 0;
   return {

@@ -6,6 +6,7 @@ import { createInputWriter, readTask } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { INPUTS_LOST, WORKER_GONE } from '@hopline/task';
 import { createLogger, type HopMetrics } from '@hopline/telemetry';
+import { IndexWrites } from './index-writes.ts';
 import { createRelay, type Relay } from './relay.ts';
 import {
   COPIES_PER_SWEEP_MAX,
@@ -179,6 +180,27 @@ test('a task fails when its agent has finished and its last inputs were removed,
   await second.stop();
 });
 
+test('an index entry that was lost with its relay is written again although the inputs of the task were removed', {
+  timeout: 20_000,
+}, async () => {
+  const log = createMemoryLog();
+  const own = log.another();
+  const first = await relayOn(own);
+  await message(log, 't');
+  await appendAgent(log, 't', [WORKS]);
+  await waitFor(async () => (await log.tasks.get('t'))?.value.state === WORKS.state);
+  own.tasks.update = () => new Promise(() => {});
+  await appendAgent(log, 't', [COMPLETED], 2);
+  await until(log, 't', ({ aggregate }) => aggregate.state === COMPLETED.state);
+  await own.close();
+  void first.stop().catch(() => {});
+  log.expireAll('inputs', (await log.inputs.extent()).lastSeq + 1);
+  assert.equal((await log.tasks.get('t'))?.value.state, WORKS.state);
+  const second = await relayOn(log.another());
+  await waitFor(async () => (await log.tasks.get('t'))?.value.state === COMPLETED.state);
+  await second.stop();
+});
+
 test('a record without a fact does not hide that the work is gone', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   await outage(log, () => finish(log, () => appendAgent(log, 't', [COMPLETED], 2)));
@@ -234,6 +256,7 @@ async function sweepOver(
       },
       work: log.work,
     },
+    index: new IndexWrites(log.tasks),
     openTasks: () => new Map(sweeps > 0 ? tasks.slice(0, 1) : tasks),
     owns: () => true,
     isBusy: () => false,

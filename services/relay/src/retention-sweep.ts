@@ -1,7 +1,9 @@
 import { isInterrupted } from '@hopline/a2a';
 import type { RelayInput, TaskAggregate } from '@hopline/events';
-import { type Log, LogConflict, type StreamExtent, type TaskIndexEntry } from '@hopline/log';
+import { type Log, LogConflict, type StoredFacts, type StreamExtent, startSeqOf, type TaskIndexEntry } from '@hopline/log';
 import { type Logger, taskLogger } from '@hopline/telemetry';
+import type { IndexWrites } from './index-writes.ts';
+import { indexEntry } from './side-effects.ts';
 import { copyForwardInput, type OpenTask } from './task-deadlines.ts';
 
 /** Time between two sweeps, milliseconds. */
@@ -20,6 +22,7 @@ export const SILENT_MS_MIN = 60_000;
 
 export type RetentionSweepOptions = {
   log: Pick<Log, 'inputs' | 'facts' | 'work' | 'tasks'>;
+  index: IndexWrites;
   /** Of all shards. */
   openTasks: () => ReadonlyMap<string, OpenTask>;
   /** Whether this relay owns the shard of the task now. */
@@ -37,7 +40,8 @@ export type RetentionSweepOptions = {
 
 /**
  * Keeps open tasks from what retention removes by bytes: copies their facts forward, writes their index entries again, and ends a
- * task whose worker has finished while the inputs with its end were removed before a relay read them.
+ * task whose worker has finished while the inputs with its end were removed before a relay read them. An entry that was lost with
+ * its relay, and whose inputs were removed too, is written from the log.
  */
 export class RetentionSweep {
   readonly #options: RetentionSweepOptions;
@@ -118,11 +122,18 @@ export class RetentionSweep {
       ({ entry }, taskId) =>
         !isInterrupted(entry.state) && mayLackInputs(entry) && isSilent(entry.at) && isSilent(this.#examinedAt.get(taskId) ?? 0),
     );
-    for (const [taskId] of suspects) {
+    for (const [taskId, { entry }] of suspects) {
       if (isBusy(taskId) || this.#isStopped) continue;
       this.#examinedAt.set(taskId, now());
-      const aggregate = (await this.#options.log.facts.last(taskId))?.record.aggregate;
-      if (aggregate === undefined || !mayLackInputs(aggregate) || !isSilent(aggregate.at)) continue;
+      const newest = await this.#options.log.facts.last(taskId);
+      if (newest === undefined) continue;
+      const { aggregate } = newest.record;
+      // Its relay died between the record and the index, and no successor reads the inputs that would write the entry again.
+      if (aggregate.generation > entry.generation) {
+        await this.#options.index.put(taskId, indexEntry(stepOf(newest), aggregate.at));
+        continue;
+      }
+      if (!mayLackInputs(aggregate) || !isSilent(aggregate.at)) continue;
       const gone = await this.#goneWork(aggregate);
       if (gone === undefined) continue;
       const { turn } = aggregate;
@@ -155,6 +166,11 @@ export class RetentionSweep {
       return false;
     }
   }
+}
+
+function stepOf(newest: StoredFacts): Parameters<typeof indexEntry>[0] {
+  const { aggregate, startStoredAt } = newest.record;
+  return { aggregate, startSeq: startSeqOf(newest), startStoredAt };
 }
 
 /** Open tasks that begin before this sequence are copied forward. Records differ in size; over many the share of sequences is that of bytes. */

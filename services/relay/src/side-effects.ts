@@ -40,7 +40,11 @@ export function applySideEffects(
   return effects.length === 0 ? undefined : Promise.all(effects).then(() => undefined);
 }
 
-function indexEntry({ aggregate, startSeq, startStoredAt }: StoredStep, at: number): TaskIndexEntry {
+/** The index entry of a stored task. `at`: time of its newest change of state, epoch milliseconds. */
+export function indexEntry(
+  { aggregate, startSeq, startStoredAt }: Pick<StoredStep, 'aggregate' | 'startSeq' | 'startStoredAt'>,
+  at: number,
+): TaskIndexEntry {
   const { contextId, role, state, generation, foldedSeq, owner } = aggregate;
   const entry: TaskIndexEntry = {
     contextId,
