@@ -1,12 +1,28 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { deliveriesMax, purposeOf, SETTLE_DELIVERIES_MAX } from './work-queue.ts';
+import type { Work } from '@hopline/events';
+import { factRecord } from './contract/log-under-test.ts';
+import { deliveriesMax, newestForJob, purposeOf, SETTLE_DELIVERIES_MAX, WORK_NEWEST_MS_MAX } from './work-queue.ts';
 
 const BOUNDS = { attemptsMax: 3, requeuesMax: 30 };
 /** Purposes of all deliveries of an item, of which the first `requeues` are requeued and the others fail. */
 const purposes = (requeues: number) =>
   Array.from({ length: deliveriesMax(BOUNDS) }, (_, index) => purposeOf(index + 1, Math.min(index, requeues), BOUNDS));
 const count = (list: string[], purpose: string) => list.filter(one => one === purpose).length;
+
+test('a worker begins with the record of an item when both were stored a moment ago', () => {
+  const now = Date.now();
+  const long = now - WORK_NEWEST_MS_MAX - 1;
+  const work = (at: number) => {
+    const record = factRecord('t', 1, 0);
+    return { newest: { seq: 1, record: { ...record, aggregate: { ...record.aggregate, at } } } } as unknown as Work;
+  };
+  const fresh = work(now);
+  assert.deepEqual(newestForJob(fresh, 1, now), { newest: fresh.newest });
+  assert.deepEqual(newestForJob(fresh, 2, now), {}, 'delivered again');
+  assert.deepEqual(newestForJob(fresh, 1, long), {}, 'the item has waited');
+  assert.deepEqual(newestForJob(work(long), 1, now), {}, 'the request was held, or followed the record late');
+});
 
 test('failures are bounded by attemptsMax, independent of earlier requeues', () => {
   for (const requeues of [0, 1, 29, 30]) {

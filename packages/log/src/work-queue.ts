@@ -67,12 +67,14 @@ export function newestForWork({ seq, record }: StoredFacts): Pick<Work, 'newest'
 }
 
 /**
- * The record with which the worker of an item may begin, to spread: on the first delivery of an item that has just been stored. A
- * later delivery reads the log, because another worker may have written.
+ * The record with which the worker of an item may begin, to spread: on the first delivery of an item that was stored a moment ago, as
+ * the record was. A later delivery reads the log, because another worker may have written. So does one of a request that was held
+ * on its way, or followed an append whose acknowledgement was late: another relay may have requested the work meanwhile.
  */
 export function newestForJob({ newest }: Work, deliveries: number, storedAtMs: number): Pick<Job, 'newest'> {
-  const isFresh = deliveries === 1 && Date.now() - storedAtMs <= WORK_NEWEST_MS_MAX;
-  return isFresh && newest !== undefined ? { newest } : {};
+  if (newest === undefined || deliveries > 1) return {};
+  const since = Math.min(storedAtMs, newest.record.aggregate.at);
+  return Date.now() - since <= WORK_NEWEST_MS_MAX ? { newest } : {};
 }
 
 /** Items of one role that may wait or run before servers refuse new messages for it. */
