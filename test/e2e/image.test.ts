@@ -24,7 +24,9 @@ const processes: ChildProcess[] = [];
 before(async () => {
   if (!isLinux) return;
   root = mkdtempSync(join(tmpdir(), 'hopline-rootfs-'));
-  await run(process.execPath, [join(ROOT, 'infra/image/main.ts'), '--rootfs', root]);
+  // The Node that runs the tests is the one of pins.json, which `npm run image` names.
+  const env = { ...process.env, HOPLINE_IMAGE_NODE: process.execPath };
+  await run(process.execPath, [join(ROOT, 'infra/image/main.ts'), '--rootfs', root], { env });
   nats = await startNats();
 });
 

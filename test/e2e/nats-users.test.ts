@@ -118,7 +118,7 @@ test('tasks that a killed relay left are verified, replayed and compared by an o
   const counts = JSON.parse(all.out.trim().split('\n').at(-1)!) as Record<string, number>;
   assert.deepEqual([all.code, counts.tasks! >= ids.length, counts.same], [0, true, counts.tasks], all.out);
   const whatIf = await operate('what-if', '--all', '--event-cost', '0', '--event-cost', '1000');
-  assert.deepEqual([whatIf.code, whatIf.out.split('\n').length], [0, 6], whatIf.out);
+  assert.deepEqual([whatIf.code, whatIf.out.split('\n').length], [0, 7], whatIf.out);
   assert.equal((await operate('diff', ids[0]!, ids[0]!)).code, 0);
   assert.equal((await operate('diff', ids[0]!, ids[1]!)).code, 1);
   assert.equal((await operate('verify', 'unknown-task')).code, 1);
