@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceProcess } from '../support/cluster/service-process.ts';
-import { freePort } from '../support/nats/nats-server.ts';
+import { freePort } from '../support/free-port.ts';
 import { type DirectCluster, startDirectCluster } from './bench-cluster.ts';
 import { killAtExit } from './measure/kill-at-exit.ts';
 import { residentKibOf } from './measure/process-usage.ts';

@@ -9,7 +9,7 @@ import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/re
 import { frames } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { ServiceProcess } from '../support/cluster/service-process.ts';
-import { freePort } from '../support/nats/nats-server.ts';
+import { freePort } from '../support/free-port.ts';
 import { OtlpReceiver } from '../support/telemetry/otlp-receiver.ts';
 
 const SECRET = `planted-bearer-${randomUUID()}`;

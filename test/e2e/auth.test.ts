@@ -16,7 +16,7 @@ import { Cluster } from '../support/cluster/cluster.ts';
 import { type Issuer, startIssuer } from '../support/cluster/issuer.ts';
 import { ask } from '../support/cluster/legacy-client.ts';
 import { ServiceProcess } from '../support/cluster/service-process.ts';
-import { freePort } from '../support/nats/nats-server.ts';
+import { freePort } from '../support/free-port.ts';
 
 type Headers = Record<string, string>;
 

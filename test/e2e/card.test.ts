@@ -16,7 +16,7 @@ import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-age
 import { collect, type Frame, messageParams, rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { ServiceProcess } from '../support/cluster/service-process.ts';
-import { freePort } from '../support/nats/nats-server.ts';
+import { freePort } from '../support/free-port.ts';
 
 /** A killed agent is removed after AGENT_SILENCE_MS_MAX of silence. */
 const GONE_MS_MAX = 60_000;

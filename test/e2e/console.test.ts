@@ -9,7 +9,7 @@ import { createClient } from '@hopline/client';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { ServiceProcess } from '../support/cluster/service-process.ts';
-import { freePort } from '../support/nats/nats-server.ts';
+import { freePort } from '../support/free-port.ts';
 
 const KEYS = { ann: 'key-of-ann-12345678', bob: 'key-of-bob-12345678' };
 const ANSWER = 'the answer of ann';

@@ -5,7 +5,7 @@ import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-age
 import { collect, type Frame, messageParams, textOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { ServiceProcess } from '../support/cluster/service-process.ts';
-import { freePort } from '../support/nats/nats-server.ts';
+import { freePort } from '../support/free-port.ts';
 
 const TOKENS = ['**Argo**', 'CD', ' ', '\n', 'ha', 'ha', ' ✅ done', ' 👩‍👩‍👧'];
 const ANSWER = TOKENS.join('');

@@ -13,7 +13,7 @@ import {
   words,
 } from '../support/cluster/model-cluster.ts';
 import { ServiceProcess } from '../support/cluster/service-process.ts';
-import { freePort } from '../support/nats/nats-server.ts';
+import { freePort } from '../support/free-port.ts';
 
 let hopline: ModelCluster;
 

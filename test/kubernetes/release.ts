@@ -1,7 +1,7 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { freePort } from '../support/free-port.ts';
 
 export const CHART = fileURLToPath(new URL('../../infra/helm/hopline', import.meta.url));
 const AGENT_CHART = fileURLToPath(new URL('../../infra/helm/hopline-agent', import.meta.url));
@@ -134,12 +134,4 @@ export class Release {
     for (const child of this.#forwards) child.kill();
     await run('kubectl', ['delete', 'namespace', this.namespace, '--wait=false']).catch(() => {});
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise(resolve => server.close(resolve));
-  return port;
 }

@@ -12,7 +12,7 @@ import { countingTokens } from '../support/agents/counting-agent.ts';
 import { type RemoteAgent, type RemoteAgentOptions, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, frames, rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
-import { freePort } from '../support/nats/nats-server.ts';
+import { freePort } from '../support/free-port.ts';
 import { startWebhook } from '../support/webhooks/webhook.ts';
 import { finalStateOf, putWebhookConfig, startTask } from '../support/webhooks/webhook-delivery.ts';
 import { type Prometheus, startMonitoredNats, startPrometheus, withoutPrometheus } from './prometheus-server.ts';

@@ -9,7 +9,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { natsMetrics } from '../../infra/observe/nats-metrics.ts';
 import type { Cluster } from '../support/cluster/cluster.ts';
-import { freePort, type NatsServer, startNats } from '../support/nats/nats-server.ts';
+import { freePort } from '../support/free-port.ts';
+import { type NatsServer, startNats } from '../support/nats/nats-server.ts';
 
 const PROMETHEUS = process.env.PROMETHEUS ?? 'prometheus';
 const isMissing = spawnSync(PROMETHEUS, ['--version']).error !== undefined;

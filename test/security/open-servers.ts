@@ -7,7 +7,7 @@ import { createLogger, type HopMetrics } from '@hopline/telemetry';
 import { webhookRules } from '@hopline/webhook-guard';
 import { createIngress } from '../../services/ingress/src/ingress.ts';
 import { createSubAgent } from '../../services/sub-agent/src/sub-agent.ts';
-import { freePort } from '../support/nats/nats-server.ts';
+import { freePort } from '../support/free-port.ts';
 
 export const logger = createLogger({ service: 'test', instance: 'test', level: 'fatal' });
 const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {} }) }) as HopMetrics;

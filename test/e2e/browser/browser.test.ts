@@ -12,7 +12,7 @@ import { type RemoteAgent, startRemoteAgent } from '../../support/agents/remote-
 import { Cluster } from '../../support/cluster/cluster.ts';
 import { HoplineCommand } from '../../support/cluster/hopline-command.ts';
 import { ServiceProcess } from '../../support/cluster/service-process.ts';
-import { freePort } from '../../support/nats/nats-server.ts';
+import { freePort } from '../../support/free-port.ts';
 import { Chromium, chromiumPath, NO_CHROMIUM, type Page } from './chromium.ts';
 import { startWebOrigin, type WebOrigin } from './web-origin.ts';
 

@@ -12,7 +12,7 @@ import { BEGINNING, createClient } from '@hopline/client';
 import { type RemoteAgent, startRemoteAgent } from '../../support/agents/remote-agent.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 import { ServiceProcess } from '../../support/cluster/service-process.ts';
-import { freePort } from '../../support/nats/nats-server.ts';
+import { freePort } from '../../support/free-port.ts';
 import { Chromium, chromiumPath, NO_CHROMIUM, type Page } from './chromium.ts';
 
 const TEST_MS_MAX = 300_000;

@@ -7,8 +7,9 @@ import { openJetStreamLog } from '@hopline/log-jetstream';
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { ServiceProcess, type ServiceSpec } from '../../support/cluster/service-process.ts';
+import { freePort } from '../../support/free-port.ts';
 import { type NatsProxy, startNatsProxy } from '../../support/nats/nats-proxy.ts';
-import { freePort, type NatsServer, startNats, startNatsCluster } from '../../support/nats/nats-server.ts';
+import { type NatsServer, startNats, startNatsCluster } from '../../support/nats/nats-server.ts';
 import { RUNS_FOLDER } from './agents/run-file.ts';
 
 /** Processes of each service and agent; every one has a sibling that can take over. They stand next to each other in `replicas`. */

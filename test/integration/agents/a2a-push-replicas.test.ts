@@ -7,7 +7,7 @@ import { frames } from '../../support/cluster/a2a-stream.ts';
 import { type Balancer, startBalancer } from '../../support/cluster/balancer.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 import { ServiceProcess } from '../../support/cluster/service-process.ts';
-import { freePort } from '../../support/nats/nats-server.ts';
+import { freePort } from '../../support/free-port.ts';
 
 /** Far less than the 30 s after which a turn polls, and far more than a delivery takes. */
 const PROMPT_MS_MAX = 15_000;

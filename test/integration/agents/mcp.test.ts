@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 import type { Agent } from '@hopline/agent';
 import { createMcpAgent } from '@hopline/agent-mcp';
 import { eventsOf, lastOf, textOf, turnOf } from '../../support/agents/turn.ts';
-import { freePort } from '../../support/nats/nats-server.ts';
+import { freePort } from '../../support/free-port.ts';
 
 /** The reference servers cannot be imported; they run as commands. */
 function serverFile(name: string, from: string): string {

@@ -4,8 +4,9 @@ import type { FactRecord } from '@hopline/events';
 import { BUCKETS, FACTS_STREAM, openJetStreamLog } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
+import { freePort } from '../../support/free-port.ts';
 import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
-import { freePort, type NatsServer, startNats } from '../../support/nats/nats-server.ts';
+import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
 
 /** How far the replica is behind: far above a request, and below the 4 s after which it would elect a leader of its own. */
 const LAG_MS = 400;

@@ -17,7 +17,8 @@ import {
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
-import { freePort, type NatsServer, startNats } from '../../support/nats/nats-server.ts';
+import { freePort } from '../../support/free-port.ts';
+import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
 
 const nanos = (ms: number) => ms * 1_000_000;
 

@@ -6,7 +6,8 @@ import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CallFailed, GrpcClient } from '@hopline/a2a-grpc/test-client';
 import { ServiceProcess } from '../../support/cluster/service-process.ts';
-import { createStreams, freePort, startNats } from '../../support/nats/nats-server.ts';
+import { freePort } from '../../support/free-port.ts';
+import { createStreams, startNats } from '../../support/nats/nats-server.ts';
 import { createAuthority } from './certificates.ts';
 import { httpsGet } from './https-get.ts';
 

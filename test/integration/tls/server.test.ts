@@ -11,7 +11,8 @@ import { ENDPOINT_SETTINGS, TLS_HANDSHAKE_MS_MAX, tlsFromSettings } from '@hopli
 import { defineServiceConfig } from '@hopline/lifecycle';
 import { createLogger } from '@hopline/telemetry';
 import { ServiceProcess } from '../../support/cluster/service-process.ts';
-import { createStreams, freePort, startNats } from '../../support/nats/nats-server.ts';
+import { freePort } from '../../support/free-port.ts';
+import { createStreams, startNats } from '../../support/nats/nats-server.ts';
 import { type Certificate, createAuthority } from './certificates.ts';
 import { type ClientTls, httpsGet } from './https-get.ts';
 

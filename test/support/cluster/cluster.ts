@@ -1,6 +1,7 @@
 import { authorization, type LogUser, serverUsers, userName } from '@hopline/log-jetstream';
+import { freePort } from '../free-port.ts';
 import { type NatsProxy, startNatsProxy } from '../nats/nats-proxy.ts';
-import { freePort, type NatsServer, startNats } from '../nats/nats-server.ts';
+import { type NatsServer, startNats } from '../nats/nats-server.ts';
 import { type Balancer, startBalancer } from './balancer.ts';
 import { ServiceProcess } from './service-process.ts';
 

@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { accessSync, constants, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { openJetStreamLog } from '@hopline/log-jetstream';
+import { freePort } from '../free-port.ts';
 
 /** A real nats-server for one test file: 127.0.0.1, a free port, JetStream in its own directory. */
 export type NatsServer = {
@@ -120,18 +121,6 @@ export function findBinary(): string {
   const found = places.find(isExecutable);
   if (!found) throw new Error('nats-server not found: put it on PATH, or set HOPLINE_NATS_SERVER');
   return found;
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const address = server.address();
-  await new Promise(resolve => server.close(resolve));
-  if (typeof address !== 'object' || !address) throw new Error('no free port');
-  return address.port;
 }
 
 async function start(binary: string, config: string, port: number): Promise<ChildProcess> {

@@ -1,0 +1,57 @@
+import { createServer, type Server } from 'node:net';
+
+/**
+ * Below what Linux (32768), macOS and Windows (49152) choose for outgoing connections and for `listen(0)`: such a port stays free until
+ * the process that it was given to binds it.
+ */
+const FIRST = 12_000;
+const END = 32_000;
+const BLOCK = 50;
+const HOST = '127.0.0.1';
+
+let block: Promise<{ next: number; end: number }> | undefined;
+
+/**
+ * A port that no other test process on this machine is given. Each process takes blocks of ports, as Consul's `freeport` does: the first
+ * port of a block stays bound until the process ends, which keeps others from the block. No port is given twice in a process.
+ */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    block ??= takeBlock();
+    const ports = await block;
+    const port = ports.next++;
+    if (port >= ports.end) block = undefined;
+    else if (await isFree(port)) return port;
+  }
+}
+
+async function takeBlock(): Promise<{ next: number; end: number }> {
+  const blocks = Math.floor((END - FIRST) / BLOCK);
+  const start = Math.floor(Math.random() * blocks);
+  for (let offset = 0; offset < blocks; offset++) {
+    const first = FIRST + ((start + offset) % blocks) * BLOCK;
+    const lock = await bind(first);
+    if (!lock) continue;
+    lock.unref();
+    return { next: first + 1, end: first + BLOCK };
+  }
+  throw new Error(`no block of free ports from ${FIRST} to ${END}`);
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = await bind(port);
+  if (!server) return false;
+  await new Promise(resolve => server.close(resolve));
+  return true;
+}
+
+function bind(port: number): Promise<Server | undefined> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'EADDRINUSE' || error.code === 'EACCES') resolve(undefined);
+      else reject(error);
+    });
+    server.listen(port, HOST, () => resolve(server));
+  });
+}
