@@ -59,7 +59,7 @@ export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome>
   const prior = attempt > 1 ? await readPriorAttempts(log, newest, work.call?.id ?? ROOT_AGENT) : NO_PRIOR_ATTEMPTS;
   const hop = startHopOf(name, job, takenAt);
   const stop = new AbortController();
-  const watching = watchTask(log, job, newest.seq, stop.signal);
+  const watching = watchTask(log, job, stop.signal);
   try {
     const outcome = await hop.run(() => runAttempt(deps, job, { hop, takenAt, history, authorizing, prior, watching }));
     const state = outcome && stateWord(outcome.state);
