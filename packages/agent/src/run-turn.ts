@@ -1,6 +1,6 @@
 import { stateWord } from '@hopline/a2a';
 import { readContextHistory } from '@hopline/context-history';
-import { type Job, type Log, Requeued, Superseded } from '@hopline/log';
+import { type Job, type Log, NO_LONGER_NEEDED, Requeued, Superseded } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
 import {
   ATTR,
@@ -73,7 +73,7 @@ export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome>
     else if (!isExpected(error)) hop.fail(errorWord(error));
     throw error;
   } finally {
-    stop.abort();
+    stop.abort(NO_LONGER_NEEDED);
     hop.end();
   }
 }

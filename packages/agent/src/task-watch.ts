@@ -1,7 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { isTerminal } from '@hopline/a2a';
 import { isSameItem, type TaskAggregate } from '@hopline/events';
-import { type Job, type Log, Requeued, type StoredFacts } from '@hopline/log';
+import { type Job, type Log, Requeued, type StoredFacts, sleepUnlessAborted } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
 import { TASK_ENDED } from './agent.ts';
 
@@ -57,7 +56,7 @@ export const WATCH_AFTER_MS = 250;
 
 /** Follows the task after a while. Resolves when the turn is over, with undefined when `signal` aborts; rejects when the log fails. */
 export async function watchTask(log: Log, job: RunningJob, signal: AbortSignal): Promise<Over | undefined> {
-  await sleep(WATCH_AFTER_MS, undefined, { signal }).catch(() => {});
+  await sleepUnlessAborted(WATCH_AFTER_MS, signal);
   if (signal.aborted) return undefined;
   const newest = await log.facts.last(job.work.taskId);
   if (newest === undefined) throw new Error('work for a task that is not in the log');

@@ -32,6 +32,8 @@ export class JetStreamFacts implements FactLog {
   readonly #shards: number;
   readonly #history: HistoryReader;
   readonly #follow: FollowOptions;
+  /** The server has accepted a subscription to a task of this user. */
+  #mayFollow = false;
 
   constructor(connection: Connection, publisher: Publisher, options: JetStreamFactsOptions) {
     this.#connection = connection;
@@ -80,7 +82,7 @@ export class JetStreamFacts implements FactLog {
   async follow(taskId: string, after: FollowStart, signal: AbortSignal): Promise<AsyncIterable<StoredFacts>> {
     requireTaskId(taskId);
     const ended = AbortSignal.any([signal, this.#connection.closed]);
-    return follow(this.#source(taskId, ended), after, ended, this.#follow);
+    return follow(this.#source(taskId, after, ended), after, ended, this.#follow);
   }
 
   async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<readonly StoredFacts[], void> {
@@ -140,7 +142,7 @@ export class JetStreamFacts implements FactLog {
     return retry(this.#connection, 'a record of a task', get);
   }
 
-  #source(taskId: string, signal: AbortSignal): FollowSource {
+  #source(taskId: string, after: FollowStart, signal: AbortSignal): FollowSource {
     const { nc, jsm, names } = this.#connection;
     return {
       read: from => this.#read(taskId, from),
@@ -161,9 +163,12 @@ export class JetStreamFacts implements FactLog {
           removeListener();
           subscription.unsubscribe();
         };
+        // A follower that reads nothing first finds what it missed by the gap, or at the check of the tail: it waits for no answer.
+        if (this.#mayFollow && typeof after !== 'number') return unsubscribe;
         try {
           await retry(this.#connection, 'following a task', () => nc.flush(), { signal });
           if (isDenied) throw this.#connection.denied({ operation: 'subscription', subject });
+          this.#mayFollow = true;
         } catch (error) {
           unsubscribe();
           if (!signal.aborted) throw error;
