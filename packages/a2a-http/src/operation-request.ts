@@ -4,6 +4,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { queryOf } from './read-request.ts';
 import { type Framing, SseSink } from './sse-sink.ts';
 
+/** One object for all requests: `abort()` makes an error with a stack trace each time. */
+const CLOSED = new DOMException('the connection was closed', 'AbortError');
+
 /** Converts an HTTP request into a request of the A2A server. */
 export function operationRequest(
   { limits }: Pick<A2AServer, 'limits'>,
@@ -14,7 +17,7 @@ export function operationRequest(
   const { framing, ...parsed } = understood;
   const named = understood.dialect.name === '1.0' ? EXTENSIONS_HEADER : LEGACY_EXTENSIONS_HEADER;
   const closed = new AbortController();
-  reply.raw.once('close', () => closed.abort());
+  reply.raw.once('close', () => closed.abort(CLOSED));
   return {
     ...parsed,
     bytes: Buffer.isBuffer(request.body) ? request.body.length : 0,
