@@ -362,7 +362,7 @@ export const METRICS = {
     name: 'hopline.shard.lag',
     type: 'gauge',
     unit: '{record}',
-    meaning: 'Input records of a shard that its relay has not read yet',
+    meaning: 'Input records of a shard that are stored and not folded yet',
     observed: true,
     services: ['relay'],
     labels: { shard: 'number' },
