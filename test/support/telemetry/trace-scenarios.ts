@@ -4,7 +4,7 @@ import type { StreamResponse } from '@hopline/a2a';
 import { GrpcClient } from '@hopline/a2a-grpc/test-client';
 import { collect, type Frame, frames, messageParams, rpc, shapeOf } from '../cluster/a2a-stream.ts';
 import type { ServiceProcess } from '../cluster/service-process.ts';
-import { startWebhook } from '../webhooks/webhook.ts';
+import { received, startWebhook } from '../webhooks/webhook.ts';
 import { drawTree, type ExportedSpan } from './exported-spans.ts';
 import { INNER, reportOf, type TraceWorld, traceOf } from './trace-world.ts';
 
@@ -15,7 +15,7 @@ type Scenario = (world: TraceWorld) => Promise<void>;
 const SPANS_MAX = 12;
 const TOKEN = 'PLANTED-token-of-a-webhook';
 /** Text of questions, answers and files, and a credential: none of it may be in a signal. */
-export const PLANTED = [TOKEN, ' v3.1.8', 'Which one?', 'Which colour?', 'broken pieces', 'absent.txt'];
+export const PLANTED = [TOKEN, ' v3.1.8', 'Which one?', 'Which colour?', 'broken pieces', 'absent.txt', ' tools', 'pid '];
 const RAW = 'a2a.raw.{shard}.{taskId}.{writer}';
 const WORK = 'a2a.work.{role}.{taskId}';
 const STREAMED = 'send_streaming_message [server]';
@@ -140,6 +140,37 @@ const toolCall: Scenario = async world => {
   const { attributes } = only(spans, 'execute_tool list_directory');
   assert.equal(attributes['gen_ai.tool.name'], 'list_directory');
   assert.equal(attributes['gen_ai.operation.name'], 'execute_tool');
+};
+
+const modelWithTools: Scenario = async world => {
+  const { cluster, model } = world;
+  const taskId = taskOf(await collect(cluster.url, to('coder', 'use both tools')));
+  const spans = await traceOf(world, taskId, isViewerEnd);
+  assertHonest(spans);
+  const before = ['chat stand-in', 'chat stand-in', 'execute_tool noise', 'execute_tool ok'];
+  assert.equal(drawTree(spans), treeOf('coder', { before: before.map(name => `${name} [client]`) }));
+  const [plans, answers] = named(spans, 'chat stand-in') as [ExportedSpan, ExportedSpan];
+  for (const { attributes } of [plans, answers])
+    assert.deepEqual(
+      ['gen_ai.operation.name', 'gen_ai.provider.name', 'gen_ai.request.model'].map(key => attributes[key]),
+      ['chat', 'openai', 'stand-in'],
+    );
+  for (const tool of ['ok', 'noise']) {
+    const { attributes, startMs, endMs, links, isError } = only(spans, `execute_tool ${tool}`);
+    assert.deepEqual(
+      ['gen_ai.operation.name', 'gen_ai.tool.name', 'gen_ai.tool.type'].map(key => attributes[key]),
+      ['execute_tool', tool, 'function'],
+    );
+    assert.deepEqual([links, isError], [[], false]);
+    // Both run between the two requests: the first one asks for them, the second one has their results.
+    assert.ok(startMs >= plans.startMs && endMs <= answers.endMs, tool);
+  }
+  const { attributes: turn } = only(spans, 'invoke_agent coder');
+  assert.deepEqual([turn['hopline.tool_calls'], turn['a2a.task.state']], [2, 'completed']);
+  // The model's server joins the trace, below the span of the turn that all of them are in.
+  const { spanId, traceId } = spans.find(span => span.spanId === plans.parentId)!;
+  for (const { headers } of model.requests.slice(-2))
+    assert.match(String(headers.traceparent), new RegExp(`^00-${traceId}-(${plans.spanId}|${answers.spanId}|${spanId})-`));
 };
 
 /** Asks an agent that interrupts its turn, and answers: the trace of each turn. */
@@ -407,6 +438,45 @@ const killedSupervisor: Scenario = async world => {
   only(spans, 'invoke_agent player');
 };
 
+/** The second run of deliveries is in the trace of the task; the span of the first one died with its process. */
+const killedNotifier: Scenario = async world => {
+  const { cluster } = world;
+  const [notifier] = cluster.notifiers as [ServiceProcess];
+  await using webhook = await startWebhook();
+  const params = {
+    ...to('player', 'play long').params,
+    configuration: { pushNotificationConfig: { url: `${webhook.url}/hook`, token: TOKEN } },
+  };
+  let taskId = '';
+  let isKilled = false;
+  for await (const frame of frames(cluster.url, { params })) {
+    if ('task' in frame.event) taskId = frame.event.task.id;
+    if (isKilled || webhook.notifications.length < 3) continue;
+    isKilled = true;
+    await notifier.kill('SIGKILL');
+    await notifier.start();
+  }
+  assert.ok(isKilled, 'the answer ended before the notifier was killed');
+  await webhook.until(() => webhook.notifications.some(({ body }) => JSON.stringify(body).includes('completed')));
+  // One notification may have been on its way.
+  assert.ok(received(webhook.accepted()).repeats <= 1);
+  const spans = await traceOf(world, taskId, ({ name }) => name === 'send_push_notification');
+  assertHonest(spans);
+  assert.equal(drawTree(spans), `${treeOf('player')}\n    send_push_notification [client]`);
+  const push = only(spans, 'send_push_notification');
+  assert.deepEqual([push.attributes['a2a.task.state'], push.attributes['hopline.outcome']], ['completed', 'delivered']);
+  assert.deepEqual([push.isError, push.attributes['server.address']], [false, '127.0.0.1']);
+  // All events were stored by one relay, below whose receipt the span is: it needs no link.
+  assert.deepEqual(push.links, []);
+  // Each notification names its run: the receiver knows of both, the backend only of the one that ended.
+  const runs = webhook.notifications.map(({ headers }) => String(headers.traceparent).split('-').slice(1, 3).join(' '));
+  assert.equal(new Set(runs).size, 2);
+  assert.ok(runs.every(run => run.startsWith(push.traceId)));
+  const own = runs.filter(run => run === `${push.traceId} ${push.spanId}`);
+  assert.equal(runs.lastIndexOf(own[0]!), runs.length - 1);
+  assert.equal(push.attributes['hopline.delivered'], own.length);
+};
+
 const killedIngress: Scenario = async world => {
   const { cluster, traces } = world;
   const [first, second] = cluster.ingresses as [ServiceProcess, ServiceProcess];
@@ -441,6 +511,7 @@ const killedIngress: Scenario = async world => {
 
 export const TRACE_SCENARIOS: Readonly<Record<string, Scenario>> = {
   'a tool call is a span, and its server gets the trace': toolCall,
+  'a model with tools: its requests and its calls of tools are spans below its turn': modelWithTools,
   'the second turn of an interrupted task is below its own request, with a link to the first one': secondTurn,
   'a graph that interrupts itself: each turn is a tree of its own, with the nodes of the turn': graphWithInterrupt,
   'a client that left is marked, and its resume on any ingress links to the trace of the task': cutAndResumed,
@@ -454,5 +525,6 @@ export const TRACE_SCENARIOS: Readonly<Record<string, Scenario>> = {
   'a relay that stops in order leaves a connected trace': stoppedRelay,
   'a sub-agent that is killed leaves a connected trace: the second attempt links to the first': killedAgent,
   'a supervisor that is killed leaves a connected trace, and its second attempt calls no agent again': killedSupervisor,
+  'a notifier that is killed leaves a connected trace: its next run of deliveries is in the trace of the task': killedNotifier,
   'an ingress that is killed leaves a connected trace, and the resume elsewhere links to it': killedIngress,
 };
