@@ -113,6 +113,8 @@ export const questionOfS0: Scenario = async world => {
     assert.equal(only(spans, name).attributes['hopline.correlation.id'], 'order-42', name);
   const { attributes: viewer } = only(spans, 'deliver_events');
   assert.deepEqual([viewer['a2a.task.state'], viewer['hopline.outcome']], ['completed', 'ended']);
+  // The root is exported before the task has a state (ADR 53).
+  assert.equal(server['a2a.task.state'], undefined);
   assert.ok(Number(viewer['hopline.bytes_out']) > 0);
   const { attributes: relay } = only(spans, `process ${RAW}`);
   assert.deepEqual(
