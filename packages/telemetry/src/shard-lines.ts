@@ -3,7 +3,7 @@ import type { Logger } from './logger.ts';
 /** Time in which the changes of several shards become one line, milliseconds: a takeover ends within one round of leases. */
 export const SHARD_LINE_MS = 250;
 
-/** Log lines of shards that change their owner: one for all shards of a takeover or a release, not one for each. */
+/** Log lines of shards that change their owner: one for all shards of a takeover or a release, and one for each at level debug. */
 export class ShardLines {
   readonly #logger: Logger;
   /** Shards by cause; undefined: they were released. */
@@ -14,12 +14,14 @@ export class ShardLines {
     this.#logger = logger;
   }
 
-  /** `cause`: why the shard begins here. */
-  acquired(shard: number, cause: string): void {
+  /** `cause`: why the shard begins here. `rawSeq`: its checkpoint, where it has one. */
+  acquired(shard: number, cause: string, rawSeq?: number): void {
+    this.#logger.debug({ shard, raw_seq: rawSeq, cause }, 'shard acquired');
     this.#add(shard, cause);
   }
 
-  released(shard: number): void {
+  released(shard: number, rawSeq?: number): void {
+    this.#logger.debug({ shard, raw_seq: rawSeq }, 'shard released');
     this.#add(shard, undefined);
   }
 

@@ -65,8 +65,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
     leaseMs: deps.leaseMs ?? LEASE_MS,
     now: () => performance.now(),
     startShard: (index, checkpoint, cause) => {
-      logger.debug({ shard: index, raw_seq: checkpoint, cause }, 'shard acquired');
-      lines.acquired(index, cause);
+      lines.acquired(index, cause, checkpoint);
       metrics.ownedShards.add(1);
       if (cause !== 'restarted') metrics.takeovers.add(1, { reason: cause });
       const own = { owned: { at: Date.now(), cause }, onFailure: (error: unknown) => restartLater(index, error) };
@@ -80,8 +79,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
       running.delete(index);
       metrics.ownedShards.add(-1);
       await shard.stop();
-      logger.debug({ shard: index, raw_seq: shard.checkpoint }, 'shard released');
-      lines.released(index);
+      lines.released(index, shard.checkpoint);
       return shard.checkpoint;
     },
     checkpointOf: index => running.get(index)?.checkpoint ?? 0,
