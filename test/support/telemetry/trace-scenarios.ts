@@ -371,6 +371,49 @@ const failingTool: Scenario = async world => {
   assert.deepEqual([tool.isError, tool.attributes['error.type']], [true, 'tool_failed']);
 };
 
+/**
+ * Every relay after the first one takes the task over: its spans hang below the receipt of the relay before it. `lost`: relays whose work has
+ * no span, because they were killed.
+ */
+function assertTakeovers(spans: readonly ExportedSpan[], lost: number): void {
+  const receipts = named(spans, `receive ${RAW}`);
+  const work = named(spans, `process ${RAW}`);
+  const tree = drawTree(spans);
+  const ids = new Set(spans.map(({ spanId }) => spanId));
+  assert.ok(receipts.length >= 2, tree);
+  assert.equal(work.length, receipts.length - lost, tree);
+  for (const [index, receipt] of receipts.entries()) {
+    assert.deepEqual([receipt.kind, receipt.isError], ['client', false]);
+    assert.equal(receipt.attributes['hopline.cause'], index === 0 ? undefined : 'takeover');
+    const before = receipts.slice(0, index).map(({ spanId }) => spanId);
+    assert.ok(index === 0 || before.includes(receipt.parentId!), tree);
+    assert.ok(
+      receipt.links.every(({ spanId }) => ids.has(spanId)),
+      'a link leads to a span of the trace',
+    );
+  }
+  for (const { kind, parentId, attributes } of work) {
+    assert.equal(kind, 'consumer');
+    assert.ok(
+      receipts.some(({ spanId }) => spanId === parentId),
+      tree,
+    );
+    assert.ok(Number(attributes['hopline.bytes_in']) > 0);
+  }
+  const ends = work.map(({ attributes }) => attributes['hopline.outcome']);
+  // A relay that starts again may take its shard back in mid-stream.
+  assert.ok(
+    ends.every(end => end === 'completed' || end === 'stopped'),
+    `${ends}`,
+  );
+  const completed = work.filter(({ attributes }) => attributes['hopline.outcome'] === 'completed');
+  assert.equal(completed.length, 1, tree);
+  assert.equal(completed[0]!.attributes['a2a.task.state'], 'completed');
+  assert.ok(Number(completed[0]!.attributes['hopline.chunks']) > 0);
+  assert.equal(only(spans, 'deliver_events').attributes['a2a.task.state'], 'completed');
+  only(spans, 'invoke_agent player');
+}
+
 const killedRelay: Scenario = async world => {
   const { taskId, restarted } = await killInMidStream(world, {
     isReceipt: ({ name }) => name === `receive ${RAW}`,
@@ -379,8 +422,7 @@ const killedRelay: Scenario = async world => {
   });
   const spans = await traceOf(world, taskId, isViewerEnd);
   assertHonest(spans);
-  const cause = spans.find(({ attributes }) => attributes['hopline.cause'] === 'takeover');
-  assert.ok(cause !== undefined, drawTree(spans));
+  assertTakeovers(spans, 1);
   const inLog = (await reportOf(world, taskId)).relays;
   assert.ok(inLog.length >= 2, JSON.stringify(inLog));
   assert.equal(inLog[1]?.takeover?.cause, 'lost', 'the log has the takeover and its cause');
@@ -396,10 +438,9 @@ const stoppedRelay: Scenario = async world => {
   await restarted;
   const spans = await traceOf(world, taskId, isViewerEnd);
   assertHonest(spans);
-  const outcomes = named(spans, `process ${RAW}`).map(({ attributes }) => attributes['hopline.outcome']);
-  // The relay that starts again may take its shard back in mid-stream.
-  assert.equal(outcomes.filter(outcome => outcome === 'completed').length, 1);
-  assert.ok(outcomes.length >= 2 && outcomes.every(outcome => outcome === 'completed' || outcome === 'stopped'), `${outcomes}`);
+  assertTakeovers(spans, 0);
+  const inLog = (await reportOf(world, taskId)).relays;
+  assert.equal(inLog[1]?.takeover?.cause, 'released', 'the log has the takeover and its cause');
 };
 
 /** Kills a worker: its next attempt must be beside the first one, with a link to it. */
