@@ -24,6 +24,10 @@ import type { Publisher } from './publisher.ts';
 import { readExtent } from './retention.ts';
 import { retry } from './retry.ts';
 
+/** What the server stores of a record besides payload, subject and id: its own fields and the headers, in which a trace stands twice. */
+const RECORD_OVERHEAD_BYTES = 104;
+const TRACE_BYTES = 148;
+
 export type JetStreamFactsOptions = { shards: number; readBytesMax: number; follow: FollowOptions };
 
 export class JetStreamFacts implements FactLog {
@@ -48,7 +52,8 @@ export class JetStreamFacts implements FactLog {
     requireTaskId(taskId);
     const subject = this.#subject(taskId);
     const payload = encodePayload(record);
-    const bytes = payload.length;
+    const headers = RECORD_OVERHEAD_BYTES + options.id.length + (options.trace?.traceparent === undefined ? 0 : TRACE_BYTES);
+    const bytes = payload.length + subject.length + headers;
     try {
       const { seq } = await this.#publisher.publish(subject, payload, options);
       return { seq, bytes };

@@ -4,7 +4,7 @@ import type { FactRecord, TraceCarrier } from '@hopline/events';
 export interface FactLog {
   /**
    * Stores a record of `record.aggregate.taskId` if the newest record of that task has log sequence `expected` (0: there is none)
-   * and resolves with its sequence. A retry with the same id is idempotent. Rejects with LogConflict when another writer was
+   * and resolves with its sequence and what it takes of the log, headers included. A retry with the same id is idempotent. Rejects with LogConflict when another writer was
    * first (nothing was stored), with LogUnavailable after `timeoutMs` (default 20 s). Keep one append per task in flight: only
    * then is the check exact.
    */
@@ -53,8 +53,11 @@ export type FollowStart = number | 'new' | { newest: number };
 /** Where a read begins: at a sequence (inclusive), or with the first record that was stored at a time, epoch milliseconds, or later. */
 export type ReadStart = { seq: number } | { sinceMs: number };
 
-/** `firstSeq` is `lastSeq + 1` when nothing is left. `fill`: share of the bytes that the log may hold, 0 to 1; 0 without a bound. */
-export type StreamExtent = { firstSeq: number; lastSeq: number; fill: number };
+/**
+ * `firstSeq` is `lastSeq + 1` when nothing is left. `fill`: share of `bytesMax`, which the log may hold, 0 to 1. Without a bound 0, and
+ * `bytesMax` is absent.
+ */
+export type StreamExtent = { firstSeq: number; lastSeq: number; fill: number; bytesMax?: number };
 
 /** `id`: unique over all tasks, and the same only for the same content: a retry sends the same id. */
 export type AppendOptions = { expected: number; id: string; trace?: TraceCarrier; timeoutMs?: number };

@@ -35,7 +35,7 @@ export class IndexWrites {
   }
 
   /** Resolves when this entry or a later one is stored. */
-  put(taskId: string, entry: TaskIndexEntry): Promise<void> {
+  put(taskId: string, entry: IndexWrite): Promise<void> {
     const isRunning = !isTerminal(entry.state) && !isInterrupted(entry.state);
     const dueAtMs = performance.now() + (isRunning ? RUNNING_INDEX_DELAY_MS : INDEX_DELAY_MS);
     let waiting = this.#waiting.get(taskId);
@@ -43,7 +43,7 @@ export class IndexWrites {
       waiting = { entry, isRunning, dueAtMs, stored: Promise.withResolvers<void>() };
       this.#waiting.set(taskId, waiting);
     } else {
-      if (replaces(entry, waiting.entry)) waiting.entry = entry;
+      if (replaces(entry, waiting.entry)) waiting.entry = { ...entry, at: entry.at ?? waiting.entry.at };
       waiting.isRunning &&= isRunning;
       waiting.dueAtMs = Math.min(waiting.dueAtMs, dueAtMs);
     }
@@ -74,7 +74,7 @@ export class IndexWrites {
     if (nextMs < Number.POSITIVE_INFINITY) this.#wakeBy(nextMs);
   }
 
-  #write(taskId: string, entry: TaskIndexEntry): Promise<void> {
+  #write(taskId: string, entry: IndexWrite): Promise<void> {
     const put = () => this.#put(taskId, entry);
     const before = this.#inFlight.get(taskId);
     const write = before === undefined ? put() : before.then(put, put);
@@ -86,12 +86,13 @@ export class IndexWrites {
     return write;
   }
 
-  async #put(taskId: string, entry: TaskIndexEntry): Promise<void> {
+  async #put(taskId: string, write: IndexWrite): Promise<void> {
     let known = this.#known(taskId);
     for (let tries = 0; tries < INDEX_TRIES_MAX; tries++) {
       const found = known ?? (await this.#read(taskId));
       known = undefined;
-      if (found !== undefined && !replaces(entry, found.entry)) return;
+      if (found !== undefined && !replaces(write, found.entry)) return;
+      const entry = { ...write, at: write.at ?? found?.entry.at ?? Date.now() };
       try {
         if (found === undefined) await this.#tasks.create(taskId, entry);
         else await this.#tasks.update(taskId, entry, found.revision);
@@ -109,8 +110,10 @@ export class IndexWrites {
   }
 }
 
+/** An entry; without `at`, that of the entry before it is kept. */
+type IndexWrite = Omit<TaskIndexEntry, 'at'> & { at: number | undefined };
 type WaitingWrite = {
-  entry: TaskIndexEntry;
+  entry: IndexWrite;
   /** No entry of a task that has ended, or waits, has been put. */
   isRunning: boolean;
   dueAtMs: number;
@@ -118,7 +121,7 @@ type WaitingWrite = {
 };
 
 /** Whether an entry comes from a later record than the stored one; a copy-forward keeps the generation. */
-function replaces(entry: TaskIndexEntry, stored: TaskIndexEntry): boolean {
+function replaces(entry: IndexWrite, stored: IndexWrite): boolean {
   if (entry.generation !== stored.generation) return entry.generation > stored.generation;
   return (entry.startStoredAt ?? 0) > (stored.startStoredAt ?? 0);
 }
