@@ -5,6 +5,7 @@ import {
   decodeRemoteResponse,
   decodeSseBatches,
   type JsonObject,
+  JsonStream,
   type Operation,
   type RemoteResponse,
   SSE_CONTENT_TYPE,
@@ -199,10 +200,11 @@ export class RemoteClient {
       throw new AgentFault('the agent answered with neither an event stream nor JSON', false, { word: 'not_json' });
     }
     let malformed = 0;
+    const json = new JsonStream();
     for await (const frames of decodeSseBatches(touching(response.body, deadlines), this.#options.limits.eventBytesMax)) {
       const decoded: RemoteResponse[] = [];
       for (const { data } of frames) {
-        const value = parseJson(data);
+        const value = parseJson(data, json);
         if (value !== undefined) decoded.push(decode(value));
         else {
           this.#options.onSkipped('malformed frame');
@@ -237,9 +239,9 @@ function decode(response: unknown): RemoteResponse {
   return bare ? decodeRemoteEvent(response) : decodeRemoteResponse(response);
 }
 
-function parseJson(data: string): unknown {
+function parseJson(data: string, json: Pick<JSON, 'parse'> | JsonStream = JSON): unknown {
   try {
-    return JSON.parse(data);
+    return json.parse(data);
   } catch {
     return undefined;
   }
