@@ -1,7 +1,7 @@
 export { fullJitterMs } from './backoff.ts';
 export { codePoints, cutIndex, differingSpan } from './code-points.ts';
 export type { RemoteResponse } from './decode-event.ts';
-export { decodeRemoteEvent, decodeRemoteResponse } from './decode-event.ts';
+export { decodeRemoteEvent, decodeRemoteResponse, INTERPRETED_MEMBERS } from './decode-event.ts';
 export type { DecodedEvent, Dialect, Operation, PushForm, UnknownEvent } from './dialect.ts';
 export { frameResult, OPERATIONS, operationOf } from './dialect.ts';
 export { withJsonFieldNames } from './dialect-1.0/json-names.ts';

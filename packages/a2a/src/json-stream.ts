@@ -6,33 +6,44 @@ const SKIPPED_MAX = 64;
 /** Strings in which two documents may differ. */
 const SLOTS_MAX = 8;
 
-/** A document with holes: the text around its slots, and its value. */
+/** A document with holes: the text around its slots, and what was read of it. */
 type Form = { around: string[]; value: Node };
 /** A container on the way to a slot, and its members that lead there. Its other members are the same in every document. */
 type Node = { container: unknown[] | { [name: string]: unknown }; members: { name: string | number; at: number | Node }[] };
 
 /**
- * Parses the JSON documents of one stream as `JSON.parse` does. Each token of an agent comes in a document that differs from the one
- * before it in a few strings, so parsing it again is most of the cost of a token. The difference of two documents gives a form; a document
- * that has exactly the text of the form around its strings has the value of the form with these strings. Members that do not differ are
- * shared between values, and frozen.
+ * Reads the JSON documents of one stream. Each token of an agent comes in a document that differs from the one before it in a few strings,
+ * so parsing it again is most of the cost of a token. The difference of two documents gives a form; a document that has exactly the text of
+ * the form around its strings, none of them empty, has the value of the form with these strings. Members that do not differ are shared
+ * between values, and frozen.
  */
-export class JsonStream {
+export class JsonStream<T = unknown> {
+  readonly #decode: (value: unknown) => T;
+  readonly #interpreted: ReadonlySet<string>;
   #form: Form | undefined;
   /** The newest document without a form. */
   #last = '';
   #failed = 0;
   #skipped = 0;
 
+  /**
+   * `decode`: reads a parsed document. It copies strings, or interprets them without a copy; those that it interprets and may copy all the
+   * same stand in members of the names `interpreted`. A document that differs in an interpreted string is decoded by itself.
+   */
+  constructor(decode: (value: unknown) => T = value => value as T, interpreted: ReadonlySet<string> = new Set()) {
+    this.#decode = decode;
+    this.#interpreted = interpreted;
+  }
+
   /** Throws SyntaxError as `JSON.parse` does. */
-  parse(text: string): unknown {
+  read(text: string): T {
     if (this.#form !== undefined) {
       const strings = stringsIn(text, this.#form.around);
-      if (strings !== undefined) return valueOf(this.#form.value, strings);
+      if (strings !== undefined) return valueOf(this.#form.value, strings) as T;
     }
     const value: unknown = JSON.parse(text);
     this.#learn(text);
-    return value;
+    return this.#decode(value);
   }
 
   #learn(text: string): void {
@@ -42,7 +53,7 @@ export class JsonStream {
       if (this.#skipped < SKIPPED_MAX) return;
       this.#skipped = 0;
     }
-    const form = formOf(this.#last, text);
+    const form = formOf(this.#last, text, this.#decode, this.#interpreted);
     this.#last = text;
     this.#failed = form === undefined ? this.#failed + 1 : 0;
     if (form !== undefined) this.#form = form;
@@ -58,7 +69,7 @@ function stringsIn(text: string, around: readonly string[]): string[] | undefine
     const fixed = around[index]!;
     if (index > 0) {
       to = text.indexOf('"', from);
-      if (to < 0 || !isPlain(text, from, to)) return undefined;
+      if (to <= from || !isPlain(text, from, to)) return undefined;
       strings.push(copyOf(text, from, to));
     }
     from = to + fixed.length;
@@ -89,7 +100,12 @@ const BACKSLASH = 0x5c;
 const SPACE = 0x20;
 
 /** Of two documents without escapes that differ in strings alone, which are no names of members. */
-function formOf(one: string, other: string): Form | undefined {
+function formOf(
+  one: string,
+  other: string,
+  decode: (value: unknown) => unknown,
+  interpreted: ReadonlySet<string>,
+): Form | undefined {
   // Every second piece is a string.
   const pieces = other.split('"');
   const before = one.split('"');
@@ -97,7 +113,8 @@ function formOf(one: string, other: string): Form | undefined {
   const slots: number[] = [];
   for (const [index, piece] of pieces.entries()) {
     if (piece === before[index]) continue;
-    if (index % 2 === 0 || pieces[index + 1]!.trimStart().startsWith(':')) return undefined;
+    const isString = index % 2 === 1 && !pieces[index + 1]!.trimStart().startsWith(':');
+    if (!isString || (pieces[index - 1]!.trim() === ':' && interpreted.has(pieces[index - 2]!))) return undefined;
     slots.push(index);
   }
   if (slots.length === 0 || slots.length > SLOTS_MAX) return undefined;
@@ -116,9 +133,9 @@ function formOf(one: string, other: string): Form | undefined {
     at += piece.length + 1;
   }
   around.push(other.slice(from));
-  // A member that stands twice has the value of the last one: then a mark is missing.
+  // A member that stands twice has the value of the last one, and a string may be interpreted: then a mark is missing.
   const found: string[] = [];
-  const value = nodeOf(JSON.parse(pieces.join('"')), marks, found);
+  const value = nodeOf(decode(JSON.parse(pieces.join('"'))), marks, found);
   return typeof value === 'object' && found.length === slots.length ? { around, value } : undefined;
 }
 

@@ -165,9 +165,9 @@ function failureIn(data: string): GraphFault {
   return failureOf(isObject(error) ? error.error : undefined);
 }
 
-function parse(data: string, json: Pick<JSON, 'parse'> | JsonStream = JSON): unknown {
+function parse(data: string, json?: JsonStream): unknown {
   try {
-    return json.parse(data);
+    return json === undefined ? JSON.parse(data) : json.read(data);
   } catch (cause) {
     throw new GraphFault('an event of the LangGraph server is not JSON', false, { cause });
   }

@@ -95,7 +95,7 @@ function isPresent(value: unknown): boolean {
 
 function parse(data: string, json: JsonStream): unknown {
   try {
-    return json.parse(data);
+    return json.read(data);
   } catch {
     return undefined;
   }
