@@ -1,5 +1,3 @@
-import { setImmediate } from 'node:timers';
-
 /** Items that are read before they are taken. */
 const READ_AHEAD_MAX = 1_024;
 
