@@ -17,11 +17,12 @@ const HELD_MEMORY = `--expose-gc --import=data:text/javascript,${encodeURICompon
 setInterval(gc,200).unref();
 process.on('SIGUSR2',()=>{gc();const m=process.memoryUsage();console.log('heap '+(m.heapUsed+m.external)+';')})`)}`;
 const SETTLE_MS = 1_500;
-const WARM_UP_VIEWERS = 50;
+const WARM_UP_VIEWERS = 200;
+const VIEWERS_AT_ONCE = 50;
 
 type Plan = { rounds: number; viewers: number; tasks: number; quietMs: number };
 const PLANS: Record<Size, Plan> = {
-  full: { rounds: 3, viewers: 4_000, tasks: 1_000, quietMs: 30_000 },
+  full: { rounds: 2, viewers: 10_000, tasks: 1_000, quietMs: 30_000 },
   quick: { rounds: 2, viewers: 1_000, tasks: 300, quietMs: 15_000 },
   tiny: { rounds: 1, viewers: 20, tasks: 5, quietMs: 2_000 },
 };
@@ -83,7 +84,7 @@ function apartRound(bench: DirectCluster, { tasks: count, quietMs }: Plan): Prom
     let from = 0;
     const watch = async (of: number) => {
       for (const taskId of taskIds.slice(from, from + of)) await client.call('watch', { url: ingress.url, count: 1, taskId });
-      from = of === count ? 0 : from + of;
+      from = (from + of) % count;
     };
     const held = await growth(client, memoryOf, watch, count);
     await delay(PUSHED_MS);
@@ -108,7 +109,7 @@ function apartRound(bench: DirectCluster, { tasks: count, quietMs }: Plan): Prom
 type Running = { ingress: ServiceProcess; client: Client; memoryOf: () => Promise<Held> };
 
 async function withIngress<R>({ cluster }: DirectCluster, work: (running: Running) => Promise<R>): Promise<R> {
-  const env = { NATS_URL: cluster.nats.url, NODE_OPTIONS: HELD_MEMORY };
+  const env = { NATS_URL: cluster.nats.url, NODE_OPTIONS: HELD_MEMORY, HOPLINE_STREAMS_MAX: '100000' };
   const ingress = new ServiceProcess({ service: 'ingress', instance: 'ingress-viewers', env }, await freePort());
   await ingress.start();
   const released = killAtExit(ingress.pid);
@@ -129,10 +130,11 @@ async function growth(
   watch: (count: number) => Promise<void>,
   count: number,
 ): Promise<Held> {
-  await watch(Math.min(WARM_UP_VIEWERS, count));
+  for (let left = WARM_UP_VIEWERS; left > 0; left -= VIEWERS_AT_ONCE) await watch(VIEWERS_AT_ONCE);
   await client.call('leave');
   const before = await memoryOf();
-  await watch(count);
+  // All at once would measure what their requests leave behind for the allocator.
+  for (let left = count; left > 0; left -= VIEWERS_AT_ONCE) await watch(Math.min(VIEWERS_AT_ONCE, left));
   const after = await memoryOf();
   return { resident: (after.resident - before.resident) / count, heap: (after.heap - before.heap) / count };
 }
