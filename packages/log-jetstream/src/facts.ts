@@ -14,6 +14,8 @@ import {
   requireTaskId,
   type StoredFacts,
   type StreamExtent,
+  TAIL_CHECK_MS,
+  type Tail,
 } from '@hopline/log';
 import type { SeqMsgRequest, StoredMsg } from '@nats-io/jetstream';
 import type { Msg, MsgHdrs } from '@nats-io/nats-core';
@@ -23,6 +25,7 @@ import { HistoryReader } from './history.ts';
 import type { Publisher } from './publisher.ts';
 import { readExtent } from './retention.ts';
 import { retry } from './retry.ts';
+import { TailWatch } from './tail-watch.ts';
 
 /** What the server stores of a record besides payload, subject and id: its own fields and the headers, in which a trace stands twice. */
 const RECORD_OVERHEAD_BYTES = 104;
@@ -36,6 +39,7 @@ export class JetStreamFacts implements FactLog {
   readonly #shards: number;
   readonly #history: HistoryReader;
   readonly #follow: FollowOptions;
+  readonly #tails: TailWatch;
 
   constructor(connection: Connection, publisher: Publisher, options: JetStreamFactsOptions) {
     this.#connection = connection;
@@ -43,6 +47,11 @@ export class JetStreamFacts implements FactLog {
     this.#shards = options.shards;
     this.#history = new HistoryReader(connection, connection.names.factsStream, options.readBytesMax);
     this.#follow = options.follow;
+    this.#tails = new TailWatch(connection, {
+      stream: connection.names.factsStream,
+      sweepMs: (options.follow.tailCheckMs ?? TAIL_CHECK_MS) / 2,
+      newest: async subject => tailOf(await this.#newest(subject), subject.slice(subject.lastIndexOf('.') + 1)),
+    });
   }
 
   async append(record: FactRecord, options: AppendOptions): Promise<{ seq: number; bytes: number }> {
@@ -147,19 +156,18 @@ export class JetStreamFacts implements FactLog {
 
   #source(taskId: string, signal: AbortSignal): FollowSource {
     const { nc, jsm, names } = this.#connection;
+    const subject = this.#subject(taskId);
     return {
       read: from => this.#read(taskId, from),
-      tail: async () => {
-        const tail = await jsm.direct.getMessage(names.factsStream, { last_by_subj: this.#subject(taskId) });
-        return tail ? { seq: tail.seq, startSeq: decodeFacts(tail.data, taskId)?.startSeq ?? 0 } : undefined;
-      },
+      tail: async () => tailOf(await jsm.direct.getMessage(names.factsStream, { last_by_subj: subject }), taskId),
+      pushTail: (onTail, onLost) => this.#tails.watch(subject, onTail, onLost),
       subscribe: async (onLive, onReconnect) => {
-        const subject = names.subject(liveSubject(taskId, this.#shards));
+        const live = names.subject(liveSubject(taskId, this.#shards));
         let isDenied = false;
-        const subscription = this.#connection.subscribe(subject, msg => {
+        const subscription = this.#connection.subscribe(live, msg => {
           if (msg === undefined) isDenied = true;
-          const live = msg && this.#toLive(msg, taskId);
-          if (live) onLive(live);
+          const record = msg && this.#toLive(msg, taskId);
+          if (record) onLive(record);
         });
         const removeListener = this.#connection.onReconnect(onReconnect);
         const unsubscribe = () => {
@@ -168,7 +176,7 @@ export class JetStreamFacts implements FactLog {
         };
         try {
           await retry(this.#connection, 'following a task', () => nc.flush(), { signal });
-          if (isDenied) throw this.#connection.denied({ operation: 'subscription', subject });
+          if (isDenied) throw this.#connection.denied({ operation: 'subscription', subject: live });
         } catch (error) {
           unsubscribe();
           if (!signal.aborted) throw error;
@@ -199,6 +207,10 @@ export class JetStreamFacts implements FactLog {
     if (!record) this.#connection.onEvent({ type: 'undecodable', where: 'facts' });
     return record;
   }
+}
+
+function tailOf(newest: StoredMsg | null, taskId: string): Tail | undefined {
+  return newest ? { seq: newest.seq, startSeq: decodeFacts(newest.data, taskId)?.startSeq ?? 0 } : undefined;
 }
 
 function originOf(headers: MsgHdrs | undefined): Pick<StoredFacts, 'relay' | 'trace'> {
