@@ -19,6 +19,7 @@ export {
   CONTRACT_ROLE_ITEMS_MAX,
   CONTRACT_SHARDS,
   CONTRACT_TENANT_ITEMS_MAX,
+  factRecord,
 } from './log-under-test.ts';
 
 /** Long enough that no tail check runs within a case. */
