@@ -7,7 +7,6 @@ import { fairness } from './fairness.ts';
 import { fanOut } from './fan-out.ts';
 import { firstText } from './first-text.ts';
 import { frameEncoding } from './frame-encoding.ts';
-import { idleMemory } from './idle-memory.ts';
 import { image } from './image.ts';
 import { load } from './load.ts';
 import type { Question } from './question.ts';
@@ -18,6 +17,7 @@ import { taskLength } from './task-length.ts';
 import { telemetry } from './telemetry.ts';
 import { through } from './through.ts';
 import { throughput } from './throughput.ts';
+import { viewers } from './viewers.ts';
 
 const QUESTIONS: Question[] = [
   through,
@@ -26,7 +26,7 @@ const QUESTIONS: Question[] = [
   firstText,
   fanOut,
   taskLength,
-  idleMemory,
+  viewers,
   load,
   fairness,
   coalescerTable,

@@ -1,4 +1,4 @@
-import type { FactRecord, TaskAggregate } from '@hopline/events';
+import type { Fact, FactRecord, TaskAggregate } from '@hopline/events';
 import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { replayFacts, replayInputs } from '@hopline/replay';
@@ -49,13 +49,15 @@ async function measure(chunkTokens: number, size: keyof typeof TOKENS): Promise<
   try {
     const records = await fill(log, tokens, chunkTokens);
     const sample = await sampleOf(log);
-    const ways = {
+    const cpuUs: Record<string, number[]> = {};
+    const ways = timedByCpu(cpuUs, {
       'facts, JSON.parse alone': () => parseOnly(sample, records.facts),
       'facts, read': () => readOnly(log),
       'facts, read and folded': () => fold(log, tokens),
       'inputs, read and joined': () => joinInputs(log, tokens),
-    };
+    });
     await interleave(1, ways);
+    for (const found of Object.values(cpuUs)) found.length = 0;
     const seconds = await interleave(ROUNDS[size], ways);
     const perSecond = (name: keyof typeof ways) => spreadOf(seconds[name].map(found => tokens / found));
     const recordsOf = (name: keyof typeof ways) => (name.startsWith('facts') ? records.facts : records.inputs);
@@ -64,14 +66,17 @@ async function measure(chunkTokens: number, size: keyof typeof TOKENS): Promise<
     const rates: Finding = {
       title: `replay: ${tokens} tokens, ${TASK_TOKENS} a task, ${chunkTokens} a chunk, tokens/s in one process`,
       table: {
-        columns: ['what', ...SPREAD_COLUMNS, 'records/s', 'us a record'],
+        columns: ['what', ...SPREAD_COLUMNS, 'records/s', 'us a record', 'of CPU'],
         rows: (Object.keys(ways) as (keyof typeof ways)[]).map(name => {
           const median = spreadOf(seconds[name]).median;
           const perRecord = median / recordsOf(name);
-          return [name, ...spreadCells(perSecond(name)), figure(1 / perRecord), figure(perRecord * 1e6)];
+          const cpu = spreadOf(cpuUs[name]!).median / recordsOf(name);
+          return [name, ...spreadCells(perSecond(name)), figure(1 / perRecord), figure(perRecord * 1e6), figure(cpu)];
         }),
       },
-      notes: ['a record has the aggregate of its task; reading is JSON.parse, nats-server, the socket and its client'],
+      notes: [
+        'a record has the aggregate of its task, which is not parsed; reading is JSON.parse, nats-server, the socket and its client',
+      ],
       targets: [
         {
           name: `tokens/s folded from the log in one process, ${chunkTokens} tokens a chunk`,
@@ -95,10 +100,29 @@ async function measure(chunkTokens: number, size: keyof typeof TOKENS): Promise<
   }
 }
 
-/** Payloads of some records. */
+/** Adds to `cpuUs` the microseconds of processor time that each run of a way takes of this process. */
+function timedByCpu<Name extends string>(
+  cpuUs: Record<string, number[]>,
+  ways: Record<Name, () => Promise<number>>,
+): Record<Name, () => Promise<number>> {
+  const timed = Object.entries<() => Promise<number>>(ways).map(([name, run]) => {
+    cpuUs[name] = [];
+    const measured = async () => {
+      const started = process.cpuUsage();
+      const seconds = await run();
+      const { user, system } = process.cpuUsage(started);
+      cpuUs[name]?.push(user + system);
+      return seconds;
+    };
+    return [name, measured];
+  });
+  return Object.fromEntries(timed) as Record<Name, () => Promise<number>>;
+}
+
+/** Facts of some records, as JSON. */
 async function sampleOf(log: Log): Promise<string[]> {
   const sample: string[] = [];
-  for await (const { record } of replayFacts(log)) if (sample.push(JSON.stringify(record)) === SAMPLE_RECORDS) break;
+  for await (const { facts } of replayFacts(log)) if (sample.push(JSON.stringify(facts)) === SAMPLE_RECORDS) break;
   return sample;
 }
 
@@ -106,14 +130,15 @@ async function sampleOf(log: Log): Promise<string[]> {
 async function parseOnly(sample: readonly string[], records: number): Promise<number> {
   const started = performance.now();
   let count = 0;
-  for (const json of sample) count += (JSON.parse(json) as FactRecord).v;
-  return ((performance.now() - started) / 1000) * (records / count);
+  for (let index = 0; index < records; index++) count += (JSON.parse(sample[index % sample.length]!) as Fact[]).length;
+  if (count < records) throw new Error('a record has no facts');
+  return (performance.now() - started) / 1000;
 }
 
 async function readOnly(log: Log): Promise<number> {
   const started = performance.now();
   let count = 0;
-  for await (const { seq } of replayFacts(log)) count += Math.min(1, seq);
+  for await (const records of replayFacts(log).batches()) count += records.length;
   if (count === 0) throw new Error('the log is empty');
   return (performance.now() - started) / 1000;
 }
@@ -121,11 +146,12 @@ async function readOnly(log: Log): Promise<number> {
 async function fold(log: Log, tokens: number): Promise<number> {
   const started = performance.now();
   const views = new Map<string, TaskView>();
-  for await (const { record } of replayFacts(log)) {
-    const { taskId } = record.aggregate;
-    let view = views.get(taskId);
-    for (const fact of record.facts) view = project(view, fact);
-    views.set(taskId, view!);
+  for await (const records of replayFacts(log).batches()) {
+    for (const { taskId, facts } of records) {
+      let view = views.get(taskId);
+      for (const fact of facts) view = project(view, fact);
+      views.set(taskId, view!);
+    }
   }
   const seconds = (performance.now() - started) / 1000;
   const text = textOfTokens(TASK_TOKENS);
@@ -137,10 +163,12 @@ async function fold(log: Log, tokens: number): Promise<number> {
 async function joinInputs(log: Log, tokens: number): Promise<number> {
   const started = performance.now();
   const texts = new Map<string, string>();
-  for await (const { taskId, record } of replayInputs(log)) {
-    if (!('inputs' in record)) continue;
-    for (const input of record.inputs)
-      if (input.kind === 'text') texts.set(taskId, (texts.get(taskId) ?? '') + input.tokens.join(''));
+  for await (const records of replayInputs(log).batches()) {
+    for (const { taskId, record } of records) {
+      if (!('inputs' in record)) continue;
+      for (const input of record.inputs)
+        if (input.kind === 'text') texts.set(taskId, (texts.get(taskId) ?? '') + input.tokens.join(''));
+    }
   }
   const seconds = (performance.now() - started) / 1000;
   const text = textOfTokens(TASK_TOKENS);

@@ -89,6 +89,7 @@ async function runProcedure(
     bytes: call.request.length,
     headers,
     closed: closed.signal,
+    isClosed: () => closed.signal.aborted,
     ...hooks,
   });
 }

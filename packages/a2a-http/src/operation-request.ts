@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import type { A2AServer, ServerRequest } from '@hopline/a2a-server';
 import { EXTENSIONS_HEADER, LEGACY_EXTENSIONS_HEADER } from '@hopline/agent-card';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -16,15 +17,27 @@ export function operationRequest(
 ): ServerRequest {
   const { framing, ...parsed } = understood;
   const named = understood.dialect.name === '1.0' ? EXTENSIONS_HEADER : LEGACY_EXTENSIONS_HEADER;
-  const closed = new AbortController();
-  reply.raw.once('close', () => closed.abort(CLOSED));
+  const response = reply.raw;
+  let closed: AbortController | undefined;
   return {
     ...parsed,
     bytes: Buffer.isBuffer(request.body) ? request.body.length : 0,
     headers: request.headers,
     cursor: queryOf(request, 'cursor'),
-    closed: closed.signal,
+    get closed() {
+      closed ??= closing(response);
+      return closed.signal;
+    },
+    isClosed: () => response.destroyed,
     nameExtensions: uris => void reply.header(named, uris.join(', ')),
     openSink: (dialect, extensions) => new SseSink(reply, dialect, { framing, extensions, stallMs: limits.viewerStallMsMax }),
   };
+}
+
+/** Aborts when the response ends or its client disconnects. */
+function closing(response: ServerResponse): AbortController {
+  const closed = new AbortController();
+  if (response.destroyed) closed.abort(CLOSED);
+  else response.on('close', () => closed.abort(CLOSED));
+  return closed;
 }

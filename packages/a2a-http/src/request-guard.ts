@@ -73,5 +73,6 @@ function isOriginAllowed({ raw, headers }: FastifyRequest, { origins, publicUrl 
   const host = headers.host?.toLowerCase();
   const isOwn = (origin: string) => origin === own || (host !== undefined && URL.parse(origin)?.host === host);
   const isAllowed = (origin: string) => origins.includes(origin) || isOwn(origin);
-  return (raw.headersDistinct.origin ?? []).every(isAllowed);
+  // Node joins repeated headers; `headersDistinct` would keep a list of each header for as long as the response is open.
+  return raw.headers.origin === undefined || raw.headers.origin.split(', ').every(isAllowed);
 }

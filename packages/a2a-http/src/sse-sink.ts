@@ -46,7 +46,8 @@ export type SseSinkOptions = {
 
 /** Turns a response into an event stream of one dialect in the framing of one binding. */
 export class SseSink implements EventSink {
-  readonly #reply: FastifyReply;
+  /** Only until the stream is open: the reply holds the request with its body. */
+  #reply: FastifyReply | undefined;
   readonly #stream: SseStream;
   readonly #dialect: Dialect;
   readonly #encoder: EventEncoder<string>;
@@ -82,7 +83,8 @@ export class SseSink implements EventSink {
   }
 
   open(): void {
-    this.#stream.open(this.#reply.getHeaders());
+    this.#stream.open(this.#reply?.getHeaders() ?? {});
+    this.#reply = undefined;
   }
 
   addEvent(entry: VisibleEntry, artifactIndex: ArtifactIndex): void {

@@ -22,6 +22,8 @@ export type A2AServer = {
   authenticate: Authenticate;
   /** Sees each request before its operation, may wait, refuse it by an A2AError, or replace its stream. Absent: nothing does. */
   intercept: ((request: ServerRequest) => Promise<ServerRequest>) | undefined;
+  /** Ids in the log by those that clients chose where these tasks were recorded. Absent: the server has no recorded tasks. */
+  recordedTaskIds: ReadonlyMap<string, string> | undefined;
   /** Whether streaming is available. Must equal the card's capability. */
   streaming: boolean;
   /** The extensions that the card declares. */
@@ -62,8 +64,9 @@ export type ServerRequest = {
   headers: RequestHeaders;
   /** A cursor from outside the headers. A `last-event-id` header takes precedence. */
   cursor?: string | undefined;
-  /** Aborts when the response ends or its client disconnects. */
-  closed: AbortSignal;
+  /** Aborts when the response ends or its client disconnects. Bindings may create it when it is first read: few streams do. */
+  readonly closed: AbortSignal;
+  isClosed(): boolean;
   /** Names the active extensions in the response. Called before `openSink`, and only when there are any. */
   nameExtensions?(uris: readonly string[]): void;
   /** Turns the response into a stream of events. `extensions`: URIs of the active ones. */
@@ -79,8 +82,8 @@ export type OperationContext = Pick<ServerRequest, 'dialect' | 'ambiguous' | 'pa
   hop: Hop;
   /** Epoch milliseconds. */
   receivedAt: number;
-  /** Aborts when the client disconnects before its response, or the process drains. Never cancels a task. */
-  signal: AbortSignal;
+  /** Aborts when the client disconnects before its response, or the process drains. Never cancels a task. Created when first read. */
+  readonly signal: AbortSignal;
 };
 
 /** The result, or `streamed` when the response became a stream of events. */

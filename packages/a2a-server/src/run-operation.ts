@@ -60,7 +60,7 @@ const SPAN_OF: Readonly<Record<Operation, A2aMethod>> = {
 
 /** Runs an operation in its own span, for any binding, and counts it. Rejects with an A2AError. */
 export async function runOperation(server: A2AServer, operation: Operation, request: ServerRequest): Promise<OperationResult> {
-  const { binding, dialect, ambiguous = false, params, bytes, headers, closed } = request;
+  const { binding, dialect, ambiguous = false, params, bytes, headers } = request;
   const receivedAt = Date.now();
   const startedMs = performance.now();
   const attributes = {
@@ -70,7 +70,6 @@ export async function runOperation(server: A2AServer, operation: Operation, requ
     [ATTR.role]: server.role,
   };
   const hop = startHop(SPAN_OF[operation], { kind: 'server', parent: traceCarrierOf(headers), attributes });
-  const signal = AbortSignal.any([closed, server.streams.draining]);
   const cursor = firstOf(headers, 'last-event-id') ?? request.cursor;
   try {
     const caller = await server.authenticate({ headers, tenant: tenantOf(request) });
@@ -79,9 +78,24 @@ export async function runOperation(server: A2AServer, operation: Operation, requ
     const { openSink } = server.intercept === undefined ? request : await server.intercept(request);
     const extensions = requestedExtensions(server, dialect.name, headers);
     if (extensions.length > 0) request.nameExtensions?.(extensions);
-    const context = { dialect, ambiguous, params, cursor, openSink, extensions, caller, hop, receivedAt, signal };
+    let signal: AbortSignal | undefined;
+    const context = {
+      dialect,
+      ambiguous,
+      params,
+      cursor,
+      openSink,
+      extensions,
+      caller,
+      hop,
+      receivedAt,
+      get signal() {
+        signal ??= AbortSignal.any([request.closed, server.streams.draining]);
+        return signal;
+      },
+    };
     const result = await hop.run(() => HANDLERS[operation](server, context));
-    const outcome = closed.aborted ? 'client_gone' : 'ok';
+    const outcome = request.isClosed() ? 'client_gone' : 'ok';
     // A stream goes on in a span of its own: this one is exported now, so that it survives the process.
     if (result === 'streamed') hop.taken({ name: SPAN.deliverEvents, kind: 'internal' });
     else {
@@ -92,7 +106,7 @@ export async function runOperation(server: A2AServer, operation: Operation, requ
     return result;
   } catch (thrown) {
     const error = A2AError.from(thrown);
-    const isGone = closed.aborted && error.code === 'UNAVAILABLE';
+    const isGone = error.code === 'UNAVAILABLE' && request.isClosed();
     recordError(server, { binding, operation, hop, error, isGone });
     throw error;
   } finally {

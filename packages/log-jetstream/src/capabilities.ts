@@ -14,6 +14,9 @@ const REPLICATED_VERSION_MIN: Version = [2, 11, 0];
 /** A stream may begin at a chosen sequence. */
 const FIRST_SEQ_VERSION_MIN: Version = [2, 10, 0];
 
+/** A consumer may have a list of subjects. Older servers drop it and deliver the whole stream. */
+const FILTER_LISTS_VERSION_MIN: Version = [2, 10, 0];
+
 type Version = [major: number, minor: number, patch: number];
 
 /** Throws LogMismatch when the server is too old for this number of replicas. */
@@ -31,8 +34,16 @@ export function requireServer(version: string, replicas: number): void {
 }
 
 export function hasFirstSeq(version: string): boolean {
+  return isAtLeast(version, FIRST_SEQ_VERSION_MIN);
+}
+
+export function hasFilterLists(version: string): boolean {
+  return isAtLeast(version, FILTER_LISTS_VERSION_MIN);
+}
+
+function isAtLeast(version: string, least: Version): boolean {
   const found = parseVersion(version);
-  return found !== undefined && compare(found, FIRST_SEQ_VERSION_MIN) >= 0;
+  return found !== undefined && compare(found, least) >= 0;
 }
 
 /** `2.15.0-dev` counts as 2.15.0. */

@@ -10,19 +10,23 @@ import {
   type LiveRecord,
   LogConflict,
   type ReadStart,
+  type RecordFacts,
   relayOfFactsId,
   requireTaskId,
   type StoredFacts,
   type StreamExtent,
+  TAIL_CHECK_MS,
+  type Tail,
 } from '@hopline/log';
 import type { SeqMsgRequest, StoredMsg } from '@nats-io/jetstream';
 import type { Msg, MsgHdrs } from '@nats-io/nats-core';
-import { decodeFacts, decodeTrace, encodePayload, isLaterVersion, MESSAGE_ID } from './codec.ts';
+import { decodeFacts, decodeFactsOnly, decodeTrace, encodePayload, isLaterVersion, MESSAGE_ID } from './codec.ts';
 import type { Connection } from './connection.ts';
 import { HistoryReader } from './history.ts';
 import type { Publisher } from './publisher.ts';
 import { readExtent } from './retention.ts';
 import { retry } from './retry.ts';
+import { TailWatch } from './tail-watch.ts';
 
 /** What the server stores of a record besides payload, subject and id: its own fields and the headers, in which a trace stands twice. */
 const RECORD_OVERHEAD_BYTES = 104;
@@ -36,6 +40,7 @@ export class JetStreamFacts implements FactLog {
   readonly #shards: number;
   readonly #history: HistoryReader;
   readonly #follow: FollowOptions;
+  readonly #tails: TailWatch;
   /** The server has accepted a subscription to a task of this user. */
   #mayFollow = false;
 
@@ -45,6 +50,11 @@ export class JetStreamFacts implements FactLog {
     this.#shards = options.shards;
     this.#history = new HistoryReader(connection, connection.names.factsStream, options.readBytesMax);
     this.#follow = options.follow;
+    this.#tails = new TailWatch(connection, {
+      stream: connection.names.factsStream,
+      sweepMs: (options.follow.tailCheckMs ?? TAIL_CHECK_MS) / 2,
+      newest: async subject => tailOf(await this.#newest(subject), subject.slice(subject.lastIndexOf('.') + 1)),
+    });
   }
 
   async append(record: FactRecord, options: AppendOptions): Promise<{ seq: number; bytes: number }> {
@@ -90,18 +100,20 @@ export class JetStreamFacts implements FactLog {
     return follow(this.#source(taskId, after, ended), after, ended, this.#follow);
   }
 
-  async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<readonly StoredFacts[], void> {
+  async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<readonly RecordFacts[], void> {
     const { names } = this.#connection;
     const filter = names.subject(logShardFilter(shard));
     const tail = (await this.#newest(filter))?.seq ?? 0;
     const prefix = names.subject(LOG_PREFIX).length + 1;
     for await (const batch of this.#history.readBatches(filter, 'seq' in start ? start.seq : new Date(start.sinceMs), tail)) {
-      const records: StoredFacts[] = [];
+      const records: RecordFacts[] = [];
       for (const { msg, seq, storedAt } of batch) {
         const { subject } = msg;
         const taskId = subject.slice(subject.indexOf('.', prefix) + 1);
-        const record = isTaskId(taskId) ? this.#decode(msg, taskId) : undefined;
-        if (record) records.push({ seq, record, storedAt });
+        if (!isTaskId(taskId)) continue;
+        const facts = decodeFactsOnly(msg.data, taskId);
+        if (facts) records.push({ seq, taskId, facts, storedAt });
+        else this.#connection.onEvent({ type: 'undecodable', where: 'facts' });
       }
       yield records;
     }
@@ -149,19 +161,18 @@ export class JetStreamFacts implements FactLog {
 
   #source(taskId: string, after: FollowStart, signal: AbortSignal): FollowSource {
     const { nc, jsm, names } = this.#connection;
+    const subject = this.#subject(taskId);
     return {
       read: from => this.#read(taskId, from),
-      tail: async () => {
-        const tail = await jsm.direct.getMessage(names.factsStream, { last_by_subj: this.#subject(taskId) });
-        return tail ? { seq: tail.seq, startSeq: decodeFacts(tail.data, taskId)?.startSeq ?? 0 } : undefined;
-      },
+      tail: async () => tailOf(await jsm.direct.getMessage(names.factsStream, { last_by_subj: subject }), taskId),
+      pushTail: (onTail, onLost) => this.#tails.watch(subject, onTail, onLost),
       subscribe: async (onLive, onReconnect) => {
-        const subject = names.subject(liveSubject(taskId, this.#shards));
+        const live = names.subject(liveSubject(taskId, this.#shards));
         let isDenied = false;
-        const subscription = this.#connection.subscribe(subject, msg => {
+        const subscription = this.#connection.subscribe(live, msg => {
           if (msg === undefined) isDenied = true;
-          const live = msg && this.#toLive(msg, taskId);
-          if (live) onLive(live);
+          const record = msg && this.#toLive(msg, taskId);
+          if (record) onLive(record);
         });
         const removeListener = this.#connection.onReconnect(onReconnect);
         const unsubscribe = () => {
@@ -172,7 +183,7 @@ export class JetStreamFacts implements FactLog {
         if (this.#mayFollow && typeof after !== 'number') return unsubscribe;
         try {
           await retry(this.#connection, 'following a task', () => nc.flush(), { signal });
-          if (isDenied) throw this.#connection.denied({ operation: 'subscription', subject });
+          if (isDenied) throw this.#connection.denied({ operation: 'subscription', subject: live });
           this.#mayFollow = true;
         } catch (error) {
           unsubscribe();
@@ -204,6 +215,10 @@ export class JetStreamFacts implements FactLog {
     if (!record) this.#connection.onEvent({ type: 'undecodable', where: 'facts' });
     return record;
   }
+}
+
+function tailOf(newest: StoredMsg | null, taskId: string): Tail | undefined {
+  return newest ? { seq: newest.seq, startSeq: decodeFacts(newest.data, taskId)?.startSeq ?? 0 } : undefined;
 }
 
 function originOf(headers: MsgHdrs | undefined): Pick<StoredFacts, 'relay' | 'trace'> {

@@ -20,4 +20,5 @@ export {
   openFromSettings,
   restoreFromSettings,
 } from './settings.ts';
+export { WATCHED_SUBJECTS_MAX } from './tail-watch.ts';
 export { ANY_AGENT, type LogUser, type Permissions, permissionsOf, SERVICE_USERS } from './users.ts';

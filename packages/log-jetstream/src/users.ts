@@ -170,7 +170,9 @@ class Rights {
 
   followFacts(): void {
     this.readFacts();
-    this.#api(`DIRECT.GET.${this.#names.factsStream}.${this.#names.subject(`${LOG_PREFIX}.*.*`)}`);
+    const { factsStream } = this.#names;
+    // With a list of subjects the name has no filter at its end; the stream has no other subjects.
+    this.#api(`DIRECT.GET.${factsStream}.${this.#names.subject(`${LOG_PREFIX}.*.*`)}`, `CONSUMER.CREATE.${factsStream}.*`);
     this.subscribe(`${LIVE_PREFIX}.*.*`);
   }
 

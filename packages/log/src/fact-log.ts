@@ -1,4 +1,4 @@
-import type { FactRecord, TraceCarrier } from '@hopline/events';
+import type { Fact, FactRecord, TraceCarrier } from '@hopline/events';
 
 /** The facts of all tasks: the only source of what clients see. Only the owner of a shard writes them. PROTOCOL.md section 4. */
 export interface FactLog {
@@ -32,11 +32,11 @@ export interface FactLog {
   follow(taskId: string, after: FollowStart, signal: AbortSignal): Promise<AsyncIterable<StoredFacts>>;
 
   /**
-   * Records of all tasks of one shard from `start` up to the newest one at the time of the call, in order, in batches: an await for each
-   * record would take as long as the record. Without `trace` and `relay`. Payloads that are not records are skipped. Leaves no consumer
-   * behind.
+   * Facts of all tasks of one shard from `start` up to the newest record at the time of the call, in order, in batches: an await for each
+   * record would take as long as the record. Nothing else of a record is read, because half of its bytes are the aggregate. Payloads
+   * that are not records are skipped. Leaves no consumer behind.
    */
-  readStoredShard(shard: number, start: ReadStart): AsyncIterable<readonly StoredFacts[]>;
+  readStoredShard(shard: number, start: ReadStart): AsyncIterable<readonly RecordFacts[]>;
 
   /** What retention has left of all tasks, read from the leader. */
   extent(): Promise<StreamExtent>;
@@ -72,6 +72,22 @@ export type StoredFacts = {
   relay?: string;
   trace?: TraceCarrier;
 };
+
+/** The facts of one record. */
+export type RecordFacts = {
+  /** Log sequence. */
+  seq: number;
+  taskId: string;
+  /** Empty: the record copies facts of earlier ones forward, or stores an aggregate alone. */
+  facts: readonly Fact[];
+  /** Epoch milliseconds at which the log stored it; absent where a read of the newest record of a task does not name it. */
+  storedAt?: number;
+};
+
+export function recordFactsOf({ seq, record, storedAt }: StoredFacts): RecordFacts {
+  const { facts, aggregate } = record;
+  return { seq, taskId: aggregate.taskId, facts, ...(storedAt !== undefined && { storedAt }) };
+}
 
 /** Id of an append of a relay: its `n`-th one. `relay`: unique to this run of the process. */
 export function factsId(taskId: string, relay: string, n: number): string {

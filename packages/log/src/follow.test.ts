@@ -4,7 +4,7 @@ import type { FactRecord } from '@hopline/events';
 import fc from 'fast-check';
 import { factRecord } from './contract/log-under-test.ts';
 import type { StoredFacts } from './fact-log.ts';
-import { type FollowSource, follow, type LiveRecord, NEWEST_CHECK_MS, type RereadReason } from './follow.ts';
+import { type FollowSource, follow, type LiveRecord, NEWEST_CHECK_MS, type RereadReason, type Tail } from './follow.ts';
 
 const TAIL_CHECK_MS = 4;
 const tick = () => new Promise<void>(resolve => setImmediate(resolve));
@@ -13,7 +13,9 @@ const tick = () => new Promise<void>(resolve => setImmediate(resolve));
 function taskLog() {
   const records: StoredFacts[] = [];
   const listeners = new Set<{ onLive: (live: LiveRecord) => void; onReconnect: () => void }>();
+  const pushes = new Set<{ onTail: (tail: Tail) => void; onLost: () => void }>();
   const reads: number[] = [];
+  let checks = 0;
   let seq = 0;
   let generation = 0;
   const source: FollowSource = {
@@ -32,6 +34,7 @@ function taskLog() {
       return found.at(-1)?.seq ?? 0;
     },
     async tail() {
+      checks += 1;
       const last = records.at(-1);
       return last && { seq: last.seq, startSeq: last.record.startSeq };
     },
@@ -41,6 +44,26 @@ function taskLog() {
     records,
     reads,
     listeners,
+    pushes,
+    get checks() {
+      return checks;
+    },
+    /** A source that pushes tails: `push` does so for the newest record. */
+    pushing: {
+      ...source,
+      pushTail(onTail, onLost) {
+        const push = { onTail, onLost };
+        pushes.add(push);
+        return () => pushes.delete(push);
+      },
+    } satisfies FollowSource,
+    push() {
+      const last = records.at(-1);
+      for (const { onTail } of pushes) onTail({ seq: last?.seq ?? 0, startSeq: last?.record.startSeq ?? 0 });
+    },
+    losePush() {
+      for (const { onLost } of pushes) onLost();
+    },
     /** `times`: how many times the live message arrives. */
     append(times: number, gap = 1) {
       const last = records.at(-1)?.seq ?? 0;
@@ -119,6 +142,81 @@ test('each stored record is yielded once and in order, whatever is lost, duplica
     }),
     { numRuns: 150 },
   );
+});
+
+test('each record is yielded once and in order while tails are pushed, and no tail is checked', async () => {
+  const step = fc.oneof(
+    fc.record({ kind: fc.constant('append' as const), times: fc.constantFrom(0, 0, 1, 2), gap: fc.integer({ min: 1, max: 4 }) }),
+    fc.constantFrom({ kind: 'push' as const }, { kind: 'tick' as const }),
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 30 }), fc.nat(3), fc.boolean(), async (steps, before, slow) => {
+      const log = taskLog();
+      for (let i = 0; i < before; i += 1) log.append(1);
+      const abort = new AbortController();
+      const got: number[] = [];
+      const options = { tailCheckMs: TAIL_CHECK_MS, bufferRecordsMax: 3 };
+      const ended = collect(await follow(log.pushing, 0, abort.signal, options), got, slow ? tick : undefined);
+      while (log.pushes.size === 0) await new Promise(resolve => setTimeout(resolve, 1));
+      log.push();
+      await tick();
+      const { checks } = log;
+      for (const { kind, ...how } of steps) {
+        if (kind === 'append' && 'times' in how) log.append(how.times, how.gap);
+        else if (kind === 'push') log.push();
+        else await tick();
+      }
+      log.push();
+      const expected = log.records.map(({ seq }) => seq);
+      for (let i = 0; i < 500 && got.length < expected.length; i += 1) await new Promise(resolve => setTimeout(resolve, 1));
+      await new Promise(resolve => setTimeout(resolve, 2 * TAIL_CHECK_MS));
+      assert.deepEqual(got, expected);
+      assert.equal(log.checks, checks);
+      abort.abort();
+      await ended;
+      assert.equal(log.pushes.size, 0);
+    }),
+    { numRuns: 100 },
+  );
+});
+
+test('a follower whose push is lost checks the tail again, until the push is back', async () => {
+  const log = taskLog();
+  const abort = new AbortController();
+  const got: number[] = [];
+  const ended = collect(await follow(log.pushing, 'new', abort.signal, { tailCheckMs: TAIL_CHECK_MS }), got);
+  while (log.pushes.size === 0) await new Promise(resolve => setTimeout(resolve, 1));
+  log.push();
+  log.losePush();
+  log.append(0);
+  while (got.length < 1) await new Promise(resolve => setTimeout(resolve, 1));
+  log.push();
+  await tick();
+  const { checks } = log;
+  log.append(0);
+  await new Promise(resolve => setTimeout(resolve, 5 * TAIL_CHECK_MS));
+  assert.deepEqual(got, [1]);
+  assert.equal(log.checks, checks);
+  log.push();
+  while (got.length < 2) await tick();
+  abort.abort();
+  await ended;
+  assert.deepEqual(got, [1, 2]);
+});
+
+test('a pushed record that retention removed is read once, not again and again', async () => {
+  const log = taskLog();
+  const abort = new AbortController();
+  const got: number[] = [];
+  const ended = collect(await follow(log.pushing, 'new', abort.signal, { tailCheckMs: TAIL_CHECK_MS }), got);
+  while (log.pushes.size === 0) await new Promise(resolve => setTimeout(resolve, 1));
+  log.append(0);
+  log.push();
+  log.expire(1);
+  await new Promise(resolve => setTimeout(resolve, 5 * TAIL_CHECK_MS));
+  assert.equal(log.reads.length, 1);
+  abort.abort();
+  await ended;
 });
 
 test('a gap is read from its beginning, or from the first record of a new task, never from the beginning of the log', async () => {

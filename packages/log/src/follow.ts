@@ -3,7 +3,8 @@ import type { FollowStart, StoredFacts } from './fact-log.ts';
 /**
  * Splices stored and live records of one task: subscribe, read the history, then yield live records, each once and in order.
  * Independent of the broker. A live message names its predecessor on the task's subject, which reveals a missed one. Nothing
- * reveals a missed last message, so the tail is checked after a quiet time and after a reconnect.
+ * reveals a missed last message, so the tail is checked after a quiet time and after a reconnect. A follower that stays quiet has
+ * its tail pushed, where the source can do that, and then asks for nothing.
  */
 export interface FollowSource {
   /** Resolves when the subscription is live. Calls `onReconnect` when messages may have been missed. */
@@ -14,8 +15,17 @@ export interface FollowSource {
    */
   read(from: number): AsyncGenerator<StoredFacts, number>;
   /** The newest record, or undefined when there is none. May lag behind the leader. */
-  tail(): Promise<{ seq: number; startSeq: number } | undefined>;
+  tail(): Promise<Tail | undefined>;
+  /**
+   * Calls `onTail` with the newest record, read from the leader, once the push is in place, and then for each record that follows, a
+   * moment later than a live message takes. `onLost`: records may be missed from now on, until `onTail` is called again. Returns a
+   * function that ends the push. Absent: the source cannot push, and its followers check the tail.
+   */
+  pushTail?(onTail: (tail: Tail) => void, onLost: () => void): () => void;
 }
+
+/** The newest record of a task: 0 where it has none, and `startSeq` 0 where it is unknown. */
+export type Tail = { seq: number; startSeq: number };
 
 export type LiveRecord = {
   seq: number;
@@ -39,6 +49,8 @@ export type FollowOptions = {
 export type RereadReason = 'gap' | 'tail' | 'overflow';
 
 export const TAIL_CHECK_MS = 2_000;
+/** Checks in a row that found nothing, after which a follower has its tail pushed: shorter pauses are cheaper to ask about. */
+export const PUSH_AFTER_CHECKS = 3;
 /**
  * Quiet time before a follower that began after `{ newest }` reads the log, milliseconds. Most tasks have a record sooner: they
  * save the read, which competes with the delivery of the task's first work.
@@ -80,6 +92,13 @@ class Follower {
   #buffer: LiveRecord[] = [];
   #bufferBytes = 0;
   #checkTail = false;
+  /** Sequence of a record that the log holds, as a check or the push of the tail named it. */
+  #newest = 0;
+  /** Checks of the tail since the last record. */
+  #quietChecks = 0;
+  /** The source reports each record of the task, so a quiet time proves that there is none. */
+  #isPushed = false;
+  #stopPush: (() => void) | undefined;
   #wake: (() => void) | undefined;
   #unsubscribe: (() => void) | undefined;
 
@@ -123,6 +142,8 @@ class Follower {
           if (record) yield record;
         } else if (this.#checkTail) {
           await this.#lookUpTail();
+        } else if (this.#newest > this.#seen) {
+          this.#reread('tail');
         } else {
           await this.#wait();
         }
@@ -142,12 +163,14 @@ class Follower {
     }
     this.#seen = live.seq;
     this.#isUnconfirmed = false;
+    this.#quietChecks = 0;
     return live.decode();
   }
 
   async *#catchUp(): AsyncGenerator<StoredFacts, void> {
     this.#isBehind = false;
     this.#isUnconfirmed = false;
+    const newest = this.#newest;
     const reader = this.#source.read(this.#seen > 0 ? this.#seen + 1 : Math.max(1, this.#startSeq));
     try {
       for (;;) {
@@ -156,6 +179,8 @@ class Follower {
         if (done) {
           // Payloads that are not records count as seen, otherwise every tail check would read them again.
           this.#seen = Math.max(this.#seen, value);
+          // Retention may have removed it.
+          if (this.#newest === newest) this.#newest = 0;
           return;
         }
         this.#seen = value.seq;
@@ -170,10 +195,27 @@ class Follower {
   async #lookUpTail(): Promise<void> {
     this.#checkTail = false;
     const tail = await this.#source.tail().catch(() => undefined);
-    if (tail && tail.seq > this.#seen && this.#buffer.length === 0) {
-      this.#startSeq ||= tail.startSeq;
-      this.#reread('tail');
-    }
+    if (tail) this.#noteTail(tail);
+  }
+
+  #noteTail(tail: Tail): void {
+    if (tail.seq <= this.#seen) return;
+    this.#newest = Math.max(this.#newest, tail.seq);
+    this.#startSeq ||= tail.startSeq;
+  }
+
+  #pushTail(): void {
+    this.#stopPush ??= this.#source.pushTail?.(
+      tail => {
+        this.#isPushed = true;
+        this.#noteTail(tail);
+        this.#wake?.();
+      },
+      () => {
+        this.#isPushed = false;
+        this.#wake?.();
+      },
+    );
   }
 
   async #wait(): Promise<void> {
@@ -183,10 +225,11 @@ class Follower {
       const onQuiet = () => {
         // The leader is read: a replica that answers for the tail may lack the record that came before the subscription.
         if (isUnconfirmed) this.#isBehind = true;
-        else this.#checkTail = true;
+        else if (this.#quietChecks++ >= PUSH_AFTER_CHECKS) this.#pushTail();
+        this.#checkTail = !isUnconfirmed;
         resolve();
       };
-      const timer = setTimeout(onQuiet, checkMs * (1 - TAIL_CHECK_JITTER * Math.random()));
+      const timer = this.#isPushed ? undefined : setTimeout(onQuiet, checkMs * (1 - TAIL_CHECK_JITTER * Math.random()));
       this.#wake = () => {
         clearTimeout(timer);
         resolve();
@@ -228,6 +271,8 @@ class Follower {
     this.#signal.removeEventListener('abort', this.#close);
     this.#unsubscribe?.();
     this.#unsubscribe = undefined;
+    this.#stopPush?.();
+    this.#stopPush = undefined;
     this.#buffer = [];
     this.#bufferBytes = 0;
     this.#wake?.();

@@ -29,7 +29,14 @@ async function stamp({ count, everyMs, chars }: { count: number; everyMs: number
   }
 }
 
-const methods = { listen, stamp };
+/** Heap after a collection; needs `--expose-gc`. */
+async function heapBytes(): Promise<number> {
+  globalThis.gc?.();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}
+
+const methods = { listen, stamp, heapBytes };
 export type BareSseMethods = typeof methods;
 
 answerCalls(methods);

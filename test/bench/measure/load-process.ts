@@ -16,8 +16,10 @@ export class LoadProcess<M extends Methods> implements AsyncDisposable {
   readonly #released: () => void;
   #calls = 0;
 
-  constructor(main: URL) {
-    this.#child = fork(fileURLToPath(main), { serialization: 'advanced' });
+  /** `nodeOptions`: as in NODE_OPTIONS. */
+  constructor(main: URL, nodeOptions?: string) {
+    const env = { ...process.env, ...(nodeOptions !== undefined && { NODE_OPTIONS: nodeOptions }) };
+    this.#child = fork(fileURLToPath(main), { serialization: 'advanced', env });
     this.#released = killAtExit(this.pid);
     this.#child.on('message', message => this.#answered(message as Answer));
     this.#child.on('exit', () => {

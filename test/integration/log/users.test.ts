@@ -77,6 +77,8 @@ const PUBLISH: [subject: string, permitted: Service[]][] = [
   [get('A2A_LOG'), [...SERVICES]],
   ['$JS.API.CONSUMER.CREATE.A2A_LOG.hopline-x.a2a.log.00.t', [...SERVICES]],
   ['$JS.API.DIRECT.GET.A2A_LOG.a2a.log.00.t', FOLLOWERS],
+  // A list of subjects to watch; the stream has only tasks, which a follower may read.
+  ['$JS.API.CONSUMER.CREATE.A2A_LOG.hopline-x', FOLLOWERS],
   ['$JS.API.DIRECT.GET.A2A_LOG', NONE],
   [get('A2A_WORK'), NONE],
   // Buckets.

@@ -108,9 +108,12 @@ export class TaskFeed {
     return this.#artifacts.size - 1;
   };
 
-  listen(listener: FeedListener): () => void {
+  listen(listener: FeedListener): void {
     this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+  }
+
+  unlisten(listener: FeedListener): void {
+    this.#listeners.delete(listener);
   }
 
   close(): void {
@@ -160,14 +163,15 @@ export class TaskFeed {
     if (this.fault !== undefined) throw this.fault;
     if (reached()) return;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const unlisten = this.listen({ onRecord: () => reached() && resolve(), onFault: reject });
+    const listener: FeedListener = { onRecord: () => reached() && resolve(), onFault: reject };
+    this.listen(listener);
     const late = () => reject(new A2AError('UNAVAILABLE', { taskId: this.taskId }));
     const timer = setTimeout(late, this.#limits.freshMsMax);
     try {
       await promise;
     } finally {
       clearTimeout(timer);
-      unlisten();
+      this.unlisten(listener);
     }
   }
 }

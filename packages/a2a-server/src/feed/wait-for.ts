@@ -27,7 +27,8 @@ export async function waitFor(
       reject(thrown);
     }
   };
-  const unlisten = feed.listen({ onFact, onFault: reject });
+  const listener = { onFact, onFault: reject };
+  feed.listen(listener);
   const onAbort = () => resolve('aborted');
   options.signal.addEventListener('abort', onAbort, { once: true });
   const timer = setTimeout(resolve, options.timeoutMs, 'timeout');
@@ -36,7 +37,7 @@ export async function waitFor(
   } finally {
     clearTimeout(timer);
     options.signal.removeEventListener('abort', onAbort);
-    unlisten();
+    feed.unlisten(listener);
   }
 }
 

@@ -25,7 +25,7 @@ export async function tasksSubscribe(server: A2AServer, context: OperationContex
       release();
       throw refusal;
     }
-    const viewer = openViewer(server, { ...context, dialect }, false, () => {
+    const viewer = openViewer(server, context, { dialect, isTurn: false }, () => {
       release();
       releaseSlot();
     });

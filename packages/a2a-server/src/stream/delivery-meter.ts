@@ -1,6 +1,6 @@
 import { stateWord } from '@hopline/a2a';
 import { producerAgent } from '@hopline/task';
-import { ATTR, COUNT } from '@hopline/telemetry';
+import { ATTR, COUNT, type Hop } from '@hopline/telemetry';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
 import type { VisibleEntry } from '../feed/visible-entry.ts';
@@ -10,20 +10,23 @@ type Unwritten = { entry: VisibleEntry; agent: string };
 /** Counts the events of one stream, and measures the hops of each live chunk once in this process, at the first socket it reaches. */
 export class DeliveryMeter {
   readonly #server: A2AServer;
-  readonly #context: OperationContext;
+  readonly #hop: Hop;
+  readonly #receivedAt: number;
   /** The stream belongs to a message, so its client waits for the first text. */
   readonly #isTurn: boolean;
-  readonly #seenAgents = new Set<string>();
-  #unwritten: Unwritten[] = [];
+  /** Created with the first text: idle streams are many. */
+  #seenAgents: Set<string> | undefined;
+  #unwritten: Unwritten[] | undefined;
 
-  constructor(server: A2AServer, context: OperationContext, isTurn: boolean) {
+  constructor(server: A2AServer, { hop, receivedAt }: Pick<OperationContext, 'hop' | 'receivedAt'>, isTurn: boolean) {
     this.#server = server;
-    this.#context = context;
+    this.#hop = hop;
+    this.#receivedAt = receivedAt;
     this.#isTurn = isTurn;
   }
 
   add(entry: VisibleEntry, { aggregate }: TaskFeed): void {
-    const { hop } = this.#context;
+    const hop = this.#hop;
     const { fact } = entry;
     hop.count(COUNT.events);
     if (fact.kind === 'status.changed') hop.set({ [ATTR.a2aState]: stateWord(fact.event.statusUpdate.status.state) });
@@ -31,24 +34,31 @@ export class DeliveryMeter {
     hop.count(COUNT.chunks);
     hop.count(COUNT.tokens, fact.chunk.count);
     if (entry.live === undefined || aggregate === undefined) return;
+    this.#unwritten ??= [];
     this.#unwritten.push({ entry, agent: producerAgent(aggregate, fact.producer) });
+  }
+
+  gap(): void {
+    this.#hop.count(COUNT.gaps);
   }
 
   /** All entries so far are on the socket. */
   written(): void {
-    if (this.#unwritten.length === 0) return;
+    const unwritten = this.#unwritten;
+    if (unwritten === undefined) return;
+    this.#unwritten = undefined;
     const now = Date.now();
-    for (const unwritten of this.#unwritten) this.#measure(unwritten, now);
-    this.#unwritten = [];
+    for (const one of unwritten) this.#measure(one, now);
   }
 
   #measure({ entry, agent }: Unwritten, now: number): void {
     const { metrics } = this.#server;
-    const { receivedAt, hop } = this.#context;
-    if (this.#isTurn && !this.#seenAgents.has(agent)) {
+    if (this.#isTurn && this.#seenAgents?.has(agent) !== true) {
+      const sinceMs = now - this.#receivedAt;
+      if (this.#seenAgents === undefined) this.#hop.max(COUNT.firstTokenMs, sinceMs);
+      this.#seenAgents ??= new Set();
       this.#seenAgents.add(agent);
-      if (this.#seenAgents.size === 1) hop.max(COUNT.firstTokenMs, now - receivedAt);
-      metrics?.timeToFirstToken.recordMs(now - receivedAt, { agent });
+      metrics?.timeToFirstToken.recordMs(sinceMs, { agent });
     }
     const { fact, live } = entry;
     if (!entry.takeFirstDelivery() || fact.kind !== 'artifact.updated' || live === undefined) return;

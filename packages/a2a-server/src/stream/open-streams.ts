@@ -63,9 +63,12 @@ export class OpenStreams {
     };
   }
 
-  add(stream: OpenStream): () => void {
+  add(stream: OpenStream): void {
     this.#streams.add(stream);
-    return () => this.#streams.delete(stream);
+  }
+
+  remove(stream: OpenStream): void {
+    this.#streams.delete(stream);
   }
 
   /** Ends every stream and every wait. Otherwise closing the HTTP server would wait for them indefinitely. */

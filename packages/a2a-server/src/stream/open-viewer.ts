@@ -1,3 +1,4 @@
+import type { Dialect } from '@hopline/a2a';
 import { ATTR, COUNT } from '@hopline/telemetry';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import { DeliveryMeter } from './delivery-meter.ts';
@@ -5,46 +6,32 @@ import { type StreamEnd, Viewer } from './viewer.ts';
 
 /**
  * Turns the response into an event stream and sends its head; later errors are frames. `onClose` runs once, however the stream
- * ends. `endsAtInputRequired`: of a message's turn; false for subscriptions.
+ * ends. `isTurn`: of a message's turn, so that it ends at INPUT_REQUIRED; false for subscriptions.
  */
 export function openViewer(
   server: A2AServer,
   context: OperationContext,
-  endsAtInputRequired: boolean,
+  { dialect, isTurn }: { dialect: Dialect; isTurn: boolean },
   onClose: () => void,
 ): Viewer {
-  const sink = context.openSink(context.dialect, context.extensions);
-  const meter = new DeliveryMeter(server, context, endsAtInputRequired);
-  const viewer = new Viewer({
-    sink,
-    facts: server.log.facts,
-    limits: server.limits,
-    endsAtInputRequired,
-    onEntry: (entry, feed) => meter.add(entry, feed),
-    onWritten: () => meter.written(),
-    onGap: () => {
-      server.metrics?.gaps.add(1);
-      context.hop.count(COUNT.gaps);
-    },
-    onCut: () => server.logger.info({ reason: 'slow_viewer', bytes: sink.backlog }, 'stream cut'),
-  });
-  const remove = server.streams.add({
-    keepAlive: () => sink.keepAlive(),
-    drain: () => viewer.drain(),
-    cut: () => sink.cut(),
-  });
+  const sink = context.openSink(dialect, context.extensions);
+  // Idle streams are many: of the context they keep only this, not the request.
+  const { hop } = context;
+  const viewer = new Viewer(server, sink, new DeliveryMeter(server, context, isTurn), isTurn);
+  server.streams.add(viewer);
   sink.onClose(() => {
-    remove();
+    server.streams.remove(viewer);
+    viewer.stop();
     server.metrics?.sent.add(sink.written);
-    context.hop.count(COUNT.bytesOut, sink.written);
-    endHop(server, context, viewer.outcome);
+    hop.count(COUNT.bytesOut, sink.written);
+    endHop(server, hop, viewer.outcome);
     onClose();
   });
   sink.open();
   return viewer;
 }
 
-function endHop({ metrics }: A2AServer, { hop }: OperationContext, outcome: StreamEnd | undefined): void {
+function endHop({ metrics }: A2AServer, hop: OperationContext['hop'], outcome: StreamEnd | undefined): void {
   hop.set({ [ATTR.outcome]: outcome ?? 'client_gone' });
   if (outcome === 'slow_viewer' || outcome === 'drain') metrics?.viewersCut.add(1, { reason: outcome });
   if (outcome === 'UNAVAILABLE' || outcome === 'INTERNAL_ERROR') {

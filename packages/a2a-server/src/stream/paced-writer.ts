@@ -56,7 +56,8 @@ export class PacedWriter {
   /** Calls `listener` once when the response ends, also when it has ended already. */
   onClose(listener: () => void): void {
     if (this.#response.destroyed) queueMicrotask(listener);
-    else this.#response.once('close', listener);
+    // Emitted once; `once` would keep a wrapper of 200 bytes for it.
+    else this.#response.on('close', listener);
   }
 
   /** Resolves with true when there is room again, with false when the client has disconnected or read nothing in time. */

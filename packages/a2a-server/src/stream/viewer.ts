@@ -1,11 +1,13 @@
 import { A2AError, type A2AErrorCode, isTerminal } from '@hopline/a2a';
 import { formatCursor, isVisible } from '@hopline/events';
 import { type FactLog, fromStart } from '@hopline/log';
-import type { TaskFeed } from '../feed/task-feed.ts';
+import type { A2AServer } from '../a2a-server.ts';
+import type { FeedListener, TaskFeed } from '../feed/task-feed.ts';
 import { VisibleEntry } from '../feed/visible-entry.ts';
-import type { Limits } from '../limits.ts';
 import { fromLog } from '../log-faults.ts';
+import type { DeliveryMeter } from './delivery-meter.ts';
 import type { EventSink } from './event-sink.ts';
+import type { OpenStream } from './open-streams.ts';
 
 /** Delay before a drained client reconnects, plus a random share of the same; milliseconds. */
 const RECONNECT_MS = 500;
@@ -13,28 +15,18 @@ const RECONNECT_MS = 500;
 /** `ended`: the turn or the task did. */
 export type StreamEnd = 'ended' | 'drain' | 'slow_viewer' | A2AErrorCode;
 
-export type ViewerOptions = {
-  sink: EventSink;
-  facts: FactLog;
-  limits: Limits;
-  /** The stream also ends at INPUT_REQUIRED: true for message streams, false for subscriptions ([A2A 1.0] 11.7). */
-  endsAtInputRequired: boolean;
-  onEntry(entry: VisibleEntry, feed: TaskFeed): void;
-  /** All entries so far are written to the socket. */
-  onWritten(): void;
-  onGap(): void;
-  onCut(): void;
-};
-
 /**
  * One client's position in a task: what it has seen and what comes next. Recent facts come from the feed's ring, older ones
  * from the log; the ring is the only buffer. A client that does not keep up is disconnected and resumes with its cursor.
+ * Itself the listener and the open stream, because a closure of each would double the memory of an idle one.
  */
-export class Viewer {
-  readonly #options: ViewerOptions;
+export class Viewer implements FeedListener, OpenStream {
+  readonly #server: A2AServer;
   readonly #sink: EventSink;
+  readonly #meter: DeliveryMeter;
+  /** The stream also ends at INPUT_REQUIRED: true for message streams, false for subscriptions ([A2A 1.0] 11.7). */
+  readonly #endsAtInputRequired: boolean;
   #feed: TaskFeed | undefined;
-  #unlisten = () => {};
   /** Generation of the next event. */
   #next = 1;
   /** Log sequence at which to look for it. */
@@ -45,10 +37,11 @@ export class Viewer {
   /** How the server ended the stream; undefined while it is open, and when the client left. */
   outcome: StreamEnd | undefined;
 
-  constructor(options: ViewerOptions) {
-    this.#options = options;
-    this.#sink = options.sink;
-    this.#sink.onClose(() => this.#stop());
+  constructor(server: A2AServer, sink: EventSink, meter: DeliveryMeter, endsAtInputRequired: boolean) {
+    this.#server = server;
+    this.#sink = sink;
+    this.#meter = meter;
+    this.#endsAtInputRequired = endsAtInputRequired;
   }
 
   /** Sends everything after a generation, without a snapshot. `seq` is only a hint of where that generation is. */
@@ -75,28 +68,18 @@ export class Viewer {
     this.#attach(feed);
   }
 
-  fail(error: A2AError): void {
-    this.#stop();
-    this.outcome ??= error.code;
-    this.#sink.fail(error);
+  keepAlive(): void {
+    this.#sink.keepAlive();
   }
 
-  /** Ends with an error: a plain end would look like success. */
-  drain(): void {
-    this.#stop();
-    this.outcome ??= 'drain';
-    const error = new A2AError('UNAVAILABLE', { detail: 'this server is shutting down; reconnect with Last-Event-ID' });
-    this.#sink.drain(error, Math.round(RECONNECT_MS * (1 + Math.random())));
+  /** As a listener: of the feed that it follows. */
+  onFault(fault: A2AError): void {
+    this.fail(fault);
   }
 
-  #attach(feed: TaskFeed): void {
-    this.#feed = feed;
-    this.#unlisten = feed.listen({ onRecord: () => this.#onRecord(feed), onFault: fault => this.fail(fault) });
-    if (feed.fault !== undefined) this.fail(feed.fault);
-  }
-
-  #onRecord(feed: TaskFeed): void {
-    if (!this.#snapshotDue) {
+  onRecord(): void {
+    const feed = this.#feed;
+    if (feed === undefined || !this.#snapshotDue) {
       this.#pump();
       return;
     }
@@ -104,17 +87,42 @@ export class Viewer {
     this.#exclusively(this.#sendSnapshot(feed));
   }
 
-  #stop(): void {
-    this.#unlisten();
+  fail(error: A2AError): void {
+    this.stop();
+    this.outcome ??= error.code;
+    this.#sink.fail(error);
+  }
+
+  /** Ends with an error: a plain end would look like success. */
+  drain(): void {
+    this.stop();
+    this.outcome ??= 'drain';
+    const error = new A2AError('UNAVAILABLE', { detail: 'this server is shutting down; reconnect with Last-Event-ID' });
+    this.#sink.drain(error, Math.round(RECONNECT_MS * (1 + Math.random())));
+  }
+
+  cut(): void {
+    this.#sink.cut();
+  }
+
+  /** Follows its task no longer. */
+  stop(): void {
+    this.#feed?.unlisten(this);
     this.#feed = undefined;
+  }
+
+  #attach(feed: TaskFeed): void {
+    this.#feed = feed;
+    feed.listen(this);
+    if (feed.fault !== undefined) this.fail(feed.fault);
   }
 
   /** Writes all that the ring has. Events of one record go out in one write. */
   #pump(): void {
     const feed = this.#feed;
     if (feed?.view === undefined || this.#busy || this.#sink.closed) return;
-    if (this.#sink.backlog > this.#options.limits.viewerBufferBytesMax) {
-      this.#cut();
+    if (this.#sink.backlog > this.#server.limits.viewerBufferBytesMax) {
+      this.#cutSlow();
       return;
     }
     while (this.#next <= feed.view.generation) {
@@ -167,7 +175,7 @@ export class Viewer {
   /** Resolves with false when it finds nothing, or only something later than the next event. */
   async #readFrom(feed: TaskFeed, from: number): Promise<boolean> {
     let found = false;
-    for await (const { entry, seq } of readVisible(this.#options.facts, feed.taskId, from)) {
+    for await (const { entry, seq } of readVisible(this.#server.log.facts, feed.taskId, from)) {
       if (this.#feed === undefined) return true;
       if (entry.generation < this.#next) continue;
       if (entry.generation > this.#next) {
@@ -190,7 +198,8 @@ export class Viewer {
 
   /** Retention has removed the next events: sends the gap, then a snapshot. */
   async #gap(feed: TaskFeed, to: number): Promise<void> {
-    this.#options.onGap();
+    this.#server.metrics?.gaps.add(1);
+    this.#meter.gap();
     this.#sink.addGap({ from: this.#next, to });
     await this.#sendSnapshot(feed);
   }
@@ -203,44 +212,44 @@ export class Viewer {
     const { task, generation } = view;
     this.#sink.addSnapshot(task, formatCursor({ generation, seq: feed.lastSeq }), generation);
     const sent = await this.#flushAll();
-    if (sent && this.#options.endsAtInputRequired && view.task.status.state === 'TASK_STATE_INPUT_REQUIRED') this.#end();
+    if (sent && this.#endsAtInputRequired && view.task.status.state === 'TASK_STATE_INPUT_REQUIRED') this.#end();
   }
 
   #emit(entry: VisibleEntry, feed: TaskFeed): void {
     this.#next = entry.generation + 1;
-    this.#options.onEntry(entry, feed);
+    this.#meter.add(entry, feed);
     this.#sink.addEvent(entry, feed.artifactIndex);
   }
 
   #endsAt(entry: VisibleEntry): boolean {
     if (entry.fact.kind !== 'status.changed') return false;
     const { state } = entry.fact.event.statusUpdate.status;
-    return isTerminal(state) || (this.#options.endsAtInputRequired && state === 'TASK_STATE_INPUT_REQUIRED');
+    return isTerminal(state) || (this.#endsAtInputRequired && state === 'TASK_STATE_INPUT_REQUIRED');
   }
 
   async #flushAll(): Promise<boolean> {
-    const sent = await this.#sink.flushAll(this.#options.limits.viewerStallMsMax);
-    this.#options.onWritten();
-    if (!sent && !this.#sink.closed) this.#cut();
+    const sent = await this.#sink.flushAll(this.#server.limits.viewerStallMsMax);
+    this.#meter.written();
+    if (!sent && !this.#sink.closed) this.#cutSlow();
     return sent;
   }
 
   #flush(): void {
     this.#sink.flush();
-    this.#options.onWritten();
+    this.#meter.written();
   }
 
   #end(): void {
-    this.#stop();
+    this.stop();
     this.outcome ??= 'ended';
     this.#sink.end();
-    this.#options.onWritten();
+    this.#meter.written();
   }
 
-  #cut(): void {
-    this.#stop();
+  #cutSlow(): void {
+    this.stop();
     this.outcome ??= 'slow_viewer';
-    this.#options.onCut();
+    this.#server.logger.info({ reason: 'slow_viewer', bytes: this.#sink.backlog }, 'stream cut');
     this.#sink.cut();
   }
 }

@@ -1,0 +1,284 @@
+import { backoffMs, type Tail } from '@hopline/log';
+import { AckPolicy, type ConsumerConfig, DeliverPolicy, ReplayPolicy } from '@nats-io/jetstream';
+import { type Msg, nanos, nuid, type Subscription } from '@nats-io/nats-core';
+import { hasFilterLists } from './capabilities.ts';
+import type { Connection } from './connection.ts';
+import { parseDelivery } from './delivery.ts';
+import { deleteConsumer } from './ordered-reader.ts';
+
+/**
+ * Subjects of one consumer. The server compares each with each when the list changes: 256 take it 1 ms. Ten thousand quiet tasks are
+ * forty consumers.
+ */
+export const WATCHED_SUBJECTS_MAX = 256;
+const HEARTBEAT_MS = 1_000;
+/** A consumer without a message or heartbeat for this long is lost, milliseconds. */
+const SILENCE_MS_MAX = 3_500;
+/** The server removes the consumer of a process that has gone after this time, milliseconds. */
+const INACTIVE_MS = 30_000;
+/** Newest records that one consumer's followers read at once. */
+const READS_AT_ONCE_MAX = 8;
+const REOPEN_MS_BASE = 1_000;
+const REOPEN_MS_MAX = 30_000;
+
+export type TailWatchOptions = {
+  stream: string;
+  /** Interval of the one timer that does everything; milliseconds. A pushed record reaches its followers one to two of them later. */
+  sweepMs: number;
+  /** Newest record of a subject, read from the leader. */
+  newest: (subject: string) => Promise<Tail | undefined>;
+};
+
+type Follower = { subject: string; onTail: (tail: Tail) => void; onLost: () => void };
+
+/**
+ * The newest sequences of many quiet subjects, pushed by the server: consumers without payloads, shared by all followers of the
+ * process, whose heartbeats show that nothing was lost. So a quiet follower costs no request, however many there are.
+ */
+export class TailWatch {
+  readonly #connection: Connection;
+  readonly #options: TailWatchOptions;
+  readonly #groups = new Set<Group>();
+  #timer: NodeJS.Timeout | undefined;
+  #sweptAt = 0;
+  #isDenied = false;
+
+  constructor(connection: Connection, options: TailWatchOptions) {
+    this.#connection = connection;
+    this.#options = options;
+    connection.onDisconnect(() => {
+      for (const group of this.#groups) group.lose();
+    });
+    connection.onReconnect(() => {
+      this.#isDenied = false;
+    });
+    connection.closed.addEventListener('abort', () => clearInterval(this.#timer), { once: true });
+  }
+
+  /** As `FollowSource.pushTail`. */
+  watch(subject: string, onTail: Follower['onTail'], onLost: Follower['onLost']): () => void {
+    const follower = { subject, onTail, onLost };
+    const group = this.#groupFor(subject);
+    group.add(follower);
+    this.#timer ??= setInterval(() => this.#sweep(), this.#options.sweepMs).unref();
+    return () => group.remove(follower);
+  }
+
+  #groupFor(subject: string): Group {
+    for (const group of this.#groups) if (group.accepts(subject)) return group;
+    const group = new Group(this.#connection, this.#options, () => {
+      this.#isDenied = true;
+    });
+    this.#groups.add(group);
+    return group;
+  }
+
+  #sweep(): void {
+    const now = performance.now();
+    // After a pause of this process the heartbeats of the pause wait to be read.
+    const wasPaused = now - this.#sweptAt > 2 * this.#options.sweepMs;
+    this.#sweptAt = now;
+    for (const group of this.#groups) {
+      group.sweep(now, wasPaused);
+      if (group.isEmpty) {
+        group.close();
+        this.#groups.delete(group);
+      } else if (!this.#isDenied && hasFilterLists(this.#connection.nc.info?.version ?? '')) void group.refresh(now);
+    }
+    if (this.#groups.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+}
+
+/** One consumer with the subjects of at most WATCHED_SUBJECTS_MAX followers. */
+class Group {
+  readonly #connection: Connection;
+  readonly #options: TailWatchOptions;
+  readonly #onDenied: () => void;
+  readonly #followers = new Map<string, Set<Follower>>();
+  /** Followers whose newest record is still to be read, after the consumer has their subject. */
+  #unconfirmed = new Set<Follower>();
+  #consumer: WatchConsumer | undefined;
+  /** Newest sequences since the last sweep, and those of the sweep before: by then the live message has arrived as well. */
+  #fresh = new Map<string, number>();
+  #due = new Map<string, number>();
+  #isRefreshing = false;
+  #failures = 0;
+  #retryAt = 0;
+
+  constructor(connection: Connection, options: TailWatchOptions, onDenied: () => void) {
+    this.#connection = connection;
+    this.#options = options;
+    this.#onDenied = onDenied;
+  }
+
+  get isEmpty(): boolean {
+    return this.#followers.size === 0 && !this.#isRefreshing;
+  }
+
+  accepts(subject: string): boolean {
+    return this.#followers.size < WATCHED_SUBJECTS_MAX || this.#followers.has(subject);
+  }
+
+  add(follower: Follower): void {
+    const others = this.#followers.get(follower.subject);
+    if (others === undefined) this.#followers.set(follower.subject, new Set([follower]));
+    else others.add(follower);
+    this.#unconfirmed.add(follower);
+  }
+
+  /** The consumer keeps the subject until its list changes for another one. */
+  remove(follower: Follower): void {
+    this.#unconfirmed.delete(follower);
+    const others = this.#followers.get(follower.subject);
+    others?.delete(follower);
+    if (others?.size === 0) this.#followers.delete(follower.subject);
+  }
+
+  /** Every follower checks its tail by itself until another consumer has its subject. */
+  lose(): void {
+    if (this.#consumer === undefined) return;
+    this.close();
+    for (const followers of this.#followers.values()) {
+      for (const follower of followers) {
+        this.#unconfirmed.add(follower);
+        follower.onLost();
+      }
+    }
+  }
+
+  sweep(now: number, wasPaused: boolean): void {
+    if (this.#consumer !== undefined && !wasPaused && !this.#consumer.isAlive(now)) {
+      this.#connection.onEvent({ type: 'reader-restarted', what: 'tails of tasks' });
+      this.lose();
+    }
+    const due = this.#due;
+    this.#due = this.#fresh;
+    this.#fresh = new Map();
+    for (const [subject, seq] of due) {
+      for (const follower of this.#followers.get(subject) ?? []) follower.onTail({ seq, startSeq: 0 });
+    }
+  }
+
+  /** Brings the consumer's subjects up to date, and then reads the newest record of each new follower. */
+  async refresh(now: number): Promise<void> {
+    if (this.#isRefreshing || this.#unconfirmed.size === 0 || now < this.#retryAt || !this.#connection.connected) return;
+    this.#isRefreshing = true;
+    try {
+      this.#consumer ??= this.#newConsumer();
+      const consumer = this.#consumer;
+      const joining = [...this.#unconfirmed];
+      if (joining.some(({ subject }) => !consumer.subjects.has(subject))) await consumer.watch(new Set(this.#followers.keys()));
+      await this.#confirm(consumer, joining);
+      this.#failures = 0;
+    } catch (error) {
+      if (this.#connection.toDenied(error) !== undefined) this.#onDenied();
+      this.#failures += 1;
+      this.#retryAt = performance.now() + backoffMs(this.#failures, REOPEN_MS_BASE, REOPEN_MS_MAX);
+      this.lose();
+    } finally {
+      this.#isRefreshing = false;
+    }
+  }
+
+  #newConsumer(): WatchConsumer {
+    const consumer = new WatchConsumer(this.#connection, this.#options.stream, (subject, seq) => {
+      if (this.#consumer === consumer) this.#fresh.set(subject, seq);
+    });
+    return consumer;
+  }
+
+  close(): void {
+    this.#consumer?.close();
+    this.#consumer = undefined;
+    this.#fresh.clear();
+    this.#due.clear();
+  }
+
+  async #confirm(consumer: WatchConsumer, joining: Follower[]): Promise<void> {
+    const next = async () => {
+      for (let follower = joining.pop(); follower !== undefined; follower = joining.pop()) {
+        if (!this.#unconfirmed.has(follower)) continue;
+        const tail = await this.#options.newest(follower.subject);
+        // Lost meanwhile: another consumer will confirm them.
+        if (this.#consumer !== consumer) return;
+        if (this.#unconfirmed.delete(follower)) follower.onTail(tail ?? { seq: 0, startSeq: 0 });
+      }
+    };
+    await Promise.all(Array.from({ length: READS_AT_ONCE_MAX }, next));
+  }
+}
+
+/** A push consumer in memory, without acks and without payloads. */
+class WatchConsumer {
+  /** The subjects that the server watches. */
+  subjects: ReadonlySet<string> = new Set();
+  readonly #connection: Connection;
+  readonly #stream: string;
+  readonly #name = `hopline-${nuid.next()}`;
+  readonly #inbox: string;
+  readonly #subscription: Subscription;
+  #consumerSeq = 0;
+  #heardAt = performance.now();
+  #isLost = false;
+
+  constructor(connection: Connection, stream: string, onSeq: (subject: string, seq: number) => void) {
+    this.#connection = connection;
+    this.#stream = stream;
+    this.#inbox = connection.createInbox();
+    this.#subscription = connection.subscribe(this.#inbox, msg => {
+      this.#heardAt = performance.now();
+      if (msg === undefined) this.#isLost = true;
+      else if (msg.subject === this.#inbox) this.#onStatus(msg);
+      else {
+        const delivery = parseDelivery(msg);
+        if (delivery?.consumerSeq !== this.#consumerSeq + 1) this.#isLost = true;
+        else {
+          this.#consumerSeq += 1;
+          onSeq(msg.subject, delivery.seq);
+        }
+      }
+    });
+  }
+
+  isAlive(now: number): boolean {
+    return !this.#isLost && now - this.#heardAt < SILENCE_MS_MAX;
+  }
+
+  /** Creates the consumer, or replaces its list: one that exists goes on where it is. */
+  async watch(subjects: ReadonlySet<string>): Promise<void> {
+    const config: Partial<ConsumerConfig> = {
+      name: this.#name,
+      filter_subjects: [...subjects],
+      deliver_policy: DeliverPolicy.New,
+      deliver_subject: this.#inbox,
+      ack_policy: AckPolicy.None,
+      replay_policy: ReplayPolicy.Instant,
+      headers_only: true,
+      idle_heartbeat: nanos(HEARTBEAT_MS),
+      inactive_threshold: nanos(INACTIVE_MS),
+      mem_storage: true,
+      num_replicas: 1,
+    };
+    await this.#connection.api(`CONSUMER.CREATE.${this.#stream}.${this.#name}`, { stream_name: this.#stream, config });
+    this.#heardAt = performance.now();
+    this.subjects = subjects;
+    if (this.#subscription.isClosed()) this.#delete();
+  }
+
+  close(): void {
+    this.#subscription.unsubscribe();
+    if (this.subjects.size > 0) this.#delete();
+  }
+
+  #delete(): void {
+    void deleteConsumer(this.#connection, this.#stream, this.#name);
+  }
+
+  /** Heartbeats name the last message that was delivered. */
+  #onStatus({ headers }: Msg): void {
+    const last = headers?.get('Nats-Last-Consumer');
+    if (headers?.code !== 100 || (last && Number(last) !== this.#consumerSeq)) this.#isLost = true;
+  }
+}

@@ -1,0 +1,189 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { connect } from '@nats-io/transport-node';
+import { ServiceProcess } from '../support/cluster/service-process.ts';
+import { freePort } from '../support/free-port.ts';
+import type { BareSseMethods } from './bare-sse/main.ts';
+import { type Client, type DirectCluster, startClient, startDirectCluster } from './bench-cluster.ts';
+import { killAtExit } from './measure/kill-at-exit.ts';
+import { LoadProcess } from './measure/load-process.ts';
+import { residentKibOf } from './measure/process-usage.ts';
+import { spreadOf } from './measure/spread.ts';
+import { SPREAD_COLUMNS, spreadCells } from './measure/table.ts';
+import type { Finding, Question, Size } from './question.ts';
+import { ANSWER } from './tokens.ts';
+
+/** Frequent collections leave only the memory that a viewer holds; at SIGUSR2 the process prints its heap. */
+const HELD_MEMORY = `--expose-gc --import=data:text/javascript,${encodeURIComponent(`
+setInterval(gc,200).unref();
+process.on('SIGUSR2',()=>{gc();const m=process.memoryUsage();console.log('heap '+(m.heapUsed+m.external)+';')})`)}`;
+const SETTLE_MS = 1_500;
+const WARM_UP_VIEWERS = 200;
+const VIEWERS_AT_ONCE = 50;
+
+type Plan = { rounds: number; viewers: number; tasks: number; quietMs: number };
+const PLANS: Record<Size, Plan> = {
+  full: { rounds: 2, viewers: 10_000, tasks: 1_000, quietMs: 30_000 },
+  quick: { rounds: 2, viewers: 1_000, tasks: 300, quietMs: 15_000 },
+  tiny: { rounds: 1, viewers: 20, tasks: 5, quietMs: 2_000 },
+};
+/** A follower has its tail pushed after some checks. */
+const PUSHED_MS = 15_000;
+
+/** Bytes that one viewer adds. */
+type Held = { resident: number; heap: number };
+
+/** What does a viewer cost that has nothing to see? Each round has new processes, because a heap that was large stays large. */
+export const viewers: Question = {
+  name: 'viewers',
+  async ask(size) {
+    const plan = PLANS[size];
+    await using bench = await startDirectCluster();
+    if (residentKibOf(process.pid) === undefined)
+      return [{ title: 'viewers', table: { columns: [], rows: [] }, notes: ['unavailable on this platform'] }];
+    const bare: Held[] = [];
+    const shared: Held[] = [];
+    const apart: Held[] = [];
+    const requests: number[] = [];
+    for (let round = 0; round < plan.rounds; round++) {
+      bare.push(await bareRound(plan));
+      shared.push(await sharedRound(bench, plan));
+      const own = await apartRound(bench, plan);
+      apart.push(own.held);
+      requests.push(own.requestsPerMinute);
+    }
+    return [memory(plan, bare, shared, apart), quiet(plan, requests)];
+  },
+};
+
+async function bareRound({ viewers: count }: Plan): Promise<Held> {
+  await using server = new LoadProcess<BareSseMethods>(new URL('bare-sse/main.ts', import.meta.url), HELD_MEMORY);
+  await using client = startClient();
+  const url = await server.call('listen');
+  const memoryOf = async () => ({ resident: await settledBytes(server.pid), heap: await server.call('heapBytes') });
+  return await growth(client, memoryOf, of => client.call('watch', { url, count: of }), count);
+}
+
+/** All viewers see one task. */
+function sharedRound(bench: DirectCluster, { viewers: count }: Plan): Promise<Held> {
+  return withIngress(bench, async ({ ingress, client, memoryOf }) => {
+    const [taskId] = await client.call('ask', { url: ingress.url, text: 'begin', artifact: ANSWER, count: 1 });
+    await bench.producer.call('idle', { taskId: taskId! });
+    return growth(client, memoryOf, of => client.call('watch', { url: ingress.url, count: of, taskId: taskId! }), count);
+  });
+}
+
+/** Each viewer sees a task of its own. */
+function apartRound(bench: DirectCluster, { tasks: count, quietMs }: Plan): Promise<{ held: Held; requestsPerMinute: number }> {
+  return withIngress(bench, async ({ ingress, client, memoryOf }) => {
+    const taskIds: string[] = [];
+    while (taskIds.length < count) {
+      const more = Math.min(50, count - taskIds.length);
+      taskIds.push(...(await client.call('ask', { url: ingress.url, text: 'begin', artifact: ANSWER, count: more })));
+      await client.call('leave');
+    }
+    let from = 0;
+    const watch = async (of: number) => {
+      for (const taskId of taskIds.slice(from, from + of)) await client.call('watch', { url: ingress.url, count: 1, taskId });
+      from = (from + of) % count;
+    };
+    const held = await growth(client, memoryOf, watch, count);
+    await delay(PUSHED_MS);
+    const nc = await connect({ servers: bench.cluster.nats.url });
+    try {
+      let requests = 0;
+      nc.subscribe('$JS.API.>', { callback: () => void requests++ });
+      await delay(quietMs);
+      const withViewers = requests;
+      await client.call('leave');
+      // Until the feeds without viewers are closed.
+      await delay(PUSHED_MS);
+      requests = 0;
+      await delay(quietMs);
+      return { held, requestsPerMinute: ((withViewers - requests) / count / quietMs) * 60_000 };
+    } finally {
+      await nc.close();
+    }
+  });
+}
+
+type Running = { ingress: ServiceProcess; client: Client; memoryOf: () => Promise<Held> };
+
+async function withIngress<R>({ cluster }: DirectCluster, work: (running: Running) => Promise<R>): Promise<R> {
+  const env = { NATS_URL: cluster.nats.url, NODE_OPTIONS: HELD_MEMORY, HOPLINE_STREAMS_MAX: '100000' };
+  const ingress = new ServiceProcess({ service: 'ingress', instance: 'ingress-viewers', env }, await freePort());
+  await ingress.start();
+  const released = killAtExit(ingress.pid);
+  await using client = startClient();
+  const memoryOf = async () => ({ resident: await settledBytes(ingress.pid), heap: await heapBytes(ingress) });
+  try {
+    return await work({ ingress, client, memoryOf });
+  } finally {
+    await client.call('leave');
+    released();
+    await ingress.kill();
+  }
+}
+
+async function growth(
+  client: Client,
+  memoryOf: () => Promise<Held>,
+  watch: (count: number) => Promise<void>,
+  count: number,
+): Promise<Held> {
+  for (let left = WARM_UP_VIEWERS; left > 0; left -= VIEWERS_AT_ONCE) await watch(VIEWERS_AT_ONCE);
+  await client.call('leave');
+  const before = await memoryOf();
+  // All at once would measure what their requests leave behind for the allocator.
+  for (let left = count; left > 0; left -= VIEWERS_AT_ONCE) await watch(Math.min(VIEWERS_AT_ONCE, left));
+  const after = await memoryOf();
+  return { resident: (after.resident - before.resident) / count, heap: (after.heap - before.heap) / count };
+}
+
+async function settledBytes(pid: number): Promise<number> {
+  await delay(SETTLE_MS);
+  return (residentKibOf(pid) ?? Number.NaN) * 1024;
+}
+
+async function heapBytes(ingress: ServiceProcess): Promise<number> {
+  const printed = () => [...ingress.output.matchAll(/heap (\d+);/g)];
+  const before = printed().length;
+  process.kill(ingress.pid, 'SIGUSR2');
+  while (printed().length === before) await delay(20);
+  return Number(printed().at(-1)![1]);
+}
+
+function memory({ rounds, viewers: count, tasks }: Plan, bare: Held[], shared: Held[], apart: Held[]): Finding {
+  const row = (name: string, list: Held[], of: (held: Held) => number) => [
+    name,
+    ...spreadCells(spreadOf(list.map(held => of(held) / 1024))),
+  ];
+  const resident = spreadOf(shared.map(held => held.resident / 1024));
+  return {
+    title: `viewers: memory of an idle viewer, ${count} of one task and ${tasks} with a task each, ${rounds} rounds`,
+    table: {
+      columns: ['KiB a viewer', ...SPREAD_COLUMNS],
+      rows: [
+        row('bare SSE of node:http, resident', bare, held => held.resident),
+        row('bare SSE of node:http, heap', bare, held => held.heap),
+        row('ours, one task, resident', shared, held => held.resident),
+        row('ours, one task, heap', shared, held => held.heap),
+        row('ours, a task each, resident', apart, held => held.resident),
+        row('ours, a task each, heap', apart, held => held.heap),
+      ],
+    },
+    notes: [
+      'each with its own connection; the kernel’s socket buffers are not in it; a task each includes the follower of the task',
+    ],
+    targets: [{ name: 'resident KiB of an idle viewer', wanted: { atMost: 10 }, found: resident }],
+  };
+}
+
+function quiet({ rounds, tasks, quietMs }: Plan, requests: number[]): Finding {
+  const found = spreadOf(requests);
+  return {
+    title: `viewers: requests to NATS, ${tasks} viewers of quiet tasks, ${quietMs / 1000} s, ${rounds} rounds`,
+    table: { columns: ['a viewer and minute', ...SPREAD_COLUMNS], rows: [['JetStream requests', ...spreadCells(found)]] },
+    notes: ['less those of the same cluster without viewers'],
+    targets: [{ name: 'requests to NATS of a quiet viewer, a minute', wanted: { atMost: 0.1 }, found }],
+  };
+}

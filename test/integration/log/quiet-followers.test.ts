@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type FactRecord, LIVE_PREFIX } from '@hopline/events';
+import { type Log, PUSH_AFTER_CHECKS } from '@hopline/log';
+import { factRecord } from '@hopline/log/contract';
+import { FACTS_STREAM, openJetStreamLog, WATCHED_SUBJECTS_MAX } from '@hopline/log-jetstream';
+import { jetstreamManager } from '@nats-io/jetstream';
+import { connect } from '@nats-io/transport-node';
+import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
+import { startNats } from '../../support/nats/nats-server.ts';
+
+const TAIL_CHECK_MS = 200;
+/** Some heartbeats of the server, and many checks of the tail. */
+const WINDOW_MS = 3_000;
+const SETTLED_MS_MAX = 90_000;
+
+/** The user `follower` may do all but create a consumer with a list of subjects. */
+const WITHOUT_WATCH = `
+no_auth_user: other
+authorization { users: [
+  { user: other, password: x }
+  { user: follower, password: x, permissions: { publish: { deny: ["$JS.API.CONSUMER.CREATE.${FACTS_STREAM}.*"] } } }
+] }`;
+
+/** A log behind a proxy that can lose live messages, and a connection that sees every request to JetStream. */
+async function open(t: { after(end: () => Promise<unknown>): void }, config?: string) {
+  const nats = await startNats(config === undefined ? {} : { config });
+  const proxy = await startNatsProxy(nats.port);
+  const user = config === undefined ? {} : { credentials: { user: 'follower', pass: 'x' } };
+  const log = await openJetStreamLog({ servers: proxy.url, name: 'quiet', follow: { tailCheckMs: TAIL_CHECK_MS }, ...user });
+  const writer = await openJetStreamLog({ servers: nats.url, name: 'writer' });
+  const nc = await connect({ servers: nats.url });
+  const requests: string[] = [];
+  nc.subscribe('$JS.API.>', { callback: (_error, { subject }) => void requests.push(subject) });
+  await nc.flush();
+  const jsm = await jetstreamManager(nc);
+  const state = { losesLive: false };
+  proxy.lose = ({ subject }) => state.losesLive && subject.startsWith(`${LIVE_PREFIX}.`);
+  t.after(async () => {
+    await log.close();
+    await writer.close();
+    await nc.close();
+    await proxy.close();
+    await nats.stop();
+  });
+  return { log, writer, requests, jsm, state, proxy };
+}
+
+/** Appends the first record of each task, and follows it. */
+async function followAll(log: Log, writer: Log, count: number, signal: AbortSignal) {
+  const tasks = Array.from({ length: count }, (_, index) => `quiet-${index}`);
+  const got = new Map<string, number[]>(tasks.map(taskId => [taskId, []]));
+  const seqs = new Map<string, number>();
+  const ended: Promise<void>[] = [];
+  for (const taskId of tasks) {
+    const { seq } = await writer.facts.append(factRecord(taskId, 1, 0), { expected: 0, id: `${taskId}:w:1` });
+    seqs.set(taskId, seq);
+    const records = await log.facts.follow(taskId, 0, signal);
+    const collect = async () => {
+      for await (const { record } of records) got.get(taskId)!.push(record.aggregate.generation);
+    };
+    ended.push(collect());
+  }
+  return { tasks, got, seqs, ended: Promise.all(ended) };
+}
+
+const next = (taskId: string, startSeq: number): FactRecord => factRecord(taskId, 2, startSeq);
+
+async function until(met: () => boolean | Promise<boolean>, what: string): Promise<void> {
+  for (const end = Date.now() + SETTLED_MS_MAX; !(await met()); ) {
+    assert.ok(Date.now() < end, what);
+    await new Promise(resolve => setTimeout(resolve, 20));
+  }
+}
+
+/** Resolves once a window of WINDOW_MS has no request: a busy machine may delay the beginning, or lose a heartbeat. */
+async function withoutRequests(requests: string[]): Promise<void> {
+  for (const end = Date.now() + SETTLED_MS_MAX; ; ) {
+    const before = requests.length;
+    await new Promise(resolve => setTimeout(resolve, WINDOW_MS));
+    if (requests.length === before) return;
+    assert.ok(Date.now() < end, `${requests.length - before} requests in ${WINDOW_MS} ms, the last one ${requests.at(-1)}`);
+  }
+}
+
+test('followers of quiet tasks ask NATS for nothing, and a lost last live message is found all the same', {
+  timeout: 300_000,
+}, async t => {
+  const { log, writer, requests, jsm, state } = await open(t);
+  const stop = new AbortController();
+  const count = WATCHED_SUBJECTS_MAX + 10;
+  const { tasks, got, seqs, ended } = await followAll(log, writer, count, stop.signal);
+  await withoutRequests(requests);
+  assert.equal((await jsm.streams.info(FACTS_STREAM)).state.consumer_count, 2);
+
+  state.losesLive = true;
+  const chosen = [tasks[0]!, tasks.at(-1)!];
+  for (const taskId of chosen) {
+    const seq = seqs.get(taskId)!;
+    await writer.facts.append(next(taskId, seq), { expected: seq, id: `${taskId}:w:2` });
+  }
+  await until(() => chosen.every(taskId => got.get(taskId)!.length === 2), 'the lost records were not found');
+  assert.deepEqual(
+    chosen.map(taskId => got.get(taskId)),
+    [
+      [1, 2],
+      [1, 2],
+    ],
+  );
+
+  stop.abort();
+  await ended;
+  await until(async () => (await jsm.streams.info(FACTS_STREAM)).state.consumer_count === 0, 'a consumer was left behind');
+});
+
+test('a watch that was lost with live messages is replaced, and every follower is checked', { timeout: 300_000 }, async t => {
+  const { log, writer, requests, jsm, state } = await open(t);
+  const stop = new AbortController();
+  const { tasks, got, seqs, ended } = await followAll(log, writer, 5, stop.signal);
+  await withoutRequests(requests);
+  const consumers = async () => (await jsm.consumers.list(FACTS_STREAM).next()).map(({ name }) => name);
+  const [first] = await consumers();
+
+  state.losesLive = true;
+  await jsm.consumers.delete(FACTS_STREAM, first!);
+  for (const taskId of tasks) {
+    const seq = seqs.get(taskId)!;
+    await writer.facts.append(next(taskId, seq), { expected: seq, id: `${taskId}:w:2` });
+  }
+  await until(() => tasks.every(taskId => got.get(taskId)!.length === 2), 'the lost records were not found');
+  await withoutRequests(requests);
+  const [second] = await consumers();
+  assert.notEqual(second, undefined);
+  assert.notEqual(second, first);
+  stop.abort();
+  await ended;
+});
+
+test('without the permission to watch, as in an older configuration of NATS, followers check their tails', {
+  timeout: 120_000,
+}, async t => {
+  const { log, writer, requests, state } = await open(t, WITHOUT_WATCH);
+  const stop = new AbortController();
+  const { tasks, got, seqs, ended } = await followAll(log, writer, 2, stop.signal);
+  const checks = () => requests.filter(subject => subject.startsWith('$JS.API.DIRECT.GET.')).length;
+  await until(() => checks() > 4 * PUSH_AFTER_CHECKS * tasks.length, 'the tails are not checked');
+  state.losesLive = true;
+  const seq = seqs.get(tasks[0]!)!;
+  await writer.facts.append(next(tasks[0]!, seq), { expected: seq, id: 'w:2' });
+  await until(() => got.get(tasks[0]!)!.length === 2, 'the lost record was not found');
+  assert.deepEqual(
+    requests.filter(subject => subject.startsWith(`$JS.API.CONSUMER.CREATE.${FACTS_STREAM}`)),
+    [],
+  );
+  stop.abort();
+  await ended;
+});
