@@ -8,6 +8,8 @@ import type { Finding, Question } from './question.ts';
 const ROUNDS = { full: 9, quick: 5, tiny: 1 } as const;
 /** Frames of one measurement, which takes some tens of milliseconds. */
 const FRAMES = { full: 20_000, quick: 20_000, tiny: 100 } as const;
+/** Target: a frame of any form beside one of JSON 1.0. */
+const RATIO_MAX = 2;
 /** Characters of a chunk: a few coalesced tokens, and a page. */
 const TEXT_CHARS = [40, 4_000] as const;
 
@@ -40,16 +42,21 @@ async function measure(event: StreamResponse, chars: number, rounds: number, fra
   await interleave(1, peers);
   const found = await interleave(rounds, peers);
   const first = found[FORMS[0]!.name]!;
+  const ratioOf = (name: string) => spreadOf(found[name]!.map((value, round) => value / first[round]!));
   return {
     title: `encoding: one artifact chunk of ${chars} characters, microseconds a frame`,
     table: {
       columns: ['form', 'bytes', ...SPREAD_COLUMNS, `x ${FORMS[0]!.name}`],
       rows: FORMS.map(form => {
-        const own = found[form.name]!;
-        const ratio = spreadOf(own.map((value, round) => value / first[round]!));
-        return [form.name, String(Buffer.byteLength(form.encode(event))), ...spreadCells(spreadOf(own)), figure(ratio.median)];
+        const own = spreadCells(spreadOf(found[form.name]!));
+        return [form.name, String(Buffer.byteLength(form.encode(event))), ...own, figure(ratioOf(form.name).median)];
       }),
     },
+    targets: FORMS.slice(1).map(({ name }) => ({
+      name: `a frame of ${chars} characters, ${name} over ${FORMS[0]!.name}`,
+      wanted: { atMost: RATIO_MAX },
+      found: ratioOf(name),
+    })),
   };
 }
 

@@ -68,6 +68,7 @@ const EVERYTHING = [
   'ingress.publicUrl=https://a2a.example.com/',
   'console.enabled=true',
   'console.publicUrl=https://console.example.com/',
+  'console.httpIngress.enabled=true',
   'console.tlsSecret=tls',
   'console.from[0].namespaceSelector.matchLabels.name=edge',
 ];
@@ -90,7 +91,13 @@ const MATRIX: Record<string, readonly string[]> = {
   'another NATS': EXTERNAL,
   'one NATS node': ['nats.replicas=1'],
   'no agents': ['agents=null'],
-  'Gateway API': ['gateway.enabled=true', 'gateway.parentRefs[0].name=edge'],
+  'Gateway API': [
+    'gateway.enabled=true',
+    'gateway.parentRefs[0].name=edge',
+    'console.enabled=true',
+    'console.gateway.enabled=true',
+    'console.gateway.parentRefs[0].name=edge',
+  ],
   OpenShift: ['pods.uid=null'],
   'a restore': ['backup.restore=folder', 'backup.existingClaim=backups', 'relay.replicas=0'],
   'a NATS user for each agent': ['nats.userPerAgent=true', 'settings.HOPLINE_PREFIX=blue'],
@@ -435,6 +442,58 @@ test('an uninstall keeps the key of the secrets in the volumes, as it keeps the 
   assert.deepEqual(
     kept.map(({ kind, metadata }) => `${kind}/${metadata.name}`),
     ['Secret/hopline-secrets'],
+  );
+});
+
+test('the console has an Ingress resource or a route of its own, and answers under its host names', { skip }, () => {
+  const named = (values: readonly string[]) =>
+    render(['console.enabled=true', ...values]).filter(({ metadata }) => metadata.name === 'hopline-console');
+  const hostsOf = (manifests: readonly Manifest[]) => {
+    const { env } = manifests.find(({ kind }) => kind === 'Deployment')!.spec.template!.spec.containers[0]!;
+    return env!.find(({ name }) => name === 'HOPLINE_ALLOWED_HOSTS')!.value!.split(',');
+  };
+  const shown = (manifests: readonly Manifest[], kind: string) =>
+    JSON.stringify(manifests.find(manifest => manifest.kind === kind)?.spec ?? null);
+  const host = [
+    'console.httpIngress.enabled=true',
+    'console.httpIngress.host=c.example.com',
+    'console.httpIngress.tlsSecret=crt',
+  ];
+  const withIngress = named([...host, 'console.httpIngress.className=nginx']);
+  assert.equal(
+    shown(withIngress, 'Ingress'),
+    JSON.stringify({
+      ingressClassName: 'nginx',
+      tls: [{ secretName: 'crt', hosts: ['c.example.com'] }],
+      rules: [
+        {
+          host: 'c.example.com',
+          http: {
+            paths: [{ path: '/', pathType: 'Prefix', backend: { service: { name: 'hopline-console', port: { name: 'http' } } } }],
+          },
+        },
+      ],
+    }),
+  );
+  assert.ok(hostsOf(withIngress).includes('c.example.com'));
+  const route = ['console.gateway.enabled=true', 'console.gateway.parentRefs[0].name=edge'];
+  const withRoute = named([...route, 'console.gateway.hostnames={c.example.com,*.example.com}', 'console.service.port=80']);
+  assert.equal(
+    shown(withRoute, 'HTTPRoute'),
+    JSON.stringify({
+      parentRefs: [{ name: 'edge' }],
+      hostnames: ['c.example.com', '*.example.com'],
+      rules: [{ backendRefs: [{ name: 'hopline-console', port: 80 }], timeouts: { request: '0s' } }],
+    }),
+  );
+  assert.ok(hostsOf(withRoute).includes('c.example.com') && !hostsOf(withRoute).includes('*.example.com'));
+  assert.match(
+    rejection('console.enabled=true', ...host, ...route),
+    /console\.httpIngress\.enabled and console\.gateway\.enabled: choose one/,
+  );
+  assert.deepEqual(
+    render(host).filter(({ kind }) => kind === 'Ingress'),
+    [],
   );
 });
 

@@ -3,7 +3,7 @@ import type { Fact } from '@hopline/events';
 import type { Log } from '@hopline/log';
 import { type Checkpoint, replayFacts } from '@hopline/replay';
 
-/** Records of one transaction: the checkpoint is written with what follows from them, so that none counts twice. */
+/** A transaction ends with the batch that reaches this many records: the checkpoint is written with what follows from them, so that none counts twice. */
 const TRANSACTION_RECORDS = 1_000;
 
 const SCHEMA = `
@@ -41,12 +41,16 @@ export class TaskTable {
       open = false;
     };
     try {
-      for await (const { record } of replay) {
+      let uncommitted = 0;
+      for await (const records of replay.batches()) {
         if (!open) this.#db.exec('BEGIN');
         open = true;
-        for (const fact of record.facts) done.tokens += this.#apply(record.aggregate.taskId, fact);
-        done.records += 1;
-        if (done.records % TRANSACTION_RECORDS === 0) commit();
+        for (const { taskId, facts } of records) for (const fact of facts) done.tokens += this.#apply(taskId, fact);
+        done.records += records.length;
+        uncommitted += records.length;
+        if (uncommitted < TRANSACTION_RECORDS) continue;
+        commit();
+        uncommitted = 0;
       }
       commit();
     } finally {

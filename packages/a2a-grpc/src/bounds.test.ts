@@ -5,6 +5,7 @@ import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { status } from '@grpc/grpc-js';
 import { CallFailed, shape, userMessage } from './grpc-client.test-kit.ts';
+import { frameEncoder } from './grpc-sink.ts';
 import { openRig, type Rig, until } from './rig.test-kit.ts';
 import { PROCEDURES, SERVICE_1_0 } from './services.ts';
 
@@ -199,7 +200,7 @@ test('an event is encoded once for any number of viewers', async t => {
   const rig = await openRig(t);
   const id = await started(rig);
   const { dialect } = PROCEDURES.find(({ path }) => path === `/${SERVICE_1_0}/SubscribeToTask`)!;
-  const encode = t.mock.method(dialect, 'encodeEvent');
+  const encode = t.mock.method(frameEncoder(dialect), 'encode');
   const client = rig.client();
   const streams = Array.from({ length: 5 }, () => client.stream('SubscribeToTask', { id }));
   for (const stream of streams) await stream.take(1);

@@ -11,15 +11,20 @@ export type StreamingCall = ServerWritableStream<Buffer, Buffer>;
  * Bytes before each message: a flag and the length (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md,
  * Length-Prefixed-Message).
  */
-const PREFIX_BYTES = 5;
+export const FRAME_PREFIX_BYTES = 5;
 
 /** A message in wire format, encoded once for all its readers. */
 export function lengthPrefixed(message: Uint8Array): Buffer {
-  const framed = Buffer.allocUnsafe(PREFIX_BYTES + message.length);
-  framed.writeUInt8(0, 0);
-  framed.writeUInt32BE(message.length, 1);
-  framed.set(message, PREFIX_BYTES);
+  const framed = Buffer.allocUnsafe(FRAME_PREFIX_BYTES + message.length);
+  framed.set(message, FRAME_PREFIX_BYTES);
+  writeFramePrefix(framed);
   return framed;
+}
+
+/** `framed`: room for the prefix, then the message. */
+export function writeFramePrefix(framed: Buffer): void {
+  framed[0] = 0;
+  framed.writeUInt32BE(framed.length - FRAME_PREFIX_BYTES, 1);
 }
 
 /**

@@ -1,6 +1,7 @@
-import { A2AError, type Dialect, type DialectName, type Task } from '@hopline/a2a';
+import { A2AError, type Dialect, type DialectName, type StreamResponse, type Task } from '@hopline/a2a';
 import type { EventEncoder, EventSink, Gap, VisibleEntry } from '@hopline/a2a-server';
 import { RESUME_EXTENSION_URI, taskWithGeneration, withGeneration } from '@hopline/agent-card';
+import { artifactFrameEncoder } from './artifact-frame.ts';
 import { type CallStream, lengthPrefixed } from './call-stream.ts';
 import { extensionHeaders, failure, metadataOf } from './metadata.ts';
 import { PROCEDURES, type Procedure } from './services.ts';
@@ -18,8 +19,9 @@ const MISSING_EVENTS = 'missing-events';
  */
 type Forms = { plain: EventEncoder<Buffer>; counting: EventEncoder<Buffer> };
 
-function formsOf({ dialect, response }: Procedure): Forms {
-  const framed = (event: Parameters<Dialect['encodeEvent']>[0]) => lengthPrefixed(response(dialect.encodeEvent(event)));
+function formsOf({ dialect, output, response }: Procedure): Forms {
+  const encodeArtifact = artifactFrameEncoder(output);
+  const framed = (event: StreamResponse) => encodeArtifact(event) ?? lengthPrefixed(response(dialect.encodeEvent(event)));
   return {
     plain: { encode: framed },
     counting: { encode: (event, _index, generation) => framed(withGeneration(event, generation)) },

@@ -15,6 +15,8 @@ export type Procedure = {
   /** Returns the public card when there is no extended one. */
   isCard: boolean;
   streams: boolean;
+  /** The message of a response. */
+  output: DescMessage;
   /** Throws INVALID_PARAMS. */
   params(request: Uint8Array): JsonObject;
   /** Throws INVALID_AGENT_RESPONSE for a value that a protobuf cannot hold. */
@@ -64,8 +66,9 @@ function procedures(service: string, dialect: Dialect, mappingOf: (name: string)
       method: mapping.method,
       isCard: name === 'GetAgentCard',
       streams: methodKind === 'server_streaming',
+      output,
       params: request => mapping.params(readMessage(input, request)),
-      response: result => writeMessage(output as DescMessage, mapping.result((result ?? {}) as JsonObject)),
+      response: result => writeMessage(output, mapping.result((result ?? {}) as JsonObject)),
     };
   });
 }

@@ -149,6 +149,19 @@ test('work of one tenant that waits up to its bound: its next message gets 429, 
   await begun(rig, BERT);
 });
 
+test("a tenant whose tasks have its share of the log begins no other task; its open task and other tenants' go on", async t => {
+  const rig = await openRig(t, { authenticate, limits: { tenantStoredShare: 0.5 }, memory: { factsBytesMax: 10_000_000 } });
+  rig.relay.onClient = (taskId, { turn }) => rig.relay.end(taskId, turn > 1 ? 'COMPLETED' : 'INPUT_REQUIRED');
+  const [one, other] = [caller('a', 't'), caller('b', 't')];
+  const id = await begun(rig, one);
+  const common = { contextId: 'c', role: 'agent.x', state: 'TASK_STATE_COMPLETED', startSeq: 1, generation: 9, at: 1 } as const;
+  await rig.log.tasks.put('large', { ...common, owner: { tenant: 't', subject: 'z' }, seq: 9, storedBytes: 5_000_000 });
+  await until(async () => (await post(rig, 'send', later(), { headers: one })).status === 429);
+  await assertRefused(await post(rig, 'stream', sendParams(userMessage('x')), { headers: other }), { from: 60, to: 60 });
+  await begun(rig, BERT);
+  assert.equal((await call(rig, 'send', later('more', { taskId: id }), { headers: one })).error, undefined);
+});
+
 test('HTTP+JSON reports a limit as 429 RESOURCE_EXHAUSTED with Retry-After', async t => {
   const rig = await openLimited(t, { ownerMessagesPerSecond: 0.02, ownerMessagesBurst: 1 });
   const send = () => rest(rig, 'POST /message:send', { headers: ANNA, body: later() });

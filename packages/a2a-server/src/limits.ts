@@ -22,6 +22,11 @@ export type Limits = {
   /** All callers of a tenant together may use so many times what one owner may. */
   tenantLimitFactor: number;
   /**
+   * Share of the log's bytes that the tasks of one tenant, or of one caller without a tenant, may take, over all processes: its next task
+   * gets 429. 1: no limit.
+   */
+  tenantStoredShare: number;
+  /**
    * Bytes buffered for one slow client. Beyond that its connection is closed, and it resumes with its cursor. Below 128 KiB
    * healthy clients are cut too: Node alone buffers up to 64 KiB.
    */
@@ -81,6 +86,7 @@ export const LIMITS: Limits = {
   ownerOpenTasksMax: 10_000,
   ownerPushConfigsMax: 5_000,
   tenantLimitFactor: 2,
+  tenantStoredShare: 1,
   viewerBufferBytesMax: 1024 * 1024,
   viewerStallMsMax: 30_000,
   heartbeatMs: 15_000,

@@ -22,6 +22,9 @@ export function decodeRemoteEvent(result: unknown): DecodedEvent {
   return DIALECTS[resultDialect(result)].decodeEvent(result);
 }
 
+/** Members whose strings are interpreted, and copied where they have no meaning: a part of an unknown kind is kept as it is. */
+export const INTERPRETED_MEMBERS: ReadonlySet<string> = new Set(['kind', 'type', 'state', 'role']);
+
 /** Decodes one JSON-RPC response of a remote agent, from a frame of a stream or a whole body. */
 export function decodeRemoteResponse(response: unknown): RemoteResponse {
   if (!isObject(response)) return { unknown: 'not an object' };

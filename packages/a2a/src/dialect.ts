@@ -77,8 +77,8 @@ export interface Dialect {
   encodeEvent(event: StreamResponse, artifactIndex?: number): JsonObject;
   /** The results of the frames for a task as it is now: one where the dialect has an event for a whole task. */
   encodeSnapshot(task: Task): JsonObject[];
-  /** Members of a frame beside its result, for clients that do not read the result (C-7). */
-  besideResult?(result: JsonObject): JsonObject;
+  /** JSON text of a result and of the members beside it, for clients that do not read the result (C-7). Absent: the result alone. */
+  frameText?(result: JsonObject): string;
   /** The result of a send. */
   encodeSendResult(result: { task: Task } | { message: Message }): JsonObject;
 
@@ -103,7 +103,5 @@ export function hasMethod(dialect: Dialect, method: string): boolean {
 
 /** JSON text of a result and of the members beside it, to follow `"result":` in a frame. */
 export function frameResult(dialect: Dialect, result: JsonObject): string {
-  const json = JSON.stringify(result);
-  const beside = dialect.besideResult?.(result) ?? {};
-  return Object.keys(beside).length === 0 ? json : `${json},${JSON.stringify(beside).slice(1, -1)}`;
+  return dialect.frameText?.(result) ?? JSON.stringify(result);
 }

@@ -1,7 +1,7 @@
 export { fullJitterMs } from './backoff.ts';
 export { codePoints, cutIndex, differingSpan } from './code-points.ts';
 export type { RemoteResponse } from './decode-event.ts';
-export { decodeRemoteEvent, decodeRemoteResponse } from './decode-event.ts';
+export { decodeRemoteEvent, decodeRemoteResponse, INTERPRETED_MEMBERS } from './decode-event.ts';
 export type { DecodedEvent, Dialect, Operation, PushForm, UnknownEvent } from './dialect.ts';
 export { frameResult, OPERATIONS, operationOf } from './dialect.ts';
 export { withJsonFieldNames } from './dialect-1.0/json-names.ts';
@@ -33,6 +33,7 @@ export type {
 } from './requests.ts';
 export { ID_CHARS_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, PARTS_MAX, PUSH_CONFIGS_MAX } from './schema/limits.ts';
 export type { SseEvent, SseFrame } from './sse.ts';
+export { JsonStream } from './json-stream.ts';
 export { decodeSse, decodeSseBatches, SSE_CONTENT_TYPE, SSE_EVENT_CHARS_MAX, sseComment, sseFrame } from './sse.ts';
 export type {
   Artifact,

@@ -6,8 +6,24 @@ import { EventReader, RECENT_MESSAGES_MAX, type ReaderOptions } from './event-re
 import { OPEN_CALLS_MAX, OpenCalls } from './open-calls.ts';
 import { RecentIds } from './recent-ids.ts';
 
-const reader = (options: Partial<ReaderOptions> = {}) =>
-  new EventReader({ deltas: 'incremental', text: 'answer', onSkipped: () => {}, onCumulative: () => {}, ...options });
+/** A reader whose calls return their events. */
+function reader(options: Partial<ReaderOptions> = {}) {
+  const one = new EventReader({ deltas: 'incremental', text: 'answer', onSkipped: () => {}, onCumulative: () => {}, ...options });
+  return {
+    read(event: StreamResponse): AgentEvent[] {
+      one.read(event);
+      return one.take();
+    },
+    snapshot: (whole: Task) => ({ isWhole: one.snapshot(whole), events: one.take() }),
+    end(): AgentEvent[] {
+      one.end();
+      return one.take();
+    },
+    get state() {
+      return one;
+    },
+  };
+}
 const message = (text: string, messageId = ''): Message => ({ messageId, role: 'ROLE_AGENT', parts: [{ text }] });
 const working = (text: string, messageId = ''): StreamResponse => ({
   statusUpdate: { taskId: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING', message: message(text, messageId) } },
@@ -35,7 +51,7 @@ test('open calls are bounded, and the oldest of a tool ends first', () => {
 
 test('the history of a polled task is the answer so far, without notices and earlier turns', () => {
   const one = reader();
-  for (const event of [working('🔧 Calling tool: x', 'n1'), working('one', 'm1')]) [...one.read(event)];
+  for (const event of [working('🔧 Calling tool: x', 'n1'), working('one', 'm1')]) one.read(event);
   const history = [
     message('from the turn before', 'old'),
     { ...message('question', 'q'), role: 'ROLE_USER' as const },
@@ -49,7 +65,7 @@ test('the history of a polled task is the answer so far, without notices and ear
 
 test('a task without the first text, or with less than was received, is not whole', () => {
   const one = reader();
-  [...one.read(working('one', 'm1'))];
+  one.read(working('one', 'm1'));
   assert.equal(one.snapshot(task({ history: [message(' two', 'm2')] })).isWhole, false);
   assert.deepEqual(
     one.snapshot(task({ history: [message(' two', 'm2')] })).events,
@@ -57,10 +73,10 @@ test('a task without the first text, or with less than was received, is not whol
     'a part of the answer must not replace it',
   );
   const nameless = reader();
-  [...nameless.read(working('one'))];
+  nameless.read(working('one'));
   assert.equal(nameless.snapshot(task({ history: [message('one')] })).isWhole, false);
   const artifacts = reader();
-  [...artifacts.read({ artifactUpdate: { taskId: 't', contextId: 'c', artifact: { artifactId: 'a', parts: [{ text: 'x' }] } } })];
+  artifacts.read({ artifactUpdate: { taskId: 't', contextId: 'c', artifact: { artifactId: 'a', parts: [{ text: 'x' }] } } });
   assert.equal(artifacts.snapshot(task({})).isWhole, false);
   assert.equal(artifacts.snapshot(task({ artifacts: [{ artifactId: 'a', parts: [{ text: 'xy' }] }] })).isWhole, true);
   assert.equal(reader().snapshot(task({})).isWhole, false, 'without any content a task may be incomplete');
@@ -121,14 +137,14 @@ test('absent or empty members are no fault [S2-29]', () => {
     lastChunk: false,
   });
   assert.deepEqual(more, []);
-  assert.deepEqual(one.ids, {});
+  assert.deepEqual(one.state.ids, {});
 });
 
 test('a message is the whole answer only as the first event [S1-11]', () => {
   const done = { type: 'done', message: message('42', 'm') };
   assert.deepEqual([...reader().read({ message: message('42', 'm') })], [{ ...done, direct: true }]);
   const later = reader();
-  [...later.read(working('thinking', 'w'))];
+  later.read(working('thinking', 'w'));
   assert.deepEqual([...later.read({ message: message('42', 'm') })], [done]);
 });
 
@@ -137,7 +153,7 @@ test('a final or interrupting status with an empty message still ends the turn',
   const [request] = one.read({ statusUpdate: { taskId: 't', contextId: 'c', status: { state: 'TASK_STATE_INPUT_REQUIRED' } } });
   assert.equal(request?.type === 'interrupted' && request.message.parts.length, 1);
   assert.deepEqual(request?.type === 'interrupted' && request.resume, { taskId: 't', contextId: 'c' });
-  assert.equal(one.ended, true);
+  assert.equal(one.state.ended, true);
 });
 
 test('credentials are requested once and do not end the turn [S3-5]', () => {
@@ -146,7 +162,7 @@ test('credentials are requested once and do not end the turn [S3-5]', () => {
   const [request, ...more] = [...one.read(status('TASK_STATE_AUTH_REQUIRED')), ...one.read(status('TASK_STATE_AUTH_REQUIRED'))];
   assert.equal(request?.type === 'auth-required' && request.message.parts.length, 1);
   assert.deepEqual(request?.type === 'auth-required' && request.resume, { taskId: 't', contextId: 'c' });
-  assert.deepEqual([more, one.ended], [[], false]);
+  assert.deepEqual([more, one.state.ended], [[], false]);
   assert.deepEqual([...one.read(status('TASK_STATE_WORKING'))], []);
-  assert.equal(one.waiting, undefined);
+  assert.equal(one.state.waiting, undefined);
 });

@@ -35,11 +35,14 @@ export type ReaderOptions = {
   onCumulative: () => void;
 };
 
-/** Converts the A2A events of a remote agent in one turn to agent events. */
+/**
+ * Converts the A2A events of a remote agent in one turn to agent events, which `take` returns: those of one packet together, without a
+ * generator for each, which would cost as much as the rest of a token.
+ */
 export class EventReader {
   /** Ids of the agent's own task, for cancelling, recovering and continuing it. Clients never see them. */
   ids: { taskId?: string; contextId?: string } = {};
-  /** A terminal or interrupted event was yielded. */
+  /** A terminal or interrupted event was read. */
   ended = false;
   /** The pending request for credentials. */
   waiting: Waiting | undefined;
@@ -49,6 +52,7 @@ export class EventReader {
   readonly #artifacts = new Set<string>();
   readonly #texts: StatusTexts;
   #events = 0;
+  #read: AgentEvent[] = [];
   /** Id of the first status message of the answer: a history that contains it contains all of them. */
   #firstTextId: string | undefined;
   #hasText = false;
@@ -63,83 +67,81 @@ export class EventReader {
     return this.#events > 0;
   }
 
-  *read(event: StreamResponse): Generator<AgentEvent> {
+  /** The events read since the last call. */
+  take(): AgentEvent[] {
+    const events = this.#read;
+    this.#read = [];
+    return events;
+  }
+
+  read(event: StreamResponse): void {
     this.#events += 1;
-    if ('task' in event) yield* this.#task(event.task);
-    else if ('message' in event) yield* this.#message(event.message);
-    else if ('artifactUpdate' in event) yield* this.#artifactUpdate(event.artifactUpdate);
+    if ('task' in event) this.#task(event.task);
+    else if ('message' in event) this.#message(event.message);
+    else if ('artifactUpdate' in event) this.#artifactUpdate(event.artifactUpdate);
     else {
       const { taskId, contextId, status, metadata } = event.statusUpdate;
       this.remember(taskId, contextId);
-      yield* this.status(status, metadata);
+      this.status(status, metadata);
     }
   }
 
-  *status(status: TaskStatus, metadata?: Metadata): Generator<AgentEvent> {
+  status(status: TaskStatus, metadata?: Metadata): void {
     const { state, message } = status;
     if (state === 'TASK_STATE_AUTH_REQUIRED') {
-      yield* this.#authorize(message);
+      this.#authorize(message);
       return;
     }
     this.waiting = undefined;
-    if (isInterrupted(state) || isTerminal(state)) yield* this.end(message);
+    if (isInterrupted(state) || isTerminal(state)) this.end(message);
     if (isInterrupted(state)) {
       this.ended = true;
       const request = message ? ownMessage(message) : textMessage('The agent waits for an answer.');
-      yield { type: 'interrupted', state, message: request, resume: this.ids };
+      this.#read.push({ type: 'interrupted', state, message: request, resume: this.ids });
     } else if (isTerminal(state)) {
       this.ended = true;
-      yield endEvent(state, message && ownMessage(message), metadata);
-    } else if (message !== undefined) yield* this.#working(message, metadata);
+      this.#read.push(endEvent(state, message && ownMessage(message), metadata));
+    } else if (message !== undefined) this.#working(message, metadata);
   }
 
   /** The text that is still held, once none follows. `message`: with which the agent ends. */
-  *end(message?: Message): Generator<AgentEvent> {
-    if (message !== undefined) yield* this.#texts.compare(textOf(message.parts));
-    yield* this.#texts.end();
+  end(message?: Message): void {
+    if (message !== undefined) this.#texts.compare(textOf(message.parts), this.#read);
+    this.#texts.end(this.#read);
   }
 
   /** Emits the request once, although every poll returns it: the agent may receive the credentials out of band and continue. */
-  *#authorize(message: Message | undefined): Generator<AgentEvent> {
+  #authorize(message: Message | undefined): void {
     if (this.waiting !== undefined) return;
     const request = message ? ownMessage(message) : textMessage('The agent needs credentials.');
     this.waiting = { message: request, resume: { ...this.ids } };
-    yield { type: 'auth-required', ...this.waiting };
+    this.#read.push({ type: 'auth-required', ...this.waiting });
   }
 
   /**
    * Reads the agent's task as a whole: the result of a blocking send, or of a poll after a broken stream. The caller reads the status.
    * Returns whether the task contains all text and artifacts received so far; otherwise text may be missing.
    */
-  snapshot(task: Task): { events: AgentEvent[]; isWhole: boolean } {
-    const events: AgentEvent[] = [];
-    const reading = this.#snapshot(task);
-    for (let step = reading.next(); ; step = reading.next()) {
-      if (step.done === true) return { events, isWhole: step.value };
-      events.push(step.value);
-    }
-  }
-
-  *#snapshot(task: Task): Generator<AgentEvent, boolean> {
+  snapshot(task: Task): boolean {
     this.remember(task.id, task.contextId);
     const messages = messagesOfTurn(task);
     const whole = !this.#hasText || this.#hasAll(messages);
-    if (!this.#hasText) for (const message of messages) yield* this.#working(message, undefined);
-    else if (whole) yield* this.#wholeText(messages);
+    if (!this.#hasText) for (const message of messages) this.#working(message, undefined);
+    else if (whole) this.#wholeText(messages);
     const artifactIds = new Set<string>();
     for (const artifact of task.artifacts ?? []) {
       artifactIds.add(artifact.artifactId);
-      yield* this.#artifactUpdate({ taskId: '', contextId: '', artifact, append: false, lastChunk: true });
+      this.#artifactUpdate({ taskId: '', contextId: '', artifact, append: false, lastChunk: true });
     }
     const hasContent = this.#hasText || this.#artifacts.size > 0 || task.status.message !== undefined;
     return whole && hasContent && [...this.#artifacts].every(id => artifactIds.has(id));
   }
 
-  *#wholeText(messages: readonly Message[]): Generator<AgentEvent> {
+  #wholeText(messages: readonly Message[]): void {
     // A message without an id may have been read already.
     if (this.#texts.deltas === undefined)
-      for (const message of messages) if (message.messageId !== '') yield* this.#working(message, undefined);
-    if (this.#texts.deltas !== undefined) yield { type: 'snapshot', text: this.#answerOf(messages) };
+      for (const message of messages) if (message.messageId !== '') this.#working(message, undefined);
+    if (this.#texts.deltas !== undefined) this.#read.push({ type: 'snapshot', text: this.#answerOf(messages) });
   }
 
   /** Whether the messages go back to the first piece of the answer. For cumulative agents any text is enough. */
@@ -165,37 +167,43 @@ export class EventReader {
     if (contextId !== '') this.ids.contextId ??= contextId;
   }
 
-  *#task(task: Task): Generator<AgentEvent> {
+  #task(task: Task): void {
     this.remember(task.id, task.contextId);
     const settled = isTerminal(task.status.state) || isInterrupted(task.status.state);
     // The first task marks its start; a later one is a snapshot.
-    if (settled || this.#events > 1) yield* this.#snapshot(task);
-    yield* this.status(task.status, task.metadata);
+    if (settled || this.#events > 1) this.snapshot(task);
+    this.status(task.status, task.metadata);
   }
 
-  *#message(message: Message): Generator<AgentEvent> {
+  #message(message: Message): void {
     this.ended = true;
     this.remember('', message.contextId ?? '');
-    yield* this.end(message);
+    this.end(message);
     const direct = this.#events === 1 && { direct: true as const };
-    yield { type: 'done', message: ownMessage(message), ...direct };
+    this.#read.push({ type: 'done', message: ownMessage(message), ...direct });
   }
 
-  *#working(message: Message, metadata: Metadata | undefined): Generator<AgentEvent> {
+  #working(message: Message, metadata: Metadata | undefined): void {
     const { messageId, parts } = message;
     const { deltas = 'incremental', text: shown, onSkipped } = this.#options;
     // An agent that is known to be cumulative may use one id for all versions of its text.
     if (deltas === 'incremental' && messageId !== '' && !this.#recent.add(messageId)) return onSkipped('repeated message');
     const notice = noticeOf(message, metadata, this.#calls);
-    if (notice !== undefined) return yield this.#tool(notice);
-    if (parts.some(part => part.text === undefined)) yield* this.#files(message);
+    if (notice !== undefined) {
+      this.#read.push(this.#tool(notice));
+      return;
+    }
+    if (parts.some(part => part.text === undefined)) this.#files(message);
     const text = textOf(parts);
     if (text === '') return;
     if (shown === 'hidden') return onSkipped('hidden text');
-    if (shown === 'progress') return yield { type: 'progress', message: ownMessage(message) };
+    if (shown === 'progress') {
+      this.#read.push({ type: 'progress', message: ownMessage(message) });
+      return;
+    }
     if (!this.#hasText) this.#firstTextId = messageId || undefined;
     this.#hasText = true;
-    yield* this.#texts.take({ text, id: messageId });
+    this.#texts.take({ text, id: messageId }, this.#read);
   }
 
   #tool(notice: ToolNotice): AgentEvent {
@@ -206,29 +214,29 @@ export class EventReader {
   }
 
   /** Emits the parts of a status that are not text. */
-  *#files(message: Message): Generator<AgentEvent> {
-    yield {
+  #files(message: Message): void {
+    this.#read.push({
       type: 'artifact',
       artifact: { artifactId: message.messageId || randomUUID(), parts: otherParts(message.parts) },
       append: false,
       lastChunk: true,
-    };
+    });
   }
 
-  *#artifactUpdate(update: TaskArtifactUpdateEvent): Generator<AgentEvent> {
+  #artifactUpdate(update: TaskArtifactUpdateEvent): void {
     const { artifact, append = false, lastChunk = false } = update;
     this.remember(update.taskId, update.contextId);
     const empty = artifact.parts.every(part => part.text === '');
     if (artifact.name === END_MARKER && empty) return this.#options.onSkipped('empty marker');
     const notice = noticeOfArtifact(artifact);
     if (notice !== undefined) {
-      if (artifact.artifactId === '' || this.#recent.add(`artifact ${artifact.artifactId}`)) yield this.#tool(notice);
+      if (artifact.artifactId === '' || this.#recent.add(`artifact ${artifact.artifactId}`)) this.#read.push(this.#tool(notice));
       return;
     }
-    if (lastChunk && !append) yield* this.#texts.compare(textOf(artifact.parts));
+    if (lastChunk && !append) this.#texts.compare(textOf(artifact.parts), this.#read);
     const artifactId = artifact.artifactId || artifact.name || 'artifact';
     if (this.#artifacts.size < ARTIFACTS_MAX) this.#artifacts.add(artifactId);
-    yield { type: 'artifact', artifact: { ...artifact, artifactId }, append, lastChunk };
+    this.#read.push({ type: 'artifact', artifact: { ...artifact, artifactId }, append, lastChunk });
   }
 }
 

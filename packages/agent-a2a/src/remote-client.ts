@@ -4,7 +4,9 @@ import {
   decodeRemoteEvent,
   decodeRemoteResponse,
   decodeSseBatches,
+  INTERPRETED_MEMBERS,
   type JsonObject,
+  JsonStream,
   type Operation,
   type RemoteResponse,
   SSE_CONTENT_TYPE,
@@ -199,11 +201,12 @@ export class RemoteClient {
       throw new AgentFault('the agent answered with neither an event stream nor JSON', false, { word: 'not_json' });
     }
     let malformed = 0;
+    const json = new JsonStream(decode, INTERPRETED_MEMBERS);
     for await (const frames of decodeSseBatches(touching(response.body, deadlines), this.#options.limits.eventBytesMax)) {
       const decoded: RemoteResponse[] = [];
       for (const { data } of frames) {
-        const value = parseJson(data);
-        if (value !== undefined) decoded.push(decode(value));
+        const event = parsed(() => json.read(data));
+        if (event !== undefined) decoded.push(event);
         else {
           this.#options.onSkipped('malformed frame');
           malformed += 1;
@@ -237,9 +240,9 @@ function decode(response: unknown): RemoteResponse {
   return bare ? decodeRemoteEvent(response) : decodeRemoteResponse(response);
 }
 
-function parseJson(data: string): unknown {
+function parsed<T>(parse: () => T): T | undefined {
   try {
-    return JSON.parse(data);
+    return parse();
   } catch {
     return undefined;
   }
@@ -253,7 +256,7 @@ async function readJson(response: Dispatcher.ResponseData<unknown>, bytesMax: nu
     if (bytes > bytesMax) throw new A2AError('INVALID_AGENT_RESPONSE', { detail: `longer than ${bytesMax}` });
     chunks.push(chunk);
   }
-  const value = parseJson(Buffer.concat(chunks).toString('utf8'));
+  const value = parsed<unknown>(() => JSON.parse(Buffer.concat(chunks).toString('utf8')));
   if (value === undefined) throw new AgentFault(NOT_JSON, false);
   return value;
 }

@@ -104,7 +104,8 @@ export class RemoteTurn {
     } catch (error) {
       if (this.#turn.signal.aborted) return;
       if (!(error instanceof AgentFault)) throw error;
-      yield [...this.#reader.end()];
+      this.#reader.end();
+      yield this.#reader.take();
       const { waiting } = this.#reader;
       // Credentials may take longer than a turn: the next turn continues the agent's task.
       if (waiting !== undefined && performance.now() >= this.#endsAtMs - CLOCK_MS)
@@ -182,16 +183,16 @@ export class RemoteTurn {
     // A refusal by the server that the card before this one described does not apply to this stream.
     this.#isStreamRefused = false;
     for await (const responses of this.#client.stream('stream', this.#options.params(agent), { ...this.#context(), agent })) {
-      const events: AgentEvent[] = [];
       try {
         for (const response of responses) {
           this.#isStreamRefused ||= isStreamRefusal(response) && this.#reader.ids.taskId === undefined;
           if (this.#isStreamRefused || this.#reader.ended) break;
-          for (const event of this.#read(response, mayBeStale)) events.push(event);
+          this.#read(response, mayBeStale);
           mayBeStale = false;
         }
       } finally {
         // What arrived before an error comes before it.
+        const events = this.#reader.take();
         if (events.length > 0) yield events;
       }
       if (this.#isStreamRefused || this.#reader.ended) return;
@@ -200,7 +201,8 @@ export class RemoteTurn {
 
   async *#send(agent: RemoteAgent): AsyncGenerator<AgentEvent[]> {
     const response = await this.#sendOnce(agent);
-    yield [...this.#read(response, resumeOf(this.#turn).taskId !== undefined && this.#webhookCalls !== undefined)];
+    this.#read(response, resumeOf(this.#turn).taskId !== undefined && this.#webhookCalls !== undefined);
+    yield this.#reader.take();
   }
 
   /** Sends with a webhook where the agent pushes; otherwise waits for the answer. */
@@ -223,11 +225,13 @@ export class RemoteTurn {
     await this.#untilNextPoll();
     const task = await this.#get();
     this.#assertChanging(task, agent);
-    const { events, isWhole } = this.#reader.snapshot(task);
-    yield events;
+    const isWhole = this.#reader.snapshot(task);
+    yield this.#reader.take();
     if (isSettled(task.status.state) && !isWhole) throw new AgentFault(NO_TERMINAL_STATE, true);
-    if (isSettled(task.status.state) || isInterrupted(task.status.state))
-      yield [...this.#reader.status(task.status, task.metadata)];
+    if (isSettled(task.status.state) || isInterrupted(task.status.state)) {
+      this.#reader.status(task.status, task.metadata);
+      yield this.#reader.take();
+    }
   }
 
   /** Streams the events from now on. The end of the task is left to a poll, because earlier events may be missing. */
@@ -236,14 +240,14 @@ export class RemoteTurn {
     this.#hasSubscribed = true;
     try {
       for await (const responses of this.#client.stream('subscribe', { id: taskId ?? '' }, this.#context())) {
-        const events: AgentEvent[] = [];
         let isOver = false;
         for (const response of responses) {
           isOver ||= this.#reader.ended || !('event' in response) || isSettling(response.event);
           if (isOver || !('event' in response)) break;
           this.#changedAtMs = performance.now();
-          for (const event of this.#reader.read(response.event)) events.push(event);
+          this.#reader.read(response.event);
         }
+        const events = this.#reader.take();
         if (events.length > 0) yield events;
         if (isOver || this.#reader.ended) return;
       }
@@ -253,7 +257,7 @@ export class RemoteTurn {
   }
 
   /** `mayBeStale`: the first response of a resumed task may show it before our answer, still interrupted (seen with @a2a-js/sdk 1.3). */
-  *#read(response: RemoteResponse, mayBeStale: boolean): Generator<AgentEvent> {
+  #read(response: RemoteResponse, mayBeStale: boolean): void {
     if ('error' in response) {
       const { code, retryable } = response.error;
       const isRetryable = retryable || code === -32603;
@@ -262,7 +266,7 @@ export class RemoteTurn {
     if ('unknown' in response) this.#options.reader.onSkipped('unknown event');
     else if (mayBeStale && 'task' in response.event && isInterrupted(response.event.task.status.state))
       this.#reader.remember(response.event.task.id, response.event.task.contextId);
-    else yield* this.#reader.read(response.event);
+    else this.#reader.read(response.event);
   }
 
   /** An agent that names contexts itself needs its own name again in the next turn. */

@@ -10,7 +10,9 @@ function fold(texts: readonly string[], { deltas, whole }: { deltas?: Deltas; wh
   let count = 0;
   const status = new StatusTexts(deltas, () => (count += 1));
   let answer = '';
-  const apply = (events: Iterable<AgentEvent>) => {
+  const apply = (read: (events: AgentEvent[]) => void) => {
+    const events: AgentEvent[] = [];
+    read(events);
     for (const event of events) {
       if (event.type === 'text') answer += event.text;
       else if (event.type === 'snapshot') {
@@ -20,9 +22,9 @@ function fold(texts: readonly string[], { deltas, whole }: { deltas?: Deltas; wh
     }
     return answer;
   };
-  const answers = texts.map((text, index) => apply(status.take({ text, id: `${index}` })));
-  if (whole !== undefined) apply(status.compare(whole));
-  return { answers, end: apply(status.end()), count };
+  const answers = texts.map((text, index) => apply(events => status.take({ text, id: `${index}` }, events)));
+  if (whole !== undefined) apply(events => status.compare(whole, events));
+  return { answers, end: apply(events => status.end(events)), count };
 }
 
 /** The texts begin with CUMULATIVE_STEPS that each repeat their predecessor and add to it. */

@@ -12,6 +12,8 @@ type StatusText = { text: string; id: string };
  * The texts of an agent's working statuses as events of the answer. Without a setting the first texts decide what they are: the
  * next piece of the answer each, or the answer so far. A text that repeats its predecessor and adds to it may be either. It is held
  * until the texts after it, or the whole answer, decide, so that nothing that was sent has to be taken back.
+ *
+ * `events`: where the events go. A generator would cost as much as the rest of a token.
  */
 export class StatusTexts {
   #deltas: Deltas | undefined;
@@ -32,7 +34,7 @@ export class StatusTexts {
     return this.#deltas;
   }
 
-  *take(status: StatusText): Generator<AgentEvent> {
+  take(status: StatusText, events: AgentEvent[]): void {
     const { text } = status;
     const isStep = this.#last !== undefined && text.length > this.#last.length && text.startsWith(this.#last);
     const isBreak = this.#last !== undefined && !text.startsWith(this.#last);
@@ -40,33 +42,33 @@ export class StatusTexts {
     this.#steps = isBreak ? 0 : this.#steps + (isStep ? 1 : 0);
     if (isStep && this.#steps === CUMULATIVE_STEPS) this.#onCumulative();
     if (this.#deltas !== undefined) {
-      yield this.#event(status);
+      events.push(this.#event(status));
       return;
     }
     this.#undecided.push(status);
-    if (this.#undecided.length === 1) yield token(status);
-    if (isBreak || this.#undecided.length > 1 + HELD_TEXTS_MAX) yield* this.#decide('incremental');
-    else if (this.#steps === CUMULATIVE_STEPS) yield* this.#decide('cumulative');
+    if (this.#undecided.length === 1) events.push(token(status));
+    if (isBreak || this.#undecided.length > 1 + HELD_TEXTS_MAX) this.#decide('incremental', events);
+    else if (this.#steps === CUMULATIVE_STEPS) this.#decide('cumulative', events);
   }
 
   /** The agent has sent a text that may be its whole answer: it decides if it is one of the two possible ones. */
-  *compare(whole: string): Generator<AgentEvent> {
+  compare(whole: string, events: AgentEvent[]): void {
     if (this.#deltas !== undefined || this.#undecided.length < 2) return;
-    if (whole === this.#undecided.map(({ text }) => text).join('')) yield* this.#decide('incremental');
-    else if (whole === this.#last) yield* this.#decide('cumulative');
+    if (whole === this.#undecided.map(({ text }) => text).join('')) this.#decide('incremental', events);
+    else if (whole === this.#last) this.#decide('cumulative', events);
   }
 
   /** No text follows: held texts that nothing has decided about are pieces, as A2A means them. */
-  *end(): Generator<AgentEvent> {
-    if (this.#deltas === undefined && this.#undecided.length > 1) yield* this.#decide('incremental');
+  end(events: AgentEvent[]): void {
+    if (this.#deltas === undefined && this.#undecided.length > 1) this.#decide('incremental', events);
   }
 
-  *#decide(deltas: 'incremental' | 'cumulative'): Generator<AgentEvent> {
+  #decide(deltas: 'incremental' | 'cumulative', events: AgentEvent[]): void {
     const [, ...held] = this.#undecided;
     this.#deltas = deltas;
     this.#undecided = [];
     // The newest text contains those before it.
-    for (const status of deltas === 'cumulative' ? held.slice(-1) : held) yield this.#event(status);
+    for (const status of deltas === 'cumulative' ? held.slice(-1) : held) events.push(this.#event(status));
   }
 
   #event(status: StatusText): AgentEvent {

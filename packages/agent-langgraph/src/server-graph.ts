@@ -1,4 +1,4 @@
-import { isObject } from '@hopline/a2a';
+import { isObject, JsonStream } from '@hopline/a2a';
 import {
   failureOf,
   type Graph,
@@ -73,6 +73,7 @@ export class ServerGraph implements Graph {
     const headers = { ...trace };
     const { location, events } = await this.#client.stream(`${path}/runs/stream`, { signal, headers, body: this.#body(run) });
     const runId = location?.split('/').at(-1);
+    const json = new JsonStream();
     let ended = false;
     try {
       for await (const frames of events) {
@@ -80,7 +81,7 @@ export class ServerGraph implements Graph {
         try {
           for (const { event = '', data } of frames) {
             if (event === 'error') throw failureIn(data);
-            const graphEvent = readServerEvent(event, data);
+            const graphEvent = readServerEvent(event, data, json);
             if (graphEvent !== undefined) read.push(graphEvent);
           }
         } finally {
@@ -152,11 +153,11 @@ function threadIdOf(context: string): string {
 }
 
 /** Reads mode and path from `messages|inner:uuid`. Other events (`metadata`, heartbeats, future ones) are not graph events. */
-function readServerEvent(event: string, data: string): GraphEvent | undefined {
+function readServerEvent(event: string, data: string, json: JsonStream): GraphEvent | undefined {
   const [name = '', ...path] = event.split('|');
   const mode = MODES.find(known => known === name);
   if (mode === undefined) return undefined;
-  return { mode, path, chunk: parse(data) };
+  return { mode, path, chunk: parse(data, json) };
 }
 
 function failureIn(data: string): GraphFault {
@@ -164,9 +165,9 @@ function failureIn(data: string): GraphFault {
   return failureOf(isObject(error) ? error.error : undefined);
 }
 
-function parse(data: string): unknown {
+function parse(data: string, json?: JsonStream): unknown {
   try {
-    return JSON.parse(data);
+    return json === undefined ? JSON.parse(data) : json.read(data);
   } catch (cause) {
     throw new GraphFault('an event of the LangGraph server is not JSON', false, { cause });
   }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Agent, AgentEvent, Turn } from '@hopline/agent';
+import { type Agent, type AgentEvent, eventsOf, type Turn } from '@hopline/agent';
 import type { McpLimits, McpServer } from '@hopline/agent-mcp';
 import {
   type ChatMessage,
@@ -34,10 +34,12 @@ export function createModelAgent(options: ModelAgentOptions): Agent {
   const toolbox = new Toolbox(mcp, mcpLimits, toolResultUnitsMax);
   const description = options.description ?? 'A language model.';
   const chat = { id: 'chat', name: 'Chat', description, tags: [] };
+  const runBatches = (turn: Turn) => new ToolLoop(model, options, turn).run(toolbox);
   return {
     description,
     skills: async () => [chat, ...(await toolbox.skills())],
-    run: turn => new ToolLoop(model, options, turn).run(toolbox),
+    run: turn => eventsOf(runBatches(turn)),
+    runBatches,
     close: () => toolbox.close(),
   };
 }
@@ -58,10 +60,11 @@ class ToolLoop {
     this.#messages = promptMessages({ system: options.system, history: turn.history, message: turn.message });
   }
 
-  async *run(toolbox: Toolbox): AsyncGenerator<AgentEvent> {
+  /** Its events, those that arrived together in one array. */
+  async *run(toolbox: Toolbox): AsyncGenerator<readonly AgentEvent[]> {
     const tools = await toolbox.open().catch(() => undefined);
     if (tools === undefined) {
-      yield { type: 'failed', reason: 'an MCP server of the agent cannot be reached', retryable: true, cause: 'unreachable' };
+      yield [{ type: 'failed', reason: 'an MCP server of the agent cannot be reached', retryable: true, cause: 'unreachable' }];
       return;
     }
     try {
@@ -69,28 +72,28 @@ class ToolLoop {
     } catch (error) {
       if (this.#turn.signal.aborted) return;
       if (!(error instanceof ModelError)) throw error;
-      yield { type: 'failed', reason: error.message, retryable: error.retryable, cause: error.code };
+      yield [{ type: 'failed', reason: error.message, retryable: error.retryable, cause: error.code }];
     }
   }
 
-  async *#runSteps(tools: OpenTools): AsyncGenerator<AgentEvent> {
+  async *#runSteps(tools: OpenTools): AsyncGenerator<readonly AgentEvent[]> {
     const { stepsMax = MODEL_AGENT_LIMITS.stepsMax } = this.#options;
     for (let number = 1; number <= stepsMax; number += 1) {
       const { text, calls } = yield* this.#runStep(tools, number);
       this.#completedText += text;
       if (calls.length === 0) {
-        yield { type: 'done' };
+        yield [{ type: 'done' }];
         return;
       }
       // The model would not read the results of the last step.
       if (number === stepsMax) break;
       this.#messages.push({ role: 'assistant', text, calls });
-      yield* this.#runCalls(tools, calls);
+      for await (const event of this.#runCalls(tools, calls)) yield [event];
     }
-    yield { type: 'failed', reason: `the model wanted more than ${stepsMax} steps`, retryable: false, cause: 'too_many_steps' };
+    yield [{ type: 'failed', reason: `the model wanted more than ${stepsMax} steps`, retryable: false, cause: 'too_many_steps' }];
   }
 
-  async *#runStep(tools: OpenTools, number: number): AsyncGenerator<AgentEvent, Step> {
+  async *#runStep(tools: OpenTools, number: number): AsyncGenerator<readonly AgentEvent[], Step> {
     const { trace, signal } = this.#turn;
     const thoughts = new Thoughts(`reasoning-${number}`);
     const step = this.#model.step({ messages: this.#messages, tools: tools.offered(), trace, signal });
@@ -98,13 +101,17 @@ class ToolLoop {
       for (;;) {
         const { done, value } = await step.next();
         if (done) {
-          if (thoughts.open) yield thoughts.end();
+          if (thoughts.open) yield [thoughts.end()];
           return value;
         }
-        if (value.type === 'text') yield value;
-        else if (value.type === 'restart') yield { type: 'snapshot', text: this.#completedText };
-        if (this.#options.reasoning && value.type === 'reasoning') yield thoughts.more(value.text);
-        if (this.#options.reasoning && value.type === 'restart') thoughts.restart();
+        const events: AgentEvent[] = [];
+        for (const event of value) {
+          if (event.type === 'text') events.push(event);
+          else if (event.type === 'restart') events.push({ type: 'snapshot', text: this.#completedText });
+          if (this.#options.reasoning && event.type === 'reasoning') events.push(thoughts.more(event.text));
+          if (this.#options.reasoning && event.type === 'restart') thoughts.restart();
+        }
+        if (events.length > 0) yield events;
       }
     } finally {
       await step.return(undefined as never);

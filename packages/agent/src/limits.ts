@@ -11,6 +11,11 @@ export const TURN_ARTIFACTS_MAX = 1_000;
  * stops a source at 16 times this: above TURN_TEXT_BYTES_MAX.
  */
 export const WAITING_BYTES_MAX = TURN_TEXT_BYTES_MAX / 8;
+/**
+ * Events of one turn that are taken before the process does its other work. A socket that is always full is read for 40 ms and more in one
+ * turn of the event loop: meanwhile no record of the turn would be acknowledged, no cancellation seen, no other task served.
+ */
+export const EVENTS_AT_ONCE_MAX = 2_048;
 /** An agent that does not stop after its turn is abandoned after this, milliseconds. Longer than a cancel of a remote agent may take. */
 export const STOP_MS_MAX = 3_000;
 

@@ -1,3 +1,4 @@
+import { setImmediate as nextLoopTurn } from 'node:timers/promises';
 import type { ContextHistory } from '@hopline/context-history';
 import { FORK_KEY } from '@hopline/events';
 import { createInputWriter, type InputWriter, type Job, Requeued, Superseded } from '@hopline/log';
@@ -5,7 +6,7 @@ import { ROOT_AGENT } from '@hopline/task';
 import { ATTR, errorWord, type Hop, takenWork } from '@hopline/telemetry';
 import { abortableEvents } from './abortable-events.ts';
 import type { Agent, AgentEvent, Turn } from './agent.ts';
-import { BoundExceeded, WAITING_BYTES_MAX } from './limits.ts';
+import { BoundExceeded, EVENTS_AT_ONCE_MAX, WAITING_BYTES_MAX } from './limits.ts';
 import type { PriorAttempts } from './prior-attempts.ts';
 import type { RunTurnDeps, TurnOutcome } from './run-turn.ts';
 import type { Over } from './task-watch.ts';
@@ -114,6 +115,7 @@ type Pump = { inputs: TurnInputs; writer: InputWriter; hop: Hop; metrics: TurnMe
 async function pumpEvents(deps: RunTurnDeps, turn: Turn, { inputs, writer, hop, metrics }: Pump): Promise<TurnEnd> {
   inputs.begin();
   const events = abortableEvents(startAgent(deps.agent, turn), turn.signal);
+  let atOnce = 0;
   try {
     for (;;) {
       const next = await events.next().catch(error => ({ thrown: error as unknown }));
@@ -128,6 +130,10 @@ async function pumpEvents(deps: RunTurnDeps, turn: Turn, { inputs, writer, hop, 
         await writer.ready();
         if (turn.signal.aborted) return DONE;
       }
+      atOnce += next.value.length;
+      if (atOnce < EVENTS_AT_ONCE_MAX) continue;
+      atOnce = 0;
+      await nextLoopTurn();
     }
   } catch (error) {
     return await toInvalidEventFailure(deps, error, writer);

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { Message } from '@hopline/a2a';
 import { type ArtifactKind, isVisible } from '@hopline/events';
 import type { Agent, AgentEvent } from './agent.ts';
-import { WAITING_BYTES_MAX } from './limits.ts';
+import { EVENTS_AT_ONCE_MAX, WAITING_BYTES_MAX } from './limits.ts';
 import { runTurn } from './run-turn.ts';
 import { ANSWER, quiet, scripted, TaskLog } from './task-log.test-kit.ts';
 
@@ -52,6 +52,28 @@ test('the first text of a lane is appended at once, in one record with the lane,
   stop.abort();
   await outcome;
   assert.deepEqual(kinds, ['open', 'text']);
+});
+
+test('an agent that never waits leaves the process time for its other work', async () => {
+  const task = await TaskLog.create('caipe');
+  let turns = 0;
+  let isOver = false;
+  const countTurn = () => {
+    turns += 1;
+    if (!isOver) setImmediate(countTurn);
+  };
+  setImmediate(countTurn);
+  let turnsOfBurst = 0;
+  const agent = scripted(async function* () {
+    yield text('a');
+    const before = turns;
+    for (let index = 0; index < 4 * EVENTS_AT_ONCE_MAX; index += 1) yield text('a');
+    turnsOfBurst = turns - before;
+    yield done;
+  });
+  await run(task, agent);
+  isOver = true;
+  assert.ok(turnsOfBurst >= 3, `${turnsOfBurst} turns of the event loop`);
 });
 
 test('tool calls stand between the texts, in the order they came, and pair by call [S2-1 S2-7]', async () => {

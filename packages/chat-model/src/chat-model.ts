@@ -1,10 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
-import type { LanguageModelV3 } from '@ai-sdk/provider';
-import { boundedFetch, Deadlines, type MissedDeadline } from '@hopline/outbound-http';
+import type { LanguageModelV3, LanguageModelV3StreamPart } from '@ai-sdk/provider';
+import { Deadlines, type MissedDeadline } from '@hopline/outbound-http';
 import { ATTR, chatSpan, processMetrics, startHop } from '@hopline/telemetry';
+import { Arrivals } from './arrivals.ts';
 import type { ChatModel, ChatRequest, Step, StepEvent } from './chat.ts';
 import { type ChatModelOptions, MODEL_LIMITS, type ModelLimits, RESPONSE_BYTES_MAX, STEP_UNITS_MAX } from './limits.ts';
+import { mergedTextFetch } from './merged-text.ts';
 import { ModelError } from './model-error.ts';
 import { promptOf, toolsOf } from './prompt.ts';
 import { modelErrorOf } from './provider-error.ts';
@@ -34,13 +36,12 @@ class OpenAICompatibleModel implements ChatModel {
       ...(apiKey !== undefined && { apiKey }),
       ...(headers && { headers: { ...headers } }),
       includeUsage: true,
-      // The library reads an error's body, and each event of a stream, into memory.
-      fetch: boundedFetch({ bytesMax: RESPONSE_BYTES_MAX }),
+      fetch: mergedTextFetch(RESPONSE_BYTES_MAX),
     });
     this.#model = provider.chatModel(model);
   }
 
-  async *step(request: ChatRequest): AsyncGenerator<StepEvent, Step> {
+  async *step(request: ChatRequest): AsyncGenerator<readonly StepEvent[], Step> {
     for (let tries = 1; ; tries += 1) {
       const progress: Progress = { hasEvents: false };
       try {
@@ -50,14 +51,14 @@ class OpenAICompatibleModel implements ChatModel {
         const failure = modelErrorOf(error);
         const waitMs = retryDelayMs(tries, failure.retryAfterMs, Math.random);
         if (!failure.retryable || tries >= this.#limits.triesMax || waitMs === undefined) throw failure;
-        if (progress.hasEvents) yield { type: 'restart' };
+        if (progress.hasEvents) yield [{ type: 'restart' }];
         await sleep(waitMs, undefined, { signal: request.signal });
       }
     }
   }
 
   /** Sends one request in one span. The span has counts and the model's name, never prompts or answers. */
-  async *#try({ messages, tools, unitsMax, trace, signal }: ChatRequest, progress: Progress): AsyncGenerator<StepEvent, Step> {
+  async *#try({ messages, tools, unitsMax, trace, signal }: ChatRequest, progress: Progress): AsyncGenerator<readonly StepEvent[], Step> {
     const attributes = { [ATTR.genAiOperation]: 'chat', [ATTR.genAiProvider]: 'openai', [ATTR.genAiRequestModel]: this.#name };
     const hop = startHop(chatSpan(this.#name), { kind: 'client', parent: trace, attributes });
     const startedMs = performance.now();
@@ -65,6 +66,7 @@ class OpenAICompatibleModel implements ChatModel {
     const { firstTokenMsMax: firstEventMsMax, ...limits } = this.#limits;
     using deadlines = new Deadlines({ ...limits, firstEventMsMax }, modelErrorOfDeadline, signal);
     const folded = new StepText(unitsMax ?? STEP_UNITS_MAX);
+    let arrivals: Arrivals<LanguageModelV3StreamPart> | undefined;
     try {
       const { stream } = await this.#model.doStream({
         prompt: promptOf(messages),
@@ -73,16 +75,26 @@ class OpenAICompatibleModel implements ChatModel {
         headers: hop.carrier(),
         abortSignal: deadlines.signal,
       });
-      for await (const part of stream) {
+      arrivals = new Arrivals(stream);
+      for (let parts = await arrivals.next(); parts !== undefined; parts = await arrivals.next()) {
         // The library emits these two before the first event of the model.
-        if (part.type !== 'stream-start' && part.type !== 'response-metadata') deadlines.touch();
-        const event = folded.take(part);
-        if (event === undefined) continue;
-        progress.hasEvents = true;
-        // Silence does not count while the reader waits, e.g. for the log.
-        deadlines.pause();
-        yield event;
-        deadlines.resume();
+        if (parts.some(({ type }) => type !== 'stream-start' && type !== 'response-metadata')) deadlines.touch();
+        const events: StepEvent[] = [];
+        try {
+          for (const part of parts) {
+            const event = folded.take(part);
+            if (event !== undefined) events.push(event);
+          }
+        } finally {
+          // What arrived before an error comes before it.
+          if (events.length > 0) {
+            progress.hasEvents = true;
+            // Silence does not count while the reader waits, e.g. for the log.
+            deadlines.pause();
+            yield events;
+            deadlines.resume();
+          }
+        }
       }
       outcome = 'ok';
       return folded.step();
@@ -91,6 +103,7 @@ class OpenAICompatibleModel implements ChatModel {
       if (!signal.aborted) hop.fail(failure.code);
       throw failure;
     } finally {
+      arrivals?.cancel().catch(() => {});
       const { input, output } = folded.usage;
       hop.set({ [ATTR.genAiInputTokens]: input, [ATTR.genAiOutputTokens]: output });
       const metrics = processMetrics();

@@ -28,8 +28,9 @@ export type Step = { text: string; calls: ToolCall[] };
 
 export interface ChatModel {
   /**
-   * Streams one answer of the model and returns it whole. Retryable failures are retried within `ModelLimits`.
+   * Streams one answer of the model, the events that arrived together in one array, and returns it whole. Retryable failures are
+   * retried within `ModelLimits`.
    * Throws ModelError, or the reason of `signal` when it aborts.
    */
-  step(request: ChatRequest): AsyncGenerator<StepEvent, Step>;
+  step(request: ChatRequest): AsyncGenerator<readonly StepEvent[], Step>;
 }

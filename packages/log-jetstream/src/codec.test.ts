@@ -2,7 +2,16 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { headers } from '@nats-io/nats-core';
 import fc from 'fast-check';
-import { decodeFacts, decodeInput, decodeTrace, decodeValue, decodeWork, encodeHeaders, encodePayload } from './codec.ts';
+import {
+  decodeFacts,
+  decodeFactsOnly,
+  decodeInput,
+  decodeTrace,
+  decodeValue,
+  decodeWork,
+  encodeHeaders,
+  encodePayload,
+} from './codec.ts';
 
 const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 const other = '00-ffffffffffffffffffffffffffffffff-b7ad6b7169203331-01';
@@ -24,6 +33,50 @@ test('records are decoded as they were encoded', () => {
   assert.deepEqual(decodeFacts(encodePayload(factRecord), 't'), factRecord);
   assert.deepEqual(decodeWork(encodePayload(work)), work);
   assert.deepEqual(decodeValue(encodePayload({ a: 1 })), { a: 1 });
+});
+
+test('facts alone are those of the record, whatever they contain and in whatever order its members stand', () => {
+  const { facts, aggregate, ...rest } = factRecord;
+  const start = '],"aggregate":{"taskId":"t"';
+  const tricky = [
+    { kind: 'a', text: start, nested: [{ facts: [], aggregate }], aggregate },
+    { kind: 'b', 'é"\u{1f600}': `"${start}`, list: [[], { x: [], aggregate }] },
+  ];
+  for (const record of [
+    factRecord,
+    { ...factRecord, facts: tricky },
+    { ...factRecord, facts: [] },
+    { ...rest, aggregate, facts: tricky },
+    { facts: tricky, ...rest, aggregate },
+    { v: 1, facts, aggregate: { generation: 1, taskId: 't' }, startSeq: 0, startStoredAt: 1 },
+  ])
+    assert.deepEqual(decodeFactsOnly(encodePayload(record), 't'), record.facts, JSON.stringify(record));
+  const spaced = Buffer.from(JSON.stringify({ ...factRecord, facts: tricky }, undefined, 1));
+  assert.deepEqual(decodeFactsOnly(spaced, 't'), tricky);
+});
+
+test('a payload that is no record has no facts', () => {
+  const { facts: _, ...withoutFacts } = factRecord;
+  const broken = [
+    { ...factRecord, facts: [null] },
+    { ...factRecord, facts: [{}] },
+    { ...factRecord, v: 2 },
+    withoutFacts,
+    {},
+    null,
+  ];
+  for (const record of broken) assert.equal(decodeFactsOnly(encodePayload(record), 't'), undefined, JSON.stringify(record));
+  assert.equal(decodeFactsOnly(encodePayload(factRecord), 'another'), undefined);
+  for (const text of ['', '{"v":1,"facts":', 'x'.repeat(40), '{"v":1,"facts":[{},"aggregate":{"taskId":"t"'])
+    assert.equal(decodeFactsOnly(Buffer.from(text), 't'), undefined, text);
+  const json = fc.jsonValue();
+  fc.assert(
+    fc.property(fc.array(json), json, (values, extra) => {
+      const facts = values.map(value => ({ kind: 'x', value }));
+      const record = { v: 1, facts, aggregate: { ...aggregate, extra }, startSeq: 0, startStoredAt: 1 };
+      assert.deepEqual(decodeFactsOnly(encodePayload(record), 't'), decodeFacts(encodePayload(record), 't')?.facts);
+    }),
+  );
 });
 
 test('ids are counted in code points, as where clients send them', () => {

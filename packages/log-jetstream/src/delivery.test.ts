@@ -18,5 +18,11 @@ test('both forms of the reply subject give the same delivery', () => {
 });
 
 test('a message that no consumer delivered is not a delivery', () => {
-  for (const reply of [undefined, '', '_INBOX.x', '$JS.ACK.S.c1', '$JS.API.S.c1.2.41.7.1.3']) assert.equal(of(reply), undefined);
+  for (const reply of [undefined, '', '_INBOX.x', '$JS.ACK.S.c1', '$JS.API.S.c1.2.41.7.1.3', '$JS.ACK.S.c1.2.41.7.1.3.x'])
+    assert.equal(of(reply), undefined);
+});
+
+test('what is no number in its place is NaN, which is the next message of no reader', () => {
+  assert.equal(of('$JS.ACK.S.c1.2.41.x7.1795232553579981086.3')?.consumerSeq, Number.NaN);
+  assert.equal(of('$JS.ACK.S.c1.2.4-1.7.1795232553579981086.3')?.seq, Number.NaN);
 });

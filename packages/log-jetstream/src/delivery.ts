@@ -17,6 +17,10 @@ export type Delivery = {
 
 const NANO_DIGITS_OF_MS = 6;
 const PREFIX = '$JS.ACK.';
+const DOT = 46;
+const ZERO = 48;
+/** Begins of the tokens of the subject in progress; reused, because a reader of the whole log parses one a message. */
+const starts: number[] = [];
 
 /**
  * `$JS.ACK.<stream>.<consumer>.<deliveries>.<seq>.<consumerSeq>.<nanoseconds>.<pending>`, or with `<domain>.<account>` after ACK
@@ -25,15 +29,32 @@ const PREFIX = '$JS.ACK.';
 export function parseDelivery(msg: Msg): Delivery | undefined {
   const { reply } = msg;
   if (reply?.startsWith(PREFIX) !== true) return undefined;
-  const tokens = reply.split('.');
-  const at = tokens.length === 9 ? 4 : tokens.length >= 11 ? 6 : undefined;
+  let tokens = 0;
+  starts[tokens++] = 0;
+  for (let index = PREFIX.length - 1; index < reply.length; index++)
+    if (reply.charCodeAt(index) === DOT) starts[tokens++] = index + 1;
+  // `$JS` and `ACK` are one token here.
+  const at = tokens === 8 ? 3 : tokens >= 10 ? 5 : undefined;
   if (at === undefined) return undefined;
+  starts[tokens] = reply.length + 1;
+  const numberAt = (token: number, cut = 0) => digits(reply, starts[token]!, starts[token + 1]! - 1 - cut);
   return {
     msg,
-    deliveries: Number(tokens[at]),
-    seq: Number(tokens[at + 1]),
-    consumerSeq: Number(tokens[at + 2]),
-    storedAt: Number(tokens[at + 3]!.slice(0, -NANO_DIGITS_OF_MS)),
-    pending: Number(tokens[at + 4]),
+    deliveries: numberAt(at),
+    seq: numberAt(at + 1),
+    consumerSeq: numberAt(at + 2),
+    storedAt: numberAt(at + 3, NANO_DIGITS_OF_MS),
+    pending: numberAt(at + 4),
   };
+}
+
+/** NaN for anything but digits. */
+function digits(text: string, start: number, end: number): number {
+  let value = 0;
+  for (let index = start; index < end; index++) {
+    const digit = text.charCodeAt(index) - ZERO;
+    if (digit < 0 || digit > 9) return Number.NaN;
+    value = value * 10 + digit;
+  }
+  return value;
 }

@@ -10,6 +10,7 @@ import {
   type LiveRecord,
   LogConflict,
   type ReadStart,
+  type RecordFacts,
   relayOfFactsId,
   requireTaskId,
   type StoredFacts,
@@ -19,13 +20,17 @@ import {
 } from '@hopline/log';
 import type { SeqMsgRequest, StoredMsg } from '@nats-io/jetstream';
 import type { Msg, MsgHdrs } from '@nats-io/nats-core';
-import { decodeFacts, decodeTrace, encodePayload, isLaterVersion, MESSAGE_ID } from './codec.ts';
+import { decodeFacts, decodeFactsOnly, decodeTrace, encodePayload, isLaterVersion, MESSAGE_ID } from './codec.ts';
 import type { Connection } from './connection.ts';
 import { HistoryReader } from './history.ts';
 import type { Publisher } from './publisher.ts';
 import { readExtent } from './retention.ts';
 import { retry } from './retry.ts';
 import { TailWatch } from './tail-watch.ts';
+
+/** What the server stores of a record besides payload, subject and id: its own fields and the headers, in which a trace stands twice. */
+const RECORD_OVERHEAD_BYTES = 104;
+const TRACE_BYTES = 148;
 
 export type JetStreamFactsOptions = { shards: number; readBytesMax: number; follow: FollowOptions };
 
@@ -55,7 +60,8 @@ export class JetStreamFacts implements FactLog {
     requireTaskId(taskId);
     const subject = this.#subject(taskId);
     const payload = encodePayload(record);
-    const bytes = payload.length;
+    const headers = RECORD_OVERHEAD_BYTES + options.id.length + (options.trace?.traceparent === undefined ? 0 : TRACE_BYTES);
+    const bytes = payload.length + subject.length + headers;
     try {
       const { seq } = await this.#publisher.publish(subject, payload, options);
       return { seq, bytes };
@@ -92,18 +98,20 @@ export class JetStreamFacts implements FactLog {
     return follow(this.#source(taskId, ended), after, ended, this.#follow);
   }
 
-  async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<readonly StoredFacts[], void> {
+  async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<readonly RecordFacts[], void> {
     const { names } = this.#connection;
     const filter = names.subject(logShardFilter(shard));
     const tail = (await this.#newest(filter))?.seq ?? 0;
     const prefix = names.subject(LOG_PREFIX).length + 1;
     for await (const batch of this.#history.readBatches(filter, 'seq' in start ? start.seq : new Date(start.sinceMs), tail)) {
-      const records: StoredFacts[] = [];
+      const records: RecordFacts[] = [];
       for (const { msg, seq, storedAt } of batch) {
         const { subject } = msg;
         const taskId = subject.slice(subject.indexOf('.', prefix) + 1);
-        const record = isTaskId(taskId) ? this.#decode(msg, taskId) : undefined;
-        if (record) records.push({ seq, record, storedAt });
+        if (!isTaskId(taskId)) continue;
+        const facts = decodeFactsOnly(msg.data, taskId);
+        if (facts) records.push({ seq, taskId, facts, storedAt });
+        else this.#connection.onEvent({ type: 'undecodable', where: 'facts' });
       }
       yield records;
     }

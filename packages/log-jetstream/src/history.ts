@@ -12,7 +12,7 @@ import { type PullEnd, PullInbox } from './pull-inbox.ts';
 const PAGE_RECORDS = 512;
 /** Of a reader of whole shards: few at a time, and a page costs six requests. */
 const SHARD_PAGE_RECORDS = 4_096;
-/** Messages of such a page that are decoded at once. More outlive the young generation of the heap, which doubles garbage collection. */
+/** Messages of such a page that are yielded, and decoded, at once. */
 const BATCH_RECORDS = 256;
 /** Pages that one process reads at the same time. */
 const PAGES_AT_ONCE_MAX = 16;
@@ -20,7 +20,8 @@ const PAGE_EXPIRES_MS = 2_000;
 /** The replica that answers may lag behind the leader that named the tail: empty pages before the read fails. */
 const EMPTY_PAGES_MAX = 5;
 
-type Page = { deliveries: Delivery[]; end: PullEnd };
+/** A pull in progress. `ended` resolves after its last delivery. */
+type OpenPage = { ended: Promise<PullEnd>; close(): Promise<void> };
 
 export class HistoryReader {
   readonly #connection: Connection;
@@ -37,59 +38,100 @@ export class HistoryReader {
 
   /** Messages of a subject from a stream sequence or time to the sequence `tail`, both inclusive. */
   async *read(subject: string, from: number | Date, tail: number): AsyncGenerator<Delivery, void> {
-    for await (const page of this.#pages(subject, from, tail, PAGE_RECORDS)) yield* page;
+    for await (const page of this.#pages(subject, from, tail, next => this.#wholePage(subject, next, tail))) yield* page;
   }
 
-  /** As `read`, many messages at a time. */
+  /**
+   * As `read`, many messages at a time, each batch while the rest of its page arrives: what is decoded at once is forgotten soon, where
+   * a whole page outlives the young generation of the heap. A slow reader holds a consumer, and no slot: it may read tasks meanwhile.
+   */
   readBatches(subject: string, from: number | Date, tail: number): AsyncGenerator<readonly Delivery[], void> {
-    return this.#batches(subject, from, tail);
-  }
-
-  async *#batches(subject: string, from: number | Date, tail: number): AsyncGenerator<readonly Delivery[], void> {
-    for await (const page of this.#pages(subject, from, tail, SHARD_PAGE_RECORDS)) {
-      for (let first = 0; first < page.length; first += BATCH_RECORDS) yield page.slice(first, first + BATCH_RECORDS);
-    }
+    return this.#pages(subject, from, tail, next => this.#arrivingPage(subject, next, tail));
   }
 
   async *#pages(
     subject: string,
     from: number | Date,
     tail: number,
-    recordsMax: number,
+    page: (next: number | Date) => AsyncGenerator<readonly Delivery[], PullEnd>,
   ): AsyncGenerator<readonly Delivery[], void> {
     let next = from;
     for (let emptyPages = 0; tail > 0 && (next instanceof Date || next <= tail); ) {
-      const { deliveries, end } = await this.#withSlot(() => this.#page(subject, next, tail, recordsMax));
-      const last = deliveries.at(-1);
-      if (last !== undefined) {
-        next = last.seq + 1;
-        emptyPages = 0;
-        yield last.seq > tail ? deliveries.filter(({ seq }) => seq <= tail) : deliveries;
-      } else if (end === 'expired' && !(await this.#has(subject, next))) return;
+      const begin = next;
+      const end = yield* upTo(tail, page(begin), seq => {
+        next = seq + 1;
+      });
+      if (next !== begin) emptyPages = 0;
+      else if (end === 'expired' && !(await this.#has(subject, next))) return;
       else if (++emptyPages >= EMPTY_PAGES_MAX)
         throw new LogUnavailable('the replica that answers lacks the newest records of the task');
     }
   }
 
-  async #page(subject: string, from: number | Date, tail: number, recordsMax: number): Promise<Page> {
+  async *#wholePage(subject: string, from: number | Date, tail: number): AsyncGenerator<readonly Delivery[], PullEnd> {
+    const deliveries: Delivery[] = [];
+    const end = await this.#withSlot(async () => {
+      const page = await this.#open(subject, from, tail, PAGE_RECORDS, delivery => deliveries.push(delivery));
+      const ended = await page.ended;
+      await page.close();
+      return ended;
+    });
+    if (deliveries.length > 0) yield deliveries;
+    return end;
+  }
+
+  async *#arrivingPage(subject: string, from: number | Date, tail: number): AsyncGenerator<readonly Delivery[], PullEnd> {
+    let arrived: Delivery[] = [];
+    let ready = Promise.withResolvers<void>();
+    let end: PullEnd | undefined;
+    const page = await this.#open(subject, from, tail, SHARD_PAGE_RECORDS, delivery => {
+      if (arrived.push(delivery) >= BATCH_RECORDS) ready.resolve();
+    });
+    void page.ended.then(ended => {
+      end = ended;
+      ready.resolve();
+    });
+    try {
+      for (;;) {
+        await ready.promise;
+        ready = Promise.withResolvers();
+        const batch = arrived;
+        arrived = [];
+        if (batch.length > 0) yield batch;
+        if (end !== undefined && arrived.length === 0) return end;
+        if (end !== undefined || arrived.length >= BATCH_RECORDS) ready.resolve();
+      }
+    } finally {
+      await page.close();
+    }
+  }
+
+  /** Pulls one page, which ends at `tail` or at the first message after it. `onDelivery` is called in order. */
+  async #open(
+    subject: string,
+    from: number | Date,
+    tail: number,
+    recordsMax: number,
+    onDelivery: (delivery: Delivery) => void,
+  ): Promise<OpenPage> {
     const connection = this.#connection;
     const reading = { stream: this.#stream, filter: subject, from, signal: connection.closed };
     const { name, pending } = await openConsumer(connection, reading);
-    const deliveries: Delivery[] = [];
     const reached = Promise.withResolvers<PullEnd>();
     let consumerSeq = 0;
     const inbox = new PullInbox(connection, this.#stream, name, msg => {
       const delivery = parseDelivery(msg);
       if (delivery?.consumerSeq !== consumerSeq + 1) return reached.resolve('lost');
       consumerSeq += 1;
-      deliveries.push(delivery);
+      onDelivery(delivery);
       if (delivery.seq >= tail) reached.resolve('full');
     });
     const batch = Math.min(recordsMax, Math.max(1, pending));
     const pulled = inbox.pull({ batch, bytesMax: this.#bytesMax, expiresMs: PAGE_EXPIRES_MS });
-    const end = await Promise.race([pulled, reached.promise]);
-    await Promise.all([inbox.close(), deleteConsumer(connection, this.#stream, name)]);
-    return { deliveries, end };
+    const close = async () => {
+      await Promise.all([inbox.close(), deleteConsumer(connection, this.#stream, name)]);
+    };
+    return { ended: Promise.race([pulled, reached.promise]), close };
   }
 
   /** False when retention has removed the rest. */
@@ -110,5 +152,23 @@ export class HistoryReader {
       if (next) next();
       else this.#reading -= 1;
     }
+  }
+}
+
+/** Yields the batches without what follows `tail`; `onRead` gets the last sequence of each, before it is yielded. */
+async function* upTo(
+  tail: number,
+  batches: AsyncGenerator<readonly Delivery[], PullEnd>,
+  onRead: (lastSeq: number) => void,
+): AsyncGenerator<readonly Delivery[], PullEnd> {
+  try {
+    for (let next = await batches.next(); ; next = await batches.next()) {
+      if (next.done === true) return next.value;
+      const lastSeq = next.value.at(-1)!.seq;
+      onRead(lastSeq);
+      yield lastSeq > tail ? next.value.filter(({ seq }) => seq <= tail) : next.value;
+    }
+  } finally {
+    await batches.return('lost');
   }
 }

@@ -119,10 +119,10 @@ export class JetStreamInputs implements InputLog {
       for (const delivery of deliveries) {
         if (signal.aborted) return;
         const input = this.#toInput(delivery);
-        if ('record' in input) {
-          const { pending, msg } = delivery;
+        const { pending, msg } = delivery;
+        if ('record' in input)
           yield { ...input, pending, ...(input.seq > beforeLive && { isLive: true as const }), ...decodeTrace(msg.headers) };
-        } else onRejected(input);
+        else onRejected({ ...input, pending });
       }
     }
   }

@@ -30,8 +30,10 @@ export function shortageOf({ config, state }: StreamState, nowMs: number): LogEv
 /** Only the leader answers a request for the state of a stream. */
 export async function readExtent(connection: Connection, stream: string): Promise<StreamExtent> {
   const { config, state } = await retry(connection, stream, () => connection.jsm.streams.info(stream));
-  const fill = config.max_bytes > 0 ? state.bytes / config.max_bytes : 0;
-  return { firstSeq: state.messages === 0 ? state.last_seq + 1 : state.first_seq, lastSeq: state.last_seq, fill };
+  const bytesMax = config.max_bytes > 0 ? config.max_bytes : undefined;
+  const firstSeq = state.messages === 0 ? state.last_seq + 1 : state.first_seq;
+  const fill = bytesMax === undefined ? 0 : state.bytes / bytesMax;
+  return { firstSeq, lastSeq: state.last_seq, fill, ...(bytesMax !== undefined && { bytesMax }) };
 }
 
 /** Checks the streams until the log is closed. */

@@ -1,10 +1,10 @@
-import type { FactRecord, TraceCarrier } from '@hopline/events';
+import type { Fact, FactRecord, TraceCarrier } from '@hopline/events';
 
 /** The facts of all tasks: the only source of what clients see. Only the owner of a shard writes them. PROTOCOL.md section 4. */
 export interface FactLog {
   /**
    * Stores a record of `record.aggregate.taskId` if the newest record of that task has log sequence `expected` (0: there is none)
-   * and resolves with its sequence. A retry with the same id is idempotent. Rejects with LogConflict when another writer was
+   * and resolves with its sequence and what it takes of the log, headers included. A retry with the same id is idempotent. Rejects with LogConflict when another writer was
    * first (nothing was stored), with LogUnavailable after `timeoutMs` (default 20 s). Keep one append per task in flight: only
    * then is the check exact.
    */
@@ -32,11 +32,11 @@ export interface FactLog {
   follow(taskId: string, after: FollowStart, signal: AbortSignal): Promise<AsyncIterable<StoredFacts>>;
 
   /**
-   * Records of all tasks of one shard from `start` up to the newest one at the time of the call, in order, in batches: an await for each
-   * record would take as long as the record. Without `trace` and `relay`. Payloads that are not records are skipped. Leaves no consumer
-   * behind.
+   * Facts of all tasks of one shard from `start` up to the newest record at the time of the call, in order, in batches: an await for each
+   * record would take as long as the record. Nothing else of a record is read, because half of its bytes are the aggregate. Payloads
+   * that are not records are skipped. Leaves no consumer behind.
    */
-  readStoredShard(shard: number, start: ReadStart): AsyncIterable<readonly StoredFacts[]>;
+  readStoredShard(shard: number, start: ReadStart): AsyncIterable<readonly RecordFacts[]>;
 
   /** What retention has left of all tasks, read from the leader. */
   extent(): Promise<StreamExtent>;
@@ -53,8 +53,11 @@ export type FollowStart = number | 'new' | { newest: number };
 /** Where a read begins: at a sequence (inclusive), or with the first record that was stored at a time, epoch milliseconds, or later. */
 export type ReadStart = { seq: number } | { sinceMs: number };
 
-/** `firstSeq` is `lastSeq + 1` when nothing is left. `fill`: share of the bytes that the log may hold, 0 to 1; 0 without a bound. */
-export type StreamExtent = { firstSeq: number; lastSeq: number; fill: number };
+/**
+ * `firstSeq` is `lastSeq + 1` when nothing is left. `fill`: share of `bytesMax`, which the log may hold, 0 to 1. Without a bound 0, and
+ * `bytesMax` is absent.
+ */
+export type StreamExtent = { firstSeq: number; lastSeq: number; fill: number; bytesMax?: number };
 
 /** `id`: unique over all tasks, and the same only for the same content: a retry sends the same id. */
 export type AppendOptions = { expected: number; id: string; trace?: TraceCarrier; timeoutMs?: number };
@@ -69,6 +72,22 @@ export type StoredFacts = {
   relay?: string;
   trace?: TraceCarrier;
 };
+
+/** The facts of one record. */
+export type RecordFacts = {
+  /** Log sequence. */
+  seq: number;
+  taskId: string;
+  /** Empty: the record copies facts of earlier ones forward, or stores an aggregate alone. */
+  facts: readonly Fact[];
+  /** Epoch milliseconds at which the log stored it; absent where a read of the newest record of a task does not name it. */
+  storedAt?: number;
+};
+
+export function recordFactsOf({ seq, record, storedAt }: StoredFacts): RecordFacts {
+  const { facts, aggregate } = record;
+  return { seq, taskId: aggregate.taskId, facts, ...(storedAt !== undefined && { storedAt }) };
+}
 
 /** Id of an append of a relay: its `n`-th one. `relay`: unique to this run of the process. */
 export function factsId(taskId: string, relay: string, n: number): string {

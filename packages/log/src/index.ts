@@ -12,8 +12,8 @@ export {
   Superseded,
   TenantFull,
 } from './errors.ts';
-export type { AppendOptions, FactLog, FollowStart, ReadStart, StoredFacts, StreamExtent } from './fact-log.ts';
-export { factsId, relayOfFactsId } from './fact-log.ts';
+export type { AppendOptions, FactLog, FollowStart, ReadStart, RecordFacts, StoredFacts, StreamExtent } from './fact-log.ts';
+export { factsId, recordFactsOf, relayOfFactsId } from './fact-log.ts';
 export { FairSlots, type Slot } from './fair-slots.ts';
 export type { FollowOptions, FollowSource, LiveRecord, RereadReason, Tail } from './follow.ts';
 export { FOLLOW_BUFFER_BYTES_MAX, FOLLOW_BUFFER_RECORDS_MAX, follow, PUSH_AFTER_CHECKS, TAIL_CHECK_MS } from './follow.ts';

@@ -47,7 +47,7 @@ export type LeaseValue = {
 };
 
 /**
- * Key: the task id. The relay writes it on state changes, never per chunk. The server writes it with generation and `startSeq` 0
+ * Key: the task id. The relay writes it on state changes, and once per MiB of records, never per chunk. The server writes it with generation and `startSeq` 0
  * before it appends the first message.
  */
 export type TaskIndexEntry = {
@@ -63,6 +63,9 @@ export type TaskIndexEntry = {
   generation: number;
   /** As in the task's newest record at the time of the entry: every input of the task up to it is folded. */
   foldedSeq?: number;
+  /** Log sequence of that record, and what the task's records up to it take of the log, copies left out; bytes. */
+  seq?: number;
+  storedBytes?: number;
   /** Epoch milliseconds of the state's change. */
   at: number;
   /** The request for input that waits for an answer. */

@@ -32,7 +32,7 @@ export function boundedFetch(
     const headers = new Headers(init.headers ?? (input instanceof Request ? input.headers : undefined));
     if (freshConnections) headers.set('connection', 'close');
     const response = await fetchWithinOrigin(input, { ...init, headers }, { method, redirectsMax });
-    return boundedMethods === undefined || boundedMethods.includes(method) ? bounded(response, bytesMax) : response;
+    return boundedMethods === undefined || boundedMethods.includes(method) ? boundedResponse(response, bytesMax) : response;
   };
 }
 
@@ -54,7 +54,8 @@ async function fetchWithinOrigin(
   }
 }
 
-function bounded(response: Response, bytesMax: number): Response {
+/** The response; reading more of its body than `bytesMax` rejects with ResponseTooLarge. */
+export function boundedResponse(response: Response, bytesMax: number): Response {
   if (response.body === null) return response;
   let bytes = 0;
   const counter = new TransformStream<Uint8Array, Uint8Array>({

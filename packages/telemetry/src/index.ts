@@ -11,6 +11,7 @@ export type { A2aMethod, AttributeKey, CountKey, LogKey, SpanName } from './name
 export { A2A_METHOD, ATTR, COUNT, chatSpan, DESTINATION, executeToolSpan, invokeAgentSpan, SPAN } from './names.ts';
 export type { TraceCarrier } from './propagation.ts';
 export { carrierOf, contextFrom, correlationOf, inTrace, spanContextFrom } from './propagation.ts';
+export { ShardLines } from './shard-lines.ts';
 export type { Env, Telemetry, TelemetryOptions } from './start-telemetry.ts';
 export { startTelemetry, TELEMETRY_SHUTDOWN_MS_MAX } from './start-telemetry.ts';
 export { redeliveryCause, startWorkHop, takenWork } from './work-hop.ts';

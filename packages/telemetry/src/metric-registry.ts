@@ -136,7 +136,7 @@ export const METRICS = {
     unit: '{request}',
     meaning: 'Requests refused by a limit of their caller or its tenant, by the limit',
     services: SERVERS,
-    labels: { reason: ['messages', 'bytes', 'streams', 'requests', 'tasks', 'webhooks', 'items'] },
+    labels: { reason: ['messages', 'bytes', 'streams', 'requests', 'tasks', 'webhooks', 'stored', 'items'] },
   },
   requestDuration: {
     name: 'hopline.request.duration',
@@ -362,7 +362,7 @@ export const METRICS = {
     name: 'hopline.shard.lag',
     type: 'gauge',
     unit: '{record}',
-    meaning: 'Input records of a shard that its relay has not read yet',
+    meaning: 'Input records of a shard that are stored and not folded yet',
     observed: true,
     services: ['relay'],
     labels: { shard: 'number' },

@@ -1,4 +1,5 @@
-import { type Counter, type Meter, metrics, type UpDownCounter } from '@opentelemetry/api';
+import { isDeepStrictEqual } from 'node:util';
+import { type Meter, metrics } from '@opentelemetry/api';
 import { agentLabel, closedWord } from './closed-word.ts';
 import { LABELS, type LabelName, METRICS } from './metric-registry.ts';
 import { SCOPE } from './names.ts';
@@ -106,9 +107,47 @@ function createInstrument(service: string, meter: Meter, definition: Definition)
         }),
     };
   }
-  const create = type === 'counter' ? meter.createCounter : meter.createUpDownCounter;
-  const instrument = create.call(meter, name, { unit, description }) as Counter | UpDownCounter;
-  return { add: (n: number, labels?: Point) => instrument.add(n, pointOf(service, labels)) };
+  const create = type === 'counter' ? meter.createObservableCounter : meter.createObservableUpDownCounter;
+  const sums = new Sums(service, 'labels' in definition ? Object.keys(definition.labels) : []);
+  create.call(meter, name, { unit, description }).addCallback(result => {
+    for (const { value, point } of sums.values()) result.observe(value, point);
+  });
+  return sums;
+}
+
+/**
+ * The sums of a counter or gauge, read when metrics are. An instrument of the SDK sorts and hashes the labels on every add, and a
+ * chunk of text is several adds.
+ */
+class Sums {
+  readonly #service: string;
+  readonly #labels: readonly string[];
+  readonly #sums = new Map<string, { value: number; point: Point }>();
+
+  constructor(service: string, labels: readonly string[]) {
+    this.#service = service;
+    this.#labels = labels;
+  }
+
+  add(n: number, labels?: Point): void {
+    let key = '';
+    if (labels !== undefined) for (const label of this.#labels) key += `${labels[label]}\n`;
+    const sum = this.#sums.get(key);
+    if (sum === undefined) this.#begin(key, n, labels);
+    else sum.value += n;
+  }
+
+  values(): Iterable<{ value: number; point: Point }> {
+    return this.#sums.values();
+  }
+
+  /** Two sets of labels may become one point: each unknown word is `other`. */
+  #begin(key: string, n: number, labels: Point | undefined): void {
+    const point = pointOf(this.#service, labels);
+    const known = [...this.#sums.values()].find(sum => isDeepStrictEqual(sum.point, point));
+    if (known) known.value += n;
+    else this.#sums.set(key, { value: n, point });
+  }
 }
 
 /** All combinations of a definition's closed labels; none when another label than `agent` is open. */

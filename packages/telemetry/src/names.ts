@@ -171,6 +171,7 @@ const LOG_KEYS = [
   'turn',
   'shard',
   'shards',
+  'shard_list',
   'owner',
   'seq',
   'raw_seq',

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { backoffMs, type Log, LogConflict } from '@hopline/log';
 import { HEARTBEAT_INTERVAL_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
-import type { HopMetrics, Logger } from '@hopline/telemetry';
+import { type HopMetrics, type Logger, ShardLines } from '@hopline/telemetry';
 import type { Resolve, WebhookRules } from '@hopline/webhook-guard';
 import { type DeliveryContext, deliver } from './delivery.ts';
 import { DeliveryWorkers } from './delivery-workers.ts';
@@ -80,12 +80,11 @@ export async function createNotifier(deps: NotifierDeps): Promise<Notifier> {
     retain: keys => workers.retain(keys),
     onError: error => logger.warn({ err: error }, 'push configurations could not be read'),
   });
-  const start = { isOver: false };
-  const leases: ShardLeases = createLeases(deps, configs, workers, start);
+  const lines = new ShardLines(logger);
+  const leases: ShardLeases = createLeases(deps, configs, workers, lines);
   await configs.start();
   await leases.start();
-  start.isOver = true;
-  logger.info({ shards: leases.held.size }, 'shards acquired');
+  lines.flush();
   return {
     get shards() {
       return leases.held;
@@ -94,18 +93,13 @@ export async function createNotifier(deps: NotifierDeps): Promise<Notifier> {
       stopping.abort();
       await workers.stop(DRAIN_MS_MAX);
       await leases.stop();
+      lines.flush();
       await client.close();
     },
   };
 }
 
-function createLeases(
-  deps: NotifierDeps,
-  configs: OwnedConfigs,
-  workers: DeliveryWorkers,
-  /** The first round takes a share of all shards: one line for all of them. */
-  start: { isOver: boolean },
-): ShardLeases {
+function createLeases(deps: NotifierDeps, configs: OwnedConfigs, workers: DeliveryWorkers, lines: ShardLines): ShardLeases {
   const { log, logger, metrics } = deps;
   return new ShardLeases({
     store: log.leases,
@@ -117,7 +111,7 @@ function createLeases(
     leaseMs: deps.leaseMs ?? LEASE_MS,
     now: () => performance.now(),
     startShard: (shard, _checkpoint, cause) => {
-      logger[start.isOver ? 'info' : 'debug']({ shard, cause }, 'shard acquired');
+      lines.acquired(shard, cause);
       metrics.ownedShards.add(1);
       if (cause !== 'restarted') metrics.takeovers.add(1, { reason: cause });
       configs.startShard(shard);
@@ -126,7 +120,7 @@ function createLeases(
       metrics.ownedShards.add(-1);
       configs.stopShard(shard);
       await workers.release(shard, RELEASE_MS_MAX);
-      logger.info({ shard }, 'shard released');
+      lines.released(shard);
       return 0;
     },
     checkpointOf: () => 0,

@@ -28,10 +28,10 @@ export class IndexWrites {
   }
 
   /** Resolves when this entry or a later one is stored. */
-  put(taskId: string, entry: TaskIndexEntry): Promise<void> {
+  put(taskId: string, entry: IndexWrite): Promise<void> {
     const waiting = this.#waiting.get(taskId);
     if (waiting !== undefined) {
-      if (replaces(entry, waiting.entry)) waiting.entry = entry;
+      if (replaces(entry, waiting.entry)) waiting.entry = { ...entry, at: entry.at ?? waiting.entry.at };
       return waiting.stored.promise;
     }
     if (this.#waiting.size === 0) setTimeout(() => this.#writeWaiting(), INDEX_DELAY_MS);
@@ -46,7 +46,7 @@ export class IndexWrites {
     for (const [taskId, { entry, stored }] of writes) this.#write(taskId, entry).then(stored.resolve, stored.reject);
   }
 
-  #write(taskId: string, entry: TaskIndexEntry): Promise<void> {
+  #write(taskId: string, entry: IndexWrite): Promise<void> {
     const put = () => this.#put(taskId, entry);
     const before = this.#inFlight.get(taskId);
     const write = before === undefined ? put() : before.then(put, put);
@@ -58,12 +58,13 @@ export class IndexWrites {
     return write;
   }
 
-  async #put(taskId: string, entry: TaskIndexEntry): Promise<void> {
+  async #put(taskId: string, write: IndexWrite): Promise<void> {
     let known: Written | undefined = this.#written.get(taskId);
     for (let tries = 0; tries < INDEX_TRIES_MAX; tries++) {
       const found = known ?? (await this.#tasks.get(taskId));
       known = undefined;
-      if (found !== undefined && !replaces(entry, found.value)) return;
+      if (found !== undefined && !replaces(write, found.value)) return;
+      const entry = { ...write, at: write.at ?? found?.value.at ?? Date.now() };
       try {
         const written =
           found === undefined ? this.#tasks.create(taskId, entry) : this.#tasks.update(taskId, entry, found.revision);
@@ -86,11 +87,13 @@ export class IndexWrites {
   }
 }
 
-type WaitingWrite = { entry: TaskIndexEntry; stored: PromiseWithResolvers<void> };
+/** An entry; without `at`, that of the entry before it is kept. */
+type IndexWrite = Omit<TaskIndexEntry, 'at'> & { at: number | undefined };
+type WaitingWrite = { entry: IndexWrite; stored: PromiseWithResolvers<void> };
 type Written = { value: TaskIndexEntry; revision: number };
 
 /** Whether an entry comes from a later record than the stored one; a copy-forward keeps the generation. */
-function replaces(entry: TaskIndexEntry, stored: TaskIndexEntry): boolean {
+function replaces(entry: IndexWrite, stored: IndexWrite): boolean {
   if (entry.generation !== stored.generation) return entry.generation > stored.generation;
   return (entry.startStoredAt ?? 0) > (stored.startStoredAt ?? 0);
 }

@@ -15,6 +15,8 @@ export type StoredStep = {
   /** As in the task's newest record. */
   startSeq: number;
   startStoredAt: number;
+  /** What the task's records take of the log, the newest one included. */
+  storedBytes: number;
   /**
    * Set when the side effects may have been lost with the previous owner; `message` is the client's message that is read again.
    */

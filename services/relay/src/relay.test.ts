@@ -386,3 +386,26 @@ test('a full work queue fails no shard: the work is requested until there is roo
   assert.deepEqual(taken, ['other', 'refused']);
   assert.deepEqual([refusals, reads], [3, 1], 'the shard was read once');
 });
+
+test('a relay that takes over logs its shards together, at its start and after the other one stopped', {
+  timeout: 60_000,
+}, async () => {
+  const log = createMemoryLog({ shards: 16 });
+  const lines: { msg: string; shards?: number; cause?: string }[] = [];
+  const destination = { write: (line: string) => void lines.push(JSON.parse(line)) };
+  const recorded = createLogger({ service: 'relay', instance: 'test', level: 'info', destination });
+  const first = await relayOn(log);
+  const options = { log, instance: 'relay', coalesce, metrics, leaseMs: 120, heartbeatMs: 30 };
+  const second = await createRelay({ ...options, logger: recorded });
+  await until(async () => second.shards.size === 8);
+  await first.stop();
+  await until(async () => second.shards.size === 16);
+  await second.stop();
+  const acquired = lines.filter(({ msg }) => msg === 'shards acquired');
+  assert.equal(
+    acquired.reduce((sum, { shards = 0 }) => sum + shards, 0),
+    16,
+  );
+  assert.ok(acquired.every(({ cause }) => cause === 'released') && acquired.length <= 4, JSON.stringify(acquired));
+  assert.equal(lines.findLast(({ msg }) => msg === 'shards released')?.shards, 16);
+});

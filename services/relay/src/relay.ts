@@ -3,7 +3,7 @@ import type { CoalesceSettings } from '@hopline/coalesce';
 import { shardOf } from '@hopline/events';
 import { factsId, type Log, LogConflict } from '@hopline/log';
 import { HEARTBEAT_INTERVAL_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
-import { type HopMetrics, inTrace, type Logger, snakeWord } from '@hopline/telemetry';
+import { type HopMetrics, inTrace, type Logger, ShardLines, snakeWord } from '@hopline/telemetry';
 import { IndexWrites } from './index-writes.ts';
 import { logStored } from './log-stored.ts';
 import { measureFacts } from './measure-facts.ts';
@@ -51,7 +51,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   const { log, logger, metrics } = deps;
   const identity = `${deps.instance}-${randomUUID().slice(0, 8)}`;
   const running = new Map<number, Shard>();
-  let isStarting = true;
+  const lines = new ShardLines(logger);
   const index = new IndexWrites(log.tasks);
   const context = shardContext(deps, identity, index);
 
@@ -65,8 +65,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
     leaseMs: deps.leaseMs ?? LEASE_MS,
     now: () => performance.now(),
     startShard: (index, checkpoint, cause) => {
-      // The first round takes a share of all shards: one line for all of them.
-      logger[isStarting ? 'debug' : 'info']({ shard: index, raw_seq: checkpoint, cause }, 'shard acquired');
+      lines.acquired(index, cause, checkpoint);
       metrics.ownedShards.add(1);
       if (cause !== 'restarted') metrics.takeovers.add(1, { reason: cause });
       const own = { owned: { at: Date.now(), cause }, onFailure: (error: unknown) => restartLater(index, error) };
@@ -80,7 +79,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
       running.delete(index);
       metrics.ownedShards.add(-1);
       await shard.stop();
-      logger.info({ shard: index, raw_seq: shard.checkpoint }, 'shard released');
+      lines.released(index, shard.checkpoint);
       return shard.checkpoint;
     },
     checkpointOf: index => running.get(index)?.checkpoint ?? 0,
@@ -99,8 +98,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
 
   metrics.shardLag.observe(() => [...running.values()].map(shard => [shard.lag, { shard: shard.index }]));
   await leases.start();
-  isStarting = false;
-  logger.info({ shards: running.size }, 'shards acquired');
+  lines.flush();
   const deadlines = new TaskDeadlines({
     log,
     rules: deadlineRules(deps),
@@ -130,6 +128,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
       deadlines.stop();
       sweep.stop();
       await leases.stop();
+      lines.flush();
     },
   };
 }

@@ -169,8 +169,9 @@ export class RetentionSweep {
 }
 
 function stepOf(newest: StoredFacts): Parameters<typeof indexEntry>[0] {
-  const { aggregate, startStoredAt } = newest.record;
-  return { aggregate, startSeq: startSeqOf(newest), startStoredAt };
+  const { seq, record } = newest;
+  const { aggregate, startStoredAt } = record;
+  return { aggregate, seq, startSeq: startSeqOf(newest), startStoredAt, storedBytes: aggregate.storedBytes ?? 0 };
 }
 
 /** Open tasks that begin before this sequence are copied forward. Records differ in size; over many the share of sequences is that of bytes. */

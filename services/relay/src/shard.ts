@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type InputLog, LaterVersion, type StoredFacts, type StoredInput } from '@hopline/log';
+import { type InputLog, LaterVersion, type RejectedInput, type StoredFacts, type StoredInput } from '@hopline/log';
 import type { PipelineContext } from './pipeline-context.ts';
 import { TaskPipeline } from './task-pipeline.ts';
 
@@ -14,6 +14,8 @@ const SWEEP_MS = 5_000;
 const CATCH_UP_POLL_MS = 5;
 /** Records between two checks of the bound: a check costs one step per task. */
 const RECORDS_PER_CHECK = 128;
+/** Records of a task between two looks at which of them are folded. */
+const RECORDS_PER_LOOK = 64;
 
 export type ShardContext = PipelineContext & { inputs: InputLog };
 
@@ -22,6 +24,10 @@ type LoadedTask = {
   pipeline: TaskPipeline | undefined;
   waiting: StoredInput[];
   waitingBytes: number;
+  /** Raw sequences that were not folded at the last look, oldest first. */
+  unfolded: number[];
+  /** Records read since the last look. */
+  sinceLook: number;
   /** Its facts were written by a later version: a relay of that version continues at this input, and this one folds none. */
   blockedAt?: number;
 };
@@ -34,7 +40,8 @@ export class Shard {
   readonly #stop = new AbortController();
   #checkpoint: number;
   #lastReadSeq: number;
-  #lag = 0;
+  /** Stored after the newest record that was read, readable or not, as of its delivery. */
+  #unread = 0;
   #reading: Promise<void> | undefined;
   #sweepTimer: NodeJS.Timeout | undefined;
   #failed = false;
@@ -72,9 +79,11 @@ export class Shard {
     return this.#checkpoint;
   }
 
-  /** Records of the shard that were stored and not read yet, as of the newest one that was read. */
+  /** Records of the shard that are stored and not folded: not read yet as of the newest delivery, or waiting here. */
   get lag(): number {
-    return this.#lag;
+    let lag = this.#unread;
+    for (const task of this.#tasks.values()) lag += unfoldedOf(task).length;
+    return lag;
   }
 
   /** Whether inputs, appends or side effects of the task are in progress here. */
@@ -89,11 +98,15 @@ export class Shard {
 
   async #readInputs(): Promise<void> {
     let records = 0;
-    const { inputs, onRejectedRecord } = this.#context;
-    for await (const input of inputs.readShard(this.index, this.#checkpoint + 1, this.#stop.signal, onRejectedRecord)) {
+    const { inputs } = this.#context;
+    const onRejected = ({ pending = 0, ...rejected }: RejectedInput) => {
+      this.#unread = pending;
+      this.#context.onRejectedRecord(rejected);
+    };
+    for await (const input of inputs.readShard(this.index, this.#checkpoint + 1, this.#stop.signal, onRejected)) {
       this.#dispatch(input);
       this.#lastReadSeq = input.seq;
-      this.#lag = input.pending ?? 0;
+      this.#unread = input.pending ?? 0;
       if (++records % RECORDS_PER_CHECK !== 0) continue;
       while (this.#pendingSize() > SHARD_WAITING_UNITS_MAX && !this.#stop.signal.aborted) await sleep(CATCH_UP_POLL_MS);
     }
@@ -101,6 +114,7 @@ export class Shard {
 
   #dispatch(input: StoredInput): void {
     const task = this.#tasks.get(input.taskId);
+    if (task !== undefined) noteRead(task, input.seq);
     if (task?.blockedAt !== undefined) return;
     if (task?.pipeline !== undefined) {
       task.pipeline.accept(input);
@@ -108,7 +122,13 @@ export class Shard {
       task.waiting.push(input);
       task.waitingBytes += input.bytes;
     } else {
-      const loading: LoadedTask = { pipeline: undefined, waiting: [input], waitingBytes: input.bytes };
+      const loading: LoadedTask = {
+        pipeline: undefined,
+        waiting: [input],
+        waitingBytes: input.bytes,
+        unfolded: [input.seq],
+        sinceLook: 0,
+      };
       this.#tasks.set(input.taskId, loading);
       if (createsTask(input)) this.#begin(input.taskId, loading, 'new');
       else this.#load(input.taskId, loading).catch(error => this.#fail(error));
@@ -167,6 +187,25 @@ export class Shard {
     this.#stop.abort();
     this.#context.onFailure(error);
   }
+}
+
+function noteRead(task: LoadedTask, seq: number): void {
+  // Of a blocked task nothing is folded, and nothing more is kept.
+  if (task.blockedAt !== undefined) return;
+  task.unfolded.push(seq);
+  task.sinceLook += 1;
+  if (task.sinceLook >= Math.max(RECORDS_PER_LOOK, task.unfolded.length / 2)) unfoldedOf(task);
+}
+
+/** Forgets what is folded, so that the list is as long as what waits. */
+function unfoldedOf(task: LoadedTask): readonly number[] {
+  const { pipeline } = task;
+  task.sinceLook = 0;
+  if (pipeline !== undefined && task.unfolded.length > 0) {
+    const { foldedSeq } = pipeline;
+    task.unfolded = task.unfolded.filter(seq => seq > foldedSeq);
+  }
+  return task.unfolded;
 }
 
 /**

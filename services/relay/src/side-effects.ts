@@ -8,6 +8,8 @@ import type { StoredStep } from './pipeline-context.ts';
 
 /** Wait between two requests for work while the queue is full, milliseconds. */
 const FULL_RETRY_MS = 1_000;
+/** Bytes of records after which the index entry of a task is written again: servers add up what tenants have stored. */
+export const INDEXED_BYTES_STEP = 1024 * 1024;
 
 /**
  * Follows a stored step: a message becomes a work item for the task's role, a change of state goes into the task index. Both
@@ -36,17 +38,26 @@ export function applySideEffects(
   const status = facts.findLast(fact => fact.kind === 'task.created' || fact.kind === 'status.changed');
   if (replay !== undefined || status !== undefined) {
     effects.push(index.put(aggregate.taskId, indexEntry(step, status?.at ?? aggregate.at)));
+  } else if (hasGrown(step)) {
+    effects.push(index.put(aggregate.taskId, indexEntry(step, undefined)));
   }
   return effects.length === 0 ? undefined : Promise.all(effects).then(() => undefined);
 }
 
-/** The index entry of a stored task. `at`: time of its newest change of state, epoch milliseconds. */
-export function indexEntry(
-  { aggregate, startSeq, startStoredAt }: Pick<StoredStep, 'aggregate' | 'startSeq' | 'startStoredAt'>,
-  at: number,
-): TaskIndexEntry {
+/** Whether this record begins another INDEXED_BYTES_STEP: the same for every relay, without a note of the last entry. */
+function hasGrown({ aggregate, storedBytes }: StoredStep): boolean {
+  const steps = (bytes: number) => Math.floor(bytes / INDEXED_BYTES_STEP);
+  return steps(storedBytes) > steps(aggregate.storedBytes ?? 0);
+}
+
+/** The index entry of a stored task. `at`: time of its newest change of state, epoch milliseconds; undefined: as in its last entry. */
+export function indexEntry<At extends number | undefined>(
+  step: Pick<StoredStep, 'aggregate' | 'seq' | 'startSeq' | 'startStoredAt' | 'storedBytes'>,
+  at: At,
+): Omit<TaskIndexEntry, 'at'> & { at: At } {
+  const { aggregate, seq, startSeq, startStoredAt, storedBytes } = step;
   const { contextId, role, state, generation, foldedSeq, owner } = aggregate;
-  const entry: TaskIndexEntry = {
+  const entry = {
     contextId,
     role,
     state,
@@ -54,6 +65,8 @@ export function indexEntry(
     startStoredAt,
     generation,
     foldedSeq,
+    seq,
+    storedBytes,
     at,
     ...(owner && { owner }),
   };

@@ -102,7 +102,8 @@ export class TaskAppender {
 
   /** The step of an input that was folded before; undefined when there is no task. */
   replay(replay: NonNullable<StoredStep['replay']> = {}): StoredStep | undefined {
-    return this.#aggregate && { facts: [], aggregate: this.#aggregate, seq: this.#newestSeq, ...this.#taskStart!, replay };
+    const [aggregate, storedBytes] = [this.#aggregate, this.#storedBytes];
+    return aggregate && { facts: [], aggregate, seq: this.#newestSeq, ...this.#taskStart!, storedBytes, replay };
   }
 
   #decide(batch: readonly QueuedCommand[]): BatchDecision {
@@ -126,7 +127,7 @@ export class TaskAppender {
     }
     this.#aggregate = folded;
     this.#taskStart ??= { ...taskStart, startSeq: this.#newestSeq };
-    return { facts, aggregate: folded, seq: this.#newestSeq, ...this.#taskStart };
+    return { facts, aggregate: folded, seq: this.#newestSeq, ...this.#taskStart, storedBytes: this.#storedBytes };
   }
 
   /**

@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { FactRecord } from '@hopline/events';
 import { TASK_TOO_LARGE } from '@hopline/fold';
-import { createInputWriter, type StoredFacts } from '@hopline/log';
+import { createInputWriter, type StoredFacts, type TaskIndexEntry } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { createLogger, type HopMetrics } from '@hopline/telemetry';
 import { createRelay } from './relay.ts';
+import { INDEXED_BYTES_STEP } from './side-effects.ts';
 
 const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
 const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {}, observe() {} }) }) as HopMetrics;
@@ -82,4 +83,44 @@ test('the bytes of a task are counted over takeovers', async t => {
   const all = bytes.slice(0, -1).reduce((sum, size) => sum + size, 0);
   // A new owner does not know the size of the newest record.
   assert.ok(counted >= all - Math.max(...bytes) && counted <= all, `${counted} of ${all}`);
+});
+
+test('the index entry of a task in progress follows its bytes by steps, and keeps the time of its state', async t => {
+  const log = createMemoryLog({ shards: 1 });
+  const relay = await createRelay({ log, instance: 'relay', coalesce, metrics, logger });
+  t.after(() => relay.stop());
+  const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
+  const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
+  await log.inputs.append('t', { v: 1, at: Date.now(), from: 'client', input }, { id: 't:msg:m' });
+  const writer = createInputWriter(log.inputs, { taskId: 't', producer });
+  const entries: TaskIndexEntry[] = [];
+  const indexed = async (holds: (entry: TaskIndexEntry) => boolean) => {
+    for await (const change of log.tasks.watch(AbortSignal.timeout(10_000))) {
+      if (change.type !== 'entry' || change.value === undefined) continue;
+      entries.push(change.value);
+      if (holds(change.value)) return change.value;
+    }
+    return assert.fail('the entry was not written');
+  };
+  writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
+  await writer.flush();
+  const working = await indexed(({ state }) => state === 'TASK_STATE_WORKING');
+  const text = 'x'.repeat(INDEXED_BYTES_STEP / 8);
+  for (let step = 1; step <= 2; step += 1) {
+    for (let n = 1; n <= 8; n += 1) {
+      const lane = `${step}/${n}`;
+      writer.add({ kind: 'artifact', lane, artifact: { name: 'a' }, parts: [{ text }], append: false, last: true });
+      await writer.flush();
+    }
+    const {
+      at,
+      state,
+      storedBytes = 0,
+      seq = 0,
+    } = await indexed(({ storedBytes = 0 }) => storedBytes >= step * INDEXED_BYTES_STEP);
+    assert.deepEqual([state, at], [working.state, working.at]);
+    assert.ok(storedBytes < (step + 1) * INDEXED_BYTES_STEP && seq > working.seq!, `${storedBytes} ${seq}`);
+  }
+  const revisions = new Set(entries.map(({ generation }) => generation));
+  assert.ok(revisions.size <= 4, `created, working, and one for each step: ${revisions.size}`);
 });

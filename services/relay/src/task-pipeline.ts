@@ -88,6 +88,11 @@ export class TaskPipeline {
     return this.#barriers.lowest(this.#inputs.oldestSeq) !== undefined;
   }
 
+  /** Every input of the task up to this sequence is folded, also where no fact has stored that yet. */
+  get foldedSeq(): number {
+    return (this.#barriers.lowest(this.#inputs.oldestSeq) ?? this.#inputs.lastSeq + 1) - 1;
+  }
+
   /** Every input of the task up to this sequence is folded, side effects included. */
   get checkpoint(): number {
     return (this.#oldestPendingSeq() ?? this.#inputs.lastSeq + 1) - 1;

@@ -125,7 +125,7 @@ export class ModelTurn implements TurnRunner {
     return step;
   }
 
-  async #stream(events: AsyncGenerator<StepEvent, Step>, lanes: StepLanes): Promise<Step> {
+  async #stream(events: AsyncGenerator<readonly StepEvent[], Step>, lanes: StepLanes): Promise<Step> {
     const { writer } = this.#context;
     try {
       for (;;) {
@@ -134,9 +134,11 @@ export class ModelTurn implements TurnRunner {
           lanes.end();
           return value;
         }
-        if (value.type === 'text') lanes.token(value.text);
-        if (value.type === 'restart') lanes.restart();
-        await writer.ready();
+        for (const event of value) {
+          if (event.type === 'text') lanes.token(event.text);
+          if (event.type === 'restart') lanes.restart();
+          if (!writer.isReady) await writer.ready();
+        }
       }
     } finally {
       await events.return(undefined as never);

@@ -116,7 +116,7 @@ test('an agent that is gone while it waits for credentials is abandoned, and its
     async *step({ messages }) {
       asked = messages;
       shown = relayed.states.at(-1);
-      yield { type: 'text', text: 'It is gone.' };
+      yield [{ type: 'text', text: 'It is gone.' }];
       return { text: 'It is gone.', calls: [] };
     },
   };

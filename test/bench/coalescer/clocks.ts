@@ -80,3 +80,10 @@ export const CLOCKS: Readonly<Record<string, Clock>> = {
   'burst, random': bursts((count, random) => Array.from({ length: count }, () => BURST_MS * random()).sort((a, b) => a - b)),
   'burst, packets': bursts(packedBurst),
 };
+
+/** Clocks whose next gap does not depend on the ones before: no rule can foresee it. Inside a burst, as well. */
+const PATTERNLESS = ['patternless', 'burst, random', 'burst, packets'];
+
+export function hasStructure(clock: string): boolean {
+  return !PATTERNLESS.some(name => clock.startsWith(name));
+}

@@ -10,7 +10,8 @@ import { ServiceProcess, type ServiceSpec } from '../../support/cluster/service-
 import { freePort } from '../../support/free-port.ts';
 import { type NatsProxy, startNatsProxy } from '../../support/nats/nats-proxy.ts';
 import { type NatsServer, startNats, startNatsCluster } from '../../support/nats/nats-server.ts';
-import { RUNS_FOLDER } from './agents/run-file.ts';
+import { monotonicMs, RUNS_FOLDER } from './agents/run-file.ts';
+import { SteppedClock } from './stepped-clock.ts';
 
 /** Processes of each service and agent; every one has a sibling that can take over. They stand next to each other in `replicas`. */
 export const REPLICAS = 2;
@@ -34,14 +35,16 @@ export type ClusterNeeds = {
   replicas: 1 | 3;
   /** Every service reaches NATS through proxies of its own. */
   proxied?: boolean;
+  /** The system clock of each service can be set. */
+  clocks?: boolean;
   /** Settings of every service. */
   env?: Record<string, string>;
   /** Directory of the store of NATS. */
   store?: string;
 };
 
-/** One service process with its way to NATS. */
-export type Replica = { service: ServiceName; process: ServiceProcess; proxies: NatsProxy[] };
+/** One service process with its way to NATS and, where a class needs it, its clock. */
+export type Replica = { service: ServiceName; process: ServiceProcess; proxies: NatsProxy[]; clock?: SteppedClock };
 
 /** Every service as two processes, a remote agent as a process, and NATS as one server or three. */
 export class CampaignCluster implements AsyncDisposable {
@@ -53,7 +56,7 @@ export class CampaignCluster implements AsyncDisposable {
   readonly runsFolder: string;
   /** Directory of the store of NATS, when a class chose it. */
   readonly store: string | undefined;
-  /** When the process with an id was killed, milliseconds since 1970. */
+  /** When the process with an id was killed, by `monotonicMs`. */
   readonly deaths = new Map<number, number>();
   readonly #jsm: JetStreamManager;
   readonly #nc: NatsConnection;
@@ -72,7 +75,7 @@ export class CampaignCluster implements AsyncDisposable {
     this.#nc = nc;
   }
 
-  static async start({ replicas, proxied = false, env = {}, store }: ClusterNeeds): Promise<CampaignCluster> {
+  static async start({ replicas, proxied = false, clocks = false, env = {}, store }: ClusterNeeds): Promise<CampaignCluster> {
     const nats =
       replicas === 1
         ? new Map([['nats-1', await startNats(store === undefined ? {} : { dir: store })]])
@@ -95,7 +98,7 @@ export class CampaignCluster implements AsyncDisposable {
     try {
       await remoteAgent.start();
       const settings = { ...ENV, HOPLINE_REPLICAS: String(replicas), [RUNS_FOLDER]: runsFolder, ...env };
-      for (const service of SERVICES) await cluster.#add(service, settings, proxied);
+      for (const service of SERVICES) await cluster.#add(service, settings, { proxied, clocks });
       await Promise.all(cluster.replicas.map(({ process }) => process.start()));
       return cluster;
     } catch (error) {
@@ -112,7 +115,7 @@ export class CampaignCluster implements AsyncDisposable {
   async kill(process: ServiceProcess, signal?: NodeJS.Signals): Promise<void> {
     const { pid } = process;
     await process.kill(signal);
-    this.deaths.set(pid, Date.now());
+    this.deaths.set(pid, monotonicMs());
   }
 
   async leaderOf(stream: string): Promise<string> {
@@ -133,18 +136,25 @@ export class CampaignCluster implements AsyncDisposable {
     rmSync(this.runsFolder, { recursive: true, force: true });
   }
 
-  async #add(service: ServiceName, settings: Record<string, string>, proxied: boolean): Promise<void> {
+  async #add(
+    service: ServiceName,
+    settings: Record<string, string>,
+    { proxied, clocks }: Required<Pick<ClusterNeeds, 'proxied' | 'clocks'>>,
+  ): Promise<void> {
     for (const agent of service === 'sub-agent' ? this.#agents() : [undefined]) {
       for (let number = 1; number <= REPLICAS; number += 1) {
         const proxies = proxied ? await Promise.all([...this.nats.values()].map(({ port }) => startNatsProxy(port))) : [];
         const urls = proxied ? proxies : [...this.nats.values()];
+        const instance = [service, ...(agent ? [agent.name] : []), number].join('-');
+        const clock = clocks ? new SteppedClock(this.runsFolder, instance) : undefined;
         const env = {
           ...settings,
+          ...clock?.env,
           NATS_URL: urls.map(({ url }) => url).join(','),
           ...(agent && { HOPLINE_AGENT: JSON.stringify(agent) }),
         };
-        const instance = [service, ...(agent ? [agent.name] : []), number].join('-');
-        this.replicas.push({ service, process: new ServiceProcess({ service, instance, env }, await freePort()), proxies });
+        const process = new ServiceProcess({ service, instance, env }, await freePort());
+        this.replicas.push({ service, process, proxies, ...(clock && { clock }) });
       }
     }
   }

@@ -9,6 +9,7 @@ import { readRuns } from './agents/run-file.ts';
 import { CampaignCluster } from './campaign-cluster.ts';
 import { CampaignClient } from './client.ts';
 import { canMountDisk, clusterKeyOf, type FaultClass, mountDisk, needsOf } from './fault-classes.ts';
+import { FAKETIME } from './stepped-clock.ts';
 import { type FaultTimes, type FlowTimes, flowTimesOf } from './time-to-flow.ts';
 import { type Verdict, verifyClass } from './verify-class.ts';
 import { taskPlan } from './workload.ts';
@@ -75,9 +76,12 @@ export async function runCampaign(options: CampaignOptions): Promise<ClassResult
 
 /** Runs classes until none is left or the cluster fails. Removes those that have run from `remaining`. */
 async function* onOneCluster(remaining: FaultClass[], tasks: number, options: CampaignOptions): AsyncGenerator<ClassResult> {
-  const { diskBytes } = remaining[0]!.needs ?? {};
-  if (diskBytes !== undefined && !canMountDisk) {
-    for (const faultClass of remaining.splice(0)) yield untested(faultClass, 'only root can mount a small disk');
+  const { diskBytes, clocks = false } = remaining[0]!.needs ?? {};
+  const missing =
+    (diskBytes !== undefined && !canMountDisk && 'only root can mount a small disk') ||
+    (clocks && FAKETIME === undefined && 'libfaketime is not installed');
+  if (missing) {
+    for (const faultClass of remaining.splice(0)) yield untested(faultClass, missing);
     return;
   }
   const disk = diskBytes === undefined ? undefined : mountDisk(diskBytes);

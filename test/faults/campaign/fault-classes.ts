@@ -19,7 +19,7 @@ export type FaultClass = {
   /** Replicas of the streams with which the class makes sense. */
   replicas: readonly (1 | 3)[];
   /** The cluster that it needs, besides the replicas. Classes with the same needs run one after the other on one cluster. */
-  needs?: { proxied?: true; env?: Record<string, string>; diskBytes?: number };
+  needs?: { proxied?: true; clocks?: true; env?: Record<string, string>; diskBytes?: number };
   /** At least so many faults, however soon the tasks are done. */
   faultsMin: number;
   /** Between two faults, milliseconds; QUIET_MS by default. */
@@ -112,6 +112,7 @@ function proxyFault(
 }
 
 const LOST_SHARE = 0.2;
+const CLOCK_STEP_S_MAX = 3_600;
 
 export const FAULT_CLASSES: readonly FaultClass[] = [
   {
@@ -268,6 +269,21 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
     },
   ),
   {
+    name: 'clock step',
+    what: 'the system clock of one process is set up to an hour forwards or backwards, and right again 3 to 15 s later',
+    replicas: BOTH,
+    needs: { clocks: true },
+    faultsMin: 10,
+    explains: [],
+    strike: async ({ cluster, random }) => {
+      const { clock } = random.pick(cluster.replicas);
+      const seconds = random.between(1, CLOCK_STEP_S_MAX);
+      clock!.step(random.chance(0.5) ? seconds : -seconds);
+      await sleep(random.between(3_000, 15_000));
+      clock!.step(0);
+    },
+  },
+  {
     name: 'streams at their byte limit',
     what: 'the streams of inputs and of work hold 16 MiB; every third message has 256 KiB',
     replicas: [1],
@@ -325,10 +341,10 @@ export const canMountDisk = process.platform === 'linux' && process.getuid?.() =
 
 /** What the cluster of a class looks like, as text: equal for classes that can share one. */
 export function clusterKeyOf({ needs = {} }: FaultClass): string {
-  return JSON.stringify([needs.proxied ?? false, needs.env ?? {}, needs.diskBytes ?? 0]);
+  return JSON.stringify([needs.proxied ?? false, needs.clocks ?? false, needs.env ?? {}, needs.diskBytes ?? 0]);
 }
 
 export function needsOf({ needs = {} }: FaultClass, replicas: 1 | 3, store: string | undefined): ClusterNeeds {
-  const { proxied = false, env = {} } = needs;
-  return { replicas, proxied, env, ...(store !== undefined && { store }) };
+  const { proxied = false, clocks = false, env = {} } = needs;
+  return { replicas, proxied, clocks, env, ...(store !== undefined && { store }) };
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Work } from '@hopline/events';
 import { LogFull, ROOM_READ_MS } from '@hopline/log';
+import { factRecord } from '@hopline/log/contract';
 import { LOG_SETTINGS, type LogEvent, type LogSettings, openFromSettings, openJetStreamLog } from '@hopline/log-jetstream';
 import { createLogger } from '@hopline/telemetry';
 import { jetstreamManager } from '@nats-io/jetstream';
@@ -130,4 +131,23 @@ test('the bytes of streams and buckets are settings', { timeout: 60_000 }, async
   const bytesOf = async (stream: string) => (await jsm.streams.info(stream)).config.max_bytes / MIB;
   const streams = ['A2A_RAW', 'A2A_LOG', 'A2A_WORK', 'KV_hopline_tasks', 'KV_hopline_leases'];
   assert.deepEqual(await Promise.all(streams.map(bytesOf)), [17, 18, 19, 20, 20]);
+});
+
+test('an append resolves with what the server stores of the record', { timeout: 60_000 }, async t => {
+  const nats = await startNats();
+  t.after(() => nats.stop());
+  const log = await openJetStreamLog({ servers: nats.url, name: 'room' });
+  t.after(() => log.close());
+  const nc = await connect({ servers: nats.url });
+  t.after(() => nc.close());
+  const jsm = await jetstreamManager(nc);
+  const trace = { traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01` };
+  for (const [generation, options] of [{}, { trace: {} }, { trace }].entries()) {
+    const before = (await jsm.streams.info('A2A_LOG')).state.bytes;
+    const taskId = `task-${generation}`;
+    const { bytes } = await log.facts.append(factRecord(taskId, 1), { expected: 0, id: `${taskId}:relay:1`, ...options });
+    const stored = (await jsm.streams.info('A2A_LOG')).state.bytes - before;
+    assert.ok(Math.abs(stored - bytes) <= 8, `${bytes} of ${stored}, ${JSON.stringify(options)}`);
+  }
+  assert.equal((await log.facts.extent()).bytesMax, (await jsm.streams.info('A2A_LOG')).config.max_bytes);
 });

@@ -54,10 +54,9 @@ function stepsOf(items: readonly { taskId: string; steps: number[] }[]): Record<
 async function readFacts(log: Log, range: Parameters<typeof replayFacts>[1], max = Number.POSITIVE_INFINITY) {
   const replay = replayFacts(log, range);
   const items: { taskId: string; steps: number[] }[] = [];
-  for await (const { record } of replay) {
-    const { facts, aggregate } = record;
+  for await (const { taskId, facts } of replay) {
     items.push({
-      taskId: aggregate.taskId,
+      taskId,
       steps: facts.flatMap(fact => (fact.kind === 'step.recorded' ? [Number(fact.step)] : [])),
     });
     if (items.length >= max) break;
@@ -84,6 +83,30 @@ for (const [name, open] of [
         const steps = inputs.map(({ taskId, record }) => ({ taskId, steps: 'n' in record ? [record.n] : [] }));
         assert.deepEqual(stepsOf(steps), ALL);
       }
+    });
+
+    test('batches hold the same records, and a checkpoint after a batch continues with the next one', async () => {
+      const log = await open();
+      await fill(log);
+      const whole: { taskId: string; steps: number[] }[] = [];
+      let after: Checkpoint | undefined;
+      for (let isDone = false; !isDone; ) {
+        isDone = true;
+        const replay = replayFacts(log, after === undefined ? {} : { after });
+        for await (const records of replay.batches()) {
+          assert.ok(records.length > 0);
+          for (const { taskId, facts } of records)
+            whole.push({ taskId, steps: facts.flatMap(fact => (fact.kind === 'step.recorded' ? [Number(fact.step)] : [])) });
+          after = JSON.parse(JSON.stringify(replay.checkpoint)) as Checkpoint;
+          isDone = false;
+          break;
+        }
+      }
+      assert.equal(whole.length, TASKS.length * (RECORDS + 1));
+      assert.deepEqual(stepsOf(whole), ALL);
+      let inputs = 0;
+      for await (const records of replayInputs(log, { untilMs: Date.now() + 60_000 }).batches()) inputs += records.length;
+      assert.equal(inputs, TASKS.length * RECORDS);
     });
 
     test('continues after a checkpoint without a record missing or repeated, also with records that were stored since', async () => {

@@ -4,7 +4,7 @@ import type { StreamResponse } from '@hopline/a2a';
 import { GrpcClient } from '@hopline/a2a-grpc/test-client';
 import { collect, type Frame, frames, messageParams, rpc, shapeOf } from '../cluster/a2a-stream.ts';
 import type { ServiceProcess } from '../cluster/service-process.ts';
-import { startWebhook } from '../webhooks/webhook.ts';
+import { received, startWebhook } from '../webhooks/webhook.ts';
 import { drawTree, type ExportedSpan } from './exported-spans.ts';
 import { INNER, reportOf, type TraceWorld, traceOf } from './trace-world.ts';
 
@@ -15,7 +15,7 @@ type Scenario = (world: TraceWorld) => Promise<void>;
 const SPANS_MAX = 12;
 const TOKEN = 'PLANTED-token-of-a-webhook';
 /** Text of questions, answers and files, and a credential: none of it may be in a signal. */
-export const PLANTED = [TOKEN, ' v3.1.8', 'Which one?', 'Which colour?', 'broken pieces', 'absent.txt'];
+export const PLANTED = [TOKEN, ' v3.1.8', 'Which one?', 'Which colour?', 'broken pieces', 'absent.txt', ' tools', 'pid '];
 const RAW = 'a2a.raw.{shard}.{taskId}.{writer}';
 const WORK = 'a2a.work.{role}.{taskId}';
 const STREAMED = 'send_streaming_message [server]';
@@ -113,6 +113,8 @@ export const questionOfS0: Scenario = async world => {
     assert.equal(only(spans, name).attributes['hopline.correlation.id'], 'order-42', name);
   const { attributes: viewer } = only(spans, 'deliver_events');
   assert.deepEqual([viewer['a2a.task.state'], viewer['hopline.outcome']], ['completed', 'ended']);
+  // The root is exported before the task has a state (ADR 53).
+  assert.equal(server['a2a.task.state'], undefined);
   assert.ok(Number(viewer['hopline.bytes_out']) > 0);
   const { attributes: relay } = only(spans, `process ${RAW}`);
   assert.deepEqual(
@@ -140,6 +142,37 @@ const toolCall: Scenario = async world => {
   const { attributes } = only(spans, 'execute_tool list_directory');
   assert.equal(attributes['gen_ai.tool.name'], 'list_directory');
   assert.equal(attributes['gen_ai.operation.name'], 'execute_tool');
+};
+
+const modelWithTools: Scenario = async world => {
+  const { cluster, model } = world;
+  const taskId = taskOf(await collect(cluster.url, to('coder', 'use both tools')));
+  const spans = await traceOf(world, taskId, isViewerEnd);
+  assertHonest(spans);
+  const before = ['chat stand-in', 'chat stand-in', 'execute_tool noise', 'execute_tool ok'];
+  assert.equal(drawTree(spans), treeOf('coder', { before: before.map(name => `${name} [client]`) }));
+  const [plans, answers] = named(spans, 'chat stand-in') as [ExportedSpan, ExportedSpan];
+  for (const { attributes } of [plans, answers])
+    assert.deepEqual(
+      ['gen_ai.operation.name', 'gen_ai.provider.name', 'gen_ai.request.model'].map(key => attributes[key]),
+      ['chat', 'openai', 'stand-in'],
+    );
+  for (const tool of ['ok', 'noise']) {
+    const { attributes, startMs, endMs, links, isError } = only(spans, `execute_tool ${tool}`);
+    assert.deepEqual(
+      ['gen_ai.operation.name', 'gen_ai.tool.name', 'gen_ai.tool.type'].map(key => attributes[key]),
+      ['execute_tool', tool, 'function'],
+    );
+    assert.deepEqual([links, isError], [[], false]);
+    // Both run between the two requests: the first one asks for them, the second one has their results.
+    assert.ok(startMs >= plans.startMs && endMs <= answers.endMs, tool);
+  }
+  const { attributes: turn } = only(spans, 'invoke_agent coder');
+  assert.deepEqual([turn['hopline.tool_calls'], turn['a2a.task.state']], [2, 'completed']);
+  // The model's server joins the trace, below the span of the turn that all of them are in.
+  const { spanId, traceId } = spans.find(span => span.spanId === plans.parentId)!;
+  for (const { headers } of model.requests.slice(-2))
+    assert.match(String(headers.traceparent), new RegExp(`^00-${traceId}-(${plans.spanId}|${answers.spanId}|${spanId})-`));
 };
 
 /** Asks an agent that interrupts its turn, and answers: the trace of each turn. */
@@ -338,6 +371,49 @@ const failingTool: Scenario = async world => {
   assert.deepEqual([tool.isError, tool.attributes['error.type']], [true, 'tool_failed']);
 };
 
+/**
+ * Every relay after the first one takes the task over: its spans hang below the receipt of the relay before it. `lost`: relays whose work has
+ * no span, because they were killed.
+ */
+function assertTakeovers(spans: readonly ExportedSpan[], lost: number): void {
+  const receipts = named(spans, `receive ${RAW}`);
+  const work = named(spans, `process ${RAW}`);
+  const tree = drawTree(spans);
+  const ids = new Set(spans.map(({ spanId }) => spanId));
+  assert.ok(receipts.length >= 2, tree);
+  assert.equal(work.length, receipts.length - lost, tree);
+  for (const [index, receipt] of receipts.entries()) {
+    assert.deepEqual([receipt.kind, receipt.isError], ['client', false]);
+    assert.equal(receipt.attributes['hopline.cause'], index === 0 ? undefined : 'takeover');
+    const before = receipts.slice(0, index).map(({ spanId }) => spanId);
+    assert.ok(index === 0 || before.includes(receipt.parentId!), tree);
+    assert.ok(
+      receipt.links.every(({ spanId }) => ids.has(spanId)),
+      'a link leads to a span of the trace',
+    );
+  }
+  for (const { kind, parentId, attributes } of work) {
+    assert.equal(kind, 'consumer');
+    assert.ok(
+      receipts.some(({ spanId }) => spanId === parentId),
+      tree,
+    );
+    assert.ok(Number(attributes['hopline.bytes_in']) > 0);
+  }
+  const ends = work.map(({ attributes }) => attributes['hopline.outcome']);
+  // A relay that starts again may take its shard back in mid-stream.
+  assert.ok(
+    ends.every(end => end === 'completed' || end === 'stopped'),
+    `${ends}`,
+  );
+  const completed = work.filter(({ attributes }) => attributes['hopline.outcome'] === 'completed');
+  assert.equal(completed.length, 1, tree);
+  assert.equal(completed[0]!.attributes['a2a.task.state'], 'completed');
+  assert.ok(Number(completed[0]!.attributes['hopline.chunks']) > 0);
+  assert.equal(only(spans, 'deliver_events').attributes['a2a.task.state'], 'completed');
+  only(spans, 'invoke_agent player');
+}
+
 const killedRelay: Scenario = async world => {
   const { taskId, restarted } = await killInMidStream(world, {
     isReceipt: ({ name }) => name === `receive ${RAW}`,
@@ -346,8 +422,7 @@ const killedRelay: Scenario = async world => {
   });
   const spans = await traceOf(world, taskId, isViewerEnd);
   assertHonest(spans);
-  const cause = spans.find(({ attributes }) => attributes['hopline.cause'] === 'takeover');
-  assert.ok(cause !== undefined, drawTree(spans));
+  assertTakeovers(spans, 1);
   const inLog = (await reportOf(world, taskId)).relays;
   assert.ok(inLog.length >= 2, JSON.stringify(inLog));
   assert.equal(inLog[1]?.takeover?.cause, 'lost', 'the log has the takeover and its cause');
@@ -363,10 +438,9 @@ const stoppedRelay: Scenario = async world => {
   await restarted;
   const spans = await traceOf(world, taskId, isViewerEnd);
   assertHonest(spans);
-  const outcomes = named(spans, `process ${RAW}`).map(({ attributes }) => attributes['hopline.outcome']);
-  // The relay that starts again may take its shard back in mid-stream.
-  assert.equal(outcomes.filter(outcome => outcome === 'completed').length, 1);
-  assert.ok(outcomes.length >= 2 && outcomes.every(outcome => outcome === 'completed' || outcome === 'stopped'), `${outcomes}`);
+  assertTakeovers(spans, 0);
+  const inLog = (await reportOf(world, taskId)).relays;
+  assert.equal(inLog[1]?.takeover?.cause, 'released', 'the log has the takeover and its cause');
 };
 
 /** Kills a worker: its next attempt must be beside the first one, with a link to it. */
@@ -407,6 +481,45 @@ const killedSupervisor: Scenario = async world => {
   only(spans, 'invoke_agent player');
 };
 
+/** The second run of deliveries is in the trace of the task; the span of the first one died with its process. */
+const killedNotifier: Scenario = async world => {
+  const { cluster } = world;
+  const [notifier] = cluster.notifiers as [ServiceProcess];
+  await using webhook = await startWebhook();
+  const params = {
+    ...to('player', 'play long').params,
+    configuration: { pushNotificationConfig: { url: `${webhook.url}/hook`, token: TOKEN } },
+  };
+  let taskId = '';
+  let isKilled = false;
+  for await (const frame of frames(cluster.url, { params })) {
+    if ('task' in frame.event) taskId = frame.event.task.id;
+    if (isKilled || webhook.notifications.length < 3) continue;
+    isKilled = true;
+    await notifier.kill('SIGKILL');
+    await notifier.start();
+  }
+  assert.ok(isKilled, 'the answer ended before the notifier was killed');
+  await webhook.until(() => webhook.notifications.some(({ body }) => JSON.stringify(body).includes('completed')));
+  // One notification may have been on its way.
+  assert.ok(received(webhook.accepted()).repeats <= 1);
+  const spans = await traceOf(world, taskId, ({ name }) => name === 'send_push_notification');
+  assertHonest(spans);
+  assert.equal(drawTree(spans), `${treeOf('player')}\n    send_push_notification [client]`);
+  const push = only(spans, 'send_push_notification');
+  assert.deepEqual([push.attributes['a2a.task.state'], push.attributes['hopline.outcome']], ['completed', 'delivered']);
+  assert.deepEqual([push.isError, push.attributes['server.address']], [false, '127.0.0.1']);
+  // All events were stored by one relay, below whose receipt the span is: it needs no link.
+  assert.deepEqual(push.links, []);
+  // Each notification names its run: the receiver knows of both, the backend only of the one that ended.
+  const runs = webhook.notifications.map(({ headers }) => String(headers.traceparent).split('-').slice(1, 3).join(' '));
+  assert.equal(new Set(runs).size, 2);
+  assert.ok(runs.every(run => run.startsWith(push.traceId)));
+  const own = runs.filter(run => run === `${push.traceId} ${push.spanId}`);
+  assert.equal(runs.lastIndexOf(own[0]!), runs.length - 1);
+  assert.equal(push.attributes['hopline.delivered'], own.length);
+};
+
 const killedIngress: Scenario = async world => {
   const { cluster, traces } = world;
   const [first, second] = cluster.ingresses as [ServiceProcess, ServiceProcess];
@@ -441,6 +554,7 @@ const killedIngress: Scenario = async world => {
 
 export const TRACE_SCENARIOS: Readonly<Record<string, Scenario>> = {
   'a tool call is a span, and its server gets the trace': toolCall,
+  'a model with tools: its requests and its calls of tools are spans below its turn': modelWithTools,
   'the second turn of an interrupted task is below its own request, with a link to the first one': secondTurn,
   'a graph that interrupts itself: each turn is a tree of its own, with the nodes of the turn': graphWithInterrupt,
   'a client that left is marked, and its resume on any ingress links to the trace of the task': cutAndResumed,
@@ -454,5 +568,6 @@ export const TRACE_SCENARIOS: Readonly<Record<string, Scenario>> = {
   'a relay that stops in order leaves a connected trace': stoppedRelay,
   'a sub-agent that is killed leaves a connected trace: the second attempt links to the first': killedAgent,
   'a supervisor that is killed leaves a connected trace, and its second attempt calls no agent again': killedSupervisor,
+  'a notifier that is killed leaves a connected trace: its next run of deliveries is in the trace of the task': killedNotifier,
   'an ingress that is killed leaves a connected trace, and the resume elsewhere links to it': killedIngress,
 };

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { TaskTrace } from '@hopline/task-audit';
+import { ModelServer, newest } from '../agents/model-server.ts';
 import { answer, type RemoteAgent, type Step, startRemoteAgent } from '../agents/remote-agent.ts';
 import { Cluster } from '../cluster/cluster.ts';
 import { startNats } from '../nats/nats-server.ts';
@@ -21,6 +22,7 @@ export const INNER = 'inner';
 export type TraceWorld = AsyncDisposable & {
   cluster: Cluster;
   remote: RemoteAgent;
+  model: ModelServer;
   traces: ExportedSpans;
 };
 
@@ -46,6 +48,10 @@ const FAILURES: Record<string, Step[]> = {
   garbage: [{ raw: 'data: {"jsonrpc":\n\n'.repeat(32) }, { cut: true }, { hang: true }],
 };
 
+/** A model that calls two tools at once and then answers. */
+const MODEL_ANSWER = ['Both', ' tools', ' were', ' called'];
+const TOOLS = { command: process.execPath, args: [`${AGENTS}/hostile-mcp-server.ts`] };
+
 /** Starts both clusters; `endpoint` takes their spans. */
 export async function startTraceWorld(traces: ExportedSpans, endpoint: string): Promise<TraceWorld> {
   await using stack = new AsyncDisposableStack();
@@ -58,6 +64,16 @@ export async function startTraceWorld(traces: ExportedSpans, endpoint: string): 
     script: ({ text }) => FAILURES[Object.keys(FAILURES).find(word => text.includes(word)) ?? 'state']!,
   });
   stack.defer(() => broken.close());
+  const model = stack.use(
+    await ModelServer.start(request =>
+      newest(request, 'tool') === ''
+        ? [
+            { call: 'ok', args: {} },
+            { call: 'noise', args: {} },
+          ]
+        : [{ tokens: MODEL_ANSWER }],
+    ),
+  );
   const nats = await startNats();
   stack.defer(() => nats.stop());
   const env = { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint };
@@ -84,13 +100,14 @@ export async function startTraceWorld(traces: ExportedSpans, endpoint: string): 
         { name: 'region', adapter: 'a2a', url: inner.url },
         { name: 'painter', adapter: 'langgraph', module: `${AGENTS}/graphs/graphs.ts`, export: 'asks' },
         files,
+        { name: 'coder', adapter: 'model', model: 'stand-in', baseUrl: model.url, mcp: [TOOLS] },
       ],
       agentsFolder: DEMO,
       env: { ...env, HOPLINE_PUSH: 'true', HOPLINE_WEBHOOK_ALLOW: '127.0.0.1', HOPLINE_WEBHOOK_HTTP: 'true' },
     }),
   );
   const kept = stack.move();
-  return { cluster, remote, traces, [Symbol.asyncDispose]: () => kept.disposeAsync() };
+  return { cluster, remote, model, traces, [Symbol.asyncDispose]: () => kept.disposeAsync() };
 }
 
 /** Waits until the trace of a task has a span that ends late, and returns all spans of its traces. */

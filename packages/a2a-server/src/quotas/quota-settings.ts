@@ -1,6 +1,7 @@
 import { LIMITS, type Limits } from '../limits.ts';
 
 const GIB = 1024 ** 3;
+const PERCENT = 100;
 
 /** Settings of every service that serves A2A: what one caller may use. */
 export const QUOTA_SETTINGS = {
@@ -67,6 +68,14 @@ export const QUOTA_SETTINGS = {
     max: 1_000,
     doc: 'All callers of a tenant together may use so many times what one caller may (the settings HOPLINE_OWNER_…).',
   },
+  HOPLINE_TENANT_STORED_PERCENT: {
+    type: 'integer',
+    default: PERCENT * LIMITS.tenantStoredShare,
+    min: 1,
+    max: PERCENT,
+    unit: 'percent',
+    doc: 'Share of the bytes of `A2A_LOG` that the tasks of one tenant (or of one caller without a tenant) may take, ended ones included until retention removes them; a message that begins another gets 429. Tasks in progress go on. 100: no limit.',
+  },
 } as const;
 
 type QuotaValues = {
@@ -84,5 +93,6 @@ export function quotaLimits(settings: QuotaValues): Partial<Limits> {
     ownerOpenTasksMax: settings.HOPLINE_OWNER_OPEN_TASKS_MAX,
     ownerPushConfigsMax: settings.HOPLINE_OWNER_WEBHOOKS_MAX,
     tenantLimitFactor: settings.HOPLINE_TENANT_LIMIT_FACTOR,
+    tenantStoredShare: settings.HOPLINE_TENANT_STORED_PERCENT / PERCENT,
   };
 }

@@ -4,19 +4,20 @@ import type { Log, PushConfigEntry, TaskIndexEntry } from '@hopline/log';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import type { Limits } from '../limits.ts';
 import { OwnedEntries, type PartyKeys, partyKeysOf } from './owned-entries.ts';
+import { StoredBytes } from './stored-bytes.ts';
 import { TokenBucket } from './token-bucket.ts';
 
 /** `stream`: an event stream or a blocking send. `request`: a send that does not wait for the turn, or a cancel. */
 export type SlotKind = 'stream' | 'request';
 
 /** Limits in the metric of refused requests. */
-type QuotaName = 'messages' | 'bytes' | 'streams' | 'requests' | 'tasks' | 'webhooks';
+type QuotaName = 'messages' | 'bytes' | 'streams' | 'requests' | 'tasks' | 'webhooks' | 'stored';
 
 /** What a caller, or all callers of a tenant, use of this process. */
 type Party = { messages: TokenBucket; bytes: TokenBucket; slots: Record<SlotKind, number>; slotsMax: number };
 
 export type QuotasOptions = {
-  log: Pick<Log, 'tasks' | 'pushConfigs'>;
+  log: Pick<Log, 'tasks' | 'facts' | 'pushConfigs'>;
   role: Role;
   limits: Limits;
   metrics: HopMetrics | undefined;
@@ -31,6 +32,8 @@ const PARTIES_MAX = 10_000;
 /** When a client should retry that met a bound which falls only as its own tasks or webhooks end; milliseconds. */
 const COUNT_RETRY_MS = 10_000;
 const SLOT_RETRY_MS = 1_000;
+/** When a client should retry whose tenant has its share of the log, which falls as retention removes records; milliseconds. */
+const STORED_RETRY_MS = 60_000;
 /**
  * A server follows the bucket of a count when it has begun this part of the limit itself: before that, up to 16 servers together are
  * below it, and most servers never read what others have begun.
@@ -48,6 +51,7 @@ export class Quotas {
   readonly #tenants = new Map<string, Party>();
   readonly #tasks: OwnedEntries<TaskIndexEntry>;
   readonly #webhooks: OwnedEntries<PushConfigEntry>;
+  readonly #stored: StoredBytes | undefined;
 
   constructor({ log, role, limits, metrics, logger }: QuotasOptions) {
     this.#limits = limits;
@@ -58,6 +62,8 @@ export class Quotas {
       ownerOf: task => (task.role !== role || isTerminal(task.state) ? undefined : (task.owner ?? {})),
       onLost,
     });
+    const { tenantStoredShare: shareMax } = limits;
+    this.#stored = shareMax < 1 ? new StoredBytes({ log, shareMax, onLost }) : undefined;
     this.#webhooks = new OwnedEntries({ bucket: log.pushConfigs, ownerOf: ({ owner = {} }) => owner, onLost });
   }
 
@@ -84,13 +90,19 @@ export class Quotas {
     };
   }
 
-  /** Throws QUOTA_EXCEEDED when the caller has too many open tasks for another one. */
+  /** Throws QUOTA_EXCEEDED when the caller has too many open tasks for another one, or its tenant has its share of the log. */
   requireTaskRoom(caller: Owner): void {
     const { ownerOpenTasksMax: max, freshMsMax } = this.#limits;
     // Not awaited: a server that has just started counts what it has read.
     if (this.#tasks.size >= max * UNSEEN_SHARE) void this.#tasks.follow(freshMsMax);
     if (this.#isFull(this.#tasks, partyKeysOf(caller), max))
       throw this.#refusal('tasks', 'too many tasks of this caller or its tenant have not ended', COUNT_RETRY_MS);
+    if (this.#stored?.isFull(caller))
+      throw this.#refusal(
+        'stored',
+        'the tasks of this tenant have their share of the log until the oldest expire',
+        STORED_RETRY_MS,
+      );
   }
 
   /** Counts a task that is about to begin. Throws QUOTA_EXCEEDED, unless it is counted already. */
@@ -119,6 +131,7 @@ export class Quotas {
   close(): void {
     this.#tasks.close();
     this.#webhooks.close();
+    this.#stored?.close();
   }
 
   #isFull(

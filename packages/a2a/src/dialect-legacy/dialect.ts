@@ -3,7 +3,7 @@ import { pushOf } from '../dialect-0.3/push.ts';
 import { present } from '../json-value.ts';
 import { decodeCancel, decodeGet, decodeSubscribe } from '../schema/decode-requests.ts';
 import { decodeEvent } from './decode.ts';
-import { besideResult, encodeEvent, encodeMessage, encodeSnapshot, encodeTask } from './encode.ts';
+import { encodeEvent, encodeMessage, encodeSnapshot, encodeTask, frameText } from './encode.ts';
 import { pushLegacy } from './push.ts';
 import { decodeSend } from './send.ts';
 
@@ -28,7 +28,7 @@ export const dialectLegacy: Dialect = {
   encodeMessage,
   encodeEvent,
   encodeSnapshot,
-  besideResult,
+  frameText,
   encodeSendResult: result => ('task' in result ? encodeTask(result.task) : encodeMessage(result.message)),
   encodeSend: ({ message, ...request }) => {
     const { contextId, taskId, ...content } = message;

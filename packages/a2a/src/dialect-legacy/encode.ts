@@ -92,8 +92,10 @@ export function encodeSnapshot(task: Task): JsonObject[] {
   return [...updates, stateOf(task)];
 }
 
-/** The same result, bare beside `result` (C-7). */
-export function besideResult(result: JsonObject): JsonObject {
-  const { id: _id, sessionId: _session, final: _final, ...bare } = result;
-  return typeof bare.type === 'string' ? bare : {};
+/** The same result stands bare beside `result` (C-7). What both have becomes text once: it holds the text of the answer. */
+export function frameText({ type, id, sessionId, final, ...bare }: JsonObject): string {
+  const own = JSON.stringify({ type, id, sessionId, final });
+  const shared = JSON.stringify(bare).slice(1, -1);
+  const result = `${own.slice(0, -1)}${own.length > 2 && shared !== '' ? ',' : ''}${shared}}`;
+  return typeof type === 'string' ? `${result},"type":${JSON.stringify(type)},${shared}` : result;
 }

@@ -5,6 +5,8 @@ import {
   type FactLog,
   type FollowStart,
   type ReadStart,
+  type RecordFacts,
+  recordFactsOf,
   relayOfFactsId,
   type StoredFacts,
   type StreamExtent,
@@ -138,10 +140,10 @@ export class MemoryFacts implements FactLog {
     return this.#stream.extent;
   }
 
-  async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<readonly StoredFacts[], void> {
+  async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<readonly RecordFacts[], void> {
     requireOpen(this.#closed);
     const records = this.#stream.ofShard(shard, start).map(toFacts);
-    yield records.filter(facts => facts !== undefined).map(({ trace: _trace, relay: _relay, ...facts }) => facts);
+    yield records.filter(stored => stored !== undefined).map(recordFactsOf);
   }
 
   async *#read(taskId: string, from: number): AsyncGenerator<StoredFacts, number> {

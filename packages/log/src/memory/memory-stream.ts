@@ -102,7 +102,9 @@ export class MemoryStream {
   }
 
   get extent(): StreamExtent {
-    return { firstSeq: this.#all[0]?.seq ?? this.#seq + 1, lastSeq: this.#seq, fill: this.#bytes / this.#bytesMax };
+    const bytesMax = this.#bytesMax;
+    const firstSeq = this.#all[0]?.seq ?? this.#seq + 1;
+    return { firstSeq, lastSeq: this.#seq, fill: this.#bytes / bytesMax, ...(Number.isFinite(bytesMax) && { bytesMax }) };
   }
 
   /** Simulates a stream that was deleted and created again: it is empty, knows no id, and begins with `firstSeq`. */

@@ -8,6 +8,9 @@ export const RUNS_FOLDER = 'CAMPAIGN_RUNS';
 
 type Line = { begin: Omit<AgentRun, 'tokens' | 'fullText'>; script: AgentScript } | { end: number; at: number };
 
+/** The same clock in all processes, which no step of the system clock changes. Milliseconds. */
+export const monotonicMs = () => Number(process.hrtime.bigint()) / 1e6;
+
 /** Run ids of one process: more than a process starts in a campaign. */
 const RUNS_OF_PROCESS_MAX = 100_000;
 
@@ -23,13 +26,22 @@ export class RunFile implements RunRecorder {
   begin(agent: string, { message, attempt }: Pick<AgentTurn, 'message' | 'attempt'>, script: AgentScript): AgentRun {
     const id = process.pid * RUNS_OF_PROCESS_MAX + this.#count++;
     const { messageId, taskId = '' } = message;
-    const begin = { id, agent, taskId, messageId, attempt, process: `${process.pid}`, startedAt: Date.now(), endedAt: undefined };
+    const begin = {
+      id,
+      agent,
+      taskId,
+      messageId,
+      attempt,
+      process: `${process.pid}`,
+      startedAt: monotonicMs(),
+      endedAt: undefined,
+    };
     this.#write({ begin, script });
     return { ...begin, tokens: [], fullText: '' };
   }
 
   end({ id }: AgentRun): void {
-    this.#write({ end: id, at: Date.now() });
+    this.#write({ end: id, at: monotonicMs() });
   }
 
   #write(line: Line): void {
@@ -39,7 +51,7 @@ export class RunFile implements RunRecorder {
 
 /**
  * The runs of all processes. Which tokens a killed process had emitted is unknown, so `tokens` are all that it would emit. `deaths`:
- * when the process with an id was killed.
+ * when the process with an id was killed, by `monotonicMs`.
  */
 export function readRuns(folder: string, deaths: ReadonlyMap<number, number>): AgentRun[] {
   const runs = new Map<number, AgentRun>();

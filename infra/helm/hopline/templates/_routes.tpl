@@ -1,0 +1,67 @@
+{{- /*
+The Ingress resource and the HTTPRoute of one Service.
+root, component; service: its name and theirs; port: of the Service; at: path of the values in messages; httpIngress, gateway: the
+values themselves.
+*/}}
+{{- define "hopline.httpRoutes" -}}
+{{- if and .httpIngress.enabled .gateway.enabled }}
+{{- fail (printf "%shttpIngress.enabled and %sgateway.enabled: choose one" .at .at) }}
+{{- end }}
+{{- $service := .service }}
+{{- $labels := dict "root" .root "component" .component }}
+{{- with .httpIngress }}
+{{- if .enabled }}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata:
+  name: {{ $service }}
+  labels: {{- include "hopline.labels" $labels | nindent 4 }}
+  annotations:
+    # Streams last as long as their tasks; the heartbeat every 15 s keeps them from idling.
+    nginx.ingress.kubernetes.io/proxy-buffering: "off"
+    nginx.ingress.kubernetes.io/proxy-read-timeout: "3600"
+    nginx.ingress.kubernetes.io/proxy-send-timeout: "3600"
+    {{- with .annotations }}{{ toYaml . | nindent 4 }}{{ end }}
+spec:
+  {{- with .className }}
+  ingressClassName: {{ . }}
+  {{- end }}
+  {{- if .tlsSecret }}
+  tls: [{ secretName: {{ .tlsSecret }}, hosts: [{{ .host }}] }]
+  {{- end }}
+  rules:
+    - host: {{ .host }}
+      http:
+        paths:
+          - { path: /, pathType: Prefix, backend: { service: { name: {{ $service }}, port: { name: http } } } }
+{{- end }}
+{{- end }}
+{{- if .gateway.enabled }}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata:
+  name: {{ $service }}
+  labels: {{- include "hopline.labels" $labels | nindent 4 }}
+spec:
+  parentRefs: {{- toYaml .gateway.parentRefs | nindent 4 }}
+  {{- with .gateway.hostnames }}
+  hostnames: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  rules:
+    - backendRefs: [{ name: {{ $service }}, port: {{ .port }} }]
+      # Envoy cuts a response after 15 s otherwise.
+      timeouts: { request: 0s }
+{{- end }}
+{{- end -}}
+
+{{- /* Host names of the routes, as JSON: the service answers under them. */}}
+{{- define "hopline.routeHosts" -}}
+{{- $hosts := list -}}
+{{- if .httpIngress.enabled -}}{{- $hosts = append $hosts .httpIngress.host -}}{{- end -}}
+{{- if .gateway.enabled -}}
+{{- range .gateway.hostnames -}}{{- if not (contains "*" .) -}}{{- $hosts = append $hosts . -}}{{- end -}}{{- end -}}
+{{- end -}}
+{{- toJson $hosts -}}
+{{- end -}}

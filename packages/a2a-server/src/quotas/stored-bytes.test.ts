@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Owner } from '@hopline/events';
+import type { TaskIndexEntry } from '@hopline/log';
+import { createMemoryLog } from '@hopline/log/memory';
+import { BytesByTenant, GROUPS_MAX, StoredBytes } from './stored-bytes.ts';
+
+const ANNA = { tenant: 't', subject: 'anna' };
+const BERT = { tenant: 't', subject: 'bert' };
+const CARL = { subject: 't' };
+
+type Stored = { bytes: number; seq: number; isOpen?: boolean };
+
+function entry(owner: Owner | undefined, { bytes, seq, isOpen = false }: Stored): TaskIndexEntry {
+  const state = isOpen ? 'TASK_STATE_WORKING' : 'TASK_STATE_COMPLETED';
+  const common = { contextId: 'c', role: 'agent.echo', state, startSeq: 1, generation: 1, at: 1 } as const;
+  return { ...common, ...(owner && { owner }), seq, storedBytes: bytes };
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  const deadline = Date.now() + 15_000;
+  while (!condition()) {
+    assert.ok(Date.now() < deadline, 'did not happen in 15 s');
+    await new Promise(resolve => setTimeout(resolve, 5));
+  }
+}
+
+test('the tasks of all callers of a tenant count together, each with its newest entry; a caller without a tenant counts alone', () => {
+  const counted = new BytesByTenant();
+  counted.set('a', entry(ANNA, { bytes: 100, seq: 1, isOpen: true }));
+  counted.set('b', entry(BERT, { bytes: 10, seq: 2 }));
+  counted.set('c', entry(CARL, { bytes: 5, seq: 3 }));
+  counted.set('d', entry(undefined, { bytes: 1_000, seq: 4 }));
+  counted.set('a', entry(ANNA, { bytes: 300, seq: 5, isOpen: true }));
+  assert.deepEqual([counted.of(ANNA), counted.of(BERT), counted.of(CARL)], [310, 310, 5]);
+  counted.set('a', entry(ANNA, { bytes: 400, seq: 6 }));
+  assert.equal(counted.of(ANNA), 410);
+});
+
+test('a task counts until its newest record has left the log, open or ended', () => {
+  const counted = new BytesByTenant();
+  counted.set('a', entry(ANNA, { bytes: 100, seq: 10 }));
+  counted.set('b', entry(ANNA, { bytes: 10, seq: 20, isOpen: true }));
+  counted.set('c', entry(ANNA, { bytes: 1, seq: 30 }));
+  const left = [10, 11, 20, 21, 30, 31].map(firstSeq => {
+    counted.removeBelow(firstSeq);
+    return counted.of(ANNA);
+  });
+  assert.deepEqual(left, [111, 11, 11, 1, 1, 0]);
+});
+
+test('many ended tasks are few numbers, and bytes are forgotten late by at most the share of two of them', () => {
+  const tasks = GROUPS_MAX * 50;
+  const counted = new BytesByTenant();
+  for (let seq = 1; seq <= tasks; seq += 1) counted.set(`${seq}`, entry(ANNA, { bytes: 10, seq }));
+  assert.equal(counted.of(ANNA), tasks * 10);
+  for (const removed of [0.25, 0.5, 0.75]) {
+    counted.removeBelow(tasks * removed);
+    const late = counted.of(ANNA) / (tasks * 10) - (1 - removed);
+    assert.ok(late >= 0 && late <= 2.5 / GROUPS_MAX, String(late));
+  }
+  counted.removeBelow(tasks + 1);
+  assert.equal(counted.of(ANNA), 0);
+});
+
+test('a tenant is full at its share of the log and not one byte below it, also for a process that starts later', async t => {
+  const log = createMemoryLog({ factsBytesMax: 1_000 });
+  const open = () => {
+    const stored = new StoredBytes({ log, shareMax: 0.5, onLost: error => assert.fail(String(error)) });
+    t.after(() => stored.close());
+    return stored;
+  };
+  const first = open();
+  await log.tasks.put('a', entry(ANNA, { bytes: 499, seq: 1, isOpen: true }));
+  await log.tasks.put('other', entry(CARL, { bytes: 500, seq: 1 }));
+  await log.tasks.put('anonymous', entry(undefined, { bytes: 999, seq: 1 }));
+  await until(() => first.isFull(CARL));
+  assert.deepEqual([first.isFull(ANNA), first.isFull({})], [false, false]);
+  await log.tasks.put('a', entry(ANNA, { bytes: 500, seq: 1, isOpen: true }));
+  await until(() => first.isFull(BERT));
+  const second = open();
+  await until(() => second.isFull(ANNA));
+});

@@ -1,0 +1,142 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isTerminal } from '@hopline/a2a';
+import { isSameOwner, type Owner } from '@hopline/events';
+import { followBucket, type Log, type TaskIndexEntry } from '@hopline/log';
+import { partyKeysOf } from './owned-entries.ts';
+
+/** Time between two looks at what retention has left of the log; milliseconds. */
+const EXTENT_MS = 5_000;
+/** Groups of ended tasks of one tenant: retention removes a group when the newest of its records leaves. */
+export const GROUPS_MAX = 64;
+
+/** Ended tasks whose records end at or before `seq`. */
+type Group = { seq: number; bytes: number };
+type OpenTask = { tenant: string; bytes: number; seq: number };
+
+/** A tenant, or a caller without one. Without authentication all callers are one, and there are no others to protect. */
+const keyOf = (owner: Owner): string => owner.tenant ?? `:${partyKeysOf(owner).owner}`;
+
+/**
+ * What the records of each tenant take of the log, from the index entries of their tasks. A task counts as a whole until its newest
+ * record has left. Bounded: the ended tasks of a tenant are GROUPS_MAX numbers, open tasks are as many as the index holds.
+ */
+export class BytesByTenant {
+  readonly #open = new Map<string, OpenTask>();
+  readonly #ended = new Map<string, Group[]>();
+  /** Sums of both. */
+  readonly #bytes = new Map<string, number>();
+
+  /** Takes the newest entry of a task. An ended task has no later one. */
+  set(taskId: string, { owner, state, seq = 0, storedBytes = 0 }: TaskIndexEntry): void {
+    this.#close(taskId);
+    if (owner === undefined || storedBytes === 0) return;
+    const tenant = keyOf(owner);
+    this.#add(tenant, storedBytes);
+    if (isTerminal(state)) this.#group(tenant, { seq, bytes: storedBytes });
+    else this.#open.set(taskId, { tenant, bytes: storedBytes, seq });
+  }
+
+  of(owner: Owner): number {
+    return this.#bytes.get(keyOf(owner)) ?? 0;
+  }
+
+  /** Forgets tasks whose newest record is below `firstSeq`. */
+  removeBelow(firstSeq: number): void {
+    for (const [taskId, { seq }] of this.#open) if (seq < firstSeq) this.#close(taskId);
+    for (const [tenant, groups] of this.#ended) {
+      const kept = groups.filter(({ seq }) => seq >= firstSeq);
+      for (const group of groups) if (group.seq < firstSeq) this.#add(tenant, -group.bytes);
+      if (kept.length === 0) this.#ended.delete(tenant);
+      else this.#ended.set(tenant, kept);
+    }
+  }
+
+  #close(taskId: string): void {
+    const open = this.#open.get(taskId);
+    if (open === undefined) return;
+    this.#open.delete(taskId);
+    this.#add(open.tenant, -open.bytes);
+  }
+
+  #group(tenant: string, group: Group): void {
+    const groups = this.#ended.get(tenant) ?? [];
+    this.#ended.set(tenant, groups);
+    groups.push(group);
+    if (groups.length <= GROUPS_MAX) return;
+    // The two neighbours with the fewest bytes, so that all groups become about as large.
+    const pairOf = (at: number) => groups[at]!.bytes + groups[at + 1]!.bytes;
+    let smallest = 0;
+    for (let at = 1; at + 1 < groups.length; at += 1) if (pairOf(at) < pairOf(smallest)) smallest = at;
+    const [one, other] = groups.slice(smallest, smallest + 2) as [Group, Group];
+    groups.splice(smallest, 2, { seq: Math.max(one.seq, other.seq), bytes: one.bytes + other.bytes });
+  }
+
+  #add(tenant: string, bytes: number): void {
+    const sum = (this.#bytes.get(tenant) ?? 0) + bytes;
+    if (sum > 0) this.#bytes.set(tenant, sum);
+    else this.#bytes.delete(tenant);
+  }
+}
+
+export type StoredBytesOptions = {
+  log: Pick<Log, 'tasks' | 'facts'>;
+  /** Share of the log's bytes that one tenant may store, 0 to 1. */
+  shareMax: number;
+  onLost(error: unknown): void;
+};
+
+/** Follows the index and the extent of the log until it is closed, and finds the tenants that have their share. */
+export class StoredBytes {
+  readonly #options: StoredBytesOptions;
+  readonly #closing = new AbortController();
+  #counted = new BytesByTenant();
+  #bytesMax = Number.POSITIVE_INFINITY;
+
+  constructor(options: StoredBytesOptions) {
+    this.#options = options;
+    this.#follow();
+    void this.#watchExtent();
+  }
+
+  /** Whether the tasks of the caller's tenant have its share of the log. False until the index has been read. */
+  isFull(caller: Owner): boolean {
+    const { shareMax } = this.#options;
+    return !isSameOwner(caller, undefined) && this.#counted.of(caller) >= shareMax * this.#bytesMax;
+  }
+
+  close(): void {
+    this.#closing.abort();
+  }
+
+  #follow(): void {
+    // Counted apart until the bucket has been read again: while a lost watch is read again, no tenant has room for that reason.
+    let counting = this.#counted;
+    const following = followBucket(this.#options.log.tasks, this.#closing.signal, {
+      begin: () => {
+        counting = new BytesByTenant();
+      },
+      change: ({ key, value }) => {
+        if (value !== undefined) counting.set(key, value);
+      },
+      ready: () => {
+        this.#counted = counting;
+      },
+      lost: error => this.#options.onLost(error),
+    });
+    // followBucket reports a first read that fails through `lost`, and goes on.
+    following.catch(() => {});
+  }
+
+  async #watchExtent(): Promise<void> {
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      // A log that is away is reported by every other read.
+      const extent = await this.#options.log.facts.extent().catch(() => undefined);
+      if (extent !== undefined) {
+        this.#bytesMax = extent.bytesMax ?? Number.POSITIVE_INFINITY;
+        this.#counted.removeBelow(extent.firstSeq);
+      }
+      await sleep(EXTENT_MS, undefined, { signal, ref: false }).catch(() => {});
+    }
+  }
+}
