@@ -236,7 +236,8 @@ export class EventReader {
     if (lastChunk && !append) this.#texts.compare(textOf(artifact.parts), this.#read);
     const artifactId = artifact.artifactId || artifact.name || 'artifact';
     if (this.#artifacts.size < ARTIFACTS_MAX) this.#artifacts.add(artifactId);
-    this.#read.push({ type: 'artifact', artifact: { ...artifact, artifactId }, append, lastChunk });
+    const named = artifact.artifactId === artifactId ? artifact : { ...artifact, artifactId };
+    this.#read.push({ type: 'artifact', artifact: named, append, lastChunk });
   }
 }
 

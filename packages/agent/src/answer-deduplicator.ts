@@ -1,4 +1,4 @@
-import { LaneText, type TextChange } from './streamed-text.ts';
+import { GrowingText, LaneText, type TextChange } from './streamed-text.ts';
 
 /** A chunk of an artifact's text as the agent sent it. `isResult`: the artifact holds the whole answer once more (S0-20, C-25). */
 export type ArtifactText = { id: string; isResult: boolean; text: string; append: boolean; last: boolean };
@@ -7,7 +7,7 @@ export type ArtifactText = { id: string; isResult: boolean; text: string; append
  * The text of one artifact. `repeats`: the part of the answer that the artifact has not repeated yet; it adds nothing as long as it repeats.
  * `start`: where its text begins in the answer; undefined when other text came in between.
  */
-type ArtifactState = { own: string; repeats?: string | undefined; start?: number | undefined };
+type ArtifactState = { own: GrowingText; repeats?: string | undefined; start?: number | undefined };
 
 /**
  * The one answer of an agent that may send it in several ways: as tokens, whole in an artifact, or in its last message (S2-2). Text that
@@ -71,13 +71,13 @@ export class AnswerDeduplicator {
     const lengthBefore = this.#answer.length;
     const isWhole = this.#isWholeAnswer(text);
     const change = isWhole ? this.snapshot(text) : this.token(text);
-    this.#artifacts.set(id, { own: text, start: isWhole ? 0 : lengthBefore });
+    this.#artifacts.set(id, { own: new GrowingText(text), start: isWhole ? 0 : lengthBefore });
     this.#tokensOnly = false;
     return change;
   }
 
   #begin({ id, text, last }: ArtifactText): TextChange | undefined {
-    const artifact: ArtifactState = { own: '' };
+    const artifact: ArtifactState = { own: new GrowingText() };
     this.#artifacts.set(id, artifact);
     if (this.#tokensOnly && this.#answer.length > 0) this.#repeat(artifact);
     else artifact.start = this.#answer.length;
@@ -90,9 +90,10 @@ export class AnswerDeduplicator {
   }
 
   #continue(artifact: ArtifactState, text: string, last: boolean): TextChange | undefined {
-    const { own: before, repeats } = artifact;
-    artifact.own += text;
-    if (repeats === undefined) return this.#add(artifact, text, before.length);
+    const { own, repeats } = artifact;
+    const lengthBefore = own.length;
+    own.add(text);
+    if (repeats === undefined) return this.#add(artifact, text, lengthBefore);
     if (repeats.startsWith(text) && !(last && repeats.length > text.length)) {
       artifact.repeats = repeats.slice(text.length);
       return undefined;
@@ -101,11 +102,11 @@ export class AnswerDeduplicator {
     this.#repeating.delete(artifact);
     if (text.startsWith(repeats)) {
       artifact.start = 0;
-      return this.#add(artifact, text.slice(repeats.length), before.length + repeats.length);
+      return this.#add(artifact, text.slice(repeats.length), lengthBefore + repeats.length);
     }
     // Only its beginning equals the answer: it is another text, and all of it is new.
     artifact.start = this.#answer.length;
-    return this.#add(artifact, artifact.own, 0);
+    return this.#add(artifact, own.text, 0);
   }
 
   /** `lengthBefore`: how much of the artifact's text the answer has already. */
@@ -118,13 +119,14 @@ export class AnswerDeduplicator {
 
   /** The same artifact from its beginning: a cumulative artifact, or a snapshot after a broken stream. */
   #restart(artifact: ArtifactState, text: string): TextChange | undefined {
-    const { own, start } = artifact;
+    const { start } = artifact;
+    const own = artifact.own.text;
     if (artifact.repeats !== undefined) {
-      artifact.own = '';
+      artifact.own = new GrowingText();
       this.#repeat(artifact);
       return this.#continue(artifact, text, false);
     }
-    artifact.own = text;
+    artifact.own = new GrowingText(text);
     if (text === own) return undefined;
     // Its place in the answer is unknown: its rest is added, or all of it again rather than lost.
     if (start === undefined) return this.token(text.startsWith(own) ? text.slice(own.length) : text);

@@ -5,15 +5,50 @@ import { BoundExceeded, TURN_TEXTS_MAX } from './limits.ts';
 /** A change to the text of a lane: more of it, or a text that replaces all before it. */
 export type TextChange = { replace: boolean; text: string };
 
+/** Pieces that are joined at once. */
+const PIECES_MAX = 1_024;
+
 /**
- * The text of one lane so far. It is kept whole because snapshots are compared with it. V8 keeps a string that is built by `+=` as a rope,
- * so a token costs the same at 100,000 tokens as at 1,000 (counted in flat-cost.test.ts). Bounded by TURN_TEXT_BYTES_MAX.
+ * A text that grows by pieces, and is seldom read whole. Pieces are joined many at a time: a string built by `+=` is a node of a rope for
+ * each token, and all nodes live as long as the text (counted in flat-cost.test.ts).
  */
-export class LaneText {
-  #text = '';
+export class GrowingText {
+  #text: string;
+  #pieces: string[] = [];
+  #length: number;
+
+  constructor(text = '') {
+    this.#text = text;
+    this.#length = text.length;
+  }
 
   get text(): string {
+    if (this.#pieces.length > 0) this.#join();
     return this.#text;
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  add(piece: string): void {
+    this.#pieces.push(piece);
+    this.#length += piece.length;
+    if (this.#pieces.length >= PIECES_MAX) this.#join();
+  }
+
+  #join(): void {
+    this.#text += this.#pieces.join('');
+    this.#pieces = [];
+  }
+}
+
+/** The text of one lane so far. It is kept whole because snapshots are compared with it. Bounded by TURN_TEXT_BYTES_MAX. */
+export class LaneText {
+  #text = new GrowingText();
+
+  get text(): string {
+    return this.#text.text;
   }
 
   get length(): number {
@@ -22,15 +57,15 @@ export class LaneText {
 
   token(text: string): TextChange | undefined {
     if (text === '') return undefined;
-    this.#text += text;
+    this.#text.add(text);
     return { replace: false, text };
   }
 
   /** The whole text so far: an equal one changes nothing, a continuation adds its rest, any other replaces. */
   snapshot(text: string): TextChange | undefined {
-    const before = this.#text;
+    const before = this.#text.text;
     if (text === before) return undefined;
-    this.#text = text;
+    this.#text = new GrowingText(text);
     if (text.startsWith(before)) return { replace: false, text: text.slice(before.length) };
     return { replace: true, text };
   }

@@ -12,7 +12,9 @@ export function mergedTextFetch(bytesMax: number): typeof fetch {
   return async (input, init) => {
     const response = await send(input, init);
     const isStream = response.ok && response.headers.get('content-type')?.startsWith(SSE_CONTENT_TYPE) === true;
-    return isStream && response.body !== null ? mergedText(response, response.body, bytesMax) : boundedResponse(response, bytesMax);
+    return isStream && response.body !== null
+      ? mergedText(response, response.body, bytesMax)
+      : boundedResponse(response, bytesMax);
   };
 }
 
