@@ -16,7 +16,10 @@ const VERSIONS = [
 
 /** Lengths at which the length of a field has one byte more, and text of one to four bytes a character. */
 const text = fc
-  .tuple(fc.constantFrom(0, 1, 20, 42, 63, 64, 126, 127, 128, 5_461, 16_383, 16_384, 70_000), fc.constantFrom('a', 'é', '€', '😀'))
+  .tuple(
+    fc.constantFrom(0, 1, 20, 42, 63, 64, 126, 127, 128, 5_461, 16_383, 16_384, 70_000),
+    fc.constantFrom('a', 'é', '€', '😀'),
+  )
   .map(([length, character]) => character.repeat(length));
 const any = fc.oneof(fc.string(), fc.string({ unit: 'binary' }), text);
 const key = fc.oneof(any, fc.constantFrom('generation', '__proto__', '0', 'task_id', 'artifact_id'));
@@ -30,7 +33,10 @@ const part = fc.oneof(
   { weight: 4, arbitrary: fc.record({ text: any, metadata: sometimes(metadata) }, { requiredKeys: ['text'] }) },
   {
     weight: 1,
-    arbitrary: fc.record({ text: any, raw: fc.constant('AAE='), data: json, filename: any, mediaType: any, other: json }, { requiredKeys: [] }),
+    arbitrary: fc.record(
+      { text: any, raw: fc.constant('AAE='), data: json, filename: any, mediaType: any, other: json },
+      { requiredKeys: [] },
+    ),
   },
 ) as fc.Arbitrary<Part>;
 const artifact = fc.record(

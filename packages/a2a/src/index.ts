@@ -18,6 +18,7 @@ export type { HttpJsonFailure } from './http-json.ts';
 export { A2A_JSON_TYPE, httpJsonFailure, paramsOfBody, paramsOfQuery } from './http-json.ts';
 export type { ParsedRequest, RpcFailure, RpcId, RpcRequest } from './json-rpc.ts';
 export { parseRequest, RPC_ID_CHARS_MAX, rpcFailure, rpcSuccessAround } from './json-rpc.ts';
+export { JsonStream } from './json-stream.ts';
 export type { JsonObject } from './json-value.ts';
 export { isDeeperThan, isObject, JSON_DEPTH_MAX, present } from './json-value.ts';
 export { fitsModes, outputModesOf } from './media-types.ts';
@@ -33,7 +34,6 @@ export type {
 } from './requests.ts';
 export { ID_CHARS_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, PARTS_MAX, PUSH_CONFIGS_MAX } from './schema/limits.ts';
 export type { SseEvent, SseFrame } from './sse.ts';
-export { JsonStream } from './json-stream.ts';
 export { decodeSse, decodeSseBatches, SSE_CONTENT_TYPE, SSE_EVENT_CHARS_MAX, sseComment, sseFrame } from './sse.ts';
 export type {
   Artifact,

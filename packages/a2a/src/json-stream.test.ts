@@ -14,10 +14,18 @@ function parsed(parse: () => unknown): unknown {
   }
 }
 
-const text = fc.oneof(fc.string(), fc.string({ unit: 'binary' }), fc.constantFrom('', 'a', '"', '\\', '\n', 'text', 'slot 0', ':'));
+const text = fc.oneof(
+  fc.string(),
+  fc.string({ unit: 'binary' }),
+  fc.constantFrom('', 'a', '"', '\\', '\n', 'text', 'slot 0', ':'),
+);
 const leaf = fc.oneof(text, fc.integer(), fc.boolean(), fc.constant(null));
 /** Documents of a stream: a few shapes, whose strings differ, with white space, members that stand twice, and reserved names. */
-const shape = fc.record({ key: fc.constantFrom('text', '__proto__', '0', 'a b'), rest: fc.dictionary(text, leaf, { maxKeys: 2 }), indent: fc.constantFrom(0, 1) });
+const shape = fc.record({
+  key: fc.constantFrom('text', '__proto__', '0', 'a b'),
+  rest: fc.dictionary(text, leaf, { maxKeys: 2 }),
+  indent: fc.constantFrom(0, 1),
+});
 const document = (one: { key: string; rest: object; indent: number }, strings: string[]) => {
   const [a = '', b = '', c = ''] = strings.map(value => JSON.stringify(value));
   const space = ' '.repeat(one.indent);
@@ -27,7 +35,12 @@ const document = (one: { key: string; rest: object; indent: number }, strings: s
 const stream = fc.array(shape, { minLength: 1, maxLength: 2 }).chain(shapes =>
   fc.array(
     fc.oneof(
-      { weight: 20, arbitrary: fc.tuple(fc.nat(shapes.length - 1), fc.array(text, { maxLength: 3 })).map(([index, strings]) => document(shapes[index]!, strings)) },
+      {
+        weight: 20,
+        arbitrary: fc
+          .tuple(fc.nat(shapes.length - 1), fc.array(text, { maxLength: 3 }))
+          .map(([index, strings]) => document(shapes[index]!, strings)),
+      },
       { weight: 1, arbitrary: fc.oneof(text, fc.json()) },
     ),
     { maxLength: 30 },
@@ -48,8 +61,34 @@ test('documents of a stream have the values that JSON.parse gives them', () => {
   );
 });
 
-const word = fc.constantFrom('', 'a', 'b', 'text', 'data', 'file', 'working', 'completed', 'status-update', 'task', 'user', 'ü', '\n');
-const member = fc.constantFrom('kind', 'type', 'text', 'state', 'role', 'messageId', 'taskId', 'name', 'artifactId', 'mediaType', 'retryable');
+const word = fc.constantFrom(
+  '',
+  'a',
+  'b',
+  'text',
+  'data',
+  'file',
+  'working',
+  'completed',
+  'status-update',
+  'task',
+  'user',
+  'ü',
+  '\n',
+);
+const member = fc.constantFrom(
+  'kind',
+  'type',
+  'text',
+  'state',
+  'role',
+  'messageId',
+  'taskId',
+  'name',
+  'artifactId',
+  'mediaType',
+  'retryable',
+);
 /** Events of remote agents in both notations, of few shapes, with members that have another meaning where they stand. */
 const response = fc
   .record({ dialect: fc.nat(1), hasText: fc.boolean(), more: fc.array(fc.tuple(member, fc.nat(5)), { maxLength: 2 }) })

@@ -58,7 +58,10 @@ class OpenAICompatibleModel implements ChatModel {
   }
 
   /** Sends one request in one span. The span has counts and the model's name, never prompts or answers. */
-  async *#try({ messages, tools, unitsMax, trace, signal }: ChatRequest, progress: Progress): AsyncGenerator<readonly StepEvent[], Step> {
+  async *#try(
+    { messages, tools, unitsMax, trace, signal }: ChatRequest,
+    progress: Progress,
+  ): AsyncGenerator<readonly StepEvent[], Step> {
     const attributes = { [ATTR.genAiOperation]: 'chat', [ATTR.genAiProvider]: 'openai', [ATTR.genAiRequestModel]: this.#name };
     const hop = startHop(chatSpan(this.#name), { kind: 'client', parent: trace, attributes });
     const startedMs = performance.now();

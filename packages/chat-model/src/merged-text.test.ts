@@ -59,7 +59,9 @@ test('what stands between texts keeps its place', async t => {
     ...['g', 'h'].map(content => chunk({ content })),
   ];
   const { events } = await eventsOf(await serving(t, `${parts.join('')}${END}`));
-  const short = events.map(event => (event.type === 'reasoning' ? `(${event.text})` : event.type === 'text' ? event.text : event.type));
+  const short = events.map(event =>
+    event.type === 'reasoning' ? `(${event.text})` : event.type === 'text' ? event.text : event.type,
+  );
   assert.deepEqual(short, ['a', 'b', '(hm)', 'c', 'd', '(well)', 'e', 'f', 'g', 'h']);
 });
 
