@@ -8,6 +8,13 @@ const USAGE =
   'npm run release -- VERSION   e.g. 0.2.0: sets the version, dates the changelog, commits, tags and prints the release notes';
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
+/** Where files name the version: what stands before and after it. */
+const VERSIONS: Record<string, RegExp> = {
+  '**/package.json': /^( {2}"version": ")[^"]*(")/m,
+  'infra/helm/*/Chart.yaml': /^(version: |appVersion: ")[^"\n]*("?)$/gm,
+  'infra/compose/compose.yaml': /(image: hopline:\$\{HOPLINE_VERSION:-)[^}]*(\})/g,
+};
+
 /** Prepares a release on this machine. It pushes and publishes nothing: that is the owner's decision. */
 function release(version: string | undefined): void {
   if (version === undefined || !/^\d+\.\d+\.\d+(-[0-9a-z.]+)?$/.test(version)) throw new Error(USAGE);
@@ -17,9 +24,12 @@ function release(version: string | undefined): void {
   const { changelog, notes } = nextChangelog(read('CHANGELOG.md'), version, today);
   write('CHANGELOG.md', changelog);
   // The root has the version; a test holds every other package.json to it.
-  const manifests = git('ls-files', '--', 'package.json', '**/package.json').split('\n');
-  for (const path of manifests) write(path, read(path).replace(/^( {2}"version": )"[^"]*"/m, `$1"${version}"`));
-  git('commit', '--quiet', '--message', `release: ${version}`, '--', 'CHANGELOG.md', ...manifests);
+  const changed = Object.entries(VERSIONS).flatMap(([pattern, before]) => {
+    const paths = git('ls-files', '--', `:(glob)${pattern}`).split('\n');
+    for (const path of paths) write(path, read(path).replace(before, `$1${version}$2`));
+    return paths;
+  });
+  git('commit', '--quiet', '--message', `release: ${version}`, '--', 'CHANGELOG.md', ...changed);
   git('tag', '--annotate', `v${version}`, '--message', `Hopline ${version}\n\n${notes}`);
   console.log(
     `${notes}\n\nCommitted and tagged as v${version}. Next: npm run pack, git push --follow-tags, npm publish each tarball.`,

@@ -49,13 +49,15 @@ async function measure(chunkTokens: number, size: keyof typeof TOKENS): Promise<
   try {
     const records = await fill(log, tokens, chunkTokens);
     const sample = await sampleOf(log);
-    const ways = {
+    const cpuUs: Record<string, number[]> = {};
+    const ways = timedByCpu(cpuUs, {
       'facts, JSON.parse alone': () => parseOnly(sample, records.facts),
       'facts, read': () => readOnly(log),
       'facts, read and folded': () => fold(log, tokens),
       'inputs, read and joined': () => joinInputs(log, tokens),
-    };
+    });
     await interleave(1, ways);
+    for (const found of Object.values(cpuUs)) found.length = 0;
     const seconds = await interleave(ROUNDS[size], ways);
     const perSecond = (name: keyof typeof ways) => spreadOf(seconds[name].map(found => tokens / found));
     const recordsOf = (name: keyof typeof ways) => (name.startsWith('facts') ? records.facts : records.inputs);
@@ -64,11 +66,12 @@ async function measure(chunkTokens: number, size: keyof typeof TOKENS): Promise<
     const rates: Finding = {
       title: `replay: ${tokens} tokens, ${TASK_TOKENS} a task, ${chunkTokens} a chunk, tokens/s in one process`,
       table: {
-        columns: ['what', ...SPREAD_COLUMNS, 'records/s', 'us a record'],
+        columns: ['what', ...SPREAD_COLUMNS, 'records/s', 'us a record', 'of CPU'],
         rows: (Object.keys(ways) as (keyof typeof ways)[]).map(name => {
           const median = spreadOf(seconds[name]).median;
           const perRecord = median / recordsOf(name);
-          return [name, ...spreadCells(perSecond(name)), figure(1 / perRecord), figure(perRecord * 1e6)];
+          const cpu = spreadOf(cpuUs[name]!).median / recordsOf(name);
+          return [name, ...spreadCells(perSecond(name)), figure(1 / perRecord), figure(perRecord * 1e6), figure(cpu)];
         }),
       },
       notes: [
@@ -97,7 +100,26 @@ async function measure(chunkTokens: number, size: keyof typeof TOKENS): Promise<
   }
 }
 
-/** Payloads of some records. */
+/** Adds to `cpuUs` the microseconds of processor time that each run of a way takes of this process. */
+function timedByCpu<Name extends string>(
+  cpuUs: Record<string, number[]>,
+  ways: Record<Name, () => Promise<number>>,
+): Record<Name, () => Promise<number>> {
+  const timed = Object.entries<() => Promise<number>>(ways).map(([name, run]) => {
+    cpuUs[name] = [];
+    const measured = async () => {
+      const started = process.cpuUsage();
+      const seconds = await run();
+      const { user, system } = process.cpuUsage(started);
+      cpuUs[name]?.push(user + system);
+      return seconds;
+    };
+    return [name, measured];
+  });
+  return Object.fromEntries(timed) as Record<Name, () => Promise<number>>;
+}
+
+/** Facts of some records, as JSON. */
 async function sampleOf(log: Log): Promise<string[]> {
   const sample: string[] = [];
   for await (const { facts } of replayFacts(log)) if (sample.push(JSON.stringify(facts)) === SAMPLE_RECORDS) break;
@@ -108,8 +130,9 @@ async function sampleOf(log: Log): Promise<string[]> {
 async function parseOnly(sample: readonly string[], records: number): Promise<number> {
   const started = performance.now();
   let count = 0;
-  for (const json of sample) count += Math.min(1, (JSON.parse(json) as Fact[]).length);
-  return ((performance.now() - started) / 1000) * (records / count);
+  for (let index = 0; index < records; index++) count += (JSON.parse(sample[index % sample.length]!) as Fact[]).length;
+  if (count < records) throw new Error('a record has no facts');
+  return (performance.now() - started) / 1000;
 }
 
 async function readOnly(log: Log): Promise<number> {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -8,7 +9,8 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 const FOLDER = fileURLToPath(new URL('../../infra/compose/', import.meta.url));
 const PROJECT = `hopline-test-${process.pid}`;
-const IMAGE = 'hopline:0.1.0';
+const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string };
+const IMAGE = `hopline:${version}`;
 const QUESTION = 'explain hopline';
 /** The recorded answer takes about six seconds. */
 const MID_STREAM_MS = 2_000;

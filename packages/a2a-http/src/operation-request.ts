@@ -5,6 +5,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { queryOf } from './read-request.ts';
 import { type Framing, SseSink } from './sse-sink.ts';
 
+/** One object for all requests: `abort()` makes an error with a stack trace each time. */
+const CLOSED = new DOMException('the connection was closed', 'AbortError');
+
 /** Converts an HTTP request into a request of the A2A server. */
 export function operationRequest(
   { limits }: Pick<A2AServer, 'limits'>,
@@ -34,7 +37,7 @@ export function operationRequest(
 /** Aborts when the response ends or its client disconnects. */
 function closing(response: ServerResponse): AbortController {
   const closed = new AbortController();
-  if (response.destroyed) closed.abort();
-  else response.on('close', () => closed.abort());
+  if (response.destroyed) closed.abort(CLOSED);
+  else response.on('close', () => closed.abort(CLOSED));
   return closed;
 }

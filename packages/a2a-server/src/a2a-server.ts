@@ -22,6 +22,8 @@ export type A2AServer = {
   authenticate: Authenticate;
   /** Sees each request before its operation, may wait, refuse it by an A2AError, or replace its stream. Absent: nothing does. */
   intercept: ((request: ServerRequest) => Promise<ServerRequest>) | undefined;
+  /** Ids in the log by those that clients chose where these tasks were recorded. Absent: the server has no recorded tasks. */
+  recordedTaskIds: ReadonlyMap<string, string> | undefined;
   /** Whether streaming is available. Must equal the card's capability. */
   streaming: boolean;
   /** The extensions that the card declares. */

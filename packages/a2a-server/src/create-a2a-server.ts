@@ -26,7 +26,15 @@ export type A2AServerOptions = {
 } & Partial<
   Pick<
     A2AServer,
-    'intercept' | 'streaming' | 'extensions' | 'push' | 'writesIndex' | 'webhookProblem' | 'outputModes' | 'extendedCard'
+    | 'intercept'
+    | 'recordedTaskIds'
+    | 'streaming'
+    | 'extensions'
+    | 'push'
+    | 'writesIndex'
+    | 'webhookProblem'
+    | 'outputModes'
+    | 'extendedCard'
   >
 >;
 
@@ -41,7 +49,15 @@ function webhookSyntaxProblem(text: string): string | undefined {
 /** Creates the server behind one or more bindings of a process. It keeps no state of a task outside the log. */
 export function createA2AServer(options: A2AServerOptions): A2AServer {
   const { log, role, profile, logger, metrics, authenticate = anonymous } = options;
-  const { streaming = true, extensions = [], push = false, writesIndex = true, extendedCard, intercept } = options;
+  const {
+    streaming = true,
+    extensions = [],
+    push = false,
+    writesIndex = true,
+    extendedCard,
+    intercept,
+    recordedTaskIds,
+  } = options;
   const { webhookProblem = webhookSyntaxProblem, outputModes = () => [] } = options;
   const limits = { ...LIMITS, ...options.limits };
   const index = new TaskIndex({
@@ -63,6 +79,7 @@ export function createA2AServer(options: A2AServerOptions): A2AServer {
     metrics,
     authenticate,
     intercept,
+    recordedTaskIds,
     streaming,
     extensions,
     push,

@@ -8,7 +8,7 @@ export { withJsonFieldNames } from './dialect-1.0/json-names.ts';
 export { decodeListTasks } from './dialect-1.0/list-tasks.ts';
 export { REQUEST_SCHEMAS } from './dialect-1.0/request-schemas.ts';
 export { isLegacyTask, legacyOrigin } from './dialect-legacy/origin.ts';
-export { clientTaskIdCharsMax, storedTaskId } from './dialect-legacy/task-id.ts';
+export { clientTaskId, clientTaskIdCharsMax, storedTaskId } from './dialect-legacy/task-id.ts';
 export { DIALECTS, isAmbiguous, unversionedDialect } from './dialects.ts';
 export type { A2AErrorCode, A2AErrorOptions, A2AErrorRow } from './errors.ts';
 export { A2A_ERRORS, A2AError, errorInfos } from './errors.ts';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { AgentEntry, Log } from '@hopline/log';
+import { type AgentEntry, type Log, sleepUnlessAborted } from '@hopline/log';
 import { errorWord, type Logger } from '@hopline/telemetry';
 import type { Agent, AgentSkill } from './agent.ts';
 
@@ -43,7 +43,7 @@ export async function registerAgent(options: RegisterAgentOptions): Promise<void
   const key = `${name}.${randomUUID()}`;
   const skills = new SkillsCache(options);
   void removeDeadInstances(options);
-  await Promise.race([skills.refresh(), sleep(FIRST_SKILLS_MS_MAX, signal)]);
+  await Promise.race([skills.refresh(), sleepUnlessAborted(FIRST_SKILLS_MS_MAX, signal)]);
   while (!signal.aborted) {
     const description = agent.description.slice(0, DESCRIPTION_CHARS_MAX);
     const shown = { name, description, url, skills: skills.current(), ...(isDefault && { default: true as const }) };
@@ -52,7 +52,7 @@ export async function registerAgent(options: RegisterAgentOptions): Promise<void
       () => options.onRegistered?.(entry),
       error => logger.warn({ agent: name, err: error }, 'agent could not be registered'),
     );
-    await sleep(options.heartbeatMs ?? HEARTBEAT_INTERVAL_MS, signal);
+    await sleepUnlessAborted(options.heartbeatMs ?? HEARTBEAT_INTERVAL_MS, signal);
     void skills.refresh();
   }
   await log.agents.delete(key).catch(error => logger.warn({ agent: name, err: error }, 'agent could not be removed'));
@@ -114,16 +114,4 @@ function bounded(skill: AgentSkill): AgentSkill {
   const { id, name, description, tags, examples } = skill;
   const entry = { id, name, description: description.slice(0, DESCRIPTION_CHARS_MAX), tags };
   return examples === undefined ? entry : { ...entry, examples: examples.slice(0, EXAMPLES_MAX) };
-}
-
-function sleep(ms: number, signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const stop = () => resolve();
-  const timer = setTimeout(resolve, ms);
-  signal.addEventListener('abort', stop, { once: true });
-  return promise.finally(() => {
-    clearTimeout(timer);
-    // Otherwise one listener per heartbeat would stay until the process ends.
-    signal.removeEventListener('abort', stop);
-  });
 }

@@ -204,12 +204,23 @@ test('an attempt that was taken over lets go, before and while it runs', async (
     }),
   );
   await new Promise(resolve => setTimeout(resolve, 20));
-  await run(task, scripted([text('new')]), task.job(2));
+  const ending = Promise.withResolvers<void>();
+  const newer = run(
+    task,
+    scripted(async function* () {
+      yield text('new');
+      await ending.promise;
+    }),
+    task.job(2),
+  );
+  await new Promise(resolve => setTimeout(resolve, 20));
   await assert.rejects(
     Promise.all([zombie, task.fold()]),
     Superseded,
     'its item must not be settled as done: the newer attempt may die',
   );
+  ending.resolve();
+  assert.equal((await newer)?.state, 'TASK_STATE_COMPLETED');
 });
 
 test('shutdown hands the turn back', async () => {

@@ -1,6 +1,6 @@
 import { stateWord } from '@hopline/a2a';
 import { readContextHistory } from '@hopline/context-history';
-import { type Job, type Log, Requeued, Superseded } from '@hopline/log';
+import { type Job, type Log, NO_LONGER_NEEDED, Requeued, Superseded } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
 import {
   ATTR,
@@ -59,7 +59,7 @@ export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome>
   const prior = attempt > 1 ? await readPriorAttempts(log, newest, work.call?.id ?? ROOT_AGENT) : NO_PRIOR_ATTEMPTS;
   const hop = startHopOf(name, job, takenAt);
   const stop = new AbortController();
-  const watching = watchTask(log, job, newest.seq, stop.signal);
+  const watching = watchTask(log, job, stop.signal);
   try {
     const outcome = await hop.run(() => runAttempt(deps, job, { hop, takenAt, history, authorizing, prior, watching }));
     const state = outcome && stateWord(outcome.state);
@@ -73,7 +73,7 @@ export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome>
     else if (!isExpected(error)) hop.fail(errorWord(error));
     throw error;
   } finally {
-    stop.abort();
+    stop.abort(NO_LONGER_NEEDED);
     hop.end();
   }
 }

@@ -1,6 +1,6 @@
 import { isTerminal } from '@hopline/a2a';
 import { isSameItem, type TaskAggregate } from '@hopline/events';
-import { type Job, type Log, Requeued, type StoredFacts } from '@hopline/log';
+import { type Job, type Log, Requeued, type StoredFacts, sleepUnlessAborted } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
 import { TASK_ENDED } from './agent.ts';
 
@@ -48,9 +48,21 @@ export async function newestOfTurn(
   throw signal.aborted ? new Requeued('shutdown') : new Error('work for a turn that is not in the log');
 }
 
-/** Follows the task after its record `newest`, which was read a moment ago. Resolves when the turn is over, with undefined when `signal` aborts; rejects when the log fails. */
-export async function watchTask(log: Log, job: RunningJob, newest: number, signal: AbortSignal): Promise<Over | undefined> {
-  for await (const { record } of await log.facts.follow(job.work.taskId, { newest }, signal)) {
+/**
+ * A turn is followed from this time on, milliseconds: a short one costs no subscription and receives no record. A cancellation reaches its
+ * agent so much later.
+ */
+export const WATCH_AFTER_MS = 250;
+
+/** Follows the task after a while. Resolves when the turn is over, with undefined when `signal` aborts; rejects when the log fails. */
+export async function watchTask(log: Log, job: RunningJob, signal: AbortSignal): Promise<Over | undefined> {
+  await sleepUnlessAborted(WATCH_AFTER_MS, signal);
+  if (signal.aborted) return undefined;
+  const newest = await log.facts.last(job.work.taskId);
+  if (newest === undefined) throw new Error('work for a task that is not in the log');
+  const over = overBecause(newest.record.aggregate, job);
+  if (over !== undefined) return over;
+  for await (const { record } of await log.facts.follow(job.work.taskId, { newest: newest.seq }, signal)) {
     const over = overBecause(record.aggregate, job);
     if (over !== undefined) return over;
   }

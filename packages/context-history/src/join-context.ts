@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
-import type { Owner } from '@hopline/events';
-import { CONTEXT_TASKS_MAX, type ContextEntry, type KeyValue, LogConflict, LogUnavailable } from '@hopline/log';
+import { isSameOwner, type Owner } from '@hopline/events';
+import { CONTEXT_TASKS_MAX, type Log, LogConflict, LogUnavailable } from '@hopline/log';
 
 /** Of the tasks that start in one context at the same time, one wins each round. */
 export const TRIES_MAX = 50;
@@ -8,23 +8,63 @@ export const TRIES_MAX = 50;
 /** `isNew`: the context id was made for this task, so the context is created without a read; a repeated join finds it there. */
 export type ContextTask = { owner: Owner | undefined; contextId: string; taskId: string; isNew?: boolean };
 
+type ContextLog = Pick<Log, 'contexts' | 'facts'>;
+
 /** Two owners may use the same context id for different contexts. A hash, because ids of clients need not be valid keys. */
 export function contextKey(owner: Owner | undefined, contextId: string): string {
   return hash('sha256', JSON.stringify([owner?.tenant ?? null, owner?.subject ?? null, contextId]));
+}
+
+/** Ids of tasks (UUID version 7) and of contexts that a server makes for them: the same with version 8, and with a time before 2109. */
+const TASK_VERSION = '7';
+const CONTEXT_VERSION = '8';
+const SERVER_ID = /^(0[1-3][0-9a-f]{6}-[0-9a-f]{4}-)([78])([0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})$/;
+
+/** The id of a context that a server makes for a task. It names its first task, so that no entry of the bucket has to. */
+export function contextIdFor(taskId: string): string {
+  const id = withVersion(taskId, TASK_VERSION, CONTEXT_VERSION);
+  if (id === undefined) throw new TypeError('a context is made for a task id of a server: UUID version 7');
+  return id;
+}
+
+/** The task that a context id names as its first; it need not exist. Undefined for an id that was not made for a task. */
+export function firstTaskOf(contextId: string): string | undefined {
+  return withVersion(contextId, CONTEXT_VERSION, TASK_VERSION);
+}
+
+function withVersion(id: string, from: string, to: string): string | undefined {
+  const [, head, version, tail] = SERVER_ID.exec(id) ?? [];
+  return version === from ? `${head}${to}${tail}` : undefined;
+}
+
+/** Whether a context has tasks of its owner. */
+export async function isContextInUse(log: ContextLog, owner: Owner | undefined, contextId: string): Promise<boolean> {
+  if ((await log.contexts.get(contextKey(owner, contextId))) !== undefined) return true;
+  const first = firstTaskOf(contextId);
+  return first !== undefined && (await isIn(log, owner, contextId, first));
+}
+
+/** An id of another caller's context must list nothing, and a client may make up an id of this form. */
+async function isIn({ facts }: ContextLog, owner: Owner | undefined, contextId: string, taskId: string): Promise<boolean> {
+  const aggregate = (await facts.last(taskId))?.record.aggregate;
+  return aggregate !== undefined && aggregate.contextId === contextId && isSameOwner(aggregate.owner, owner);
 }
 
 /**
  * Adds a task to its context and resolves with the tasks before it, oldest first, at most CONTEXT_TASKS_MAX - 1. Idempotent.
  * Rejects with LogUnavailable.
  */
-export async function joinContext(
-  contexts: KeyValue<ContextEntry>,
-  { owner, contextId, taskId, isNew = false }: ContextTask,
-): Promise<string[]> {
+export async function joinContext(log: ContextLog, { owner, contextId, taskId, isNew = false }: ContextTask): Promise<string[]> {
+  const { contexts } = log;
   const key = contextKey(owner, contextId);
+  const first = firstTaskOf(contextId);
+  if (taskId === first) return [];
   for (let tries = 1; tries <= TRIES_MAX; tries += 1) {
     const entry = isNew && tries === 1 ? undefined : await contexts.get(key);
-    const tasks = entry?.value.tasks ?? [];
+    const listed = entry?.value.tasks ?? [];
+    // A list without the task that the id names is new, or of a server of an earlier version. A full one has dropped it.
+    const isListed = first === undefined || listed.includes(first) || listed.length >= CONTEXT_TASKS_MAX;
+    const tasks = isListed || !(await isIn(log, owner, contextId, first)) ? listed : [first, ...listed];
     const position = tasks.indexOf(taskId);
     if (position >= 0) return tasks.slice(0, position);
     const next = { tasks: [...tasks, taskId].slice(-CONTEXT_TASKS_MAX) };

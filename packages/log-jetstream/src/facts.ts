@@ -41,6 +41,8 @@ export class JetStreamFacts implements FactLog {
   readonly #history: HistoryReader;
   readonly #follow: FollowOptions;
   readonly #tails: TailWatch;
+  /** The server has accepted a subscription to a task of this user. */
+  #mayFollow = false;
 
   constructor(connection: Connection, publisher: Publisher, options: JetStreamFactsOptions) {
     this.#connection = connection;
@@ -95,7 +97,7 @@ export class JetStreamFacts implements FactLog {
   async follow(taskId: string, after: FollowStart, signal: AbortSignal): Promise<AsyncIterable<StoredFacts>> {
     requireTaskId(taskId);
     const ended = AbortSignal.any([signal, this.#connection.closed]);
-    return follow(this.#source(taskId, ended), after, ended, this.#follow);
+    return follow(this.#source(taskId, after, ended), after, ended, this.#follow);
   }
 
   async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<readonly RecordFacts[], void> {
@@ -157,7 +159,7 @@ export class JetStreamFacts implements FactLog {
     return retry(this.#connection, 'a record of a task', get);
   }
 
-  #source(taskId: string, signal: AbortSignal): FollowSource {
+  #source(taskId: string, after: FollowStart, signal: AbortSignal): FollowSource {
     const { nc, jsm, names } = this.#connection;
     const subject = this.#subject(taskId);
     return {
@@ -177,9 +179,12 @@ export class JetStreamFacts implements FactLog {
           removeListener();
           subscription.unsubscribe();
         };
+        // A follower that reads nothing first finds what it missed by the gap, or at the check of the tail: it waits for no answer.
+        if (this.#mayFollow && typeof after !== 'number') return unsubscribe;
         try {
           await retry(this.#connection, 'following a task', () => nc.flush(), { signal });
           if (isDenied) throw this.#connection.denied({ operation: 'subscription', subject: live });
+          this.#mayFollow = true;
         } catch (error) {
           unsubscribe();
           if (!signal.aborted) throw error;

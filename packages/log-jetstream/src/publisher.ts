@@ -53,6 +53,7 @@ export class Publisher {
   #openBytes = 0;
   #waitingBytes = 0;
   #sweeping = false;
+  #fillQueued = false;
   /** No acknowledgement can arrive. */
   #denied: Denial | undefined;
 
@@ -85,9 +86,19 @@ export class Publisher {
     const state = { failures: 0, retryAt: 0, sent: false, why: NO_ANSWER };
     this.#waiting.push({ token: nuid.next(), subject, payload, headers, deadline, ...state, resolve, reject });
     this.#waitingBytes += payload.length;
-    this.#fill();
+    this.#queueFill();
     this.#sweep();
     return promise;
+  }
+
+  /** Sends the publishes of one turn of the event loop, of all tasks, in one write: a write costs more than a publish. */
+  #queueFill(): void {
+    if (this.#fillQueued) return;
+    this.#fillQueued = true;
+    setImmediate(() => {
+      this.#fillQueued = false;
+      this.#fill();
+    });
   }
 
   /** Sends waiting publishes while the window has room; a payload larger than the window is sent alone. */
@@ -137,7 +148,7 @@ export class Publisher {
     if (this.#open.delete(open.token)) this.#openBytes -= open.payload.length;
     if (result instanceof Error) open.reject(result);
     else open.resolve({ seq: result.seq, duplicate: result.duplicate });
-    this.#fill();
+    if (this.#waiting.length > 0) this.#queueFill();
   }
 
   #retryLater(open: OpenPublish, why: string): void {

@@ -20,7 +20,6 @@ export async function retry<T>(
   options: RetryOptions = {},
 ): Promise<T> {
   const deadline = Date.now() + (options.timeoutMs ?? REQUEST_TIMEOUT_MS);
-  const ends = options.signal ? AbortSignal.any([options.signal, connection.closed]) : connection.closed;
   let reason = 'not connected';
   for (let failures = 1; ; failures += 1) {
     connection.requireOpen();
@@ -36,6 +35,7 @@ export async function retry<T>(
       }
     }
     const left = deadline - Date.now();
+    const ends = options.signal ? AbortSignal.any([options.signal, connection.closed]) : connection.closed;
     if (left <= 0 || ends.aborted) throw new LogUnavailable(`${what}: ${reason}`);
     await pause(connection, Math.min(left, backoffMs(failures, RETRY_MS_BASE, RETRY_MS_MAX, 10)), ends);
   }

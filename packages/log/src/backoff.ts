@@ -4,3 +4,18 @@ import { fullJitterMs } from '@hopline/a2a';
 export function backoffMs(failures: number, baseMs: number, maxMs: number, minMs = 0): number {
   return Math.max(minMs, fullJitterMs(failures, baseMs, maxMs, Math.random));
 }
+
+/** Waits, and ends early when `signal` aborts: without an error, whose stack trace costs more than the timer. */
+export function sleepUnlessAborted(ms: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise(resolve => {
+    const end = () => {
+      clearTimeout(timer);
+      // Otherwise each wait would leave a listener behind.
+      signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener('abort', end);
+  });
+}

@@ -56,3 +56,6 @@ export class LaterVersion extends Error {
 export class LogMismatch extends Error {
   override readonly name = 'LogMismatch';
 }
+
+/** Why a reader is stopped that has done its work. One object for all: `abort()` makes an error with a stack trace each time. */
+export const NO_LONGER_NEEDED = new DOMException('no longer needed', 'AbortError');

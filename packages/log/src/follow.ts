@@ -55,7 +55,7 @@ export const PUSH_AFTER_CHECKS = 3;
  * Quiet time before a follower that began after `{ newest }` reads the log, milliseconds. Most tasks have a record sooner: they
  * save the read, which competes with the delivery of the task's first work.
  */
-export const NEWEST_CHECK_MS = 50;
+export const NEWEST_CHECK_MS = 250;
 /** Live records that wait for the slow reader of one follower. On overflow they are dropped and read from the log. */
 export const FOLLOW_BUFFER_RECORDS_MAX = 256;
 export const FOLLOW_BUFFER_BYTES_MAX = 1024 * 1024;

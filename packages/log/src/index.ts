@@ -1,4 +1,4 @@
-export { backoffMs } from './backoff.ts';
+export { backoffMs, sleepUnlessAborted } from './backoff.ts';
 export { DEFAULT_AGENT_SETTINGS, defaultAgentOf } from './default-agent.ts';
 export {
   LaterVersion,
@@ -7,6 +7,7 @@ export {
   LogFull,
   LogMismatch,
   LogUnavailable,
+  NO_LONGER_NEEDED,
   RecordTooLarge,
   Requeued,
   Superseded,

@@ -1,4 +1,5 @@
 import { type CopiedFacts, isVisible } from '@hopline/events';
+import { NO_LONGER_NEEDED } from './errors.ts';
 import type { FactLog, StoredFacts } from './fact-log.ts';
 
 /** Log sequence of the record with which the task begins, as `stored` names it; the newest record names the newest start. */
@@ -40,7 +41,7 @@ async function* followFrom(facts: FactLog, newest: StoredFacts, signal: AbortSig
     const records = await following;
     for (let next = await second; next.done !== true; next = await records.next()) yield next.value;
   } finally {
-    left.abort();
+    left.abort(NO_LONGER_NEEDED);
   }
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { DIALECTS, decodeSse, foldEvents, type StreamResponse, stateWord, textOf } from '@hopline/a2a';
+import { DIALECTS, decodeSse, foldEvents, legacyOrigin, type StreamResponse, stateWord, textOf } from '@hopline/a2a';
 import { type CallFailed, GrpcClient } from '@hopline/a2a-grpc/test-client';
 import { BEGINNING, createClient, type StreamItem } from '@hopline/client';
 import type { Producer } from '@hopline/events';
@@ -97,6 +97,25 @@ test('a client of the legacy dialect gets the recorded answer', async t => {
   const get = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tasks/get', params: { id: 'own-task' } });
   const got = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: get });
   assert.equal(JSON.parse(await got.text()).result.status.state, 'completed');
+});
+
+test('a recorded task whose id its client chose is found under that id by the legacy form, and under its own by others', async t => {
+  const own = `own-${'h'.repeat(22)}-mine`;
+  const twice = [`own-${'i'.repeat(22)}-both`, `own-${'j'.repeat(22)}-both`];
+  const recordings = [own, ...twice, 'plain'].map(taskId => recorded(`question of ${taskId}`, taskId, legacyOrigin(1)));
+  const { url, client } = await serve(t, { recordings: (await Promise.all(recordings)).flat() });
+  const get = async (id: string) => {
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tasks/get', params: { id } });
+    const response = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+    const { result, error } = JSON.parse(await response.text());
+    return result === undefined ? error.code : [result.id, result.status.state];
+  };
+  assert.deepEqual(await get('mine'), ['mine', 'completed']);
+  assert.deepEqual(await get('plain'), ['plain', 'completed']);
+  assert.deepEqual(await get(twice[1]!), ['both', 'completed']);
+  assert.deepEqual(await get('both'), ['both', 'completed']);
+  assert.equal(await get('another'), -32001);
+  assert.equal((await client().get(own)).id, own);
 });
 
 test('recorded tasks are listed, read and subscribed to under their own ids', async t => {

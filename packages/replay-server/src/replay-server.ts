@@ -1,3 +1,4 @@
+import { clientTaskId } from '@hopline/a2a';
 import { openGrpc } from '@hopline/a2a-grpc';
 import { openHttp } from '@hopline/a2a-http';
 import { createA2AServer } from '@hopline/a2a-server';
@@ -45,6 +46,7 @@ export async function createReplayServer(options: ReplayServerOptions): Promise<
     logger,
     extensions: [resumeExtension],
     intercept: request => injector.apply(request),
+    recordedTaskIds: chosenIdsOf(recordings),
   });
   let interfaces: AgentInterface[] = [];
   const card = new PublishedCard(() =>
@@ -80,6 +82,16 @@ export async function createReplayServer(options: ReplayServerOptions): Promise<
       await log.close();
     },
   };
+}
+
+/** Stored ids by those that clients chose; of two callers with the same, the first one recorded. */
+function chosenIdsOf(recordings: readonly Recording[]): Map<string, string> {
+  const ids = new Map<string, string>();
+  for (const { header } of recordings) {
+    const chosen = clientTaskId(header.taskId);
+    if (chosen !== header.taskId && !ids.has(chosen)) ids.set(chosen, header.taskId);
+  }
+  return ids;
 }
 
 /** The recorded questions are the examples of one skill. */

@@ -160,7 +160,7 @@ class TaskInLog {
     if (!isTerminal(this.#newest!.aggregate.state)) await this.#cancel(this.#newest!);
     const { aggregate } = this.#newest!;
     const { taskId, contextId, role, state, generation, at, owner } = aggregate;
-    await joinContext(this.#log.contexts, { owner, contextId, taskId });
+    await joinContext(this.#log, { owner, contextId, taskId });
     const place = { startSeq: this.#startSeq, startStoredAt: this.#now };
     await this.#log.tasks.put(taskId, { contextId, role, state, ...place, generation, at, ...(owner && { owner }) });
     return { taskId, contextId, origin: this.#origin, records: this.#records };

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import test from 'node:test';
 import { context, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { withTrace } from './active-trace.test-kit.ts';
-import { createLogger, type LogFields, setLogLevel, taskLogger } from './logger.ts';
+import { createLogger, LINES_DELAY_MS, LineBuffer, type LogFields, setLogLevel, taskLogger } from './logger.ts';
 
 const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
 const SPAN_ID = 'b7ad6b7169203331';
@@ -98,4 +99,54 @@ test('every line within a trace has its trace id and span id, also after an awai
   assert.equal(inside.trace_id, TRACE_ID);
   assert.equal(inside.span_id, SPAN_ID);
   assert.equal('trace_id' in outside, false);
+});
+
+test('lines of LINES_DELAY_MS are one write; a warning is written at once, after the lines before it', async () => {
+  const writes: string[][] = [];
+  const written = Promise.withResolvers<void>();
+  const output = {
+    write: (lines: string) => {
+      writes.push(
+        lines
+          .trimEnd()
+          .split('\n')
+          .map(line => JSON.parse(line).msg),
+      );
+      written.resolve();
+    },
+  };
+  const log = createLogger({ service: 'relay', instance: 'relay-1', level: 'info', destination: new LineBuffer(output) });
+  const startedMs = performance.now();
+  log.info('one');
+  log.child({ shard: 1 }).info('two');
+  assert.deepEqual(writes, []);
+  await written.promise;
+  assert.ok(performance.now() - startedMs >= LINES_DELAY_MS - 1);
+  log.info('three');
+  log.warn('four');
+  log.info('five');
+  assert.deepEqual(writes, [
+    ['one', 'two'],
+    ['three', 'four'],
+  ]);
+  const filler = 'x'.repeat(1024);
+  for (let index = 0; index < 16; index += 1) log.info(filler);
+  assert.equal(writes.length, 3, 'a full buffer is written at once');
+  log.error('last');
+});
+
+test('a process that ends at once has written every line, in order', () => {
+  const program = `import { createLogger } from ${JSON.stringify(new URL('logger.ts', import.meta.url).href)};
+    const log = createLogger({ service: 'relay', instance: 'relay-1', level: 'info' });
+    log.info('one');
+    log.info('two');
+    process.exit(0);`;
+  const output = execFileSync(process.execPath, ['--input-type=module', '--eval', program], { encoding: 'utf8' });
+  assert.deepEqual(
+    output
+      .trimEnd()
+      .split('\n')
+      .map(line => JSON.parse(line).msg),
+    ['one', 'two'],
+  );
 });

@@ -50,19 +50,57 @@ export interface LoggerOptions {
   /** Default: `json`. */
   readonly format?: LogFormat;
   /** Receives the lines; standard output by default. */
-  readonly destination?: { write(line: string): void };
+  readonly destination?: Output;
 }
 
 const STDOUT = 1;
+/** Lines of this time are one write, milliseconds: a write costs more than the line. */
+export const LINES_DELAY_MS = 20;
+/** Characters that are written at once. */
+const LINES_CHARS_MAX = 16 * 1024;
+
+type Output = { write(line: string): void };
+
+/** Collects lines for one write. A warning or error is written at once, with the lines before it; so is everything at the end of the process. */
+export class LineBuffer implements Output {
+  /** Of the line that is written next: pino sets it for an output that asks for metadata. */
+  lastLevel = 0;
+  readonly #output: Output;
+  #lines = '';
+  #timer: NodeJS.Timeout | undefined;
+  readonly flush = (): void => {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const lines = this.#lines;
+    this.#lines = '';
+    if (lines !== '') this.#output.write(lines);
+  };
+
+  constructor(output: Output) {
+    this.#output = output;
+    Object.defineProperty(this, Symbol.for('pino.metadata'), { value: true });
+  }
+
+  write(line: string): void {
+    this.#lines += line;
+    if (this.lastLevel >= pino.levels.values.warn! || this.#lines.length >= LINES_CHARS_MAX) this.flush();
+    else this.#timer ??= setTimeout(this.flush, LINES_DELAY_MS);
+  }
+}
+
+function standardOutput(): LineBuffer {
+  const lines = new LineBuffer(pino.destination({ dest: STDOUT, sync: true }));
+  process.once('exit', lines.flush);
+  return lines;
+}
 
 /** What can be changed of a root logger while it is in use: who else receives its lines, and its level. */
 const roots = new WeakMap<Logger, { line: ((line: string) => void) | undefined; setLevel: (level: LogLevel) => void }>();
 
 /**
  * Writes JSON lines with `service`, `instance` and, inside a hop's `run`, `trace_id` and `span_id`, or their pretty form, synchronously from
- * this thread. pino's default is asynchronous and reordered the last lines before an exit in one run of five; its worker transports do not
- * survive
- * bundling. The price: a pipe on standard output that is not read blocks the service.
+ * this thread, LINES_DELAY_MS after the first one. pino's default is asynchronous and reordered the last lines before an exit in one run of
+ * five; its worker transports do not survive bundling. The price: a pipe on standard output that is not read blocks the service.
  */
 export function createLogger(options: LoggerOptions): Logger {
   const root: { line: ((line: string) => void) | undefined } = { line: undefined };
@@ -84,7 +122,7 @@ export function createLogger(options: LoggerOptions): Logger {
     },
     mixin: activeTrace,
   };
-  const logger = pino(settings, options.destination ?? pino.destination({ dest: STDOUT, sync: true }));
+  const logger = pino(settings, options.destination ?? standardOutput());
   redactChildFields(logger);
   const created = logger as unknown as Logger;
   const setLevel = (level: LogLevel) => {

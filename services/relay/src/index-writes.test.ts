@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type KeyValue, LogConflict, LogUnavailable, type TaskIndexEntry } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
-import { INDEX_TRIES_MAX, IndexWrites } from './index-writes.ts';
+import { INDEX_TRIES_MAX, IndexWrites, RUNNING_INDEX_DELAY_MS } from './index-writes.ts';
+import type { OpenTask } from './task-deadlines.ts';
 
 const entry = (generation: number, startStoredAt = 1): TaskIndexEntry => ({
   contextId: 'c',
@@ -13,6 +14,8 @@ const entry = (generation: number, startStoredAt = 1): TaskIndexEntry => ({
   generation,
   at: generation,
 });
+
+const ended = (generation: number): TaskIndexEntry => ({ ...entry(generation), state: 'TASK_STATE_COMPLETED' });
 
 /** A bucket whose writes wait, in the order of their start, until the test lets them reach the log or fail. */
 function slow(tasks: KeyValue<TaskIndexEntry>) {
@@ -119,24 +122,46 @@ test('an index write that conflicts is tried again a bounded number of times', a
   }
 });
 
-test('the second write of a task needs no read, and one after a write of another relay reads again', async () => {
+test('a write by the revision that this process has received needs no read, and one by an older revision reads once', async () => {
   const { tasks } = createMemoryLog();
-  let reads = 0;
+  const calls: string[] = [];
   const counted = new Proxy(tasks, {
     get: (target, name: keyof typeof tasks) => {
-      if (name === 'get') reads += 1;
+      calls.push(name);
       return target[name].bind(target);
     },
   });
-  const [ours, theirs] = [new IndexWrites(counted), new IndexWrites(tasks)];
-  await ours.put('a', entry(1));
-  await ours.put('a', entry(2));
-  assert.equal(reads, 1);
-  await theirs.put('a', entry(3));
-  await ours.put('a', entry(4));
-  assert.equal(reads, 2);
-  assert.equal((await tasks.get('a'))?.value.generation, 4);
-  await theirs.put('a', entry(6));
-  await ours.put('a', entry(5));
+  const received = new Map<string, OpenTask>();
+  const receive = async () => {
+    const { value, revision } = (await tasks.get('a'))!;
+    received.set('a', { entry: value, revision });
+  };
+  const [ours, theirs] = [new IndexWrites(counted, taskId => received.get(taskId)), new IndexWrites(tasks)];
+  await tasks.create('a', entry(0));
+  await receive();
+  await ours.put('a', ended(1));
+  assert.deepEqual(calls.splice(0), ['update']);
+  await receive();
+  await theirs.put('a', ended(3));
+  await ours.put('a', ended(4));
+  assert.deepEqual(calls.splice(0), ['update', 'get', 'update']);
+  await receive();
+  await theirs.put('a', ended(6));
+  await ours.put('a', ended(5));
+  assert.deepEqual(calls, ['update', 'get'], 'a later entry is kept');
   assert.equal((await tasks.get('a'))?.value.generation, 6);
+});
+
+test('a task that ends soon has one write, with its end; one in progress is written after RUNNING_INDEX_DELAY_MS', async () => {
+  const { tasks } = createMemoryLog();
+  const writes = new IndexWrites(tasks);
+  const startedMs = performance.now();
+  const works = writes.put('works', entry(2));
+  const ends = writes.put('ends', entry(2));
+  await Promise.all([ends, writes.put('ends', ended(4))]);
+  assert.deepEqual(await tasks.get('ends'), { key: 'ends', value: ended(4), revision: 1 });
+  assert.equal(await tasks.get('works'), undefined, 'the end of another task does not hurry it');
+  await works;
+  assert.ok(performance.now() - startedMs >= RUNNING_INDEX_DELAY_MS - 1);
+  assert.equal((await tasks.get('works'))?.value.generation, 2);
 });

@@ -1,15 +1,19 @@
-import { isTerminal } from '@hopline/a2a';
+import { isInterrupted, isTerminal } from '@hopline/a2a';
 import { type Log, LogConflict, LogUnavailable, type TaskIndexEntry } from '@hopline/log';
+import type { OpenTask } from './task-deadlines.ts';
 
 /** Tries of one index write. Each conflict is a write of another relay, and a task has two for the time of a takeover. */
 export const INDEX_TRIES_MAX = 8;
 /**
- * Wait before an index write, milliseconds: the changes of a task in this time are one write, which stays out of the way of the
- * task's first text. A short task is written once.
+ * Wait before the entry of a task that has ended or waits for its client is written, milliseconds. Its changes in this time are one write,
+ * which stays out of the way of other tasks' first text.
  */
-const INDEX_DELAY_MS = 25;
-/** Tasks whose own last index write is remembered, which saves the next write a read. */
-const WRITTEN_MAX = 4_096;
+export const INDEX_DELAY_MS = 25;
+/**
+ * The same for a task in progress: lists read such tasks from the log, and none of its deadlines is near. A task that ends sooner has one
+ * write.
+ */
+export const RUNNING_INDEX_DELAY_MS = 500;
 
 /**
  * Writes the task index, one write per task at a time, and each by the revision that it replaces: never over an entry of a later
@@ -18,32 +22,56 @@ const WRITTEN_MAX = 4_096;
  */
 export class IndexWrites {
   readonly #tasks: Log['tasks'];
-  #waiting = new Map<string, WaitingWrite>();
+  readonly #known: (taskId: string) => OpenTask | undefined;
+  readonly #waiting = new Map<string, WaitingWrite>();
   readonly #inFlight = new Map<string, Promise<unknown>>();
-  /** Revision and entry of this relay's last write of a task, oldest first. */
-  readonly #written = new Map<string, Written>();
+  #timer: NodeJS.Timeout | undefined;
+  #wakeAtMs = Number.POSITIVE_INFINITY;
 
-  constructor(tasks: Log['tasks']) {
+  /** `known`: the entry of a task as this process has received it, which saves a read; an older one costs a conflict. */
+  constructor(tasks: Log['tasks'], known: (taskId: string) => OpenTask | undefined = () => undefined) {
     this.#tasks = tasks;
+    this.#known = known;
   }
 
   /** Resolves when this entry or a later one is stored. */
   put(taskId: string, entry: IndexWrite): Promise<void> {
-    const waiting = this.#waiting.get(taskId);
-    if (waiting !== undefined) {
+    const isRunning = !isTerminal(entry.state) && !isInterrupted(entry.state);
+    const dueAtMs = performance.now() + (isRunning ? RUNNING_INDEX_DELAY_MS : INDEX_DELAY_MS);
+    let waiting = this.#waiting.get(taskId);
+    if (waiting === undefined) {
+      waiting = { entry, isRunning, dueAtMs, stored: Promise.withResolvers<void>() };
+      this.#waiting.set(taskId, waiting);
+    } else {
       if (replaces(entry, waiting.entry)) waiting.entry = { ...entry, at: entry.at ?? waiting.entry.at };
-      return waiting.stored.promise;
+      waiting.isRunning &&= isRunning;
+      waiting.dueAtMs = Math.min(waiting.dueAtMs, dueAtMs);
     }
-    if (this.#waiting.size === 0) setTimeout(() => this.#writeWaiting(), INDEX_DELAY_MS);
-    const stored = Promise.withResolvers<void>();
-    this.#waiting.set(taskId, { entry, stored });
-    return stored.promise;
+    this.#wakeBy(waiting.dueAtMs);
+    return waiting.stored.promise;
   }
 
-  #writeWaiting(): void {
-    const writes = this.#waiting;
-    this.#waiting = new Map();
-    for (const [taskId, { entry, stored }] of writes) this.#write(taskId, entry).then(stored.resolve, stored.reject);
+  #wakeBy(atMs: number): void {
+    if (atMs >= this.#wakeAtMs) return;
+    clearTimeout(this.#timer);
+    this.#wakeAtMs = atMs;
+    this.#timer = setTimeout(() => this.#writeDue(), Math.ceil(atMs - performance.now()));
+  }
+
+  /** Tasks that have ended are written together, also those whose delay is not over. */
+  #writeDue(): void {
+    this.#wakeAtMs = Number.POSITIVE_INFINITY;
+    const nowMs = performance.now();
+    let nextMs = Number.POSITIVE_INFINITY;
+    for (const [taskId, { entry, isRunning, dueAtMs, stored }] of this.#waiting) {
+      if (isRunning && dueAtMs > nowMs) {
+        nextMs = Math.min(nextMs, dueAtMs);
+        continue;
+      }
+      this.#waiting.delete(taskId);
+      this.#write(taskId, entry).then(stored.resolve, stored.reject);
+    }
+    if (nextMs < Number.POSITIVE_INFINITY) this.#wakeBy(nextMs);
   }
 
   #write(taskId: string, entry: IndexWrite): Promise<void> {
@@ -59,16 +87,15 @@ export class IndexWrites {
   }
 
   async #put(taskId: string, write: IndexWrite): Promise<void> {
-    let known: Written | undefined = this.#written.get(taskId);
+    let known = this.#known(taskId);
     for (let tries = 0; tries < INDEX_TRIES_MAX; tries++) {
-      const found = known ?? (await this.#tasks.get(taskId));
+      const found = known ?? (await this.#read(taskId));
       known = undefined;
-      if (found !== undefined && !replaces(write, found.value)) return;
-      const entry = { ...write, at: write.at ?? found?.value.at ?? Date.now() };
+      if (found !== undefined && !replaces(write, found.entry)) return;
+      const entry = { ...write, at: write.at ?? found?.entry.at ?? Date.now() };
       try {
-        const written =
-          found === undefined ? this.#tasks.create(taskId, entry) : this.#tasks.update(taskId, entry, found.revision);
-        this.#remember(taskId, { value: entry, revision: await written });
+        if (found === undefined) await this.#tasks.create(taskId, entry);
+        else await this.#tasks.update(taskId, entry, found.revision);
         return;
       } catch (error) {
         if (!(error instanceof LogConflict)) throw error;
@@ -77,20 +104,21 @@ export class IndexWrites {
     throw new LogUnavailable(`the index entry of a task changed during each of ${INDEX_TRIES_MAX} tries to write it`);
   }
 
-  #remember(taskId: string, written: Written): void {
-    this.#written.delete(taskId);
-    if (!isTerminal(written.value.state)) this.#written.set(taskId, written);
-    for (const oldest of this.#written.keys()) {
-      if (this.#written.size <= WRITTEN_MAX) break;
-      this.#written.delete(oldest);
-    }
+  async #read(taskId: string): Promise<OpenTask | undefined> {
+    const found = await this.#tasks.get(taskId);
+    return found && { entry: found.value, revision: found.revision };
   }
 }
 
 /** An entry; without `at`, that of the entry before it is kept. */
 type IndexWrite = Omit<TaskIndexEntry, 'at'> & { at: number | undefined };
-type WaitingWrite = { entry: IndexWrite; stored: PromiseWithResolvers<void> };
-type Written = { value: TaskIndexEntry; revision: number };
+type WaitingWrite = {
+  entry: IndexWrite;
+  /** No entry of a task that has ended, or waits, has been put. */
+  isRunning: boolean;
+  dueAtMs: number;
+  stored: PromiseWithResolvers<void>;
+};
 
 /** Whether an entry comes from a later record than the stored one; a copy-forward keeps the generation. */
 function replaces(entry: IndexWrite, stored: IndexWrite): boolean {

@@ -52,7 +52,14 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   const identity = `${deps.instance}-${randomUUID().slice(0, 8)}`;
   const running = new Map<number, Shard>();
   const lines = new ShardLines(logger);
-  const index = new IndexWrites(log.tasks);
+  const deadlines = new TaskDeadlines({
+    log,
+    rules: deadlineRules(deps),
+    owns: shard => running.has(shard),
+    now: Date.now,
+    logger,
+  });
+  const index = new IndexWrites(log.tasks, taskId => deadlines.openTasks.get(taskId));
   const context = shardContext(deps, identity, index);
 
   const leases = new ShardLeases({
@@ -99,13 +106,6 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   metrics.shardLag.observe(() => [...running.values()].map(shard => [shard.lag, { shard: shard.index }]));
   await leases.start();
   lines.flush();
-  const deadlines = new TaskDeadlines({
-    log,
-    rules: deadlineRules(deps),
-    owns: shard => running.has(shard),
-    now: Date.now,
-    logger,
-  });
   metrics.openTasks.observe(() => [...deadlines.countOpen()].map(([state, count]) => [count, { state }]));
   const shardOfTask = (taskId: string) => running.get(shardOf(taskId, log.shards));
   const sweep = new RetentionSweep({

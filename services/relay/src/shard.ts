@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isTerminal } from '@hopline/a2a';
 import { type InputLog, LaterVersion, type RejectedInput, type StoredFacts, type StoredInput } from '@hopline/log';
 import type { PipelineContext } from './pipeline-context.ts';
 import { TaskPipeline } from './task-pipeline.ts';
@@ -9,8 +10,10 @@ import { TaskPipeline } from './task-pipeline.ts';
  */
 export const SHARD_WAITING_UNITS_MAX = 16 * 1024 * 1024;
 /** A task without input for this long is evicted from memory; its next input loads it from the log. Milliseconds. */
-const IDLE_MS = 30_000;
-const SWEEP_MS = 5_000;
+export const IDLE_MS = 30_000;
+/** The same for a task that has ended: little follows its end, and each task in memory is a step of every checkpoint. Milliseconds. */
+export const ENDED_IDLE_MS = 2_000;
+export const SWEEP_MS = 5_000;
 const CATCH_UP_POLL_MS = 5;
 /** Records between two checks of the bound: a check costs one step per task. */
 const RECORDS_PER_CHECK = 128;
@@ -171,12 +174,14 @@ export class Shard {
   }
 
   #evictIdle(): void {
-    const deadline = this.#context.now() - IDLE_MS;
+    const now = this.#context.now();
     for (const [taskId, { pipeline }] of this.#tasks) {
-      if (pipeline?.isIdle === true && pipeline.lastInputAt < deadline) {
-        pipeline.stop();
-        this.#tasks.delete(taskId);
-      }
+      if (pipeline?.isIdle !== true) continue;
+      const { aggregate, lastInputAt } = pipeline;
+      const isEnded = aggregate !== undefined && isTerminal(aggregate.state);
+      if (now - lastInputAt < (isEnded ? ENDED_IDLE_MS : IDLE_MS)) continue;
+      pipeline.stop();
+      this.#tasks.delete(taskId);
     }
   }
 

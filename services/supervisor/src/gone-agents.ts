@@ -1,5 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { Log } from '@hopline/log';
+import { type Log, sleepUnlessAborted } from '@hopline/log';
 import type { TurnContext } from './turn-runner.ts';
 
 /** Interval at which the agents of open calls are looked up, milliseconds. */
@@ -23,7 +22,8 @@ export async function abandonGoneAgents({ view, writer, isLive, signal, log, age
   const abandoned = new Set<string>();
   let checkedAt = performance.now();
   while (!signal.aborted) {
-    await sleep(LIVENESS_CHECK_MS, undefined, { signal }).catch(() => {});
+    await sleepUnlessAborted(LIVENESS_CHECK_MS, signal);
+    if (signal.aborted) return;
     const open = view.calls.filter(call => view.ended(call) === undefined && !abandoned.has(call));
     const missing = new Set(open.filter(call => !isLive(view.agentOf(call))));
     // While the log is away no agent can show that it lives.

@@ -1,6 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { isSameItem, type Producer, type TaskAggregate } from '@hopline/events';
-import type { InputWriter, Log } from '@hopline/log';
+import { type InputWriter, type Log, sleepUnlessAborted } from '@hopline/log';
 import type { TurnView } from './turn-view.ts';
 
 /** Time between two checks of a turn, milliseconds. */
@@ -18,11 +17,12 @@ export type LostInputsContext = {
 /**
  * A supervisor waits for facts of what it wrote. When its last input was removed before a relay read it, no fact follows, and no
  * record shows the gap. So it writes one more: an input that changes nothing (no lane has the name), and takes an ordinal. Without
- * a gap it is rejected and does no harm.
+ * a gap it is rejected and does no harm. Resolves when `signal` aborts.
  */
 export async function showLostInputs({ log, view, writer, producer, signal, checkMs }: LostInputsContext): Promise<void> {
-  for (;;) {
-    await sleep(checkMs, undefined, { signal });
+  while (!signal.aborted) {
+    await sleepUnlessAborted(checkMs, signal);
+    if (signal.aborted) return;
     const { lastSeq, nextN } = writer;
     // Not `foldedSeq`: it passes a removed record when another producer writes on.
     if (lastSeq === undefined || foldedN(view.aggregate, producer) >= nextN - 1) continue;

@@ -6,6 +6,8 @@ import { NoAgentFits, type Plan, type Planner, type PlanRequest } from './planne
 
 /** Characters of one token of the plan, as a model would stream it (S0-11). */
 const TOKEN_CHARS = 6;
+/** Made once: it loads the rules of a language. */
+const GRAPHEMES = new Intl.Segmenter('en', { granularity: 'grapheme' });
 
 type Choice = { agent: AgentEntry; skill: AgentSkill | undefined };
 
@@ -80,7 +82,7 @@ function describe(choices: Choice[]): string {
 
 function* tokens(text: string): Iterable<string> {
   let token = '';
-  for (const { segment } of new Intl.Segmenter('en', { granularity: 'grapheme' }).segment(text)) {
+  for (const { segment } of GRAPHEMES.segment(text)) {
     token += segment;
     if (token.length >= TOKEN_CHARS) {
       yield token;

@@ -8,6 +8,7 @@ import {
   type Job,
   type LiveAgents,
   type Log,
+  NO_LONGER_NEEDED,
   newestForWork,
   Requeued,
   type StoredFacts,
@@ -109,7 +110,7 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
     hop.fail(errorWord(error));
     throw error;
   } finally {
-    stop.abort();
+    stop.abort(NO_LONGER_NEEDED);
     metrics.activeTasks.add(-1, { agent: SUPERVISOR });
     metrics.turnDuration.recordMs(Date.now() - takenAt, { agent: SUPERVISOR });
     hop.end();

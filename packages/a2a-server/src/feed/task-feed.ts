@@ -1,6 +1,6 @@
 import { A2AError, isTerminal } from '@hopline/a2a';
 import { type Fact, isVisible, type TaskAggregate, type TraceCarrier } from '@hopline/events';
-import { fromStart, type Log, type StoredFacts, startSeqOf } from '@hopline/log';
+import { fromStart, type Log, NO_LONGER_NEEDED, type StoredFacts, startSeqOf } from '@hopline/log';
 import { projectRecord, type TaskView } from '@hopline/task';
 import type { Limits } from '../limits.ts';
 import { fromLog } from '../log-faults.ts';
@@ -117,7 +117,7 @@ export class TaskFeed {
   }
 
   close(): void {
-    this.#closing.abort();
+    this.#closing.abort(NO_LONGER_NEEDED);
   }
 
   async #run(records: AsyncIterable<StoredFacts> | Promise<AsyncIterable<StoredFacts>>): Promise<void> {

@@ -16,7 +16,7 @@ const HEADER_SAFE = /^[\x21-\x7e]{1,200}$/;
 
 /**
  * Appends the message that starts a task, and adds the task to its context and to the index. Resolves when the log has
- * acknowledged all three. A retry with the same message id is stored once and names the same earlier tasks.
+ * acknowledged all. A retry with the same message id is stored once and names the same earlier tasks.
  */
 export async function appendFirst(server: A2AServer, context: OperationContext, resolved: ResolvedMessage): Promise<void> {
   const { taskId, contextId, message } = resolved;
@@ -24,7 +24,7 @@ export async function appendFirst(server: A2AServer, context: OperationContext, 
   server.quotas.addTask(context.caller, taskId);
   const isNew = message.contextId === undefined;
   const join = () =>
-    joinContext(server.log.contexts, { owner: context.caller, contextId, taskId, isNew }).catch(thrown => {
+    joinContext(server.log, { owner: context.caller, contextId, taskId, isNew }).catch(thrown => {
       throw fromLog(thrown, taskId);
     });
   if (!isNew) {
@@ -32,7 +32,7 @@ export async function appendFirst(server: A2AServer, context: OperationContext, 
     await storeMessage(server, context, resolved, earlier);
     return;
   }
-  // A context id made by this request has no earlier tasks, so the three writes run at once: the message first, its answer is awaited.
+  // A context id made by this request has no earlier tasks, so the writes run at once: the message first, its answer is awaited.
   await Promise.all([storeMessage(server, context, resolved), join(), addToIndex(server, context, resolved)]);
 }
 

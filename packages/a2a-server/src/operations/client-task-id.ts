@@ -8,13 +8,16 @@ const CALLER_HASH_CHARS = 22;
 
 /**
  * The id in the log of the task that a request names. Only requests that the April 2025 form can read name a task by an id of the
- * client's: it is that of the caller's own task with this very id, else the one derived from caller and id.
+ * client's: it is that of the caller's own task with this very id, else that of a task recorded under it, else the one derived from
+ * caller and id.
  */
 export async function taskIdOf(server: A2AServer, context: OperationContext, id: string): Promise<string> {
   const { dialect, ambiguous, caller } = context;
   if (dialect.name !== 'legacy' && ambiguous !== true) return id;
   const derived = storedTaskId(id, hashOf(caller));
-  return derived === id || (await isOwnTask(server, id, caller)) ? id : derived;
+  const recorded = server.recordedTaskIds?.get(id);
+  if ((derived === id && recorded === undefined) || (await isOwnTask(server, id, caller))) return id;
+  return recorded ?? derived;
 }
 
 /** The id in the log of a task that a message names or begins. Throws INVALID_PARAMS for an id that no task can have. */

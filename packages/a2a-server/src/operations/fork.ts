@@ -1,5 +1,5 @@
 import { A2AError, type Message, type Metadata, type SendRequest } from '@hopline/a2a';
-import { contextKey } from '@hopline/context-history';
+import { isContextInUse } from '@hopline/context-history';
 import { FORK_KEY, type ForkPoint, forkPointOf, isSameOwner, parseCursor } from '@hopline/events';
 import { readTask } from '@hopline/log';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
@@ -50,7 +50,7 @@ async function checkContext(
   message: Message,
   contextId: string,
 ): Promise<void> {
-  if ((await log.contexts.get(contextKey(caller, contextId))) === undefined) return;
+  if (!(await isContextInUse(log, caller, contextId))) return;
   if (await isClaimed(log.messageIds, { owner: caller, contextId }, message)) return;
   throw new A2AError('INVALID_PARAMS', {
     detail: `metadata["${FORK_KEY}"] begins a context: send a contextId that is not in use`,

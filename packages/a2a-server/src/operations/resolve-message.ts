@@ -1,4 +1,5 @@
 import { A2AError, isTerminal, type Message, type Metadata } from '@hopline/a2a';
+import { contextIdFor } from '@hopline/context-history';
 import { isTaskId } from '@hopline/events';
 import { TURNS_MAX } from '@hopline/task';
 import { ATTR } from '@hopline/telemetry';
@@ -32,7 +33,7 @@ export async function resolveFirst(
   metadata: Metadata | undefined,
 ): Promise<ResolvedMessage> {
   const taskId = uuidv7();
-  const { contextId = uuidv7() } = message;
+  const { contextId = contextIdFor(taskId) } = message;
   const resolved = { taskId, contextId, message, metadata };
   if (message.contextId === undefined) return { ...resolved, kind: 'first' };
   const winner = await claimMessage(server.log.messageIds, { owner: context.caller, contextId }, message, taskId);
