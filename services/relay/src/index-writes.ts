@@ -8,7 +8,7 @@ export const INDEX_TRIES_MAX = 8;
  * Wait before the entry of a task that has ended or waits for its client is written, milliseconds. Its changes in this time are one write,
  * which stays out of the way of other tasks' first text.
  */
-export const INDEX_DELAY_MS = 25;
+const INDEX_DELAY_MS = 25;
 /**
  * The same for a task in progress: lists read such tasks from the log, and none of its deadlines is near. A task that ends sooner has one
  * write.
