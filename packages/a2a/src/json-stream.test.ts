@@ -32,22 +32,20 @@ const document = (one: { key: string; rest: object; indent: number }, strings: s
   const rest = JSON.stringify(one.rest);
   return `{${space}"same":${rest},"list":[{"text":${space}${a || '""'}},${b || 'null'}],"${one.key}":${c || '1'},"text":{"${one.key}"${space}:${a || '""'}}}`;
 };
-const stream = fc
-  .array(shape, { minLength: 1, maxLength: 2 })
-  .chain(shapes =>
-    fc.array(
-      fc.oneof(
-        {
-          weight: 20,
-          arbitrary: fc
-            .tuple(fc.nat(shapes.length - 1), fc.array(text, { maxLength: 3 }))
-            .map(([index, strings]) => document(shapes[index]!, strings)),
-        },
-        { weight: 1, arbitrary: fc.oneof(text, fc.json()) },
-      ),
-      { maxLength: 30 },
+const stream = fc.array(shape, { minLength: 1, maxLength: 2 }).chain(shapes =>
+  fc.array(
+    fc.oneof(
+      {
+        weight: 20,
+        arbitrary: fc
+          .tuple(fc.nat(shapes.length - 1), fc.array(text, { maxLength: 3 }))
+          .map(([index, strings]) => document(shapes[index]!, strings)),
+      },
+      { weight: 1, arbitrary: fc.oneof(text, fc.json()) },
     ),
-  );
+    { maxLength: 30 },
+  ),
+);
 
 test('documents of a stream have the values that JSON.parse gives them', () => {
   fc.assert(
