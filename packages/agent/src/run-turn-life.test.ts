@@ -7,7 +7,7 @@ import type { Agent, AgentEvent } from './agent.ts';
 import { TURN_ARTIFACTS_MAX, TURN_TEXT_BYTES_MAX } from './limits.ts';
 import { runTurn } from './run-turn.ts';
 import { CALL, quiet, scripted, TaskLog } from './task-log.test-kit.ts';
-import { newestOfTurn } from './task-watch.ts';
+import { newestOfTurn, WATCH_AFTER_MS } from './task-watch.ts';
 
 const text = (content: string, id?: string): AgentEvent => ({ type: 'text', text: content, ...(id !== undefined && { id }) });
 const message = (content: string): Message => ({ messageId: 'reply', role: 'ROLE_AGENT', parts: [{ text: content }] });
@@ -221,6 +221,34 @@ test('an attempt that was taken over lets go, before and while it runs', async (
   );
   ending.resolve();
   assert.equal((await newer)?.state, 'TASK_STATE_COMPLETED');
+});
+
+test('a turn is followed from WATCH_AFTER_MS on: a shorter one has no follower', async () => {
+  for (const waits of [false, true]) {
+    const task = await TaskLog.create('caipe');
+    const followed = Promise.withResolvers<number>();
+    const startedMs = performance.now();
+    const facts = Object.assign(Object.create(task.log.facts) as typeof task.log.facts, {
+      last: (taskId: string) => task.log.facts.last(taskId),
+      follow: (...args: Parameters<typeof task.log.facts.follow>) => {
+        followed.resolve(performance.now() - startedMs);
+        return task.log.facts.follow(...args);
+      },
+    });
+    const agent = scripted(async function* () {
+      if (waits) await followed.promise;
+      yield text('a');
+    });
+    const outcome = await runTurn(
+      { log: { ...task.log, facts }, agent, name: 'argocd', logger: quiet, signal: new AbortController().signal },
+      task.job(),
+    );
+    assert.equal(outcome?.state, 'TASK_STATE_COMPLETED');
+    if (waits) assert.ok((await followed.promise) >= WATCH_AFTER_MS - 1);
+    // On a busy machine the short turn, too, may take so long.
+    else if (performance.now() - startedMs < WATCH_AFTER_MS)
+      assert.equal(await Promise.race([followed.promise, 'not followed']), 'not followed');
+  }
 });
 
 test('shutdown hands the turn back', async () => {

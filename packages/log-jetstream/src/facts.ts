@@ -179,8 +179,8 @@ export class JetStreamFacts implements FactLog {
           removeListener();
           subscription.unsubscribe();
         };
-        // A follower that reads nothing first finds what it missed by the gap, or at the check of the tail: it waits for no answer.
-        if (this.#mayFollow && typeof after !== 'number') return unsubscribe;
+        // It reads the log soon if no live record shows that it missed none, so it waits for no answer of the server.
+        if (this.#mayFollow && typeof after === 'object') return unsubscribe;
         try {
           await retry(this.#connection, 'following a task', () => nc.flush(), { signal });
           if (isDenied) throw this.#connection.denied({ operation: 'subscription', subject: live });

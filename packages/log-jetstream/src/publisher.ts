@@ -19,6 +19,8 @@ const IN_FLIGHT_BYTES_MAX = 16 * 1024 * 1024;
  * Bytes that may wait to be sent. Beyond it a publish fails at once, so that memory stays bounded while the log is unavailable.
  */
 const WAITING_BYTES_MAX = 64 * 1024 * 1024;
+/** Bytes that are not held for the end of the turn of the event loop. */
+const SEND_AT_ONCE_BYTES = 64 * 1024;
 const RETRY_MS_BASE = 50;
 const RETRY_MS_MAX = 1_000;
 /** One timer for all open publishes. */
@@ -86,7 +88,8 @@ export class Publisher {
     const state = { failures: 0, retryAt: 0, sent: false, why: NO_ANSWER };
     this.#waiting.push({ token: nuid.next(), subject, payload, headers, deadline, ...state, resolve, reject });
     this.#waitingBytes += payload.length;
-    this.#queueFill();
+    if (this.#waitingBytes < SEND_AT_ONCE_BYTES) this.#queueFill();
+    else this.#fill();
     this.#sweep();
     return promise;
   }
