@@ -52,7 +52,7 @@ export async function newestOfTurn(
  * A turn is followed from this time on, milliseconds: a short one costs no subscription and receives no record. A cancellation reaches its
  * agent so much later.
  */
-const WATCH_AFTER_MS = 250;
+export const WATCH_AFTER_MS = 250;
 
 /** Follows the task after a while. Resolves when the turn is over, with undefined when `signal` aborts; rejects when the log fails. */
 export async function watchTask(log: Log, job: RunningJob, signal: AbortSignal): Promise<Over | undefined> {
