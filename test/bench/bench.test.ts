@@ -4,6 +4,7 @@ import { chromiumPath, NO_CHROMIUM } from '../e2e/browser/chromium.ts';
 import { adapters } from './adapters.ts';
 import { consolePage } from './console.ts';
 import { fairness } from './fairness.ts';
+import { fanOut } from './fan-out.ts';
 import { firstText } from './first-text.ts';
 import { frameEncoding } from './frame-encoding.ts';
 import { load } from './load.ts';
@@ -13,12 +14,15 @@ import { sdkPeer } from './sdk-peer.ts';
 import { telemetry } from './telemetry.ts';
 import { through } from './through.ts';
 import { throughput } from './throughput.ts';
+import { ways } from './ways.ts';
 
 /** Figures of so small a run mean nothing; a question whose text did not arrive complete fails. */
 test('a tiny run of the bench works and loses nothing', { timeout: 120_000 }, async () => {
   const lines: string[] = [];
-  const report = await runBench([throughput, sdkPeer, firstText, load, frameEncoding, adapters, telemetry], 'tiny', line =>
-    lines.push(line),
+  const report = await runBench(
+    [throughput, sdkPeer, firstText, fanOut, load, frameEncoding, adapters, telemetry, ways],
+    'tiny',
+    line => lines.push(line),
   );
   assert.deepEqual(
     report.answers.filter(({ failed }) => failed !== undefined),

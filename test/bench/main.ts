@@ -18,6 +18,7 @@ import { telemetry } from './telemetry.ts';
 import { through } from './through.ts';
 import { throughput } from './throughput.ts';
 import { viewers } from './viewers.ts';
+import { ways } from './ways.ts';
 
 const QUESTIONS: Question[] = [
   through,
@@ -27,6 +28,7 @@ const QUESTIONS: Question[] = [
   fanOut,
   taskLength,
   viewers,
+  ways,
   load,
   fairness,
   coalescerTable,

@@ -13,9 +13,9 @@ const BUFFER_BYTES = 16 * 1024;
 const BUFFER_BYTES_MAX = 1024 * 1024;
 
 /**
- * Encodes a chunk of text straight into the bytes that the library writes. Nearly every frame is one, and the library's way through
- * its own message objects costs four times as much. Returns undefined for any other event, and for values that only the library
- * checks or repairs. `response`: the definition of a result of a stream.
+ * Encodes a chunk of text straight into the bytes that the library writes. Nearly every frame is one, and through the library's
+ * message objects it costs several times as much. Returns undefined for any other event, and for values that only the library checks
+ * or repairs. `response`: the definition of a result of a stream.
  */
 export function artifactFrameEncoder(response: DescMessage): (event: StreamResponse) => Buffer | undefined {
   const tags = tagsOf(response);
@@ -259,7 +259,7 @@ class FrameWriter {
     return isPlain;
   }
 
-  /** The library accepts some members under two names, and ignores those that are none. */
+  /** The library accepts some members under two names, and ignores unknown ones. */
   #checkMembers(object: object, members: ReadonlySet<string>): void {
     for (const name of Object.keys(object)) if (!members.has(name)) this.#known = false;
   }

@@ -77,7 +77,7 @@ export interface Dialect {
   encodeEvent(event: StreamResponse, artifactIndex?: number): JsonObject;
   /** The results of the frames for a task as it is now: one where the dialect has an event for a whole task. */
   encodeSnapshot(task: Task): JsonObject[];
-  /** JSON text of a result and of the members beside it, for clients that do not read the result (C-7). Absent: the result alone. */
+  /** JSON text of a result and of members beside it, for clients that do not read the result (C-7). Absent: the result alone. */
   frameText?(result: JsonObject): string;
   /** The result of a send. */
   encodeSendResult(result: { task: Task } | { message: Message }): JsonObject;

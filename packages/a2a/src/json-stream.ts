@@ -12,10 +12,9 @@ type Form = { around: string[]; value: Node };
 type Node = { container: unknown[] | { [name: string]: unknown }; members: { name: string | number; at: number | Node }[] };
 
 /**
- * Reads the JSON documents of one stream. Each token of an agent comes in a document that differs from the one before it in a few strings,
- * so parsing it again is most of the cost of a token. The difference of two documents gives a form; a document that has exactly the text of
- * the form around its strings, none of them empty, has the value of the form with these strings. Members that do not differ are shared
- * between values, and frozen.
+ * Reads the JSON documents of one stream. A token's document differs from the one before it in a few strings, and parsing it again
+ * would be most of the cost of the token. The difference of two documents gives a form; a document with exactly its text around strings
+ * that are not empty has the value of the form with these strings. Members that do not differ are shared between values, and frozen.
  */
 export class JsonStream<T = unknown> {
   readonly #decode: (value: unknown) => T;
@@ -27,8 +26,8 @@ export class JsonStream<T = unknown> {
   #skipped = 0;
 
   /**
-   * `decode`: reads a parsed document. It copies strings, or interprets them without a copy; those that it interprets and may copy all the
-   * same stand in members of the names `interpreted`. A document that differs in an interpreted string is decoded by itself.
+   * `decode`: reads a parsed document. It copies a string, or interprets it without a copy; what it interprets and may also copy stands
+   * in members of the names `interpreted`. A document that differs in an interpreted string is decoded by itself.
    */
   constructor(decode: (value: unknown) => T = value => value as T, interpreted: ReadonlySet<string> = new Set()) {
     this.#decode = decode;
@@ -39,7 +38,7 @@ export class JsonStream<T = unknown> {
   read(text: string): T {
     if (this.#form !== undefined) {
       const strings = stringsIn(text, this.#form.around);
-      if (strings !== undefined) return valueOf(this.#form.value, strings) as T;
+      if (strings !== undefined) return filled(this.#form.value, strings) as T;
     }
     const value: unknown = JSON.parse(text);
     this.#learn(text);
@@ -79,7 +78,7 @@ function stringsIn(text: string, around: readonly string[]): string[] | undefine
   return from === text.length ? strings : undefined;
 }
 
-/** V8 copies a slice of at most these units; a longer one keeps the whole text in memory, and with it what the socket delivered. */
+/** V8 copies a slice of at most these units; a longer one keeps the whole text in memory. */
 const COPIED_UNITS_MAX = 12;
 
 function copyOf(text: string, from: number, to: number): string {
@@ -159,8 +158,8 @@ function nodeOf(value: unknown, marks: readonly string[], found: string[]): numb
   return { container, members };
 }
 
-function valueOf({ container, members }: Node, strings: readonly string[]): unknown {
+function filled({ container, members }: Node, strings: readonly string[]): unknown {
   const copy = (Array.isArray(container) ? container.slice() : { ...container }) as { [name: string | number]: unknown };
-  for (const { name, at } of members) copy[name] = typeof at === 'number' ? strings[at] : valueOf(at, strings);
+  for (const { name, at } of members) copy[name] = typeof at === 'number' ? strings[at] : filled(at, strings);
   return copy;
 }

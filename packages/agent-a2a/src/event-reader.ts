@@ -36,8 +36,8 @@ export type ReaderOptions = {
 };
 
 /**
- * Converts the A2A events of a remote agent in one turn to agent events, which `take` returns: those of one packet together, without a
- * generator for each, which would cost as much as the rest of a token.
+ * Converts the A2A events of a remote agent in one turn to agent events, which `take` returns together: a generator for each would cost
+ * as much as the rest of a token.
  */
 export class EventReader {
   /** Ids of the agent's own task, for cancelling, recovering and continuing it. Clients never see them. */
@@ -187,7 +187,10 @@ export class EventReader {
     const { messageId, parts } = message;
     const { deltas = 'incremental', text: shown, onSkipped } = this.#options;
     // An agent that is known to be cumulative may use one id for all versions of its text.
-    if (deltas === 'incremental' && messageId !== '' && !this.#recent.add(messageId)) return onSkipped('repeated message');
+    if (deltas === 'incremental' && messageId !== '' && !this.#recent.add(messageId)) {
+      onSkipped('repeated message');
+      return;
+    }
     const notice = noticeOf(message, metadata, this.#calls);
     if (notice !== undefined) {
       this.#read.push(this.#tool(notice));
@@ -196,14 +199,13 @@ export class EventReader {
     if (parts.some(part => part.text === undefined)) this.#files(message);
     const text = textOf(parts);
     if (text === '') return;
-    if (shown === 'hidden') return onSkipped('hidden text');
-    if (shown === 'progress') {
-      this.#read.push({ type: 'progress', message: ownMessage(message) });
-      return;
+    if (shown === 'hidden') onSkipped('hidden text');
+    else if (shown === 'progress') this.#read.push({ type: 'progress', message: ownMessage(message) });
+    else {
+      if (!this.#hasText) this.#firstTextId = messageId || undefined;
+      this.#hasText = true;
+      this.#texts.take({ text, id: messageId }, this.#read);
     }
-    if (!this.#hasText) this.#firstTextId = messageId || undefined;
-    this.#hasText = true;
-    this.#texts.take({ text, id: messageId }, this.#read);
   }
 
   #tool(notice: ToolNotice): AgentEvent {
@@ -227,7 +229,10 @@ export class EventReader {
     const { artifact, append = false, lastChunk = false } = update;
     this.remember(update.taskId, update.contextId);
     const empty = artifact.parts.every(part => part.text === '');
-    if (artifact.name === END_MARKER && empty) return this.#options.onSkipped('empty marker');
+    if (artifact.name === END_MARKER && empty) {
+      this.#options.onSkipped('empty marker');
+      return;
+    }
     const notice = noticeOfArtifact(artifact);
     if (notice !== undefined) {
       if (artifact.artifactId === '' || this.#recent.add(`artifact ${artifact.artifactId}`)) this.#read.push(this.#tool(notice));

@@ -12,8 +12,8 @@ export const TURN_ARTIFACTS_MAX = 1_000;
  */
 export const WAITING_BYTES_MAX = TURN_TEXT_BYTES_MAX / 8;
 /**
- * Events of one turn that are taken before the process does its other work. A socket that is always full is read for 40 ms and more in one
- * turn of the event loop: meanwhile no record of the turn would be acknowledged, no cancellation seen, no other task served.
+ * Events of one turn that are taken before the process does its other work. A socket that is always full is read for 40 ms and more
+ * in one turn of the event loop, without an acknowledgement, a cancellation or another task.
  */
 export const EVENTS_AT_ONCE_MAX = 2_048;
 /** An agent that does not stop after its turn is abandoned after this, milliseconds. Longer than a cancel of a remote agent may take. */

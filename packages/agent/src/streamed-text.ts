@@ -9,8 +9,8 @@ export type TextChange = { replace: boolean; text: string };
 const PIECES_MAX = 1_024;
 
 /**
- * A text that grows by pieces, and is seldom read whole. Pieces are joined many at a time: a string built by `+=` is a node of a rope for
- * each token, and all nodes live as long as the text (counted in flat-cost.test.ts).
+ * A text that grows by pieces, and is seldom read whole. Pieces are joined many at a time: `+=` makes a node of a rope for each token,
+ * which lives as long as the text.
  */
 export class GrowingText {
   #text: string;

@@ -1,7 +1,7 @@
 /** Items that are read before they are taken. */
 const READ_AHEAD_MAX = 1_024;
 
-/** A stream whose items are read in arrays of those that arrive in one turn of the event loop: each step of a stream costs more than a token. */
+/** Reads a stream in arrays of what arrives in one turn of the event loop: each step of a stream costs more than a token. */
 export class Arrivals<T> {
   readonly #reader: ReadableStreamDefaultReader<T>;
   #items: T[] = [];

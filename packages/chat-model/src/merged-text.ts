@@ -3,9 +3,9 @@ import { boundedFetch, boundedResponse, ResponseTooLarge } from '@hopline/outbou
 import { Arrivals } from './arrivals.ts';
 
 /**
- * A `fetch` for the library. Each event of a stream passes four streams and a schema in it, which costs more than the token. Texts that
- * arrive together therefore become one event, whose content is a list of texts: the library returns them one by one, as they were.
- * Every other event passes as it is. `bytesMax`: of one response, which the library reads into memory where it is no stream.
+ * A `fetch` for the library, in which each event passes four streams and a schema, at more than the cost of a token. Texts that
+ * arrive together therefore become one event, whose content is a list: the library returns them one by one, as they were. Every
+ * other event passes as it is. `bytesMax`: of one response, which the library reads into memory where it is no stream.
  */
 export function mergedTextFetch(bytesMax: number): typeof fetch {
   const send = boundedFetch({ bytesMax, boundedMethods: [] });

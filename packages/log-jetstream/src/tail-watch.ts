@@ -220,7 +220,7 @@ class WatchConsumer {
   readonly #inbox: string;
   readonly #subscription: Subscription;
   #consumerSeq = 0;
-  #heardAt = performance.now();
+  #receivedAt = performance.now();
   #isLost = false;
 
   constructor(connection: Connection, stream: string, onSeq: (subject: string, seq: number) => void) {
@@ -228,7 +228,7 @@ class WatchConsumer {
     this.#stream = stream;
     this.#inbox = connection.createInbox();
     this.#subscription = connection.subscribe(this.#inbox, msg => {
-      this.#heardAt = performance.now();
+      this.#receivedAt = performance.now();
       if (msg === undefined) this.#isLost = true;
       else if (msg.subject === this.#inbox) this.#onStatus(msg);
       else {
@@ -243,7 +243,7 @@ class WatchConsumer {
   }
 
   isAlive(now: number): boolean {
-    return !this.#isLost && now - this.#heardAt < SILENCE_MS_MAX;
+    return !this.#isLost && now - this.#receivedAt < SILENCE_MS_MAX;
   }
 
   /** Creates the consumer, or replaces its list: one that exists goes on where it is. */
@@ -262,7 +262,7 @@ class WatchConsumer {
       num_replicas: 1,
     };
     await this.#connection.api(`CONSUMER.CREATE.${this.#stream}.${this.#name}`, { stream_name: this.#stream, config });
-    this.#heardAt = performance.now();
+    this.#receivedAt = performance.now();
     this.subjects = subjects;
     if (this.#subscription.isClosed()) this.#delete();
   }

@@ -165,3 +165,17 @@ test('a task that ends soon has one write, with its end; one in progress is writ
   assert.ok(performance.now() - startedMs >= RUNNING_INDEX_DELAY_MS - 1);
   assert.equal((await tasks.get('works'))?.value.generation, 2);
 });
+
+test('an entry that shows a task waiting for its client is replaced after INDEX_DELAY_MS, also by one in progress', async () => {
+  const { tasks } = createMemoryLog();
+  const shown: OpenTask = {
+    entry: { ...entry(2), state: 'TASK_STATE_INPUT_REQUIRED' },
+    revision: await tasks.create('asked', entry(2)),
+  };
+  const writes = new IndexWrites(tasks, taskId => (taskId === 'asked' ? shown : undefined));
+  const works = writes.put('works', entry(3));
+  await writes.put('asked', entry(3));
+  assert.equal((await tasks.get('asked'))?.value.generation, 3);
+  assert.equal(await tasks.get('works'), undefined);
+  await works;
+});

@@ -36,19 +36,25 @@ export class IndexWrites {
 
   /** Resolves when this entry or a later one is stored. */
   put(taskId: string, entry: IndexWrite): Promise<void> {
-    const isRunning = !isTerminal(entry.state) && !isInterrupted(entry.state);
-    const dueAtMs = performance.now() + (isRunning ? RUNNING_INDEX_DELAY_MS : INDEX_DELAY_MS);
+    const mayWait = isRunning(entry) && !this.#isShownWaiting(taskId);
+    const dueAtMs = performance.now() + (mayWait ? RUNNING_INDEX_DELAY_MS : INDEX_DELAY_MS);
     let waiting = this.#waiting.get(taskId);
     if (waiting === undefined) {
-      waiting = { entry, isRunning, dueAtMs, stored: Promise.withResolvers<void>() };
+      waiting = { entry, mayWait, dueAtMs, stored: Promise.withResolvers<void>() };
       this.#waiting.set(taskId, waiting);
     } else {
       if (replaces(entry, waiting.entry)) waiting.entry = { ...entry, at: entry.at ?? waiting.entry.at };
-      waiting.isRunning &&= isRunning;
+      waiting.mayWait &&= mayWait;
       waiting.dueAtMs = Math.min(waiting.dueAtMs, dueAtMs);
     }
     this.#wakeBy(waiting.dueAtMs);
     return waiting.stored.promise;
+  }
+
+  /** The stored entry is that of a task that waits for its client: lists and the deadline of the answer follow it. */
+  #isShownWaiting(taskId: string): boolean {
+    const known = this.#known(taskId);
+    return known !== undefined && isInterrupted(known.entry.state);
   }
 
   #wakeBy(atMs: number): void {
@@ -63,8 +69,8 @@ export class IndexWrites {
     this.#wakeAtMs = Number.POSITIVE_INFINITY;
     const nowMs = performance.now();
     let nextMs = Number.POSITIVE_INFINITY;
-    for (const [taskId, { entry, isRunning, dueAtMs, stored }] of this.#waiting) {
-      if (isRunning && dueAtMs > nowMs) {
+    for (const [taskId, { entry, mayWait, dueAtMs, stored }] of this.#waiting) {
+      if (mayWait && dueAtMs > nowMs) {
         nextMs = Math.min(nextMs, dueAtMs);
         continue;
       }
@@ -114,8 +120,8 @@ export class IndexWrites {
 type IndexWrite = Omit<TaskIndexEntry, 'at'> & { at: number | undefined };
 type WaitingWrite = {
   entry: IndexWrite;
-  /** No entry of a task that has ended, or waits, has been put. */
-  isRunning: boolean;
+  /** The task is in progress, and its stored entry shows it so. */
+  mayWait: boolean;
   dueAtMs: number;
   stored: PromiseWithResolvers<void>;
 };
@@ -124,4 +130,8 @@ type WaitingWrite = {
 function replaces(entry: IndexWrite, stored: IndexWrite): boolean {
   if (entry.generation !== stored.generation) return entry.generation > stored.generation;
   return (entry.startStoredAt ?? 0) > (stored.startStoredAt ?? 0);
+}
+
+function isRunning({ state }: Pick<TaskIndexEntry, 'state'>): boolean {
+  return !isTerminal(state) && !isInterrupted(state);
 }

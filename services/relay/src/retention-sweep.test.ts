@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isTerminal } from '@hopline/a2a';
+import { isTerminal, stateWord } from '@hopline/a2a';
 import type { AgentInput, Fact, FactRecord, InputRecord, Role } from '@hopline/events';
 import { createInputWriter, readTask } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
@@ -13,6 +13,7 @@ import {
   COPY_FORWARD_MARGIN,
   copyForwardBelow,
   ENTRIES_PER_SWEEP_MAX,
+  EXAMINED_PER_SWEEP_MAX,
   RetentionSweep,
   SILENT_MS_MIN,
 } from './retention-sweep.ts';
@@ -180,26 +181,33 @@ test('a task fails when its agent has finished and its last inputs were removed,
   await second.stop();
 });
 
-test('an index entry that was lost with its relay is written again although the inputs of the task were removed', {
-  timeout: 20_000,
-}, async () => {
-  const log = createMemoryLog();
-  const own = log.another();
-  const first = await relayOn(own);
-  await message(log, 't');
-  await appendAgent(log, 't', [WORKS]);
-  await waitFor(async () => (await log.tasks.get('t'))?.value.state === WORKS.state);
-  own.tasks.update = () => new Promise(() => {});
-  await appendAgent(log, 't', [COMPLETED], 2);
-  await until(log, 't', ({ aggregate }) => aggregate.state === COMPLETED.state);
-  await own.close();
-  void first.stop().catch(() => {});
-  log.expireAll('inputs', (await log.inputs.extent()).lastSeq + 1);
-  assert.equal((await log.tasks.get('t'))?.value.state, WORKS.state);
-  const second = await relayOn(log.another());
-  await waitFor(async () => (await log.tasks.get('t'))?.value.state === COMPLETED.state);
-  await second.stop();
-});
+const LOST_ENTRIES = [
+  { shown: WORKS, lost: COMPLETED },
+  { shown: WAITS, lost: WORKS },
+];
+for (const { shown, lost } of LOST_ENTRIES) {
+  const states = `${stateWord(lost.state)} after ${stateWord(shown.state)}`;
+  test(`an index entry that was lost with its relay is written again although all inputs were removed: ${states}`, {
+    timeout: 20_000,
+  }, async () => {
+    const log = createMemoryLog();
+    const own = log.another();
+    const first = await relayOn(own);
+    await message(log, 't');
+    await appendAgent(log, 't', [shown]);
+    await waitFor(async () => (await log.tasks.get('t'))?.value.state === shown.state);
+    own.tasks.update = () => new Promise(() => {});
+    await appendAgent(log, 't', [lost], 2);
+    await until(log, 't', ({ aggregate }) => aggregate.state === lost.state);
+    await own.close();
+    void first.stop().catch(() => {});
+    log.expireAll('inputs', (await log.inputs.extent()).lastSeq + 1);
+    assert.equal((await log.tasks.get('t'))?.value.state, shown.state);
+    const second = await relayOn(log.another());
+    await waitFor(async () => (await log.tasks.get('t'))?.value.state === lost.state);
+    await second.stop();
+  });
+}
 
 test('a record without a fact does not hide that the work is gone', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
@@ -226,14 +234,15 @@ test('a silent task whose agent still has its item is left alone, however much w
 
 const FULL = { firstSeq: 1, lastSeq: 10_000, fill: 1 };
 
-/** One sweep over index entries at a fixed time. Resolves with the inputs that it appended and the entries that it wrote again. */
+/** One sweep over index entries at a fixed time. Resolves with the inputs that it appended, and how many entries it wrote again and tasks it read. */
 async function sweepOver(
   log: MemoryLog,
   tasks: [string, OpenTask][],
   nowMs: number,
-): Promise<{ inputs: string[]; written: number }> {
+): Promise<{ inputs: string[]; written: number; examined: number }> {
   const inputs: string[] = [];
   let written = 0;
+  let examined = 0;
   let sweeps = 0;
   const swept = Promise.withResolvers<void>();
   const extents = { facts: FULL, tasks: FULL, inputs: { ...FULL, firstSeq: 9_000 } };
@@ -241,7 +250,10 @@ async function sweepOver(
     log: {
       facts: {
         ...log.facts,
-        last: taskId => log.facts.last(taskId),
+        last: taskId => {
+          examined += 1;
+          return log.facts.last(taskId);
+        },
         extent: async () => {
           // A sweep begins when the one before it has ended.
           if (++sweeps > 1) swept.resolve();
@@ -267,7 +279,7 @@ async function sweepOver(
   });
   await swept.promise;
   sweep.stop();
-  return { inputs: [...inputs], written };
+  return { inputs: [...inputs], written, examined };
 }
 
 function openTask(startSeq: number, more: Partial<OpenTask['entry']> = {}): OpenTask {
@@ -284,6 +296,15 @@ test('one sweep copies at most COPIES_PER_SWEEP_MAX tasks, the oldest first, and
   const oldest = Array.from({ length: COPIES_PER_SWEEP_MAX }, (_, index) => `t${index + 1}:copy-forward:${index + 1}`);
   assert.deepEqual(inputs, oldest);
   assert.equal(written, ENTRIES_PER_SWEEP_MAX);
+});
+
+test('one sweep examines at most EXAMINED_PER_SWEEP_MAX tasks', async () => {
+  const tasks = Array.from({ length: EXAMINED_PER_SWEEP_MAX + 1 }, (_, index): [string, OpenTask] => [
+    `t${index}`,
+    openTask(9_999),
+  ]);
+  assert.equal((await sweepOver(createMemoryLog(), tasks, SILENT_MS_MIN)).examined, EXAMINED_PER_SWEEP_MAX);
+  assert.equal((await sweepOver(createMemoryLog(), tasks.slice(1), SILENT_MS_MIN)).examined, EXAMINED_PER_SWEEP_MAX);
 });
 
 test('a task in progress is examined once SILENT_MS_MIN has passed since its newest fact, not a millisecond earlier', async () => {

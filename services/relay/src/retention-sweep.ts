@@ -17,7 +17,9 @@ export const COPY_FORWARD_MARGIN = 0.25;
 export const COPIES_PER_SWEEP_MAX = 64;
 /** Index entries that one sweep may write again. */
 export const ENTRIES_PER_SWEEP_MAX = 1_000;
-/** A task in progress without a fact for this long is examined, and once in this time; milliseconds. */
+/** Tasks that one sweep may examine, those first that were examined longest ago: each is a read, and thousands may wait for their clients. */
+export const EXAMINED_PER_SWEEP_MAX = 256;
+/** An open task without a fact for this long is examined, and once in this time; milliseconds. */
 export const SILENT_MS_MIN = 60_000;
 
 export type RetentionSweepOptions = {
@@ -117,12 +119,13 @@ export class RetentionSweep {
     const { isBusy, now, silentMs = SILENT_MS_MIN } = this.#options;
     const isSilent = (at: number) => now() - at >= silentMs;
     const mayLackInputs = ({ foldedSeq = 0 }: Pick<TaskIndexEntry, 'foldedSeq'>) => foldedSeq + 1 < firstSeq;
+    const examinedAt = (taskId: string) => this.#examinedAt.get(taskId) ?? 0;
     const suspects = this.#owned(
       tasks,
-      ({ entry }, taskId) =>
-        !isInterrupted(entry.state) && mayLackInputs(entry) && isSilent(entry.at) && isSilent(this.#examinedAt.get(taskId) ?? 0),
+      ({ entry }, taskId) => mayLackInputs(entry) && isSilent(entry.at) && isSilent(examinedAt(taskId)),
     );
-    for (const [taskId, { entry }] of suspects) {
+    suspects.sort(([one], [other]) => examinedAt(one) - examinedAt(other));
+    for (const [taskId, { entry }] of suspects.slice(0, EXAMINED_PER_SWEEP_MAX)) {
       if (isBusy(taskId) || this.#isStopped) continue;
       this.#examinedAt.set(taskId, now());
       const newest = await this.#options.log.facts.last(taskId);
@@ -133,7 +136,7 @@ export class RetentionSweep {
         await this.#options.index.put(taskId, indexEntry(stepOf(newest), aggregate.at));
         continue;
       }
-      if (!mayLackInputs(aggregate) || !isSilent(aggregate.at)) continue;
+      if (isInterrupted(aggregate.state) || !mayLackInputs(aggregate) || !isSilent(aggregate.at)) continue;
       const gone = await this.#goneWork(aggregate);
       if (gone === undefined) continue;
       const { turn } = aggregate;

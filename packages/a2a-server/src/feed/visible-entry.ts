@@ -47,6 +47,11 @@ export class VisibleEntry {
     return result;
   }
 
+  /** False once `takeFirstDelivery` was true. */
+  get isUndelivered(): boolean {
+    return this.#isFirst;
+  }
+
   /** True once, for a live fact: latency is measured at the first socket, not per viewer. */
   takeFirstDelivery(): boolean {
     const first = this.#isFirst;

@@ -34,6 +34,8 @@ export class DeliveryMeter {
     hop.count(COUNT.chunks);
     hop.count(COUNT.tokens, fact.chunk.count);
     if (entry.live === undefined || aggregate === undefined) return;
+    // Of many viewers of a task only the first measures it.
+    if (!this.#isTurn && !entry.isUndelivered) return;
     this.#unwritten ??= [];
     this.#unwritten.push({ entry, agent: producerAgent(aggregate, fact.producer) });
   }
