@@ -63,6 +63,15 @@ test('metrics contain no ids: unknown labels are dropped, ids as values become o
   await reader.provider.shutdown();
 });
 
+test('labels that become the same point are one sum', async () => {
+  const { reader, metrics } = await start();
+  for (const reason of ['0198f3b2-7c00-7000-8000-000000000001', 'two words', '0198f3b2-7c00-7000-8000-000000000002'])
+    metrics.inputsRejected.add(2, { reason: reason as never });
+  const lines = (await reader.text()).split('\n').filter(one => /^hopline_inputs_rejected_total.*reason="other"/.test(one));
+  assert.deepEqual(lines, ['hopline_inputs_rejected_total{service="relay",reason="other"} 6']);
+  await reader.provider.shutdown();
+});
+
 test('SERIES_PER_METRIC_MAX bounds the series of one metric', async () => {
   const { reader, metrics } = await start();
   for (let n = 0; n < SERIES_PER_METRIC_MAX + 50; n++) metrics.tokens.add(1, { agent: `a${n}` });

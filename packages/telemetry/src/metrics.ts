@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import { type Meter, metrics } from '@opentelemetry/api';
 import { agentLabel, closedWord } from './closed-word.ts';
 import { LABELS, type LabelName, METRICS } from './metric-registry.ts';
@@ -90,12 +89,14 @@ export function setProcessMetrics(created: HopMetrics | undefined): void {
 
 function createInstrument(service: string, meter: Meter, definition: Definition) {
   const { name, type, unit, meaning: description } = definition;
+  const labelNames = 'labels' in definition ? Object.keys(definition.labels) : [];
   if (type === 'histogram') {
     const advice = { explicitBucketBoundaries: [...(unit === 's' ? LATENCY_BUCKETS_S : TOKEN_BUCKETS)] };
     const instrument = meter.createHistogram(name, { unit, description, advice });
+    const points = new Points(service, labelNames, point => point);
     return {
-      recordMs: (ms: number, labels?: Point) => instrument.record(Math.max(0, ms) / 1000, pointOf(service, labels)),
-      record: (value: number, labels?: Point) => instrument.record(value, pointOf(service, labels)),
+      recordMs: (ms: number, labels?: Point) => instrument.record(Math.max(0, ms) / 1000, points.of(labels)),
+      record: (value: number, labels?: Point) => instrument.record(value, points.of(labels)),
     };
   }
   if ('observed' in definition) {
@@ -107,46 +108,51 @@ function createInstrument(service: string, meter: Meter, definition: Definition)
         }),
     };
   }
+  // An instrument of the SDK sorts and hashes the labels on every add, and a chunk of text is several adds: sums are read when metrics are.
+  const sums = new Points(service, labelNames, point => ({ point, value: 0 }));
   const create = type === 'counter' ? meter.createObservableCounter : meter.createObservableUpDownCounter;
-  const sums = new Sums(service, 'labels' in definition ? Object.keys(definition.labels) : []);
   create.call(meter, name, { unit, description }).addCallback(result => {
     for (const { value, point } of sums.values()) result.observe(value, point);
   });
-  return sums;
+  return {
+    add: (n: number, labels?: Point) => {
+      sums.of(labels).value += n;
+    },
+  };
 }
 
-/**
- * The sums of a counter or gauge, read when metrics are. An instrument of the SDK sorts and hashes the labels on every add, and a
- * chunk of text is several adds.
- */
-class Sums {
+/** What belongs to each point of one metric. A point is made once. */
+class Points<T> {
   readonly #service: string;
   readonly #labels: readonly string[];
-  readonly #sums = new Map<string, { value: number; point: Point }>();
+  readonly #create: (point: Point) => T;
+  readonly #known = new Map<string, T>();
 
-  constructor(service: string, labels: readonly string[]) {
+  constructor(service: string, labels: readonly string[], create: (point: Point) => T) {
     this.#service = service;
     this.#labels = labels;
+    this.#create = create;
   }
 
-  add(n: number, labels?: Point): void {
-    let key = '';
-    if (labels !== undefined) for (const label of this.#labels) key += `${labels[label]}\n`;
-    const sum = this.#sums.get(key);
-    if (sum === undefined) this.#begin(key, n, labels);
-    else sum.value += n;
-  }
-
-  values(): Iterable<{ value: number; point: Point }> {
-    return this.#sums.values();
-  }
-
-  /** Two sets of labels may become one point: each unknown word is `other`. */
-  #begin(key: string, n: number, labels: Point | undefined): void {
+  of(labels: Point | undefined): T {
+    const known = this.#known.get(this.#keyOf(labels));
+    if (known !== undefined) return known;
     const point = pointOf(this.#service, labels);
-    const known = [...this.#sums.values()].find(sum => isDeepStrictEqual(sum.point, point));
-    if (known) known.value += n;
-    else this.#sums.set(key, { value: n, point });
+    // Labels that are not closed words become the same point: they are not remembered one by one.
+    const key = this.#keyOf(point);
+    const found = this.#known.get(key) ?? this.#create(point);
+    this.#known.set(key, found);
+    return found;
+  }
+
+  values(): Iterable<T> {
+    return this.#known.values();
+  }
+
+  #keyOf(labels: Point = {}): string {
+    let key = '';
+    for (const label of this.#labels) key += `${labels[label]}\n`;
+    return key;
   }
 }
 
