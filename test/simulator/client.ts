@@ -211,7 +211,7 @@ export class Client {
       headers: {},
       cursor,
       closed: connection.signal,
-      isClosed: () => connection.signal.aborted,
+      isClientGone: () => connection.signal.aborted,
       openSink: () => connection,
     };
     return new Promise((resolve, reject) => {

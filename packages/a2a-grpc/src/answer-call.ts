@@ -18,7 +18,10 @@ export type GrpcHosts = { readonly refusal: string; allows(authority: string): b
 type AnswerOptions = { card: () => object | Promise<object>; hosts?: GrpcHosts | undefined };
 const BINDING = 'grpc' as const;
 
-type ResponseHooks = Pick<ServerRequest, 'openSink' | 'nameExtensions'>;
+type ResponseHooks = Pick<ServerRequest, 'openSink' | 'nameExtensions'> & {
+  /** The status was sent. */
+  isAnswered(): boolean;
+};
 
 /**
  * Answers a unary call with one message or a status. Never throws. It is registered as a stream of one message: only for
@@ -31,7 +34,7 @@ export function answerUnary(server: A2AServer, procedure: Procedure, { card, hos
       requireHost(call, hosts);
       const nameExtensions = (uris: readonly string[]) => stream.begin(metadataOf(extensionHeaders(procedure, uris)));
       const isPublic = procedure.isCard && server.extendedCard === undefined;
-      const hooks = { openSink: noStream, nameExtensions };
+      const hooks = { openSink: noStream, nameExtensions, isAnswered: () => stream.answered };
       const answer = isPublic ? await card() : await runProcedure(server, procedure, call, hooks);
       const message = lengthPrefixed(procedure.response(answer));
       server.metrics?.sent.add(message.length);
@@ -47,18 +50,18 @@ export function answerUnary(server: A2AServer, procedure: Procedure, { card, hos
 /** Answers a call with a stream of messages, or a status. Never throws. */
 export function answerStreaming(server: A2AServer, procedure: Procedure, { hosts }: Pick<AnswerOptions, 'hosts'>) {
   return async (call: StreamingCall): Promise<void> => {
-    let sink: GrpcSink | undefined;
+    let stream: CallStream | undefined;
     try {
       requireHost(call, hosts);
       const openSink = (_dialect: Dialect, extensions: readonly string[]) => {
-        sink = new GrpcSink(new CallStream(call), procedure, extensions);
-        return sink;
+        stream = new CallStream(call);
+        return new GrpcSink(stream, procedure, extensions);
       };
-      await runProcedure(server, procedure, call, { openSink });
+      await runProcedure(server, procedure, call, { openSink, isAnswered: () => stream?.answered === true });
     } catch (thrown) {
       // An open stream has sent the error already.
       const status = refusal(server, procedure, call, thrown);
-      if (sink === undefined) call.emit('error', status);
+      if (stream === undefined) call.emit('error', status);
     }
   };
 }
@@ -72,7 +75,7 @@ async function runProcedure(
   server: A2AServer,
   procedure: Procedure,
   call: StreamingCall,
-  hooks: ResponseHooks,
+  { isAnswered, ...hooks }: ResponseHooks,
 ): Promise<OperationResult> {
   const { dialect, method } = procedure;
   server.metrics?.received.add(call.request.length);
@@ -89,7 +92,7 @@ async function runProcedure(
     bytes: call.request.length,
     headers,
     closed: closed.signal,
-    isClosed: () => closed.signal.aborted,
+    isClientGone: () => closed.signal.aborted && !isAnswered(),
     ...hooks,
   });
 }

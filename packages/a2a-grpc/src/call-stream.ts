@@ -36,6 +36,7 @@ export class CallStream {
   readonly #http2: ServerHttp2Stream;
   readonly #writer: PacedWriter;
   #written = 0;
+  #answered = false;
   #begun = false;
 
   constructor(call: StreamingCall) {
@@ -62,6 +63,11 @@ export class CallStream {
     return this.#begun;
   }
 
+  /** The status was sent. */
+  get answered(): boolean {
+    return this.#answered;
+  }
+
   begin(headers: Metadata): void {
     if (this.closed) return;
     this.#begun = true;
@@ -82,11 +88,13 @@ export class CallStream {
 
   end(trailers: Metadata): void {
     if (this.#endsUncleanly()) return;
+    this.#answered = true;
     this.#call.end(trailers);
   }
 
   fail(status: ReturnType<typeof failure>): void {
     if (this.#endsUncleanly()) return;
+    this.#answered = true;
     this.#call.emit('error', status);
   }
 

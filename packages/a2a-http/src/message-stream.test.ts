@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fold } from '@hopline/a2a';
+import { LogUnavailable } from '@hopline/log';
+import { createHopMetrics, type HopMetrics } from '@hopline/telemetry';
 import { call, type Frame, open, openRig, post, type RpcAnswer, sendParams, shape, userMessage } from './http-server.test-kit.ts';
 
 function fold(frames: Frame[]): Fold {
@@ -208,6 +210,25 @@ test('while the log is unreachable a retryable error frame is sent', async t => 
   assert.deepEqual([frames[0]!.rpc.id, frames[0]!.rpc.error?.code], [5, -32603]);
   assert.equal(frames[0]!.rpc.error?.data[0].reason, 'UNAVAILABLE');
   assert.equal(frames[0]!.rpc.error?.data[0].metadata.retryable, 'true');
+});
+
+test('a stream whose feed fails before its message counts as an error of the server, not as a client that left', async t => {
+  const counted = Promise.withResolvers<string | undefined>();
+  const requests: HopMetrics['requests'] = { add: (_n, labels) => counted.resolve(labels?.outcome) };
+  const rig = await openRig(t, { metrics: { ...createHopMetrics('ingress'), requests } });
+  const ended = Promise.withResolvers<void>();
+  rig.log.facts.follow = async () => {
+    throw new LogUnavailable('away');
+  };
+  rig.log.inputs.append = async () => {
+    await ended.promise;
+    throw new LogUnavailable('away');
+  };
+  const stream = await open(rig, 'stream', sendParams(userMessage('x')));
+  const frames = await stream.rest();
+  ended.resolve();
+  assert.equal(frames[0]?.rpc.error?.data[0].reason, 'UNAVAILABLE');
+  assert.equal(await counted.promise, 'server_error');
 });
 
 test('without a relay the message is stored, and the error names its task', async t => {

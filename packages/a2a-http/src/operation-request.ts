@@ -28,7 +28,8 @@ export function operationRequest(
       closed ??= closing(response);
       return closed.signal;
     },
-    isClosed: () => response.destroyed,
+    // A stream that has ended with a failure of its feed is closed as well, when the failure of its message arrives.
+    isClientGone: () => response.destroyed && !response.writableEnded,
     nameExtensions: uris => void reply.header(named, uris.join(', ')),
     openSink: (dialect, extensions) => new SseSink(reply, dialect, { framing, extensions, stallMs: limits.viewerStallMsMax }),
   };

@@ -66,7 +66,8 @@ export type ServerRequest = {
   cursor?: string | undefined;
   /** Aborts when the response ends or its client disconnects. Bindings may create it when it is first read: few streams do. */
   readonly closed: AbortSignal;
-  isClosed(): boolean;
+  /** The client has disconnected before the response ended. */
+  isClientGone(): boolean;
   /** Names the active extensions in the response. Called before `openSink`, and only when there are any. */
   nameExtensions?(uris: readonly string[]): void;
   /** Turns the response into a stream of events. `extensions`: URIs of the active ones. */

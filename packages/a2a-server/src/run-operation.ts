@@ -95,7 +95,7 @@ export async function runOperation(server: A2AServer, operation: Operation, requ
       },
     };
     const result = await hop.run(() => HANDLERS[operation](server, context));
-    const outcome = request.isClosed() ? 'client_gone' : 'ok';
+    const outcome = request.isClientGone() ? 'client_gone' : 'ok';
     // A stream goes on in a span of its own: this one is exported now, so that it survives the process.
     if (result === 'streamed') hop.taken({ name: SPAN.deliverEvents, kind: 'internal' });
     else {
@@ -106,7 +106,7 @@ export async function runOperation(server: A2AServer, operation: Operation, requ
     return result;
   } catch (thrown) {
     const error = A2AError.from(thrown);
-    const isGone = error.code === 'UNAVAILABLE' && request.isClosed();
+    const isGone = error.code === 'UNAVAILABLE' && request.isClientGone();
     recordError(server, { binding, operation, hop, error, isGone });
     throw error;
   } finally {
