@@ -18,10 +18,12 @@ let block: Promise<{ next: number; end: number }> | undefined;
 export async function freePort(): Promise<number> {
   for (;;) {
     block ??= takeBlock();
-    const ports = await block;
+    const taken = block;
+    const ports = await taken;
     const port = ports.next++;
-    if (port >= ports.end) block = undefined;
-    else if (await isFree(port)) return port;
+    if (port < ports.end) {
+      if (await isFree(port)) return port;
+    } else if (block === taken) block = undefined;
   }
 }
 

@@ -50,6 +50,6 @@ export type {
   TaskStatusUpdateEvent,
   TerminalState,
 } from './types.ts';
-export { isInterrupted, isTerminal, stateWord, TASK_STATES } from './types.ts';
+export { isInProgress, isInterrupted, isTerminal, stateWord, TASK_STATES } from './types.ts';
 export type { DialectName } from './version.ts';
 export { DIALECT_NAMES, namedDialect, VERSION_HEADER, VERSION_QUERY } from './version.ts';

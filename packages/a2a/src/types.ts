@@ -112,3 +112,8 @@ export function stateWord(state: TaskState): string {
 export function isInterrupted(state: TaskState): state is InterruptedState {
   return state === 'TASK_STATE_INPUT_REQUIRED' || state === 'TASK_STATE_AUTH_REQUIRED';
 }
+
+/** The task has not ended and waits for no client. */
+export function isInProgress(state: TaskState): boolean {
+  return !isTerminal(state) && !isInterrupted(state);
+}

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import {
+  isInProgress,
   isInterrupted,
   isTerminal,
   type Message,
@@ -257,7 +258,7 @@ function messagesOfTurn({ history = [], status }: Task): Message[] {
   const userIndex = history.findLastIndex(message => message.role === 'ROLE_USER');
   const messages = history.slice(userIndex + 1);
   const { message, state } = status;
-  const working = !isTerminal(state) && !isInterrupted(state);
+  const working = isInProgress(state);
   if (working && message && !messages.some(one => one.messageId !== '' && one.messageId === message.messageId))
     messages.push(message);
   // The message that ends the turn is read from the status.

@@ -4,9 +4,9 @@ import type { Fact, FactRecord, TraceCarrier } from '@hopline/events';
 export interface FactLog {
   /**
    * Stores a record of `record.aggregate.taskId` if the newest record of that task has log sequence `expected` (0: there is none)
-   * and resolves with its sequence and what it takes of the log, headers included. A retry with the same id is idempotent. Rejects with LogConflict when another writer was
-   * first (nothing was stored), with LogUnavailable after `timeoutMs` (default 20 s). Keep one append per task in flight: only
-   * then is the check exact.
+   * and resolves with its sequence and what it takes of the log, headers included. A retry with the same id is idempotent. Rejects
+   * with LogConflict when another writer was first (nothing was stored), with LogUnavailable after `timeoutMs` (default 20 s). Keep
+   * one append per task in flight: only then is the check exact.
    */
   append(record: FactRecord, options: AppendOptions): Promise<{ seq: number; bytes: number }>;
 

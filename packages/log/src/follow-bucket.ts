@@ -1,5 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { backoffMs } from './backoff.ts';
+import { backoffMs, sleepUnlessAborted } from './backoff.ts';
 import type { Change, KeyValue } from './key-value.ts';
 
 /** Wait before a lost watch is opened again, milliseconds, with full jitter. */
@@ -46,7 +45,7 @@ async function keepFollowing<V>(
       ready.reject(error);
       view.lost(error);
     }
-    await sleep(backoffMs(Math.max(1, losses), REFOLLOW_MS_BASE, REFOLLOW_MS_MAX), undefined, { signal }).catch(() => {});
+    await sleepUnlessAborted(backoffMs(Math.max(1, losses), REFOLLOW_MS_BASE, REFOLLOW_MS_MAX), signal);
   }
   ready.resolve();
 }

@@ -47,8 +47,8 @@ export type LeaseValue = {
 };
 
 /**
- * Key: the task id. The relay writes it on state changes, and once per MiB of records, never per chunk. The server writes it with generation and `startSeq` 0
- * before it appends the first message.
+ * Key: the task id. The relay writes it on state changes, and once per MiB of records, never per chunk. The server writes it with
+ * generation and `startSeq` 0 before it appends the first message.
  */
 export type TaskIndexEntry = {
   contextId: string;

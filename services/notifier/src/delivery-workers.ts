@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { sleepUnlessAborted } from '@hopline/log';
 
 /** Longest wait of one timer, milliseconds; a longer wait takes several. */
 const TIMER_MS_MAX = 60 * 60_000;
@@ -111,7 +111,7 @@ export class DeliveryWorkers {
     for (const worker of workers) worker.draining.abort();
     const all = Promise.all(workers.map(worker => worker.done));
     const grace = new AbortController();
-    await Promise.race([all, sleep(graceMs, undefined, { signal: grace.signal }).catch(() => {})]);
+    await Promise.race([all, sleepUnlessAborted(graceMs, grace.signal)]);
     grace.abort();
     for (const worker of workers) this.#remove(worker);
     await all;

@@ -1,6 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { formatCursor } from '@hopline/events';
-import type { FactLog, KeyValue, PushConfigEntry, PushProgressEntry } from '@hopline/log';
+import { type FactLog, type KeyValue, type PushConfigEntry, type PushProgressEntry, sleepUnlessAborted } from '@hopline/log';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import { type WebhookRules, webhookUrlProblem } from '@hopline/webhook-guard';
 import { Backlog } from './backlog.ts';
@@ -116,7 +115,7 @@ class Delivery {
         if (waitMs > 0) {
           if (this.#signals.mustYield()) return end({ retryMs: this.#pace.settledInMs(performance.now()) });
           // What is stored meanwhile is merged where the dialect allows it.
-          await sleep(waitMs, undefined, { signal: this.#signals.draining }).catch(() => {});
+          await sleepUnlessAborted(waitMs, this.#signals.draining);
           return this.#signals.draining.aborted ? end('stopped') : { step: 'next', upTo };
         }
         const delivery = backlog.take(upTo);

@@ -1,4 +1,4 @@
-import { isInterrupted, isTerminal } from '@hopline/a2a';
+import { isInProgress, isInterrupted } from '@hopline/a2a';
 import { type Log, LogConflict, LogUnavailable, type TaskIndexEntry } from '@hopline/log';
 import type { OpenTask } from './task-deadlines.ts';
 
@@ -36,7 +36,7 @@ export class IndexWrites {
 
   /** Resolves when this entry or a later one is stored. */
   put(taskId: string, entry: IndexWrite): Promise<void> {
-    const mayWait = isRunning(entry) && !this.#isShownWaiting(taskId);
+    const mayWait = isInProgress(entry.state) && !this.#isShownWaiting(taskId);
     const dueAtMs = performance.now() + (mayWait ? RUNNING_INDEX_DELAY_MS : INDEX_DELAY_MS);
     let waiting = this.#waiting.get(taskId);
     if (waiting === undefined) {
@@ -130,8 +130,4 @@ type WaitingWrite = {
 function replaces(entry: IndexWrite, stored: IndexWrite): boolean {
   if (entry.generation !== stored.generation) return entry.generation > stored.generation;
   return (entry.startStoredAt ?? 0) > (stored.startStoredAt ?? 0);
-}
-
-function isRunning({ state }: Pick<TaskIndexEntry, 'state'>): boolean {
-  return !isTerminal(state) && !isInterrupted(state);
 }

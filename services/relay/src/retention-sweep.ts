@@ -17,7 +17,10 @@ export const COPY_FORWARD_MARGIN = 0.25;
 export const COPIES_PER_SWEEP_MAX = 64;
 /** Index entries that one sweep may write again. */
 export const ENTRIES_PER_SWEEP_MAX = 1_000;
-/** Tasks that one sweep may examine, those first that were examined longest ago: each is a read, and thousands may wait for their clients. */
+/**
+ * Tasks that one sweep may examine, those first that were examined longest ago: each is a read, and thousands may wait for their
+ * clients.
+ */
 export const EXAMINED_PER_SWEEP_MAX = 256;
 /** An open task without a fact for this long is examined, and once in this time; milliseconds. */
 export const SILENT_MS_MIN = 60_000;

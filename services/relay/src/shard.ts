@@ -117,8 +117,9 @@ export class Shard {
 
   #dispatch(input: StoredInput): void {
     const task = this.#tasks.get(input.taskId);
-    if (task !== undefined) noteRead(task, input.seq);
+    // Of a blocked task nothing is folded, and nothing more is kept.
     if (task?.blockedAt !== undefined) return;
+    if (task !== undefined) noteRead(task, input.seq);
     if (task?.pipeline !== undefined) {
       task.pipeline.accept(input);
     } else if (task !== undefined) {
@@ -195,8 +196,6 @@ export class Shard {
 }
 
 function noteRead(task: LoadedTask, seq: number): void {
-  // Of a blocked task nothing is folded, and nothing more is kept.
-  if (task.blockedAt !== undefined) return;
   task.unfolded.push(seq);
   task.sinceLook += 1;
   if (task.sinceLook >= Math.max(RECORDS_PER_LOOK, task.unfolded.length / 2)) unfoldedOf(task);

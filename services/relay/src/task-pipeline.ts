@@ -1,4 +1,4 @@
-import { isInterrupted, isTerminal } from '@hopline/a2a';
+import { isInProgress, isTerminal } from '@hopline/a2a';
 import type { TaskAggregate } from '@hopline/events';
 import { InputLedger, type QueuedCommand, TaskInputs, withoutStaleOrdinals } from '@hopline/fold';
 import type { StoredFacts, StoredInput } from '@hopline/log';
@@ -249,6 +249,6 @@ export class TaskPipeline {
   /** Its producers write on: their next fact stores the ordinals. A task that ended, failed or waits may never have another fact. */
   get #isRunning(): boolean {
     const state = this.aggregate?.state;
-    return !this.#isRejected && state !== undefined && !isTerminal(state) && !isInterrupted(state);
+    return !this.#isRejected && state !== undefined && isInProgress(state);
   }
 }

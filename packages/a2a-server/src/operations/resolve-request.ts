@@ -2,8 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import {
   A2AError,
   fitsModes,
-  isInterrupted,
-  isTerminal,
+  isInProgress,
   legacyOrigin,
   type Message,
   type Metadata,
@@ -164,7 +163,7 @@ function messageIdFor({ view }: TaskFeed, message: Message): string {
   if (message.messageId !== '') return message.messageId;
   const { history = [], status } = view!.task;
   const newest = history.findLast(({ role }) => role === 'ROLE_USER');
-  const isWorking = !isTerminal(status.state) && !isInterrupted(status.state);
+  const isWorking = isInProgress(status.state);
   const isRetry = isWorking && newest !== undefined && fingerprintOf(newest) === fingerprintOf(message);
   return isRetry ? newest.messageId : uuidv7();
 }
