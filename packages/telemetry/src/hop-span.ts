@@ -184,6 +184,8 @@ class RecordingHop implements Hop {
   #attributes: HopAttributes;
   #span: Span;
   #segment = 1;
+  /** Of the current segment, or of the exported span. */
+  #carrier: TraceCarrier | undefined;
   #counts = new Map<CountKey, number>();
   #steps = 0;
   #firstLink: string | undefined;
@@ -203,7 +205,8 @@ class RecordingHop implements Hop {
   }
 
   carrier(): TraceCarrier {
-    return carrierOf(this.#taken ?? this.#span.spanContext());
+    this.#carrier ??= carrierOf(this.#taken ?? this.#span.spanContext());
+    return this.#carrier;
   }
 
   set(attributes: HopAttributes): void {
@@ -289,6 +292,7 @@ class RecordingHop implements Hop {
     this.#segment += 1;
     const attributes = { ...this.#attributes, [ATTR.segment]: this.#segment };
     this.#span = startSpan(this.#name, this.#kind, this.#parent, attributes, [], { links });
+    this.#carrier = undefined;
     this.#timer = this.#startTimer();
   }
 
