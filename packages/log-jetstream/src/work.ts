@@ -3,10 +3,11 @@ import { taskWorkFilters, workSubject } from '@hopline/events';
 import { type DeliveryBounds, FairSlots, type Job, LogFull, requireRole, requireTaskId, type WorkQueue } from '@hopline/log';
 import { encodePayload } from './codec.ts';
 import type { Connection } from './connection.ts';
+import { QUEUES, type Queue } from './names.ts';
 import type { Publisher } from './publisher.ts';
 import type { RequeueCounts } from './requeues.ts';
 import { pause, retry } from './retry.ts';
-import { QUEUES, type Queue, WorkConsumer } from './work-consumer.ts';
+import { WorkConsumer } from './work-consumer.ts';
 import { WorkRoom } from './work-room.ts';
 
 export type JetStreamWorkOptions = DeliveryBounds & {
