@@ -39,13 +39,13 @@ export class JetStreamWork implements WorkQueue {
     requireRole(role);
     requireTaskId(work.taskId);
     const subject = this.#connection.names.subject(workSubject(role, work.taskId, work.owner));
-    const deadline = Date.now() + FULL_WAIT_MS;
+    const deadline = performance.now() + FULL_WAIT_MS;
     for (;;) {
       try {
         await this.#publisher.publish(subject, encodePayload(work), options);
         return;
       } catch (error) {
-        if (!(error instanceof LogFull) || Date.now() + FULL_RETRY_MS > deadline) throw error;
+        if (!(error instanceof LogFull) || performance.now() + FULL_RETRY_MS > deadline) throw error;
       }
       await pause(this.#connection, FULL_RETRY_MS, this.#connection.closed);
     }
