@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { freePort } from '@hopline/cli/free-port';
 import { FACTS_STREAM } from '@hopline/log-jetstream';
 import { connect } from '@nats-io/transport-node';
 import { ServiceProcess } from '../support/cluster/service-process.ts';
-import { freePort } from '../support/free-port.ts';
 import type { BareSseMethods } from './bare-sse/main.ts';
 import { type Client, type DirectCluster, startClient, startDirectCluster } from './bench-cluster.ts';
 import { killAtExit } from './measure/kill-at-exit.ts';
