@@ -20,23 +20,22 @@ type Shown = { name: string; type: string; unit: string; meaning: string; servic
 
 /** The text of docs/reference/metrics.md. Prometheus names come from the exporter itself, found by the description of the instrument. */
 export async function metricsDocument(): Promise<string> {
-  const { provider, text } = await startMetrics({});
-  const meter = provider.getMeter('hopline');
+  const exported = await startMetrics({});
   for (const service of ['ingress', 'relay', 'supervisor', 'sub-agent', 'notifier']) {
-    const metrics = createHopMetrics(service, meter);
+    const metrics = createHopMetrics(service, exported);
     startAgentAtZero(metrics, service, 'demo');
     metrics.shardLag.observe(() => [[0, { shard: 0 }]]);
     metrics.openTasks.observe(() => [[0, { state: 'working' }]]);
     metrics.logShortages.add(0, { stream: 'A2A_RAW', reason: 'full' });
     for (const instrument of Object.values(metrics)) if ('recordMs' in instrument) instrument.recordMs(1);
   }
-  const stop = observeProcess(meter, 'relay');
-  const exported = await text();
+  const stop = observeProcess(exported.meter, 'relay');
+  const text = await exported.text();
   stop();
-  await provider.shutdown();
+  await exported.provider.shutdown();
   const all: Shown[] = [...Object.values(METRICS), ...Object.values(PROCESS_METRICS)];
   const rows = all.map(({ name, type, unit, meaning, services = ['all'], labels = {} }) => {
-    const lines = [...exported.matchAll(/^# HELP (\S+) (.*)$/gm)].filter(([, , help]) => help === meaning);
+    const lines = [...text.matchAll(/^# HELP (\S+) (.*)$/gm)].filter(([, , help]) => help === meaning);
     assert.equal(lines.length, 1, `${name}: exactly one metric is described as "${meaning}"`);
     const shownServices = services.length === 5 ? 'all' : services.join(', ');
     const shownLabels = Object.keys(labels).map(label => `\`${label}\``);

@@ -75,7 +75,7 @@ class OpenAICompatibleModel implements ChatModel {
         prompt: promptOf(messages),
         ...(tools.length > 0 && { tools: toolsOf(tools) }),
         ...this.#temperature,
-        headers: hop.carrier(),
+        headers: { ...hop.carrier() },
         abortSignal: deadlines.signal,
       });
       arrivals = new Arrivals(stream);

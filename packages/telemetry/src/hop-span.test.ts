@@ -149,6 +149,19 @@ test('a hop keeps at most HOP_LINKS_MAX initial links, and of later ones the fir
   assert.deepEqual(linked, [1, 600]);
 });
 
+test('a link to a request stays, whatever is linked after it', () => {
+  record();
+  const hop = startHop(SPAN.processInput, { kind: 'consumer', parent: cause(1) });
+  hop.linkRequest(cause(1));
+  for (let n = 2; n <= 9; n++) {
+    hop.link(cause(n));
+    if (n === 5) hop.linkRequest(cause(50));
+  }
+  hop.end();
+  const linked = only().links.map(link => Number.parseInt(link.context.spanId, 16));
+  assert.deepEqual(linked, [2, 50, 9]);
+});
+
 test('a hop keeps at most HOP_COUNTS_MAX counters', () => {
   record();
   const hop = startHop(SPAN.processInput, { kind: 'consumer' });

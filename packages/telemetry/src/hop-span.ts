@@ -77,6 +77,8 @@ export interface Hop {
   max(key: CountKey, value: number): void;
   /** Links the segment to a cause. Only the first and the last call count: a chunk of 600 tokens has two links. */
   link(carrier: TraceCarrier): void;
+  /** Links the segment to a client's request, which is rare and which no later link replaces. The limit is that of a span's links. */
+  linkRequest(carrier: TraceCarrier): void;
   /** Starts the next of several steps (a node of a graph): sets attributes of the segment and adds a span event. */
   step(attributes: HopAttributes): void;
   /** Runs `fn` with this hop as the active span, so that its log lines have the trace id. */
@@ -167,6 +169,7 @@ class PassingHop implements Hop {
   count(): void {}
   max(): void {}
   link(): void {}
+  linkRequest(): void {}
   step(): void {}
   nextSegment(): void {}
   taken(): void {}
@@ -184,6 +187,8 @@ class RecordingHop implements Hop {
   #attributes: HopAttributes;
   #span: Span;
   #segment = 1;
+  /** Of the current segment, or of the exported span. */
+  #carrier: TraceCarrier | undefined;
   #counts = new Map<CountKey, number>();
   #steps = 0;
   #firstLink: string | undefined;
@@ -203,7 +208,8 @@ class RecordingHop implements Hop {
   }
 
   carrier(): TraceCarrier {
-    return carrierOf(this.#taken ?? this.#span.spanContext());
+    this.#carrier ??= carrierOf(this.#taken ?? this.#span.spanContext());
+    return this.#carrier;
   }
 
   set(attributes: HopAttributes): void {
@@ -238,6 +244,11 @@ class RecordingHop implements Hop {
     if (link === undefined) return;
     this.#firstLink = carrier.traceparent;
     this.#span.addLink(link);
+  }
+
+  linkRequest(carrier: TraceCarrier): void {
+    const link = this.#linkTo(carrier);
+    if (link !== undefined) this.#span.addLink(link);
   }
 
   run<T>(fn: () => T): T {
@@ -289,6 +300,7 @@ class RecordingHop implements Hop {
     this.#segment += 1;
     const attributes = { ...this.#attributes, [ATTR.segment]: this.#segment };
     this.#span = startSpan(this.#name, this.#kind, this.#parent, attributes, [], { links });
+    this.#carrier = undefined;
     this.#timer = this.#startTimer();
   }
 

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { LABELS, METRICS, PROCESS_METRICS } from './metric-registry.ts';
-import { createHopMetrics, LATENCY_BUCKETS_S, startAgentAtZero } from './metrics.ts';
-import { SERIES_PER_METRIC_MAX, startMetrics } from './start-metrics.ts';
+import { createHopMetrics, LATENCY_BUCKETS_S, SERIES_PER_METRIC_MAX, startAgentAtZero } from './metrics.ts';
+import { startMetrics } from './start-metrics.ts';
 
 async function start() {
   const reader = await startMetrics({ 'service.name': 'relay' });
-  return { reader, metrics: createHopMetrics('relay', reader.provider.getMeter('hopline')) };
+  return { reader, metrics: createHopMetrics('relay', reader) };
 }
 
 function line(text: string, start: string): string {
@@ -82,6 +82,18 @@ test('SERIES_PER_METRIC_MAX bounds the series of one metric', async () => {
   await reader.provider.shutdown();
 });
 
+test('SERIES_PER_METRIC_MAX bounds the series of a histogram, and the last one has what is left', async () => {
+  const { reader, metrics } = await start();
+  for (let n = 0; n < SERIES_PER_METRIC_MAX + 50; n++) metrics.hopDuration.recordMs(1, { hop: 'hold', agent: `a${n}` });
+  const counts = (await reader.text()).split('\n').filter(one => one.startsWith('hopline_hop_duration_seconds_count'));
+  assert.equal(counts.length, SERIES_PER_METRIC_MAX);
+  assert.deepEqual(
+    counts.filter(one => one.includes('overflow')),
+    ['hopline_hop_duration_seconds_count{otel_metric_overflow="true"} 51'],
+  );
+  await reader.provider.shutdown();
+});
+
 test('every metric name is a valid Prometheus name and unique after translation', () => {
   const names = [...Object.values(METRICS), ...Object.values(PROCESS_METRICS)].map(({ name }) => name.replaceAll('.', '_'));
   assert.equal(new Set(names).size, names.length);
@@ -91,7 +103,7 @@ test('every metric name is a valid Prometheus name and unique after translation'
 test('every counter of a service exists from its start with 0, those of an agent once it is named', async () => {
   for (const service of ['ingress', 'relay', 'supervisor', 'sub-agent', 'notifier']) {
     const reader = await startMetrics({});
-    const metrics = createHopMetrics(service, reader.provider.getMeter('hopline'));
+    const metrics = createHopMetrics(service, reader);
     startAgentAtZero(metrics, service, 'demo');
     const text = await reader.text();
     for (const { name, type, services, ...more } of Object.values(METRICS)) {

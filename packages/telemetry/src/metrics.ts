@@ -1,5 +1,6 @@
 import { type Meter, metrics } from '@opentelemetry/api';
 import { agentLabel, closedWord } from './closed-word.ts';
+import { Buckets, type Histogram } from './histogram.ts';
 import { LABELS, type LabelName, METRICS } from './metric-registry.ts';
 import { SCOPE } from './names.ts';
 
@@ -7,6 +8,10 @@ import { SCOPE } from './names.ts';
 export const LATENCY_BUCKETS_S: readonly number[] = Array.from({ length: 19 }, (_, n) => 0.00025 * 2 ** n);
 /** Upper bounds of the buckets of token counts, as the GenAI conventions advise: 4^n. */
 const TOKEN_BUCKETS: readonly number[] = Array.from({ length: 14 }, (_, n) => 4 ** n);
+
+/** Label sets of one metric; further ones are summed under `otel_metric_overflow`. */
+export const SERIES_PER_METRIC_MAX = 500;
+const OVERFLOW = { 'otel.metric.overflow': true };
 
 type Registry = typeof METRICS;
 type ValueOf<V> = V extends readonly (infer W)[] ? W : V extends 'number' ? number : string;
@@ -46,16 +51,21 @@ type InstrumentOf<D> = D extends { observed: true }
 /** The instruments of all services. */
 export type HopMetrics = { readonly [K in keyof Registry]: InstrumentOf<Registry[K]> };
 
+/** Where instruments are read: `startMetrics` makes one that is exported. */
+export type Exported = { readonly meter: Meter; readonly histograms: Histogram[] };
+
 type Definition = Registry[keyof Registry];
 type Point = { [label: string]: string | number };
 
 /**
  * Creates the instruments of a service. Every counter and gauge that the service uses is exported at once with 0, in every combination
- * of its closed labels; `startAgentAtZero` does it for those of an agent. Before startTelemetry (in unit tests) the default meter records
- * nothing.
+ * of its closed labels; `startAgentAtZero` does it for those of an agent. Without `exported` (in unit tests) nothing is read.
  */
-export function createHopMetrics(service: string, meter: Meter = metrics.getMeter(SCOPE)): HopMetrics {
-  const entries = Object.entries(METRICS).map(([key, definition]) => [key, createInstrument(service, meter, definition)]);
+export function createHopMetrics(
+  service: string,
+  exported: Exported = { meter: metrics.getMeter(SCOPE), histograms: [] },
+): HopMetrics {
+  const entries = Object.entries(METRICS).map(([key, definition]) => [key, createInstrument(service, exported, definition)]);
   const created = Object.fromEntries(entries) as HopMetrics;
   startAtZero(created, service, undefined);
   return created;
@@ -87,16 +97,26 @@ export function setProcessMetrics(created: HopMetrics | undefined): void {
   ofProcess = created;
 }
 
-function createInstrument(service: string, meter: Meter, definition: Definition) {
+function createInstrument(service: string, { meter, histograms }: Exported, definition: Definition) {
   const { name, type, unit, meaning: description } = definition;
   const labelNames = 'labels' in definition ? Object.keys(definition.labels) : [];
+  // An instrument of the SDK copies, sorts and hashes the labels on every call, and a chunk of text is a dozen calls: sums and histograms
+  // are read when metrics are.
   if (type === 'histogram') {
-    const advice = { explicitBucketBoundaries: [...(unit === 's' ? LATENCY_BUCKETS_S : TOKEN_BUCKETS)] };
-    const instrument = meter.createHistogram(name, { unit, description, advice });
-    const points = new Points(service, labelNames, point => point);
+    const bounds = unit === 's' ? LATENCY_BUCKETS_S : TOKEN_BUCKETS;
+    const series: Buckets[] = [];
+    const create = (point: Point) => {
+      if (series.length === SERIES_PER_METRIC_MAX) return series.at(-1)!;
+      const isLast = series.length === SERIES_PER_METRIC_MAX - 1;
+      const created = new Buckets(isLast ? OVERFLOW : point, bounds);
+      series.push(created);
+      return created;
+    };
+    const points = new Points(service, labelNames, create);
+    histograms.push({ name, unit, description, series });
     return {
-      recordMs: (ms: number, labels?: Point) => instrument.record(Math.max(0, ms) / 1000, points.of(labels)),
-      record: (value: number, labels?: Point) => instrument.record(value, points.of(labels)),
+      recordMs: (ms: number, labels?: Point) => points.of(labels).record(Math.max(0, ms) / 1000),
+      record: (value: number, labels?: Point) => points.of(labels).record(value),
     };
   }
   if ('observed' in definition) {
@@ -108,7 +128,6 @@ function createInstrument(service: string, meter: Meter, definition: Definition)
         }),
     };
   }
-  // An instrument of the SDK sorts and hashes the labels on every add, and a chunk of text is several adds: sums are read when metrics are.
   const sums = new Points(service, labelNames, point => ({ point, value: 0 }));
   const create = type === 'counter' ? meter.createObservableCounter : meter.createObservableUpDownCounter;
   create.call(meter, name, { unit, description }).addCallback(result => {

@@ -2,8 +2,11 @@ import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
 import type { Meter } from '@opentelemetry/api';
 import { PROCESS_METRICS } from './metric-registry.ts';
 
-/** Accuracy of the event-loop delay, milliseconds: one timer of the runtime, which wakes no JavaScript. */
-const DELAY_RESOLUTION_MS = 10;
+/**
+ * Time between two samples of the event-loop delay, milliseconds. Each is a timer of the runtime, which wakes no JavaScript but an idle
+ * process: 10 ms took 3.2 ms of CPU a second, 50 ms take 0.7.
+ */
+const DELAY_RESOLUTION_MS = 50;
 const NANOS_PER_S = 1e9;
 const MICROS_PER_S = 1e6;
 

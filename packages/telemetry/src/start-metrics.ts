@@ -1,13 +1,13 @@
-import type { Attributes, MeterProvider as MeterProviderApi } from '@opentelemetry/api';
+import { type Attributes, type MeterProvider as MeterProviderApi, ValueType } from '@opentelemetry/api';
 import type { Resource } from '@opentelemetry/resources';
-import type { ResourceMetrics } from '@opentelemetry/sdk-metrics';
+import type { HistogramMetricData, MetricProducer, ResourceMetrics } from '@opentelemetry/sdk-metrics';
 import type { Exporters } from './exporters.ts';
+import { type Histogram, hrTimeNow } from './histogram.ts';
 import { LABELS, unitSuffix } from './metric-registry.ts';
+import { type Exported, SERIES_PER_METRIC_MAX } from './metrics.ts';
+import { SCOPE } from './names.ts';
 
-/** Label sets of one metric; further ones are summed under `otel_metric_overflow`. */
-export const SERIES_PER_METRIC_MAX = 500;
-
-export interface MetricsReader {
+export interface MetricsReader extends Exported {
   readonly provider: MeterProviderApi & { shutdown(): Promise<void> };
   readonly resource: Resource;
   text(): Promise<string>;
@@ -33,12 +33,14 @@ export async function startMetrics(
     .defaultResource()
     .merge(resources.resourceFromAttributes(attributes))
     .merge(resources.detectResources({ detectors: [resources.envDetector] }));
-  const reader = servesMetrics ? new PrometheusExporter({ preventServerStart: true }) : undefined;
+  const histograms: Histogram[] = [];
+  const producers = [histogramProducer(sdk, resource, histograms)];
+  const reader = servesMetrics ? new PrometheusExporter({ preventServerStart: true, metricProducers: producers }) : undefined;
   const provider = new sdk.MeterProvider({
     resource,
     readers: [
       ...(reader === undefined ? [] : [reader]),
-      ...(metricsUrl === undefined ? [] : [await pushReader(metricsUrl, metricsIntervalMs)]),
+      ...(metricsUrl === undefined ? [] : [await pushReader(metricsUrl, metricsIntervalMs, producers)]),
     ],
     views: [
       {
@@ -53,16 +55,46 @@ export async function startMetrics(
     reader === undefined
       ? '# OTEL_METRICS_EXPORTER excludes prometheus\n'
       : serializer.serialize(withUnits((await reader.collect()).resourceMetrics));
-  return { provider, resource, text };
+  return { provider, resource, text, meter: provider.getMeter(SCOPE), histograms };
 }
 
-async function pushReader(url: string, intervalMs: number | undefined) {
+/** Adds the histograms of this process to what the SDK collects. Their temporality is cumulative, whichever a collector prefers. */
+function histogramProducer(
+  { AggregationTemporality, DataPointType }: typeof import('@opentelemetry/sdk-metrics'),
+  resource: Resource,
+  histograms: readonly Histogram[],
+): MetricProducer {
+  return {
+    collect: async () => {
+      const endTime = hrTimeNow();
+      const metrics = histograms.flatMap(({ name, unit, description, series }): HistogramMetricData[] => {
+        if (series.length === 0) return [];
+        const dataPoints = series.map(one => ({
+          attributes: one.attributes,
+          startTime: one.startTime,
+          endTime,
+          value: one.read(),
+        }));
+        const descriptor = { name, unit, description, valueType: ValueType.DOUBLE };
+        const kind = {
+          dataPointType: DataPointType.HISTOGRAM,
+          aggregationTemporality: AggregationTemporality.CUMULATIVE,
+        } as const;
+        return [{ descriptor, ...kind, dataPoints }];
+      });
+      return { resourceMetrics: { resource, scopeMetrics: [{ scope: { name: SCOPE }, metrics }] }, errors: [] };
+    },
+  };
+}
+
+async function pushReader(url: string, intervalMs: number | undefined, metricProducers: MetricProducer[]) {
   const [{ PeriodicExportingMetricReader }, { OTLPMetricExporter }] = await Promise.all([
     import('@opentelemetry/sdk-metrics'),
     import('@opentelemetry/exporter-metrics-otlp-proto'),
   ]);
   return new PeriodicExportingMetricReader({
     exporter: new OTLPMetricExporter({ url }),
+    metricProducers,
     ...(intervalMs !== undefined && { exportIntervalMillis: intervalMs, exportTimeoutMillis: intervalMs }),
   });
 }

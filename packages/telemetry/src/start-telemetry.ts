@@ -4,7 +4,7 @@ import { type LostSpans, SPAN_DELAY_MS, SPAN_QUEUE_MAX } from './bounded-spans.t
 import { exportersFrom } from './exporters.ts';
 import { type Logger, onLogLine } from './logger.ts';
 import { createHopMetrics, type HopMetrics, setProcessMetrics } from './metrics.ts';
-import { SCOPE, SERVICE_PREFIX } from './names.ts';
+import { SERVICE_PREFIX } from './names.ts';
 import { observeProcess } from './process-metrics.ts';
 import { exportFault, reportSdkFaults } from './sdk-faults.ts';
 import { spanIds } from './span-ids.ts';
@@ -60,10 +60,9 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Telemet
   const contextManager = new AsyncLocalStorageContextManager().enable();
   const faults = log && reportSdkFaults(log);
   const reader = await startMetrics(attributes, exporters);
-  const meter = reader.provider.getMeter(SCOPE, options.version);
-  const stopObserving = observeProcess(meter, service);
+  const stopObserving = observeProcess(reader.meter, service);
   metrics.setGlobalMeterProvider(reader.provider);
-  const hopMetrics = createHopMetrics(service, meter);
+  const hopMetrics = createHopMetrics(service, reader);
   setProcessMetrics(hopMetrics);
   const { logsUrl } = exporters;
   const logs =

@@ -1,9 +1,20 @@
 import { isInterrupted, isTerminal, stateWord } from '@hopline/a2a';
-import { type Logger, taskLogger } from '@hopline/telemetry';
+import type { TraceCarrier } from '@hopline/events';
+import { inTrace, type Logger, taskLogger } from '@hopline/telemetry';
 import type { StoredStep } from './pipeline-context.ts';
 
 /** One line for each change of a task's life that a stored record holds; none for its texts. */
-export function logStored(logger: Logger, { facts, aggregate }: StoredStep, isTakeover: boolean): void {
+export function logStored(
+  logger: Logger,
+  step: StoredStep,
+  { trace, isTakeover }: { trace: TraceCarrier; isTakeover: boolean },
+): void {
+  // Most records: they spend nothing on a logger and a context.
+  if (!isTakeover && step.facts.every(({ kind }) => kind === 'artifact.updated')) return;
+  inTrace(trace, () => logLines(logger, step, isTakeover));
+}
+
+function logLines(logger: Logger, { facts, aggregate }: StoredStep, isTakeover: boolean): void {
   const log = taskLogger(logger, aggregate.taskId);
   const { contextId, turn, role, profile, generation } = aggregate;
   if (isTakeover) log.info({ turn, generation }, 'task taken over');

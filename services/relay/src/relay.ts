@@ -3,7 +3,7 @@ import type { CoalesceSettings } from '@hopline/coalesce';
 import { shardOf } from '@hopline/events';
 import { factsId, type Log, LogConflict } from '@hopline/log';
 import { HEARTBEAT_INTERVAL_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
-import { type HopMetrics, inTrace, type Logger, ShardLines, snakeWord } from '@hopline/telemetry';
+import { type HopMetrics, type Logger, ShardLines, snakeWord } from '@hopline/telemetry';
 import { IndexWrites } from './index-writes.ts';
 import { logStored } from './log-stored.ts';
 import { measureFacts } from './measure-facts.ts';
@@ -164,7 +164,7 @@ function shardContext(deps: RelayDeps, identity: string, index: IndexWrites): Om
     onRejected: (reason, count) => metrics.inputsRejected.add(count, { reason: snakeWord(reason) }),
     onRejectedRecord: rejected => rejectedRecords.add(rejected),
     onOutcome: (kind, outcome, count) => metrics.inputs.add(count, { kind, outcome }),
-    onStored: (step, trace, isTakeover) => inTrace(trace, () => logStored(deps.logger, step, isTakeover)),
+    onStored: (step, trace, isTakeover) => logStored(deps.logger, step, { trace, isTakeover }),
     onAppend: ms => metrics.appendDuration.recordMs(ms),
   };
 }

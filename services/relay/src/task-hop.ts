@@ -65,7 +65,9 @@ export class TaskHop {
       this.#hop = this.#start(input, aggregate, isMessage);
     }
     this.#hop.count(COUNT.bytesIn, input.bytes);
-    if (input.trace !== undefined) this.#hop.link(input.trace);
+    if (input.trace === undefined) return;
+    if (input.record.from === 'client') this.#hop.linkRequest(input.trace);
+    else this.#hop.link(input.trace);
   }
 
   rejected(count: number): void {

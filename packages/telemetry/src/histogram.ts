@@ -1,0 +1,60 @@
+import type { Attributes, HrTime } from '@opentelemetry/api';
+
+/** The values of one set of labels, counted in buckets. */
+export class Buckets {
+  readonly attributes: Attributes;
+  readonly startTime: HrTime = hrTimeNow();
+  readonly #bounds: readonly number[];
+  readonly #counts: number[];
+  #count = 0;
+  #sum = 0;
+  #min = Number.POSITIVE_INFINITY;
+  #max = Number.NEGATIVE_INFINITY;
+
+  /** `bounds`: inclusive upper bounds, ascending; what is above the last one has a bucket of its own. */
+  constructor(attributes: Attributes, bounds: readonly number[]) {
+    this.attributes = attributes;
+    this.#bounds = bounds;
+    this.#counts = new Array<number>(bounds.length + 1).fill(0);
+  }
+
+  record(value: number): void {
+    let low = 0;
+    let high = this.#bounds.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (value <= this.#bounds[middle]!) high = middle;
+      else low = middle + 1;
+    }
+    this.#counts[low]! += 1;
+    this.#count += 1;
+    this.#sum += value;
+    if (value < this.#min) this.#min = value;
+    if (value > this.#max) this.#max = value;
+  }
+
+  /** A copy of what was counted so far, as the SDK's exporters read it. */
+  read() {
+    return {
+      buckets: { boundaries: [...this.#bounds], counts: [...this.#counts] },
+      count: this.#count,
+      sum: this.#sum,
+      min: this.#min,
+      max: this.#max,
+    };
+  }
+}
+
+/** One metric whose values are counted here, and read when metrics are. */
+export interface Histogram {
+  readonly name: string;
+  readonly unit: string;
+  readonly description: string;
+  /** One for each set of labels that was recorded. */
+  readonly series: readonly Buckets[];
+}
+
+export function hrTimeNow(): HrTime {
+  const ms = Date.now();
+  return [Math.trunc(ms / 1000), (ms % 1000) * 1e6];
+}
