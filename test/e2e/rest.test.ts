@@ -257,7 +257,9 @@ test('no request causes a 500, a stack trace or a change of state [S4-33]', asyn
   const broken = fc
     .tuple(member, fc.oneof(fc.constantFrom<unknown>(null, '', [], {}, 7, '\u0000'), fc.object()))
     .map(([name, value]) =>
-      JSON.stringify({ message: { ...valid, taskId: 'unknown', [name]: name === 'taskId' ? `no.${JSON.stringify(value)}` : value } }),
+      JSON.stringify({
+        message: { ...valid, taskId: 'unknown', [name]: name === 'taskId' ? `no.${JSON.stringify(value)}` : value },
+      }),
     );
   const body = fc.oneof(fc.json(), fc.string(), fc.uint8Array({ maxLength: 64 }), broken);
   const method = fc.constantFrom('GET', 'POST', 'PUT', 'DELETE', 'PATCH');
