@@ -1,6 +1,6 @@
+import { freePort } from '@hopline/cli/free-port';
 import { Chromium, chromiumPath, NO_CHROMIUM, type Page } from '../e2e/browser/chromium.ts';
 import { ServiceProcess } from '../support/cluster/service-process.ts';
-import { freePort } from '../support/free-port.ts';
 import { type DirectCluster, startDirectCluster } from './bench-cluster.ts';
 import { latencyOf, spreadOf } from './measure/spread.ts';
 import { figure, SPREAD_COLUMNS, spreadCells } from './measure/table.ts';

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { freePort } from '@hopline/cli/free-port';
 import { FACTS_STREAM } from '@hopline/log-jetstream';
 import { connect } from '@nats-io/transport-node';
 import { ServiceProcess } from '../support/cluster/service-process.ts';
-import { freePort } from '../support/free-port.ts';
 import type { BareSseMethods } from './bare-sse/main.ts';
 import { type Client, type DirectCluster, startClient, startDirectCluster } from './bench-cluster.ts';
 import { killAtExit } from './measure/kill-at-exit.ts';
@@ -23,7 +23,7 @@ const VIEWERS_AT_ONCE = 50;
 
 type Plan = { rounds: number; viewers: number; tasks: number; quietMs: number };
 const PLANS: Record<Size, Plan> = {
-  full: { rounds: 2, viewers: 4_000, tasks: 500, quietMs: 15_000 },
+  full: { rounds: 1, viewers: 10_000, tasks: 500, quietMs: 15_000 },
   quick: { rounds: 1, viewers: 1_000, tasks: 200, quietMs: 10_000 },
   tiny: { rounds: 1, viewers: 20, tasks: 5, quietMs: 2_000 },
 };

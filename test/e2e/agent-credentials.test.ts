@@ -3,13 +3,13 @@ import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Fold } from '@hopline/a2a';
+import { freePort } from '@hopline/cli/free-port';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
 import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { frames } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { ServiceProcess } from '../support/cluster/service-process.ts';
-import { freePort } from '../support/free-port.ts';
 import { OtlpReceiver } from '../support/telemetry/otlp-receiver.ts';
 
 const SECRET = `planted-bearer-${randomUUID()}`;

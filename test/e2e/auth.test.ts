@@ -7,6 +7,7 @@ import { after, before, test } from 'node:test';
 import { AgentCard } from '@a2a-js/sdk';
 import { DIALECTS, type DialectName, type JsonObject, type Operation } from '@hopline/a2a';
 import type { AgentCard as Card } from '@hopline/agent-card';
+import { freePort } from '@hopline/cli/free-port';
 import { createClient } from '@hopline/client';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { isBalanced, reportTask } from '@hopline/task-audit';
@@ -16,7 +17,6 @@ import { Cluster } from '../support/cluster/cluster.ts';
 import { type Issuer, startIssuer } from '../support/cluster/issuer.ts';
 import { ask } from '../support/cluster/legacy-client.ts';
 import { ServiceProcess } from '../support/cluster/service-process.ts';
-import { freePort } from '../support/free-port.ts';
 
 type Headers = Record<string, string>;
 

@@ -9,6 +9,7 @@ import { ClientFactory, ClientFactoryOptions, DefaultAgentCardResolver, JsonRpcT
 import { DIALECTS, foldEvents, type Message } from '@hopline/a2a';
 import { type AgentCard, RESUME_EXTENSION_URI } from '@hopline/agent-card';
 import { verifyAgentCard } from '@hopline/agent-card/verify';
+import { freePort } from '@hopline/cli/free-port';
 import { createClient } from '@hopline/client';
 import { createRemoteJWKSet, type JWK } from 'jose';
 import { DRIVERS } from '../conformance/client-drivers.ts';
@@ -16,7 +17,6 @@ import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-age
 import { collect, type Frame, messageParams, rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { ServiceProcess } from '../support/cluster/service-process.ts';
-import { freePort } from '../support/free-port.ts';
 
 /** A killed agent is removed after AGENT_SILENCE_MS_MAX of silence. */
 const GONE_MS_MAX = 60_000;

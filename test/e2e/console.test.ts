@@ -5,11 +5,11 @@ import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { freePort } from '@hopline/cli/free-port';
 import { createClient } from '@hopline/client';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { ServiceProcess } from '../support/cluster/service-process.ts';
-import { freePort } from '../support/free-port.ts';
 
 const KEYS = { ann: 'key-of-ann-12345678', bob: 'key-of-bob-12345678' };
 const ANSWER = 'the answer of ann';

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Fold, type Metadata } from '@hopline/a2a';
+import { freePort } from '@hopline/cli/free-port';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, type Frame, messageParams, textOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { ServiceProcess } from '../support/cluster/service-process.ts';
-import { freePort } from '../support/free-port.ts';
 
 const TOKENS = ['**Argo**', 'CD', ' ', '\n', 'ha', 'ha', ' ✅ done', ' 👩‍👩‍👧'];
 const ANSWER = TOKENS.join('');

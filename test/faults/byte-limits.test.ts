@@ -3,13 +3,11 @@ import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Task } from '@hopline/a2a';
 import type { Log } from '@hopline/log';
-import { openJetStreamLog } from '@hopline/log-jetstream';
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
-import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { COPY_FORWARD_MARGIN, copyForwardBelow } from '../../services/relay/src/retention-sweep.ts';
-import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { rpc } from '../support/cluster/a2a-stream.ts';
-import { Cluster } from '../support/cluster/cluster.ts';
+import { type AskingCluster, startAskingCluster } from '../support/cluster/asking-cluster.ts';
+import type { Cluster } from '../support/cluster/cluster.ts';
 
 /** Records of filling tasks are smaller than this part of the log, and a sweep passes between two of them when it must. */
 const FACTS_BYTES = 512 * 1024;
@@ -17,44 +15,24 @@ const INDEX_BYTES = 32 * 1024;
 const ANSWER = 'x'.repeat(24 * 1024);
 const TASK_NOT_FOUND = -32001;
 
-let remote: RemoteAgent;
+let asking: AskingCluster;
 let cluster: Cluster;
 let log: Log;
-let nc: NatsConnection;
 
 before(async () => {
-  remote = await startRemoteAgent({
-    dialect: '1.0',
-    script: ({ text, turn }) =>
-      text === 'deploy' && turn === 1 ? [{ inputRequired: 'where to?' }] : [{ token: ANSWER }, { complete: true }],
-  });
-  cluster = await Cluster.start({
-    agents: [{ name: 'deployer', adapter: 'a2a', url: remote.url }],
-    profile: 'transparent',
+  asking = await startAskingCluster({
+    question: 'deploy',
+    answer: ANSWER,
     env: { HOPLINE_PUSH: 'true', HOPLINE_WEBHOOK_ALLOW: '127.0.0.1', HOPLINE_WEBHOOK_HTTP: 'true' },
   });
-  log = await openJetStreamLog({ servers: cluster.nats.url, name: 'test' });
-  nc = await connect({ servers: cluster.nats.url });
+  ({ cluster, log } = asking);
 });
 
-after(async () => {
-  await nc?.close();
-  await log?.close();
-  await cluster?.[Symbol.asyncDispose]();
-  await remote?.close();
-});
-
-/** In the stream itself: the settings have a minimum of 16 MiB. Resolves with a function that restores the limit. */
-async function keepBytes(stream: string, bytes: number): Promise<() => Promise<unknown>> {
-  const { streams } = await jetstreamManager(nc);
-  const { max_bytes } = (await streams.info(stream)).config;
-  await streams.update(stream, { max_bytes: bytes });
-  return () => streams.update(stream, { max_bytes });
-}
+after(() => asking?.[Symbol.asyncDispose]());
 
 /** Until the server refuses a record of a few bytes. */
 async function fillBucket(bucket: string): Promise<void> {
-  const js = jetstream(nc);
+  const js = jetstream(asking.nc);
   for (;;) {
     try {
       await js.publish(`$KV.hopline_${bucket}.filler.${crypto.randomUUID()}`, '{}');
@@ -81,7 +59,7 @@ async function send(text: string, taskId?: string): Promise<Task> {
 test('a task that waits for its client outlives a log and an index that others fill three times, and is answered', {
   timeout: 240_000,
 }, async () => {
-  const restore = [await keepBytes('A2A_LOG', FACTS_BYTES), await keepBytes('KV_hopline_tasks', INDEX_BYTES)];
+  const restore = [await asking.limitBytes('A2A_LOG', FACTS_BYTES), await asking.limitBytes('KV_hopline_tasks', INDEX_BYTES)];
   const asked = await send('deploy');
   assert.equal(asked.status.state, 'TASK_STATE_INPUT_REQUIRED');
   const first = (await log.tasks.get(asked.id))!;
@@ -109,7 +87,7 @@ test('a task whose facts are gone is refused, and no message begins it again', {
   // By the entry of its relay a later relay knows that the task had facts.
   while (!((await log.tasks.get(asked.id))?.value.generation ?? 0)) await sleep(5);
   await cluster.relays[0]!.kill();
-  await (await jetstreamManager(nc)).streams.purge('A2A_LOG');
+  await (await jetstreamManager(asking.nc)).streams.purge('A2A_LOG');
   await cluster.relays[0]!.start();
   const message = { messageId: 'late', role: 'ROLE_USER', parts: [{ text: 'prod' }], taskId: asked.id };
   assert.equal((await call('SendMessage', { message })).error?.code, TASK_NOT_FOUND);
@@ -121,7 +99,7 @@ for (const bucket of ['push_configs', 'push_progress'] as const) {
   test(`a webhook is refused with 503 and Retry-After while KV_hopline_${bucket} is full`, { timeout: 120_000 }, async () => {
     const asked = await send('deploy');
     const webhook = { taskId: asked.id, id: 'hook', url: 'http://127.0.0.1:18080/hook' };
-    const restore = await keepBytes(`KV_hopline_${bucket}`, 4_096);
+    const restore = await asking.limitBytes(`KV_hopline_${bucket}`, 4_096);
     await fillBucket(bucket);
     const refused = await call('CreateTaskPushNotificationConfig', webhook);
     assert.deepEqual([refused.status, refused.retryAfter !== null], [503, true], JSON.stringify(refused));

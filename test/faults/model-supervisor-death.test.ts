@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { freePort } from '@hopline/cli/free-port';
 import { newest, type Reply } from '../support/agents/model-server.ts';
 import { collect, type Frame, frames, messageParams, rpc, shapeOf, textOf } from '../support/cluster/a2a-stream.ts';
 import {
@@ -13,7 +14,6 @@ import {
   words,
 } from '../support/cluster/model-cluster.ts';
 import { ServiceProcess } from '../support/cluster/service-process.ts';
-import { freePort } from '../support/free-port.ts';
 
 let hopline: ModelCluster;
 

@@ -3,11 +3,8 @@ import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Task } from '@hopline/a2a';
 import type { Log } from '@hopline/log';
-import { openJetStreamLog } from '@hopline/log-jetstream';
-import { jetstreamManager } from '@nats-io/jetstream';
-import { connect, type NatsConnection } from '@nats-io/transport-node';
-import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
-import { Cluster } from '../support/cluster/cluster.ts';
+import { type AskingCluster, startAskingCluster } from '../support/cluster/asking-cluster.ts';
+import type { Cluster } from '../support/cluster/cluster.ts';
 
 /** Far below the setting's minimum, so that some tens of tasks fill the log. */
 const LOG_BYTES = 1024 * 1024;
@@ -17,38 +14,22 @@ const ANSWER = 'x'.repeat(8 * 1024);
 const FLOOD_MAX = 400;
 const WAIT_MS_MAX = 60_000;
 
-let remote: RemoteAgent;
+let asking: AskingCluster;
 let cluster: Cluster;
 let log: Log;
-let nc: NatsConnection;
 
 before(async () => {
-  remote = await startRemoteAgent({
-    dialect: '1.0',
-    script: ({ text, turn }) =>
-      text === 'ask' && turn === 1 ? [{ inputRequired: 'which one?' }] : [{ token: ANSWER }, { complete: true }],
-  });
-  cluster = await Cluster.start({
-    agents: [{ name: 'writer', adapter: 'a2a', url: remote.url }],
-    profile: 'transparent',
+  asking = await startAskingCluster({
+    question: 'ask',
+    answer: ANSWER,
     env: { HOPLINE_TENANTS: 'noisy, quiet', HOPLINE_TENANT_STORED_PERCENT: `${SHARE_PERCENT}` },
   });
-  log = await openJetStreamLog({ servers: cluster.nats.url, name: 'test' });
-  nc = await connect({ servers: cluster.nats.url });
-  await limitLog(LOG_BYTES);
+  ({ cluster, log } = asking);
+  await asking.limitBytes('A2A_LOG', LOG_BYTES);
   await restartIngress();
 });
 
-after(async () => {
-  await nc?.close();
-  await log?.close();
-  await cluster?.[Symbol.asyncDispose]();
-  await remote?.close();
-});
-
-async function limitLog(bytes: number): Promise<void> {
-  await (await jetstreamManager(nc)).streams.update('A2A_LOG', { max_bytes: bytes });
-}
+after(() => asking?.[Symbol.asyncDispose]());
 
 /** A server looks at the extent of the log when it starts, and then every few seconds. */
 async function restartIngress(): Promise<void> {
@@ -124,6 +105,6 @@ test("a tenant with its share of the log begins no further task, and another ten
   await restartIngress();
   await until(async () => (await send('noisy', 'fill')).status === 429);
 
-  await limitLog(LOG_BYTES * 4);
+  await asking.limitBytes('A2A_LOG', LOG_BYTES * 4);
   await until(async () => (await send('noisy', 'fill')).status === 200);
 });

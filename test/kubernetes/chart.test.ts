@@ -10,8 +10,8 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { ANY_AGENT, LogNames, type LogUser, permissionsOf, SERVICE_USERS, userName } from '@hopline/log-jetstream';
 import { parse, parseAllDocuments } from 'yaml';
+import { consumerName, QUEUES } from '../../packages/log-jetstream/src/names.ts';
 import { FORMAT } from '../../packages/log-jetstream/src/streams.ts';
-import { consumerName, QUEUES } from '../../packages/log-jetstream/src/work-consumer.ts';
 import { findBinary } from '../support/nats/nats-server.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

@@ -1,5 +1,6 @@
 import type { TestContext } from 'node:test';
 import { defineAgent } from '@hopline/agent';
+import { freePort } from '@hopline/cli/free-port';
 import type { Authenticator, CorsRules } from '@hopline/endpoint';
 import { AllowedHosts, createHealth, type ProbeOptions, startProbeServer } from '@hopline/lifecycle';
 import { createMemoryLog } from '@hopline/log/memory';
@@ -7,7 +8,6 @@ import { createLogger, type HopMetrics } from '@hopline/telemetry';
 import { webhookRules } from '@hopline/webhook-guard';
 import { createIngress } from '../../services/ingress/src/ingress.ts';
 import { createSubAgent } from '../../services/sub-agent/src/sub-agent.ts';
-import { freePort } from '../support/free-port.ts';
 
 export const logger = createLogger({ service: 'test', instance: 'test', level: 'fatal' });
 const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {} }) }) as HopMetrics;

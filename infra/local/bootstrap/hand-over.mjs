@@ -6,8 +6,7 @@ const PARENT_POLL_MS = 1000;
 
 /**
  * Runs the TypeScript entry point of a command with the required Node and returns its exit code. This process remains the parent,
- * because
- * Node cannot exec, and forwards signals; the IPC channel closes when this process is killed.
+ * because Node cannot exec, and forwards signals; the IPC channel closes when this process is killed.
  * @param {string} node @param {string[]} args @param {{ cwd: string, env: NodeJS.ProcessEnv, passesInterrupt: boolean }} options
  * `passesInterrupt`: false for a command that exits at once on a second SIGINT, because the terminal sends it the first one too.
  * @returns {Promise<number>} exit code; 128 + n when signal n ended the child
@@ -28,8 +27,7 @@ export function handOver(node, args, { cwd, env, passesInterrupt }) {
 
 /**
  * npm runs this process through a shell, and a shell forwards no signals. So the ids of the parents are polled: a process whose
- * parent
- * ended has a new parent id.
+ * parent ended has a new parent id.
  */
 function watchParents(env, onGone) {
   if (!env.npm_lifecycle_event) return undefined;

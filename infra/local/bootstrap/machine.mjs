@@ -4,8 +4,7 @@ import { SetupError } from './setup-error.mjs';
 
 /**
  * The key of this machine in pins.json, e.g. `linux-x64` or `darwin-arm64`; with `-musl` if the C library is not glibc, because
- * the Node
- * and pnpm binaries on npm are linked against glibc.
+ * the Node and pnpm binaries on npm are linked against glibc.
  * @returns {string}
  */
 export function machinePlatform(platform = process.platform, arch = process.arch, hasGlibc = runsOnGlibc) {

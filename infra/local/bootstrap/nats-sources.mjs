@@ -6,8 +6,7 @@ import { findOnPath } from './machine.mjs';
 
 /**
  * The sources of a nats-server. Each `fetch` stores the program as `<folder>/nats-server` or throws an Error with the reason. Any
- * source
- * may be blocked or hang, so every step has its own short limit.
+ * source may be blocked or hang, so every step has its own short limit.
  * @typedef {{ platform: string, env: NodeJS.ProcessEnv, pins: typeof import('./pins.json')['natsServer'] }} Context
  * @typedef {{ name: string, version: string | null, isUnverified?: true, fetch(folder: string): Promise<void> }} Source `isUnverified`: no sum and no signature is checked
  */

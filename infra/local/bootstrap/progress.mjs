@@ -4,8 +4,7 @@ const SLOW_STEP_MS = 1500;
 
 /**
  * Prints the progress of the set-up to stderr. On a terminal one line counts the seconds of all running steps; elsewhere a long
- * step has
- * one line at its start and one at its end.
+ * step has one line at its start and one at its end.
  * @param {{ isTTY?: boolean, write(text: string): unknown }} stream
  */
 export function createProgress(stream, now = Date.now) {

@@ -1,4 +1,5 @@
 import { rmSync } from 'node:fs';
+import { freePort } from '@hopline/cli/free-port';
 import { type AgentsFile, readAgentsFile } from './agents-file.ts';
 import { Cluster, waitReady } from './cluster.ts';
 import { DEMO_AGENTS } from './demo.ts';
@@ -9,7 +10,7 @@ import { boundLog } from './log-file.ts';
 import { natsProcess } from './nats-process.ts';
 import type { NatsUsers } from './nats-users.ts';
 import type { Options } from './options.ts';
-import { freePorts, HOST, isPortFree, requireFreePort, urlHost } from './ports.ts';
+import { HOST, isPortFree, requireFreePort, urlHost } from './ports.ts';
 import { isNatsReady, isServiceReady } from './readiness.ts';
 import { removeRunFile, writeRunFile } from './run-file.ts';
 import type { Screen } from './screen.ts';
@@ -72,11 +73,6 @@ export async function launch(options: Options, paths: LaunchPaths, screen: Scree
   return { url, home, cluster, close };
 }
 
-async function freePort(): Promise<number> {
-  const [port = 0] = await freePorts(1);
-  return port;
-}
-
 /** Links to the console stay valid when the cluster starts again, unless something else has the port. */
 async function consolePortNear(ingressPort: number): Promise<number> {
   const port = ingressPort + CONSOLE_PORT_OFFSET;
@@ -129,7 +125,7 @@ type StartNats = { cluster: Cluster; home: Home; paths: LaunchPaths; users: Nats
 
 async function startNats({ cluster, home, paths, users, run, signal }: StartNats): Promise<string> {
   if (paths.natsServer === null) throw new LaunchError('No nats-server: use `npm start`, or set NATS_URL.');
-  const [port = 0, monitor = 0] = await freePorts(2);
+  const [port, monitor] = [await freePort(), await freePort()];
   run.natsMonitor = `http://${HOST}:${monitor}`;
   const nats = await cluster.run(natsProcess(home, paths.natsServer, { port, monitor }, paths.root, users));
   const fault = await unlessAborted(

@@ -13,8 +13,7 @@ export function openLog(path: string): number {
 
 /**
  * Moves the content of an oversized log to `<path>.1`, so that at most two files of that size remain. The process keeps its
- * appending
- * descriptor and continues at the start of the emptied file. Lines written between the two calls are lost.
+ * appending descriptor and continues at the start of the emptied file. Lines written between the two calls are lost.
  */
 export function boundLog(path: string, bytesMax = LOG_BYTES_MAX): void {
   try {

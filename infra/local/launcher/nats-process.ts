@@ -43,8 +43,7 @@ export function natsConfig(home: Home, { port, monitor }: NatsPorts, users: Nats
 
 /**
  * nats-server does not watch its standard input. On Linux the kernel ends it with the launcher (setpriv execs, so the process id
- * is that
- * of nats-server); on other systems the next start on this home ends it.
+ * is that of nats-server); on other systems the next start on this home ends it.
  */
 function endsWithParent(): string[] {
   if (process.platform !== 'linux') return [];

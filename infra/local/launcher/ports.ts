@@ -4,14 +4,6 @@ import { LaunchError } from './launch-error.ts';
 export const HOST = '127.0.0.1';
 const CONNECT_MS_MAX = 300;
 
-/** `count` different free ports: all are bound at the same time before they are released. */
-export async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(Array.from({ length: count }, () => listen(0)));
-  const ports = servers.map(server => (server.address() as { port: number }).port);
-  await Promise.all(servers.map(close));
-  return ports;
-}
-
 /** Throws a LaunchError when the port is in use or cannot be bound. */
 export async function requireFreePort(port: number, host: string = HOST): Promise<void> {
   const fault = (await bindFault(port, host)) ?? ((await acceptsConnections(port)) ? 'EADDRINUSE' : null);

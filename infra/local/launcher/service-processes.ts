@@ -1,9 +1,10 @@
 import { join } from 'node:path';
+import { freePort } from '@hopline/cli/free-port';
 import type { LogUser } from '@hopline/log-jetstream';
 import type { AgentEntry, AgentsFile } from './agents-file.ts';
 import type { Home } from './home.ts';
 import type { NatsUsers } from './nats-users.ts';
-import { freePorts, HOST, isPortFree, urlHost } from './ports.ts';
+import { HOST, isPortFree, urlHost } from './ports.ts';
 import { serviceEnvironment } from './process-environment.ts';
 import { AUTHOR_FD, type ProcessSpec } from './supervised-process.ts';
 
@@ -98,7 +99,7 @@ function serviceProcess(
     ...(agent && { agent }),
     writesForAuthor: isLocalCode,
     prepare: async () => {
-      if (fixedPort === null && (port === null || !(await isPortFree(port)))) [port = 0] = await freePorts(1);
+      if (fixedPort === null && (port === null || !(await isPortFree(port)))) port = await freePort();
       const settings = {
         // The console has no access to the log.
         ...(service !== 'console' && {

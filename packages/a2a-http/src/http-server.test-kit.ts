@@ -17,6 +17,7 @@ import { type CardSigner, PublishedCard } from '@hopline/agent-card/signing';
 import type { MemoryLogOptions } from '@hopline/log/memory';
 import type { CorsOptions } from './cors.ts';
 import { openHttp } from './open-http.ts';
+import type { ExportTask } from './task-export-route.ts';
 
 /** A server on HTTP. */
 export type Rig = Omit<TestServer, 'server' | 'another'> & {
@@ -28,15 +29,17 @@ export type Rig = Omit<TestServer, 'server' | 'another'> & {
   another(options?: Partial<A2AServerOptions>): Promise<Rig>;
 };
 
-type HttpOptions = { cors?: CorsOptions; signer?: CardSigner };
+type HttpOptions = { cors?: CorsOptions; signer?: CardSigner; exportTask?: ExportTask };
 type RigOptions = Partial<A2AServerOptions> & HttpOptions & { memory?: MemoryLogOptions };
 
-export function openRig(t: TestContext, { memory, cors, signer, ...options }: RigOptions = {}): Promise<Rig> {
+export function openRig(t: TestContext, { memory, cors, signer, exportTask, ...options }: RigOptions = {}): Promise<Rig> {
   const limits = { ...LIMITS, ...options.limits };
-  return listen(t, openServer(t, { ...options, limits }, memory), { ...(cors && { cors }), ...(signer && { signer }) });
+  const http = { ...(cors && { cors }), ...(signer && { signer }), ...(exportTask && { exportTask }) };
+  return listen(t, openServer(t, { ...options, limits }, memory), http);
 }
 
 async function listen(t: TestContext, own: TestServer, options: HttpOptions): Promise<Rig> {
+  const { signer, ...routes } = options;
   const { server, another, ...shown } = own;
   let following = 0;
   const { facts } = own.log;
@@ -47,8 +50,8 @@ async function listen(t: TestContext, own: TestServer, options: HttpOptions): Pr
     return follow(taskId, after, signal);
   };
   const settings = { name: 'test', description: 'test', version: '0', url: 'http://127.0.0.1/', skills: [] };
-  const card = new PublishedCard(() => agentCard({ ...settings, capabilities: { streaming: true } }), options.signer);
-  const http = openHttp(server, { card, cors: options.cors });
+  const card = new PublishedCard(() => agentCard({ ...settings, capabilities: { streaming: true } }), signer);
+  const http = openHttp(server, { card, ...routes });
   const url = await http.listen('127.0.0.1', 0);
   let closed: Promise<void> | undefined;
   const close = () => (closed ??= http.close());

@@ -36,6 +36,9 @@ function encoderOf(dialect: Dialect, countsGenerations: boolean): EventEncoder<s
   return encoder;
 }
 
+/** The newest frame of an event and what it was made of: viewers of a task get it one after the other, most with equal request ids. */
+let newest: { entry: VisibleEntry; encoder: EventEncoder<string>; before: string; after: string; frame: string } | undefined;
+
 export type SseSinkOptions = {
   framing: Framing;
   /** URIs of the active extensions. */
@@ -83,12 +86,22 @@ export class SseSink implements EventSink {
   }
 
   open(): void {
-    this.#stream.open(this.#reply?.getHeaders() ?? {});
+    const reply = this.#reply;
+    if (reply === undefined) return;
+    this.#stream.open(reply.getHeaders());
+    // Idle streams are many and long: they hold neither the headers of a browser nor a caller's credentials.
+    reply.request.raw.rawHeaders = [];
+    reply.request.raw.headers = {};
     this.#reply = undefined;
   }
 
   addEvent(entry: VisibleEntry, artifactIndex: ArtifactIndex): void {
-    this.#frames += `id: ${entry.cursor}\n${this.#before}${entry.encoded(this.#encoder, artifactIndex)}${this.#after}`;
+    const [encoder, before, after] = [this.#encoder, this.#before, this.#after];
+    if (newest?.entry !== entry || newest.encoder !== encoder || newest.before !== before || newest.after !== after) {
+      const frame = `id: ${entry.cursor}\n${before}${entry.encoded(encoder, artifactIndex)}${after}`;
+      newest = { entry, encoder, before, after, frame };
+    }
+    this.#frames += newest.frame;
   }
 
   /**

@@ -8,7 +8,16 @@ let waiting: SseStream[] = [];
 function writeWaiting(): void {
   const streams = waiting;
   waiting = [];
-  for (const stream of streams) stream.write();
+  let chunk = NO_CHUNK;
+  for (const stream of streams) chunk = stream.write(chunk);
+}
+
+/** A text and its bytes as a chunk of HTTP/1.1. */
+type Chunk = { text: string; bytes: Buffer };
+const NO_CHUNK: Chunk = { text: '', bytes: Buffer.alloc(0) };
+
+function chunkOf(text: string): Chunk {
+  return { text, bytes: Buffer.from(`${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`) };
 }
 
 /**
@@ -42,6 +51,11 @@ export class SseStream {
       // nginx would buffer the whole response.
       'x-accel-buffering': 'no',
     });
+    // In one write with the comment, but not as one text: Node keeps the head, and as dozens of pieces unless it was written by itself.
+    const { socket } = this.#response;
+    socket?.cork();
+    this.#response.flushHeaders();
+    process.nextTick(() => socket?.uncork());
     const comment = sseComment('ok');
     if (this.#writer.send(comment)) this.#written += comment.length;
   }
@@ -67,16 +81,21 @@ export class SseStream {
     this.#text += text;
   }
 
-  /** Writes what was sent. */
-  write(): void {
+  /** Writes what was sent. `shared`: the chunk of another stream, written if it has the same text; returns the one to share next. */
+  write(shared = NO_CHUNK): Chunk {
     const text = this.#text;
     this.#text = '';
-    if (text === '' || this.closed) return;
+    if (text === '' || this.closed) return shared;
     const { socket, chunkedEncoding, writableCorked } = this.#response;
     // HTTP/1.0 has no chunks; a pipelined response has no socket before the one ahead of it has ended; a corked one still holds what
     // was written in this turn, such as its head.
-    if (socket === null || !chunkedEncoding || writableCorked > 0) this.#writer.send(text);
-    else socket.write(`${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`);
+    if (socket === null || !chunkedEncoding || writableCorked > 0) {
+      this.#writer.send(text);
+      return shared;
+    }
+    const chunk = text === shared.text ? shared : chunkOf(text);
+    socket.write(chunk.bytes);
+    return chunk;
   }
 
   /**

@@ -7,7 +7,7 @@ import { sendRestError } from './rest/rest-binding.ts';
 export const TASK_EXPORT_PATH = '/tasks/{taskId}/export';
 
 /** Exports that run at the same time in this process; further ones get 503 with Retry-After. */
-const EXPORTS_AT_ONCE_MAX = 2;
+export const EXPORTS_AT_ONCE_MAX = 2;
 
 /** The query of an export, as it came; `after`: where a cut export goes on. */
 type ExportQuery = { records: string | undefined; after: string | undefined };

@@ -77,7 +77,7 @@ export type Limits = {
 
 export const LIMITS: Limits = {
   bodyBytesMax: 1024 * 1024,
-  streamsMax: 5_000,
+  streamsMax: 10_000,
   ownerStreamsMax: undefined,
   ownerMessagesPerSecond: 200,
   ownerMessagesBurst: 2_000,

@@ -94,7 +94,7 @@ export class EventReader {
       return;
     }
     this.waiting = undefined;
-    if (isInterrupted(state) || isTerminal(state)) this.end(message);
+    if (!isInProgress(state)) this.end(message);
     if (isInterrupted(state)) {
       this.ended = true;
       const request = message ? ownMessage(message) : textMessage('The agent waits for an answer.');
@@ -170,9 +170,8 @@ export class EventReader {
 
   #task(task: Task): void {
     this.remember(task.id, task.contextId);
-    const settled = isTerminal(task.status.state) || isInterrupted(task.status.state);
     // The first task marks its start; a later one is a snapshot.
-    if (settled || this.#events > 1) this.snapshot(task);
+    if (!isInProgress(task.status.state) || this.#events > 1) this.snapshot(task);
     this.status(task.status, task.metadata);
   }
 

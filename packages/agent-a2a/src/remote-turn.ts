@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   fullJitterMs,
+  isInProgress,
   isInterrupted,
   isTerminal,
   type JsonObject,
@@ -228,7 +229,7 @@ export class RemoteTurn {
     const isWhole = this.#reader.snapshot(task);
     yield this.#reader.take();
     if (isSettled(task.status.state) && !isWhole) throw new AgentFault(NO_TERMINAL_STATE, true);
-    if (isSettled(task.status.state) || isInterrupted(task.status.state)) {
+    if (!isInProgress(task.status.state)) {
       this.#reader.status(task.status, task.metadata);
       yield this.#reader.take();
     }
@@ -303,7 +304,7 @@ export class RemoteTurn {
     const { silenceMsMax } = this.#options.limits;
     const { state } = task.status;
     const worksInSilence = !agent.streaming && state !== 'TASK_STATE_SUBMITTED';
-    const mayBeSilent = worksInSilence || isSettled(state) || isInterrupted(state);
+    const mayBeSilent = worksInSilence || !isInProgress(state);
     if (!mayBeSilent && nowMs - this.#changedAtMs >= silenceMsMax) throw silenceFault(silenceMsMax);
   }
 

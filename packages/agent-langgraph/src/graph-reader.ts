@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { isInterrupted, isObject, isTerminal, type Message, type StreamResponse, textOf } from '@hopline/a2a';
+import { isInProgress, isObject, type Message, type StreamResponse, textOf } from '@hopline/a2a';
 import type { AgentEvent } from '@hopline/agent';
 import { agentMessage, readEvent } from './a2a-payload.ts';
 import { type GraphEvent, GraphFault, type Interrupt } from './graph.ts';
@@ -160,11 +160,10 @@ export class GraphReader {
     else if ('task' in event) {
       const { events, end } = taskEnding(event.task);
       yield* events;
-      if (isTerminal(event.task.status.state) || isInterrupted(event.task.status.state)) this.#explicitEnd = end;
+      if (!isInProgress(event.task.status.state)) this.#explicitEnd = end;
     } else {
       const { status } = event.statusUpdate;
-      if (isTerminal(status.state) || isInterrupted(status.state))
-        this.#explicitEnd = taskEnding({ id: '', contextId: '', status }).end;
+      if (!isInProgress(status.state)) this.#explicitEnd = taskEnding({ id: '', contextId: '', status }).end;
       else if (status.message !== undefined) yield { type: 'progress', message: agentMessage(status.message), source };
     }
   }

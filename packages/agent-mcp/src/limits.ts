@@ -1,7 +1,7 @@
 /** Tool calls in one message. */
 export const CALLS_MAX = 32;
-/** Unclosed braces examined in one text: each costs a scan to its end. */
-export const UNCLOSED_MAX = 16;
+/** Braces that are no JSON around a call: each costs a scan of all that it encloses, of the rest of the text if it is not closed. */
+export const NESTED_MAX = 16;
 /** Tools offered of one server. */
 export const TOOLS_MAX = 512;
 /** Progress notifications that wait for the reader; above this, the oldest is dropped. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Part } from '@hopline/a2a';
-import { CALLS_MAX, UNCLOSED_MAX } from './limits.ts';
+import { CALLS_MAX, NESTED_MAX } from './limits.ts';
 import { findCalls } from './tool-calls.ts';
 
 const TOOLS = new Set(['echo', 'get-sum', 'fs/read_file', 'a.b']);
@@ -78,7 +78,11 @@ test('the number of calls is bounded', () => {
   assert.match(find('echo {} '.repeat(CALLS_MAX + 1)).rejection ?? '', /more than 32 tool calls/);
 });
 
-test('a text with UNCLOSED_MAX open braces is examined no further: each costs a scan to its end', () => {
-  assert.equal(find(`${'{'.repeat(UNCLOSED_MAX - 1)} echo {"a":1}`).calls?.length, 1);
-  assert.deepEqual(find(`${'{'.repeat(UNCLOSED_MAX)} echo {"a":1}`), { calls: [] });
+test('a call inside NESTED_MAX braces that are no JSON is not examined, closed or not; one after them is found', () => {
+  const inside = (depth: number, end: string) => find(`${'{'.repeat(depth)} echo {"a":1} ${end.repeat(depth)}`).calls?.length;
+  for (const end of ['', '}']) {
+    assert.equal(inside(NESTED_MAX - 1, end), 1);
+    assert.equal(inside(NESTED_MAX, end), 0);
+  }
+  assert.equal(find(`${'{'.repeat(1_000)}${'}'.repeat(1_000)} echo {"a":1}`).calls?.length, 1);
 });

@@ -1,5 +1,5 @@
 import { isObject, type Part } from '@hopline/a2a';
-import { CALLS_MAX, UNCLOSED_MAX } from './limits.ts';
+import { CALLS_MAX, NESTED_MAX } from './limits.ts';
 
 export type ToolCall = { tool: string; args: Record<string, unknown> };
 
@@ -51,11 +51,16 @@ function callInData({ data }: { data: unknown }, isTool: (name: string) => boole
 
 function callsInText(text: string, isTool: (name: string) => boolean): FoundCalls {
   const calls: ToolCall[] = [];
-  let unclosed = 0;
-  for (let at = text.indexOf('{'); at >= 0 && unclosed < UNCLOSED_MAX; at = text.indexOf('{', at)) {
-    const tool = TOOL_BEFORE.exec(text.slice(Math.max(0, at - LOOK_BACK_CHARS), at))?.[1];
-    const end = endOfObject(text, at);
-    const args = end === undefined ? undefined : parseObject(text.slice(at, end));
+  /** Where the objects end that are no JSON and enclose `at`. */
+  let enclosing: number[] = [];
+  for (let at = text.indexOf('{'); at >= 0; at = text.indexOf('{', at)) {
+    const start = at;
+    at += 1;
+    enclosing = enclosing.filter(end => end > start);
+    if (enclosing.length >= NESTED_MAX) continue;
+    const tool = TOOL_BEFORE.exec(text.slice(Math.max(0, start - LOOK_BACK_CHARS), start))?.[1];
+    const end = endOfObject(text, start);
+    const args = end === undefined ? undefined : parseObject(text.slice(start, end));
     if (tool !== undefined && args !== undefined) {
       // A word before an object is treated as a call, so that a misspelled tool is reported.
       if (!isTool(tool)) return { rejection: UNKNOWN_TOOL };
@@ -63,8 +68,8 @@ function callsInText(text: string, isTool: (name: string) => boolean): FoundCall
     } else if (tool !== undefined && isTool(tool)) {
       return { rejection: `the arguments of ${tool} are not a JSON object` };
     }
-    if (end === undefined) unclosed += 1;
-    at = end !== undefined && args !== undefined ? end : at + 1;
+    if (end !== undefined && args !== undefined) at = end;
+    else enclosing.push(end ?? text.length);
   }
   return { calls };
 }

@@ -65,6 +65,26 @@ test('what stands between texts keeps its place', async t => {
   assert.deepEqual(short, ['a', 'b', '(hm)', 'c', 'd', '(well)', 'e', 'f', 'g', 'h']);
 });
 
+test('a text beside what the library reads too passes as it is', async t => {
+  const text = (content: string) => chunk({ content });
+  const choice = { index: 0, delta: { content: 'x' }, finish_reason: null };
+  const others = [
+    frame({ choices: [choice], usage: { prompt_tokens: 1 } }),
+    frame({ choices: [choice], error: { message: 'overloaded' } }),
+    frame({ choices: [{ ...choice, finish_reason: 'length' }] }),
+    frame({ choices: [choice, { ...choice, index: 1 }] }),
+    frame({ choices: [] }),
+    frame({ choices: {} }),
+    frame({ choices: ['x'] }),
+    frame({ choices: [{ index: 0, delta: 'x' }] }),
+    frame([choice]),
+  ];
+  for (const other of others) {
+    const url = await serving(t, [text('a'), other, text('b')].join(''));
+    assert.equal(await (await mergedTextFetch(1_000_000)(url)).text(), [text('a'), other, text('b')].join(''));
+  }
+});
+
 test('what came before an error is yielded before it', async t => {
   const body = `${chunk({ content: 'a' })}${chunk({ content: 'b' })}${frame('{"choices":[{')}`;
   const model = createChatModel({ model: 'm', baseUrl: await serving(t, body), limits: { triesMax: 1 } });

@@ -1,13 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
 import { dirname, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { showAgentLine } from './agent-line.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
+import { freePort } from './free-port.ts';
 import type { Output } from './output.ts';
 import { type LogLocation, logSettingsOf } from './running-cluster.ts';
 import { SourceWatch } from './source-watch.ts';
@@ -103,15 +103,6 @@ function startSubAgent({ file, name, export: exported, environment }: AgentRun, 
   // A single file needs no package.json that declares it a module.
   const args = ['--disable-warning=MODULE_TYPELESS_PACKAGE_JSON', SUB_AGENT];
   return spawn(process.execPath, args, { detached: true, stdio: 'pipe', env: { ...environment, ...settings } });
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 async function aborted(signal: AbortSignal): Promise<void> {

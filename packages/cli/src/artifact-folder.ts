@@ -7,6 +7,8 @@ import { UsageError } from './usage-error.ts';
 const FILES_MAX = 100;
 /** Longest file name; UTF-8 bytes. File systems allow 255, and a suffix may follow. */
 const FILE_NAME_BYTES_MAX = 120;
+/** Of a longer name only the beginning and the end are read, UTF-16 units: an agent chooses its length. */
+const NAME_CHARS_READ_MAX = 1_024;
 /** Names tried when files of that name exist: `card.md`, `card-2.md`, … */
 const SUFFIX_MAX = 1_000;
 
@@ -73,7 +75,9 @@ export class ArtifactFolder {
 /** The last segment of a path, with only characters that every file system accepts; never `.` or `..`, nor a hidden file. */
 export function safeFileName(name: string): string {
   const segment = name.split(/[\\/]/).findLast(part => /[^.\s]/.test(part)) ?? '';
-  const clean = segment
+  const isLong = segment.length > NAME_CHARS_READ_MAX;
+  const half = NAME_CHARS_READ_MAX / 2;
+  const clean = (isLong ? segment.slice(0, half) + segment.slice(-half) : segment)
     .replaceAll(/[\p{C}<>:"|?*]/gu, '_')
     .replace(/^[.\s]+/, '')
     .replace(/[.\s]+$/, '');

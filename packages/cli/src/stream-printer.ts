@@ -1,6 +1,6 @@
 import {
   type Artifact,
-  isInterrupted,
+  isInProgress,
   isObject,
   isTerminal,
   type Metadata,
@@ -172,7 +172,7 @@ export class StreamPrinter {
       return;
     }
     const line = `${this.#inConversation ? '' : `task ${taskId} `}${name}${text === '' ? '' : `: ${text.trim()}`}`;
-    if (isTerminal(state) || isInterrupted(state)) {
+    if (!isInProgress(state)) {
       this.#display.warn(line);
       const agents = choicesIn(metadata);
       if (agents.length > 0 && this.#howToChoose) this.#display.warn(this.#howToChoose(agents.join('|')));

@@ -6,7 +6,7 @@ export function wrap(text: string, columns: number, indent = 0): string[] {
   const width = Math.max(columns - indent, 1);
   const lines: string[] = [];
   let line = '';
-  for (const [, space = '', word = ''] of text.matchAll(/(\s*)(\S+)/g)) {
+  for (const [, space = '', word = ''] of text.trimEnd().matchAll(/(\s*)(\S+)/g)) {
     if (line !== '' && line.length + space.length + word.length > width) {
       lines.push(line);
       line = word;

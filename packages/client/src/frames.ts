@@ -14,8 +14,7 @@ export type Frame = { cursor: string | undefined; event: StreamResponse | undefi
 
 /**
  * Yields the frames of one response until it ends. Throws FailedTry when the connection breaks, when the server drains, for an
- * error in
- * place of an event, and for a frame that is not JSON: a retry requests its content again.
+ * error in place of an event, and for a frame that is not JSON: a retry requests its content again.
  */
 export async function* framesOf(response: Response, dialect: Dialect, silenceMsMax: number): AsyncGenerator<Frame> {
   const type = response.headers.get('content-type') ?? '';

@@ -5,8 +5,7 @@ export type OutgoingMessage = string | (Omit<Message, 'messageId' | 'role'> & { 
 
 /**
  * The message as it is sent, also on a retry. The server recognizes a duplicate by messageId and context, so missing ones are
- * created
- * here. A message of an existing task has the task's context.
+ * created here. A message of an existing task has the task's context.
  */
 export function messageOf(outgoing: OutgoingMessage): Message {
   const message = typeof outgoing === 'string' ? { parts: [{ text: outgoing }] } : outgoing;

@@ -22,8 +22,7 @@ export type ResumingStreamOptions = {
 
 /**
  * Yields the events of a task, each once over any number of connections, until the task ends. A stream that began with a message
- * also
- * ends when the task waits for input. Throws A2AError when the server rejects the request, or when the tries are used up.
+ * also ends when the task waits for input. Throws A2AError when the server rejects the request, or when the tries are used up.
  */
 export async function* resumingStream(options: ResumingStreamOptions): AsyncGenerator<StreamItem, void, undefined> {
   const { transport, begin, retry, silenceMsMax, call } = options;

@@ -4,8 +4,8 @@ const LINE_CHARS_MAX = 24;
 
 /**
  * The newest `retry:` of an event stream: the delay that the server requests before a reconnection (WHATWG HTML 9.2.6). Lines may
- * be
- * split over chunks. Lines that end with CR alone are ignored: the value is a hint, and reading every byte takes twice as long.
+ * be split over chunks. Lines that end with CR alone are ignored: the value is a hint, and reading every byte takes twice as
+ * long.
  */
 export class RetryLine {
   ms: number | undefined;

@@ -1,4 +1,4 @@
-import { isInterrupted, isTerminal, type Message, type TaskState } from '@hopline/a2a';
+import { isInProgress, isInterrupted, type Message, type TaskState } from '@hopline/a2a';
 import { type Fact, type ForkPoint, forkPointOf, isSameOwner, type Owner, type Role, type TaskAggregate } from '@hopline/events';
 import { project, type TaskView } from '@hopline/task';
 import { answerOf } from './answer.ts';
@@ -95,7 +95,7 @@ export class TaskTurns {
   }
 
   #answer(turn: Turn, index: number): Message | undefined {
-    const hasEnded = isTerminal(turn.state) || isInterrupted(turn.state);
+    const hasEnded = !isInProgress(turn.state);
     if (!hasEnded && !this.#isCut && index === this.#turns.length - 1) return undefined;
     const { id, contextId, artifacts = [] } = this.#view!.task;
     const ofTurn = artifacts.filter(({ artifactId }) => turn.artifacts.has(artifactId));

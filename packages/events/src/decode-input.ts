@@ -1,9 +1,8 @@
 import {
   ID_CHARS_MAX,
   isDeeperThan,
-  isInterrupted,
+  isInProgress,
   isObject,
-  isTerminal,
   JSON_DEPTH_MAX,
   type JsonObject,
   TASK_STATES,
@@ -102,7 +101,7 @@ const isArtifact = objectOf({
 const isProducer = objectOf({ id: isText, agent: isText, turn: isOrdinal, item: optional(isOrdinal), attempt: isOrdinal });
 const isTaskState = (value: unknown): value is TaskState => TASK_STATES.some(state => state === value);
 const isState = (value: unknown) => isTaskState(value) && value !== 'TASK_STATE_SUBMITTED';
-const isEnd = (value: unknown) => isTaskState(value) && (isTerminal(value) || isInterrupted(value));
+const isEnd = (value: unknown) => isTaskState(value) && !isInProgress(value);
 
 /** What a status and the end of a call have in common. */
 const OUTCOME: Members = {

@@ -52,8 +52,7 @@ export interface Config<T extends Readonly<Record<string, Setting>>> {
 
 /**
  * Declares settings: one literal provides the type, the check and the documentation. Throws when a default is outside its own
- * bounds,
- * so that the first test finds it.
+ * bounds, so that the first test finds it.
  */
 export function defineConfig<const T extends Readonly<Record<string, Setting>>>(settings: T): Config<T> {
   const entries = Object.entries<Setting>(settings);

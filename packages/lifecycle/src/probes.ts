@@ -20,10 +20,8 @@ const MISDIRECTED_STATUS = 421;
 const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
 /**
- * Mounts `GET /livez`, `/readyz` and `/metrics`.
- * Liveness depends only on this process, because a restart cannot repair an unreachable broker. Readiness runs the service's
- * checks and
- * is false while the process starts and drains.
+ * Mounts `GET /livez`, `/readyz` and `/metrics`. Liveness depends only on this process, because a restart cannot repair an
+ * unreachable broker. Readiness runs the service's checks and is false while the process starts and drains.
  */
 export function registerProbes(app: FastifyInstance, options: ProbeOptions): void {
   const lag = watchLoopLag();

@@ -51,11 +51,10 @@ interface ProcessState<T extends SettingsShape> {
 
 /**
  * Runs one service: settings, log, telemetry, probes, `start`; then, on SIGTERM, SIGINT or the end of the lifeline: readiness
- * off,
- * `signal` aborted, `close`, probes closed, spans flushed, exit code 0. An uncaught error, a failed start or an overlong drain
- * ends
- * with code 1; an invalid environment, and a `start` that rejects with ConfigError, with EXIT_CONFIG. A second signal ends the process at once.
- * An uncaught error skips the drain: the state of the process is unreliable, and another process continues from the log.
+ * off, `signal` aborted, `close`, probes closed, spans flushed, exit code 0. An uncaught error, a failed start or an overlong
+ * drain ends with code 1; an invalid environment, and a `start` that rejects with ConfigError, with EXIT_CONFIG. A second signal
+ * ends the process at once. An uncaught error skips the drain: the state of the process is unreliable, and another process
+ * continues from the log.
  */
 export async function runService<T extends SettingsShape>(options: ServiceOptions<T>): Promise<void> {
   const state: ProcessState<T> = { boot: await bootService(options), drainBegins: new AbortController() };

@@ -17,8 +17,7 @@ export interface WatchedFileOptions<T> {
 
 /**
  * A file named by a setting, read again after a change. Checked by its path instead of file events: Kubernetes replaces a mounted
- * secret
- * through a symbolic link, for which the file has no event.
+ * secret through a symbolic link, for which the file has no event.
  */
 export class WatchedFile<T> {
   readonly #options: WatchedFileOptions<T>;

@@ -87,7 +87,8 @@ async function backUpStream(connection: Connection, name: string, folder: string
     });
     const hash = createHash('sha256');
     for await (const part of parts) {
-      await file.write(part);
+      // Unlike `write`, it writes all of the part or rejects.
+      await file.appendFile(part);
       hash.update(part);
     }
     await file.sync();
@@ -155,9 +156,18 @@ async function readList(folder: string): Promise<BackupList> {
   const text = await readFile(path, 'utf8').catch(cause => {
     throw new LogMismatch(`${path} cannot be read (${cause.code}): the folder contains no complete backup`, { cause });
   });
-  const list = JSON.parse(text) as BackupList;
+  const list = parseList(path, text);
   if (list.form !== FORM) throw new LogMismatch(`${path} has form ${list.form}; this version reads form ${FORM}`);
   return list;
+}
+
+/** A list that was cut while it was written, as on a full disk, is no list. */
+function parseList(path: string, text: string): BackupList {
+  try {
+    return JSON.parse(text) as BackupList;
+  } catch (cause) {
+    throw new LogMismatch(`${path} is not JSON: the folder contains no complete backup`, { cause });
+  }
 }
 
 /**

@@ -218,14 +218,14 @@ async function requireJetStream(
   { servers, timeoutMs }: ConnectOptions,
 ): Promise<void> {
   if (nc.info?.jetstream === true) return;
-  const deadline = Date.now() + timeoutMs;
+  const deadline = performance.now() + timeoutMs;
   for (let failures = 1; ; failures += 1) {
     try {
       await jsm.getAccountInfo();
       return;
     } catch (error) {
       if (!(error instanceof Error) || error.name !== 'JetStreamNotEnabled') return;
-      if (Date.now() >= deadline) {
+      if (performance.now() >= deadline) {
         const address = servers.split(',').map(url => withoutUser(url.trim()));
         throw new LogUnavailable(`JetStream is off at ${address.join(', ')}: start nats-server with -js`, { cause: error });
       }
@@ -237,7 +237,7 @@ async function requireJetStream(
 /** A retry loop instead of nats.js's `waitOnFirstConnect`, which never ends, not even for a wrong password. */
 async function dial(options: ConnectOptions): Promise<NatsConnection> {
   const { servers, name, credentials, tls, timeoutMs } = options;
-  const deadline = Date.now() + timeoutMs;
+  const deadline = performance.now() + timeoutMs;
   const urls = servers.split(',').map(url => url.trim());
   for (let failures = 1; ; failures += 1) {
     try {
@@ -263,7 +263,7 @@ async function dial(options: ConnectOptions): Promise<NatsConnection> {
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       if (isPermanent(reason)) throw unreachable(urls, reason, error);
-      if (Date.now() >= deadline) throw unreachable(urls, reason, error);
+      if (performance.now() >= deadline) throw unreachable(urls, reason, error);
       await new Promise(resolve => setTimeout(resolve, backoffMs(failures, DIAL_RETRY_MS_BASE, DIAL_RETRY_MS_MAX)));
     }
   }

@@ -1,3 +1,4 @@
+import { type Role, TENANT_QUEUES } from '@hopline/events';
 import { LogMismatch } from '@hopline/log';
 
 /** Names without a prefix. */
@@ -61,4 +62,15 @@ export class LogNames {
   #named(name: string): string {
     return this.#prefix === '' ? name : `${this.#prefix}_${name}`;
   }
+}
+
+/** A queue of a role: that of work without an owner (undefined), or one of the tenants' queues. Each has a consumer of its own. */
+export type Queue = number | undefined;
+
+export const QUEUES: readonly Queue[] = [undefined, ...Array.from({ length: TENANT_QUEUES }, (_, queue) => queue)];
+
+/** A consumer name must not contain dots; names of agents contain no underscore. */
+export function consumerName(role: Role, queue: Queue): string {
+  const name = role.replace('.', '-');
+  return queue === undefined ? name : `${name}_${queue}`;
 }

@@ -34,6 +34,7 @@ type OpenPublish = {
   subject: string;
   payload: Uint8Array;
   headers: MsgHdrs;
+  /** Monotonic milliseconds, as `retryAt`: a clock that is set must neither fail what is in flight nor keep it back. */
   deadline: number;
   failures: number;
   /** Time of the next try if no answer arrives. */
@@ -84,7 +85,7 @@ export class Publisher {
     const headers = encodeHeaders(options);
     for (const [name, value] of Object.entries(options.more ?? {})) headers.append(name, value);
     const { promise, resolve, reject } = Promise.withResolvers<{ seq: number; duplicate: boolean }>();
-    const deadline = Date.now() + (options.timeoutMs ?? PUBLISH_TIMEOUT_MS);
+    const deadline = performance.now() + (options.timeoutMs ?? PUBLISH_TIMEOUT_MS);
     const state = { failures: 0, retryAt: 0, sent: false, why: NO_ANSWER };
     this.#waiting.push({ token: nuid.next(), subject, payload, headers, deadline, ...state, resolve, reject });
     this.#waitingBytes += payload.length;
@@ -118,7 +119,7 @@ export class Publisher {
   }
 
   #send(open: OpenPublish): void {
-    open.retryAt = Date.now() + this.#ackTimeoutMs;
+    open.retryAt = performance.now() + this.#ackTimeoutMs;
     open.sent = true;
     if (!this.#connection.connected) return;
     try {
@@ -158,7 +159,7 @@ export class Publisher {
     open.failures += 1;
     open.sent = false;
     open.why = why;
-    open.retryAt = Date.now() + backoffMs(open.failures, RETRY_MS_BASE, RETRY_MS_MAX);
+    open.retryAt = performance.now() + backoffMs(open.failures, RETRY_MS_BASE, RETRY_MS_MAX);
     this.#connection.onEvent({ type: 'republished', why });
   }
 
@@ -167,7 +168,7 @@ export class Publisher {
     this.#sweeping = true;
     setTimeout(() => {
       this.#sweeping = false;
-      this.#expire(Date.now());
+      this.#expire(performance.now());
       if (this.#open.size + this.#waiting.length > 0) this.#sweep();
     }, SWEEP_MS);
   }

@@ -19,7 +19,7 @@ export async function retry<T>(
   request: () => Promise<T>,
   options: RetryOptions = {},
 ): Promise<T> {
-  const deadline = Date.now() + (options.timeoutMs ?? REQUEST_TIMEOUT_MS);
+  const deadline = performance.now() + (options.timeoutMs ?? REQUEST_TIMEOUT_MS);
   let reason = 'not connected';
   for (let failures = 1; ; failures += 1) {
     connection.requireOpen();
@@ -34,7 +34,7 @@ export async function retry<T>(
         reason = (error as Error).message;
       }
     }
-    const left = deadline - Date.now();
+    const left = deadline - performance.now();
     const ends = options.signal ? AbortSignal.any([options.signal, connection.closed]) : connection.closed;
     if (left <= 0 || ends.aborted) throw new LogUnavailable(`${what}: ${reason}`);
     await pause(connection, Math.min(left, backoffMs(failures, RETRY_MS_BASE, RETRY_MS_MAX, 10)), ends);

@@ -9,8 +9,7 @@ import {
   wakeSubject,
   workFilter,
 } from '@hopline/events';
-import { BUCKETS, type LogNames } from './names.ts';
-import { consumerName, QUEUES } from './work-consumer.ts';
+import { BUCKETS, consumerName, type LogNames, QUEUES } from './names.ts';
 
 /**
  * The users of the log in NATS, one for each service, and the subjects that each may publish and subscribe to: the least with which its

@@ -1,4 +1,4 @@
-import { type Role, TENANT_QUEUES, workFilter } from '@hopline/events';
+import { type Role, workFilter } from '@hopline/events';
 import {
   backoffMs,
   type DeliveryBounds,
@@ -12,15 +12,11 @@ import {
 import { AckPolicy, type ConsumerConfig, DeliverPolicy, JetStreamApiError } from '@nats-io/jetstream';
 import { type Msg, nanos } from '@nats-io/nats-core';
 import type { Connection } from './connection.ts';
+import { consumerName, QUEUES, type Queue } from './names.ts';
 import { PullInbox } from './pull-inbox.ts';
 import type { RequeueCounts } from './requeues.ts';
 import { pause, retry } from './retry.ts';
 import { type RunningItems, runItem } from './work-item.ts';
-
-/** A queue of a role: that of work without an owner (undefined), or one of the tenants' queues. Each has a consumer of its own. */
-export type Queue = number | undefined;
-
-export const QUEUES: readonly Queue[] = [undefined, ...Array.from({ length: TENANT_QUEUES }, (_, queue) => queue)];
 
 /** Unacknowledged items of one queue, over all processes. */
 const UNACKED_MAX = 4_096;
@@ -200,12 +196,6 @@ export class WorkConsumer {
     };
     await retry(this.#connection, `work of ${this.#name}`, ensure, { signal: ended });
   }
-}
-
-/** A consumer name must not contain dots; names of agents contain no underscore. */
-export function consumerName(role: Role, queue: Queue): string {
-  const name = role.replace('.', '-');
-  return queue === undefined ? name : `${name}_${queue}`;
 }
 
 async function untilReady({ ready }: Slot, ended: AbortSignal): Promise<void> {

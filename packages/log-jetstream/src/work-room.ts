@@ -2,7 +2,8 @@ import { type Owner, type Role, tenantTokenOf, tenantWorkFilter, workFilter } fr
 import { LogFull, ROOM_READ_MS, TenantFull } from '@hopline/log';
 import { JetStreamApiError } from '@nats-io/jetstream';
 import type { Connection } from './connection.ts';
-import { CONSUMER_NOT_FOUND, consumerName, QUEUES, type Queue } from './work-consumer.ts';
+import { consumerName, QUEUES, type Queue } from './names.ts';
+import { CONSUMER_NOT_FOUND } from './work-consumer.ts';
 
 /** Share of the work stream's bytes for new messages: the rest is for calls of tasks that run. */
 const NEW_WORK_SHARE = 0.75;

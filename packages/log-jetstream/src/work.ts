@@ -3,10 +3,11 @@ import { taskWorkFilters, workSubject } from '@hopline/events';
 import { type DeliveryBounds, FairSlots, type Job, LogFull, requireRole, requireTaskId, type WorkQueue } from '@hopline/log';
 import { encodePayload } from './codec.ts';
 import type { Connection } from './connection.ts';
+import { QUEUES, type Queue } from './names.ts';
 import type { Publisher } from './publisher.ts';
 import type { RequeueCounts } from './requeues.ts';
 import { pause, retry } from './retry.ts';
-import { QUEUES, type Queue, WorkConsumer } from './work-consumer.ts';
+import { WorkConsumer } from './work-consumer.ts';
 import { WorkRoom } from './work-room.ts';
 
 export type JetStreamWorkOptions = DeliveryBounds & {
@@ -38,13 +39,13 @@ export class JetStreamWork implements WorkQueue {
     requireRole(role);
     requireTaskId(work.taskId);
     const subject = this.#connection.names.subject(workSubject(role, work.taskId, work.owner));
-    const deadline = Date.now() + FULL_WAIT_MS;
+    const deadline = performance.now() + FULL_WAIT_MS;
     for (;;) {
       try {
         await this.#publisher.publish(subject, encodePayload(work), options);
         return;
       } catch (error) {
-        if (!(error instanceof LogFull) || Date.now() + FULL_RETRY_MS > deadline) throw error;
+        if (!(error instanceof LogFull) || performance.now() + FULL_RETRY_MS > deadline) throw error;
       }
       await pause(this.#connection, FULL_RETRY_MS, this.#connection.closed);
     }

@@ -21,6 +21,8 @@ test('a worker begins with the record of an item when both were stored a moment 
   assert.deepEqual(newestForJob(fresh, 1, now), { newest: fresh.newest });
   assert.deepEqual(newestForJob(fresh, 2, now), {}, 'delivered again');
   assert.deepEqual(newestForJob(fresh, 1, long), {}, 'the item has waited');
+  const ahead = now + WORK_NEWEST_MS_MAX + 60_000;
+  assert.deepEqual(newestForJob(work(ahead), 1, ahead), {}, 'of a clock that is ahead, no age is known');
   assert.deepEqual(newestForJob(work(long), 1, now), {}, 'the request was held, or followed the record late');
 });
 

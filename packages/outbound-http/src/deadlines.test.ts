@@ -43,12 +43,17 @@ test('the first event, silence and the total are limited; the fault is the reaso
 });
 
 test('each event restarts the silence limit', { timeout: 10_000 }, async t => {
-  const deadlines = start(t, { silenceMsMax: 500 });
+  const silenceMsMax = 500;
+  const deadlines = start(t, { silenceMsMax });
+  let longestMs = 0;
   for (let events = 0; events < 15; events += 1) {
+    const touchedMs = performance.now();
     deadlines.touch();
     await sleep(50);
+    longestMs = Math.max(longestMs, performance.now() - touchedMs);
   }
-  assert.ok(!deadlines.signal.aborted);
+  // A machine that was busy for longer than the limit proves nothing.
+  if (longestMs < silenceMsMax) assert.ok(!deadlines.signal.aborted);
 });
 
 test('silence does not count while the reader is busy, and counts again afterwards', { timeout: 10_000 }, async t => {

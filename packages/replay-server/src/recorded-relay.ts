@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isInterrupted, isTerminal, type Message, type TerminalState } from '@hopline/a2a';
+import { isInProgress, type Message, type TerminalState } from '@hopline/a2a';
 import type { AgentInput, ClientInput, Fact, FactRecord, MessageInput, TaskAggregate } from '@hopline/events';
 import type { Log, StoredInput } from '@hopline/log';
 import { decide, evolve } from '@hopline/task';
@@ -172,8 +172,7 @@ export class RecordedRelay {
 
   /** A client of a task that was open when it was exported would wait without end. */
   async #endEarly(playing: Playing): Promise<void> {
-    const { state } = playing.newest.aggregate;
-    if (isTerminal(state) || isInterrupted(state)) return;
+    if (!isInProgress(playing.newest.aggregate.state)) return;
     await this.#end(playing, 'TASK_STATE_FAILED', 'The recording ends here: the task was open when it was exported.');
   }
 

@@ -60,14 +60,12 @@ export function parse(text: string, number: number): JsonObject {
   return value;
 }
 
-const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],]/g;
-
 /** Of valid JSON: JSON.parse keeps only the last member of a name, and other readers keep the first one. */
 function hasDuplicateMember(json: string): boolean {
   /** Names of each open object; undefined for an array. */
   const open: (Set<string> | undefined)[] = [];
   let expectsName = false;
-  for (const [token] of json.matchAll(TOKEN)) {
+  for (const token of tokensOf(json)) {
     const names = open.at(-1);
     if (token === '{' || token === '[') open.push(token === '{' ? new Set() : undefined);
     else if (token === '}' || token === ']') open.pop();
@@ -79,4 +77,23 @@ function hasDuplicateMember(json: string): boolean {
     expectsName = token === '{' || (token === ',' && open.at(-1) !== undefined);
   }
   return false;
+}
+
+/** Strings, brackets and commas of valid JSON. A regular expression that skips escapes overflows its stack in a string of 16 MB. */
+function* tokensOf(json: string): Generator<string> {
+  const start = /["{}[\],]/g;
+  for (let found = start.exec(json); found !== null; found = start.exec(json)) {
+    const [token] = found;
+    if (token === '"') start.lastIndex = endOfString(json, found.index);
+    yield token === '"' ? json.slice(found.index, start.lastIndex) : token;
+  }
+}
+
+/** Index after the string that starts at `start`. */
+function endOfString(json: string, start: number): number {
+  for (let end = json.indexOf('"', start + 1); ; end = json.indexOf('"', end + 1)) {
+    let escapes = 0;
+    while (json[end - 1 - escapes] === '\\') escapes += 1;
+    if (escapes % 2 === 0) return end + 1;
+  }
 }

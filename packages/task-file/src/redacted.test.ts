@@ -80,6 +80,64 @@ it('a redacted file contains no text and no id, and is still a task file', async
   assert.deepEqual(header.redacted, ['text']);
 });
 
+it('a redacted record keeps words of the protocol; of metadata, names, form and truth values alone', () => {
+  const pseudonym = (taskId: string) => new Redactor(KEY).header({ ...HEADER, taskId }).taskId;
+  const metadata = { state: SECRET, count: 7, isOn: true, none: null, list: [SECRET, 3] };
+  const hidden = { state: 'xxxxxxx', count: 0, isOn: true, none: null, list: ['xxxxxxx', 0] };
+  const record = {
+    v: 1,
+    at: 5,
+    from: 'client',
+    trace: { traceparent: SECRET },
+    input: {
+      kind: 'message',
+      message: {
+        messageId: 'm',
+        role: 'ROLE_USER',
+        parts: [
+          { raw: 'aGk=', mediaType: 'text/plain' },
+          { data: 'ab', metadata },
+        ],
+        referenceTaskIds: ['other', ''],
+        metadata,
+      },
+      contextId: 'c',
+      role: 'supervisor',
+      profile: 'caipe',
+      request: { ...metadata, agent: SECRET, 'hopline.dialect': 'legacy', 'hopline.receivedAt': 8 },
+    },
+  };
+  const entry = { kind: 'input', seq: 9, storedAt: 2, writer: 'client', record } as unknown as RecordEntry;
+  assert.deepEqual(new Redactor(KEY).entry(entry), {
+    kind: 'input',
+    seq: 9,
+    storedAt: 2,
+    writer: 'client',
+    record: {
+      v: 1,
+      at: 5,
+      from: 'client',
+      input: {
+        kind: 'message',
+        message: {
+          messageId: pseudonym('m'),
+          role: 'ROLE_USER',
+          parts: [
+            { raw: 'xxxx', mediaType: 'text/plain' },
+            { data: { redacted: 'xxxx' }, metadata: hidden },
+          ],
+          referenceTaskIds: [pseudonym('other'), ''],
+          metadata: hidden,
+        },
+        contextId: pseudonym('c'),
+        role: 'supervisor',
+        profile: 'caipe',
+        request: { ...hidden, agent: 'xxxxxxx', 'hopline.dialect': 'legacy', 'hopline.receivedAt': 8 },
+      },
+    },
+  });
+});
+
 it('a redacted text keeps its length and its white space, joined or in tokens', () => {
   const redactor = new Redactor(KEY);
   const textOf = (text: string) => {

@@ -5,8 +5,8 @@ import { Worker } from 'node:worker_threads';
 import fc from 'fast-check';
 import { exampleEntries, HEADER, OUTCOME } from './example-task.test-kit.ts';
 import type { TaskEntry, TaskFileFault } from './format.ts';
-import { TaskFileError } from './format.ts';
-import { encodeLine } from './json-line.ts';
+import { LINE_BYTES_MAX, TaskFileError } from './format.ts';
+import { encodeLine, parse } from './json-line.ts';
 import { findResumePoint, type ReadOptions, readTaskFile } from './read-task-file.ts';
 import { writeTask } from './write-task.ts';
 
@@ -354,6 +354,15 @@ describe('a task file that must not be used', () => {
     const longest = Math.max(...text.split('\n').map(line => line.length));
     await read(text, { lineBytesMax: longest });
     await assert.rejects(read(text, { lineBytesMax: longest - 1 }), /the line has more than/);
+  });
+
+  it('may have a string as long as a line where its text is not that of the writer, and a quotation mark in it', () => {
+    const long = 'x'.repeat(LINE_BYTES_MAX);
+    assert.deepEqual(parse(`{ "a": "\\\\", "b": "\\"${long}" }`, 1), { a: '\\', b: `"${long}` });
+    assert.throws(
+      () => parse(`{ "a": "${long}", "\\"": 1, "\\u0061": 2 }`, 1),
+      /^TaskFileError: line 1: an object has the same member twice$/,
+    );
   });
 
   it('may repeat a member name in another object, and white space is no fault', async () => {

@@ -1,7 +1,6 @@
 /**
  * The second barrier in front of the log. The type `LogFields` is the first: it has no key for content or credentials. This one
- * covers
- * errors and objects of third-party libraries.
+ * covers errors and objects of third-party libraries.
  */
 export const REDACTED = '[redacted]';
 /** Objects below this depth become `[deep]`; levels. */

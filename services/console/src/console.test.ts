@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, type Server } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
 import { after, before, test } from 'node:test';
 import { AllowedHosts, createHealth } from '@hopline/lifecycle';
 import { createLogger } from '@hopline/telemetry';
@@ -17,16 +17,14 @@ const upstream = createServer((request, response) => {
 let server: ConsoleServer;
 let url: string;
 
-before(async () => {
-  upstream.listen(0, '127.0.0.1');
-  await once(upstream, 'listening');
+function consoleBefore(ingress: Server, host: string): ConsoleServer {
   const file = { type: 'text/html', bytes: Buffer.from('page'), gzipped: Buffer.from('') };
-  server = createConsole({
-    ingressUrl: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/behind/`,
+  return createConsole({
+    ingressUrl: `http://127.0.0.1:${(ingress.address() as AddressInfo).port}/behind/`,
     files: new Map([['/', file]]),
     writes: true,
     apiKeyHeader: 'x-api-key',
-    host: '127.0.0.1',
+    host,
     allowsNoneOnPublic: false,
     publicUrl: undefined,
     home: undefined,
@@ -36,6 +34,12 @@ before(async () => {
     logger: createLogger({ service: 'console', instance: 'test', level: 'fatal' }),
     requestsMax: 1,
   });
+}
+
+before(async () => {
+  upstream.listen(0, '127.0.0.1');
+  await once(upstream, 'listening');
+  server = consoleBefore(upstream, '127.0.0.1');
   url = await server.listen(0);
 });
 
@@ -54,6 +58,38 @@ test('requests beyond the limit get 503; a place is free when a client has left'
   let status = 503;
   while (status === 503) status = (await fetch(`${url}/api/tasks`)).status;
   assert.equal(status, 200);
+});
+
+test('a client that leaves while the console asks ingress about its authentication takes no place', async t => {
+  const asked = Promise.withResolvers<void>();
+  const answer = Promise.withResolvers<void>();
+  const ingress = createServer(async (request, response) => {
+    if (request.url!.endsWith('?pageSize=1')) {
+      asked.resolve();
+      await answer.promise;
+    }
+    response.writeHead(401).end();
+  }).listen(0, '127.0.0.1');
+  await once(ingress, 'listening');
+  const exposed = consoleBefore(ingress, '0.0.0.0');
+  t.after(async () => {
+    await exposed.close();
+    ingress.close();
+  });
+  const { port } = new URL(await exposed.listen(0));
+  const client = connect(Number(port), '127.0.0.1');
+  client.write('GET /api/tasks HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n');
+  await asked.promise;
+  client.destroy();
+  // A connection that was opened later is served after the console has seen the end of the first one.
+  assert.equal((await fetch(`http://127.0.0.1:${port}/`)).status, 200);
+  answer.resolve();
+  let status = 503;
+  for (let tries = 1; status === 503 && tries <= 100; tries += 1) {
+    await new Promise(resolve => setTimeout(resolve, 20));
+    ({ status } = await fetch(`http://127.0.0.1:${port}/api/tasks`));
+  }
+  assert.equal(status, 401);
 });
 
 test('a body of the largest size passes, one byte more gets 413', async () => {

@@ -165,6 +165,11 @@ function registerApi(scope: FastifyInstance, ingress: IngressConnection, deps: C
     if (open.size >= requestsMax)
       throw new A2AError('UNAVAILABLE', { detail: `${requestsMax} requests of the console are open; retry later` });
     const one = new AbortController();
+    // The client may have left before: then `close` has been emitted.
+    if (reply.raw.destroyed) {
+      one.abort();
+      return one.signal;
+    }
     open.add(one);
     reply.raw.once('close', () => {
       open.delete(one);

@@ -27,6 +27,9 @@ test('slots are bounded, granted in order, and released once', async () => {
   (await releases[0]!)();
   (await releases[2]!)();
   assert.deepEqual(acquired, [3, 4, 5]);
+  (await releases[1]!)();
+  for (let slot = 1; slot <= 2; slot += 1)
+    assert.ok(await semaphore.acquire(AbortSignal.timeout(10_000)), 'a slot is free again');
 });
 
 test('a request that is aborted while it waits takes no slot', async () => {

@@ -232,10 +232,15 @@ suite('responses of a webhook', () => {
     assert.deepEqual(await post(endless.url, { allow: '127.0.0.1' }), { kind: 'accepted', status: 200 });
     assert.ok(written < 32 * 1024 * 1024, `${written} bytes`);
     await using dripping = await serve((_request, response) => void response.writeHead(200).write('.'));
-    assert.deepEqual(await post(dripping.url, { allow: '127.0.0.1', limits: { timeoutMs: 100 } }), {
-      kind: 'accepted',
-      status: 200,
-    });
+    // The time limit includes the wait for the headers, which is short only on an idle machine.
+    const isLate = (outcome: AttemptOutcome) => outcome.kind === 'failed' && outcome.reason === 'timeout';
+    let timeoutMs = 100;
+    let outcome = await post(dripping.url, { allow: '127.0.0.1', limits: { timeoutMs } });
+    while (isLate(outcome) && timeoutMs < 10_000) {
+      timeoutMs *= 2;
+      outcome = await post(dripping.url, { allow: '127.0.0.1', limits: { timeoutMs } });
+    }
+    assert.deepEqual(outcome, { kind: 'accepted', status: 200 });
   });
 
   test('a token that is invalid in a header is an outcome, not an exception [C-21]', async () => {

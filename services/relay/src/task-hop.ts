@@ -1,4 +1,4 @@
-import { codePoints, isInterrupted, isTerminal, stateWord } from '@hopline/a2a';
+import { codePoints, isInProgress, isTerminal, stateWord } from '@hopline/a2a';
 import { isVisible, rawSubject, shardOf, type TaskAggregate, type TraceCarrier } from '@hopline/events';
 import type { StoredFacts, StoredInput } from '@hopline/log';
 import {
@@ -90,7 +90,7 @@ export class TaskHop {
     }
     const { state, generation } = aggregate;
     hop.set({ [ATTR.a2aState]: stateWord(state), [ATTR.generation]: generation });
-    if (isTerminal(state) || isInterrupted(state)) this.#end(stateWord(state));
+    if (!isInProgress(state)) this.#end(stateWord(state));
   }
 
   fail(error: unknown): void {

@@ -6,13 +6,13 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Fold } from '@hopline/a2a';
+import { freePort } from '@hopline/cli/free-port';
 import { BEGINNING, createClient, type StreamItem } from '@hopline/client';
 import { build } from 'esbuild';
 import { type RemoteAgent, startRemoteAgent } from '../../support/agents/remote-agent.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 import { HoplineCommand } from '../../support/cluster/hopline-command.ts';
 import { ServiceProcess } from '../../support/cluster/service-process.ts';
-import { freePort } from '../../support/free-port.ts';
 import { Chromium, chromiumPath, NO_CHROMIUM, type Page } from './chromium.ts';
 import { startWebOrigin, type WebOrigin } from './web-origin.ts';
 

@@ -8,11 +8,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { Fold } from '@hopline/a2a';
+import { freePort } from '@hopline/cli/free-port';
 import { BEGINNING, createClient } from '@hopline/client';
 import { type RemoteAgent, startRemoteAgent } from '../../support/agents/remote-agent.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 import { ServiceProcess } from '../../support/cluster/service-process.ts';
-import { freePort } from '../../support/free-port.ts';
 import { Chromium, chromiumPath, NO_CHROMIUM, type Page } from './chromium.ts';
 
 const TEST_MS_MAX = 300_000;

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Fold } from '@hopline/a2a';
+import { freePort } from '@hopline/cli/free-port';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { answer, type RemoteAgent, type Step, startRemoteAgent } from '../../support/agents/remote-agent.ts';
 import { frames } from '../../support/cluster/a2a-stream.ts';
 import { type Balancer, startBalancer } from '../../support/cluster/balancer.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 import { ServiceProcess } from '../../support/cluster/service-process.ts';
-import { freePort } from '../../support/free-port.ts';
 
 /** Far less than the 30 s after which a turn polls, and far more than a delivery takes. */
 const PROMPT_MS_MAX = 15_000;

@@ -11,8 +11,8 @@ import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { Agent } from '@hopline/agent';
 import { createMcpAgent } from '@hopline/agent-mcp';
+import { freePort } from '@hopline/cli/free-port';
 import { eventsOf, lastOf, textOf, turnOf } from '../../support/agents/turn.ts';
-import { freePort } from '../../support/free-port.ts';
 
 /** The reference servers cannot be imported; they run as commands. */
 function serverFile(name: string, from: string): string {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { freePort } from '@hopline/cli/free-port';
 import type { FactRecord } from '@hopline/events';
 import { BUCKETS, FACTS_STREAM, openJetStreamLog } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
-import { freePort } from '../../support/free-port.ts';
 import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
 import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
 

@@ -69,3 +69,30 @@ test('a closed log rejects, for new publishes and those in flight, with LogUnava
   await assert.rejects(log.inputs.append('task', record('x'), { id: 'task:2' }), LogUnavailable);
   await server.stop();
 });
+
+for (const [change, stepMs] of [
+  ['back', -3_600_000],
+  ['forward', 3_600_000],
+] as const) {
+  test(`a publish without an answer is sent again in time when the clock is set ${change} by an hour`, async t => {
+    t.mock.timers.enable({ apis: ['Date'], now: Date.now() });
+    const server = await startNats();
+    const proxy = await startNatsProxy(server.port);
+    const log = await openJetStreamLog({ servers: proxy.url, name: 'clock', ackTimeoutMs: 250 });
+    const lost = Promise.withResolvers<void>();
+    proxy.lose = ({ payload }) => {
+      const isAnswer = payload.toString('latin1', 0, 10) === '{"stream":';
+      if (isAnswer) lost.resolve();
+      return isAnswer;
+    };
+    const append = log.inputs.append('task', record('x'), { id: 'task:1' });
+    await lost.promise;
+    t.mock.timers.setTime(Date.now() + stepMs);
+    proxy.lose = undefined;
+    const late = new Promise<never>((_, reject) => setTimeout(reject, 15_000, new Error('not sent again in 15 s')).unref());
+    assert.deepEqual(await Promise.race([append, late]), { seq: 1, duplicate: true });
+    await log.close();
+    await proxy.close();
+    await server.stop();
+  });
+}

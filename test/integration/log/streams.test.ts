@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { freePort } from '@hopline/cli/free-port';
 import { defineConfig } from '@hopline/lifecycle';
 import { type Log, LogMismatch, LogUnavailable } from '@hopline/log';
 import {
@@ -17,7 +18,6 @@ import {
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
-import { freePort } from '../../support/free-port.ts';
 import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
 
 const nanos = (ms: number) => ms * 1_000_000;

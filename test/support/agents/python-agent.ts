@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { freePort } from '../free-port.ts';
+import { freePort } from '@hopline/cli/free-port';
 
 /** Agents written with the Python SDK, by SDK version. */
 const AGENTS = {

@@ -1,5 +1,5 @@
+import { freePort } from '@hopline/cli/free-port';
 import { authorization, type LogUser, serverUsers, userName } from '@hopline/log-jetstream';
-import { freePort } from '../free-port.ts';
 import { type NatsProxy, startNatsProxy } from '../nats/nats-proxy.ts';
 import { type NatsServer, startNats } from '../nats/nats-server.ts';
 import { type Balancer, startBalancer } from './balancer.ts';

@@ -3,8 +3,8 @@ import { accessSync, constants, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { freePort } from '@hopline/cli/free-port';
 import { openJetStreamLog } from '@hopline/log-jetstream';
-import { freePort } from '../free-port.ts';
 
 /** A real nats-server for one test file: 127.0.0.1, a free port, JetStream in its own directory. */
 export type NatsServer = {

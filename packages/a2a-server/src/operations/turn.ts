@@ -1,4 +1,4 @@
-import { A2AError, isInterrupted, isTerminal, type TaskState } from '@hopline/a2a';
+import { A2AError, isInProgress, isTerminal } from '@hopline/a2a';
 import type { Fact } from '@hopline/events';
 import type { TaskView } from '@hopline/task';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
@@ -174,13 +174,9 @@ export async function completeTurn(
 
 async function waitForTurnEnd(server: A2AServer, context: OperationContext, feed: TaskFeed): Promise<void> {
   // Checked now, not when the message was accepted: the turn may have ended in between.
-  if (isTurnEnd(feed.view!.task.status.state)) return;
-  const ends = (fact: Fact) => fact.kind === 'status.changed' && isTurnEnd(fact.event.statusUpdate.status.state);
+  if (!isInProgress(feed.view!.task.status.state)) return;
+  const ends = (fact: Fact) => fact.kind === 'status.changed' && !isInProgress(fact.event.statusUpdate.status.state);
   await waitFor(feed, ends, { timeoutMs: server.limits.blockingWaitMsMax, signal: context.signal });
-}
-
-function isTurnEnd(state: TaskState): boolean {
-  return isTerminal(state) || isInterrupted(state);
 }
 
 export function notAccepted(taskId: string): A2AError {

@@ -81,3 +81,18 @@ test('a tenant is full at its share of the log and not one byte below it, also f
   const second = open();
   await until(() => second.isFull(ANNA));
 });
+
+test('a process that starts does not count tasks whose records have left the log before', async t => {
+  const log = createMemoryLog();
+  const facts = Object.assign(Object.create(log.facts), { extent: async () => ({ firstSeq: 10, bytesMax: 1_000 }) });
+  await log.tasks.put('gone', entry(ANNA, { bytes: 900, seq: 9 }));
+  await log.tasks.put('stored', entry(CARL, { bytes: 900, seq: 10 }));
+  const stored = new StoredBytes({
+    log: { tasks: log.tasks, facts },
+    shareMax: 0.5,
+    onLost: error => assert.fail(String(error)),
+  });
+  t.after(() => stored.close());
+  await until(() => stored.isFull(CARL));
+  assert.equal(stored.isFull(ANNA), false);
+});

@@ -90,6 +90,8 @@ export class StoredBytes {
   readonly #options: StoredBytesOptions;
   readonly #closing = new AbortController();
   #counted = new BytesByTenant();
+  /** Of the log, when it was looked at last. */
+  #firstSeq = 0;
   #bytesMax = Number.POSITIVE_INFINITY;
 
   constructor(options: StoredBytesOptions) {
@@ -119,6 +121,8 @@ export class StoredBytes {
         if (value !== undefined) counting.set(key, value);
       },
       ready: () => {
+        // The index keeps the entries of tasks for longer than a log whose bytes are bounded keeps their records.
+        counting.removeBelow(this.#firstSeq);
         this.#counted = counting;
       },
       lost: error => this.#options.onLost(error),
@@ -134,6 +138,7 @@ export class StoredBytes {
       const extent = await this.#options.log.facts.extent().catch(() => undefined);
       if (extent !== undefined) {
         this.#bytesMax = extent.bytesMax ?? Number.POSITIVE_INFINITY;
+        this.#firstSeq = extent.firstSeq;
         this.#counted.removeBelow(extent.firstSeq);
       }
       await sleep(EXTENT_MS, undefined, { signal, ref: false }).catch(() => {});

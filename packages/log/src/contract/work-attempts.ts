@@ -7,6 +7,7 @@ import {
   CONTRACT_ATTEMPTS_MAX,
   CONTRACT_REQUEUES_MAX,
   newTask,
+  onceWithin,
   pause,
   range,
   until,
@@ -94,23 +95,26 @@ export const workAttemptCases: Case[] = [
   {
     name: 'a requeued item is delivered at once; beyond the bound each requeue counts as an attempt',
     async run({ log }) {
-      const role = newRole();
-      const taskId = newTask();
-      const jobs: Job[] = [];
-      const began = Date.now();
-      const taker = worker(log, role, 1, async job => {
-        jobs.push(job);
-        if (!job.exhausted) throw new Requeued('stopping');
-      });
-      await log.work.request(role, workItem(taskId), { id: taskId });
-      await until(() => jobs.some(job => job.exhausted), 'the exhausted delivery');
-      assert.ok(Date.now() - began < CONTRACT_ACK_WAIT_MS, 'without the wait of a rejection');
-      await taker.stop();
       const last = CONTRACT_ATTEMPTS_MAX + CONTRACT_REQUEUES_MAX;
-      assert.deepEqual(
-        jobs.map(job => [job.attempt, job.requeues, job.exhausted]),
-        range(1, last + 1).map(attempt => [attempt, Math.min(attempt - 1, CONTRACT_REQUEUES_MAX), attempt > last]),
-      );
+      await onceWithin(CONTRACT_ACK_WAIT_MS, 'all deliveries, without the wait of a rejection', async () => {
+        const role = newRole();
+        const taskId = newTask();
+        const jobs: Job[] = [];
+        const taker = worker(log, role, 1, async job => {
+          jobs.push(job);
+          if (!job.exhausted) throw new Requeued('stopping');
+        });
+        const began = Date.now();
+        await log.work.request(role, workItem(taskId), { id: taskId });
+        await until(() => jobs.some(job => job.exhausted), 'the exhausted delivery');
+        const tookMs = Date.now() - began;
+        await taker.stop();
+        assert.deepEqual(
+          jobs.map(job => [job.attempt, job.requeues, job.exhausted]),
+          range(1, last + 1).map(attempt => [attempt, Math.min(attempt - 1, CONTRACT_REQUEUES_MAX), attempt > last]),
+        );
+        return tookMs;
+      });
     },
   },
   {
@@ -159,14 +163,14 @@ export const workAttemptCases: Case[] = [
         await new Promise(() => {});
       });
       doomed.catch(() => {});
+      const requested = Date.now();
       await log.work.request(role, workItem(taskId), { id: taskId });
       await within(died.promise, 'the first delivery');
-      const began = Date.now();
       await dying.close();
       const jobs: Job[] = [];
       const taker = worker(log, role, 1, async job => void jobs.push(job));
       await until(() => jobs.length > 0, 'the second delivery');
-      assert.ok(Date.now() - began > CONTRACT_ACK_WAIT_MS / 2, 'not before the keep-alive of the dead process is overdue');
+      assert.ok(Date.now() - requested > CONTRACT_ACK_WAIT_MS / 2, 'not before the keep-alive of the dead process is overdue');
       await taker.stop();
       assert.deepEqual(jobs.map(brief), [{ taskId, attempt: 2, exhausted: false }]);
     },

@@ -30,3 +30,8 @@ test('a port that another process uses is not given', async t => {
   t.after(() => server.close());
   assert.notEqual(await freePort(), next);
 });
+
+test('a port is below those that Linux, macOS and Windows give to outgoing connections', async () => {
+  const ports = await Promise.all(Array.from({ length: 60 }, freePort));
+  for (const port of ports) assert.ok(port < 32_768, String(port));
+});

@@ -12,7 +12,7 @@ const HOST = '127.0.0.1';
 let block: Promise<{ next: number; end: number }> | undefined;
 
 /**
- * A port that no other test process on this machine is given. Each process takes blocks of ports, as Consul's `freeport` does: the first
+ * A port of loopback that no other caller on this machine is given. Each process takes blocks of ports, as Consul's `freeport` does: the first
  * port of a block stays bound until the process ends, which keeps others from the block. No port is given twice in a process.
  */
 export async function freePort(): Promise<number> {
@@ -49,7 +49,7 @@ async function isFree(port: number): Promise<boolean> {
 
 function bind(port: number): Promise<Server | undefined> {
   return new Promise((resolve, reject) => {
-    const server = createServer();
+    const server = createServer(socket => socket.destroy());
     server.once('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'EADDRINUSE' || error.code === 'EACCES') resolve(undefined);
       else reject(error);
