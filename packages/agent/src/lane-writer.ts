@@ -31,6 +31,8 @@ export class LaneWriter {
   readonly #inputBytesMax: number;
   readonly #open = new Set<string>();
   #textBytes = 0;
+  /** When the event at hand arrived, epoch milliseconds; undefined: now. Reading the clock for each token takes as long as writing it. */
+  arrivedAt: number | undefined;
 
   /** `inputBytesMax`: JSON bytes of one input. */
   constructor(sink: InputSink, attempt: number, inputBytesMax: number) {
@@ -49,7 +51,7 @@ export class LaneWriter {
     if (change.text === '') return;
     // The writer splits text, but not ids.
     if (id !== undefined && id.length * UNIT_BYTES_MAX > this.#inputBytesMax) throw this.#tooLarge();
-    this.#sink.token(lane, change.text, Date.now(), id);
+    this.#sink.token(lane, change.text, this.arrivedAt, id);
   }
 
   open(lane: string, artifact: LaneArtifact, source?: InputSource): void {
