@@ -158,23 +158,8 @@ function nodeOf(value: unknown, marks: readonly string[], found: string[]): numb
   return { container, members };
 }
 
-type With = (container: object, name: string | number, item: unknown) => { [name: string | number]: unknown };
-/** One for each level: V8 copies an object three times as fast where one place of a program copies objects of few shapes. */
-const WITH: With[] = [
-  (container, name, item) => ({ ...container, [name]: item }),
-  (container, name, item) => ({ ...container, [name]: item }),
-  (container, name, item) => ({ ...container, [name]: item }),
-  (container, name, item) => ({ ...container, [name]: item }),
-  (container, name, item) => ({ ...container, [name]: item }),
-  (container, name, item) => ({ ...container, [name]: item }),
-];
-
-function filled({ container, members }: Node, strings: readonly string[], level = 0): unknown {
-  let copy = Array.isArray(container) ? (container.slice() as unknown as ReturnType<With>) : undefined;
-  for (const { name, at } of members) {
-    const item = typeof at === 'number' ? strings[at] : filled(at, strings, level + 1);
-    if (copy === undefined) copy = WITH[level % WITH.length]!(container, name, item);
-    else copy[name] = item;
-  }
+function filled({ container, members }: Node, strings: readonly string[]): unknown {
+  const copy = (Array.isArray(container) ? container.slice() : { ...container }) as { [name: string | number]: unknown };
+  for (const { name, at } of members) copy[name] = typeof at === 'number' ? strings[at] : filled(at, strings);
   return copy;
 }

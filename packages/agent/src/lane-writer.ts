@@ -31,8 +31,6 @@ export class LaneWriter {
   readonly #inputBytesMax: number;
   readonly #open = new Set<string>();
   #textBytes = 0;
-  /** When the event at hand arrived, epoch milliseconds; undefined: now. Reading the clock for each token takes as long as writing it. */
-  arrivedAt: number | undefined;
 
   /** `inputBytesMax`: JSON bytes of one input. */
   constructor(sink: InputSink, attempt: number, inputBytesMax: number) {
@@ -51,7 +49,7 @@ export class LaneWriter {
     if (change.text === '') return;
     // The writer splits text, but not ids.
     if (id !== undefined && id.length * UNIT_BYTES_MAX > this.#inputBytesMax) throw this.#tooLarge();
-    this.#sink.token(lane, change.text, this.arrivedAt, id);
+    this.#sink.token(lane, change.text, Date.now(), id);
   }
 
   open(lane: string, artifact: LaneArtifact, source?: InputSource): void {

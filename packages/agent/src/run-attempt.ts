@@ -121,8 +121,6 @@ async function pumpEvents(deps: RunTurnDeps, turn: Turn, { inputs, writer, hop, 
       const next = await events.next().catch(error => ({ thrown: error as unknown }));
       if ('thrown' in next) return turn.signal.aborted ? DONE : onThrow(deps, next.thrown);
       if (next.done === true) return DONE;
-      inputs.arrived();
-      metrics.arrived();
       for (const event of next.value) {
         if (isEnd(event)) return endOf(event);
         if (event.type === 'step') hop.step({ [ATTR.graphNode]: event.step });

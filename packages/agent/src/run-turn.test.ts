@@ -451,26 +451,6 @@ test('events that an adapter hands over together keep their order, and those aft
   assert.equal((await task.fold()).textOf('streaming_result'), 'abc');
 });
 
-test('texts that arrive together have one source time', async t => {
-  const task = await TaskLog.create('caipe');
-  let now = Date.now();
-  t.mock.method(Date, 'now', () => now++);
-  const agent: Agent = {
-    ...scripted([]),
-    runBatches: async function* () {
-      yield [text('a'), text('b'), text('c')];
-      yield [text('d'), done];
-    },
-  };
-  await run(task, agent);
-  const times = (await task.records()).flatMap(({ at, inputs }) =>
-    inputs.flatMap(input => (input.kind === 'text' ? input.tokens.map((_, index) => at + (input.dt?.[index] ?? 0)) : [])),
-  );
-  const [first, second, third, later] = times;
-  assert.deepEqual([second, third], [first, first]);
-  assert.ok(later! > first!, `${later} after ${first}`);
-});
-
 test('an agent that hands over many events at once waits for the log between them', async () => {
   const task = await TaskLog.create('caipe');
   const piece = 'x'.repeat(64 * 1024);

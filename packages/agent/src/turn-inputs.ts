@@ -73,11 +73,6 @@ export class TurnInputs {
     return this.#waitsFor;
   }
 
-  /** The events that follow have arrived now. */
-  arrived(): void {
-    this.#lanes.arrivedAt = Date.now();
-  }
-
   /** Takes an event that does not end the turn. Throws BoundExceeded. */
   take(event: Exclude<AgentEvent, EndEvent>): void {
     this.#events += 1;
@@ -98,7 +93,6 @@ export class TurnInputs {
   /** Ends the turn: open tool calls end, lanes close, then the state changes. Throws BoundExceeded. */
   end(end: TurnEnd): void {
     const { work } = this.#options;
-    this.#lanes.arrivedAt = undefined;
     const waitsOn = this.#authorizing && end.state === 'TASK_STATE_AUTH_REQUIRED';
     if (!waitsOn) this.#continueWork();
     const failed =

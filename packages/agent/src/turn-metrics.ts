@@ -32,15 +32,9 @@ export class TurnMetrics {
   #toolsSince: number | undefined;
   #hasText = false;
   #lastMs: number | undefined;
-  #arrivedMs = 0;
 
   constructor(options: TurnMetricsOptions) {
     this.#options = options;
-  }
-
-  /** The events that follow have arrived now, together. */
-  arrived(): void {
-    this.#arrivedMs = performance.now();
   }
 
   count(event: AgentEvent): void {
@@ -48,7 +42,7 @@ export class TurnMetrics {
     hop.count(COUNT.events);
     if (event.type === 'tool') this.#tool(event);
     if (event.type !== 'text') return;
-    const now = this.#arrivedMs;
+    const now = performance.now();
     hop.count(COUNT.tokens);
     hop.count(COUNT.characters, codePoints(event.text));
     if (this.#lastMs === undefined) hop.max(COUNT.firstTokenMs, Math.round(now - this.#startedMs));
