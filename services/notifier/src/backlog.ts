@@ -14,7 +14,7 @@ export const BACKLOG_BYTES_MAX = 256 * 1024;
  * The same for all webhooks of a process, bytes; above it each reads on only when it has no event left. In memory an event takes two to
  * three times its bytes, and the container of the chart has 512 MiB.
  */
-export const BACKLOGS_BYTES_MAX = 32 * 1024 * 1024;
+const BACKLOGS_BYTES_MAX = 32 * 1024 * 1024;
 /** Counted for an event in addition to its content, bytes. */
 const EVENT_BYTES = 512;
 
