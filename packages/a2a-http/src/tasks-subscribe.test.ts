@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { A2AError, type DialectName, Fold } from '@hopline/a2a';
+import type { StoredFacts } from '@hopline/log';
 import {
   call,
   type Frame,
@@ -209,6 +210,43 @@ test('after retention a gap is sent, then the task as it is, then what follows',
   assert.deepEqual(shape(await exact.rest()), ['+.', 'completed']);
   const { result } = await call(other, 'get', { id: taskId });
   assert.equal(result.status.state, 'TASK_STATE_COMPLETED');
+});
+
+test('what is stored while a client catches up, and has left memory by then, is read from the log: it is no gap', async t => {
+  const rig = await openRig(t, { limits: { ringFactsMax: 1 } });
+  const taskId = await working(rig, ['a', 'b', 'c']);
+  const live = await open(rig, 'subscribe', { id: taskId });
+  await live.take(1);
+  const { facts } = rig.log;
+  const read = facts.read.bind(facts);
+  let isFirst = true;
+  facts.read = async function* (...from) {
+    // A read ends at what was the newest record when it began.
+    const stored: StoredFacts[] = [];
+    for await (const one of read(...from)) stored.push(one);
+    if (isFirst) {
+      isFirst = false;
+      for (const token of ['d', 'e', 'f']) await rig.relay.text(taskId, 'l', token);
+      await live.take(3);
+    }
+    yield* stored;
+  };
+  const late = await open(rig, 'subscribe', { id: taskId }, { query: '?cursor=1.1' });
+  await rig.relay.end(taskId);
+  assert.deepEqual(shape(await late.rest()), ['working', '=a', '+b', '+c', '+d', '+e', '+f', '+.', 'completed']);
+});
+
+test('with no memory for facts, clients of many tasks and clients that resume still get every event', async t => {
+  const rig = await openRig(t, { limits: { ringsBytesMax: 1 } });
+  const tasks = [await working(rig, ['a']), await working(rig, ['a'])];
+  const streams = await Promise.all(tasks.map(id => open(rig, 'subscribe', { id })));
+  for (const token of ['b', 'c', 'd']) for (const id of tasks) await rig.relay.text(id, 'l', token);
+  const resumed = await Promise.all(tasks.map(id => open(rig, 'subscribe', { id }, { query: '?cursor=1.1' })));
+  for (const id of tasks) await rig.relay.end(id);
+  for (const stream of streams)
+    assert.deepEqual(shape(await stream.rest()), ['task working', '+b', '+c', '+d', '+.', 'completed']);
+  for (const stream of resumed)
+    assert.deepEqual(shape(await stream.rest()), ['working', '=a', '+b', '+c', '+d', '+.', 'completed']);
 });
 
 test('a task of another role is not found', async t => {

@@ -58,6 +58,8 @@ export type Limits = {
   /** Newest facts of a followed task kept in memory, so that a recent cursor needs no read of the log. */
   ringFactsMax: number;
   ringBytesMax: number;
+  /** Those facts of all followed tasks; of the tasks that have had no new one for longest they leave memory first. Bytes. */
+  ringsBytesMax: number;
   /** Tasks that ListTasks can find, those with the newest status; about 300 bytes each, held from the first list on. */
   listedTasksMax: number;
   /**
@@ -99,6 +101,7 @@ export const LIMITS: Limits = {
   idleFeedsMax: 1_000,
   ringFactsMax: 256,
   ringBytesMax: 256 * 1024,
+  ringsBytesMax: 32 * 1024 * 1024,
   listedTasksMax: 100_000,
   listedOpenTasksMax: 64,
   pushWaitMsMax: 3_600_000,

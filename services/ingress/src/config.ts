@@ -66,6 +66,14 @@ const INGRESS_SETTINGS = {
     unit: 'bytes',
     doc: 'Bytes buffered for one slow client before it is disconnected; it resumes with its cursor.',
   },
+  HOPLINE_RECENT_EVENTS_BYTES_MAX: {
+    type: 'integer',
+    default: LIMITS.ringsBytesMax,
+    min: 1024 * 1024,
+    max: 16 * 1024 * 1024 * 1024,
+    unit: 'bytes',
+    doc: 'Bytes of the newest events of all followed tasks in memory, from which clients are served and resume, at most 256 KiB for a task; encoded for clients they take two to three times as much. Beyond it events of the tasks that have had none for longest are read from the log.',
+  },
   HOPLINE_SSE_HEARTBEAT_MS: {
     type: 'integer',
     default: LIMITS.heartbeatMs,

@@ -44,6 +44,7 @@ await runService({
         bodyBytesMax: settings.HOPLINE_BODY_BYTES_MAX,
         streamsMax: settings.HOPLINE_STREAMS_MAX,
         viewerBufferBytesMax: settings.HOPLINE_VIEWER_BUFFER_BYTES_MAX,
+        ringsBytesMax: settings.HOPLINE_RECENT_EVENTS_BYTES_MAX,
         heartbeatMs: settings.HOPLINE_SSE_HEARTBEAT_MS,
         ...quotaLimits(settings),
       },

@@ -4,20 +4,20 @@ import type { DialectName } from '@hopline/a2a';
 import type { Fact } from '@hopline/events';
 import type { FactLog } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
-import { BACKLOG_BYTES_MAX, Backlog } from './backlog.ts';
+import { BACKLOG_BYTES_MAX, Backlog, BacklogBudget } from './backlog.ts';
 import type { PendingDelivery } from './pending-delivery.ts';
 import { TaskFacts } from './task-facts.test-kit.ts';
 
 const IDLE_MS = 20;
 
-type Start = { dialect?: DialectName; generation?: number; seq?: number };
+type Start = { dialect?: DialectName; generation?: number; seq?: number; sending?: number; budget?: BacklogBudget };
 
 function backlogOf(
   log: { facts: FactLog },
   stop: AbortController,
-  { dialect = '1.0', generation = 0, seq = 0 }: Start = {},
+  { dialect = '1.0', generation = 0, seq = 0, sending, budget = new BacklogBudget() }: Start = {},
 ): Backlog {
-  return new Backlog(log.facts, { taskId: 't', dialect, generation, seq }, stop.signal);
+  return new Backlog(log.facts, { taskId: 't', dialect, generation, seq, sending }, stop.signal, budget);
 }
 
 /** `upTo`: waits for this generation before the first delivery. */
@@ -138,6 +138,38 @@ test('a slow webhook does not fill memory: reading pauses at the limit, and comp
     .map(({ event }) => ('artifactUpdate' in event ? event.artifactUpdate.artifact.parts[0]!.text : ''))
     .join('');
   assert.equal(text, chunks.join(''));
+});
+
+test('all backlogs share a bound: beyond it each holds one record, and completes in the end', async () => {
+  const log = createMemoryLog();
+  await task(log, ['a', 'b', 'c', 'd']);
+  const budget = new BacklogBudget(1);
+  const stops = [new AbortController(), new AbortController()];
+  const logs = stops.map(() => counting(log));
+  const backlogs = stops.map((stop, index) => backlogOf(logs[index]!, stop, { budget }));
+  for (const backlog of backlogs) assert.equal(await backlog.ready(undefined, 60_000), 'ready');
+  await new Promise(resolve => setTimeout(resolve, IDLE_MS));
+  assert.deepEqual(
+    logs.map(({ read }) => read()),
+    [1, 1],
+  );
+  const [first, second] = backlogs as [Backlog, Backlog];
+  assert.equal((await drained(first)).at(-1)?.terminal, true);
+  assert.equal((await drained(second)).at(-1)?.terminal, true);
+  assert.equal(budget.bytes, 0);
+});
+
+test('a backlog that stops counts no more, and a delivery in progress is read whole beyond the bound', async () => {
+  const log = createMemoryLog();
+  await task(log, ['a', 'b', 'c', 'd']);
+  const budget = new BacklogBudget(1);
+  const stop = new AbortController();
+  const backlog = backlogOf(log, stop, { budget, generation: 1, sending: 5 });
+  assert.equal(await backlog.ready(5, 60_000), 'ready');
+  assert.equal(budget.bytes > 0, true);
+  stop.abort();
+  assert.equal(budget.bytes, 0);
+  assert.deepEqual([backlog.take(5)?.generation, budget.bytes], [5, 0]);
 });
 
 test('1.0 resumes at its sequence; dialects with whole tasks or artifact indexes read from the start', async () => {

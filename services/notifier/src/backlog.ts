@@ -10,6 +10,11 @@ import { NOTIFICATION_FORMS } from './webhook-body.ts';
  * ready in time.
  */
 export const BACKLOG_BYTES_MAX = 256 * 1024;
+/**
+ * The same for all webhooks of a process, bytes; above it each reads on only when it has no event left. In memory an event takes two to
+ * three times its bytes, and the container of the chart has 512 MiB.
+ */
+const BACKLOGS_BYTES_MAX = 32 * 1024 * 1024;
 /** Counted for an event in addition to its content, bytes. */
 const EVENT_BYTES = 512;
 
@@ -21,13 +26,30 @@ export type BacklogStart = {
   seq: number;
   /** Owner of the webhook's configuration; absent for an anonymous one. */
   owner?: Owner | undefined;
+  /** The previous attempt held all events up to this generation: it is repeated as it was, so they are read in any case. */
+  sending?: number | undefined;
 };
+
+/** Bytes of all backlogs of a process. */
+export class BacklogBudget {
+  readonly #bytesMax: number;
+  bytes = 0;
+
+  constructor(bytesMax = BACKLOGS_BYTES_MAX) {
+    this.#bytesMax = bytesMax;
+  }
+
+  get isSpent(): boolean {
+    return this.bytes >= this.#bytesMax;
+  }
+}
 
 /** The events of a task that wait for one webhook: read ahead from the log, bounded, in order. */
 export class Backlog {
   readonly #start: BacklogStart;
   readonly #facts: FactLog;
   readonly #signal: AbortSignal;
+  readonly #budget: BacklogBudget;
   readonly #artifacts = new Map<string, number>();
   #deliveries: PendingDelivery[] = [];
   #bytes = 0;
@@ -37,11 +59,12 @@ export class Backlog {
   #error: unknown;
   #changed = Promise.withResolvers<void>();
 
-  constructor(facts: FactLog, start: BacklogStart, signal: AbortSignal) {
+  constructor(facts: FactLog, start: BacklogStart, signal: AbortSignal, budget: BacklogBudget) {
     this.#facts = facts;
     this.#start = start;
     this.#signal = signal;
-    signal.addEventListener('abort', () => this.#notify(), { once: true });
+    this.#budget = budget;
+    signal.addEventListener('abort', () => this.#stop(), { once: true });
     this.#read().then(
       () => this.#notify(),
       error => {
@@ -86,13 +109,27 @@ export class Backlog {
       taken = merged;
       count += 1;
     }
-    for (const removed of this.#deliveries.splice(0, count)) this.#bytes -= removed.bytes;
+    for (const removed of this.#deliveries.splice(0, count)) this.#count(-removed.bytes);
     this.#notify();
     return taken;
   }
 
   get #isFull(): boolean {
-    return this.#bytes >= BACKLOG_BYTES_MAX;
+    if (this.#bytes >= BACKLOG_BYTES_MAX) return true;
+    const newest = this.#deliveries.at(-1);
+    return newest !== undefined && newest.generation >= (this.#start.sending ?? 0) && this.#budget.isSpent;
+  }
+
+  /** Nothing counts once the signal has aborted. */
+  #count(bytes: number): void {
+    if (this.#signal.aborted) return;
+    this.#bytes += bytes;
+    this.#budget.bytes += bytes;
+  }
+
+  #stop(): void {
+    this.#budget.bytes -= this.#bytes;
+    this.#notify();
   }
 
   async #read(): Promise<void> {
@@ -121,7 +158,7 @@ export class Backlog {
       if (fact.generation <= this.#start.generation) return;
       const delivery = deliveryOf(fact, stored, view, artifactIndex);
       this.#deliveries.push(delivery);
-      this.#bytes += delivery.bytes;
+      this.#count(delivery.bytes);
     };
     if (NOTIFICATION_FORMS[this.#start.dialect].content === 'task')
       this.#view = projectRecord(this.#view, record, (view, fact) => add(fact, view));

@@ -2,7 +2,7 @@ import { formatCursor } from '@hopline/events';
 import { type FactLog, type KeyValue, type PushConfigEntry, type PushProgressEntry, sleepUnlessAborted } from '@hopline/log';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import { type WebhookRules, webhookUrlProblem } from '@hopline/webhook-guard';
-import { Backlog } from './backlog.ts';
+import { Backlog, type BacklogBudget } from './backlog.ts';
 import { DeliveryHop } from './delivery-hop.ts';
 import type { DeliveryEnd, WorkerSignals } from './delivery-workers.ts';
 import { Pace, type PaceLimits } from './pace.ts';
@@ -22,6 +22,8 @@ export type DeliveryContext = {
   retry: RetryLimits;
   /** Of each configuration. */
   pace: PaceLimits;
+  /** Of all webhooks. */
+  backlogs: BacklogBudget;
   metrics: HopMetrics;
   logger: Logger;
   /** Epoch milliseconds. */
@@ -92,7 +94,8 @@ class Delivery {
     const reading = new AbortController();
     const signal = AbortSignal.any([reading.signal, this.#signals.draining]);
     const { taskId, dialect, owner } = config;
-    const backlog = new Backlog(this.#context.log.facts, { taskId, dialect, generation, seq, owner }, signal);
+    const start = { taskId, dialect, generation, seq, owner, sending };
+    const backlog = new Backlog(this.#context.log.facts, start, signal, this.#context.backlogs);
     try {
       let state: State = { step: 'next', upTo: sending };
       while (state.step !== 'end') {

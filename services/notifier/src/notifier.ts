@@ -3,6 +3,7 @@ import { backoffMs, type Log, LogConflict } from '@hopline/log';
 import { HEARTBEAT_INTERVAL_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
 import { type HopMetrics, type Logger, ShardLines } from '@hopline/telemetry';
 import type { Resolve, WebhookRules } from '@hopline/webhook-guard';
+import { BacklogBudget } from './backlog.ts';
 import { type DeliveryContext, deliver } from './delivery.ts';
 import { DeliveryWorkers } from './delivery-workers.ts';
 import { OwnedConfigs } from './owned-configs.ts';
@@ -58,7 +59,9 @@ export async function createNotifier(deps: NotifierDeps): Promise<Notifier> {
   const client =
     deps.client ?? new WebhookClient(deps.rules, deps.limits, { ...(trust && { trust }), ...(resolve && { resolve }) });
   const now = () => Date.now();
-  const context: DeliveryContext = { log, client, rules: deps.rules, retry: deps.retry, pace: deps.limits, metrics, logger, now };
+  const { rules, retry, limits: pace } = deps;
+  const backlogs = new BacklogBudget();
+  const context: DeliveryContext = { log, client, rules, retry, pace, backlogs, metrics, logger, now };
   const workers = new DeliveryWorkers({
     workersMax: deps.limits.workersMax,
     run: (key, signals) => deliver(key, context, signals),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ArtifactUpdated } from '@hopline/events';
-import { FactRing } from './fact-ring.ts';
+import { FactRing, RingBudget } from './fact-ring.ts';
 import { type EventEncoder, VisibleEntry } from './visible-entry.ts';
 
 function entry(generation: number, text = ''): VisibleEntry {
@@ -19,11 +19,14 @@ function entry(generation: number, text = ''): VisibleEntry {
   return new VisibleEntry(fact, generation * 10, { storedAt: 1, readAt: 2 });
 }
 
+/** More than a test fills. */
+const ample = () => new RingBudget(1_000_000_000);
+
 const held = (ring: FactRing, upTo: number) =>
   Array.from({ length: upTo + 1 }, (_, n) => n).filter(n => ring.at(n) !== undefined);
 
 test('the ring keeps the newest facts by generation, up to its limit', () => {
-  const ring = new FactRing(3, 1_000_000);
+  const ring = new FactRing(3, 1_000_000, ample());
   for (let n = 1; n <= 3; n += 1) ring.push(entry(n));
   assert.deepEqual(held(ring, 10), [1, 2, 3]);
   ring.push(entry(4));
@@ -32,7 +35,7 @@ test('the ring keeps the newest facts by generation, up to its limit', () => {
 });
 
 test('bytes are bounded too, and the newest fact is kept whatever its size', () => {
-  const ring = new FactRing(100, 10_000);
+  const ring = new FactRing(100, 10_000, ample());
   for (let n = 1; n <= 20; n += 1) ring.push(entry(n, 'x'.repeat(1_000)));
   assert.deepEqual(held(ring, 30), [15, 16, 17, 18, 19, 20]);
   ring.push(entry(21, 'x'.repeat(50_000)));
@@ -40,11 +43,40 @@ test('bytes are bounded too, and the newest fact is kept whatever its size', () 
 });
 
 test('a gap in the generations empties the ring: it is always contiguous', () => {
-  const ring = new FactRing(100, 1_000_000);
+  const ring = new FactRing(100, 1_000_000, ample());
   ring.push(entry(1));
   ring.push(entry(2));
   ring.push(entry(5));
   assert.deepEqual(held(ring, 10), [5]);
+});
+
+test('all rings together have a bound: at it none is emptied, beyond it the one without a new fact for longest', () => {
+  const bytes = entry(1, 'x'.repeat(1_000)).bytes;
+  const budget = new RingBudget(4 * bytes);
+  const [idle, busy, other] = Array.from({ length: 3 }, () => new FactRing(100, 1_000_000, budget)) as [
+    FactRing,
+    FactRing,
+    FactRing,
+  ];
+  const push = (ring: FactRing, generation: number) => ring.push(entry(generation, 'x'.repeat(1_000)));
+  push(busy, 1);
+  for (const generation of [1, 2]) push(idle, generation);
+  push(busy, 2);
+  assert.deepEqual([held(idle, 3), held(busy, 3), budget.bytes], [[1, 2], [1, 2], 4 * bytes]);
+  push(other, 1);
+  assert.deepEqual([held(idle, 3), held(busy, 3), held(other, 3), budget.bytes], [[], [1, 2], [1], 3 * bytes]);
+  push(idle, 3);
+  assert.deepEqual([held(idle, 3), budget.bytes], [[3], 4 * bytes]);
+});
+
+test('a ring with a new fact is not emptied for it, and an emptied one counts for nothing', () => {
+  const budget = new RingBudget(1);
+  const ring = new FactRing(100, 1_000_000, budget);
+  for (const generation of [1, 2]) ring.push(entry(generation));
+  assert.deepEqual(held(ring, 3), [1, 2]);
+  ring.empty();
+  ring.empty();
+  assert.equal(budget.bytes, 0);
 });
 
 test('a fact is encoded once per encoder, with its artifact index, and its first delivery is taken once', () => {

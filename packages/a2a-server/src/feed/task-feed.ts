@@ -4,7 +4,7 @@ import { fromStart, type Log, NO_LONGER_NEEDED, type StoredFacts, startSeqOf } f
 import { projectRecord, type TaskView } from '@hopline/task';
 import type { Limits } from '../limits.ts';
 import { fromLog } from '../log-faults.ts';
-import { FactRing } from './fact-ring.ts';
+import { FactRing, type RingBudget } from './fact-ring.ts';
 import { VisibleEntry } from './visible-entry.ts';
 
 /** Called while the feed folds a record, in this order and without interruption, so the state of the feed matches the call. */
@@ -47,9 +47,9 @@ export class TaskFeed {
   /** False while the feed folds what the log already held; facts after that are live. */
   #live = false;
 
-  constructor(taskId: string, log: Log, limits: Limits) {
+  constructor(taskId: string, log: Log, limits: Limits, rings: RingBudget) {
     this.taskId = taskId;
-    this.ring = new FactRing(limits.ringFactsMax, limits.ringBytesMax);
+    this.ring = new FactRing(limits.ringFactsMax, limits.ringBytesMax, rings);
     this.#log = log;
     this.#limits = limits;
   }

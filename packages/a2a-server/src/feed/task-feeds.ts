@@ -5,6 +5,7 @@ import { projectRecord, type TaskView } from '@hopline/task';
 import type { Limits } from '../limits.ts';
 import { fromLog } from '../log-faults.ts';
 import type { TaskIndex } from '../task-index.ts';
+import { RingBudget } from './fact-ring.ts';
 import { type OpenMode, TaskFeed } from './task-feed.ts';
 
 /** The right to use a feed. Release it once. */
@@ -21,6 +22,7 @@ export class TaskFeeds {
   readonly #role: Role;
   readonly #limits: Limits;
   readonly #index: TaskIndex;
+  readonly #rings: RingBudget;
   readonly #feeds = new Map<string, CachedFeed>();
   /** Feeds without users, oldest first. */
   readonly #idle = new Set<CachedFeed>();
@@ -30,6 +32,7 @@ export class TaskFeeds {
     this.#log = log;
     this.#role = role;
     this.#limits = limits;
+    this.#rings = new RingBudget(limits.ringsBytesMax);
   }
 
   /** Throws TASK_NOT_FOUND (mode `existing`) or UNAVAILABLE. */
@@ -98,7 +101,7 @@ export class TaskFeeds {
   }
 
   #open(taskId: string, mode: OpenMode): CachedFeed {
-    const feed = new TaskFeed(taskId, this.#log, this.#limits);
+    const feed = new TaskFeed(taskId, this.#log, this.#limits, this.#rings);
     feed.listen({ onFact: fact => this.#note(feed, fact) });
     const cached: CachedFeed = { feed, opening: feed.open(mode), users: 0, linger: undefined };
     this.#feeds.set(taskId, cached);
@@ -138,6 +141,7 @@ export class TaskFeeds {
     clearTimeout(cached.linger);
     this.#idle.delete(cached);
     cached.feed.close();
+    cached.feed.ring.empty();
     if (this.#feeds.get(cached.feed.taskId) === cached) this.#feeds.delete(cached.feed.taskId);
   }
 }

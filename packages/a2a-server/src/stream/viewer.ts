@@ -156,20 +156,13 @@ export class Viewer implements FeedListener, OpenStream {
 
   /** Reads from the log what the ring no longer has, at the pace of the client, until the ring has the next event. */
   async #catchUp(feed: TaskFeed): Promise<void> {
-    let from = Math.max(feed.startSeq, Math.min(this.#hint, feed.lastSeq));
-    if (!(await this.#readFrom(feed, from)) && from > feed.startSeq) {
-      // The hint was wrong: it was after the event.
-      from = feed.startSeq;
-      await this.#readFrom(feed, from);
-    }
-    if (
-      this.#feed !== undefined &&
-      feed.view !== undefined &&
-      this.#next <= feed.view.generation &&
-      feed.ring.at(this.#next) === undefined
-    ) {
-      await this.#gap(feed, feed.view.generation);
-    }
+    const before = this.#next;
+    const from = Math.max(feed.startSeq, Math.min(this.#hint, feed.lastSeq));
+    // The hint was wrong: it was after the event.
+    if (!(await this.#readFrom(feed, from)) && from > feed.startSeq) await this.#readFrom(feed, feed.startSeq);
+    // After a read that found something, what is still missing was stored since it began: the next read finds it.
+    if (this.#feed === undefined || feed.view === undefined || this.#next > before) return;
+    if (this.#next <= feed.view.generation && feed.ring.at(this.#next) === undefined) await this.#gap(feed, feed.view.generation);
   }
 
   /** Resolves with false when it finds nothing, or only something later than the next event. */
