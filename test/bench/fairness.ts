@@ -1,5 +1,5 @@
 import { type DirectCluster, startClient, startCluster, startDirectCluster, startProducer } from './bench-cluster.ts';
-import { agesMs, STREAMED } from './load.ts';
+import { agesMs } from './load.ts';
 import { monotonicMs } from './measure/clock.ts';
 import { interleave } from './measure/rounds.ts';
 import { type Latency, latencyOf, spreadOf } from './measure/spread.ts';
@@ -7,7 +7,7 @@ import { SPREAD_COLUMNS, spreadCells } from './measure/table.ts';
 import type { Finding, Question, Size } from './question.ts';
 import { RecordingFolder } from './recording-file.ts';
 import { publishedAtMs } from './stored-records.ts';
-import { ANSWER } from './tokens.ts';
+import { ANSWER, STREAMED } from './tokens.ts';
 
 const EVERY_MS = 20;
 const TOKEN_CHARS = 24;

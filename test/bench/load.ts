@@ -7,9 +7,9 @@ import { figure } from './measure/table.ts';
 import type { Finding, Question, Size } from './question.ts';
 import { RecordingFolder } from './recording-file.ts';
 import { publishedAtMs } from './stored-records.ts';
+import { STREAMED } from './tokens.ts';
 
 const AGENT = 'reader';
-export const STREAMED = 'streaming_result';
 /** More concurrent turns than one supervisor or agent takes by default. */
 const SLOTS = { HOPLINE_SLOTS: '1024' };
 /** Users do not send in the same millisecond. */

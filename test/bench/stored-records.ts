@@ -33,38 +33,6 @@ export async function storedAtMs(servers: string, seqs: Iterable<number>): Promi
   }
 }
 
-export type FirstTextTimes = { atMs: number; inputStoredAtMs: number; factStoredAtMs: number };
-
-/** The first text of an agent in each of these tasks: its time at the agent's process, and when its input and its fact were stored; epoch milliseconds. */
-export async function firstTextStored(
-  servers: string,
-  { agent, taskIds }: { agent: string; taskIds: readonly string[] },
-): Promise<Map<string, FirstTextTimes>> {
-  const log = await openJetStreamLog({ servers, name: 'bench-reader' });
-  const nc = await connect({ servers });
-  try {
-    const { streams } = await jetstreamManager(nc);
-    const storedMs = async (stream: string, seq: number) => epochMs((await streams.getMessage(stream, { seq }))!.timestamp);
-    const found = new Map<string, FirstTextTimes>();
-    for (const taskId of taskIds) {
-      for await (const { seq, record } of log.facts.read(taskId, 1)) {
-        const first = record.facts.find(
-          fact => fact.kind === 'artifact.updated' && fact.chunk !== undefined && fact.producer.startsWith('call'),
-        );
-        if (first?.kind !== 'artifact.updated' || record.aggregate.calls[first.producer]?.agent !== agent) continue;
-        const { firstAt, firstSeq } = first.chunk!;
-        const [inputStoredAtMs, factStoredAtMs] = [await storedMs(INPUTS_STREAM, firstSeq), await storedMs(FACTS_STREAM, seq)];
-        found.set(taskId, { atMs: firstAt, inputStoredAtMs, factStoredAtMs });
-        break;
-      }
-    }
-    return found;
-  } finally {
-    await nc.close();
-    await log.close();
-  }
-}
-
 /** Parses RFC 3339 with nanoseconds; Date.parse alone drops the fraction of a millisecond. */
 function epochMs(timestamp: string): number {
   const fraction = /\.(\d+)/.exec(timestamp)?.[1] ?? '';

@@ -2,13 +2,13 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type BenchCluster, startCluster } from './bench-cluster.ts';
-import { STREAMED } from './load.ts';
 import { type CpuSeconds, type Pids, totalOf, withCpu } from './measure/process-usage.ts';
 import { interleave } from './measure/rounds.ts';
 import { spreadOf } from './measure/spread.ts';
 import { SPREAD_COLUMNS, spreadCells } from './measure/table.ts';
 import type { Finding, Question, Size } from './question.ts';
 import { RecordingFolder } from './recording-file.ts';
+import { STREAMED } from './tokens.ts';
 
 const AGENT = 'reader';
 const SLOTS = { HOPLINE_SLOTS: '1024' };

@@ -1,19 +1,13 @@
-import { openJetStreamLog } from '@hopline/log-jetstream';
-import { reportTask } from '@hopline/task-audit';
-import { type BenchCluster, startCluster } from './bench-cluster.ts';
+import type { BenchCluster } from './bench-cluster.ts';
 import type { AnswerReport } from './client/answer.ts';
-import { epochOffsetMs } from './measure/clock.ts';
-import { LoadProcess } from './measure/load-process.ts';
-import { type CpuSeconds, type Pids, totalOf, withCpu } from './measure/process-usage.ts';
+import { FIRST_TEXT_SUM, HOPS_NOTE, hopsOf, meanOf } from './hops.ts';
+import { type CpuSeconds, totalOf, withCpu } from './measure/process-usage.ts';
 import { interleave } from './measure/rounds.ts';
 import { latencyOf, type Spread, spreadOf } from './measure/spread.ts';
 import { figure, SPREAD_COLUMNS, spreadCells } from './measure/table.ts';
+import { type Peer, type Peers, REMOTE_A2A, type Remote, runs, startPeers } from './peers.ts';
 import type { Finding, Question, Size } from './question.ts';
-import type { RemoteServerMethods } from './remote-server/main.ts';
-import { WIRES, type WireName } from './remote-server/wires.ts';
-import { ANSWER } from './tokens.ts';
 
-const STREAMED = 'streaming_result';
 const PER_CPU_FIGURE = 100_000;
 /** Milliseconds between two tokens of a steady answer. */
 const STEADY_MS = 20;
@@ -25,9 +19,8 @@ const TASKS_PER_SECOND_MIN = 250;
 const ALONE_MS_MAX = 12;
 const TASK_CPU_MS_MAX = 6;
 
-type Remote = { wire: WireName; title: string; entry: (url: string) => Record<string, unknown> };
 const REMOTES: Remote[] = [
-  { wire: 'a2a-1.0', title: 'A2A 1.0, artifact updates', entry: url => ({ adapter: 'a2a', url: `${url}/` }) },
+  REMOTE_A2A,
   { wire: 'a2a-0.3', title: 'A2A 0.3, status messages', entry: url => ({ adapter: 'a2a', url: `${url}/` }) },
   { wire: 'langgraph', title: 'LangGraph server', entry: url => ({ adapter: 'langgraph', url, assistant: 'chat' }) },
   {
@@ -45,10 +38,7 @@ const PLANS: Record<Size, Plan> = {
   tiny: { rounds: 1, burst: 200, steady: 5, short: 4, atOnce: 2, alone: 2 },
 };
 
-/** One agent, asked directly or through all services. */
-type Peer = { title: string; server: LoadProcess<RemoteServerMethods>; ask: AskedWith; pids: Pids };
-type AskedWith = { url: string; artifact: string; wire?: WireName; agent?: string };
-type Rig = { plan: Plan; bench: BenchCluster; remote: Remote; direct: Peer; through: Peer };
+type Rig = Peers & { plan: Plan; bench: BenchCluster };
 
 type Burst = { tokensPerSecond: number; cpu: CpuSeconds | undefined };
 type Short = { tasksPerSecond: number; cpu: CpuSeconds | undefined };
@@ -58,32 +48,9 @@ export const through: Question = {
   name: 'through',
   async ask(size) {
     const plan = PLANS[size];
-    await using stack = new AsyncDisposableStack();
-    const servers: { remote: Remote; server: LoadProcess<RemoteServerMethods>; url: string }[] = [];
-    for (const remote of REMOTES) {
-      const server = stack.use(new LoadProcess<RemoteServerMethods>(new URL('remote-server/main.ts', import.meta.url)));
-      servers.push({ remote, server, url: await server.call('listen', { wire: remote.wire }) });
-    }
-    const agents = servers.map(({ remote, url }) => ({ name: remote.wire.replace('.', '-'), ...remote.entry(url) }));
-    const bench = stack.use(await startCluster({ agents }));
-    const rigs = servers.map(({ remote, server, url }, index) => {
-      const { 'sub-agent': _others, ...services } = bench.pids;
-      const agent = bench.cluster.agents[index]!;
-      const { wire, title } = remote;
-      const direct: Peer = {
-        title: `${title}: directly`,
-        server,
-        ask: { url: url + WIRES[wire].path, artifact: ANSWER, wire },
-        pids: { 'the agent': server.pid },
-      };
-      const ours: Peer = {
-        title: `${title}: through Hopline`,
-        server,
-        ask: { url: bench.cluster.url, artifact: STREAMED, agent: String(agents[index]!.name) },
-        pids: { 'the agent': server.pid, ...services, 'sub-agent': agent.pid },
-      };
-      return { plan, bench, remote, direct, through: ours };
-    });
+    await using started = await startPeers(REMOTES);
+    const { bench, peers } = started;
+    const rigs = peers.map(asked => ({ ...asked, plan, bench }));
     const findings: Finding[] = [await bursts(rigs)];
     // One wire stands for all: what a task costs beside its tokens does not depend on the adapter.
     findings.push(await steady(rigs[0]!), ...(await shortTasks(rigs[0]!)));
@@ -91,21 +58,9 @@ export const through: Question = {
   },
 };
 
-async function runs(
-  { bench }: Rig,
-  peer: Peer,
-  text: string,
-  { count, atOnce, tokens }: { count: number; atOnce: number; tokens: number },
-) {
-  const reports = await bench.client.call('runs', { ...peer.ask, text, count, atOnce, tokens });
-  const lost = reports.find(({ intact }) => !intact);
-  if (lost !== undefined) throw new Error(`${peer.title}: ${lost.tokens} of ${tokens} tokens arrived`);
-  return reports;
-}
-
 async function burst(rig: Rig, peer: Peer, tokens: number): Promise<Burst> {
   const { result, cpu } = await withCpu({ ...peer.pids, client: rig.bench.client.pid }, () =>
-    runs(rig, peer, String(tokens), { count: 1, atOnce: 1, tokens }),
+    runs(rig.bench.client, peer, String(tokens), { count: 1, atOnce: 1, tokens }),
   );
   const [{ askedAtMs, endedAtMs }] = result as [AnswerReport];
   return { tokensPerSecond: (1000 * tokens) / (endedAtMs - askedAtMs), cpu };
@@ -158,7 +113,9 @@ function scaled({ min, median, max, rounds }: Spread, factor: number): Spread {
 async function ages(rig: Rig, peer: Peer): Promise<number[]> {
   const { steady: tokens } = rig.plan;
   await peer.server.call('sentAtMs');
-  const [{ arrivals }] = (await runs(rig, peer, `${tokens} ${STEADY_MS}`, { count: 1, atOnce: 1, tokens })) as [AnswerReport];
+  const [{ arrivals }] = (await runs(rig.bench.client, peer, `${tokens} ${STEADY_MS}`, { count: 1, atOnce: 1, tokens })) as [
+    AnswerReport,
+  ];
   const [sent, ...more] = await peer.server.call('sentAtMs');
   if (sent === undefined || more.length > 0) throw new Error(`${peer.title}: the agent ran ${more.length + 1} times`);
   const found: number[] = [];
@@ -190,7 +147,7 @@ async function steady(rig: Rig): Promise<Finding> {
 async function short(rig: Rig, peer: Peer): Promise<Short> {
   const { short: count, atOnce } = rig.plan;
   const startMs = performance.now();
-  const { cpu } = await withCpu(peer.pids, () => runs(rig, peer, '1', { count, atOnce, tokens: 1 }));
+  const { cpu } = await withCpu(peer.pids, () => runs(rig.bench.client, peer, '1', { count, atOnce, tokens: 1 }));
   return { tasksPerSecond: (1000 * count) / (performance.now() - startMs), cpu };
 }
 
@@ -199,7 +156,7 @@ async function shortTasks(rig: Rig): Promise<Finding[]> {
   const peers = { direct: () => short(rig, rig.direct), ours: () => short(rig, rig.through) };
   await interleave(1, peers);
   const { direct, ours } = await interleave(rounds, peers);
-  const one = (peer: Peer) => runs(rig, peer, '1', { count: alone, atOnce: 1, tokens: 1 });
+  const one = (peer: Peer) => runs(rig.bench.client, peer, '1', { count: alone, atOnce: 1, tokens: 1 });
   const single = await interleave(rounds, { direct: () => one(rig.direct), ours: () => one(rig.through) });
   const rate = (found: Short[]) => found.map(({ tasksPerSecond }) => tasksPerSecond);
   const rates = { direct: rate(direct), ours: rate(ours) };
@@ -230,44 +187,15 @@ async function shortTasks(rig: Rig): Promise<Finding[]> {
   return [rateFinding, await hops(rig, single.ours.flat())];
 }
 
-/** Where the milliseconds of a one-token task go: the hops of the log's records, then what lies behind the log. */
+/** Where the milliseconds of a one-token task go. */
 async function hops({ bench, remote }: Rig, reports: AnswerReport[]): Promise<Finding> {
-  const log = await openJetStreamLog({ servers: bench.cluster.nats.url, name: 'bench-reader' });
-  const found = new Map<string, number[]>();
-  const add = (hop: string, ms: number) => void (found.get(hop)?.push(ms) ?? found.set(hop, [ms]));
-  const offsetMs = epochOffsetMs();
-  try {
-    for (const { taskId, askedAtMs, firstTextAtMs, endedAtMs } of reports) {
-      const report = (await reportTask(log, taskId))!;
-      const { startedAt, hops: turnHops, events } = report;
-      const sinceStart = (monotonic: number) => monotonic + offsetMs - startedAt;
-      const text = events.find(({ name, chunk }) => name === STREAMED && chunk !== undefined)!;
-      const last = events.at(-1)!;
-      add('the question to the ingress', -sinceStart(askedAtMs));
-      for (const { hop, ms } of turnHops) add(hop, ms);
-      const { publishMs, heldMs, waitMs, appendMs = 0 } = text.chunk!;
-      for (const [hop, ms] of Object.entries({ publish: publishMs, hold: heldMs, wait_for_append: waitMs, append: appendMs }))
-        add(hop, ms);
-      add('splice, socket, client: of the first text', sinceStart(firstTextAtMs) - text.storedMs!);
-      add('question to first text', firstTextAtMs - askedAtMs);
-      add('first text stored to the end stored', last.storedMs! - text.storedMs!);
-      add('splice, socket, client: of the end', sinceStart(endedAtMs) - last.storedMs!);
-      add('question to end', endedAtMs - askedAtMs);
-    }
-  } finally {
-    await log.close();
-  }
-  const rows = [...found].map(([hop, ms]) => {
-    const mean = ms.reduce((sum, value) => sum + value, 0) / ms.length;
+  const rows = [...(await hopsOf(bench.cluster.nats.url, reports))].map(([hop, ms]) => {
     const { p50, p99 } = latencyOf(Float64Array.from(ms));
-    return [hop, ...[mean, p50, p99].map(figure)];
+    return [hop, ...[meanOf(ms), p50, p99].map(figure)];
   });
   return {
     title: `through: where the milliseconds of a one-token task alone go, ${reports.length} tasks, ${remote.title}`,
     table: { columns: ['ms', 'mean', 'p50', 'p99'], rows },
-    notes: [
-      'hops as docs/reference/hops.md defines them, of the records, in whole milliseconds: read the means',
-      'the rows up to the first text add up to "question to first text", the two after it to "question to end"',
-    ],
+    notes: [HOPS_NOTE, `the rows up to the first text add up to "${FIRST_TEXT_SUM}", the two after it to "question to end"`],
   };
 }

@@ -14,6 +14,8 @@ export function textOfTokens(count: number): string {
 
 /** Name of the artifact that holds the answer, where the bench itself is the agent. */
 export const ANSWER = 'answer';
+/** The same where a sub-agent answers through the supervisor. */
+export const STREAMED = 'streaming_result';
 
 const STAMP = 't@';
 const STAMP_CHARS_MAX = 24;

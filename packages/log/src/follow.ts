@@ -101,6 +101,8 @@ class Follower {
   #stopPush: (() => void) | undefined;
   #wake: (() => void) | undefined;
   #unsubscribe: (() => void) | undefined;
+  /** Checked for each record: `aborted` of a signal of several costs a walk over all of them. */
+  #isClosed = false;
 
   constructor(source: FollowSource, after: FollowStart, signal: AbortSignal, options: FollowOptions) {
     this.#source = source;
@@ -116,7 +118,7 @@ class Follower {
   }
 
   async open(): Promise<void> {
-    if (this.#signal.aborted) return;
+    if (this.#signal.aborted) return this.#close();
     this.#signal.addEventListener('abort', this.#close, { once: true });
     const unsubscribe = await this.#source
       .subscribe(
@@ -133,7 +135,7 @@ class Follower {
 
   async *records(): AsyncGenerator<StoredFacts, void> {
     try {
-      while (!this.#signal.aborted) {
+      while (!this.#isClosed) {
         const live = this.#isBehind ? undefined : this.#shift();
         if (this.#isBehind) {
           yield* this.#catchUp();
@@ -175,7 +177,7 @@ class Follower {
     try {
       for (;;) {
         const { done, value } = await reader.next();
-        if (this.#signal.aborted) return;
+        if (this.#isClosed) return;
         if (done) {
           // Payloads that are not records count as seen, otherwise every tail check would read them again.
           this.#seen = Math.max(this.#seen, value);
@@ -268,6 +270,7 @@ class Follower {
   }
 
   readonly #close = (): void => {
+    this.#isClosed = true;
     this.#signal.removeEventListener('abort', this.#close);
     this.#unsubscribe?.();
     this.#unsubscribe = undefined;

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import type { AgentInput, AgentRecord, InputRecord } from '@hopline/events';
+import { type AgentInput, type AgentRecord, type InputRecord, ordinalsOf } from '@hopline/events';
 import fc from 'fast-check';
 import { LogUnavailable, Superseded } from './errors.ts';
 import type { InputAppendOptions, InputLog } from './input-log.ts';
 import {
   APPEND_TIMEOUT_MS,
+  BURST_HOLD_MS,
+  BURST_TOKENS,
   createInputWriter,
   type InputWriter,
   RECORD_INPUT_BYTES_MAX,
@@ -67,6 +69,17 @@ function pendingLog() {
     },
     settled,
   };
+}
+
+/** A writer whose first record, of so many tokens, is stored; and the ordinals of its records. */
+async function burst(tokens: number) {
+  const pending = pendingLog();
+  const writer = createInputWriter(pending.log, OPTIONS);
+  for (let i = 0; i < tokens; i += 1) writer.token('a', 't', 0);
+  await pending.settled();
+  await pending.ack();
+  const count = ({ record }: { record: AgentRecord }) => record.inputs.reduce((sum, input) => sum + ordinalsOf(input), 0);
+  return { writer, pending, sizes: () => pending.appended.map(count) };
 }
 
 /** The content of records, token by token, with absolute times. */
@@ -188,6 +201,66 @@ test('a record holds at most RECORD_TOKENS_MAX tokens and RECORD_INPUT_BYTES_MAX
     pending.appended.map(({ record }) => record.inputs.map(input => input.kind === 'text' && input.tokens.length)),
     [[RECORD_TOKENS_MAX], [1], [1]],
   );
+});
+
+test('in a burst a record is held until it is full or BURST_HOLD_MS have passed', async t => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const { writer, pending, sizes } = await burst(BURST_TOKENS);
+  writer.token('a', 'more', 0);
+  await pending.settled();
+  t.mock.timers.tick(BURST_HOLD_MS - 1);
+  await pending.settled();
+  assert.deepEqual(sizes(), [BURST_TOKENS], 'held');
+  t.mock.timers.tick(1);
+  await pending.settled();
+  assert.deepEqual(sizes(), [BURST_TOKENS, 1]);
+  await pending.ack();
+  writer.token('a', 'after a small record', 0);
+  await pending.settled();
+  assert.deepEqual(sizes(), [BURST_TOKENS, 1, 1], 'at once');
+
+  const full = await burst(BURST_TOKENS);
+  for (let i = 0; i <= RECORD_TOKENS_MAX; i += 1) full.writer.token('a', 't', 0);
+  await full.pending.settled();
+  assert.deepEqual(full.sizes(), [BURST_TOKENS, RECORD_TOKENS_MAX]);
+
+  const paused = await burst(BURST_TOKENS);
+  t.mock.timers.tick(BURST_HOLD_MS);
+  paused.writer.token('a', 'after a pause', 0);
+  await paused.pending.settled();
+  assert.deepEqual(paused.sizes(), [BURST_TOKENS, 1], 'at once');
+
+  const slower = await burst(BURST_TOKENS - 1);
+  slower.writer.token('a', 'more', 0);
+  await slower.pending.settled();
+  assert.deepEqual(slower.sizes(), [BURST_TOKENS - 1, 1], 'at once');
+});
+
+test('a record of a burst is not held when an input that is not text, or a flush, waits for it', async t => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const closed = await burst(BURST_TOKENS);
+  closed.writer.token('a', 'more', 0);
+  closed.writer.add(closeOf('a'), 0);
+  await closed.pending.settled();
+  assert.deepEqual(closed.sizes(), [BURST_TOKENS, 2]);
+
+  const flushed = await burst(BURST_TOKENS);
+  flushed.writer.token('a', 'more', 0);
+  await flushed.pending.settled();
+  const flushing = flushed.writer.flush();
+  await flushed.pending.ack();
+  await flushing;
+  assert.deepEqual(flushed.sizes(), [BURST_TOKENS, 1]);
+
+  const awaited = await burst(0);
+  for (let i = 0; i < BURST_TOKENS; i += 1) awaited.writer.token('a', 't', 0);
+  await awaited.pending.settled();
+  awaited.writer.token('a', 'more', 0);
+  const both = awaited.writer.flush();
+  await awaited.pending.ack();
+  await awaited.pending.ack();
+  await both;
+  assert.deepEqual(awaited.sizes(), [BURST_TOKENS, 1]);
 });
 
 test('a token larger than a record is split on code points, and only its first piece has the id', async () => {
