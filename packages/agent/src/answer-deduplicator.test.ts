@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { ANSWER_ARTIFACTS_MAX, AnswerDeduplicator, type ArtifactText } from './answer-deduplicator.ts';
 import { bytesAllocated } from '../../../test/support/counted-work.ts';
+import { ANSWER_ARTIFACTS_MAX, AnswerDeduplicator, type ArtifactText } from './answer-deduplicator.ts';
 import type { TextChange } from './streamed-text.ts';
 
 /** The answer as the client folds it. */
