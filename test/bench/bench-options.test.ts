@@ -5,10 +5,11 @@ import { readOptions } from './bench-options.ts';
 const known = ['one', 'two'];
 
 test('all questions by default, some by name', () => {
-  assert.deepEqual(readOptions([], known), { help: false, quick: false, json: undefined, questions: known });
-  assert.deepEqual(readOptions(['two', '--quick', '--json', 'x.json'], known), {
+  assert.deepEqual(readOptions([], known), { help: false, quick: false, runs: 1, json: undefined, questions: known });
+  assert.deepEqual(readOptions(['two', '--quick', '--runs', '3', '--json', 'x.json'], known), {
     help: false,
     quick: true,
+    runs: 3,
     json: 'x.json',
     questions: ['two'],
   });
@@ -17,4 +18,10 @@ test('all questions by default, some by name', () => {
 test('an unknown question is an error of one sentence', () => {
   assert.throws(() => readOptions(['three'], known), /^Error: there is no question "three"; there are one, two$/);
   assert.throws(() => readOptions(['--slow'], known), /--slow/);
+});
+
+test('there are 1 to 9 runs', () => {
+  assert.equal(readOptions(['--runs', '9'], known).runs, 9);
+  for (const runs of ['0', '10', '1.5', 'x'])
+    assert.throws(() => readOptions(['--runs', runs], known), /^Error: --runs must be a whole number from 1 to 9$/);
 });

@@ -1,6 +1,9 @@
 import { parseArgs } from 'node:util';
 
-export type BenchOptions = { help: boolean; quick: boolean; json: string | undefined; questions: string[] };
+const RUNS_MAX = 9;
+
+/** `runs`: how often all questions are asked. */
+export type BenchOptions = { help: boolean; quick: boolean; runs: number; json: string | undefined; questions: string[] };
 
 /** Throws an Error of one sentence. */
 export function readOptions(args: string[], known: readonly string[]): BenchOptions {
@@ -9,24 +12,28 @@ export function readOptions(args: string[], known: readonly string[]): BenchOpti
     allowPositionals: true,
     options: {
       quick: { type: 'boolean', default: false },
+      runs: { type: 'string', default: '1' },
       json: { type: 'string' },
       help: { type: 'boolean', short: 'h', default: false },
     },
   });
   const unknown = positionals.find(name => !known.includes(name));
   if (unknown !== undefined) throw new Error(`there is no question "${unknown}"; there are ${known.join(', ')}`);
+  if (!/^[1-9]$/.test(values.runs)) throw new Error(`--runs must be a whole number from 1 to ${RUNS_MAX}`);
   return {
     help: values.help,
     quick: values.quick,
+    runs: Number(values.runs),
     json: values.json,
     questions: positionals.length > 0 ? positionals : [...known],
   };
 }
 
 export function helpText(known: readonly string[]): string {
-  return `npm run bench [-- question …] [-- --quick] [-- --json FILE]
+  return `npm run bench [-- question …] [-- --quick] [-- --runs N] [-- --json FILE]
 
 Measures this checkout on this machine and prints every figure with its spread, then every target: met or missed, and by how much.
-Questions: ${known.join(', ')}. All of them by default: less than 10 minutes, less than 3 with --quick.
+Questions: ${known.join(', ')}. All of them by default: about a quarter of an hour, 5 minutes with --quick.
+--runs N asks all of them N times, and compares the targets of the runs at the end.
 --json FILE also writes everything as JSON.`;
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { judge } from './targets.ts';
+import { judge, runsLines } from './targets.ts';
 
 const found = { min: 1, median: 2, max: 3, rounds: 5 };
 
@@ -22,4 +22,12 @@ test('the line contains the margin', () => {
 
 test('a target without a measurement is not met', () => {
   assert.equal(judge({ name: 'x', wanted: { atMost: 1 }, found: undefined }).met, false);
+});
+
+test('the figures of several runs stand in one line for each target', () => {
+  const wanted = { atMost: 2 };
+  const run = (found: number | undefined) => [judge({ name: 'x', wanted, found })];
+  assert.deepEqual(runsLines([run(1.5), run(2.5), run(undefined)]), [
+    'met in 1 of 3  x: 1.50, 2.50, not measured, wanted at most 2',
+  ]);
 });

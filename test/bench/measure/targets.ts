@@ -17,6 +17,23 @@ export function judge(target: Target): Verdict {
   return { ...target, met, line: `${met ? 'met   ' : 'MISSED'}  ${name}: ${short(value)}${around}, ${words}${distance}` };
 }
 
+/** One line for each target, with the figure of each run. */
+export function runsLines(runs: readonly (readonly Verdict[])[]): string[] {
+  const [first = []] = runs;
+  return first.map(({ name, wanted }) => {
+    const found = runs.map(verdicts => verdicts.find(verdict => verdict.name === name));
+    const met = found.filter(verdict => verdict?.met).length;
+    const figures = found.map(verdict => figureOf(verdict?.found));
+    const bound = 'atLeast' in wanted ? `at least ${wanted.atLeast}` : `at most ${wanted.atMost}`;
+    return `met in ${met} of ${runs.length}  ${name}: ${figures.join(', ')}, wanted ${bound}`;
+  });
+}
+
+function figureOf(found: Target['found']): string {
+  if (found === undefined) return 'not measured';
+  return short(typeof found === 'number' ? found : found.median);
+}
+
 function short(value: number): string {
   return value >= 100 || value === 0 ? value.toFixed(0) : value.toPrecision(3);
 }
