@@ -168,6 +168,31 @@ for (const [name, values] of Object.entries(MATRIX)) {
   });
 }
 
+test('a setting reaches its service as the values file has it, large numbers included', { skip }, t => {
+  const folder = mkdtempSync(join(tmpdir(), 'hopline-chart-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  // Numbers of a file, unlike those of --set, are floating point to Helm.
+  const settings = {
+    HOPLINE_TASK_STORED_BYTES_MAX: 2_147_483_648,
+    HOPLINE_COPY_FORWARD_AFTER_MS: 1_000_000,
+    HOPLINE_EVENT_COST_MS: 0.5,
+    HOPLINE_HOLD_MS_MAX: 250,
+    HOPLINE_LOG_LEVEL: 'debug',
+    HOPLINE_PREFIX: '123',
+    HOPLINE_PUSH_TEST: true,
+  };
+  const file = join(folder, 'values.yaml');
+  writeFileSync(file, JSON.stringify({ relay: { settings } }));
+  const text = execFileSync('helm', [...template(['allowUnauthenticated=true']), '-f', file], {
+    encoding: 'utf8',
+    maxBuffer: 1 << 26,
+  });
+  const manifests = parseAllDocuments(text).flatMap(document => (document.toJS() as Manifest | null) ?? []);
+  const relay = manifests.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name.endsWith('-relay'))!;
+  const env = new Map(relay.spec.template!.spec.containers[0]!.env!.map(({ name, value }) => [name, value]));
+  for (const [name, value] of Object.entries(settings)) assert.equal(env.get(name), String(value), name);
+});
+
 test('helm lint finds nothing', { skip }, () => {
   const { status, stdout, stderr } = spawnSync('helm', ['lint', '--strict', '--kube-version', '1.34.0', CHART], {
     encoding: 'utf8',

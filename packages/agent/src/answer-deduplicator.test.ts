@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { AnswerDeduplicator, type ArtifactText } from './answer-deduplicator.ts';
+import { bytesAllocated } from '../../../test/support/counted-work.ts';
+import { ANSWER_ARTIFACTS_MAX, AnswerDeduplicator, type ArtifactText } from './answer-deduplicator.ts';
 import type { TextChange } from './streamed-text.ts';
 
 /** The answer as the client folds it. */
@@ -90,6 +91,29 @@ test('an artifact from its beginning again: cumulative, repeated, changed', () =
   assert.equal(new Shown().first('a', 'one').chunk('a', ' two').whole('a', 'one two').text, 'one two');
   assert.equal(new Shown().token('x: ').first('a', 'one').whole('a', 'uno').text, 'x: uno');
   assert.equal(new Shown().first('a', 'one').token(' tail').whole('a', 'uno').text, 'uno tail');
+});
+
+test('of more artifacts than are kept apart the oldest is forgotten: its text is shown again rather than lost', () => {
+  for (const [others, text] of [
+    [ANSWER_ARTIFACTS_MAX - 1, ''],
+    [ANSWER_ARTIFACTS_MAX, 'first'],
+  ] as const) {
+    const shown = new Shown().first('1', 'first');
+    for (let index = 0; index < others; index += 1) shown.first(`other ${index}`, 'x');
+    const before = `first${'x'.repeat(others)}`;
+    assert.ok(shown.text === before);
+    assert.equal(shown.first('1', 'first').text.slice(before.length), text);
+  }
+});
+
+test('a token costs no more for artifacts beyond those that are kept apart', async () => {
+  const shown = new Shown().token('a');
+  for (let index = 0; index < 20 * ANSWER_ARTIFACTS_MAX; index += 1) shown.first(`${index}`, '');
+  const bytes = await bytesAllocated(() => {
+    for (let index = 0; index < 200; index += 1) shown.answer.token('b');
+  });
+  // For each artifact that repeats the answer some 30 bytes a token: 130 MB in all for 20,480.
+  assert.ok(bytes < 40_000_000, `${bytes} bytes`);
 });
 
 test('the message of the end: the only answer, a longer form of tokens, or a word of farewell', () => {

@@ -1,5 +1,8 @@
 import { GrowingText, LaneText, type TextChange } from './streamed-text.ts';
 
+/** Artifacts of one answer whose texts are kept apart: an agent may name each piece of its text a new one. */
+export const ANSWER_ARTIFACTS_MAX = 1_024;
+
 /** A chunk of an artifact's text as the agent sent it. `isResult`: the artifact holds the whole answer once more (S0-20, C-25). */
 export type ArtifactText = { id: string; isResult: boolean; text: string; append: boolean; last: boolean };
 
@@ -71,17 +74,27 @@ export class AnswerDeduplicator {
     const lengthBefore = this.#answer.length;
     const isWhole = this.#isWholeAnswer(text);
     const change = isWhole ? this.snapshot(text) : this.token(text);
-    this.#artifacts.set(id, { own: new GrowingText(text), start: isWhole ? 0 : lengthBefore });
+    this.#keep(id, { own: new GrowingText(text), start: isWhole ? 0 : lengthBefore });
     this.#tokensOnly = false;
     return change;
   }
 
   #begin({ id, text, last }: ArtifactText): TextChange | undefined {
     const artifact: ArtifactState = { own: new GrowingText() };
-    this.#artifacts.set(id, artifact);
+    this.#keep(id, artifact);
     if (this.#tokensOnly && this.#answer.length > 0) this.#repeat(artifact);
     else artifact.start = this.#answer.length;
     return this.#continue(artifact, text, last);
+  }
+
+  /** Forgets the oldest artifact above the bound: what comes of it later is shown again rather than lost. */
+  #keep(id: string, artifact: ArtifactState): void {
+    const [oldest] = this.#artifacts.size < ANSWER_ARTIFACTS_MAX ? [] : this.#artifacts;
+    if (oldest !== undefined) {
+      this.#artifacts.delete(oldest[0]);
+      this.#repeating.delete(oldest[1]);
+    }
+    this.#artifacts.set(id, artifact);
   }
 
   #repeat(artifact: ArtifactState): void {

@@ -62,6 +62,35 @@ test('an instance that stops removes its own entry and leaves those of the other
   await log.close();
 });
 
+test('an agent whose skills are malformed is registered without them, and its fault is reported', {
+  timeout: 30_000,
+}, async () => {
+  const log = createMemoryLog();
+  const stop = new AbortController();
+  const reached = Promise.withResolvers<AgentEntry>();
+  const faults: unknown[] = [];
+  const skills = async () => [{ id: 'sync', name: 'Sync' }] as never;
+  const registered = registerAgent({
+    log,
+    name: 'mine',
+    agent: { description: 'Mine.', skills, run: async function* () {}, close: async () => {} },
+    url: 'http://127.0.0.1:1/',
+    skills: [],
+    isDefault: false,
+    logger: createLogger({ service: 'test', instance: 'test', level: 'silent' }),
+    signal: stop.signal,
+    heartbeatMs: 1,
+    onRegistered: reached.resolve,
+    onSkills: fault => faults.push(fault),
+  });
+  const entry = await Promise.race([reached.promise, registered]);
+  assert.deepEqual(entry?.skills, []);
+  assert.match(String(faults[0]), /^AgentMisuse: skills\(\) must resolve with a list of skills/);
+  stop.abort();
+  await registered;
+  await log.close();
+});
+
 test('an instance that starts removes the entries of instances that died long ago', { timeout: 30_000 }, async () => {
   const log = createMemoryLog();
   const silentFor = (ms: number): AgentEntry => ({

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { type AgentEntry, type Log, sleepUnlessAborted } from '@hopline/log';
+import { type AgentEntry, isAgentSkill, type Log, sleepUnlessAborted } from '@hopline/log';
 import { errorWord, type Logger } from '@hopline/telemetry';
 import type { Agent, AgentSkill } from './agent.ts';
+import { AgentMisuse } from './misuse.ts';
 
 /** Interval of an agent's heartbeats in the registry, milliseconds. */
 export const HEARTBEAT_INTERVAL_MS = 2_000;
@@ -13,6 +14,8 @@ const FIRST_SKILLS_MS_MAX = 3_000;
 export const SKILLS_MAX = 128;
 export const DESCRIPTION_CHARS_MAX = 512;
 const EXAMPLES_MAX = 8;
+const MALFORMED_SKILLS =
+  'skills() must resolve with a list of skills: id, name and description are strings, tags a list of strings';
 /** An instance that was killed leaves its entry behind. The next one that starts removes it after this time, milliseconds. */
 export const DEAD_INSTANCE_MS = 60 * 60_000;
 
@@ -97,7 +100,9 @@ class SkillsCache {
   async #request(): Promise<void> {
     const { agent, name, logger, onSkills } = this.#options;
     try {
-      this.#own = await agent.skills();
+      const own: unknown = await agent.skills();
+      if (!Array.isArray(own) || !own.every(isAgentSkill)) throw new AgentMisuse(MALFORMED_SKILLS);
+      this.#own = own;
       onSkills?.(undefined);
       if (this.#failed) logger.info({ agent: name, count: this.#own.length }, 'agent skills available');
       this.#failed = false;

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
-import { LaneText } from './streamed-text.ts';
+import { LaneText, TextStreams } from './streamed-text.ts';
 
 test('an equal snapshot changes nothing, a continuation adds its rest, any other replaces', () => {
   const content = new LaneText();
@@ -32,4 +34,23 @@ test('any sequence of tokens and snapshots folds to the text that was meant', ()
       assert.equal(content.text, meant);
     }),
   );
+});
+
+test('a stream whose lane another one has taken over leaves nothing behind', () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const lanes = { open: () => {}, write: () => {} };
+  const streams = new TextStreams({ lanes, lane: 'answer', header: () => ({}), shared: true });
+  const ended = 2_000;
+  const name = (index: number) => Buffer.alloc(10_000, `${index} `).toString();
+  collect();
+  const before = process.memoryUsage().heapUsed;
+  for (let index = 0; index < ended; index += 1) {
+    streams.token('a', name(index), {});
+    streams.end(name(index));
+  }
+  collect();
+  const bytes = process.memoryUsage().heapUsed - before;
+  assert.equal(streams.all.length, 1);
+  assert.ok(bytes < (ended * 10_000) / 4, `${bytes} bytes`);
 });

@@ -111,8 +111,9 @@ export class TextStreams {
   /** Throws BoundExceeded when more than TURN_TEXTS_MAX streams are open. */
   laneOf(stream = ''): StreamLane {
     const known = this.#byStream.get(stream);
-    if (known?.stream === stream) return known;
+    if (known !== undefined) return known;
     const lane = this.#reusable() ?? this.#create(stream);
+    this.#byStream.delete(lane.stream);
     lane.stream = stream;
     lane.ended = false;
     this.#byStream.set(stream, lane);
@@ -134,7 +135,7 @@ export class TextStreams {
   /** The stream has ended. Its lane stays open until the turn ends: a later attempt must be able to replace it. */
   end(stream: string): void {
     const lane = this.#byStream.get(stream);
-    if (lane?.stream === stream) lane.ended = true;
+    if (lane !== undefined) lane.ended = true;
   }
 
   /** Opens lanes of an earlier attempt again, so that none of its text stays beside this attempt's. */

@@ -25,16 +25,19 @@ export type TurnMetricsOptions = {
 export class TurnMetrics {
   readonly #options: TurnMetricsOptions;
   readonly #startedMs = performance.now();
-  readonly #tools = new Map<string, { hop: Hop; tool: string; startedAt: number }>();
+  /** When the item was taken, on the clock of `performance.now`: the wall clock may be set while the turn runs. */
+  readonly #takenMs: number;
+  readonly #tools = new Map<string, { hop: Hop; tool: string; startedAt: number; startedMs: number }>();
   #toolCalls = 0;
   /** Time with at least one open tool call, before the first text. */
   #toolMs = 0;
-  #toolsSince: number | undefined;
+  #toolsSinceMs: number | undefined;
   #hasText = false;
   #lastMs: number | undefined;
 
   constructor(options: TurnMetricsOptions) {
     this.#options = options;
+    this.#takenMs = this.#startedMs - (Date.now() - options.takenAt);
   }
 
   count(event: AgentEvent): void {
@@ -74,7 +77,7 @@ export class TurnMetrics {
   #startTool(callId: string, tool: string): void {
     const { hop: turn } = this.#options;
     turn.count(COUNT.toolCalls);
-    this.#toolsSince ??= Date.now();
+    this.#toolsSinceMs ??= performance.now();
     this.#toolCalls += 1;
     if (this.#toolCalls > TOOL_SPANS_MAX || this.#tools.has(callId)) return;
     const hop = startHop(executeToolSpan(tool), {
@@ -87,7 +90,7 @@ export class TurnMetrics {
         [ATTR.genAiToolType]: 'function',
       },
     });
-    this.#tools.set(callId, { hop, tool, startedAt: Date.now() });
+    this.#tools.set(callId, { hop, tool, startedAt: Date.now(), startedMs: performance.now() });
   }
 
   #endTool(callId: string, failed: boolean): void {
@@ -95,8 +98,8 @@ export class TurnMetrics {
     const open = this.#tools.get(callId);
     this.#tools.delete(callId);
     if (open !== undefined) {
-      const { tool, startedAt: at } = open;
-      const ms = Date.now() - at;
+      const { tool, startedAt: at, startedMs } = open;
+      const ms = Math.round(performance.now() - startedMs);
       metrics?.hopDuration.recordMs(ms, { hop: 'tool', agent });
       onToolEnd({ name: tool.slice(0, cutIndex(tool, TOOL_NAME_CHARS_MAX)), at, ms });
       if (failed) open.hop.fail('tool_failed');
@@ -106,15 +109,15 @@ export class TurnMetrics {
   }
 
   #pauseTools(): void {
-    if (this.#toolsSince !== undefined && !this.#hasText) this.#toolMs += Date.now() - this.#toolsSince;
-    this.#toolsSince = undefined;
+    if (this.#toolsSinceMs !== undefined && !this.#hasText) this.#toolMs += performance.now() - this.#toolsSinceMs;
+    this.#toolsSinceMs = undefined;
   }
 
   /** From the work item to the first text, without the time in tools, which is a hop of its own. */
   #endAgentHop(): void {
-    const { agent, metrics, takenAt, isFirstAttempt } = this.#options;
+    const { agent, metrics, isFirstAttempt } = this.#options;
     this.#pauseTools();
     this.#hasText = true;
-    if (isFirstAttempt) metrics?.hopDuration.recordMs(Date.now() - takenAt - this.#toolMs, { hop: 'agent', agent });
+    if (isFirstAttempt) metrics?.hopDuration.recordMs(performance.now() - this.#takenMs - this.#toolMs, { hop: 'agent', agent });
   }
 }

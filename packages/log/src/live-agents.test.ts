@@ -96,3 +96,33 @@ test('an agent is live while one of its instances is; the newest heartbeat of a 
   await until(() => seen()[0]?.[1] === true);
   assert.deepEqual(seen(), [['a', true, 'v1', now]], 'the instance with the newer heartbeat is silent');
 });
+
+test('an entry that is malformed, or has the name of another agent, is not listed', async t => {
+  const log = createMemoryLog();
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  const directory = new LiveAgents(() => 0);
+  const own = agent('argocd', 'sync');
+  await log.agents.put('argocd.1', own);
+  const { tags: _tags, ...untagged } = skill('sync');
+  const malformed: unknown[] = [
+    null,
+    'argocd',
+    { ...own, skills: undefined },
+    { ...own, skills: [null] },
+    { ...own, skills: [untagged] },
+    { ...own, skills: [{ ...skill('sync'), tags: [1] }] },
+    { ...own, skills: [{ ...skill('sync'), examples: 'sync' }] },
+    { ...own, description: undefined },
+    { ...own, url: undefined },
+    { ...own, heartbeat: '1' },
+  ];
+  for (const [index, entry] of malformed.entries()) await log.agents.put(`argocd.m${index}`, entry as AgentEntry);
+  // NATS permits each agent the keys of its own name.
+  await log.agents.put('other.1', { ...own, description: 'Not of argocd.', heartbeat: 2 });
+  await directory.follow(log.agents, stop.signal, error => assert.fail(String(error)));
+  assert.deepEqual(
+    directory.list().map(({ name, description, skills }) => [name, description, skills.map(({ id }) => id)]),
+    [['argocd', 'argocd', ['sync']]],
+  );
+});

@@ -1,6 +1,7 @@
+import { isObject } from '@hopline/a2a';
 import { followBucket } from './follow-bucket.ts';
 import type { KeyValue } from './key-value.ts';
-import type { AgentEntry } from './log.ts';
+import type { AgentEntry, AgentSkill } from './log.ts';
 
 /** An agent whose heartbeat has not changed for longer than this is not live, milliseconds. */
 export const AGENT_SILENCE_MS_MAX = 10_000;
@@ -34,8 +35,9 @@ export class LiveAgents {
         found = new Map();
       },
       change: ({ key, value }) => {
-        if (value === undefined) found.delete(key);
-        else found.set(key, { entry: value, seenAtMs: this.#now() });
+        // Any agent writes its own entries, and every reader uses those of all agents.
+        if (isAgentEntry(value) && key.split('.')[0] === value.name) found.set(key, { entry: value, seenAtMs: this.#now() });
+        else found.delete(key);
       },
       ready: () => {
         // Agents that were removed while the watch was lost are not in the new map.
@@ -66,6 +68,23 @@ export class LiveAgents {
     return [...agents.values()].sort((a, b) => a.name.localeCompare(b.name, 'en'));
   }
 }
+
+function isAgentEntry(value: unknown): value is AgentEntry {
+  if (!isObject(value)) return false;
+  const { name, description, url, skills, heartbeat } = value;
+  const hasTexts = [name, description, url].every(isText);
+  return hasTexts && Number.isFinite(heartbeat) && Array.isArray(skills) && skills.every(isAgentSkill);
+}
+
+/** Whether a value is a skill: an agent of its operator's own code may return anything. */
+export function isAgentSkill(value: unknown): value is AgentSkill {
+  if (!isObject(value)) return false;
+  const { id, name, description, tags, examples = [] } = value;
+  return [id, name, description].every(isText) && isTexts(tags) && isTexts(examples);
+}
+
+const isText = (value: unknown) => typeof value === 'string';
+const isTexts = (value: unknown) => Array.isArray(value) && value.every(isText);
 
 function isNewer(a: RegisteredAgent, b: RegisteredAgent): boolean {
   return a.isLive === b.isLive ? a.heartbeat > b.heartbeat : a.isLive;

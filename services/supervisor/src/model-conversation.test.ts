@@ -94,6 +94,19 @@ test('a failure, a stopped call, data, and a text beyond the bound are marked as
   assert.match(results(new TaskStory().message('x').answers('c', `${edge}y`), step('c'))[0]!, /x\n\[cut: 1 more characters\]$/);
 });
 
+test('data of an agent beyond the bound is cut with a mark, as its text is', () => {
+  const story = new TaskStory().message('go');
+  story.appends('supervisor', { kind: 'call', call: 'call-1-1-1', agent: 'argocd' });
+  const parts = [{ data: { rows: 'x'.repeat(RESULT_UNITS_MAX / 2) } }];
+  for (const lane of ['1', '2', '3'])
+    story.appends('call-1-1-1', { kind: 'artifact', lane, artifact: { name: 'rows' }, parts, append: false, last: true });
+  story.appends('call-1-1-1', { kind: 'ended', call: 'call-1-1-1', state: 'TASK_STATE_COMPLETED' });
+  const [result = ''] = results(story, step('call-1-1-1'));
+  const [, mark = ''] = /\n(\[cut: \d+ more characters\])$/.exec(result) ?? [];
+  assert.equal(mark, `[cut: ${RESULT_UNITS_MAX / 2 + 3 * '{"rows":""}'.length + 2} more characters]`);
+  assert.equal(result.length, RESULT_UNITS_MAX + 1 + mark.length);
+});
+
 test('a call that asked goes on under another id in the next turn: one result for the model', () => {
   const question: Message = { messageId: 'q', role: 'ROLE_AGENT', parts: [{ text: 'Which?' }] };
   const story = new TaskStory().message('version?');

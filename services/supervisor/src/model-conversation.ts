@@ -6,7 +6,7 @@ import type { ChosenCall, ModelStep, Read } from './model-step.ts';
 import type { TurnView } from './turn-view.ts';
 
 const FILE_NOTE = '; agents that are called get it';
-/** Text of one agent that the model reads, UTF-16 units; longer text is cut with a mark. */
+/** Text of one agent that the model reads, and data beside it, UTF-16 units each; what is longer is cut with a mark. */
 export const RESULT_UNITS_MAX = 512 * 1024;
 
 /** The model's input: system prompt, earlier messages, its own steps, and the results of its calls. The same log gives the same input. */
@@ -35,7 +35,7 @@ function resultOf(chosen: ChosenCall, view: TurnView): string {
 function outcomeOf(call: string, view: TurnView): string {
   const ended = view.ended(call);
   const withheld = ended?.withheldText === undefined ? '' : '[the user has not seen this answer]';
-  const lines = [withheld, cut(view.answerOf(call)), ...dataOf(call, view)].filter(line => line !== '');
+  const lines = [withheld, cut(view.answerOf(call)), cut(dataOf(call, view))].filter(line => line !== '');
   const continuation = view.continuation(call);
   if (continuation !== undefined) {
     lines.push(
@@ -55,9 +55,9 @@ function outcomeOf(call: string, view: TurnView): string {
 
 const wordsIn = (message: Message | undefined) => promptText(message?.parts ?? [], FILE_NOTE);
 
-function dataOf(call: string, view: TurnView): string[] {
+function dataOf(call: string, view: TurnView): string {
   const parts = view.artifactsOf(call).flatMap(artifact => artifact.parts);
-  return parts.flatMap(part => (part.data === undefined ? [] : [JSON.stringify(part.data)]));
+  return parts.flatMap(part => (part.data === undefined ? [] : [JSON.stringify(part.data)])).join('\n');
 }
 
 function cut(text: string): string {

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { decodeInputRecord } from '@hopline/events';
 import type { AgentEntry } from '@hopline/log';
 import { AGENT_TOOLS_MAX, agentTools, FINISH_TOOL } from './agent-tools.ts';
-import { chooseCalls, modelStepOf, STEP_CALLS_MAX } from './model-step.ts';
+import { ARGS_DEPTH_MAX, chooseCalls, modelStepOf, STEP_CALLS_MAX } from './model-step.ts';
 
 const skill = (id: string) => ({ id, name: id.toUpperCase(), description: '', tags: [] });
 const agent = (name: string, ...skills: string[]): AgentEntry => ({
@@ -51,6 +52,21 @@ test('calls of a step, and calls the task may still make, are bounded; the model
   const many = Array.from({ length: STEP_CALLS_MAX + 1 }, (): [string, Record<string, unknown>] => ['files', { request: 'go' }]);
   const made = (left: number) => chosen(many, left).filter(call => 'call' in call).length;
   assert.deepEqual([made(100), made(3), made(0)], [STEP_CALLS_MAX, 3, 0]);
+});
+
+test('a step is a record that relays read, however deep the arguments of its calls nest', () => {
+  const nested = (levels: number): unknown => JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`);
+  // The arguments themselves are the first level.
+  const callsOf = (depth: number) =>
+    chosen(['argocd', FINISH_TOOL, 'telepathy'].map(name => [name, { request: 'go', more: nested(depth - 1) }]));
+  const from = { id: 'supervisor', agent: 'supervisor', turn: 1, attempt: 1 };
+  for (const depth of [ARGS_DEPTH_MAX, ARGS_DEPTH_MAX + 1, 10_000]) {
+    const inputs = [{ kind: 'step', step: '1', payload: { turn: 1, text: '', calls: callsOf(depth), read: [] } }];
+    assert.equal(typeof decodeInputRecord({ v: 1, at: 1, from, n: 1, inputs }), 'object', `${depth} levels`);
+  }
+  assert.ok('call' in callsOf(ARGS_DEPTH_MAX)[0]!);
+  const [refused] = callsOf(ARGS_DEPTH_MAX + 1);
+  assert.deepEqual(refused, { id: 'c0', name: 'argocd', args: {}, refused: 'The arguments nest too deep.' });
 });
 
 test('a record that no model made is not a step', () => {

@@ -1,9 +1,16 @@
+import { isDeeperThan } from '@hopline/a2a';
 import type { Step } from '@hopline/chat-model';
 import type { AgentEntry } from '@hopline/log';
 import { FINISH_TOOL } from './agent-tools.ts';
 
 /** Calls of one step; the model gets an error for each call beyond. */
 export const STEP_CALLS_MAX = 16;
+
+/**
+ * Levels of JSON of the arguments of one call. Relays skip a record that nests deeper than INPUT_DEPTH_MAX, and the turn would wait for its step
+ * without end; the step has four levels around the arguments.
+ */
+export const ARGS_DEPTH_MAX = 32;
 
 /** A tool call of the model, and its outcome. */
 export type ChosenCall = {
@@ -56,10 +63,12 @@ export function chooseCalls(
 ): ChosenCall[] {
   let called = 0;
   return step.calls.map(({ id, name, args }): ChosenCall => {
-    const own = { id, name, args };
+    const isTooDeep = isDeeperThan(args, ARGS_DEPTH_MAX);
+    const own = { id, name, args: isTooDeep ? {} : args };
     if (name === FINISH_TOOL) return { ...own, finish: true };
     const agent = agents.find(entry => entry.name === name);
     if (agent === undefined) return { ...own, refused: 'There is no agent of that name.' };
+    if (isTooDeep) return { ...own, refused: 'The arguments nest too deep.' };
     const { request, skill } = args;
     if (typeof request !== 'string' || request === '') return { ...own, refused: 'The argument "request" must be a text.' };
     if (called >= Math.min(STEP_CALLS_MAX, callsLeft)) return { ...own, refused: 'Too many calls; this one was not made.' };

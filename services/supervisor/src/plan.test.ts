@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { bytesAllocated } from '../../../test/support/counted-work.ts';
 import { PlanParser, splitPlan } from './plan.ts';
 
 function runs(...tokens: string[]): string[] {
@@ -18,6 +19,17 @@ test('white space around the plan is layout; inside of words it is text', () => 
   assert.deepEqual(runs('\n', '⟦p⟧', '\n', '\n'), ['plan:⟦', 'plan:p⟧']);
   assert.deepEqual(runs('⟦p⟧', '\n', '\n', 'Now', ' ', '\n'), ['plan:⟦', 'plan:p⟧', 'own:\n\nNow', 'own: ', 'own:\n']);
   assert.deepEqual(runs(' ', '\n'), []);
+});
+
+test('white space before the words is not copied with each token', async () => {
+  const parser = new PlanParser();
+  const tokens = 30_000;
+  const bytes = await bytesAllocated(() => {
+    for (let index = 0; index < tokens; index += 1) parser.take(' ');
+  });
+  // A copy per token would be 450 MB in all.
+  assert.ok(bytes < 50_000_000, `${bytes} bytes`);
+  assert.deepEqual(parser.take('Now'), [{ kind: 'own', text: `${' '.repeat(tokens)}Now` }]);
 });
 
 test('a plan that is never closed is closed; a second one is text', () => {

@@ -76,7 +76,8 @@ export class PlanParser {
   #own(text: string, runs: TextRun[]): void {
     if (text === '') return;
     const words = this.#pending + text;
-    if (this.#position !== 'words' && words.trim() === '') {
+    // What is pending is white space: to look at it again with each token would cost the square of its length.
+    if (this.#position !== 'words' && text.trim() === '') {
       this.#pending = words;
       return;
     }

@@ -63,6 +63,7 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
   const { log, metrics } = deps;
   const { work } = job;
   const takenAt = Date.now();
+  const startedMs = performance.now();
   const hop = startHopOf(job, takenAt);
   measureTaken(metrics, job, takenAt);
   const stop = new AbortController();
@@ -112,7 +113,7 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
   } finally {
     stop.abort(NO_LONGER_NEEDED);
     metrics.activeTasks.add(-1, { agent: SUPERVISOR });
-    metrics.turnDuration.recordMs(Date.now() - takenAt, { agent: SUPERVISOR });
+    metrics.turnDuration.recordMs(performance.now() - startedMs, { agent: SUPERVISOR });
     hop.end();
   }
 }

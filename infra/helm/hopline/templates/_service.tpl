@@ -101,9 +101,10 @@ spec:
             - { name: HOPLINE_TLS_CERT_FILE, value: /var/run/hopline/tls/tls.crt }
             - { name: HOPLINE_TLS_KEY_FILE, value: /var/run/hopline/tls/tls.key }
             {{- end }}
+            {{- /* As JSON: a number of a values file is floating point, and as text 1000000 would be 1e+06. */}}
             {{- range $key, $value := $settings }}
             - name: {{ $key }}
-              value: {{ $value | toString | quote }}
+              value: {{ ternary $value (toJson $value) (kindIs "string" $value) | quote }}
             {{- end }}
             {{- range concat $root.Values.env (default (list) .values.env) }}
             - {{- toYaml . | nindent 14 }}
