@@ -184,12 +184,15 @@ class RecordingHop implements Hop {
   #parent: Context;
   /** The exported span; absent while the hop has none. */
   #taken: SpanContext | undefined;
+  /** Of the hop when its segment began, and set since: the span gets those when it ends, not with each chunk. */
   #attributes: HopAttributes;
+  #changed: Attributes = {};
   #span: Span;
   #segment = 1;
   /** Of the current segment, or of the exported span. */
   #carrier: TraceCarrier | undefined;
-  #counts = new Map<CountKey, number>();
+  /** Objects, because a counter is raised for each token. */
+  #counts = new Map<CountKey, { n: number }>();
   #steps = 0;
   #firstLink: string | undefined;
   #lastLink: TraceCarrier | undefined;
@@ -214,8 +217,7 @@ class RecordingHop implements Hop {
 
   set(attributes: HopAttributes): void {
     if (this.#ended) return;
-    this.#attributes = { ...this.#attributes, ...attributes };
-    this.#span.setAttributes(attributes as Attributes);
+    for (const [name, value] of Object.entries(attributes)) if (value !== undefined) this.#changed[name] = value;
   }
 
   step(attributes: HopAttributes): void {
@@ -226,13 +228,15 @@ class RecordingHop implements Hop {
   }
 
   count(key: CountKey, n = 1): void {
-    const before = this.#counts.get(key);
-    if (before !== undefined || this.#counts.size < HOP_COUNTS_MAX) this.#counts.set(key, (before ?? 0) + n);
+    const known = this.#counts.get(key);
+    if (known !== undefined) known.n += n;
+    else if (this.#counts.size < HOP_COUNTS_MAX) this.#counts.set(key, { n });
   }
 
   max(key: CountKey, value: number): void {
-    const before = this.#counts.get(key);
-    if (before === undefined ? this.#counts.size < HOP_COUNTS_MAX : value > before) this.#counts.set(key, value);
+    const known = this.#counts.get(key);
+    if (known !== undefined) known.n = Math.max(known.n, value);
+    else if (this.#counts.size < HOP_COUNTS_MAX) this.#counts.set(key, { n: value });
   }
 
   link(carrier: TraceCarrier): void {
@@ -308,8 +312,12 @@ class RecordingHop implements Hop {
     clearTimeout(this.#timer);
     const last = this.#lastLink === undefined ? undefined : this.#linkTo(this.#lastLink);
     if (last !== undefined) this.#span.addLink(last);
-    this.#span.setAttributes({ ...Object.fromEntries(this.#counts), ...attributes });
+    const counts: Attributes = {};
+    for (const [key, { n }] of this.#counts) counts[key] = n;
+    this.#span.setAttributes({ ...this.#changed, ...counts, ...attributes });
     this.#span.end();
+    this.#attributes = { ...this.#attributes, ...this.#changed };
+    this.#changed = {};
     this.#counts = new Map();
     this.#steps = 0;
     this.#firstLink = undefined;

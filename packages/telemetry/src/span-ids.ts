@@ -1,4 +1,4 @@
-import { createHash, randomFillSync } from 'node:crypto';
+import { hash, randomFillSync } from 'node:crypto';
 
 const SPAN_ID_BYTES = 8;
 const TRACE_ID_BYTES = 16;
@@ -43,6 +43,5 @@ export function withSpanId<T>(id: string | undefined, start: () => T): T {
 
 /** Id of the span of one delivery of a work item. */
 export function deliverySpanId(taskId: string, role: string, item: number, attempt: number): string {
-  const digest = createHash('sha256').update(`${taskId}/${role}/${item}/${attempt}`).digest('hex');
-  return digest.slice(0, 2 * SPAN_ID_BYTES);
+  return hash('sha256', `${taskId}/${role}/${item}/${attempt}`).slice(0, 2 * SPAN_ID_BYTES);
 }
