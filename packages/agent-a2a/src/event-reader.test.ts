@@ -4,7 +4,7 @@ import type { Message, StreamResponse, Task, TaskState } from '@hopline/a2a';
 import type { AgentEvent } from '@hopline/agent';
 import { EventReader, RECENT_MESSAGES_MAX, type ReaderOptions } from './event-reader.ts';
 import { OPEN_CALLS_MAX, OpenCalls } from './open-calls.ts';
-import { RecentIds } from './recent-ids.ts';
+import { KEPT_ID_UNITS_MAX, keptId, RecentIds } from './recent-ids.ts';
 
 /** A reader whose calls return their events. */
 function reader(options: Partial<ReaderOptions> = {}) {
@@ -38,6 +38,24 @@ test('message ids are deduplicated within a bound; messages without an id never 
   for (let id = 0; id < 2 * RECENT_MESSAGES_MAX; id += 1) assert.equal(ids.add(`${id}`), true);
   assert.equal(ids.add(`${RECENT_MESSAGES_MAX}`), false, 'the newest RECENT_MESSAGES_MAX are kept');
   assert.equal(ids.add(`${RECENT_MESSAGES_MAX - 1}`), true, 'older ones are dropped');
+});
+
+test('an id of more than KEPT_ID_UNITS_MAX is kept as a hash, and still found when it repeats [S0-22]', () => {
+  const longest = 'x'.repeat(KEPT_ID_UNITS_MAX);
+  assert.equal(keptId(longest), longest);
+  const long = 'x'.repeat(1_000_000);
+  assert.ok(keptId(long).length <= KEPT_ID_UNITS_MAX);
+  assert.notEqual(keptId(`${long}\ud83d`), keptId(`${long}\ud83e`));
+  const one = reader();
+  assert.equal(
+    [...one.read(working('a', long)), ...one.read(working('a', long)), ...one.read(working('a', `${long}2`))].length,
+    2,
+  );
+  const artifact = (artifactId: string) => ({ artifactId, parts: [{ text: 'a' }] });
+  one.read({ artifactUpdate: { taskId: 't', contextId: 'c', artifact: artifact(long), append: false, lastChunk: true } });
+  const history = [message('a', long), message('a', `${long}2`)];
+  assert.equal(one.snapshot(task({ history, artifacts: [artifact(`${long}2`)] })).isWhole, false);
+  assert.equal(one.snapshot(task({ history, artifacts: [artifact(long), artifact(`${long}2`)] })).isWhole, true);
 });
 
 test('open calls are bounded, and the oldest of a tool ends first', () => {

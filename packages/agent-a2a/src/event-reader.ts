@@ -15,7 +15,7 @@ import type { AgentEvent } from '@hopline/agent';
 import { otherParts, ownMessage, textMessage } from './message-parts.ts';
 import { OpenCalls } from './open-calls.ts';
 import type { Deltas, Skipped, StatusText } from './options.ts';
-import { RecentIds } from './recent-ids.ts';
+import { keptId, RecentIds } from './recent-ids.ts';
 import { StatusTexts } from './status-texts.ts';
 import { noticeOfArtifact, noticeOfMetadata, noticeOfText, type ToolNotice } from './tool-notice.ts';
 
@@ -131,7 +131,7 @@ export class EventReader {
     else if (whole) this.#wholeText(messages);
     const artifactIds = new Set<string>();
     for (const artifact of task.artifacts ?? []) {
-      artifactIds.add(artifact.artifactId);
+      artifactIds.add(keptId(artifact.artifactId));
       this.#artifactUpdate({ taskId: '', contextId: '', artifact, append: false, lastChunk: true });
     }
     const hasContent = this.#hasText || this.#artifacts.size > 0 || task.status.message !== undefined;
@@ -240,7 +240,7 @@ export class EventReader {
     }
     if (lastChunk && !append) this.#texts.compare(textOf(artifact.parts), this.#read);
     const artifactId = artifact.artifactId || artifact.name || 'artifact';
-    if (this.#artifacts.size < ARTIFACTS_MAX) this.#artifacts.add(artifactId);
+    if (this.#artifacts.size < ARTIFACTS_MAX) this.#artifacts.add(keptId(artifactId));
     const named = artifact.artifactId === artifactId ? artifact : { ...artifact, artifactId };
     this.#read.push({ type: 'artifact', artifact: named, append, lastChunk });
   }

@@ -1,3 +1,14 @@
+import { hash } from 'node:crypto';
+
+/** UTF-16 units of an id that is kept as it is; of a longer one the hash is kept. */
+export const KEPT_ID_UNITS_MAX = 128;
+
+/** What is kept of an id: a turn keeps thousands of them, and a remote agent may send each as long as a whole event. */
+export function keptId(id: string): string {
+  // Not of UTF-8, in which ids that differ in half a surrogate pair are equal.
+  return id.length <= KEPT_ID_UNITS_MAX ? id : hash('sha256', Buffer.from(id, 'utf16le'));
+}
+
 /**
  * Recent ids: at least the `max` newest and fewer than twice as many. A repeated delivery follows the first one closely. Two sets, of
  * which the older is dropped whole, because deleting single ids costs more than the rest of a token.
@@ -13,9 +24,10 @@ export class RecentIds {
 
   /** Returns false when the id was already added. */
   add(id: string): boolean {
-    if (this.#older.has(id)) return false;
+    const kept = keptId(id);
+    if (this.#older.has(kept)) return false;
     const before = this.#newer.size;
-    this.#newer.add(id);
+    this.#newer.add(kept);
     if (this.#newer.size === before) return false;
     if (this.#newer.size >= this.#max) {
       this.#older = this.#newer;

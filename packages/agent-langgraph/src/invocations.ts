@@ -4,7 +4,15 @@ import type { GraphMessage } from './graph-message.ts';
 /** The origin of a chunk, from the metadata of `messages` mode. */
 export type Origin = { node: string | undefined; namespace: string };
 
-type Invocation = Origin & { stream: string; text: string; chunked: boolean; ended: boolean; repeated: boolean };
+type Invocation = {
+  stream: string;
+  /** Key of its node in `#openOf`. */
+  nodeKey: string;
+  text: string;
+  chunked: boolean;
+  ended: boolean;
+  repeated: boolean;
+};
 
 /** Invocations tracked in one turn. Their texts are bounded by the text of the turn. */
 export const INVOCATIONS_MAX = 10_000;
@@ -15,6 +23,8 @@ export const INVOCATIONS_MAX = 10_000;
  */
 export class Invocations {
   readonly #known = new Map<string, Invocation>();
+  /** Those that have not ended, by node: every update of the graph ends a node, and a turn may have thousands of invocations. */
+  readonly #openOf = new Map<string, Set<Invocation>>();
   #unnamed = 0;
 
   *add(message: GraphMessage, origin: Origin): Generator<AgentEvent> {
@@ -31,9 +41,7 @@ export class Invocations {
 
   /** Ends the models of a node that has ended. `path`: the graph of the node. */
   *endOf(node: string, path: readonly string[]): Generator<AgentEvent> {
-    const parent = path.join('|');
-    for (const invocation of this.#known.values())
-      if (invocation.node === node && parentOf(invocation.namespace) === parent) yield* this.#end(invocation);
+    for (const invocation of this.#openOf.get(nodeKeyOf(path.join('|'), node)) ?? []) yield* this.#end(invocation);
   }
 
   /** Whether the text is the whole text of an invocation. */
@@ -53,10 +61,14 @@ export class Invocations {
     return false;
   }
 
-  #begin(key: string, origin: Origin, chunked: boolean): Invocation {
+  #begin(key: string, { node, namespace }: Origin, chunked: boolean): Invocation {
     if (this.#known.size >= INVOCATIONS_MAX) this.#forgetOldest();
-    const invocation = { ...origin, stream: key, text: '', chunked, ended: false, repeated: false };
+    const nodeKey = nodeKeyOf(parentOf(namespace), node);
+    const invocation = { stream: key, nodeKey, text: '', chunked, ended: false, repeated: false };
     this.#known.set(key, invocation);
+    const open = this.#openOf.get(nodeKey);
+    if (open === undefined) this.#openOf.set(nodeKey, new Set([invocation]));
+    else open.add(invocation);
     return invocation;
   }
 
@@ -71,6 +83,9 @@ export class Invocations {
   *#end(invocation: Invocation): Generator<AgentEvent> {
     if (invocation.ended) return;
     invocation.ended = true;
+    const open = this.#openOf.get(invocation.nodeKey);
+    open?.delete(invocation);
+    if (open?.size === 0) this.#openOf.delete(invocation.nodeKey);
     yield { type: 'text-end', stream: invocation.stream };
   }
 }
@@ -78,4 +93,9 @@ export class Invocations {
 /** `inner:uuid|answer:uuid` → `inner:uuid`. */
 function parentOf(namespace: string): string {
   return namespace.split('|').slice(0, -1).join('|');
+}
+
+/** A node of one graph. `parent`: the namespace of the graph. */
+function nodeKeyOf(parent: string, node: string | undefined): string {
+  return JSON.stringify([parent, node]);
 }

@@ -5,7 +5,7 @@ import type { Command, TextRun } from '@hopline/task';
 export type QueuedCommand = {
   command: Command;
   /** Input sequence of the oldest record in it. */
-  firstSeq: number;
+  readonly firstSeq: number;
   /** Milliseconds on the clock of holds at which its oldest part was queued. */
   queuedMs: number;
   /** Set by inputs that are not text: everything of the producer up to ordinal `n` is folded with this command. */
@@ -28,6 +28,8 @@ const COMMAND_OVERHEAD_UNITS = 512;
 export class AppendQueue {
   readonly #now: () => number;
   #commands: QueuedCommand[] = [];
+  /** The commands that have no older one behind them, so the first is the oldest of all. A command keeps its `firstSeq`. */
+  #oldest: QueuedCommand[] = [];
   #size = 0;
 
   /** `now`: monotonic milliseconds, the clock of holds. */
@@ -49,17 +51,16 @@ export class AppendQueue {
    * another's.
    */
   get oldestSeq(): number | undefined {
-    let oldest: number | undefined;
-    for (const { firstSeq } of this.#commands) {
-      if (oldest === undefined || firstSeq < oldest) oldest = firstSeq;
-    }
-    return oldest;
+    return this.#oldest[0]?.firstSeq;
   }
 
   push(command: Command, firstSeq: number, mark?: QueuedCommand['mark']): void {
     const size = COMMAND_OVERHEAD_UNITS + unitsOf(command);
     this.#size += size;
-    this.#commands.push({ command, firstSeq, queuedMs: this.#now(), mark, size });
+    const queued = { command, firstSeq, queuedMs: this.#now(), mark, size };
+    this.#commands.push(queued);
+    while (this.#oldest.length > 0 && this.#oldest.at(-1)!.firstSeq > firstSeq) this.#oldest.pop();
+    this.#oldest.push(queued);
   }
 
   pushRun(run: TextRun, unitsMax: number): void {
@@ -112,6 +113,8 @@ export class AppendQueue {
     }
     const taken = this.#commands.slice(0, count);
     this.#commands = this.#commands.slice(count);
+    const gone = new Set(taken);
+    this.#oldest = this.#oldest.filter(queued => !gone.has(queued));
     this.#size -= size;
     return taken;
   }

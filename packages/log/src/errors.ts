@@ -44,6 +44,11 @@ export class RecordTooLarge extends Error {
   override readonly name = 'RecordTooLarge';
 }
 
+/** The input nests deeper than readers of the log accept; nothing was stored. Another try makes the same input. */
+export class InputTooDeep extends Error {
+  override readonly name = 'InputTooDeep';
+}
+
 /**
  * The newest record of the task was written by a later version of Hopline. A writer that took an older record for the newest would
  * pass the fence with an outdated aggregate.

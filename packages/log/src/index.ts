@@ -1,6 +1,7 @@
 export { backoffMs, sleepUnlessAborted } from './backoff.ts';
 export { DEFAULT_AGENT_SETTINGS, defaultAgentOf } from './default-agent.ts';
 export {
+  InputTooDeep,
   LaterVersion,
   LogConflict,
   LogDenied,

@@ -1,8 +1,15 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { type AgentInput, type AgentRecord, type InputRecord, ordinalsOf } from '@hopline/events';
+import {
+  type AgentInput,
+  type AgentRecord,
+  decodeInputRecord,
+  INPUT_DEPTH_MAX,
+  type InputRecord,
+  ordinalsOf,
+} from '@hopline/events';
 import fc from 'fast-check';
-import { LogUnavailable, Superseded } from './errors.ts';
+import { InputTooDeep, LogUnavailable, Superseded } from './errors.ts';
 import type { InputAppendOptions, InputLog } from './input-log.ts';
 import {
   APPEND_TIMEOUT_MS,
@@ -279,6 +286,25 @@ test('a token larger than a record is split on code points, and only its first p
   );
   for (const { record } of pending.appended)
     assert.ok(Buffer.byteLength(JSON.stringify(record.inputs)) <= RECORD_INPUT_BYTES_MAX + 1_024);
+});
+
+test('an input nests at most INPUT_DEPTH_MAX levels; one that readers would skip is not stored, and the writer goes on', async () => {
+  const pending = pendingLog();
+  const writer = createInputWriter(pending.log, OPTIONS);
+  const nested = (levels: number): AgentInput => {
+    const payload: unknown = JSON.parse('['.repeat(levels - 1) + ']'.repeat(levels - 1));
+    return { kind: 'step', step: 's', payload };
+  };
+  const read = (input: AgentInput) => decodeInputRecord({ v: 1, at: 1, from: PRODUCER, n: 1, inputs: [input] });
+  assert.equal(read(nested(INPUT_DEPTH_MAX + 1)), 'too deep');
+  assert.throws(() => writer.add(nested(INPUT_DEPTH_MAX + 1)), InputTooDeep);
+  assert.equal(typeof read(nested(INPUT_DEPTH_MAX)), 'object');
+  writer.add(nested(INPUT_DEPTH_MAX));
+  await pending.settled();
+  assert.deepEqual(
+    pending.appended.map(({ record }) => [record.n, record.inputs]),
+    [[1, [nested(INPUT_DEPTH_MAX)]]],
+  );
 });
 
 test('ready resolves only below waitingBytesMax', async () => {

@@ -1,8 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
-import { cutIndex } from '@hopline/a2a';
+import { cutIndex, isDeeperThan } from '@hopline/a2a';
 import {
   type AgentInput,
   type AgentRecord,
+  INPUT_DEPTH_MAX,
   ordinalsOf,
   type Producer,
   type TakenWork,
@@ -10,7 +11,7 @@ import {
   type ToolCall,
   type TraceCarrier,
 } from '@hopline/events';
-import { Superseded } from './errors.ts';
+import { InputTooDeep, Superseded } from './errors.ts';
 import type { InputLog } from './input-log.ts';
 import { requireTaskId } from './names.ts';
 
@@ -21,7 +22,10 @@ import { requireTaskId } from './names.ts';
  * Order across lanes and kinds is kept. After a failed append the writer appends nothing more, because it would be stored out of order.
  */
 export interface InputWriter {
-  /** Takes an input. Throws the writer's error if it has failed. `atMs`: source time in epoch milliseconds, now by default. */
+  /**
+   * Takes an input. Throws the writer's error if it has failed, and InputTooDeep for one that readers would skip: the writer goes on.
+   * `atMs`: source time in epoch milliseconds, now by default.
+   */
   add(input: AgentInput, atMs?: number): void;
   /** Takes one token of a lane; allocates nothing when it joins a waiting record. `id`: the source's message id. */
   token(lane: string, text: string, atMs?: number, id?: string): void;
@@ -136,6 +140,9 @@ class Writer implements InputWriter {
       return;
     }
     const bytes = Buffer.byteLength(JSON.stringify(input));
+    // A reader skips the whole record, and its producer would wait without end for the facts. Text is flat.
+    if (isDeeperThan(input, INPUT_DEPTH_MAX))
+      throw new InputTooDeep(`an input of kind "${input.kind}" nests deeper than ${INPUT_DEPTH_MAX} levels of JSON`);
     this.#endHold();
     this.#draftFor(bytes, atMs).inputs.push(input);
     this.#count(ordinalsOf(input), bytes);

@@ -14,5 +14,5 @@ export { failTask } from './decision.ts';
 export { evolve } from './evolve.ts';
 export { CALLS_MAX, LANES_BYTES_MAX, LANES_MAX, STEP_UNITS_MAX, STEPS_MAX, TURNS_MAX } from './limits.ts';
 export type { TaskView } from './project.ts';
-export { project, projectRecord } from './project.ts';
+export { project, projectRecord, TaskViewBuilder } from './project.ts';
 export { allows, pathTo } from './transitions.ts';

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Message, Part } from '@hopline/a2a';
 import type { Fact, FactRecord, TaskAggregate } from '@hopline/events';
+import fc from 'fast-check';
 import { evolve } from './evolve.ts';
-import { project, projectRecord } from './project.ts';
+import { project, projectRecord, type TaskView, TaskViewBuilder } from './project.ts';
 
 const ids = { taskId: 't', contextId: 'c' };
 const created: Fact = {
@@ -63,4 +65,76 @@ test('a log without its beginning is projected from the aggregate of its oldest 
   );
   const empty = projectRecord(undefined, recordOf(aggregateOf([created, working]), []));
   assert.deepEqual([empty.task.status.state, empty.generation], ['TASK_STATE_WORKING', 2]);
+});
+
+const somePart: fc.Arbitrary<Part> = fc.oneof(
+  fc.string({ maxLength: 2 }).map(text => ({ text })),
+  fc.constant({ text: 'm', metadata: { k: 1 } }),
+  fc.integer().map(data => ({ data })),
+);
+const someMessage = fc
+  .record({ messageId: fc.constantFrom('m', 'n', 'o'), parts: fc.array(somePart, { maxLength: 2 }) })
+  .map(({ messageId, parts }): Message => ({ messageId, role: 'ROLE_AGENT', parts }));
+const someUpdate = fc
+  .record({
+    artifactId: fc.constantFrom('a', 'b', 'c'),
+    parts: fc.array(somePart, { maxLength: 3 }),
+    append: fc.boolean(),
+    transitory: fc.boolean(),
+  })
+  .map(({ artifactId, parts, append, transitory }): Fact => {
+    const around = { at: 1, generation: 1, lane: 'l', producer: 'agent', attempt: 1, ...(transitory && { transitory }) };
+    return {
+      kind: 'artifact.updated',
+      ...around,
+      event: { artifactUpdate: { ...ids, artifact: { artifactId, parts }, append } },
+    };
+  });
+const someStatus = fc
+  .record({
+    state: fc.constantFrom('TASK_STATE_WORKING', 'TASK_STATE_INPUT_REQUIRED', 'TASK_STATE_COMPLETED'),
+    message: fc.option(someMessage),
+    history: fc.array(someMessage, { maxLength: 2 }),
+    direct: fc.boolean(),
+  })
+  .map(({ state, message, history, direct }): Fact => {
+    const statusUpdate = { ...ids, status: { state, ...(message && { message }) }, metadata: { [state]: true } };
+    return { kind: 'status.changed', at: 1, generation: 1, event: { statusUpdate }, history, ...(direct && { direct }) };
+  });
+const someFact = fc.oneof(
+  { weight: 6, arbitrary: someUpdate },
+  { weight: 2, arbitrary: someStatus },
+  { weight: 1, arbitrary: someMessage.map((message): Fact => ({ kind: 'message.received', at: 1, message, turn: 2 })) },
+  { weight: 1, arbitrary: fc.constant<Fact>({ kind: 'step.recorded', at: 1, step: 's', payload: 1 }) },
+  { weight: 1, arbitrary: fc.constant(created) },
+);
+
+test('a builder has the views of projectRecord after each fact; a view that was read does not change, nor do the facts', () => {
+  const someRecords = fc.array(fc.record({ facts: fc.array(someFact, { maxLength: 6 }), isRead: fc.boolean() }), {
+    maxLength: 8,
+  });
+  const aggregate = aggregateOf([created, working]);
+  const isEqual = (isWhole: boolean, records: { facts: Fact[]; isRead: boolean }[]) => {
+    const builder = new TaskViewBuilder();
+    let view: TaskView | undefined;
+    const read: { built: TaskView; projected: TaskView }[] = [];
+    for (const { facts, isRead } of isWhole ? [{ facts: [created], isRead: false }, ...records] : records) {
+      const record = recordOf(aggregate, facts);
+      // The builder's own: one that changed a fact would change both views.
+      const copy = structuredClone(record);
+      const projected: TaskView[] = [];
+      view = projectRecord(view, record, after => projected.push(after));
+      let applied = 0;
+      builder.add(copy, () => {
+        if (isRead) read.push({ built: builder.view!, projected: projected[applied]! });
+        applied += 1;
+      });
+      assert.equal(applied, facts.length);
+      assert.equal(builder.state, view.task.status.state);
+      assert.deepEqual(copy, record);
+    }
+    assert.deepEqual(builder.view, view);
+    for (const { built, projected } of read) assert.deepEqual(built, projected);
+  };
+  fc.assert(fc.property(fc.boolean(), someRecords, isEqual), { numRuns: 1_000 });
 });

@@ -1,5 +1,20 @@
-import { type Artifact, isTerminal, type Message, type Part, type Task, type TaskArtifactUpdateEvent } from '@hopline/a2a';
-import { type Fact, type FactRecord, isVisible, type StatusChanged, type TaskAggregate } from '@hopline/events';
+import {
+  type Artifact,
+  isTerminal,
+  type Message,
+  type Part,
+  type Task,
+  type TaskArtifactUpdateEvent,
+  type TaskState,
+} from '@hopline/a2a';
+import {
+  type ArtifactUpdated,
+  type Fact,
+  type FactRecord,
+  isVisible,
+  type StatusChanged,
+  type TaskAggregate,
+} from '@hopline/events';
 
 /** The task as clients see it: the result of `tasks/get` and the content of a snapshot frame. */
 export type TaskView = {
@@ -54,6 +69,82 @@ export function projectRecord(
   return folded ?? seedView(aggregate, facts);
 }
 
+/** Copies that stand in the builder's view and in no other: they may change. */
+type OwnCopies = {
+  artifacts: Artifact[];
+  /** The first of each id. */
+  indexes: Map<string, number>;
+  /** Artifacts whose parts are copied, too. */
+  grown: WeakSet<Artifact>;
+  transitory: string[];
+  transitoryIds: Set<string>;
+};
+
+/**
+ * Folds the records of a task that is read from the log, to the same view as `projectRecord`. A view of each fact needs a copy of all
+ * artifacts each time, which is the square of a long task: a builder changes its own copies in place until its view is read.
+ */
+export class TaskViewBuilder {
+  #view: TaskView | undefined;
+  #own: OwnCopies | undefined;
+
+  /** The view after the newest fact. It does not change. */
+  get view(): TaskView | undefined {
+    this.#own = undefined;
+    return this.#view;
+  }
+
+  /** The state of the task after the newest fact. */
+  get state(): TaskState | undefined {
+    return this.#view?.task.status.state;
+  }
+
+  /** Applies the facts of one record. `onFact` is called after each. */
+  add({ facts, aggregate }: FactRecord, onFact: (fact: Fact) => void = () => {}): void {
+    if (facts[0]?.kind !== 'task.created') this.#view ??= seedView(aggregate, facts);
+    for (const fact of facts) {
+      this.#view =
+        fact.kind === 'artifact.updated' && this.#view !== undefined
+          ? this.#updated(this.#view, fact)
+          : project(this.#view, fact);
+      onFact(fact);
+    }
+  }
+
+  #updated(view: TaskView, { event, generation, transitory: isTransitory }: ArtifactUpdated): TaskView {
+    // A status that ends the task, or another task.created, replaces the artifacts.
+    if (this.#own === undefined || this.#own.artifacts !== view.task.artifacts) this.#own = ownCopiesOf(view);
+    const { artifacts, indexes, grown, transitory, transitoryIds } = this.#own;
+    const { artifact, append } = event.artifactUpdate;
+    const { artifactId } = artifact;
+    const index = indexes.get(artifactId);
+    if (index === undefined) indexes.set(artifactId, artifacts.push(artifact) - 1);
+    else if (append !== true) artifacts[index] = artifact;
+    else {
+      let known = artifacts[index]!;
+      if (!grown.has(known)) {
+        known = { ...known, parts: [...known.parts] };
+        artifacts[index] = known;
+        grown.add(known);
+      }
+      pushParts(known.parts, artifact.parts);
+    }
+    if (isTransitory && !transitoryIds.has(artifactId)) {
+      transitoryIds.add(artifactId);
+      transitory.push(artifactId);
+    }
+    const task = view.task.artifacts === artifacts ? view.task : { ...view.task, artifacts };
+    return { task, generation, ...(transitory.length > 0 && { transitory }) };
+  }
+}
+
+function ownCopiesOf({ task, transitory = [] }: TaskView): OwnCopies {
+  const artifacts = [...(task.artifacts ?? [])];
+  const indexes = new Map<string, number>();
+  for (const [index, { artifactId }] of artifacts.entries()) if (!indexes.has(artifactId)) indexes.set(artifactId, index);
+  return { artifacts, indexes, grown: new WeakSet(), transitory: [...transitory], transitoryIds: new Set(transitory) };
+}
+
 function seedView(aggregate: TaskAggregate, facts: Fact[]): TaskView {
   const { taskId, contextId, state, at, generation } = aggregate;
   const visible = facts.filter(isVisible).length;
@@ -69,8 +160,10 @@ function withStatus({ task, transitory = [] }: TaskView, { event, history = [] }
   const { status, metadata } = event.statusUpdate;
   const next = { ...task, status, ...(metadata && { metadata: { ...task.metadata, ...metadata } }) };
   if (history.length > 0) next.history = history.reduce(withMessage, task.history ?? []);
-  if (transitory.length > 0 && isTerminal(status.state) && next.artifacts)
-    next.artifacts = next.artifacts.filter(({ artifactId }) => !transitory.includes(artifactId));
+  if (transitory.length > 0 && isTerminal(status.state) && next.artifacts) {
+    const leaving = new Set(transitory);
+    next.artifacts = next.artifacts.filter(({ artifactId }) => !leaving.has(artifactId));
+  }
   return next;
 }
 
@@ -98,10 +191,18 @@ function withUpdate(artifacts: Artifact[], update: TaskArtifactUpdateEvent): Art
 }
 
 function appendParts(parts: Part[], more: Part[]): Part[] {
+  const all = [...parts];
+  pushParts(all, more);
+  return all;
+}
+
+/** Appends parts in place; a text that follows a text is merged with it. */
+function pushParts(parts: Part[], more: Part[]): void {
   const last = parts.at(-1);
-  const [first, ...rest] = more;
-  if (last === undefined || first === undefined || !isPlainText(last) || !isPlainText(first)) return [...parts, ...more];
-  return [...parts.slice(0, -1), { text: last.text + first.text }, ...rest];
+  const [first] = more;
+  const isMerged = last !== undefined && first !== undefined && isPlainText(last) && isPlainText(first);
+  if (isMerged) parts[parts.length - 1] = { text: last.text + first.text };
+  for (let index = isMerged ? 1 : 0; index < more.length; index += 1) parts.push(more[index]!);
 }
 
 function isPlainText(part: Part): part is { text: string } {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
 import { RequestError } from './connection.ts';
-import { type FollowedItem, followTask } from './follow-task.ts';
+import { type FollowedItem, followTask, sleep } from './follow-task.ts';
 
 const ids = { taskId: 't', contextId: 'c' };
 const frame = (cursor: string, event: object) => `id: ${cursor}\ndata: ${JSON.stringify(event)}\n\n`;
@@ -61,4 +62,15 @@ test('expired events are reported once, with the task that follows', async () =>
 test('frames of unknown kinds and frames that are not JSON are passed over', async () => {
   const { items } = await follow([`${frame('1.1', { later: {} })}id: 2.2\ndata: {nonsense\n\n${completed(3)}`]);
   assert.deepEqual(generationsOf(items), [3]);
+});
+
+test('a wait leaves no listener behind, and ends with the reason of an abort', async () => {
+  const stop = new AbortController();
+  await sleep(1, stop.signal);
+  assert.deepEqual(getEventListeners(stop.signal, 'abort'), []);
+  const waiting = assert.rejects(sleep(60_000, stop.signal), /closed/);
+  stop.abort(new Error('closed'));
+  await waiting;
+  await assert.rejects(sleep(60_000, stop.signal), /closed/);
+  assert.deepEqual(getEventListeners(stop.signal, 'abort'), []);
 });

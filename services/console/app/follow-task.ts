@@ -45,6 +45,22 @@ export async function* followTask({ taskId, open, sleep, signal }: FollowOptions
   }
 }
 
+/** Rejects with the reason of `signal` when it aborts. */
+export function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const end = () => {
+      clearTimeout(timer);
+      // Otherwise each connection would leave a listener behind.
+      signal.removeEventListener('abort', end);
+      if (signal.aborted) reject(signal.reason);
+      else resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener('abort', end);
+    if (signal.aborted) end();
+  });
+}
+
 /** Refused for a reason that stays: not a limit, and not a server that restarts. */
 function isFinal(error: unknown): boolean {
   const status = (error as { status?: number }).status;

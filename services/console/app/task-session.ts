@@ -2,7 +2,7 @@ import { isTerminal, type Message, type StreamResponse, type Task } from '@hopli
 import type { TaskReport } from '@hopline/task-audit';
 import type { Connection, RequestError } from './connection.ts';
 import { Conversation } from './conversation.ts';
-import { followTask } from './follow-task.ts';
+import { followTask, sleep } from './follow-task.ts';
 import { Recording } from './recording.ts';
 
 /** An audit reads the whole task, so a task in progress is audited at most so often; milliseconds. */
@@ -27,7 +27,8 @@ export class TaskSession {
   readonly #connection: Connection;
   readonly #onChange: () => void;
   readonly #stop = new AbortController();
-  #auditAt = Date.now() + FIRST_AUDIT_MS - AUDIT_MS_MIN;
+  /** On the clock of `performance.now()`, which nothing sets back. */
+  #auditAtMs = performance.now() + FIRST_AUDIT_MS - AUDIT_MS_MIN;
   #auditTimer: ReturnType<typeof setTimeout> | undefined;
   #isAuditing = false;
   #auditedEvents = -1;
@@ -95,7 +96,7 @@ export class TaskSession {
     this.#scheduleAudit();
   }
 
-  #scheduleAudit(waitMs = Math.max(0, this.#auditAt + AUDIT_MS_MIN - Date.now())): void {
+  #scheduleAudit(waitMs = Math.max(0, this.#auditAtMs + AUDIT_MS_MIN - performance.now())): void {
     if (this.#stop.signal.aborted || this.#isAuditing) return;
     if (waitMs > 0 && this.#auditTimer !== undefined) return;
     clearTimeout(this.#auditTimer);
@@ -105,7 +106,7 @@ export class TaskSession {
   async #audit(): Promise<void> {
     this.#auditTimer = undefined;
     this.#isAuditing = true;
-    this.#auditAt = Date.now();
+    this.#auditAtMs = performance.now();
     const events = this.recording.length;
     let retryMs: number | undefined;
     try {
@@ -139,14 +140,4 @@ export class TaskSession {
     if (document.hidden) setTimeout(run, 100);
     else requestAnimationFrame(run);
   }
-}
-
-function sleep(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener('abort', () => {
-      clearTimeout(timer);
-      reject(signal.reason);
-    });
-  });
 }

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import type { Message, TaskState } from '@hopline/a2a';
 import type { ChatMessage, ChatModel } from '@hopline/chat-model';
-import { shardOf, type Work } from '@hopline/events';
+import { INPUT_DEPTH_MAX, shardOf, type Work } from '@hopline/events';
 import { LiveAgents, Requeued } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
 import { PROFILES } from '@hopline/profiles';
@@ -169,6 +169,21 @@ test('a turn whose other stored item has written first is left to that item', as
   relayed.log.inputs.append = async (_taskId, record) => ({ seq: inputs.push(record), duplicate: false });
   await relayed.supervise(1);
   assert.deepEqual(inputs, []);
+});
+
+test('a turn whose next input nests too deep for the log fails its task with that reason, at the first attempt', async () => {
+  using relayed = await waitingForCredentials('call-1-1', () => {}, 'transparent');
+  const { task } = relayed;
+  const data: unknown = JSON.parse('['.repeat(INPUT_DEPTH_MAX) + ']'.repeat(INPUT_DEPTH_MAX));
+  const deep: Message = { messageId: 'deep', role: 'ROLE_AGENT', parts: [{ data }] };
+  await task.input(agent(), { kind: 'status', state: 'TASK_STATE_WORKING' }).store();
+  await task.input(agent(), { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_COMPLETED', message: deep }).store();
+  relayed.relay();
+  await relayed.supervise(1, undefined, { profile: 'transparent' });
+  assert.equal(relayed.states.at(-1), 'TASK_STATE_FAILED');
+  const status = task.facts.findLast(fact => fact.kind === 'status.changed');
+  const reason = `an input of kind "status" nests deeper than ${INPUT_DEPTH_MAX} levels of JSON`;
+  assert.deepEqual(status?.event.statusUpdate.metadata, { reason, retryable: false });
 });
 
 for (const profile of ['caipe', 'transparent', 'aion']) {

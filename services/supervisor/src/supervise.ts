@@ -4,6 +4,7 @@ import { isSameItem, type StatusInput } from '@hopline/events';
 import {
   createInputWriter,
   followTask,
+  InputTooDeep,
   type InputWriter,
   type Job,
   type LiveAgents,
@@ -83,6 +84,13 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
     const checkMs = deps.lostInputsCheckMs ?? LOST_INPUTS_CHECK_MS;
     const producer = { id: SUPERVISOR, item: job.item, attempt: job.attempt };
     showLostInputs({ log, view, writer, producer, signal, checkMs }).catch(error => signal.aborted || fail(error));
+    const failTurn = (error: unknown) => {
+      try {
+        failTooDeep(writer, error);
+      } catch (other) {
+        fail(other);
+      }
+    };
     let turn: TurnRunner | undefined;
     for await (const record of records) {
       view.apply(record);
@@ -93,8 +101,9 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
       if (job.exhausted) writer.add(taskFailure('the supervisor failed several times'));
       else if (profile === undefined) writer.add(taskFailure(`the supervisor has no profile "${work.profile}"`));
       else {
-        turn ??= startTurn(deps, turnContext(deps, job, { profile, view, writer, newest, hop, takenAt, signal, fail }));
-        await turn.advance();
+        const around = { profile, view, writer, newest, hop, takenAt, signal };
+        turn ??= startTurn(deps, turnContext(deps, job, { ...around, fail: failTurn }));
+        await turn.advance().catch(error => failTooDeep(writer, error));
       }
       // A writer that failed rejects here: the job is requeued instead of waiting for facts that never come.
       await writer.flush();
@@ -148,8 +157,14 @@ function isOver(view: TurnView, { work: { turn }, item }: Job): boolean {
 }
 
 /** The task ends with a reason instead of hanging. */
-function taskFailure(reason: string): StatusInput {
-  return { kind: 'status', state: 'TASK_STATE_FAILED', metadata: { reason, retryable: true } };
+function taskFailure(reason: string, retryable = true): StatusInput {
+  return { kind: 'status', state: 'TASK_STATE_FAILED', metadata: { reason, retryable } };
+}
+
+/** Fails the task for an input that the log does not take: every attempt would make it again. Throws any other error. */
+function failTooDeep(writer: InputWriter, error: unknown): void {
+  if (!(error instanceof InputTooDeep)) throw error;
+  writer.add(taskFailure(error.message, false));
 }
 
 function startTurn({ log, model, agentGoneMs }: SuperviseDeps, context: TurnContext): TurnRunner {

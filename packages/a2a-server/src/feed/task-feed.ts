@@ -1,7 +1,7 @@
 import { A2AError, isTerminal } from '@hopline/a2a';
 import { type Fact, isVisible, type TaskAggregate, type TraceCarrier } from '@hopline/events';
 import { fromStart, type Log, NO_LONGER_NEEDED, type StoredFacts, startSeqOf } from '@hopline/log';
-import { projectRecord, type TaskView } from '@hopline/task';
+import { projectRecord, type TaskView, TaskViewBuilder } from '@hopline/task';
 import type { Limits } from '../limits.ts';
 import { fromLog } from '../log-faults.ts';
 import { FactRing, type RingBudget } from './fact-ring.ts';
@@ -34,7 +34,6 @@ export class TaskFeed {
   startSeq = 0;
   /** Log sequence of the newest folded record. */
   lastSeq = 0;
-  view: TaskView | undefined;
   aggregate: TaskAggregate | undefined;
   fault: A2AError | undefined;
   /** Trace of the newest record: of the relay that stored it, in the task's trace. */
@@ -44,8 +43,10 @@ export class TaskFeed {
   readonly #artifacts = new Map<string, number>();
   readonly #listeners = new Set<FeedListener>();
   readonly #closing = new AbortController();
-  /** False while the feed folds what the log already held; facts after that are live. */
-  #live = false;
+  /** While the feed folds what the log already held; facts after that are live. */
+  #history: TaskViewBuilder | undefined = new TaskViewBuilder();
+  /** The view of a live feed. */
+  #view: TaskView | undefined;
 
   constructor(taskId: string, log: Log, limits: Limits, rings: RingBudget) {
     this.taskId = taskId;
@@ -61,12 +62,12 @@ export class TaskFeed {
       const last = await this.#log.facts.last(this.taskId);
       if (last === undefined && mode === 'existing') throw new A2AError('TASK_NOT_FOUND');
       this.startSeq = last === undefined ? 0 : startSeqOf(last);
-      this.#live = last === undefined;
+      if (last === undefined) this.#goLive();
       const after = Math.max(0, this.startSeq - 1);
       const records = await this.#log.facts.follow(this.taskId, after, this.#closing.signal);
       void this.#run(records);
       if (last !== undefined) await this.#waitUntilFolded(last.record.aggregate);
-      this.#live = true;
+      this.#goLive();
     } catch (thrown) {
       this.close();
       throw fromLog(thrown, this.taskId);
@@ -78,8 +79,17 @@ export class TaskFeed {
    * a round trip. A record that is missed all the same shows as a gap, or at the check of the tail.
    */
   #openNew(): void {
-    this.#live = true;
+    this.#goLive();
     void this.#run(this.#log.facts.follow(this.taskId, 'new', this.#closing.signal));
+  }
+
+  #goLive(): void {
+    this.#view = this.view;
+    this.#history = undefined;
+  }
+
+  get view(): TaskView | undefined {
+    return this.#history === undefined ? this.#view : this.#history.view;
   }
 
   /** Resolves when everything now in the log is folded, so a client sees here what it saw on another replica. */
@@ -94,7 +104,8 @@ export class TaskFeed {
 
   /** The terminal fact is folded. Nothing follows it, so the subscription is closed. */
   get ended(): boolean {
-    return this.view !== undefined && isTerminal(this.view.task.status.state);
+    const state = this.#history === undefined ? this.#view?.task.status.state : this.#history.state;
+    return state !== undefined && isTerminal(state);
   }
 
   /**
@@ -137,13 +148,18 @@ export class TaskFeed {
     this.lastSeq = stored.seq;
     this.aggregate = stored.record.aggregate;
     this.trace = stored.trace ?? this.trace;
-    const live = this.#live ? { storedAt: stored.storedAt, readAt: Date.now() } : undefined;
-    this.view = projectRecord(this.view, stored.record, (view, fact) => {
-      this.view = view;
+    const live = this.#history === undefined ? { storedAt: stored.storedAt, readAt: Date.now() } : undefined;
+    const onFact = (fact: Fact) => {
       if (fact.kind === 'artifact.updated') this.artifactIndex(fact.event.artifactUpdate.artifact.artifactId);
       if (isVisible(fact)) this.ring.push(new VisibleEntry(fact, stored.seq, live));
       for (const listener of this.#listeners) listener.onFact?.(fact);
-    });
+    };
+    if (this.#history !== undefined) this.#history.add(stored.record, onFact);
+    else
+      this.#view = projectRecord(this.#view, stored.record, (view, fact) => {
+        this.#view = view;
+        onFact(fact);
+      });
     for (const listener of this.#listeners) listener.onRecord?.();
   }
 

@@ -1,7 +1,7 @@
 import { A2AError } from '@hopline/a2a';
 import { type Fact, isSameOwner, type Owner, type Role, type TaskAggregate } from '@hopline/events';
 import { type Log, readTask } from '@hopline/log';
-import { projectRecord, type TaskView } from '@hopline/task';
+import { projectRecord, type TaskView, TaskViewBuilder } from '@hopline/task';
 import type { Limits } from '../limits.ts';
 import { fromLog } from '../log-faults.ts';
 import type { TaskIndex } from '../task-index.ts';
@@ -70,9 +70,9 @@ export class TaskFeeds {
       const last = await this.#log.facts.last(taskId);
       if (last === undefined) throw new A2AError('TASK_NOT_FOUND');
       this.#assertVisible(last.record.aggregate, caller);
-      let view: TaskView | undefined;
-      for await (const { record } of readTask(this.#log.facts, last)) view = projectRecord(view, record);
-      return view ?? projectRecord(undefined, last.record);
+      const builder = new TaskViewBuilder();
+      for await (const { record } of readTask(this.#log.facts, last)) builder.add(record);
+      return builder.view ?? projectRecord(undefined, last.record);
     } catch (thrown) {
       throw fromLog(thrown, taskId);
     }
