@@ -27,7 +27,7 @@ const NOTHING = new Uint8Array(0);
  */
 const COMPARISONS_MAX = 8;
 
-export type KeyValueOptions = { bucket: string; readBytesMax: number; isValid?: EntryCheck | undefined };
+type KeyValueOptions = { bucket: string; readBytesMax: number; isValid?: EntryCheck | undefined };
 
 export class JetStreamKeyValue<V> implements KeyValue<V> {
   readonly #connection: Connection;
