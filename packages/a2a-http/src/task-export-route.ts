@@ -30,7 +30,9 @@ export function registerTaskExport(scope: FastifyInstance, server: A2AServer, ex
     // Undefined without authentication: then all callers are one, and there are no others to protect.
     const party = tenantTokenOf(caller);
     if (party !== undefined && parties.has(party))
-      throw new A2AError('QUOTA_EXCEEDED', { detail: 'an export of this caller or its tenant is running; retry when it has ended' });
+      throw new A2AError('QUOTA_EXCEEDED', {
+        detail: 'an export of this caller or its tenant is running; retry when it has ended',
+      });
     if (running >= EXPORTS_AT_ONCE_MAX)
       throw new A2AError('UNAVAILABLE', { detail: `${EXPORTS_AT_ONCE_MAX} exports are running; retry later` });
     running += 1;

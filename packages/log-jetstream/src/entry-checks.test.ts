@@ -45,11 +45,7 @@ const progress: PushProgressEntry = {
 };
 
 const cases: [EntryCheck, object, optional: string[]][] = [
-  [
-    ENTRY_CHECKS.tasks,
-    task,
-    ['owner', 'startStoredAt', 'foldedSeq', 'seq', 'storedBytes', 'inputRequest', 'authRequest'],
-  ],
+  [ENTRY_CHECKS.tasks, task, ['owner', 'startStoredAt', 'foldedSeq', 'seq', 'storedBytes', 'inputRequest', 'authRequest']],
   [ENTRY_CHECKS.messageIds, messageId, []],
   [ENTRY_CHECKS.contexts, context, []],
   [ENTRY_CHECKS.pushConfigs, webhook, ['owner', 'waitsUntil', 'token', 'authentication', 'sealed']],
