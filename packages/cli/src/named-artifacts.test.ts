@@ -125,3 +125,12 @@ test('a folder that cannot be created is a usage error', () => {
     message: /--out .* cannot be created \(ENOTDIR\)/,
   });
 });
+
+test('an artifact may have more parts than a call may have arguments', () => {
+  const parts = new Array<Part>(300_000).fill({ text: 'x' });
+  for (const out of [undefined, new ArtifactFolder(folder)]) {
+    const { lines, write } = collect(out);
+    write('many.txt', parts);
+    assert.deepEqual(lines, [`many.txt, 300000 bytes${out ? ` -> ${join(folder, 'many.txt')}` : ''}`]);
+  }
+});

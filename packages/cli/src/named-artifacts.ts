@@ -70,9 +70,10 @@ export class NamedArtifacts {
   #keep(open: OpenArtifact, parts: readonly Part[]): void {
     const bytes = parts.reduce((sum, part) => sum + bytesOf(part), 0);
     open.bytes += bytes;
-    if (this.#folder === undefined) open.parts.push(...parts.map(({ url }) => ({ ...(url !== undefined && { url }) })));
+    // An event may have more parts than a call may have arguments.
+    if (this.#folder === undefined) for (const { url } of parts) open.parts.push({ ...(url !== undefined && { url }) });
     else if (open.incomplete === undefined && this.#keptBytes + bytes <= this.#keptBytesMax) {
-      open.parts.push(...parts);
+      for (const part of parts) open.parts.push(part);
       this.#keptBytes += bytes;
     } else {
       open.incomplete ??= `more than ${this.#keptBytesMax} bytes are not kept`;

@@ -189,8 +189,8 @@ export async function restore(
   try {
     // Inputs first: a relay that starts in between finds no facts without the inputs that they refer to.
     for (const stream of list.streams.toReversed()) {
-      restored.push(stream.name);
-      await restoreStream(connection, stream, { folder: join(folder, stream.name), replicas });
+      const options = { folder: join(folder, stream.name), replicas, onStored: () => restored.push(stream.name) };
+      await restoreStream(connection, stream, options);
       onStream(stream);
     }
     await countDeliveries(connection);
@@ -227,7 +227,7 @@ async function requireAbsent(connection: Connection, name: string): Promise<void
 async function restoreStream(
   connection: Connection,
   { name }: BackedUpStream,
-  { folder, replicas }: { folder: string; replicas: number },
+  { folder, replicas, onStored }: { folder: string; replicas: number; onStored: () => void },
 ): Promise<void> {
   const { config, state } = JSON.parse(await readFile(join(folder, CONFIG_FILE), 'utf8')) as StoredStream;
   const { placement: _, ...kept } = config;
@@ -238,6 +238,8 @@ async function restoreStream(
   }
   const end = await connection.nc.request(subject, '', { timeout: UNPACK_MS_MAX });
   requireTaken(name, end);
+  // Before that the name may be that of a stream which another process has created meanwhile.
+  onStored();
   const { state: found } = end.json<StreamInfo>();
   if (found.messages !== state.messages || found.last_seq !== state.last_seq) {
     throw new LogUnavailable(`stream ${name} was restored with ${found.messages} of ${state.messages} messages`);

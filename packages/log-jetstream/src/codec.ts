@@ -113,8 +113,8 @@ export function decodeWork(payload: Uint8Array): Work | undefined {
   return isKnown && factRecordOf(newest.record, rest.taskId) !== undefined ? { ...rest, newest } : rest;
 }
 
-export function decodeValue<V>(payload: Uint8Array): V | undefined {
-  return parse(payload) as V | undefined;
+export function decodeValue(payload: Uint8Array): Record<string, unknown> | undefined {
+  return parse(payload);
 }
 
 type Parsed = { [name: string]: unknown };

@@ -12,6 +12,7 @@ import {
 } from '@hopline/log';
 import { requireServer } from './capabilities.ts';
 import { type Connection, type ConnectOptions, openConnection } from './connection.ts';
+import { ENTRY_CHECKS, type EntryCheck } from './entry-checks.ts';
 import { JetStreamFacts } from './facts.ts';
 import { JetStreamInputs } from './inputs.ts';
 import { JetStreamKeyValue } from './key-value.ts';
@@ -74,8 +75,8 @@ function assemble(connection: Connection, shards: number, options: JetStreamLogO
   const recordBytesMax = payloadMax - HEADER_BYTES_MAX;
   const readBytesMax = Math.max(READ_BYTES_MAX, payloadMax + HEADER_BYTES_MAX);
   const publisher = new Publisher(connection, { recordBytesMax, ackTimeoutMs: options.ackTimeoutMs });
-  const bucket = <V>(name: string) =>
-    new JetStreamKeyValue<V>(connection, publisher, { bucket: connection.names.bucket(name), readBytesMax });
+  const bucket = <V>(name: string, isValid?: EntryCheck) =>
+    new JetStreamKeyValue<V>(connection, publisher, { bucket: connection.names.bucket(name), readBytesMax, isValid });
   const follow = { ...options.follow, onReread: (why: RereadReason) => connection.onEvent({ type: 'reread', why }) };
   return {
     shards,
@@ -98,12 +99,12 @@ function assemble(connection: Connection, shards: number, options: JetStreamLogO
     wakeUps: new NatsWakeUps(connection),
     presence: new NatsPresence(connection),
     leases: bucket(BUCKETS.leases),
-    tasks: bucket(BUCKETS.tasks),
+    tasks: bucket(BUCKETS.tasks, ENTRY_CHECKS.tasks),
     agents: bucket(BUCKETS.agents),
-    messageIds: bucket(BUCKETS.messageIds),
-    contexts: bucket(BUCKETS.contexts),
-    pushConfigs: bucket(BUCKETS.pushConfigs),
-    pushProgress: bucket(BUCKETS.pushProgress),
+    messageIds: bucket(BUCKETS.messageIds, ENTRY_CHECKS.messageIds),
+    contexts: bucket(BUCKETS.contexts, ENTRY_CHECKS.contexts),
+    pushConfigs: bucket(BUCKETS.pushConfigs, ENTRY_CHECKS.pushConfigs),
+    pushProgress: bucket(BUCKETS.pushProgress, ENTRY_CHECKS.pushProgress),
     check: () => checkStreams(connection, CHECK_TIMEOUT_MS),
     close: () => connection.close(),
   };

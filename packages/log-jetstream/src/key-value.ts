@@ -4,6 +4,7 @@ import { nuid } from '@nats-io/nats-core';
 import { decodeValue, encodePayload, MESSAGE_ID } from './codec.ts';
 import type { Connection } from './connection.ts';
 import type { Delivery } from './delivery.ts';
+import type { EntryCheck } from './entry-checks.ts';
 import { readOrdered } from './ordered-reader.ts';
 import type { Publisher } from './publisher.ts';
 import { readExtent } from './retention.ts';
@@ -26,26 +27,29 @@ const NOTHING = new Uint8Array(0);
  */
 const COMPARISONS_MAX = 8;
 
+type KeyValueOptions = { bucket: string; readBytesMax: number; isValid?: EntryCheck | undefined };
+
 export class JetStreamKeyValue<V> implements KeyValue<V> {
   readonly #connection: Connection;
   readonly #publisher: Publisher;
   readonly #stream: string;
   readonly #prefix: string;
   readonly #readBytesMax: number;
+  readonly #isValid: EntryCheck;
 
-  constructor(connection: Connection, publisher: Publisher, options: { bucket: string; readBytesMax: number }) {
+  constructor(connection: Connection, publisher: Publisher, options: KeyValueOptions) {
     this.#connection = connection;
     this.#publisher = publisher;
     this.#stream = `KV_${options.bucket}`;
     this.#prefix = `$KV.${options.bucket}.`;
     this.#readBytesMax = options.readBytesMax;
+    this.#isValid = options.isValid ?? (() => true);
   }
 
   async get(key: string): Promise<Entry<V> | undefined> {
     const newest = await this.#newest(key);
     if (!newest || isRemoval(newest.header.get(OPERATION))) return undefined;
-    const value = decodeValue<V>(newest.data);
-    if (value === undefined) this.#connection.onEvent({ type: 'undecodable', where: 'key-value' });
+    const value = this.#decode(newest.data, key);
     return value === undefined ? undefined : { key, value, revision: newest.seq };
   }
 
@@ -70,7 +74,8 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
     } catch (error) {
       if (!(error instanceof LogConflict)) throw error;
       const newest = await this.#newest(key);
-      if (!newest || !isRemoval(newest.header.get(OPERATION))) throw error;
+      // What counts as absent for `get` must not keep its key for as long as it is stored.
+      if (!newest || (!isRemoval(newest.header.get(OPERATION)) && this.#decode(newest.data, key) !== undefined)) throw error;
       return this.#write(key, encodePayload(value), newest.seq);
     }
   }
@@ -157,10 +162,15 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
   #toChange({ msg, seq }: Delivery): Extract<Change<V>, { type: 'entry' }> {
     const key = msg.subject.slice(this.#prefix.length);
     if (isRemoval(msg.headers?.get(OPERATION))) return { type: 'entry', key, value: undefined, revision: seq };
-    const value = decodeValue<V>(msg.data);
-    // As in `get`, an undecodable value counts as absent.
-    if (value === undefined) this.#connection.onEvent({ type: 'undecodable', where: 'key-value' });
-    return { type: 'entry', key, value, revision: seq };
+    return { type: 'entry', key, value: this.#decode(msg.data, key), revision: seq };
+  }
+
+  /** Undefined for a value that readers cannot use: it counts as absent. */
+  #decode(payload: Uint8Array, key: string): V | undefined {
+    const value = decodeValue(payload);
+    if (value !== undefined && this.#isValid(value, key)) return value as V;
+    this.#connection.onEvent({ type: 'undecodable', where: 'key-value' });
+    return undefined;
   }
 }
 

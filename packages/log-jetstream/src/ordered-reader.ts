@@ -58,7 +58,9 @@ export async function openConsumer(connection: Connection, reading: Omit<Reading
 
 function startOf(from: Reading['from']): Partial<ConsumerConfig> {
   if (from === 'last-per-subject') return { deliver_policy: DeliverPolicy.LastPerSubject };
-  if (from instanceof Date) return { deliver_policy: DeliverPolicy.StartTime, opt_start_time: from.toISOString() };
+  // The server reads no year before 0, and stored nothing before 1970.
+  if (from instanceof Date)
+    return { deliver_policy: DeliverPolicy.StartTime, opt_start_time: new Date(Math.max(0, from.getTime())).toISOString() };
   return { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: Math.max(1, from) };
 }
 

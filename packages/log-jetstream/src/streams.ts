@@ -125,7 +125,8 @@ function streamSpecs(names: LogNames, { shards, replicas, maxAges, maxBytes }: S
       max_bytes: maxBytes.work,
     },
     bucket(BUCKETS.leases, DiscardPolicy.New),
-    bucket(BUCKETS.agents, DiscardPolicy.New),
+    // A process of an agent has a key of its own, whose removal is an entry as well; live ones write theirs every few seconds.
+    bucket(BUCKETS.agents, DiscardPolicy.New, maxAges.factsMs),
     bucket(BUCKETS.tasks, DiscardPolicy.Old, maxAges.factsMs),
     bucket(BUCKETS.messageIds, DiscardPolicy.Old, maxAges.factsMs),
     bucket(BUCKETS.contexts, DiscardPolicy.Old, maxAges.factsMs),

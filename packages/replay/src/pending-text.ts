@@ -22,7 +22,8 @@ export class PendingText {
 
   copy(): PendingText {
     const copy = new PendingText(this.from, this.lane);
-    copy.#tokens.push(...this.#tokens);
+    // More of them than arguments of a call may be.
+    for (const token of this.#tokens) copy.#tokens.push(token);
     copy.#offset = this.#offset;
     return copy;
   }

@@ -5,13 +5,21 @@ import { createLogger } from './logger.ts';
 import { reportSdkFaults, SDK_FAULT_DELAY_MS, SDK_FAULT_INTERVAL_MS } from './sdk-faults.ts';
 
 function rig(t: TestContext) {
-  t.mock.timers.enable({ apis: ['setTimeout', 'Date'] });
+  const clock = { monotonicMs: 0, wallMs: Date.UTC(2026, 0) };
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  t.mock.method(performance, 'now', () => clock.monotonicMs);
+  t.mock.method(Date, 'now', () => clock.wallMs);
   t.after(() => diag.disable());
   const lines: string[] = [];
   const destination = { write: (line: string) => void lines.push(line) };
   const faults = reportSdkFaults(createLogger({ service: 's', instance: 'i', level: 'info', destination }));
   const read = () => lines.map(line => JSON.parse(line)).map(one => [one.reason, one.spans_lost, one.suppressed, one.msg]);
-  return { lines, faults, read, tick: (ms: number) => t.mock.timers.tick(ms) };
+  const tick = (ms: number) => {
+    clock.monotonicMs += ms;
+    clock.wallMs += ms;
+    t.mock.timers.tick(ms);
+  };
+  return { lines, faults, read, tick, clock };
 }
 
 test('faults of the SDK are one line per interval, with a code and without their message', t => {
@@ -49,4 +57,14 @@ test('the line counts all spans lost so far, and names the failed export rather 
     ['timeout', 68, 4, 'telemetry export failed'],
     ['queue_full', 2, 1, 'last spans not exported'],
   ]);
+});
+
+test('a clock that is set back delays no line', t => {
+  const { faults, lines, tick, clock } = rig(t);
+  faults.lost('timeout', 1);
+  tick(SDK_FAULT_DELAY_MS);
+  clock.wallMs -= 3_600_000;
+  faults.lost('timeout', 1);
+  tick(SDK_FAULT_INTERVAL_MS);
+  assert.equal(lines.length, 2);
 });

@@ -26,7 +26,7 @@ export function reportSdkFaults(log: Logger): SdkFaults {
   let timer: NodeJS.Timeout | undefined;
   const write = (message: string) => {
     log.warn({ reason: cause ?? 'unknown', spans_lost: spans, suppressed: faults - 1 }, message);
-    lastMs = Date.now();
+    lastMs = performance.now();
     clearTimeout(timer);
     timer = undefined;
     faults = 0;
@@ -38,7 +38,7 @@ export function reportSdkFaults(log: Logger): SdkFaults {
     faults += 1;
     // A queue is full because an export fails, where one does; the SDK reports the same failure again with fewer details.
     if (cause === undefined || cause === 'queue_full') cause = reason;
-    const delayMs = Math.max(SDK_FAULT_DELAY_MS, lastMs + SDK_FAULT_INTERVAL_MS - Date.now());
+    const delayMs = Math.max(SDK_FAULT_DELAY_MS, lastMs + SDK_FAULT_INTERVAL_MS - performance.now());
     timer ??= setTimeout(write, delayMs, 'telemetry export failed').unref();
   };
   const onDiag: DiagLogFunction = message => report(diagCode(message), 0);

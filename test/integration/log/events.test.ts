@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { liveSubject, logSubject, rawShardFilter, rawSubject, shardOf, type Work } from '@hopline/events';
-import { type Log, Requeued, SETTLE_DELIVERIES_MAX } from '@hopline/log';
+import { type Log, LogConflict, Requeued, SETTLE_DELIVERIES_MAX } from '@hopline/log';
 import { BUCKETS, INPUTS_STREAM, type LogEvent, openJetStreamLog, WORK_STREAM } from '@hopline/log-jetstream';
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/nats-core';
@@ -104,6 +104,27 @@ describe('events of the log', () => {
     assert.equal(await log.tasks.get('x'), undefined);
     for await (const change of log.tasks.watch(never)) if (change.type === 'ready') break;
     assert.equal(reported({ type: 'undecodable', where: 'key-value' }), 2);
+  });
+
+  test('an entry of a bucket that lacks what readers need is skipped and reported, and does not keep its key', async () => {
+    events = [];
+    const entry = { contextId: 'c', role: 'supervisor', state: 'TASK_STATE_WORKING', startSeq: 0, generation: 0, at: 1 } as const;
+    for (const malformed of ['no json', '{}', JSON.stringify({ ...entry, inputRequest: {} })]) {
+      const key = `malformed-${reported({ type: 'undecodable', where: 'key-value' })}`;
+      await nc.request(`$KV.${BUCKETS.tasks}.${key}`, malformed);
+      assert.equal(await log.tasks.get(key), undefined);
+      const revision = await log.tasks.create(key, entry);
+      assert.deepEqual(await log.tasks.get(key), { key, value: entry, revision });
+      await assert.rejects(log.tasks.create(key, entry), LogConflict);
+    }
+    await nc.request(`$KV.${BUCKETS.tasks}.malformed`, '{}');
+    const read = new Set<string>();
+    for await (const change of log.tasks.watch(never)) {
+      if (change.type === 'ready') break;
+      if (change.value !== undefined) read.add(change.key);
+    }
+    assert.equal(read.has('malformed'), false);
+    assert.equal([...read].filter(key => key.startsWith('malformed-')).length, 3);
   });
 
   test('an undecodable work item is removed; an item that cannot be settled is a dead letter', async () => {

@@ -41,8 +41,9 @@ describe('the streams of the log', () => {
     const logs = await Promise.all(Array.from({ length: 5 }, () => open()));
     await Promise.all(logs.map(log => log.check()));
     await Promise.all(logs.map(log => log.close()));
-    const [raw, facts, work, leases, ids] = await Promise.all(
-      [INPUTS_STREAM, FACTS_STREAM, WORK_STREAM, `KV_${BUCKETS.leases}`, `KV_${BUCKETS.messageIds}`].map(config),
+    const buckets = [BUCKETS.leases, BUCKETS.messageIds, BUCKETS.agents].map(name => `KV_${name}`);
+    const [raw, facts, work, leases, ids, agents] = await Promise.all(
+      [INPUTS_STREAM, FACTS_STREAM, WORK_STREAM, ...buckets].map(config),
     );
     const pick = (found: object | undefined, wanted: object) =>
       assert.deepEqual(
@@ -86,6 +87,7 @@ describe('the streams of the log', () => {
     });
     pick(leases, { ...common, max_msgs_per_subject: 1, max_age: 0, max_bytes: MAX_BYTES_DEFAULT.keyValue });
     pick(ids, { ...common, max_msgs_per_subject: 1, max_age: factsAge });
+    pick(agents, { ...common, max_msgs_per_subject: 1, max_age: factsAge });
   });
 
   test('another number of shards rejects with LogMismatch and advice', async () => {

@@ -56,6 +56,7 @@ export const factCases: Case[] = [
       assert.equal(read[0]?.taskId, one);
       assert.ok(read.every(({ storedAt }) => Math.abs(storedAt! - Date.now()) < 60_000));
       assert.equal((await all(reader.readStoredShard(shard, { sinceMs: read.at(-1)!.storedAt! }))).flat().at(-1)?.seq, fourth);
+      assert.equal((await all(reader.readStoredShard(shard, { sinceMs: Date.UTC(-1, 0) }))).flat().at(-1)?.seq, fourth);
       assert.deepEqual((await all(reader.readStoredShard(shard, { sinceMs: Date.now() + 3_600_000 }))).flat(), []);
       assert.deepEqual((await all(reader.readStoredShard(shard, { seq: fourth! + 1 }))).flat(), []);
       const empty = range(0, CONTRACT_SHARDS - 1).find(index => index !== shard)!;

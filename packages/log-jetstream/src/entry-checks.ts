@@ -1,0 +1,57 @@
+import { isRole, isTaskId } from '@hopline/events';
+import type { BUCKETS } from './names.ts';
+
+/**
+ * Whether an entry of a bucket has what its readers rely on. Several services and agents write these buckets, and operators may by hand:
+ * an entry that fails counts as absent, so that it stops no reader of the others.
+ */
+export type EntryCheck = (entry: Record<string, unknown>, key: string) => boolean;
+
+const isText = (value: unknown) => typeof value === 'string';
+const isNumber = (value: unknown) => Number.isFinite(value);
+const optional = (check: (value: unknown) => boolean) => (value: unknown) => value === undefined || check(value);
+const isOptionalText = optional(isText);
+const isOptionalNumber = optional(isNumber);
+const isTask = (value: unknown) => typeof value === 'string' && isTaskId(value);
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+const isOwner = optional(value => isObject(value) && isOptionalText(value.tenant) && isOptionalText(value.subject));
+const isAuthentication = optional(value => isObject(value) && isText(value.scheme) && isOptionalText(value.credentials));
+const isRequest = optional(value => isObject(value) && isNumber(value.n) && isNumber(value.at));
+
+/** Readers check entries of agents and requeues themselves; only relays and notifiers write leases. */
+type CheckedBucket = Exclude<keyof typeof BUCKETS, 'agents' | 'requeues' | 'leases'>;
+
+export const ENTRY_CHECKS: Readonly<Record<CheckedBucket, EntryCheck>> = {
+  tasks: (entry, key) =>
+    isTaskId(key) &&
+    isText(entry.contextId) &&
+    typeof entry.role === 'string' &&
+    isRole(entry.role) &&
+    isText(entry.state) &&
+    isOwner(entry.owner) &&
+    isNumber(entry.generation) &&
+    isNumber(entry.at) &&
+    isNumber(entry.startSeq) &&
+    [entry.startStoredAt, entry.foldedSeq, entry.seq, entry.storedBytes].every(isOptionalNumber) &&
+    isRequest(entry.inputRequest) &&
+    isRequest(entry.authRequest),
+  messageIds: ({ taskId, fingerprint }) => isTask(taskId) && isText(fingerprint),
+  contexts: ({ tasks }) => Array.isArray(tasks) && tasks.every(isTask),
+  pushConfigs: ({ taskId, id, url, dialect, after, owner, waitsUntil, token, authentication, sealed }) =>
+    isTask(taskId) &&
+    isText(id) &&
+    typeof url === 'string' &&
+    URL.canParse(url) &&
+    isText(dialect) &&
+    isNumber(after) &&
+    isOwner(owner) &&
+    isOptionalNumber(waitsUntil) &&
+    [token, sealed].every(isOptionalText) &&
+    isAuthentication(authentication),
+  pushProgress: ({ config, generation, seq, failures, sending, failingSince, retryAt, retryMs }) =>
+    [config, generation, seq, failures].every(isNumber) && [sending, failingSince, retryAt, retryMs].every(isOptionalNumber),
+};

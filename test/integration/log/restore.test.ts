@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { defineConfig } from '@hopline/lifecycle';
+import { BUCKETS, backUpFromSettings, LOG_SETTINGS, restoreFromSettings } from '@hopline/log-jetstream';
+import { jetstreamManager } from '@nats-io/jetstream';
+import { connect } from '@nats-io/transport-node';
+import { createStreams, startNats } from '../../support/nats/nats-server.ts';
+
+const settingsOf = (url: string) => defineConfig(LOG_SETTINGS).load({ NATS_URL: url });
+
+test('a restore that fails removes what it has restored, and no stream that another process has created meanwhile', {
+  timeout: 60_000,
+}, async t => {
+  const home = mkdtempSync(join(tmpdir(), 'hopline-restore-'));
+  t.after(() => rmSync(home, { recursive: true }));
+  const folder = join(home, 'backup');
+  const source = await startNats();
+  t.after(() => source.stop());
+  await createStreams(source.url);
+  await backUpFromSettings(settingsOf(source.url), { folder, onStream: () => {} });
+
+  const target = await startNats();
+  t.after(() => target.stop());
+  const nc = await connect({ servers: target.url });
+  t.after(() => nc.close());
+  const jsm = await jetstreamManager(nc);
+  // Restored last, so that it exists by then.
+  const name = `KV_${BUCKETS.leases}`;
+  let created: Promise<unknown> | undefined;
+  const onStream = () => {
+    created ??= jsm.streams.add({ name, subjects: [`$KV.${BUCKETS.leases}.>`] });
+  };
+  await assert.rejects(restoreFromSettings(settingsOf(target.url), { folder, onStream }));
+  await created;
+  const left: string[] = [];
+  for await (const one of jsm.streams.names()) left.push(one);
+  assert.deepEqual(left, [name]);
+});
