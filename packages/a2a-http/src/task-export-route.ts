@@ -1,16 +1,12 @@
 import { Readable } from 'node:stream';
 import { A2AError } from '@hopline/a2a';
 import { type A2AServer, fromLog, report, requireOwnTask } from '@hopline/a2a-server';
-import { type Owner, tenantTokenOf } from '@hopline/events';
 import type { FastifyInstance } from 'fastify';
 import { sendRestError } from './rest/rest-binding.ts';
 
 export const TASK_EXPORT_PATH = '/tasks/{taskId}/export';
 
-/**
- * Exports that run at the same time in this process; further ones get 503 with Retry-After. A tenant, or a caller without one, has at
- * most one of them and gets 429 for the next: an export lasts as long as its client reads, and others must have a place.
- */
+/** Exports that run at the same time in this process; further ones get 503 with Retry-After. */
 export const EXPORTS_AT_ONCE_MAX = 2;
 
 /** The query of an export, as it came; `after`: where a cut export goes on. */
@@ -24,25 +20,10 @@ export type ExportTask = (taskId: string, query: ExportQuery) => Promise<AsyncIt
  */
 export function registerTaskExport(scope: FastifyInstance, server: A2AServer, exportTask: ExportTask): void {
   let running = 0;
-  /** Tenants, and callers without one, whose export runs. */
-  const parties = new Set<string>();
-  const acquire = (caller: Owner): (() => void) => {
-    // Undefined without authentication: then all callers are one, and there are no others to protect.
-    const party = tenantTokenOf(caller);
-    if (party !== undefined && parties.has(party))
-      throw new A2AError('QUOTA_EXCEEDED', {
-        detail: 'an export of this caller or its tenant is running; retry when it has ended',
-      });
+  const open = async (taskId: string, query: ExportQuery): Promise<AsyncIterable<string>> => {
     if (running >= EXPORTS_AT_ONCE_MAX)
       throw new A2AError('UNAVAILABLE', { detail: `${EXPORTS_AT_ONCE_MAX} exports are running; retry later` });
     running += 1;
-    if (party !== undefined) parties.add(party);
-    return () => {
-      running -= 1;
-      if (party !== undefined) parties.delete(party);
-    };
-  };
-  const open = async (taskId: string, query: ExportQuery, release: () => void): Promise<AsyncIterable<string>> => {
     try {
       const lines = await exportTask(taskId, query);
       // Retention has removed the task since its owner was checked.
@@ -51,7 +32,7 @@ export function registerTaskExport(scope: FastifyInstance, server: A2AServer, ex
       // A log that cannot be read is an error of the request, not a broken response.
       return withFirst(await iterator.next(), iterator);
     } catch (thrown) {
-      release();
+      running -= 1;
       throw fromLog(thrown, taskId);
     }
   };
@@ -62,12 +43,14 @@ export function registerTaskExport(scope: FastifyInstance, server: A2AServer, ex
     async (request, reply) => {
       try {
         const { taskId } = request.params;
-        const caller = await requireOwnTask(server, request.headers, taskId);
-        const query = { records: textOf('records', request.query.records), after: textOf('after', request.query.after) };
-        const release = acquire(caller);
-        const body = Readable.from(await open(taskId, query, release));
+        await requireOwnTask(server, request.headers, taskId);
+        const { records, after } = request.query;
+        const lines = await open(taskId, { records: textOf('records', records), after: textOf('after', after) });
+        const body = Readable.from(lines);
         // Also when the client leaves before the end: Fastify destroys the stream.
-        body.once('close', release);
+        body.once('close', () => {
+          running -= 1;
+        });
         return reply.type('application/jsonl; charset=utf-8').header('cache-control', 'no-store').send(body);
       } catch (thrown) {
         const error = A2AError.from(thrown);
