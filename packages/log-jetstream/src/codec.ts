@@ -128,7 +128,7 @@ function parse(payload: Uint8Array): Parsed | undefined {
   }
 }
 
-function isObject(value: unknown): value is Parsed {
+export function isObject(value: unknown): value is Parsed {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 

@@ -1,4 +1,5 @@
 import { isRole, isTaskId } from '@hopline/events';
+import { isObject } from './codec.ts';
 import type { BUCKETS } from './names.ts';
 
 /**
@@ -13,10 +14,6 @@ const optional = (check: (value: unknown) => boolean) => (value: unknown) => val
 const isOptionalText = optional(isText);
 const isOptionalNumber = optional(isNumber);
 const isTask = (value: unknown) => typeof value === 'string' && isTaskId(value);
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 const isOwner = optional(value => isObject(value) && isOptionalText(value.tenant) && isOptionalText(value.subject));
 const isAuthentication = optional(value => isObject(value) && isText(value.scheme) && isOptionalText(value.credentials));

@@ -44,8 +44,10 @@ export function startWorkHop(name: SpanName, kind: HopOptions['kind'], delivery:
   const { taskId, role, item, attempt, queuedAt, takenAt, trace = {} } = delivery;
   const subject = { destination: `a2a.work.${role}.${taskId}`, consumer: role.replace('.', '-') };
   const parent = spanContextFrom(trace);
-  const before = () => deliverySpanId(taskId, role, item, attempt - 1);
-  const links = parent !== undefined && attempt > 1 ? [carrierOf({ ...parent, spanId: before() })] : [];
+  const links =
+    parent !== undefined && attempt > 1
+      ? [carrierOf({ ...parent, spanId: deliverySpanId(taskId, role, item, attempt - 1) })]
+      : [];
   return startHop(name, {
     kind,
     parent: trace,
