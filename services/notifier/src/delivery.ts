@@ -52,7 +52,12 @@ async function loadWebhook(key: string, { log }: DeliveryContext): Promise<Webho
   if (entry === undefined) return undefined;
   const { value: config, revision } = entry;
   const progress = await Progress.load(log.pushProgress, key, { config: revision, after: config.after });
-  return { config, host: URL.parse(config.url)?.host ?? 'none', headers: isKnownDialect(config.dialect) ? headersOf(config) : {}, progress };
+  return {
+    config,
+    host: URL.parse(config.url)?.host ?? 'none',
+    headers: isKnownDialect(config.dialect) ? headersOf(config) : {},
+    progress,
+  };
 }
 
 /**
@@ -89,7 +94,8 @@ class Delivery {
       return this.#recordFailure({ kind: 'failed', reason: 'forbidden_url', retry: 'never' });
     }
     // A notifier of the later version, which replaces this one, knows it.
-    if (!isKnownDialect(config.dialect)) return this.#recordFailure({ kind: 'failed', reason: 'unknown_dialect', retry: 'normal' });
+    if (!isKnownDialect(config.dialect))
+      return this.#recordFailure({ kind: 'failed', reason: 'unknown_dialect', retry: 'normal' });
     // Without its secrets the receiver would refuse it; an operator may still add the key.
     if (config.sealed !== undefined) return this.#recordFailure({ kind: 'failed', reason: 'sealed', retry: 'normal' });
     const { generation, seq, sending } = progress.value;
