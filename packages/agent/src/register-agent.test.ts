@@ -124,7 +124,7 @@ test('an instance that starts removes the entries of instances that died long ag
   await log.close();
 });
 
-test('skills of any length fit the registry: each is cut to what an agents file may say', { timeout: 30_000 }, async () => {
+test('skills of any length fit the registry: each is cut to what an agents file may have', { timeout: 30_000 }, async () => {
   const log = createMemoryLog();
   const stop = new AbortController();
   const reached = Promise.withResolvers<AgentEntry>();
