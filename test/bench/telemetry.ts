@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { type BenchCluster, startCluster } from './bench-cluster.ts';
 import { type CpuSeconds, type Pids, totalOf, withCpu } from './measure/process-usage.ts';
 import { interleave } from './measure/rounds.ts';
@@ -16,20 +17,25 @@ const OFF = { OTEL_METRICS_EXPORTER: 'none', OTEL_TRACES_EXPORTER: 'none' };
 const RATIO_MAX = 1.05;
 /** Users do not send in the same millisecond. */
 const STAGGER_MS = 10;
+/** What is exported after the last answer counts too. */
+const EXPORTED_MS = 1_000;
 
-type Plan = { rounds: number; warmUps: number; tasks: number; tokens: number; perSecond: number };
+/** `clusters` is the number of each side; each of them takes part in `rounds` pairs. */
+type Plan = { clusters: number; rounds: number; warmUps: number; tasks: number; tokens: number; perSecond: number };
 const PLANS: Record<Size, Plan> = {
-  full: { rounds: 12, warmUps: 4, tasks: 40, tokens: 400, perSecond: 200 },
-  quick: { rounds: 3, warmUps: 2, tasks: 40, tokens: 400, perSecond: 200 },
-  tiny: { rounds: 1, warmUps: 0, tasks: 2, tokens: 50, perSecond: 200 },
+  full: { clusters: 3, rounds: 16, warmUps: 12, tasks: 40, tokens: 400, perSecond: 200 },
+  quick: { clusters: 2, rounds: 3, warmUps: 4, tasks: 40, tokens: 400, perSecond: 200 },
+  tiny: { clusters: 1, rounds: 1, warmUps: 0, tasks: 2, tokens: 50, perSecond: 200 },
 };
 
 type Cpu = CpuSeconds | undefined;
+type Pair = { off: Cpu; on: Cpu };
 type Side = { bench: BenchCluster; services: Pids; readsMetrics: boolean };
 
 /**
- * What do traces and metrics cost? Two clusters of the same processes take the same tasks in turn, off on on off, so that neither is always
- * the first of a pair. One exports every span, and its metrics are read once in each run.
+ * What do traces and metrics cost? Clusters without and with them take the same tasks in turn, off on on off, so that neither is always the
+ * first of a pair. One side exports every span, and its metrics are read once in each run. Two clusters of equal processes differ by some
+ * hundredths for as long as they live, so each side has several, and each round pairs them differently.
  */
 export const telemetry: Question = {
   name: 'telemetry',
@@ -50,13 +56,26 @@ export const telemetry: Question = {
       const { 'nats-server': _, ...services } = bench.pids;
       return { bench, services, readsMetrics };
     };
-    const off = await start(OFF, false);
     const { port } = collector.address() as AddressInfo;
-    const on = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` }, true);
-    const [withOut, withAll] = [() => run(off, plan), () => run(on, plan)];
-    await interleave(plan.warmUps, { withOut, withAll });
-    const found = await interleave(plan.rounds, { a: withOut, b: withAll, c: withAll, d: withOut });
-    return [finding(plan, [...found.a, ...found.d], [...found.b, ...found.c])];
+    const exported = { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` };
+    const [off, on]: [Side[], Side[]] = [[], []];
+    for (let cluster = 0; cluster < plan.clusters; cluster++) {
+      off.push(await start(OFF, false));
+      on.push(await start(exported, true));
+    }
+    // Together, because nothing is measured yet: code that ran seldom is not compiled, and that of spans runs seldom.
+    await Promise.all([...off, ...on].map(side => interleave(plan.warmUps, { run: () => run(side, plan) })));
+    const pairs: Pair[] = [];
+    for (let round = 0; round < plan.rounds; round++) {
+      for (const [index, without] of off.entries()) {
+        const withAll = on[(index + round) % on.length]!;
+        const offFirst = pairs.length % 2 === 0;
+        const first = await run(offFirst ? without : withAll, plan);
+        const second = await run(offFirst ? withAll : without, plan);
+        pairs.push(offFirst ? { off: first, on: second } : { off: second, on: first });
+      }
+    }
+    return [finding(plan, pairs)];
   },
 };
 
@@ -65,23 +84,23 @@ async function run({ bench, services, readsMetrics }: Side, { tasks, tokens }: P
   const { result, cpu } = await withCpu(services, async () => {
     await client.call('ask', { url: cluster.url, text: 'begin', artifact: STREAMED, count: tasks, staggerMs: STAGGER_MS });
     if (readsMetrics) await Promise.all(cluster.services.map(async ({ url }) => (await fetch(`${url}/metrics`)).text()));
-    return client.call('answers', { tokens });
+    const reports = await client.call('answers', { tokens });
+    await delay(EXPORTED_MS);
+    return reports;
   });
   const lost = result.filter(({ intact }) => !intact).length;
   if (lost > 0) throw new Error(`${lost} of ${tasks} texts did not arrive complete`);
   return cpu;
 }
 
-function finding({ tasks, tokens, perSecond, rounds }: Plan, off: Cpu[], on: Cpu[]): Finding {
-  const title = `telemetry: ${tasks} tasks of ${tokens} tokens at ${perSecond}/s, ${2 * rounds} pairs of runs without and with traces and metrics`;
+function finding({ tasks, tokens, perSecond, clusters }: Plan, measured: Pair[]): Finding {
+  const sides = `${clusters} clusters without and ${clusters} with traces and metrics`;
+  const title = `telemetry: ${tasks} tasks of ${tokens} tokens at ${perSecond}/s, ${measured.length} pairs of runs, ${sides}`;
   const name = 'CPU of all services with traces and metrics, over without';
-  const pairs = off.flatMap((one, index) => {
-    const other = on[index];
-    return one === undefined || other === undefined ? [] : [{ off: one, on: other }];
-  });
+  const pairs = measured.flatMap(({ off, on }) => (off === undefined || on === undefined ? [] : [{ off, on }]));
   const wanted = { atMost: RATIO_MAX };
   const table = { columns: ['CPU milliseconds per task', ...SPREAD_COLUMNS], rows: [] as string[][] };
-  if (pairs.length < off.length) {
+  if (pairs.length < measured.length) {
     return { title, table, notes: ['unavailable on this platform'], targets: [{ name, wanted, found: undefined }] };
   }
   const row = (label: string, values: number[]) => table.rows.push([label, ...spreadCells(spreadOf(values))]);

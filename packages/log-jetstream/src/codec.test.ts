@@ -147,7 +147,7 @@ test('no bytes make a decoder throw', () => {
   );
 });
 
-test('trace context is sent twice, and the Hopline copy wins when the server has rewritten the other', () => {
+test('trace context is sent twice but with an input of an agent, and the Hopline copy wins over a rewritten one', () => {
   const encoded = encodeHeaders({ id: 'i', expected: 0, trace: { traceparent, tracestate: 'a=1' } });
   assert.equal(encoded.get('Nats-Msg-Id'), 'i');
   assert.equal(encoded.get('Nats-Expected-Last-Subject-Sequence'), '0');
@@ -155,6 +155,9 @@ test('trace context is sent twice, and the Hopline copy wins when the server has
   assert.deepEqual(decodeTrace(encoded), { trace: { traceparent, tracestate: 'a=1' } });
   encoded.set('traceparent', other);
   assert.equal(decodeTrace(encoded).trace?.traceparent, traceparent);
+  const ofAgent = encodeHeaders({ id: 'i', trace: { traceparent }, copiesTrace: false });
+  assert.deepEqual(ofAgent.keys(), ['Nats-Msg-Id', 'traceparent']);
+  assert.deepEqual(decodeTrace(ofAgent), { trace: { traceparent } });
   const remote = headers();
   remote.set('traceparent', other);
   assert.deepEqual(decodeTrace(remote), { trace: { traceparent: other } });

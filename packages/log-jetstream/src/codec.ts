@@ -28,7 +28,13 @@ const TRACEPARENT_FORM = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 /** W3C Trace Context 3.3.1.5 requires at least 512 characters to be propagated. Longer values are dropped. */
 const TRACESTATE_FORM = /^[\x20-\x7e]{1,512}$/;
 
-export type RecordHeaders = { id: string; expected?: number | undefined; trace?: TraceCarrier | undefined };
+export type RecordHeaders = {
+  id: string;
+  expected?: number | undefined;
+  trace?: TraceCarrier | undefined;
+  /** False: without the copy, for an agent's input, whose context becomes a link and no parent. It is 1 µs of CPU and 76 bytes a token. */
+  copiesTrace?: boolean | undefined;
+};
 
 export function encodePayload(record: unknown): Uint8Array {
   return Buffer.from(JSON.stringify(record));
@@ -38,13 +44,13 @@ export function encodePayload(record: unknown): Uint8Array {
  * Always a new object, because nats.js changes its argument. Made from an object: with `append`, which spells each name in another way
  * as well, the headers of a record with a trace took 2.3 µs instead of 1.4.
  */
-export function encodeHeaders({ id, expected, trace }: RecordHeaders): MsgHdrs {
+export function encodeHeaders({ id, expected, trace, copiesTrace = true }: RecordHeaders): MsgHdrs {
   if (/[\r\n]/.test(id)) throw new TypeError('the id of a record must be one line');
   const named: Record<string, string[]> = { [MESSAGE_ID]: [id] };
   if (expected !== undefined) named[EXPECTED_SEQUENCE] = [`${expected}`];
   if (trace?.traceparent && TRACEPARENT_FORM.test(trace.traceparent)) {
     named[TRACEPARENT] = [trace.traceparent];
-    named[HOPLINE_TRACEPARENT] = [trace.traceparent];
+    if (copiesTrace) named[HOPLINE_TRACEPARENT] = [trace.traceparent];
     if (trace.tracestate && TRACESTATE_FORM.test(trace.tracestate)) named[TRACESTATE] = [trace.tracestate];
   }
   return MsgHdrsImpl.fromRecord(named);

@@ -53,7 +53,7 @@ export class JetStreamInputs implements InputLog {
     const writer = this.#writer ?? writerOf(record);
     if (!isWriter(writer)) throw new TypeError('the agent of the record has no valid name');
     const subject = this.#connection.names.subject(rawSubject(taskId, this.#shards, writer));
-    return this.#publisher.publish(subject, encodePayload(record), options);
+    return this.#publisher.publish(subject, encodePayload(record), { ...options, copiesTrace: record.from === 'client' });
   }
 
   async *read(taskId: string): AsyncGenerator<StoredInput, void> {

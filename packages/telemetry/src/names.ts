@@ -124,17 +124,14 @@ export type AttributeKey = (typeof ATTR)[keyof typeof ATTR];
 export const EVENT_STEP = 'hopline.step';
 
 /** Counters that a hop sets on its span when a segment ends, in place of a span per token. */
-export const COUNT = {
+const COUNT_ATTRIBUTES = {
   tokens: 'hopline.tokens',
   chunks: 'hopline.chunks',
   events: 'hopline.events',
   bytesIn: 'hopline.bytes_in',
   bytesOut: 'hopline.bytes_out',
   characters: 'hopline.characters',
-  redeliveries: 'hopline.redeliveries',
   rejected: 'hopline.rejected',
-  conflicts: 'hopline.append_conflicts',
-  retries: 'hopline.retries',
   delivered: 'hopline.delivered',
   failed: 'hopline.failed',
   gaps: 'hopline.gaps',
@@ -144,9 +141,16 @@ export const COUNT = {
   gapMsMax: 'hopline.gap_ms_max',
   heldMsMax: 'hopline.held_ms_max',
   waitMsMax: 'hopline.wait_ms_max',
-  appendMsMax: 'hopline.append_ms_max',
 } as const;
-export type CountKey = (typeof COUNT)[keyof typeof COUNT];
+declare const isCountKey: unique symbol;
+/** A key of COUNT; an amount is none. */
+export type CountKey = number & { readonly [isCountKey]: true };
+/** Keys of the counters: small integers, because a counter is raised for each token. */
+export const COUNT = Object.fromEntries(Object.keys(COUNT_ATTRIBUTES).map((name, key) => [name, key])) as unknown as {
+  readonly [K in keyof typeof COUNT_ATTRIBUTES]: CountKey;
+};
+/** The attribute of each counter, by its key. */
+export const COUNT_NAMES: readonly string[] = Object.values(COUNT_ATTRIBUTES);
 
 /** Keys of log lines. `err` takes an error, every other key a scalar. */
 const LOG_KEYS = [
