@@ -113,6 +113,9 @@ test('an invalid command line is a usage error that refers to --help', () => {
     ['ask', 'x', '--continue', '--task', 't'],
     ['completion', 'tcsh'],
     ['get', 't', '--cursor', '1.1'],
+    ['follow', 't', '--cursor', '1.1 '],
+    ['follow', 't', '--cursor', 'ü'],
+    ['follow', 't', '--cursor', ''],
     ['ask', '--agent'],
   ];
   for (const line of lines)

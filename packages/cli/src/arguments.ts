@@ -106,7 +106,7 @@ export function parseArguments(argv: readonly string[], defaultUrl: string | und
     context: text('context'),
     continue: flag('continue'),
     task: text('task'),
-    cursor: text('cursor'),
+    cursor: parseHeaderCursor(text('cursor')),
     out: text('out'),
     answer: (values.answer as string[] | undefined) ?? [],
     state: parseState(text('state')),
@@ -246,6 +246,12 @@ function parseCursorOption(name: string, text: string | undefined): Cursor | und
   const cursor = parseCursor(text);
   if (cursor !== undefined) return cursor;
   throw new UsageError(`--${name} must be a cursor such as 17.42; --json prints one with every event`);
+}
+
+/** Other servers than Hopline have cursors of other forms; what is no value of a header would end as an error of the network. */
+function parseHeaderCursor(text: string | undefined): string | undefined {
+  if (text === undefined || /^[\x21-\x7e]+$/.test(text)) return text;
+  throw new UsageError('--cursor must be a cursor such as 17.42; --json prints one with every event; see hopline follow --help');
 }
 
 const PORT_DEFAULT = 8_000;
