@@ -19,7 +19,7 @@ test('output that cannot be written is an error, whatever the command was', { sk
   }
 });
 
-test('a reader that has left ends the command without a word', async () => {
+test('a reader that has left ends the command without an error', async () => {
   const child = spawn(process.execPath, [MAIN, 'completion', 'bash'], { stdio: ['ignore', 'pipe', 'pipe'] });
   child.stdout.destroy();
   const [error, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')]);

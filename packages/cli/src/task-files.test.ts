@@ -114,7 +114,7 @@ test('an export does not touch another file', async () => {
   assert.equal((await hopline(['export', TASK, '--output', join(folder, 'none', 'f')], server.url)).code, 2);
 });
 
-test('an export of an unknown task leaves no file behind, and one onto a full disk says so', {
+test('an export of an unknown task leaves no file behind, and one onto a full disk is one sentence', {
   skip: process.platform === 'win32',
 }, async () => {
   const file = join(folder, 'absent.hopline.jsonl');

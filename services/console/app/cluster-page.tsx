@@ -199,15 +199,17 @@ function useFigures(connection: Connection) {
 function Chart({ title, points }: { title: string; points: readonly Point[] }) {
   const place = useRef<HTMLDivElement>(null);
   const draw = useRef<((points: readonly Point[]) => void) | undefined>(undefined);
+  // Some may come while the library is loaded.
+  const latest = useRef(points);
+  latest.current = points;
   useEffect(() => {
     let close = () => {};
     let isClosed = false;
     void import('./rate-chart.ts').then(({ openChart }) => {
       if (isClosed) return;
-      const chart = openChart(place.current!);
+      const chart = openChart(place.current!, latest.current);
       close = chart.close;
       draw.current = chart.draw;
-      chart.draw(points);
     });
     return () => {
       isClosed = true;

@@ -7,15 +7,18 @@ const HEIGHT_PX = 200;
 /** The time axis from the start; seconds. */
 const WINDOW_S_MIN = 60;
 
-/** Without a point, as before the first figures, the bounds are null, whatever the types of the library say: then it ends now. */
-function windowOf(first: number | null, last: number | null): [number, number] {
-  const end = last ?? Date.now() / 1_000;
-  return [Math.min(first ?? end, end - WINDOW_S_MIN), end];
-}
+const dataOf = (points: readonly RatePoint[]): uPlot.AlignedData => [
+  points.map(({ at }) => at),
+  points.map(({ tokens }) => tokens),
+  points.map(({ events }) => events),
+];
 
-/** A chart of rates over time that follows the width and the colors of its place. */
-export function openChart(place: HTMLElement): { draw: (points: readonly RatePoint[]) => void; close: () => void } {
-  let data: uPlot.AlignedData = [[], [], []];
+/** A chart of rates over time that follows the width and the colors of its place. Of no point it would show the year 1970. */
+export function openChart(
+  place: HTMLElement,
+  first: readonly RatePoint[],
+): { draw: (points: readonly RatePoint[]) => void; close: () => void } {
+  let data = dataOf(first);
   let chart = create();
   function create(): uPlot {
     const styles = getComputedStyle(place);
@@ -34,8 +37,8 @@ export function openChart(place: HTMLElement): { draw: (points: readonly RatePoi
         legend: { show: false },
         cursor: { points: { size: 6 } },
         scales: {
-          x: { range: (_chart, first, last) => windowOf(first, last) },
-          y: { range: (_chart, _least, most) => [0, Math.max(1, (most ?? 0) * 1.1)] },
+          x: { range: (_chart, first, last) => [Math.min(first, last - WINDOW_S_MIN), last] },
+          y: { range: (_chart, _least, most) => [0, Math.max(1, most * 1.1)] },
         },
         axes: [
           { ...axis, values: (_chart, splits) => splits.map(at => new Date(at * 1_000).toLocaleTimeString('en-GB')) },
@@ -57,7 +60,7 @@ export function openChart(place: HTMLElement): { draw: (points: readonly RatePoi
   scheme.addEventListener('change', again);
   return {
     draw: points => {
-      data = [points.map(({ at }) => at), points.map(({ tokens }) => tokens), points.map(({ events }) => events)];
+      data = dataOf(points);
       chart.setData(data);
     },
     close: () => {

@@ -25,7 +25,7 @@ function segmentsOf(pathname: string): string[] {
   }
 }
 
-/** The title of the window, by which tabs and the history are told apart. */
+/** The title of the window, which distinguishes tabs and entries of the history. */
 export function titleOf(route: Route): string {
   const names = { tasks: 'Tasks', task: 'Task', compare: 'Compare', cluster: 'Cluster' };
   const id = route.page === 'task' ? ` ${visibleText(route.id)}` : '';
