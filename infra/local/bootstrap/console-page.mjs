@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { failureLine, runCommand } from './command.mjs';
 import { withFolderLock } from './folder-lock.mjs';
@@ -47,11 +47,11 @@ export function pageKey(root) {
 
 function filesOf(path) {
   if (!existsSync(path)) return [];
-  const entries = /\.\w+$/.test(path) ? [] : readdirSync(path, { recursive: true, withFileTypes: true });
-  if (entries.length === 0) return [path];
-  return entries
-    .filter(entry => entry.isFile())
-    .map(entry => join(entry.parentPath, entry.name))
+  if (/\.\w+$/.test(path)) return [path];
+  // Entries with types lack the folder they are in before Node 20.12.
+  return readdirSync(path, { recursive: true })
+    .map(name => join(path, name))
+    .filter(file => statSync(file).isFile())
     .sort();
 }
 

@@ -10,26 +10,31 @@ const WAIT_MS_MAX = 10 * 60 * 1000;
 /** A lock without a pid after this time: its creator was killed between two system calls. */
 const PIDLESS_MS_MAX = 2000;
 
+/** Locks of this process. @type {Set<string>} */
+const held = new Set();
+
 /**
  * Runs `work` while holding the folder `path` as a lock (mkdir is atomic). Takes over the lock of an ended process.
  * @template T @param {string} path @param {() => Promise<T>} work @returns {Promise<T>}
  */
 export async function withFolderLock(path, work, { waitMsMax = WAIT_MS_MAX, isAlive = isProcessAlive } = {}) {
   mkdirSync(dirname(path), { recursive: true });
-  const deadline = Date.now() + waitMsMax;
+  const deadline = performance.now() + waitMsMax;
   while (!tryLock(path)) {
     if (isStale(path, isAlive)) removeStale(path);
-    else if (Date.now() > deadline) {
+    else if (performance.now() > deadline) {
       throw new SetupError(
         `Another set-up has held ${path} for ${Math.round(waitMsMax / 1000)} s; end it or remove that folder, then run the command again.`,
       );
     } else await sleep(POLL_MS);
   }
+  held.add(path);
   const release = removeAtExit(path);
   try {
     return await work();
   } finally {
     release();
+    held.delete(path);
   }
 }
 
@@ -47,6 +52,8 @@ function tryLock(path) {
 function isStale(path, isAlive) {
   try {
     const pid = Number(readFileSync(join(path, 'pid'), 'utf8'));
+    // In a container that starts again a process has the id of the one before it.
+    if (pid === process.pid) return !held.has(path);
     if (pid > 0) return !isAlive(pid);
     return Date.now() - statSync(path).mtimeMs > PIDLESS_MS_MAX;
   } catch {

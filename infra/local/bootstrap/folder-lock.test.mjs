@@ -52,10 +52,17 @@ test('the lock of an ended process is taken over, also one without a pid', async
   assert.equal(await withFolderLock(unsigned, async () => 'mine'), 'mine');
 });
 
-test('a lock of a running process is waited for, then named in the error', async t => {
+test('a lock with the id of this process, which does not hold it, is of an ended one', async t => {
   const lock = join(temporaryFolder(t), 'lock');
   mkdirSync(lock);
   writeFileSync(join(lock, 'pid'), String(process.pid));
+  assert.equal(await withFolderLock(lock, async () => 'mine', { waitMsMax: 1 }), 'mine');
+});
+
+test('a lock of a running process is waited for, then named in the error', async t => {
+  const lock = join(temporaryFolder(t), 'lock');
+  mkdirSync(lock);
+  writeFileSync(join(lock, 'pid'), String(process.ppid));
   await assert.rejects(
     withFolderLock(lock, async () => {}, { waitMsMax: 1 }),
     { name: 'SetupError', message: /Another set-up has held/ },

@@ -1,9 +1,13 @@
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { shellQuoted } from '@hopline/cli';
 import { LaunchError } from './launch-error.ts';
-import { commandLine, isAlive } from './process-identity.ts';
+import { commandLine, isAlive, startedAt } from './process-identity.ts';
 
-/** The process that holds a home. `command` distinguishes it from a later process with the same id. */
-type Holder = { pid: number; command: string; url: string };
+/**
+ * The process that holds a home. `command` and `startedAt` distinguish it from a later process with the same id: in a container that starts
+ * again, only `startedAt` does. Older versions have written none.
+ */
+type Holder = { pid: number; command: string; startedAt?: string; url: string };
 
 const ATTEMPTS_MAX = 5;
 
@@ -12,7 +16,8 @@ const ATTEMPTS_MAX = 5;
  * @returns a function that releases the lock; @throws LaunchError that names the holder.
  */
 export function lockHome(path: string, url: string): () => void {
-  const mine = JSON.stringify({ pid: process.pid, command: commandLine(process.pid), url } satisfies Holder);
+  const { pid } = process;
+  const mine = JSON.stringify({ pid, command: commandLine(pid), startedAt: startedAt(pid), url } satisfies Holder);
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
     if (tryCreate(path, mine)) return () => release(path, mine);
     const found = readText(path);
@@ -48,15 +53,16 @@ function readText(path: string): string | null {
 
 function parseHolder(text: string): Holder | null {
   try {
-    const { pid, command, url } = JSON.parse(text);
-    return Number.isInteger(pid) && pid > 0 ? { pid, command: String(command), url: String(url) } : null;
+    const { pid, command, startedAt, url } = JSON.parse(text);
+    const start = typeof startedAt === 'string' ? { startedAt } : {};
+    return Number.isInteger(pid) && pid > 0 ? { pid, command: String(command), ...start, url: String(url) } : null;
   } catch {
     return null;
   }
 }
 
-function holds({ pid, command }: Holder): boolean {
-  return isAlive(pid) && commandLine(pid) === command;
+function holds({ pid, command, startedAt: started = startedAt(pid) }: Holder): boolean {
+  return isAlive(pid) && commandLine(pid) === command && startedAt(pid) === started;
 }
 
 /** Renames before it removes: if another start has already replaced the lock, the new one is restored. */
@@ -79,6 +85,6 @@ function release(path: string, mine: string): void {
 function alreadyRuns(path: string, { pid, url }: Holder): LaunchError {
   const home = path.replace(/\/[^/]*$/, '');
   return new LaunchError(
-    `Hopline already runs on the home ${home} (${url}, process ${pid}); stop it, or start a second cluster: HOPLINE_HOME=${home}-2 npm start -- --port 8001`,
+    `Hopline already runs on the home ${home} (${url}, process ${pid}); stop it, or start a second cluster: HOPLINE_HOME=${shellQuoted(`${home}-2`)} npm start -- --port 8001`,
   );
 }

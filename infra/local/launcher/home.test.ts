@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { checkHomeFormat, createHome, HOME_FORMAT, type Home, homePaths } from './home.ts';
 import { lockHome } from './home-lock.ts';
+import { commandLine } from './process-identity.ts';
 
 function newHome(t: TestContext): Home {
   const folder = mkdtempSync(join(tmpdir(), 'hopline-'));
@@ -78,10 +79,35 @@ test('the lock of an ended process is taken over, also when its id is reused or 
   const stale = [
     { pid: 2 ** 22 + 1, command: 'node main.ts', url: '' },
     { pid: process.pid, command: 'another program that had this id', url: '' },
+    // In a container that starts again every process gets its id and its command again.
+    { pid: process.pid, command: commandLine(process.pid), startedAt: 'earlier', url: '' },
   ];
   for (const text of [...stale.map(holder => JSON.stringify(holder)), '', '{"pid":']) {
     writeFileSync(lockFile, text);
     lockHome(lockFile, 'http://127.0.0.1:8000/')();
+  }
+});
+
+test('the lock of an older version, which has no time of the start, is respected', t => {
+  const { lockFile } = newHome(t);
+  writeFileSync(lockFile, JSON.stringify({ pid: process.pid, command: commandLine(process.pid), url: '' }));
+  assert.throws(() => lockHome(lockFile, ''), /already runs/);
+});
+
+test('a folder of something else keeps its mode; what the home has in it is for its owner alone', t => {
+  const { folder } = newHome(t);
+  const shared = join(folder, 'shared');
+  mkdirSync(shared, { mode: 0o755 });
+  chmodSync(shared, 0o755);
+  writeFileSync(join(shared, 'notes.txt'), '');
+  const home = homePaths(shared);
+  for (let start = 1; start <= 2; start += 1) {
+    createHome(home);
+    checkHomeFormat(home);
+    assert.deepEqual(
+      [shared, home.store, home.logs].map(path => statSync(path).mode & 0o777),
+      [0o755, 0o700, 0o700],
+    );
   }
 });
 

@@ -36,14 +36,27 @@ export function homePaths(folder: string): Home {
 /** Creates the home. Throws a LaunchError when it is not writable. */
 export function createHome(home: Home): void {
   try {
-    for (const folder of [home.folder, home.store, home.logs]) makeFolder(folder);
+    makeFolder(home.folder);
+    // A folder with something else in it keeps the mode that its owner has chosen: HOPLINE_HOME may be any.
+    const isNew = readdirSync(home.folder).length === 0;
+    for (const folder of [home.store, home.logs]) makeFolder(folder);
     // The log store and the logs of a home hold what users asked.
-    chmodSync(home.folder, 0o700);
-    if (!existsSync(home.secretsKey)) writeFileSync(home.secretsKey, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600 });
+    for (const folder of [...(isNew ? [home.folder] : []), home.store, home.logs]) chmodSync(folder, 0o700);
+    writeOnce(home.secretsKey, `${randomBytes(32).toString('base64')}\n`);
   } catch (error) {
     throw new LaunchError(
       `The home ${home.folder} cannot be written (${(error as NodeJS.ErrnoException).code}); choose another with HOPLINE_HOME.`,
     );
+  }
+}
+
+/** Of two starts at the same time, one writes. */
+function writeOnce(path: string, text: string): void {
+  if (existsSync(path)) return;
+  try {
+    writeFileSync(path, text, { mode: 0o600, flag: 'wx' });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
 }
 

@@ -44,9 +44,12 @@ export async function launch(options: Options, paths: LaunchPaths, screen: Scree
   const close = async () => {
     await cluster.drain(instance => screen.line(`${instance} did not end in time and was killed`));
     clearInterval(logs);
-    removeRunFile(home.runFile);
-    rmSync(home.natsUsers, { force: true });
-    unlock();
+    try {
+      removeRunFile(home.runFile);
+      rmSync(home.natsUsers, { force: true });
+    } finally {
+      unlock();
+    }
   };
   try {
     checkHomeFormat(home);
@@ -84,16 +87,23 @@ type RunState = { url: string; nats: string; natsMonitor?: string; isUp: boolean
 
 function createCluster(home: Home, run: RunState, screen: Screen): Cluster {
   const prefix = process.env.HOPLINE_PREFIX;
+  let isListed = true;
+  const list = () => {
+    const { url, nats, natsMonitor } = run;
+    const processes = cluster.list();
+    const more = { ...(natsMonitor && { natsMonitor }), ...(prefix && { prefix }) };
+    try {
+      writeRunFile(home.runFile, { url, nats, ...more, logs: home.logs, processes });
+      isListed = true;
+    } catch (error) {
+      // Such as a full disk: the processes run without their list.
+      const { code } = error as NodeJS.ErrnoException;
+      if (isListed) screen.warn(`run.json cannot be written (${code}): until it can, hopline status shows an older state`);
+      isListed = false;
+    }
+  };
   const cluster: Cluster = new Cluster({
-    changed: () =>
-      writeRunFile(home.runFile, {
-        url: run.url,
-        nats: run.nats,
-        ...(run.natsMonitor && { natsMonitor: run.natsMonitor }),
-        ...(prefix && { prefix }),
-        logs: home.logs,
-        processes: cluster.list(),
-      }),
+    changed: list,
     restarting: (process, ending, waitMs) => {
       const { instance } = process.spec;
       if (waitMs !== null) screen.line(`${instance} ended (${ending}); restarting in ${waitMs / 1000} s`);

@@ -215,6 +215,24 @@ test('a home in use, a port in use and an old data folder are errors of one sent
   assert.equal(readRunFile(join(root, '.hopline/run.json')).length, 8, 'the first cluster is unaffected');
 });
 
+test('a run.json that cannot be written is reported once, and the cluster goes on', async t => {
+  const root = checkout(t);
+  const launcher = start(t, root, ['--no-demo']);
+  await launcher.prints(/Hopline is up/);
+  const runFile = join(root, '.hopline/run.json');
+  const relay = readRunFile(runFile).find(({ service }) => service === 'relay') as RunningProcess;
+  // As a full disk, but for any user.
+  rmSync(runFile);
+  mkdirSync(join(runFile, 'in-the-way'), { recursive: true });
+  process.kill(relay.pid, 'SIGKILL');
+  await launcher.prints(/relay-1 restarted as process \d+/);
+  assert.equal(launcher.output().match(/run\.json cannot be written \(EISDIR\)/g)?.length, 1);
+  rmSync(runFile, { recursive: true });
+  launcher.child.kill('SIGTERM');
+  assert.equal(await launcher.exit(), 0);
+  assert.match(launcher.output(), /SIGTERM: draining\nStopped; nothing is left running\.\n$/);
+});
+
 test('services end when the launcher is killed, and the next start on the home cleans up', async t => {
   const root = checkout(t);
   const killed = start(t, root, ['--no-demo']);

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { relative } from 'node:path';
+import { relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ownCommand } from '@hopline/cli';
 import { type AgentState, agentStates, watchAgents } from './agent-states.ts';
@@ -99,14 +99,15 @@ async function showDemo(url: string, options: Options): Promise<DemoRun | null> 
   }
 }
 
-function showNextSteps({ url, cluster }: LocalCluster, options: Options, demo: DemoRun | null): void {
+function showNextSteps({ url, home, cluster }: LocalCluster, options: Options, demo: DemoRun | null): void {
   if (stop.signal.aborted) return;
   const cursor = demo?.cursors[Math.floor(demo.cursors.length / 2)];
   const resume = demo?.taskId && cursor !== undefined ? { taskId: demo.taskId, cursor } : null;
   const question = options.agentsFile === null ? demoQuestion() : QUESTION_FOR_ANY_AGENT;
   const command = ownCommand(process.env, process.env.INIT_CWD ?? process.cwd()).prefix;
   screen.line();
-  for (const line of nextSteps({ url, command, question, processes: cluster.list(), resume })) screen.line(line);
+  const own = home.folder === resolve(ROOT, '.hopline') ? undefined : home.folder;
+  for (const line of nextSteps({ url, command, home: own, question, processes: cluster.list(), resume })) screen.line(line);
   screen.line('Ctrl-C drains and stops everything.');
 }
 

@@ -51,3 +51,9 @@ test('the command is the one that works here, with the address of a cluster on a
   for (const line of ['npm run -s hopline -- status', 'npm run -s hopline -- logs -f'])
     assert.ok(step('http://127.0.0.1:8000/').includes(line));
 });
+
+test('commands that read a home name the one of this cluster, unless they find it by themselves', () => {
+  const step = { url: 'http://127.0.0.1:8001/', command: 'hopline', question: 'hello', processes, resume: null };
+  const lines = nextSteps({ ...step, home: '/tmp/my home' });
+  for (const command of ['status', 'logs -f']) assert.ok(lines.includes(`   HOPLINE_HOME='/tmp/my home' hopline ${command}`));
+});

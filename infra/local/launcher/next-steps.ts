@@ -8,6 +8,8 @@ export type NextSteps = {
   url: string;
   /** How `hopline` is run here. */
   command: string;
+  /** The home of this cluster, unless it is the one that `hopline` finds by itself. */
+  home?: string | undefined;
   question: string;
   processes: ListedProcess[];
   /** The demo's task and the cursor of one of its frames; null when the demo did not run. */
@@ -15,7 +17,8 @@ export type NextSteps = {
 };
 
 /** Commands to try, with the values of this cluster. */
-export function nextSteps({ url, command, question, processes, resume }: NextSteps): string[] {
+export function nextSteps({ url, command, home, question, processes, resume }: NextSteps): string[] {
+  const local = home === undefined ? command : `HOPLINE_HOME=${shellQuoted(home)} ${command}`;
   const relay = processes.find(({ service }) => service === 'relay');
   const page = processes.find(({ service }) => service === 'console')?.url;
   const { taskId, cursor } = resume ?? { taskId: 'TASK_ID', cursor: 'FRAME_ID' };
@@ -36,8 +39,8 @@ export function nextSteps({ url, command, question, processes, resume }: NextSte
     '',
     '4. Watch the cluster, in a browser or here:',
     ...(page ? [`   ${page}/${resume ? `tasks/${taskId}` : ''}`] : []),
-    `   ${command} status`,
-    `   ${command} logs -f`,
+    `   ${local} status`,
+    `   ${local} logs -f`,
     '',
   ];
 }

@@ -27,11 +27,23 @@ export function commandLine(pid: number): string {
   return readProc(pid, 'cmdline').replaceAll('\0', ' ').trim();
 }
 
+/** When a process started, comparable on the same machine until it starts again, or "". */
+export function startedAt(pid: number): string {
+  return process.platform === 'linux' ? (statFields(pid)[START_FIELD] ?? '') : readPs(pid, 'lstart');
+}
+
 function processState(pid: number): string {
-  if (process.platform !== 'linux') return readPs(pid, 'stat');
-  // The preceding process name is in brackets and can contain brackets.
+  return process.platform === 'linux' ? (statFields(pid)[0] ?? '') : readPs(pid, 'stat');
+}
+
+/** The 22nd field of /proc/PID/stat: clock ticks from the start of the machine. */
+const START_FIELD = 22 - 3;
+
+/** The fields of /proc/PID/stat from the third on, the state. */
+function statFields(pid: number): string[] {
   const stat = readProc(pid, 'stat');
-  return stat.slice(stat.lastIndexOf(')') + 2);
+  // The preceding process name is in brackets and can contain brackets.
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
 }
 
 function readProc(pid: number, file: string): string {

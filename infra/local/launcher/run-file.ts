@@ -6,8 +6,13 @@ export type RunningProcess = ListedProcess & { pid: number };
 /** For its owner alone. Replaces the file atomically: a concurrent reader finds the old list or the new one. */
 export function writeRunFile(path: string, content: RunFile): void {
   const draft = `${path}.${process.pid}`;
-  writeFileSync(draft, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 });
-  renameSync(draft, path);
+  try {
+    writeFileSync(draft, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 });
+    renameSync(draft, path);
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw error;
+  }
 }
 
 /** The running processes of an earlier start; empty when the file is missing or invalid. */

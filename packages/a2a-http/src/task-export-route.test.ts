@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
+import { connect } from 'node:net';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LIMITS } from '@hopline/a2a-server';
 import { call, openRig, type Rig, sendParams, userMessage } from './http-server.test-kit.ts';
-import { EXPORTS_AT_ONCE_MAX } from './task-export-route.ts';
+import { EXPORTS_AT_ONCE_MAX, type ExportTask } from './task-export-route.ts';
 
 /** The lines of an export, which come when the test sends them. */
 class Lines {
@@ -20,15 +23,14 @@ class Lines {
   }
 }
 
-async function rigWith(t: Parameters<typeof openRig>[0]) {
+async function rigWith(t: Parameters<typeof openRig>[0], limits: Partial<typeof LIMITS> = {}, ownExport?: ExportTask) {
   const opened: Lines[] = [];
-  const rig = await openRig(t, {
-    exportTask: async () => {
-      const lines = new Lines();
-      opened.push(lines);
-      return lines.readable;
-    },
-  });
+  const exportLines: ExportTask = async () => {
+    const lines = new Lines();
+    opened.push(lines);
+    return lines.readable;
+  };
+  const rig = await openRig(t, { limits: { ...LIMITS, ...limits }, exportTask: ownExport ?? exportLines });
   rig.relay.onClient = taskId => rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
   const { result } = await call(rig, 'send', sendParams(userMessage('x'), '1.0', { blocking: false }));
   return { rig, taskId: result.task.id as string, opened };
@@ -78,4 +80,56 @@ test('a client that leaves, also before the first line, frees its place, and not
     lines.write('line\n');
     await lines.closed;
   }
+});
+
+/** A shorter time would cut a healthy client on a busy machine; milliseconds. */
+const STALL_MS = 1_500;
+
+/** More lines than the kernel buffers for a connection. */
+async function* endless(onClosed: () => void): AsyncGenerator<string> {
+  try {
+    for (;;) yield 'x'.repeat(1024 * 1024);
+  } finally {
+    onClosed();
+  }
+}
+
+test('a client that reads nothing of its export for viewerStallMsMax frees its place, and not before', {
+  timeout: 60_000,
+}, async t => {
+  let [opened, closed] = [0, 0];
+  const exportTask = async () => {
+    opened += 1;
+    return endless(() => (closed += 1));
+  };
+  const { rig, taskId } = await rigWith(t, { viewerStallMsMax: STALL_MS }, exportTask);
+  const { hostname, port } = new URL(rig.url);
+  const startedAt = performance.now();
+  for (let stalled = 1; stalled <= EXPORTS_AT_ONCE_MAX; stalled += 1) {
+    const socket = connect(Number(port), hostname)
+      .pause()
+      .on('error', () => {});
+    t.after(() => socket.destroy());
+    socket.write(`GET /tasks/${taskId}/export HTTP/1.1\r\nhost: a\r\na2a-version: 1.0\r\n\r\n`);
+    await until(() => opened === stalled);
+  }
+  await until(() => closed === EXPORTS_AT_ONCE_MAX);
+  assert.ok(performance.now() - startedAt >= STALL_MS);
+  const leave = new AbortController();
+  assert.equal((await exported(rig, taskId, leave.signal)).status, 200);
+  leave.abort();
+});
+
+test('a client that waits for the log keeps its export', { timeout: 60_000 }, async t => {
+  const { rig, taskId, opened } = await rigWith(t, { viewerStallMsMax: 100 });
+  const response = exported(rig, taskId);
+  await until(() => opened.length === 1);
+  opened[0]!.write('first\n');
+  const body = (await response).text();
+  for (const line of ['second\n', 'third\n']) {
+    await sleep(500);
+    opened[0]!.write(line);
+  }
+  await opened[0]!.end();
+  assert.equal(await body, 'first\nsecond\nthird\n');
 });

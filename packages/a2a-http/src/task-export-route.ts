@@ -51,6 +51,10 @@ export function registerTaskExport(scope: FastifyInstance, server: A2AServer, ex
         body.once('close', () => {
           running -= 1;
         });
+        // Of the time without progress (`viewerStallMsMax`) only that of a client counts which does not read, not that of the log.
+        reply.raw.on('timeout', () => {
+          if (reply.raw.writableLength > 0) reply.raw.destroy();
+        });
         return reply.type('application/jsonl; charset=utf-8').header('cache-control', 'no-store').send(body);
       } catch (thrown) {
         const error = A2AError.from(thrown);

@@ -147,3 +147,30 @@ test('the text of earlier turns is not part of a later one', () => {
   ]);
   assert.equal(seen.text, 'new');
 });
+
+test('a whole answer after thousands of artifacts is compared without a copy of the text for each', () => {
+  const { seen, write, whole } = reader();
+  const text = (index: number) => `${index} `.padEnd(1_000, '.');
+  const texts = Array.from({ length: 5_000 }, (_, index) => text(index));
+  for (const [index, one] of texts.entries()) write(`a${index}`, one, { append: false, last: true });
+  whole(`${texts.join('')}the end`);
+  assert.deepEqual([seen.text.length, seen.text.endsWith('the end'), seen.restarts], [5_000_007, true, 0]);
+});
+
+test('a retry that repeats a long text in small parts is compared part by part', () => {
+  const { seen, write } = reader();
+  const text = Array.from({ length: 100_000 }, (_, index) => `word ${index} `);
+  write('a', text.join(''), { append: false });
+  for (const [index, word] of text.entries()) write('a', word, { append: index > 0 });
+  write('a', 'new');
+  assert.deepEqual([seen.text, seen.restarts], [`${text.join('')}new`, 0]);
+});
+
+test('a retry that differs after a part that it repeats starts over with all of its own text', () => {
+  const { seen, write } = reader();
+  write('a', 'one two three', { append: false });
+  write('a', 'one ', { append: false });
+  write('a', 'two ');
+  write('a', 'four');
+  assert.deepEqual([seen.text, seen.restarts], ['one two four', 1]);
+});

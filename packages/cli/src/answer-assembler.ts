@@ -24,6 +24,8 @@ type Segment = {
   pending: string;
   /** Printed text of an earlier version, until the version that replaces it has caught up. */
   superseded: string;
+  /** Characters of `superseded` that the new version has repeated; `pending` follows them. */
+  repeated: number;
   closed: boolean;
 };
 
@@ -53,7 +55,7 @@ export class AnswerAssembler {
 
   /** The printed text of this turn; of the previous turn as long as this one has none. */
   get printed(): string {
-    return this.#printedFrom(0) || this.#previous;
+    return this.#printedTexts().join('') || this.#previous;
   }
 
   update({ artifact, append = false, lastChunk = false }: TaskArtifactUpdateEvent): void {
@@ -99,7 +101,7 @@ export class AnswerAssembler {
       return;
     }
     const superseded = existing === undefined ? '' : existing.superseded || existing.printed;
-    this.#segments.set(label.artifactId, { label, printed: '', pending: text, superseded, closed });
+    this.#segments.set(label.artifactId, { label, printed: '', pending: text, superseded, repeated: 0, closed });
   }
 
   #flush(): void {
@@ -114,15 +116,22 @@ export class AnswerAssembler {
 
   /** False: the retry still repeats what the failed attempt had written, or the answer started over. */
   #catchUp(segment: Segment): boolean {
-    const { pending, superseded, closed } = segment;
-    if (pending.startsWith(superseded)) {
-      Object.assign(segment, { printed: superseded, pending: pending.slice(superseded.length), superseded: '' });
+    const { pending, superseded, repeated, closed } = segment;
+    // Only what is new is compared: a long text may come in many small parts.
+    const expected = superseded.slice(repeated, repeated + pending.length);
+    const isRepeated = pending.startsWith(expected);
+    if (isRepeated && repeated + expected.length === superseded.length) {
+      Object.assign(segment, { printed: superseded, pending: pending.slice(expected.length), superseded: '', repeated: 0 });
       return true;
     }
-    if (superseded.startsWith(pending) && !closed) return false;
+    if (isRepeated && !closed) {
+      Object.assign(segment, { pending: '', repeated: repeated + pending.length });
+      return false;
+    }
     this.#sink.restart('retry');
     for (const one of this.#segments.values()) {
-      Object.assign(one, { printed: '', pending: one.printed + one.pending, superseded: '' });
+      const own = one.superseded.slice(0, one.repeated) + one.printed + one.pending;
+      Object.assign(one, { printed: '', pending: own, superseded: '', repeated: 0 });
     }
     this.#flush();
     return false;
@@ -132,22 +141,30 @@ export class AnswerAssembler {
   #reconcile(label: ArtifactLabel): void {
     this.#closeAll();
     const whole = this.#whole;
-    const suffixes = Array.from({ length: this.#segments.size }, (_, from) => this.#printedFrom(from));
-    const printed = suffixes.find(text => text !== '' && whole.startsWith(text));
+    const all = this.#printedTexts().join('');
+    const printed = this.#printedBeginningOf(whole, all);
     if (!this.#resumed) {
-      if (printed === undefined && suffixes[0]) this.#sink.restart('whole');
-      const missing = whole.slice(printed?.length);
+      if (printed === '' && all !== '') this.#sink.restart('whole');
+      const missing = whole.slice(printed.length);
       if (missing !== '') this.#sink.text(missing, label);
       else if (whole !== '') this.#sink.duplicate(label, whole.length);
     }
     this.#finishTurn(whole);
   }
 
-  #printedFrom(index: number): string {
-    return [...this.#segments.values()]
-      .slice(index)
-      .map(({ printed, superseded }) => superseded || printed)
-      .join('');
+  /** What the whole answer begins with: the text of the newest segments, of as many as possible. */
+  #printedBeginningOf(whole: string, all: string): string {
+    let start = 0;
+    for (const text of this.#printedTexts()) {
+      // A slice to the end of a text is no copy of it.
+      if (whole.startsWith(all.slice(start))) return all.slice(start);
+      start += text.length;
+    }
+    return '';
+  }
+
+  #printedTexts(): string[] {
+    return [...this.#segments.values()].map(({ printed, superseded }) => superseded || printed);
   }
 
   #finishTurn(printed = this.printed): void {

@@ -108,11 +108,14 @@ test('an invalid command line is a usage error that refers to --help', () => {
     ['fork', 't', '--at', '1.1'],
     ['list', '--limit', '10001'],
     ['list', '--state', 'done'],
-    ['list', '--since', 'yesterday'],
+    ...['yesterday', '5', '90', '2h ago 3', '2026-13-01', '2026-02-31x'].map(since => ['list', '--since', since]),
     ['ask', 'x', '--continue', '--context', 'c'],
     ['ask', 'x', '--continue', '--task', 't'],
     ['completion', 'tcsh'],
     ['get', 't', '--cursor', '1.1'],
+    ['follow', 't', '--cursor', '1.1 '],
+    ['follow', 't', '--cursor', 'ü'],
+    ['follow', 't', '--cursor', ''],
     ['ask', '--agent'],
   ];
   for (const line of lines)
@@ -122,6 +125,10 @@ test('an invalid command line is a usage error that refers to --help', () => {
     );
   for (const url of ['nowhere', 'ftp://x/', 'file:///x'])
     assert.throws(() => parseArguments(['card', '--url', url], undefined), UsageError);
+  assert.throws(() => parseArguments(['card'], 'http://me:secret@h/'), {
+    name: 'UsageError',
+    message: /^(?!.*secret).*HOPLINE_TOKEN/,
+  });
 });
 
 test('the help lists every command, option and exit code, and every option parses', () => {
@@ -147,6 +154,8 @@ test('the help lists every command, option and exit code, and every option parse
     }
   }
   for (const line of [[], ['--help'], ['-h'], ['help']]) assert.deepEqual(parseArguments(line, undefined), { help: '' });
+  assert.deepEqual(parseArguments(['help', 'ask'], undefined), { help: 'ask' });
+  assert.throws(() => parseArguments(['help', 'what'], undefined), /unknown command what/);
   for (const line of [['--version'], ['-v'], ['version']]) assert.deepEqual(parseArguments(line, undefined), { version: true });
   const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
   for (const code of Object.values(EXIT)) {
@@ -178,6 +187,9 @@ test('--since is a duration before now or a date', () => {
   assert.equal(sinceOf('2h'), '2026-01-07T22:00:00.000Z');
   assert.equal(sinceOf('7d'), '2026-01-01T00:00:00.000Z');
   assert.equal(sinceOf('2026-01-02T03:04:05Z'), '2026-01-02T03:04:05.000Z');
+  // A day, and a time without a zone, are those of this machine, as the times that `list` prints.
+  assert.equal(sinceOf('2026-01-02'), new Date(2026, 0, 2).toISOString());
+  assert.equal(sinceOf('2026-01-02 03:04'), new Date(2026, 0, 2, 3, 4).toISOString());
 });
 
 test('every command of the guide to replay parses', () => {

@@ -85,37 +85,38 @@ export type Invocation =
 /** Parses the command line. `defaultUrl` is HOPLINE_URL. Throws UsageError. */
 export function parseArguments(argv: readonly string[], defaultUrl: string | undefined, now = Date.now()): Invocation {
   const [first, ...args] = argv;
-  if (first === undefined || first === '--help' || first === '-h' || first === 'help') return { help: '' };
+  if (first === undefined || first === '--help' || first === '-h') return { help: '' };
+  if (first === 'help') return { help: args[0] === undefined ? '' : commandNamed(args[0]) };
   if (first === '--version' || first === '-v' || first === 'version') return { version: true };
-  if (!isCommand(first)) throw new UsageError(`unknown command ${first}; see hopline --help`);
-  const { values, positionals } = readOptions(first, args);
-  if (values.help === true) return { help: first };
+  const command = commandNamed(first);
+  const { values, positionals } = readOptions(command, args);
+  if (values.help === true) return { help: command };
   const text = (name: string) => values[name] as string | undefined;
   const flag = (name: string) => values[name] === true;
   const numbers = (name: string) =>
-    ((values[name] as string[] | undefined) ?? []).map(one => parseNumber(first, name, one, { min: 0, max: SETTING_MAX })!);
+    ((values[name] as string[] | undefined) ?? []).map(one => parseNumber(command, name, one, { min: 0, max: SETTING_MAX })!);
   checkConversation(values);
   return {
-    command: first,
-    subject: subjectOf(first, positionals),
-    subjects: takesMany(first) ? positionals : [],
+    command,
+    subject: subjectOf(command, positionals),
+    subjects: takesMany(command) ? positionals : [],
     url: parseUrl(text('url') ?? (defaultUrl || URL_DEFAULT)),
     json: flag('json'),
     agent: text('agent'),
     context: text('context'),
     continue: flag('continue'),
     task: text('task'),
-    cursor: text('cursor'),
+    cursor: parseHeaderCursor(text('cursor')),
     out: text('out'),
     answer: (values.answer as string[] | undefined) ?? [],
     state: parseState(text('state')),
     text: text('text'),
     longer: parseDuration('longer', text('longer')),
     since: parseSince(text('since'), now),
-    limit: parseCount(first, 'limit', text('limit'), { min: 1, max: LIST_LIMIT_MAX }) ?? LIST_LIMIT_DEFAULT,
+    limit: parseCount(command, 'limit', text('limit'), { min: 1, max: LIST_LIMIT_MAX }) ?? LIST_LIMIT_DEFAULT,
     watch: flag('watch'),
     follow: flag('follow'),
-    lines: parseCount(first, 'lines', text('lines'), { min: 0, max: LOG_LINES_MAX }) ?? LOG_LINES_DEFAULT,
+    lines: parseCount(command, 'lines', text('lines'), { min: 0, max: LOG_LINES_MAX }) ?? LOG_LINES_DEFAULT,
     nats: flag('nats'),
     chunks: flag('chunks'),
     html: text('html'),
@@ -126,12 +127,12 @@ export function parseArguments(argv: readonly string[], defaultUrl: string | und
     facts: flag('facts'),
     redact: flag('redact'),
     all: flag('all'),
-    sample: parseCount(first, 'sample', text('sample'), { min: 1, max: SAMPLE_MAX }),
+    sample: parseCount(command, 'sample', text('sample'), { min: 1, max: SAMPLE_MAX }),
     eventCosts: numbers('event-cost'),
     holdMaxes: numbers('hold-max'),
     profile: text('profile'),
     yes: flag('yes'),
-    fromTurn: parseCount(first, 'from-turn', text('from-turn'), { min: 1, max: TURNS_MAX }) ?? 1,
+    fromTurn: parseCount(command, 'from-turn', text('from-turn'), { min: 1, max: TURNS_MAX }) ?? 1,
     file: text('file'),
     compare: flag('compare'),
     pace: parsePace(text('pace')),
@@ -148,6 +149,11 @@ export function parseArguments(argv: readonly string[], defaultUrl: string | und
     match: parseMatch(text('match')),
     fault: text('fault'),
   };
+}
+
+function commandNamed(name: string): CommandName {
+  if (isCommand(name)) return name;
+  throw new UsageError(`unknown command ${name}; see hopline --help`);
 }
 
 function readOptions(command: CommandName, args: string[]) {
@@ -202,11 +208,16 @@ function parseState(word: string | undefined): TaskState | undefined {
 
 const UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
-/** A duration before now, such as 2h, or a date. */
+/** The forms of ISO 8601 alone: `Date.parse` takes `5` for a month and `90` for a year. */
+const DATE = /^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d)?)?$/;
+
+/** A duration before now, such as 2h, or a date; without a zone that of this machine. */
 function parseSince(text: string | undefined, now: number): Date | undefined {
   if (text === undefined) return undefined;
   const [, count, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
-  const ms = unit === undefined ? Date.parse(text) : now - Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS];
+  if (unit !== undefined) return new Date(now - Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS]);
+  // A day alone would be one of UTC.
+  const ms = DATE.test(text) ? Date.parse(text.length === 10 ? `${text}T00:00` : text.replace(' ', 'T')) : Number.NaN;
   if (Number.isFinite(ms)) return new Date(ms);
   throw new UsageError('--since must be a duration (30s, 15m, 2h, 7d) or a date (2026-11-22); see hopline list --help');
 }
@@ -235,6 +246,12 @@ function parseCursorOption(name: string, text: string | undefined): Cursor | und
   const cursor = parseCursor(text);
   if (cursor !== undefined) return cursor;
   throw new UsageError(`--${name} must be a cursor such as 17.42; --json prints one with every event`);
+}
+
+/** Other servers than Hopline have cursors of other forms; what is no value of a header would end as an error of the network. */
+function parseHeaderCursor(text: string | undefined): string | undefined {
+  if (text === undefined || /^[\x21-\x7e]+$/.test(text)) return text;
+  throw new UsageError('--cursor must be a cursor such as 17.42; --json prints one with every event; see hopline follow --help');
 }
 
 const PORT_DEFAULT = 8_000;
@@ -276,6 +293,9 @@ function parseNumber(
 }
 
 function parseUrl(text: string): string {
-  if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return text;
+  const { protocol, username, password } = URL.canParse(text) ? new URL(text) : { protocol: '' };
+  if (username || password)
+    throw new UsageError('the URL of the server must not contain credentials: set HOPLINE_TOKEN or HOPLINE_API_KEY');
+  if (/^https?:$/.test(protocol)) return text;
   throw new UsageError('the URL of the server must begin with http:// or https://');
 }

@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
-import { isObject, type Part } from '@hopline/a2a';
+import type { Part } from '@hopline/a2a';
+import { codeOfFault } from './input-file.ts';
 import { UsageError } from './usage-error.ts';
 
 /** Files of one command: an agent must not fill the folder without bound. */
@@ -26,7 +27,7 @@ export class ArtifactFolder {
     try {
       mkdirSync(folder, { recursive: true });
     } catch (thrown) {
-      throw new UsageError(`--out ${folder}: the folder cannot be created (${codeOf(thrown)})`);
+      throw new UsageError(`--out ${folder}: the folder cannot be created (${codeOfFault(thrown)})`);
     }
   }
 
@@ -52,7 +53,7 @@ export class ArtifactFolder {
     try {
       return { paths: files.map(file => this.#write(safeFileName(file.name), file.content)) };
     } catch (thrown) {
-      return { problem: `the file cannot be written (${codeOf(thrown)})` };
+      return { problem: `the file cannot be written (${codeOfFault(thrown)})` };
     }
   }
 
@@ -66,7 +67,7 @@ export class ArtifactFolder {
         writeFileSync(path, content, { flag: 'wx' });
         return path;
       } catch (thrown) {
-        if (codeOf(thrown) !== 'EEXIST' || n === SUFFIX_MAX) throw thrown;
+        if (codeOfFault(thrown) !== 'EEXIST' || n === SUFFIX_MAX) throw thrown;
       }
     }
   }
@@ -97,8 +98,4 @@ function contentOf(parts: readonly Part[]): Uint8Array {
       return raw === undefined ? Buffer.from(`${JSON.stringify(data, undefined, 2)}\n`) : Buffer.from(raw, 'base64');
     }),
   );
-}
-
-function codeOf(thrown: unknown): string {
-  return isObject(thrown) && typeof thrown.code === 'string' ? thrown.code : 'unknown error';
 }

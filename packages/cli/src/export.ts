@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { createReadStream } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { createReadStream, existsSync } from 'node:fs';
+import { type FileHandle, open, rm } from 'node:fs/promises';
 import { A2AError } from '@hopline/a2a';
 import type { Client } from '@hopline/client';
 import {
@@ -18,9 +18,11 @@ import {
 } from '@hopline/task-file';
 import { noticePrinter } from './display.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
+import { codeOfFault } from './input-file.ts';
 import type { Output } from './output.ts';
 import { openLog, undefinedForInvalidId } from './trace.ts';
 import { UsageError } from './usage-error.ts';
+import { plural } from './waterfall.ts';
 
 export type ExportCommand = {
   taskIds: readonly string[];
@@ -64,19 +66,22 @@ export async function exportTasks(command: ExportCommand): Promise<ExitCode> {
     await exporter.flush();
     output.progress('');
     if (file !== undefined && exporter.records > 0) output.warn(`${file} is unfinished: the same command continues it`);
+    else if (file !== undefined && target?.isNew) await rm(file, { force: true });
     throw thrown;
   } finally {
     output.progress('');
     await target?.handle.close();
     await source.close();
   }
-  if (file !== undefined) output.note(`${file}: ${command.taskIds.length} tasks, ${exporter.records} records written`);
+  if (file !== undefined)
+    output.note(`${file}: ${plural(command.taskIds.length, 'task')}, ${plural(exporter.records, 'record')} written`);
   return EXIT.ok;
 }
 
 type CutTask = { header: TaskHeader; progress: TaskProgress };
 type Source = { entries(taskId: string, after: CutTask | undefined): AsyncIterable<TaskEntry>; close(): Promise<void> };
-type Target = { handle: FileHandle; point: ResumePoint };
+/** `isNew`: the file was made for this export. */
+type Target = { handle: FileHandle; point: ResumePoint; isNew: boolean };
 
 function kindsOf({ inputs, facts }: ExportCommand): RecordKind[] {
   if (inputs === facts) return ['inputs', 'facts'];
@@ -155,7 +160,10 @@ class Exporter {
     const text = this.#pending;
     this.#pending = '';
     if (this.#target === undefined) await this.#command.output.raw(text);
-    else await this.#target.handle.appendFile(text);
+    else
+      await this.#target.handle.appendFile(text).catch((thrown: unknown) => {
+        throw new UsageError(`--output ${this.#command.file}: the file cannot be written (${codeOfFault(thrown)})`);
+      });
   }
 }
 
@@ -167,8 +175,9 @@ function isBreak(thrown: unknown): boolean {
 
 /** The file, cut behind its last whole line. Throws UsageError for a file that is not the unfinished file of these tasks. */
 async function openTarget(file: string, command: ExportCommand): Promise<Target> {
-  const handle = await open(file, 'a+').catch((thrown: NodeJS.ErrnoException) => {
-    throw new UsageError(`--output ${file}: the file cannot be written (${thrown.code})`);
+  const isNew = !existsSync(file);
+  const handle = await open(file, 'a+').catch((thrown: unknown) => {
+    throw new UsageError(`--output ${file}: the file cannot be written (${codeOfFault(thrown)})`);
   });
   try {
     const point = await findResumePoint(createReadStream(file)).catch((thrown: unknown) => {
@@ -177,7 +186,7 @@ async function openTarget(file: string, command: ExportCommand): Promise<Target>
     });
     requireContinuation(file, point, command);
     await handle.truncate(point.bytes);
-    return { handle, point };
+    return { handle, point, isNew };
   } catch (thrown) {
     await handle.close();
     throw thrown;

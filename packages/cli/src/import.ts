@@ -1,11 +1,12 @@
-import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { A2AError } from '@hopline/a2a';
 import { readTaskFile, TaskFileError } from '@hopline/task-file';
 import { EXIT, type ExitCode } from './exit-code.ts';
+import { bytesOfFile } from './input-file.ts';
 import type { Output } from './output.ts';
 import { openLog } from './trace.ts';
 import { UsageError } from './usage-error.ts';
+import { plural } from './waterfall.ts';
 
 export type ImportCommand = {
   file: string;
@@ -33,7 +34,7 @@ export async function importFile(command: ImportCommand): Promise<ExitCode> {
   let [tasks, stored] = [0, 0];
   async function* entries(verb: string) {
     let count = 0;
-    for await (const entry of readTaskFile(createReadStream(file))) {
+    for await (const entry of readTaskFile(bytesOfFile(file))) {
       signal.throwIfAborted();
       yield entry;
       count += 1;
@@ -50,7 +51,7 @@ export async function importFile(command: ImportCommand): Promise<ExitCode> {
       output.progress('');
       output.line(json ? JSON.stringify(imported) : imported.taskId);
     }
-    output.note(`${tasks} tasks, ${stored} records imported`);
+    output.note(`${plural(tasks, 'task')}, ${plural(stored, 'record')} imported`);
     return EXIT.ok;
   } catch (thrown) {
     if (thrown instanceof TaskFileError || thrown instanceof ImportRefused) throw new UsageError(`${file}: ${thrown.message}`);

@@ -69,7 +69,8 @@ async function* tasksOf(context: CommandContext, options: ListOptions): AsyncGen
       left -= 1;
       if (left === 0) return;
     }
-    scanned += page.tasks.length;
+    // An empty page counts as a full one: a server could send them without end.
+    scanned += page.tasks.length || PAGE_SIZE_MAX;
     pageToken = page.nextPageToken;
     if (pageToken === undefined) return;
   }
@@ -92,7 +93,10 @@ function fits(task: Task, { agent, text, longer }: ListOptions): boolean {
   return messages.some(({ parts }) => textOf(parts).toLowerCase().includes(text.toLowerCase()));
 }
 
-/** A page with questions and artifacts, which name the agents; without them when they exceed what the client reads. */
+/**
+ * A page with questions and artifacts, which name the agents. Where they exceed what the client reads, a page of one task, and only that
+ * one without them.
+ */
 async function pageOf(
   { client, output, json, signal }: CommandContext,
   options: ListOptions,
@@ -101,6 +105,7 @@ async function pageOf(
 ): Promise<TaskPage> {
   const { context, state, since } = options;
   const isDetailed = !json || isFiltered(options);
+  const pageSize = Math.min(sizeMax, isDetailed ? DETAILED_PAGE_SIZE_MAX : PAGE_SIZE_MAX);
   const filters = {
     signal,
     onNotice: noticePrinter(output),
@@ -108,15 +113,16 @@ async function pageOf(
     ...(state !== undefined && { state }),
     ...(since !== undefined && { statusSince: since }),
     ...(pageToken !== undefined && { pageToken }),
-    pageSize: Math.min(sizeMax, isDetailed ? DETAILED_PAGE_SIZE_MAX : PAGE_SIZE_MAX),
   };
-  if (!isDetailed) return client.list({ ...filters, historyLength: 0 });
-  try {
-    return await client.list({ ...filters, historyLength: HISTORY_MAX, includeArtifacts: true });
-  } catch (thrown) {
-    if (!(thrown instanceof A2AError) || thrown.code !== 'INVALID_AGENT_RESPONSE') throw thrown;
-    return client.list({ ...filters, historyLength: 0 });
-  }
+  for (const size of isDetailed ? new Set([pageSize, 1]) : [])
+    try {
+      return await client.list({ ...filters, pageSize: size, historyLength: HISTORY_MAX, includeArtifacts: true });
+    } catch (thrown) {
+      if (!(thrown instanceof A2AError) || thrown.code !== 'INVALID_AGENT_RESPONSE') throw thrown;
+    }
+  const page = await client.list({ ...filters, pageSize: isDetailed ? 1 : pageSize, historyLength: 0 });
+  if (isFiltered(options)) for (const { id } of page.tasks) output.warn(`task ${id} is left out: it is too large to be searched`);
+  return page;
 }
 
 /** The fields of a task: the last one is for people, and the others are of fixed width where they can be. */

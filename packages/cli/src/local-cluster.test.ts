@@ -122,6 +122,7 @@ test('logs are printed in the order of their times, of all services or of one', 
       '08:00:03.000  relay-1         info  three',
     ]);
   assert.equal((await hopline(home, ['logs', 'relay', '--lines', '1', '--json'])).out, line(3, 'three'));
+  assert.equal((await hopline(home, ['logs', 'relay', '--lines', '0'])).out, '');
   for (const name of ['dice', 'sub-agent', 'sub-agent-dice'])
     assert.equal((await hopline(home, ['logs', name])).out, 'plain text\n');
   const none = await hopline(home, ['logs', 'nothing']);
@@ -142,6 +143,17 @@ test('a shown log line begins no line of its own and acts on no terminal; --json
     /^[\d:.]+ {2}info {2}turn failed {2}agent="a\\u001b\[2J\\nforged" {2}reason=no\\u202eroute\n[\d:.]+ {2}plain\\u001b\[2J\n$/,
   );
   assert.equal((await hopline(home, ['logs', 'relay', '--json'])).out, `${hostile}plain\x1b[2J\n`);
+});
+
+test('of a long log the end is read from its first whole line; a last line that has no line end is printed as well', async t => {
+  const home = newHome(t);
+  const path = join(home, 'logs/relay-1.log');
+  const filler = line(1, 'x'.repeat(1_000));
+  writeFileSync(path, `${filler.repeat(5_000)}killed while it wrote`);
+  const { out } = await hopline(home, ['logs', '--json', '--lines', '100000']);
+  const lines = out.trimEnd().split('\n');
+  assert.ok(lines[0] === filler.trimEnd(), lines[0]!.slice(0, 80));
+  assert.equal(lines.at(-1), 'killed while it wrote');
 });
 
 test('logs -f prints what is added, also after the log was emptied and by a service that starts later', {

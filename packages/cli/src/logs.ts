@@ -36,8 +36,9 @@ export async function logs({ service, follow, lines, json, output, environment, 
   const width = Math.max(...instances.map(name => name.length));
   const show = (line: LogLine) => output.line(json ? line.text : showLogLine(line, instances.length > 1 ? width : 0));
   const readers = new Map(instances.map(name => [name, new LogReader(folder, name)]));
-  const past = inOrder([...readers.values()].flatMap(reader => reader.read()));
-  for (const line of past.slice(-lines)) show(line);
+  // A process that was killed may have left half a line.
+  const past = inOrder([...readers.values()].flatMap(reader => [...reader.read(), ...(follow ? [] : reader.rest())]));
+  for (const line of past.slice(Math.max(0, past.length - lines))) show(line);
   if (!follow) return EXIT.ok;
   while (!signal.aborted) {
     await sleep(FOLLOW_POLL_MS, undefined, { signal }).catch(() => {});
@@ -67,6 +68,8 @@ class LogReader {
   readonly #path: string;
   readonly #instance: string;
   #offset = -1;
+  /** What was read begins within a line, of which the beginning is not read. */
+  #isWithinLine = false;
   #rest: Buffer = Buffer.alloc(0);
   #time = 0;
 
@@ -81,11 +84,22 @@ class LogReader {
     const end = bytes.lastIndexOf(0x0a) + 1;
     this.#rest = bytes.subarray(end);
     const lines = bytes.subarray(0, end).toString('utf8').split('\n').slice(0, -1);
-    return lines.map(text => {
-      const line = parseLogLine(this.#instance, text, this.#time);
-      this.#time = line.time;
-      return line;
-    });
+    if (this.#isWithinLine && end > 0) {
+      lines.shift();
+      this.#isWithinLine = false;
+    }
+    return lines.map(text => this.#lineOf(text));
+  }
+
+  /** The last line, if it has no line end. */
+  rest(): LogLine[] {
+    return this.#rest.length === 0 || this.#isWithinLine ? [] : [this.#lineOf(this.#rest.toString('utf8'))];
+  }
+
+  #lineOf(text: string): LogLine {
+    const line = parseLogLine(this.#instance, text, this.#time);
+    this.#time = line.time;
+    return line;
   }
 
   #readBytes(): Buffer {
@@ -99,7 +113,10 @@ class LogReader {
       const { size } = fstatSync(file);
       // The launcher empties a log that has grown too long.
       if (this.#offset > size) this.#offset = 0;
-      if (this.#offset < 0) this.#offset = Math.max(0, size - READ_BYTES_MAX);
+      if (this.#offset < 0) {
+        this.#offset = Math.max(0, size - READ_BYTES_MAX);
+        this.#isWithinLine = this.#offset > 0;
+      }
       const bytes = Buffer.alloc(Math.min(size - this.#offset, READ_BYTES_MAX));
       this.#offset += readSync(file, bytes, 0, bytes.length, this.#offset);
       return bytes;

@@ -13,11 +13,19 @@ const interrupt = () => {
 };
 process.on('SIGINT', () => (taken ?? interrupt)());
 process.on('SIGTERM', interrupt);
-// The reader of the answer is gone (`hopline ask … | head`).
-process.stdout.on('error', () => interruption.abort(new Error('interrupted')));
+let isOutputLost = false;
+process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
+  // The reader of the answer is gone (`hopline ask … | head`).
+  if (code !== 'EPIPE' && !isOutputLost) {
+    isOutputLost = true;
+    process.exitCode = EXIT.failed;
+    process.stderr.write(`hopline: standard output cannot be written (${code})\n`);
+  }
+  interruption.abort(new Error('interrupted'));
+});
 process.stderr.on('error', () => {});
 
-process.exitCode = await run(process.argv.slice(2), {
+const exitCode = await run(process.argv.slice(2), {
   environment: process.env,
   folder: process.cwd(),
   get stdin() {
@@ -31,3 +39,5 @@ process.exitCode = await run(process.argv.slice(2), {
     taken = interrupted;
   },
 });
+// The output may have been lost before, or be lost later.
+process.exitCode = isOutputLost ? EXIT.failed : exitCode;

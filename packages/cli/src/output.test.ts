@@ -68,3 +68,10 @@ test('colors follow FORCE_COLOR, NO_COLOR and TERM as in Node', () => {
   for (const [isTTY, environment, expected] of cases)
     assert.equal(hasColors(sink(isTTY), environment), expected, JSON.stringify([isTTY, environment]));
 });
+
+test('a screen of few rows still shows its last lines', () => {
+  const written: string[] = [];
+  const out = { isTTY: true, rows: 5, write: (text: string) => written.push(text) };
+  new Output(out, out, {}).screen(['a', 'b', 'c', 'd'], ['', 'q quits']);
+  assert.deepEqual(written.slice(1), ['a\n', 'b\n', '\n', 'q quits\n']);
+});

@@ -19,6 +19,7 @@ const RED = '31';
 /** A terminal that does not know its width. */
 const COLUMNS_DEFAULT = 80;
 const COLUMNS_MIN = 20;
+const ROWS_DEFAULT = 24;
 /** Moves the cursor home and clears the terminal. */
 const CLEAR = '\x1b[H\x1b[2J';
 /** Removes what follows the cursor in its line. */
@@ -64,10 +65,11 @@ export class Output implements Display {
     this.#out.write(`${this.#out.isTTY ? withoutControls(text) : text}\n`);
   }
 
-  /** Replaces what the terminal shows, as far as its rows go. */
-  screen(lines: readonly string[]): void {
+  /** Replaces what the terminal shows, as far as its rows go; `last` is shown below, however few there are. */
+  screen(lines: readonly string[], last: readonly string[] = []): void {
     this.#out.write(CLEAR);
-    for (const line of lines.slice(0, Math.max((this.#out.rows ?? 24) - 1, 1))) this.line(line);
+    const rows = Math.max((this.#out.rows || ROWS_DEFAULT) - 1 - last.length, 1);
+    for (const line of [...lines.slice(0, rows), ...last]) this.line(line);
   }
 
   /** Part of a file on standard output, unchanged unless that is a terminal; resolves when more may be written. */

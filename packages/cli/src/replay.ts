@@ -1,4 +1,4 @@
-import { createReadStream, existsSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client, StreamItem } from '@hopline/client';
 import { type Cursor, formatCursor, isTaskId, isVisible, type VisibleFact } from '@hopline/events';
@@ -7,6 +7,7 @@ import type { ArtifactFolder } from './artifact-folder.ts';
 import type { CommandContext } from './command.ts';
 import { noticePrinter } from './display.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
+import { bytesOfFile } from './input-file.ts';
 import { showStream } from './show-stream.ts';
 import { StreamOutcome } from './stream-outcome.ts';
 import { UsageError } from './usage-error.ts';
@@ -30,7 +31,14 @@ export async function replay(context: CommandContext, subject: string, options: 
   const outcome = new StreamOutcome();
   const { from, folder, answer } = options;
   // A part of the task was printed before, as far as the printer knows.
-  const code = await showStream(context, { items, outcome, resumed: from !== undefined, folder, answerNames: answer });
+  const code = await showStream(context, {
+    items,
+    outcome,
+    isRecorded: true,
+    resumed: from !== undefined,
+    folder,
+    answerNames: answer,
+  });
   if (first === undefined && code === EXIT.ok) context.output.warn('(no event is within these cursors)');
   return code;
 }
@@ -39,7 +47,7 @@ export async function replay(context: CommandContext, subject: string, options: 
 type RecordedEvent = { cursor: Cursor; at: number; fact: VisibleFact };
 
 function entriesOf(context: CommandContext, subject: string): AsyncIterable<TaskEntry> {
-  if (existsSync(subject)) return readTaskFile(createReadStream(subject), { allowTruncated: true });
+  if (existsSync(subject)) return readTaskFile(bytesOfFile(subject), { allowTruncated: true });
   if (!isTaskId(subject)) throw new UsageError(`there is no file ${subject}, and it is no task id`);
   return exportedEntries(context.client, context, subject);
 }

@@ -1,8 +1,8 @@
-import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import type { Recording } from '@hopline/replay-server';
 import { readTaskFile, TaskFileError } from '@hopline/task-file';
 import { EXIT, type ExitCode } from './exit-code.ts';
+import { bytesOfFile } from './input-file.ts';
 import type { Output } from './output.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -38,7 +38,7 @@ export async function serve(command: ServeCommand): Promise<ExitCode> {
   const faults = checked('--fault', () => (fault === undefined ? {} : parseFaults(fault)));
   const recordings: Recording[] = [];
   for (const file of files) {
-    const read = await readRecordings(readTaskFile(createReadStream(file))).catch((thrown: unknown) => {
+    const read = await readRecordings(readTaskFile(bytesOfFile(file))).catch((thrown: unknown) => {
       if (!(thrown instanceof TaskFileError)) throw thrown;
       throw new UsageError(`${file}: ${thrown.message}`);
     });

@@ -7,13 +7,21 @@ import { showError } from './show-error.ts';
 import type { StreamOutcome } from './stream-outcome.ts';
 import { type PrinterOptions, StreamPrinter } from './stream-printer.ts';
 
-export type ShowStreamOptions = PrinterOptions & { items: AsyncIterable<StreamItem>; outcome: StreamOutcome };
+export type ShowStreamOptions = PrinterOptions & {
+  items: AsyncIterable<StreamItem>;
+  outcome: StreamOutcome;
+  /** Nothing runs: the stream is one that happened. */
+  isRecorded?: boolean;
+};
 
 /**
  * Prints a stream to its end and returns the exit code. For a stream that breaks off it also prints the command that continues
  * it.
  */
-export async function showStream(context: CommandContext, { items, outcome, ...options }: ShowStreamOptions): Promise<ExitCode> {
+export async function showStream(
+  context: CommandContext,
+  { items, outcome, isRecorded = false, ...options }: ShowStreamOptions,
+): Promise<ExitCode> {
   const { output, signal, json } = context;
   const display = json ? besideJson(output) : output;
   const printer = json && options.folder === undefined ? undefined : new StreamPrinter(display, options);
@@ -29,7 +37,7 @@ export async function showStream(context: CommandContext, { items, outcome, ...o
     if (error !== undefined && !(error instanceof A2AError)) throw error;
     if (error !== undefined) showError(error, context);
     const code = error === undefined ? EXIT.interrupted : exitCodeOfError(error);
-    const continues = outcome.taskId !== undefined && !outcome.ended && code !== EXIT.failed;
+    const continues = !isRecorded && outcome.taskId !== undefined && !outcome.ended && code !== EXIT.failed;
     if (continues) output.warn(`the task continues: ${followCommand(context, outcome)}`);
     return code;
   } finally {

@@ -1,7 +1,7 @@
-import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { A2AError } from '@hopline/a2a';
 import type { StoredTask, UnreadableTask } from '@hopline/replay';
+import { bytesOfFile } from './input-file.ts';
 import { openLog } from './trace.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -37,7 +37,7 @@ export async function* storedTasks(command: string, sources: TaskSources): Async
   const ids = subjects.filter(subject => files.get(subject) !== true);
   for (const [path] of [...files].filter(([, found]) => found)) {
     let count = 0;
-    for await (const task of readStoredTasks(createReadStream(path))) {
+    for await (const task of readStoredTasks(bytesOfFile(path))) {
       if (signal.aborted) return;
       count += 1;
       yield { task, name: task.taskId === '' ? path : `${task.taskId} of ${path}` };

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -7,6 +8,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { decodeProgress, readTaskFile, type TaskEntry, TaskWriter } from '@hopline/task-file';
 import { run } from './run.ts';
 
@@ -24,15 +26,20 @@ before(() => {
 
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-async function hopline(argv: string[], url = 'http://127.0.0.1:1/') {
+async function hopline(argv: string[], url = 'http://127.0.0.1:1/', { interruptsAtText = false } = {}) {
+  const stop = new AbortController();
   const written = { out: '', err: '' };
+  const onOut = (text: string) => {
+    written.out += text;
+    if (interruptsAtText) stop.abort(new Error('interrupted'));
+  };
   const code = await run(argv, {
     environment: { HOPLINE_URL: url, NO_COLOR: '1' },
     folder: CHECKOUT,
     stdin: Object.assign(Readable.from([]), { isTTY: false }),
-    stdout: { isTTY: false, write: text => (written.out += text) },
+    stdout: { isTTY: false, write: onOut },
     stderr: { isTTY: false, write: text => (written.err += text) },
-    signal: new AbortController().signal,
+    signal: stop.signal,
     takeInterrupts: () => {},
   });
   return { code, ...written };
@@ -107,6 +114,25 @@ test('an export does not touch another file', async () => {
   assert.equal((await hopline(['export', TASK, '--output', join(folder, 'none', 'f')], server.url)).code, 2);
 });
 
+test('an export of an unknown task leaves no file behind, and one onto a full disk is one sentence', {
+  skip: process.platform === 'win32',
+}, async () => {
+  const file = join(folder, 'absent.hopline.jsonl');
+  const absent = await hopline(['export', 'no-task', '--output', file], 'http://127.0.0.1:1/');
+  assert.deepEqual([absent.code, existsSync(file)], [3, false]);
+  await using server = await exporting(LINES.length);
+  const large = join(folder, 'large.hopline.jsonl');
+  const main = fileURLToPath(new URL('main.ts', import.meta.url));
+  const command = `ulimit -f 1; exec "${process.execPath}" "${main}" export ${TASK} --output "${large}" --url ${server.url}`;
+  const limited = await promisify(execFile)('bash', ['-c', command]).then(
+    () => assert.fail('the file is larger than the limit'),
+    (thrown: { code: number; stderr: string }) => thrown,
+  );
+  assert.equal(limited.code, 2);
+  assert.match(limited.stderr, /^hopline: --output .* cannot be written \(EFBIG\)\n$/m);
+  assert.doesNotMatch(limited.stderr, /\n\s+at /);
+});
+
 test('a redacted export has no text, also when its connection breaks', async () => {
   await using server = await exporting(4);
   const { code, out } = await hopline(['export', TASK, '--redact'], server.url);
@@ -127,6 +153,8 @@ test('a file is replayed, or a part of it between two cursors', async () => {
       .map(line => JSON.parse(line).cursor),
     ['3.30'],
   );
+  const interrupted = await hopline(['replay', GOLDEN, '--pace', '0.01x'], undefined, { interruptsAtText: true });
+  assert.deepEqual(interrupted, { code: 130, out: 'How', err: '' }, 'no task goes on');
   const nothing = await hopline(['replay', GOLDEN, '--from', '9.9']);
   assert.deepEqual([nothing.out, nothing.err], ['', '(no event is within these cursors)\n']);
 });
@@ -146,6 +174,7 @@ test('a replay of a file that cannot be read, or that is not one task, is one se
     [edited, /line 5: the sum does not fit/],
     ['no/such/file', /there is no file/],
     [join(CHECKOUT, 'README.md'), /this is no task file/],
+    [folder, /cannot be read \(EISDIR\)/],
   ] as const) {
     const { code, err } = await hopline(['replay', subject, '--pace', 'max']);
     assert.equal(code, 2, subject);
@@ -161,6 +190,7 @@ test('a file that cannot be served is one sentence', async () => {
     [[several], /is in the files twice/],
     [[join(CHECKOUT, 'README.md')], /this is no task file/],
     [['no-such-file'], /cannot be read \(ENOENT\)/],
+    [[folder], /cannot be read \(EISDIR\)/],
     [[GOLDEN, '--fault', 'drop=1'], /--fault: a fault must be cut=FRAMES/],
     [[GOLDEN, '--host', '256.0.0.1'], /the server cannot listen on/],
   ] as const) {

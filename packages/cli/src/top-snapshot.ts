@@ -10,8 +10,10 @@ const METRICS_MS_MAX = 2_000;
 
 /** What one look at a cluster found. `metrics` of a process that did not answer is absent. */
 export type TopReading = {
-  /** Epoch milliseconds. */
+  /** Epoch milliseconds, for people. */
   at: number;
+  /** On a clock that nothing sets back, for rates. */
+  monotonicMs: number;
   /** The caller's open tasks, newest first, and how many there are of each state. */
   tasks: Task[];
   counts: Record<string, number>;
@@ -57,6 +59,7 @@ export async function readCluster(
   const tasks = found.flatMap(([, { tasks: own }]) => own);
   return {
     at: Date.now(),
+    monotonicMs: performance.now(),
     tasks: tasks.toSorted((a, b) => (b.status.timestamp ?? '').localeCompare(a.status.timestamp ?? '')),
     counts: Object.fromEntries(found.map(([state, { tasks: own, totalSize = own.length }]) => [state, totalSize])),
     agents,
@@ -150,7 +153,7 @@ const TOTALS = {
 /** Pure: rates come from two readings, so a process that started between them counts from 0. */
 export function snapshotOf(url: string, before: TopReading, now: TopReading): TopSnapshot {
   const { at, tasks, counts, missing, processes } = now;
-  const seconds = Math.max((at - before.at) / 1_000, 0.001);
+  const seconds = Math.max((now.monotonicMs - before.monotonicMs) / 1_000, 0.001);
   return {
     at: new Date(at).toISOString(),
     url,

@@ -42,9 +42,10 @@ test('metrics are read from the text form of Prometheus', () => {
   );
 });
 
-const reading = (at: number, processes?: ReadProcess[]): TopReading => {
+const reading = (monotonicMs: number, processes?: ReadProcess[]): TopReading => {
   const agents = [{ name: 'argocd', description: '', skills: [], state: 'live' as const, default: false }];
-  return { at, tasks: [], counts: { working: 0 }, agents, processes, missing: [] };
+  // The clock of the wall was set back between any two readings.
+  return { at: 9_000 - monotonicMs, monotonicMs, tasks: [], counts: { working: 0 }, agents, processes, missing: [] };
 };
 const relay = (pid: number, text: string): ReadProcess => ({
   ...{ service: 'relay', instance: 'relay-1', pid, url: 'http://h', restarts: 1, isReady: true, fault: null },

@@ -37,7 +37,7 @@ export async function top(context: CommandContext, { stdin, environment }: TopOp
       const key = await keyWithin(waitMs, keys.pressed, signal);
       if (key !== undefined) return key === INTERRUPT_KEY ? EXIT.interrupted : EXIT.ok;
       const now = await readCluster(client, processes(), signal);
-      output.screen([...topLines(snapshotOf(url, before, now), output.columns), '', 'q quits']);
+      output.screen(topLines(snapshotOf(url, before, now), output.columns), ['', 'q quits']);
       before = now;
     }
   } finally {

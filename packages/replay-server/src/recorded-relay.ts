@@ -64,7 +64,8 @@ export class RecordedRelay {
 
   /** Answers messages until `signal` aborts. */
   async run(signal: AbortSignal): Promise<void> {
-    for await (const input of this.#log.inputs.readShard(0, 1, signal)) await this.#take(input);
+    // A task that cannot be answered costs the others nothing.
+    for await (const input of this.#log.inputs.readShard(0, 1, signal)) await this.#take(input).catch(this.#onError);
     for (const { stop } of this.#playing.values()) stop.abort();
   }
 

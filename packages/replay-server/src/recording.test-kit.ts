@@ -12,7 +12,7 @@ export async function record(
   taskId: string,
   build: (task: StoredScenario, clock: { at: number }) => Promise<void>,
 ): Promise<Recording[]> {
-  const log = createMemoryLog({ shards: 1 });
+  const log = createMemoryLog({ shards: 1, recordBytesMax: 8 * 1024 * 1024 });
   const clock = { at: 1_700_000_000_000 };
   const task = new StoredScenario(log.facts, taskId, () => (clock.at += GAP_MS));
   await build(task, clock);

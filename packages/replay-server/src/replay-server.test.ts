@@ -80,6 +80,26 @@ for (const dialect of ['1.0', '0.3'] as const) {
   });
 }
 
+test('records as large as a cluster may store are served, and the largest messages are answered', {
+  timeout: 60_000,
+}, async t => {
+  // An image, where NATS accepts 8 MB.
+  const raw = Buffer.alloc(2 * 1024 * 1024).toString('base64');
+  const recordings = await record('task-large', async task => {
+    await task.message(QUESTION, 'm-recorded', 'supervisor', 'caipe').store();
+    const artifact = { artifactId: 'image', name: 'image' };
+    const parts = [{ raw, mediaType: 'image/png' }];
+    await task.input(supervisor(), { kind: 'artifact', lane: 'i', artifact, parts, append: false, last: true }).store();
+    await task.input(supervisor(), { kind: 'status', state: 'TASK_STATE_COMPLETED' }).store();
+  });
+  const { client } = await serve(t, { recordings });
+  const largest = await client().send(message('x'.repeat(1_000_000)));
+  assert.ok('task' in largest && largest.task.status.state === 'TASK_STATE_REJECTED');
+  const answered = await client().send(message(QUESTION));
+  assert.ok('task' in answered);
+  assert.equal(answered.task.artifacts?.[0]?.parts[0]?.raw?.length, raw.length);
+});
+
 test('a client of the legacy dialect gets the recorded answer', async t => {
   const { url } = await serve(t);
   const params = { id: 'own-task', message: { role: 'user', parts: [{ type: 'text', text: QUESTION }] } };

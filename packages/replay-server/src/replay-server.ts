@@ -5,6 +5,7 @@ import { createA2AServer } from '@hopline/a2a-server';
 import { type AgentInterface, agentCard, resumeExtension } from '@hopline/agent-card';
 import { PublishedCard } from '@hopline/agent-card/signing';
 import { createMemoryLog } from '@hopline/log/memory';
+import { LINE_BYTES_MAX } from '@hopline/task-file';
 import type { Logger } from '@hopline/telemetry';
 import { FaultInjector, type Faults } from './faults.ts';
 import { RecordedRelay, ROLE } from './recorded-relay.ts';
@@ -29,13 +30,16 @@ export type ReplayServer = {
   close(): Promise<void>;
 };
 
+/** Largest record: any that a file may contain, with the message of a client; bytes. */
+const RECORD_BYTES_MAX = 2 * LINE_BYTES_MAX;
+
 /**
  * An A2A server that answers with recorded tasks: every binding and dialect, resume, lists, cancel. The server is the one of ingress; its
  * log is in memory, and recorded facts take the place of relay and agents. Nothing leaves the process.
  */
 export async function createReplayServer(options: ReplayServerOptions): Promise<ReplayServer> {
   const { recordings, match, pace, faults, version, logger, hosts } = options;
-  const log = createMemoryLog({ shards: 1 });
+  const log = createMemoryLog({ shards: 1, recordBytesMax: RECORD_BYTES_MAX });
   const relay = new RecordedRelay(log, new Recordings(recordings, match), pace, err => logger.error({ err }, 'recording failed'));
   for (const recording of recordings) await relay.store(recording);
   const injector = new FaultInjector(faults);

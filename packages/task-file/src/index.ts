@@ -10,7 +10,7 @@ export type {
   TaskHeader,
   TaskProgress,
 } from './format.ts';
-export { TASK_FORMAT, TASK_FORMAT_VERSION, TaskFileError } from './format.ts';
+export { LINE_BYTES_MAX, TASK_FORMAT, TASK_FORMAT_VERSION, TaskFileError } from './format.ts';
 export type { ReadOptions, ResumePoint, Upcast } from './read-task-file.ts';
 export { decodeProgress, encodeProgress, findResumePoint, readTaskFile } from './read-task-file.ts';
 export { Redactor } from './redacted.ts';

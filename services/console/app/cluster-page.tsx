@@ -2,11 +2,14 @@ import { decodeSse } from '@hopline/a2a';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { ClusterFigures } from '../src/cluster-stream.ts';
 import type { Connection, ConsoleInfo, RequestError } from './connection.ts';
+import { chunksOf } from './follow-task.ts';
 import { visibleText } from './plain-text.ts';
 
 /** Points of the charts, one every two seconds. */
 const POINTS_MAX = 150;
 const RECONNECT_MS = 2_000;
+/** Figures come every two seconds; milliseconds. */
+const SILENCE_MS_MAX = 15_000;
 
 type Point = { at: number; tokens: number; events: number; requests: number };
 
@@ -166,18 +169,15 @@ function useFigures(connection: Connection) {
     const stop = new AbortController();
     const follow = async () => {
       const { body } = await connection.open('/cluster.stream', { signal: stop.signal });
-      const reader = body!.getReader();
-      async function* chunks() {
-        for (let next = await reader.read(); !next.done; next = await reader.read()) yield next.value;
-      }
-      for await (const { data } of decodeSse(chunks())) {
+      for await (const { data } of decodeSse(chunksOf(body!, SILENCE_MS_MAX))) {
         const next = JSON.parse(data) as ClusterFigures;
         setFault('');
         setFigures(next);
         const rates = next.cluster?.rates;
         if (rates !== undefined) {
           const point = { at: Date.parse(next.at) / 1_000, tokens: rates.tokens, events: rates.events, requests: rates.requests };
-          setPoints(before => [...before.slice(-POINTS_MAX), point]);
+          // The clock of the server may have been set back.
+          setPoints(before => [...before.filter(({ at }) => at < point.at).slice(-POINTS_MAX), point]);
         }
       }
     };
@@ -199,15 +199,17 @@ function useFigures(connection: Connection) {
 function Chart({ title, points }: { title: string; points: readonly Point[] }) {
   const place = useRef<HTMLDivElement>(null);
   const draw = useRef<((points: readonly Point[]) => void) | undefined>(undefined);
+  // Some may come while the library is loaded.
+  const latest = useRef(points);
+  latest.current = points;
   useEffect(() => {
     let close = () => {};
     let isClosed = false;
     void import('./rate-chart.ts').then(({ openChart }) => {
       if (isClosed) return;
-      const chart = openChart(place.current!);
+      const chart = openChart(place.current!, latest.current);
       close = chart.close;
       draw.current = chart.draw;
-      chart.draw(points);
     });
     return () => {
       isClosed = true;

@@ -158,15 +158,16 @@ const Difference = memo(({ part }: { part: TaskPart }) => {
             ['B', part.b, other],
           ] as const
         ).map(([name, text, { before, differing, after }]) => (
-          <div key={name} class="compare-side" role="group" aria-label={`${part.name} of ${name}`}>
+          <div key={name} class="compare-side" role="group" aria-label={`${part.name} of ${name}`} tabIndex={0}>
             <span class="compare-side-name muted small">{name}</span>
             {text === undefined ? (
               <span class="muted">none</span>
             ) : (
-              <span class="text">
-                <bdi>{visibleText(before)}</bdi>
+              // One text, so that its own first letters decide its direction.
+              <span class="text" dir="auto">
+                {visibleText(before)}
                 <mark>{visibleText(differing)}</mark>
-                <bdi>{visibleText(after)}</bdi>
+                {visibleText(after)}
               </span>
             )}
           </div>

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CONTEXT_CHARS, differingTexts, measureRows } from './compare-rows.ts';
+import { CONTEXT_CHARS, DIFFERING_CHARS_MAX, differingTexts, measureRows } from './compare-rows.ts';
 
 const measure = { frames: 3, chunks: 2, tokens: 10, characters: 40, firstTextMs: 50, totalMs: 1_000 };
 
@@ -29,6 +29,22 @@ test('figures stand side by side with their change, calls of one agent in their 
       ['call of y', '5 ms', '–', ''],
     ],
   );
+});
+
+test('a text without spaces is cut as well, never within a character', () => {
+  const [left, right] = ['\u{20bb7}野家'.repeat(3_000), '\u{20bb7}野家'.repeat(3_000)];
+  for (const shift of ['', '一', '一二', '一二三'])
+    for (const { before, after } of differingTexts(`${left}一${shift}${right}`, `${left}三${shift}${right}`)) {
+      assert.ok(before.length > CONTEXT_CHARS && before.length <= CONTEXT_CHARS + 10, `${before.length} before`);
+      assert.ok(after.length > CONTEXT_CHARS - 10 && after.length <= CONTEXT_CHARS + 10, `${after.length} after`);
+      assert.ok(before.isWellFormed() && after.isWellFormed());
+    }
+});
+
+test('of a long difference its beginning and its end are shown', () => {
+  const [a, b] = differingTexts(`first${'x'.repeat(DIFFERING_CHARS_MAX)}last`, `y${'z'.repeat(DIFFERING_CHARS_MAX - 1)}`);
+  assert.match(a.differing, /^firstx+ … 9 characters … x+last$/);
+  assert.equal(b.differing.length, DIFFERING_CHARS_MAX);
 });
 
 test('of a long text only what differs is shown, with what stands around it', () => {

@@ -1,4 +1,4 @@
-import { differingSpan } from '@hopline/a2a';
+import { cutIndex, differingSpan } from '@hopline/a2a';
 import { duration } from '@hopline/cli/waterfall';
 import type { TaskDiff, TaskMeasure } from '@hopline/replay/diff-tasks';
 
@@ -47,6 +47,10 @@ export type DifferingText = { before: string; differing: string; after: string }
 
 /** Both texts around their difference. What is the same and further away is left out; characters. */
 export const CONTEXT_CHARS = 1_000;
+/** Of a longer difference its beginning and its end are shown: a browser lays out the whole of it at once; characters. */
+export const DIFFERING_CHARS_MAX = 20_000;
+/** How far a cut goes to stand between two words: some languages have no spaces; characters. */
+const WORD_CHARS_MAX = 100;
 
 export function differingTexts(a: string, b: string): [DifferingText, DifferingText] {
   const { start, aEnd, bEnd } = differingSpan(a, b);
@@ -57,14 +61,21 @@ function aroundOf(text: string, start: number, end: number): DifferingText {
   const [from, to] = [wordStart(text, start - CONTEXT_CHARS), wordStart(text, end + CONTEXT_CHARS)];
   return {
     before: `${from > 0 ? '… ' : ''}${text.slice(from, start)}`,
-    differing: text.slice(start, end),
+    differing: shortened(text.slice(start, end)),
     after: `${text.slice(end, to)}${to < text.length ? ' …' : ''}`,
   };
 }
 
-/** The next place after white space; the bounds of the text where there is none. */
+function shortened(text: string): string {
+  if (text.length <= DIFFERING_CHARS_MAX) return text;
+  const [head, tail] = [cutIndex(text, DIFFERING_CHARS_MAX / 2), cutIndex(text, text.length - DIFFERING_CHARS_MAX / 2)];
+  return `${text.slice(0, head)} … ${count(tail - head)} characters … ${text.slice(tail)}`;
+}
+
+/** The next place after white space, if it is near. */
 function wordStart(text: string, index: number): number {
   if (index <= 0) return 0;
-  const found = text.slice(index).search(/(?<=\s)\S/);
-  return found < 0 ? text.length : index + found;
+  if (index >= text.length) return text.length;
+  const found = text.slice(index, index + WORD_CHARS_MAX).search(/(?<=\s)\S/);
+  return found < 0 ? cutIndex(text, index) : index + found;
 }

@@ -26,6 +26,8 @@ const STORAGE_KEY = 'hopline.credentials';
 /** Requests to the console, which passes them to ingress with the credentials of the user. */
 export class Connection {
   #credentials = storedCredentials();
+  /** When the server answered last, on its own clock; epoch milliseconds. */
+  answeredAtMs = Date.now();
   /** Called when the server refuses the credentials, or asks for some. */
   onUnauthenticated: () => void = () => {};
 
@@ -45,6 +47,8 @@ export class Connection {
     if (!headers.has('a2a-version')) headers.set('a2a-version', '1.0');
     if (this.#credentials !== undefined) headers.set(this.#credentials.header, this.#credentials.value);
     const response = await fetch(path, { ...init, headers, cache: 'no-store', redirect: 'error', credentials: 'omit' });
+    const dateMs = Date.parse(response.headers.get('date') ?? '');
+    this.answeredAtMs = Number.isNaN(dateMs) ? Date.now() : dateMs;
     if (response.ok) return response;
     if (response.status === 401) this.onUnauthenticated();
     throw new RequestError(response.status, await messageOf(response));

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
 import { RequestError } from './connection.ts';
-import { type FollowedItem, followTask, sleep } from './follow-task.ts';
+import { chunksOf, type FollowedItem, followTask, sleep } from './follow-task.ts';
 
 const ids = { taskId: 't', contextId: 'c' };
 const frame = (cursor: string, event: object) => `id: ${cursor}\ndata: ${JSON.stringify(event)}\n\n`;
@@ -62,6 +62,18 @@ test('expired events are reported once, with the task that follows', async () =>
 test('frames of unknown kinds and frames that are not JSON are passed over', async () => {
   const { items } = await follow([`${frame('1.1', { later: {} })}id: 2.2\ndata: {nonsense\n\n${completed(3)}`]);
   assert.deepEqual(generationsOf(items), [3]);
+});
+
+test('a stream without a byte for its bound has ended, and its connection is closed', async () => {
+  const closed = Promise.withResolvers<void>();
+  const body = new ReadableStream<Uint8Array>({
+    start: controller => controller.enqueue(new Uint8Array([1])),
+    cancel: () => closed.resolve(),
+  });
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of chunksOf(body, 50)) chunks.push(chunk);
+  await closed.promise;
+  assert.deepEqual(chunks, [new Uint8Array([1])]);
 });
 
 test('a wait leaves no listener behind, and ends with the reason of an abort', async () => {

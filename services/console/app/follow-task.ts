@@ -29,7 +29,7 @@ export async function* followTask({ taskId, open, sleep, signal }: FollowOptions
     try {
       const { body } = await open(position.cursor ?? BEGINNING, signal);
       yield { connected: true };
-      for await (const { data, id, event } of decodeSse(chunksOf(body!))) {
+      for await (const { data, id, event } of decodeSse(chunksOf(body!, SILENCE_MS_MAX))) {
         if (event === 'drain') break;
         const items = position.accept(event === 'gap' ? gapOf(data) : { cursor: id, event: eventOf(data) });
         if (items.length > 0) waitMs = WAIT_MS_MIN;
@@ -67,18 +67,20 @@ function isFinal(error: unknown): boolean {
   return status !== undefined && status < 500 && status !== 429 && status !== 408;
 }
 
-async function* chunksOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+/** The chunks of a body, until it ends or nothing has come for `silenceMsMax`: its connection may be dead, as after a sleep. */
+export async function* chunksOf(body: ReadableStream<Uint8Array>, silenceMsMax: number): AsyncGenerator<Uint8Array> {
   const reader = body.getReader();
+  const read = () => readWithin(silenceMsMax, reader);
   try {
-    for (let next = await readWithin(reader); !next.done; next = await readWithin(reader)) yield next.value;
+    for (let next = await read(); !next.done; next = await read()) yield next.value;
   } finally {
     // Also when the consumer stops early: the connection must not stay open.
     reader.cancel().catch(() => {});
   }
 }
 
-async function readWithin(reader: ReadableStreamDefaultReader<Uint8Array>) {
-  const timer = setTimeout(() => reader.cancel().catch(() => {}), SILENCE_MS_MAX);
+async function readWithin(ms: number, reader: ReadableStreamDefaultReader<Uint8Array>) {
+  const timer = setTimeout(() => reader.cancel().catch(() => {}), ms);
   try {
     return await reader.read();
   } finally {

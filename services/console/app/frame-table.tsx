@@ -1,21 +1,27 @@
 import { decodeSse } from '@hopline/a2a';
 import { useEffect, useState } from 'preact/hooks';
 import type { Connection } from './connection.ts';
+import { chunksOf, sleep } from './follow-task.ts';
 import { excerpt, visibleText } from './plain-text.ts';
 import type { TaskSession } from './task-session.ts';
 import { VirtualRows } from './virtual-rows.tsx';
 
-type Props = { session: TaskSession; connection: Connection; version: number; index: number; onSeek: (index: number) => void };
+type Props = { session: TaskSession; connection: Connection; index: number; onSeek: (index: number) => void };
 
 const ROW_PX = 28;
 const LINE_CHARS_MAX = 220;
+/** Frames of another dialect are shown at most so often: each time all of them are copied; milliseconds. */
+const SHOWN_MS = 200;
+/** Ingress sends a comment at least every minute; milliseconds. */
+const SILENCE_MS_MAX = 75_000;
+const RECONNECT_MS = 2_000;
 
 type Frame = { cursor: string; kind: string; data: string };
 
 /** The frames of the stream. Those of another dialect are asked for once, as a client of that dialect receives them. */
-export function FrameTable({ session, connection, version, index, onSeek }: Props) {
+export function FrameTable({ session, connection, index, onSeek }: Props) {
   const [dialect, setDialect] = useState<'1.0' | '0.3'>('1.0');
-  const legacy = useLegacyFrames(session, connection, dialect === '0.3' ? version : -1);
+  const { frames: legacy, fault } = useLegacyFrames(session, connection, dialect === '0.3');
   const { items } = session.recording;
   const frameAt = (at: number): Frame => {
     if (dialect === '0.3') return legacy[at]!;
@@ -55,6 +61,11 @@ export function FrameTable({ session, connection, version, index, onSeek }: Prop
           );
         }}
       />
+      {dialect === '0.3' && fault !== '' && (
+        <p class="notice notice-error" role="alert">
+          {visibleText(fault)}
+        </p>
+      )}
       {selected !== undefined && <pre class="frame-json">{visibleText(indented(selected.data))}</pre>}
     </div>
   );
@@ -70,32 +81,49 @@ function indented(data: string): string {
   }
 }
 
-/** `version`: -1 while they are not shown. A later one continues after the last cursor. */
-function useLegacyFrames(session: TaskSession, connection: Connection, version: number): readonly Frame[] {
+/** Read from the beginning, once they are asked for. */
+function useLegacyFrames(
+  session: TaskSession,
+  connection: Connection,
+  isShown: boolean,
+): { frames: readonly Frame[]; fault: string } {
   const [frames, setFrames] = useState<readonly Frame[]>([]);
-  const isShown = version >= 0;
+  const [fault, setFault] = useState('');
   useEffect(() => {
     if (!isShown) return;
     const stop = new AbortController();
-    const read = async () => {
-      const path = session.path.replace('/api/', '/api/v1/');
-      const headers = { 'a2a-version': '0.3', 'last-event-id': '0.0', accept: 'text/event-stream' };
-      const { body } = await connection.open(`${path}:subscribe`, { headers, signal: stop.signal });
-      const found: Frame[] = [];
-      const reader = body!.getReader();
-      async function* chunks() {
-        for (let next = await reader.read(); !next.done; next = await reader.read()) yield next.value;
-      }
-      for await (const { id = '', data } of decodeSse(chunks())) {
-        found.push({ cursor: id, kind: kindOf03(data), data });
-        if (found.length % 50 === 1) setFrames([...found]);
-      }
+    const found: Frame[] = [];
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const show = () => {
+      timer = undefined;
       setFrames([...found]);
     };
-    read().catch(() => {});
-    return () => stop.abort();
+    const read = async () => {
+      const path = session.path.replace('/api/', '/api/v1/');
+      for (let cursor = '0.0'; ; ) {
+        const before = found.length;
+        const headers = { 'a2a-version': '0.3', 'last-event-id': cursor, accept: 'text/event-stream' };
+        const { body } = await connection.open(`${path}:subscribe`, { headers, signal: stop.signal });
+        for await (const { id = '', event, data } of decodeSse(chunksOf(body!, SILENCE_MS_MAX))) {
+          if (event === 'drain') break;
+          cursor = id || cursor;
+          found.push({ cursor: id, kind: kindOf03(data), data });
+          timer ??= setTimeout(show, SHOWN_MS);
+        }
+        const isWhole = found.length === before || cursor === session.recording.items.at(-1)?.cursor;
+        if (session.isEnded && isWhole) return;
+        await sleep(RECONNECT_MS, stop.signal);
+      }
+    };
+    read().catch((error: Error) => {
+      if (!stop.signal.aborted) setFault(`The frames end here: ${error.message}`);
+    });
+    return () => {
+      stop.abort();
+      clearTimeout(timer);
+    };
   }, [isShown, session]);
-  return frames;
+  return { frames, fault };
 }
 
 function kindOf03(data: string): string {

@@ -1,9 +1,9 @@
 import { render } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { ClusterPage } from './cluster-page.tsx';
 import { ComparePage } from './compare-page.tsx';
 import { Connection, type ConsoleInfo } from './connection.ts';
-import { onLinkClick, useRoute } from './routes.ts';
+import { onLinkClick, titleOf, useRoute } from './routes.ts';
 import { SignIn } from './sign-in.tsx';
 import { TaskListPage } from './task-list-page.tsx';
 import { TaskPage } from './task-page.tsx';
@@ -20,6 +20,15 @@ function App() {
   useEffect(() => {
     connection.json<ConsoleInfo>('/console.json').then(setInfo, error => setFault(String(error.message ?? error)));
   }, []);
+  const main = useRef<HTMLElement>(null);
+  const shown = useRef(location.pathname);
+  useEffect(() => {
+    document.title = titleOf(route);
+    if (shown.current === location.pathname) return;
+    shown.current = location.pathname;
+    // The link that was followed may be gone: keys and screen readers go on at the new page.
+    main.current?.focus({ preventScroll: true });
+  });
   const signOut = () => {
     connection.signIn(undefined);
     setAsks(true);
@@ -66,7 +75,7 @@ function App() {
         <SignIn connection={connection} apiKeyHeader={info.apiKeyHeader} onDone={signedIn} />
       )}
       {info !== undefined && !asksForCredentials && (
-        <main key={session} class="page">
+        <main key={session} class="page" ref={main} tabIndex={-1}>
           {route.page === 'tasks' && <TaskListPage connection={connection} info={info} />}
           {route.page === 'task' && <TaskPage key={route.id} id={route.id} connection={connection} info={info} />}
           {route.page === 'compare' && (

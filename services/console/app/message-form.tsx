@@ -1,3 +1,4 @@
+import { messageOf } from '@hopline/client/outgoing';
 import { useState } from 'preact/hooks';
 import type { Connection } from './connection.ts';
 import { navigate, taskPath } from './routes.ts';
@@ -7,7 +8,8 @@ type Sent = { task?: { id: string } };
 /** Sends a message; the task continues without this request. */
 function send(connection: Connection, text: string, task: { id: string; contextId: string } | undefined): Promise<Sent> {
   const ids = task && { taskId: task.id, contextId: task.contextId };
-  const message = { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [{ text }], ...ids };
+  // Not with crypto.randomUUID, which a page without TLS has only on this machine.
+  const message = messageOf({ parts: [{ text }], ...ids });
   return connection.post<Sent>('/api/message:send', { message, configuration: { returnImmediately: true } });
 }
 

@@ -7,9 +7,18 @@ const HEIGHT_PX = 200;
 /** The time axis from the start; seconds. */
 const WINDOW_S_MIN = 60;
 
-/** A chart of rates over time that follows the width and the colors of its place. */
-export function openChart(place: HTMLElement): { draw: (points: readonly RatePoint[]) => void; close: () => void } {
-  let data: uPlot.AlignedData = [[], [], []];
+const dataOf = (points: readonly RatePoint[]): uPlot.AlignedData => [
+  points.map(({ at }) => at),
+  points.map(({ tokens }) => tokens),
+  points.map(({ events }) => events),
+];
+
+/** A chart of rates over time that follows the width and the colors of its place. Of no point it would show the year 1970. */
+export function openChart(
+  place: HTMLElement,
+  first: readonly RatePoint[],
+): { draw: (points: readonly RatePoint[]) => void; close: () => void } {
+  let data = dataOf(first);
   let chart = create();
   function create(): uPlot {
     const styles = getComputedStyle(place);
@@ -51,7 +60,7 @@ export function openChart(place: HTMLElement): { draw: (points: readonly RatePoi
   scheme.addEventListener('change', again);
   return {
     draw: points => {
-      data = [points.map(({ at }) => at), points.map(({ tokens }) => tokens), points.map(({ events }) => events)];
+      data = dataOf(points);
       chart.setData(data);
     },
     close: () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { comparePath, routeOf, taskPath } from './routes.ts';
+import { comparePath, routeOf, taskPath, titleOf } from './routes.ts';
 
 test('each page has its path, and ids of any characters lead back to themselves', () => {
   assert.deepEqual(routeOf('/'), { page: 'tasks' });
@@ -16,4 +16,9 @@ test('each page has its path, and ids of any characters lead back to themselves'
 test('an unknown path is the list', () => {
   for (const path of ['/tasks', '/tasks/a/b', '/cluster/x', '/compare/a/b/c', '/tasks/%', '/nowhere'])
     assert.deepEqual(routeOf(path), { page: 'tasks' }, path);
+});
+
+test('each page has a title of its own, in which an id hides no character', () => {
+  assert.equal(titleOf(routeOf('/')), 'Tasks · Hopline');
+  assert.equal(titleOf(routeOf(taskPath('a\u202eb'))), 'Task a⟪U+202E⟫b · Hopline');
 });

@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
+import { visibleText } from './plain-text.ts';
 
 export type Route =
   | { page: 'tasks' }
@@ -22,6 +23,13 @@ function segmentsOf(pathname: string): string[] {
   } catch {
     return [];
   }
+}
+
+/** The title of the window, which distinguishes tabs and entries of the history. */
+export function titleOf(route: Route): string {
+  const names = { tasks: 'Tasks', task: 'Task', compare: 'Compare', cluster: 'Cluster' };
+  const id = route.page === 'task' ? ` ${visibleText(route.id)}` : '';
+  return `${names[route.page]}${id} · Hopline`;
 }
 
 export const taskPath = (id: string) => `/tasks/${encodeURIComponent(id)}`;

@@ -13,10 +13,12 @@ export function SignIn({
 }) {
   const [kind, setKind] = useState<'token' | 'key'>('token');
   const [value, setValue] = useState('');
+  // Of a header; others would end as an error of the browser with each request.
+  const isSendable = /^[\x21-\x7e]*$/.test(value.trim());
   const submit = (event: Event) => {
     event.preventDefault();
     const text = value.trim();
-    if (text === '') return;
+    if (text === '' || !isSendable) return;
     connection.signIn(
       kind === 'key' ? { header: apiKeyHeader, value: text } : { header: 'authorization', value: `Bearer ${text}` },
     );
@@ -47,9 +49,16 @@ export function SignIn({
             autocomplete="off"
             spellcheck={false}
             value={value}
+            aria-invalid={!isSendable}
             onInput={event => setValue(event.currentTarget.value)}
           />
         </label>
+        {!isSendable && (
+          <p class="notice notice-error" role="alert">
+            It contains spaces or characters that a header cannot have: was more copied than the{' '}
+            {kind === 'key' ? 'key' : 'token'}?
+          </p>
+        )}
         <button type="submit" class="button button-primary">
           Sign in
         </button>

@@ -29,7 +29,7 @@ const NEWS_PAGES_MAX = 5;
 const AGES_MS = 2_000;
 const ROW_PX = 58;
 
-const STATES = ['', 'open', 'working', 'input-required', 'completed', 'failed', 'canceled'] as const;
+const STATES = ['', 'open', 'working', 'input-required', 'completed', 'failed', 'canceled', 'rejected'] as const;
 const TIMES = [
   ['', 'Any time'],
   ['15m', '15 minutes'],
@@ -184,6 +184,10 @@ function useTasks(connection: Connection, query: Query) {
   const next = useRef<string | undefined>(undefined);
   const isBusy = useRef(false);
   const current = useRef(NO_TASKS);
+  /** When the list was asked for last, on the clock of the server; epoch milliseconds. */
+  const answeredAt = useRef(0);
+  /** Whether what was asked for is still wanted: a page of other filters must not come into the list. */
+  const isWanted = useRef<() => boolean>(() => true);
   const update = (value: TaskList) => {
     current.current = value;
     setList(value);
@@ -193,6 +197,7 @@ function useTasks(connection: Connection, query: Query) {
     try {
       const page = await connection.json<Page>(pagePath(query, token === undefined ? {} : { pageToken: token }));
       if (!isAlive()) return;
+      if (token === undefined) answeredAt.current = connection.answeredAtMs;
       next.current = page.nextPageToken || undefined;
       update(withPage(current.current, page.tasks.map(rowOf)));
       setTotal(page.totalSize ?? 0);
@@ -200,12 +205,15 @@ function useTasks(connection: Connection, query: Query) {
     } catch (error) {
       if (isAlive()) setFault((error as Error).message);
     } finally {
-      isBusy.current = false;
-      if (isAlive()) setLoading(false);
+      if (isAlive()) {
+        isBusy.current = false;
+        setLoading(false);
+      }
     }
   };
   useEffect(() => {
     let isCurrent = true;
+    isWanted.current = () => isCurrent;
     const restart = () => {
       update(NO_TASKS);
       setLoading(true);
@@ -219,9 +227,10 @@ function useTasks(connection: Connection, query: Query) {
       if (since === undefined) await load(() => isCurrent);
       else {
         // States of open tasks change as well, so the news are of every state.
-        const path = pagePath({ ...query, state: '' }, { statusTimestampAfter: newsSince(since) });
+        const path = pagePath({ ...query, state: '' }, { statusTimestampAfter: newsSince(since, answeredAt.current) });
         const rows = await readNews(connection, path);
         if (!isCurrent) return false;
+        answeredAt.current = connection.answeredAtMs;
         setFault('');
         if (rows === undefined) await restart();
         else update(withNews(current.current, rows));
@@ -247,7 +256,7 @@ function useTasks(connection: Connection, query: Query) {
     };
   }, [query.state, query.agent, query.time]);
   const loadMore = () => {
-    if (next.current !== undefined && !isBusy.current) void load(() => true, next.current);
+    if (next.current !== undefined && !isBusy.current) void load(isWanted.current, next.current);
   };
   return { list, total, fault, isLoading, loadMore, nowMs, showWaiting: () => update(withWaitingShown(current.current)) };
 }

@@ -14,6 +14,8 @@ import { TaskSession } from './task-session.ts';
 import { TimelineView } from './timeline-view.tsx';
 import { WebhookList } from './webhook-list.tsx';
 
+/** The address names the event at the playhead after it has rested for so long; milliseconds. */
+const ADDRESS_MS = 250;
 const VIEWS = ['timeline', 'chunks', 'frames', 'webhooks'] as const;
 type View = (typeof VIEWS)[number] | 'conversation';
 
@@ -37,27 +39,14 @@ export function TaskPage({ id, connection, info }: { id: string; connection: Con
           {visibleText(session.fault)}
         </p>
       )}
-      <div class="tabs" role="tablist" aria-label="Views of the task">
-        {(['conversation', ...VIEWS] as const).map(one => (
-          <button
-            key={one}
-            type="button"
-            role="tab"
-            class={one === 'conversation' ? 'only-narrow' : ''}
-            aria-selected={view === one}
-            onClick={() => setView(one)}
-          >
-            {one}
-          </button>
-        ))}
-      </div>
-      <section class="task-conversation" aria-label="Conversation">
+      <Tabs view={view} onChange={setView} />
+      <section class="task-conversation" id="conversation" aria-label="Conversation">
         <ConversationView value={shown} follows={playback.isLive || playback.isPlaying} />
         {info.writes && state === 'input-required' && session.task !== undefined && (
           <AnswerForm connection={connection} task={session.task} />
         )}
       </section>
-      <section class="task-detail" aria-label={view}>
+      <section class="task-detail" id="detail" role="tabpanel" aria-label={view === 'conversation' ? 'timeline' : view}>
         {(view === 'timeline' || view === 'conversation') && (
           <TimelineView
             report={report}
@@ -74,20 +63,51 @@ export function TaskPage({ id, connection, info }: { id: string; connection: Con
             onSeek={seek}
           />
         )}
-        {view === 'frames' && (
-          <FrameTable session={session} connection={connection} version={version} index={playback.index} onSeek={seek} />
-        )}
+        {view === 'frames' && <FrameTable session={session} connection={connection} index={playback.index} onSeek={seek} />}
         {view === 'webhooks' && <WebhookList session={session} connection={connection} />}
       </section>
       <Scrubber
         recording={recording}
         markers={markers}
         playback={playback}
-        isEnded={session.isEnded}
+        isEnded={session.isEnded || session.fault !== ''}
         isConnected={session.isConnected}
         act={act}
         version={version}
       />
+    </div>
+  );
+}
+
+/** The conversation is a tab on a narrow screen alone; beside it the timeline is shown. */
+function Tabs({ view, onChange }: { view: View; onChange: (view: View) => void }) {
+  const onKeyDown = (event: KeyboardEvent & { currentTarget: HTMLElement }) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (step === undefined) return;
+    const tabs = [...event.currentTarget.querySelectorAll('button')].filter(({ offsetParent }) => offsetParent !== null);
+    const next = tabs[(tabs.indexOf(event.target as HTMLButtonElement) + step + tabs.length) % tabs.length]!;
+    // Elsewhere on the page these keys move the playhead.
+    event.stopPropagation();
+    event.preventDefault();
+    next.focus();
+    next.click();
+  };
+  return (
+    <div class="tabs" role="tablist" aria-label="Views of the task" onKeyDown={onKeyDown}>
+      {(['conversation', ...VIEWS] as const).map(one => (
+        <button
+          key={one}
+          type="button"
+          role="tab"
+          class={one === 'conversation' ? 'only-narrow' : ''}
+          aria-selected={view === one}
+          aria-controls={one === 'conversation' ? one : 'detail'}
+          tabIndex={view === one || (view === 'conversation' && one === 'timeline') ? 0 : -1}
+          onClick={() => onChange(one)}
+        >
+          {one}
+        </button>
+      ))}
     </div>
   );
 }
@@ -113,7 +133,7 @@ function TaskHead({
   const agents = [...new Set(report?.producers.map(({ agent }) => agent) ?? [])];
   const endMs = report?.events.at(-1)?.atMs;
   const { jaeger } = info.links;
-  const isOpen = !/^(completed|failed|canceled|rejected)$/.test(state);
+  const isOpen = state !== '' && !/^(completed|failed|canceled|rejected)$/.test(state);
   return (
     <header class="task-head">
       <div class="task-head-title">
@@ -126,14 +146,16 @@ function TaskHead({
         <h1>
           <code>{visibleText(id)}</code>
         </h1>
-        <StatePill state={state === '' ? 'loading' : state} />
+        <StatePill state={state !== '' ? state : session.fault === '' ? 'loading' : 'unknown'} />
       </div>
-      <dl class="facts">
-        {endMs !== undefined && <Fact name="time" value={duration(endMs)} />}
-        {agents.length > 0 && <Fact name="agents" value={agents.map(visibleText).join(', ')} />}
-        {report !== undefined && <Fact name="relays" value={String(new Set(report.relays.map(({ relay }) => relay)).size)} />}
-        {report !== undefined && <Accounting report={report} />}
-        {task !== undefined && <Fact name="context" value={visibleText(task.contextId)} />}
+      <div class="facts">
+        <dl class="facts-list">
+          {endMs !== undefined && <Fact name="time" value={duration(endMs)} />}
+          {agents.length > 0 && <Fact name="agents" value={agents.map(visibleText).join(', ')} />}
+          {report !== undefined && <Fact name="relays" value={String(new Set(report.relays.map(({ relay }) => relay)).size)} />}
+          {report !== undefined && <Accounting report={report} />}
+          {task !== undefined && <Fact name="context" value={visibleText(task.contextId)} />}
+        </dl>
         <span class="facts-end">
           {jaeger !== undefined &&
             report?.traces.slice(0, 1).map(trace => (
@@ -153,7 +175,7 @@ function TaskHead({
           <ExportButton path={`${session.path}/export`} id={id} connection={connection} />
           {info.writes && isOpen && <CancelButton session={session} connection={connection} />}
         </span>
-      </dl>
+      </div>
     </header>
   );
 }
@@ -224,6 +246,7 @@ function usePlayback(session: TaskSession, version: number): [Playback, (action:
   const { recording } = session;
   const [, redraw] = useReducer((count: number) => count + 1, 0);
   const latest = useRef<Playback>(LIVE);
+  const addressTimer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   const linked = useRef(new URLSearchParams(location.search).get('seq'));
   const set = (next: Playback) => {
     if (next === latest.current) return;
@@ -234,9 +257,15 @@ function usePlayback(session: TaskSession, version: number): [Playback, (action:
     linked.current = null;
     const next = applied(latest.current, action, recording, recording.markers());
     set(next);
-    const cursor = recording.items[next.index]?.cursor ?? '';
-    setQuery({ seq: next.isLive ? '' : cursor });
+    // A drag makes many: browsers refuse addresses that change too often.
+    clearTimeout(addressTimer.current);
+    addressTimer.current = setTimeout(
+      () => setQuery({ seq: next.isLive ? '' : (recording.items[next.index]?.cursor ?? '') }),
+      ADDRESS_MS,
+    );
   };
+  // Of another page then.
+  useEffect(() => () => clearTimeout(addressTimer.current), []);
   // Within the drawing of the new events, so that they are drawn once.
   if (linked.current === null && !latest.current.isPlaying) latest.current = advanced(latest.current, 0, recording);
   const playback = latest.current;

@@ -52,7 +52,13 @@ test('questions for news become rare while there are none, and take at most a te
   assert.equal(nextNewsMs(waitMs, true, 5), NEWS_MS_MIN);
   assert.equal(nextNewsMs(NEWS_MS_MIN, true, 400), 4_000);
   assert.equal(nextNewsMs(NEWS_MS_MIN, true, 60_000), NEWS_MS_MAX);
-  assert.equal(newsSince('2026-01-01T00:00:02.500Z'), '2026-01-01T00:00:00.500Z');
+});
+
+test('changes are asked for from the newest one on, but never from a time that the server has not reached', () => {
+  const answeredAtMs = Date.parse('2026-01-01T00:00:10Z');
+  assert.equal(newsSince('2026-01-01T00:00:02.500Z', answeredAtMs), '2026-01-01T00:00:00.500Z');
+  assert.equal(newsSince('2026-01-01T01:00:00Z', answeredAtMs), '2026-01-01T00:00:08.000Z');
+  assert.equal(newsSince('', answeredAtMs), '2026-01-01T00:00:08.000Z', 'a task without a time');
 });
 
 test('filters apply together', () => {

@@ -85,8 +85,15 @@ export function nextNewsMs(waitMs: number, hasNews: boolean, tookMs: number): nu
 /** Clocks of relays differ, and the index of tasks lags: a change may be listed after a later one; milliseconds. */
 const NEWS_OVERLAP_MS = 2_000;
 
-/** From when on changes are asked for, ISO 8601. */
-export const newsSince = (newest: string): string => new Date(Date.parse(newest) - NEWS_OVERLAP_MS).toISOString();
+/**
+ * From when on changes are asked for, ISO 8601. `answeredAtMs`: of the clock of the server, when it answered last. A task whose relay had a
+ * clock in the future would hide every change until then.
+ */
+export function newsSince(newest: string, answeredAtMs: number): string {
+  const newestMs = Date.parse(newest);
+  const sinceMs = Number.isNaN(newestMs) ? answeredAtMs : Math.min(newestMs, answeredAtMs);
+  return new Date(sinceMs - NEWS_OVERLAP_MS).toISOString();
+}
 
 const newestFirst = (rows: readonly TaskRow[]) => rows.toSorted((a, b) => b.at.localeCompare(a.at));
 

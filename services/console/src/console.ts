@@ -49,7 +49,7 @@ export const BODY_BYTES_MAX = 1024 * 1024;
 const REQUEST_MS_MAX = 30_000;
 
 /** Paths that the page shows by itself; a reload asks for them. */
-const PAGES = ['/', '/tasks/:id', '/compare', '/compare/:a', '/compare/:a/:b', '/cluster'];
+const PAGES = ['/', '/tasks', '/tasks/', '/tasks/:id', '/compare', '/compare/:a', '/compare/:a/:b', '/cluster'];
 
 /** One script and one style sheet of its own: text of an agent that became markup could still run and load nothing. */
 const SECURITY_HEADERS = {

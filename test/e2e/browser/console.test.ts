@@ -133,7 +133,7 @@ test('what an agent writes is text, whatever it contains', options, async () => 
   const page = await browser.open(`${web.url}/tasks/${id}`);
   await page.until(isCompleted, SHOWN_MS_MAX);
   assert.equal(await page.evaluate(`document.querySelectorAll('.conversation :is(img, script, a, iframe)').length`), 0);
-  assert.equal(await page.evaluate('document.title'), 'Hopline');
+  assert.match(String(await page.evaluate('document.title')), /^Task [0-9a-f-]{36} · Hopline$/);
   assert.ok((await page.evaluate<string>(shownText)).includes('<img src=x onerror='));
   const hosts = new Set(page.requests.map(({ url }) => new URL(url).origin));
   assert.deepEqual([...hosts], [web.url]);
@@ -156,6 +156,9 @@ test('keys move the playhead, and a link leads to the same event', options, asyn
   const at = await page.evaluate<number>(position);
   await page.evaluate(onBody(','));
   await page.until(`${position} === ${at - 1}`, SHOWN_MS_MAX);
+  // The address follows when the playhead rests.
+  const named = `'cursor ' + new URLSearchParams(location.search).get('seq')`;
+  await page.until(`document.querySelector('.scrubber-count').title === ${named}`, SHOWN_MS_MAX);
   const link = await page.evaluate<string>('location.href');
   assert.match(link, /\?seq=\d+\.\d+$/);
   await page.evaluate(onBody(' '));
