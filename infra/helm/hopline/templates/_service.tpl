@@ -245,7 +245,8 @@ spec:
 {{- end -}}
 
 {{/*
-Bytes of the streams that a volume of NATS can hold, as JSON: three quarters of the store. The rest is for Raft logs and snapshots.
+Bytes of the streams that a volume of NATS can hold, as JSON: three quarters of the store, which are two thirds of the volume. The
+rest is for Raft logs and snapshots.
 */}}
 {{- define "hopline.streamBytes" -}}
 {{- $store := include "hopline.storeBytes" .Values.nats.storage.size | int64 -}}
