@@ -735,7 +735,7 @@ test('the passwords of NATS may come from a Secret that the chart does not creat
   assert.deepEqual([...new Set(references.map(({ key }) => key))].sort(), Object.keys(generated.data!).sort());
 });
 
-test('Prometheus scrapes each pod with its own scheme, in one job for each cluster that the alerts know', { skip }, () => {
+test('Prometheus scrapes each pod with its own scheme, in one job for each cluster, which the alerts match', { skip }, () => {
   const values = ['podMonitor.enabled=true', 'nats.metrics.enabled=true', 'ingress.tlsSecret=tls', 'fullnameOverride=a2a'];
   const manifests = render(values);
   const encrypted = podTemplates(manifests).filter(({ metadata }) => metadata.annotations?.['prometheus.io/scheme'] === 'https');
@@ -788,4 +788,15 @@ test('helm test asks a question where it needs no credentials, and reads the car
   assert.deepEqual(containers[0]!.args, ['card', '--url', 'https://hopline-ingress:8000/']);
   const items = [{ key: 'ca.crt', path: 'ca.crt' }];
   assert.deepEqual(volumes, [{ name: 'tls', secret: { secretName: 'tls', items, optional: true } }]);
+});
+
+test('Services and the Ingress resource name HTTPS where the pods serve it', { skip }, () => {
+  const protocols = (values: readonly string[]) =>
+    render(['httpIngress.enabled=true', ...values]).flatMap(({ kind, metadata, spec }) => {
+      if (metadata.name !== 'hopline-ingress') return [];
+      if (kind === 'Ingress') return [metadata.annotations!['nginx.ingress.kubernetes.io/backend-protocol']];
+      return kind === 'Service' ? (spec.ports as { appProtocol?: string }[]).map(port => port.appProtocol) : [];
+    });
+  assert.deepEqual(protocols([]), ['http', 'kubernetes.io/h2c', undefined]);
+  assert.deepEqual(protocols(['ingress.tlsSecret=tls']), ['https', 'https', 'HTTPS']);
 });

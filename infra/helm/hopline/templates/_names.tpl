@@ -1,4 +1,4 @@
-{{/* Names of Services have no dots, and every name has a suffix yet. */}}
+{{/* Names of Services have no dots, and at most 63 characters with their suffixes. */}}
 {{- define "hopline.trimmed" -}}
 {{- . | replace "." "-" | trunc 40 | trimSuffix "-" -}}
 {{- end -}}

@@ -1,7 +1,7 @@
 {{- /*
 The Ingress resource and the HTTPRoute of one Service.
-root, component; service: its name and theirs; port: of the Service; at: path of the values in messages; httpIngress, gateway: the
-values themselves.
+root, component; service: its name and theirs; port: of the Service; podTls: the pods serve HTTPS; at: path of the values in messages;
+httpIngress, gateway: the values themselves.
 */}}
 {{- define "hopline.httpRoutes" -}}
 {{- if and .httpIngress.enabled .gateway.enabled }}
@@ -9,6 +9,7 @@ values themselves.
 {{- end }}
 {{- $service := .service }}
 {{- $labels := dict "root" .root "component" .component }}
+{{- $podTls := .podTls }}
 {{- with .httpIngress }}
 {{- if .enabled }}
 ---
@@ -20,6 +21,7 @@ metadata:
   {{- /* Streams last as long as their tasks; the heartbeat every 15 s keeps them from idling. */}}
   {{- $nginx := "nginx.ingress.kubernetes.io/proxy-" }}
   {{- $streaming := dict (print $nginx "buffering") "off" (print $nginx "read-timeout") "3600" (print $nginx "send-timeout") "3600" }}
+  {{- if $podTls }}{{ $_ := set $streaming "nginx.ingress.kubernetes.io/backend-protocol" "HTTPS" }}{{ end }}
   annotations: {{- mergeOverwrite $streaming (default (dict) .annotations) | toYaml | nindent 4 }}
 spec:
   {{- with .className }}
