@@ -81,7 +81,7 @@ function valuesOf(schema: Schema, path = ''): fc.Arbitrary<unknown> {
       valuesOf(member, path === '' ? name : `${path}.${name}`),
     ]);
     const required = path === 'agents' ? ['name', 'entry'] : ['entry'].filter(name => name in schema.properties!);
-    return fc.record(Object.fromEntries(members), { requiredKeys: required }) as fc.Arbitrary<unknown>;
+    return fc.record<Record<string, unknown>>(Object.fromEntries(members), { requiredKeys: required });
   }
   const [type, ...others] = [schema.type ?? 'object'].flat();
   const value = ofType(schema, type!, path);
@@ -109,7 +109,7 @@ const nameOf = (item: unknown) => (item as { name?: unknown }).name;
 const LABEL = /^([A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?)?$/;
 const LABEL_NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
-/** What the schemas of Kubernetes do not say. */
+/** What the schemas of Kubernetes leave out. */
 function checkNames(text: string): void {
   const manifests = manifestsOf(text);
   const ids = manifests.map(({ kind, metadata }) => `${kind}/${metadata.name}`);
