@@ -73,7 +73,7 @@ function isAgentEntry(value: unknown): value is AgentEntry {
   if (!isObject(value)) return false;
   const { name, description, url, skills, heartbeat } = value;
   const hasTexts = [name, description, url].every(isText);
-  return hasTexts && Number.isFinite(heartbeat) && Array.isArray(skills) && skills.every(isAgentSkill);
+  return hasTexts && isTime(heartbeat) && Array.isArray(skills) && skills.every(isAgentSkill);
 }
 
 /** Whether a value is a skill: an agent of its operator's own code may return anything. */
@@ -83,6 +83,8 @@ export function isAgentSkill(value: unknown): value is AgentSkill {
   return [id, name, description].every(isText) && isTexts(tags) && isTexts(examples);
 }
 
+/** What `Date` can show: a server lists the heartbeats of all agents. */
+const isTime = (value: unknown) => typeof value === 'number' && !Number.isNaN(new Date(value).getTime());
 const isText = (value: unknown) => typeof value === 'string';
 const isTexts = (value: unknown) => Array.isArray(value) && value.every(isText);
 
