@@ -103,6 +103,17 @@ test('HoplineShardsWithoutRelay fires when no relay is left, while another proce
   checkFiring(t, { ...QUIET, ...removed }, []);
 });
 
+test('alerts match the job that the chart names, and streams with a prefix', { skip }, t => {
+  const down = { 'up{job="hopline/default/prod", instance="10.0.0.1:8000"}': '1x70 0x20' };
+  checkFiring(t, { ...QUIET, ...down }, ['HoplineProcessDown']);
+  const queue = 'stream_name="blue_A2A_WORK"';
+  const full = {
+    [`jetstream_stream_total_bytes{${queue}}`]: '10x70 90x20',
+    [`jetstream_stream_limit_bytes{${queue}}`]: '100x90',
+  };
+  checkFiring(t, { ...QUIET, ...full }, ['HoplineNatsNearlyFull']);
+});
+
 test('every alert has a case here and a section in the runbook', () => {
   const alerts = [...readFileSync(FILES[1]!, 'utf8').matchAll(/- alert: (\w+)/g)].map(([, name]) => name!);
   assert.deepEqual(alerts.toSorted(), Object.keys(FAULTS).toSorted());

@@ -6,48 +6,25 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { ANY_AGENT, LogNames, type LogUser, permissionsOf, SERVICE_USERS, userName } from '@hopline/log-jetstream';
-import { parse, parseAllDocuments } from 'yaml';
+import { parse } from 'yaml';
 import { consumerName, QUEUES } from '../../packages/log-jetstream/src/names.ts';
 import { FORMAT } from '../../packages/log-jetstream/src/streams.ts';
 import { findBinary } from '../support/nats/nats-server.ts';
-
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const CHART = join(ROOT, 'infra/helm/hopline');
-const hasHelm = spawnSync('helm', ['version', '--short']).status === 0;
-const skip = !hasHelm && 'helm is not on PATH';
-
-type Container = {
-  image: string;
-  args?: string[];
-  env?: { name: string; value?: string; valueFrom?: { secretKeyRef?: { name: string; key: string } } }[];
-  securityContext?: Record<string, unknown>;
-  readinessProbe?: { periodSeconds: number; failureThreshold: number };
-  lifecycle?: { preStop: unknown };
-  resources?: { requests?: unknown; limits?: unknown };
-};
-type PodSpec = {
-  containers: Container[];
-  securityContext?: Record<string, unknown>;
-  automountServiceAccountToken?: boolean;
-  terminationGracePeriodSeconds?: number;
-  volumes?: Record<string, unknown>[];
-};
-type Manifest = {
-  kind: string;
-  metadata: { name: string; annotations?: Record<string, string> };
-  data?: Record<string, string>;
-  spec: PodSpec & {
-    replicas?: number;
-    selector?: { matchLabels: unknown };
-    template?: { spec: PodSpec };
-    jobTemplate?: { spec: { template: { spec: PodSpec } } };
-    triggers?: { metadata: { consumer: string; stream: string } }[];
-    ports?: { port: number }[];
-  };
-};
+import {
+  CHART,
+  type Manifest,
+  manifestsOf,
+  podSpecs,
+  podTemplates,
+  ROOT,
+  render,
+  schemaFaults,
+  skip,
+  template,
+  withoutKubeconform,
+} from './rendered-chart.ts';
 
 /** Values that turn on what is off by default. */
 const EVERYTHING = [
@@ -72,12 +49,6 @@ const EVERYTHING = [
   'console.tlsSecret=tls',
   'console.from[0].namespaceSelector.matchLabels.name=edge',
 ];
-const SCHEMAS = join(ROOT, 'test/kubernetes/schemas/{{ .ResourceKind }}{{ .KindSuffix }}.json');
-const KUBECONFORM = process.env.KUBECONFORM ?? 'kubeconform';
-const withoutKubeconform =
-  skip ||
-  (spawnSync(KUBECONFORM, ['-v']).error !== undefined &&
-    'kubeconform is not on PATH: go install github.com/yannh/kubeconform/cmd/kubeconform@v0.7.0');
 const EXTERNAL = [
   'nats.enabled=false',
   'nats.url=tls://nats:4222',
@@ -103,28 +74,10 @@ const MATRIX: Record<string, readonly string[]> = {
   'a NATS user for each agent': ['nats.userPerAgent=true', 'settings.HOPLINE_PREFIX=blue'],
 };
 
-function template(values: readonly string[]): string[] {
-  return ['template', 'hopline', CHART, '--kube-version', '1.34.0', ...values.flatMap(value => ['--set', value])];
-}
-
-function render(values: readonly string[]): Manifest[] {
-  const text = execFileSync('helm', template(values), { encoding: 'utf8', maxBuffer: 1 << 26 });
-  return parseAllDocuments(text)
-    .map(document => document.toJS() as Manifest | null)
-    .filter(manifest => manifest !== null);
-}
-
 function rejection(...values: string[]): string {
   const { status, stderr } = spawnSync('helm', template(values), { encoding: 'utf8' });
   assert.notEqual(status, 0, 'the values are rejected');
   return stderr;
-}
-
-function podSpecs(manifests: readonly Manifest[]): PodSpec[] {
-  return manifests.flatMap(({ kind, spec }) => {
-    const template = spec?.jobTemplate?.spec.template ?? spec?.template;
-    return kind === 'Pod' ? [spec] : template ? [template.spec] : [];
-  });
 }
 
 for (const [name, values] of Object.entries(MATRIX)) {
@@ -152,8 +105,7 @@ for (const [name, values] of Object.entries(MATRIX)) {
 
   test(`chart, ${name}: Kubernetes knows every member of every object`, { skip: withoutKubeconform }, () => {
     const input = execFileSync('helm', template(values), { encoding: 'utf8', maxBuffer: 1 << 26 });
-    const { status, stdout } = spawnSync(KUBECONFORM, ['-strict', '-schema-location', SCHEMAS], { input, encoding: 'utf8' });
-    assert.equal(status, 0, stdout);
+    assert.equal(schemaFaults(input), '');
   });
 
   test(`chart, ${name}: names of objects and variables are unique`, { skip }, () => {
@@ -187,7 +139,7 @@ test('a setting reaches its service as the values file has it, large numbers inc
     encoding: 'utf8',
     maxBuffer: 1 << 26,
   });
-  const manifests = parseAllDocuments(text).flatMap(document => (document.toJS() as Manifest | null) ?? []);
+  const manifests = manifestsOf(text);
   const relay = manifests.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name.endsWith('-relay'))!;
   const env = new Map(relay.spec.template!.spec.containers[0]!.env!.map(({ name, value }) => [name, value]));
   for (const [name, value] of Object.entries(settings)) assert.equal(env.get(name), String(value), name);
@@ -283,7 +235,7 @@ test('the console runs over ingress, without access to NATS, where it is enabled
       Object.keys(variables).filter(name => /NATS|SECRET|SHARDS|REPLICAS|_BYTES_/.test(name)),
       [],
     );
-    assert.deepEqual(volumes, [{ name: 'tmp', emptyDir: {} }]);
+    assert.deepEqual(volumes, [{ name: 'tmp', emptyDir: { sizeLimit: '1Gi' } }]);
     assert.equal(variables.HOPLINE_CONSOLE_INGRESS_URL, 'http://hopline-ingress.default.svc:8000/');
     assert.deepEqual([variables.HOPLINE_CONSOLE_WRITES, variables.HOPLINE_AUTH_NONE_ON_PUBLIC], ['false', 'false']);
     assert.match(variables.HOPLINE_ALLOWED_HOSTS!, /^hopline-console,.*,c\.example\.com$/);
@@ -328,12 +280,8 @@ for (const [name, values] of Object.entries(AGENT_MATRIX)) {
     const args = ['template', 'a', AGENT_CHART, '--kube-version', '1.34.0'];
     const set = [...values, ...entry].flatMap(value => ['--set', value]);
     const text = execFileSync('helm', [...args, ...set], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
-    const { status, stdout } = spawnSync(KUBECONFORM, ['-strict', '-schema-location', SCHEMAS], {
-      input: text,
-      encoding: 'utf8',
-    });
-    assert.equal(status, 0, stdout);
-    const manifests = parseAllDocuments(text).map(document => document.toJS() as Manifest);
+    assert.equal(schemaFaults(text), '');
+    const manifests = manifestsOf(text);
     const deployment = manifests.find(({ kind }) => kind === 'Deployment')!;
     assert.equal(deployment.metadata.name, 'hopline-agent-guide');
     const pod = deployment.spec.template!.spec;
@@ -387,8 +335,10 @@ test('chart and code agree: name and tag of the image, version of nats-server, s
   }
 });
 
-/** What helm prints for an upgrade, in a cluster whose one object is the record that the release before has left. */
-async function upgradeOver(recorded: Record<string, string> | undefined, ...values: string[]): Promise<string> {
+const LOG_RECORD = '/api/v1/namespaces/default/configmaps/hopline-log';
+
+/** What helm prints for an upgrade, in a cluster that has these objects of the release before, by their path. */
+async function upgradeOver(objects: Record<string, object>, ...values: string[]): Promise<string> {
   const kinds = Object.entries({
     v1: ['ConfigMap', 'Secret', 'Service', 'Pod'],
     'apps/v1': ['Deployment', 'StatefulSet'],
@@ -410,14 +360,7 @@ async function upgradeOver(recorded: Record<string, string> | undefined, ...valu
     '/api': { kind: 'APIVersions', versions: ['v1'] },
     '/apis': { kind: 'APIGroupList', groups },
     ...Object.fromEntries(resources),
-    ...(recorded && {
-      '/api/v1/namespaces/default/configmaps/hopline-log': {
-        apiVersion: 'v1',
-        kind: 'ConfigMap',
-        metadata: { name: 'hopline-log' },
-        data: recorded,
-      },
-    }),
+    ...objects,
   };
   const server = createServer(({ url = '' }, response) => {
     const found = lists[url.split('?')[0]!];
@@ -451,15 +394,36 @@ test('an upgrade over a log of another format or with other shards is refused be
   const chart = parse(readFileSync(join(CHART, 'Chart.yaml'), 'utf8'));
   assert.equal(chart.annotations['hopline/log-format'], `${FORMAT}`);
   const recorded = { format: `${FORMAT}`, shards: '16', prefix: '', url: '' };
-  for (const compatible of [undefined, recorded]) assert.match(await upgradeOver(compatible), /kind: Deployment/);
+  const record = (data: Record<string, string>) => ({
+    [LOG_RECORD]: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'hopline-log' }, data },
+  });
+  for (const compatible of [{}, record(recorded)]) assert.match(await upgradeOver(compatible), /kind: Deployment/);
   const refused = /the log of this release has format 2, and version \S+ needs format 1: .*Nothing was changed/;
-  assert.match(await upgradeOver({ ...recorded, format: '2' }), refused);
-  assert.match(await upgradeOver(recorded, 'shards=32'), /shards: the log of this release has 16 shards.*Nothing was changed/);
+  assert.match(await upgradeOver(record({ ...recorded, format: '2' })), refused);
+  assert.match(
+    await upgradeOver(record(recorded), 'shards=32'),
+    /shards: the log of this release has 16 shards.*Nothing was changed/,
+  );
   // Another prefix or server is another log.
   const another = ['shards=32', 'settings.HOPLINE_PREFIX=blue'];
-  assert.match(await upgradeOver({ ...recorded, format: '2' }, ...another), /prefix: "blue"/);
+  assert.match(await upgradeOver(record({ ...recorded, format: '2' }), ...another), /prefix: "blue"/);
   const server = ['nats.enabled=false', 'nats.url=nats://other:4222'];
-  assert.match(await upgradeOver({ ...recorded, format: '2' }, ...server), /url: "nats:\/\/other:4222"/);
+  assert.match(await upgradeOver(record({ ...recorded, format: '2' }), ...server), /url: "nats:\/\/other:4222"/);
+});
+
+test('an upgrade that would resize the volumes of NATS is refused before anything is applied', { skip }, async () => {
+  const claim = (storage: string) => ({ spec: { resources: { requests: { storage } } } });
+  const nats = (storage: string) => ({
+    '/apis/apps/v1/namespaces/default/statefulsets/hopline-nats': {
+      apiVersion: 'apps/v1',
+      kind: 'StatefulSet',
+      metadata: { name: 'hopline-nats' },
+      spec: { volumeClaimTemplates: [claim(storage)] },
+    },
+  });
+  assert.match(await upgradeOver(nats('10Gi'), 'nats.storage.size=10240Mi'), /kind: Deployment/);
+  const refused = /nats\.storage\.size: the volumes of this release have 10Gi, .*Nothing was changed/;
+  assert.match(await upgradeOver(nats('10Gi'), 'nats.storage.size=20Gi'), refused);
 });
 
 test('an uninstall keeps the key of the secrets in the volumes, as it keeps the volumes', { skip }, () => {
@@ -522,14 +486,43 @@ test('the console has an Ingress resource or a route of its own, and answers und
   );
 });
 
-test('one service may have another image', { skip }, () => {
-  const images = podSpecs(render(['relay.image.repository=hopline', 'relay.image.tag=9.9.9']))
-    .flatMap(({ containers }) => containers)
-    .filter(({ image }) => image === 'hopline:9.9.9');
+test('one service may have another image, or another version of that of all', { skip }, () => {
+  const digest = `sha256:${'0'.repeat(64)}`;
+  const imageOf = (...values: string[]) =>
+    podSpecs(render(values))
+      .flatMap(({ containers }) => containers)
+      .find(({ args }) => args?.[0] === 'relay')!.image;
+  const all = ['image.registry=r.example.com', 'image.tag=1.0.0', `image.digest=${digest}`];
+  assert.equal(imageOf(...all), `r.example.com/hopline@${digest}`);
+  assert.equal(imageOf(...all, 'relay.image.tag=9.9.9'), 'r.example.com/hopline:9.9.9');
+  assert.equal(imageOf(...all, 'relay.image.registry=mine'), `mine/hopline@${digest}`);
+  assert.equal(imageOf(...all, 'relay.image.repository=mine/hopline', 'relay.image.tag=9.9.9'), 'mine/hopline:9.9.9');
+  const images = podSpecs(render(['relay.image.tag=9.9.9'])).flatMap(({ containers }) => containers);
   assert.deepEqual(
-    images.map(({ args }) => args),
+    images.filter(({ image }) => image === 'hopline:9.9.9').map(({ args }) => args),
     [['relay']],
   );
+});
+
+test('a variable that stands twice is that of the service, and `env` replaces a setting', { skip }, () => {
+  const values = ['env[0].name=A', 'env[0].value=all', 'env[1].name=B', 'env[1].value=all', 'settings.C=all'];
+  const own = ['relay.env[0].name=B', 'relay.env[0].value=own', 'relay.env[1].name=C', 'relay.env[1].value=own'];
+  const options = 'settings.NODE_OPTIONS=--use-openssl-ca';
+  const env = podSpecs(render([...values, ...own, options]))
+    .flatMap(({ containers }) => containers)
+    .find(({ args }) => args?.[0] === 'relay')!.env!;
+  const of = (name: string) => env.filter(variable => variable.name === name).map(({ value }) => value);
+  assert.deepEqual([of('A'), of('B'), of('C')], [['all'], ['own'], ['own']]);
+  assert.deepEqual(of('NODE_OPTIONS'), ['--max-old-space-size-percentage=60 --use-openssl-ca']);
+});
+
+test('an agent of the list that is autoscaled has bounds without naming them', { skip }, () => {
+  const agent = ['agents[0].name=a', 'agents[0].entry.adapter=a2a', 'agents[0].autoscaling.enabled=true'];
+  const scaler = render(agent).find(({ kind }) => kind === 'HorizontalPodAutoscaler')!;
+  const { minReplicas, maxReplicas } = scaler.spec as unknown as { minReplicas: number; maxReplicas: number };
+  assert.deepEqual([minReplicas, maxReplicas], [1, 8]);
+  assert.match(rejection(...agent, 'agents[0].autoscaling.min=9'), /agent-a: autoscaling\.min is above its max/);
+  assert.match(rejection('ingress.grpc.port=8000'), /ingress\.grpc\.port: 8000 is a port of HTTP/);
 });
 
 test('an autoscaled service has no replica count, which would undo the scaling at every upgrade', { skip }, () => {
@@ -649,13 +642,14 @@ for (const [name, values] of Object.entries(NATS_USERS)) {
     const variables = podSpecs(manifests).flatMap(({ containers }) =>
       containers.filter(({ image }) => image.startsWith('nats:')).flatMap(({ env = [] }) => env),
     );
+    const routes = variables.flatMap(({ name, value }) => (value === undefined ? [] : [[name, value]]));
     const passwords = variables.flatMap(({ name, valueFrom }) => {
       const encoded = secret?.data?.[valueFrom?.secretKeyRef?.key ?? ''];
       return encoded === undefined ? [] : [[name, Buffer.from(encoded, 'base64').toString()]];
     });
     assert.equal(new Set(passwords.map(([, password]) => password)).size, Object.keys(secret?.data ?? {}).length);
     const { status, stderr } = spawnSync(findBinary(), ['-t', '-c', path], {
-      env: Object.fromEntries(passwords),
+      env: Object.fromEntries([...routes, ...passwords]),
       encoding: 'utf8',
     });
     rmSync(folder, { recursive: true });
@@ -671,3 +665,138 @@ for (const [name, values] of Object.entries(NATS_USERS)) {
     }
   });
 }
+
+test('only nodes of NATS reach the port of its routes, and they need a password', { skip }, () => {
+  const manifests = render([]);
+  const policy = manifests.find(({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === 'hopline-nats')!;
+  type Rule = { from?: { podSelector: { matchLabels: Record<string, string> } }[]; ports: { port: string }[] };
+  const { ingress } = policy.spec as unknown as { ingress: Rule[] };
+  const allowed = ingress.filter(({ ports }) => ports.some(({ port }) => port === 'cluster'));
+  assert.deepEqual(
+    allowed.map(({ from = [] }) => from.map(({ podSelector }) => podSelector.matchLabels['app.kubernetes.io/component'])),
+    [['nats']],
+  );
+  const conf = (values: readonly string[]) =>
+    render(values).find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === 'hopline-nats')!.data!['nats.conf']!;
+  assert.match(conf([]), /cluster \{[^}]*authorization \{ user: route, password: \$NATS_ROUTE_PASSWORD \}/);
+  assert.doesNotMatch(conf(['nats.replicas=1']), /cluster|ROUTE/);
+});
+
+test('values of `pods` apply to every pod: services, NATS, backups and the test', { skip }, () => {
+  const placement = [
+    'pods.nodeSelector.disk=ssd',
+    'pods.tolerations[0].key=team',
+    'pods.priorityClassName=high',
+    'pods.serviceAccountName=hopline',
+    'pods.labels.team=a2a',
+    'pods.annotations.mesh=off',
+  ];
+  const templates = podTemplates(render([...EVERYTHING, ...placement]));
+  for (const { metadata, spec } of templates) {
+    const name = `${metadata.name ?? ''} ${spec.containers[0]!.args}`;
+    const { nodeSelector, tolerations, priorityClassName, serviceAccountName } = spec as unknown as Record<string, unknown>;
+    assert.deepEqual(
+      [nodeSelector, tolerations, priorityClassName, serviceAccountName],
+      [{ disk: 'ssd' }, [{ key: 'team' }], 'high', 'hopline'],
+      name,
+    );
+    assert.deepEqual([metadata.labels!.team, metadata.annotations!.mesh], ['a2a', 'off'], name);
+  }
+  assert.ok(templates.length >= 9);
+});
+
+test('a label or annotation of a value replaces none that selects pods, and every default of the Ingress resource', {
+  skip,
+}, () => {
+  const nginx = 'nginx\\.ingress\\.kubernetes\\.io/proxy-read-timeout';
+  const manifests = render([
+    'pods.labels.app\\.kubernetes\\.io/component=mine',
+    'httpIngress.enabled=true',
+    `httpIngress.annotations.${nginx}=60s`,
+  ]);
+  const relay = manifests.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'hopline-relay')!;
+  assert.equal(relay.spec.template!.metadata.labels!['app.kubernetes.io/component'], 'relay');
+  const { annotations } = manifests.find(({ kind }) => kind === 'Ingress')!.metadata;
+  assert.equal(annotations!['nginx.ingress.kubernetes.io/proxy-read-timeout'], '60s');
+  assert.equal(annotations!['nginx.ingress.kubernetes.io/proxy-buffering'], 'off');
+});
+
+test('the passwords of NATS may come from a Secret that the chart does not create', { skip }, () => {
+  const manifests = render(['nats.existingSecret=mine']);
+  assert.deepEqual(
+    manifests.filter(({ kind }) => kind === 'Secret').map(({ metadata }) => metadata.name),
+    ['hopline-secrets'],
+  );
+  const references = podSpecs(manifests)
+    .flatMap(({ containers }) => containers.flatMap(({ env = [] }) => env))
+    .flatMap(({ name, valueFrom }) => (/^NATS_.*PASSWORD$/.test(name) ? [valueFrom!.secretKeyRef!] : []));
+  assert.deepEqual([...new Set(references.map(({ name }) => name))], ['mine']);
+  const generated = render([]).find(({ kind, metadata }) => kind === 'Secret' && metadata.name === 'hopline-nats')!;
+  assert.deepEqual([...new Set(references.map(({ key }) => key))].sort(), Object.keys(generated.data!).sort());
+});
+
+test('Prometheus scrapes each pod with its own scheme, in one job for each cluster, which the alerts match', { skip }, () => {
+  const values = ['podMonitor.enabled=true', 'nats.metrics.enabled=true', 'ingress.tlsSecret=tls', 'fullnameOverride=a2a'];
+  const manifests = render(values);
+  const encrypted = podTemplates(manifests).filter(({ metadata }) => metadata.annotations?.['prometheus.io/scheme'] === 'https');
+  assert.deepEqual(
+    encrypted.map(({ spec }) => spec.containers[0]!.args),
+    [['ingress']],
+  );
+  type Relabeling = { sourceLabels?: string[]; targetLabel: string; replacement?: string };
+  type Endpoint = { scheme?: string; relabelings: Relabeling[] };
+  const monitors = manifests.filter(({ kind }) => kind === 'PodMonitor');
+  const alerts = readFileSync(join(CHART, 'rules/alerts.yaml'), 'utf8');
+  const [, jobs] = /up\{job=~"([^"]+)"\}/.exec(alerts)!;
+  for (const { metadata, spec } of monitors) {
+    const [endpoint] = (spec as unknown as { podMetricsEndpoints: Endpoint[] }).podMetricsEndpoints;
+    const { scheme, relabelings } = endpoint!;
+    assert.equal(scheme, undefined, metadata.name);
+    const job = relabelings.find(({ targetLabel }) => targetLabel === 'job')?.replacement;
+    assert.equal(job, 'hopline/default/a2a');
+    assert.match(job, new RegExp(`^(?:${jobs})$`), 'the alert of a dead process finds it');
+    assert.deepEqual(relabelings.find(({ targetLabel }) => targetLabel === '__scheme__')?.sourceLabels, [
+      '__meta_kubernetes_pod_annotation_prometheus_io_scheme',
+    ]);
+  }
+  // Agents of the chart hopline-agent have other labels than the pods of this release.
+  const [, agents] = monitors;
+  assert.deepEqual(agents!.spec.selector!.matchLabels, { 'app.kubernetes.io/part-of': 'a2a' });
+});
+
+test('the route for gRPC shares no host name with that for HTTP at one listener, which would accept one of the two', {
+  skip,
+}, () => {
+  const values = ['gateway.enabled=true', 'gateway.parentRefs[0].name=edge', 'gateway.hostnames={a.example.com}'];
+  const route = (more: readonly string[]) => render([...values, ...more]).find(({ kind }) => kind === 'GRPCRoute');
+  assert.equal(route([]), undefined);
+  const named = route(['gateway.grpc.hostnames={grpc.example.com}']);
+  assert.deepEqual((named!.spec as unknown as { hostnames: string[] }).hostnames, ['grpc.example.com']);
+  const listener = ['gateway.grpc.parentRefs[0].name=edge', 'gateway.grpc.parentRefs[0].sectionName=grpc'];
+  const { parentRefs, hostnames } = route(listener)!.spec as unknown as { parentRefs: object[]; hostnames: string[] };
+  assert.deepEqual([parentRefs, hostnames], [[{ name: 'edge', sectionName: 'grpc' }], ['a.example.com']]);
+  const ingress = render([...values, 'gateway.grpc.hostnames={grpc.example.com}'])
+    .find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'hopline-ingress')!
+    .spec.template!.spec.containers[0]!.env!.find(({ name }) => name === 'HOPLINE_ALLOWED_HOSTS');
+  assert.match(ingress!.value!, /,a\.example\.com,grpc\.example\.com$/);
+});
+
+test('helm test asks a question where it needs no credentials, and reads the card elsewhere', { skip }, () => {
+  const test = (values: readonly string[]) => render(values).find(({ kind }) => kind === 'Pod')!.spec;
+  assert.deepEqual(test([]).containers[0]!.args, ['ask', 'explain hopline', '--url', 'http://hopline-ingress:8000/']);
+  const { containers, volumes } = test(['allowUnauthenticated=false', 'ingress.tlsSecret=tls']);
+  assert.deepEqual(containers[0]!.args, ['card', '--url', 'https://hopline-ingress:8000/']);
+  const items = [{ key: 'ca.crt', path: 'ca.crt' }];
+  assert.deepEqual(volumes, [{ name: 'tls', secret: { secretName: 'tls', items, optional: true } }]);
+});
+
+test('Services and the Ingress resource name HTTPS where the pods serve it', { skip }, () => {
+  const protocols = (values: readonly string[]) =>
+    render(['httpIngress.enabled=true', ...values]).flatMap(({ kind, metadata, spec }) => {
+      if (metadata.name !== 'hopline-ingress') return [];
+      if (kind === 'Ingress') return [metadata.annotations!['nginx.ingress.kubernetes.io/backend-protocol']];
+      return kind === 'Service' ? (spec.ports as { appProtocol?: string }[]).map(port => port.appProtocol) : [];
+    });
+  assert.deepEqual(protocols([]), ['http', 'kubernetes.io/h2c', undefined]);
+  assert.deepEqual(protocols(['ingress.tlsSecret=tls']), ['https', 'https', 'HTTPS']);
+});

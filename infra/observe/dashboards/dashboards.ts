@@ -424,10 +424,10 @@ const nats: Dashboard = {
           '{{stream_name}}': 'max by (stream_name) (rate(jetstream_stream_last_seq[$__rate_interval]))',
         }),
         graph('Waiting work', 'Items that no worker has taken, by role.', 'none', {
-          '{{consumer_name}}': 'max by (consumer_name) (jetstream_consumer_num_pending{stream_name="A2A_WORK"})',
+          '{{consumer_name}}': 'max by (consumer_name) (jetstream_consumer_num_pending{stream_name=~"(.+_)?A2A_WORK"})',
         }),
         graph('Work in progress', 'Items that a worker holds, by role.', 'none', {
-          '{{consumer_name}}': 'max by (consumer_name) (jetstream_consumer_num_ack_pending{stream_name="A2A_WORK"})',
+          '{{consumer_name}}': 'max by (consumer_name) (jetstream_consumer_num_ack_pending{stream_name=~"(.+_)?A2A_WORK"})',
         }),
         graph('Shortages', 'Writes that a full stream refused, and streams that are nearly full.', 'ops', {
           '{{stream}} {{reason}}': rate('hopline_log_shortages_total', { by: 'stream, reason' }),

@@ -12,13 +12,13 @@
 {{- if $values.nats.credentialsSecret -}}
 {{- range $variable, $key := dict "NATS_CREDS" "nats.creds" "NATS_TOKEN" "token" "NATS_USER" "user" "NATS_PASSWORD" "password" }}
 - name: {{ $variable }}
-  valueFrom: { secretKeyRef: { name: {{ $values.nats.credentialsSecret }}, key: {{ $key }}, optional: true } }
+  valueFrom: { secretKeyRef: { name: {{ $values.nats.credentialsSecret | quote }}, key: {{ $key }}, optional: true } }
 {{- end }}
 {{- else if hasPrefix (printf "nats://%s-nats:" $values.hopline) $values.nats.url -}}
 - name: NATS_USER
-  value: {{ ternary "agent" (printf "%s.agent" $values.prefix) (empty $values.prefix) }}
+  value: {{ ternary "agent" (printf "%s.agent" $values.prefix) (empty $values.prefix) | quote }}
 - name: NATS_PASSWORD
-  valueFrom: { secretKeyRef: { name: {{ $values.hopline }}-nats, key: agent } }
+  valueFrom: { secretKeyRef: { name: {{ default (printf "%s-nats" $values.hopline) $values.nats.existingSecret | quote }}, key: agent } }
 {{- end }}
 {{- if $values.nats.tlsSecret }}
 - name: NATS_TLS_CA_FILE

@@ -1,21 +1,26 @@
+{{/* Names of Services have no dots, and at most 63 characters with their suffixes. */}}
+{{- define "hopline.trimmed" -}}
+{{- . | replace "." "-" | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+
 {{- define "hopline.name" -}}
-{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
+{{- include "hopline.trimmed" (default .Chart.Name .Values.nameOverride) -}}
 {{- end -}}
 
 {{- define "hopline.fullname" -}}
 {{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- include "hopline.trimmed" .Values.fullnameOverride -}}
 {{- else if contains (include "hopline.name" .) .Release.Name -}}
-{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- include "hopline.trimmed" .Release.Name -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name (include "hopline.name" .) | trunc 40 | trimSuffix "-" -}}
+{{- include "hopline.trimmed" (printf "%s-%s" .Release.Name (include "hopline.name" .)) -}}
 {{- end -}}
 {{- end -}}
 
-{{/* Labels that never change: a Deployment's selector is immutable. Arguments: root, component. */}}
+{{/* Labels that never change: a Deployment's selector is immutable. Quoted: a release may be called 1e5 or on. Arguments: root, component. */}}
 {{- define "hopline.selector" -}}
-app.kubernetes.io/name: {{ include "hopline.name" .root }}
-app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/name: {{ include "hopline.name" .root | quote }}
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 
@@ -23,14 +28,35 @@ app.kubernetes.io/component: {{ .component }}
 {{ include "hopline.selector" . }}
 app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
 {{- end -}}
 
-{{/* Arguments: image (registry, repository, tag, digest), tag: the default. */}}
+{{/* The labels and those of a value, which replace none. Arguments: root, component, more. */}}
+{{- define "hopline.labelsAnd" -}}
+{{- merge (include "hopline.labels" . | fromYaml) (default (dict) .more) | toYaml -}}
+{{- end -}}
+
+{{/* HOPLINE_PREFIX as text: a number of a values file is floating point. */}}
+{{- define "hopline.prefix" -}}
+{{- $prefix := dig "HOPLINE_PREFIX" "" .Values.settings -}}
+{{- ternary $prefix (toJson $prefix) (kindIs "string" $prefix) -}}
+{{- end -}}
+
+{{/*
+Arguments: image (registry, repository, tag, digest); own: that of one service; tag: the default. A repository of its own is another
+image, and a tag or digest of its own another version: nothing else of `image` describes it then.
+*/}}
 {{- define "hopline.image" -}}
-{{- $name := .image.repository -}}
-{{- if .image.registry -}}{{- $name = printf "%s/%s" .image.registry .image.repository -}}{{- end -}}
-{{- if .image.digest -}}{{- printf "%s@%s" $name .image.digest -}}{{- else -}}{{- printf "%s:%s" $name (default .tag .image.tag) -}}{{- end -}}
+{{- $own := default (dict) .own -}}
+{{- $image := $own -}}
+{{- if not $own.repository -}}
+{{- $version := ternary $own .image (not (empty (or $own.tag $own.digest))) -}}
+{{- $registry := default .image.registry $own.registry -}}
+{{- $image = dict "registry" $registry "repository" .image.repository "tag" $version.tag "digest" $version.digest -}}
+{{- end -}}
+{{- $name := $image.repository -}}
+{{- if $image.registry -}}{{- $name = printf "%s/%s" $image.registry $name -}}{{- end -}}
+{{- if $image.digest -}}{{- printf "%s@%s" $name $image.digest -}}{{- else -}}{{- printf "%s:%s" $name (default .tag $image.tag) -}}{{- end -}}
 {{- end -}}
 
 {{- define "hopline.securityContext" -}}
@@ -42,9 +68,37 @@ capabilities: { drop: [ALL] }
 {{- define "hopline.podSecurityContext" -}}
 runAsNonRoot: true
 {{- with .Values.pods.uid }}
-runAsUser: {{ . }}
-runAsGroup: {{ . }}
-fsGroup: {{ . }}
+runAsUser: {{ int64 . }}
+runAsGroup: {{ int64 . }}
+fsGroup: {{ int64 . }}
+{{- /* A volume that is right already is not walked through at each start. */}}
+fsGroupChangePolicy: OnRootMismatch
 {{- end }}
 seccompProfile: { type: RuntimeDefault }
+{{- end -}}
+
+{{/* Where pods may run, and as whom. Argument: a map with the members of `pods`. */}}
+{{- define "hopline.placement" -}}
+automountServiceAccountToken: false
+{{- with .serviceAccountName }}
+serviceAccountName: {{ . | quote }}
+{{- end }}
+enableServiceLinks: false
+{{- with .priorityClassName }}
+priorityClassName: {{ . | quote }}
+{{- end }}
+{{- with .nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* The one writable folder of a container. */}}
+{{- define "hopline.tmpVolume" -}}
+{ name: tmp, emptyDir: { sizeLimit: {{ .Values.pods.tmpSize }} } }
 {{- end -}}

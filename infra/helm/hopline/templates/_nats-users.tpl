@@ -3,7 +3,7 @@ The NATS users of this release as JSON: key in the Secret, name and permissions 
 packages/log-jetstream/src/users.ts.
 */}}
 {{- define "hopline.natsUsers" -}}
-{{- $prefix := dig "HOPLINE_PREFIX" "" .Values.settings -}}
+{{- $prefix := include "hopline.prefix" . -}}
 {{- $text := .Files.Get "files/nats-permissions.json" -}}
 {{- if $prefix -}}
 {{- $text = $text | replace "HOPLINE-PREFIX" $prefix -}}
@@ -20,6 +20,11 @@ packages/log-jetstream/src/users.ts.
 {{- $_ := set $users "agent" $all.anyAgent -}}
 {{- end -}}
 {{- toRawJson $users -}}
+{{- end -}}
+
+{{/* Secret with the passwords of the users, and of the nodes among themselves. */}}
+{{- define "hopline.natsSecretName" -}}
+{{- default (printf "%s-nats" (include "hopline.fullname" .)) .Values.nats.existingSecret -}}
 {{- end -}}
 
 {{/* Variable of nats-server with the password of a user. Argument: its key. */}}
@@ -68,13 +73,13 @@ authorization {
 - name: NATS_USER
   value: {{ (get (fromJson (include "hopline.natsUsers" $root)) $key).user | quote }}
 - name: NATS_PASSWORD
-  valueFrom: { secretKeyRef: { name: {{ include "hopline.fullname" $root }}-nats, key: {{ $key }} } }
+  valueFrom: { secretKeyRef: { name: {{ include "hopline.natsSecretName" $root | quote }}, key: {{ $key }} } }
 {{- else -}}
 {{- with default $root.Values.nats.credentialsSecret .secret -}}
 {{- $secret := . -}}
 {{- range $variable, $key := dict "NATS_CREDS" "nats.creds" "NATS_TOKEN" "token" "NATS_USER" "user" "NATS_PASSWORD" "password" }}
 - name: {{ $variable }}
-  valueFrom: { secretKeyRef: { name: {{ $secret }}, key: {{ $key }}, optional: true } }
+  valueFrom: { secretKeyRef: { name: {{ $secret | quote }}, key: {{ $key }}, optional: true } }
 {{- end }}
 {{- end }}
 {{- if $root.Values.nats.tlsSecret }}

@@ -1,7 +1,7 @@
 {{- /*
 The Ingress resource and the HTTPRoute of one Service.
-root, component; service: its name and theirs; port: of the Service; at: path of the values in messages; httpIngress, gateway: the
-values themselves.
+root, component; service: its name and theirs; port: of the Service; podTls: the pods serve HTTPS; at: path of the values in messages;
+httpIngress, gateway: the values themselves.
 */}}
 {{- define "hopline.httpRoutes" -}}
 {{- if and .httpIngress.enabled .gateway.enabled }}
@@ -9,6 +9,7 @@ values themselves.
 {{- end }}
 {{- $service := .service }}
 {{- $labels := dict "root" .root "component" .component }}
+{{- $podTls := .podTls }}
 {{- with .httpIngress }}
 {{- if .enabled }}
 ---
@@ -17,21 +18,20 @@ kind: Ingress
 metadata:
   name: {{ $service }}
   labels: {{- include "hopline.labels" $labels | nindent 4 }}
-  annotations:
-    # Streams last as long as their tasks; the heartbeat every 15 s keeps them from idling.
-    nginx.ingress.kubernetes.io/proxy-buffering: "off"
-    nginx.ingress.kubernetes.io/proxy-read-timeout: "3600"
-    nginx.ingress.kubernetes.io/proxy-send-timeout: "3600"
-    {{- with .annotations }}{{ toYaml . | nindent 4 }}{{ end }}
+  {{- /* Streams last as long as their tasks; the heartbeat every 15 s keeps them from idling. */}}
+  {{- $nginx := "nginx.ingress.kubernetes.io/proxy-" }}
+  {{- $streaming := dict (print $nginx "buffering") "off" (print $nginx "read-timeout") "3600" (print $nginx "send-timeout") "3600" }}
+  {{- if $podTls }}{{ $_ := set $streaming "nginx.ingress.kubernetes.io/backend-protocol" "HTTPS" }}{{ end }}
+  annotations: {{- mergeOverwrite $streaming (default (dict) .annotations) | toYaml | nindent 4 }}
 spec:
   {{- with .className }}
-  ingressClassName: {{ . }}
+  ingressClassName: {{ . | quote }}
   {{- end }}
   {{- if .tlsSecret }}
-  tls: [{ secretName: {{ .tlsSecret }}, hosts: [{{ .host }}] }]
+  tls: [{ secretName: {{ .tlsSecret | quote }}, hosts: [{{ .host | quote }}] }]
   {{- end }}
   rules:
-    - host: {{ .host }}
+    - host: {{ .host | quote }}
       http:
         paths:
           - { path: /, pathType: Prefix, backend: { service: { name: {{ $service }}, port: { name: http } } } }
@@ -60,8 +60,13 @@ spec:
 {{- define "hopline.routeHosts" -}}
 {{- $hosts := list -}}
 {{- if .httpIngress.enabled -}}{{- $hosts = append $hosts .httpIngress.host -}}{{- end -}}
-{{- if .gateway.enabled -}}
-{{- range .gateway.hostnames -}}{{- if not (contains "*" .) -}}{{- $hosts = append $hosts . -}}{{- end -}}{{- end -}}
+{{- if .gateway.enabled -}}{{- $hosts = concat $hosts (include "hopline.exactHosts" .gateway.hostnames | fromJsonArray) -}}{{- end -}}
+{{- toJson $hosts -}}
 {{- end -}}
+
+{{- /* Without those that have a wildcard, as JSON. */}}
+{{- define "hopline.exactHosts" -}}
+{{- $hosts := list -}}
+{{- range . -}}{{- if not (contains "*" .) -}}{{- $hosts = append $hosts . -}}{{- end -}}{{- end -}}
 {{- toJson $hosts -}}
 {{- end -}}

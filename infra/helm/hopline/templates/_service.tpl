@@ -1,7 +1,7 @@
 {{/*
 One Deployment with its PodDisruptionBudget and HorizontalPodAutoscaler.
 Arguments: root; role (the argument of the image); component (its name); values (of the role); env (a map);
-ports (further ports, name to number); image (of an agent with its own; default: `image` of the values); withoutNats.
+ports (further ports, name to number); withoutNats.
 */}}
 {{- define "hopline.deployment" -}}
 {{- $root := .root -}}
@@ -11,9 +11,20 @@ ports (further ports, name to number); image (of an agent with its own; default:
 {{- $own := default (dict) .values.settings -}}
 {{- include "hopline.checkSettings" (dict "root" $root "component" .component "settings" (merge (dict) $own $root.Values.settings)) -}}
 {{- $settings := mergeOverwrite (dict) $root.Values.settings .env $own -}}
-{{- $autoscaling := default (dict "enabled" false) .values.autoscaling -}}
+{{- /* Kubernetes rejects a variable that stands twice: that of the role wins, and `env` wins over settings. */ -}}
+{{- $env := default (list) .values.env -}}
+{{- $named := dict -}}
+{{- range $env -}}{{- $_ := set $named .name true -}}{{- end -}}
+{{- range reverse $root.Values.env -}}
+{{- if not (hasKey $named .name) -}}{{- $env = prepend $env . -}}{{- $_ := set $named .name true -}}{{- end -}}
+{{- end -}}
+{{- /* Entries of `agents` have no defaults of values.yaml. */ -}}
+{{- $autoscaling := mergeOverwrite (dict "enabled" false "min" 1 "max" 8 "cpuPercent" 75) (default (dict) .values.autoscaling) -}}
 {{- $keda := mergeOverwrite (dict "enabled" false "min" 1 "max" 8 "itemsPerPod" 64) (default (dict) .values.keda) -}}
 {{- if and $autoscaling.enabled $keda.enabled -}}{{- fail (printf "%s: autoscaling.enabled and keda.enabled: choose one" .component) -}}{{- end -}}
+{{- range $kind, $scale := dict "autoscaling" $autoscaling "keda" $keda -}}
+{{- if and $scale.enabled (gt (int $scale.min) (int $scale.max)) -}}{{- fail (printf "%s: %s.min is above its max" $.component $kind) -}}{{- end -}}
+{{- end -}}
 apiVersion: apps/v1
 kind: Deployment
 metadata:
@@ -29,49 +40,41 @@ spec:
   strategy: { type: RollingUpdate, rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } }
   template:
     metadata:
-      labels: {{- include "hopline.labels" $labels | nindent 8 }}
-        {{- with $pods.labels }}{{ toYaml . | nindent 8 }}{{ end }}
-      {{- with $pods.annotations }}
+      labels: {{- include "hopline.labelsAnd" (set $labels "more" $pods.labels) | nindent 8 }}
+      {{- /* For the PodMonitor. */}}
+      {{- with merge (ternary (dict) (dict "prometheus.io/scheme" "https") (empty .values.tlsSecret)) (default (dict) $pods.annotations) }}
       annotations: {{- toYaml . | nindent 8 }}
       {{- end }}
     spec:
-      automountServiceAccountToken: false
-      enableServiceLinks: false
+      {{- $account := default $pods.serviceAccountName .values.serviceAccountName }}
+      {{- include "hopline.placement" (merge (dict "serviceAccountName" $account) $pods) | nindent 6 }}
       terminationGracePeriodSeconds: {{ add $pods.preStopSeconds $pods.drainSeconds 10 }}
       securityContext: {{- include "hopline.podSecurityContext" $root | nindent 8 }}
-      {{- with $pods.priorityClassName }}
-      priorityClassName: {{ . }}
-      {{- end }}
-      {{- with $pods.nodeSelector }}
-      nodeSelector: {{- toYaml . | nindent 8 }}
-      {{- end }}
-      {{- with $pods.tolerations }}
-      tolerations: {{- toYaml . | nindent 8 }}
-      {{- end }}
-      {{- with $pods.affinity }}
-      affinity: {{- toYaml . | nindent 8 }}
-      {{- end }}
       topologySpreadConstraints:
         {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
         - maxSkew: 1
           topologyKey: {{ . }}
           whenUnsatisfiable: ScheduleAnyway
           labelSelector: { matchLabels: { {{- include "hopline.selector" $labels | replace "\n" ", " -}} } }
+          # An update spreads its own pods: those that it replaces do not count.
+          matchLabelKeys: [pod-template-hash]
         {{- end }}
       {{- with $root.Values.image.pullSecrets }}
       imagePullSecrets: {{- toYaml . | nindent 8 }}
       {{- end }}
       containers:
         - name: {{ .role }}
-          image: {{ include "hopline.image" (dict "image" (default $root.Values.image (default .values.image .image)) "tag" $root.Chart.AppVersion) }}
+          image: {{ include "hopline.image" (dict "image" $root.Values.image "own" .values.image "tag" $root.Chart.AppVersion) }}
           imagePullPolicy: {{ $root.Values.image.pullPolicy }}
           args: [{{ .role }}]
           securityContext: {{- include "hopline.securityContext" $root | nindent 12 }}
           env:
             - name: HOPLINE_INSTANCE
               valueFrom: { fieldRef: { fieldPath: metadata.name } }
+            {{- if not (hasKey $named "NODE_OPTIONS") }}
             - name: NODE_OPTIONS
-              value: --max-old-space-size-percentage={{ $pods.heapPercent }}
+              value: {{ printf "--max-old-space-size-percentage=%v %v" $pods.heapPercent (default "" $settings.NODE_OPTIONS) | trim | quote }}
+            {{- end }}
             {{- if not .withoutNats }}
             - name: NATS_URL
               value: {{ include "hopline.natsUrl" $root | quote }}
@@ -79,7 +82,7 @@ spec:
             {{- end }}
             {{- if has .role (list "ingress" "notifier") }}
             - name: HOPLINE_SECRETS_KEY
-              valueFrom: { secretKeyRef: { name: {{ default (printf "%s-secrets" (include "hopline.fullname" $root)) $root.Values.secretsKey.existingSecret }}, key: key } }
+              valueFrom: { secretKeyRef: { name: {{ default (printf "%s-secrets" (include "hopline.fullname" $root)) $root.Values.secretsKey.existingSecret | quote }}, key: key } }
             {{- end }}
             - name: HOPLINE_DRAIN_MS_MAX
               value: {{ mul 1000 $pods.drainSeconds | quote }}
@@ -91,7 +94,7 @@ spec:
             - name: HOPLINE_REPLICAS
               value: {{ ternary "3" "1" (ge (int $root.Values.nats.replicas) 3) | quote }}
             {{- range $key, $value := fromJson (include "hopline.streamBytes" $root) }}
-            {{- if not (hasKey $settings $key) }}
+            {{- if not (or (hasKey $settings $key) (hasKey $named $key)) }}
             - name: {{ $key }}
               value: {{ $value | quote }}
             {{- end }}
@@ -102,11 +105,13 @@ spec:
             - { name: HOPLINE_TLS_KEY_FILE, value: /var/run/hopline/tls/tls.key }
             {{- end }}
             {{- /* As JSON: a number of a values file is floating point, and as text 1000000 would be 1e+06. */}}
-            {{- range $key, $value := $settings }}
+            {{- range $key, $value := omit $settings "NODE_OPTIONS" }}
+            {{- if not (hasKey $named $key) }}
             - name: {{ $key }}
               value: {{ ternary $value (toJson $value) (kindIs "string" $value) | quote }}
             {{- end }}
-            {{- range concat $root.Values.env (default (list) .values.env) }}
+            {{- end }}
+            {{- range $env }}
             - {{- toYaml . | nindent 14 }}
             {{- end }}
           ports:
@@ -134,12 +139,12 @@ spec:
             {{- end }}
             {{- with .values.volumeMounts }}{{ toYaml . | nindent 12 }}{{ end }}
       volumes:
-        - { name: tmp, emptyDir: {} }
+        - {{ include "hopline.tmpVolume" $root }}
         {{- if and (not .withoutNats) (not $root.Values.nats.enabled) $root.Values.nats.tlsSecret }}
-        - { name: nats-tls, secret: { secretName: {{ $root.Values.nats.tlsSecret }} } }
+        - { name: nats-tls, secret: { secretName: {{ $root.Values.nats.tlsSecret | quote }} } }
         {{- end }}
         {{- if .values.tlsSecret }}
-        - { name: tls, secret: { secretName: {{ .values.tlsSecret }} } }
+        - { name: tls, secret: { secretName: {{ .values.tlsSecret | quote }} } }
         {{- end }}
         {{- with .values.volumes }}{{ toYaml . | nindent 8 }}{{ end }}
 {{- if default false .values.pdb }}
@@ -172,7 +177,7 @@ spec:
 {{- end }}
 {{- if $keda.enabled }}
 {{- $monitor := ternary (printf "%s-nats.%s:8222" (include "hopline.fullname" $root) $root.Release.Namespace) $root.Values.nats.monitorUrl $root.Values.nats.enabled }}
-{{- $prefix := dig "HOPLINE_PREFIX" "" $root.Values.settings }}
+{{- $prefix := include "hopline.prefix" $root }}
 ---
 apiVersion: keda.sh/v1alpha1
 kind: ScaledObject
@@ -194,7 +199,7 @@ spec:
         account: $G
         stream: {{ ternary "A2A_WORK" (printf "%s_A2A_WORK" $prefix) (empty $prefix) }}
         consumer: {{ $.component }}{{ $queue }}
-        lagThreshold: {{ $keda.itemsPerPod | quote }}
+        lagThreshold: {{ int $keda.itemsPerPod | quote }}
     {{- end }}
 {{- end }}
 {{- end -}}
@@ -240,7 +245,8 @@ spec:
 {{- end -}}
 
 {{/*
-Bytes of the streams that a volume of NATS can hold, as JSON: three quarters of the store. The rest is for Raft logs and snapshots.
+Bytes of the streams that a volume of NATS can hold, as JSON: three quarters of the store, which are two thirds of the volume. The
+rest is for Raft logs and snapshots.
 */}}
 {{- define "hopline.streamBytes" -}}
 {{- $store := include "hopline.storeBytes" .Values.nats.storage.size | int64 -}}

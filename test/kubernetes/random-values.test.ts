@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { runs } from '../fuzz/fuzz-settings.ts';
+import { CHART, manifestsOf, podTemplates, schemaFaults, withoutKubeconform } from './rendered-chart.ts';
+
+type Schema = {
+  type?: string | string[];
+  enum?: unknown[];
+  pattern?: string;
+  minLength?: number;
+  minimum?: number;
+  maximum?: number;
+  properties?: Record<string, Schema>;
+  additionalProperties?: boolean | Schema;
+  items?: Schema;
+};
+
+/** Names that YAML reads as numbers and truths unless they are quoted, and the longest that Helm allows for a release. */
+const NAMES = ['hopline', 'a', '123', '1e5', '0x1f', 'on', 'null', 'my.release', `${'x'.repeat(52)}y`, `${'x'.repeat(39)}.y`];
+const RESOURCES = { requests: { cpu: '1', memory: '64Mi' } };
+
+/** Values that their schema leaves open: of these Kubernetes accepts only some. */
+const OPEN: [path: RegExp, value: fc.Arbitrary<unknown>][] = [
+  [
+    /(^|\.)(settings)$/,
+    fc.dictionary(
+      fc.constantFrom('OTEL_A', 'NODE_OPTIONS', 'HOPLINE_PREFIX', 'HOPLINE_WORK_BYTES_MAX'),
+      fc.constantFrom('a', 7, 1e6, true),
+    ),
+  ],
+  [
+    /(labels|annotations|nodeSelector)$/,
+    fc.dictionary(fc.constantFrom('a', 'a.b/c', 'app.kubernetes.io/part-of'), fc.constantFrom('', '1', 'on')),
+  ],
+  [
+    /\.env$|^env$/,
+    fc.constantFrom(
+      [],
+      [{ name: 'MORE', value: '1' }],
+      [{ name: 'MORE', valueFrom: { fieldRef: { fieldPath: 'spec.nodeName' } } }],
+    ),
+  ],
+  [/resources$/, fc.constantFrom({}, RESOURCES)],
+  [/volumes$/, fc.constantFrom([], [{ name: 'more', emptyDir: {} }])],
+  [/volumeMounts$/, fc.constant([])],
+  [/affinity$/, fc.constantFrom({}, { nodeAffinity: {} })],
+  [/tolerations$/, fc.constantFrom([], [{ operator: 'Exists' }])],
+  [/parentRefs$/, fc.constantFrom([], [{ name: 'edge' }])],
+  [/pullSecrets$/, fc.constantFrom([], [{ name: 'pull' }])],
+  [/console\.from$/, fc.constantFrom([], [{ podSelector: {} }])],
+  [/entry$/, fc.constantFrom({ adapter: 'a2a', url: 'http://a/' }, { adapter: 'recording', path: 'a "b": {{ c }}\n' })],
+  [/hostnames$/, fc.constantFrom([], ['a.example.com', '*.example.com'])],
+  [/[hH]ost$/, fc.constantFrom('a.example.com', '1e5.example')],
+  [/interval$/, fc.constantFrom('30s', '1m')],
+  [/schedule$/, fc.constant('0 3 * * *')],
+  [/restore$/, fc.constantFrom('', '', '', '', '1e5')],
+  [/url$|monitorUrl$/i, fc.constantFrom('', 'http://a.example.com')],
+  [/repository$|registry$/, fc.constantFrom('a', 'a.example.com/b')],
+  [/folder$|path$|profile$/, fc.constantFrom('/a', '1e5')],
+  [/^global$/, fc.constant({})],
+  // Most sets are to be rendered: these are refused together with others.
+  [/(autoscaling|keda)\.min$/, fc.integer({ min: 1, max: 11 })],
+  [/(autoscaling|keda)\.max$/, fc.integer({ min: 10, max: 100 })],
+  [/(keda|gateway|backup)\.enabled$/, fc.integer({ min: 0, max: 4 }).map(chance => chance === 0)],
+  [/nats\.enabled$/, fc.integer({ min: 0, max: 4 }).map(chance => chance > 0)],
+];
+
+/** Values that the schema allows, each of them left out as often as not. */
+function valuesOf(schema: Schema, path = ''): fc.Arbitrary<unknown> {
+  const open = OPEN.find(([pattern]) => pattern.test(path));
+  if (open !== undefined) return open[1];
+  if (schema.enum !== undefined) return fc.constantFrom(...schema.enum);
+  if (schema.properties !== undefined) {
+    const members = Object.entries(schema.properties).map(([name, member]) => [
+      name,
+      valuesOf(member, path === '' ? name : `${path}.${name}`),
+    ]);
+    const required = path === 'agents' ? ['name', 'entry'] : ['entry'].filter(name => name in schema.properties!);
+    return fc.record<Record<string, unknown>>(Object.fromEntries(members), { requiredKeys: required });
+  }
+  const [type, ...others] = [schema.type ?? 'object'].flat();
+  const value = ofType(schema, type!, path);
+  return others.includes('null') ? fc.option(value) : value;
+}
+
+function ofType(schema: Schema, type: string, path: string): fc.Arbitrary<unknown> {
+  switch (type) {
+    case 'boolean':
+      return fc.boolean();
+    case 'integer':
+      return fc.integer({ min: schema.minimum ?? 0, max: schema.maximum ?? 2_000_000_000 });
+    case 'string':
+      if (schema.pattern !== undefined) return fc.stringMatching(new RegExp(schema.pattern));
+      return fc.constantFrom(...(schema.minLength === undefined ? [''] : []), ...NAMES);
+    case 'array':
+      return fc.uniqueArray(valuesOf(schema.items!, path), { maxLength: 2, selector: nameOf });
+    default:
+      throw new Error(`${path}: give it values in OPEN`);
+  }
+}
+
+const nameOf = (item: unknown) => (item as { name?: unknown }).name;
+
+const LABEL = /^([A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?)?$/;
+const LABEL_NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+
+/** What the schemas of Kubernetes leave out. */
+function checkNames(text: string): void {
+  const manifests = manifestsOf(text);
+  const ids = manifests.map(({ kind, metadata }) => `${kind}/${metadata.name}`);
+  assert.equal(new Set(ids).size, ids.length, `two of one name: ${ids}`);
+  for (const { kind, metadata } of manifests) {
+    if (kind === 'Service') assert.match(metadata.name, LABEL_NAME);
+    // The controllers add eleven characters and put the result into a label.
+    if (kind === 'StatefulSet' || kind === 'CronJob') assert.ok(metadata.name.length <= 52, metadata.name);
+  }
+  for (const { metadata, spec } of podTemplates(manifests)) {
+    for (const [label, value] of Object.entries(metadata.labels ?? {})) assert.match(value, LABEL, label);
+    const volumes = (spec.volumes ?? []).map(({ name }) => name);
+    for (const { env = [], ports = [], volumeMounts = [] } of spec.containers) {
+      const names = env.map(({ name }) => name);
+      assert.equal(new Set(names).size, names.length, `twice in ${names}`);
+      for (const { name, value } of env) assert.doesNotMatch(value ?? '', /^\d(\.\d+)?e\+/, name);
+      assert.equal(new Set(ports.map(({ containerPort }) => containerPort)).size, ports.length, JSON.stringify(ports));
+      for (const { name } of volumeMounts) assert.ok(name === 'data' || volumes.includes(name), name);
+    }
+  }
+}
+
+for (const chart of ['hopline', 'hopline-agent']) {
+  test(`chart ${chart}: values that the schema allows make objects that Kubernetes accepts, or a sentence`, {
+    skip: withoutKubeconform,
+  }, () => {
+    const path = join(CHART, '..', chart);
+    const schema = JSON.parse(readFileSync(join(path, 'values.schema.json'), 'utf8')) as Schema;
+    const folder = mkdtempSync(join(tmpdir(), 'hopline-values-'));
+    const file = join(folder, 'values.json');
+    let rendered = 0;
+    try {
+      fc.assert(
+        fc.property(fc.constantFrom(...NAMES), valuesOf(schema), (release, values) => {
+          writeFileSync(file, JSON.stringify(values));
+          const args = ['template', release, path, '--kube-version', '1.34.0', '--values', file];
+          const { status, stdout, stderr } = spawnSync('helm', args, { encoding: 'utf8', maxBuffer: 1 << 26 });
+          // Of `fail` and `required`, not of a template that cannot go on.
+          if (status !== 0) return assert.match(stderr, /^Error: execution error at \(/m);
+          rendered += 1;
+          assert.equal(schemaFaults(stdout), '');
+          checkNames(stdout);
+        }),
+        // Bounded in time: each run starts two programs.
+        { ...runs(25), markInterruptAsFailure: false },
+      );
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+    assert.ok(rendered > 0, 'not every set of values is refused');
+  });
+}

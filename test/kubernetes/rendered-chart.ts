@@ -1,0 +1,84 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseAllDocuments } from 'yaml';
+
+export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+export const CHART = join(ROOT, 'infra/helm/hopline');
+const hasHelm = spawnSync('helm', ['version', '--short']).status === 0;
+export const skip = !hasHelm && 'helm is not on PATH';
+
+const SCHEMAS = join(ROOT, 'test/kubernetes/schemas/{{ .ResourceKind }}{{ .KindSuffix }}.json');
+const KUBECONFORM = process.env.KUBECONFORM ?? 'kubeconform';
+export const withoutKubeconform =
+  skip ||
+  (spawnSync(KUBECONFORM, ['-v']).error !== undefined &&
+    'kubeconform is not on PATH: go install github.com/yannh/kubeconform/cmd/kubeconform@v0.7.0');
+
+type Container = {
+  image: string;
+  args?: string[];
+  env?: { name: string; value?: string; valueFrom?: { secretKeyRef?: { name: string; key: string } } }[];
+  ports?: { name: string; containerPort: number }[];
+  securityContext?: Record<string, unknown>;
+  readinessProbe?: { periodSeconds: number; failureThreshold: number };
+  lifecycle?: { preStop: unknown };
+  resources?: { requests?: unknown; limits?: unknown };
+  volumeMounts?: { name: string }[];
+};
+export type PodSpec = {
+  containers: Container[];
+  securityContext?: Record<string, unknown>;
+  automountServiceAccountToken?: boolean;
+  terminationGracePeriodSeconds?: number;
+  volumes?: { name: string; [source: string]: unknown }[];
+};
+type Metadata = { name: string; labels?: Record<string, string>; annotations?: Record<string, string> };
+export type Manifest = {
+  kind: string;
+  metadata: Metadata;
+  data?: Record<string, string>;
+  spec: PodSpec & {
+    replicas?: number;
+    selector?: { matchLabels: unknown };
+    template?: { metadata: Metadata; spec: PodSpec };
+    jobTemplate?: { spec: { template: { metadata: Metadata; spec: PodSpec } } };
+    triggers?: { metadata: { consumer: string; stream: string } }[];
+    ports?: { port: number }[];
+  };
+};
+
+/** Arguments of helm. */
+export function template(values: readonly string[]): string[] {
+  return ['template', 'hopline', CHART, '--kube-version', '1.34.0', ...values.flatMap(value => ['--set', value])];
+}
+
+/** Throws for a key that stands twice, which parsers of YAML treat differently. */
+export function manifestsOf(text: string): Manifest[] {
+  return parseAllDocuments(text).flatMap(document => {
+    for (const error of document.errors) throw error;
+    return (document.toJS() as Manifest | null) ?? [];
+  });
+}
+
+export function render(values: readonly string[]): Manifest[] {
+  return manifestsOf(execFileSync('helm', template(values), { encoding: 'utf8', maxBuffer: 1 << 26 }));
+}
+
+/** What the API server of Kubernetes would not accept; empty: nothing. */
+export function schemaFaults(input: string): string {
+  const args = ['-strict', '-schema-location', SCHEMAS];
+  const { status, stdout, stderr } = spawnSync(KUBECONFORM, args, { input, encoding: 'utf8' });
+  return status === 0 ? '' : stdout + stderr;
+}
+
+export function podTemplates(manifests: readonly Manifest[]): { metadata: Metadata; spec: PodSpec }[] {
+  return manifests.flatMap(({ kind, metadata, spec }) => {
+    const template = spec?.jobTemplate?.spec.template ?? spec?.template;
+    return kind === 'Pod' ? [{ metadata, spec }] : template ? [template] : [];
+  });
+}
+
+export function podSpecs(manifests: readonly Manifest[]): PodSpec[] {
+  return podTemplates(manifests).map(({ spec }) => spec);
+}
