@@ -73,8 +73,5 @@ test('a cluster that begins CLUSTER_LOOKBACK_UNITS before the limit stays whole,
   const cluster = `e${'\u0301'.repeat(2 * CLUSTER_LOOKBACK_UNITS)}`;
   const bytes = (marks: number) => 'before'.length + 1 + 2 * marks;
   assert.equal(pieceEnd(`before${cluster}`, 0, bytes(CLUSTER_LOOKBACK_UNITS - 1)), 'before'.length);
-  assert.equal(
-    pieceEnd(`before${cluster}`, 0, bytes(CLUSTER_LOOKBACK_UNITS)),
-    'before'.length + 1 + CLUSTER_LOOKBACK_UNITS,
-  );
+  assert.equal(pieceEnd(`before${cluster}`, 0, bytes(CLUSTER_LOOKBACK_UNITS)), 'before'.length + 1 + CLUSTER_LOOKBACK_UNITS);
 });
