@@ -256,7 +256,8 @@ async function readJson(response: Dispatcher.ResponseData<unknown>, bytesMax: nu
     if (bytes > bytesMax) throw new A2AError('INVALID_AGENT_RESPONSE', { detail: `longer than ${bytesMax}` });
     chunks.push(chunk);
   }
-  const value = parsed<unknown>(() => JSON.parse(Buffer.concat(chunks).toString('utf8')));
+  // Without a byte order mark, which .NET and editors write, and JSON.parse refuses.
+  const value = parsed<unknown>(() => JSON.parse(new TextDecoder().decode(Buffer.concat(chunks))));
   if (value === undefined) throw new AgentFault(NOT_JSON, false);
   return value;
 }

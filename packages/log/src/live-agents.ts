@@ -1,4 +1,4 @@
-import { isObject } from '@hopline/a2a';
+import { isObject, isTime } from '@hopline/a2a';
 import { followBucket } from './follow-bucket.ts';
 import type { KeyValue } from './key-value.ts';
 import type { AgentEntry, AgentSkill } from './log.ts';
@@ -73,7 +73,7 @@ function isAgentEntry(value: unknown): value is AgentEntry {
   if (!isObject(value)) return false;
   const { name, description, url, skills, heartbeat } = value;
   const hasTexts = [name, description, url].every(isText);
-  return hasTexts && Number.isFinite(heartbeat) && Array.isArray(skills) && skills.every(isAgentSkill);
+  return hasTexts && isTime(heartbeat) && Array.isArray(skills) && skills.every(isAgentSkill);
 }
 
 /** Whether a value is a skill: an agent of its operator's own code may return anything. */
