@@ -249,6 +249,27 @@ test('with no memory for facts, clients of many tasks and clients that resume st
     assert.deepEqual(shape(await stream.rest()), ['working', '=a', '+b', '+c', '+d', '+.', 'completed']);
 });
 
+test('with no memory for tasks, snapshots, answers and duplicates come from the log', async t => {
+  const rig = await openRig(t, { limits: { viewsBytesMax: 1 } });
+  const taskId = await working(rig, ['a', 'b']);
+  const streams = await Promise.all([1, 2, 3].map(() => open(rig, 'subscribe', { id: taskId })));
+  const heads = await Promise.all(streams.map(stream => stream.take(1)));
+  const message = userMessage('go on', { taskId });
+  await rig.relay.end(taskId, 'INPUT_REQUIRED');
+  rig.relay.onClient = id => rig.relay.answer(id, ['c']);
+  const { result } = await call(rig, 'send', sendParams(message));
+  assert.deepEqual([result.task.status.state, result.task.artifacts.length], ['TASK_STATE_COMPLETED', 2]);
+  for (const [index, stream] of streams.entries()) {
+    const frames = [...heads[index]!, ...(await stream.rest())];
+    assert.deepEqual(shape(frames), ['task working', 'input_required', '+.', 'working', '=c', '+.', 'completed']);
+    assert.equal(fold(frames).textOf('streaming_result'), 'abc');
+  }
+  const again = await call(rig, 'send', sendParams(message));
+  assert.deepEqual(again.result, result);
+  const other = await call(rig, 'send', sendParams({ ...message, parts: [{ text: 'stop' }] }));
+  assert.equal(other.error?.code, -32602);
+});
+
 test('a task of another role is not found', async t => {
   const rig = await openRig(t);
   const taskId = await working(rig, ['a']);

@@ -60,6 +60,11 @@ export type Limits = {
   ringBytesMax: number;
   /** Those facts of all followed tasks; of the tasks that have had no new one for longest they leave memory first. Bytes. */
   ringsBytesMax: number;
+  /**
+   * The followed tasks themselves, for snapshots and answers. Beyond it those of the tasks that have had nothing new for longest leave
+   * memory, and are read from the log when a client needs them. Bytes.
+   */
+  viewsBytesMax: number;
   /** Tasks that ListTasks can find, those with the newest status; about 300 bytes each, held from the first list on. */
   listedTasksMax: number;
   /**
@@ -102,6 +107,7 @@ export const LIMITS: Limits = {
   ringFactsMax: 256,
   ringBytesMax: 256 * 1024,
   ringsBytesMax: 32 * 1024 * 1024,
+  viewsBytesMax: 64 * 1024 * 1024,
   listedTasksMax: 100_000,
   listedOpenTasksMax: 64,
   pushWaitMsMax: 3_600_000,

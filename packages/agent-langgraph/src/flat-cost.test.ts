@@ -22,3 +22,27 @@ test('the end of a node does not cost more for each open model of another graph'
   assert.ok(few >= 100, 'blocks were counted');
   assert.ok(many <= 2 * few, `${many} blocks against ${few}`);
 });
+
+/** Blocks that run for 100 whole messages, and as many looks for a text, when `known` models have streamed their texts. */
+function costOfWholeMessages(known: number): Promise<number> {
+  const invocations = new Invocations();
+  const origin = { node: 'n', namespace: 'n:1' };
+  for (let index = 0; index < known; index += 1) {
+    const chunk = readMessage({ type: 'AIMessageChunk', id: `${index}`, content: `text ${index % 7}` })!;
+    [...invocations.add(chunk, origin)];
+  }
+  assert.ok(invocations.has('text 6'));
+  return blocksRun(new URL('.', import.meta.url), () => {
+    for (let index = 0; index < 100; index += 1) {
+      [...invocations.add(readMessage({ type: 'ai', id: `whole ${index}`, content: `other ${index}` })!, origin)];
+      assert.ok(!invocations.has('none'));
+    }
+  });
+}
+
+test('a whole message does not cost more for each text that was streamed before', async () => {
+  const few = await costOfWholeMessages(10);
+  const many = await costOfWholeMessages(5000);
+  assert.ok(few >= 100, 'blocks were counted');
+  assert.ok(many <= 2 * few, `${many} blocks against ${few}`);
+});

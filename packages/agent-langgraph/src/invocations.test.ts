@@ -64,3 +64,18 @@ test('the number of tracked invocations is bounded: the oldest ended one is drop
   [...invocations.add(chunk('more', 'more'), origin)];
   assert.ok(invocations.has('0') && invocations.has('more') && !invocations.has('1'));
 });
+
+test('of more open invocations than the bound the oldest one ends, and the others keep their texts', () => {
+  const invocations = new Invocations();
+  for (let index = 0; index < INVOCATIONS_MAX; index++) [...invocations.add(chunk(`i${index}`, `${index}`), origin)];
+  assert.deepEqual(
+    [...invocations.add(chunk('more', 'more'), origin)].map(event => [event.type, 'stream' in event && event.stream]),
+    [
+      ['text-end', 'i0'],
+      ['text', 'more'],
+    ],
+  );
+  assert.ok(!invocations.has('0') && invocations.has('1') && invocations.has('more'));
+  const ends = [...invocations.endOf('n', [])];
+  assert.equal(ends.length, INVOCATIONS_MAX);
+});

@@ -9,12 +9,15 @@ type Invocation = {
   /** Key of its node in `#openOf`. */
   nodeKey: string;
   text: string;
-  chunked: boolean;
-  ended: boolean;
-  repeated: boolean;
+  textHash: number;
+  /** May still be repeated by a copy: it was streamed, and was not repeated yet. */
+  isCopyable: boolean;
 };
 
-/** Invocations tracked in one turn. Their texts are bounded by the text of the turn. */
+/**
+ * Invocations tracked in one turn. Their texts are bounded by the text of the turn. Beyond it the oldest one that has ended is forgotten,
+ * without one the oldest, which ends.
+ */
 export const INVOCATIONS_MAX = 10_000;
 
 /**
@@ -25,6 +28,12 @@ export class Invocations {
   readonly #known = new Map<string, Invocation>();
   /** Those that have not ended, by node: every update of the graph ends a node, and a turn may have thousands of invocations. */
   readonly #openOf = new Map<string, Set<Invocation>>();
+  readonly #ended = new Set<Invocation>();
+  readonly #texts = new TextIndex();
+  /** Of those that may still be repeated by a copy. */
+  readonly #copyable = new TextIndex();
+  /** Those whose text has changed since it was indexed. */
+  readonly #changed = new Set<Invocation>();
   #unnamed = 0;
 
   *add(message: GraphMessage, origin: Origin): Generator<AgentEvent> {
@@ -32,8 +41,8 @@ export class Invocations {
     if (text === '' && !isLast) return;
     if (!isChunk && this.#isRepeated(message)) return;
     const key = id ?? (isChunk ? `in ${origin.namespace}` : `unnamed ${++this.#unnamed}`);
-    const invocation = this.#known.get(key) ?? this.#begin(key, origin, isChunk);
-    invocation.text += text;
+    const invocation = this.#known.get(key) ?? (yield* this.#begin(key, origin, isChunk));
+    this.#append(invocation, text);
     const source = { mode: 'messages', ...(origin.node !== undefined && { node: origin.node }) };
     if (text !== '') yield { type: 'text', text, stream: invocation.stream, source };
     if (isLast || !isChunk) yield* this.#end(invocation);
@@ -46,25 +55,25 @@ export class Invocations {
 
   /** Whether the text is the whole text of an invocation. */
   has(text: string): boolean {
-    for (const invocation of this.#known.values()) if (invocation.text === text) return true;
-    return false;
+    this.#indexChanged();
+    return this.#texts.find(text) !== undefined;
   }
 
   /** Whether a whole message was streamed before: the same id, or once a copy by a node under another id (S2-2). */
   #isRepeated({ id, text }: GraphMessage): boolean {
     if (id !== undefined && this.#known.has(id)) return true;
-    for (const invocation of this.#known.values()) {
-      if (!invocation.chunked || invocation.repeated || invocation.text !== text) continue;
-      invocation.repeated = true;
-      return true;
-    }
-    return false;
+    this.#indexChanged();
+    const copied = this.#copyable.find(text);
+    if (copied === undefined) return false;
+    this.#copyable.delete(copied);
+    copied.isCopyable = false;
+    return true;
   }
 
-  #begin(key: string, { node, namespace }: Origin, chunked: boolean): Invocation {
-    if (this.#known.size >= INVOCATIONS_MAX) this.#forgetOldest();
+  *#begin(key: string, { node, namespace }: Origin, isChunk: boolean): Generator<AgentEvent, Invocation> {
+    if (this.#known.size >= INVOCATIONS_MAX) yield* this.#forgetOldest();
     const nodeKey = nodeKeyOf(parentOf(namespace), node);
-    const invocation = { stream: key, nodeKey, text: '', chunked, ended: false, repeated: false };
+    const invocation = { stream: key, nodeKey, text: '', textHash: 0, isCopyable: isChunk };
     this.#known.set(key, invocation);
     const open = this.#openOf.get(nodeKey);
     if (open === undefined) this.#openOf.set(nodeKey, new Set([invocation]));
@@ -72,22 +81,77 @@ export class Invocations {
     return invocation;
   }
 
-  #forgetOldest(): void {
-    for (const [key, { ended }] of this.#known) {
-      if (!ended) continue;
-      this.#known.delete(key);
-      return;
+  #append(invocation: Invocation, text: string): void {
+    // Only once between two looks at the indexes, because a text changes with each of its chunks.
+    if (!this.#changed.has(invocation)) {
+      this.#unindex(invocation);
+      this.#changed.add(invocation);
     }
+    invocation.text += text;
+    invocation.textHash = hashOf(text, invocation.textHash);
+  }
+
+  #indexChanged(): void {
+    for (const invocation of this.#changed) {
+      this.#texts.add(invocation);
+      if (invocation.isCopyable) this.#copyable.add(invocation);
+    }
+    this.#changed.clear();
+  }
+
+  #unindex(invocation: Invocation): void {
+    this.#texts.delete(invocation);
+    this.#copyable.delete(invocation);
+  }
+
+  *#forgetOldest(): Generator<AgentEvent> {
+    const [oldest] = this.#ended.size > 0 ? this.#ended : this.#known.values();
+    if (oldest === undefined) return;
+    yield* this.#end(oldest);
+    this.#ended.delete(oldest);
+    this.#known.delete(oldest.stream);
+    this.#changed.delete(oldest);
+    this.#unindex(oldest);
   }
 
   *#end(invocation: Invocation): Generator<AgentEvent> {
-    if (invocation.ended) return;
-    invocation.ended = true;
+    if (this.#ended.has(invocation)) return;
+    this.#ended.add(invocation);
     const open = this.#openOf.get(invocation.nodeKey);
     open?.delete(invocation);
     if (open?.size === 0) this.#openOf.delete(invocation.nodeKey);
     yield { type: 'text-end', stream: invocation.stream };
   }
+}
+
+/** Finds an invocation by its whole text. */
+class TextIndex {
+  readonly #byHash = new Map<number, Set<Invocation>>();
+
+  add(invocation: Invocation): void {
+    const same = this.#byHash.get(invocation.textHash);
+    if (same === undefined) this.#byHash.set(invocation.textHash, new Set([invocation]));
+    else same.add(invocation);
+  }
+
+  /** Before its text changes. */
+  delete(invocation: Invocation): void {
+    const same = this.#byHash.get(invocation.textHash);
+    same?.delete(invocation);
+    if (same?.size === 0) this.#byHash.delete(invocation.textHash);
+  }
+
+  find(text: string): Invocation | undefined {
+    for (const invocation of this.#byHash.get(hashOf(text)) ?? []) if (invocation.text === text) return invocation;
+    return undefined;
+  }
+}
+
+/** `before`: of the text that `text` continues, so that a text which grows by chunks is hashed once. */
+function hashOf(text: string, before = 0): number {
+  let hash = before;
+  for (let index = 0; index < text.length; index += 1) hash = (Math.imul(hash, 31) + text.charCodeAt(index)) | 0;
+  return hash;
 }
 
 /** `inner:uuid|answer:uuid` → `inner:uuid`. */

@@ -4,7 +4,17 @@ import { test } from 'node:test';
 import type { AgentEntry, Log } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
 import { createLogger } from '@hopline/telemetry';
-import { DEAD_INSTANCE_MS, registerAgent } from './register-agent.ts';
+import {
+  DEAD_INSTANCE_MS,
+  DESCRIPTION_CHARS_MAX,
+  EXAMPLE_CHARS_MAX,
+  EXAMPLES_MAX,
+  registerAgent,
+  SKILL_NAME_CHARS_MAX,
+  SKILLS_MAX,
+  TAG_CHARS_MAX,
+  TAGS_MAX,
+} from './register-agent.ts';
 
 type Registration = { stop(): Promise<void>; signal: AbortSignal };
 
@@ -111,5 +121,42 @@ test('an instance that starts removes the entries of instances that died long ag
     ['mine.silent'],
   );
   assert.notEqual(await log.agents.get('other.dead'), undefined, 'an entry of another agent');
+  await log.close();
+});
+
+test('skills of any length fit the registry: each is cut to what an agents file may have', { timeout: 30_000 }, async () => {
+  const log = createMemoryLog();
+  const stop = new AbortController();
+  const reached = Promise.withResolvers<AgentEntry>();
+  const long = 'x'.repeat(100_000);
+  const texts = Array.from({ length: 1_000 }, (_, index) => `${index} ${long}`);
+  const skill = (index: number) => ({ id: `${index} ${long}`, name: long, description: long, tags: texts, examples: texts });
+  const registered = registerAgent({
+    log,
+    name: 'mine',
+    agent: {
+      description: long,
+      skills: async () => Array.from({ length: 200 }, (_, index) => skill(index)),
+      run: async function* () {},
+      close: async () => {},
+    },
+    url: 'http://127.0.0.1:1/',
+    skills: [],
+    isDefault: false,
+    logger: createLogger({ service: 'test', instance: 'test', level: 'silent' }),
+    signal: stop.signal,
+    onRegistered: reached.resolve,
+  });
+  const { skills } = await reached.promise;
+  const [first] = skills;
+  assert.deepEqual([skills.length, new Set(skills.map(({ id }) => id)).size], [SKILLS_MAX, SKILLS_MAX]);
+  assert.deepEqual(
+    [first?.id.length, first?.name.length, first?.description.length, first?.tags.length, first?.examples?.length],
+    [SKILL_NAME_CHARS_MAX, SKILL_NAME_CHARS_MAX, DESCRIPTION_CHARS_MAX, TAGS_MAX, EXAMPLES_MAX],
+  );
+  assert.deepEqual([first?.tags[0]?.length, first?.examples?.[0]?.length], [TAG_CHARS_MAX, EXAMPLE_CHARS_MAX]);
+  assert.ok(JSON.stringify(skills).length < 1024 * 1024, 'one record of NATS');
+  stop.abort();
+  await registered;
   await log.close();
 });

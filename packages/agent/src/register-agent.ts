@@ -13,7 +13,12 @@ const FIRST_SKILLS_MS_MAX = 3_000;
 /** Skills of an entry, and characters of a description: every supervisor keeps all entries. */
 export const SKILLS_MAX = 128;
 export const DESCRIPTION_CHARS_MAX = 512;
-const EXAMPLES_MAX = 8;
+/** As in the agents file: of the skills that remote agents and code describe, an entry of 1 MiB would be refused with every heartbeat. */
+export const SKILL_NAME_CHARS_MAX = 128;
+export const TAGS_MAX = 32;
+export const TAG_CHARS_MAX = 64;
+export const EXAMPLES_MAX = 8;
+export const EXAMPLE_CHARS_MAX = 256;
 const MALFORMED_SKILLS =
   'skills() must resolve with a list of skills: id, name and description are strings, tags a list of strings';
 /** An instance that was killed leaves its entry behind. The next one that starts removes it after this time, milliseconds. */
@@ -117,6 +122,15 @@ class SkillsCache {
 
 function bounded(skill: AgentSkill): AgentSkill {
   const { id, name, description, tags, examples } = skill;
-  const entry = { id, name, description: description.slice(0, DESCRIPTION_CHARS_MAX), tags };
-  return examples === undefined ? entry : { ...entry, examples: examples.slice(0, EXAMPLES_MAX) };
+  const entry = {
+    id: id.slice(0, SKILL_NAME_CHARS_MAX),
+    name: name.slice(0, SKILL_NAME_CHARS_MAX),
+    description: description.slice(0, DESCRIPTION_CHARS_MAX),
+    tags: cut(tags, TAGS_MAX, TAG_CHARS_MAX),
+  };
+  return examples === undefined ? entry : { ...entry, examples: cut(examples, EXAMPLES_MAX, EXAMPLE_CHARS_MAX) };
+}
+
+function cut(texts: readonly string[], textsMax: number, charsMax: number): string[] {
+  return texts.slice(0, textsMax).map(text => text.slice(0, charsMax));
 }

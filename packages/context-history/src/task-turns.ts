@@ -1,6 +1,6 @@
-import { isInProgress, isInterrupted, type Message, type TaskState } from '@hopline/a2a';
+import { isInProgress, isInterrupted, type Message, type Task, type TaskState } from '@hopline/a2a';
 import { type Fact, type ForkPoint, forkPointOf, isSameOwner, type Owner, type Role, type TaskAggregate } from '@hopline/events';
-import { project, type TaskView } from '@hopline/task';
+import { TaskViewBuilder } from '@hopline/task';
 import { answerOf } from './answer.ts';
 
 /** State that an agent's adapter stored for its next turn. */
@@ -27,16 +27,16 @@ export class TaskTurns {
   fork: ForkPoint | undefined;
   /** Retention has removed the beginning of the task: the turns are unknown. */
   isTruncated = false;
-  #view: TaskView | undefined;
+  readonly #task = new TaskViewBuilder();
   #owner: Owner | undefined;
   #role: Role | undefined;
   #isCut = false;
   readonly #turns: Turn[] = [];
 
   apply(fact: Fact): void {
-    if (this.#view === undefined && fact.kind !== 'task.created') this.isTruncated = true;
+    if (this.#task.state === undefined && fact.kind !== 'task.created') this.isTruncated = true;
     if (this.isTruncated) return;
-    this.#view = project(this.#view, fact);
+    this.#task.addFact(fact);
     if (fact.kind === 'task.created') {
       this.earlierTasks = fact.earlierTasks ?? [];
       const fork = forkPointOf(fact.request);
@@ -51,9 +51,10 @@ export class TaskTurns {
 
   /** Turns before turn `before`, 1-based, oldest first. */
   before(before = Number.POSITIVE_INFINITY): TaskTurn[] {
+    const task = this.#task.view?.task;
     return this.#turns.slice(0, before - 1).map((turn, index) => ({
       request: turn.request,
-      answer: this.#answer(turn, index),
+      answer: task && this.#answer(task, turn, index),
       resumes: turn.resumes,
     }));
   }
@@ -64,7 +65,7 @@ export class TaskTurns {
   }
 
   get contextId(): string | undefined {
-    return this.#view?.task.contextId;
+    return this.#task.view?.task.contextId;
   }
 
   /** A fork goes on from here: the last turn has the answer that it has, as one that a later message superseded. */
@@ -94,10 +95,9 @@ export class TaskTurns {
       turn.resumes.push({ agent: this.#role!.replace(/^agent\./, ''), state, resume: fact.resume });
   }
 
-  #answer(turn: Turn, index: number): Message | undefined {
+  #answer({ id, contextId, artifacts = [] }: Task, turn: Turn, index: number): Message | undefined {
     const hasEnded = !isInProgress(turn.state);
     if (!hasEnded && !this.#isCut && index === this.#turns.length - 1) return undefined;
-    const { id, contextId, artifacts = [] } = this.#view!.task;
     const ofTurn = artifacts.filter(({ artifactId }) => turn.artifacts.has(artifactId));
     const parts = answerOf({ artifacts: ofTurn, message: hasEnded ? turn.message : undefined });
     if (parts.length === 0) return undefined;

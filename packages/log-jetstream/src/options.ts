@@ -99,5 +99,10 @@ export const MAX_AGES_DEFAULT: MaxAges = { inputsMs: 6 * HOUR_MS, factsMs: 7 * D
 export const MAX_BYTES_DEFAULT: MaxBytes = { inputs: 1024 * MIB, facts: 4096 * MIB, work: 256 * MIB, keyValue: 128 * MIB };
 /** A retry within this time is deduplicated by its id. Longer than a takeover, an election and a publish timeout together. */
 export const DUPLICATE_WINDOW_MS = 10 * MINUTE_MS;
+/**
+ * Of leases and of heartbeats of relays and notifiers, which are written every hour and more often. It does not follow the retention of
+ * tasks: without the checkpoint in its lease a shard reads all inputs that are stored.
+ */
+export const LEASES_AGE_MS = 7 * DAY_MS;
 export const ACK_WAIT_MS = 5_000;
 export const OPEN_TIMEOUT_MS = 30_000;

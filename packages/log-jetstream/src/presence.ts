@@ -2,13 +2,14 @@ import { presenceSubject } from '@hopline/events';
 import type { Presence } from '@hopline/log';
 import { NoRespondersError, RequestError } from '@nats-io/nats-core';
 import type { Connection } from './connection.ts';
+import { LastingSubscription } from './lasting-subscription.ts';
 
 /** A server without a subscriber answers within a millisecond; a present member never answers. */
 const ANSWER_MS_MAX = 250;
 
 /**
  * Core NATS: a subscription is gone with its connection, and the server answers a request to a subject without one at once ("no
- * responders"). nats.js resubscribes after a reconnect.
+ * responders").
  */
 export class NatsPresence implements Presence {
   readonly #connection: Connection;
@@ -19,8 +20,7 @@ export class NatsPresence implements Presence {
 
   enter(member: string, signal: AbortSignal): void {
     if (signal.aborted) return;
-    const subscription = this.#connection.subscribe(this.#subject(member), () => {});
-    signal.addEventListener('abort', () => subscription.unsubscribe(), { once: true });
+    new LastingSubscription(this.#connection, this.#subject(member), { onMsg: () => {}, signal });
   }
 
   async isGone(member: string): Promise<boolean> {

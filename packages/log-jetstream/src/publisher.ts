@@ -3,6 +3,7 @@ import { type Msg, type MsgHdrs, nuid } from '@nats-io/nats-core';
 import { type Ack, parseAck } from './ack.ts';
 import { encodeHeaders, type RecordHeaders } from './codec.ts';
 import type { Connection, Denial } from './connection.ts';
+import { LastingSubscription } from './lasting-subscription.ts';
 
 /**
  * Publishes to streams and waits for acks, with one subscription for all answers and a map of open publishes: up to 3 times the
@@ -57,7 +58,7 @@ export class Publisher {
   #waitingBytes = 0;
   #sweeping = false;
   #fillQueued = false;
-  /** No acknowledgement can arrive. */
+  /** The subscription to acknowledgements, while the server rejects it. */
   #denied: Denial | undefined;
 
   constructor(connection: Connection, options: { recordBytesMax: number; ackTimeoutMs?: number | undefined }) {
@@ -65,10 +66,17 @@ export class Publisher {
     this.#inbox = `${connection.createInbox()}.`;
     this.#bytesMax = options.recordBytesMax;
     this.#ackTimeoutMs = options.ackTimeoutMs ?? ACK_TIMEOUT_MS;
-    connection.subscribe(`${this.#inbox}*`, msg => msg && this.#onAnswer(msg));
+    const acks = `${this.#inbox}*`;
+    new LastingSubscription(connection, acks, {
+      onMsg: msg => this.#onAnswer(msg),
+      onDenied: () => this.#onAcksDenied({ operation: 'subscription', subject: acks }),
+      onPermitted: () => {
+        this.#denied = undefined;
+      },
+    });
     connection.onDenied(denial => this.#onDenied(denial));
     connection.onReconnect(() => this.#resend());
-    connection.closed.addEventListener('abort', () => this.#abandon(), { once: true });
+    connection.closed.addEventListener('abort', () => this.#rejectAll(new LogUnavailable('the log is closed')), { once: true });
   }
 
   /**
@@ -141,11 +149,15 @@ export class Publisher {
     }
   }
 
-  #onDenied(denial: Denial): void {
-    const error = this.#connection.denied(denial);
-    if (denial.subject === `${this.#inbox}*`) this.#denied = denial;
-    const isConcerned = ({ subject }: OpenPublish) => denial.operation === 'publish' && subject === denial.subject;
-    for (const open of [...this.#open.values()]) if (this.#denied !== undefined || isConcerned(open)) this.#settle(open, error);
+  #onAcksDenied(denial: Denial): void {
+    this.#denied = denial;
+    this.#rejectAll(this.#connection.denied(denial));
+  }
+
+  #onDenied({ operation, subject }: Denial): void {
+    if (operation !== 'publish') return;
+    const concerned = [...this.#open.values()].filter(open => open.subject === subject);
+    for (const open of concerned) this.#settle(open, this.#connection.denied({ operation, subject }));
   }
 
   #settle(open: OpenPublish, result: { seq: number; duplicate: boolean } | Error): void {
@@ -200,8 +212,8 @@ export class Publisher {
     this.#fill();
   }
 
-  #abandon(): void {
-    for (const open of [...this.#open.values(), ...this.#waiting]) open.reject(new LogUnavailable('the log is closed'));
+  #rejectAll(error: LogUnavailable): void {
+    for (const open of [...this.#open.values(), ...this.#waiting]) open.reject(error);
     this.#open.clear();
     this.#waiting = [];
     this.#openBytes = 0;

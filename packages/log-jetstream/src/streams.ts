@@ -12,7 +12,7 @@ import { nanos } from '@nats-io/nats-core';
 import { hasFirstSeq } from './capabilities.ts';
 import type { Connection } from './connection.ts';
 import { BUCKETS, type LogNames } from './names.ts';
-import { DUPLICATE_WINDOW_MS, type MaxAges, type MaxBytes } from './options.ts';
+import { DUPLICATE_WINDOW_MS, LEASES_AGE_MS, type MaxAges, type MaxBytes } from './options.ts';
 import { isTransient, retry } from './retry.ts';
 
 /**
@@ -124,8 +124,8 @@ function streamSpecs(names: LogNames, { shards, replicas, maxAges, maxBytes }: S
       max_age: nanos(maxAges.factsMs),
       max_bytes: maxBytes.work,
     },
-    bucket(BUCKETS.leases, DiscardPolicy.New),
-    // A process of an agent has a key of its own, whose removal is an entry as well; live ones write theirs every few seconds.
+    // Here and in the next bucket each process has a key of its own, whose removal is an entry as well; what is in use is written again.
+    bucket(BUCKETS.leases, DiscardPolicy.New, LEASES_AGE_MS),
     bucket(BUCKETS.agents, DiscardPolicy.New, maxAges.factsMs),
     bucket(BUCKETS.tasks, DiscardPolicy.Old, maxAges.factsMs),
     bucket(BUCKETS.messageIds, DiscardPolicy.Old, maxAges.factsMs),

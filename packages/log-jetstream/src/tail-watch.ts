@@ -20,6 +20,8 @@ const INACTIVE_MS = 30_000;
 const READS_AT_ONCE_MAX = 8;
 const REOPEN_MS_BASE = 1_000;
 const REOPEN_MS_MAX = 30_000;
+/** A user without the permission to watch tries again after one to two of these, milliseconds: it may be given meanwhile. */
+const DENIED_MS = 60_000;
 
 export type TailWatchOptions = {
   stream: string;
@@ -41,7 +43,7 @@ export class TailWatch {
   readonly #groups = new Set<Group>();
   #timer: NodeJS.Timeout | undefined;
   #sweptAt = 0;
-  #isDenied = false;
+  #deniedUntil = 0;
 
   constructor(connection: Connection, options: TailWatchOptions) {
     this.#connection = connection;
@@ -50,7 +52,7 @@ export class TailWatch {
       for (const group of this.#groups) group.lose();
     });
     connection.onReconnect(() => {
-      this.#isDenied = false;
+      this.#deniedUntil = 0;
     });
     connection.closed.addEventListener('abort', () => clearInterval(this.#timer), { once: true });
   }
@@ -67,7 +69,7 @@ export class TailWatch {
   #groupFor(subject: string): Group {
     for (const group of this.#groups) if (group.accepts(subject)) return group;
     const group = new Group(this.#connection, this.#options, () => {
-      this.#isDenied = true;
+      this.#deniedUntil = performance.now() + DENIED_MS * (1 + Math.random());
     });
     this.#groups.add(group);
     return group;
@@ -83,7 +85,7 @@ export class TailWatch {
       if (group.isEmpty) {
         group.close();
         this.#groups.delete(group);
-      } else if (!this.#isDenied && hasFilterLists(this.#connection.nc.info?.version ?? '')) void group.refresh(now);
+      } else if (now >= this.#deniedUntil && hasFilterLists(this.#connection.nc.info?.version ?? '')) void group.refresh(now);
     }
     if (this.#groups.size > 0) return;
     clearInterval(this.#timer);

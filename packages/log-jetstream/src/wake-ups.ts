@@ -1,11 +1,10 @@
 import { wakeSubject } from '@hopline/events';
 import { isWakeKey, requireAgent, requireWakeKey, type WakeUps } from '@hopline/log';
+import type { Msg } from '@nats-io/nats-core';
 import type { Connection } from './connection.ts';
+import { LastingSubscription } from './lasting-subscription.ts';
 
-/**
- * Core NATS without a stream: a wake-up is useless a moment later, so an unreceived one may be lost. nats.js resubscribes after a
- * reconnect.
- */
+/** Core NATS without a stream: a wake-up is useless a moment later, so an unreceived one may be lost. */
 export class NatsWakeUps implements WakeUps {
   readonly #connection: Connection;
 
@@ -22,10 +21,10 @@ export class NatsWakeUps implements WakeUps {
   listen(agent: string, onKey: (key: string) => void, signal: AbortSignal): void {
     requireAgent(agent);
     if (signal.aborted) return;
-    const subscription = this.#connection.subscribe(this.#connection.names.subject(wakeSubject(agent)), msg => {
-      const key = msg?.string() ?? '';
+    const onMsg = (msg: Msg) => {
+      const key = msg.string();
       if (isWakeKey(key)) onKey(key);
-    });
-    signal.addEventListener('abort', () => subscription.unsubscribe(), { once: true });
+    };
+    new LastingSubscription(this.#connection, this.#connection.names.subject(wakeSubject(agent)), { onMsg, signal });
   }
 }

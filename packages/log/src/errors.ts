@@ -21,7 +21,7 @@ export class TenantFull extends LogFull {
   override readonly name = 'TenantFull';
 }
 
-/** The user of the connection lacks a permission. Nothing of this write was stored; a retry helps only after an operator has granted it. */
+/** The user of the connection lacks a permission, of writing or of receiving answers. A retry helps only after an operator has granted it. */
 export class LogDenied extends LogUnavailable {
   override readonly name = 'LogDenied';
 }

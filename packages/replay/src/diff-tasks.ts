@@ -1,6 +1,6 @@
 import { type Part, stateWord } from '@hopline/a2a';
 import { type Fact, isVisible } from '@hopline/events';
-import { project, type TaskView } from '@hopline/task/project';
+import { TaskViewBuilder } from '@hopline/task/project';
 import type { StoredTask } from './stored-task.ts';
 
 /** A part of two tasks side by side; undefined: the task has none. */
@@ -50,17 +50,17 @@ export function diffTasks(a: Pick<StoredTask, 'facts'>, b: Pick<StoredTask, 'fac
 
 function contentOf({ facts: records }: Pick<StoredTask, 'facts'>): { parts: Map<string, string>; measure: TaskMeasure } {
   const facts = records.flatMap(({ record }) => record.facts);
-  let view: TaskView | undefined;
+  const builder = new TaskViewBuilder();
   const states: string[] = [];
   const calls: string[] = [];
   for (const fact of facts) {
-    view = project(view, fact);
+    builder.addFact(fact);
     if (fact.kind === 'status.changed') states.push(stateWord(fact.event.statusUpdate.status.state));
     if (fact.kind === 'call.ended') calls.push(`${fact.agent} ${stateWord(fact.state)}${fact.reason ? `: ${fact.reason}` : ''}`);
   }
   const parts = new Map([['states', withoutRepeats(states).join(', ')]]);
   parts.set('calls', calls.toSorted().join('\n'));
-  const { history = [], artifacts = [], status } = view?.task ?? { status: undefined };
+  const { history = [], artifacts = [], status } = builder.view?.task ?? { status: undefined };
   const messages = [...history, ...(status?.message === undefined ? [] : [status.message])];
   for (const [index, message] of messages.entries())
     parts.set(`message ${index + 1}`, `${message.role === 'ROLE_USER' ? 'user' : 'agent'}: ${textOf(message.parts)}`);

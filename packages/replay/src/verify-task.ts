@@ -2,7 +2,7 @@ import { type Artifact, isTerminal, type Message, type TaskState } from '@hoplin
 import { DEFAULT_SETTINGS } from '@hopline/coalesce';
 import type { Fact } from '@hopline/events';
 import { NOT_ENCODABLE, TASK_TOO_LARGE, TOO_LARGE } from '@hopline/fold';
-import { type decide, INPUT_UNREADABLE, project, type TaskView, WORKER_GONE } from '@hopline/task';
+import { type decide, INPUT_UNREADABLE, TaskViewBuilder, WORKER_GONE } from '@hopline/task';
 import { type Divergence, RecordedReplay, ReplayFailed } from './recorded-replay.ts';
 import { isSameFact } from './same-fact.ts';
 import type { StoredTask, UnreadableTask } from './stored-task.ts';
@@ -84,13 +84,14 @@ function hasFreeOutcome(task: StoredTask): boolean {
 type Outcome = { state: TaskState | undefined; parts: Record<string, string> };
 
 function outcomeOf(facts: readonly Fact[]): Outcome {
-  let view: TaskView | undefined;
+  const builder = new TaskViewBuilder();
   const calls: string[] = [];
   for (const fact of facts) {
-    view = project(view, fact);
+    builder.addFact(fact);
     if (fact.kind === 'call.started') calls.push(`${fact.call} ${fact.agent}`);
     if (fact.kind === 'call.ended') calls.push(`${fact.call} ${fact.state}`);
   }
+  const { view } = builder;
   const parts: Record<string, string> = { 'the messages': JSON.stringify((view?.task.history ?? []).map(contentOf)) };
   parts['the calls'] = JSON.stringify(calls);
   for (const artifact of view?.task.artifacts ?? [])

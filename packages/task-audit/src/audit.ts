@@ -1,7 +1,7 @@
 import { type Artifact, isTerminal } from '@hopline/a2a';
 import { type Fact, type FactRecord, ordinalsOf } from '@hopline/events';
 import type { StoredInput } from '@hopline/log';
-import { project, type TaskView } from '@hopline/task';
+import { TaskViewBuilder } from '@hopline/task';
 import { Replay } from './replay.ts';
 import type { InputKind, Tallies } from './tally.ts';
 import type { TaskRecords } from './task-records.ts';
@@ -39,7 +39,7 @@ export function isBalanced({ unaccounted, differing }: Audit): boolean {
   return differing.length === 0 && Object.values(unaccounted).every(count => count === 0);
 }
 
-function compare(taskId: string, { tallies, view, hasGap }: Replay, stored: StoredOutcome): Audit {
+function compare(taskId: string, { tallies, task, hasGap }: Replay, stored: StoredOutcome): Audit {
   const counts: [InputKind, number][] = [
     ['message', stored.messages],
     ['open', stored.lanesOpened],
@@ -54,7 +54,7 @@ function compare(taskId: string, { tallies, view, hasGap }: Replay, stored: Stor
     chunks: stored.chunks,
     mergedTokens: stored.tokens - stored.chunks,
     unaccounted: Object.fromEntries(counts.map(([kind, count]) => [kind, tallies[kind].accepted - count])),
-    differing: differingArtifacts(view?.task.artifacts ?? [], stored.view?.task.artifacts ?? []),
+    differing: differingArtifacts(task.view?.task.artifacts ?? [], stored.task.view?.task.artifacts ?? []),
     incomplete: hasGap || tallies.message.received === 0,
   };
 }
@@ -73,7 +73,8 @@ function differingArtifacts(expected: readonly Artifact[], stored: readonly Arti
   const changed = stored
     .filter(artifact => contents.get(artifact.artifactId) !== contentOf(artifact))
     .map(({ artifactId }) => artifactId);
-  const missing = expected.map(({ artifactId }) => artifactId).filter(id => !stored.some(({ artifactId }) => artifactId === id));
+  const storedIds = new Set(stored.map(({ artifactId }) => artifactId));
+  const missing = expected.map(({ artifactId }) => artifactId).filter(id => !storedIds.has(id));
   return [...changed, ...missing];
 }
 
@@ -90,7 +91,7 @@ function contentOf({ parts }: Artifact): string {
 
 /** The stored facts of a task, counted by the kind of input that they came from. */
 class StoredOutcome {
-  view: TaskView | undefined;
+  readonly task = new TaskViewBuilder();
   newest: FactRecord | undefined;
   /** Chunks made by the coalescer, and the tokens in them. */
   chunks = 0;
@@ -104,7 +105,7 @@ class StoredOutcome {
   add(record: FactRecord): void {
     this.newest = record;
     for (const fact of record.facts) {
-      this.view = project(this.view, fact);
+      this.task.addFact(fact);
       this.#count(fact);
     }
   }

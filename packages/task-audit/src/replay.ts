@@ -1,6 +1,6 @@
 import { type AgentRecord, type ClientInput, isRole, isSameItem, type TaskAggregate, type TextInput } from '@hopline/events';
 import type { StoredInput } from '@hopline/log';
-import { type Command, decide, evolve, isOfOtherAgent, project, type RejectionReason, type TaskView } from '@hopline/task';
+import { type Command, decide, evolve, isOfOtherAgent, type RejectionReason, TaskViewBuilder } from '@hopline/task';
 import { emptyTallies, type InputKind, type Tallies } from './tally.ts';
 
 type SeenRun = {
@@ -14,7 +14,7 @@ type SeenRun = {
 /** Decides the inputs of a task again, in order, without a coalescer or a clock. The relay must have reached the same result. */
 export class Replay {
   readonly tallies: Tallies = emptyTallies();
-  view: TaskView | undefined;
+  readonly task = new TaskViewBuilder();
   /** A producer's ordinals have a gap: retention has removed inputs. */
   hasGap = false;
   #aggregate: TaskAggregate | undefined;
@@ -73,7 +73,7 @@ export class Replay {
     else this.tallies[kind].accepted += count;
     for (const fact of facts) {
       this.#aggregate = evolve(this.#aggregate, fact);
-      this.view = project(this.view, fact);
+      this.task.addFact(fact);
     }
   }
 

@@ -2,7 +2,7 @@ import { isTerminal, stateWord } from '@hopline/a2a';
 import { joinContext } from '@hopline/context-history';
 import type { FactRecord, Owner, TaskAggregate } from '@hopline/events';
 import type { Log } from '@hopline/log';
-import { decide, evolve, projectRecord, type TaskView } from '@hopline/task';
+import { decide, evolve, TaskViewBuilder } from '@hopline/task';
 import type { TaskEntry, TaskHeader } from '@hopline/task-file';
 import { type Binding, rebindRecord } from './rebind-record.ts';
 
@@ -40,19 +40,19 @@ export async function checkImport(
   { sameIds, endsOpen }: Pick<ImportOptions, 'sameIds' | 'endsOpen'>,
 ): Promise<number> {
   let header: TaskHeader | undefined;
-  let view: TaskView | undefined;
+  let task = new TaskViewBuilder();
   let records = 0;
   const known = new Set<string>();
   for await (const entry of entries) {
     if (entry.kind === 'header') {
       ({ header } = entry);
-      view = undefined;
+      task = new TaskViewBuilder();
       requireWhole(header);
       if (known.has(header.taskId)) throw new ImportRefused(`task ${header.taskId} is in the file twice`);
       known.add(header.taskId);
     } else if (entry.kind === 'facts') {
       records += 1;
-      view = foldedView(view, entry.record, header!.taskId);
+      fold(task, entry.record, header!.taskId);
       const bytes = Buffer.byteLength(JSON.stringify(entry.record)) + BINDING_BYTES;
       if (bytes > log.recordBytesMax)
         throw new ImportRefused(
@@ -80,9 +80,9 @@ function requireWhole({ taskId, contains, partial = [] }: TaskHeader): void {
 }
 
 /** A file may be correct line by line, and still be no task. */
-function foldedView(view: TaskView | undefined, record: FactRecord, taskId: string): TaskView {
+function fold(task: TaskViewBuilder, record: FactRecord, taskId: string): void {
   try {
-    return projectRecord(view, record);
+    task.add(record);
   } catch {
     throw new ImportRefused(`the facts of task ${taskId} do not make a task`);
   }

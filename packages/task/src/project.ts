@@ -81,7 +81,7 @@ type OwnCopies = {
 };
 
 /**
- * Folds the records of a task that is read from the log, to the same view as `projectRecord`. A view of each fact needs a copy of all
+ * Folds the records or facts of a task, to the same view as `projectRecord`. A view of each fact needs a copy of all
  * artifacts each time, which is the square of a long task: a builder changes its own copies in place until its view is read.
  */
 export class TaskViewBuilder {
@@ -103,12 +103,15 @@ export class TaskViewBuilder {
   add({ facts, aggregate }: FactRecord, onFact: (fact: Fact) => void = () => {}): void {
     if (facts[0]?.kind !== 'task.created') this.#view ??= seedView(aggregate, facts);
     for (const fact of facts) {
-      this.#view =
-        fact.kind === 'artifact.updated' && this.#view !== undefined
-          ? this.#updated(this.#view, fact)
-          : project(this.#view, fact);
+      this.addFact(fact);
       onFact(fact);
     }
+  }
+
+  /** Applies a fact, as `project` does. */
+  addFact(fact: Fact): void {
+    const view = this.#view;
+    this.#view = fact.kind === 'artifact.updated' && view !== undefined ? this.#updated(view, fact) : project(view, fact);
   }
 
   #updated(view: TaskView, { event, generation, transitory: isTransitory }: ArtifactUpdated): TaskView {

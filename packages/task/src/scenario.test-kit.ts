@@ -129,3 +129,14 @@ export class StoredScenario extends Scenario {
 
 export const supervisor = (attempt = 1, turn = 1): Producer => ({ id: 'supervisor', agent: 'supervisor', turn, attempt });
 export const agent = (call = 'call-1-1', attempt = 1, turn = 1): Producer => ({ id: call, agent: 'argocd', turn, attempt });
+
+/** For tests of the cost of long tasks: a task whose root agent wrote `count` artifacts, one fact each, and has not ended. */
+export function taskOfArtifacts(count: number): { facts: Fact[]; aggregate: TaskAggregate } {
+  const { facts, aggregate } = new Scenario().message('go');
+  const updates = Array.from({ length: count }, (_, index): Fact => {
+    const artifact = { artifactId: `${index}`, parts: [{ data: index }] };
+    const event = { artifactUpdate: { taskId: 't1', contextId: 'c1', artifact, append: false } };
+    return { kind: 'artifact.updated', at: 1, generation: index + 2, lane: 'l', producer: 'supervisor', attempt: 1, event };
+  });
+  return { facts: [...facts, ...updates], aggregate: { ...aggregate!, generation: count + 1 } };
+}

@@ -1,4 +1,4 @@
-import { isInterrupted, isTerminal, type TaskState } from '@hopline/a2a';
+import { isInProgress, isTerminal, type TaskState } from '@hopline/a2a';
 
 const ENDS_EARLY = ['TASK_STATE_FAILED', 'TASK_STATE_CANCELED', 'TASK_STATE_REJECTED'] as const;
 
@@ -34,5 +34,5 @@ export function allows(from: TaskState, to: TaskState): boolean {
 export function pathTo(from: TaskState, to: TaskState): TaskState[] {
   if (allows(from, to)) return [to];
   if (isTerminal(from)) return [];
-  return isTerminal(to) || isInterrupted(to) ? ['TASK_STATE_WORKING', to] : [];
+  return isInProgress(to) ? [] : ['TASK_STATE_WORKING', to];
 }

@@ -78,6 +78,7 @@ const DELIVERY_FAILURES = [
   'forbidden_url',
   'unsendable',
   'sealed',
+  'unknown_dialect',
 ] as const;
 
 type Definition = {

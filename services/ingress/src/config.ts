@@ -74,6 +74,14 @@ const INGRESS_SETTINGS = {
     unit: 'bytes',
     doc: 'Bytes of the newest events of all followed tasks in memory, from which clients are served and resume, at most 256 KiB for a task; encoded for clients they take two to three times as much. Beyond it events of the tasks that have had none for longest are read from the log.',
   },
+  HOPLINE_FOLLOWED_TASKS_BYTES_MAX: {
+    type: 'integer',
+    default: LIMITS.viewsBytesMax,
+    min: 1024 * 1024,
+    max: 16 * 1024 * 1024 * 1024,
+    unit: 'bytes',
+    doc: 'Bytes of all followed tasks in memory, with everything their agents answered, for snapshots and responses; text that streams in small chunks counts three to four times. Beyond it the tasks that have had nothing new for longest are read from the log when a client needs them.',
+  },
   HOPLINE_SSE_HEARTBEAT_MS: {
     type: 'integer',
     default: LIMITS.heartbeatMs,

@@ -45,6 +45,7 @@ await runService({
         streamsMax: settings.HOPLINE_STREAMS_MAX,
         viewerBufferBytesMax: settings.HOPLINE_VIEWER_BUFFER_BYTES_MAX,
         ringsBytesMax: settings.HOPLINE_RECENT_EVENTS_BYTES_MAX,
+        viewsBytesMax: settings.HOPLINE_FOLLOWED_TASKS_BYTES_MAX,
         heartbeatMs: settings.HOPLINE_SSE_HEARTBEAT_MS,
         ...quotaLimits(settings),
       },

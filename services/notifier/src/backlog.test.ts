@@ -87,6 +87,22 @@ test('a delivery in progress is repeated as it was, whatever waits behind it now
   assert.deepEqual([backlog.take(3)?.generation, backlog.take()?.generation], [3, 5]);
 });
 
+test('a whole task is repeated as it was, and one in a later delivery has what came after', async () => {
+  const log = createMemoryLog();
+  await task(log, ['a', 'b', 'c', 'd']);
+  const backlog = backlogOf(log, new AbortController(), { dialect: '0.3', generation: 1, sending: 3 });
+  assert.equal(await backlog.ready(6, 60_000), 'ready');
+  const all = [backlog.take(3), backlog.take(), backlog.take()];
+  assert.deepEqual(
+    all.map(one => [one?.generation, one?.count, one?.task?.artifacts?.[0]?.parts[0]?.text, one?.task?.status.state]),
+    [
+      [3, 2, 'ab', 'TASK_STATE_SUBMITTED'],
+      [5, 2, 'abcd', 'TASK_STATE_SUBMITTED'],
+      [6, 1, 'abcd', 'TASK_STATE_COMPLETED'],
+    ],
+  );
+});
+
 test('ready waits for every event of a delivery in progress, and reports idleness and an abort', async () => {
   const log = createMemoryLog();
   const facts = new TaskFacts(log, 't');

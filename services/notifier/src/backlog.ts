@@ -1,8 +1,8 @@
 import { type DialectName, isTerminal } from '@hopline/a2a';
 import { eventOf, type Fact, isSameOwner, isVisible, type Owner, type VisibleFact } from '@hopline/events';
 import { type FactLog, fromStart, type StoredFacts, startSeqOf } from '@hopline/log';
-import { projectRecord, type TaskView } from '@hopline/task';
-import { mergeDeliveries, type PendingDelivery } from './pending-delivery.ts';
+import { TaskViewBuilder } from '@hopline/task';
+import { joinDeliveries, mergeDeliveries, type PendingDelivery } from './pending-delivery.ts';
 import { NOTIFICATION_FORMS } from './webhook-body.ts';
 
 /**
@@ -53,7 +53,8 @@ export class Backlog {
   readonly #artifacts = new Map<string, number>();
   #deliveries: PendingDelivery[] = [];
   #bytes = 0;
-  #view: TaskView | undefined;
+  /** Where notifications hold the whole task. */
+  readonly #task: TaskViewBuilder | undefined;
   #isEnded = false;
   #isOtherOwner = false;
   #error: unknown;
@@ -64,6 +65,7 @@ export class Backlog {
     this.#start = start;
     this.#signal = signal;
     this.#budget = budget;
+    if (NOTIFICATION_FORMS[start.dialect].content === 'task') this.#task = new TaskViewBuilder();
     signal.addEventListener('abort', () => this.#stop(), { once: true });
     this.#read().then(
       () => this.#notify(),
@@ -99,6 +101,7 @@ export class Backlog {
    * when none waits.
    */
   take(upTo?: number): PendingDelivery | undefined {
+    this.#completeNewest();
     const [oldest] = this.#deliveries;
     if (oldest === undefined) return undefined;
     let taken: PendingDelivery = oldest;
@@ -152,17 +155,37 @@ export class Backlog {
 
   #add(stored: StoredFacts): void {
     const { record } = stored;
-    const add = (fact: Fact, view?: TaskView) => {
-      if (!isVisible(fact)) return;
+    for (const fact of record.facts) {
+      const joined = this.#joinedBy(fact);
+      if (joined === undefined) this.#completeNewest();
+      this.#task?.add({ ...record, facts: [fact] });
+      if (!isVisible(fact)) continue;
       const artifactIndex = this.#indexOf(fact);
-      if (fact.generation <= this.#start.generation) return;
-      const delivery = deliveryOf(fact, stored, view, artifactIndex);
-      this.#deliveries.push(delivery);
+      if (fact.generation <= this.#start.generation) continue;
+      const delivery = deliveryOf(fact, stored, artifactIndex);
+      if (joined === undefined) this.#deliveries.push(delivery);
+      else {
+        this.#deliveries[this.#deliveries.length - 1] = joinDeliveries(joined, delivery);
+        this.#count(-joined.bytes);
+      }
       this.#count(delivery.bytes);
-    };
-    if (NOTIFICATION_FORMS[this.#start.dialect].content === 'task')
-      this.#view = projectRecord(this.#view, record, (view, fact) => add(fact, view));
-    else for (const fact of record.facts) add(fact);
+    }
+  }
+
+  /**
+   * The newest delivery, if the fact is delivered with it. Of a whole task only those that are delivered are kept: one for each fact is
+   * the square of a task with many artifacts.
+   */
+  #joinedBy(fact: Fact): PendingDelivery | undefined {
+    const newest = this.#deliveries.at(-1);
+    if (this.#task === undefined || newest === undefined || newest.task !== undefined) return undefined;
+    const isRun = fact.kind === 'artifact.updated' && 'artifactUpdate' in newest.event;
+    return isRun && newest.generation !== this.#start.sending ? newest : undefined;
+  }
+
+  #completeNewest(): void {
+    const newest = this.#deliveries.at(-1);
+    if (this.#task !== undefined && newest !== undefined) newest.task ??= this.#task.view?.task;
   }
 
   #indexOf(fact: VisibleFact): number | undefined {
@@ -189,12 +212,7 @@ export class Backlog {
   }
 }
 
-function deliveryOf(
-  fact: VisibleFact,
-  { seq, trace }: StoredFacts,
-  view: TaskView | undefined,
-  artifactIndex: number | undefined,
-): PendingDelivery {
+function deliveryOf(fact: VisibleFact, { seq, trace }: StoredFacts, artifactIndex: number | undefined): PendingDelivery {
   const event = eventOf(fact);
   const state = 'statusUpdate' in event ? event.statusUpdate.status.state : undefined;
   return {
@@ -205,7 +223,6 @@ function deliveryOf(
     at: fact.at,
     trace,
     lastTrace: trace,
-    task: view?.task,
     artifactIndex,
     bytes: EVENT_BYTES + contentBytes(event),
     terminal: state !== undefined && isTerminal(state),

@@ -9,7 +9,7 @@ import { Pace, type PaceLimits } from './pace.ts';
 import type { PendingDelivery } from './pending-delivery.ts';
 import { Progress } from './progress.ts';
 import { RETRY_AFTER_MS_MAX, type RetryLimits, retryWaitMs } from './retry-policy.ts';
-import { bodyOf, CURSOR_HEADER, headersOf } from './webhook-body.ts';
+import { bodyOf, CURSOR_HEADER, headersOf, isKnownDialect } from './webhook-body.ts';
 import type { AttemptFailure, AttemptOutcome, WebhookClient } from './webhook-client.ts';
 
 /** A worker without work for this long yields its slot to a waiting worker; milliseconds. */
@@ -52,7 +52,12 @@ async function loadWebhook(key: string, { log }: DeliveryContext): Promise<Webho
   if (entry === undefined) return undefined;
   const { value: config, revision } = entry;
   const progress = await Progress.load(log.pushProgress, key, { config: revision, after: config.after });
-  return { config, host: URL.parse(config.url)?.host ?? 'none', headers: headersOf(config), progress };
+  return {
+    config,
+    host: URL.parse(config.url)?.host ?? 'none',
+    headers: isKnownDialect(config.dialect) ? headersOf(config) : {},
+    progress,
+  };
 }
 
 /**
@@ -88,6 +93,9 @@ class Delivery {
     if (webhookUrlProblem(config.url, this.#context.rules) !== undefined) {
       return this.#recordFailure({ kind: 'failed', reason: 'forbidden_url', retry: 'never' });
     }
+    // A notifier of the later version, which replaces this one, knows it.
+    if (!isKnownDialect(config.dialect))
+      return this.#recordFailure({ kind: 'failed', reason: 'unknown_dialect', retry: 'normal' });
     // Without its secrets the receiver would refuse it; an operator may still add the key.
     if (config.sealed !== undefined) return this.#recordFailure({ kind: 'failed', reason: 'sealed', retry: 'normal' });
     const { generation, seq, sending } = progress.value;

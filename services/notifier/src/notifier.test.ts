@@ -151,6 +151,25 @@ test('a configuration whose secrets no key opens waits for the key', { timeout: 
   await notifier.stop();
 });
 
+test('a configuration of an unknown dialect fails alone: its failures are recorded, and other webhooks of the task go on', {
+  timeout: 20_000,
+}, async () => {
+  const other = `t1.${Buffer.from('other').toString('base64url')}`;
+  for (const dialect of ['2.0', 'constructor']) {
+    const log = createMemoryLog();
+    await using hook = await webhook();
+    await finished(log);
+    await log.pushConfigs.put(KEY, config(`${hook.url}/unknown`, { dialect: dialect as never }));
+    await log.pushConfigs.put(other, config(`${hook.url}/known`, { id: 'other' }));
+    const notifier = await notifierOn(log);
+    const { over, failures } = await overOf(log);
+    assert.deepEqual([over, failures], ['abandoned', 3], 'after all attempts: a later version may know it');
+    assert.equal((await overOf(log, other)).over, 'delivered');
+    assert.ok(hook.received.every(({ path }) => path === '/known'));
+    await notifier.stop();
+  }
+});
+
 test('notifications of a configuration keep their interval, and text that waits is merged, not lost', {
   timeout: 30_000,
 }, async () => {

@@ -14,7 +14,7 @@ export type PendingDelivery = {
   /** Trace contexts of its first and its last record. */
   trace?: TraceCarrier | undefined;
   lastTrace?: TraceCarrier | undefined;
-  /** The task after its last event, for dialects whose notifications hold the whole task. */
+  /** The task after its last event, for dialects whose notifications hold the whole task; set when the delivery is complete. */
   task?: Task | undefined;
   /** Index of the artifact within its task. */
   artifactIndex?: number | undefined;
@@ -33,11 +33,16 @@ export const MERGED_BYTES_MAX = 128 * 1024;
  */
 export function mergeDeliveries(first: PendingDelivery, second: PendingDelivery): PendingDelivery | undefined {
   if (!('artifactUpdate' in first.event) || !('artifactUpdate' in second.event)) return undefined;
-  const both = { ...second, count: first.count + second.count, at: first.at, trace: first.trace };
+  const both = joinDeliveries(first, second);
   if (first.task !== undefined) return both;
   if (first.bytes + second.bytes > MERGED_BYTES_MAX) return undefined;
   const artifactUpdate = joinText(first.event.artifactUpdate, second.event.artifactUpdate);
   return artifactUpdate && { ...both, event: { artifactUpdate }, bytes: first.bytes + second.bytes };
+}
+
+/** The second delivery, with the events of the first. */
+export function joinDeliveries(first: PendingDelivery, second: PendingDelivery): PendingDelivery {
+  return { ...second, count: first.count + second.count, at: first.at, trace: first.trace };
 }
 
 function joinText(first: TaskArtifactUpdateEvent, second: TaskArtifactUpdateEvent): TaskArtifactUpdateEvent | undefined {

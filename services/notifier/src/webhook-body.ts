@@ -15,6 +15,11 @@ export const NOTIFICATION_FORMS: Readonly<Record<DialectName, NotificationForm>>
   legacy: { content: 'event', type: 'application/json', needsHistory: true },
 };
 
+/** The bucket may hold dialects of a later version. */
+export function isKnownDialect(name: string): name is DialectName {
+  return Object.hasOwn(NOTIFICATION_FORMS, name);
+}
+
 /**
  * The body holds every event after the previous cursor, up to this one. A repeated delivery has the same cursor and the same
  * body.

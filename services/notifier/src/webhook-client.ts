@@ -48,7 +48,9 @@ type FailureReason =
   | 'forbidden_url'
   | 'unsendable'
   /** No key of HOPLINE_SECRETS_KEY opens the secrets of the configuration. */
-  | 'sealed';
+  | 'sealed'
+  /** A later version wrote the configuration. */
+  | 'unknown_dialect';
 
 /**
  * `normal`: the fault may be temporary. `limited`: the webhook refuses, or its address is forbidden. `never`: a retry cannot

@@ -42,8 +42,11 @@ export type PipelineContext = {
   wallNow: () => number;
   /** Unique per append of this relay process: the retry of an append reuses its id, another owner never does. */
   appendId: (taskId: string) => string;
-  /** Called after a record is stored. A returned promise holds back the shard's checkpoint until it resolves. */
-  applySideEffects: (step: StoredStep, trace: TraceCarrier) => Promise<void> | undefined;
+  /**
+   * Called after a record is stored. A returned promise holds back the shard's checkpoint until it resolves. `isStopped`: the pipeline
+   * holds the task no longer, and what is not done yet is for its next owner.
+   */
+  applySideEffects: (step: StoredStep, trace: TraceCarrier, isStopped: () => boolean) => Promise<void> | undefined;
   onRejected: (reason: RejectionReason, count: number) => void;
   /** A record was skipped, or could not be applied: its task fails. */
   onRejectedRecord: (rejected: RejectedRecord) => void;

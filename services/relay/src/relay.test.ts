@@ -409,3 +409,31 @@ test('a relay that takes over logs its shards together, at its start and after t
   assert.ok(acquired.every(({ cause }) => cause === 'released') && acquired.length <= 4, JSON.stringify(acquired));
   assert.equal(lines.findLast(({ msg }) => msg === 'shards released')?.shards, 16);
 });
+
+test('a relay that stops while the work queue is full asks for work no more: the next owner of the shard does', {
+  timeout: 60_000,
+}, async () => {
+  const log = createMemoryLog();
+  const other = log.another();
+  let refusals = 0;
+  log.work.request = async () => {
+    refusals += 1;
+    throw new LogFull('A2A_WORK is full');
+  };
+  const relay = await relayOn(log);
+  await sendMessage(log, 't1');
+  await until(async () => refusals > 0);
+  await relay.stop();
+  const before = refusals;
+  // Longer than two pauses between requests.
+  await sleep(2_500);
+  assert.equal(refusals, before);
+  const next = await relayOn(other);
+  const stop = new AbortController();
+  const taken = Promise.withResolvers<string>();
+  const taking = other.work.take('agent.echo', { slots: 1, signal: stop.signal }, async ({ work }) => taken.resolve(work.taskId));
+  assert.equal(await taken.promise, 't1');
+  stop.abort();
+  await taking;
+  await next.stop();
+});

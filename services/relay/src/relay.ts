@@ -155,9 +155,9 @@ function shardContext(deps: RelayDeps, identity: string, index: IndexWrites): Om
     wallNow: Date.now,
     taskBytesMax: deps.taskBytesMax ?? TASK_BYTES_MAX,
     appendId: taskId => factsId(taskId, identity, ++appends),
-    applySideEffects: (step, trace) => {
+    applySideEffects: (step, trace, isStopped) => {
       const queuedAt = Date.now();
-      const applied = applySideEffects(log, index, step, trace, queuedAt);
+      const applied = applySideEffects(log, index, step, { trace, queuedAt, isStopped });
       measureFacts(step, metrics, queuedAt);
       return applied;
     },

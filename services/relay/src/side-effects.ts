@@ -11,21 +11,23 @@ const FULL_RETRY_MS = 1_000;
 /** Bytes of records after which the index entry of a task is written again: servers add up what tenants have stored. */
 export const INDEXED_BYTES_STEP = 1024 * 1024;
 
+/** `queuedAt`: epoch milliseconds. */
+type RequestOptions = { trace: TraceCarrier; queuedAt: number; isStopped: () => boolean };
+
 /**
  * Follows a stored step: a message becomes a work item for the task's role, a change of state goes into the task index. Both
- * happen at least once: a work item has an id, and its worker reads the log before it starts. `queuedAt`: epoch milliseconds.
+ * happen at least once: a work item has an id, and its worker reads the log before it starts.
  */
 export function applySideEffects(
   log: Pick<Log, 'work'>,
   index: IndexWrites,
   step: StoredStep,
-  trace: TraceCarrier,
-  queuedAt: number,
+  options: RequestOptions,
 ): Promise<void> | undefined {
   const effects: Promise<unknown>[] = [];
   const { facts, aggregate, replay } = step;
   const request = (turn: number, message: Message, metadata: Metadata | undefined) =>
-    effects.push(requestWork(log, step, { turn, message, ...(metadata && { metadata }) }, { trace, queuedAt }));
+    effects.push(requestWork(log, step, { turn, message, ...(metadata && { metadata }) }, options));
   for (const fact of facts) {
     if (fact.kind === 'task.created') request(1, fact.event.task.history!.at(-1)!, fact.request);
     if (fact.kind === 'message.received') request(fact.turn, fact.message, fact.request);
@@ -79,7 +81,7 @@ async function requestWork(
   log: Pick<Log, 'work'>,
   { facts, aggregate, seq, startSeq, startStoredAt }: StoredStep,
   request: Pick<Work, 'turn' | 'message' | 'metadata'>,
-  { trace, queuedAt }: { trace: TraceCarrier; queuedAt: number },
+  { trace, queuedAt, isStopped }: RequestOptions,
 ): Promise<void> {
   const { taskId, contextId, profile, role, owner } = aggregate;
   const { turn } = request;
@@ -93,6 +95,7 @@ async function requestWork(
     } catch (error) {
       if (!(error instanceof LogFull)) throw error;
       await sleep(FULL_RETRY_MS, undefined, { ref: false });
+      if (isStopped()) throw error;
     }
   }
 }

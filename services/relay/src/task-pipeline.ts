@@ -221,7 +221,7 @@ export class TaskPipeline {
 
   /** Holds the shard's checkpoint below `seq` until the side effects are done. */
   #applySideEffects(step: StoredStep, seq: number): void {
-    const effect = this.#context.applySideEffects(step, this.#hop.carrier());
+    const effect = this.#context.applySideEffects(step, this.#hop.carrier(), () => this.#isStopped);
     if (effect === undefined) return;
     this.#barriers.hold(seq);
     effect.then(

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { playTurn } from '@hopline/agent/test-kit';
 import { parseAgentEntry } from './agent-entry.ts';
 import { createAgent } from './create-agent.ts';
 
@@ -95,4 +96,28 @@ test('a variable that the code of an agent needs and that is not set is found at
     message: 'the variable that env.1 names is not set',
   });
   assert.throws(() => make({ ...entry, env: { A: 'b' } }, folder), /env must be a list of names of environment variables/);
+});
+
+test('an instance of a class is an agent, also with a description of its own in its entry', async t => {
+  const folder = await mkdtemp(join(tmpdir(), 'sub-agent-'));
+  t.after(() => rm(folder, { recursive: true }));
+  const text = `class Counter {
+    #turns = 0;
+    description = 'from the module';
+    async skills() { return []; }
+    async *run() { this.#turns += 1; yield { type: 'text', text: String(this.#turns) }; }
+    async close() { this.#turns = -1; }
+  }
+  export default new Counter();`;
+  await writeFile(join(folder, 'counter.mjs'), text);
+  const entry = { name: 'a', adapter: 'module', path: './counter.mjs' };
+  for (const [more, description] of [
+    [{}, 'from the module'],
+    [{ description: 'from the entry' }, 'from the entry'],
+  ] as const) {
+    const agent = await make({ ...entry, ...more }, folder);
+    assert.equal(agent.description, description);
+    assert.deepEqual(await agent.skills(), []);
+    assert.match((await playTurn(agent, 'x')).text, /^-?\d$/);
+  }
 });

@@ -55,7 +55,7 @@ export async function createAgent(entry: AgentEntry, context: CreateAgentOptions
       const { adapter: _adapter, description, env, ...rest } = options;
       requireVariables(env, context);
       const agent = await loadModuleAgent({ ...rest, folder });
-      return description === undefined ? agent : { ...agent, description };
+      return description === undefined ? agent : described(agent, description);
     }
     case 'recording': {
       const { adapter: _adapter, path, ...rest } = options;
@@ -63,6 +63,19 @@ export async function createAgent(entry: AgentEntry, context: CreateAgentOptions
       return await createRecordingAgent({ ...rest, path: isAbsolute(path) ? path : join(folder, path) });
     }
   }
+}
+
+/** The agent may be an instance of a class, whose methods need it as `this` and are no members of a copy. */
+function described(agent: Agent, description: string): Agent {
+  const runBatches = agent.runBatches?.bind(agent);
+  return {
+    ...(agent.name !== undefined && { name: agent.name }),
+    description,
+    skills: () => agent.skills(),
+    run: turn => agent.run(turn),
+    ...(runBatches && { runBatches }),
+    close: () => agent.close(),
+  };
 }
 
 /** The code of the agent would find out late, and in words of its own. */

@@ -33,6 +33,7 @@ test('a module that fails to load, or exports no agent, rejects with one sentenc
     'imports.ts': `import 'not-installed-anywhere';`,
     'other.ts': 'export const a = 1, b = 2;',
     'wrong.ts': `export default { name: 'x', description: 'd' };`,
+    'silent.ts': `export default { run: async function* () {}, skills: async () => [], close: async () => {} };`,
   });
   const rejects = (path: string, sentence: RegExp, name?: string) =>
     assert.rejects(loadModuleAgent({ path, folder, ...(name && { export: name }) }), { message: sentence });
@@ -41,6 +42,7 @@ test('a module that fails to load, or exports no agent, rejects with one sentenc
   await rejects('imports.ts', /^imports\.ts cannot be loaded$/);
   await rejects('other.ts', /^other\.ts exports no default; it has a, b$/);
   await rejects('other.ts', /^other\.ts: export a is not an agent: the definition is a number$/, 'a');
+  await rejects('silent.ts', /^silent\.ts: export default is not an agent: description must be a string$/);
   await rejects('wrong.ts', /^wrong\.ts: export default is not an agent: run is undefined; it must be a generator: async \*run/);
 });
 

@@ -20,7 +20,9 @@ export type ModuleAgentOptions = {
 export async function loadModuleAgent({ path, export: name = 'default', folder }: ModuleAgentOptions): Promise<Agent> {
   const exported = await loadExport({ path, name, folder });
   try {
-    return isAgent(exported) ? exported : defineAgent(exported as AgentDefinition);
+    if (!isAgent(exported)) return defineAgent(exported as AgentDefinition);
+    if (typeof exported.description !== 'string') throw new AgentMisuse('description must be a string');
+    return exported;
   } catch (error) {
     if (!(error instanceof AgentMisuse)) throw error;
     throw new Error(`${path}: export ${name} is not an agent: ${error.message}`);

@@ -1,7 +1,7 @@
 import { type Artifact, isInterrupted, type Message } from '@hopline/a2a';
 import type { ArtifactUpdated, CallEnded, Fact, MessageReceived, StatusChanged, TaskAggregate } from '@hopline/events';
 import type { StoredFacts } from '@hopline/log';
-import { project, SUPERVISOR, type TaskView } from '@hopline/task';
+import { SUPERVISOR, TaskViewBuilder } from '@hopline/task';
 
 /** A call of the turn before that waits for the client's answer. */
 export type WaitingCall = { call: string; agent: string; resume: unknown };
@@ -18,8 +18,8 @@ class TurnRecord {
   readonly calls: string[] = [];
   /** Lanes with an event that clients see. */
   readonly lanes = new Set<string>();
-  /** Artifacts of answer text, in order of opening. */
-  readonly answers: { id: string; producer: string }[] = [];
+  /** Producers of the artifacts of answer text by id, in order of opening. */
+  readonly answers = new Map<string, string>();
   /** Calls whose agents wait for credentials. */
   readonly authorizing = new Map<string, PendingCall>();
   /** Calls of the turn before that this turn continues. */
@@ -49,7 +49,7 @@ export class TurnView {
   /** Name of the artifacts that hold answer text; undefined in a profile without one. */
   readonly #answerName: string | undefined;
   #newest: StoredFacts | undefined;
-  #task: TaskView | undefined;
+  readonly #task = new TaskViewBuilder();
   #turn = new TurnRecord();
   #request = new RequestRecord(1);
 
@@ -176,13 +176,13 @@ export class TurnView {
 
   /** All artifacts of one call, in order of opening. */
   artifactsOf(call: string): Artifact[] {
-    return [...(this.#artifactIds.get(call) ?? [])].flatMap(id => this.#artifact(id) ?? []);
+    return this.#artifacts(this.#artifactIds.get(call) ?? []);
   }
 
   // ---- Folding
 
   #fold(fact: Fact): void {
-    this.#task = project(this.#task, fact);
+    this.#task.addFact(fact);
     switch (fact.kind) {
       case 'task.created':
         this.#messages.push(fact.event.task.history?.at(-1));
@@ -238,16 +238,20 @@ export class TurnView {
     const ids = this.#artifactIds.get(producer) ?? new Set();
     this.#artifactIds.set(producer, ids.add(id));
     const isAnswer = name !== undefined && name === this.#answerName;
-    if (isAnswer && !answers.some(answer => answer.id === id)) answers.push({ id, producer });
+    if (isAnswer && !answers.has(id)) answers.set(id, producer);
   }
 
   #textOf(includes: (producer: string) => boolean): string {
-    const answers = this.#turn.answers.filter(({ producer }) => includes(producer));
-    return answers.map(({ id }) => textOf(this.#artifact(id))).join('');
+    const answers = [...this.#turn.answers].filter(([, producer]) => includes(producer));
+    return this.#artifacts(answers.map(([id]) => id))
+      .map(textOf)
+      .join('');
   }
 
-  #artifact(id: string): Artifact | undefined {
-    return this.#task?.task.artifacts?.find(({ artifactId }) => artifactId === id);
+  /** In the order of their ids. */
+  #artifacts(ids: Iterable<string>): Artifact[] {
+    const artifacts = new Map(this.#task.view?.task.artifacts?.map(artifact => [artifact.artifactId, artifact]));
+    return [...ids].flatMap(id => artifacts.get(id) ?? []);
   }
 }
 
@@ -256,6 +260,6 @@ export function continuingCallId(turn: number, index: number): string {
   return `call-${turn}-${index + 1}`;
 }
 
-function textOf(artifact: Artifact | undefined): string {
-  return (artifact?.parts ?? []).map(part => part.text ?? '').join('');
+function textOf({ parts }: Artifact): string {
+  return parts.map(part => part.text ?? '').join('');
 }

@@ -9,6 +9,7 @@ import {
   DUPLICATE_WINDOW_MS,
   FACTS_STREAM,
   INPUTS_STREAM,
+  LEASES_AGE_MS,
   LOG_SETTINGS,
   MAX_AGES_DEFAULT,
   MAX_BYTES_DEFAULT,
@@ -85,7 +86,7 @@ describe('the streams of the log', () => {
       discard: 'new',
       max_bytes: MAX_BYTES_DEFAULT.work,
     });
-    pick(leases, { ...common, max_msgs_per_subject: 1, max_age: 0, max_bytes: MAX_BYTES_DEFAULT.keyValue });
+    pick(leases, { ...common, max_msgs_per_subject: 1, max_age: nanos(LEASES_AGE_MS), max_bytes: MAX_BYTES_DEFAULT.keyValue });
     pick(ids, { ...common, max_msgs_per_subject: 1, max_age: factsAge });
     pick(agents, { ...common, max_msgs_per_subject: 1, max_age: factsAge });
   });

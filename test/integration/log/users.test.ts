@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { presenceSubject, wakeSubject } from '@hopline/events';
 import { LogDenied, LogMismatch } from '@hopline/log';
 import {
   ANY_AGENT,
@@ -17,6 +18,8 @@ import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
 
 /** Far below the time limit of a publish or a request: a missing permission is reported, not waited for. */
 const AT_ONCE_MS = 8_000;
+/** Above the longest pause between two tries of a rejected subscription. */
+const RECOVERED_MS_MAX = 50_000;
 const AGENT = 'agent.guide';
 const SERVICES = [...SERVICE_USERS, AGENT, ANY_AGENT] as const satisfies readonly LogUser[];
 type Service = (typeof SERVICES)[number];
@@ -236,6 +239,54 @@ describe('the users of the log on a real server', { timeout: 120_000 }, () => {
     await log.close();
   });
 });
+
+test('a service whose permissions are removed and given back goes on without a restart', { timeout: 180_000 }, async t => {
+  const permitted = authorization(PASSWORDS);
+  const without = (text: string, ...subjects: string[]) =>
+    subjects.reduce((config, subject) => config.replaceAll(`"${subject}"`, '"removed.>"'), text);
+  const removed = without(permitted, '_INBOX.hopline.relay.>', presenceSubject('relay.*'), wakeSubject('guide'));
+  const server = await startNats({ config: permitted });
+  const open = (user: LogUser) =>
+    openJetStreamLog({ servers: server.url, name: 'test', user, credentials: { user: userName(user), pass: user } });
+  const relay = await open('relay');
+  const agent = await open(AGENT);
+  const other = await open('relay');
+  const stop = new AbortController();
+  t.after(async () => {
+    stop.abort();
+    await Promise.all([relay.close(), agent.close(), other.close()]);
+    await server.stop();
+  });
+  const woken: string[] = [];
+  agent.wakeUps.listen('guide', key => woken.push(key), stop.signal);
+  relay.presence.enter('relay.a', stop.signal);
+  await relay.leases.put('relay.a', {} as never);
+
+  server.reload(removed);
+  const isDenied = (error: unknown) => error instanceof LogDenied;
+  const write = () =>
+    relay.leases.put('relay.a', {} as never).then(
+      () => 'written' as const,
+      error => error as Error,
+    );
+  await until(async () => isDenied(await write()), 'the write was not denied');
+
+  server.reload(permitted);
+  await until(async () => (await write()) === 'written', 'the writer stays denied');
+  await until(async () => !(await other.presence.isGone('relay.a')), 'the member stays gone');
+  await until(async () => {
+    agent.wakeUps.wake('guide', 'key-1');
+    return woken.length > 0;
+  }, 'the agent is not woken');
+});
+
+async function until(isSo: () => Promise<boolean>, message: string): Promise<void> {
+  const deadline = performance.now() + RECOVERED_MS_MAX;
+  while (!(await isSo())) {
+    assert.ok(performance.now() < deadline, message);
+    await new Promise(resolve => setTimeout(resolve, 50));
+  }
+}
 
 test('services wait for a relay to create the streams, and end with that sentence when none does', {
   timeout: 60_000,

@@ -19,6 +19,8 @@ export type NatsServer = {
   resume(): void;
   /** Stops the server if it runs, and starts it on the same port and directory. */
   restart(): Promise<void>;
+  /** Replaces the additional lines of the configuration and has the running server read it (SIGHUP): a moment later it applies. */
+  reload(config: string): void;
 };
 
 export type NatsServerOptions = {
@@ -51,14 +53,16 @@ export async function startNats(options: NatsServerOptions = {}): Promise<NatsSe
   if (!options.dir) ownDirs.add(dir);
   const port = options.port ?? (await freePort());
   const config = join(dir, 'nats.conf');
-  writeFileSync(
-    config,
-    `listen: "127.0.0.1:${port}"
+  const writeConfig = (more: string) =>
+    writeFileSync(
+      config,
+      `listen: "127.0.0.1:${port}"
 max_payload: ${MAX_PAYLOAD_BYTES}
 ${options.withoutJetStream ? '' : `jetstream { store_dir: ${JSON.stringify(dir)}, max_file_store: 32GB }`}
-${options.config ?? ''}
+${more}
 `,
-  );
+    );
+  writeConfig(options.config ?? '');
   let child = await start(binary, config, port);
   return {
     url: `nats://127.0.0.1:${port}`,
@@ -69,6 +73,10 @@ ${options.config ?? ''}
     async restart() {
       await end(child, 'SIGTERM');
       child = await start(binary, config, port);
+    },
+    reload(more) {
+      writeConfig(more);
+      child.kill('SIGHUP');
     },
     async stop() {
       await end(child, 'SIGTERM');

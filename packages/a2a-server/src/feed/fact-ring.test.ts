@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ArtifactUpdated } from '@hopline/events';
-import { FactRing, RingBudget } from './fact-ring.ts';
+import { ByteBudget } from './byte-budget.ts';
+import { FactRing } from './fact-ring.ts';
 import { type EventEncoder, VisibleEntry } from './visible-entry.ts';
 
 function entry(generation: number, text = ''): VisibleEntry {
@@ -20,7 +21,7 @@ function entry(generation: number, text = ''): VisibleEntry {
 }
 
 /** More than a test fills. */
-const ample = () => new RingBudget(1_000_000_000);
+const ample = () => new ByteBudget(1_000_000_000);
 
 const held = (ring: FactRing, upTo: number) =>
   Array.from({ length: upTo + 1 }, (_, n) => n).filter(n => ring.at(n) !== undefined);
@@ -52,7 +53,7 @@ test('a gap in the generations empties the ring: it is always contiguous', () =>
 
 test('all rings together have a bound: at it none is emptied, beyond it the one without a new fact for longest', () => {
   const bytes = entry(1, 'x'.repeat(1_000)).bytes;
-  const budget = new RingBudget(4 * bytes);
+  const budget = new ByteBudget(4 * bytes);
   const [idle, busy, other] = Array.from({ length: 3 }, () => new FactRing(100, 1_000_000, budget)) as [
     FactRing,
     FactRing,
@@ -70,7 +71,7 @@ test('all rings together have a bound: at it none is emptied, beyond it the one 
 });
 
 test('a ring with a new fact is not emptied for it, and an emptied one counts for nothing', () => {
-  const budget = new RingBudget(1);
+  const budget = new ByteBudget(1);
   const ring = new FactRing(100, 1_000_000, budget);
   for (const generation of [1, 2]) ring.push(entry(generation));
   assert.deepEqual(held(ring, 3), [1, 2]);

@@ -1,37 +1,5 @@
+import type { ByteBudget } from './byte-budget.ts';
 import type { VisibleEntry } from './visible-entry.ts';
-
-/** Bytes of all rings of a process. Beyond its bound, rings are emptied: first those that have had no new fact for longest. */
-export class RingBudget {
-  readonly #bytesMax: number;
-  /** Rings with facts, and their bytes; the one that has had no new fact for longest is first. */
-  readonly #rings = new Map<FactRing, number>();
-  #bytes = 0;
-
-  constructor(bytesMax: number) {
-    this.#bytesMax = bytesMax;
-  }
-
-  /** Bytes of all rings. */
-  get bytes(): number {
-    return this.#bytes;
-  }
-
-  /** Counts a ring that has a new fact. Its viewers are about to read it, so it is not emptied itself. */
-  count(ring: FactRing, bytes: number): void {
-    this.remove(ring);
-    this.#rings.set(ring, bytes);
-    this.#bytes += bytes;
-    for (const oldest of this.#rings.keys()) {
-      if (this.#bytes <= this.#bytesMax || oldest === ring) return;
-      oldest.empty();
-    }
-  }
-
-  remove(ring: FactRing): void {
-    this.#bytes -= this.#rings.get(ring) ?? 0;
-    this.#rings.delete(ring);
-  }
-}
 
 /**
  * The newest visible facts of a task, contiguous by generation, bounded by count and bytes. The newest one is kept whatever its size,
@@ -40,11 +8,11 @@ export class RingBudget {
 export class FactRing {
   readonly #factsMax: number;
   readonly #bytesMax: number;
-  readonly #budget: RingBudget;
+  readonly #budget: ByteBudget;
   #entries: VisibleEntry[] = [];
   #bytes = 0;
 
-  constructor(factsMax: number, bytesMax: number, budget: RingBudget) {
+  constructor(factsMax: number, bytesMax: number, budget: ByteBudget) {
     this.#factsMax = factsMax;
     this.#bytesMax = bytesMax;
     this.#budget = budget;

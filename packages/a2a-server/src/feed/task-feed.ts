@@ -1,15 +1,17 @@
-import { A2AError, isTerminal } from '@hopline/a2a';
+import { A2AError, isLegacyTask, isTerminal, type TaskState } from '@hopline/a2a';
 import { type Fact, isVisible, type TaskAggregate, type TraceCarrier } from '@hopline/events';
-import { fromStart, type Log, NO_LONGER_NEEDED, type StoredFacts, startSeqOf } from '@hopline/log';
+import { type FactLog, fromStart, type Log, NO_LONGER_NEEDED, readTask, type StoredFacts, startSeqOf } from '@hopline/log';
 import { projectRecord, type TaskView, TaskViewBuilder } from '@hopline/task';
 import type { Limits } from '../limits.ts';
 import { fromLog } from '../log-faults.ts';
-import { FactRing, type RingBudget } from './fact-ring.ts';
+import type { ByteBudget } from './byte-budget.ts';
+import { FactRing } from './fact-ring.ts';
+import { HeldView } from './held-view.ts';
 import { VisibleEntry } from './visible-entry.ts';
 
 /** Called while the feed folds a record, in this order and without interruption, so the state of the feed matches the call. */
 export type FeedListener = {
-  /** For each fact; `feed.view` is the view after it. */
+  /** For each fact. */
   onFact?(fact: Fact): void;
   /** After the facts of a record. */
   onRecord?(): void;
@@ -23,6 +25,12 @@ export type FeedListener = {
  */
 export type OpenMode = 'new' | 'existing' | 'awaited';
 
+/** Memory of all feeds of a process. */
+export type FeedBudgets = { rings: ByteBudget; views: ByteBudget };
+
+/** The task after the record with log sequence `seq`. */
+export type ViewAt = { view: TaskView; seq: number };
+
 /**
  * One task as this process follows it: a single subscription for all its viewers. Folds every fact, keeps the newest ones and
  * notifies the listeners.
@@ -35,6 +43,8 @@ export class TaskFeed {
   /** Log sequence of the newest folded record. */
   lastSeq = 0;
   aggregate: TaskAggregate | undefined;
+  /** The task was created in the legacy form. */
+  isLegacy = false;
   fault: A2AError | undefined;
   /** Trace of the newest record: of the relay that stored it, in the task's trace. */
   trace: TraceCarrier | undefined;
@@ -43,14 +53,16 @@ export class TaskFeed {
   readonly #artifacts = new Map<string, number>();
   readonly #listeners = new Set<FeedListener>();
   readonly #closing = new AbortController();
-  /** While the feed folds what the log already held; facts after that are live. */
-  #history: TaskViewBuilder | undefined = new TaskViewBuilder();
-  /** The view of a live feed. */
-  #view: TaskView | undefined;
+  readonly #view: HeldView;
+  /** False while the feed folds what the log already held. */
+  #isLive = false;
+  /** A read of the log for a view that was dropped, which requests share while nothing is folded. */
+  #reading: { generation: number; result: Promise<ViewAt> } | undefined;
 
-  constructor(taskId: string, log: Log, limits: Limits, rings: RingBudget) {
+  constructor(taskId: string, log: Log, limits: Limits, budgets: FeedBudgets) {
     this.taskId = taskId;
-    this.ring = new FactRing(limits.ringFactsMax, limits.ringBytesMax, rings);
+    this.ring = new FactRing(limits.ringFactsMax, limits.ringBytesMax, budgets.rings);
+    this.#view = new HeldView(budgets.views, limits.viewsBytesMax);
     this.#log = log;
     this.#limits = limits;
   }
@@ -62,12 +74,12 @@ export class TaskFeed {
       const last = await this.#log.facts.last(this.taskId);
       if (last === undefined && mode === 'existing') throw new A2AError('TASK_NOT_FOUND');
       this.startSeq = last === undefined ? 0 : startSeqOf(last);
-      if (last === undefined) this.#goLive();
+      this.#isLive = last === undefined;
       const after = Math.max(0, this.startSeq - 1);
       const records = await this.#log.facts.follow(this.taskId, after, this.#closing.signal);
       void this.#run(records);
       if (last !== undefined) await this.#waitUntilFolded(last.record.aggregate);
-      this.#goLive();
+      this.#isLive = true;
     } catch (thrown) {
       this.close();
       throw fromLog(thrown, this.taskId);
@@ -79,17 +91,41 @@ export class TaskFeed {
    * a round trip. A record that is missed all the same shows as a gap, or at the check of the tail.
    */
   #openNew(): void {
-    this.#goLive();
+    this.#isLive = true;
     void this.#run(this.#log.facts.follow(this.taskId, 'new', this.#closing.signal));
   }
 
-  #goLive(): void {
-    this.#view = this.view;
-    this.#history = undefined;
+  /** Generation of the newest event; 0 before the first. */
+  get generation(): number {
+    return this.aggregate?.generation ?? 0;
   }
 
-  get view(): TaskView | undefined {
-    return this.#history === undefined ? this.#view : this.#history.view;
+  get state(): TaskState | undefined {
+    return this.aggregate?.state;
+  }
+
+  /**
+   * The task with everything that is folded: at once while it is in memory, else read from the log, where it may be newer. Throws
+   * TASK_NOT_FOUND or UNAVAILABLE.
+   */
+  async readView(): Promise<ViewAt> {
+    const { view } = this.#view;
+    if (view !== undefined) return { view, seq: this.lastSeq };
+    const { generation } = this;
+    if (this.#reading?.generation === generation) return this.#reading.result;
+    const result = this.#log.facts
+      .last(this.taskId)
+      .then(last => readView(this.#log.facts, last))
+      .catch(thrown => {
+        throw fromLog(thrown, this.taskId);
+      });
+    const reading = { generation, result };
+    this.#reading = reading;
+    try {
+      return await result;
+    } finally {
+      if (this.#reading === reading) this.#reading = undefined;
+    }
   }
 
   /** Resolves when everything now in the log is folded, so a client sees here what it saw on another replica. */
@@ -104,8 +140,7 @@ export class TaskFeed {
 
   /** The terminal fact is folded. Nothing follows it, so the subscription is closed. */
   get ended(): boolean {
-    const state = this.#history === undefined ? this.#view?.task.status.state : this.#history.state;
-    return state !== undefined && isTerminal(state);
+    return this.state !== undefined && isTerminal(this.state);
   }
 
   /**
@@ -131,9 +166,17 @@ export class TaskFeed {
     this.#closing.abort(NO_LONGER_NEEDED);
   }
 
+  /** Gives back the memory of a feed that is used no more. */
+  empty(): void {
+    this.ring.empty();
+    this.#view.empty();
+  }
+
   async #run(records: AsyncIterable<StoredFacts> | Promise<AsyncIterable<StoredFacts>>): Promise<void> {
     try {
       for await (const stored of fromStart(await records)) {
+        // A feed that was dropped meanwhile must not count in the budgets again.
+        if (this.#closing.signal.aborted) return;
         this.#fold(stored);
         if (this.ended) return this.close();
       }
@@ -148,18 +191,15 @@ export class TaskFeed {
     this.lastSeq = stored.seq;
     this.aggregate = stored.record.aggregate;
     this.trace = stored.trace ?? this.trace;
-    const live = this.#history === undefined ? { storedAt: stored.storedAt, readAt: Date.now() } : undefined;
-    const onFact = (fact: Fact) => {
+    const live = this.#isLive ? { storedAt: stored.storedAt, readAt: Date.now() } : undefined;
+    this.#view.add(stored.record, fact => {
+      if (fact.kind === 'task.created') this.isLegacy = isLegacyTask(fact.event.task);
       if (fact.kind === 'artifact.updated') this.artifactIndex(fact.event.artifactUpdate.artifact.artifactId);
-      if (isVisible(fact)) this.ring.push(new VisibleEntry(fact, stored.seq, live));
+      const entry = isVisible(fact) ? new VisibleEntry(fact, stored.seq, live) : undefined;
+      if (entry !== undefined) this.ring.push(entry);
       for (const listener of this.#listeners) listener.onFact?.(fact);
-    };
-    if (this.#history !== undefined) this.#history.add(stored.record, onFact);
-    else
-      this.#view = projectRecord(this.#view, stored.record, (view, fact) => {
-        this.#view = view;
-        onFact(fact);
-      });
+      return entry?.contentBytes ?? 0;
+    });
     for (const listener of this.#listeners) listener.onRecord?.();
   }
 
@@ -190,4 +230,16 @@ export class TaskFeed {
       this.unlisten(listener);
     }
   }
+}
+
+/** The task whose newest record is given, as the log has it. Throws TASK_NOT_FOUND without one. */
+export async function readView(facts: FactLog, last: StoredFacts | undefined): Promise<ViewAt> {
+  if (last === undefined) throw new A2AError('TASK_NOT_FOUND');
+  const builder = new TaskViewBuilder();
+  let { seq } = last;
+  for await (const stored of readTask(facts, last)) {
+    builder.add(stored.record);
+    seq = stored.seq;
+  }
+  return { view: builder.view ?? projectRecord(undefined, last.record), seq };
 }

@@ -1,12 +1,12 @@
 import { A2AError } from '@hopline/a2a';
 import { type Fact, isSameOwner, type Owner, type Role, type TaskAggregate } from '@hopline/events';
-import { type Log, readTask } from '@hopline/log';
-import { projectRecord, type TaskView, TaskViewBuilder } from '@hopline/task';
+import type { Log } from '@hopline/log';
+import type { TaskView } from '@hopline/task';
 import type { Limits } from '../limits.ts';
 import { fromLog } from '../log-faults.ts';
 import type { TaskIndex } from '../task-index.ts';
-import { RingBudget } from './fact-ring.ts';
-import { type OpenMode, TaskFeed } from './task-feed.ts';
+import { ByteBudget } from './byte-budget.ts';
+import { type FeedBudgets, type OpenMode, readView, TaskFeed } from './task-feed.ts';
 
 /** The right to use a feed. Release it once. */
 export type FeedLease = { feed: TaskFeed; release(): void };
@@ -22,7 +22,7 @@ export class TaskFeeds {
   readonly #role: Role;
   readonly #limits: Limits;
   readonly #index: TaskIndex;
-  readonly #rings: RingBudget;
+  readonly #budgets: FeedBudgets;
   readonly #feeds = new Map<string, CachedFeed>();
   /** Feeds without users, oldest first. */
   readonly #idle = new Set<CachedFeed>();
@@ -32,7 +32,7 @@ export class TaskFeeds {
     this.#log = log;
     this.#role = role;
     this.#limits = limits;
-    this.#rings = new RingBudget(limits.ringsBytesMax);
+    this.#budgets = { rings: new ByteBudget(limits.ringsBytesMax), views: new ByteBudget(limits.viewsBytesMax) };
   }
 
   /** Throws TASK_NOT_FOUND (mode `existing`) or UNAVAILABLE. */
@@ -64,15 +64,12 @@ export class TaskFeeds {
     if (this.#feeds.has(taskId)) {
       const { feed, release } = await this.acquire(taskId, 'existing', caller);
       release();
-      return feed.view!;
+      return (await feed.readView()).view;
     }
     try {
       const last = await this.#log.facts.last(taskId);
-      if (last === undefined) throw new A2AError('TASK_NOT_FOUND');
-      this.#assertVisible(last.record.aggregate, caller);
-      const builder = new TaskViewBuilder();
-      for await (const { record } of readTask(this.#log.facts, last)) builder.add(record);
-      return builder.view ?? projectRecord(undefined, last.record);
+      if (last !== undefined) this.#assertVisible(last.record.aggregate, caller);
+      return (await readView(this.#log.facts, last)).view;
     } catch (thrown) {
       throw fromLog(thrown, taskId);
     }
@@ -101,7 +98,7 @@ export class TaskFeeds {
   }
 
   #open(taskId: string, mode: OpenMode): CachedFeed {
-    const feed = new TaskFeed(taskId, this.#log, this.#limits, this.#rings);
+    const feed = new TaskFeed(taskId, this.#log, this.#limits, this.#budgets);
     feed.listen({ onFact: fact => this.#note(feed, fact) });
     const cached: CachedFeed = { feed, opening: feed.open(mode), users: 0, linger: undefined };
     this.#feeds.set(taskId, cached);
@@ -127,7 +124,7 @@ export class TaskFeeds {
   #release(cached: CachedFeed): void {
     cached.users -= 1;
     if (cached.users > 0) return;
-    if (cached.feed.view === undefined || cached.feed.fault !== undefined) {
+    if (cached.feed.aggregate === undefined || cached.feed.fault !== undefined) {
       this.#drop(cached);
       return;
     }
@@ -141,7 +138,7 @@ export class TaskFeeds {
     clearTimeout(cached.linger);
     this.#idle.delete(cached);
     cached.feed.close();
-    cached.feed.ring.empty();
+    cached.feed.empty();
     if (this.#feeds.get(cached.feed.taskId) === cached) this.#feeds.delete(cached.feed.taskId);
   }
 }

@@ -25,6 +25,7 @@ export class VisibleEntry {
   /** When a live fact was stored and read, epoch milliseconds; absent for a fact that was read from the log. */
   readonly live: LiveTimes | undefined;
   #isFirst: boolean;
+  #contentBytes: number | undefined;
   /** Created at the first encoding. */
   #encoded: Map<EventEncoder<unknown>, unknown> | undefined;
 
@@ -61,8 +62,17 @@ export class VisibleEntry {
 
   /** Approximate memory. Counted, not measured: serializing every fact would double its cost when it has no viewer. */
   get bytes(): number {
-    return ENTRY_BYTES + partsOf(eventOf(this.fact)).reduce((sum, part) => sum + bytesOf(part), 0);
+    return ENTRY_BYTES + this.contentBytes;
   }
+
+  get contentBytes(): number {
+    this.#contentBytes ??= bytesOfParts(partsOf(eventOf(this.fact)));
+    return this.#contentBytes;
+  }
+}
+
+export function bytesOfParts(parts: readonly Part[]): number {
+  return parts.reduce((sum, part) => sum + bytesOf(part), 0);
 }
 
 function partsOf(event: StreamResponse): Part[] {

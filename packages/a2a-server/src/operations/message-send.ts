@@ -21,7 +21,7 @@ export async function messageSend(server: A2AServer, context: OperationContext):
     try {
       const run = await runFor(server, context, request, resolved);
       const view = await run(server, context, turn, resolved);
-      nameState(context, view.task);
+      nameState(context, { contextId: view.task.contextId, state: view.task.status.state });
       const message = directMessage(context, view);
       return context.dialect.encodeSendResult(message ? { message } : { task: withHistory(view.task, request.historyLength) });
     } finally {

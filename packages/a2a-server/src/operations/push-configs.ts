@@ -61,7 +61,7 @@ export async function storeInline(
   config: NewPushConfig | undefined,
 ): Promise<void> {
   if (config === undefined) return;
-  const generation = 'lease' in resolved ? resolved.lease.feed.view!.generation : 0;
+  const generation = 'lease' in resolved ? resolved.lease.feed.generation : 0;
   await storePushConfig(server, context, { taskId: resolved.taskId, generation }, config);
 }
 

@@ -56,7 +56,7 @@ export async function resolveContinuation(
       throw new A2AError('INVALID_PARAMS', { detail: 'contextId (legacy: sessionId) differs from that of the task', taskId });
     }
     const resolved = { taskId, contextId, message, metadata, lease };
-    if (hasMessage(lease.feed, message)) return { ...resolved, kind: 'duplicate' };
+    if (await hasMessage(lease.feed, message)) return { ...resolved, kind: 'duplicate' };
     if (isTerminal(aggregate.state)) throw taskEnded(taskId);
     if (aggregate.turn >= TURNS_MAX) {
       throw new A2AError('UNSUPPORTED_OPERATION', {
@@ -67,7 +67,7 @@ export async function resolveContinuation(
     if ((await claimMessage(server.log.messageIds, { owner: context.caller, contextId }, message, taskId)) !== taskId)
       throw reusedMessageId();
     // Looked up again: a racing request may have appended it while this one claimed it.
-    return { ...resolved, kind: hasMessage(lease.feed, message) ? 'duplicate' : 'continuation' };
+    return { ...resolved, kind: (await hasMessage(lease.feed, message)) ? 'duplicate' : 'continuation' };
   } catch (thrown) {
     lease.release();
     throw thrown;
@@ -79,9 +79,10 @@ export function taskEnded(taskId: string): A2AError {
 }
 
 /** Whether the task has the message. Throws INVALID_PARAMS when its id belongs to a message of other content. */
-export function hasMessage(feed: TaskFeed, message: Message): boolean {
+export async function hasMessage(feed: TaskFeed, message: Message): Promise<boolean> {
   if (feed.aggregate?.messageIds.includes(message.messageId) !== true) return false;
-  const known = feed.view?.task.history?.find(one => one.messageId === message.messageId);
+  const { view } = await feed.readView();
+  const known = view.task.history?.find(one => one.messageId === message.messageId);
   if (known !== undefined && fingerprintOf(known) !== fingerprintOf(message)) throw reusedMessageId();
   return true;
 }

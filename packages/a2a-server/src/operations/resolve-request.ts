@@ -134,7 +134,7 @@ async function resolveOwned(
   }
   const { feed, release } = await acquireTask(server, context, taskId);
   try {
-    const identified = { ...message, messageId: messageIdFor(feed, message) };
+    const identified = { ...message, messageId: await messageIdFor(feed, message) };
     return await resolveContinuation(server, context, identified, taskId, metadata);
   } finally {
     release();
@@ -159,9 +159,9 @@ async function resolveFirstOwned(
  * Legacy messages may lack an id. While the task works, a message with the content of its newest one is that one, retried by
  * a client that lost the response. When the task waits for input, it is an answer with a new id.
  */
-function messageIdFor({ view }: TaskFeed, message: Message): string {
+async function messageIdFor(feed: TaskFeed, message: Message): Promise<string> {
   if (message.messageId !== '') return message.messageId;
-  const { history = [], status } = view!.task;
+  const { history = [], status } = (await feed.readView()).view.task;
   const newest = history.findLast(({ role }) => role === 'ROLE_USER');
   const isWorking = isInProgress(status.state);
   const isRetry = isWorking && newest !== undefined && fingerprintOf(newest) === fingerprintOf(message);

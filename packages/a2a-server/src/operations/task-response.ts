@@ -1,5 +1,5 @@
 import { A2AError, DIALECTS, type Dialect, isLegacyTask, stateWord, type Task } from '@hopline/a2a';
-import { isTaskId, type Owner } from '@hopline/events';
+import { isTaskId, type Owner, type TaskAggregate } from '@hopline/events';
 import { ATTR } from '@hopline/telemetry';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import type { RequestHeaders } from '../authenticate.ts';
@@ -27,13 +27,17 @@ export function withHistory(task: Task, length: number | undefined): Task {
  * and in the legacy form: a request without a version gets the dialect in which the task was created.
  */
 export function dialectFor(context: OperationContext, task: Task): Dialect {
-  nameState(context, task);
-  if (context.ambiguous !== true || !isLegacyTask(task)) return context.dialect;
+  nameState(context, { contextId: task.contextId, state: task.status.state });
+  return dialectOf(context, isLegacyTask(task));
+}
+
+export function dialectOf(context: OperationContext, isLegacy: boolean): Dialect {
+  if (context.ambiguous !== true || !isLegacy) return context.dialect;
   context.hop.set({ [ATTR.a2aVersion]: DIALECTS.legacy.name });
   return DIALECTS.legacy;
 }
 
 /** Puts the state that the client reads on the span of its request. */
-export function nameState({ hop }: OperationContext, { contextId, status }: Task): void {
-  hop.set({ [ATTR.genAiConversation]: contextId, [ATTR.a2aState]: stateWord(status.state) });
+export function nameState({ hop }: OperationContext, { contextId, state }: Pick<TaskAggregate, 'contextId' | 'state'>): void {
+  hop.set({ [ATTR.genAiConversation]: contextId, [ATTR.a2aState]: stateWord(state) });
 }

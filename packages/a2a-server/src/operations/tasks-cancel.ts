@@ -23,8 +23,9 @@ export async function tasksCancel(server: A2AServer, context: OperationContext):
       const ends = (fact: Fact) => fact.kind === 'status.changed' && isTerminal(fact.event.statusUpdate.status.state);
       const append = () => appendCancel(server, context, taskId, withoutReservedMetadata(metadata));
       await waitAround(append, feed, ends, { timeoutMs: server.limits.cancelWaitMsMax, signal: context.signal });
-      const { task } = feed.view!;
-      if (feed.ended && task.status.state !== 'TASK_STATE_CANCELED') throw new A2AError('TASK_NOT_CANCELABLE', { taskId });
+      const { task } = (await feed.readView()).view;
+      if (isTerminal(task.status.state) && task.status.state !== 'TASK_STATE_CANCELED')
+        throw new A2AError('TASK_NOT_CANCELABLE', { taskId });
       return dialectFor(context, task).encodeTask(task);
     } finally {
       release();

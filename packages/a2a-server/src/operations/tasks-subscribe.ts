@@ -6,7 +6,7 @@ import type { TaskFeed } from '../feed/task-feed.ts';
 import { openViewer } from '../stream/open-viewer.ts';
 import { taskIdOf } from './client-task-id.ts';
 import { acquireTask, taskEnded } from './resolve-message.ts';
-import { dialectFor } from './task-response.ts';
+import { dialectOf, nameState } from './task-response.ts';
 
 /**
  * SubscribeToTask, tasks/resubscribe. With a cursor: exactly what follows it, also of a task that has ended. Without one: the
@@ -19,7 +19,8 @@ export async function tasksSubscribe(server: A2AServer, context: OperationContex
   try {
     const { feed, release } = await acquireTask(server, context, await taskIdOf(server, context, taskId));
     const after = cursorFor(feed, context.cursor);
-    const dialect = dialectFor(context, feed.view!.task);
+    nameState(context, feed.aggregate!);
+    const dialect = dialectOf(context, feed.isLegacy);
     const refusal = refusalOf(dialect, feed, after);
     if (refusal !== undefined) {
       release();
@@ -52,5 +53,5 @@ function refusalOf(dialect: Dialect, feed: TaskFeed, after: Cursor | 'invalid' |
 function cursorFor(feed: TaskFeed, text: string | undefined): Cursor | 'invalid' | undefined {
   if (text === undefined) return undefined;
   const cursor = parseCursor(text);
-  return cursor === undefined || cursor.generation > (feed.view?.generation ?? 0) ? 'invalid' : cursor;
+  return cursor === undefined || cursor.generation > feed.generation ? 'invalid' : cursor;
 }

@@ -55,8 +55,8 @@ export async function beginTurn(server: A2AServer, context: OperationContext, re
     case 'retry': {
       const lease = await server.feeds.acquire(taskId, 'awaited', context.caller);
       try {
-        if (lease.feed.view === undefined) await refuseExpired(server, taskId);
-        return retriedTurn(server, context, lease, resolved);
+        if (lease.feed.aggregate === undefined) await refuseExpired(server, taskId);
+        return await retriedTurn(server, context, lease, resolved);
       } catch (thrown) {
         lease.release();
         throw thrown;
@@ -76,10 +76,15 @@ async function refuseExpired({ log }: A2AServer, taskId: string): Promise<void> 
   throw new A2AError('TASK_NOT_FOUND', { taskId });
 }
 
-function retriedTurn(server: A2AServer, context: OperationContext, lease: FeedLease, resolved: ResolvedMessage): Turn {
+async function retriedTurn(
+  server: A2AServer,
+  context: OperationContext,
+  lease: FeedLease,
+  resolved: ResolvedMessage,
+): Promise<Turn> {
   const { feed } = lease;
-  if (feed.view === undefined) return { lease, start: 'beginning', append: () => appendFirst(server, context, resolved) };
-  if (hasMessage(feed, resolved.message)) return duplicateTurn(lease, resolved);
+  if (feed.aggregate === undefined) return { lease, start: 'beginning', append: () => appendFirst(server, context, resolved) };
+  if (await hasMessage(feed, resolved.message)) return duplicateTurn(lease, resolved);
   if (feed.ended) throw taskEnded(resolved.taskId);
   return { lease, start: 'message', append: () => appendMessage(server, context, resolved) };
 }
@@ -102,7 +107,7 @@ export async function appendTurn(
   onAccepted: () => void = () => {},
 ): Promise<'met' | 'timeout' | 'aborted'> {
   const { feed } = turn.lease;
-  if (turn.start !== 'message' && feed.view !== undefined) {
+  if (turn.start !== 'message' && feed.aggregate !== undefined) {
     await turn.append();
     return 'met';
   }
@@ -133,8 +138,17 @@ export async function acceptTurn(
   resolved: ResolvedMessage,
 ): Promise<TaskView> {
   const { feed } = turn.lease;
-  if ((await appendTurn(server, context, turn, resolved)) !== 'met') throw notAccepted(feed.taskId);
-  return feed.view!;
+  await requireAccepted(server, context, turn, resolved);
+  return (await feed.readView()).view;
+}
+
+async function requireAccepted(
+  server: A2AServer,
+  context: OperationContext,
+  turn: Turn,
+  resolved: ResolvedMessage,
+): Promise<void> {
+  if ((await appendTurn(server, context, turn, resolved)) !== 'met') throw notAccepted(turn.lease.feed.taskId);
 }
 
 /**
@@ -148,12 +162,12 @@ export async function startTurn(
   resolved: ResolvedMessage,
 ): Promise<TaskView> {
   const { feed } = turn.lease;
-  const { task } = await acceptTurn(server, context, turn, resolved);
-  if (task.status.state === 'TASK_STATE_SUBMITTED') {
+  await requireAccepted(server, context, turn, resolved);
+  if (feed.state === 'TASK_STATE_SUBMITTED') {
     const isTaken = ({ kind }: Fact) => kind === 'status.changed';
     await waitFor(feed, isTaken, { timeoutMs: server.limits.workingWaitMsMax, signal: context.signal });
   }
-  return feed.view!;
+  return (await feed.readView()).view;
 }
 
 /**
@@ -167,14 +181,14 @@ export async function completeTurn(
   resolved: ResolvedMessage,
 ): Promise<TaskView> {
   const { feed } = turn.lease;
-  await acceptTurn(server, context, turn, resolved);
+  await requireAccepted(server, context, turn, resolved);
   await waitForTurnEnd(server, context, feed);
-  return feed.view!;
+  return (await feed.readView()).view;
 }
 
 async function waitForTurnEnd(server: A2AServer, context: OperationContext, feed: TaskFeed): Promise<void> {
   // Checked now, not when the message was accepted: the turn may have ended in between.
-  if (!isInProgress(feed.view!.task.status.state)) return;
+  if (feed.state === undefined || !isInProgress(feed.state)) return;
   const ends = (fact: Fact) => fact.kind === 'status.changed' && !isInProgress(fact.event.statusUpdate.status.state);
   await waitFor(feed, ends, { timeoutMs: server.limits.blockingWaitMsMax, signal: context.signal });
 }

@@ -120,12 +120,12 @@ export class Viewer implements FeedListener, OpenStream {
   /** Writes all that the ring has. Events of one record go out in one write. */
   #pump(): void {
     const feed = this.#feed;
-    if (feed?.view === undefined || this.#busy || this.#sink.closed) return;
+    if (feed === undefined || this.#busy || this.#sink.closed) return;
     if (this.#sink.backlog > this.#server.limits.viewerBufferBytesMax) {
       this.#cutSlow();
       return;
     }
-    while (this.#next <= feed.view.generation) {
+    while (this.#next <= feed.generation) {
       const entry = feed.ring.at(this.#next);
       if (entry === undefined) {
         this.#flush();
@@ -161,8 +161,8 @@ export class Viewer implements FeedListener, OpenStream {
     // The hint was wrong: it was after the event.
     if (!(await this.#readFrom(feed, from)) && from > feed.startSeq) await this.#readFrom(feed, feed.startSeq);
     // After a read that found something, what is still missing was stored since it began: the next read finds it.
-    if (this.#feed === undefined || feed.view === undefined || this.#next > before) return;
-    if (this.#next <= feed.view.generation && feed.ring.at(this.#next) === undefined) await this.#gap(feed, feed.view.generation);
+    if (this.#feed === undefined || this.#next > before) return;
+    if (this.#next <= feed.generation && feed.ring.at(this.#next) === undefined) await this.#gap(feed, feed.generation);
   }
 
   /** Resolves with false when it finds nothing, or only something later than the next event. */
@@ -198,14 +198,14 @@ export class Viewer implements FeedListener, OpenStream {
   }
 
   async #sendSnapshot(feed: TaskFeed): Promise<void> {
-    const view = feed.view;
-    if (view === undefined) return;
-    this.#next = view.generation + 1;
-    this.#hint = feed.lastSeq;
+    const { view, seq } = await feed.readView();
+    if (this.#feed === undefined) return;
     const { task, generation } = view;
-    this.#sink.addSnapshot(task, formatCursor({ generation, seq: feed.lastSeq }), generation);
+    this.#next = generation + 1;
+    this.#hint = seq;
+    this.#sink.addSnapshot(task, formatCursor({ generation, seq }), generation);
     const sent = await this.#flushAll();
-    if (sent && this.#endsAtInputRequired && view.task.status.state === 'TASK_STATE_INPUT_REQUIRED') this.#end();
+    if (sent && this.#endsAtInputRequired && task.status.state === 'TASK_STATE_INPUT_REQUIRED') this.#end();
   }
 
   #emit(entry: VisibleEntry, feed: TaskFeed): void {

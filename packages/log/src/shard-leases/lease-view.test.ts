@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { LeaseValue } from '../log.ts';
-import { LeaseView } from './lease-view.ts';
+import { LeaseView, MEMBER_FORGOTTEN_MS } from './lease-view.ts';
 
 const keys = { member: 'relay', shard: 'shard' };
 const LEASE_MS = 100;
@@ -81,6 +81,16 @@ test('a released shard has no owner but keeps its checkpoint; a deleted lease le
   assert.deepEqual([...view.leases(3, 0).owners], []);
 });
 
+test('a member without a heartbeat for MEMBER_FORGOTTEN_MS is forgotten, a lease never, and a new heartbeat makes the member live', () => {
+  const view = viewOf({ 'relay.a': { owner: 'a', heartbeat: 1 }, 'shard.0': { owner: 'a' } });
+  view.leases(1, MEMBER_FORGOTTEN_MS);
+  assert.equal(view.size, 2);
+  const { owners, live } = view.leases(1, MEMBER_FORGOTTEN_MS + 1);
+  assert.deepEqual([view.size, [...owners], [...live]], [1, [[0, 'a']], []]);
+  view.apply({ type: 'entry', key: 'relay.a', value: { owner: 'a', heartbeat: 2 }, revision: 3 }, MEMBER_FORGOTTEN_MS + 2);
+  assert.deepEqual([...view.leases(1, MEMBER_FORGOTTEN_MS + 2).live], ['a']);
+});
+
 test('keys of another service are ignored', () => {
   const view = viewOf({
     'notifier.n': { owner: 'n', heartbeat: 1 },
@@ -91,4 +101,5 @@ test('keys of another service are ignored', () => {
   const { live, owners } = view.leases(2, 0);
   assert.deepEqual([...live], ['a']);
   assert.deepEqual([...owners], [[1, 'a']]);
+  assert.equal(view.size, 2);
 });

@@ -13,6 +13,9 @@ export const shardKey = (keys: LeaseKeys, shard: number): string => `${keys.shar
 
 /** `revision`: of its newest heartbeat. */
 type SilentMember = { key: string; revision: number };
+/** Members without a heartbeat for this long are forgotten, milliseconds: each start of a process adds one, which the bucket keeps longer. */
+export const MEMBER_FORGOTTEN_MS = 60 * 60_000;
+
 type SeenEntry = { value: LeaseValue; revision: number; changedAtMs: number };
 
 /**
@@ -54,11 +57,18 @@ export class LeaseView {
   }
 
   apply(change: Extract<Change<LeaseValue>, { type: 'entry' }>, nowMs: number): void {
+    const { member, shard } = this.#keys;
+    if (!change.key.startsWith(`${member}.`) && !change.key.startsWith(`${shard}.`)) return;
     if (change.value === undefined) this.#entries.delete(change.key);
     else this.#entries.set(change.key, { value: change.value, revision: change.revision, changedAtMs: nowMs });
     if (change.key !== this.#ownKey) return;
     if (!this.isCurrent(nowMs)) for (const entry of this.#entries.values()) entry.changedAtMs = nowMs;
     this.#ownSeenAtMs = nowMs;
+  }
+
+  /** Entries that are kept. */
+  get size(): number {
+    return this.#entries.size;
   }
 
   shard(shard: number): { value: LeaseValue; revision: number } | undefined {
@@ -87,7 +97,10 @@ export class LeaseView {
     const live = new Set<string>();
     const members = memberKey(this.#keys, '');
     for (const [key, { value, changedAtMs }] of this.#entries) {
-      if (key.startsWith(members) && nowMs - changedAtMs <= this.#leaseMs) live.add(value.owner);
+      if (!key.startsWith(members)) continue;
+      const silentMs = nowMs - changedAtMs;
+      if (silentMs <= this.#leaseMs) live.add(value.owner);
+      else if (silentMs > MEMBER_FORGOTTEN_MS) this.#entries.delete(key);
     }
     const owners = new Map<number, string>();
     for (let shard = 0; shard < shards; shard++) {

@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test';
 import { LogUnavailable } from '../errors.ts';
 import type { LeaseValue } from '../log.ts';
 import { createMemoryLog, type MemoryLog } from '../memory/memory-log.ts';
-import { HEARTBEAT_INTERVAL_MS, LEASE_MS, type LeaseOptions, ShardLeases } from './shard-leases.ts';
+import { HEARTBEAT_INTERVAL_MS, LEASE_MS, LEASE_RENEWAL_MS, type LeaseOptions, ShardLeases } from './shard-leases.ts';
 
 const RELAY = { member: 'relay', shard: 'shard' };
 const NOTIFIER = { member: 'notifier', shard: 'notifier-shard' };
@@ -275,6 +275,30 @@ for (const lost of ['answer', 'write'] as const) {
     await b.leases.stop();
   });
 }
+
+test('a lease is written again before its bucket removes it, also when its checkpoint stays', async t => {
+  const time = virtualTime(t);
+  const log = createMemoryLog();
+  let skippedMs = 0;
+  const now = () => time.options.now() + skippedMs;
+  const starting = member(log.another(), 'a', { ...time.options, now });
+  await time.advance(1_000);
+  const a = await starting;
+  const revisions = async () => Promise.all([0, 7].map(async shard => (await log.leases.get(`shard.${shard}`))!.revision));
+  const taken = await revisions();
+  await time.advance(2_000);
+  assert.deepEqual(await revisions(), taken, 'not before');
+  skippedMs = LEASE_RENEWAL_MS;
+  await time.advance(2_000);
+  const renewed = await revisions();
+  assert.ok(renewed.every((revision, index) => revision > taken[index]!));
+  await time.advance(2_000);
+  assert.deepEqual(await revisions(), renewed, 'once');
+  assert.deepEqual([a.running.size, a.events.length], [SHARDS, SHARDS], 'each shard was started once');
+  const stopping = a.leases.stop();
+  await time.advance(2_000);
+  await stopping;
+});
 
 test('a lease that was deleted is written again', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();

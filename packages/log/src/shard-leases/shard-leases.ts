@@ -15,6 +15,11 @@ export const HEARTBEAT_INTERVAL_MS = 300;
  */
 export const LEASE_MS = 1_500;
 
+/**
+ * A lease is written again after this long, also with the same checkpoint: the bucket removes entries that nothing writes, milliseconds.
+ */
+export const LEASE_RENEWAL_MS = 60 * 60_000;
+
 /** Heartbeats that a process misses before the broker is asked whether it is still connected. */
 const SUSPECT_HEARTBEATS = 2;
 
@@ -43,7 +48,8 @@ export type LeaseOptions = {
 /** Shards whose lease is being written or that are being stopped at the same time; more of them wait for the next round. */
 const CHANGES_MAX = 64;
 
-type Tenure = { revision: number; checkpoint: number };
+/** `writtenAtMs`: when this process began its last write of the lease. */
+type Tenure = { revision: number; checkpoint: number; writtenAtMs: number };
 
 /**
  * Assigns shards to processes. Leases are a hint for efficiency: two owners of a shard do no harm, because the log accepts the
@@ -233,15 +239,16 @@ export class ShardLeases {
   }
 
   async #take(shard: number): Promise<void> {
-    const { store, keys, instance, startShard } = this.#options;
+    const { store, keys, instance, now, startShard } = this.#options;
     const key = shardKey(keys, shard);
     const lease = this.#view.shard(shard);
     const checkpoint = lease?.value.checkpoint ?? 0;
     const value = { owner: instance, checkpoint };
+    const writtenAtMs = now();
     const write = lease === undefined ? store.create(key, value) : store.update(key, value, lease.revision);
     const revision = await unlessConflict(write);
     if (revision === undefined) return;
-    this.#held.set(shard, { revision, checkpoint });
+    this.#held.set(shard, { revision, checkpoint, writtenAtMs });
     const before = lease?.value.owner;
     startShard(shard, checkpoint, before === undefined ? 'fresh' : before === '' ? 'released' : 'lost');
   }
@@ -260,10 +267,11 @@ export class ShardLeases {
       tenure.revision = seen.revision;
     }
     const checkpoint = Math.max(tenure.checkpoint, checkpointOf(shard));
-    if (checkpoint === tenure.checkpoint) return;
+    const writtenAtMs = now();
+    if (checkpoint === tenure.checkpoint && writtenAtMs - tenure.writtenAtMs < LEASE_RENEWAL_MS) return;
     const value = { owner: instance, checkpoint };
     const revision = await unlessConflict(store.update(shardKey(keys, shard), value, tenure.revision));
-    if (revision !== undefined) Object.assign(tenure, { revision, checkpoint });
+    if (revision !== undefined) Object.assign(tenure, { revision, checkpoint, writtenAtMs });
     // After a conflict the view shows who wrote, unless the lease was deleted: then it is taken again.
     else if (this.#view.isCurrent(now()) && this.#view.shard(shard) === undefined && this.#held.delete(shard))
       await stopShard(shard);

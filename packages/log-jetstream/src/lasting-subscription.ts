@@ -1,0 +1,73 @@
+import { backoffMs } from '@hopline/log';
+import type { Msg, Subscription } from '@nats-io/nats-core';
+import type { Connection } from './connection.ts';
+import { pause, retry } from './retry.ts';
+
+const RETRY_MS_BASE = 1_000;
+const RETRY_MS_MIN = 250;
+/** Longest pause between two tries. Not shorter: each rejected one is logged here and by the server. */
+const RETRY_MS_MAX = 30_000;
+
+export type LastingSubscriptionOptions = {
+  onMsg: (msg: Msg) => void;
+  /** The server has rejected the subscription: from now on it receives nothing. */
+  onDenied?: () => void;
+  /** It receives again. */
+  onPermitted?: () => void;
+  /** Ends the subscription. Absent: it lasts as long as the connection. */
+  signal?: AbortSignal;
+};
+
+/**
+ * A subscription for the life of a service. nats.js makes it again after a reconnect, but forgets one that the server rejects, also
+ * when an operator changes permissions at run time: that one is tried again, because the permission may be given back.
+ */
+export class LastingSubscription {
+  readonly #connection: Connection;
+  readonly #subject: string;
+  readonly #options: LastingSubscriptionOptions;
+  readonly #ended: AbortSignal;
+  #subscription: Subscription;
+  #isRecovering = false;
+
+  constructor(connection: Connection, subject: string, options: LastingSubscriptionOptions) {
+    this.#connection = connection;
+    this.#subject = subject;
+    this.#options = options;
+    const { signal } = options;
+    this.#ended = signal === undefined ? connection.closed : AbortSignal.any([signal, connection.closed]);
+    this.#subscription = this.#subscribe();
+    signal?.addEventListener('abort', () => this.#subscription.unsubscribe(), { once: true });
+  }
+
+  #subscribe(): Subscription {
+    return this.#connection.subscribe(this.#subject, msg => {
+      if (msg !== undefined) this.#options.onMsg(msg);
+      else if (!this.#isRecovering) void this.#recover();
+    });
+  }
+
+  async #recover(): Promise<void> {
+    this.#isRecovering = true;
+    this.#options.onDenied?.();
+    for (let failures = 1; ; failures += 1) {
+      await pause(this.#connection, backoffMs(failures, RETRY_MS_BASE, RETRY_MS_MAX, RETRY_MS_MIN), this.#ended);
+      if (this.#ended.aborted) return;
+      this.#subscription = this.#subscribe();
+      if (await this.#isPermitted()) break;
+      this.#subscription.unsubscribe();
+    }
+    this.#isRecovering = false;
+    this.#options.onPermitted?.();
+  }
+
+  /** The server rejects a subscription before it answers a later request. */
+  async #isPermitted(): Promise<boolean> {
+    const flush = () => this.#connection.nc.flush();
+    const isAnswered = await retry(this.#connection, this.#subject, flush, { signal: this.#ended }).then(
+      () => true,
+      () => false,
+    );
+    return isAnswered && !this.#subscription.isClosed();
+  }
+}
