@@ -41,6 +41,25 @@ test('documents name only tests that exist', () => {
   }
 });
 
+test('the file tables of a README name files and folders below it', () => {
+  const files = projectFiles();
+  let names = 0;
+  for (const path of documents.filter(file => file.endsWith('/README.md'))) {
+    const below = files.filter(file => file.startsWith(`${dirname(path)}/`)).map(file => `${file}/`);
+    const tables = read(path).match(/^\| file.*\n(?:\|.*\n)+/gm) ?? [];
+    const firstCells = tables.flatMap(table => table.split('\n').slice(2)).map(row => row.split('|')[1] ?? '');
+    for (const [, name] of firstCells.join('\n').matchAll(/`([\w./-]+(?:\.ts|\/))`/g)) {
+      const part = `/${name!.replace(/\/$/, '')}/`;
+      assert.ok(
+        below.some(file => file.includes(part)),
+        `${path} names ${name}`,
+      );
+      names += 1;
+    }
+  }
+  assert.ok(names > 50, `${names} names`);
+});
+
 test('every guarantee and every failure names its test', () => {
   for (const path of ['README.md', 'docs/reference/failures.md']) {
     const rows = read(path)

@@ -39,9 +39,10 @@ const JSON_TYPES = ['application/json', 'application/a2a+json'];
 const PATHS = ['/', '/a2a'];
 
 /**
- * Registers the HTTP bindings of a server on a Fastify app: JSON-RPC at `/` and `/a2a` in the dialects 1.0, 0.3 and legacy
- * (April 2025), HTTP+JSON of 1.0 and, below `/v1`, of 0.3, the agent card, the list of agents, the audit, the webhook
- * deliveries and the export of a task, and JSON 404s elsewhere. The app needs only `serverOptions`. Closing the app drains and closes the server: streams ask their clients to reconnect, and end.
+ * Registers the HTTP bindings of a server on a Fastify app: JSON-RPC at `/` and `/a2a` in the dialects 1.0, 0.3 and legacy (April
+ * 2025), HTTP+JSON of 1.0 and, below `/v1`, of 0.3, the agent card, the list of agents, the audit, the webhook deliveries and the
+ * export of a task, and JSON 404s elsewhere. The app needs only `serverOptions`. Closing the app drains and closes the server:
+ * streams ask their clients to reconnect, and end.
  */
 export function registerA2A(app: FastifyInstance, server: A2AServer, options: A2AHttpOptions): void {
   const { card, cors, guard, agents, audits, exportTask } = options;

@@ -41,6 +41,14 @@ export function present<T extends object>(members: T): Present<T> {
   return found;
 }
 
+/** A `Date` holds no time further from 1970, milliseconds (ECMA-262 21.4.1.1): its text would be a RangeError. */
+const TIME_MS_MAX = 8.64e15;
+
+/** Epoch milliseconds of a time that a `Date` can hold. */
+export function isTime(value: unknown): value is number {
+  return typeof value === 'number' && Math.abs(value) <= TIME_MS_MAX;
+}
+
 /** Levels of nesting accepted in a JSON document. Deeper ones could exhaust the stack of recursive code. */
 export const JSON_DEPTH_MAX = 64;
 

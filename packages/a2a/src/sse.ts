@@ -41,9 +41,9 @@ export async function* decodeSse(
 }
 
 /**
- * Decodes a byte stream into events, those of one chunk together: a step of an iterator costs more than a small event. Accepts LF, CR and CRLF, comments, several data lines, and chunks split anywhere, also
- * inside a code point. An event that the end of the stream truncates is discarded. Throws INVALID_AGENT_RESPONSE when an event
- * exceeds `eventCharsMax` UTF-16 units.
+ * Decodes a byte stream into events, those of one chunk together: a step of an iterator costs more than a small event. Accepts
+ * LF, CR and CRLF, comments, several data lines, and chunks split anywhere, also inside a code point. An event that the end of
+ * the stream truncates is discarded. Throws INVALID_AGENT_RESPONSE when an event exceeds `eventCharsMax` UTF-16 units.
  */
 export async function* decodeSseBatches(
   chunks: AsyncIterable<Uint8Array>,

@@ -59,8 +59,9 @@ function requestOf(turn: Turn, context: string) {
 }
 
 /**
- * The context id sent to the agent. It is derived, so that every replica sends the same one without a table of ids, and hashed with the owner, so that neither
- * the agent nor another caller can name our context (S0-34). SHA-256 in the form of a UUID (version 8, RFC 9562).
+ * The context id sent to the agent. It is derived, so that every replica sends the same one without a table of ids, and hashed
+ * with the owner, so that neither the agent nor another caller can name our context (S0-34). SHA-256 in the form of a UUID
+ * (version 8, RFC 9562).
  */
 function remoteContext(url: string, { contextId, owner }: Turn): string {
   const ownerText = owner === undefined ? '' : `\n${JSON.stringify([owner.tenant ?? null, owner.subject ?? null])}`;

@@ -16,9 +16,9 @@ export function cardUrls(url: string): string[] {
 }
 
 /**
- * Reads a card and determines the agent's URL. The path comes from the card when host and port match the configured URL; otherwise the configured URL stays.
- * Cards often contain `http://0.0.0.0:9999/` or an internal host name, and must not redirect requests, with the operator's headers, to another server.
- * Throws A2AError when the card has no supported interface.
+ * Reads a card and determines the agent's URL. The path comes from the card when host and port match the configured URL;
+ * otherwise the configured URL stays. Cards often contain `http://0.0.0.0:9999/` or an internal host name, and must not redirect
+ * requests, with the operator's headers, to another server. Throws A2AError when the card has no supported interface.
  */
 export function agentOfCard(card: unknown, cardUrl: string, configured: string): RemoteAgent {
   const agent = decodeAgentCard(card, cardUrl);

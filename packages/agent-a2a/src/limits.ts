@@ -1,7 +1,10 @@
 export type A2ALimits = {
   /** From the request to the first event, milliseconds. */
   firstEventMsMax: number;
-  /** Between two events of a stream, or two changes of the task after the stream ended, milliseconds. The time in which we do not read does not count. */
+  /**
+   * Between two events of a stream, or two changes of the task after the stream ended, milliseconds. The time in which we do not
+   * read does not count.
+   */
   silenceMsMax: number;
   /** Of one turn, milliseconds. */
   totalMsMax: number;

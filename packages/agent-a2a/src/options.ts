@@ -1,8 +1,8 @@
 import type { A2ALimits } from './limits.ts';
 
 /**
- * How the texts of an agent's working statuses form the answer; absent: they show it themselves (`StatusTexts`). `incremental`: each is the next piece; `cumulative`: each is the answer so far;
- * `whole`: each replaces the previous one.
+ * How the texts of an agent's working statuses form the answer; absent: they show it themselves (`StatusTexts`). `incremental`:
+ * each is the next piece; `cumulative`: each is the answer so far; `whole`: each replaces the previous one.
  */
 export type Deltas = 'incremental' | 'cumulative' | 'whole';
 

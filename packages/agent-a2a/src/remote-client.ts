@@ -60,7 +60,10 @@ type Context = {
   agent?: RemoteAgent;
 };
 
-/** A JSON-RPC client for one remote agent. Every failure is an AgentFault, except that a connection that breaks in mid-stream ends the stream. */
+/**
+ * A JSON-RPC client for one remote agent. Every failure is an AgentFault, except that a connection that breaks in mid-stream ends
+ * the stream.
+ */
 export class RemoteClient {
   readonly #options: RemoteClientOptions;
   /** Without undici's time limits, which would end a blocking send after 300 s: `Deadlines` sets ours. */
@@ -72,7 +75,10 @@ export class RemoteClient {
     this.#http = new HttpAgent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: CONNECT_MS_MAX, ...options.tls } });
   }
 
-  /** Returns the agent as its card describes it; an expired card is used while the agent is unreachable. Throws AgentFault when there is none. */
+  /**
+   * Returns the agent as its card describes it; an expired card is used while the agent is unreachable. Throws AgentFault when
+   * there is none.
+   */
   async agent(): Promise<RemoteAgent> {
     if (this.#cached !== undefined && performance.now() < this.#cached.untilMs) return this.#cached.agent;
     try {
@@ -93,7 +99,10 @@ export class RemoteClient {
     return now.dialect === agent.dialect && now.url === agent.url && now.tenant === agent.tenant ? undefined : now;
   }
 
-  /** Streams the agent's events, those that arrive together in one array; a JSON response is one event. Ends without a fault when the connection breaks after the first event. */
+  /**
+   * Streams the agent's events, those that arrive together in one array; a JSON response is one event. Ends without a fault when
+   * the connection breaks after the first event.
+   */
   async *stream(operation: 'stream' | 'subscribe', params: JsonObject, context: Context): AsyncGenerator<RemoteResponse[]> {
     using deadlines = new Deadlines({ ...this.#options.limits, totalMsMax: context.totalMsMax }, faultOfDeadline, context.signal);
     let hasBegun = false;
@@ -256,7 +265,8 @@ async function readJson(response: Dispatcher.ResponseData<unknown>, bytesMax: nu
     if (bytes > bytesMax) throw new A2AError('INVALID_AGENT_RESPONSE', { detail: `longer than ${bytesMax}` });
     chunks.push(chunk);
   }
-  const value = parsed<unknown>(() => JSON.parse(Buffer.concat(chunks).toString('utf8')));
+  // Without a byte order mark, which .NET and editors write, and JSON.parse refuses.
+  const value = parsed<unknown>(() => JSON.parse(new TextDecoder().decode(Buffer.concat(chunks))));
   if (value === undefined) throw new AgentFault(NOT_JSON, false);
   return value;
 }
@@ -265,7 +275,10 @@ function isJson({ headers }: Dispatcher.ResponseData<unknown>): boolean {
   return /^application\/([\w.-]+\+)?json\b/i.test(String(headers['content-type'] ?? ''));
 }
 
-/** False for the HTML page of a proxy and for compressed bytes. Other types are read: some agents send events without a type, or with a wrong one. */
+/**
+ * False for the HTML page of a proxy and for compressed bytes. Other types are read: some agents send events without a type, or
+ * with a wrong one.
+ */
 function isReadable({ headers }: Dispatcher.ResponseData<unknown>): boolean {
   const { 'content-type': type = '', 'content-encoding': coding = 'identity' } = headers;
   return !/^text\/html\b/i.test(String(type)) && String(coding).toLowerCase() === 'identity';

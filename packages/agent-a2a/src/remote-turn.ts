@@ -221,7 +221,10 @@ export class RemoteTurn {
     return await this.#client.call('send', params(agent), { ...this.#context(), agent });
   }
 
-  /** Reads the task once. Text sent while we were not connected is complete only if the task holds it; otherwise a new attempt replaces the text. */
+  /**
+   * Reads the task once. Text sent while we were not connected is complete only if the task holds it; otherwise a new attempt
+   * replaces the text.
+   */
   async *#poll(agent: RemoteAgent): AsyncGenerator<AgentEvent[]> {
     await this.#untilNextPoll();
     const task = await this.#get();
@@ -290,8 +293,9 @@ export class RemoteTurn {
   }
 
   /**
-   * An agent that streams must change its task within the silence limit, and any agent a task that it has not begun: with a2a-sdk 0.3 for Python an
-   * exception in `execute()` leaves the task `submitted`. Agents that do not stream may work in silence until the total limit.
+   * An agent that streams must change its task within the silence limit, and any agent a task that it has not begun: with a2a-sdk
+   * 0.3 for Python an exception in `execute()` leaves the task `submitted`. Agents that do not stream may work in silence until
+   * the total limit.
    */
   #assertChanging(task: Task, agent: RemoteAgent): void {
     // Some agents set the timestamp of the status in each response.

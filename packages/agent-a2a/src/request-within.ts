@@ -4,8 +4,9 @@ import { type Dispatcher, request } from 'undici';
 type Options = Omit<NonNullable<Parameters<typeof request>[1]>, 'headers'> & { headers: Readonly<Record<string, string>> };
 
 /**
- * A request of undici that follows redirects within its origin. It opens a connection of its own: a kept one may be closed by the agent while it is being reused
- * (gunicorn closes after 2 s, Node and uvicorn after 5 s), and then a message may have been processed or not.
+ * A request of undici that follows redirects within its origin. It opens a connection of its own: a kept one may be closed by the
+ * agent while it is being reused (gunicorn closes after 2 s, Node and uvicorn after 5 s), and then a message may have been
+ * processed or not.
  */
 export async function requestWithin(url: string, options: Options): Promise<Dispatcher.ResponseData<unknown>> {
   let target = new URL(url);

@@ -8,8 +8,8 @@ import { kindOfArtifact } from '@hopline/profiles';
 export type ToolNotice = { phase: 'start' | 'end'; tool: string; callId?: string; failed: boolean; waiting?: true };
 
 /**
- * Match the whole status text, never a prefix: an answer may contain, or be, `✅` or `✅ done` (S2-10). `Agent: ` may precede, and `**` may surround the name
- * (S2-3). Names have 1 to 128 characters without spaces, unlike prose.
+ * Match the whole status text, never a prefix: an answer may contain, or be, `✅` or `✅ done` (S2-10). `Agent: ` may precede, and
+ * `**` may surround the name (S2-3). Names have 1 to 128 characters without spaces, unlike prose.
  */
 const START = /^\s*[🔧🔍]\s*(?:[^:\n]{1,64}:\s+)?Calling tool:\s*\**([\w.\-/]{1,128}?)\**(?:\.{3})?\s*$/u;
 const END = /^\s*([✅❌])\s*(?:[^:\n]{1,64}:\s+)?Tool\s+\**([\w.\-/]{1,128}?)\**\s+(completed|failed)\s*$/u;

@@ -21,8 +21,8 @@ type Invocation = {
 export const INVOCATIONS_MAX = 10_000;
 
 /**
- * The texts of the models in a turn, one per invocation, so that parallel models do not mix (S1-25). A chunk belongs to the invocation with its id.
- * Chunks without text start none: some models change their id before the first text.
+ * The texts of the models in a turn, one per invocation, so that parallel models do not mix (S1-25). A chunk belongs to the
+ * invocation with its id. Chunks without text start none: some models change their id before the first text.
  */
 export class Invocations {
   readonly #known = new Map<string, Invocation>();

@@ -1,4 +1,7 @@
-/** Runs one turn per thread at a time: two tasks of one context would read and overwrite each other's checkpoints. A server queues runs itself. */
+/**
+ * Runs one turn per thread at a time: two tasks of one context would read and overwrite each other's checkpoints. A server queues
+ * runs itself.
+ */
 export class ThreadLocks {
   readonly #last = new Map<string, Promise<void>>();
 

@@ -28,8 +28,8 @@ export type CallToolOptions = {
 };
 
 /**
- * Calls a tool. A server that died in an earlier call of the turn is started again; one that may be dead is pinged, so that the next call gets a new one.
- * Throws ToolCallFault, or the SDK's error when `signal` aborts.
+ * Calls a tool. A server that died in an earlier call of the turn is started again; one that may be dead is pinged, so that the
+ * next call gets a new one. Throws ToolCallFault, or the SDK's error when `signal` aborts.
  */
 export async function callTool({ tool, args }: ToolCall, options: CallToolOptions): Promise<CallToolResult> {
   const { session, limits, signal, onprogress, trace } = options;

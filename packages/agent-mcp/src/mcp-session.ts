@@ -18,8 +18,8 @@ export type McpConnection = { client: Client; tools: () => readonly Tool[] };
 
 const CLIENT = { name: 'hopline', version: packageJson.version };
 /**
- * The SDK reads a whole JSON body, and each event of a stream, into memory. The GET stream of a session lives as long as the session and is read event by
- * event, so it is unbounded. Fresh connections: a call on a broken one may have run its tool.
+ * The SDK reads a whole JSON body, and each event of a stream, into memory. The GET stream of a session lives as long as the
+ * session and is read event by event, so it is unbounded. Fresh connections: a call on a broken one may have run its tool.
  */
 const FETCH = { bytesMax: RESPONSE_BYTES_MAX, boundedMethods: ['POST'], redirectsMax: REDIRECTS_MAX, freshConnections: true };
 /** Time limit of a ping, milliseconds. */

@@ -16,8 +16,8 @@ const LOOK_BACK_CHARS = 136;
 const UNKNOWN_TOOL = 'the agent has no tool of that name';
 
 /**
- * Finds the tool calls of a message, in order: a data part `{"tool":…,"arguments":{…}}`, or `tool {…}` in the text, a word right before a JSON object.
- * Adjacent text parts are one text.
+ * Finds the tool calls of a message, in order: a data part `{"tool":…,"arguments":{…}}`, or `tool {…}` in the text, a word right
+ * before a JSON object. Adjacent text parts are one text.
  */
 export function findCalls(parts: readonly Part[], isTool: (name: string) => boolean): FoundCalls {
   const calls: ToolCall[] = [];

@@ -14,7 +14,10 @@ export interface Agent {
    * turn is abandoned.
    */
   run(turn: Turn): AsyncIterable<AgentEvent>;
-  /** `run` for adapters of streams: events that arrived together are one array. Preferred where it exists, because a step of an iterator costs more than a token. */
+  /**
+   * `run` for adapters of streams: events that arrived together are one array. Preferred where it exists, because a step of an
+   * iterator costs more than a token.
+   */
   runBatches?(turn: Turn): AsyncIterable<readonly AgentEvent[]>;
   /** Releases connections and child processes. Called once, after the last turn. */
   close(): Promise<void>;

@@ -33,9 +33,9 @@ export type Chunk<R> = {
   /** Tokens that end in this chunk, empty ones included. Over all chunks of a lane they add up to the tokens offered. */
   count: number;
   /**
-   * Set when the chunk ends inside `last`: UTF-16 units of that token that left with this chunk, 1 or more; the rest follows in
-   * the lane's next chunk. This happens when a token exceeds `chunkBytesMax`, and when a forced flush meets half a surrogate
-   * pair.
+   * Set when the chunk ends inside `last`: UTF-16 units of that token that have left with this chunk and those before it, 1 or
+   * more. The rest follows in the lane's next chunk. This happens when a token exceeds `chunkBytesMax`, and when a forced flush
+   * meets half a surrogate pair.
    */
   lastOffset?: number;
   reason: FlushReason;

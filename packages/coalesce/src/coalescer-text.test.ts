@@ -21,14 +21,19 @@ const dt = fc.oneof(fc.constant(0), fc.double({ min: 0, max: 3, noNaN: true }), 
 const offerCall: fc.Arbitrary<Call> = fc.record({
   act: fc.constant('offer' as const),
   lane: laneName,
-  text: fc.constantFrom(...FRAGMENTS, ...HALVES, ...EMOJI),
+  // Halves and empty tokens are frequent: a cut inside a token that others follow needs both.
+  text: fc.oneof(
+    { weight: 4, arbitrary: fc.constantFrom(...FRAGMENTS, ...EMOJI) },
+    { weight: 2, arbitrary: fc.constantFrom(...HALVES) },
+    { weight: 1, arbitrary: fc.constant('') },
+  ),
   dt,
 });
 const calls = fc.array(
   fc.oneof(
     { weight: 12, arbitrary: offerCall },
     { weight: 4, arbitrary: fc.record({ act: fc.constant('tick' as const), dt }) },
-    { weight: 1, arbitrary: fc.record({ act: fc.constant('flush' as const), dt }) },
+    { weight: 3, arbitrary: fc.record({ act: fc.constant('flush' as const), dt }) },
     { weight: 1, arbitrary: fc.record({ act: fc.constant('close' as const), lane: laneName, dt }) },
   ),
   { maxLength: 120 },
@@ -173,6 +178,21 @@ test('half a pair waits for its other half, across a flush, and leaves alone whe
   assert.deepEqual(texts(close(coalescer, 'a', 6)), ['\ud83d']);
 });
 
+test('what stays after a cut is as old as its own token, counts the tokens after it, and is as long as its text', () => {
+  const coalescer = createCoalescer<number>();
+  for (const [ref, text] of ['ok', 'x\ud83d', ''].entries()) offer(coalescer, 'a', { text, atMs: 100 + ref, ref }, ref);
+  assert.deepEqual(
+    flush(coalescer, 3).map(({ text, first, last, lastOffset, count }) => ({ text, first, last, lastOffset, count })),
+    [{ text: 'okx', first: 0, last: 1, lastOffset: 1, count: 1 }],
+  );
+  assert.deepEqual(held(coalescer), { tokens: 2, bytes: 3, lanes: 1, oldest: 1 });
+  offer(coalescer, 'a', { text: '\ude00', atMs: 103, ref: 3 }, 4);
+  const reason = 'boundary' as const;
+  assert.deepEqual(flush(coalescer, 6), [
+    { lane: 'a', text: '😀', first: 1, last: 3, count: 3, reason, heldMs: 5, firstAtMs: 101, lastAtMs: 103 },
+  ]);
+});
+
 test('half a pair whose other half does not come leaves alone after HALF_PAIR_HOLD_MS, not before', () => {
   for (const forced of [false, true]) {
     const coalescer = createCoalescer<number>();
@@ -231,6 +251,13 @@ test('empty and white-space tokens keep their position', () => {
     flush(coalescer, 1).map(({ text, count, last }) => [text, count, last]),
     [['', 1, 4]],
   );
+});
+
+test('tokens that have chunkBytesMax together are one chunk, and the next byte is another', () => {
+  const coalescer = createCoalescer<number>({ chunkBytesMax: 8 });
+  for (const [ref, text] of ['1234', '56', 'é'].entries()) assert.deepEqual(offer(coalescer, 'a', token(text, ref), 0), []);
+  assert.deepEqual(texts(offer(coalescer, 'a', token('9', 3), 0)), ['123456é']);
+  assert.deepEqual(texts(flush(coalescer, 0)), ['9']);
 });
 
 test('a token of chunkBytesMax is held; one byte more leaves at once, in pieces [C-4]', () => {

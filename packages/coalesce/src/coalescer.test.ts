@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Chunk } from './chunk.ts';
-import { close, closeAll, createCoalescer, flush, held, offer, tick, wakeAtMs } from './coalescer.ts';
+import { type Coalescer, close, closeAll, createCoalescer, flush, held, offer, tick, wakeAtMs } from './coalescer.ts';
 import { DEFAULT_SETTINGS, HALF_PAIR_HOLD_MS, LANES_MAX } from './settings.ts';
 
 const token = (text: string, ref = 0, atMs = 0) => ({ text, atMs, ref });
@@ -168,13 +168,33 @@ test('a late tick returns one larger chunk, and the lane continues as before', (
   for (let nowMs = 1000; nowMs < 1400; nowMs += 20) offer(coalescer, 'a', token('x'), nowMs);
   assert.ok(wakeAtMs(coalescer)! < 1400, 'overdue');
   assert.equal(tick(coalescer, 1400)[0]!.count, 20);
-  const counts: number[] = [];
-  for (let nowMs = 1400; nowMs < 2000; nowMs += 20) {
-    offer(coalescer, 'a', token('x'), nowMs);
-    for (const chunk of tick(coalescer, nowMs)) counts.push(chunk.count);
-  }
-  assert.deepEqual(new Set(counts), new Set([3]));
+  assert.deepEqual(holdsOf(coalescer, 1400), new Set(['3 tokens, 40 ms, ready']));
+  flush(coalescer, 2000);
+  offer(coalescer, 'a', token('x'), 2000);
+  assert.equal(tick(coalescer, 9000)[0]!.heldMs, 7000, 'the caller was late, not the rule');
+  assert.deepEqual(holdsOf(coalescer, 9000), new Set(['3 tokens, 40 ms, ready']));
 });
+
+test('what must leave before other events costs a lane nothing: its pace decides as before', () => {
+  const coalescer = createCoalescer<number>({ eventCostMs: 100 });
+  for (let nowMs = 0; nowMs < 4000; nowMs += 20) {
+    offer(coalescer, 'a', token('x'), nowMs);
+    flush(coalescer, nowMs);
+  }
+  assert.deepEqual(holdsOf(coalescer, 4000), new Set(['3 tokens, 40 ms, ready']));
+});
+
+/** How the chunks of 30 tokens at 50 tokens/s leave. */
+function holdsOf(coalescer: Coalescer<number>, fromMs: number): Set<string> {
+  const holds = new Set<string>();
+  for (let nowMs = fromMs; nowMs < fromMs + 600; nowMs += 20) {
+    for (let wakeMs = wakeAtMs(coalescer); wakeMs !== undefined && wakeMs < nowMs; wakeMs = wakeAtMs(coalescer))
+      for (const { count, heldMs, reason } of tick(coalescer, wakeMs)) holds.add(`${count} tokens, ${heldMs} ms, ${reason}`);
+    offer(coalescer, 'a', token('x'), nowMs);
+    for (const { count, heldMs, reason } of tick(coalescer, nowMs)) holds.add(`${count} tokens, ${heldMs} ms, ${reason}`);
+  }
+  return holds;
+}
 
 test('time that steps back is ignored: no negative hold time, no chunk lost or repeated', () => {
   const coalescer = createCoalescer<number>();
@@ -199,6 +219,16 @@ test('one lane above LANES_MAX evicts an idle lane, or the lane with the oldest 
   assert.equal(coalescer.lanes.size, LANES_MAX);
   flush(coalescer, 1000);
   assert.deepEqual(offer(coalescer, 'another', token('z'), 1001), []);
+  assert.deepEqual(offer(coalescer, 'a third', token('z'), 1002), [], 'lanes that hold text stay while one is idle');
   assert.equal(coalescer.lanes.size, LANES_MAX);
-  assert.equal(held(coalescer).tokens, 1);
+  assert.equal(held(coalescer).tokens, 2);
+});
+
+test('closeAll forgets lanes that hold nothing too: their next text is a first one', () => {
+  const coalescer = createCoalescer<number>();
+  offer(coalescer, 'a', token('x'), 0);
+  tick(coalescer, 0);
+  assert.deepEqual(closeAll(coalescer, 1), []);
+  offer(coalescer, 'a', token('y'), 2);
+  assert.deepEqual(brief(tick(coalescer, 2)), ['a y first']);
 });

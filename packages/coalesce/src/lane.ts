@@ -18,8 +18,8 @@ type Held<R> = {
   first: Position<R>;
   last: Position<R>;
   /**
-   * The newest token with text, the only one a cut can fall into; its length in UTF-16 units, and the number of tokens from it to
-   * the last.
+   * The newest token with text, the only one a cut can fall into (without text: the first token); its length in UTF-16 units, and
+   * the number of tokens from it to the last.
    */
   tail: Position<R>;
   tailUnits: number;
@@ -57,7 +57,7 @@ export function append<R>(lane: Lane<R>, token: Token<R>, bytes: number, nowMs: 
     lane.held = { text: token.text, bytes, count: 1, first: position, last: position, ...tail };
     return;
   }
-  if (units > 0 || held.text.length === 0) {
+  if (units > 0) {
     held.beforeTail = held.last;
     held.tail = position;
     held.tailUnits = units;

@@ -28,7 +28,10 @@ export function offlineOptimum(times: readonly number[], eventCostMs: number, ho
   return { cost: best[times.length]!, events: events[times.length]! };
 }
 
-/** Sending the older half at its own last arrival saves more than an event costs. Then this chunk is not optimal, nor any that begins earlier. */
+/**
+ * Sending the older half at its own last arrival saves more than an event costs. Then this chunk is not optimal, nor any that
+ * begins earlier.
+ */
 function splitPays(times: readonly number[], start: number, end: number, eventCostMs: number): boolean {
   const half = (end - start) >> 1;
   if (half === 0) return false;

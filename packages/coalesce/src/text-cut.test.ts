@@ -68,3 +68,10 @@ test('a cluster longer than the limit or the look-back is cut at a code point', 
   const marks = `e${'\u0301'.repeat(2 * CLUSTER_LOOKBACK_UNITS)}`;
   assert.equal(pieces(marks, 1 + 2 * CLUSTER_LOOKBACK_UNITS)[0]!.length, 1 + CLUSTER_LOOKBACK_UNITS);
 });
+
+test('a cluster that begins CLUSTER_LOOKBACK_UNITS before the limit stays whole, and one that begins a unit earlier does not', () => {
+  const cluster = `e${'\u0301'.repeat(2 * CLUSTER_LOOKBACK_UNITS)}`;
+  const bytes = (marks: number) => 'before'.length + 1 + 2 * marks;
+  assert.equal(pieceEnd(`before${cluster}`, 0, bytes(CLUSTER_LOOKBACK_UNITS - 1)), 'before'.length);
+  assert.equal(pieceEnd(`before${cluster}`, 0, bytes(CLUSTER_LOOKBACK_UNITS)), 'before'.length + 1 + CLUSTER_LOOKBACK_UNITS);
+});

@@ -28,8 +28,8 @@ export type ChunkProvenance = {
   /** Ordinal of the last token that ends in the chunk; the source counts ordinals per attempt. */
   n: number;
   /**
-   * UTF-16 units of token n+1 that left with this chunk: the token was too large for one chunk, or a surrogate pair was kept
-   * whole.
+   * UTF-16 units of token n+1 that have left with this chunk and those before it: the token was too large for one chunk, or a
+   * surrogate pair was kept whole.
    */
   splitOffset?: number;
   /** Why the chunk left the coalescer: `FlushReason` of packages/coalesce. */

@@ -33,7 +33,10 @@ export type AgentPresentation = {
         /** Name of the artifact that a plan of the agent's becomes. */
         nestedPlan: string;
       }
-    /** The agent's artifacts and messages pass; other text is `artifact`. `transitory`: it leaves the task, and a message with the text stays. */
+    /**
+     * The agent's artifacts and messages pass; other text is `artifact`. `transitory`: it leaves the task, and a message with the
+     * text stays.
+     */
     | { as: 'own' | 'transitory'; artifact: LaneArtifact };
   /** `status`: states with a message (`CallInput.statusPasses`). Else one artifact that holds the newest line. */
   progress: 'status' | { name: string; description?: string };

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { TextRun } from '@hopline/task';
 import { AppendQueue } from './append-queue.ts';
 
-const run = (seq: number, text: string, heldMs: number): TextRun => ({
+const run = (seq: number, text: string, heldMs = 0): TextRun => ({
   kind: 'run',
   from: { id: 'agent', agent: 'echo', turn: 1, attempt: 1 },
   lane: 'a',
@@ -59,4 +59,75 @@ test('the oldest sequence is that of the oldest queued command, in whatever orde
       assert.equal(queue.oldestSeq, seqs.length === 0 ? undefined : Math.min(...seqs), `sequence ${number}, step ${step}`);
     }
   }
+});
+
+const textsOf = (queue: AppendQueue) =>
+  queue.take(Number.POSITIVE_INFINITY).map(({ command }) => (command.kind === 'run' ? command.text : command.kind));
+
+test('runs of one lane are merged up to the bound; those of another lane, attempt or turn, and closed ones, are not', () => {
+  const merged = (unitsMax: number, ...runs: TextRun[]) => {
+    const queue = new AppendQueue(() => 0);
+    for (const one of runs) queue.pushRun(one, unitsMax);
+    return textsOf(queue);
+  };
+  const [first, second] = [run(1, 'abc'), run(2, 'de')];
+  assert.deepEqual(merged(5, first, second), ['abcde']);
+  assert.deepEqual(merged(4, first, second), ['abc', 'de']);
+  assert.deepEqual(merged(5, first, { ...second, lane: 'b' }), ['abc', 'de']);
+  assert.deepEqual(merged(5, first, { ...second, from: { ...second.from, attempt: 2 } }), ['abc', 'de']);
+  assert.deepEqual(merged(5, first, { ...second, from: { ...second.from, turn: 2 } }), ['abc', 'de']);
+  assert.deepEqual(merged(5, { ...first, last: true }, second), ['abc', 'de']);
+  const each = { ...second, chunk: { ...second.chunk, reason: 'each' } };
+  assert.deepEqual(merged(5, first, each), ['abc', 'de'], 'in pass-through each token is a frame of its own');
+});
+
+test('a lane is closed by its newest queued run, unless another command or a mark follows it', () => {
+  const { from } = run(1, '');
+  const mark = { from, n: 9 };
+  const queue = new AppendQueue(() => 0);
+  assert.equal(queue.closeWithRun(from, 'a', mark), false);
+  queue.pushRun(run(1, 'one'), 1);
+  queue.pushRun({ ...run(2, 'other'), lane: 'b' }, 1);
+  for (const other of [
+    { ...from, attempt: 2 },
+    { ...from, turn: 2 },
+    { ...from, id: 'call-1-1' },
+  ])
+    assert.equal(queue.closeWithRun(other, 'a', mark), false);
+  assert.equal(queue.closeWithRun(from, 'a', mark), true);
+  assert.equal(queue.closeWithRun(from, 'b', { from, n: 10 }), false, 'the mark of what came before must stay');
+  const taken = queue.take(Number.POSITIVE_INFINITY);
+  assert.deepEqual(
+    taken.map(({ command, mark: own }) => [command.kind === 'run' && command.last, own]),
+    [
+      [true, undefined],
+      [false, mark],
+    ],
+  );
+  queue.pushRun(run(3, 'two'), 1);
+  queue.push({ kind: 'unreadable' }, 4);
+  assert.equal(queue.closeWithRun(from, 'a', mark), false);
+});
+
+test('a batch has at least one command and at most the bound; a copy-forward is one of its own', () => {
+  const copyForward = { kind: 'copy-forward', startStoredAt: 1 } as const;
+  const filled = () => {
+    const queue = new AppendQueue(() => 0);
+    queue.pushRun(run(1, 'a'.repeat(100)), 0);
+    queue.pushRun(run(2, 'b'.repeat(100)), 0);
+    queue.push(copyForward, 3);
+    queue.pushRun(run(4, 'c'), 0);
+    return queue;
+  };
+  const batches = (unitsMax: number) => {
+    const queue = filled();
+    const counts: number[] = [];
+    while (queue.length > 0) counts.push(queue.take(unitsMax).length);
+    assert.equal(queue.size, 0);
+    return counts;
+  };
+  const both = 2 * (filled().take(1)[0]?.size ?? 0);
+  assert.deepEqual(batches(both), [2, 1, 1]);
+  assert.deepEqual(batches(both - 1), [1, 1, 1, 1]);
+  assert.deepEqual(batches(0), [1, 1, 1, 1]);
 });

@@ -88,7 +88,7 @@ export class AppendQueue {
     for (let index = this.#commands.length - 1; index >= 0; index--) {
       const queued = this.#commands[index]!;
       if (queued.command.kind !== 'run' || queued.mark !== undefined) return false;
-      if (queued.command.lane === lane && queued.command.from.id === from.id && queued.command.from.attempt === from.attempt) {
+      if (isSameLane(queued.command, { lane, from })) {
         queued.command = { ...queued.command, last: true };
         // The mark covers everything of the producer before it, so it belongs to the newest command.
         this.#commands.at(-1)!.mark = mark;
@@ -126,7 +126,7 @@ function unitsOf(command: Command): number {
   return 'input' in command ? JSON.stringify(command.input).length : 0;
 }
 
-function isSameLane(a: TextRun, b: TextRun): boolean {
+function isSameLane(a: Pick<TextRun, 'lane' | 'from'>, b: Pick<TextRun, 'lane' | 'from'>): boolean {
   return a.lane === b.lane && a.from.id === b.from.id && a.from.attempt === b.from.attempt && a.from.turn === b.from.turn;
 }
 

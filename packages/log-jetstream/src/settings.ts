@@ -158,8 +158,9 @@ const REPEATED_LINE_MS = 10_000;
 export type OpenOptions = { user: LogUser; name: string; logger: Logger; metrics?: HopMetrics; watchesRetention?: boolean };
 
 /**
- * Opens the log of a service; logs its connection events and counts shortages of room. Rejects with ConfigError when settings contradict each other, the
- * server or its streams, and when a file is missing; with LogUnavailable of one sentence when NATS cannot be used.
+ * Opens the log of a service; logs its connection events and counts shortages of room. Rejects with ConfigError when settings
+ * contradict each other, the server or its streams, and when a file is missing; with LogUnavailable of one sentence when NATS
+ * cannot be used.
  */
 export async function openFromSettings(settings: LogSettings, openOptions: OpenOptions): Promise<Log> {
   const { user, name, logger, metrics, watchesRetention = false } = openOptions;

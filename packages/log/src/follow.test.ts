@@ -4,7 +4,15 @@ import type { FactRecord } from '@hopline/events';
 import fc from 'fast-check';
 import { factRecord } from './contract/log-under-test.ts';
 import type { StoredFacts } from './fact-log.ts';
-import { type FollowSource, follow, type LiveRecord, NEWEST_CHECK_MS, type RereadReason, type Tail } from './follow.ts';
+import {
+  type FollowSource,
+  follow,
+  type LiveRecord,
+  NEWEST_CHECK_MS,
+  PUSH_AFTER_CHECKS,
+  type RereadReason,
+  type Tail,
+} from './follow.ts';
 
 const TAIL_CHECK_MS = 4;
 const tick = () => new Promise<void>(resolve => setImmediate(resolve));
@@ -219,6 +227,46 @@ test('a pushed record that retention removed is read once, not again and again',
   await ended;
 });
 
+test('the tail is pushed after PUSH_AFTER_CHECKS checks that found nothing, not sooner', async () => {
+  const log = taskLog();
+  const abort = new AbortController();
+  const checksBefore: number[] = [];
+  const source: FollowSource = {
+    ...log.source,
+    pushTail() {
+      checksBefore.push(log.checks);
+      return () => {};
+    },
+  };
+  const ended = collect(await follow(source, 'new', abort.signal, { tailCheckMs: TAIL_CHECK_MS }), []);
+  while (log.checks < PUSH_AFTER_CHECKS + 3) await new Promise(resolve => setTimeout(resolve, 1));
+  abort.abort();
+  await ended;
+  assert.deepEqual(checksBefore, [PUSH_AFTER_CHECKS]);
+});
+
+test('a tail that is not a record is read once, not after each check', async () => {
+  const log = taskLog();
+  const abort = new AbortController();
+  let checks = 0;
+  const source: FollowSource = {
+    ...log.source,
+    async *read(from) {
+      yield* log.source.read(from);
+      return 7;
+    },
+    async tail() {
+      checks += 1;
+      return { seq: 7, startSeq: 0 };
+    },
+  };
+  const ended = collect(await follow(source, 'new', abort.signal, { tailCheckMs: TAIL_CHECK_MS }), []);
+  while (checks < 4) await new Promise(resolve => setTimeout(resolve, 1));
+  abort.abort();
+  await ended;
+  assert.deepEqual(log.reads, [1]);
+});
+
 test('a gap is read from its beginning, or from the first record of a new task, never from the beginning of the log', async () => {
   const log = taskLog();
   const reasons: RereadReason[] = [];
@@ -293,7 +341,7 @@ test('a follower that has seen records misses none when the start of the task mo
 });
 
 test('the buffer of a follower is bounded in records and bytes; on overflow the log is read again', async () => {
-  for (const bound of [{ bufferRecordsMax: 4 }, { bufferBytesMax: 499 }]) {
+  for (const bound of [{ bufferRecordsMax: 4 }, { bufferBytesMax: 400 }]) {
     const log = taskLog();
     const reasons: RereadReason[] = [];
     const abort = new AbortController();

@@ -159,6 +159,25 @@ test('the first record has the times of the work item, and the next one the tool
   );
 });
 
+test('a tool call that ends while a record is waiting is in that record, which may be the last one', async () => {
+  const pending = pendingLog();
+  const writer = createInputWriter(pending.log, OPTIONS);
+  writer.token('a', 'one', 5);
+  await pending.settled();
+  writer.token('a', 'two', 6);
+  const tool = { name: 'look_up', at: 6, ms: 7 };
+  writer.toolEnded(tool);
+  writer.add(closeOf('a'), 13);
+  const flushed = writer.flush();
+  await pending.ack();
+  await pending.ack();
+  await flushed;
+  assert.deepEqual(
+    pending.appended.map(({ record }) => record.tools),
+    [undefined, [tool]],
+  );
+});
+
 test('inputs of one synchronous step are one record; lanes and kinds keep their order', async () => {
   const pending = pendingLog();
   const writer = createInputWriter(pending.log, { ...OPTIONS, startN: 10 });
@@ -331,9 +350,13 @@ test('a source that ignores ready fails, so memory is bounded', () => {
   const pending = pendingLog();
   const writer = createInputWriter(pending.log, { ...OPTIONS, waitingBytesMax: 100 });
   const most = 100 * WAITING_OVERRUN_FACTOR;
-  assert.throws(() => {
-    for (let i = 0; i <= most; i += 1) writer.token('a', 'x', 0);
-  }, RangeError);
+  let waiting = 0;
+  const fill = () => {
+    // One byte of text, and the twelve that a token takes beside it.
+    for (; waiting <= 10 * most; waiting += 13) writer.token('a', 'x', 0);
+  };
+  assert.throws(fill, RangeError);
+  assert.ok(waiting > most && waiting <= most + 13, `${waiting} bytes are waiting`);
 });
 
 test('flush waits for the inputs taken before it, not for later ones', async () => {

@@ -103,7 +103,7 @@ class Writer implements InputWriter {
   #lastSeq: number | undefined;
   #open: Draft | undefined;
   #sealed: Draft[] = [];
-  /** Tool calls for the next record. */
+  /** Tool calls that ended while no record was waiting. */
   #tools: ToolCall[] = [];
   #inFlight = false;
   #pumpQueued = false;
@@ -144,8 +144,9 @@ class Writer implements InputWriter {
     if (isDeeperThan(input, INPUT_DEPTH_MAX))
       throw new InputTooDeep(`an input of kind "${input.kind}" nests deeper than ${INPUT_DEPTH_MAX} levels of JSON`);
     this.#endHold();
-    this.#draftFor(bytes, atMs).inputs.push(input);
-    this.#count(ordinalsOf(input), bytes);
+    const draft = this.#draftFor(bytes, atMs);
+    draft.inputs.push(input);
+    this.#count(draft, ordinalsOf(input), bytes);
   }
 
   token(lane: string, text: string, atMs = Date.now(), id?: string): void {
@@ -164,7 +165,7 @@ class Writer implements InputWriter {
   }
 
   toolEnded(call: ToolCall): void {
-    this.#tools.push(call);
+    (this.#open?.tools ?? this.#tools).push(call);
   }
 
   ready(): Promise<void> {
@@ -192,7 +193,7 @@ class Writer implements InputWriter {
       draft.inputs.push(input);
       join(input, text, Math.max(0, atMs - draft.at), id);
     }
-    this.#count(1, bytes);
+    this.#count(draft, 1, bytes);
   }
 
   /** The draft for the next input; a new one when the open one is full. */
@@ -208,9 +209,7 @@ class Writer implements InputWriter {
     return this.#open;
   }
 
-  #count(ordinals: number, bytes: number): void {
-    const draft = this.#open;
-    if (!draft) return;
+  #count(draft: Draft, ordinals: number, bytes: number): void {
     draft.ordinals += ordinals;
     draft.bytes += bytes;
     this.#nextN += ordinals;

@@ -116,6 +116,7 @@ test('an entry that is malformed, or has the name of another agent, is not liste
     { ...own, description: undefined },
     { ...own, url: undefined },
     { ...own, heartbeat: '1' },
+    { ...own, description: 'No calendar has its time.', heartbeat: 8.64e15 + 1 },
     { ...own, description: 'Of no time.', heartbeat: 1e20 },
   ];
   for (const [index, entry] of malformed.entries()) await log.agents.put(`argocd.m${index}`, entry as AgentEntry);

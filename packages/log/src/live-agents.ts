@@ -1,4 +1,4 @@
-import { isObject } from '@hopline/a2a';
+import { isObject, isTime } from '@hopline/a2a';
 import { followBucket } from './follow-bucket.ts';
 import type { KeyValue } from './key-value.ts';
 import type { AgentEntry, AgentSkill } from './log.ts';
@@ -83,8 +83,6 @@ export function isAgentSkill(value: unknown): value is AgentSkill {
   return [id, name, description].every(isText) && isTexts(tags) && isTexts(examples);
 }
 
-/** What `Date` can show: a server lists the heartbeats of all agents. */
-const isTime = (value: unknown) => typeof value === 'number' && !Number.isNaN(new Date(value).getTime());
 const isText = (value: unknown) => typeof value === 'string';
 const isTexts = (value: unknown) => Array.isArray(value) && value.every(isText);
 

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, TASK_STATES, type TaskState } from '@hopline/a2a';
+import { isObject, isTime, type JsonObject, TASK_STATES, type TaskState } from '@hopline/a2a';
 import { decodeInputRecord, type Fact, type FactRecord, isRole, isTaskId, isWriter, type TraceCarrier } from '@hopline/events';
 import {
   type FactsEntry,
@@ -19,7 +19,6 @@ type Members = { readonly [name: string]: Check };
 const isText: Check = value => typeof value === 'string';
 const isCount: Check = value => Number.isSafeInteger(value) && Number(value) >= 0;
 const isPositive: Check = value => isCount(value) && value !== 0;
-const isTime: Check = value => Number.isFinite(value);
 const isTaskState = (value: unknown): value is TaskState => TASK_STATES.some(state => state === value);
 const optional =
   (check: Check): Check =>

@@ -249,6 +249,11 @@ const CHANGES: { [title: string]: { fault: TaskFileFault; message: RegExp; chang
     message: /^line 4: a member of the fact artifact.updated/,
     change: lines => Object.assign(lines[3]!.record.facts[0].event.artifactUpdate.artifact, { parts: 'text' }),
   },
+  'a fact at a time that no calendar has': {
+    fault: 'malformed',
+    message: /^line 4: a member of the fact artifact.updated/,
+    change: lines => Object.assign(lines[3]!.record.facts[0], { at: 8.64e15 + 1 }),
+  },
   'an input of another form': {
     fault: 'malformed',
     message: /^line 2: the record is no input: not a record/,

@@ -331,12 +331,13 @@ test('lanes whose names and metadata have LANES_BYTES_MAX bytes leave room for t
   }
 });
 
-test('the time of facts never decreases [S4-17]', () => {
-  const story = started();
-  const times = story.facts.map(fact => fact.at);
+test('the time of facts never decreases, also when the clock of the relay is set back [S4-17]', () => {
+  const clock = [5_000, 6_000.4, 2_000, 7_000];
+  const story = new Scenario('t1', () => clock.shift()!).message('hello');
+  story.input(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' }).message('more', 'm2').cancel();
   assert.deepEqual(
-    times,
-    [...times].sort((a, b) => a - b),
+    story.facts.map(fact => fact.at),
+    [5_000, 6_000, 6_000, 7_000],
   );
 });
 
@@ -376,6 +377,57 @@ test('the supervisor may end the call of a lost agent, and later inputs of that 
   story.input(supervisor(), { kind: 'call', call: 'call-1-2', agent: 'files' });
   story.input(agent('call-1-1'), { kind: 'ended', call: 'call-1-2', state: 'TASK_STATE_COMPLETED' });
   assert.equal(story.aggregate?.calls['call-1-2']?.state, undefined);
+});
+
+test('an agent whose call has ended writes nothing more, under its own name or as the supervisor repeats the end', () => {
+  const ended = { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_COMPLETED' } as const;
+  const story = started().input(agent(), ended);
+  const facts = story.facts.length;
+  story.open(agent(), 'late').input(supervisor(), ended).when({ kind: 'lost', from: agent() });
+  assert.deepEqual(story.rejected, ['ended call', 'ended call', 'ended call']);
+  assert.equal(story.facts.length, facts);
+});
+
+test('a call that waits for input reports no status of the task any more', () => {
+  const message: Message = { messageId: 'p', role: 'ROLE_AGENT', parts: [{ text: 'log in' }] };
+  const story = started().input(agent(), { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_INPUT_REQUIRED' });
+  story.input(agent(), { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message });
+  assert.deepEqual([story.events(), story.rejected], [['task'], ['not root']]);
+});
+
+test('a called agent needs a message to report that it waits for credentials', () => {
+  const message: Message = { messageId: 'p', role: 'ROLE_AGENT', parts: [{ text: 'log in' }] };
+  const wait = { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED' } as const;
+  const story = started()
+    .input(agent(), wait)
+    .input(agent(), { ...wait, message });
+  assert.deepEqual([story.events(), story.rejected], [['task', 'working', 'auth_required'], ['not root']]);
+});
+
+test('of a producer that has written, the attempt before it and another work item are rejected', () => {
+  const story = started();
+  const written = { ...agent('call-1-1', 2), item: 7 };
+  const { aggregate } = story.open(written, 'a');
+  story.aggregate = { ...aggregate!, producers: { 'call-1-1': { item: 7, attempt: 2, n: 1 } } };
+  const other = { ...written, item: 8 };
+  story
+    .open({ ...written, attempt: 1 }, 'b')
+    .open(other, 'b')
+    .text(other, 'a', 'x')
+    .text(written, 'a', 'y');
+  assert.deepEqual(
+    [story.events(), story.rejected],
+    [
+      ['task', '=y'],
+      ['stale attempt', 'other item', 'other item'],
+    ],
+  );
+});
+
+test('a lane that its attempt opens again is replaced by the next chunk, and closes with a chunk that appends', () => {
+  const story = started().open(agent(), 'a', separate).text(agent(), 'a', 'one').open(agent(), 'a', separate);
+  story.text(agent(), 'a', 'two').text(agent(), 'a', ' three', true);
+  assert.deepEqual([story.events(), story.rejected], [['task', '=one', '=two', '+ three.'], []]);
 });
 
 test('a status of a called agent passes only where its call was recorded with statusPasses', () => {

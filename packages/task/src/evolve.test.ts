@@ -84,14 +84,39 @@ test('for any inputs: generations are 1..n, the terminal event is last, appends 
   );
 });
 
-test('the aggregate is the fold of the facts alone', () => {
+test('the aggregate is the fold of the facts alone, as the log stores them', () => {
+  const stored = <T>(value: T): T => JSON.parse(JSON.stringify(value));
   fc.assert(
     fc.property(fc.array(step, { maxLength: 40 }), steps => {
       const story = run(steps);
-      const [first, ...rest] = story.facts;
-      assert.deepEqual(rest.reduce(evolve, evolve(undefined, first!)), story.aggregate);
+      const before = stored(story.facts);
+      const [first, ...rest] = before;
+      assert.deepEqual(stored(rest.reduce(evolve, evolve(undefined, first!))), stored(story.aggregate));
+      assert.deepEqual(before, stored(story.facts), 'facts never change');
     }),
   );
+});
+
+test('a lane keeps what is folded of it over events without text; a later attempt begins again', () => {
+  const story = new Scenario().message('hello').input(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd' });
+  const chunk = { firstSeq: 1, lastSeq: 1, count: 1, n: 3, splitOffset: 2, reason: 'size', heldMs: 0, firstAt: 0, lastAt: 0 };
+  story.open(agent(), 'a');
+  story.when({ kind: 'run', from: agent(), lane: 'a', text: 'x', last: false, n: 3, chunk });
+  const data = { kind: 'artifact', lane: 'a', artifact: {}, parts: [{ data: 1 }], append: true, last: false } as const;
+  story.input(agent(), { ...data, parts: [...data.parts] });
+  const folded = () => story.aggregate!.lanes.a && [story.aggregate!.lanes.a.n, story.aggregate!.lanes.a.splitOffset];
+  assert.deepEqual(folded(), [3, 2]);
+  story.open(agent(), 'a');
+  assert.deepEqual(folded(), [3, undefined], 'the same attempt continues its ordinals');
+  story.open(agent('call-1-1', 2), 'a');
+  assert.deepEqual(folded(), [0, undefined]);
+});
+
+test('a whole artifact in one event is no lane: nothing of it stays in the aggregate', () => {
+  const story = new Scenario().message('hello');
+  const notice = { kind: 'artifact', lane: 'a', artifact: { name: 'notice' }, parts: [{ text: 'x' }], append: false } as const;
+  story.input(supervisor(), { ...notice, parts: [...notice.parts], last: true });
+  assert.deepEqual([story.events(), story.aggregate?.lanes], [['task', '=x.'], {}]);
 });
 
 test('a log that does not begin with task.created throws', () => {

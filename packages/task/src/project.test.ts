@@ -67,6 +67,55 @@ test('a log without its beginning is projected from the aggregate of its oldest 
   assert.deepEqual([empty.task.status.state, empty.generation], ['TASK_STATE_WORKING', 2]);
 });
 
+test('events of a record that comes first count from its aggregate back, also while they are applied', () => {
+  const aggregate = aggregateOf([created, working, completed]);
+  const seen: number[] = [];
+  const step: Fact = { kind: 'step.recorded', at: 1, step: 's', payload: 1 };
+  projectRecord(undefined, recordOf(aggregate, [step, completed]), ({ generation }) => seen.push(generation));
+  assert.deepEqual(seen, [2, 3]);
+});
+
+const update = (artifactId: string, parts: Part[], transitory?: true): Fact => ({
+  kind: 'artifact.updated',
+  ...{ at: 1, generation: 3, lane: artifactId, producer: 'agent', attempt: 1, ...(transitory && { transitory }) },
+  event: { artifactUpdate: { ...ids, artifact: { artifactId, parts }, append: true } },
+});
+const viewOf = (...facts: Fact[]) => facts.reduce<TaskView | undefined>(project, undefined)!.task;
+
+test('a transitory artifact stays while the task runs, and leaves it with its end', () => {
+  const facts = [created, update('own', [{ text: 'x' }]), update('gone', [{ text: 'y' }], true), working];
+  assert.deepEqual(
+    viewOf(...facts).artifacts?.map(({ artifactId }) => artifactId),
+    ['own', 'gone'],
+  );
+  assert.deepEqual(
+    viewOf(...facts, completed).artifacts?.map(({ artifactId }) => artifactId),
+    ['own'],
+  );
+});
+
+test('only text that is nothing else is merged with the text before it', () => {
+  const marked = { text: 'b', metadata: { k: 1 } };
+  const facts = [[{ text: 'a' }], [marked], [{ text: 'c' }], [{ text: 'd' }, { text: 'e' }]].map(parts => update('own', parts));
+  assert.deepEqual(viewOf(created, ...facts).artifacts?.[0]?.parts, [{ text: 'a' }, marked, { text: 'cd' }, { text: 'e' }]);
+});
+
+test('a message joins the history once by its id, whether it came with a status or as a question', () => {
+  const message: Message = { messageId: 'n', role: 'ROLE_AGENT', parts: [{ text: 'which?' }] };
+  const again: Message = { ...message, messageId: 'm' };
+  const asks: Fact = {
+    ...(working as Extract<Fact, { kind: 'status.changed' }>),
+    event: { statusUpdate: { ...ids, status: { state: 'TASK_STATE_INPUT_REQUIRED', message } } },
+    history: [message, again],
+  };
+  const reply: Message = { messageId: 'o', role: 'ROLE_USER', parts: [{ text: 'that one' }] };
+  const { history } = viewOf(created, asks, { kind: 'message.received', at: 1, message: reply, turn: 2 });
+  assert.deepEqual(
+    history?.map(({ messageId }) => messageId),
+    ['m', 'n', 'o'],
+  );
+});
+
 const somePart: fc.Arbitrary<Part> = fc.oneof(
   fc.string({ maxLength: 2 }).map(text => ({ text })),
   fc.constant({ text: 'm', metadata: { k: 1 } }),

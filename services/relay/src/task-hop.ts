@@ -48,7 +48,7 @@ export class TaskHop {
     return this.#hop?.carrier() ?? this.#previous ?? {};
   }
 
-  /** Why this relay continues a turn that another one began; once. */
+  /** True once, where this relay continues a task that another one began. */
   takeTakeover(): boolean {
     const isTakeover = this.#isTakeover;
     this.#isTakeover = false;

@@ -14,8 +14,8 @@ export type ModuleAgentOptions = {
 };
 
 /**
- * Loads the agent that a module exports, from `defineAgent` or as a definition. Rejects with one sentence when there is none. The error of a module that fails to load is its
- * cause and may be logged: the module has not seen any message.
+ * Loads the agent that a module exports, from `defineAgent` or as a definition. Rejects with one sentence when there is none. The
+ * error of a module that fails to load is its cause and may be logged: the module has not seen any message.
  */
 export async function loadModuleAgent({ path, export: name = 'default', folder }: ModuleAgentOptions): Promise<Agent> {
   const exported = await loadExport({ path, name, folder });

@@ -16,9 +16,10 @@ export const CALL_BYTES_MAX = 4 * 1024 * 1024;
 const CALLS_FORWARDED_PER_S_MAX = 1_000;
 
 /**
- * Webhooks of remote agents: `POST /webhooks/<token>`, one per turn and removed with it. A call only triggers a poll of its turn. Processes of one agent may share an
- * address; a process without the turn forwards the call under a hash of the token, so that subscribers do not learn the address.
- * Every well-formed token gets the same response, so that callers cannot probe for existing ones.
+ * Webhooks of remote agents: `POST /webhooks/<token>`, one per turn and removed with it. A call only triggers a poll of its turn.
+ * Processes of one agent may share an address; a process without the turn forwards the call under a hash of the token, so that
+ * subscribers do not learn the address. Every well-formed token gets the same response, so that callers cannot probe for existing
+ * ones.
  */
 export class TurnWebhooks {
   /** Callbacks by the hash of the token. */
@@ -87,7 +88,10 @@ export class TurnWebhooks {
     else if (this.#forwarded.take()) this.#forward(key);
   }
 
-  /** Returns the public URL, or a loopback address for agents on this machine. TLS is excluded: its certificate rarely covers a loopback address. */
+  /**
+   * Returns the public URL, or a loopback address for agents on this machine. TLS is excluded: its certificate rarely covers a
+   * loopback address.
+   */
   #baseUrlFor(agentUrl: string): string | undefined {
     if (this.#publicUrl !== undefined) return this.#publicUrl.endsWith('/') ? this.#publicUrl : `${this.#publicUrl}/`;
     const here = this.#listening;

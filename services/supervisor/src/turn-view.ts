@@ -114,7 +114,10 @@ export class TurnView {
     return this.#turn.authorizing.has(call) && !this.#ends.has(call);
   }
 
-  /** Every call has ended, and one with a question: the turn is over until the client answers. An agent that waits for credentials still works. */
+  /**
+   * Every call has ended, and one with a question: the turn is over until the client answers. An agent that waits for credentials
+   * still works.
+   */
   get waitsForClient(): boolean {
     const { ends } = this;
     return ends.length === this.calls.length && ends.some(({ state }) => isInterrupted(state));

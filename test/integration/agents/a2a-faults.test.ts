@@ -427,6 +427,28 @@ test('frames in each form that SSE allows are read [S2-26]', async t => {
   lastOf(events, 'done');
 });
 
+test('a card and a response that begin with a byte order mark are read', async t => {
+  const json = (value: unknown) => `\ufeff${JSON.stringify(value)}`;
+  const skill = { id: 's', name: 'Skill', description: '', tags: [] };
+  const result = { kind: 'message', messageId: 'm', role: 'agent', parts: [{ kind: 'text', text: 'there' }] };
+  const server = createServer((request, response) => {
+    const card = { name: 'agent', url: '/', protocolVersion: '0.3.0', capabilities: { streaming: false }, skills: [skill] };
+    const body = json(request.method === 'GET' ? card : { jsonrpc: '2.0', id: 1, result });
+    request.resume().on('end', () => response.writeHead(200, { 'content-type': 'application/json' }).end(body));
+  });
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  const agent = createA2AAgent({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` });
+  t.after(async () => {
+    await agent.close();
+    server.close();
+  });
+  assert.deepEqual(
+    (await agent.skills()).map(({ id }) => id),
+    ['s'],
+  );
+  assert.equal(lastOf(await eventsOf(agent, 'x'), 'done').message?.parts[0]?.text, 'there');
+});
+
 test('an HTML page and an unrequested content encoding are named in the reason', async t => {
   const head: Record<string, string>[] = [
     { 'content-type': 'text/html; charset=utf-8' },

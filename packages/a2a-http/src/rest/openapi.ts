@@ -206,7 +206,10 @@ function openApiSchemes({ securitySchemes }: AgentCard): JsonObject | undefined 
   return Object.fromEntries(Object.entries(securitySchemes).map(([name, scheme]) => [name, known(scheme)]));
 }
 
-/** Whether the server has GET `/agents`, GET `/tasks/{taskId}/audit` with those of its events, and GET `/tasks/{taskId}/export` and `/deliveries`. */
+/**
+ * Whether the server has GET `/agents`, GET `/tasks/{taskId}/audit` with those of its events, and GET `/tasks/{taskId}/export`
+ * and `/deliveries`.
+ */
 type OpenApiOptions = { listsAgents: boolean; auditsTasks: boolean; exportsTasks: boolean; listsDeliveries: boolean };
 
 /**

@@ -1,8 +1,9 @@
 import { type Recording, RecordingError } from './recording.ts';
 
 /**
- * How fast a recording plays. `recorded`: at the times in the file; a number: that many tokens per second, evenly; `burst`: as fast as they are
- * taken; `packets`: 50 tokens per second on average, but in packets of 1 to 12 tokens as model providers send them, the same packets in every run.
+ * How fast a recording plays. `recorded`: at the times in the file; a number: that many tokens per second, evenly; `burst`: as
+ * fast as they are taken; `packets`: 50 tokens per second on average, but in packets of 1 to 12 tokens as model providers send
+ * them, the same packets in every run.
  */
 export type Pace = 'recorded' | 'burst' | 'packets' | number;
 
