@@ -143,7 +143,7 @@ const COUNT_ATTRIBUTES = {
   waitMsMax: 'hopline.wait_ms_max',
 } as const;
 declare const isCountKey: unique symbol;
-/** A key of COUNT; an amount is none. */
+/** A key of COUNT; an amount is not one. */
 export type CountKey = number & { readonly [isCountKey]: true };
 /** Keys of the counters: small integers, because a counter is raised for each token. */
 export const COUNT = Object.fromEntries(Object.keys(COUNT_ATTRIBUTES).map((name, key) => [name, key])) as unknown as {
