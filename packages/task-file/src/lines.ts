@@ -24,7 +24,8 @@ export async function* linesOf(
     pendingBytes = 0;
     end += bytes.length + (terminated ? 1 : 0);
     try {
-      return { text: decoder.decode(bytes), number: number++, end, terminated };
+      // `stream`: a file that was cut may end within a character.
+      return { text: decoder.decode(bytes, { stream: !terminated }), number: number++, end, terminated };
     } catch {
       throw new TaskFileError('malformed', number, 'this is not UTF-8');
     }

@@ -118,6 +118,16 @@ describe('a task file', () => {
     );
   });
 
+  it('is found cut within a character, and only there', async () => {
+    const bytes = encoder.encode(await exampleText(['é']));
+    const within = bytes.indexOf(0xc3) + 1;
+    await assert.rejects(read(bytes.subarray(0, within)), (error: TaskFileError) => error.fault === 'truncated');
+    const entries = await read(bytes.subarray(0, within), { allowTruncated: true });
+    assert.ok(entries.length > 0);
+    const broken = Buffer.concat([bytes.subarray(0, within), Buffer.from('"')]);
+    await assert.rejects(read(broken, { allowTruncated: true }), (error: TaskFileError) => error.fault === 'malformed');
+  });
+
   it('that was cut is continued to the same bytes', async () => {
     const bytes = encoder.encode((await exampleText(['first'])) + (await exampleText()));
     await fc.assert(
