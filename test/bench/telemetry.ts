@@ -4,7 +4,6 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type BenchCluster, startCluster } from './bench-cluster.ts';
 import { type CpuSeconds, type Pids, totalOf, withCpu } from './measure/process-usage.ts';
-import { interleave } from './measure/rounds.ts';
 import { spreadOf } from './measure/spread.ts';
 import { SPREAD_COLUMNS, spreadCells } from './measure/table.ts';
 import type { Finding, Question, Size } from './question.ts';
@@ -64,7 +63,10 @@ export const telemetry: Question = {
       on.push(await start(exported, true));
     }
     // Together, because nothing is measured yet: code that ran seldom is not compiled, and that of spans runs seldom.
-    await Promise.all([...off, ...on].map(side => interleave(plan.warmUps, { run: () => run(side, plan) })));
+    const warmUp = async (side: Side) => {
+      for (let warm = 0; warm < plan.warmUps; warm++) await run(side, plan);
+    };
+    await Promise.all([...off, ...on].map(warmUp));
     const pairs: Pair[] = [];
     for (let round = 0; round < plan.rounds; round++) {
       for (const [index, without] of off.entries()) {

@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import packageJson from '../package.json' with { type: 'json' };
 import { EXIT, type ExitCode } from './exit-code.ts';
+import { codeOfFault } from './input-file.ts';
 import type { Output } from './output.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -37,7 +38,7 @@ function makeEmpty(target: string, name: string): void {
     mkdirSync(target, { recursive: true });
     if (readdirSync(target).length === 0) return;
   } catch (error) {
-    throw new UsageError(`the folder ${name} cannot be made (${(error as NodeJS.ErrnoException).code})`);
+    throw new UsageError(`the folder ${name} cannot be made (${codeOfFault(error)})`);
   }
   throw new UsageError(`the folder ${name} is not empty: choose another name`);
 }

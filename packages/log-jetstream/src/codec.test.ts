@@ -147,7 +147,7 @@ test('no bytes make a decoder throw', () => {
   );
 });
 
-test('trace context is sent twice but with an input of an agent, and the Hopline copy wins over a rewritten one', () => {
+test('trace context is sent twice, except by an agent, and the Hopline copy wins over a rewritten one', () => {
   const encoded = encodeHeaders({ id: 'i', expected: 0, trace: { traceparent, tracestate: 'a=1' } });
   assert.equal(encoded.get('Nats-Msg-Id'), 'i');
   assert.equal(encoded.get('Nats-Expected-Last-Subject-Sequence'), '0');
