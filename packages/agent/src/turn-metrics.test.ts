@@ -15,7 +15,7 @@ for (const [direction, stepMs] of [
     t.mock.timers.enable({ apis: ['Date'], now: STARTED_AT });
     const recorded: { ms: number; hop: string }[] = [];
     const ended: ToolCall[] = [];
-    const hop = { count: () => {}, max: () => {}, carrier: () => ({}) } as unknown as Hop;
+    const hop = { count: () => {}, max: () => {}, beforeSegmentEnd: () => {}, carrier: () => ({}) } as unknown as Hop;
     const hopDuration = { recordMs: (ms: number, { hop }: { hop: string }) => recorded.push({ ms, hop }) };
     const metrics = new TurnMetrics({
       hop,

@@ -34,22 +34,27 @@ export class TurnMetrics {
   #toolsSinceMs: number | undefined;
   #hasText = false;
   #lastMs: number | undefined;
+  /** Of the hop's segment so far. */
+  #events = 0;
+  #tokens = 0;
+  #characters = 0;
+  #gapMsMax = 0;
 
   constructor(options: TurnMetricsOptions) {
     this.#options = options;
     this.#takenMs = this.#startedMs - (Date.now() - options.takenAt);
+    options.hop.beforeSegmentEnd(() => this.#report());
   }
 
   count(event: AgentEvent): void {
-    const { hop } = this.#options;
-    hop.count(COUNT.events);
+    this.#events += 1;
     if (event.type === 'tool') this.#tool(event);
     if (event.type !== 'text') return;
     const now = performance.now();
-    hop.count(COUNT.tokens);
-    hop.count(COUNT.characters, codePoints(event.text));
-    if (this.#lastMs === undefined) hop.max(COUNT.firstTokenMs, Math.round(now - this.#startedMs));
-    else hop.max(COUNT.gapMsMax, Math.round(now - this.#lastMs));
+    this.#tokens += 1;
+    this.#characters += codePoints(event.text);
+    if (this.#lastMs === undefined) this.#options.hop.max(COUNT.firstTokenMs, Math.round(now - this.#startedMs));
+    else if (now - this.#lastMs > this.#gapMsMax) this.#gapMsMax = now - this.#lastMs;
     this.#lastMs = now;
     if (!this.#hasText) this.#endAgentHop();
   }
@@ -67,6 +72,20 @@ export class TurnMetrics {
       hop.end();
     }
     this.#tools.clear();
+  }
+
+  #report(): void {
+    const { hop } = this.#options;
+    if (this.#events > 0) hop.count(COUNT.events, this.#events);
+    if (this.#tokens > 0) {
+      hop.count(COUNT.tokens, this.#tokens);
+      hop.count(COUNT.characters, this.#characters);
+    }
+    if (this.#gapMsMax > 0) hop.max(COUNT.gapMsMax, Math.round(this.#gapMsMax));
+    this.#events = 0;
+    this.#tokens = 0;
+    this.#characters = 0;
+    this.#gapMsMax = 0;
   }
 
   #tool({ phase, callId, tool, failed = false }: Extract<AgentEvent, { type: 'tool' }>): void {

@@ -34,6 +34,25 @@ function only() {
   return spans[0]!;
 }
 
+test('a caller that counts on its own is asked when a segment ends, the last one included', () => {
+  record();
+  const hop = startHop(SPAN.processInput, { kind: 'consumer', parent: cause(1) });
+  let tokens = 2;
+  hop.beforeSegmentEnd(() => {
+    hop.count(COUNT.tokens, tokens);
+    hop.set({ [ATTR.a2aState]: `after ${tokens}` });
+    tokens += 1;
+  });
+  hop.nextSegment('reconnect');
+  hop.end();
+  hop.end();
+  const found = memory.getFinishedSpans().map(({ attributes }) => [attributes['hopline.tokens'], attributes['a2a.task.state']]);
+  assert.deepEqual(found, [
+    [2, 'after 2'],
+    [3, 'after 3'],
+  ]);
+});
+
 test('a hop is one span with counters, not one per token [S2-30]', () => {
   record();
   const hop = startHop(SPAN.processInput, { kind: 'consumer', parent: cause(1), attributes: { [ATTR.a2aTask]: 't-1' } });

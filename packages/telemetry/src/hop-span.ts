@@ -24,6 +24,9 @@ export const HOP_LINKS_MAX = 8;
 /** Steps of one segment that become span events; further ones only change the attributes. */
 export const HOP_STEPS_MAX = 64;
 
+/** Amounts are at least 0. */
+const NO_COUNT = -1;
+
 const KINDS = {
   internal: SpanKind.INTERNAL,
   server: SpanKind.SERVER,
@@ -69,10 +72,14 @@ export interface Hop {
   carrier(): TraceCarrier;
   /** Attributes of this and every later segment. */
   set(attributes: HopAttributes): void;
-  /** Adds `n` to a counter that is set on the span when the segment ends and starts at 0 in the next one. */
+  /** Adds `n` >= 0 to a counter that is set on the span when the segment ends and starts at 0 in the next one. */
   count(key: CountKey, n?: number): void;
-  /** Keeps the largest value seen in the segment. */
+  /** Keeps the largest value seen in the segment; `value` >= 0. */
   max(key: CountKey, value: number): void;
+  /**
+   * Calls `report` before the numbers of a segment are set, for a caller that counts tokens on its own: a call of the hop a token costs 0.2 µs.
+   */
+  beforeSegmentEnd(report: () => void): void;
   /** Links the segment to a cause. Only the first and the last call count: a chunk of 600 tokens has two links. */
   link(carrier: TraceCarrier): void;
   /** Links the segment to a client's request, which is rare and which no later link replaces. The limit is that of a span's links. */
@@ -166,6 +173,7 @@ class PassingHop implements Hop {
   set(): void {}
   count(): void {}
   max(): void {}
+  beforeSegmentEnd(): void {}
   link(): void {}
   linkRequest(): void {}
   step(): void {}
@@ -189,8 +197,9 @@ class RecordingHop implements Hop {
   #segment = 1;
   /** Of the current segment, or of the exported span. */
   #carrier: TraceCarrier | undefined;
-  /** By CountKey; NaN while the segment has none. */
-  readonly #counts = new Float64Array(COUNT_NAMES.length).fill(Number.NaN);
+  /** By CountKey; NO_COUNT while the segment has none. A typed array of this size has its memory elsewhere: another cache line a call. */
+  readonly #counts: number[] = new Array(COUNT_NAMES.length).fill(NO_COUNT);
+  #report: (() => void) | undefined;
   #steps = 0;
   #firstLink: string | undefined;
   #lastLink: TraceCarrier | undefined;
@@ -230,12 +239,15 @@ class RecordingHop implements Hop {
 
   count(key: CountKey, n = 1): void {
     const before = this.#counts[key]!;
-    this.#counts[key] = Number.isNaN(before) ? n : before + n;
+    this.#counts[key] = before === NO_COUNT ? n : before + n;
   }
 
   max(key: CountKey, value: number): void {
-    const before = this.#counts[key]!;
-    if (!(before >= value)) this.#counts[key] = value;
+    if (value > this.#counts[key]!) this.#counts[key] = value;
+  }
+
+  beforeSegmentEnd(report: () => void): void {
+    this.#report = report;
   }
 
   link(carrier: TraceCarrier): void {
@@ -279,16 +291,16 @@ class RecordingHop implements Hop {
 
   end(): void {
     if (this.#ended) return;
-    this.#ended = true;
     this.#endSegment({});
+    this.#ended = true;
   }
 
   fail(reason: string): void {
     if (this.#ended) return;
-    this.#ended = true;
     const word = closedWord(reason);
     this.#span.setStatus({ code: SpanStatusCode.ERROR, message: word });
     this.#endSegment({ [ATTR.errorType]: word });
+    this.#ended = true;
   }
 
   #linkTo(carrier: TraceCarrier): Link | undefined {
@@ -309,17 +321,18 @@ class RecordingHop implements Hop {
 
   #endSegment(attributes: Attributes): void {
     clearTimeout(this.#timer);
+    this.#report?.();
     // Compared here and not in `link`: a header's value is a slice of all headers, and comparing two of them took 0.3 µs an input.
     const last = this.#lastLink?.traceparent === this.#firstLink ? undefined : this.#lastLink;
     const link = last === undefined ? undefined : this.#linkTo(last);
     if (link !== undefined) this.#span.addLink(link);
     const counts: Attributes = {};
-    for (const [key, n] of this.#counts.entries()) if (!Number.isNaN(n)) counts[COUNT_NAMES[key]!] = n;
+    for (const [key, n] of this.#counts.entries()) if (n !== NO_COUNT) counts[COUNT_NAMES[key]!] = n;
     this.#span.setAttributes({ ...this.#changed, ...counts, ...attributes });
     this.#span.end();
     this.#attributes = { ...this.#attributes, ...this.#changed };
     this.#changed = {};
-    this.#counts.fill(Number.NaN);
+    this.#counts.fill(NO_COUNT);
     this.#steps = 0;
     this.#firstLink = undefined;
     this.#lastLink = undefined;

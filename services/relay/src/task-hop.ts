@@ -22,6 +22,17 @@ type TaskHopOptions = {
   isTakeover: boolean;
 };
 
+type Sums = {
+  newest: TaskAggregate | undefined;
+  bytesIn: number;
+  events: number;
+  chunks: number;
+  tokens: number;
+  characters: number;
+  heldMsMax: number;
+  waitMsMax: number;
+};
+
 /**
  * The relay's spans over one task: for each turn a short one when its message is read, then one per segment, never one per token or
  * chunk. A turn is below the request that sent its message; a relay that takes over continues below the span of the one before it.
@@ -34,6 +45,8 @@ export class TaskHop {
   /** Why the next hop begins within a turn. */
   #cause: 'takeover' | 'reload' | 'continuation';
   #isTakeover: boolean;
+  /** Of the hop's segment so far. */
+  #sums = noSums();
 
   constructor(options: TaskHopOptions) {
     const { newest, isTakeover } = options;
@@ -64,7 +77,7 @@ export class TaskHop {
       if (aggregate !== undefined && isTerminal(aggregate.state)) return;
       this.#hop = this.#start(input, aggregate, isMessage);
     }
-    this.#hop.count(COUNT.bytesIn, input.bytes);
+    this.#sums.bytesIn += input.bytes;
     if (input.trace === undefined) return;
     if (input.record.from === 'client') this.#hop.linkRequest(input.trace);
     else this.#hop.link(input.trace);
@@ -76,20 +89,20 @@ export class TaskHop {
 
   /** The numbers come from facts, so that they agree with the log. */
   stored({ facts, aggregate }: StoredStep): void {
-    const hop = this.#hop;
-    if (hop === undefined) return;
+    if (this.#hop === undefined) return;
+    const sums = this.#sums;
     for (const fact of facts) {
-      if (isVisible(fact)) hop.count(COUNT.events);
+      if (isVisible(fact)) sums.events += 1;
       if (fact.kind !== 'artifact.updated' || fact.chunk === undefined) continue;
       const { count, heldMs, waitMs = 0 } = fact.chunk;
-      hop.count(COUNT.chunks);
-      hop.count(COUNT.tokens, count);
-      hop.count(COUNT.characters, codePoints(fact.event.artifactUpdate.artifact.parts[0]?.text ?? ''));
-      hop.max(COUNT.heldMsMax, heldMs);
-      hop.max(COUNT.waitMsMax, waitMs);
+      sums.chunks += 1;
+      sums.tokens += count;
+      sums.characters += codePoints(fact.event.artifactUpdate.artifact.parts[0]?.text ?? '');
+      sums.heldMsMax = Math.max(sums.heldMsMax, heldMs);
+      sums.waitMsMax = Math.max(sums.waitMsMax, waitMs);
     }
-    const { state, generation } = aggregate;
-    hop.set({ [ATTR.a2aState]: stateWord(state), [ATTR.generation]: generation });
+    const { state } = aggregate;
+    sums.newest = aggregate;
     if (!isInProgress(state)) this.#end(stateWord(state));
   }
 
@@ -107,6 +120,20 @@ export class TaskHop {
     this.#hop?.set({ [ATTR.outcome]: outcome });
     this.#hop?.end();
     this.#hop = undefined;
+  }
+
+  #report(hop: Hop): void {
+    const { newest, bytesIn, events, chunks, tokens, characters, heldMsMax, waitMsMax } = this.#sums;
+    this.#sums = noSums();
+    if (newest !== undefined) hop.set({ [ATTR.a2aState]: stateWord(newest.state), [ATTR.generation]: newest.generation });
+    if (bytesIn > 0) hop.count(COUNT.bytesIn, bytesIn);
+    if (events > 0) hop.count(COUNT.events, events);
+    if (chunks === 0) return;
+    hop.count(COUNT.chunks, chunks);
+    hop.count(COUNT.tokens, tokens);
+    hop.count(COUNT.characters, characters);
+    hop.max(COUNT.heldMsMax, heldMsMax);
+    hop.max(COUNT.waitMsMax, waitMsMax);
   }
 
   #start(input: StoredInput, aggregate: TaskAggregate | undefined, isMessage: boolean): Hop {
@@ -134,10 +161,15 @@ export class TaskHop {
         attributes: messagingAttributes(DESTINATION.raw, { operation: 'receive', ...subject }),
       },
     });
+    hop.beforeSegmentEnd(() => this.#report(hop));
     this.#previous = hop.carrier();
     this.#cause = 'continuation';
     return hop;
   }
+}
+
+function noSums(): Sums {
+  return { newest: undefined, bytesIn: 0, events: 0, chunks: 0, tokens: 0, characters: 0, heldMsMax: 0, waitMsMax: 0 };
 }
 
 /** A message that the task does not have: it creates the task, or starts its next turn. */

@@ -12,7 +12,7 @@ const DEMO = fileURLToPath(new URL('../../../infra/local/demo/', import.meta.url
 const TOKENS = ['Here', ' is', ' the', ' version', ' v3.1.8', ' ✅ done'];
 const LONG_TOKENS = 400;
 const LONG_EVERY_MS = 25;
-/** Processes export on their own, within their export delay of 500 ms. */
+/** Processes export on their own, within their export delay of 1 s. */
 const QUIET_MS = 1_500;
 
 /** Prefix, and so `service.namespace`, of the cluster whose ingress is an agent of the other one. */
