@@ -2,29 +2,42 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { type BenchCluster, startCluster } from './bench-cluster.ts';
 import { type CpuSeconds, type Pids, totalOf, withCpu } from './measure/process-usage.ts';
 import { spreadOf } from './measure/spread.ts';
 import { SPREAD_COLUMNS, spreadCells } from './measure/table.ts';
+import { pacedQuestion } from './paced-agent.ts';
 import type { Finding, Question, Size } from './question.ts';
-import { RecordingFolder } from './recording-file.ts';
 import { STREAMED } from './tokens.ts';
 
-const AGENT = 'reader';
+const AGENT = { name: 'paced', adapter: 'module', path: fileURLToPath(new URL('paced-agent.ts', import.meta.url)) };
+/** Code that runs a few times a task is compiled after thousands of tasks, as in a cluster that has run for an hour; those tasks are brief. */
+const BRIEF = { tokens: 8, perSecond: 10_000, atOnce: 8 };
 const SLOTS = { HOPLINE_SLOTS: '1024' };
 const OFF = { OTEL_METRICS_EXPORTER: 'none', OTEL_TRACES_EXPORTER: 'none' };
 const RATIO_MAX = 1.05;
-/** Users do not send in the same millisecond. */
-const STAGGER_MS = 10;
-/** What is exported after the last answer counts too. */
-const EXPORTED_MS = 1_000;
+/** Time between two tasks: all 60 of a run are open at once. */
+const STAGGER_MS = 50;
+/** What is exported after the last answer counts too: spans leave within SPAN_DELAY_MS. */
+const EXPORTED_MS = 1_200;
 
-/** `clusters` is the number of each side; each of them takes part in `rounds` pairs. */
-type Plan = { clusters: number; rounds: number; warmUps: number; tasks: number; tokens: number; perSecond: number };
+/** `clusters` is the number of each side; each of them takes part in `rounds` pairs, after `warmUps` runs and `briefTasks`. */
+type Plan = {
+  clusters: number;
+  rounds: number;
+  warmUps: number;
+  briefTasks: number;
+  tasks: number;
+  tokens: number;
+  perSecond: number;
+};
+/** The pace of a model, as in `load`. */
+const LOAD = { tasks: 60, tokens: 400, perSecond: 50 };
 const PLANS: Record<Size, Plan> = {
-  full: { clusters: 3, rounds: 16, warmUps: 12, tasks: 40, tokens: 400, perSecond: 200 },
-  quick: { clusters: 2, rounds: 3, warmUps: 4, tasks: 40, tokens: 400, perSecond: 200 },
-  tiny: { clusters: 1, rounds: 1, warmUps: 0, tasks: 2, tokens: 50, perSecond: 200 },
+  full: { clusters: 3, rounds: 8, warmUps: 2, briefTasks: 2_000, ...LOAD },
+  quick: { clusters: 2, rounds: 3, warmUps: 1, briefTasks: 1_000, ...LOAD },
+  tiny: { clusters: 1, rounds: 1, warmUps: 0, briefTasks: 2, tasks: 2, tokens: 50, perSecond: 200 },
 };
 
 type Cpu = CpuSeconds | undefined;
@@ -48,10 +61,8 @@ export const telemetry: Question = {
       collector.closeAllConnections();
       collector.close();
     });
-    const folder = stack.use(new RecordingFolder());
-    const agents = [{ name: AGENT, adapter: 'recording', path: folder.write(plan.tokens), pace: plan.perSecond }];
     const start = async (env: Record<string, string>, readsMetrics: boolean): Promise<Side> => {
-      const bench = stack.use(await startCluster({ agents, env: { ...SLOTS, ...env } }));
+      const bench = stack.use(await startCluster({ agents: [AGENT], env: { ...SLOTS, ...env } }));
       const { 'nats-server': _, ...services } = bench.pids;
       return { bench, services, readsMetrics };
     };
@@ -64,6 +75,10 @@ export const telemetry: Question = {
     }
     // Together, because nothing is measured yet: code that ran seldom is not compiled, and that of spans runs seldom.
     const warmUp = async (side: Side) => {
+      const { client, cluster } = side.bench;
+      const { tokens, perSecond, atOnce } = BRIEF;
+      const brief = { url: cluster.url, text: pacedQuestion(tokens, perSecond), artifact: STREAMED, tokens };
+      await client.call('runs', { ...brief, count: plan.briefTasks, atOnce });
       for (let warm = 0; warm < plan.warmUps; warm++) await run(side, plan);
     };
     await Promise.all([...off, ...on].map(warmUp));
@@ -81,10 +96,11 @@ export const telemetry: Question = {
   },
 };
 
-async function run({ bench, services, readsMetrics }: Side, { tasks, tokens }: Plan): Promise<Cpu> {
+async function run({ bench, services, readsMetrics }: Side, { tasks, tokens, perSecond }: Plan): Promise<Cpu> {
   const { client, cluster } = bench;
   const { result, cpu } = await withCpu(services, async () => {
-    await client.call('ask', { url: cluster.url, text: 'begin', artifact: STREAMED, count: tasks, staggerMs: STAGGER_MS });
+    const question = { url: cluster.url, text: pacedQuestion(tokens, perSecond), artifact: STREAMED };
+    await client.call('ask', { ...question, count: tasks, staggerMs: STAGGER_MS });
     if (readsMetrics) await Promise.all(cluster.services.map(async ({ url }) => (await fetch(`${url}/metrics`)).text()));
     const reports = await client.call('answers', { tokens });
     await delay(EXPORTED_MS);
