@@ -790,6 +790,23 @@ test('helm test asks a question where it needs no credentials, and reads the car
   assert.deepEqual(volumes, [{ name: 'tls', secret: { secretName: 'tls', items, optional: true } }]);
 });
 
+test('the notes of an installation name what of the agent card is 127.0.0.1', { skip }, () => {
+  const notes = (values: readonly string[]) => {
+    const args = ['install', 'hopline', CHART, '--dry-run=client', ...values.flatMap(value => ['--set', value])];
+    const { stdout } = spawnSync('helm', args, { encoding: 'utf8', maxBuffer: 1 << 26 });
+    return stdout.slice(stdout.indexOf('\nNOTES:'));
+  };
+  const named = (values: readonly string[]) => notes(values).match(/agent card names \S+\b/g) ?? [];
+  assert.deepEqual(named([]), ['agent card names http://127.0.0.1:8000', 'agent card names 127.0.0.1:8001']);
+  assert.deepEqual(named(['ingress.publicUrl=https://a.example/', 'ingress.grpc.port=9001']), [
+    'agent card names 127.0.0.1:9001',
+  ]);
+  const grpc = 'ingress.settings.HOPLINE_GRPC_PUBLIC_URL=a.example:443';
+  assert.deepEqual(named(['ingress.tlsSecret=tls', grpc]), ['agent card names https://127.0.0.1:8000']);
+  const env = ['ingress.env[0].name=HOPLINE_PUBLIC_URL', 'ingress.env[0].value=https://a.example/', 'ingress.grpc.enabled=false'];
+  for (const values of [env, ['ingress.publicUrl=https://a.example/', grpc]]) assert.deepEqual(named(values), []);
+});
+
 test('Services and the Ingress resource name HTTPS where the pods serve it', { skip }, () => {
   const protocols = (values: readonly string[]) =>
     render(['httpIngress.enabled=true', ...values]).flatMap(({ kind, metadata, spec }) => {

@@ -36,7 +36,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   fold: ['a2a', 'coalesce', 'events', 'log', 'task'],
   'task-audit': ['a2a', 'events', 'log', 'task'],
   replay: ['a2a', 'coalesce', 'events', 'fold', 'log', 'task', 'task-file'],
-  'log-jetstream': ['events', 'lifecycle', 'log', 'telemetry'],
+  'log-jetstream': ['a2a', 'events', 'lifecycle', 'log', 'telemetry'],
   'context-history': ['a2a', 'events', 'log', 'profiles', 'task'],
   'task-transfer': ['a2a', 'context-history', 'events', 'log', 'task', 'task-file'],
   agent: ['a2a', 'context-history', 'events', 'log', 'profiles', 'task', 'telemetry'],

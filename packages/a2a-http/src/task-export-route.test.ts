@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
-import { connect } from 'node:net';
-import { test } from 'node:test';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { Readable } from 'node:stream';
+import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LIMITS } from '@hopline/a2a-server';
 import { call, openRig, type Rig, sendParams, userMessage } from './http-server.test-kit.ts';
@@ -23,7 +25,7 @@ class Lines {
   }
 }
 
-async function rigWith(t: Parameters<typeof openRig>[0], limits: Partial<typeof LIMITS> = {}, ownExport?: ExportTask) {
+async function rigWith(t: TestContext, limits: Partial<typeof LIMITS> = {}, ownExport?: ExportTask) {
   const opened: Lines[] = [];
   const exportLines: ExportTask = async () => {
     const lines = new Lines();
@@ -94,6 +96,17 @@ async function* endless(onClosed: () => void): AsyncGenerator<string> {
   }
 }
 
+/** Asks for an export, and reads nothing of it. */
+function ask(t: TestContext, rig: Rig, taskId: string): Socket {
+  const { hostname, port } = new URL(rig.url);
+  const socket = connect(Number(port), hostname)
+    .pause()
+    .on('error', () => {});
+  t.after(() => socket.destroy());
+  socket.write(`GET /tasks/${taskId}/export HTTP/1.1\r\nhost: a\r\na2a-version: 1.0\r\nconnection: close\r\n\r\n`);
+  return socket;
+}
+
 test('a client that reads nothing of its export for viewerStallMsMax frees its place, and not before', {
   timeout: 60_000,
 }, async t => {
@@ -103,14 +116,9 @@ test('a client that reads nothing of its export for viewerStallMsMax frees its p
     return endless(() => (closed += 1));
   };
   const { rig, taskId } = await rigWith(t, { viewerStallMsMax: STALL_MS }, exportTask);
-  const { hostname, port } = new URL(rig.url);
   const startedAt = performance.now();
   for (let stalled = 1; stalled <= EXPORTS_AT_ONCE_MAX; stalled += 1) {
-    const socket = connect(Number(port), hostname)
-      .pause()
-      .on('error', () => {});
-    t.after(() => socket.destroy());
-    socket.write(`GET /tasks/${taskId}/export HTTP/1.1\r\nhost: a\r\na2a-version: 1.0\r\n\r\n`);
+    ask(t, rig, taskId);
     await until(() => opened === stalled);
   }
   await until(() => closed === EXPORTS_AT_ONCE_MAX);
@@ -120,8 +128,42 @@ test('a client that reads nothing of its export for viewerStallMsMax frees its p
   leave.abort();
 });
 
+/** Reads `bytes` from a socket every `everyMs`. */
+function readSlowly(socket: Socket, bytes: number, everyMs: number): void {
+  const timer = setInterval(() => socket.read(Math.min(bytes, socket.readableLength)), everyMs);
+  socket.once('close', () => clearInterval(timer)).on('readable', () => {});
+}
+
+test('a client that trickles its export frees its place after exportReadMsMax, and not before', { timeout: 60_000 }, async t => {
+  const closed = Promise.withResolvers<void>();
+  const exportTask = async () => endless(closed.resolve);
+  const { rig, taskId } = await rigWith(t, { exportReadMsMax: STALL_MS }, exportTask);
+  const startedAt = performance.now();
+  readSlowly(ask(t, rig, taskId), 16 * 1024, 100);
+  await closed.promise;
+  assert.ok(performance.now() - startedAt >= STALL_MS);
+});
+
+test('a slow client reads a large export to its end', { timeout: 60_000 }, async t => {
+  const lines = Array.from({ length: 64 }, () => 'x'.repeat(512 * 1024));
+  const exportTask = async () => Readable.from(lines);
+  const { rig, taskId } = await rigWith(t, { exportReadMsMax: STALL_MS }, exportTask);
+  const startedAt = performance.now();
+  const socket = ask(t, rig, taskId);
+  let bytes = 0;
+  socket.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+    socket.pause();
+    setTimeout(() => socket.resume(), 10);
+  });
+  socket.resume();
+  await once(socket, 'close');
+  assert.ok(bytes > 64 * 512 * 1024, `${bytes} bytes`);
+  assert.ok(performance.now() - startedAt > STALL_MS, 'it took longer than exportReadMsMax');
+});
+
 test('a client that waits for the log keeps its export', { timeout: 60_000 }, async t => {
-  const { rig, taskId, opened } = await rigWith(t, { viewerStallMsMax: 100 });
+  const { rig, taskId, opened } = await rigWith(t, { viewerStallMsMax: 100, exportReadMsMax: 400 });
   const response = exported(rig, taskId);
   await until(() => opened.length === 1);
   opened[0]!.write('first\n');

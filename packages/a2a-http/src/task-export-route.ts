@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import { A2AError } from '@hopline/a2a';
 import { type A2AServer, fromLog, report, requireOwnTask } from '@hopline/a2a-server';
 import type { FastifyInstance } from 'fastify';
+import { readInTime } from './reading-time.ts';
 import { sendRestError } from './rest/rest-binding.ts';
 
 export const TASK_EXPORT_PATH = '/tasks/{taskId}/export';
@@ -46,7 +47,7 @@ export function registerTaskExport(scope: FastifyInstance, server: A2AServer, ex
         await requireOwnTask(server, request.headers, taskId);
         const { records, after } = request.query;
         const lines = await open(taskId, { records: textOf('records', records), after: textOf('after', after) });
-        const body = Readable.from(lines);
+        const body = Readable.from(readInTime(lines, server.limits.exportReadMsMax, () => reply.raw.destroy()));
         // Also when the client leaves before the end: Fastify destroys the stream.
         body.once('close', () => {
           running -= 1;

@@ -36,6 +36,11 @@ export type Limits = {
    * milliseconds.
    */
   viewerStallMsMax: number;
+  /**
+   * A client that takes longer than this to read EXPORT_READ_BYTES_MIN of an export is disconnected: it holds one of few places. The
+   * time that the log takes does not count; milliseconds.
+   */
+  exportReadMsMax: number;
   /** Interval of the comment that keeps idle streams open through proxies; milliseconds. */
   heartbeatMs: number;
   /** After this long a blocking send returns the task as it is; milliseconds. */
@@ -96,6 +101,7 @@ export const LIMITS: Limits = {
   tenantStoredShare: 1,
   viewerBufferBytesMax: 1024 * 1024,
   viewerStallMsMax: 30_000,
+  exportReadMsMax: 300_000,
   heartbeatMs: 15_000,
   blockingWaitMsMax: 600_000,
   firstFactMsMax: 60_000,

@@ -50,11 +50,15 @@ test('any text in any frame survives any split and any line end [S2-26]', async 
   );
 });
 
-test('an event of the limit passes, a longer one is refused, whole or in pieces', async () => {
-  const frame = (chars: number) => `data: ${'x'.repeat(chars)}\n\n`;
-  assert.equal((await decoded(frame(1000), [], 1000))[0]?.data.length, 1000);
+test('an event of the limit passes, one of a byte more is refused, whole or in pieces, whatever its characters are', async () => {
   const refused = (error: unknown) => error instanceof A2AError && error.code === 'INVALID_AGENT_RESPONSE';
-  await assert.rejects(decoded(frame(1001), [], 1000), refused);
+  for (const character of ['x', 'ü', '水', '😀']) {
+    const data = character.repeat(1200 / Buffer.byteLength(character));
+    for (const cuts of [[], [7, 600, 1205], [1206]]) {
+      assert.deepEqual(await decoded(`data: ${data}\n\n`, cuts, 1200), [{ data }]);
+      await assert.rejects(decoded(`data: ${data}.\n\n`, cuts, 1200), refused);
+    }
+  }
   await assert.rejects(decoded(`data: ${'x'.repeat(5000)}`, [1500, 3000], 1000), refused);
 });
 

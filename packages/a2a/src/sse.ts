@@ -29,35 +29,40 @@ export function sseComment(text: string): string {
 
 export type SseEvent = { data: string; id?: string; event?: string };
 
-/** UTF-16 units of one event that a reader accepts by default: four times the largest snapshot of Hopline. */
-export const SSE_EVENT_CHARS_MAX = 16 * 1024 * 1024;
+/** Data of one event that a reader accepts by default, bytes in UTF-8: four times the largest snapshot of Hopline. */
+export const SSE_EVENT_BYTES_MAX = 16 * 1024 * 1024;
+/** What stands before the data of a line, and is no part of it. */
+const DATA_FIELD = 'data: ';
+/** Bytes of one UTF-16 unit in UTF-8, at most. */
+const UNIT_BYTES_MAX = 3;
 
 /** The events of a byte stream, one by one, as `decodeSseBatches` decodes them. */
 export async function* decodeSse(
   chunks: AsyncIterable<Uint8Array>,
-  eventCharsMax = SSE_EVENT_CHARS_MAX,
+  eventBytesMax = SSE_EVENT_BYTES_MAX,
 ): AsyncGenerator<SseEvent> {
-  for await (const events of decodeSseBatches(chunks, eventCharsMax)) yield* events;
+  for await (const events of decodeSseBatches(chunks, eventBytesMax)) yield* events;
 }
 
 /**
  * Decodes a byte stream into events, those of one chunk together: a step of an iterator costs more than a small event. Accepts
  * LF, CR and CRLF, comments, several data lines, and chunks split anywhere, also inside a code point. An event that the end of
- * the stream truncates is discarded. Throws INVALID_AGENT_RESPONSE when an event exceeds `eventCharsMax` UTF-16 units.
+ * the stream truncates is discarded. Throws INVALID_AGENT_RESPONSE when the data of an event exceeds `eventBytesMax` in UTF-8.
  */
 export async function* decodeSseBatches(
   chunks: AsyncIterable<Uint8Array>,
-  eventCharsMax = SSE_EVENT_CHARS_MAX,
+  eventBytesMax = SSE_EVENT_BYTES_MAX,
 ): AsyncGenerator<SseEvent[]> {
   const tooLong = () =>
-    new A2AError('INVALID_AGENT_RESPONSE', { detail: `an event of the stream exceeds ${eventCharsMax} characters` });
+    new A2AError('INVALID_AGENT_RESPONSE', { detail: `an event of the stream exceeds ${eventBytesMax} bytes` });
   const decoder = new TextDecoder();
   let events: SseEvent[] = [];
   let overflow = false;
   const parser = createParser({
-    maxBufferSize: eventCharsMax,
+    // Units of an event that is not complete: it has no fewer bytes.
+    maxBufferSize: eventBytesMax + DATA_FIELD.length,
     onEvent: ({ data, id, event }) => {
-      overflow ||= data.length > eventCharsMax;
+      overflow ||= isLonger(data, eventBytesMax);
       events.push({ data, ...(id !== undefined && { id }), ...(event !== undefined && { event }) });
     },
     onError: error => {
@@ -72,4 +77,9 @@ export async function* decodeSseBatches(
     events = [];
     yield ready;
   }
+}
+
+/** Encodes only what may be too long: counting bytes costs as much as the rest of a small event. */
+function isLonger(text: string, bytesMax: number): boolean {
+  return text.length * UNIT_BYTES_MAX > bytesMax && new TextEncoder().encode(text).length > bytesMax;
 }

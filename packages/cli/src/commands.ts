@@ -67,7 +67,7 @@ const LIST = {
   summary: 'lists your tasks, newest first',
   details:
     'prints id, local time of the last state, state, duration, agents, context, and the first words of the question or the reason of a ' +
-    'failure; --json prints whole tasks without history. `tasks` and `list` are the same command',
+    'failure; --json prints tasks without history and artifacts. `tasks` and `list` are the same command',
   options: {
     agent: { value: 'NAME', help: 'tasks of one agent' },
     context: { value: 'ID', help: 'tasks of one conversation' },

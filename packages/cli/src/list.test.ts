@@ -6,7 +6,7 @@ import { json } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { run } from './run.ts';
 
-type Params = { pageSize: number; pageToken?: string; historyLength: number };
+type Params = { pageSize: number; pageToken?: string; historyLength: number; includeArtifacts?: boolean };
 
 /** A server with these tasks; `reply`: the text of a response other than a page of them. */
 async function listing(
@@ -24,6 +24,7 @@ async function listing(
       contextId: 'c-1',
       status: { state: 'TASK_STATE_COMPLETED', timestamp: '2026-11-22T08:00:00.000Z' },
       ...(params.historyLength > 0 && { history: [{ messageId: 'm', role: 'ROLE_USER', parts: [{ text }] }] }),
+      ...(params.includeArtifacts && { artifacts: [{ artifactId: 'a', parts: [{ text }] }] }),
     }));
     const next = from + tasks.length < questions.length ? { nextPageToken: String(from + tasks.length) } : {};
     response.end(reply(params) ?? JSON.stringify({ jsonrpc: '2.0', id: 1, result: { tasks, ...next } }));
@@ -66,6 +67,27 @@ test('a task that alone is too large is listed without its question, and named w
   assert.deepEqual([idsOf(all.out), all.out.includes('"two"'), all.out.includes('"one"')], [['t-0', 't-1'], true, false]);
   const found = await list(url, '--text', 'o');
   assert.deepEqual([idsOf(found.out), found.err], [['t-1'], 'task t-0 is left out: it is too large to be searched\n']);
+});
+
+test('--json prints tasks without history and artifacts, with a filter as without one', async t => {
+  const { url } = await listing(t, ['one', 'two']);
+  const printed = [
+    await list(url, '--json'),
+    await list(url, '--json', '--text', 'o'),
+    await list(url, '--json', '--limit', '2'),
+  ];
+  const tasks = printed.map(({ out }) =>
+    out
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line)),
+  );
+  const status = { state: 'TASK_STATE_COMPLETED', timestamp: '2026-11-22T08:00:00.000Z' };
+  for (const listed of tasks)
+    assert.deepEqual(
+      listed,
+      [0, 1].map(index => ({ id: `t-${index}`, contextId: 'c-1', status })),
+    );
 });
 
 test('a server that sends empty pages without end is left', { timeout: 60_000 }, async t => {

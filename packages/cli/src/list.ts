@@ -38,7 +38,7 @@ const WORDS_MAX = 60;
 /** `hopline list`: prints the caller's tasks, newest status first, over as many pages as needed; with `watch`, again and again. */
 export async function list(context: CommandContext, options: ListOptions): Promise<ExitCode> {
   const { output, json, signal } = context;
-  const lineOf = json ? (task: Task) => JSON.stringify(task) : (task: Task) => entryOf(task).join('  ').trimEnd();
+  const lineOf = json ? jsonOf : (task: Task) => entryOf(task).join('  ').trimEnd();
   const linesOf = (task: Task) => (output.columns === undefined || json ? [lineOf(task)] : layOut(entryOf(task), output.columns));
   if (!options.watch) {
     for await (const task of tasksOf(context, options)) for (const line of linesOf(task)) output.line(line);
@@ -123,6 +123,11 @@ async function pageOf(
   const page = await client.list({ ...filters, pageSize: isDetailed ? 1 : pageSize, historyLength: 0 });
   if (isFiltered(options)) for (const { id } of page.tasks) output.warn(`task ${id} is left out: it is too large to be searched`);
   return page;
+}
+
+/** The same members with and without a filter, which reads the others too. */
+function jsonOf({ history: _history, artifacts: _artifacts, ...task }: Task): string {
+  return JSON.stringify(task);
 }
 
 /** The fields of a task: the last one is for people, and the others are of fixed width where they can be. */

@@ -3,6 +3,7 @@ import {
   isDeeperThan,
   isInProgress,
   isObject,
+  isTime,
   JSON_DEPTH_MAX,
   type JsonObject,
   TASK_STATES,
@@ -24,7 +25,7 @@ export type RecordFault = 'not a record' | 'unknown version' | 'too deep' | 'wro
 export function decodeInputRecord(value: unknown): InputRecord | RecordFault {
   if (!isObject(value)) return 'not a record';
   if (value.v !== 1) return Number.isInteger(value.v) && Number(value.v) > 1 ? 'unknown version' : 'not a record';
-  if (!Number.isFinite(value.at)) return 'not a record';
+  if (!isTime(value.at)) return 'not a record';
   const inputs = value.from === 'client' || value.from === 'relay' ? [value.input] : value.inputs;
   if (!Array.isArray(inputs)) return 'not a record';
   if (inputs.some(isTooDeep)) return 'too deep';
@@ -129,7 +130,7 @@ const CLIENT_INPUTS = kindsOf({
 const RELAY_INPUTS = kindsOf({
   timeout: { request: value => Number.isInteger(value) },
   'auth-timeout': { request: value => Number.isInteger(value) },
-  'copy-forward': { startStoredAt: value => Number.isFinite(value), idleSince: optional(value => Number.isFinite(value)) },
+  'copy-forward': { startStoredAt: isTime, idleSince: optional(isTime) },
   'work-gone': { turn: isOrdinal, call: optional(isText) },
 } satisfies { readonly [K in Exclude<RelayInput['kind'], 'unknown'>]: Members });
 

@@ -232,6 +232,11 @@ export type TaskAggregate = {
   storedBytes?: number;
 };
 
+/** What an aggregate holds under a name. Producers choose names: `constructor` may be one, and is a member of every object. */
+export function entryOf<T>(entries: Readonly<Record<string, T>>, name: string): T | undefined {
+  return Object.hasOwn(entries, name) ? entries[name] : undefined;
+}
+
 /**
  * One message on the log subject: the facts of one or more decisions, stored together or not at all, and the aggregate after
  * them.

@@ -23,7 +23,7 @@ export type {
   TaskCreated,
   VisibleFact,
 } from './facts.ts';
-export { eventOf, isVisible } from './facts.ts';
+export { entryOf, eventOf, isVisible } from './facts.ts';
 export type {
   AgentInput,
   AgentRecord,

@@ -1,4 +1,4 @@
-import type { Fact, TaskAggregate } from '@hopline/events';
+import { entryOf, type Fact, type TaskAggregate } from '@hopline/events';
 import { type Command, decide, evolve, isKnownProducer, type RejectionReason } from '@hopline/task';
 import type { QueuedCommand } from './append-queue.ts';
 
@@ -59,7 +59,7 @@ export function withMark(
     return aggregate;
   const { id, turn, item, attempt } = mark.from;
   if (turn !== aggregate.turn || !isKnownProducer(aggregate, id)) return aggregate;
-  const known = aggregate.producers[id];
+  const known = entryOf(aggregate.producers, id);
   const lastN = known?.attempt === attempt ? known.lastN : 0;
   const producer = { ...(item !== undefined && { item }), attempt, n: mark.n, ...(lastN !== undefined && { lastN }) };
   return { ...aggregate, producers: { ...aggregate.producers, [id]: producer } };

@@ -1,4 +1,12 @@
-import { type AgentRecord, isSameItem, type Producer, type TaskAggregate, type TextInput } from '@hopline/events';
+import {
+  type AgentRecord,
+  entryOf,
+  isSameItem,
+  type Producer,
+  type ProducerState,
+  type TaskAggregate,
+  type TextInput,
+} from '@hopline/events';
 import { isKnownProducer } from '@hopline/task';
 
 /**
@@ -106,15 +114,17 @@ export class OrdinalDeduplicator {
   /** The aggregate with the last ordinal of each producer in the records up to `foldedSeq`. */
   withLastOrdinals(aggregate: TaskAggregate, foldedSeq: number): TaskAggregate {
     this.#cover(foldedSeq);
-    const producers = { ...aggregate.producers };
+    const changed: [string, ProducerState][] = [];
     for (const { id, run, lastN } of this.#covered.values()) {
       if (run.turn !== aggregate.turn || !isKnownProducer(aggregate, id)) continue;
       const { turn: _turn, ...own } = run;
-      const known = producers[id];
+      const known = entryOf(aggregate.producers, id);
       // Of a later attempt something is folded, but no whole record.
       if (known !== undefined && known.attempt > own.attempt) continue;
-      producers[id] = { ...own, n: known?.attempt === own.attempt ? known.n : 0, lastN };
+      changed.push([id, { ...own, n: known?.attempt === own.attempt ? known.n : 0, lastN }]);
     }
+    // An assignment to `__proto__` would add no entry.
+    const producers = { ...aggregate.producers, ...Object.fromEntries(changed) };
     return { ...aggregate, producers, lastNSeq: foldedSeq };
   }
 
@@ -128,9 +138,8 @@ export class OrdinalDeduplicator {
 /** The aggregate without last ordinals that an earlier version has kept as they were while it folded further records. */
 export function withoutStaleOrdinals(aggregate: TaskAggregate): TaskAggregate {
   if (aggregate.lastNSeq === aggregate.foldedSeq) return aggregate;
-  const producers: TaskAggregate['producers'] = {};
-  for (const [id, { lastN: _lastN, ...producer }] of Object.entries(aggregate.producers ?? {})) producers[id] = producer;
-  return { ...aggregate, producers };
+  const kept = Object.entries(aggregate.producers ?? {}).map(([id, { lastN: _lastN, ...producer }]) => [id, producer] as const);
+  return { ...aggregate, producers: Object.fromEntries(kept) };
 }
 
 function isLaterRun(one: Run, other: Run): boolean {
@@ -150,7 +159,7 @@ export function alreadyFolded(
   { lastSeenOrdinal }: SeenOrdinals,
   aggregate: TaskAggregate | undefined,
 ): FoldedText {
-  const lane = aggregate?.lanes[input.lane];
+  const lane = aggregate && entryOf(aggregate.lanes, input.lane);
   const isCurrent =
     lane?.producer === record.from.id && lane.attempt === record.from.attempt && aggregate?.turn === record.from.turn;
   const folded = isCurrent ? lane.n : 0;

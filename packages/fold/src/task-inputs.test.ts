@@ -7,7 +7,7 @@ import type { RejectionReason } from '@hopline/task';
 import fc from 'fast-check';
 import { decideBatch } from './decide-batch.ts';
 import { InputLedger } from './input-ledger.ts';
-import { withoutStaleOrdinals } from './ordinal-deduplicator.ts';
+import { OrdinalDeduplicator, withoutStaleOrdinals } from './ordinal-deduplicator.ts';
 import { TaskInputs } from './task-inputs.ts';
 
 const AGENT: Producer = { id: 'agent', agent: 'echo', turn: 1, item: 1, attempt: 1 };
@@ -72,7 +72,7 @@ class FoldedTask {
 
   /** Another relay begins with the newest record, and reads every input again. */
   takeOver(): this {
-    this.#aggregate = this.#stored && withoutStaleOrdinals(this.#stored);
+    this.#aggregate = this.#stored && withoutStaleOrdinals(JSON.parse(JSON.stringify(this.#stored)));
     [this.#inputs, this.#ledger] = this.#begin();
     for (const stored of this.#log) this.#inputs.accept(stored, this.#aggregate);
     return this;
@@ -134,6 +134,60 @@ test('whatever relays take over, and whenever: the text is that of the tokens, e
     }),
     { numRuns: 1_000 },
   );
+});
+
+/** A task whose agent names its lane and its call so; relays take over in the middle of both. */
+function named(name: string, eventCostMs: number): FoldedTask {
+  const called: Producer = { id: name, agent: 'painter', turn: 1, item: 2, attempt: 1 };
+  const task = new FoldedTask({ eventCostMs });
+  const write = (n: number, ...inputs: AgentInput[]) => task.read({ v: 1, at: 0, from: called, n, inputs }, 'agent.painter');
+  task.write({ kind: 'open', lane: name, artifact: { name: 'drawn' } }, { kind: 'text', lane: name, tokens: ['one ', 'two '] });
+  task.append().takeOver();
+  task.write({ kind: 'text', lane: name, tokens: ['three'] }, { kind: 'close', lane: name });
+  task.write({ kind: 'call', call: name, agent: 'painter' }).append();
+  write(1, { kind: 'open', lane: 'called', artifact: {} }, { kind: 'text', lane: 'called', tokens: ['four '] })
+    .append()
+    .takeOver();
+  write(3, { kind: 'text', lane: 'called', tokens: ['five'] }, { kind: 'ended', call: name, state: 'TASK_STATE_COMPLETED' });
+  task.append().takeOver();
+  task.write({ kind: 'text', lane: name, tokens: ['too late'] }, { kind: 'call', call: name, agent: 'painter' });
+  write(5, { kind: 'text', lane: 'called', tokens: ['too late'] });
+  return task.append().write(COMPLETED).append();
+}
+
+test('a lane, a call and a producer may have the name of what every object inherits', () => {
+  for (const eventCostMs of [0, 110]) {
+    const plain = named('plain', eventCostMs);
+    assert.deepEqual(new Set(plain.rejected), new Set(['closed lane', 'duplicate call']));
+    for (const name of Object.getOwnPropertyNames(Object.prototype)) {
+      const task = named(name, eventCostMs);
+      const ids = (key: string, value: unknown) => (key === 'artifactId' ? undefined : value);
+      const shown = ({ facts }: FoldedTask) => JSON.stringify(facts, ids).replaceAll(JSON.stringify(name), '"plain"');
+      assert.deepEqual([shown(task), task.rejected], [shown(plain), plain.rejected], name);
+    }
+  }
+});
+
+test('the last ordinals of a producer of such a name are kept, and stale ones of it are dropped', () => {
+  for (const name of Object.getOwnPropertyNames(Object.prototype)) {
+    const calls = Object.fromEntries([[name, { agent: 'painter' }]]);
+    const producers = Object.fromEntries([[name, { attempt: 1, n: 1, lastN: 1 }]]);
+    const aggregate = {
+      role: 'agent.echo',
+      turn: 1,
+      calls,
+      producers: {},
+      foldedSeq: 2,
+      lastNSeq: 1,
+    } as unknown as TaskAggregate;
+    const deduplicator = new OrdinalDeduplicator(undefined);
+    const from: Producer = { id: name, agent: 'painter', turn: 1, attempt: 1 };
+    deduplicator.record({ v: 1, at: 0, from, n: 1, inputs: [text('x')] }, 1, { n: 0, lastSeenOrdinal: 0 }, 2);
+    const kept = Object.entries(deduplicator.withLastOrdinals(aggregate, 2).producers);
+    assert.deepEqual(kept, [[name, { attempt: 1, n: 0, lastN: 1 }]]);
+    const dropped = Object.entries(withoutStaleOrdinals({ ...aggregate, producers }).producers);
+    assert.deepEqual(dropped, [[name, { attempt: 1, n: 1 }]]);
+  }
 });
 
 test('a token longer than a record is continued by each owner where the one before it stopped', () => {

@@ -92,7 +92,16 @@ test('ids are counted in code points, as where clients send them', () => {
 
 test('a payload without a member that readers rely on is not a record', () => {
   const broken = (record: object, patch: object) => encodePayload({ ...record, ...patch });
-  const patches = [{ v: '1' }, { at: 'now' }, { from: 'x' }, { from: null }, { from: { id: 'c' } }, { n: 1.5 }, { inputs: {} }];
+  const patches = [
+    { v: '1' },
+    { at: 'now' },
+    { at: 8.64e15 + 1 },
+    { from: 'x' },
+    { from: null },
+    { from: { id: 'c' } },
+    { n: 1.5 },
+    { inputs: {} },
+  ];
   patches.push({ inputs: [null] } as never, { inputs: [{ kind: 'text', lane: 'l' }] } as never);
   for (const patch of patches) assert.equal(decodeInput(broken(agentRecord, patch)), 'not a record', JSON.stringify(patch));
   assert.equal(decodeInput(broken(agentRecord, { v: 2 })), 'unknown version');
@@ -108,7 +117,12 @@ test('a payload without a member that readers rely on is not a record', () => {
   });
   const copyForward = { v: 1, at: 1, from: 'relay', input: { kind: 'copy-forward', startStoredAt: 1 } } as const;
   assert.deepEqual(decodeInput(encodePayload(copyForward)), copyForward);
-  assert.equal(decodeInput(encodePayload({ ...copyForward, input: { kind: 'copy-forward' } })), 'not a record');
+  for (const input of [
+    { kind: 'copy-forward' },
+    { ...copyForward.input, startStoredAt: 1e16 },
+    { ...copyForward.input, idleSince: -1e16 },
+  ])
+    assert.equal(decodeInput(encodePayload({ ...copyForward, input })), 'not a record');
   const copy = { ...factRecord, facts: [], copied: { part: 1, last: true, facts: factRecord.facts } };
   assert.deepEqual(decodeFacts(encodePayload(copy), 't'), copy);
   for (const patch of [
@@ -122,6 +136,7 @@ test('a payload without a member that readers rely on is not a record', () => {
     { aggregate: { taskId: 'other' } },
     { startSeq: null },
     { startStoredAt: undefined },
+    { startStoredAt: 8.64e15 + 1 },
   ]) {
     assert.equal(decodeFacts(broken(factRecord, patch), 't'), undefined, JSON.stringify(patch));
   }

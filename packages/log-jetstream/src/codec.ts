@@ -1,3 +1,4 @@
+import { isTime } from '@hopline/a2a';
 import {
   decodeInputRecord,
   type Fact,
@@ -97,7 +98,7 @@ export function decodeFactsOnly(payload: Uint8Array, taskId: string): readonly F
 }
 
 function factRecordOf(record: Parsed | undefined, taskId: string): FactRecord | undefined {
-  if (record?.v !== 1 || !Number.isInteger(record.startSeq) || !Number.isFinite(record.startStoredAt)) return undefined;
+  if (record?.v !== 1 || !Number.isInteger(record.startSeq) || !isTime(record.startStoredAt)) return undefined;
   const { facts, aggregate, copied } = record;
   const isValid =
     areFacts(facts) && isObject(aggregate) && aggregate.taskId === taskId && (copied === undefined || areCopied(copied));

@@ -70,6 +70,17 @@ test('ids of tasks, roles, URLs and times are checked as their readers need them
   assert.equal(ENTRY_CHECKS.tasks(entry, 'a/b'), false);
   for (const more of [{ role: 'agent.' }, { owner: { tenant: 1 } }, { inputRequest: { n: 1 } }, { authRequest: { at: 1 } }])
     assert.equal(ENTRY_CHECKS.tasks({ ...entry, ...more }, 't1'), false, JSON.stringify(more));
+  // A `Date` holds times up to 8.64e15: the next one has no text.
+  for (const [at, isValid] of [
+    [8.64e15, true],
+    [8.64e15 + 1, false],
+  ] as const) {
+    for (const more of [{ at }, { startStoredAt: at }, { inputRequest: { n: 1, at } }, { authRequest: { n: 1, at } }])
+      assert.equal(ENTRY_CHECKS.tasks({ ...entry, ...more }, 't1'), isValid, JSON.stringify(more));
+    assert.equal(ENTRY_CHECKS.pushConfigs({ ...webhook, waitsUntil: at }, 'k'), isValid);
+    for (const more of [{ failingSince: at }, { retryAt: at }])
+      assert.equal(ENTRY_CHECKS.pushProgress({ ...progress, ...more }, 'k'), isValid, JSON.stringify(more));
+  }
   assert.equal(ENTRY_CHECKS.contexts({ tasks: ['t1', 'a.b'] }, 'k'), false);
   assert.equal(ENTRY_CHECKS.messageIds({ ...messageId, taskId: '' }, 'k'), false);
   assert.equal(ENTRY_CHECKS.pushConfigs({ ...webhook, url: 'no url' }, 'k'), false);

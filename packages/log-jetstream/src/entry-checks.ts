@@ -1,3 +1,4 @@
+import { isTime } from '@hopline/a2a';
 import { isRole, isTaskId } from '@hopline/events';
 import { isObject } from './codec.ts';
 import type { BUCKETS } from './names.ts';
@@ -13,11 +14,12 @@ const isNumber = (value: unknown) => Number.isFinite(value);
 const optional = (check: (value: unknown) => boolean) => (value: unknown) => value === undefined || check(value);
 const isOptionalText = optional(isText);
 const isOptionalNumber = optional(isNumber);
+const isOptionalTime = optional(isTime);
 const isTask = (value: unknown) => typeof value === 'string' && isTaskId(value);
 
 const isOwner = optional(value => isObject(value) && isOptionalText(value.tenant) && isOptionalText(value.subject));
 const isAuthentication = optional(value => isObject(value) && isText(value.scheme) && isOptionalText(value.credentials));
-const isRequest = optional(value => isObject(value) && isNumber(value.n) && isNumber(value.at));
+const isRequest = optional(value => isObject(value) && isNumber(value.n) && isTime(value.at));
 
 /** Readers check entries of agents and requeues themselves; only relays and notifiers write leases. */
 type CheckedBucket = Exclude<keyof typeof BUCKETS, 'agents' | 'requeues' | 'leases'>;
@@ -31,9 +33,10 @@ export const ENTRY_CHECKS: Readonly<Record<CheckedBucket, EntryCheck>> = {
     isText(entry.state) &&
     isOwner(entry.owner) &&
     isNumber(entry.generation) &&
-    isNumber(entry.at) &&
+    isTime(entry.at) &&
     isNumber(entry.startSeq) &&
-    [entry.startStoredAt, entry.foldedSeq, entry.seq, entry.storedBytes].every(isOptionalNumber) &&
+    isOptionalTime(entry.startStoredAt) &&
+    [entry.foldedSeq, entry.seq, entry.storedBytes].every(isOptionalNumber) &&
     isRequest(entry.inputRequest) &&
     isRequest(entry.authRequest),
   messageIds: ({ taskId, fingerprint }) => isTask(taskId) && isText(fingerprint),
@@ -46,9 +49,11 @@ export const ENTRY_CHECKS: Readonly<Record<CheckedBucket, EntryCheck>> = {
     isText(dialect) &&
     isNumber(after) &&
     isOwner(owner) &&
-    isOptionalNumber(waitsUntil) &&
+    isOptionalTime(waitsUntil) &&
     [token, sealed].every(isOptionalText) &&
     isAuthentication(authentication),
   pushProgress: ({ config, generation, seq, failures, sending, failingSince, retryAt, retryMs }) =>
-    [config, generation, seq, failures].every(isNumber) && [sending, failingSince, retryAt, retryMs].every(isOptionalNumber),
+    [config, generation, seq, failures].every(isNumber) &&
+    [sending, retryMs].every(isOptionalNumber) &&
+    [failingSince, retryAt].every(isOptionalTime),
 };

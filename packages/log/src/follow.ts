@@ -49,7 +49,10 @@ export type FollowOptions = {
 export type RereadReason = 'gap' | 'tail' | 'overflow';
 
 export const TAIL_CHECK_MS = 2_000;
-/** Checks in a row that found nothing, after which a follower has its tail pushed: shorter pauses are cheaper to ask about. */
+/**
+ * Checks of the tail after a quiet time without a live record between them, after which a follower has its tail pushed: shorter pauses
+ * are cheaper to ask about.
+ */
 export const PUSH_AFTER_CHECKS = 3;
 /**
  * Quiet time before a follower that began after `{ newest }` reads the log, milliseconds. Most tasks have a record sooner: they
@@ -94,7 +97,7 @@ class Follower {
   #checkTail = false;
   /** Sequence of a record that the log holds, as a check or the push of the tail named it. */
   #newest = 0;
-  /** Checks of the tail since the last record. */
+  /** Checks of the tail after a quiet time since the last live record; a record that a check has found does not restart them. */
   #quietChecks = 0;
   /** The source reports each record of the task, so a quiet time proves that there is none. */
   #isPushed = false;

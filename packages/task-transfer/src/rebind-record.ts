@@ -1,4 +1,4 @@
-import type { Message, Metadata, TaskStatus } from '@hopline/a2a';
+import { isTime, type Message, type Metadata, type TaskStatus } from '@hopline/a2a';
 import { type Fact, type FactRecord, FORK_KEY, type Owner, type Role, type TaskAggregate } from '@hopline/events';
 
 /** What a recorded task becomes. */
@@ -27,18 +27,18 @@ export function rebindRecord({ copied: _copied, ...record }: FactRecord, binding
     aggregate: rebindAggregate(record.aggregate, binding),
     startSeq: 0,
     startStoredAt: 0,
-    ...(takeover && { takeover: { ...takeover, at: takeover.at + binding.shiftMs } }),
+    ...(takeover && { takeover: { ...takeover, at: shifted(takeover.at, binding) } }),
   };
 }
 
 function rebindAggregate(aggregate: TaskAggregate, binding: Binding): TaskAggregate {
   const { owner: _owner, lastNSeq: _lastNSeq, storedBytes: _storedBytes, hasHistory: _hasHistory, ...kept } = aggregate;
-  const { taskId, contextId, owner, role = aggregate.role, shiftMs } = binding;
-  return { ...kept, taskId, contextId, role, at: aggregate.at + shiftMs, foldedSeq: 0, ...(owner && { owner }) };
+  const { taskId, contextId, owner, role = aggregate.role } = binding;
+  return { ...kept, taskId, contextId, role, at: shifted(aggregate.at, binding), foldedSeq: 0, ...(owner && { owner }) };
 }
 
 function rebindFact(fact: Fact, binding: Binding): Fact {
-  const at = fact.at + binding.shiftMs;
+  const at = shifted(fact.at, binding);
   switch (fact.kind) {
     case 'task.created': {
       const { owner: _owner, earlierTasks: _earlierTasks, request, ...kept } = fact;
@@ -63,7 +63,7 @@ function rebindFact(fact: Fact, binding: Binding): Fact {
         at,
         event: { statusUpdate: { ...statusUpdate, taskId, contextId, status } },
         ...(fact.history && { history: fact.history.map(message => rebindMessage(message, binding)) }),
-        ...(fact.waitingSince !== undefined && { waitingSince: fact.waitingSince + binding.shiftMs }),
+        ...(fact.waitingSince !== undefined && { waitingSince: shifted(fact.waitingSince, binding) }),
       };
     }
     case 'artifact.updated': {
@@ -94,10 +94,15 @@ function rebindMessage(message: Message, { taskId, contextId }: Binding): Messag
 
 function rebindStatus(status: TaskStatus, binding: Binding): TaskStatus {
   const { message, timestamp } = status;
-  const shifted = timestamp === undefined ? Number.NaN : Date.parse(timestamp) + binding.shiftMs;
+  const time = timestamp === undefined ? Number.NaN : Date.parse(timestamp);
   return {
     ...status,
     ...(message && { message: rebindMessage(message, binding) }),
-    ...(binding.shiftMs !== 0 && Number.isFinite(shifted) && { timestamp: new Date(shifted).toISOString() }),
+    ...(binding.shiftMs !== 0 && isTime(time) && { timestamp: new Date(shifted(time, binding)).toISOString() }),
   };
+}
+
+/** A time that would leave what a `Date` holds stays as it is: a file may have any. */
+function shifted(time: number, { shiftMs }: Binding): number {
+  return isTime(time + shiftMs) ? time + shiftMs : time;
 }

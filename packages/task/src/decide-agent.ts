@@ -4,6 +4,7 @@ import {
   type ArtifactUpdated,
   type CallInput,
   type EndedInput,
+  entryOf,
   isSameItem,
   type LaneOpened,
   type OpenInput,
@@ -29,7 +30,7 @@ export function decideAgent(aggregate: TaskAggregate | undefined, command: Agent
   if (isTerminal(aggregate.state)) return reject('terminal');
   const { from, input } = command;
   if (from.turn !== aggregate.turn) return reject('stale turn');
-  const producer = aggregate.producers[from.id];
+  const producer = entryOf(aggregate.producers, from.id);
   if (producer !== undefined && !isSameItem(producer, from)) return reject('other item');
   if (producer !== undefined && from.attempt < producer.attempt) return reject('stale attempt');
   if (hasEnded(aggregate, from)) return reject('ended call');
@@ -57,7 +58,7 @@ export function decideAgent(aggregate: TaskAggregate | undefined, command: Agent
 
 /** The supervisor may have abandoned the call of an agent that still sends inputs. */
 export function hasEnded(aggregate: TaskAggregate, { id }: Producer): boolean {
-  const state = aggregate.calls[id]?.state;
+  const state = entryOf(aggregate.calls, id)?.state;
   return state !== undefined && isTerminal(state);
 }
 
@@ -67,7 +68,7 @@ export function hasEnded(aggregate: TaskAggregate, { id }: Producer): boolean {
  */
 export function isOfOtherAgent(aggregate: TaskAggregate, { id, agent }: Producer): boolean {
   if (!isKnownProducer(aggregate, id) || id === SUPERVISOR) return false;
-  return id === ROOT_AGENT ? aggregate.role !== `agent.${agent}` : aggregate.calls[id]?.agent !== agent;
+  return id === ROOT_AGENT ? aggregate.role !== `agent.${agent}` : entryOf(aggregate.calls, id)?.agent !== agent;
 }
 
 /** The root producer, or a call of this turn. The aggregate keeps the ordinals of these only, which bounds it. */
@@ -83,11 +84,11 @@ export function rootProducer(aggregate: Pick<TaskAggregate, 'role'>): string {
 /** Name of the agent that a producer runs, or `supervisor`. */
 export function producerAgent({ role, calls }: Pick<TaskAggregate, 'role' | 'calls'>, producer: string): string {
   if (producer === SUPERVISOR) return SUPERVISOR;
-  return Object.hasOwn(calls, producer) ? calls[producer]!.agent : role.replace(/^agent\./, '');
+  return entryOf(calls, producer)?.agent ?? role.replace(/^agent\./, '');
 }
 
 function open(aggregate: TaskAggregate, from: Producer, input: OpenInput, at: number): Decision {
-  const lane = aggregate.lanes[input.lane];
+  const lane = entryOf(aggregate.lanes, input.lane);
   if (lane !== undefined && lane.producer !== from.id) return reject('other producer');
   if (lane?.phase === 'closed') return reject('closed lane');
   if (lane !== undefined && lane.attempt > from.attempt) return reject('stale attempt');
@@ -99,7 +100,7 @@ function open(aggregate: TaskAggregate, from: Producer, input: OpenInput, at: nu
 /** The fact, unless the lanes of the turn exceed a bound with it: then the task fails. */
 function laneFact(aggregate: TaskAggregate, fact: LaneOpened | ArtifactUpdated): Decision {
   const { lanes } = evolve(aggregate, fact);
-  if (lanes[fact.lane]?.artifact === aggregate.lanes[fact.lane]?.artifact) return { facts: [fact] };
+  if (entryOf(lanes, fact.lane)?.artifact === entryOf(aggregate.lanes, fact.lane)?.artifact) return { facts: [fact] };
   if (Object.keys(lanes).length > LANES_MAX) return failTask(aggregate, `more than ${LANES_MAX} streamed artifacts`, fact.at);
   if (Buffer.byteLength(JSON.stringify(lanes)) > LANES_BYTES_MAX) {
     const reason = `names and metadata of the streamed artifacts have more than ${LANES_BYTES_MAX} bytes`;
@@ -109,7 +110,7 @@ function laneFact(aggregate: TaskAggregate, fact: LaneOpened | ArtifactUpdated):
 }
 
 function close(aggregate: TaskAggregate, from: Producer, name: string, at: number): Decision {
-  const refused = refusal(aggregate.lanes[name], from);
+  const refused = refusal(entryOf(aggregate.lanes, name), from);
   if (refused !== undefined) return reject(refused);
   const facts = new Facts(aggregate);
   closeLanes(facts, at, (_lane, lane) => lane === name);
@@ -117,7 +118,7 @@ function close(aggregate: TaskAggregate, from: Producer, name: string, at: numbe
 }
 
 function artifact(aggregate: TaskAggregate, from: Producer, input: ArtifactInput, at: number): Decision {
-  const lane = aggregate.lanes[input.lane];
+  const lane = entryOf(aggregate.lanes, input.lane);
   const refused = lane && refusal(lane, from);
   if (refused !== undefined) return reject(refused);
   // Some clients lose an append to an artifact that is not open, others show it twice (S0-13): it opens or replaces instead.
@@ -145,7 +146,7 @@ function status(aggregate: TaskAggregate, from: Producer, input: StatusInput, at
  * `statusPasses`.
  */
 function passesThrough(aggregate: TaskAggregate, from: Producer, { state, message }: StatusInput): boolean {
-  const call = aggregate.calls[from.id];
+  const call = entryOf(aggregate.calls, from.id);
   if (call === undefined || call.state !== undefined) return false;
   if (state === 'TASK_STATE_AUTH_REQUIRED') return message !== undefined;
   if (state !== 'TASK_STATE_WORKING') return false;
@@ -154,14 +155,14 @@ function passesThrough(aggregate: TaskAggregate, from: Producer, { state, messag
 
 function call(aggregate: TaskAggregate, from: Producer, input: CallInput, at: number): Decision {
   if (from.id !== rootProducer(aggregate)) return reject('not root');
-  if (aggregate.calls[input.call] !== undefined) return reject('duplicate call');
+  if (Object.hasOwn(aggregate.calls, input.call)) return reject('duplicate call');
   if (Object.keys(aggregate.calls).length >= CALLS_MAX) return failTask(aggregate, `more than ${CALLS_MAX} agent calls`, at);
   const { call, agent, statusPasses } = input;
   return { facts: [{ kind: 'call.started', at, call, agent, ...(statusPasses && { statusPasses }) }] };
 }
 
 function ended(aggregate: TaskAggregate, from: Producer, input: EndedInput, at: number): Decision {
-  const call = aggregate.calls[input.call];
+  const call = entryOf(aggregate.calls, input.call);
   if (call === undefined) return reject('unknown call');
   if (from.id !== input.call && from.id !== rootProducer(aggregate)) return reject('other producer');
   if (call.state !== undefined && isTerminal(call.state)) return reject('ended call');

@@ -1,5 +1,5 @@
 import { isTerminal } from '@hopline/a2a';
-import { isSameItem, type LaneState, type TaskAggregate } from '@hopline/events';
+import { entryOf, isSameItem, type LaneState, type TaskAggregate } from '@hopline/events';
 import type { RejectionReason, TextRun } from './commands.ts';
 import { artifactFact, closeLanes, type Decision, Facts, reject } from './decision.ts';
 
@@ -8,9 +8,9 @@ export function decideRun(aggregate: TaskAggregate | undefined, run: TextRun, at
   if (aggregate === undefined) return reject('unknown task');
   if (isTerminal(aggregate.state)) return reject('terminal');
   if (run.from.turn !== aggregate.turn) return reject('stale turn');
-  const producer = aggregate.producers[run.from.id];
+  const producer = entryOf(aggregate.producers, run.from.id);
   if (producer !== undefined && !isSameItem(producer, run.from)) return reject('other item');
-  const lane = aggregate.lanes[run.lane];
+  const lane = entryOf(aggregate.lanes, run.lane);
   const rejected = refusal(lane, run.from);
   if (lane === undefined || rejected !== undefined) return reject(rejected ?? 'unknown lane');
   const append = lane.phase === 'open';

@@ -1,5 +1,5 @@
 import { isInterrupted, isTerminal } from '@hopline/a2a';
-import type { CopyForwardInput, TaskAggregate, TimeoutInput, WorkGoneInput } from '@hopline/events';
+import { type CopyForwardInput, entryOf, type TaskAggregate, type TimeoutInput, type WorkGoneInput } from '@hopline/events';
 import type { Command, LostInputs } from './commands.ts';
 import { decideAgent, hasEnded, isKnownProducer } from './decide-agent.ts';
 import { decideClient } from './decide-client.ts';
@@ -55,7 +55,7 @@ function decideWorkGone(aggregate: TaskAggregate | undefined, { turn, call }: Wo
   if (isTerminal(aggregate.state)) return reject('terminal');
   if (turn !== aggregate.turn) return reject('stale turn');
   if (isInterrupted(aggregate.state)) return reject('no change');
-  if (call !== undefined && aggregate.calls[call]?.state !== undefined) return reject('ended call');
+  if (call !== undefined && entryOf(aggregate.calls, call)?.state !== undefined) return reject('ended call');
   return failTask(aggregate, INPUTS_LOST, at);
 }
 

@@ -2,6 +2,7 @@ import {
   type ArtifactUpdated,
   type CallStarted,
   type CallState,
+  entryOf,
   type Fact,
   forkPointOf,
   type LaneOpened,
@@ -23,7 +24,7 @@ export function evolve(aggregate: TaskAggregate | undefined, fact: Fact): TaskAg
     case 'status.changed':
       return statusChanged(base, fact);
     case 'lane.opened':
-      return { ...base, lanes: { ...aggregate.lanes, [fact.lane]: opened(aggregate.lanes[fact.lane], fact) } };
+      return { ...base, lanes: { ...aggregate.lanes, [fact.lane]: opened(entryOf(aggregate.lanes, fact.lane), fact) } };
     case 'artifact.updated':
       return { ...base, generation: fact.generation, lanes: withChunk(aggregate.lanes, fact) };
     case 'call.started':
@@ -86,7 +87,7 @@ function opened(lane: LaneState | undefined, fact: LaneOpened): LaneState {
 }
 
 function withChunk(lanes: Record<string, LaneState>, fact: ArtifactUpdated): Record<string, LaneState> {
-  const lane = lanes[fact.lane];
+  const lane = entryOf(lanes, fact.lane);
   // A whole artifact in one event is not a lane.
   if (lane === undefined && fact.event.artifactUpdate.lastChunk === true) return lanes;
   const { artifact, n, splitOffset, ...state } = lane ?? laneOf(fact);

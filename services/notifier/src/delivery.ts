@@ -14,6 +14,11 @@ import type { AttemptFailure, AttemptOutcome, WebhookClient } from './webhook-cl
 
 /** A worker without work for this long yields its slot to a waiting worker; milliseconds. */
 const IDLE_MS_MAX = 5_000;
+/**
+ * A webhook that was set before its task ends this long after it has expired, milliseconds: the first message of the task may wait that
+ * long for a relay.
+ */
+const EXPIRED_GRACE_MS = 60 * 60_000;
 
 export type DeliveryContext = {
   log: { facts: FactLog; pushConfigs: KeyValue<PushConfigEntry>; pushProgress: KeyValue<PushProgressEntry> };
@@ -133,6 +138,11 @@ class Delivery {
         return delivery === undefined ? { step: 'next' } : { step: 'attempt', delivery };
       }
       case 'idle': {
+        if (await this.#hasExpired()) {
+          await this.#webhook.progress.finish('abandoned');
+          this.#context.logger.info({ task_id: this.#webhook.config.taskId }, 'webhook expired: its task never started');
+          return end('finished');
+        }
         if (!this.#signals.mustYield()) return { step: 'next', upTo };
         const retryMs = this.#pace.settledInMs(performance.now());
         return end(retryMs > 0 ? { retryMs } : 'yielded');
@@ -148,6 +158,14 @@ class Delivery {
       case 'stopped':
         return end('stopped');
     }
+  }
+
+  /** The server deletes such a configuration when a client begins the task later. */
+  async #hasExpired(): Promise<boolean> {
+    const { taskId, waitsUntil } = this.#webhook.config;
+    const { log, now } = this.#context;
+    if (waitsUntil === undefined || now() < waitsUntil + EXPIRED_GRACE_MS) return false;
+    return (await log.facts.last(taskId)) === undefined;
   }
 
   async #attempt(delivery: PendingDelivery): Promise<State> {

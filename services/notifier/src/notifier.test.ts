@@ -121,6 +121,29 @@ test('a configuration written after the last event of its task is finished witho
   await notifier.stop();
 });
 
+test('a webhook whose task never starts ends after its time; one that may still wait gets the task', {
+  timeout: 40_000,
+}, async () => {
+  const log = createMemoryLog();
+  await using hook = await webhook();
+  const waiting = `t2.${Buffer.from('cfg').toString('base64url')}`;
+  const begun = `t3.${Buffer.from('cfg').toString('base64url')}`;
+  const hoursAgo = (hours: number) => Date.now() - hours * 3_600_000;
+  // The others are quiet for as long before it.
+  await log.pushConfigs.put(waiting, config(hook.url, { taskId: 't2', waitsUntil: hoursAgo(0.9) }));
+  await log.pushConfigs.put(begun, config(hook.url, { taskId: 't3', waitsUntil: hoursAgo(9) }));
+  await log.pushConfigs.put(KEY, config(hook.url, { waitsUntil: hoursAgo(1) - 1 }));
+  const facts = new TaskFacts(log, 't3');
+  await facts.create();
+  const notifier = await notifierOn(log);
+  assert.equal((await overOf(log)).over, 'abandoned');
+  await finished(log, 't2');
+  await facts.status('TASK_STATE_COMPLETED');
+  assert.equal((await overOf(log, waiting)).over, 'delivered');
+  assert.equal((await overOf(log, begun)).over, 'delivered');
+  await notifier.stop();
+});
+
 test('by default a webhook on this machine gets nothing and is abandoned at once', {
   timeout: 20_000,
 }, async () => {

@@ -5,8 +5,10 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { suite, test } from 'node:test';
+import type { SecureContext } from 'node:tls';
 import { promisify } from 'node:util';
 import { AllowList, type Resolve } from '@hopline/webhook-guard';
+import type { Trust } from './trusted-authorities.ts';
 import { type AttemptOutcome, retryAfterMs, WebhookClient } from './webhook-client.ts';
 
 const never = new AbortController().signal;
@@ -251,6 +253,24 @@ suite('responses of a webhook', () => {
     await client.close();
     assert.deepEqual(outcome, { kind: 'failed', reason: 'unsendable', retry: 'never' });
     assert.equal(listening.connections(), 0);
+  });
+
+  test('certificates that cannot be used fail the attempt, and the process goes on', { timeout: 30_000 }, async () => {
+    await using listening = await trap();
+    const unusable: Trust[] = [async () => ({}) as SecureContext, () => Promise.reject(new Error('no certificates'))];
+    for (const trust of unusable) {
+      const client = new WebhookClient({ http: false, allow: new AllowList('127.0.0.1') }, LIMITS, { trust });
+      const outcome = await client.post(
+        { url: `https://127.0.0.1:${listening.port}/`, headers: {}, body: () => '{}' },
+        never,
+        never,
+      );
+      await client.close();
+      assert.ok(
+        outcome.kind === 'failed' && outcome.reason === 'unreachable' && outcome.retry === 'normal',
+        JSON.stringify(outcome),
+      );
+    }
   });
 
   test('attempts to one host are bounded; one that waits too long is busy, a cancelled one stops', {

@@ -69,11 +69,14 @@ function trustedConnector(trust: Trust, build: (context: SecureContext) => build
   let current: SecureContext | undefined;
   let connect: buildConnector.connector;
   return (options, callback) => {
-    void trust().then(context => {
-      if (context !== current) connect = build(context);
-      current = context;
-      connect(options, callback);
-    });
+    trust()
+      .then(context => {
+        if (context !== current) connect = build(context);
+        current = context;
+        connect(options, callback);
+      })
+      // What a connector throws is a failed attempt; uncaught it would end the process.
+      .catch(error => callback(error, null));
   };
 }
 

@@ -57,12 +57,11 @@ export type SuperviseDeps = {
 };
 
 /**
- * Runs one turn of a task until it is over: follows the task's facts and appends what is due. Resolves when the task has ended, waits for
- * input, or went on to a later turn. Rejects when the work must be requeued: with Requeued at a shutdown, else with the error of the log.
+ * Runs one turn of a task until it is over, and measures it. Resolves when the task has ended, waits for input, or went on to a later turn.
+ * Rejects when the work must be requeued: with Requeued at a shutdown, else with the error of the log.
  */
 export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
-  const { log, metrics } = deps;
-  const { work } = job;
+  const { metrics } = deps;
   const takenAt = Date.now();
   const startedMs = performance.now();
   const hop = startHopOf(job, takenAt);
@@ -75,47 +74,15 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
     stop.abort();
   };
   try {
-    const newest = job.newest ?? (await log.facts.last(work.taskId));
-    if (newest === undefined) throw new Error('work for a task that is not in the log');
-    const records = await followTask(log.facts, newest, signal);
-    const profile = deps.profiles.get(work.profile);
-    const view = new TurnView(profile?.turn === 'conduct' ? profile.answer.name : undefined);
-    const writer = inputWriter(log, job, { hop, takenAt });
-    const checkMs = deps.lostInputsCheckMs ?? LOST_INPUTS_CHECK_MS;
-    const producer = { id: SUPERVISOR, item: job.item, attempt: job.attempt };
-    showLostInputs({ log, view, writer, producer, signal, checkMs }).catch(error => signal.aborted || fail(error));
-    const failTurn = (error: unknown) => {
-      try {
-        failTooDeep(writer, error);
-      } catch (other) {
-        fail(other);
-      }
-    };
-    let turn: TurnRunner | undefined;
-    for await (const record of records) {
-      view.apply(record);
-      hop.set({ [ATTR.a2aState]: stateWord(record.record.aggregate.state) });
-      if (isOver(view, job)) return;
-      // A stale read may end before the turn of the work.
-      if (record.seq < newest.seq || record.record.aggregate.turn < work.turn) continue;
-      if (job.exhausted) writer.add(taskFailure('the supervisor failed several times'));
-      else if (profile === undefined) writer.add(taskFailure(`the supervisor has no profile "${work.profile}"`));
-      else {
-        const around = { profile, view, writer, newest, hop, takenAt, signal };
-        turn ??= startTurn(deps, turnContext(deps, job, { ...around, fail: failTurn }));
-        await turn.advance().catch(error => failTooDeep(writer, error));
-      }
-      // A writer that failed rejects here: the job is requeued instead of waiting for facts that never come.
-      await writer.flush();
-    }
-    throw failed === undefined ? new Error('supervision was interrupted') : failed.error;
-  } catch (error) {
+    await followTurn(deps, job, { hop, takenAt, signal, fail });
+  } catch (thrown) {
     // An interruption by the shutdown is not a fault of the task and counts as no attempt.
     if (deps.signal.aborted && failed === undefined) {
       hop.set({ [ATTR.outcome]: 'requeued' });
       metrics.requeues.add(1, { agent: SUPERVISOR, reason: 'shutdown' });
       throw new Requeued('shutdown');
     }
+    const error = failed === undefined ? thrown : failed.error;
     metrics.requeues.add(1, { agent: SUPERVISOR, reason: 'fault' });
     hop.fail(errorWord(error));
     throw error;
@@ -125,6 +92,49 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
     metrics.turnDuration.recordMs(performance.now() - startedMs, { agent: SUPERVISOR });
     hop.end();
   }
+}
+
+/** `fail` ends the turn with an error, by `signal`. */
+type RunningTurn = { hop: Hop; takenAt: number; signal: AbortSignal; fail: (error: unknown) => void };
+
+/** Follows the task's facts and appends what is due. Resolves when the turn is over, and rejects when it was interrupted before. */
+async function followTurn(deps: SuperviseDeps, job: Job, { hop, takenAt, signal, fail }: RunningTurn): Promise<void> {
+  const { log } = deps;
+  const { work } = job;
+  const newest = job.newest ?? (await log.facts.last(work.taskId));
+  if (newest === undefined) throw new Error('work for a task that is not in the log');
+  const records = await followTask(log.facts, newest, signal);
+  const profile = deps.profiles.get(work.profile);
+  const view = new TurnView(profile?.turn === 'conduct' ? profile.answer.name : undefined);
+  const writer = inputWriter(log, job, { hop, takenAt });
+  const checkMs = deps.lostInputsCheckMs ?? LOST_INPUTS_CHECK_MS;
+  const producer = { id: SUPERVISOR, item: job.item, attempt: job.attempt };
+  showLostInputs({ log, view, writer, producer, signal, checkMs }).catch(error => signal.aborted || fail(error));
+  const failTurn = (error: unknown) => {
+    try {
+      failTooDeep(writer, error);
+    } catch (other) {
+      fail(other);
+    }
+  };
+  let turn: TurnRunner | undefined;
+  for await (const record of records) {
+    view.apply(record);
+    hop.set({ [ATTR.a2aState]: stateWord(record.record.aggregate.state) });
+    if (isOver(view, job)) return;
+    // A stale read may end before the turn of the work.
+    if (record.seq < newest.seq || record.record.aggregate.turn < work.turn) continue;
+    if (job.exhausted) writer.add(taskFailure('the supervisor failed several times'));
+    else if (profile === undefined) writer.add(taskFailure(`the supervisor has no profile "${work.profile}"`));
+    else {
+      const around = { profile, view, writer, newest, hop, takenAt, signal };
+      turn ??= startTurn(deps, turnContext(deps, job, { ...around, fail: failTurn }));
+      await turn.advance().catch(error => failTooDeep(writer, error));
+    }
+    // A writer that failed rejects here: the job is requeued instead of waiting for facts that never come.
+    await writer.flush();
+  }
+  throw new Error('supervision was interrupted');
 }
 
 function startHopOf({ work, item, attempt, requeues, trace }: Job, takenAt: number): Hop {
