@@ -34,7 +34,7 @@ export async function startMonitoredNats(stack: AsyncDisposableStack): Promise<M
   stack.defer(() => nats.stop());
   const exporter = createServer((_request, response) => {
     natsMetrics(`http://127.0.0.1:${monitorPort}`).then(
-      text => response.end(text),
+      text => response.setHeader('content-type', 'text/plain; version=0.0.4').end(text),
       () => response.writeHead(503).end(),
     );
   }).listen(0, '127.0.0.1');

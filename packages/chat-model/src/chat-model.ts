@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
-import type { LanguageModelV3, LanguageModelV3StreamPart } from '@ai-sdk/provider';
+import type { LanguageModelV4, LanguageModelV4StreamPart } from '@ai-sdk/provider';
 import { Deadlines, type MissedDeadline } from '@hopline/outbound-http';
 import { ATTR, chatSpan, processMetrics, startHop } from '@hopline/telemetry';
 import { Arrivals } from './arrivals.ts';
@@ -21,7 +21,7 @@ export function createChatModel(options: ChatModelOptions): ChatModel {
 type Progress = { hasEvents: boolean };
 
 class OpenAICompatibleModel implements ChatModel {
-  readonly #model: LanguageModelV3;
+  readonly #model: LanguageModelV4;
   readonly #name: string;
   readonly #limits: ModelLimits;
   readonly #temperature: { temperature?: number };
@@ -69,7 +69,7 @@ class OpenAICompatibleModel implements ChatModel {
     const { firstTokenMsMax: firstEventMsMax, ...limits } = this.#limits;
     using deadlines = new Deadlines({ ...limits, firstEventMsMax }, modelErrorOfDeadline, signal);
     const folded = new StepText(unitsMax ?? STEP_UNITS_MAX);
-    let arrivals: Arrivals<LanguageModelV3StreamPart> | undefined;
+    let arrivals: Arrivals<LanguageModelV4StreamPart> | undefined;
     try {
       const { stream } = await this.#model.doStream({
         prompt: promptOf(messages),

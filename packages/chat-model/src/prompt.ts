@@ -1,12 +1,12 @@
-import type { LanguageModelV3FunctionTool, LanguageModelV3Message, LanguageModelV3Prompt } from '@ai-sdk/provider';
+import type { LanguageModelV4FunctionTool, LanguageModelV4Message, LanguageModelV4Prompt } from '@ai-sdk/provider';
 import type { ChatMessage, ChatTool } from './chat.ts';
 
 /** Converts messages to the library's types. */
-export function promptOf(messages: readonly ChatMessage[]): LanguageModelV3Prompt {
+export function promptOf(messages: readonly ChatMessage[]): LanguageModelV4Prompt {
   return messages.map(promptMessage);
 }
 
-function promptMessage(message: ChatMessage): LanguageModelV3Message {
+function promptMessage(message: ChatMessage): LanguageModelV4Message {
   switch (message.role) {
     case 'system':
       return { role: 'system', content: message.text };
@@ -27,6 +27,6 @@ function promptMessage(message: ChatMessage): LanguageModelV3Message {
   }
 }
 
-export function toolsOf(tools: readonly ChatTool[]): LanguageModelV3FunctionTool[] {
+export function toolsOf(tools: readonly ChatTool[]): LanguageModelV4FunctionTool[] {
   return tools.map(({ name, description, parameters }) => ({ type: 'function', name, description, inputSchema: parameters }));
 }

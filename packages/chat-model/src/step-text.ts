@@ -1,4 +1,4 @@
-import type { LanguageModelV3FinishReason, LanguageModelV3StreamPart } from '@ai-sdk/provider';
+import type { LanguageModelV4FinishReason, LanguageModelV4StreamPart } from '@ai-sdk/provider';
 import type { Step, StepEvent, ToolCall } from './chat.ts';
 import { STEP_CALLS_MAX } from './limits.ts';
 import { ModelError } from './model-error.ts';
@@ -20,7 +20,7 @@ export class StepText {
   }
 
   /** Returns the event of the part, if it has one. */
-  take(part: LanguageModelV3StreamPart): StepEvent | undefined {
+  take(part: LanguageModelV4StreamPart): StepEvent | undefined {
     switch (part.type) {
       case 'text-delta':
         this.#count(part.delta);
@@ -64,9 +64,10 @@ export class StepText {
     this.#calls.push({ id, name, input });
   }
 
-  #finish(reason: LanguageModelV3FinishReason): void {
+  #finish(reason: LanguageModelV4FinishReason): void {
     if (reason.unified === 'length') throw new ModelError('length_limit');
-    if (reason.unified === 'content-filter') throw new ModelError('filtered');
+    // The library names a refusal so as well: the model ended it by itself, so that it is whole.
+    if (reason.unified === 'content-filter' && reason.raw !== 'stop') throw new ModelError('filtered');
     if (reason.unified === 'error') throw new ModelError('cut_off');
   }
 }

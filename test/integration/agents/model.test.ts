@@ -219,6 +219,13 @@ for (const [name, steps, reason, retryable] of [
   });
 }
 
+test('a refusal of the model is its answer', async t => {
+  const { agent } = await standIn(t, [[{ refusal: 'I cannot ' }, { refusal: 'help with that.' }]]);
+  const events = await eventsOf(agent, 'go');
+  assert.equal(textOf(events), 'I cannot help with that.');
+  lastOf(events, 'done');
+});
+
 test('a slow reader does not trigger the silence limit', { timeout: 30_000 }, async t => {
   const tokens = Array.from({ length: 40 }, (_, index) => `${index} `);
   const { agent, server } = await standIn(t, [[{ tokens, everyMs: 20 }]], quick);

@@ -9,6 +9,8 @@ export type ResponseStep =
   /** One chunk per token, as providers send them. */
   | { tokens: readonly string[]; everyMs?: number }
   | { reasoning: string }
+  /** Text of a model that declines, in the field of its own that OpenAI has for it. */
+  | { refusal: string }
   /** A tool call; its arguments are sent in pieces of `piece` characters. Calls of one response run in parallel. */
   | { call: string; args: unknown; id?: string; piece?: number }
   /** A tool call with truncated arguments. */
@@ -123,6 +125,7 @@ class Chat {
     if ('text' in step) this.#delta({ content: step.text });
     else if ('tokens' in step) await this.#stream(step.tokens, step.everyMs);
     else if ('reasoning' in step) this.#delta({ reasoning_content: step.reasoning });
+    else if ('refusal' in step) this.#delta({ refusal: step.refusal });
     else if ('call' in step) this.#call(step.call, JSON.stringify(step.args), step.piece ?? 5, step.id);
     else if ('halfCall' in step) this.#call(step.halfCall, step.args, 5);
     else if ('pause' in step) await sleep(step.pause, undefined, { signal: this.#gone });
