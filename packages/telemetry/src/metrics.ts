@@ -140,12 +140,15 @@ function createInstrument(service: string, { meter, histograms }: Exported, defi
   };
 }
 
-/** What belongs to each point of one metric. A point is made once. */
+type Branch<T> = { readonly next: Map<string | number | undefined, Branch<T>>; leaf?: T };
+
+/** What belongs to each point of one metric. A point is made once. A tree by label: a key of all labels was 1 % of the CPU of a relay. */
 class Points<T> {
   readonly #service: string;
   readonly #labels: readonly string[];
   readonly #create: (point: Point) => T;
-  readonly #known = new Map<string, T>();
+  readonly #root: Branch<T> = { next: new Map() };
+  readonly #created: T[] = [];
 
   constructor(service: string, labels: readonly string[], create: (point: Point) => T) {
     this.#service = service;
@@ -153,25 +156,30 @@ class Points<T> {
     this.#create = create;
   }
 
-  of(labels: Point | undefined): T {
-    const known = this.#known.get(this.#keyOf(labels));
-    if (known !== undefined) return known;
-    const point = pointOf(this.#service, labels);
-    // Labels that are not closed words become the same point: they are not remembered one by one.
-    const key = this.#keyOf(point);
-    const found = this.#known.get(key) ?? this.#create(point);
-    this.#known.set(key, found);
-    return found;
+  of(labels: Point = {}): T {
+    let branch: Branch<T> | undefined = this.#root;
+    for (const label of this.#labels) branch = branch?.next.get(labels[label]);
+    return branch?.leaf ?? this.#ofPoint(pointOf(this.#service, labels));
   }
 
   values(): Iterable<T> {
-    return this.#known.values();
+    return this.#created;
   }
 
-  #keyOf(labels: Point = {}): string {
-    let key = '';
-    for (const label of this.#labels) key += `${labels[label]}\n`;
-    return key;
+  /** Labels that are not closed words become the same point: they are not remembered one by one. */
+  #ofPoint(point: Point): T {
+    let branch = this.#root;
+    for (const label of this.#labels) {
+      const value = point[label];
+      const next: Branch<T> = branch.next.get(value) ?? { next: new Map() };
+      branch.next.set(value, next);
+      branch = next;
+    }
+    if (branch.leaf === undefined) {
+      branch.leaf = this.#create(point);
+      this.#created.push(branch.leaf);
+    }
+    return branch.leaf;
   }
 }
 
