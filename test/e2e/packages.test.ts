@@ -207,7 +207,11 @@ test('npx and a global install run the command; it knows its version, and its hi
   assert.equal(unknown.stderr, 'hopline: unknown command what; see hopline --help\n');
   const env = { ...terminal, npm_command: 'start' };
   const script = await run(join(folder, 'global/bin/hopline'), ['what'], { cwd: elsewhere, env }).catch(error => error);
-  assert.match(script.stderr, /see npx @hopline\/cli --help\n/, 'a script of a package: its commands are not on the PATH of a terminal');
+  assert.match(
+    script.stderr,
+    /see npx @hopline\/cli --help\n/,
+    'a script of a package: its commands are not on the PATH of a terminal',
+  );
   const asked = ['exec', '--yes', `--package=${tarball}`, '--', 'hopline'];
   const npx = (...args: string[]) => run('npm', [...asked, ...args], { cwd: elsewhere, timeout: INSTALL_MS_MAX });
   assert.equal((await npx('--version')).stdout, `${version()}\n`);

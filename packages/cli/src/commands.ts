@@ -247,8 +247,8 @@ export const COMMANDS = {
       sample: ALL_SAMPLE,
     },
     notes:
-      'Tasks whose inputs retention has removed prove nothing and are counted apart; one that is named is a failure. With --json the ' +
-      'facts that differ are printed as they are: they contain text.',
+      'Tasks whose inputs retention has removed, or that were imported, prove nothing and are counted apart; one that is named is a ' +
+      'failure. With --json the facts that differ are printed as they are: they contain text.',
   },
   'what-if': {
     subject: '[TASK|FILE…]',

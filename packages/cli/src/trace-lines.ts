@@ -185,7 +185,7 @@ export function auditLines({ tallies, chunks, mergedTokens, unaccounted, differi
       return `  ${kind}: ${received} in, ${parts.join(', ')}${lost === 0 ? '' : `, ${lost} UNACCOUNTED`}`;
     });
   const verdict = incomplete
-    ? 'inputs have expired: missing inputs cannot be determined'
+    ? 'inputs have expired, or the task was imported: missing inputs cannot be determined'
     : differing.length > 0
       ? `DIFFERENT TEXT in ${differing.join(', ')}`
       : 'all text is complete and unchanged';
