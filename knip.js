@@ -45,8 +45,8 @@ const config = ({ production = false }) => ({
       ignoreDependencies: ['@modelcontextprotocol/server-filesystem'],
     },
     'infra/nats': {
-      entry: ['main.ts!'],
-      project: ['*.ts!'],
+      entry: ['main.ts!', '*.test.ts'],
+      project: ['*.ts!', '!*.test.ts!'],
     },
     'infra/image': {
       entry: ['main.ts!', '*.test.ts'],

@@ -199,11 +199,19 @@ test('npx and a global install run the command; it knows its version, and its hi
   const npm = (...args: string[]) =>
     run('npm', [...args, '--prefer-offline', '--no-audit', '--no-fund'], { cwd: elsewhere, timeout: INSTALL_MS_MAX });
   await npm('install', '--global', '--prefix', join(folder, 'global'), tarball);
-  const globally = (...args: string[]) => run(join(folder, 'global/bin/hopline'), args, { cwd: elsewhere });
+  const { npm_command: _, ...terminal } = process.env;
+  const globally = (...args: string[]) => run(join(folder, 'global/bin/hopline'), args, { cwd: elsewhere, env: terminal });
   assert.equal((await globally('--version')).stdout, `${version()}\n`);
   assert.match((await globally('completion', 'bash')).stdout, /complete .* hopline\n$/);
   const unknown = await globally('what').catch((error: { stderr: string }) => error);
   assert.equal(unknown.stderr, 'hopline: unknown command what; see hopline --help\n');
+  const env = { ...terminal, npm_command: 'start' };
+  const script = await run(join(folder, 'global/bin/hopline'), ['what'], { cwd: elsewhere, env }).catch(error => error);
+  assert.match(
+    script.stderr,
+    /see npx @hopline\/cli --help\n/,
+    'a script of a package: its commands are not on the PATH of a terminal',
+  );
   const asked = ['exec', '--yes', `--package=${tarball}`, '--', 'hopline'];
   const npx = (...args: string[]) => run('npm', [...asked, ...args], { cwd: elsewhere, timeout: INSTALL_MS_MAX });
   assert.equal((await npx('--version')).stdout, `${version()}\n`);

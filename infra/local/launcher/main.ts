@@ -56,7 +56,7 @@ async function run(options: Options): Promise<void> {
     showAddresses(running, states);
     void watchAgents(running.cluster, states, showAgent, stop.signal);
     const demo = await showDemo(running.url, options);
-    showNextSteps(running, options, demo);
+    showNextSteps(running, options, { demo, agents: states });
     if (!stop.signal.aborted) await new Promise<void>(resolve => stop.signal.addEventListener('abort', () => resolve()));
   } finally {
     await running.close();
@@ -99,15 +99,21 @@ async function showDemo(url: string, options: Options): Promise<DemoRun | null> 
   }
 }
 
-function showNextSteps({ url, home, cluster }: LocalCluster, options: Options, demo: DemoRun | null): void {
+type Shown = { demo: DemoRun | null; agents: readonly AgentState[] };
+
+function showNextSteps({ url, home, cluster }: LocalCluster, options: Options, { demo, agents }: Shown): void {
   if (stop.signal.aborted) return;
   const cursor = demo?.cursors[Math.floor(demo.cursors.length / 2)];
   const resume = demo?.taskId && cursor !== undefined ? { taskId: demo.taskId, cursor } : null;
   const question = options.agentsFile === null ? demoQuestion() : QUESTION_FOR_ANY_AGENT;
+  // That question names no skill, so one of several agents is named.
+  const asked = agents.find(({ fault }) => fault === null) ?? agents[0];
+  const agent = options.agentsFile !== null && agents.length > 1 ? asked?.name : undefined;
   const command = ownCommand(process.env, process.env.INIT_CWD ?? process.cwd()).prefix;
   screen.line();
   const own = home.folder === resolve(ROOT, '.hopline') ? undefined : home.folder;
-  for (const line of nextSteps({ url, command, home: own, question, processes: cluster.list(), resume })) screen.line(line);
+  for (const line of nextSteps({ url, command, home: own, question, agent, processes: cluster.list(), resume }))
+    screen.line(line);
   screen.line('Ctrl-C drains and stops everything.');
 }
 

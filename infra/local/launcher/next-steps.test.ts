@@ -57,3 +57,11 @@ test('commands that read a home name the one of this cluster, unless they find i
   const lines = nextSteps({ ...step, home: '/tmp/my home' });
   for (const command of ['status', 'logs -f']) assert.ok(lines.includes(`   HOPLINE_HOME='/tmp/my home' hopline ${command}`));
 });
+
+test('with several agents the question names one of them, by option and in the metadata', () => {
+  const step = { url: 'http://127.0.0.1:8000/', command: 'hopline', question: 'hello', processes, resume: null };
+  const lines = nextSteps({ ...step, agent: 'guide' });
+  assert.ok(lines.includes('   hopline ask --agent guide hello'));
+  const request = shellArguments(lines.find(line => line.includes('curl -N')) ?? '').at(-1) ?? '';
+  assert.deepEqual(JSON.parse(request).params.message.metadata, { agent: 'guide' });
+});

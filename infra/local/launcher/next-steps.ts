@@ -11,13 +11,15 @@ export type NextSteps = {
   /** The home of this cluster, unless it is the one that `hopline` finds by itself. */
   home?: string | undefined;
   question: string;
+  /** The agent to ask; absent: the question finds its own. */
+  agent?: string | undefined;
   processes: ListedProcess[];
   /** The demo's task and the cursor of one of its frames; null when the demo did not run. */
   resume: { taskId: string; cursor: string } | null;
 };
 
 /** Commands to try, with the values of this cluster. */
-export function nextSteps({ url, command, home, question, processes, resume }: NextSteps): string[] {
+export function nextSteps({ url, command, home, question, agent, processes, resume }: NextSteps): string[] {
   const local = home === undefined ? command : `HOPLINE_HOME=${shellQuoted(home)} ${command}`;
   const relay = processes.find(({ service }) => service === 'relay');
   const page = processes.find(({ service }) => service === 'console')?.url;
@@ -28,8 +30,8 @@ export function nextSteps({ url, command, home, question, processes, resume }: N
     'Try next, in a second terminal:',
     '',
     '1. Send a question yourself (Ctrl-C leaves the task running), with the command or over HTTP:',
-    `   ${command} ask${url === URL_DEFAULT ? '' : ` --url ${url}`} ${shellQuoted(question)}`,
-    `   curl -N ${url} ${JSON_HEADER} -d ${shellQuoted(streamRequest(question))}`,
+    `   ${command} ask${agent === undefined ? '' : ` --agent ${agent}`}${url === URL_DEFAULT ? '' : ` --url ${url}`} ${shellQuoted(question)}`,
+    `   curl -N ${url} ${JSON_HEADER} -d ${shellQuoted(streamRequest(question, agent))}`,
     '',
     `2. Resume an interrupted stream after the id of the last frame you received (${source}):`,
     `   curl -N ${url} ${JSON_HEADER} -H 'Last-Event-ID: ${cursor}' -d ${shellQuoted(resubscribe)}`,
@@ -46,7 +48,8 @@ export function nextSteps({ url, command, home, question, processes, resume }: N
 }
 
 /** A request of the 0.3 dialect, which needs no version header. */
-function streamRequest(text: string): string {
-  const message = { kind: 'message', role: 'user', messageId: 'message-1', parts: [{ kind: 'text', text }] };
+function streamRequest(text: string, agent: string | undefined): string {
+  const metadata = agent === undefined ? {} : { metadata: { agent } };
+  const message = { kind: 'message', role: 'user', messageId: 'message-1', parts: [{ kind: 'text', text }], ...metadata };
   return JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'message/stream', params: { message } });
 }

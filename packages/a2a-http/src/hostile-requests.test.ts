@@ -4,6 +4,8 @@ import { PUSH_CONFIGS_MAX } from '@hopline/a2a';
 import { call, openRig, post, sendParams, userMessage } from './http-server.test-kit.ts';
 import { type RestRequest, rest } from './rest.test-kit.ts';
 
+const HINT = 'A2A: POST / takes JSON-RPC; the agent card is at /.well-known/agent-card.json';
+
 /** Requests found by a fuzzer. Each was once answered wrongly, or changed something while it was refused. */
 
 /** Bytes that the server reserves in a record. */
@@ -75,7 +77,7 @@ test('an unknown path is 404 whatever the body is, an unsupported method 405', a
   for (const body of bodies) {
     for (const line of ['POST /nothing', 'PUT /nothing', 'QUERY /nothing', 'POST /tasks/a/b/c/d/e']) {
       const { status, body: answer } = await rest(rig, line, body);
-      assert.deepEqual([status, answer], [404, { error: 'not found' }], line);
+      assert.deepEqual([status, answer], [404, { error: 'not found', hint: HINT }], line);
     }
     for (const method of ['PUT', 'PATCH', 'QUERY']) {
       const { status, headers, body: answer } = await rest(rig, `${method} /tasks`, body);

@@ -5,6 +5,8 @@ import { PARTS_MAX } from '@hopline/a2a';
 import fc from 'fast-check';
 import { call, openRig, type Rig, type RpcAnswer, sendParams, userMessage } from './http-server.test-kit.ts';
 
+const HINT = 'A2A: POST / takes JSON-RPC; the agent card is at /.well-known/agent-card.json';
+
 async function raw(
   rig: Rig,
   body: string | Uint8Array,
@@ -114,7 +116,7 @@ test('transport faults (size, type, path) have an HTTP status and a JSON body', 
     ['DELETE', '/a2a'],
   ] as const) {
     const response = await fetch(`${rig.url}${path}`, { method });
-    assert.deepEqual([response.status, await response.json()], [404, { error: 'not found' }]);
+    assert.deepEqual([response.status, await response.json()], [404, { error: 'not found', hint: HINT }]);
   }
 });
 

@@ -122,8 +122,11 @@ function answerUnknownPath(request: FastifyRequest, reply: FastifyReply, cors: C
   return cors?.answersPreflight(request, reply) ? reply : sendNotFound(reply);
 }
 
+/** People open the address of a server in a browser. */
+const NOT_FOUND = { error: 'not found', hint: 'A2A: POST / takes JSON-RPC; the agent card is at /.well-known/agent-card.json' };
+
 function sendNotFound(reply: FastifyReply): FastifyReply {
-  return reply.code(404).send({ error: 'not found' });
+  return reply.code(404).send(NOT_FOUND);
 }
 
 /** The bindings parse bodies: invalid JSON is an error of the binding, not of HTTP. */

@@ -89,10 +89,19 @@ test('unknown tasks, ended tasks without a cursor, and invalid cursors are refus
   }
   const taskId = await working(rig, ['a']);
   for (const cursor of ['', 'x', '4', '-1.0', '4.1', '99.1', '1.1.1', '1e3.0']) {
-    assert.equal(await code({ id: taskId }, { query: `?cursor=${cursor}` }), -32602, cursor);
+    const { error } = await call(rig, 'subscribe', { id: taskId }, { query: `?cursor=${cursor}` });
+    assert.deepEqual(
+      [error?.code, error?.message.includes('send the id of one of its events, or no cursor')],
+      [-32602, true],
+      cursor,
+    );
   }
   await rig.relay.end(taskId);
-  assert.equal(await code({ id: taskId }, {}), -32004);
+  const { error: ended } = await call(rig, 'subscribe', { id: taskId });
+  assert.deepEqual(
+    [ended?.code, ended?.message.includes('get it, or subscribe after the id of one of its events')],
+    [-32004, true],
+  );
   const legacy = await open(rig, 'subscribe', { id: taskId }, { dialect: '0.3' });
   assert.deepEqual(shape(await legacy.rest()), ['task completed']);
 });

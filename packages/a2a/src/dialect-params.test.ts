@@ -32,6 +32,14 @@ test('wrong params are named by path and rule, and never quoted [S0-43 S4-32]', 
     [() => v03.decodeSend({ message: { ...text03, messageId: '' } }), /params\.message\.messageId must be 1 to/],
     [() => v03.decodeSend({ message: { ...text03, messageId: `${secret}\r\nx` } }), /params\.message\.messageId must be 1 to/],
     [() => v03.decodeSend({ message: { ...text03, messageId: 7 } }), /params\.message\.messageId must be/],
+    [
+      () => v03.decodeSend({ message: { ...text03, contextId: `${secret}\n` } }),
+      /params\.message\.contextId must be at most 256 characters without control characters$/,
+    ],
+    [
+      () => v03.decodeSend({ message: { ...text03, parts: [{ kind: 'file', file: { bytes: '***' } }] } }),
+      /parts\[0\] must be a text, file or data part; bytes of a file are base64$/,
+    ],
     [() => v03.decodeSend({ message: { ...text03, kind: 'task' } }), /params\.message\.kind must be message/],
     [
       () => v03.decodeSend({ message: { ...text03, parts: [{ kind: 'text', text: 7 }] } }),

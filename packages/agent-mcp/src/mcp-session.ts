@@ -3,7 +3,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import type { Tool } from '@modelcontextprotocol/sdk/types.js';
+import { ErrorCode, McpError, type Tool } from '@modelcontextprotocol/sdk/types.js';
 import packageJson from '../package.json' with { type: 'json' };
 import { type McpLimits, RESPONSE_BYTES_MAX, TOOLS_MAX } from './limits.ts';
 import { tracedFetch } from './trace-headers.ts';
@@ -40,7 +40,7 @@ export class McpSession {
   /** Rejects when the server cannot be started or reached; the next call tries again. */
   connect(): Promise<McpConnection> {
     if (this.#connection !== undefined) return this.#connection;
-    const connection = this.#open(() => this.#forget(connection));
+    const connection = this.#open(() => this.#forget(connection)).catch(error => Promise.reject(connectFault(error)));
     this.#connection = connection;
     connection.catch(() => this.#forget(connection));
     return connection;
@@ -85,6 +85,16 @@ export class McpSession {
   #forget(connection: Promise<McpConnection>): void {
     if (this.#connection === connection) this.#connection = undefined;
   }
+}
+
+/** The name of the SDK's error, McpError, is the same whatever went wrong; people read this one in `status`. */
+function connectFault(error: unknown): unknown {
+  const code = error instanceof McpError ? error.code : undefined;
+  if (code === ErrorCode.RequestTimeout)
+    return Object.assign(new Error('the MCP server does not answer', { cause: error }), { code: 'ETIMEDOUT' });
+  if (code === ErrorCode.ConnectionClosed)
+    return Object.assign(new Error('the MCP server ended before it answered', { cause: error }), { name: 'ConnectionClosed' });
+  return error;
 }
 
 function transportTo(server: McpServer): Transport {

@@ -247,8 +247,8 @@ export const COMMANDS = {
       sample: ALL_SAMPLE,
     },
     notes:
-      'Tasks whose inputs retention has removed prove nothing and are counted apart; one that is named is a failure. With --json the ' +
-      'facts that differ are printed as they are: they contain text.',
+      'Tasks whose inputs retention has removed, or that were imported, prove nothing and are counted apart; one that is named is a ' +
+      'failure. With --json the facts that differ are printed as they are: they contain text.',
   },
   'what-if': {
     subject: '[TASK|FILE…]',
@@ -284,7 +284,7 @@ export const COMMANDS = {
     summary: 'sends the messages of tasks again, as new tasks that refer to them',
     details:
       'the agents really run, with everything that they do outside; webhooks of the old task get nothing. A later message of a task is sent ' +
-      'when the new one waits for an answer. exit code 1 when a new task does not complete or, with --compare, differs',
+      'when the new one waits for an answer. Exit code 1 when a new task does not complete or, with --compare, differs',
     options: {
       yes: { help: 'required, because the agents are called' },
       agent: { value: 'NAME', help: 'this agent instead of the one that the messages name' },

@@ -96,3 +96,13 @@ test('a server that sends empty pages without end is left', { timeout: 60_000 },
   assert.deepEqual(await list(url, '--text', 'x'), { code: 0, out: '', err: '' });
   assert.ok(asked.length > 1);
 });
+
+test('a task that works has lasted until now, not until the change of its state', { timeout: 60_000 }, async t => {
+  const startMs = Date.now() - 95_000;
+  const hex = startMs.toString(16).padStart(12, '0');
+  const status = { state: 'TASK_STATE_WORKING', timestamp: new Date(startMs).toISOString() };
+  const task = { id: `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`, contextId: 'c-1', status };
+  const { url } = await listing(t, [], () => JSON.stringify({ jsonrpc: '2.0', id: 1, result: { tasks: [task] } }));
+  assert.match((await list(url)).out, / working +1 m 3\d s /);
+  assert.match((await list(url, '--longer', '1m')).out, / working /);
+});

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { A2AError, type Message, stateWord, type Task, type TaskState, textOf } from '@hopline/a2a';
+import { A2AError, stateWord, type Task, type TaskState, textOf } from '@hopline/a2a';
 import type { TaskPage } from '@hopline/client';
 import { kindOfArtifact } from '@hopline/profiles';
 import type { CommandContext } from './command.ts';
 import { noticePrinter } from './display.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
+import { reasonOf } from './failure-reason.ts';
 import { layOut } from './wrap.ts';
 
 export type ListOptions = {
@@ -85,12 +86,9 @@ function fits(task: Task, { agent, text, longer }: ListOptions): boolean {
   if (agent !== undefined && !agentsOf(task).includes(agent)) return false;
   if (longer !== undefined && !((durationMsOf(task) ?? 0) > longer)) return false;
   if (text === undefined) return true;
-  const { status, history = [] } = task;
-  const messages = [
-    ...history.filter(({ role }) => role === 'ROLE_USER'),
-    ...(status.message === undefined ? [] : [status.message]),
-  ];
-  return messages.some(({ parts }) => textOf(parts).toLowerCase().includes(text.toLowerCase()));
+  const { status, metadata, history = [] } = task;
+  const questions = history.filter(({ role }) => role === 'ROLE_USER').map(({ parts }) => textOf(parts));
+  return [...questions, reasonOf(status, metadata)].some(one => one.toLowerCase().includes(text.toLowerCase()));
 }
 
 /**
@@ -132,10 +130,10 @@ function jsonOf({ history: _history, artifacts: _artifacts, ...task }: Task): st
 
 /** The fields of a task: the last one is for people, and the others are of fixed width where they can be. */
 function entryOf(task: Task): string[] {
-  const { id, contextId, status } = task;
-  const reason = status.state === 'TASK_STATE_COMPLETED' || status.message === undefined ? '' : firstWords(status.message);
+  const { id, contextId, status, metadata } = task;
+  const reason = status.state === 'TASK_STATE_COMPLETED' ? '' : firstWords(reasonOf(status, metadata));
   const question = task.history?.find(({ role }) => role === 'ROLE_USER');
-  const words = question === undefined ? '' : firstWords(question);
+  const words = question === undefined ? '' : firstWords(textOf(question.parts));
   return [
     id,
     status.timestamp === undefined ? '-'.padEnd(19) : localTime(new Date(status.timestamp)),
@@ -155,8 +153,8 @@ function agentsOf({ artifacts = [], history = [] }: Task): string[] {
   return [...new Set(names.filter(name => typeof name === 'string'))];
 }
 
-function firstWords({ parts }: Message): string {
-  const text = textOf(parts).trim().replaceAll(/\s+/g, ' ');
+function firstWords(whole: string): string {
+  const text = whole.trim().replaceAll(/\s+/g, ' ');
   const characters = [...text];
   return characters.length <= WORDS_MAX
     ? text
@@ -173,12 +171,13 @@ function localTime(time: Date): string {
 }
 
 /**
- * From the start of a task to its last state, milliseconds. Hopline's task ids are UUIDs of version 7, which begin with the time; other ids
- * have none.
+ * From the start of a task to its last state, of one that works until now, milliseconds. Hopline's task ids are UUIDs of version 7, which
+ * begin with the time; other ids have none.
  */
 function durationMsOf({ id, status }: Task): number | undefined {
   const [, high, low] = /^([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i.exec(id) ?? [];
-  const ms = Date.parse(status.timestamp ?? '') - Number.parseInt(`${high}${low}`, 16);
+  const isAtWork = status.state === 'TASK_STATE_SUBMITTED' || status.state === 'TASK_STATE_WORKING';
+  const ms = (isAtWork ? Date.now() : Date.parse(status.timestamp ?? '')) - Number.parseInt(`${high}${low}`, 16);
   return Number.isNaN(ms) || ms < 0 ? undefined : ms;
 }
 

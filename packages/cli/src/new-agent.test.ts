@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { parseArguments } from './arguments.ts';
-import { filesOf, NODE_TYPES_VERSION, TYPESCRIPT_VERSION } from './new-agent.ts';
+import { filesOf, NODE_TYPES_VERSION, newAgent, TYPESCRIPT_VERSION } from './new-agent.ts';
+import { Output } from './output.ts';
+import { ownCommand } from './own-command.ts';
 
 test('the tools of a new agent have the versions of this repository', () => {
   const catalog = readFileSync(new URL('../../../pnpm-workspace.yaml', import.meta.url), 'utf8');
@@ -22,4 +26,14 @@ test('new takes two words, and the name is a name of an agent', () => {
   assert.ok('subject' in parsed && parsed.subject === 'agent x');
   for (const line of [['new'], ['new', 'agent'], ['new', 'agent', 'x', 'y']])
     assert.throws(() => parseArguments(line, undefined), { name: 'UsageError' });
+});
+
+test('in a checkout the next step packs what no registry has', t => {
+  const folder = mkdtempSync(join(tmpdir(), 'hopline-new-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  let out = '';
+  const output = new Output({ write: text => (out += text) }, { write: () => {} }, {});
+  const checkout = join(import.meta.dirname, '../../..');
+  newAgent({ subject: 'agent reviewer', folder, output, own: ownCommand({}, checkout) });
+  assert.equal(out, 'reviewer/ is ready: npm run pack && cd reviewer && npm install ../dist/hopline-*.tgz && npm test\n');
 });

@@ -4,6 +4,7 @@ import packageJson from '../package.json' with { type: 'json' };
 import { EXIT, type ExitCode } from './exit-code.ts';
 import { codeOfFault } from './input-file.ts';
 import type { Output } from './output.ts';
+import type { OwnCommand } from './own-command.ts';
 import { UsageError } from './usage-error.ts';
 
 /** As a token of NATS subjects. */
@@ -19,17 +20,19 @@ export type NewRun = {
   /** The current folder. */
   folder: string;
   output: Output;
+  own: OwnCommand;
 };
 
 /** `hopline new agent NAME`: writes a folder with an agent, its test, and all that both need. Replaces nothing. */
-export function newAgent({ subject, folder, output }: NewRun): ExitCode {
+export function newAgent({ subject, folder, output, own }: NewRun): ExitCode {
   const [what, name = ''] = subject.split(' ');
   if (what !== 'agent') throw new UsageError(`new makes an agent: hopline new agent NAME; see hopline new --help`);
   if (!NAME.test(name)) throw new UsageError('the name must be 1 to 32 of a-z, 0-9 and - (not first); see hopline new --help');
   const target = resolve(folder, name);
   makeEmpty(target, name);
   for (const [file, text] of Object.entries(filesOf(name))) writeFileSync(join(target, file), text);
-  output.line(`${name}/ is ready: cd ${name} && npm install && npm test`);
+  const [pack, packages] = own.pack === undefined ? ['', ''] : [`${own.pack} && `, ' ../dist/hopline-*.tgz'];
+  output.line(`${name}/ is ready: ${pack}cd ${name} && npm install${packages} && npm test`);
   return EXIT.ok;
 }
 

@@ -11,16 +11,18 @@ export type OwnCommand = {
   prefix: string;
   /** What starts a local cluster; undefined: this installation cannot. */
   start: string | undefined;
+  /** What writes the packages of this checkout, which no registry has, into `dist`; undefined: a registry has them. */
+  pack: string | undefined;
 };
 
 /** `cwd` is the folder of the user. */
 export function ownCommand(environment: Readonly<Record<string, string | undefined>>, cwd: string): OwnCommand {
   if (IS_CHECKOUT) {
     const folder = resolve(CHECKOUT) === resolve(cwd) ? '' : ` --prefix ${shellQuoted(resolve(CHECKOUT))}`;
-    return { prefix: `npm${folder} run -s hopline --`, start: `npm${folder} start` };
+    return { prefix: `npm${folder} run -s hopline --`, start: `npm${folder} start`, pack: `npm${folder} run pack` };
   }
-  // Set by `npx` and `npm exec`; there the package need not be installed.
-  return { prefix: environment.npm_command === 'exec' ? 'npx @hopline/cli' : 'hopline', start: undefined };
+  // Set by `npx` and by the scripts of a package, whose commands are not on the PATH of a terminal.
+  return { prefix: environment.npm_command === undefined ? 'hopline' : 'npx @hopline/cli', start: undefined, pack: undefined };
 }
 
 /** A word for a POSIX shell. */

@@ -71,6 +71,7 @@ async function* eventsOf(entries: AsyncIterable<TaskEntry>, subject: string): As
         if (isVisible(fact)) yield { cursor: { generation: fact.generation, seq: entry.seq }, at: fact.at, fact };
       }
     }
+    if (tasks === 0) throw new UsageError(`${subject} has no task: the file is empty, or was cut within its first line`);
   } catch (thrown) {
     if (!(thrown instanceof TaskFileError)) throw thrown;
     throw new UsageError(`${subject}: ${thrown.message}`);

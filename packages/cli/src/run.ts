@@ -92,7 +92,7 @@ async function runCommand(
 ): Promise<ExitCode> {
   const { environment, signal, takeInterrupts } = processContext;
   const { command, subject = '', url, json } = invocation;
-  const { output, commandLine } = shown;
+  const { output, own, commandLine } = shown;
   if (command === 'completion') {
     // Not a line of this process: a shell reads it.
     output.answer(completionScript(subject as Shell));
@@ -101,7 +101,7 @@ async function runCommand(
   if (command === 'agent') return agent({ ...invocation, file: subject, output, environment, signal, commandLine });
   if (command === 'backup') return backup({ folder: subject, json, output, environment });
   if (command === 'restore') return restore({ folder: subject, json, output, environment });
-  if (command === 'new') return newAgent({ subject, folder: processContext.folder, output });
+  if (command === 'new') return newAgent({ subject, folder: processContext.folder, output, own });
   if (command === 'status') return status({ json, output, environment });
   if (command === 'logs') return logs({ ...invocation, service: invocation.subject, output, environment, signal });
   if (command === 'verify') return verify({ ...invocation, output, environment, signal });

@@ -42,7 +42,7 @@ export function runningCluster(environment: Environment): RunFile & { home: stri
     if (found !== undefined) return { ...found, home };
   }
   throw new UsageError(
-    `no local cluster is running (no run.json with a NATS server in ${homes.join(' or ')}): run npm start, or set HOPLINE_HOME or NATS_URL`,
+    `no local cluster is running (no run.json with a NATS server in ${homes.join(' or ')}): run npm start in a checkout of Hopline, or set HOPLINE_HOME or NATS_URL`,
   );
 }
 

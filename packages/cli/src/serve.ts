@@ -5,6 +5,7 @@ import { EXIT, type ExitCode } from './exit-code.ts';
 import { bytesOfFile } from './input-file.ts';
 import type { Output } from './output.ts';
 import { UsageError } from './usage-error.ts';
+import { plural } from './waterfall.ts';
 
 export type ServeCommand = {
   files: readonly string[];
@@ -56,7 +57,7 @@ export async function serve(command: ServeCommand): Promise<ExitCode> {
       throw new UsageError(`the server cannot listen on ${host}:${port} (${thrown.code})`);
     });
     if (json) output.line(JSON.stringify({ ...listening, tasks: recordings.length }));
-    else output.line(`${recordings.length} recorded tasks at ${listening.url}, gRPC at port ${listening.grpcPort}`);
+    else output.line(`${plural(recordings.length, 'recorded task')} at ${listening.url}, gRPC at port ${listening.grpcPort}`);
     await new Promise<void>(resolve => {
       if (signal.aborted) resolve();
       signal.addEventListener('abort', () => resolve(), { once: true });

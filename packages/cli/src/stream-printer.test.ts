@@ -82,6 +82,14 @@ test('a whole answer that differs from the streamed text is printed, not called 
 
 test('a failed task shows its reason', () => {
   assert.match(printed([status('TASK_STATE_FAILED', 'agent is down')]), /task t-1 failed: agent is down/);
+  const bare = {
+    statusUpdate: { ...ids, status: { state: 'TASK_STATE_FAILED' as const }, metadata: { reason: 'no agent fits' } },
+  };
+  assert.match(
+    printed([bare]),
+    /task t-1 failed: no agent fits/,
+    'a profile without messages has the reason in the metadata alone',
+  );
 });
 
 test('progress and artifacts of an unknown name are no answer, and a whole answer is compared with the answer alone', () => {

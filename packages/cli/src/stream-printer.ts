@@ -15,6 +15,7 @@ import { CAIPE, kindOfArtifact } from '@hopline/profiles';
 import { AnswerAssembler, type ArtifactLabel } from './answer-assembler.ts';
 import type { ArtifactFolder } from './artifact-folder.ts';
 import type { Display } from './display.ts';
+import { reasonOf } from './failure-reason.ts';
 import { NamedArtifacts } from './named-artifacts.ts';
 
 /** Not printed: the complete version of the plan repeats it as a whole. */
@@ -157,7 +158,8 @@ export class StreamPrinter {
     this.#display.heading?.(`── ${name}${description === '' ? '' : ` · ${description}`}`);
   }
 
-  #status(taskId: string, { state, message }: TaskStatus, metadata: Metadata | undefined): void {
+  #status(taskId: string, status: TaskStatus, metadata: Metadata | undefined): void {
+    const { state, message } = status;
     const name = state.replace('TASK_STATE_', '').toLowerCase().replace('_', ' ');
     const text = message === undefined ? '' : textOf(message.parts);
     if (isTerminal(state) || state === 'TASK_STATE_INPUT_REQUIRED') this.end();
@@ -171,7 +173,8 @@ export class StreamPrinter {
       if (!this.#inConversation) this.#display.note(`task ${taskId} completed`);
       return;
     }
-    const line = `${this.#inConversation ? '' : `task ${taskId} `}${name}${text === '' ? '' : `: ${text.trim()}`}`;
+    const reason = isInProgress(state) ? text.trim() : reasonOf(status, metadata);
+    const line = `${this.#inConversation ? '' : `task ${taskId} `}${name}${reason === '' ? '' : `: ${reason}`}`;
     if (!isInProgress(state)) {
       this.#display.warn(line);
       const agents = choicesIn(metadata);

@@ -26,8 +26,9 @@ before(() => {
 
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-async function hopline(argv: string[], url = 'http://127.0.0.1:1/', { interruptsAtText = false } = {}) {
+async function hopline(argv: string[], url = 'http://127.0.0.1:1/', { interruptsAtText = false, isInterrupted = false } = {}) {
   const stop = new AbortController();
+  if (isInterrupted) stop.abort(new Error('interrupted'));
   const written = { out: '', err: '' };
   const onOut = (text: string) => {
     written.out += text;
@@ -167,12 +168,15 @@ test('a replay of a file that cannot be read, or that is not one task, is one se
   const inputs = join(folder, 'inputs.hopline.jsonl');
   const { sum: _sum, ...header } = JSON.parse(LINES[0]!);
   writeFileSync(inputs, writer.header({ ...header, contains: ['inputs'] }));
+  const empty = join(folder, 'empty.hopline.jsonl');
+  writeFileSync(empty, '');
   const edited = join(folder, 'replayed.hopline.jsonl');
   writeFileSync(edited, TEXT.replace('it works', 'it fails'));
   for (const [subject, message] of [
     [several, /has several tasks/],
     [inputs, /has inputs only/],
     [edited, /line 5: the sum does not fit/],
+    [empty, /has no task: the file is empty/],
     ['no/such/file', /there is no file/],
     [join(CHECKOUT, 'README.md'), /this is no task file/],
     [folder, /cannot be read \(EISDIR\)/],
@@ -182,6 +186,12 @@ test('a replay of a file that cannot be read, or that is not one task, is one se
     assert.match(err, message);
     assert.equal(err.trim().split('\n').length, 1);
   }
+});
+
+test('the server of one recorded task names it in the singular', async () => {
+  const { code, out } = await hopline(['serve', GOLDEN, '--port', '0'], undefined, { isInterrupted: true });
+  assert.equal(code, 0);
+  assert.match(out, /^1 recorded task at /);
 });
 
 test('a file that cannot be served is one sentence', async () => {

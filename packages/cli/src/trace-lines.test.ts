@@ -31,6 +31,7 @@ test('a printed trace has absolute times, what each hop cost, the hops that the 
   assert.match(text, /\n {2}agent +1 +110 ms +110 ms\n/);
   assert.match(text, /not recorded in the log: splice, socket, webhook/);
   assert.match(text, /relay-2-bbbbbbbb: 9 records, from event 2 at \S+; took over at \S+ \(lost\)/);
+  assert.match(text, /attempt 1: 1 token, 1 character, 1 other event;/);
   const hops = 'publish 4 ms, hold 25 ms, wait_for_append 1 ms, append 3 ms; 30 ms old';
   assert.ok(text.includes(`response+ of argocd, 4 characters, 2 tokens of inputs 2 to 3, ready, ${hops}`), text);
 });

@@ -102,7 +102,7 @@ function relayLines({ relays, startedAt }: TaskTrace): string[] {
 function producerLine(producer: ProducerActivity): string {
   const { id, agent, turn, attempt, cause, tokens, characters, otherEvents, firstMs, lastMs, gapMsMax, appendMs } = producer;
   const name = id === agent ? id : `${agent} (${id})`;
-  const content = `${tokens} tokens, ${characters} characters, ${otherEvents} other events`;
+  const content = `${plural(tokens, 'token')}, ${plural(characters, 'character')}, ${plural(otherEvents, 'other event')}`;
   const times = `from ${seconds(firstMs)} to ${seconds(lastMs)}, longest gap ${gapMsMax} ms`;
   const which = `turn ${turn}, attempt ${attempt}${cause === undefined ? '' : ` (${cause})`}`;
   return `  ${name}, ${which}: ${content}; ${times}; acknowledged after ${spread(appendMs)}`;
@@ -169,7 +169,7 @@ function chunkText({
   const inputs = firstSeq === lastSeq ? `input ${firstSeq}` : `inputs ${firstSeq} to ${lastSeq}`;
   const append = appendMs === undefined ? '' : `, append ${appendMs} ms`;
   const hops = `publish ${publishMs} ms, hold ${heldMs} ms, wait_for_append ${waitMs} ms${append}`;
-  return `, ${tokens} tokens of ${inputs}, ${reason}, ${hops}; ${ageMs} ms old`;
+  return `, ${plural(tokens, 'token')} of ${inputs}, ${reason}, ${hops}; ${ageMs} ms old`;
 }
 
 /** For each kind of input: received, accepted, rejected, merged and unaccounted. */
@@ -185,7 +185,7 @@ export function auditLines({ tallies, chunks, mergedTokens, unaccounted, differi
       return `  ${kind}: ${received} in, ${parts.join(', ')}${lost === 0 ? '' : `, ${lost} UNACCOUNTED`}`;
     });
   const verdict = incomplete
-    ? 'inputs have expired: missing inputs cannot be determined'
+    ? 'inputs have expired, or the task was imported: missing inputs cannot be determined'
     : differing.length > 0
       ? `DIFFERENT TEXT in ${differing.join(', ')}`
       : 'all text is complete and unchanged';

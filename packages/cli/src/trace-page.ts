@@ -78,7 +78,7 @@ ${eventsTable(report)}
 }
 
 function auditText({ audit }: TaskReport): string {
-  if (audit.incomplete) return 'inputs have expired: missing inputs cannot be determined';
+  if (audit.incomplete) return 'inputs have expired, or the task was imported: missing inputs cannot be determined';
   return isBalanced(audit) ? 'all text is complete and unchanged' : 'inputs are unaccounted for, or text differs';
 }
 

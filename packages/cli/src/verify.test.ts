@@ -65,7 +65,11 @@ test('files that cannot be verified are counted, each with one sentence', async 
   const task = plainAnswer().stored();
   const expired = await fileOf('expired.hopline.jsonl', { ...task, inputs: task.inputs.slice(1) });
   const named = await hopline('verify', expired);
-  assert.deepEqual([named.code, named.out.includes('1 not verified because retention')], [1, true]);
+  assert.equal(named.code, 1);
+  assert.match(
+    named.out,
+    /: not verified: the log lacks the first inputs .* or it was imported\n1 task: .* 1 not verified because the log lacks/,
+  );
 });
 
 test('an error of the arguments is one line', async () => {

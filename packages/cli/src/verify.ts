@@ -16,7 +16,7 @@ export async function verify(command: VerifyCommand): Promise<ExitCode> {
     counts.tasks += 1;
     counts[verdict.verdict] += 1;
     if (json) output.line(JSON.stringify(verdict));
-    else for (const line of verdictLines(verdict, name)) output.line(line);
+    else if (verdict.verdict !== 'expired' || !all) for (const line of verdictLines(verdict, name)) output.line(line);
   }
   if (signal.aborted) return EXIT.interrupted;
   output.line(json ? JSON.stringify(counts) : countsLine(counts));
@@ -26,15 +26,16 @@ export async function verify(command: VerifyCommand): Promise<ExitCode> {
 
 function countsLine({ tasks, same, differs, failed, unreadable, expired }: Record<string, number>): string {
   const verified = `${tasks} ${tasks === 1 ? 'task' : 'tasks'}: ${same} same, ${differs} differ, ${failed} failed, ${unreadable} unreadable`;
-  return expired === 0 ? verified : `${verified}, ${expired} not verified because retention has removed a part of them`;
+  return expired === 0 ? verified : `${verified}, ${expired} not verified because the log lacks a part of them`;
 }
 
 /** What differs, without the text of the task. */
 function verdictLines(verdict: TaskVerdict, name: string): string[] {
   switch (verdict.verdict) {
     case 'same':
-    case 'expired':
       return [];
+    case 'expired':
+      return [`${name}: not verified: ${verdict.reason}`];
     case 'differs':
       return [`${name}: differs (${verdict.level})`, ...differenceLines(verdict).map(line => `  ${line}`)];
     case 'failed':

@@ -83,7 +83,7 @@ function producerLines({ producer }: EventExplanation): string[] {
 function inputLines({ inputs, inputCount, kind }: EventExplanation, at: (ms: number) => string): string[] {
   if (inputs.length === 0)
     return [
-      `  made of no input that is still stored: ${kind === 'status' ? 'the relay decided it, or ' : ''}retention has removed it`,
+      `  made of no input that is still stored: ${kind === 'status' ? 'the relay decided it, or ' : ''}retention has removed it, or the task was imported`,
     ];
   const more = inputCount - inputs.length;
   return [

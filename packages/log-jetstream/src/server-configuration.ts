@@ -1,3 +1,4 @@
+import { requireAgent } from '@hopline/log';
 import { LogNames } from './names.ts';
 import { ANY_AGENT, type LogUser, permissionsOf, SERVICE_USERS } from './users.ts';
 
@@ -11,8 +12,9 @@ export type Password = { text: string } | { variable: string };
 
 export const ADMIN = 'admin';
 
-/** All users of a cluster: of the services, of each agent, and of people. */
+/** All users of a cluster: of the services, of each agent, and of people. A name of an agent becomes part of its subjects. */
 export function serverUsers(agents: readonly string[]): ServerUser[] {
+  for (const name of agents) requireAgent(name);
   return [ADMIN, ...SERVICE_USERS, ...agents.map(name => `agent.${name}` as const)];
 }
 

@@ -66,6 +66,7 @@ test('each user has an inbox of its own, and the writer of its inputs', () => {
 
 test('passwords of a server configuration are quoted text or variables', () => {
   assert.deepEqual(serverUsers(['web-search']), [ADMIN, ...SERVICE_USERS, 'agent.web-search']);
+  for (const name of ['*', '>', 'a.b', 'B x', '']) assert.throws(() => serverUsers([name]), TypeError, name);
   assert.equal(passwordVariable('agent.guide'), 'NATS_AGENT_GUIDE_PASSWORD');
   assert.equal(passwordVariable('agent.web-search'), 'NATS_AGENT_WEB_SEARCH_PASSWORD');
   const text = authorization(

@@ -56,7 +56,7 @@ export async function createReplayServer(options: ReplayServerOptions): Promise<
   const card = new PublishedCard(() =>
     agentCard({
       name: 'Hopline replay',
-      description: `Answers with ${recordings.length} recorded tasks.`,
+      description: `Answers with ${recordings.length} recorded ${recordings.length === 1 ? 'task' : 'tasks'}.`,
       version,
       url: http.url,
       skills: skillsOf(recordings),

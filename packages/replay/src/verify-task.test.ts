@@ -150,7 +150,13 @@ test('inputs or facts that retention has removed prove nothing', () => {
   assert.equal(verdictOf({ ...task, inputs: task.inputs.slice(1) }), 'expired');
   assert.equal(verdictOf({ ...task, facts: task.facts.slice(1) }), 'expired');
   assert.equal(verifyTask({ taskId: 't', unreadable: 'no' }).verdict, 'unreadable');
-  for (const lacks of ['redacted content', 'inputs'] as const) assert.equal(verdictOf({ ...task, lacks }), 'unreadable');
+  for (const lacks of ['redacted content', 'inputs'] as const) {
+    const verdict = verifyTask({ ...task, lacks });
+    assert.ok(
+      verdict.verdict === 'unreadable' &&
+        verdict.reason.endsWith('export the task with --nats, and without --facts and --redact'),
+    );
+  }
 });
 
 const token = fc.oneof(

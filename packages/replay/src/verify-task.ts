@@ -34,7 +34,11 @@ export function verifyTask(task: StoredTask | UnreadableTask, { rules }: VerifyO
   const { taskId } = task;
   if ('unreadable' in task) return { taskId, verdict: 'unreadable', reason: task.unreadable };
   if (task.lacks === 'inputs' || task.lacks === 'redacted content')
-    return { taskId, verdict: 'unreadable', reason: `the file lacks ${task.lacks}: what is missing cannot be decided again` };
+    return {
+      taskId,
+      verdict: 'unreadable',
+      reason: `the file lacks ${task.lacks}: export the task with --nats, and without --facts and --redact`,
+    };
   const expired = whyExpired(task);
   if (expired !== undefined) return { taskId, verdict: 'expired', reason: expired };
   try {

@@ -5,6 +5,8 @@ import type { WebhookRules } from './webhook-rules.ts';
 import { WEBHOOK_SETTINGS, webhookRules } from './webhook-rules.ts';
 import { WEBHOOK_URL_CHARS_MAX, webhookUrlProblem } from './webhook-url.ts';
 
+const NOT_HTTPS = 'is not https; HOPLINE_WEBHOOK_HTTP of the server permits http';
+
 const rules = (http: boolean, allow = ''): WebhookRules => ({ http, allow: new AllowList(allow) });
 const closed = rules(false);
 const open = rules(true);
@@ -37,7 +39,8 @@ const LOOPBACK = [
 
 suite('webhook URLs', () => {
   test('every spelling of a loopback address is rejected', () => {
-    for (const url of LOOPBACK) assert.match(webhookUrlProblem(url, open) ?? 'none', /not on the public internet/, url);
+    for (const url of LOOPBACK)
+      assert.match(webhookUrlProblem(url, open) ?? 'none', /not on the public internet; HOPLINE_WEBHOOK_ALLOW/, url);
   });
 
   test('addresses that are not public are rejected; public addresses and names are accepted', () => {
@@ -47,7 +50,7 @@ suite('webhook URLs', () => {
       'https://[fd00:ec2::254]/',
       'https://[64:ff9b::a9fe:a9fe]/',
     ])
-      assert.match(webhookUrlProblem(url, open) ?? 'none', /not on the public internet/, url);
+      assert.match(webhookUrlProblem(url, open) ?? 'none', /not on the public internet; HOPLINE_WEBHOOK_ALLOW/, url);
     for (const url of [
       'https://8.8.8.8/',
       'https://[2606:4700::1111]/hook',
@@ -58,7 +61,7 @@ suite('webhook URLs', () => {
   });
 
   test('http is rejected unless a setting allows it', () => {
-    assert.equal(webhookUrlProblem('http://hooks.example/', closed), 'is not https');
+    assert.equal(webhookUrlProblem('http://hooks.example/', closed), NOT_HTTPS);
     assert.equal(webhookUrlProblem('http://hooks.example/', open), undefined);
     assert.equal(webhookUrlProblem('https://hooks.example/', closed), undefined);
   });
@@ -116,6 +119,6 @@ test('by default only https to public addresses is allowed', () => {
     HOPLINE_WEBHOOK_HTTP: WEBHOOK_SETTINGS.HOPLINE_WEBHOOK_HTTP.default,
   });
   assert.equal(webhookUrlProblem('https://hooks.example/', fromDefaults), undefined);
-  assert.equal(webhookUrlProblem('http://hooks.example/', fromDefaults), 'is not https');
+  assert.equal(webhookUrlProblem('http://hooks.example/', fromDefaults), NOT_HTTPS);
   assert.match(webhookUrlProblem('https://127.0.0.1:9000/', fromDefaults) ?? '', /public/);
 });

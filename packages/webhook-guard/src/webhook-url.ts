@@ -7,7 +7,7 @@ export const WEBHOOK_URL_CHARS_MAX = 2048;
 const UNPRIVILEGED_PORT_MIN = 1024;
 const HTTP_PORTS = new Set(['', '80', '443']);
 
-const NOT_PUBLIC = 'has a host that is not on the public internet';
+const NOT_PUBLIC = 'has a host that is not on the public internet; HOPLINE_WEBHOOK_ALLOW of the server permits others';
 
 /**
  * The problem of a webhook URL, as the predicate of a sentence that never quotes the URL; undefined if it may be called. Pure:
@@ -23,7 +23,7 @@ export function webhookUrlProblem(text: string, rules?: WebhookRules): string | 
   if (!HTTP_PORTS.has(url.port) && Number(url.port) < UNPRIVILEGED_PORT_MIN)
     return `has a port below ${UNPRIVILEGED_PORT_MIN} other than 80 and 443`;
   if (rules === undefined) return undefined;
-  if (url.protocol === 'http:' && !rules.http) return 'is not https';
+  if (url.protocol === 'http:' && !rules.http) return 'is not https; HOPLINE_WEBHOOK_HTTP of the server permits http';
   const host = hostOf(url.hostname);
   if (isIP(host) !== 0 && !permits(rules, host, host)) return NOT_PUBLIC;
   if (isLocalhost(host) && !rules.allow.hasName(host)) return NOT_PUBLIC;

@@ -75,7 +75,10 @@ export async function resolveContinuation(
 }
 
 export function taskEnded(taskId: string): A2AError {
-  return new A2AError('UNSUPPORTED_OPERATION', { detail: 'the task has ended', taskId });
+  return new A2AError('UNSUPPORTED_OPERATION', {
+    detail: 'the task has ended: a message that does not name it begins another',
+    taskId,
+  });
 }
 
 /** Whether the task has the message. Throws INVALID_PARAMS when its id belongs to a message of other content. */

@@ -5,7 +5,7 @@ import type { A2AServer, OperationContext, OperationResult } from '../a2a-server
 import type { TaskFeed } from '../feed/task-feed.ts';
 import { openViewer } from '../stream/open-viewer.ts';
 import { taskIdOf } from './client-task-id.ts';
-import { acquireTask, taskEnded } from './resolve-message.ts';
+import { acquireTask } from './resolve-message.ts';
 import { dialectOf, nameState } from './task-response.ts';
 
 /**
@@ -45,8 +45,14 @@ export async function tasksSubscribe(server: A2AServer, context: OperationContex
 
 function refusalOf(dialect: Dialect, feed: TaskFeed, after: Cursor | 'invalid' | undefined): A2AError | undefined {
   const { taskId } = feed;
-  if (after === 'invalid') return new A2AError('INVALID_PARAMS', { detail: 'cursor does not belong to this task', taskId });
-  if (after === undefined && feed.ended && dialect.name !== '0.3') return taskEnded(taskId);
+  if (after === 'invalid') {
+    const detail = 'cursor does not belong to this task: send the id of one of its events, or no cursor for a snapshot';
+    return new A2AError('INVALID_PARAMS', { detail, taskId });
+  }
+  if (after === undefined && feed.ended && dialect.name !== '0.3') {
+    const detail = 'the task has ended: get it, or subscribe after the id of one of its events';
+    return new A2AError('UNSUPPORTED_OPERATION', { detail, taskId });
+  }
   return undefined;
 }
 

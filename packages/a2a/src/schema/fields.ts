@@ -16,7 +16,14 @@ export const id = Type.String({
   pattern: ID_PATTERN,
   reason: `must be 1 to ${ID_CHARS_MAX} characters without control characters`,
 });
-export const optionalId = Type.Optional(Type.String({ maxLength: ID_CHARS_MAX, pattern: ID_PATTERN, ...nullable }));
+export const optionalId = Type.Optional(
+  Type.String({
+    maxLength: ID_CHARS_MAX,
+    pattern: ID_PATTERN,
+    reason: `must be at most ${ID_CHARS_MAX} characters without control characters`,
+    ...nullable,
+  }),
+);
 export const name = Type.Optional(Type.String({ maxLength: NAME_CHARS_MAX, ...nullable }));
 export const metadata = Type.Optional(Type.Unsafe<Record<string, unknown> | null>({ type: 'object', ...nullable }));
 export const names = Type.Optional(

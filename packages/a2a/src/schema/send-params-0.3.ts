@@ -29,7 +29,7 @@ export const part = Type.Unsafe({
     form('file', file, []),
     form('data', Type.Unknown(), ['application/json']),
   ],
-  reason: 'must be a text, file or data part',
+  reason: 'must be a text, file or data part; bytes of a file are base64',
 });
 
 const message = Type.Object({

@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+const MAIN = fileURLToPath(new URL('main.ts', import.meta.url));
+
+function run(...argv: string[]) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, ...argv], { encoding: 'utf8' });
+  return { status, stdout, lines: stderr.trim().split('\n') };
+}
+
+test('wrong options and names are one sentence, and no configuration is written', () => {
+  for (const [argv, reason] of [
+    [['--agnt', 'guide'], /^hopline: Unknown option '--agnt'/],
+    // It would be the user that may be any agent.
+    [['--agent', '*'], /^hopline: an agent name must be 1 to 32 of a-z, 0-9 and "-"$/],
+    [['--prefix', 'a b'], /^hopline: the prefix must be 1 to 32 of/],
+  ] as const) {
+    const { status, stdout, lines } = run(...argv);
+    assert.deepEqual([status, stdout, lines.length], [1, '', 1]);
+    assert.match(lines[0]!, reason);
+  }
+  assert.match(run('--agent', 'guide').stdout, /user: "agent\.guide"/);
+});

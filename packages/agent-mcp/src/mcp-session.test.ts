@@ -1,0 +1,19 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createMcpAgent } from './mcp-agent.ts';
+
+/** Why an agent whose server runs this script cannot work. */
+async function faultOf(script: string, connectMsMax: number): Promise<{ code?: string; name?: string }> {
+  const agent = createMcpAgent({ command: process.execPath, args: ['-e', script], limits: { connectMsMax } });
+  const fault = await agent.skills().then(
+    () => assert.fail('the server has answered'),
+    error => error,
+  );
+  await agent.close();
+  return fault;
+}
+
+test('a server that never answers and one that ends at once have reasons of their own', { timeout: 30_000 }, async () => {
+  assert.equal((await faultOf('setInterval(() => {}, 1_000)', 300)).code, 'ETIMEDOUT');
+  assert.equal((await faultOf('process.exit(1)', 20_000)).name, 'ConnectionClosed');
+});
