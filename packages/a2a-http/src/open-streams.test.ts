@@ -3,7 +3,9 @@ import { get } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { LogFull } from '@hopline/log';
 import { call, open, openRig, post, type Rig, sendParams, shape, userMessage } from './http-server.test-kit.ts';
+import { CLOSE_MS_MAX } from './register-a2a.ts';
 
 async function started(rig: Rig): Promise<string> {
   const { result } = await call(rig, 'send', sendParams(userMessage('x'), '1.0', { blocking: false }));
@@ -88,10 +90,33 @@ test('no slot, feed or listener remains, however a stream or a wait ends [S0-37]
   await call(rig, 'subscribe', { id: 'unknown' });
   await call(rig, 'subscribe', { id: taskId }, { query: '?cursor=9.9' });
   await call(rig, 'send', sendParams(userMessage('x', { taskId: 'unknown' })));
+  await call(rig, 'send', sendParams(userMessage('x', { taskId, contextId: 'another' })));
+  const { requireRoom } = rig.log.work;
+  rig.log.work.requireRoom = async () => {
+    throw new LogFull('no room');
+  };
+  await call(rig, 'send', sendParams(userMessage('x', { taskId })));
+  await post(rig, 'stream', sendParams(userMessage('x', { taskId })));
+  rig.log.work.requireRoom = requireRoom;
   rig.log.faults.refusals = 1;
   await (await open(rig, 'stream', sendParams(userMessage('x')))).rest();
   await until(() => rig.open() === 0);
   await until(() => rig.following() === 0);
+});
+
+test('feeds without viewers are kept up to their bound, and the oldest is closed first', async t => {
+  const rig = await openRig(t, { limits: { idleFeedsMax: 2, feedLingerMs: 60_000 } });
+  const [oldest, ...kept] = [await started(rig), await started(rig), await started(rig)];
+  assert.equal(rig.following(), 2);
+  for (const id of kept) {
+    const stream = await open(rig, 'subscribe', { id });
+    await stream.take(1);
+    assert.equal(rig.following(), 2);
+    await stream.cut();
+    await until(() => rig.open() === 0);
+  }
+  await (await open(rig, 'subscribe', { id: oldest })).take(1);
+  assert.equal(rig.following(), 3);
 });
 
 test('a client that reads nothing is cut at its bound, others get everything, and it resumes with its cursor', async t => {
@@ -174,6 +199,19 @@ test('closing the app drains open streams with a retry delay, without waiting fo
   const resumed = await open(other, 'subscribe', { id: taskId }, { headers: { 'last-event-id': cursor } });
   await rig.relay.end(taskId, 'FAILED');
   assert.deepEqual(shape(await resumed.rest()), ['failed']);
+});
+
+test('a client that reads nothing delays closing for two seconds at most', async t => {
+  const rig = await openRig(t, { limits: { viewerBufferBytesMax: 64 * 1024 * 1024 } });
+  const taskId = await started(rig);
+  await rig.relay.openArtifact(taskId, 'l');
+  for (let n = 0; n < 32; n += 1) await rig.relay.text(taskId, 'l', 'x'.repeat(512 * 1024));
+  await deafClient(rig, taskId, t);
+  await until(() => rig.open() === 1);
+  const startedAt = performance.now();
+  await rig.close();
+  const ms = performance.now() - startedAt;
+  assert.ok(ms < CLOSE_MS_MAX - 1_000, `closed after ${ms} ms`);
 });
 
 test('losing the log during a stream sends a retryable error frame, and nothing hangs', async t => {

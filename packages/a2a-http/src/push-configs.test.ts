@@ -295,6 +295,25 @@ test('a task has at most PUSH_CONFIGS_MAX webhooks, despite concurrent requests'
   assert((await create('c1')).result, 'one that is there is replaced');
 });
 
+test('a webhook whose deliveries could not be recorded is refused with 503, and one that exists is replaced', async t => {
+  const { rig, id } = await openInputRequired(t);
+  const create = (name: string) => rest(rig, `POST /tasks/${id}/pushNotificationConfigs`, { body: { id: name, url: URL } });
+  let fill = 0.899;
+  rig.log.pushProgress.extent = async () => ({ firstSeq: 1, lastSeq: 1, fill });
+  assert.equal((await create('first')).status, 200);
+  fill = 0.9;
+  const refused = await create('second');
+  assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '1']);
+  assert.deepEqual(
+    (await rig.log.pushConfigs.under(id)).map(({ value }) => value.id),
+    ['first'],
+  );
+  const { status } = await rest(rig, `POST /tasks/${id}/pushNotificationConfigs`, {
+    body: { id: 'first', url: URL, token: 'x' },
+  });
+  assert.equal(status, 200);
+});
+
 test('an invalid webhook URL is refused before anything is stored, and never quoted', async t => {
   const { rig, id } = await openInputRequired(t);
   const generationBefore = rig.relay.aggregate(id).generation;
