@@ -344,6 +344,18 @@ test('reserved metadata is removed from client input, everywhere [S1-15]', async
   assert.deepEqual(result.task.metadata, { own: 1 });
 });
 
+test('reserved metadata of a cancel is removed, and its own is kept [S1-15]', async t => {
+  const rig = await openRig(t);
+  const { result } = await call(rig, 'send', sendParams(userMessage('x'), '1.0', { blocking: false }));
+  const { id } = result.task;
+  const metadata = { reason: 'mine', 'hopline.agent': 'other', 'HOPLINE.path': 'x' };
+  assert.equal((await call(rig, 'cancel', { id, metadata })).result?.status.state, 'TASK_STATE_CANCELED');
+  const canceled = [];
+  for await (const { record } of rig.log.inputs.read(id))
+    if (record.from === 'client' && record.input.kind === 'cancel') canceled.push(record.input.metadata);
+  assert.deepEqual(canceled, [{ reason: 'mine' }]);
+});
+
 test('cancel ends the task; an ended task is not cancelable [S3-26 S3-27 S4-35]', async t => {
   const rig = await openRig(t);
   for (const dialect of ['1.0', '0.3'] as const) {

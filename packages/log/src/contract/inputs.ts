@@ -175,6 +175,22 @@ export const inputCases: Case[] = [
     },
   },
   {
+    name: 'a reader that is aborted yields nothing more, also of what has arrived',
+    async run({ log, readersLeft }) {
+      const { shard, taskIds } = tasksOfOneShard(1);
+      const taskId = taskIds[0]!;
+      const { seq } = await log.inputs.append(taskId, inputRecord(1), { id: `${taskId}:1` });
+      for (const n of range(2, 20)) await log.inputs.append(taskId, inputRecord(n), { id: `${taskId}:${n}` });
+      const abort = new AbortController();
+      const got: number[] = [];
+      for await (const input of log.inputs.readShard(shard, seq, abort.signal)) {
+        if (got.push(input.seq) === 2) abort.abort();
+      }
+      assert.equal(got.length, 2);
+      assert.equal(await readersLeft(), 0);
+    },
+  },
+  {
     name: 'a record stored after the reading of its shard began is marked as such, also after a reconnect, an earlier one is not',
     async run({ log, another, cut }) {
       const { shard, taskIds } = tasksOfOneShard(1);
