@@ -330,4 +330,5 @@ test('two viewers of one task get the same bytes except the request id, and one 
   await rig.relay.end(taskId);
   const [one, two] = await Promise.all(texts.map(response => response.text()));
   assert.equal(one!.replaceAll('"id":"1"', '"id":"2"'), two);
+  assert.ok(!one!.includes('"id":"2"') && !two!.includes('"id":"1"'), 'each has the id of its own request');
 });
