@@ -327,6 +327,9 @@ test('two viewers of one task get the same bytes except the request id, and one 
   const third = await open(rig, 'subscribe', { id: taskId });
   await third.take(1);
   await third.cut();
+  // Written to both in one turn of the event loop; the end is written to each by itself.
+  await rig.relay.text(taskId, 'l', 'b');
+  await sleep(20);
   await rig.relay.end(taskId);
   const [one, two] = await Promise.all(texts.map(response => response.text()));
   assert.equal(one!.replaceAll('"id":"1"', '"id":"2"'), two);

@@ -263,9 +263,18 @@ test('a service whose permissions are removed and given back goes on without a r
     subjects.reduce((config, subject) => config.replaceAll(`"${subject}"`, '"removed.>"'), text);
   const removed = without(permitted, '_INBOX.hopline.relay.>', presenceSubject('relay.*'), wakeSubject('guide'));
   const server = await startNats({ config: permitted });
-  const open = (user: LogUser, servers = server.url) =>
-    openJetStreamLog({ servers, name: 'test', user, credentials: { user: userName(user), pass: user } });
-  const relay = await open('relay');
+  const open = (user: LogUser, servers = server.url, onEvent?: JetStreamLogOptions['onEvent']) =>
+    openJetStreamLog({
+      servers,
+      name: 'test',
+      user,
+      credentials: { user: userName(user), pass: user },
+      ...(onEvent && { onEvent }),
+    });
+  const denials = new Map<string, number>();
+  const relay = await open('relay', server.url, event => {
+    if (event.type === 'denied') denials.set(event.message, (denials.get(event.message) ?? 0) + 1);
+  });
   const agent = await open(AGENT);
   const other = await open('relay');
   const stop = new AbortController();
@@ -300,6 +309,11 @@ test('a service whose permissions are removed and given back goes on without a r
   const began = performance.now();
   assert.ok(isDenied(await write()), 'a later write waits for an answer that cannot arrive');
   assert.ok(performance.now() - began < AT_ONCE_MS);
+  // Each subscription, of acknowledgements and of the member, was made again and denied again.
+  await until(async () => {
+    const again = [...denials].filter(([message, count]) => message.includes('to subscribe to') && count > 1);
+    return again.length === 2;
+  }, 'the subscriptions were not tried again');
 
   server.reload(permitted);
   await until(async () => (await write()) === 'written', 'the writer stays denied');
