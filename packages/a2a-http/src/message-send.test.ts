@@ -276,6 +276,20 @@ test('a task takes TURNS_MAX messages; one more is refused, and stores nothing',
   assert.equal((await rig.log.inputs.extent()).lastSeq, lastSeq);
 });
 
+test('a stored message states whether it begins a task or continues one', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');
+  const { id: taskId } = (await call(rig, 'send', sendParams(userMessage('x')))).result.task;
+  await call(rig, 'send', sendParams(userMessage('y', { taskId })));
+  const stated: unknown[] = [];
+  for await (const { record } of rig.log.inputs.read(taskId))
+    if (record.from === 'client' && record.input.kind === 'message') stated.push([record.input.creates, record.input.continues]);
+  assert.deepEqual(stated, [
+    [true, undefined],
+    [undefined, true],
+  ]);
+});
+
 test('a further message that another replica stores meanwhile is added once, and both clients get the end of its turn [S1-9]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = (taskId, { turn }) =>
@@ -371,6 +385,18 @@ test('cancel ends the task; an ended task is not cancelable [S3-26 S3-27 S4-35]'
     assert.equal((await call(rig, 'cancel', { id }, { dialect })).error?.code, -32002);
     assert.equal((await call(rig, 'cancel', { id: 'unknown' }, { dialect })).error?.code, -32001);
   }
+});
+
+test('a cancel of a task that ends in another way meanwhile is refused [S3-27]', async t => {
+  const rig = await openRig(t);
+  const { result } = await call(rig, 'send', sendParams(userMessage('x'), '1.0', { blocking: false }));
+  const { id } = result.task;
+  rig.relay.running = false;
+  const { lastSeq } = await rig.log.inputs.extent();
+  const canceled = call(rig, 'cancel', { id });
+  while ((await rig.log.inputs.extent()).lastSeq === lastSeq) await new Promise(resolve => setTimeout(resolve, 2));
+  await rig.relay.end(id, 'FAILED');
+  assert.equal((await canceled).error?.code, -32002);
 });
 
 test('a cancel that no relay processes returns the task as it is, in time', async t => {

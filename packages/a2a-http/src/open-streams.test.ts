@@ -119,6 +119,17 @@ test('feeds without viewers are kept up to their bound, and the oldest is closed
   assert.equal(rig.following(), 3);
 });
 
+test('a feed that is used again while it lingers stays open', async t => {
+  const rig = await openRig(t, { limits: { feedLingerMs: 200 } });
+  const taskId = await started(rig);
+  const stream = await open(rig, 'subscribe', { id: taskId });
+  await stream.take(1);
+  await sleep(400);
+  assert.equal(rig.following(), 1);
+  await rig.relay.end(taskId, 'FAILED');
+  assert.deepEqual(shape(await stream.rest()), ['failed']);
+});
+
 test('a client that reads nothing is cut at its bound, others get everything, and it resumes with its cursor', async t => {
   const rig = await openRig(t, { limits: { viewerBufferBytesMax: 64 * 1024, ringBytesMax: 64 * 1024 } });
   const taskId = await started(rig);

@@ -173,6 +173,13 @@ test('HTTP+JSON reports a limit as 429 RESOURCE_EXHAUSTED with Retry-After', asy
   assert.match(headers.get('retry-after') ?? '', /^[1-9]\d?$/);
 });
 
+test('open tasks of a tenant are bounded over its callers: a caller that has none gets 429', async t => {
+  const rig = await openLimited(t, { ownerOpenTasksMax: 2, tenantLimitFactor: 2 });
+  for (const subject of ['a', 'a', 'b', 'b']) await begun(rig, caller(subject, 't'));
+  await assertRefused(await post(rig, 'send', later(), { headers: caller('c', 't') }));
+  await begun(rig, caller('c', 'other'));
+});
+
 test('what failed to be stored is counted once: at the bound its retry is taken, and another one is not', async t => {
   const rig = await openLimited(t, { ownerOpenTasksMax: 1, ownerPushConfigsMax: 1 }, { push: true });
   const failOnce = (store: { [name in 'append' | 'put']?: unknown }, name: 'append' | 'put') => {
