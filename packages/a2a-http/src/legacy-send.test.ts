@@ -135,6 +135,31 @@ test('one id starts one task: retried concurrently, on another replica, or durin
   assert.deepEqual(turns, [1]);
 });
 
+test('a task begins although another request has just looked for it and found none', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
+  const { facts, messageIds } = rig.log;
+  const [looked, claimed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const last = facts.last.bind(facts);
+  facts.last = async () => {
+    facts.last = last;
+    looked.resolve();
+    await claimed.promise;
+    return undefined;
+  };
+  const lookedFor = call(rig, 'subscribe', { id: 't' }, legacy);
+  await looked.promise;
+  const create = messageIds.create.bind(messageIds);
+  messageIds.create = async (...entry) => {
+    const revision = await create(...entry);
+    // The message then waits for the feed that the other request opens.
+    setTimeout(claimed.resolve, 50);
+    return revision;
+  };
+  assert.equal((await send(rig, legacyParams('t', 'x'))).result?.status.state, 'completed');
+  assert.equal((await lookedFor).error?.code, -32001);
+});
+
 test('of two different first messages for one task id, one is refused', async t => {
   const rig = await openRig(t);
   const other = await rig.another();

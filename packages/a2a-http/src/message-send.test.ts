@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Message } from '@hopline/a2a';
+import { LIMITS } from '@hopline/a2a-server';
+import { LogConflict, LogUnavailable } from '@hopline/log';
 import { call, open, openRig, post, sendParams, shape, userMessage } from './http-server.test-kit.ts';
+
+/** Of `packages/task`: most messages of a task. */
+const TURNS_MAX = 256;
 
 test('a blocking send returns the ended task and its artifacts [S1-2 S3-4]', async t => {
   const rig = await openRig(t);
@@ -176,6 +181,53 @@ test('one message id in one context starts one task, on any process and in any d
   assert.equal(seen.length, 2);
 });
 
+test('a retry with the members of its data in another order is the same message', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
+  const message = userMessage('x', { contextId: 'c', metadata: { a: 1, b: [{ c: 2, d: 3 }] } });
+  const first = await call(rig, 'send', sendParams(message));
+  const again = await call(rig, 'send', sendParams({ ...message, metadata: { b: [{ d: 3, c: 2 }], a: 1 } }));
+  assert.equal(again.result?.task.id, first.result.task.id);
+  const other = await call(rig, 'send', sendParams({ ...message, metadata: { a: 1, b: [{ c: 2, d: 4 }] } }));
+  assert.equal(other.error?.code, -32602);
+});
+
+test('a message claimed for a task that ended without it is refused, and stores nothing', async t => {
+  const rig = await openRig(t, { limits: { ...LIMITS, firstFactMsMax: 2_000 } });
+  rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');
+  const { id: taskId, contextId } = (await call(rig, 'send', sendParams(userMessage('x')))).result.task;
+  const append = rig.log.inputs.append.bind(rig.log.inputs);
+  rig.log.inputs.append = async () => {
+    throw new LogUnavailable('gone');
+  };
+  const message = userMessage('y', { contextId });
+  assert.equal((await call(rig, 'send', sendParams({ ...message, taskId }))).error?.data[0].reason, 'UNAVAILABLE');
+  rig.log.inputs.append = append;
+  await rig.relay.end(taskId, 'FAILED');
+  const { lastSeq } = await rig.log.inputs.extent();
+  const refused = await call(rig, 'send', sendParams(message));
+  assert.deepEqual(
+    [refused.error?.code, refused.error?.message],
+    [-32004, 'This operation is not supported: the task has ended'],
+  );
+  assert.equal((await rig.log.inputs.extent()).lastSeq, lastSeq);
+});
+
+test('a claim that lost against one that is gone is made again, so that a retry finds its task', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
+  const { messageIds } = rig.log;
+  const create = messageIds.create.bind(messageIds);
+  messageIds.create = async () => {
+    messageIds.create = create;
+    throw new LogConflict('another entry');
+  };
+  const params = sendParams(userMessage('x', { contextId: 'c' }));
+  const first = await call(rig, 'send', params);
+  const again = await call(await rig.another(), 'send', params);
+  assert.equal(again.result?.task.id, first.result.task.id);
+});
+
 test('a claim without a stored message is completed by the retry [S1-9]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
@@ -211,6 +263,71 @@ test('a retried further message is added once; its id with other content is refu
   );
 });
 
+test('a task takes TURNS_MAX messages; one more is refused, and stores nothing', async t => {
+  const rig = await openRig(t, { limits: { firstFactMsMax: 2_000 } });
+  rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');
+  const { result } = await call(rig, 'send', sendParams(userMessage('1')));
+  const taskId: string = result.task.id;
+  const next = (turn: number) => call(rig, 'send', sendParams(userMessage(`${turn}`, { taskId })));
+  for (let turn = 2; turn <= TURNS_MAX; turn += 1) assert.equal((await next(turn)).error, undefined, `${turn}`);
+  const { lastSeq } = await rig.log.inputs.extent();
+  const refused = await next(TURNS_MAX + 1);
+  assert.deepEqual([refused.error?.code, refused.error?.data[0].reason], [-32004, 'UNSUPPORTED_OPERATION']);
+  assert.equal((await rig.log.inputs.extent()).lastSeq, lastSeq);
+});
+
+test('a stored message states whether it begins a task or continues one', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');
+  const { id: taskId } = (await call(rig, 'send', sendParams(userMessage('x')))).result.task;
+  await call(rig, 'send', sendParams(userMessage('y', { taskId })));
+  const stated: unknown[] = [];
+  for await (const { record } of rig.log.inputs.read(taskId))
+    if (record.from === 'client' && record.input.kind === 'message') stated.push([record.input.creates, record.input.continues]);
+  assert.deepEqual(stated, [
+    [true, undefined],
+    [undefined, true],
+  ]);
+});
+
+test('a further message that another replica stores meanwhile is added once, and both clients get the end of its turn [S1-9]', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = (taskId, { turn }) =>
+    turn === 1 ? rig.relay.end(taskId, 'INPUT_REQUIRED') : rig.relay.answer(taskId, ['ok']);
+  const taskId: string = (await call(rig, 'send', sendParams(userMessage('x')))).result.task.id;
+  const other = await rig.another({ limits: { ...LIMITS, firstFactMsMax: 2_000 } });
+  const params = sendParams(userMessage('y', { taskId }));
+  const { messageIds } = other.log;
+  const create = messageIds.create.bind(messageIds);
+  let first: Awaited<ReturnType<typeof call>> | undefined;
+  messageIds.create = async (...entry) => {
+    first = await call(rig, 'send', params);
+    await call(other, 'get', { id: taskId });
+    return create(...entry);
+  };
+  const second = await call(other, 'send', params);
+  assert.equal(second.result?.task.status.state, 'TASK_STATE_COMPLETED', JSON.stringify(second.error));
+  assert.deepEqual(second.result, first?.result);
+  assert.equal(second.result.task.history.length, 3);
+});
+
+test('a message to a task that ends before it is processed is refused, in a send and in a stream', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');
+  const begin = async (): Promise<string> => (await call(rig, 'send', sendParams(userMessage('x')))).result.task.id;
+  const [sent, streamed] = [await begin(), await begin()];
+  rig.relay.running = false;
+  const { lastSeq } = await rig.log.inputs.extent();
+  const answer = call(rig, 'send', sendParams(userMessage('y', { taskId: sent })));
+  const stream = await open(rig, 'stream', sendParams(userMessage('y', { taskId: streamed })));
+  while ((await rig.log.inputs.extent()).lastSeq < lastSeq + 2) await new Promise(resolve => setTimeout(resolve, 2));
+  for (const taskId of [sent, streamed]) await rig.relay.end(taskId, 'FAILED');
+  rig.relay.resume();
+  assert.equal((await answer).error?.code, -32004);
+  const [frame, ...more] = await stream.rest();
+  assert.deepEqual([frame?.rpc.error?.code, more.length], [-32004, 0]);
+});
+
 test('an unknown task, or one of another context, is refused', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
@@ -241,6 +358,18 @@ test('reserved metadata is removed from client input, everywhere [S1-15]', async
   assert.deepEqual(result.task.metadata, { own: 1 });
 });
 
+test('reserved metadata of a cancel is removed, and its own is kept [S1-15]', async t => {
+  const rig = await openRig(t);
+  const { result } = await call(rig, 'send', sendParams(userMessage('x'), '1.0', { blocking: false }));
+  const { id } = result.task;
+  const metadata = { reason: 'mine', 'hopline.agent': 'other', 'HOPLINE.path': 'x' };
+  assert.equal((await call(rig, 'cancel', { id, metadata })).result?.status.state, 'TASK_STATE_CANCELED');
+  const canceled = [];
+  for await (const { record } of rig.log.inputs.read(id))
+    if (record.from === 'client' && record.input.kind === 'cancel') canceled.push(record.input.metadata);
+  assert.deepEqual(canceled, [{ reason: 'mine' }]);
+});
+
 test('cancel ends the task; an ended task is not cancelable [S3-26 S3-27 S4-35]', async t => {
   const rig = await openRig(t);
   for (const dialect of ['1.0', '0.3'] as const) {
@@ -256,6 +385,18 @@ test('cancel ends the task; an ended task is not cancelable [S3-26 S3-27 S4-35]'
     assert.equal((await call(rig, 'cancel', { id }, { dialect })).error?.code, -32002);
     assert.equal((await call(rig, 'cancel', { id: 'unknown' }, { dialect })).error?.code, -32001);
   }
+});
+
+test('a cancel of a task that ends in another way meanwhile is refused [S3-27]', async t => {
+  const rig = await openRig(t);
+  const { result } = await call(rig, 'send', sendParams(userMessage('x'), '1.0', { blocking: false }));
+  const { id } = result.task;
+  rig.relay.running = false;
+  const { lastSeq } = await rig.log.inputs.extent();
+  const canceled = call(rig, 'cancel', { id });
+  while ((await rig.log.inputs.extent()).lastSeq === lastSeq) await new Promise(resolve => setTimeout(resolve, 2));
+  await rig.relay.end(id, 'FAILED');
+  assert.equal((await canceled).error?.code, -32002);
 });
 
 test('a cancel that no relay processes returns the task as it is, in time', async t => {

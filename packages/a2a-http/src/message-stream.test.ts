@@ -129,6 +129,16 @@ test('a stream ends at input-required, and the next message streams on the same 
   }
 });
 
+test('a retried stream of a further message whose turn has ended at input-required is the task, and ends', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');
+  const { result } = await call(rig, 'send', sendParams(userMessage('x')));
+  const params = sendParams(userMessage('y', { taskId: result.task.id }));
+  await (await open(rig, 'stream', params)).rest();
+  for (const replica of [rig, await rig.another()])
+    assert.deepEqual(shape(await (await open(replica, 'stream', params)).rest()), ['task input_required']);
+});
+
 test('a stream stays open during auth-required', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = async taskId => {

@@ -3,7 +3,9 @@ import { get } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { LogFull } from '@hopline/log';
 import { call, open, openRig, post, type Rig, sendParams, shape, userMessage } from './http-server.test-kit.ts';
+import { CLOSE_MS_MAX } from './register-a2a.ts';
 
 async function started(rig: Rig): Promise<string> {
   const { result } = await call(rig, 'send', sendParams(userMessage('x'), '1.0', { blocking: false }));
@@ -88,10 +90,44 @@ test('no slot, feed or listener remains, however a stream or a wait ends [S0-37]
   await call(rig, 'subscribe', { id: 'unknown' });
   await call(rig, 'subscribe', { id: taskId }, { query: '?cursor=9.9' });
   await call(rig, 'send', sendParams(userMessage('x', { taskId: 'unknown' })));
+  await call(rig, 'send', sendParams(userMessage('x', { taskId, contextId: 'another' })));
+  const { requireRoom } = rig.log.work;
+  rig.log.work.requireRoom = async () => {
+    throw new LogFull('no room');
+  };
+  await call(rig, 'send', sendParams(userMessage('x', { taskId })));
+  await post(rig, 'stream', sendParams(userMessage('x', { taskId })));
+  rig.log.work.requireRoom = requireRoom;
   rig.log.faults.refusals = 1;
   await (await open(rig, 'stream', sendParams(userMessage('x')))).rest();
   await until(() => rig.open() === 0);
   await until(() => rig.following() === 0);
+});
+
+test('feeds without viewers are kept up to their bound, and the oldest is closed first', async t => {
+  const rig = await openRig(t, { limits: { idleFeedsMax: 2, feedLingerMs: 60_000 } });
+  const [oldest, ...kept] = [await started(rig), await started(rig), await started(rig)];
+  assert.equal(rig.following(), 2);
+  for (const id of kept) {
+    const stream = await open(rig, 'subscribe', { id });
+    await stream.take(1);
+    assert.equal(rig.following(), 2);
+    await stream.cut();
+    await until(() => rig.open() === 0);
+  }
+  await (await open(rig, 'subscribe', { id: oldest })).take(1);
+  assert.equal(rig.following(), 3);
+});
+
+test('a feed that is used again while it lingers stays open', async t => {
+  const rig = await openRig(t, { limits: { feedLingerMs: 200 } });
+  const taskId = await started(rig);
+  const stream = await open(rig, 'subscribe', { id: taskId });
+  await stream.take(1);
+  await sleep(400);
+  assert.equal(rig.following(), 1);
+  await rig.relay.end(taskId, 'FAILED');
+  assert.deepEqual(shape(await stream.rest()), ['failed']);
 });
 
 test('a client that reads nothing is cut at its bound, others get everything, and it resumes with its cursor', async t => {
@@ -174,6 +210,35 @@ test('closing the app drains open streams with a retry delay, without waiting fo
   const resumed = await open(other, 'subscribe', { id: taskId }, { headers: { 'last-event-id': cursor } });
   await rig.relay.end(taskId, 'FAILED');
   assert.deepEqual(shape(await resumed.rest()), ['failed']);
+});
+
+test('a stream that opens while the server drains is drained as well', async t => {
+  const rig = await openRig(t);
+  const [first, second] = [await started(rig), await started(rig)];
+  const other = await rig.another();
+  const held = Promise.withResolvers<void>();
+  let reads = 0;
+  const { facts } = other.log;
+  const last = facts.last.bind(facts);
+  facts.last = async id => {
+    reads += 1;
+    await held.promise;
+    return last(id);
+  };
+  const headers = { connection: 'close' };
+  const opening = [
+    post(other, 'subscribe', { id: first }, { headers }),
+    post(other, 'stream', sendParams(userMessage('y', { taskId: second })), { headers }),
+  ];
+  await until(() => reads === 2);
+  const startedAt = performance.now();
+  const closing = other.close();
+  await sleep(50);
+  held.resolve();
+  for (const response of await Promise.all(opening)) assert.match(await response.text(), /event: drain\ndata: /);
+  await closing;
+  const ms = performance.now() - startedAt;
+  assert.ok(ms < CLOSE_MS_MAX - 1_000, `closed after ${ms} ms`);
 });
 
 test('losing the log during a stream sends a retryable error frame, and nothing hangs', async t => {

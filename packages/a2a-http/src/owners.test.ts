@@ -31,18 +31,21 @@ test('the task of another caller or tenant is not found: get, cancel, subscribe,
   const begun = await call(rig, 'send', sendParams(userMessage('mine'), '1.0', { blocking: false }), { headers: ANNA });
   const { id } = taskOf(begun);
   for (const headers of OTHERS) {
-    for (const dialect of ['1.0', '0.3'] as const) {
-      for (const method of ['get', 'cancel', 'subscribe'] as const) {
-        const refused = await call(rig, method, { id }, { dialect, headers });
-        assert.equal(refused.error?.code, NOT_FOUND, `${dialect} ${method}`);
+    // The second replica has not served the task before.
+    for (const replica of [rig, await rig.another()]) {
+      for (const dialect of ['1.0', '0.3'] as const) {
+        for (const method of ['get', 'cancel', 'subscribe'] as const) {
+          const refused = await call(replica, method, { id }, { dialect, headers });
+          assert.equal(refused.error?.code, NOT_FOUND, `${dialect} ${method}`);
+        }
+        const next = await call(replica, 'send', sendParams(userMessage('x', { taskId: id }), dialect), { dialect, headers });
+        assert.equal(next.error?.code, NOT_FOUND, dialect);
       }
-      const next = await call(rig, 'send', sendParams(userMessage('x', { taskId: id }), dialect), { dialect, headers });
-      assert.equal(next.error?.code, NOT_FOUND, dialect);
+      const resumed = await call(replica, 'subscribe', { id }, { headers: { ...headers, 'last-event-id': '1.1' } });
+      assert.equal(resumed.error?.code, NOT_FOUND);
+      const listed = await rest(replica, 'GET /tasks', { headers });
+      assert.deepEqual([listed.body.tasks, listed.body.totalSize], [[], 0]);
     }
-    const resumed = await call(rig, 'subscribe', { id }, { headers: { ...headers, 'last-event-id': '1.1' } });
-    assert.equal(resumed.error?.code, NOT_FOUND);
-    const listed = await rest(rig, 'GET /tasks', { headers });
-    assert.deepEqual([listed.body.tasks, listed.body.totalSize], [[], 0]);
   }
   const own = await rest(rig, 'GET /tasks', { headers: ANNA });
   assert.deepEqual(

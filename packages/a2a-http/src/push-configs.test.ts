@@ -285,7 +285,18 @@ test('a task has at most PUSH_CONFIGS_MAX webhooks, despite concurrent requests'
   const { rig, id } = await openInputRequired(t);
   const create = (name: string) => call(rig, 'createPush', setParams('1.0', id, { id: name }));
   for (let index = 1; index < PUSH_CONFIGS_MAX - 1; index += 1) assert((await create(`c${index}`)).result);
+  const { pushConfigs } = rig.log;
+  const put = pushConfigs.put.bind(pushConfigs);
+  const allChecked = Promise.withResolvers<void>();
+  let checked = 0;
+  pushConfigs.put = async (...entry) => {
+    checked += 1;
+    if (checked === 8) allChecked.resolve();
+    await allChecked.promise;
+    return put(...entry);
+  };
   const racing = await Promise.all(Array.from({ length: 8 }, (_, index) => create(`r${index}`)));
+  pushConfigs.put = put;
   assert((await rig.log.pushConfigs.under(id)).length <= PUSH_CONFIGS_MAX);
   for (const { error } of racing) assert(error === undefined || error.code === -32004);
   const left = PUSH_CONFIGS_MAX - (await rig.log.pushConfigs.under(id)).length;
@@ -293,6 +304,47 @@ test('a task has at most PUSH_CONFIGS_MAX webhooks, despite concurrent requests'
   const refused = await create('one-more');
   assert.match(refused.error?.message ?? '', /has 16 push configurations already/);
   assert((await create('c1')).result, 'one that is there is replaced');
+});
+
+test('a webhook of another caller at the same task is neither shown nor replaced nor deleted', async t => {
+  const { rig, id } = await openInputRequired(t, { authenticate }, ANNA.headers);
+  await call(rig, 'createPush', { taskId: id, id: 'hers', url: URL }, ANNA);
+  const key = `${id}.${Buffer.from('his').toString('base64url')}`;
+  const his = { taskId: id, id: 'his', url: URL, dialect: '1.0', after: 0, owner: { subject: 'bert' } } as const;
+  const revision = await rig.log.pushConfigs.create(key, his);
+  const { result } = await call(rig, 'listPush', { taskId: id }, ANNA);
+  assert.deepEqual(
+    result.configs.map((config: { id: string }) => config.id),
+    ['hers'],
+  );
+  const { body } = await rest(rig, `GET /tasks/${id}/deliveries`, ANNA);
+  assert.deepEqual(
+    body.webhooks.map((webhook: { id: string }) => webhook.id),
+    ['hers'],
+  );
+  assert.equal((await call(rig, 'getPush', { taskId: id, id: 'his' }, ANNA)).error?.code, NOT_FOUND);
+  assert.equal((await call(rig, 'createPush', { taskId: id, id: 'his', url: `${URL}/other` }, ANNA)).error?.code, NOT_FOUND);
+  await call(rig, 'deletePush', { taskId: id, id: 'his' }, ANNA);
+  assert.equal((await rig.log.pushConfigs.get(key))?.revision, revision);
+});
+
+test('a webhook whose deliveries could not be recorded is refused with 503, and one that exists is replaced', async t => {
+  const { rig, id } = await openInputRequired(t);
+  const create = (name: string) => rest(rig, `POST /tasks/${id}/pushNotificationConfigs`, { body: { id: name, url: URL } });
+  let fill = 0.899;
+  rig.log.pushProgress.extent = async () => ({ firstSeq: 1, lastSeq: 1, fill });
+  assert.equal((await create('first')).status, 200);
+  fill = 0.9;
+  const refused = await create('second');
+  assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '1']);
+  assert.deepEqual(
+    (await rig.log.pushConfigs.under(id)).map(({ value }) => value.id),
+    ['first'],
+  );
+  const { status } = await rest(rig, `POST /tasks/${id}/pushNotificationConfigs`, {
+    body: { id: 'first', url: URL, token: 'x' },
+  });
+  assert.equal(status, 200);
 });
 
 test('an invalid webhook URL is refused before anything is stored, and never quoted', async t => {

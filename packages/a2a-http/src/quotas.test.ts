@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { A2AServerOptions, Authenticate, Limits } from '@hopline/a2a-server';
+import { LogUnavailable } from '@hopline/log';
 import { call, open, openRig, post, type Rig, sendParams, userMessage } from './http-server.test-kit.ts';
 import { rest } from './rest.test-kit.ts';
 
@@ -101,7 +102,8 @@ test('bytes of requests up to the burst are taken, the next request gets 429, an
   assert.equal((await post(rig, 'send', large, { headers: ANNA })).status, 200);
   await assertRefused(await post(rig, 'send', large, { headers: ANNA }), { from: 20, to: 31 });
   assert.equal((await post(rig, 'send', large, { headers: BERT })).status, 200);
-  assert.equal((await call(rig, 'cancel', { id }, { headers: ANNA })).result.status.state, 'TASK_STATE_CANCELED');
+  const canceled = await call(rig, 'cancel', { id, metadata: { large: 'x'.repeat(30_000) } }, { headers: ANNA });
+  assert.equal(canceled.result?.status.state, 'TASK_STATE_CANCELED');
 });
 
 test('open tasks are counted over all processes: one more gets 429, a message to one of them and one after its end do not', async t => {
@@ -169,4 +171,33 @@ test('HTTP+JSON reports a limit as 429 RESOURCE_EXHAUSTED with Retry-After', asy
   const { status, body, headers } = await send();
   assert.deepEqual([status, body.error.status, body.error.details[0].reason], [429, 'RESOURCE_EXHAUSTED', 'QUOTA_EXCEEDED']);
   assert.match(headers.get('retry-after') ?? '', /^[1-9]\d?$/);
+});
+
+test('open tasks of a tenant are bounded over its callers: a caller that has none gets 429', async t => {
+  const rig = await openLimited(t, { ownerOpenTasksMax: 2, tenantLimitFactor: 2 });
+  for (const subject of ['a', 'a', 'b', 'b']) await begun(rig, caller(subject, 't'));
+  await assertRefused(await post(rig, 'send', later(), { headers: caller('c', 't') }));
+  await begun(rig, caller('c', 'other'));
+});
+
+test('what failed to be stored is counted once: at the bound its retry is taken, and another one is not', async t => {
+  const rig = await openLimited(t, { ownerOpenTasksMax: 1, ownerPushConfigsMax: 1 }, { push: true });
+  const failOnce = (store: { [name in 'append' | 'put']?: unknown }, name: 'append' | 'put') => {
+    const original = store[name];
+    store[name] = async () => {
+      store[name] = original;
+      throw new LogUnavailable('gone');
+    };
+  };
+  const message = later('x', { contextId: 'c' });
+  failOnce(rig.log.inputs, 'append');
+  assert.equal((await post(rig, 'send', message, { headers: ANNA })).status, 503);
+  const { result } = await call(rig, 'send', message, { headers: ANNA });
+  assert.equal(result?.task.status.state, 'TASK_STATE_SUBMITTED');
+  await assertRefused(await post(rig, 'send', later(), { headers: ANNA }));
+  const webhook = (id: string) => ({ taskId: result.task.id, id, url: 'https://hooks.example.org/' });
+  failOnce(rig.log.pushConfigs, 'put');
+  assert.equal((await post(rig, 'createPush', webhook('one'), { headers: ANNA })).status, 503);
+  assert.equal((await call(rig, 'createPush', webhook('one'), { headers: ANNA })).result?.id, 'one');
+  await assertRefused(await post(rig, 'createPush', webhook('two'), { headers: ANNA }));
 });

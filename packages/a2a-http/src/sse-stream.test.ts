@@ -47,7 +47,7 @@ async function exchange(port: number, bytes: string, isOver: (text: string) => b
 }
 
 test('what is sent arrives once and in order, in the turn of the head and later, beside large text and at the end', async t => {
-  const large = '“large” '.repeat(40_000);
+  const large = '“large” '.repeat(400_000);
   const port = await serve(t, async stream => {
     stream.send('a\n\n');
     stream.send('é\n\n');
@@ -56,8 +56,10 @@ test('what is sent arrives once and in order, in the turn of the head and later,
     stream.send('c\n\n');
     await new Promise(resolve => setImmediate(resolve));
     stream.send('d\n\n');
-    const sending = stream.sendAll(large, STALL_MS);
-    stream.send('dropped while larger text is written\n\n');
+    let isSending = true;
+    const sending = stream.sendAll(large, STALL_MS).finally(() => (isSending = false));
+    for (; isSending; await new Promise(resolve => setImmediate(resolve)))
+      stream.send('dropped while larger text is written\n\n');
     assert.equal(await sending, true);
     stream.send('e\n\n');
     stream.end('f\n\n');

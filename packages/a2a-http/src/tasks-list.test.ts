@@ -213,6 +213,48 @@ test('includeArtifacts and historyLength apply', async t => {
   assert.deepEqual(byRest.body.tasks, tasks);
 });
 
+test('a page of large tasks ends early, and the next one continues', async t => {
+  const rig = await openRig(t);
+  const ids = await fill(rig, 3);
+  rig.relay.onClient = async taskId => {
+    await rig.relay.openArtifact(taskId, 'large');
+    for (let sent = 0; sent < 6; sent += 1) await rig.relay.text(taskId, 'large', 'x'.repeat(512 * 1024));
+    await rig.relay.end(taskId);
+  };
+  for (let n = 0; n < 3; n += 1) {
+    ids.push((await call(rig, 'send', sendParams(userMessage('large')))).result.task.id);
+    await sleep(2);
+  }
+  const first = await list(rig, { includeArtifacts: true });
+  assert.deepEqual(idsOf(first), [ids[5], ids[4]]);
+  const second = await list(rig, { includeArtifacts: true, pageToken: first.nextPageToken });
+  assert.deepEqual([idsOf(second), second.nextPageToken], [[ids[3], ids[2], ids[1], ids[0]], '']);
+});
+
+test('a page reads a bounded number of tasks that are gone, and the pages after it find the others', async t => {
+  const rig = await openRig(t);
+  const [only] = await fill(rig, 1);
+  const gone = { contextId: 'c', role: 'supervisor', state: 'TASK_STATE_COMPLETED', startSeq: 1, generation: 3 } as const;
+  for (let n = 0; n < 250; n += 1) await rig.log.tasks.put(`gone-${n}`, { ...gone, at: Date.now() + n });
+  let reads = 0;
+  const last = rig.log.facts.last.bind(rig.log.facts);
+  rig.log.facts.last = taskId => {
+    reads += 1;
+    return last(taskId);
+  };
+  const found: string[] = [];
+  for (let token = '', pages = 1; ; pages += 1) {
+    reads = 0;
+    const page = await list(rig, { pageToken: token });
+    assert.ok(reads < 110, `${reads} reads for a page`);
+    found.push(...idsOf(page));
+    token = page.nextPageToken;
+    if (token === '') break;
+    assert.ok(pages < 5);
+  }
+  assert.deepEqual(found, [only]);
+});
+
 test('a server lists only the tasks of its role', async t => {
   const rig = await openRig(t);
   const agent = await rig.another({ role: 'agent.argocd' });

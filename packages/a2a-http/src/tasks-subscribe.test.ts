@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { A2AError, type DialectName, Fold } from '@hopline/a2a';
+import { LIMITS } from '@hopline/a2a-server';
 import type { StoredFacts } from '@hopline/log';
 import {
   call,
@@ -78,6 +80,14 @@ test('with a cursor: exactly what follows it, no snapshot, live and after the en
       assert.deepEqual(generations(frames), [1, 2, 3, 4, 5, 6].slice(after), cursor);
     }
   }
+});
+
+test('the cursor of the header precedes that of the URL, which an EventSource sends again as it was at first', async t => {
+  const rig = await openRig(t);
+  const taskId = await working(rig, ['a', 'b']);
+  await rig.relay.end(taskId);
+  const cursors = { query: '?cursor=1.1', headers: { 'last-event-id': '4.1' } };
+  assert.deepEqual(generations(await (await open(rig, 'subscribe', { id: taskId }, cursors)).rest()), [5, 6]);
 });
 
 test('unknown tasks, ended tasks without a cursor, and invalid cursors are refused [S4-34 S4-37]', async t => {
@@ -279,6 +289,32 @@ test('with no memory for tasks, snapshots, answers and duplicates come from the 
   assert.equal(other.error?.code, -32602);
 });
 
+test('a read waits until this process has what the log holds, and is UNAVAILABLE when that takes too long', async t => {
+  const rig = await openRig(t);
+  const taskId = await working(rig, ['a']);
+  const other = await rig.another({ limits: { ...LIMITS, freshMsMax: 1_000 } });
+  const held = Promise.withResolvers<void>();
+  const follow = other.log.facts.follow.bind(other.log.facts);
+  other.log.facts.follow = async (...start) => lateAfter(await follow(...start), 4, held.promise);
+  const viewer = await open(other, 'subscribe', { id: taskId });
+  assert.deepEqual(shape(await viewer.take(1)), ['task working']);
+  await rig.relay.end(taskId);
+  assert.equal((await post(other, 'get', { id: taskId })).status, 503);
+  const got = call(other, 'get', { id: taskId });
+  await sleep(100);
+  held.resolve();
+  assert.equal((await got).result?.status.state, 'TASK_STATE_COMPLETED');
+  assert.deepEqual(shape(await viewer.rest()), ['+.', 'completed']);
+});
+
+/** The records of a task, those after a generation only when `held` resolves. */
+async function* lateAfter(records: AsyncIterable<StoredFacts>, generation: number, held: Promise<void>) {
+  for await (const stored of records) {
+    if (stored.record.aggregate.generation > generation) await held;
+    yield stored;
+  }
+}
+
 test('a task of another role is not found', async t => {
   const rig = await openRig(t);
   const taskId = await working(rig, ['a']);
@@ -300,7 +336,11 @@ test('two viewers of one task get the same bytes except the request id, and one 
   const third = await open(rig, 'subscribe', { id: taskId });
   await third.take(1);
   await third.cut();
+  // Written to both in one turn of the event loop; the end is written to each by itself.
+  await rig.relay.text(taskId, 'l', 'b');
+  await sleep(20);
   await rig.relay.end(taskId);
   const [one, two] = await Promise.all(texts.map(response => response.text()));
   assert.equal(one!.replaceAll('"id":"1"', '"id":"2"'), two);
+  assert.ok(!one!.includes('"id":"2"') && !two!.includes('"id":"1"'), 'each has the id of its own request');
 });

@@ -195,6 +195,8 @@ test('a follower whose push is lost checks the tail again, until the push is bac
   const ended = collect(await follow(log.pushing, 'new', abort.signal, { tailCheckMs: TAIL_CHECK_MS }), got);
   while (log.pushes.size === 0) await new Promise(resolve => setTimeout(resolve, 1));
   log.push();
+  // It waits for the push alone.
+  await tick();
   log.losePush();
   log.append(0);
   while (got.length < 1) await new Promise(resolve => setTimeout(resolve, 1));
@@ -265,6 +267,23 @@ test('a tail that is not a record is read once, not after each check', async () 
   abort.abort();
   await ended;
   assert.deepEqual(log.reads, [1]);
+});
+
+test('a check of the tail that fails is repeated after the next quiet time', async () => {
+  const log = taskLog();
+  const abort = new AbortController();
+  const got: number[] = [];
+  let failures = 0;
+  const tail = async () => {
+    if (++failures <= 2) throw new Error('no leader');
+    return log.source.tail();
+  };
+  const ended = collect(await follow({ ...log.source, tail }, 'new', abort.signal, { tailCheckMs: TAIL_CHECK_MS }), got);
+  log.append(0);
+  while (got.length < 1) await new Promise(resolve => setTimeout(resolve, 1));
+  abort.abort();
+  await ended;
+  assert.ok(failures > 2);
 });
 
 test('a gap is read from its beginning, or from the first record of a new task, never from the beginning of the log', async () => {
@@ -354,9 +373,17 @@ test('the buffer of a follower is bounded in records and bytes; on overflow the 
     const got: number[] = [];
     const ended = collect(live, got);
     while (got.length < 5) await tick();
+    for (let count = 6; count <= 20; count += 1) {
+      log.append(1);
+      while (got.length < count) await tick();
+    }
+    assert.deepEqual(reasons, ['overflow'], 'what was read leaves its room');
     abort.abort();
     await ended;
-    assert.deepEqual(got, [1, 2, 3, 4, 5]);
+    assert.deepEqual(
+      got,
+      Array.from({ length: 20 }, (_, index) => index + 1),
+    );
   }
 });
 
@@ -387,6 +414,18 @@ test('a follower that cannot read fails and unsubscribes', async () => {
   };
   const live = await follow(source, 0, new AbortController().signal);
   await assert.rejects(collect(live, []), /no log/);
+  assert.equal(log.listeners.size, 0);
+});
+
+test('a follower whose signal aborts while it subscribes unsubscribes, also when it is not read', async () => {
+  const log = taskLog();
+  const abort = new AbortController();
+  const subscribe: FollowSource['subscribe'] = async (...listeners) => {
+    const unsubscribe = await log.source.subscribe(...listeners);
+    abort.abort();
+    return unsubscribe;
+  };
+  await follow({ ...log.source, subscribe }, 'new', abort.signal);
   assert.equal(log.listeners.size, 0);
 });
 

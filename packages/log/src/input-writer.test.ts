@@ -469,6 +469,20 @@ test('of two runs with one attempt number, as after a kill of nats-server, only 
   assert.deepEqual(texts, ['first ', 'goes on']);
 });
 
+test('another item, turn or attempt of a call writes records of its own, although its ordinals begin again', async () => {
+  const log = createMemoryLog();
+  const { producer } = OPTIONS;
+  const producers = [producer, { ...producer, item: 7 }, { ...producer, turn: 3 }, { ...producer, attempt: 4 }];
+  for (const one of producers) {
+    const writer = createInputWriter(log.inputs, { ...OPTIONS, producer: one });
+    writer.token('answer', 'text');
+    await writer.flush();
+  }
+  const stored: unknown[] = [];
+  for await (const { record } of log.inputs.read(OPTIONS.taskId)) stored.push(record.from);
+  assert.deepEqual(stored, producers);
+});
+
 test('a record whose first acknowledgement was lost is stored once, and its writer goes on', async () => {
   const log = createMemoryLog();
   const append: InputLog['append'] = async (...args) => {

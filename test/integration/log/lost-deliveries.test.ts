@@ -1,13 +1,53 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Work } from '@hopline/events';
+import { LOG_PREFIX, RAW_PREFIX, shardOf, type Work } from '@hopline/events';
 import type { Job } from '@hopline/log';
+import { factRecord, inputRecord } from '@hopline/log/contract';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
 import { startNats } from '../../support/nats/nats-server.ts';
 
 const ATTEMPTS_MAX = 2;
 const LOST = 3;
+
+test('a message that is lost on its way to a reader is read all the same, each one once and in order', {
+  timeout: 120_000,
+}, async t => {
+  const nats = await startNats();
+  t.after(() => nats.stop());
+  const proxy = await startNatsProxy(nats.port);
+  t.after(() => proxy.close());
+  const log = await openJetStreamLog({ servers: proxy.url, name: 'reader' });
+  t.after(() => log.close());
+  const taskId = 'task';
+  const inputs: number[] = [];
+  const facts: number[] = [];
+  for (let n = 1; n <= 4; n += 1) {
+    inputs.push((await log.inputs.append(taskId, inputRecord(n), { id: `${taskId}:in:${n}` })).seq);
+    const record = factRecord(taskId, n, n === 1 ? 0 : facts[0]);
+    facts.push((await log.facts.append(record, { expected: facts.at(-1) ?? 0, id: `${taskId}:r:${n}` })).seq);
+  }
+  const shard = shardOf(taskId, log.shards);
+  const seqsOf = async (read: AsyncIterable<{ seq: number } | readonly { seq: number }[]>, count: number) => {
+    const seqs: number[] = [];
+    for await (const found of read) if (seqs.push(...[found].flat().map(({ seq }) => seq)) >= count) break;
+    return seqs;
+  };
+  const never = new AbortController().signal;
+  const reads = {
+    'the inputs of a shard': [RAW_PREFIX, inputs, () => seqsOf(log.inputs.readShard(shard, inputs[0]!, never), 4)],
+    'the facts of a task': [LOG_PREFIX, facts, () => seqsOf(log.facts.read(taskId, 1), 5)],
+    'the facts of a shard': [LOG_PREFIX, facts, () => seqsOf(log.facts.readStoredShard(shard, { seq: 1 }), 5)],
+  } as const;
+  for (const [what, [prefix, stored, read]] of Object.entries(reads)) {
+    for (const nth of [1, 2, 4]) {
+      let delivered = 0;
+      proxy.lose = ({ subject }) => subject.startsWith(`${prefix}.`) && ++delivered === nth;
+      assert.deepEqual(await read(), stored, `${what}, without delivery ${nth}`);
+      assert.ok(delivered > nth, 'nothing was lost: the test proves nothing');
+    }
+  }
+});
 
 test('deliveries that reach no worker use up no attempt', { timeout: 60_000 }, async t => {
   const nats = await startNats();

@@ -10,6 +10,8 @@ import { startNats } from '../../support/nats/nats-server.ts';
 
 const IN_FLIGHT_MAX = 512;
 const MIB = 1024 * 1024;
+/** Of a publish of which 4 fill the 16 MiB in flight, and 16 the 64 MiB that wait. */
+const QUARTER_WINDOW = 'x'.repeat(4 * MIB - 1_024);
 const record = (text: string): InputRecord => {
   const from = { id: 'c', agent: 'a', turn: 1, attempt: 1 };
   return { v: 1, at: 1, from, n: 1, inputs: [{ kind: 'text', lane: 'l', tokens: [text] }] };
@@ -41,9 +43,7 @@ test('waiting publishes are bounded in bytes: beyond the bound they reject at on
   const server = await startNats();
   const log = await openJetStreamLog({ servers: server.url, name: 'away' });
   await server.kill();
-  // 4 of these fill the 16 MiB in flight, 16 the 64 MiB that wait.
-  const text = 'x'.repeat(4 * MIB - 1_024);
-  const appends = Array.from({ length: 24 }, (_, i) => log.inputs.append('task', record(text), { id: `task:${i}` }));
+  const appends = Array.from({ length: 24 }, (_, i) => log.inputs.append('task', record(QUARTER_WINDOW), { id: `task:${i}` }));
   const settled = Promise.allSettled(appends);
   // Not after a wait: only the restart below ends that of the others.
   const refused = await Promise.allSettled(appends.slice(20));
@@ -58,15 +58,82 @@ test('waiting publishes are bounded in bytes: beyond the bound they reject at on
   await server.stop();
 });
 
-test('a closed log rejects, for new publishes and those in flight, with LogUnavailable', async () => {
+test('a publish in flight is sent again as soon as the connection is back', { timeout: 60_000 }, async () => {
+  const server = await startNats();
+  const proxy = await startNatsProxy(server.port);
+  // Longer than the time limit of a publish: nothing else sends it again.
+  const log = await openJetStreamLog({ servers: proxy.url, name: 'back', ackTimeoutMs: 60_000 });
+  const lost = Promise.withResolvers<void>();
+  proxy.lose = ({ payload }) => {
+    const isAnswer = payload.toString('latin1', 0, 10) === '{"stream":';
+    if (isAnswer) lost.resolve();
+    return isAnswer;
+  };
+  const append = log.inputs.append('task', record('x'), { id: 'task:1' });
+  await lost.promise;
+  proxy.lose = undefined;
+  proxy.cut();
+  proxy.mend();
+  assert.deepEqual(await append, { seq: 1, duplicate: true });
+  await log.close();
+  await proxy.close();
+  await server.stop();
+});
+
+test('at most 16 MiB of publishes are in flight, also after earlier ones were answered', { timeout: 60_000 }, async () => {
+  const server = await startNats();
+  const proxy = await startNatsProxy(server.port);
+  const log = await openJetStreamLog({ servers: proxy.url, name: 'bytes', ackTimeoutMs: 1_000 });
+  const nc = await connect({ servers: server.url });
+  const jsm = await jetstreamManager(nc);
+  const stored = async () => (await jsm.streams.info(INPUTS_STREAM)).state.messages;
+  const append = (id: string) => log.inputs.append('task', record(QUARTER_WINDOW), { id });
+  for (const id of ['a', 'b', 'c', 'd']) await append(id);
+  proxy.lose = ({ payload }) => payload.toString('latin1', 0, 10) === '{"stream":';
+  const appends = ['e', 'f', 'g', 'h', 'i', 'j'].map(append);
+  while ((await stored()) < 8) await new Promise(resolve => setTimeout(resolve, 10));
+  await new Promise(resolve => setTimeout(resolve, 500));
+  assert.equal(await stored(), 8);
+  proxy.lose = undefined;
+  await Promise.all(appends);
+  assert.equal(await stored(), 10);
+  await log.close();
+  await nc.close();
+  await proxy.close();
+  await server.stop();
+});
+
+test('a publish that waits longer than its time limit rejects, and leaves its room to others', { timeout: 60_000 }, async () => {
+  const server = await startNats();
+  const log = await openJetStreamLog({ servers: server.url, name: 'late' });
+  await server.kill();
+  const append = (id: string, timeoutMs?: number) =>
+    log.inputs.append('task', record(QUARTER_WINDOW), { id, ...(timeoutMs !== undefined && { timeoutMs }) });
+  for (let round = 1; round <= 2; round += 1) {
+    const late = await Promise.allSettled(Array.from({ length: 20 }, (_, i) => append(`late:${round}:${i}`, 300)));
+    for (const result of late) {
+      assert.ok(result.status === 'rejected' && result.reason instanceof LogUnavailable);
+      assert.match(result.reason.message, /in time/);
+    }
+  }
+  const appends = Array.from({ length: 20 }, (_, i) => append(`task:${i}`));
+  await server.restart();
+  assert.equal((await Promise.all(appends)).length, 20);
+  await log.close();
+  await server.stop();
+});
+
+test('a closed log rejects, for new publishes, those in flight and those that wait, with LogUnavailable', {
+  timeout: 60_000,
+}, async () => {
   const server = await startNats();
   const log = await openJetStreamLog({ servers: server.url, name: 'closed' });
   await server.kill();
-  const inFlight = log.inputs.append('task', record('x'), { id: 'task:1' });
-  const closing = log.close();
-  await assert.rejects(inFlight, LogUnavailable);
-  await closing;
-  await assert.rejects(log.inputs.append('task', record('x'), { id: 'task:2' }), LogUnavailable);
+  const appends = Array.from({ length: 6 }, (_, i) => log.inputs.append('task', record(QUARTER_WINDOW), { id: `task:${i}` }));
+  const settled = Promise.allSettled(appends);
+  await log.close();
+  for (const result of await settled) assert.ok(result.status === 'rejected' && result.reason instanceof LogUnavailable);
+  await assert.rejects(log.inputs.append('task', record('x'), { id: 'task:late' }), LogUnavailable);
   await server.stop();
 });
 

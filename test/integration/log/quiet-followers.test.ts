@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type FactRecord, LIVE_PREFIX } from '@hopline/events';
+import { type FactRecord, LIVE_PREFIX, LOG_PREFIX } from '@hopline/events';
 import { type Log, PUSH_AFTER_CHECKS } from '@hopline/log';
 import { factRecord } from '@hopline/log/contract';
-import { FACTS_STREAM, openJetStreamLog, WATCHED_SUBJECTS_MAX } from '@hopline/log-jetstream';
+import { FACTS_STREAM, type LogEvent, openJetStreamLog, WATCHED_SUBJECTS_MAX } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
@@ -22,12 +22,17 @@ authorization { users: [
   { user: follower, password: x, permissions: { publish: { deny: ["$JS.API.CONSUMER.CREATE.${FACTS_STREAM}.*"] } } }
 ] }`;
 
+const WITH_WATCH = WITHOUT_WATCH.replace('CONSUMER.CREATE', 'NOTHING');
+
 /** A log behind a proxy that can lose live messages, and a connection that sees every request to JetStream. */
 async function open(t: { after(end: () => Promise<unknown>): void }, config?: string) {
   const nats = await startNats(config === undefined ? {} : { config });
   const proxy = await startNatsProxy(nats.port);
   const user = config === undefined ? {} : { credentials: { user: 'follower', pass: 'x' } };
-  const log = await openJetStreamLog({ servers: proxy.url, name: 'quiet', follow: { tailCheckMs: TAIL_CHECK_MS }, ...user });
+  const events: LogEvent[] = [];
+  const onEvent = (event: LogEvent) => void events.push(event);
+  const follow = { tailCheckMs: TAIL_CHECK_MS };
+  const log = await openJetStreamLog({ servers: proxy.url, name: 'quiet', follow, onEvent, ...user });
   const writer = await openJetStreamLog({ servers: nats.url, name: 'writer' });
   const nc = await connect({ servers: nats.url });
   const requests: string[] = [];
@@ -43,7 +48,7 @@ async function open(t: { after(end: () => Promise<unknown>): void }, config?: st
     await proxy.close();
     await nats.stop();
   });
-  return { log, writer, requests, jsm, state, proxy };
+  return { log, writer, requests, jsm, state, proxy, nats, events };
 }
 
 /** Appends the first record of each task, and follows it. */
@@ -136,6 +141,27 @@ test('a watch that was lost with live messages is replaced, and every follower i
   await ended;
 });
 
+for (const [what, losesHeartbeats] of [
+  ['its heartbeats name it', false],
+  ['its heartbeats are missing', true],
+] as const) {
+  test(`a record that neither a live message nor the watch delivers is found: ${what}`, { timeout: 300_000 }, async t => {
+    const { log, writer, requests, proxy } = await open(t);
+    const stop = new AbortController();
+    const { tasks, got, seqs, ended } = await followAll(log, writer, 2, stop.signal);
+    await withoutRequests(requests);
+    const isHeartbeat = ({ subject, payload }: { subject: string; payload: Buffer }) =>
+      subject.startsWith('_INBOX.') && payload.length === 0;
+    proxy.lose = frame =>
+      [LIVE_PREFIX, LOG_PREFIX].some(prefix => frame.subject.startsWith(`${prefix}.`)) || (losesHeartbeats && isHeartbeat(frame));
+    const seq = seqs.get(tasks[0]!)!;
+    await writer.facts.append(next(tasks[0]!, seq), { expected: seq, id: 'w:2' });
+    await until(() => got.get(tasks[0]!)!.length === 2, 'the lost record was not found');
+    stop.abort();
+    await ended;
+  });
+}
+
 test('without the permission to watch, as in an older configuration of NATS, followers check their tails', {
   timeout: 120_000,
 }, async t => {
@@ -152,6 +178,56 @@ test('without the permission to watch, as in an older configuration of NATS, fol
     requests.filter(subject => subject.startsWith(`$JS.API.CONSUMER.CREATE.${FACTS_STREAM}`)),
     [],
   );
+  stop.abort();
+  await ended;
+});
+
+test('followers whose watch is lost, and no longer permitted, check their tails', { timeout: 300_000 }, async t => {
+  const { log, writer, requests, jsm, state, nats, events } = await open(t, WITH_WATCH);
+  const stop = new AbortController();
+  const { tasks, got, seqs, ended } = await followAll(log, writer, 2, stop.signal);
+  await withoutRequests(requests);
+  const [{ name } = assert.fail('nothing is watched')] = await jsm.consumers.list(FACTS_STREAM).next();
+  nats.reload(WITHOUT_WATCH);
+  await until(async () => {
+    await jsm.consumers.delete(FACTS_STREAM, name).catch(() => {});
+    return events.some(({ type }) => type === 'denied');
+  }, 'the watch was not denied');
+  state.losesLive = true;
+  const seq = seqs.get(tasks[0]!)!;
+  await writer.facts.append(next(tasks[0]!, seq), { expected: seq, id: 'w:2' });
+  await until(() => got.get(tasks[0]!)!.length === 2, 'the lost record was not found');
+  stop.abort();
+  await ended;
+});
+
+test('the permission to watch is tried again after a reconnect, and one to two minutes after it was denied', {
+  timeout: 300_000,
+}, async t => {
+  const clock = performance.now.bind(performance);
+  let aheadMs = 0;
+  t.mock.method(performance, 'now', () => clock() + aheadMs);
+  const { log, writer, requests, jsm, proxy, nats, events } = await open(t, WITHOUT_WATCH);
+  const count = (type: LogEvent['type']) => events.filter(event => event.type === type).length;
+  const consumers = async () => (await jsm.streams.info(FACTS_STREAM)).state.consumer_count;
+  const stop = new AbortController();
+  const { ended } = await followAll(log, writer, 2, stop.signal);
+  await until(() => count('denied') === 1, 'the watch was not denied');
+  proxy.cut();
+  proxy.mend();
+  await until(() => count('denied') === 2, 'not tried again after the reconnect');
+  const deniedAtMs = clock();
+
+  aheadMs = 45_000;
+  await new Promise(resolve => setTimeout(resolve, WINDOW_MS));
+  assert.equal(count('denied'), 2, 'tried again too soon');
+  assert.ok(performance.now() - deniedAtMs < 60_000, 'a minute has passed: the test proves nothing');
+  nats.reload(WITH_WATCH);
+
+  aheadMs = 120_000;
+  await until(async () => (await consumers()) === 1, 'not tried again after two minutes');
+  await withoutRequests(requests);
+  assert.deepEqual([count('denied'), count('disconnected')], [2, 1]);
   stop.abort();
   await ended;
 });

@@ -14,6 +14,7 @@ import {
   userName,
 } from '@hopline/log-jetstream';
 import { connect, type NatsConnection, PermissionViolationError } from '@nats-io/transport-node';
+import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
 import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
 
 /** Far below the time limit of a publish or a request: a missing permission is reported, not waited for. */
@@ -215,11 +216,27 @@ describe('the users of the log on a real server', { timeout: 120_000 }, () => {
     await atOnce(appended, LogDenied, /^NATS does not permit user operator to publish to a2a\.log\.\w\w\.t: .*infra\/nats/);
     const read = log.pushConfigs.get('t.c');
     await atOnce(read, LogDenied, /user operator to publish to \$JS\.API\.STREAM\.MSG\.GET\.KV_hopline_push_configs/);
-    const followed = log.facts.follow('t', 0, new AbortController().signal).then(async records => {
-      for await (const _record of records) assert.fail('nothing is stored');
-    });
-    await atOnce(followed, LogDenied, /user operator to subscribe to a2a\.live\.\w\w\.t/);
+    for (const after of [0, 'new', { newest: 1 }] as const) {
+      const followed = log.facts.follow('t', after, new AbortController().signal).then(async records => {
+        for await (const _record of records) assert.fail('nothing is stored');
+      });
+      await atOnce(followed, LogDenied, /user operator to subscribe to a2a\.live\.\w\w\.t/);
+    }
     await log.close();
+  });
+
+  test('a publish without permission fails alone: others in flight are stored', async t => {
+    const proxy = await startNatsProxy(server.port);
+    t.after(() => proxy.close());
+    const log = await open('ingress', { servers: proxy.url, ackTimeoutMs: 250 });
+    t.after(() => log.close());
+    proxy.lose = isPublishAnswer;
+    const permitted = log.inputs.append('t', { v: 1, at: 1, from: 'client', input: { kind: 'cancel' } }, { id: 't:cancel' });
+    const aggregate = { taskId: 't', generation: 1 } as never;
+    const record = { v: 1, facts: [], aggregate, startSeq: 0, startStoredAt: 1 } as const;
+    await atOnce(log.facts.append({ ...record, facts: [] }, { expected: 0, id: 'x' }), LogDenied, /to publish to a2a\.log\./);
+    proxy.lose = undefined;
+    assert.equal((await permitted).duplicate, true);
   });
 
   test('a service with the user of another one does not start', async () => {
@@ -246,9 +263,18 @@ test('a service whose permissions are removed and given back goes on without a r
     subjects.reduce((config, subject) => config.replaceAll(`"${subject}"`, '"removed.>"'), text);
   const removed = without(permitted, '_INBOX.hopline.relay.>', presenceSubject('relay.*'), wakeSubject('guide'));
   const server = await startNats({ config: permitted });
-  const open = (user: LogUser) =>
-    openJetStreamLog({ servers: server.url, name: 'test', user, credentials: { user: userName(user), pass: user } });
-  const relay = await open('relay');
+  const open = (user: LogUser, servers = server.url, onEvent?: JetStreamLogOptions['onEvent']) =>
+    openJetStreamLog({
+      servers,
+      name: 'test',
+      user,
+      credentials: { user: userName(user), pass: user },
+      ...(onEvent && { onEvent }),
+    });
+  const denials = new Map<string, number>();
+  const relay = await open('relay', server.url, event => {
+    if (event.type === 'denied') denials.set(event.message, (denials.get(event.message) ?? 0) + 1);
+  });
   const agent = await open(AGENT);
   const other = await open('relay');
   const stop = new AbortController();
@@ -262,7 +288,17 @@ test('a service whose permissions are removed and given back goes on without a r
   relay.presence.enter('relay.a', stop.signal);
   await relay.leases.put('relay.a', {} as never);
 
+  const proxy = await startNatsProxy(server.port);
+  const unanswered = await open('relay', proxy.url);
+  proxy.lose = isPublishAnswer;
+  const inFlight = assert.rejects(unanswered.leases.put('relay.b', {} as never), LogDenied);
+
   server.reload(removed);
+  const reloadedAt = performance.now();
+  await inFlight;
+  assert.ok(performance.now() - reloadedAt < AT_ONCE_MS, 'a write in flight waits for an answer that cannot arrive');
+  await unanswered.close();
+  await proxy.close();
   const isDenied = (error: unknown) => error instanceof LogDenied;
   const write = () =>
     relay.leases.put('relay.a', {} as never).then(
@@ -270,6 +306,14 @@ test('a service whose permissions are removed and given back goes on without a r
       error => error as Error,
     );
   await until(async () => isDenied(await write()), 'the write was not denied');
+  const began = performance.now();
+  assert.ok(isDenied(await write()), 'a later write waits for an answer that cannot arrive');
+  assert.ok(performance.now() - began < AT_ONCE_MS);
+  // Each subscription, of acknowledgements and of the member, was made again and denied again.
+  await until(async () => {
+    const again = [...denials].filter(([message, count]) => message.includes('to subscribe to') && count > 1);
+    return again.length === 2;
+  }, 'the subscriptions were not tried again');
 
   server.reload(permitted);
   await until(async () => (await write()) === 'written', 'the writer stays denied');
@@ -279,6 +323,8 @@ test('a service whose permissions are removed and given back goes on without a r
     return woken.length > 0;
   }, 'the agent is not woken');
 });
+
+const isPublishAnswer = ({ payload }: { payload: Buffer }) => payload.toString('latin1', 0, 10) === '{"stream":';
 
 async function until(isSo: () => Promise<boolean>, message: string): Promise<void> {
   const deadline = performance.now() + RECOVERED_MS_MAX;

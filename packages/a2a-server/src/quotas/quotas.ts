@@ -147,8 +147,9 @@ export class Quotas {
 
   /** Takes from all parties of the caller or from none. `detail` undefined: takes in any case. */
   #take(caller: Owner, what: 'messages' | 'bytes', n: number, detail: string | undefined): void {
-    const nowMs = performance.now();
     const parties = this.#partiesOf(caller);
+    // After that of a new party: before it, its burst would not be whole.
+    const nowMs = performance.now();
     const waitMs = Math.max(...parties.map(party => party[what].waitMs(n, nowMs)));
     if (waitMs > 0 && detail !== undefined) throw this.#refusal(what, detail, waitMs);
     for (const party of parties) party[what].take(n, nowMs);

@@ -28,6 +28,8 @@ export function openViewer(
     onClose();
   });
   sink.open();
+  // The process began to drain after the request had its slot.
+  if (server.streams.draining.aborted) viewer.drain();
   return viewer;
 }
 

@@ -112,6 +112,8 @@ export class Viewer implements FeedListener, OpenStream {
   }
 
   #attach(feed: TaskFeed): void {
+    // The client left while the feed opened: nothing would stop this viewer, and the feed may live for long.
+    if (this.#sink.closed) return;
     this.#feed = feed;
     feed.listen(this);
     if (feed.fault !== undefined) this.fail(feed.fault);

@@ -20,6 +20,7 @@ export {
   CONTRACT_SHARDS,
   CONTRACT_TENANT_ITEMS_MAX,
   factRecord,
+  inputRecord,
 } from './log-under-test.ts';
 
 /** Long enough that no tail check runs within a case. */

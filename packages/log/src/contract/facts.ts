@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { shardOf } from '@hopline/events';
 import { LaterVersion, LogConflict, LogUnavailable, RecordTooLarge } from '../errors.ts';
 import { factsId } from '../fact-log.ts';
 import {
@@ -190,6 +191,8 @@ export const factCases: Case[] = [
       const taskId = newTask();
       await appendRun(log, taskId, 1, 20);
       assert.deepEqual(generationsOf(await take(log.facts.read(taskId, 1), 3)), [1, 2, 3]);
+      const shard = shardOf(taskId, CONTRACT_SHARDS);
+      assert.equal((await take(log.facts.readStoredShard(shard, { seq: 1 }), 1)).length, 1);
       assert.equal(await readersLeft(), 0);
     },
   },

@@ -28,10 +28,13 @@ async function following(log: Log, taskId: string, after: FollowStart) {
   return {
     generations,
     has: (generation: number) => until(() => generations().includes(generation), `generation ${generation}`),
-    async stop() {
-      abort.abort();
+    async end() {
       await within(ended, 'the end of the follower');
       return generations();
+    },
+    async stop() {
+      abort.abort();
+      return this.end();
     },
   };
 }
@@ -216,6 +219,18 @@ export const followCases: Case[] = [
       const never = new AbortController().signal;
       assert.deepEqual(generationsOf(await take(await log.facts.follow(taskId, 0, never), 5)), range(1, 5));
       assert.equal(await readersLeft(), 0);
+    },
+  },
+  {
+    name: 'a follower ends when its log is closed',
+    async run({ log, another }) {
+      const taskId = newTask();
+      await appendRun(log, taskId, 1, 1);
+      const closing = await another();
+      const [idle, quiet] = [await following(closing, newTask(), 'new'), await following(closing, taskId, 0)];
+      await quiet.has(1);
+      await closing.close();
+      assert.deepEqual([await idle.end(), await quiet.end()], [[], [1]]);
     },
   },
 ];

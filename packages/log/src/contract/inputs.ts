@@ -175,8 +175,24 @@ export const inputCases: Case[] = [
     },
   },
   {
-    name: 'a record stored after the reading of its shard began is marked as such, an earlier one is not',
-    async run({ log }) {
+    name: 'a reader that is aborted yields nothing more, also of what has arrived',
+    async run({ log, readersLeft }) {
+      const { shard, taskIds } = tasksOfOneShard(1);
+      const taskId = taskIds[0]!;
+      const { seq } = await log.inputs.append(taskId, inputRecord(1), { id: `${taskId}:1` });
+      for (const n of range(2, 20)) await log.inputs.append(taskId, inputRecord(n), { id: `${taskId}:${n}` });
+      const abort = new AbortController();
+      const got: number[] = [];
+      for await (const input of log.inputs.readShard(shard, seq, abort.signal)) {
+        if (got.push(input.seq) === 2) abort.abort();
+      }
+      assert.equal(got.length, 2);
+      assert.equal(await readersLeft(), 0);
+    },
+  },
+  {
+    name: 'a record stored after the reading of its shard began is marked as such, also after a reconnect, an earlier one is not',
+    async run({ log, another, cut }) {
       const { shard, taskIds } = tasksOfOneShard(1);
       const taskId = taskIds[0]!;
       const { seq } = await log.inputs.append(taskId, inputRecord(1), { id: `${taskId}:1` });
@@ -184,8 +200,15 @@ export const inputCases: Case[] = [
       const before = await within(reading.next(), 'the earlier record');
       await log.inputs.append(taskId, inputRecord(2), { id: `${taskId}:2` });
       const after = await within(reading.next(), 'the later record');
+      const writer = await another();
+      const third = reading.next();
+      await cut(async () => void (await writer.inputs.append(taskId, inputRecord(3), { id: `${taskId}:3` })));
+      const afterCut = await within(third, 'the record of the time without a connection');
       await reading.return?.();
-      assert.deepEqual([before.value?.isLive, after.value?.isLive], [undefined, true]);
+      assert.deepEqual(
+        [before, after, afterCut].map(({ value }) => value?.isLive),
+        [undefined, true, true],
+      );
     },
   },
   {
@@ -225,6 +248,23 @@ export const inputCases: Case[] = [
       const next = await log.inputs.append(taskId, inputRecord(2), { id: `${taskId}:2` });
       const read = await take(log.inputs.readShard(shard, first.seq, ALWAYS), 2);
       assert.deepEqual(seqsOf(read), [first.seq, next.seq]);
+    },
+  },
+  {
+    name: 'the record at a sequence is read for its own task only, while it is stored and a record',
+    async run({ log, expire, garbage }) {
+      const { taskIds } = tasksOfOneShard(2);
+      const [taskId, other] = [taskIds[0]!, taskIds[1]!];
+      const first = await log.inputs.append(taskId, inputRecord(1), { id: `${taskId}:1` });
+      const second = await log.inputs.append(taskId, inputRecord(2), { id: `${taskId}:2` });
+      await garbage('inputs', taskId);
+      assert.deepEqual(await log.inputs.recordAt(taskId, second.seq), inputRecord(2));
+      assert.equal(await log.inputs.recordAt(other, second.seq), undefined);
+      assert.equal(await log.inputs.recordAt(`${taskId}0`, second.seq), undefined);
+      assert.equal(await log.inputs.recordAt(taskId, second.seq + 1), undefined);
+      assert.equal(await log.inputs.recordAt(taskId, second.seq + 1_000), undefined);
+      await expire('inputs', taskId, second.seq);
+      assert.equal(await log.inputs.recordAt(taskId, first.seq), undefined);
     },
   },
   {

@@ -159,9 +159,78 @@ test('restart stops a shard whose lease another process has taken, and does not 
   await a.leases.restart(3);
   assert.equal(a.running.has(3), false);
   assert.equal(a.leases.held.has(3), false);
+  a.running.set(5, 42);
   await a.leases.restart(5);
-  assert.equal(a.running.has(5), true);
+  assert.equal(a.running.get(5), 42, 'from its checkpoint, which the lease may not have yet');
   assert.deepEqual(a.events.slice(-2), ['-5', '+5']);
+  await a.leases.stop();
+});
+
+test('a shard that another process takes first is not started', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  const own = log.another();
+  const create = own.leases.create.bind(own.leases);
+  own.leases.create = async (key, value) => {
+    if (key === 'shard.3') await log.leases.create(key, { owner: 'faster' });
+    return create(key, value);
+  };
+  const a = await member(own, 'a', { heartbeatMs: 60_000, leaseMs: 180_000 });
+  assert.deepEqual([a.running.has(3), a.leases.held.has(3), a.running.size], [false, false, SHARDS - 1]);
+  await a.leases.stop();
+});
+
+test('confirm stops a shard whose lease is lost before the next round, and leaves one that is held as it is', {
+  timeout: 20_000,
+}, async () => {
+  const log = createMemoryLog();
+  const a = await member(log.another(), 'a', { heartbeatMs: 60_000, leaseMs: 180_000 });
+  await a.leases.confirm(5);
+  await log.leases.put('shard.3', { owner: 'thief' });
+  await a.leases.confirm(3);
+  assert.deepEqual(a.events.slice(SHARDS), ['-3']);
+  assert.deepEqual([a.leases.held.has(3), a.leases.held.has(5)], [false, true]);
+  await a.leases.stop();
+});
+
+test('a shard whose lease another process has taken is stopped before it may start again, from the checkpoint of the other', {
+  timeout: 20_000,
+}, async () => {
+  const log = createMemoryLog();
+  const a = await member(log.another(), 'a');
+  await log.leases.put('shard.3', { owner: 'thief', checkpoint: 7 });
+  await until(() => a.events.filter(event => event === '+3').length === 2);
+  assert.deepEqual(
+    a.events.filter(event => event.endsWith('3')),
+    ['+3', '-3', '+3'],
+  );
+  assert.equal(a.running.get(3), 7);
+  await a.leases.stop();
+});
+
+test('a shard that takes long to stop is not started again meanwhile', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  const stopping = new Set<number>();
+  const startedEarly: number[] = [];
+  let starts = 0;
+  const a = await member(log.another(), 'a', {
+    startShard: shard => {
+      starts += 1;
+      if (stopping.has(shard)) startedEarly.push(shard);
+    },
+    stopShard: async shard => {
+      stopping.add(shard);
+      await new Promise(resolve => setTimeout(resolve, 300));
+      stopping.delete(shard);
+      return 0;
+    },
+    checkpointOf: () => 0,
+  });
+  const b = await member(log.another(), 'b');
+  await until(() => stopping.size > 0);
+  // From now on all shards are its own again.
+  await b.leases.stop();
+  await until(() => starts > SHARDS);
+  assert.deepEqual(startedEarly, []);
   await a.leases.stop();
 });
 

@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { A2AError } from '@hopline/a2a';
+import { createMemoryLog } from '@hopline/log/memory';
+import { createLogger } from '@hopline/telemetry';
+import { LIMITS, type Limits } from '../limits.ts';
+import { Quotas } from './quotas.ts';
+
+const logger = createLogger({ service: 'test', instance: 'test', level: 'silent' });
+const exceeded = (error: unknown) => error instanceof A2AError && error.code === 'QUOTA_EXCEEDED';
+
+function openQuotas(t: TestContext, limits: Partial<Limits>): Quotas {
+  const all = { ...LIMITS, ...limits };
+  const quotas = new Quotas({ log: createMemoryLog(), role: 'supervisor', limits: all, metrics: undefined, logger });
+  t.after(() => quotas.close());
+  return quotas;
+}
+
+test('a new caller has its whole burst: one message of one, and a request of all its bytes', t => {
+  const bytes = { ownerRequestBytesPerSecond: 1_024, ownerRequestBytesBurst: 32_768, bodyBytesMax: 32_768 };
+  const quotas = openQuotas(t, { ownerMessagesPerSecond: 1, ownerMessagesBurst: 1, ...bytes });
+  for (let n = 0; n < 100; n += 1) {
+    const caller = { tenant: `${n}`, subject: 'anna' };
+    quotas.takeMessage(caller);
+    quotas.takeBytes({ subject: `${n}` }, 32_768, false);
+  }
+});
+
+test('what a caller uses stays counted, however many other callers follow', t => {
+  const messages = { ownerMessagesPerSecond: 0.001, ownerMessagesBurst: 1 };
+  const quotas = openQuotas(t, { streamsMax: 10, ownerStreamsMax: 2, ...messages });
+  const [anna, bert] = [{ subject: 'anna' }, { subject: 'bert' }];
+  const releases = [quotas.acquire(anna, 'stream'), quotas.acquire(anna, 'stream')];
+  quotas.takeMessage(bert);
+  for (let n = 0; n < 25_000; n += 1) quotas.acquire({ subject: `${n}` }, 'request')();
+  assert.throws(() => quotas.acquire(anna, 'stream'), exceeded);
+  assert.throws(() => quotas.takeMessage(bert), exceeded);
+  for (const release of releases) release();
+  quotas.acquire(anna, 'stream')();
+});

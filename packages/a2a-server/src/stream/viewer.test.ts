@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { A2A_METHOD, startHop } from '@hopline/telemetry';
+import type { TaskFeed } from '../feed/task-feed.ts';
+import { openServer } from '../server.test-kit.ts';
+import { DeliveryMeter } from './delivery-meter.ts';
+import type { EventSink } from './event-sink.ts';
+import { Viewer } from './viewer.ts';
+
+/** The feed of a task that works, and its listeners. */
+async function openFeed(t: TestContext) {
+  const { server, log, relay } = openServer(t);
+  const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'x' }] };
+  const input = { kind: 'message', message, contextId: 'c', role: 'supervisor', profile: 'caipe', creates: true } as const;
+  const stored = Promise.withResolvers<void>();
+  relay.onClient = () => stored.resolve();
+  await log.inputs.append('task', { v: 1, at: 1, from: 'client', input }, { id: 'task:m' });
+  await stored.promise;
+  const { feed, release } = await server.feeds.acquire('task', 'existing', {});
+  t.after(() => {
+    release();
+    server.close();
+  });
+  const listeners = new Set<unknown>();
+  const { listen, unlisten } = feed;
+  feed.listen = listener => {
+    listeners.add(listener);
+    listen.call(feed, listener);
+  };
+  feed.unlisten = listener => {
+    listeners.delete(listener);
+    unlisten.call(feed, listener);
+  };
+  return { server, feed, listeners };
+}
+
+/** A response whose client reads everything, until it has left. */
+function openSink(closed = false): EventSink {
+  const nothing = () => {};
+  const adding = { addEvent: nothing, addSnapshot: nothing, addGap: nothing };
+  const ending = { end: nothing, fail: nothing, drain: nothing, cut: nothing };
+  const flushing = { flush: nothing, flushAll: async () => !closed, keepAlive: nothing };
+  return { closed, backlog: 0, written: 0, open: nothing, onClose: nothing, ...adding, ...ending, ...flushing };
+}
+
+test('a viewer listens to its feed until it stops, and to none when its client has left before', async t => {
+  const { server, feed, listeners } = await openFeed(t);
+  const hop = startHop(A2A_METHOD.unknown, { kind: 'server', parent: {}, attributes: {} });
+  const viewerOf = (sink: EventSink) => new Viewer(server, sink, new DeliveryMeter(server, { hop, receivedAt: 0 }, false), false);
+  const ways = [
+    (viewer: Viewer, from: TaskFeed) => viewer.follow(from, { generation: 0, seq: 0 }),
+    (viewer: Viewer, from: TaskFeed) => viewer.followFromSnapshot(from),
+    (viewer: Viewer, from: TaskFeed) => viewer.followFromThisRecord(from),
+  ];
+  for (const follow of ways) {
+    const viewer = viewerOf(openSink());
+    follow(viewer, feed);
+    assert.equal(listeners.size, 1);
+    viewer.stop();
+    assert.equal(listeners.size, 0);
+    follow(viewerOf(openSink(true)), feed);
+    assert.equal(listeners.size, 0, 'nothing would end it');
+  }
+});
