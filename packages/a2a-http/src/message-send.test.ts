@@ -208,7 +208,7 @@ test('a message claimed for a task that ended without it is refused, and stores 
   const refused = await call(rig, 'send', sendParams(message));
   assert.deepEqual(
     [refused.error?.code, refused.error?.message],
-    [-32004, 'This operation is not supported: the task has ended'],
+    [-32004, 'This operation is not supported: the task has ended: a message that does not name it begins another'],
   );
   assert.equal((await rig.log.inputs.extent()).lastSeq, lastSeq);
 });

@@ -189,7 +189,7 @@ test('a page of an unlisted origin is rejected at its preflight, and starts no t
   const result = `fetch('${cluster.url}/.well-known/agent-card.json').then(() => 'read', error => error.name)`;
   assert.equal(await page.evaluate(result), 'TypeError');
   await ask(page, cluster.url, 'count');
-  await page.until(`document.querySelector('#state').textContent.startsWith('not reached')`, ANSWER_MS_MAX);
+  await page.until(`document.querySelector('#state').textContent.startsWith('unreachable')`, ANSWER_MS_MAX);
   assert.equal(await page.evaluate(`document.querySelector('#answer').textContent`), '');
   assert.ok(page.faults.some(fault => fault.includes('CORS')));
   assert.equal(remote.requests.length, asked);
