@@ -45,10 +45,12 @@ export class OpenStreams {
 
   /**
    * Reserves a slot for a caller; the returned function releases it. Requests have as many slots as streams, apart from them, so that a
-   * cancel never waits for a stream to end. Throws UNAVAILABLE when all are taken, QUOTA_EXCEEDED when the caller has its share.
+   * cancel never waits for a stream to end. Throws UNAVAILABLE when all are taken or the process drains, QUOTA_EXCEEDED when the caller has
+   * its share.
    */
   acquire(caller: Owner, kind: SlotKind): () => void {
-    if (this.#draining.signal.aborted || this.#taken[kind] >= this.#limits.streamsMax)
+    if (this.#draining.signal.aborted) throw new A2AError('UNAVAILABLE', { detail: 'this server is shutting down; retry' });
+    if (this.#taken[kind] >= this.#limits.streamsMax)
       throw new A2AError('UNAVAILABLE', { detail: `too many open ${kind}s; retry later` });
     const release = this.#quotas.acquire(caller, kind);
     this.#taken[kind] += 1;
