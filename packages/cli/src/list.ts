@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { A2AError, stateWord, type Task, type TaskState, textOf } from '@hopline/a2a';
+import { A2AError, isInProgress, stateWord, type Task, type TaskState, textOf } from '@hopline/a2a';
 import type { TaskPage } from '@hopline/client';
 import { kindOfArtifact } from '@hopline/profiles';
 import type { CommandContext } from './command.ts';
@@ -176,8 +176,8 @@ function localTime(time: Date): string {
  */
 function durationMsOf({ id, status }: Task): number | undefined {
   const [, high, low] = /^([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i.exec(id) ?? [];
-  const isAtWork = status.state === 'TASK_STATE_SUBMITTED' || status.state === 'TASK_STATE_WORKING';
-  const ms = (isAtWork ? Date.now() : Date.parse(status.timestamp ?? '')) - Number.parseInt(`${high}${low}`, 16);
+  const until = isInProgress(status.state) ? Date.now() : Date.parse(status.timestamp ?? '');
+  const ms = until - Number.parseInt(`${high}${low}`, 16);
   return Number.isNaN(ms) || ms < 0 ? undefined : ms;
 }
 

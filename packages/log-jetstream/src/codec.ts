@@ -33,7 +33,10 @@ export type RecordHeaders = {
   id: string;
   expected?: number | undefined;
   trace?: TraceCarrier | undefined;
-  /** False: without the copy, for an agent's input, whose context becomes a link and no parent. The copy costs 1 µs of CPU and 76 bytes a token. */
+  /**
+   * False: without the copy, for an agent's input, whose context becomes a link and no parent. The copy costs 1 µs of CPU and 76 bytes a
+   * token.
+   */
   copiesTrace?: boolean | undefined;
 };
 

@@ -5,7 +5,8 @@ export const SPAN_QUEUE_MAX = 2_048;
 /**
  * Delay of an export, milliseconds, unless OTEL_BSP_SCHEDULE_DELAY is set: a process that is killed loses the spans of this time. The SDK's
  * default of 5 s would lose every span that was exported early so that it survives. A request to the collector costs an idle process about
- * 1.5 ms of CPU however few spans it has: 500 ms took 1 % of the CPU of a cluster at 20 tasks a second more than 1 s, and 200 ms 2 %. ADR 53.
+ * 1.5 ms of CPU however few spans it has: 500 ms took 1 % of the CPU of a cluster at 20 tasks a second more than 1 s, and 200 ms 2 %.
+ * ADR 53.
  */
 export const SPAN_DELAY_MS = 1_000;
 

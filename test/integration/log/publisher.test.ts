@@ -5,7 +5,7 @@ import { LogUnavailable } from '@hopline/log';
 import { INPUTS_STREAM, openJetStreamLog } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
-import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
+import { isPublishAnswer, loseAnswers, startNatsProxy } from '../../support/nats/nats-proxy.ts';
 import { startNats } from '../../support/nats/nats-server.ts';
 
 const IN_FLIGHT_MAX = 512;
@@ -23,7 +23,7 @@ test('at most 512 publishes are in flight; the others wait, and all are stored o
   const log = await openJetStreamLog({ servers: proxy.url, name: 'window', ackTimeoutMs: 1_000 });
   const nc = await connect({ servers: server.url });
   const jsm = await jetstreamManager(nc);
-  proxy.lose = ({ payload }) => payload.toString('latin1', 0, 10) === '{"stream":';
+  proxy.lose = isPublishAnswer;
   const appends = Array.from({ length: IN_FLIGHT_MAX + 100 }, (_, i) =>
     log.inputs.append('task', record('x'), { id: `task:${i}` }),
   );
@@ -63,14 +63,9 @@ test('a publish in flight is sent again as soon as the connection is back', { ti
   const proxy = await startNatsProxy(server.port);
   // Longer than the time limit of a publish: nothing else sends it again.
   const log = await openJetStreamLog({ servers: proxy.url, name: 'back', ackTimeoutMs: 60_000 });
-  const lost = Promise.withResolvers<void>();
-  proxy.lose = ({ payload }) => {
-    const isAnswer = payload.toString('latin1', 0, 10) === '{"stream":';
-    if (isAnswer) lost.resolve();
-    return isAnswer;
-  };
+  const lost = loseAnswers(proxy);
   const append = log.inputs.append('task', record('x'), { id: 'task:1' });
-  await lost.promise;
+  await lost;
   proxy.lose = undefined;
   proxy.cut();
   proxy.mend();
@@ -89,7 +84,7 @@ test('at most 16 MiB of publishes are in flight, also after earlier ones were an
   const stored = async () => (await jsm.streams.info(INPUTS_STREAM)).state.messages;
   const append = (id: string) => log.inputs.append('task', record(QUARTER_WINDOW), { id });
   for (const id of ['a', 'b', 'c', 'd']) await append(id);
-  proxy.lose = ({ payload }) => payload.toString('latin1', 0, 10) === '{"stream":';
+  proxy.lose = isPublishAnswer;
   const appends = ['e', 'f', 'g', 'h', 'i', 'j'].map(append);
   while ((await stored()) < 8) await new Promise(resolve => setTimeout(resolve, 10));
   await new Promise(resolve => setTimeout(resolve, 500));
@@ -146,14 +141,9 @@ for (const [change, stepMs] of [
     const server = await startNats();
     const proxy = await startNatsProxy(server.port);
     const log = await openJetStreamLog({ servers: proxy.url, name: 'clock', ackTimeoutMs: 250 });
-    const lost = Promise.withResolvers<void>();
-    proxy.lose = ({ payload }) => {
-      const isAnswer = payload.toString('latin1', 0, 10) === '{"stream":';
-      if (isAnswer) lost.resolve();
-      return isAnswer;
-    };
+    const lost = loseAnswers(proxy);
     const append = log.inputs.append('task', record('x'), { id: 'task:1' });
-    await lost.promise;
+    await lost;
     t.mock.timers.setTime(Date.now() + stepMs);
     proxy.lose = undefined;
     const late = new Promise<never>((_, reject) => setTimeout(reject, 15_000, new Error('not sent again in 15 s')).unref());

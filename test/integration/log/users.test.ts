@@ -14,7 +14,7 @@ import {
   userName,
 } from '@hopline/log-jetstream';
 import { connect, type NatsConnection, PermissionViolationError } from '@nats-io/transport-node';
-import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
+import { isPublishAnswer, startNatsProxy } from '../../support/nats/nats-proxy.ts';
 import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
 
 /** Far below the time limit of a publish or a request: a missing permission is reported, not waited for. */
@@ -323,8 +323,6 @@ test('a service whose permissions are removed and given back goes on without a r
     return woken.length > 0;
   }, 'the agent is not woken');
 });
-
-const isPublishAnswer = ({ payload }: { payload: Buffer }) => payload.toString('latin1', 0, 10) === '{"stream":';
 
 async function until(isSo: () => Promise<boolean>, message: string): Promise<void> {
   const deadline = performance.now() + RECOVERED_MS_MAX;

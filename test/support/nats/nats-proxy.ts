@@ -154,3 +154,19 @@ class FrameReader {
     }
   }
 }
+
+/** The server's answer to a publish that it has stored. */
+export function isPublishAnswer({ payload }: { payload: Buffer }): boolean {
+  return payload.toString('latin1', 0, 10) === '{"stream":';
+}
+
+/** From now on no answer to a publish arrives; resolves with the first one that is lost. */
+export function loseAnswers(proxy: NatsProxy): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  proxy.lose = frame => {
+    const isAnswer = isPublishAnswer(frame);
+    if (isAnswer) resolve();
+    return isAnswer;
+  };
+  return promise;
+}
