@@ -81,9 +81,12 @@ export async function restOutcome(received: Received, about: string): Promise<Ou
   if (accepted) return { accepted, frames };
   const body = (failed ?? JSON.parse(text)) as { error: RestError | string } | RpcError;
   if (!('error' in body)) return { accepted, reason: reasonOf(body, about), frames };
-  // A path of no binding.
-  if (body.error === 'not found') return { accepted, reason: 'NOTHING_THERE', frames };
-  const { reason } = (body.error as RestError).details[0]!;
+  if (typeof body.error === 'string') {
+    // A path of no binding, or a Host that no setting lists at such a path.
+    assert([404, 421].includes(status), `${about}: ${status} ${text}`);
+    return { accepted, reason: 'NOTHING_THERE', frames };
+  }
+  const { reason } = body.error.details[0]!;
   assert(REASONS.has(reason), `${about}: ${text}`);
   return { accepted, reason, frames };
 }

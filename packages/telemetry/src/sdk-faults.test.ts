@@ -59,6 +59,17 @@ test('the line counts all spans lost so far, and names the failed export rather 
   ]);
 });
 
+test('the line names the newest known cause: neither a full queue nor a fault without a code hides it', t => {
+  const { faults, read, tick } = rig(t);
+  diag.error('metrics export failed');
+  faults.lost('timeout', 1);
+  diag.error('{"stack":"PLANTED","code":"503"}');
+  diag.error('metrics export failed');
+  faults.lost('queue_full', 1);
+  tick(SDK_FAULT_DELAY_MS);
+  assert.deepEqual(read(), [['http_503', 2, 4, 'telemetry export failed']]);
+});
+
 test('a clock that is set back delays no line', t => {
   const { faults, lines, tick, clock } = rig(t);
   faults.lost('timeout', 1);

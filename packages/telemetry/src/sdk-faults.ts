@@ -7,6 +7,8 @@ export const SDK_FAULT_INTERVAL_MS = 60_000;
 /** A line waits this long for further losses, because a full queue loses spans one at a time; milliseconds. */
 export const SDK_FAULT_DELAY_MS = 1_000;
 
+const VAGUE: ReadonlySet<string> = new Set(['queue_full', 'unknown']);
+
 export type SdkFaults = {
   /** Spans or metrics were lost; `count` spans. */
   lost(reason: string, count: number): void;
@@ -36,8 +38,9 @@ export function reportSdkFaults(log: Logger): SdkFaults {
   const report = (reason: string, count: number) => {
     spans += count;
     faults += 1;
-    // A queue is full because an export fails, where one does; the SDK reports the same failure again with fewer details.
-    if (cause === undefined || cause === 'queue_full') cause = reason;
+    // The newest cause, but a vague one hides no other: a queue is full because an export fails, and the SDK reports the same failure again
+    // without its details.
+    if (cause === undefined || !VAGUE.has(reason)) cause = reason;
     const delayMs = Math.max(SDK_FAULT_DELAY_MS, lastMs + SDK_FAULT_INTERVAL_MS - performance.now());
     timer ??= setTimeout(write, delayMs, 'telemetry export failed').unref();
   };
@@ -58,7 +61,8 @@ export function reportSdkFaults(log: Logger): SdkFaults {
 
 // The SDK reports an export error as JSON text whose `code` is a word such as ECONNREFUSED or an HTTP status.
 function diagCode(message: unknown): string {
-  return /"code":"?([A-Z0-9_]{3,24})"?/.exec(String(message))?.[1] ?? 'unknown';
+  const code = /"code":"?([A-Z0-9_]{3,24})"?/.exec(String(message))?.[1] ?? 'unknown';
+  return /^[3-5]\d\d$/.test(code) ? `http_${code}` : code;
 }
 
 /** Causes that `exportFault` looks through. */

@@ -1,6 +1,6 @@
 import { type Attributes, type MeterProvider as MeterProviderApi, ValueType } from '@opentelemetry/api';
 import type { Resource } from '@opentelemetry/resources';
-import type { HistogramMetricData, MetricProducer, ResourceMetrics } from '@opentelemetry/sdk-metrics';
+import type { HistogramMetricData, MetricProducer, PushMetricExporter, ResourceMetrics } from '@opentelemetry/sdk-metrics';
 import type { Exporters } from './exporters.ts';
 import { type Histogram, hrTimeNow } from './histogram.ts';
 import { LABELS, unitSuffix } from './metric-registry.ts';
@@ -22,6 +22,7 @@ export async function startMetrics(
   { servesMetrics, metricsUrl, metricsIntervalMs }: Pick<Exporters, 'servesMetrics' | 'metricsUrl' | 'metricsIntervalMs'> = {
     servesMetrics: true,
   },
+  onPushFailed: (error: unknown) => void = () => {},
 ): Promise<MetricsReader> {
   const [sdk, { PrometheusExporter, PrometheusSerializer }, resources] = await Promise.all([
     import('@opentelemetry/sdk-metrics'),
@@ -40,7 +41,7 @@ export async function startMetrics(
     resource,
     readers: [
       ...(reader === undefined ? [] : [reader]),
-      ...(metricsUrl === undefined ? [] : [await pushReader(metricsUrl, metricsIntervalMs, producers)]),
+      ...(metricsUrl === undefined ? [] : [await pushReader(metricsUrl, metricsIntervalMs, producers, onPushFailed)]),
     ],
     views: [
       {
@@ -87,13 +88,27 @@ function histogramProducer(
   };
 }
 
-async function pushReader(url: string, intervalMs: number | undefined, metricProducers: MetricProducer[]) {
+async function pushReader(
+  url: string,
+  intervalMs: number | undefined,
+  metricProducers: MetricProducer[],
+  onFailed: (error: unknown) => void,
+) {
   const [{ PeriodicExportingMetricReader }, { OTLPMetricExporter }] = await Promise.all([
     import('@opentelemetry/sdk-metrics'),
     import('@opentelemetry/exporter-metrics-otlp-proto'),
   ]);
+  // The reader reports a failed push as text, without its code.
+  class ReportingExporter extends OTLPMetricExporter {
+    override export(...[pushed, done]: Parameters<PushMetricExporter['export']>): void {
+      super.export(pushed, result => {
+        if (result.code !== 0) onFailed(result.error);
+        done(result);
+      });
+    }
+  }
   return new PeriodicExportingMetricReader({
-    exporter: new OTLPMetricExporter({ url }),
+    exporter: new ReportingExporter({ url }),
     metricProducers,
     ...(intervalMs !== undefined && { exportIntervalMillis: intervalMs, exportTimeoutMillis: intervalMs }),
   });

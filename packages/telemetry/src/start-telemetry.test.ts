@@ -220,6 +220,37 @@ for (const [collector, behaviour, reason] of [
   });
 }
 
+for (const signal of ['TRACES', 'METRICS', 'LOGS']) {
+  test(`a collector that refuses ${signal.toLowerCase()} alone is a warning with its status`, async () => {
+    const server = createServer((request, response) => request.resume().once('end', () => response.writeHead(400).end()));
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+    const script = `
+      const { createLogger, SPAN, startHop, startTelemetry } = await import(process.argv[1]);
+      const warned = Promise.withResolvers();
+      const destination = { write: line => (process.stdout.write(line), line.includes('http_400') && warned.resolve()) };
+      const log = createLogger({ service: 's', instance: 'i', level: 'info', destination });
+      await startTelemetry({ service: 's', version: '1', instance: 'i', log, env: process.env });
+      startHop(SPAN.sendPushNotification, { kind: 'producer', parent: {} }).end();
+      log.info('a line');
+      await Promise.race([warned.promise, new Promise(resolve => setTimeout(resolve, 20_000))]);
+      process.exit(0);`;
+    const none = { OTEL_TRACES_EXPORTER: 'none', OTEL_METRICS_EXPORTER: 'none', OTEL_LOGS_EXPORTER: 'none' };
+    const lines = await run(script, [], {
+      ...none,
+      [`OTEL_${signal}_EXPORTER`]: 'otlp',
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      OTEL_METRIC_EXPORT_INTERVAL: '20',
+    });
+    server.closeAllConnections();
+    server.close();
+    const warnings = lines.filter(({ msg }) => msg === 'telemetry export failed');
+    assert.deepEqual(
+      warnings.map(({ reason, spans_lost }) => [reason, spans_lost]),
+      [['http_400', signal === 'TRACES' ? 1 : 0]],
+    );
+  });
+}
+
 test('an unresponsive collector does not delay the shutdown', async () => {
   const silent = createServer(() => {});
   await new Promise<void>(resolve => silent.listen(0, '127.0.0.1', resolve));

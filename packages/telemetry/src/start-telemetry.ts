@@ -59,7 +59,7 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Telemet
   };
   const contextManager = new AsyncLocalStorageContextManager().enable();
   const faults = log && reportSdkFaults(log);
-  const reader = await startMetrics(attributes, exporters);
+  const reader = await startMetrics(attributes, exporters, error => faults?.lost(exportFault(error), 0));
   const stopObserving = observeProcess(reader.meter, service);
   metrics.setGlobalMeterProvider(reader.provider);
   const hopMetrics = createHopMetrics(service, reader);
