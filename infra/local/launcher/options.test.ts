@@ -42,7 +42,7 @@ test('ports and relays are bounded, and the error names the bounds', () => {
   assert.equal(parse(['--port', '65535']).port, 65_535);
   assert.throws(() => parse(['--port', '65536']), {
     name: 'LaunchError',
-    message: '--port must be a whole number from 0 to 65535, not "65536".',
+    message: '--port must be a whole number from 0 to 65535, not "65536"',
   });
   assert.throws(() => parse([], { HOPLINE_PORT: '80x' }), /HOPLINE_PORT must be/);
   assert.throws(() => parse([], { HOPLINE_GRPC_PORT: '65536' }), /HOPLINE_GRPC_PORT must be/);
@@ -52,7 +52,7 @@ test('ports and relays are bounded, and the error names the bounds', () => {
 });
 
 test('an unknown option is named in the error', () => {
-  assert.throws(() => parse(['--prot', '1']), { name: 'LaunchError', message: /--prot.*see `npm start -- --help`\.$/s });
+  assert.throws(() => parse(['--prot', '1']), { name: 'LaunchError', message: /--prot.*see `npm start -- --help`$/s });
 });
 
 test('an option that npm took for itself is refused with the command that works', () => {

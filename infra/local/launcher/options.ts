@@ -72,12 +72,12 @@ function readArguments(argv: string[]) {
     }).values;
   } catch (error) {
     const reason = error instanceof Error ? error.message.replace(/\.? To specify.*$/s, '') : String(error);
-    throw new LaunchError(`${reason}; see \`npm start -- --help\`.`);
+    throw new LaunchError(`${reason}; see \`npm start -- --help\``);
   }
 }
 
 function wholeNumber(name: string, text: string, min: number, max: number): number {
   const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
   if (value >= min && value <= max) return value;
-  throw new LaunchError(`${name} must be a whole number from ${min} to ${max}, not "${text}".`);
+  throw new LaunchError(`${name} must be a whole number from ${min} to ${max}, not "${text}"`);
 }
