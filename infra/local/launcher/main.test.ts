@@ -354,6 +354,20 @@ test('a process gets the secrets that it needs and no others', { skip: process.p
   });
 });
 
+test('a file that a setting names is relative to the folder of the user, for every process', {
+  skip: process.platform !== 'linux',
+}, async t => {
+  const root = checkout(t);
+  const launcher = start(t, root, ['--no-demo'], { HOPLINE_AUTH_API_KEYS_FILE: 'keys.json' });
+  await launcher.prints(/Ctrl-C drains and stops everything/);
+  const having = Object.entries(holders(root, join(root, 'keys.json'))).filter(([, names]) => names.length > 0);
+  assert.deepEqual(having, [
+    ['ingress-1', ['HOPLINE_AUTH_API_KEYS_FILE']],
+    ['sub-agent-files', ['HOPLINE_AUTH_API_KEYS_FILE']],
+    ['sub-agent-guide', ['HOPLINE_AUTH_API_KEYS_FILE']],
+  ]);
+});
+
 test('own agents run instead of the demo and receive no question', async t => {
   const root = checkout(t);
   writeFileSync(join(root, 'mine.json'), '{"agents":[{"name":"mine","adapter":"a2a","url":"http://127.0.0.1:1"}]}');

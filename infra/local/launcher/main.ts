@@ -8,6 +8,7 @@ import { type LocalCluster, launch } from './launch.ts';
 import { LaunchError } from './launch-error.ts';
 import { callerCredentials, nextSteps } from './next-steps.ts';
 import { type Options, parseOptions } from './options.ts';
+import { absolutePaths } from './process-environment.ts';
 import { Screen } from './screen.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, '');
@@ -33,7 +34,9 @@ onStopSignals({
 
 try {
   // npm runs scripts in the root of the checkout; INIT_CWD is the user's directory.
-  const options = parseOptions(process.argv.slice(2), process.env, process.env.INIT_CWD ?? process.cwd(), ROOT);
+  const folder = process.env.INIT_CWD ?? process.cwd();
+  const options = parseOptions(process.argv.slice(2), process.env, folder, ROOT);
+  Object.assign(process.env, absolutePaths(process.env, folder));
   if (options.help) process.stdout.write(readFileSync(new URL('help.txt', import.meta.url)));
   else await run(options);
 } catch (error) {
