@@ -67,6 +67,15 @@ test('an option that npm took for itself is refused with the command that works'
     });
 });
 
+test('TLS, with which no process of the local cluster would be seen as ready, is refused', () => {
+  for (const name of ['HOPLINE_TLS_CERT_FILE', 'HOPLINE_TLS_KEY_FILE', 'HOPLINE_TLS_CLIENT_CA_FILE'])
+    assert.throws(() => parse([], { [name]: 'cert.pem' }), {
+      name: 'LaunchError',
+      message: `${name}: the local cluster serves HTTP alone; unset it, and let a proxy before the cluster end TLS`,
+    });
+  assert.equal(parse([], { HOPLINE_TLS_CERT_FILE: '' }).port, 8000);
+});
+
 test('HOPLINE_HOST is the address of the public endpoint', () => {
   assert.equal(parse([], { HOPLINE_HOST: '0.0.0.0' }).host, '0.0.0.0');
 });
