@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Message } from '@hopline/a2a';
 import { INPUT_DEPTH_MAX } from '@hopline/events';
-import { Requeued, Superseded } from '@hopline/log';
+import { LogUnavailable, Requeued, Superseded } from '@hopline/log';
 import type { Agent, AgentEvent } from './agent.ts';
 import { TURN_ARTIFACTS_MAX, TURN_TEXT_BYTES_MAX } from './limits.ts';
 import { runTurn } from './run-turn.ts';
@@ -129,6 +129,31 @@ test('attempts exhausted: the turn fails with that reason alone', async () => {
   assert.deepEqual(await task.inputs(), [
     { kind: 'ended', call: CALL, state: 'TASK_STATE_FAILED', reason: 'attempts exhausted', retryable: true },
   ]);
+});
+
+test('attempts exhausted while the log is away for a time: the turn is settled, and its watch ends no process', async () => {
+  const task = await TaskLog.create('caipe');
+  const watched = Promise.withResolvers<void>();
+  let reads = 0;
+  const facts = Object.assign(Object.create(task.log.facts) as typeof task.log.facts, {
+    last: async (taskId: string) => {
+      reads += 1;
+      if (reads === 1) return task.log.facts.last(taskId);
+      watched.resolve();
+      throw new LogUnavailable('away');
+    },
+  });
+  const inputs = Object.assign(Object.create(task.log.inputs) as typeof task.log.inputs, {
+    append: async (...args: Parameters<typeof task.log.inputs.append>) => {
+      await watched.promise;
+      // A rejection counts as unhandled at the end of the turn of the event loop.
+      await new Promise(resolve => setImmediate(resolve));
+      return task.log.inputs.append(...args);
+    },
+  });
+  const { signal } = new AbortController();
+  const deps = { log: { ...task.log, facts, inputs }, agent: scripted([]), name: 'argocd', logger: quiet, signal };
+  assert.equal((await runTurn(deps, task.job(4, { exhausted: true })))?.reason, 'attempts exhausted');
 });
 
 test('a cancelled task stops its agent, and nothing more is written [S3-26]', async () => {
