@@ -176,7 +176,7 @@ test('a cancelled task stops its agent, and nothing more is written [S3-26]', as
   }
 });
 
-test('an agent that does not listen is left alone', { timeout: 20_000 }, async () => {
+test('an agent that ignores its signal is abandoned after STOP_MS_MAX', { timeout: 20_000 }, async () => {
   const task = await TaskLog.create('caipe');
   const deaf = scripted(async function* () {
     yield text('a');
@@ -218,7 +218,7 @@ test('work that is over already does nothing', async () => {
   assert.equal((await task.records()).length, before);
 });
 
-test('an attempt that was taken over lets go, before and while it runs', async () => {
+test('a superseded attempt ends, before and while it runs', async () => {
   const task = await TaskLog.create('caipe');
   const zombie = run(
     task,
@@ -276,7 +276,7 @@ test('a turn is followed from WATCH_AFTER_MS on: a shorter one has no follower',
   }
 });
 
-test('shutdown hands the turn back', async () => {
+test('a turn that its process stops is requeued', async () => {
   const task = await TaskLog.create('caipe');
   const stop = new AbortController();
   const running = run(
@@ -292,7 +292,7 @@ test('shutdown hands the turn back', async () => {
   assert.ok(!(await task.inputs()).some(input => input.kind === 'ended'));
 });
 
-test('a log that refuses hands the turn back', async () => {
+test('a turn whose inputs the log refuses rejects with the error of the log', async () => {
   const task = await TaskLog.create('caipe');
   const log = { ...task.log, inputs: { ...task.log.inputs, append: async () => Promise.reject(new Error('away')) } };
   const endless = scripted(async function* () {

@@ -26,7 +26,7 @@ export type RunTurnDeps = {
   name: string;
   /** Receives the name of what an agent throws, never its message: that may hold content. */
   logger: Logger;
-  /** Aborts when the process must let go of the turn: it is requeued, and a new attempt replaces its text. */
+  /** Aborts when the process stops: the turn is requeued, and a new attempt replaces its text. */
   signal: AbortSignal;
   /** Receives what an agent throws, for the terminal of its author: it may hold content. Absent: it is dropped. */
   showError?: ((error: unknown) => void) | undefined;
