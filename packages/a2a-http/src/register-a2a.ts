@@ -92,9 +92,11 @@ function registerJsonRpc(scope: FastifyInstance, server: A2AServer, { card }: A2
 /** HTTP+JSON of 1.0, and the routes beside A2A, whose errors have the same form. */
 function registerHttpJson(scope: FastifyInstance, server: A2AServer, options: A2AHttpOptions): void {
   const { card, agents, audits, exportTask } = options;
-  scope.setErrorHandler<{ statusCode?: number }>((error, request, reply) =>
-    sendRestError(request, reply, faultOf(server, error), refusedStatus(error)),
-  );
+  scope.setErrorHandler<{ statusCode?: number }>((thrown, request, reply) => {
+    const error = faultOf(server, thrown);
+    report(server, error, { binding: 'http', headers: request.headers });
+    return sendRestError(request, reply, error, refusedStatus(thrown));
+  });
   registerRest(scope, server);
   if (agents !== undefined) registerAgents(scope, server, agents);
   if (audits !== undefined) registerTaskAudit(scope, server, audits);
