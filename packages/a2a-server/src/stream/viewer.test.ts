@@ -32,7 +32,7 @@ async function openFeed(t: TestContext) {
     listeners.delete(listener);
     unlisten.call(feed, listener);
   };
-  return { server, feed, listeners, relay, lines };
+  return { server, feed, listeners, log, relay, lines };
 }
 
 /** A response whose client reads everything, until it has left. */
@@ -91,4 +91,18 @@ test('an event that the stream of one client cannot encode fails that stream alo
   assert.deepEqual([received, feed.fault], [['2.2'], undefined]);
   const logged = lines.filter(({ level }) => level === 'error').map(({ message, fields }) => [message, String(fields.err)]);
   assert.deepEqual(logged, Array(2).fill(['stream failed', 'TypeError: not encodable']));
+});
+
+test('a record that cannot be folded fails the streams of its task, and its cause is logged', async t => {
+  const { server, feed, log, lines } = await openFeed(t);
+  const failed: string[] = [];
+  viewerOf(server, openSink(false, { fail: ({ code }) => void failed.push(code) })).follow(feed, { generation: 1, seq: 0 });
+  const { seq, record } = (await log.facts.last('task'))!;
+  const facts = [{ kind: 'artifact.updated', generation: 2, at: 2 }];
+  const aggregate = { ...record.aggregate, generation: 2 };
+  await log.facts.append({ ...record, facts, aggregate } as never, { expected: seq, id: 'damaged' });
+  while (failed.length === 0) await new Promise(setImmediate);
+  assert.deepEqual(failed, ['INTERNAL_ERROR']);
+  const logged = lines.map(({ level, message, fields }) => [level, message, (fields.err as Error).name]);
+  assert.deepEqual(logged, [['error', 'stream failed', 'TypeError']]);
 });

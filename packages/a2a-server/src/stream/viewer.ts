@@ -74,7 +74,7 @@ export class Viewer implements FeedListener, OpenStream {
 
   /** As a listener: of the feed that it follows. */
   onFault(fault: A2AError): void {
-    this.fail(fault);
+    this.#failBy(fault);
   }
 
   onRecord(): void {
