@@ -34,7 +34,7 @@ export type AttemptDeps = {
   name: string;
   /** Receives the name of what an agent throws, never its message: that may hold content. */
   logger: Logger;
-  /** Aborts when the process must let go of the turn: it is requeued, and a new attempt replaces its text. */
+  /** Aborts when the process stops: the turn is requeued, and a new attempt replaces its text. */
   signal: AbortSignal;
   /** Receives what an agent throws, for the terminal of its author: it may hold content. Absent: it is dropped. */
   showError?: ((error: unknown) => void) | undefined;
@@ -66,10 +66,11 @@ const INPUT_SHARE = 0.75;
 
 /** Runs the agent once for a work item. Resolves with the end of the turn, undefined when the task no longer needs it. Rejects as runTurn. */
 export async function runAttempt(deps: AttemptDeps, job: Job, context: AttemptContext): Promise<TurnOutcome> {
+  // Also for a turn that is only settled: its watch may fail meanwhile, and a rejection without a handler ends the process.
+  const ended = endOfTask(context.watching);
   const writer = inputWriter(deps, job, context);
   const inputs = turnInputs(deps, job, context, writer);
   if (job.exhausted) return await settle(deps, { inputs, writer }, failed('attempts exhausted', true, 'attempts_exhausted'));
-  const ended = endOfTask(context.watching);
   const signal = AbortSignal.any([deps.signal, ended.signal]);
   const { hop, takenAt } = context;
   const measured = { hop, takenAt, agent: deps.name, metrics: deps.metrics, isFirstAttempt: job.attempt === 1 };
