@@ -95,6 +95,20 @@ test('below /v1 framework faults are reported in the version of the request', as
   assert.equal((await sent('0.3')).body.data.reason, 'CONTENT_TYPE_NOT_SUPPORTED');
 });
 
+test('a request that the framework refuses is counted once, in every binding', async t => {
+  const bodyBytesMax = 1_024;
+  for (const [path, version] of [
+    ['/', '1.0'],
+    ['/message:send', '1.0'],
+    ['/v1/message:send', '0.3'],
+  ] as const) {
+    const rig = await openRig(t, { limits: { bodyBytesMax } });
+    const headers = { 'content-type': 'application/json', 'a2a-version': version };
+    const { status } = await fetch(rig.url + path, { method: 'POST', headers, body: ' '.repeat(bodyBytesMax + 1) });
+    assert.deepEqual([status, rig.totals.requests, rig.totals.requestErrors], [413, 1, 1], path);
+  }
+});
+
 test('a push configuration beyond the bound is refused without a write', async t => {
   const rig = await openRig(t, { push: true });
   rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');

@@ -45,60 +45,26 @@ const PATHS = ['/', '/a2a'];
  * streams ask their clients to reconnect, and end.
  */
 export function registerA2A(app: FastifyInstance, server: A2AServer, options: A2AHttpOptions): void {
-  const { card, cors, guard, agents, audits, exportTask } = options;
-  const { limits, metrics } = server;
+  const { cors, guard } = options;
+  const { limits } = server;
   app.server.maxConnections = limits.connectionsMax;
   discardRefusedBodies(app);
   if (guard !== undefined) guardHosts(app, guard);
   app.setErrorHandler<{ statusCode?: number }>((error, _request, reply) => sendOwnFault(server, error, reply));
-  const openScope = (scope: FastifyInstance) => {
-    takeJsonBytes(scope, limits);
-    allowPages(scope, cors);
-    if (guard !== undefined) guardPages(scope, guard);
-  };
   // A response of which the client reads nothing for this long is dropped with its connection: Node would keep both
   // indefinitely. Progress restarts the time.
   app.addHook('onSend', (_request, reply, _payload, done) => {
     reply.raw.setTimeout(limits.viewerStallMsMax);
     done();
   });
-  app.register(async scope => {
-    openScope(scope);
-    scope.setErrorHandler<{ statusCode?: number }>((error, request, reply) => sendFault(server, error, request, reply));
-    registerAgentCard(scope, card);
-    for (const path of PATHS) {
-      scope.post(path, (request, reply) => {
-        metrics?.received.add(Number(request.headers['content-length'] ?? 0));
-        return answerJsonRpc(server, request, reply);
-      });
-    }
-  });
-  app.register(async scope => {
-    openScope(scope);
-    scope.setErrorHandler<{ statusCode?: number }>((error, request, reply) =>
-      sendRestError(request, reply, faultOf(server, error), refusedStatus(error)),
-    );
-    registerRest(scope, server);
-    if (agents !== undefined) registerAgents(scope, server, agents);
-    if (audits !== undefined) registerTaskAudit(scope, server, audits);
-    if (exportTask !== undefined) registerTaskExport(scope, server, exportTask);
-    if (server.push) registerTaskDeliveries(scope, server);
-    registerOpenApi(scope, card, {
-      listsAgents: agents !== undefined,
-      auditsTasks: audits !== undefined,
-      exportsTasks: exportTask !== undefined,
-      listsDeliveries: server.push,
+  for (const register of [registerJsonRpc, registerHttpJson, registerHttpJson03]) {
+    app.register(async scope => {
+      takeJsonBytes(scope, limits);
+      allowPages(scope, cors);
+      if (guard !== undefined) guardPages(scope, guard);
+      register(scope, server, options);
     });
-  });
-  app.register(async scope => {
-    openScope(scope);
-    scope.setErrorHandler<{ statusCode?: number }>((thrown, request, reply) => {
-      const error = faultOf(server, thrown);
-      report(server, error, { binding: 'http', headers: request.headers });
-      return sendRestFault03(request, reply, error, refusedStatus(thrown));
-    });
-    registerRest03(scope, server);
-  });
+  }
   // Fastify waits for open responses before it closes, so streams must end first. It would also wait for incomplete requests:
   // Node no longer enforces request timeouts once its server closes.
   app.addHook('preClose', async () => {
@@ -109,6 +75,48 @@ export function registerA2A(app: FastifyInstance, server: A2AServer, options: A2
   // Before the body is read: otherwise the framework would report the body's faults first, in its own words.
   app.addHook('onRequest', async (request, reply) => (request.is404 ? answerUnknownPath(request, reply, cors) : undefined));
   app.setNotFoundHandler((_request, reply) => sendNotFound(reply));
+}
+
+/** JSON-RPC in all dialects, and the agent card. */
+function registerJsonRpc(scope: FastifyInstance, server: A2AServer, { card }: A2AHttpOptions): void {
+  scope.setErrorHandler<{ statusCode?: number }>((error, request, reply) => sendFault(server, error, request, reply));
+  registerAgentCard(scope, card);
+  for (const path of PATHS) {
+    scope.post(path, (request, reply) => {
+      server.metrics?.received.add(Number(request.headers['content-length'] ?? 0));
+      return answerJsonRpc(server, request, reply);
+    });
+  }
+}
+
+/** HTTP+JSON of 1.0, and the routes beside A2A, whose errors have the same form. */
+function registerHttpJson(scope: FastifyInstance, server: A2AServer, options: A2AHttpOptions): void {
+  const { card, agents, audits, exportTask } = options;
+  scope.setErrorHandler<{ statusCode?: number }>((thrown, request, reply) => {
+    const error = faultOf(server, thrown);
+    report(server, error, { binding: 'http', headers: request.headers });
+    return sendRestError(request, reply, error, refusedStatus(thrown));
+  });
+  registerRest(scope, server);
+  if (agents !== undefined) registerAgents(scope, server, agents);
+  if (audits !== undefined) registerTaskAudit(scope, server, audits);
+  if (exportTask !== undefined) registerTaskExport(scope, server, exportTask);
+  if (server.push) registerTaskDeliveries(scope, server);
+  registerOpenApi(scope, card, {
+    listsAgents: agents !== undefined,
+    auditsTasks: audits !== undefined,
+    exportsTasks: exportTask !== undefined,
+    listsDeliveries: server.push,
+  });
+}
+
+function registerHttpJson03(scope: FastifyInstance, server: A2AServer): void {
+  scope.setErrorHandler<{ statusCode?: number }>((thrown, request, reply) => {
+    const error = faultOf(server, thrown);
+    report(server, error, { binding: 'http', headers: request.headers });
+    return sendRestFault03(request, reply, error, refusedStatus(thrown));
+  });
+  registerRest03(scope, server);
 }
 
 /** Only in the scopes of the bindings: probes and other routes of a service are not for pages. */

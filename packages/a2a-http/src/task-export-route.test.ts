@@ -5,6 +5,7 @@ import { Readable } from 'node:stream';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LIMITS } from '@hopline/a2a-server';
+import { LogUnavailable } from '@hopline/log';
 import { call, openRig, type Rig, sendParams, userMessage } from './http-server.test-kit.ts';
 import { EXPORTS_AT_ONCE_MAX, type ExportTask } from './task-export-route.ts';
 
@@ -106,6 +107,30 @@ function ask(t: TestContext, rig: Rig, taskId: string): Socket {
   socket.write(`GET /tasks/${taskId}/export HTTP/1.1\r\nhost: a\r\na2a-version: 1.0\r\nconnection: close\r\n\r\n`);
   return socket;
 }
+
+test('an export whose log fails within the response is cut and logged; one whose client leaves is not', {
+  timeout: 30_000,
+}, async t => {
+  const reading = Promise.withResolvers<void>();
+  async function* lines(): AsyncGenerator<string> {
+    yield 'line\n';
+    await reading.promise;
+    throw new LogUnavailable('away');
+  }
+  const { rig, taskId } = await rigWith(t, {}, async () => lines());
+  const leave = new AbortController();
+  const left = await exported(rig, taskId, leave.signal);
+  leave.abort();
+  await assert.rejects(left.text());
+  const response = await exported(rig, taskId);
+  reading.resolve();
+  await assert.rejects(response.text());
+  await until(() => rig.lines.length > 0);
+  assert.deepEqual(
+    rig.lines.map(({ level, fields }) => [level, fields.code, String(fields.err)]),
+    [['warn', 'UNAVAILABLE', 'LogUnavailable: away']],
+  );
+});
 
 test('a client that reads nothing of its export for viewerStallMsMax frees its place, and not before', {
   timeout: 60_000,

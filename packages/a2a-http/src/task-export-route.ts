@@ -52,6 +52,8 @@ export function registerTaskExport(scope: FastifyInstance, server: A2AServer, ex
         body.once('close', () => {
           running -= 1;
         });
+        // The response has begun: only the log of this server names the cause.
+        body.once('error', thrown => report(server, A2AError.from(fromLog(thrown, taskId))));
         // Of the time without progress (`viewerStallMsMax`) only that of a client counts which does not read, not that of the log.
         reply.raw.on('timeout', () => {
           if (reply.raw.writableLength > 0) reply.raw.destroy();

@@ -20,12 +20,17 @@ export function toResume(interrupts: readonly Interrupt[]): Resume {
   return { interrupts: interrupts.map(keyOf) };
 }
 
+/** Undefined for what another adapter left: an operator may change the adapter of an agent while its contexts go on. */
+function resumeOf({ resume }: Turn): Resume | undefined {
+  return isObject(resume) && Array.isArray(resume.interrupts) ? (resume as Resume) : undefined;
+}
+
 type Planning = { graph: Graph; turn: Turn; state: ThreadState | undefined; keys: ReadonlySet<string> };
 
 export function planTurn(planning: Planning): TurnStart {
   const { turn, state } = planning;
   if (state === undefined) return { kind: 'run', input: newInput(planning), isContinued: false };
-  const resume = turn.resume as Resume | undefined;
+  const resume = resumeOf(turn);
   const pending = state.interrupts;
   const answered = resume === undefined ? pending : pending.filter(interrupt => resume.interrupts.includes(keyOf(interrupt)));
   // A message that the thread has ingested continues from the checkpoint and is not sent to the graph again.

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { bytesAllocated } from '../../../test/support/counted-work.ts';
 import { ANSWER_ARTIFACTS_MAX, AnswerDeduplicator, type ArtifactText } from './answer-deduplicator.ts';
-import type { TextChange } from './streamed-text.ts';
+import type { TextChange } from './lane-writer.ts';
 
 /** The answer as the client folds it. */
 class Shown {

@@ -1,4 +1,5 @@
-import { GrowingText, LaneText, type TextChange } from './streamed-text.ts';
+import type { TextChange } from './lane-writer.ts';
+import { GrowingText, LaneText } from './streamed-text.ts';
 
 /** Artifacts of one answer whose texts are kept apart: an agent may name each piece of its text a new one. */
 export const ANSWER_ARTIFACTS_MAX = 1_024;

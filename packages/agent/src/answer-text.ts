@@ -3,9 +3,9 @@ import type { AgentPresentation } from '@hopline/events';
 import { kindOfArtifact, withKind } from '@hopline/profiles';
 import { type AgentText, type ArtifactChunk, isTextOnly, type Standing, textOf } from './agent-text.ts';
 import { AnswerDeduplicator } from './answer-deduplicator.ts';
-import type { LaneWriter, TextLanes, TokenOrigin } from './lane-writer.ts';
+import type { LaneWriter, TextChange, TextLanes, TokenOrigin } from './lane-writer.ts';
 import type { OwnArtifacts } from './own-artifacts.ts';
-import { type TextChange, TextStreams } from './streamed-text.ts';
+import { TextStreams } from './streamed-text.ts';
 import { WithheldText } from './withheld-text.ts';
 
 export type AnswerTextOptions = {

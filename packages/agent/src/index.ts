@@ -8,9 +8,9 @@ export { artifact, data, done, failed, needsInput, notice } from './event-constr
 export { RETRIES_DEFAULT, RETRIES_MAX, STOP_MS_MAX, TURN_ARTIFACTS_MAX, TURN_EVENTS_MAX, TURN_TEXT_BYTES_MAX } from './limits.ts';
 export { AgentMisuse } from './misuse.ts';
 export { HEARTBEAT_INTERVAL_MS } from './register-agent.ts';
-export type { RunTurnDeps, TurnOutcome } from './run-turn.ts';
+export type { RunTurnDeps } from './run-turn.ts';
 export { runTurn } from './run-turn.ts';
 export type { ServeAgentOptions } from './serve-agent.ts';
 export { serveAgent } from './serve-agent.ts';
-export type { TurnEnd } from './turn-end.ts';
+export type { TurnEnd, TurnOutcome } from './turn-end.ts';
 export type { Loggable, TurnLog } from './turn-log.ts';

@@ -1,7 +1,6 @@
 import { isDeeperThan } from '@hopline/a2a';
 import { type AgentInput, type ArtifactInput, INPUT_DEPTH_MAX, type InputSource, type LaneArtifact } from '@hopline/events';
 import { BoundExceeded, TURN_TEXT_BYTES_MAX } from './limits.ts';
-import type { TextChange } from './streamed-text.ts';
 
 /** JSON takes at most this many bytes for a UTF-16 unit. */
 export const UNIT_BYTES_MAX = 6;
@@ -11,6 +10,9 @@ export interface InputSink {
   add(input: AgentInput): void;
   token(lane: string, text: string, atMs?: number, id?: string): void;
 }
+
+/** A change to the text of a lane: more of it, or a text that replaces all before it. */
+export type TextChange = { replace: boolean; text: string };
 
 /** The source's message id of a token, and where in the agent it comes from. */
 export type TokenOrigin = { id?: string; source?: InputSource };

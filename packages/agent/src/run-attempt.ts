@@ -1,16 +1,15 @@
 import { setImmediate as nextLoopTurn } from 'node:timers/promises';
 import type { ContextHistory } from '@hopline/context-history';
 import { FORK_KEY } from '@hopline/events';
-import { createInputWriter, type InputWriter, type Job, Requeued, Superseded } from '@hopline/log';
+import { createInputWriter, type InputWriter, type Job, type Log, Requeued, Superseded } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
-import { ATTR, errorWord, type Hop, takenWork } from '@hopline/telemetry';
+import { ATTR, errorWord, type Hop, type HopMetrics, type Logger, takenWork } from '@hopline/telemetry';
 import { abortableEvents } from './abortable-events.ts';
 import type { Agent, AgentEvent, Turn } from './agent.ts';
 import { BoundExceeded, EVENTS_AT_ONCE_MAX, WAITING_BYTES_MAX } from './limits.ts';
 import type { PriorAttempts } from './prior-attempts.ts';
-import type { RunTurnDeps, TurnOutcome } from './run-turn.ts';
 import type { Over } from './task-watch.ts';
-import { DONE, endOf, failed, failureOf, isEnd, placeOf, type TurnEnd } from './turn-end.ts';
+import { DONE, endOf, failed, failureOf, isEnd, placeOf, type TurnEnd, type TurnOutcome } from './turn-end.ts';
 import { TurnInputs } from './turn-inputs.ts';
 import { turnLog } from './turn-log.ts';
 import { TurnMetrics } from './turn-metrics.ts';
@@ -26,6 +25,25 @@ export class AttemptFailed extends Error {
     this.word = word;
   }
 }
+
+/** What attempts of all turns work with. */
+export type AttemptDeps = {
+  log: Log;
+  agent: Agent;
+  /** Configured name of the agent. */
+  name: string;
+  /** Receives the name of what an agent throws, never its message: that may hold content. */
+  logger: Logger;
+  /** Aborts when the process stops: the turn is requeued, and a new attempt replaces its text. */
+  signal: AbortSignal;
+  /** Receives what an agent throws, for the terminal of its author: it may hold content. Absent: it is dropped. */
+  showError?: ((error: unknown) => void) | undefined;
+  metrics?: Pick<HopMetrics, 'hopDuration'>;
+  /** How often a call that failed as retryable is made again; 0 to RETRIES_MAX, 0 by default. */
+  retries?: number;
+  /** False: a supervisor's client does not see the agent's text (C-5); true by default. */
+  forwardText?: boolean;
+};
 
 export type AttemptContext = {
   hop: Hop;
@@ -47,11 +65,12 @@ const EVENT_SHARE = 0.5;
 const INPUT_SHARE = 0.75;
 
 /** Runs the agent once for a work item. Resolves with the end of the turn, undefined when the task no longer needs it. Rejects as runTurn. */
-export async function runAttempt(deps: RunTurnDeps, job: Job, context: AttemptContext): Promise<TurnOutcome> {
+export async function runAttempt(deps: AttemptDeps, job: Job, context: AttemptContext): Promise<TurnOutcome> {
+  // Also for a turn that is only settled: its watch may fail meanwhile, and a rejection without a handler ends the process.
+  const ended = endOfTask(context.watching);
   const writer = inputWriter(deps, job, context);
   const inputs = turnInputs(deps, job, context, writer);
   if (job.exhausted) return await settle(deps, { inputs, writer }, failed('attempts exhausted', true, 'attempts_exhausted'));
-  const ended = endOfTask(context.watching);
   const signal = AbortSignal.any([deps.signal, ended.signal]);
   const { hop, takenAt } = context;
   const measured = { hop, takenAt, agent: deps.name, metrics: deps.metrics, isFirstAttempt: job.attempt === 1 };
@@ -69,7 +88,7 @@ export async function runAttempt(deps: RunTurnDeps, job: Job, context: AttemptCo
   return await settle(deps, { inputs, writer }, end);
 }
 
-function inputWriter({ log, name: agent }: RunTurnDeps, job: Job, { hop, takenAt }: AttemptContext): InputWriter {
+function inputWriter({ log, name: agent }: AttemptDeps, job: Job, { hop, takenAt }: AttemptContext): InputWriter {
   const { work, item, attempt, requeues } = job;
   const producer = { id: work.call?.id ?? ROOT_AGENT, agent, turn: work.turn, item, attempt };
   const taken = takenWork({ attempt, requeues, queuedAt: work.queuedAt, takenAt });
@@ -77,7 +96,7 @@ function inputWriter({ log, name: agent }: RunTurnDeps, job: Job, { hop, takenAt
   return createInputWriter(log.inputs, options);
 }
 
-function turnInputs(deps: RunTurnDeps, { work, attempt }: Job, context: AttemptContext, sink: InputWriter): TurnInputs {
+function turnInputs(deps: AttemptDeps, { work, attempt }: Job, context: AttemptContext, sink: InputWriter): TurnInputs {
   const { log, name: agent, forwardText = true } = deps;
   const { prior, authorizing } = context;
   const eventBytesMax = Math.floor(log.recordBytesMax * EVENT_SHARE);
@@ -104,7 +123,7 @@ function endOfTask(watching: AttemptContext['watching']): { signal: AbortSignal;
  * A supervisor's call that failed as retryable gets a new attempt, which replaces this one's text (S4-40, C-5). A client that addresses the
  * agent directly sees the failure, and may try again itself.
  */
-function isRetried({ retries = 0 }: RunTurnDeps, { work, attempt, requeues }: Job, end: TurnEnd): boolean {
+function isRetried({ retries = 0 }: AttemptDeps, { work, attempt, requeues }: Job, end: TurnEnd): boolean {
   const failures = attempt - requeues;
   return end.state === 'TASK_STATE_FAILED' && end.retryable === true && work.call !== undefined && failures <= retries;
 }
@@ -112,7 +131,7 @@ function isRetried({ retries = 0 }: RunTurnDeps, { work, attempt, requeues }: Jo
 type Pump = { inputs: TurnInputs; writer: InputWriter; hop: Hop; metrics: TurnMetrics };
 
 /** Writes the agent's events as inputs and returns how the turn ended. Rejects only when the writer has failed. */
-async function pumpEvents(deps: RunTurnDeps, turn: Turn, { inputs, writer, hop, metrics }: Pump): Promise<TurnEnd> {
+async function pumpEvents(deps: AttemptDeps, turn: Turn, { inputs, writer, hop, metrics }: Pump): Promise<TurnEnd> {
   inputs.begin();
   const events = abortableEvents(startAgent(deps.agent, turn), turn.signal);
   let atOnce = 0;
@@ -149,7 +168,7 @@ async function* startAgent(agent: Agent, turn: Turn): AsyncGenerator<readonly Ag
 }
 
 /** Writes the end of the turn, or that it failed because its end does not fit. */
-async function settle(deps: RunTurnDeps, { inputs, writer }: Pick<Pump, 'inputs' | 'writer'>, end: TurnEnd): Promise<TurnEnd> {
+async function settle(deps: AttemptDeps, { inputs, writer }: Pick<Pump, 'inputs' | 'writer'>, end: TurnEnd): Promise<TurnEnd> {
   let outcome = end;
   try {
     inputs.end(end);
@@ -162,7 +181,7 @@ async function settle(deps: RunTurnDeps, { inputs, writer }: Pick<Pump, 'inputs'
 }
 
 /** An event that cannot be written fails the turn: the next attempt would get the same one. Rejects when the writer itself has failed. */
-async function toInvalidEventFailure({ showError }: RunTurnDeps, error: unknown, writer: InputWriter): Promise<TurnEnd> {
+async function toInvalidEventFailure({ showError }: AttemptDeps, error: unknown, writer: InputWriter): Promise<TurnEnd> {
   await writer.ready();
   showError?.(error);
   return failed(
@@ -172,7 +191,7 @@ async function toInvalidEventFailure({ showError }: RunTurnDeps, error: unknown,
   );
 }
 
-function onThrow({ logger, name, showError }: RunTurnDeps, error: unknown): TurnEnd {
+function onThrow({ logger, name, showError }: AttemptDeps, error: unknown): TurnEnd {
   showError?.(error);
   const reason = error instanceof Error ? error.name : typeof error;
   logger.warn({ agent: name, reason, path: placeOf(error) }, 'agent threw');
@@ -180,7 +199,7 @@ function onThrow({ logger, name, showError }: RunTurnDeps, error: unknown): Turn
 }
 
 function turnOf(
-  { name, logger, showError }: RunTurnDeps,
+  { name, logger, showError }: AttemptDeps,
   { work, attempt }: Job,
   { hop, history }: AttemptContext,
   signal: AbortSignal,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Message } from '@hopline/a2a';
 import { INPUT_DEPTH_MAX } from '@hopline/events';
-import { Requeued, Superseded } from '@hopline/log';
+import { LogUnavailable, Requeued, Superseded } from '@hopline/log';
 import type { Agent, AgentEvent } from './agent.ts';
 import { TURN_ARTIFACTS_MAX, TURN_TEXT_BYTES_MAX } from './limits.ts';
 import { runTurn } from './run-turn.ts';
@@ -131,6 +131,31 @@ test('attempts exhausted: the turn fails with that reason alone', async () => {
   ]);
 });
 
+test('attempts exhausted while the log is away for a time: the turn is settled, and its watch ends no process', async () => {
+  const task = await TaskLog.create('caipe');
+  const watched = Promise.withResolvers<void>();
+  let reads = 0;
+  const facts = Object.assign(Object.create(task.log.facts) as typeof task.log.facts, {
+    last: async (taskId: string) => {
+      reads += 1;
+      if (reads === 1) return task.log.facts.last(taskId);
+      watched.resolve();
+      throw new LogUnavailable('away');
+    },
+  });
+  const inputs = Object.assign(Object.create(task.log.inputs) as typeof task.log.inputs, {
+    append: async (...args: Parameters<typeof task.log.inputs.append>) => {
+      await watched.promise;
+      // A rejection counts as unhandled at the end of the turn of the event loop.
+      await new Promise(resolve => setImmediate(resolve));
+      return task.log.inputs.append(...args);
+    },
+  });
+  const { signal } = new AbortController();
+  const deps = { log: { ...task.log, facts, inputs }, agent: scripted([]), name: 'argocd', logger: quiet, signal };
+  assert.equal((await runTurn(deps, task.job(4, { exhausted: true })))?.reason, 'attempts exhausted');
+});
+
 test('a cancelled task stops its agent, and nothing more is written [S3-26]', async () => {
   for (const mode of ['caipe', 'direct'] as const) {
     const task = await TaskLog.create(mode);
@@ -151,7 +176,7 @@ test('a cancelled task stops its agent, and nothing more is written [S3-26]', as
   }
 });
 
-test('an agent that does not listen is left alone', { timeout: 20_000 }, async () => {
+test('an agent that ignores its signal is abandoned after STOP_MS_MAX', { timeout: 20_000 }, async () => {
   const task = await TaskLog.create('caipe');
   const deaf = scripted(async function* () {
     yield text('a');
@@ -193,7 +218,7 @@ test('work that is over already does nothing', async () => {
   assert.equal((await task.records()).length, before);
 });
 
-test('an attempt that was taken over lets go, before and while it runs', async () => {
+test('a superseded attempt ends, before and while it runs', async () => {
   const task = await TaskLog.create('caipe');
   const zombie = run(
     task,
@@ -251,7 +276,7 @@ test('a turn is followed from WATCH_AFTER_MS on: a shorter one has no follower',
   }
 });
 
-test('shutdown hands the turn back', async () => {
+test('a turn that its process stops is requeued', async () => {
   const task = await TaskLog.create('caipe');
   const stop = new AbortController();
   const running = run(
@@ -267,7 +292,7 @@ test('shutdown hands the turn back', async () => {
   assert.ok(!(await task.inputs()).some(input => input.kind === 'ended'));
 });
 
-test('a log that refuses hands the turn back', async () => {
+test('a turn whose inputs the log refuses rejects with the error of the log', async () => {
   const task = await TaskLog.create('caipe');
   const log = { ...task.log, inputs: { ...task.log.inputs, append: async () => Promise.reject(new Error('away')) } };
   const endless = scripted(async function* () {

@@ -1,46 +1,18 @@
 import { stateWord } from '@hopline/a2a';
 import { readContextHistory } from '@hopline/context-history';
-import { type Job, type Log, NO_LONGER_NEEDED, Requeued, Superseded } from '@hopline/log';
+import { type Job, NO_LONGER_NEEDED, Requeued, Superseded } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
-import {
-  ATTR,
-  correlationOf,
-  errorWord,
-  type Hop,
-  type HopMetrics,
-  invokeAgentSpan,
-  type Logger,
-  startWorkHop,
-} from '@hopline/telemetry';
-import type { Agent } from './agent.ts';
+import { ATTR, correlationOf, errorWord, type Hop, invokeAgentSpan, startWorkHop } from '@hopline/telemetry';
 import { NO_PRIOR_ATTEMPTS, readPriorAttempts } from './prior-attempts.ts';
-import { AGENT_FAILED, AttemptFailed, runAttempt } from './run-attempt.ts';
+import { AGENT_FAILED, type AttemptDeps, AttemptFailed, runAttempt } from './run-attempt.ts';
 import { newestOfTurn, overBecause, watchTask } from './task-watch.ts';
-import type { TurnEnd } from './turn-end.ts';
+import type { TurnOutcome } from './turn-end.ts';
 
 /** What `runTurn` works with. */
-export type RunTurnDeps = {
-  log: Log;
-  agent: Agent;
-  /** Configured name of the agent. */
-  name: string;
-  /** Receives the name of what an agent throws, never its message: that may hold content. */
-  logger: Logger;
-  /** Aborts when the process must let go of the turn: it is requeued, and a new attempt replaces its text. */
-  signal: AbortSignal;
-  /** Receives what an agent throws, for the terminal of its author: it may hold content. Absent: it is dropped. */
-  showError?: ((error: unknown) => void) | undefined;
-  metrics?: Pick<HopMetrics, 'hopDuration'>;
+export type RunTurnDeps = AttemptDeps & {
   /** When the item was taken, epoch milliseconds: one instant for all that is measured. Default: now. */
   takenAt?: number;
-  /** How often a call that failed as retryable is made again; 0 to RETRIES_MAX, 0 by default. */
-  retries?: number;
-  /** False: a supervisor's client does not see the agent's text (C-5); true by default. */
-  forwardText?: boolean;
 };
-
-/** `undefined`: the turn was over, or another attempt had it, and nothing was written. */
-export type TurnOutcome = TurnEnd | undefined;
 
 /**
  * Runs one work item with an agent: its events go to the log, in order, as fast as the log takes them. Stops when the task ends, goes on to a

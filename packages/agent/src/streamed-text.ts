@@ -1,9 +1,6 @@
 import type { LaneArtifact } from '@hopline/events';
-import type { TextLanes, TokenOrigin } from './lane-writer.ts';
+import type { TextChange, TextLanes, TokenOrigin } from './lane-writer.ts';
 import { BoundExceeded, TURN_TEXTS_MAX } from './limits.ts';
-
-/** A change to the text of a lane: more of it, or a text that replaces all before it. */
-export type TextChange = { replace: boolean; text: string };
 
 /** Pieces that are joined at once. */
 const PIECES_MAX = 1_024;

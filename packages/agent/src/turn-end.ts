@@ -19,6 +19,9 @@ export type TurnEnd = {
   resume?: unknown;
 };
 
+/** `undefined`: the turn was over, or another attempt had it, and nothing was written. */
+export type TurnOutcome = TurnEnd | undefined;
+
 export const DONE: TurnEnd = { state: 'TASK_STATE_COMPLETED' };
 
 export const failed = (reason: string, retryable: boolean, cause?: string): TurnEnd => ({

@@ -1,7 +1,6 @@
 import type { LaneArtifact } from '@hopline/events';
-import type { LaneWriter, TextLanes } from './lane-writer.ts';
+import type { LaneWriter, TextChange, TextLanes } from './lane-writer.ts';
 import { BoundExceeded } from './limits.ts';
-import type { TextChange } from './streamed-text.ts';
 
 /** Policy `forwardText: false` (C-5): collects the text that clients do not see. The supervisor reads it with the end of the call. */
 export class WithheldText implements TextLanes {

@@ -99,8 +99,9 @@ class OpenAICompatibleModel implements ChatModel {
           }
         }
       }
+      const step = folded.step();
       outcome = 'ok';
-      return folded.step();
+      return step;
     } catch (error) {
       const failure = deadlines.fault ?? modelErrorOf(error);
       if (!signal.aborted) hop.fail(failure.code);

@@ -9,7 +9,8 @@ import type {
   TaskStatusUpdateEvent,
   TerminalState,
 } from '@hopline/a2a';
-import type { InputSource, LaneArtifact, Owner, ProfileName } from './inputs.ts';
+import type { InputSource, LaneArtifact, ProfileName } from './inputs.ts';
+import type { Owner } from './owner.ts';
 import type { Role } from './subjects.ts';
 
 /**

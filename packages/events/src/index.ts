@@ -40,7 +40,6 @@ export type {
   LaneArtifact,
   MessageInput,
   OpenInput,
-  Owner,
   Producer,
   ProfileName,
   RelayInput,
@@ -54,7 +53,8 @@ export type {
   UnknownInput,
   WorkGoneInput,
 } from './inputs.ts';
-export { isSameItem, isSameOwner, mayAppend, ordinalsOf, writerOf } from './inputs.ts';
+export { isSameItem, mayAppend, ordinalsOf, writerOf } from './inputs.ts';
+export { isSameOwner, type Owner } from './owner.ts';
 export type { AgentPresentation, ArtifactKind, NoticeTemplate, NoticeTemplates } from './presentation.ts';
 export type { Role, TraceCarrier, Writer } from './subjects.ts';
 export {

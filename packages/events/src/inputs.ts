@@ -1,4 +1,5 @@
 import type { InterruptedState, Message, Metadata, Part, TaskState, TerminalState } from '@hopline/a2a';
+import type { Owner } from './owner.ts';
 import type { Role, Writer } from './subjects.ts';
 
 /**
@@ -11,17 +12,6 @@ import type { Role, Writer } from './subjects.ts';
  * follows from it.
  */
 export type ProfileName = string;
-
-/**
- * The owner of a task: tenant and subject that authentication found in the request that created it. Both are absent where
- * authentication is off.
- */
-export type Owner = { tenant?: string; subject?: string };
-
-/** Without authentication there is no owner; tasks created so belong to all unauthenticated callers. */
-export function isSameOwner(one: Owner | undefined, other: Owner | undefined): boolean {
-  return one?.tenant === other?.tenant && one?.subject === other?.subject;
-}
 
 /** A client sends a message: the first one creates the task, a later one continues it. */
 export type MessageInput = {

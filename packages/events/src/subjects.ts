@@ -1,4 +1,4 @@
-import type { Owner } from './inputs.ts';
+import type { Owner } from './owner.ts';
 
 /**
  * Subjects and headers of the log. One subject per task, never per event; `<shard>` lets the streams be split over Raft groups

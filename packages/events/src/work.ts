@@ -1,6 +1,7 @@
 import type { Message, Metadata } from '@hopline/a2a';
 import type { FactRecord } from './facts.ts';
-import type { Owner, ProfileName } from './inputs.ts';
+import type { ProfileName } from './inputs.ts';
+import type { Owner } from './owner.ts';
 import type { AgentPresentation } from './presentation.ts';
 
 /** An item of work for one worker, as stored on `a2a.work.<role>.<taskId>`. PROTOCOL.md section 6. */

@@ -74,7 +74,7 @@ export class TaskInputs {
     return this.#queue.length > 0;
   }
 
-  /** When `releaseDueText` must be called, epoch milliseconds; undefined while no text waits for a time. */
+  /** When `releaseDueText` must be called, monotonic milliseconds; undefined while no text waits for a time. */
   get wakeAt(): number | undefined {
     return this.#text.wakeAt;
   }

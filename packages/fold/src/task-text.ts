@@ -39,7 +39,7 @@ export class TaskText {
     return oldest;
   }
 
-  /** When `releaseDue` must be called, epoch milliseconds; undefined while no text waits for a time. */
+  /** When `releaseDue` must be called, on the clock of `offer`; undefined while no text waits for a time. */
   get wakeAt(): number | undefined {
     return wakeAtMs(this.#coalescer);
   }

@@ -14,7 +14,7 @@ import {
   Superseded,
 } from '@hopline/log';
 import { type Msg, nanos } from '@nats-io/nats-core';
-import { decodeTrace, decodeWork } from './codec.ts';
+import { decodeTrace, decodeWork, isLaterVersion } from './codec.ts';
 import type { Connection } from './connection.ts';
 import { type Delivery, parseDelivery } from './delivery.ts';
 import type { RequeueCounts } from './requeues.ts';
@@ -56,7 +56,9 @@ export async function runItem(
   const work = decodeWork(msg.data);
   if (!work) {
     connection.onEvent({ type: 'undecodable', where: 'work' });
-    respond(connection, msg, TERMINATED);
+    // In a rolling update a worker of the later version takes it. Deliveries that do not begin are no attempts.
+    if (isLaterVersion(msg.data)) nak(connection, delivery, options, REDELIVERY_MS_MAX);
+    else respond(connection, msg, TERMINATED);
     return;
   }
   const { running } = options;

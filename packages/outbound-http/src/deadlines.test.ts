@@ -42,6 +42,17 @@ test('the first event, silence and the total are limited; the fault is the reaso
   assert.deepEqual(await missedOf(endless), { limit: 'total', ms: 40 });
 });
 
+test('an event after the end sets no limit, the first one included', { timeout: 10_000 }, async t => {
+  for (const events of [0, 1]) {
+    const deadlines = start(t, { silenceMsMax: 20 });
+    for (let event = 0; event < events; event += 1) deadlines.touch();
+    deadlines[Symbol.dispose]();
+    deadlines.touch();
+    await sleep(60);
+    assert.equal(deadlines.fault, undefined, `${events} events before`);
+  }
+});
+
 test('each event restarts the silence limit', { timeout: 10_000 }, async t => {
   const silenceMsMax = 500;
   const deadlines = start(t, { silenceMsMax });

@@ -64,6 +64,8 @@ export class Deadlines<Fault extends Error> implements Disposable {
   [Symbol.dispose](): void {
     clearTimeout(this.#total);
     clearTimeout(this.#silence);
+    // The first event of a peer that was abandoned before it must set no timer.
+    this.#hasBegun = true;
   }
 
   #expireUnlessPaused(missed: MissedDeadline): void {

@@ -1,4 +1,4 @@
-import type { Env } from './start-telemetry.ts';
+export type Env = Readonly<Record<string, string | undefined>>;
 
 /** Where each signal goes, from the OTEL_* environment. */
 export type Exporters = {

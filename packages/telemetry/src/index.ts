@@ -1,4 +1,5 @@
 export { agentLabel, CLOSED_WORD_CHARS_MAX, closedWord, errorWord, snakeWord } from './closed-word.ts';
+export type { Env } from './exporters.ts';
 export type { Hop, HopAttributes, HopOptions, Receive } from './hop-span.ts';
 export { HOP_LINKS_MAX, SEGMENT_MS_MAX, startHop } from './hop-span.ts';
 export type { LogFields, LogFormat, Logger, LoggerOptions, LogLevel, LogMethod } from './logger.ts';
@@ -12,6 +13,6 @@ export { A2A_METHOD, ATTR, COUNT, chatSpan, DESTINATION, executeToolSpan, invoke
 export type { TraceCarrier } from './propagation.ts';
 export { carrierOf, contextFrom, correlationOf, inTrace, spanContextFrom } from './propagation.ts';
 export { ShardLines } from './shard-lines.ts';
-export type { Env, Telemetry, TelemetryOptions } from './start-telemetry.ts';
+export type { Telemetry, TelemetryOptions } from './start-telemetry.ts';
 export { startTelemetry, TELEMETRY_SHUTDOWN_MS_MAX } from './start-telemetry.ts';
 export { redeliveryCause, startWorkHop, takenWork } from './work-hop.ts';

@@ -1,7 +1,7 @@
 import { context, diag, metrics, propagation, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { type LostSpans, SPAN_DELAY_MS, SPAN_QUEUE_MAX } from './bounded-spans.ts';
-import { exportersFrom } from './exporters.ts';
+import { type Env, exportersFrom } from './exporters.ts';
 import { type Logger, onLogLine } from './logger.ts';
 import { createHopMetrics, type HopMetrics, setProcessMetrics } from './metrics.ts';
 import { SERVICE_PREFIX } from './names.ts';
@@ -9,8 +9,6 @@ import { observeProcess } from './process-metrics.ts';
 import { exportFault, reportSdkFaults } from './sdk-faults.ts';
 import { spanIds } from './span-ids.ts';
 import { startMetrics } from './start-metrics.ts';
-
-export type Env = Readonly<Record<string, string | undefined>>;
 
 /** Bound on flushing the last spans at shutdown; milliseconds. An unreachable collector must not delay a drain. */
 export const TELEMETRY_SHUTDOWN_MS_MAX = 2_000;

@@ -123,3 +123,13 @@ test('releasing a shard cancels its deliveries after the grace period; other sha
   assert.equal(other!.signals.draining.aborted, false);
   assert.equal(workers.size, 1);
 });
+
+test('a worker that waits for a slot does not begin once its shard is being released', async () => {
+  const { workers, runs, keys } = workersOf({ workersMax: 1 });
+  for (const key of ['a', 'b']) workers.start(key, 1, 1);
+  await tick();
+  const released = workers.release(1, 5_000);
+  runs[0]!.end('stopped');
+  await released;
+  assert.deepEqual([keys(), workers.size], [['a'], 0]);
+});

@@ -108,7 +108,11 @@ export class DeliveryWorkers {
   }
 
   async #drain(workers: Worker[], graceMs: number): Promise<void> {
-    for (const worker of workers) worker.draining.abort();
+    for (const worker of workers) {
+      worker.draining.abort();
+      // The end of another one must not begin it: nothing would wait for it before the lease is released.
+      this.#waiting.delete(worker);
+    }
     const all = Promise.all(workers.map(worker => worker.done));
     const grace = new AbortController();
     await Promise.race([all, sleepUnlessAborted(graceMs, grace.signal)]);

@@ -220,6 +220,18 @@ test('what cannot be encoded, or throws elsewhere, fails its task and nothing el
   }
 });
 
+test('a task whose newest record lacks a part of its aggregate costs no other task', async () => {
+  await using shard = new FoldingShard();
+  const aggregate = { taskId: 't', contextId: 'c', state: 'TASK_STATE_WORKING', generation: 1, at: 1, turn: 1, foldedSeq: 0 };
+  const record = { v: 1, facts: [], aggregate, startSeq: 1, startStoredAt: 1 };
+  await shard.log.facts.append(record as never, { expected: 0, id: 'damaged' });
+  for (const messageId of ['one', 'two']) {
+    const message = { ...MESSAGE, messageId };
+    await shard.append('t', { v: 1, at: 1, from: 'client', input: { ...MESSAGE_INPUT, message } });
+  }
+  await shard.assertServesOthers('other');
+});
+
 test('no mutated record stops a shard', async () => {
   const valid = [
     { v: 1, at: 1, from: 'client', input: MESSAGE_INPUT },

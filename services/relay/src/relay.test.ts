@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Fold } from '@hopline/a2a';
 import { type AgentInput, type FactRecord, isVisible, type Producer } from '@hopline/events';
-import { createInputWriter, type InputWriter, LogFull } from '@hopline/log';
+import { createInputWriter, type InputWriter, LogFull, LogUnavailable } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { evolve } from '@hopline/task';
 import { createLogger, type HopMetrics } from '@hopline/telemetry';
@@ -436,4 +436,42 @@ test('a relay that stops while the work queue is full asks for work no more: the
   stop.abort();
   await taking;
   await next.stop();
+});
+
+test('a shard whose log refuses at once restarts less and less often, and at once again after progress', async t => {
+  t.mock.method(Math, 'random', () => 0.99);
+  const log = createMemoryLog({ shards: 1 });
+  const failedAtMs: number[] = [];
+  const counting = new Proxy(metrics, {
+    get: (all, name) => {
+      const add = () => void (name === 'shardRestarts' && failedAtMs.push(performance.now()));
+      return { ...Reflect.get(all, name), add };
+    },
+  });
+  const { append } = log.facts;
+  let isRefused = true;
+  log.facts.append = async (...args) => {
+    if (isRefused) throw new LogUnavailable('refused: account has insufficient resources');
+    return append.apply(log.facts, args);
+  };
+  const relay = await createRelay({ log, instance: 'relay', coalesce, metrics: counting, logger });
+  const pauses = () => failedAtMs.slice(1).map((at, index) => at - failedAtMs[index]!);
+  try {
+    await sendMessage(log, 't1');
+    await until(async () => failedAtMs.length >= 4);
+    assert.deepEqual(
+      pauses().map((ms, index) => ms >= 95 * 2 ** index),
+      [true, true, true],
+      String(pauses()),
+    );
+    isRefused = false;
+    await until(async () => ((await log.leases.get('shard.0'))?.value.checkpoint ?? 0) > 0);
+    isRefused = true;
+    await sendMessage(log, 't2');
+    await until(async () => failedAtMs.length >= 6);
+    const againMs = pauses()[4]!;
+    assert.ok(againMs < 800, `after progress the pause is ${againMs} ms`);
+  } finally {
+    await relay.stop();
+  }
 });

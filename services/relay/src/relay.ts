@@ -1,15 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import type { CoalesceSettings } from '@hopline/coalesce';
 import { shardOf } from '@hopline/events';
-import { factsId, type Log, LogConflict } from '@hopline/log';
+import { factsId, type Log } from '@hopline/log';
 import { HEARTBEAT_INTERVAL_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
-import { type HopMetrics, type Logger, ShardLines, snakeWord } from '@hopline/telemetry';
+import { type HopMetrics, type Logger, snakeWord } from '@hopline/telemetry';
 import { IndexWrites } from './index-writes.ts';
 import { logStored } from './log-stored.ts';
 import { measureFacts } from './measure-facts.ts';
+import { OwnedShards } from './owned-shards.ts';
 import { RejectedRecords } from './rejected-records.ts';
 import { RetentionSweep } from './retention-sweep.ts';
-import { Shard, type ShardContext } from './shard.ts';
+import type { ShardContext } from './shard.ts';
 import { applySideEffects } from './side-effects.ts';
 import { TASK_BYTES_MAX } from './task-appender.ts';
 import { authTimeout, copyForwardRule, inputTimeout, TaskDeadlines } from './task-deadlines.ts';
@@ -43,83 +44,30 @@ export type Relay = {
   stop(): Promise<void>;
 };
 
-/** Pause before a failed shard restarts, milliseconds: an unavailable log must not cause a tight loop. */
-const RESTART_PAUSE_MS = 100;
-
 /** Starts the only writer of facts. Resolves after the first lease round. */
 export async function createRelay(deps: RelayDeps): Promise<Relay> {
   const { log, logger, metrics } = deps;
   const identity = `${deps.instance}-${randomUUID().slice(0, 8)}`;
-  const running = new Map<number, Shard>();
-  const lines = new ShardLines(logger);
+  const index = new IndexWrites(log.tasks, taskId => deadlines.openTasks.get(taskId));
+  const owned = new OwnedShards({
+    context: shardContext(deps, identity, index),
+    restart: shard => leases.restart(shard),
+    metrics,
+    logger,
+  });
   const deadlines = new TaskDeadlines({
     log,
     rules: deadlineRules(deps),
-    owns: shard => running.has(shard),
+    owns: shard => owned.get(shard) !== undefined,
     now: Date.now,
     logger,
   });
-  const index = new IndexWrites(log.tasks, taskId => deadlines.openTasks.get(taskId));
-  const context = shardContext(deps, identity, index);
-
-  const leases = new ShardLeases({
-    store: log.leases,
-    presence: log.presence,
-    keys: { member: 'relay', shard: 'shard' },
-    shards: log.shards,
-    instance: identity,
-    heartbeatMs: deps.heartbeatMs ?? HEARTBEAT_INTERVAL_MS,
-    leaseMs: deps.leaseMs ?? LEASE_MS,
-    now: () => performance.now(),
-    startShard: (index, checkpoint, cause) => {
-      lines.acquired(index, cause, checkpoint);
-      metrics.ownedShards.add(1);
-      if (cause !== 'restarted') metrics.takeovers.add(1, { reason: cause });
-      const own = { owned: { at: Date.now(), cause }, onFailure: (error: unknown) => restartLater(index, error) };
-      const shard = new Shard(index, checkpoint, { ...context, ...own });
-      running.set(index, shard);
-      shard.start();
-    },
-    stopShard: async index => {
-      const shard = running.get(index);
-      if (shard === undefined) return 0;
-      running.delete(index);
-      metrics.ownedShards.add(-1);
-      await shard.stop();
-      lines.released(index, shard.checkpoint);
-      return shard.checkpoint;
-    },
-    checkpointOf: index => running.get(index)?.checkpoint ?? 0,
-    onError: error => logger.warn({ err: error }, 'lease round failed'),
-  });
-
-  function restartLater(index: number, error: unknown): void {
-    const conflict = error instanceof LogConflict;
-    if (conflict) metrics.appendConflicts.add(1);
-    metrics.shardRestarts.add(1, { reason: conflict ? 'conflict' : 'log_fault' });
-    logger.warn({ shard: index, err: error }, conflict ? 'another relay wrote to a task of this shard' : 'shard failed');
-    setTimeout(() => {
-      leases.restart(index).catch(fault => logger.error({ shard: index, err: fault }, 'shard restart failed'));
-    }, RESTART_PAUSE_MS);
-  }
-
-  metrics.shardLag.observe(() => [...running.values()].map(shard => [shard.lag, { shard: shard.index }]));
+  const leases = shardLeases(deps, identity, owned);
+  metrics.shardLag.observe(() => owned.lags());
   await leases.start();
-  lines.flush();
+  owned.flushLines();
   metrics.openTasks.observe(() => [...deadlines.countOpen()].map(([state, count]) => [count, { state }]));
-  const shardOfTask = (taskId: string) => running.get(shardOf(taskId, log.shards));
-  const sweep = new RetentionSweep({
-    log,
-    index,
-    openTasks: () => deadlines.openTasks,
-    owns: taskId => shardOfTask(taskId) !== undefined,
-    isBusy: taskId => shardOfTask(taskId)?.isBusy(taskId) !== false,
-    copyForwardAfterMs: deps.copyForwardAfterMs,
-    now: Date.now,
-    logger,
-    ...(deps.sweepMs !== undefined && { sweepMs: deps.sweepMs }),
-    ...(deps.silentMs !== undefined && { silentMs: deps.silentMs }),
-  });
+  const sweep = retentionSweep(deps, { index, deadlines, owned });
   return {
     get shards() {
       return leases.held;
@@ -127,10 +75,47 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
     stop: async () => {
       deadlines.stop();
       sweep.stop();
+      owned.close();
       await leases.stop();
-      lines.flush();
+      owned.flushLines();
     },
   };
+}
+
+function shardLeases({ log, logger, heartbeatMs, leaseMs }: RelayDeps, identity: string, owned: OwnedShards): ShardLeases {
+  return new ShardLeases({
+    store: log.leases,
+    presence: log.presence,
+    keys: { member: 'relay', shard: 'shard' },
+    shards: log.shards,
+    instance: identity,
+    heartbeatMs: heartbeatMs ?? HEARTBEAT_INTERVAL_MS,
+    leaseMs: leaseMs ?? LEASE_MS,
+    now: () => performance.now(),
+    startShard: (shard, checkpoint, cause) => owned.start(shard, checkpoint, cause),
+    stopShard: shard => owned.stop(shard),
+    checkpointOf: shard => owned.get(shard)?.checkpoint ?? 0,
+    onError: error => logger.warn({ err: error }, 'lease round failed'),
+  });
+}
+
+type SweptState = { index: IndexWrites; deadlines: TaskDeadlines; owned: OwnedShards };
+
+function retentionSweep(deps: RelayDeps, { index, deadlines, owned }: SweptState): RetentionSweep {
+  const { log, logger, copyForwardAfterMs, sweepMs, silentMs } = deps;
+  const shardOfTask = (taskId: string) => owned.get(shardOf(taskId, log.shards));
+  return new RetentionSweep({
+    log,
+    index,
+    openTasks: () => deadlines.openTasks,
+    owns: taskId => shardOfTask(taskId) !== undefined,
+    isBusy: taskId => shardOfTask(taskId)?.isBusy(taskId) !== false,
+    copyForwardAfterMs,
+    now: Date.now,
+    logger,
+    ...(sweepMs !== undefined && { sweepMs }),
+    ...(silentMs !== undefined && { silentMs }),
+  });
 }
 
 function deadlineRules({ inputTimeoutMs, authTimeoutMs, copyForwardAfterMs }: RelayDeps) {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AgentInput, InputRecord } from '@hopline/events';
-import { createMemoryLog } from '@hopline/log/memory';
-import { ENDED_IDLE_MS, IDLE_MS, Shard, SWEEP_MS } from './shard.ts';
+import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
+import { ENDED_IDLE_MS, IDLE_MS, SHARD_WAITING_UNITS_MAX, Shard, type ShardContext, SWEEP_MS } from './shard.ts';
 
 const MESSAGE: InputRecord = {
   v: 1,
@@ -22,30 +22,37 @@ function agent(n: number, state: 'TASK_STATE_WORKING' | 'TASK_STATE_COMPLETED'):
   return { v: 1, at: 1, from: { id: 'agent', agent: 'echo', turn: 1, item: 1, attempt: 1 }, n, inputs };
 }
 
-test('an ended task leaves memory after ENDED_IDLE_MS, an open one after IDLE_MS; what follows an end is rejected all the same', async t => {
-  t.mock.timers.enable({ apis: ['setInterval'] });
-  const log = createMemoryLog({ shards: 1 });
-  let [nowMs, ids] = [0, 0];
-  const reasons: string[] = [];
-  const shard = new Shard(0, 0, {
+/** The only shard of a log in memory, without holds and side effects. */
+function shardOf(log: MemoryLog, more: Partial<ShardContext> = {}): Shard {
+  let appends = 0;
+  return new Shard(0, 0, {
     inputs: log.inputs,
     facts: log.facts,
     shards: 1,
     taskBytesMax: Number.POSITIVE_INFINITY,
     owned: { at: 0, cause: 'fresh' },
     coalesce: { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 32_768 },
-    now: () => nowMs,
+    now: () => performance.now(),
     wallNow: Date.now,
-    appendId: taskId => `${taskId}:${++ids}`,
+    appendId: taskId => `${taskId}:append-${++appends}`,
     hadFacts: async () => false,
     applySideEffects: () => undefined,
-    onRejected: reason => void reasons.push(reason),
+    onRejected: () => {},
     onRejectedRecord: ({ fault }) => assert.fail(fault),
     onOutcome: () => {},
     onAppend: () => {},
     onStored: () => {},
     onFailure: error => assert.ifError(error),
+    ...more,
   });
+}
+
+test('an ended task leaves memory after ENDED_IDLE_MS, an open one after IDLE_MS; what follows an end is rejected all the same', async t => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const log = createMemoryLog({ shards: 1 });
+  let [nowMs, ids] = [0, 0];
+  const reasons: string[] = [];
+  const shard = shardOf(log, { now: () => nowMs, onRejected: reason => void reasons.push(reason) });
   shard.start();
   const append = (taskId: string, record: InputRecord) => log.inputs.append(taskId, record, { id: `i${++ids}` });
   const folded = async (taskId: string, foldedSeq: number) => {
@@ -72,6 +79,48 @@ test('an ended task leaves memory after ENDED_IDLE_MS, an open one after IDLE_MS
     assert.equal(sweepAt(IDLE_MS - 1), 1, 'the ended task, read again, is gone; the open one is here');
     assert.equal(sweepAt(IDLE_MS), 0);
   } finally {
+    await shard.stop();
+  }
+});
+
+test('a shard reads no more than its bound while an append is awaited, also of large records', async () => {
+  const log = createMemoryLog({ shards: 1 });
+  const { append } = log.facts;
+  const release = Promise.withResolvers<void>();
+  log.facts.append = async (...args) => {
+    await release.promise;
+    return append.apply(log.facts, args);
+  };
+  const { readShard } = log.inputs;
+  let bytesRead = 0;
+  log.inputs.readShard = async function* (...args) {
+    for await (const input of readShard.apply(log.inputs, args)) {
+      bytesRead += input.bytes;
+      yield input;
+    }
+  };
+  const recordBytes = 512 * 1024;
+  const records = (2 * SHARD_WAITING_UNITS_MAX) / recordBytes;
+  await log.inputs.append('t', MESSAGE, { id: 'm' });
+  for (let n = 1; n <= records; n += 1) {
+    const parts = [{ text: 'x'.repeat(recordBytes) }];
+    const input: AgentInput = { kind: 'artifact', lane: `${n}`, artifact: { name: 'file' }, parts, append: false, last: true };
+    const from = { id: 'agent', agent: 'echo', turn: 1, item: 1, attempt: 1 };
+    await log.inputs.append('t', { v: 1, at: 1, from, n, inputs: [input] }, { id: `${n}` });
+  }
+  const shard = shardOf(log);
+  shard.start();
+  try {
+    for (let before = -1; bytesRead === 0 || bytesRead > before; ) {
+      before = bytesRead;
+      await new Promise(resolve => setTimeout(resolve, 50));
+    }
+    assert.ok(bytesRead >= SHARD_WAITING_UNITS_MAX, `${bytesRead} bytes`);
+    assert.ok(bytesRead <= SHARD_WAITING_UNITS_MAX + 2 * 1024 * 1024, `${bytesRead} bytes`);
+    release.resolve();
+    while (shard.checkpoint < records + 1) await new Promise(setImmediate);
+  } finally {
+    release.resolve();
     await shard.stop();
   }
 });

@@ -15,8 +15,9 @@ export const IDLE_MS = 30_000;
 export const ENDED_IDLE_MS = 2_000;
 export const SWEEP_MS = 5_000;
 const CATCH_UP_POLL_MS = 5;
-/** Records between two checks of the bound: a check costs one step per task. */
+/** Records, or bytes of them, between two checks of the bound: a check costs one step per task. */
 const RECORDS_PER_CHECK = 128;
+const BYTES_PER_CHECK = 1024 * 1024;
 /** Records of a task between two looks at which of them are folded. */
 const RECORDS_PER_LOOK = 64;
 
@@ -100,7 +101,7 @@ export class Shard {
   }
 
   async #readInputs(): Promise<void> {
-    let records = 0;
+    let [records, bytes] = [0, 0];
     const { inputs } = this.#context;
     const onRejected = ({ pending = 0, ...rejected }: RejectedInput) => {
       this.#unread = pending;
@@ -110,7 +111,10 @@ export class Shard {
       this.#dispatch(input);
       this.#lastReadSeq = input.seq;
       this.#unread = input.pending ?? 0;
-      if (++records % RECORDS_PER_CHECK !== 0) continue;
+      records += 1;
+      bytes += input.bytes;
+      if (records < RECORDS_PER_CHECK && bytes < BYTES_PER_CHECK) continue;
+      [records, bytes] = [0, 0];
       while (this.#pendingSize() > SHARD_WAITING_UNITS_MAX && !this.#stop.signal.aborted) await sleep(CATCH_UP_POLL_MS);
     }
   }

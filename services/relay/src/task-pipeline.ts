@@ -32,7 +32,7 @@ export class TaskPipeline {
   #textTimer: NodeJS.Timeout | undefined;
   /** When the server received the newest message, epoch milliseconds. */
   #receivedAt: number | undefined;
-  /** Epoch milliseconds of the last input: the shard evicts idle tasks. */
+  /** When the last input was accepted, monotonic milliseconds: the shard evicts idle tasks. */
   lastInputAt: number;
 
   /** `expired`: the task existed, and its facts are gone. No message begins it again. */
@@ -114,11 +114,10 @@ export class TaskPipeline {
     let isNew = false;
     this.#guard(input.seq, () => {
       isNew = this.#inputs.accept(input, this.aggregate);
-      if (!isNew) this.#replaySideEffects(input);
+      if (isNew) this.#hop.input(input, this.aggregate);
+      else this.#replaySideEffects(input);
     });
-    if (!isNew) return;
-    this.#hop.input(input, this.aggregate);
-    this.#advance();
+    if (isNew) this.#advance();
   }
 
   /** Queues the text that is due, sets the timer for the rest, and appends what is queued. */

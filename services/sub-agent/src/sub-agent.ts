@@ -1,6 +1,6 @@
-import { openHttp } from '@hopline/a2a-http';
+import { type A2AHttpServer, openHttp } from '@hopline/a2a-http';
 import { createA2AServer, type Limits } from '@hopline/a2a-server';
-import { type Agent, type AgentSkill, serveAgent } from '@hopline/agent';
+import { type Agent, type AgentSkill, type ServeAgentOptions, serveAgent } from '@hopline/agent';
 import { agentCard, resumeExtension } from '@hopline/agent-card';
 import { PublishedCard } from '@hopline/agent-card/signing';
 import type { Authenticator, CorsRules, EndpointTls } from '@hopline/endpoint';
@@ -54,16 +54,54 @@ export type SubAgent = {
 
 /** One agent: a worker for the supervisor's calls, and an A2A endpoint of its own for direct calls (S0-46). Both run the same turns. */
 export function createSubAgent(deps: SubAgentDeps): SubAgent {
-  const { log, name, agent, logger, metrics, version, auth } = deps;
+  const { log, name, agent, auth, webhooks } = deps;
   const stop = new AbortController();
   let serving: Promise<void> = Promise.resolve();
   let agentFault: unknown = new AgentPending('the agent has not answered yet');
   let skills = [...deps.skills];
+  const http = openEndpoint(deps, () => skills);
+  return {
+    start: async (host, port) => {
+      const address = await http.listen(host, port);
+      webhooks?.listening(`${address}/`);
+      webhooks?.share(log.wakeUps, name, stop.signal);
+      const registered = Promise.withResolvers<void>();
+      serving = takeWork(deps, {
+        url: http.url,
+        signal: stop.signal,
+        onRegistered: entry => {
+          skills = entry.skills;
+          registered.resolve();
+        },
+        onSkills: fault => {
+          agentFault = fault;
+        },
+      });
+      await Promise.race([registered.promise, serving]);
+      return http.url;
+    },
+    check: async () => {
+      if (agentFault !== undefined) throw agentFault;
+    },
+    stop: async () => {
+      stop.abort();
+      await serving;
+      await http.close();
+      auth?.close();
+      await agent.close();
+    },
+  };
+}
+
+/** The agent's A2A endpoint, with the probes of the process and the webhooks of its turns. `skills`: as they are registered now. */
+function openEndpoint(deps: SubAgentDeps, skills: () => AgentSkill[]): A2AHttpServer {
+  const { log, name, agent, logger, metrics, version, auth } = deps;
   const extensions = [resumeExtension];
-  const capabilities = { streaming: true, extensions };
-  const fixed = { name, version, capabilities, security: auth?.card };
+  const fixed = { name, version, capabilities: { streaming: true, extensions }, security: auth?.card };
   // A remote agent has no description until its card is read.
-  const card = new PublishedCard(() => agentCard({ ...fixed, description: agent.description || name, url: http.url, skills }));
+  const card = new PublishedCard(() =>
+    agentCard({ ...fixed, description: agent.description || name, url: http.url, skills: skills() }),
+  );
   const server = createA2AServer({
     log,
     role: `agent.${name}`,
@@ -81,56 +119,36 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
   const http = openHttp(server, { card, publicUrl: deps.publicUrl, tls: deps.tls, cors: deps.cors, hosts });
   registerProbes(http.app, deps.probes);
   deps.webhooks?.register(http.app);
-  return {
-    start: async (host, port) => {
-      const address = await http.listen(host, port);
-      deps.webhooks?.listening(`${address}/`);
-      deps.webhooks?.share(log.wakeUps, name, stop.signal);
-      const registered = Promise.withResolvers<void>();
-      const onRegistered = (entry: { skills: AgentSkill[] }) => {
-        skills = entry.skills;
-        registered.resolve();
-      };
-      const { slots, drainMs, retries, forwardText, showError, isDefault = false } = deps;
-      const serveOptions = {
-        log,
-        name,
-        agent,
-        url: http.url,
-        skills: deps.skills,
-        isDefault,
-        slots,
-        drainMs,
-        showError,
-        onRegistered,
-        onSkills: (fault: unknown) => {
-          agentFault = fault;
-        },
-        ...(retries !== undefined && { retries }),
-        ...(forwardText !== undefined && { forwardText }),
-      };
-      serving = serveAgent({ ...serveOptions, signal: stop.signal, logger, metrics });
-      // A failed worker ends the process, so that it is restarted instead of looking alive.
-      serving.catch(error => {
-        logger.fatal({ agent: name, err: error }, 'worker ended');
-        process.nextTick(() => {
-          throw error;
-        });
-      });
-      await Promise.race([registered.promise, serving]);
-      return http.url;
-    },
-    check: async () => {
-      if (agentFault !== undefined) throw agentFault;
-    },
-    stop: async () => {
-      stop.abort();
-      await serving;
-      await http.close();
-      auth?.close();
-      await agent.close();
-    },
-  };
+  return http;
+}
+
+type Worker = Required<Pick<ServeAgentOptions, 'url' | 'signal' | 'onRegistered' | 'onSkills'>>;
+
+/** Takes the agent's work and registers it. A worker that fails ends the process, so that it is restarted instead of looking alive. */
+function takeWork(deps: SubAgentDeps, worker: Worker): Promise<void> {
+  const { log, name, agent, skills, isDefault = false, slots, drainMs, retries, forwardText, showError, metrics, logger } = deps;
+  const serving = serveAgent({
+    ...worker,
+    log,
+    name,
+    agent,
+    skills,
+    isDefault,
+    slots,
+    drainMs,
+    showError,
+    metrics,
+    logger,
+    ...(retries !== undefined && { retries }),
+    ...(forwardText !== undefined && { forwardText }),
+  });
+  serving.catch(error => {
+    logger.fatal({ agent: name, err: error }, 'worker ended');
+    process.nextTick(() => {
+      throw error;
+    });
+  });
+  return serving;
 }
 
 class AgentPending extends Error {

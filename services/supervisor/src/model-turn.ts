@@ -190,7 +190,7 @@ export class ModelTurn implements TurnRunner {
     // Withheld text is for the model; if the model adds nothing, it is still the answer.
     const text = view.answerText() || view.withheldText();
     const artifact = laneArtifact(profile, profile.result, displayName);
-    addResult(this.#context, lane, artifact, text);
+    await addResult(this.#context, lane, artifact, text);
     writer.add(this.#outcome());
   }
 

@@ -29,7 +29,7 @@ export class PlannedTurn implements TurnRunner {
     }
     const { calls, ends } = this.#context.view;
     for (const ended of ends) if (!isInterrupted(ended.state)) this.#calls.noticeEnd(ended);
-    if (ends.length > 0 && ends.length === calls.length) this.#finish();
+    if (ends.length > 0 && ends.length === calls.length) await this.#finish();
   }
 
   async #begin(): Promise<void> {
@@ -88,7 +88,7 @@ export class PlannedTurn implements TurnRunner {
     writer.add(completePlan(lane, laneArtifact(profile, profile.plan.complete, displayName), text));
   }
 
-  #finish(): void {
+  async #finish(): Promise<void> {
     if (this.#finished) return;
     this.#finished = true;
     const { writer, view, profile, displayName } = this.#context;
@@ -99,7 +99,7 @@ export class PlannedTurn implements TurnRunner {
     }
     const lane = this.#lane('result');
     const artifact = laneArtifact(profile, profile.result, displayName);
-    addResult(this.#context, lane, artifact, view.answerText() + view.withheldText());
+    await addResult(this.#context, lane, artifact, view.answerText() + view.withheldText());
     writer.add(outcomeOf(view.ends, this.#failureId()));
   }
 

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AgentInput, ArtifactInput } from '@hopline/events';
-import type { InputWriter } from '@hopline/log';
+import { createInputWriter, type InputWriter, WAITING_BYTES_MAX } from '@hopline/log';
+import { createMemoryLog } from '@hopline/log/memory';
 import { Scenario, supervisor } from '@hopline/task/test-kit';
 import { addResult, RESULT_BYTES_MAX } from './turn-outcome.ts';
 import { TurnView } from './turn-view.ts';
@@ -9,9 +10,10 @@ import { TurnView } from './turn-view.ts';
 const LANE = '1/result';
 const ARTIFACT = { name: 'final_result' };
 
-function added(view: TurnView, text: string): AgentInput[] {
+async function added(view: TurnView, text: string): Promise<AgentInput[]> {
   const inputs: AgentInput[] = [];
-  addResult({ view, writer: { add: input => void inputs.push(input) } as InputWriter }, LANE, ARTIFACT, text);
+  const writer = { add: (input: AgentInput) => void inputs.push(input), ready: async () => {} } as InputWriter;
+  await addResult({ view, writer }, LANE, ARTIFACT, text);
   return inputs;
 }
 
@@ -21,16 +23,16 @@ const textOf = (inputs: AgentInput[]) =>
     .map(({ parts }) => parts[0]!.text)
     .join('');
 
-test('a result is one event up to RESULT_BYTES_MAX bytes of UTF-8; a longer one is cut between characters', () => {
+test('a result is one event up to RESULT_BYTES_MAX bytes of UTF-8; a longer one is cut between characters', async () => {
   for (const [unit, bytes] of [
     ['x', 1],
     ['語', 3],
     ['👩‍👩‍👧', 18],
   ] as const) {
     const count = Math.floor(RESULT_BYTES_MAX / bytes);
-    assert.equal(added(new TurnView(), unit.repeat(count)).length, 1);
+    assert.equal((await added(new TurnView(), unit.repeat(count))).length, 1);
     const text = unit.repeat(count + 1);
-    const chunks = chunksOf(added(new TurnView(), text));
+    const chunks = chunksOf(await added(new TurnView(), text));
     assert.deepEqual(
       chunks.map(({ append, last }) => [append, last]),
       [
@@ -45,27 +47,40 @@ test('a result is one event up to RESULT_BYTES_MAX bytes of UTF-8; a longer one 
   }
 });
 
-test('350,000 Chinese characters, or as many that JSON escapes, fit into records of 1 MiB', () => {
+test('350,000 Chinese characters, or as many that JSON escapes, fit into records of 1 MiB', async () => {
   for (const text of ['語'.repeat(350_000), '\u0001'.repeat(350_000)]) {
-    const inputs = added(new TurnView(), text);
+    const inputs = await added(new TurnView(), text);
     assert.equal(textOf(inputs), text);
     for (const input of inputs) assert.ok(Buffer.byteLength(JSON.stringify(input)) < 800 * 1024);
   }
 });
 
-test('a supervisor that takes over replaces a result of which only a part was stored, and repeats no whole one', () => {
+test('a result that is larger than what may wait for the log is appended whole', async () => {
+  const log = createMemoryLog();
+  const producer = { id: 'supervisor', agent: 'supervisor', turn: 1, item: 1, attempt: 1 };
+  const writer = createInputWriter(log.inputs, { taskId: 't', producer });
+  // A source that does not wait for the writer fails at 16 times as much.
+  const text = 'x'.repeat(17 * WAITING_BYTES_MAX);
+  await addResult({ view: new TurnView(), writer }, LANE, ARTIFACT, text);
+  await writer.flush();
+  const inputs: AgentInput[] = [];
+  for await (const { record } of log.inputs.read('t')) if ('inputs' in record) inputs.push(...record.inputs);
+  assert.equal(textOf(inputs), text);
+});
+
+test('a supervisor that takes over replaces a result of which only a part was stored, and repeats no whole one', async () => {
   const text = 'x'.repeat(RESULT_BYTES_MAX + 1);
-  const [first, second] = chunksOf(added(new TurnView(), text));
+  const [first, second] = chunksOf(await added(new TurnView(), text));
   const task = new Scenario().message('hello').input(supervisor(), first!);
   const view = () => {
     const folded = new TurnView();
     folded.apply({ seq: 1, record: { v: 1, facts: task.facts, aggregate: task.aggregate!, startSeq: 0, startStoredAt: 0 } });
     return folded;
   };
-  const again = added(view(), text);
+  const again = await added(view(), text);
   for (const input of again) task.input(supervisor(2), input as Exclude<AgentInput, { kind: 'text' }>);
   assert.deepEqual([task.rejected, task.view?.task.artifacts?.length], [[], 1]);
   assert.equal(task.view?.task.artifacts?.[0]?.parts.map(part => part.text).join(''), text);
   assert.equal(second?.last, true);
-  assert.deepEqual(added(view(), text), []);
+  assert.deepEqual(await added(view(), text), []);
 });

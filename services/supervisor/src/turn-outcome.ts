@@ -10,17 +10,23 @@ import type { TurnContext } from './turn-runner.ts';
  */
 export const RESULT_BYTES_MAX = 128 * 1024;
 
-/** Appends the whole answer in one artifact, before the final state (S0-20), unless an earlier supervisor has appended all of it. */
-export function addResult(
+/**
+ * Appends the whole answer in one artifact, before the final state (S0-20), unless an earlier supervisor has appended all of it. At the pace
+ * of the log: the answers of all agents together may be larger than what a writer takes at once. Rejects when the writer has failed.
+ */
+export async function addResult(
   { view, writer }: Pick<TurnContext, 'view' | 'writer'>,
   lane: string,
   artifact: LaneArtifact,
   text: string,
-): void {
+): Promise<void> {
   if (view.isShown(lane) && !view.isOpen(lane)) return;
   // The first chunk replaces what the earlier supervisor appended before it died.
   if (view.isShown(lane)) writer.add({ kind: 'open', lane, artifact });
-  for (const chunk of resultChunks(lane, artifact, text)) writer.add(chunk);
+  for (const chunk of resultChunks(lane, artifact, text)) {
+    writer.add(chunk);
+    await writer.ready();
+  }
 }
 
 function* resultChunks(lane: string, artifact: LaneArtifact, text: string): Generator<ArtifactInput> {

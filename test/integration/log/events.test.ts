@@ -157,6 +157,17 @@ describe('events of the log', () => {
     );
   });
 
+  test('a work item of a later version stays for a worker of that version', async () => {
+    events = [];
+    await nc.request('a2a.work.agent.later.t1', '{"v":2,"taskId":"t1"}');
+    const abort = new AbortController();
+    const taking = log.work.take('agent.later', { slots: 1, signal: abort.signal }, () => assert.fail('it was run'));
+    await until(() => reported({ type: 'undecodable', where: 'work' }) > 0, 'the item');
+    abort.abort();
+    await taking;
+    assert.equal(await log.work.hasItem('agent.later', 't1'), true);
+  });
+
   test('an item whose requeues cannot be counted is still settled', async t => {
     const own = await open({ attemptsMax: 2, requeuesMax: 1 });
     t.after(() => own.close());

@@ -74,7 +74,7 @@ export class Viewer implements FeedListener, OpenStream {
 
   /** As a listener: of the feed that it follows. */
   onFault(fault: A2AError): void {
-    this.fail(fault);
+    this.#failBy(fault);
   }
 
   onRecord(): void {
@@ -119,10 +119,18 @@ export class Viewer implements FeedListener, OpenStream {
     if (feed.fault !== undefined) this.fail(feed.fault);
   }
 
-  /** Writes all that the ring has. Events of one record go out in one write. */
+  /** Writes all that the ring has. Events of one record go out in one write. Never throws: the feed calls it for each of its viewers. */
   #pump(): void {
     const feed = this.#feed;
     if (feed === undefined || this.#busy || this.#sink.closed) return;
+    try {
+      this.#writeRing(feed);
+    } catch (thrown) {
+      this.#failBy(thrown);
+    }
+  }
+
+  #writeRing(feed: TaskFeed): void {
     if (this.#sink.backlog > this.#server.limits.viewerBufferBytesMax) {
       this.#cutSlow();
       return;
@@ -152,8 +160,14 @@ export class Viewer implements FeedListener, OpenStream {
         this.#busy = false;
         this.#pump();
       },
-      thrown => this.fail(A2AError.from(fromLog(thrown, this.#feed?.taskId))),
+      thrown => this.#failBy(thrown),
     );
+  }
+
+  #failBy(thrown: unknown): void {
+    const error = A2AError.from(fromLog(thrown, this.#feed?.taskId));
+    if (error.code === 'INTERNAL_ERROR') this.#server.logger.error({ code: error.code, err: error.cause }, 'stream failed');
+    this.fail(error);
   }
 
   /** Reads from the log what the ring no longer has, at the pace of the client, until the ring has the next event. */

@@ -1,0 +1,99 @@
+import type { Takeover } from '@hopline/events';
+import { backoffMs, LogConflict, sleepUnlessAborted } from '@hopline/log';
+import { type HopMetrics, type Logger, ShardLines } from '@hopline/telemetry';
+import { Shard, type ShardContext } from './shard.ts';
+
+/**
+ * Pause before a failed shard restarts, milliseconds, with full jitter and growing while the shard makes no progress: each restart reads
+ * its lease and opens a consumer, and a log that refuses at once (no permission, a full account) would get ten a second for each shard.
+ */
+const RESTART_MS_MIN = 100;
+const RESTART_MS_MAX = 5_000;
+
+export type OwnedShardsOptions = {
+  context: Omit<ShardContext, 'onFailure' | 'owned'>;
+  /** Stops a shard and starts it again from its checkpoint, unless its lease is lost. */
+  restart: (shard: number) => Promise<void>;
+  metrics: Pick<HopMetrics, 'ownedShards' | 'takeovers' | 'appendConflicts' | 'shardRestarts'>;
+  logger: Logger;
+};
+
+/** Failures of a shard in succession, without progress between them. */
+type Failures = { count: number; checkpoint: number };
+
+/** The shards whose leases this relay holds: folds each until its lease is released, and restarts one that fails. */
+export class OwnedShards {
+  readonly #options: OwnedShardsOptions;
+  readonly #lines: ShardLines;
+  readonly #running = new Map<number, Shard>();
+  readonly #failures = new Map<number, Failures>();
+  readonly #stop = new AbortController();
+
+  constructor(options: OwnedShardsOptions) {
+    this.#options = options;
+    this.#lines = new ShardLines(options.logger);
+  }
+
+  get(index: number): Shard | undefined {
+    return this.#running.get(index);
+  }
+
+  /** Records of each shard that are stored and not folded. */
+  lags(): [number, { shard: number }][] {
+    return [...this.#running.values()].map(shard => [shard.lag, { shard: shard.index }]);
+  }
+
+  start(index: number, checkpoint: number, cause: Takeover['cause']): void {
+    const { context, metrics } = this.#options;
+    this.#lines.acquired(index, cause, checkpoint);
+    metrics.ownedShards.add(1);
+    if (cause !== 'restarted') {
+      metrics.takeovers.add(1, { reason: cause });
+      this.#failures.delete(index);
+    }
+    const owned = { at: Date.now(), cause };
+    const shard = new Shard(index, checkpoint, { ...context, owned, onFailure: error => this.#failed(shard, error) });
+    this.#running.set(index, shard);
+    shard.start();
+  }
+
+  /** Resolves with the shard's checkpoint; 0 for one that does not run. */
+  async stop(index: number): Promise<number> {
+    const shard = this.#running.get(index);
+    if (shard === undefined) return 0;
+    this.#running.delete(index);
+    this.#options.metrics.ownedShards.add(-1);
+    await shard.stop();
+    this.#lines.released(index, shard.checkpoint);
+    return shard.checkpoint;
+  }
+
+  /** No shard restarts any more: the relay releases its leases. */
+  close(): void {
+    this.#stop.abort();
+  }
+
+  /** Logs at once which shards were acquired and released. */
+  flushLines(): void {
+    this.#lines.flush();
+  }
+
+  #failed({ index, checkpoint }: Shard, error: unknown): void {
+    const { metrics, logger } = this.#options;
+    const isConflict = error instanceof LogConflict;
+    if (isConflict) metrics.appendConflicts.add(1);
+    metrics.shardRestarts.add(1, { reason: isConflict ? 'conflict' : 'log_fault' });
+    logger.warn({ shard: index, err: error }, isConflict ? 'another relay wrote to a task of this shard' : 'shard failed');
+    const before = this.#failures.get(index);
+    const count = before !== undefined && checkpoint <= before.checkpoint ? before.count + 1 : 1;
+    this.#failures.set(index, { count, checkpoint });
+    void this.#restartAfter(backoffMs(count, RESTART_MS_MIN, RESTART_MS_MAX, RESTART_MS_MIN), index);
+  }
+
+  async #restartAfter(ms: number, index: number): Promise<void> {
+    const { restart, logger } = this.#options;
+    await sleepUnlessAborted(ms, this.#stop.signal);
+    if (this.#stop.signal.aborted) return;
+    await restart(index).catch(fault => logger.error({ shard: index, err: fault }, 'shard restart failed'));
+  }
+}
