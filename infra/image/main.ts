@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util';
 import { type ImageConfig, writeImageArchive } from './archive.ts';
 import { ARCHITECTURES, type Architecture } from './elf.ts';
 import { OWN_ARCHITECTURE } from './libraries.ts';
+import { versionHint } from './nats-version.ts';
 import { RUN, writeApp, writeBase, writeProgram } from './rootfs.ts';
 
 const USAGE = `npm run image -- [--archive FILE.tar] [--nats FILE.tar] [--rootfs DIR] [--platform linux/amd64|linux/arm64]
@@ -86,6 +87,8 @@ async function natsImage(path: string, folder: string): Promise<void> {
     ports: ['4222/tcp', '6222/tcp', '8222/tcp'],
     labels: labels('nats-server', 'The NATS server that the tests of Hopline use', version),
   });
+  const hint = versionHint(version);
+  if (hint !== undefined) console.log(hint);
 }
 
 async function report(path: string, layers: readonly string[], config: ImageConfig): Promise<void> {

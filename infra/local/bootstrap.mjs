@@ -5,7 +5,7 @@ const major = Number(process.versions.node.split('.')[0]);
 
 if (major < NODE_MAJOR_MIN) {
   console.error(
-    `hopline: Node ${process.versions.node} is too old for Hopline; install Node ${NODE_MAJOR_MIN} or newer (https://nodejs.org) and run the command again.`,
+    `hopline: Node ${process.versions.node} is too old for Hopline; install Node ${NODE_MAJOR_MIN} or newer (https://nodejs.org) and run the command again`,
   );
   process.exit(1);
 }

@@ -18,7 +18,11 @@ async function main(): Promise<number> {
   const found = findPrograms(process.env.PATH ?? '');
   const missing = missingLines(found);
   if (Object.keys(found).length === 0) {
-    console.error(['Nothing to start. Install one of these, then run it again:', ...missing.map(line => `  ${line}`)].join('\n'));
+    console.error(
+      ['hopline: nothing to start; install one of these and run the command again:', ...missing.map(line => `  ${line}`)].join(
+        '\n',
+      ),
+    );
     return 1;
   }
   const cluster = runningCluster(process.env);
@@ -85,6 +89,6 @@ async function listen(monitorOf: () => string | undefined): Promise<{ port: numb
 }
 
 process.exitCode = await main().catch(error => {
-  console.error((error as Error).message);
+  console.error(`hopline: ${(error as Error).message}`);
   return 1;
 });

@@ -73,11 +73,11 @@ async function monitored(t: TestContext): Promise<{ nats: NatsServer; monitorPor
 test('without programs or without a cluster, observe names what is missing and ends', async t => {
   const none = start(t, folders(t, []));
   assert.equal(await none.ended, 1);
-  assert.match(none.output(), /^Nothing to start\. Install one of these/);
+  assert.match(none.output(), /^hopline: nothing to start; install one of these and run the command again:\n/);
   for (const name of ['prometheus', 'jaeger', 'grafana']) assert.match(none.output(), new RegExp(`${name} is not on PATH: `));
   const alone = start(t, folders(t, ['jaeger']));
   assert.equal(await alone.ended, 1);
-  assert.match(alone.output(), /no local cluster is running .*run npm start/);
+  assert.match(alone.output(), /^hopline: no local cluster is running .*run npm start/);
 });
 
 test('observe scrapes the processes and the NATS server of a cluster, also after the cluster has started again', async t => {

@@ -36,6 +36,7 @@ test('compose: every service of Hopline has settings that it knows, and a NATS u
 test('compose: images are those of the chart or have a fixed tag, and ports are published on this machine alone', () => {
   const { version } = JSON.parse(readFileSync(`${ROOT}/package.json`, 'utf8'));
   const pins = JSON.parse(readFileSync(`${ROOT}/infra/local/bootstrap/pins.json`, 'utf8'));
+  assert.equal(pins.natsServer.image, `nats:${pins.natsServer.goVersion}`, 'npm start takes its image where the chart does');
   for (const [name, { image, ports = [] }] of Object.entries(services)) {
     assert.match(image, /:(\$\{\w+:-)?v?\d+\.\d+\.\d+\}?$/, name);
     if (image.startsWith('hopline:')) assert.ok(image.includes(`:-${version}}`), image);

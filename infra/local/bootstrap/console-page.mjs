@@ -63,5 +63,5 @@ async function build(root, node, env) {
   const folder = join(root, 'services/console');
   const vite = join(folder, 'node_modules/vite/bin/vite.js');
   const result = await runCommand([node, vite, 'build', '--logLevel', 'warn'], { cwd: folder, env, timeoutMs: BUILD_MS_MAX });
-  if (!result.ok) throw new SetupError(`The page of the console was not built (${failureLine(result)}); run the command again.`);
+  if (!result.ok) throw new SetupError(`the page of the console was not built (${failureLine(result)}); run the command again`);
 }

@@ -24,7 +24,7 @@ export async function withFolderLock(path, work, { waitMsMax = WAIT_MS_MAX, isAl
     if (isStale(path, isAlive)) removeStale(path);
     else if (performance.now() > deadline) {
       throw new SetupError(
-        `Another set-up has held ${path} for ${Math.round(waitMsMax / 1000)} s; end it or remove that folder, then run the command again.`,
+        `another set-up has held ${path} for ${Math.round(waitMsMax / 1000)} s; end it or remove that folder, then run the command again`,
       );
     } else await sleep(POLL_MS);
   }

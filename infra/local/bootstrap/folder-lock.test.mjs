@@ -65,6 +65,6 @@ test('a lock of a running process is waited for, then named in the error', async
   writeFileSync(join(lock, 'pid'), String(process.ppid));
   await assert.rejects(
     withFolderLock(lock, async () => {}, { waitMsMax: 1 }),
-    { name: 'SetupError', message: /Another set-up has held/ },
+    { name: 'SetupError', message: /another set-up has held/ },
   );
 });

@@ -10,7 +10,7 @@ import { SetupError } from './setup-error.mjs';
 export function machinePlatform(platform = process.platform, arch = process.arch, hasGlibc = runsOnGlibc) {
   if (platform !== 'linux' && platform !== 'darwin') {
     throw new SetupError(
-      `Hopline's local cluster runs on Linux and macOS, not on ${platform}; on Windows run it inside WSL (https://learn.microsoft.com/windows/wsl).`,
+      `Hopline's local cluster runs on Linux and macOS, not on ${platform}; on Windows run it inside WSL (https://learn.microsoft.com/windows/wsl)`,
     );
   }
   const musl = platform === 'linux' && !hasGlibc() ? '-musl' : '';
@@ -56,13 +56,13 @@ export function npmCommand(env) {
   if (path && basename(path) === 'npm-cli.js') return [process.execPath, path];
   const npm = findOnPath('npm', env);
   if (!npm)
-    throw new SetupError('npm is not on PATH; install it (it comes with Node, https://nodejs.org) and run the command again.');
+    throw new SetupError('npm is not on PATH; install it (it comes with Node, https://nodejs.org) and run the command again');
   return [npm];
 }
 
 /** @param {NodeJS.ProcessEnv} env */
 export function requireGit(env) {
   if (!findOnPath('git', env)) {
-    throw new SetupError('git is not on PATH; install it (https://git-scm.com/downloads) and run the command again.');
+    throw new SetupError('git is not on PATH; install it (https://git-scm.com/downloads) and run the command again');
   }
 }

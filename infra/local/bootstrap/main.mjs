@@ -43,7 +43,7 @@ export async function main([verb, ...args]) {
   } catch (error) {
     process.exitCode = 1;
     stopCommands();
-    console.error(`hopline: ${error instanceof SetupError ? error.message : `Set-up failed: ${error.message}`}`);
+    console.error(`hopline: ${error instanceof SetupError ? error.message : `set-up failed: ${error.message}`}`);
     // A parallel step may still hold timers and pipes.
     process.exit();
   }
@@ -53,7 +53,7 @@ async function runVerb(verb, args) {
   const entryPoint = Object.hasOwn(ENTRY_POINTS, verb) ? ENTRY_POINTS[verb] : undefined;
   if (!entryPoint)
     throw new SetupError(
-      'Unknown command; use one of `npm start`, `npm test`, `npm run bench`, `npm run observe`, `npm run simulate`, `npm run faults`, `npm run tck -- PATH`, `npm run -s hopline -- ask "hello"`, `npm run image -- --archive FILE.tar`, `npm run pack -- --output DIR` or `npm run release -- VERSION`.',
+      'unknown command; use one of `npm start`, `npm test`, `npm run bench`, `npm run observe`, `npm run simulate`, `npm run faults`, `npm run tck -- PATH`, `npm run -s hopline -- ask "hello"`, `npm run image -- --archive FILE.tar`, `npm run pack -- --output DIR` or `npm run release -- VERSION`',
     );
   if (HELP[verb] && (args.includes('--help') || args.includes('-h'))) {
     process.stdout.write(readFileSync(HELP[verb], 'utf8'));

@@ -36,7 +36,7 @@ function requireNamed(path, version, versionMin) {
   if (version && isAtLeast(version, versionMin)) return path;
   const found = version ? `is version ${version}` : 'does not run as a nats-server';
   throw new SetupError(
-    `HOPLINE_NATS_SERVER is ${path}, which ${found}; set it to a nats-server ${versionMin} or newer, or unset it.`,
+    `HOPLINE_NATS_SERVER is ${path}, which ${found}; set it to a nats-server ${versionMin} or newer, or unset it`,
   );
 }
 
@@ -65,7 +65,7 @@ async function fetchServer({ platform, cache, pins, progress }, sources, version
     }
   }
   throw new SetupError(
-    `No nats-server could be fetched (tried ${sources.map(source => source.name).join(', ')}); install nats-server ${pins.versionMin} or newer from https://github.com/nats-io/nats-server/releases on PATH, or set NATS_URL to a running one.`,
+    `no nats-server could be fetched (tried ${sources.map(source => source.name).join(', ')}); install nats-server ${pins.versionMin} or newer from https://github.com/nats-io/nats-server/releases on PATH, or set NATS_URL to a running one`,
   );
 }
 

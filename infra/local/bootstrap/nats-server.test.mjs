@@ -100,7 +100,7 @@ test('when all sources fail, the error names what to install', async t => {
   const sources = [source('A', null, new Error('no')), source('B', null, new Error('no'))];
   await assert.rejects(ensureNatsServer(context, sources, versionOf), {
     name: 'SetupError',
-    message: /^No nats-server could be fetched \(tried A, B\); install nats-server 2\.9\.4 or newer/,
+    message: /^no nats-server could be fetched \(tried A, B\); install nats-server 2\.9\.4 or newer/,
   });
 });
 

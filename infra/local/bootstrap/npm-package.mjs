@@ -69,12 +69,12 @@ function npmEnv(env) {
 export function explain(what, result) {
   const text = result.stderr + result.stdout;
   if (result.timedOut || isNetworkFault(text)) {
-    return `The npm registry did not respond for ${what}; check the network, or npm's registry and proxy settings, and run the command again.`;
+    return `the npm registry did not respond for ${what}; check the network, or npm's registry and proxy settings, and run the command again`;
   }
   if (/EINTEGRITY|ERR_PNPM_TARBALL_INTEGRITY/.test(text)) {
-    return `The registry returned content for ${what} that does not match the pinned sum; use another registry, or report it.`;
+    return `the registry returned content for ${what} that does not match the pinned sum; use another registry, or report it`;
   }
-  return `Fetching ${what} failed (${failureLine(result)}); fix this and run the command again.`;
+  return `fetching ${what} failed (${failureLine(result)}); fix this and run the command again`;
 }
 
 /** @param {string} text output of npm or pnpm */

@@ -16,7 +16,7 @@ export async function ensureNode(installer, platform, pins, running = process) {
   const pin = pins.node.packages[platform];
   if (!pin) {
     throw new SetupError(
-      `No Node binary for ${platform} is pinned; install Node ${pins.node.versionMin} or newer (https://nodejs.org) and run the command again.`,
+      `no Node binary for ${platform} is pinned; install Node ${pins.node.versionMin} or newer (https://nodejs.org) and run the command again`,
     );
   }
   return npmProgram(installer, 'Node', pins.node.version, pin);
@@ -39,7 +39,7 @@ export async function requireRunning(node) {
   const result = await runCommand([node, '--version'], { timeoutMs: VERSION_MS_MAX });
   if (!result.ok) {
     throw new SetupError(
-      `The Node in ${dirname(node)} does not run on this machine (${failureLine(result)}); install Node 24.15 or newer and run the command again.`,
+      `the Node in ${dirname(node)} does not run on this machine (${failureLine(result)}); install Node 24.15 or newer and run the command again`,
     );
   }
 }

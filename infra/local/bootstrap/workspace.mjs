@@ -41,9 +41,9 @@ async function install(root, pnpm, env) {
   const text = result.stderr + result.stdout;
   if (text.includes('ERR_PNPM_OUTDATED_LOCKFILE')) {
     throw new SetupError(
-      `pnpm-lock.yaml does not match the package.json files; run \`${pnpm.join(' ')} install\` and commit the lockfile.`,
+      `pnpm-lock.yaml does not match the package.json files; run \`${pnpm.join(' ')} install\` and commit the lockfile`,
     );
   }
   if (result.timedOut || isNetworkFault(text)) throw new SetupError(explain('the locked packages', result));
-  throw new SetupError(`Installing the locked packages failed (${failureLine(result)}); fix this and run the command again.`);
+  throw new SetupError(`installing the locked packages failed (${failureLine(result)}); fix this and run the command again`);
 }

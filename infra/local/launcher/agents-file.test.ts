@@ -50,7 +50,7 @@ test('the number of agents and the size of an entry are bounded', () => {
 test('a missing file is named in the error', () => {
   assert.throws(() => readAgentsFile('/nowhere/agents.json'), {
     name: 'LaunchError',
-    message: /^The agents file \/nowhere\/agents.json cannot be read \(ENOENT\)/,
+    message: /^the agents file \/nowhere\/agents.json cannot be read \(ENOENT\)/,
   });
 });
 

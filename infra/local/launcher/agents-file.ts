@@ -21,17 +21,17 @@ export function readAgentsFile(path: string): AgentsFile {
     text = readFileSync(path, 'utf8');
   } catch (error) {
     throw new LaunchError(
-      `The agents file ${path} cannot be read (${(error as NodeJS.ErrnoException).code}); choose another with --agents FILE.`,
+      `the agents file ${path} cannot be read (${(error as NodeJS.ErrnoException).code}); choose another with --agents FILE`,
     );
   }
   try {
     return { agents: parseAgents(text), folder: dirname(path) };
   } catch (error) {
-    throw new LaunchError(`The agents file ${path} ${(error as Error).message}`.replace(/(?<!\?)$/, '.'));
+    throw new LaunchError(`the agents file ${path} ${(error as Error).message}`);
   }
 }
 
-/** Throws an Error whose message continues the sentence "The agents file …". */
+/** Throws an Error whose message continues the sentence "the agents file …". */
 export function parseAgents(text: string): AgentEntry[] {
   const content = parseJson(text) as { agents?: unknown } | null;
   const isObject = typeof content === 'object' && content !== null && !Array.isArray(content);

@@ -21,15 +21,20 @@ export function demoQuestion(): string {
   return text;
 }
 
-/** Sends the demo question to `url` and prints the stream. Rejects with the client's error, or a LaunchError after 120 s. */
-export async function runDemo(url: string, screen: Screen, signal: AbortSignal): Promise<DemoRun> {
+/** Sends the demo question to `url`, with these headers, and prints the stream. Rejects with the client's error, or a LaunchError after 120 s. */
+export async function runDemo(
+  url: string,
+  headers: Record<string, string>,
+  screen: Screen,
+  signal: AbortSignal,
+): Promise<DemoRun> {
   const start = performance.now();
   const late = AbortSignal.timeout(ANSWER_MS_MAX);
   const run: DemoRun = { taskId: null, cursors: [], frames: 0, firstTextMs: null, totalMs: 0 };
   const printer = new StreamPrinter(screen);
   const call = { signal: AbortSignal.any([signal, late]), onNotice: noticePrinter(screen) };
   try {
-    for await (const item of createClient({ url }).stream(demoQuestion(), call)) {
+    for await (const item of createClient({ url, headers }).stream(demoQuestion(), call)) {
       printer.print(item);
       if ('gap' in item) continue;
       const { cursor, event } = item;

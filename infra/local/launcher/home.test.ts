@@ -59,7 +59,7 @@ test('a home has a key for secrets of webhooks, which only its owner reads and w
 test('a home below /proc is refused with a sentence', { skip: process.platform !== 'linux' }, () => {
   assert.throws(() => createHome(homePaths('/proc/x')), {
     name: 'LaunchError',
-    message: /^The home \/proc\/x cannot be written \(\w+\); choose another with HOPLINE_HOME\.$/,
+    message: /^the home \/proc\/x cannot be written \(\w+\); choose another with HOPLINE_HOME$/,
   });
 });
 

@@ -45,7 +45,7 @@ export function createHome(home: Home): void {
     writeOnce(home.secretsKey, `${randomBytes(32).toString('base64')}\n`);
   } catch (error) {
     throw new LaunchError(
-      `The home ${home.folder} cannot be written (${(error as NodeJS.ErrnoException).code}); choose another with HOPLINE_HOME.`,
+      `the home ${home.folder} cannot be written (${(error as NodeJS.ErrnoException).code}); choose another with HOPLINE_HOME`,
     );
   }
 }
@@ -81,6 +81,6 @@ export function checkHomeFormat(home: Home): void {
 
 function wrongFormat(home: Home, found: string): LaunchError {
   return new LaunchError(
-    `The data in ${home.folder} has ${found} and this version reads format ${HOME_FORMAT}; move that folder away (mv ${home.folder} ${home.folder}.old) or choose another with HOPLINE_HOME.`,
+    `the data in ${home.folder} has ${found} and this version reads format ${HOME_FORMAT}; move that folder away (mv ${home.folder} ${home.folder}.old) or choose another with HOPLINE_HOME`,
   );
 }

@@ -134,7 +134,7 @@ async function createUsers({ agents }: AgentsFile, home: Home): Promise<NatsUser
 type StartNats = { cluster: Cluster; home: Home; paths: LaunchPaths; users: NatsUsers; run: RunState; signal: AbortSignal };
 
 async function startNats({ cluster, home, paths, users, run, signal }: StartNats): Promise<string> {
-  if (paths.natsServer === null) throw new LaunchError('No nats-server: use `npm start`, or set NATS_URL.');
+  if (paths.natsServer === null) throw new LaunchError('no nats-server: use `npm start`, or set NATS_URL');
   const [port, monitor] = [await freePort(), await freePort()];
   run.natsMonitor = `http://${HOST}:${monitor}`;
   const nats = await cluster.run(natsProcess(home, paths.natsServer, { port, monitor }, paths.root, users));
@@ -155,7 +155,7 @@ async function requireNats(natsUrl: string, screen: Screen): Promise<void> {
   try {
     await checkNats(defineConfig(LOG_SETTINGS).load({ ...process.env, NATS_URL: natsUrl }));
   } catch (error) {
-    throw new LaunchError(`${error instanceof Error ? error.message : 'NATS cannot be used'}.`);
+    throw new LaunchError(error instanceof Error ? error.message : 'NATS cannot be used');
   }
   screen.line(`Using NATS at ${withoutCredentials(natsUrl)}`);
 }
@@ -189,7 +189,7 @@ function withoutRepeats(faults: readonly string[]): string[] {
 async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const stop = new AbortController();
   const aborted = new Promise<never>((_, reject) => {
-    const fail = () => reject(new LaunchError('Stopped before the cluster was ready.'));
+    const fail = () => reject(new LaunchError('stopped before the cluster was ready'));
     if (signal.aborted) fail();
     else signal.addEventListener('abort', fail, { once: true, signal: stop.signal });
   });

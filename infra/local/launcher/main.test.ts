@@ -27,7 +27,7 @@ import { createServer } from 'node:http';
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 const { HOPLINE_PORT, HOPLINE_HOST, HOPLINE_INSTANCE, HOPLINE_STDIN_LIFELINE, HOPLINE_AGENT } = process.env;
 // The launcher passes on no variable that it does not know.
-const { FAKE_NOTES, FAKE_BROKEN, FAKE_WRONG, FAKE_UNREACHABLE } = JSON.parse(readFileSync(new URL('../../../fake.json', import.meta.url)));
+const { FAKE_NOTES, FAKE_BROKEN, FAKE_WRONG, FAKE_UNREACHABLE, FAKE_KEY } = JSON.parse(readFileSync(new URL('../../../fake.json', import.meta.url)));
 const end = cause => { appendFileSync(FAKE_NOTES, HOPLINE_INSTANCE + ' ' + cause + '\\n'); process.exit(0); };
 if (HOPLINE_INSTANCE === FAKE_BROKEN) { console.error('no such stream'); process.exit(1); }
 if (FAKE_WRONG?.split(',').includes(HOPLINE_INSTANCE)) { console.error(HOPLINE_INSTANCE.replace(/-\\w+$/, '') + ': HOPLINE_X must be y'); process.exit(78); }
@@ -38,6 +38,7 @@ createServer((request, response) => {
   const isReached = existsSync(FAKE_NOTES + '.reached') || !FAKE_UNREACHABLE?.split(',').includes(HOPLINE_INSTANCE);
   const degraded = isReached ? [] : [{ check: 'agent', reason: 'ECONNREFUSED' }];
   if (request.url !== '/') return response.end(JSON.stringify({ ready: true, degraded }));
+  if (FAKE_KEY && request.headers['x-api-key'] !== FAKE_KEY) return response.writeHead(401).end();
   response.setHeader('content-type', 'text/event-stream');
   const ids = { taskId: 't-1', contextId: 'c-1' };
   const artifact = text => ({ artifactId: 'a', name: 'streaming_result', parts: [{ text }] });
@@ -205,13 +206,13 @@ test('a home in use, a port in use and an old data folder are errors of one sent
   const { port } = blocker.address() as { port: number };
   const third = start(t, root, ['--port', String(port)], { HOPLINE_HOME: 'other' });
   assert.equal(await third.exit(), 1);
-  assert.ok(third.output().includes(`hopline: Port ${port} is in use;`));
+  assert.ok(third.output().includes(`hopline: port ${port} is in use;`));
   assert.ok(!existsSync(join(root, 'other/lock')));
 
   writeFileSync(join(root, 'other/format'), '99');
   const fourth = start(t, root, [], { HOPLINE_HOME: 'other' });
   assert.equal(await fourth.exit(), 1);
-  assert.match(fourth.output(), /hopline: The data in \S+other has format "99"/);
+  assert.match(fourth.output(), /hopline: the data in \S+other has format "99"/);
   assert.equal(readRunFile(join(root, '.hopline/run.json')).length, 8, 'the first cluster is unaffected');
 });
 
@@ -289,8 +290,22 @@ test('an existing NATS server is asked first, and what is wrong with it is the o
   assert.equal(await away.exit(), 1);
   assert.equal(
     away.output(),
-    'Starting Hopline …\nhopline: NATS at nats://127.0.0.1:1 refuses the connection: start nats-server, or correct NATS_URL.\n',
+    'Starting Hopline …\nhopline: NATS at nats://127.0.0.1:1 refuses the connection: start nats-server, or correct NATS_URL\n',
   );
+});
+
+test('where callers need credentials, the first question is sent with those of the environment, or not at all', async t => {
+  const root = checkout(t);
+  const settings = { HOPLINE_AUTH_API_KEYS_FILE: 'keys.json', FAKE_KEY: 'key-of-ann' };
+  const without = start(t, root, [], settings);
+  await without.prints(/Ctrl-C drains and stops everything/);
+  assert.match(without.output(), /No first question: this cluster requires credentials, and HOPLINE_API_KEY is not set\.\n/);
+  assert.doesNotMatch(without.output(), /Asking:|failed/);
+  assert.match(without.output(), /curl -N \S+ .*-H "x-api-key: \$HOPLINE_API_KEY" -d /);
+  const asked = start(t, root, [], { ...settings, HOPLINE_API_KEY: 'key-of-ann', HOPLINE_HOME: 'other' });
+  await asked.prints(/Ctrl-C drains and stops everything/);
+  assert.match(asked.output(), /task t-1 completed\n4 frames in/);
+  assert.doesNotMatch(asked.output(), /key-of-ann/);
 });
 
 test('HOPLINE_HOST is the address of the public endpoint alone', { skip: process.platform !== 'linux' }, async t => {
@@ -337,6 +352,20 @@ test('a process gets the secrets that it needs and no others', { skip: process.p
     'relay-1': [],
     'notifier-1': [],
   });
+});
+
+test('a file that a setting names is relative to the folder of the user, for every process', {
+  skip: process.platform !== 'linux',
+}, async t => {
+  const root = checkout(t);
+  const launcher = start(t, root, ['--no-demo'], { HOPLINE_AUTH_API_KEYS_FILE: 'keys.json' });
+  await launcher.prints(/Ctrl-C drains and stops everything/);
+  const having = Object.entries(holders(root, join(root, 'keys.json'))).filter(([, names]) => names.length > 0);
+  assert.deepEqual(having, [
+    ['ingress-1', ['HOPLINE_AUTH_API_KEYS_FILE']],
+    ['sub-agent-files', ['HOPLINE_AUTH_API_KEYS_FILE']],
+    ['sub-agent-guide', ['HOPLINE_AUTH_API_KEYS_FILE']],
+  ]);
 });
 
 test('own agents run instead of the demo and receive no question', async t => {

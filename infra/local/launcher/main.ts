@@ -1,13 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { ownCommand } from '@hopline/cli';
+import { credentialsOf, ownCommand } from '@hopline/cli';
 import { type AgentState, agentStates, watchAgents } from './agent-states.ts';
 import { type DemoRun, demoQuestion, runDemo } from './demo.ts';
 import { type LocalCluster, launch } from './launch.ts';
 import { LaunchError } from './launch-error.ts';
-import { nextSteps } from './next-steps.ts';
+import { callerCredentials, nextSteps } from './next-steps.ts';
 import { type Options, parseOptions } from './options.ts';
+import { absolutePaths } from './process-environment.ts';
 import { Screen } from './screen.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, '');
@@ -33,7 +34,9 @@ onStopSignals({
 
 try {
   // npm runs scripts in the root of the checkout; INIT_CWD is the user's directory.
-  const options = parseOptions(process.argv.slice(2), process.env, process.env.INIT_CWD ?? process.cwd(), ROOT);
+  const folder = process.env.INIT_CWD ?? process.cwd();
+  const options = parseOptions(process.argv.slice(2), process.env, folder, ROOT);
+  Object.assign(process.env, absolutePaths(process.env, folder));
   if (options.help) process.stdout.write(readFileSync(new URL('help.txt', import.meta.url)));
   else await run(options);
 } catch (error) {
@@ -85,9 +88,15 @@ function showAgent({ name, fault }: AgentState): void {
 
 async function showDemo(url: string, options: Options): Promise<DemoRun | null> {
   if (!options.runsDemo || options.agentsFile !== null || stop.signal.aborted) return null;
-  screen.line(`Asking: ${demoQuestion()}`);
+  const required = callerCredentials(process.env);
   try {
-    const demo = await runDemo(url, screen, stop.signal);
+    const headers = credentialsOf(process.env);
+    if (required !== undefined && Object.keys(headers).length === 0) {
+      screen.line(`No first question: this cluster requires credentials, and ${required.variable} is not set.`);
+      return null;
+    }
+    screen.line(`Asking: ${demoQuestion()}`);
+    const demo = await runDemo(url, headers, screen, stop.signal);
     const seconds = (ms: number) => `${(ms / 1000).toFixed(2)} s`;
     const first = demo.firstTextMs === null ? '' : `, first text after ${seconds(demo.firstTextMs)}`;
     screen.note(`${demo.frames} frames in ${seconds(demo.totalMs)}${first}`);
@@ -112,7 +121,8 @@ function showNextSteps({ url, home, cluster }: LocalCluster, options: Options, {
   const command = ownCommand(process.env, process.env.INIT_CWD ?? process.cwd()).prefix;
   screen.line();
   const own = home.folder === resolve(ROOT, '.hopline') ? undefined : home.folder;
-  for (const line of nextSteps({ url, command, home: own, question, agent, processes: cluster.list(), resume }))
+  const credentials = callerCredentials(process.env);
+  for (const line of nextSteps({ url, command, home: own, question, agent, processes: cluster.list(), credentials, resume }))
     screen.line(line);
   screen.line('Ctrl-C drains and stops everything.');
 }

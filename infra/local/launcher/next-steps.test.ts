@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { test } from 'node:test';
-import { nextSteps } from './next-steps.ts';
+import { callerCredentials, nextSteps } from './next-steps.ts';
 
 const processes = [{ service: 'relay', instance: 'relay-1', pid: 4711, url: '', restarts: 0 }];
 
 /** The arguments that a shell passes to curl. */
-function shellArguments(line: string): string[] {
-  const output = execFileSync('sh', ['-c', line.trim().replace(/^curl/, "printf '%s\\0'")], { encoding: 'utf8' });
+function shellArguments(line: string, env: Record<string, string> = {}): string[] {
+  const script = line.trim().replace(/^curl/, "printf '%s\\0'");
+  const output = execFileSync('sh', ['-c', script], { encoding: 'utf8', env: { ...process.env, ...env } });
   return output.split('\0').slice(0, -1);
 }
 
@@ -34,6 +35,24 @@ test('the commands contain the values of the cluster and survive a shell, quotes
     params: { id: 't-1' },
   });
   assert.ok(lines.includes('   kill -9 4711'));
+});
+
+test('where callers need credentials, each curl sends them from the variable that the command reads', () => {
+  const step = { url: 'http://127.0.0.1:8000/', command: 'hopline', question: 'why?', processes, resume: null };
+  const headersOf = (settings: Record<string, string>) => {
+    const lines = nextSteps({ ...step, credentials: callerCredentials(settings) });
+    const { variable = 'NONE' } = callerCredentials(settings) ?? {};
+    assert.equal(lines.includes(`This cluster requires credentials: export ${variable}=… first.`), variable !== 'NONE');
+    const requests = lines.filter(line => line.includes('curl -N'));
+    assert.equal(requests.length, 2);
+    const values = { HOPLINE_API_KEY: 'key of ann', HOPLINE_TOKEN: 'token-of-ann' };
+    return requests.map(line => shellArguments(line, values).find(one => one.endsWith('of-ann') || one.endsWith('of ann')));
+  };
+  const keys = { HOPLINE_AUTH_API_KEYS_FILE: 'keys.json' };
+  assert.deepEqual(headersOf(keys), Array(2).fill('x-api-key: key of ann'));
+  assert.deepEqual(headersOf({ ...keys, HOPLINE_AUTH_API_KEY_HEADER: 'x-key' }), Array(2).fill('x-key: key of ann'));
+  assert.deepEqual(headersOf({ HOPLINE_AUTH_ISSUER: 'https://i/' }), Array(2).fill('authorization: Bearer token-of-ann'));
+  assert.deepEqual(headersOf({}), [undefined, undefined]);
 });
 
 test('the console opens at the task of the demo', () => {

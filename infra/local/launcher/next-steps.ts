@@ -14,12 +14,27 @@ export type NextSteps = {
   /** The agent to ask; absent: the question finds its own. */
   agent?: string | undefined;
   processes: ListedProcess[];
+  /** What a caller sends, where the cluster requires credentials. */
+  credentials?: CallerCredentials | undefined;
   /** The demo's task and the cursor of one of its frames; null when the demo did not run. */
   resume: { taskId: string; cursor: string } | null;
 };
 
+/** `variable`: where `hopline` commands, and the hints, take the credentials from. */
+export type CallerCredentials = { variable: 'HOPLINE_API_KEY' | 'HOPLINE_TOKEN'; header: string };
+
+/** Undefined: the settings require no credentials of a caller. */
+export function callerCredentials(settings: Readonly<Record<string, string | undefined>>): CallerCredentials | undefined {
+  const name = settings.HOPLINE_AUTH_API_KEY_HEADER || 'x-api-key';
+  if (settings.HOPLINE_AUTH_API_KEYS_FILE) return { variable: 'HOPLINE_API_KEY', header: `${name}: $HOPLINE_API_KEY` };
+  if (settings.HOPLINE_AUTH_ISSUER) return { variable: 'HOPLINE_TOKEN', header: 'authorization: Bearer $HOPLINE_TOKEN' };
+  return undefined;
+}
+
 /** Commands to try, with the values of this cluster. */
-export function nextSteps({ url, command, home, question, agent, processes, resume }: NextSteps): string[] {
+export function nextSteps({ url, command, home, question, agent, processes, credentials, resume }: NextSteps): string[] {
+  // In double quotes the shell inserts the variable: the credentials themselves are not printed.
+  const curl = `curl -N ${url} ${JSON_HEADER}${credentials === undefined ? '' : ` -H "${credentials.header}"`}`;
   const local = home === undefined ? command : `HOPLINE_HOME=${shellQuoted(home)} ${command}`;
   const relay = processes.find(({ service }) => service === 'relay');
   const page = processes.find(({ service }) => service === 'console')?.url;
@@ -29,12 +44,13 @@ export function nextSteps({ url, command, home, question, agent, processes, resu
   return [
     'Try next, in a second terminal:',
     '',
+    ...(credentials === undefined ? [] : [`This cluster requires credentials: export ${credentials.variable}=… first.`, '']),
     '1. Send a question yourself (Ctrl-C leaves the task running), with the command or over HTTP:',
     `   ${command} ask${agent === undefined ? '' : ` --agent ${agent}`}${url === URL_DEFAULT ? '' : ` --url ${url}`} ${shellQuoted(question)}`,
-    `   curl -N ${url} ${JSON_HEADER} -d ${shellQuoted(streamRequest(question, agent))}`,
+    `   ${curl} -d ${shellQuoted(streamRequest(question, agent))}`,
     '',
     `2. Resume an interrupted stream after the id of the last frame you received (${source}):`,
-    `   curl -N ${url} ${JSON_HEADER} -H 'Last-Event-ID: ${cursor}' -d ${shellQuoted(resubscribe)}`,
+    `   ${curl} -H 'Last-Event-ID: ${cursor}' -d ${shellQuoted(resubscribe)}`,
     '',
     '3. Kill the relay while 1 is streaming; it is restarted and no character is lost:',
     `   kill -9 ${relay?.pid ?? 'PID'}`,

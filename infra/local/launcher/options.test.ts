@@ -42,7 +42,7 @@ test('ports and relays are bounded, and the error names the bounds', () => {
   assert.equal(parse(['--port', '65535']).port, 65_535);
   assert.throws(() => parse(['--port', '65536']), {
     name: 'LaunchError',
-    message: '--port must be a whole number from 0 to 65535, not "65536".',
+    message: '--port must be a whole number from 0 to 65535, not "65536"',
   });
   assert.throws(() => parse([], { HOPLINE_PORT: '80x' }), /HOPLINE_PORT must be/);
   assert.throws(() => parse([], { HOPLINE_GRPC_PORT: '65536' }), /HOPLINE_GRPC_PORT must be/);
@@ -52,7 +52,7 @@ test('ports and relays are bounded, and the error names the bounds', () => {
 });
 
 test('an unknown option is named in the error', () => {
-  assert.throws(() => parse(['--prot', '1']), { name: 'LaunchError', message: /--prot.*see `npm start -- --help`\.$/s });
+  assert.throws(() => parse(['--prot', '1']), { name: 'LaunchError', message: /--prot.*see `npm start -- --help`$/s });
 });
 
 test('an option that npm took for itself is refused with the command that works', () => {
@@ -65,6 +65,15 @@ test('an option that npm took for itself is refused with the command that works'
       name: 'LaunchError',
       message: `npm took ${option} for itself; put options after \`--\`: npm start -- ${option}`,
     });
+});
+
+test('TLS, with which no process of the local cluster would be seen as ready, is refused', () => {
+  for (const name of ['HOPLINE_TLS_CERT_FILE', 'HOPLINE_TLS_KEY_FILE', 'HOPLINE_TLS_CLIENT_CA_FILE'])
+    assert.throws(() => parse([], { [name]: 'cert.pem' }), {
+      name: 'LaunchError',
+      message: `${name}: the local cluster serves HTTP alone; unset it, and let a proxy before the cluster end TLS`,
+    });
+  assert.equal(parse([], { HOPLINE_TLS_CERT_FILE: '' }).port, 8000);
 });
 
 test('HOPLINE_HOST is the address of the public endpoint', () => {

@@ -28,6 +28,7 @@ export type Options = {
 /** Parses the command line, which overrides the environment. Relative paths are relative to `base`. */
 export function parseOptions(argv: string[], env: NodeJS.ProcessEnv, base: string, root: string): Options {
   requireOwnArguments(env);
+  requireHttp(env);
   const { port, agents, 'no-demo': noDemo, help } = readArguments(argv);
   const agentsFile = agents ?? (env.HOPLINE_AGENTS || null);
   return {
@@ -59,6 +60,13 @@ function requireOwnArguments(env: NodeJS.ProcessEnv): void {
   if (taken) throw new LaunchError(`npm took ${taken[1]} for itself; put options after \`--\`: npm start -- ${taken[1]}`);
 }
 
+/** The launcher, its commands and the console ask every process over HTTP: with TLS none of them would ever be ready. */
+function requireHttp(env: NodeJS.ProcessEnv): void {
+  const name = ['HOPLINE_TLS_CERT_FILE', 'HOPLINE_TLS_KEY_FILE', 'HOPLINE_TLS_CLIENT_CA_FILE'].find(setting => env[setting]);
+  if (name)
+    throw new LaunchError(`${name}: the local cluster serves HTTP alone; unset it, and let a proxy before the cluster end TLS`);
+}
+
 function readArguments(argv: string[]) {
   try {
     return parseArgs({
@@ -72,12 +80,12 @@ function readArguments(argv: string[]) {
     }).values;
   } catch (error) {
     const reason = error instanceof Error ? error.message.replace(/\.? To specify.*$/s, '') : String(error);
-    throw new LaunchError(`${reason}; see \`npm start -- --help\`.`);
+    throw new LaunchError(`${reason}; see \`npm start -- --help\``);
   }
 }
 
 function wholeNumber(name: string, text: string, min: number, max: number): number {
   const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
   if (value >= min && value <= max) return value;
-  throw new LaunchError(`${name} must be a whole number from ${min} to ${max}, not "${text}".`);
+  throw new LaunchError(`${name} must be a whole number from ${min} to ${max}, not "${text}"`);
 }

@@ -12,6 +12,6 @@ test('a port in use is an error that names another port', async t => {
   assert.ok(!(await isPortFree(port)));
   await assert.rejects(requireFreePort(port), {
     name: 'LaunchError',
-    message: `Port ${port} is in use; stop what uses it or choose another: npm start -- --port ${port + 1}`,
+    message: `port ${port} is in use; stop what uses it or choose another: npm start -- --port ${port + 1}`,
   });
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { natsEnvironment, serviceEnvironment } from './process-environment.ts';
+import { absolutePaths, natsEnvironment, serviceEnvironment } from './process-environment.ts';
 
 const SECRETS = {
   OPENAI_API_KEY: 'canary-openai',
@@ -23,6 +23,24 @@ const ENVIRONMENT = {
   HOPLINE_LOG_LEVEL: 'warn',
   ...SECRETS,
 };
+
+test('settings that are paths are relative to the folder of the user', () => {
+  const settings = {
+    HOPLINE_AUTH_API_KEYS_FILE: 'keys.json',
+    NATS_CREDS_FILE: '../nats.creds',
+    HOPLINE_PROFILE_MODULE: './profile.ts',
+    HOPLINE_TLS_CERT_FILE: '/etc/tls/cert.pem',
+    HOPLINE_CARD_KEY_FILE: '',
+    SSL_CERT_FILE: 'ca.pem',
+    HOPLINE_PROFILE: 'aion',
+  };
+  assert.deepEqual(absolutePaths(settings, '/home/ann'), {
+    HOPLINE_AUTH_API_KEYS_FILE: '/home/ann/keys.json',
+    NATS_CREDS_FILE: '/home/nats.creds',
+    HOPLINE_PROFILE_MODULE: '/home/ann/profile.ts',
+    HOPLINE_TLS_CERT_FILE: '/etc/tls/cert.pem',
+  });
+});
 
 /** The names of the secrets that a process gets. */
 const secretsOf = (environment: NodeJS.ProcessEnv) =>

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import type { AgentEntry } from './agents-file.ts';
 import SETTINGS from './service-variables.json' with { type: 'json' };
 
@@ -27,6 +28,15 @@ const NODE_PREFIXES = [...PREFIXES, 'OTEL_'];
 const OPENAI = 'OPENAI_';
 /** The name of an environment variable. */
 const VARIABLE = /^[A-Za-z_]\w{0,127}$/;
+
+/** Settings that are paths of files. */
+const PATH_SETTING = /^(?:HOPLINE|NATS)_\w+_FILE$|^HOPLINE_PROFILE_MODULE$/;
+
+/** The settings that are paths, relative to `folder` as --agents is: each process runs in a folder of its own. */
+export function absolutePaths(inherited: Environment, folder: string): Record<string, string> {
+  const paths = Object.entries(inherited).filter(([name, path]) => PATH_SETTING.test(name) && path);
+  return Object.fromEntries(paths.map(([name, path = '']) => [name, resolve(folder, path)]));
+}
 
 /** Of the launcher's environment, what the NATS server needs. */
 export function natsEnvironment(inherited: Environment): NodeJS.ProcessEnv {

@@ -9,7 +9,8 @@ import { showAgentLine } from './agent-line.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import { freePort } from './free-port.ts';
 import type { Output } from './output.ts';
-import { type LogLocation, logSettingsOf } from './running-cluster.ts';
+import { commandLineFor, type OwnCommand } from './own-command.ts';
+import { type LogLocation, logSettingsOf, runningCluster } from './running-cluster.ts';
 import { SourceWatch } from './source-watch.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -24,7 +25,9 @@ export type AgentRun = {
   /** Restart the agent when a source changes. */
   watch: boolean;
   json: boolean;
-  commandLine: (args: string) => string;
+  /** The server of the cluster at NATS_URL; of a local cluster its own is known. */
+  url: string;
+  own: OwnCommand;
   output: Output;
   environment: Readonly<Record<string, string | undefined>>;
   /** Aborts to end the agent: running turns are drained first. */
@@ -36,12 +39,16 @@ export async function agent(run: AgentRun): Promise<ExitCode> {
   const { file, environment, signal } = run;
   if (!existsSync(file)) throw new UsageError(`file ${file} does not exist`);
   const log = logSettingsOf(environment, 'agent');
-  if (!run.watch) return (await runOnce(run, { log, port: 0, stop: signal })) === 'stopped' ? EXIT.interrupted : EXIT.failed;
-  return watched(run, log);
+  const commandLine = commandLineFor(run.own, environment.NATS_URL ? run.url : runningCluster(environment).url);
+  const started = { ...run, log, commandLine };
+  if (run.watch) return watched(started);
+  return (await runOnce(started, { port: 0, stop: signal })) === 'stopped' ? EXIT.interrupted : EXIT.failed;
 }
 
+type StartedRun = AgentRun & { log: LogLocation; commandLine: (args: string) => string };
+
 /** Restarts the agent on the same port when a source changes, and waits for a change where it cannot run. */
-async function watched(run: AgentRun, log: LogLocation): Promise<ExitCode> {
+async function watched(run: StartedRun): Promise<ExitCode> {
   const { file, output, signal } = run;
   const port = await freePort();
   const sources = new SourceWatch(dirname(resolve(file)));
@@ -49,7 +56,7 @@ async function watched(run: AgentRun, log: LogLocation): Promise<ExitCode> {
     while (!signal.aborted) {
       const changed = sources.change();
       const stop = AbortSignal.any([signal, changed]);
-      const end = await runOnce(run, { log, port, stop });
+      const end = await runOnce(run, { port, stop });
       if (signal.aborted) break;
       if (end === 'failed') {
         output.warn(`waiting for a change in ${dirname(file)}`);
@@ -63,12 +70,12 @@ async function watched(run: AgentRun, log: LogLocation): Promise<ExitCode> {
   return EXIT.interrupted;
 }
 
-type OneRun = { log: LogLocation; port: number; stop: AbortSignal };
+type OneRun = { port: number; stop: AbortSignal };
 
 /** Runs the agent until its process ends, or until `stop` aborts and its turns are drained. */
-async function runOnce(run: AgentRun, { log, port, stop }: OneRun): Promise<'stopped' | 'failed'> {
+async function runOnce(run: StartedRun, { port, stop }: OneRun): Promise<'stopped' | 'failed'> {
   const { output } = run;
-  const child = startSubAgent(run, log, port);
+  const child = startSubAgent(run, port);
   const exited = once(child, 'exit') as Promise<[number | null]>;
   // The process drains when its standard input ends. Its own process group keeps the terminal's Ctrl-C away from it.
   const drain = () => child.stdin?.end();
@@ -84,7 +91,7 @@ async function runOnce(run: AgentRun, { log, port, stop }: OneRun): Promise<'sto
   return 'failed';
 }
 
-function startSubAgent({ file, name, export: exported, environment }: AgentRun, log: LogLocation, port: number): ChildProcess {
+function startSubAgent({ file, name, export: exported, environment, log }: StartedRun, port: number): ChildProcess {
   const path = resolve(file);
   const entry = {
     adapter: 'module',

@@ -9,7 +9,7 @@ const SKILLS_MAX = 12;
 
 /** `hopline agents`: prints the agents of the server, their state and their skills. */
 export async function agents(context: CommandContext): Promise<ExitCode> {
-  const { client, output, json, signal, commandLine } = context;
+  const { client, output, json, signal, own } = context;
   const list = await client.agents({ signal, onNotice: noticePrinter(output) });
   if (json) {
     for (const agent of list) output.line(JSON.stringify(agent));
@@ -19,7 +19,7 @@ export async function agents(context: CommandContext): Promise<ExitCode> {
   const width = Math.max(...list.map(({ name }) => name.length));
   for (const agent of list)
     for (const line of layOut(fieldsOf(agent, now, width), output.columns ?? Number.POSITIVE_INFINITY)) output.line(line);
-  if (list.length === 0) output.warn(`the server has no agents: add one with: ${commandLine('agent FILE')}`);
+  if (list.length === 0) output.warn(`the server has no agents: add one with: ${own.prefix} agent FILE`);
   return EXIT.ok;
 }
 

@@ -90,6 +90,24 @@ test('--url overrides HOPLINE_URL', () => {
   assert.equal(urlOf(['card'], 'http://b/'), 'http://b/');
 });
 
+test('a command that asks no server refuses --url, and names no such option', () => {
+  for (const line of [
+    ['status', '--url', 'http://b/'],
+    ['logs', '--url=http://b/'],
+    ['verify', '--all', '--url', 'http://b/'],
+  ])
+    assert.throws(() => parseArguments(line, undefined), {
+      name: 'UsageError',
+      message: `${line[0]} asks no server, so it takes no --url; see hopline ${line[0]} --help`,
+    });
+  assert.doesNotMatch(helpText('status'), /--url/);
+  assert.match(helpText('list'), /--url/);
+  assert.throws(() => parseArguments(['trace', 't', '--nats', '--url', 'http://b/'], undefined), {
+    message: '--nats and --url exclude each other: NATS_URL names the NATS server; see hopline trace --help',
+  });
+  assert.ok('command' in parseArguments(['status'], 'http://b/'), 'HOPLINE_URL is for the commands that ask a server');
+});
+
 test('an invalid command line is a usage error that refers to --help', () => {
   const lines = [
     ['what'],

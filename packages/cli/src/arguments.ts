@@ -96,6 +96,8 @@ export function parseArguments(argv: readonly string[], defaultUrl: string | und
   const numbers = (name: string) =>
     ((values[name] as string[] | undefined) ?? []).map(one => parseNumber(command, name, one, { min: 0, max: SETTING_MAX })!);
   checkConversation(values);
+  if (values.nats === true && values.url !== undefined)
+    throw new UsageError(`--nats and --url exclude each other: NATS_URL names the NATS server; see hopline ${command} --help`);
   return {
     command,
     subject: subjectOf(command, positionals),
@@ -166,10 +168,17 @@ function readOptions(command: CommandName, args: string[]) {
   try {
     return parseArgs({ args, options, allowPositionals: true });
   } catch (thrown) {
-    // Removes Node's explanation of positionals that begin with a dash.
-    const reason = thrown instanceof Error ? thrown.message.replace(/\. To specify.*$/s, '') : String(thrown);
+    const { asksNoServer }: Command = COMMANDS[command];
+    const isUrl = asksNoServer === true && args.some(arg => /^--url(?:=|$)/.test(arg));
+    const reason = isUrl ? `${command} asks no server, so it takes no --url` : reasonOf(thrown);
     throw new UsageError(`${reason}; see hopline ${command} --help`);
   }
+}
+
+/** Node's sentence as errors here begin, without its explanation of positionals that begin with a dash. */
+function reasonOf(thrown: unknown): string {
+  const text = thrown instanceof Error ? thrown.message.replace(/\. To specify.*$/s, '') : String(thrown);
+  return `${text.slice(0, 1).toLowerCase()}${text.slice(1)}`;
 }
 
 function takesMany(command: CommandName): boolean {

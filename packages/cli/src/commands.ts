@@ -22,6 +22,8 @@ export type Command = {
   /** Continues the summary in the help of the command. */
   details?: string;
   options: Readonly<Record<string, Option>>;
+  /** It asks no server, so it takes no --url. */
+  asksNoServer?: true;
   /** The end of its help. */
   notes?: string;
 };
@@ -177,6 +179,7 @@ export const COMMANDS = {
     details:
       'clients then read them as they were recorded; nothing runs again. Writes to NATS: NATS_URL with credentials that may write facts, ' +
       'or the local cluster of `npm start`. The whole file is checked first',
+    asksNoServer: true,
     options: {
       'same-ids': { help: 'keeps ids, contexts and owners; only into a cluster that has no facts' },
       'end-open': { help: 'tasks that have not ended end as canceled; without it they are refused' },
@@ -205,6 +208,7 @@ export const COMMANDS = {
     details:
       'JSON-RPC, HTTP+JSON and gRPC in every version; a message gets the recording of the same text; recorded tasks are listed under ' +
       'their own ids',
+    asksNoServer: true,
     options: {
       port: { value: 'N', help: 'port of HTTP, 0: a free one; default 8000' },
       'grpc-port': { value: 'N', help: 'port of gRPC; default: a free one' },
@@ -241,6 +245,7 @@ export const COMMANDS = {
     details:
       'reads task files, and task ids from NATS (NATS_URL, default: the local cluster of `npm start`); prints each difference: the input, ' +
       'the fact, and the level (byte, semantic, outcome), and the counts; exit code 1 when a task differs, fails, or cannot be read',
+    asksNoServer: true,
     options: {
       all: ALL,
       since: ALL_SINCE,
@@ -257,6 +262,7 @@ export const COMMANDS = {
     details:
       'replays task files, and tasks from NATS, on the clock on which their inputs were stored; appends take no time. Without --event-cost ' +
       'a few over its range',
+    asksNoServer: true,
     options: {
       'event-cost': { value: 'N', multiple: true, help: 'HOPLINE_EVENT_COST_MS; may be repeated' },
       'hold-max': { value: 'MS', multiple: true, help: 'HOPLINE_HOLD_MS_MAX; may be repeated' },
@@ -276,6 +282,7 @@ export const COMMANDS = {
     details:
       'ids are read from NATS (NATS_URL, default: the local cluster of `npm start`), or export the tasks to files; exit code 1 when they ' +
       'differ. Ids, times and chunks make no difference',
+    asksNoServer: true,
     options: {},
   },
   rerun: {
@@ -328,6 +335,7 @@ export const COMMANDS = {
   status: {
     summary: 'lists the processes and agents of the local cluster: process id, port, state, restarts',
     details: 'reads run.json in the home of `npm start` (HOPLINE_HOME); exit code 1 when a process is not ready',
+    asksNoServer: true,
     options: {},
   },
   logs: {
@@ -335,6 +343,7 @@ export const COMMANDS = {
     subjectIs: { text: 'one service, instance or agent', required: false },
     summary: 'prints the logs of the local cluster in the order of their times',
     details: 'of all services, or of one: ingress, relay-1, sub-agent, the name of an agent; --json prints the lines as they are',
+    asksNoServer: true,
     options: {
       follow: { short: 'f', help: 'prints what is added, until Ctrl-C' },
       lines: { value: 'N', help: 'lines of the past, default 100' },
@@ -345,6 +354,7 @@ export const COMMANDS = {
     subjectIs: { text: 'one new folder', required: true, values: 'files' },
     summary: 'writes all streams of the log into a folder, while the cluster runs',
     details: 'as `nats stream backup` does, one folder for each stream; prints their messages and bytes',
+    asksNoServer: true,
     options: {},
     notes:
       'Reads NATS (NATS_URL, default: the local cluster of `npm start`) as the user `admin`. The folder contains the texts of all tasks, ' +
@@ -356,6 +366,7 @@ export const COMMANDS = {
     summary: 'restores a backup into a NATS server without streams of Hopline',
     details:
       'checks the folder first; each stream gets HOPLINE_REPLICAS replicas; a restore that fails removes what it has restored',
+    asksNoServer: true,
     options: {},
     notes: 'Needs NATS_URL and a user that may do everything. Start the relays afterwards: they would create empty streams.',
   },
@@ -364,6 +375,7 @@ export const COMMANDS = {
     subjectIs: { text: 'the file of an agent', required: true, values: 'files' },
     summary: 'runs your own agent in the local cluster',
     details: 'the agent that a module exports, as a process of the cluster, until Ctrl-C',
+    asksNoServer: true,
     options: {
       name: { value: 'NAME', help: "name in the cluster; default: the name in the agent's definition" },
       export: { value: 'NAME', help: 'the export that is the agent (default: default)' },
@@ -375,12 +387,14 @@ export const COMMANDS = {
     subject: 'agent NAME',
     subjectIs: { text: '`agent` and its name', required: true, words: 2 },
     summary: 'writes the folder of a new agent: TypeScript, a test, package.json',
+    asksNoServer: true,
     options: {},
   },
   completion: {
     subject: 'SHELL',
     subjectIs: { text: 'bash, zsh or fish', required: true, values: ['bash', 'zsh', 'fish'] },
     summary: 'prints the completions for a shell: bash, zsh or fish',
+    asksNoServer: true,
     options: {},
     notes:
       'bash: source <(hopline completion bash)   zsh: source <(hopline completion zsh)   fish: hopline completion fish | source',
@@ -398,7 +412,9 @@ const COMMON_OPTIONS = {
 
 /** All options of a command, its own first. */
 export function optionsOf(command: CommandName): Readonly<Record<string, Option>> {
-  return { ...COMMANDS[command].options, ...COMMON_OPTIONS };
+  const { options, asksNoServer }: Command = COMMANDS[command];
+  const { url, ...others } = COMMON_OPTIONS;
+  return { ...options, ...(!asksNoServer && { url }), ...others };
 }
 
 export function isCommand(name: string): name is CommandName {

@@ -59,7 +59,7 @@ export async function exportTasks(command: ExportCommand): Promise<ExitCode> {
     const first = unfinished?.header.taskId;
     if (first !== undefined) await exporter.export(first, unfinished);
     for (const taskId of command.taskIds) {
-      if (taskId !== first && !finished.includes(taskId)) await exporter.export(taskId, undefined);
+      if (taskId !== first && !finished.some(header => header.taskId === taskId)) await exporter.export(taskId, undefined);
     }
     await exporter.flush();
   } catch (thrown) {
@@ -194,14 +194,17 @@ async function openTarget(file: string, command: ExportCommand): Promise<Target>
 }
 
 function requireContinuation(file: string, { open: unfinished, finished }: ResumePoint, command: ExportCommand): void {
-  const taskIds = [...finished, ...(unfinished ? [unfinished.header.taskId] : [])];
-  if (taskIds.length === 0) return;
+  const headers = [...finished, ...(unfinished ? [unfinished.header] : [])];
+  if (headers.length === 0) return;
   // Pseudonyms are made with a key that no file contains.
   if (command.redact) throw new UsageError(`--output ${file}: a redacted file cannot be continued; remove it`);
-  if (taskIds.some(id => !command.taskIds.includes(id)))
+  if (headers.some(({ taskId }) => !command.taskIds.includes(taskId)))
     throw new UsageError(`--output ${file}: the file has other tasks; choose another file`);
-  if (unfinished && String(unfinished.header.contains) !== String(kindsOf(command)))
-    throw new UsageError(`--output ${file}: the file contains ${unfinished.header.contains.join(' and ')}; export the same`);
+  const other = headers.find(({ contains }) => String(contains) !== String(kindsOf(command)));
+  if (other !== undefined)
+    throw new UsageError(`--output ${file}: the file contains ${other.contains.join(' and ')}; export the same, or remove it`);
+  if (command.client === undefined && headers.some(({ redacted }) => redacted !== undefined))
+    throw new UsageError(`--output ${file}: the file lacks what only --nats exports; remove it`);
 }
 
 async function openSource(command: ExportCommand): Promise<Source> {

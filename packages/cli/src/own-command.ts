@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { URL_DEFAULT } from './arguments.ts';
 
 const CHECKOUT = fileURLToPath(new URL('../../../', import.meta.url));
 /** Published files are JavaScript. */
@@ -23,6 +24,12 @@ export function ownCommand(environment: Readonly<Record<string, string | undefin
   }
   // Set by `npx` and by the scripts of a package, whose commands are not on the PATH of a terminal.
   return { prefix: environment.npm_command === undefined ? 'hopline' : 'npx @hopline/cli', start: undefined, pack: undefined };
+}
+
+/** Makes a command that works here with the server at `url`, for hints: of arguments such as `follow TASK`. */
+export function commandLineFor({ prefix }: OwnCommand, url: string): (args: string) => string {
+  const option = url === URL_DEFAULT ? '' : ` --url ${shellQuoted(url)}`;
+  return args => `${prefix} ${args}${option}`;
 }
 
 /** A word for a POSIX shell. */

@@ -117,10 +117,10 @@ async function compareTasks({ client, signal }: CommandContext, ...taskIds: [str
   return diffTasks(first!, second!);
 }
 
-function linesOf({ origin, taskId, state, unsent, diff }: Rerun, { commandLine }: CommandContext): string[] {
+function linesOf({ origin, taskId, state, unsent, diff }: Rerun, { own }: CommandContext): string[] {
   const left = unsent === 0 ? '' : `; it asked for no answer to ${unsent} later ${unsent === 1 ? 'message' : 'messages'}`;
   if (diff === undefined)
-    return [`${origin} again as ${taskId}: ${state}${left}`, `compare: ${commandLine(`diff ${origin} ${taskId}`)}`];
+    return [`${origin} again as ${taskId}: ${state}${left}`, `compare: ${own.prefix} diff ${origin} ${taskId}`];
   const times = `${diff.a.totalMs} ms, now ${diff.b.totalMs} ms; ${diff.a.tokens} tokens, now ${diff.b.tokens}`;
   const verdict = diff.same ? 'same' : 'differs';
   const parts = diff.differences.flatMap(difference => differenceLines(difference)).map(line => `  ${line}`);

@@ -159,7 +159,7 @@ test('agents: names, states, skills, and which one takes what fits no skill', as
     [1, 'hopline: This operation is not supported: the server has no list of its agents\n'],
   );
   const none = await hopline({ 'GET /agents': { page: '{"agents":[]}' } }, ['agents']);
-  assert.match(none.err, /^the server has no agents: add one with: npm run -s hopline -- agent FILE/);
+  assert.match(none.err, /^the server has no agents: add one with: npm run -s hopline -- agent FILE\n$/);
   assert.equal((await hopline({ 'GET /agents': { page: '[]' } }, ['agents'])).code, 1);
 });
 

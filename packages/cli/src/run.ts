@@ -14,6 +14,7 @@ import { chat } from './chat.ts';
 import type { CommandContext } from './command.ts';
 import { completionScript, type Shell } from './completion.ts';
 import { Conversations } from './conversations.ts';
+import { credentialsOf } from './credentials.ts';
 import { diff } from './diff.ts';
 import { EXIT, type ExitCode, exitCodeOfError } from './exit-code.ts';
 import { exportTasks } from './export.ts';
@@ -26,7 +27,7 @@ import { list } from './list.ts';
 import { logs } from './logs.ts';
 import { newAgent } from './new-agent.ts';
 import { Output, type Sink } from './output.ts';
-import { ownCommand, shellQuoted } from './own-command.ts';
+import { commandLineFor, ownCommand } from './own-command.ts';
 import { readQuestion } from './read-question.ts';
 import { replay } from './replay.ts';
 import { rerun } from './rerun.ts';
@@ -65,9 +66,7 @@ export async function run(argv: readonly string[], processContext: ProcessContex
     else if ('version' in invocation) output.line(packageJson.version);
     else {
       ({ url } = invocation);
-      const urlOption = url === URL_DEFAULT ? '' : ` --url ${shellQuoted(url)}`;
-      const commandLine = (args: string) => `${own.prefix} ${args}${urlOption}`;
-      return await runCommand(invocation, { output, own, commandLine }, processContext);
+      return await runCommand(invocation, { output, own, commandLine: commandLineFor(own, url) }, processContext);
     }
     return EXIT.ok;
   } catch (thrown) {
@@ -92,13 +91,13 @@ async function runCommand(
 ): Promise<ExitCode> {
   const { environment, signal, takeInterrupts } = processContext;
   const { command, subject = '', url, json } = invocation;
-  const { output, own, commandLine } = shown;
+  const { output, own } = shown;
   if (command === 'completion') {
     // Not a line of this process: a shell reads it.
     output.answer(completionScript(subject as Shell));
     return EXIT.ok;
   }
-  if (command === 'agent') return agent({ ...invocation, file: subject, output, environment, signal, commandLine });
+  if (command === 'agent') return agent({ ...invocation, file: subject, output, environment, signal, own });
   if (command === 'backup') return backup({ folder: subject, json, output, environment });
   if (command === 'restore') return restore({ folder: subject, json, output, environment });
   if (command === 'new') return newAgent({ subject, folder: processContext.folder, output, own });
@@ -116,7 +115,7 @@ async function runCommand(
   const { output: file, subjects } = invocation;
   const exporting = { ...invocation, file, taskIds: [...new Set(subjects)], version: packageJson.version };
   if (command === 'export' && invocation.nats) return exportTasks({ ...exporting, output, environment, signal });
-  const client = createClient({ url, headers: credentials(environment), startsTraces: true });
+  const client = createClient({ url, headers: credentialsOf(environment), startsTraces: true });
   const context: CommandContext = { ...shown, client, json, url, signal, conversations: new Conversations(environment) };
   // Before anything is sent: a folder that cannot be made is a usage error.
   const folder = invocation.out === undefined ? undefined : new ArtifactFolder(invocation.out);
@@ -154,19 +153,6 @@ async function runCommand(
     case 'card':
       return card(context);
   }
-}
-
-function credentials({ HOPLINE_TOKEN: token, HOPLINE_API_KEY: key }: ProcessContext['environment']): Record<string, string> {
-  return {
-    ...(token && { authorization: `Bearer ${assertHeaderValue('HOPLINE_TOKEN', token)}` }),
-    ...(key && { 'x-api-key': assertHeaderValue('HOPLINE_API_KEY', key) }),
-  };
-}
-
-/** Throws a UsageError that does not contain the value. */
-function assertHeaderValue(name: string, value: string): string {
-  if (/^[\x21-\x7e]+$/.test(value)) return value;
-  throw new UsageError(`${name} contains characters that are not allowed in a header`);
 }
 
 async function questionOf({ subject }: CommandInvocation, { stdin, signal }: ProcessContext): Promise<string> {

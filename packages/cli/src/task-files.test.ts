@@ -95,6 +95,17 @@ test('the task that a file ends within is continued before the others', async ()
   assert.deepEqual(server.requests, [4, undefined]);
 });
 
+/** The golden file as a server exports it to the owner of the task. */
+async function textOfServer(): Promise<string> {
+  const writer = new TaskWriter();
+  let text = '';
+  for await (const entry of readTaskFile([Buffer.from(TEXT)])) {
+    if (entry.kind === 'header') text += writer.header({ ...entry.header, redacted: ['services'] });
+    else text += entry.kind === 'end' ? writer.end(entry) : writer.record(entry);
+  }
+  return text;
+}
+
 test('an export does not touch another file', async () => {
   await using server = await exporting(100);
   const cases: [string, string, string[], RegExp][] = [
@@ -103,6 +114,9 @@ test('an export does not touch another file', async () => {
     ['other.jsonl', TEXT, ['another-task'], /the file has other tasks/],
     ['redacted.jsonl', TEXT, [TASK, '--redact'], /a redacted file cannot be continued/],
     ['kinds.jsonl', `${LINES[0]}\n`, [TASK, '--facts'], /the file contains inputs and facts/],
+    // Whole files, too: the command that is repeated with more would write nothing.
+    ['whole.jsonl', TEXT, [TASK, '--inputs'], /the file contains inputs and facts; export the same, or remove it/],
+    ['services.jsonl', await textOfServer(), [TASK, '--nats'], /the file lacks what only --nats exports; remove it/],
   ];
   for (const [name, content, argv, message] of cases) {
     const file = join(folder, name);

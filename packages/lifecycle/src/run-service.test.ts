@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { get } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { suite, test } from 'node:test';
 import { EXIT_CONFIG } from './boot-service.ts';
@@ -169,6 +173,20 @@ suite('a service process', { concurrency: 3, timeout: 60_000 }, () => {
     assert.equal(code, EXIT_CONFIG);
     assert.equal(stderr, 'test-service: TEST_FILE: the file cannot be read (ENOENT)\n');
     assert.equal(messages(service).includes('start failed'), false);
+  });
+
+  test('that sentence is the last line where log and standard error are one file, as with npm start', async t => {
+    const folder = mkdtempSync(join(tmpdir(), 'hopline-log-'));
+    t.after(() => rmSync(folder, { recursive: true }));
+    const path = join(folder, 'service.log');
+    const log = openSync(path, 'a');
+    const args = [SCRIPT, JSON.stringify({ HOPLINE_PORT: '0', HOPLINE_INSTANCE: 'test-1' }), 'wrong-file'];
+    const child = spawn(process.execPath, args, { env: {}, stdio: ['ignore', log, log] });
+    closeSync(log);
+    await once(child, 'exit');
+    const lines = readFileSync(path, 'utf8').trimEnd().split('\n');
+    assert.match(lines[0]!, /"msg":"starting"/);
+    assert.equal(lines.at(-1), 'test-service: TEST_FILE: the file cannot be read (ENOENT)');
   });
 
   test('HOPLINE_DRAIN_MS_MAX bounds the drain: the process ends with code 1', async () => {

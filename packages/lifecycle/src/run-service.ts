@@ -1,4 +1,4 @@
-import { type Logger, type LogLevel, setLogLevel, TELEMETRY_SHUTDOWN_MS_MAX, type Telemetry } from '@hopline/telemetry';
+import { flushLog, type Logger, type LogLevel, setLogLevel, TELEMETRY_SHUTDOWN_MS_MAX, type Telemetry } from '@hopline/telemetry';
 import closeWithGrace from 'close-with-grace';
 import { AllowedHosts } from './allowed-hosts.ts';
 import { type Boot, type BootOptions, bootService, exitForConfig, type SettingsShape } from './boot-service.ts';
@@ -84,6 +84,8 @@ export async function runService<T extends SettingsShape>(options: ServiceOption
     if (state.drainBegins.signal.aborted) return;
     if (error instanceof ConfigError) {
       await state.boot.telemetry.shutdown();
+      // The sentence is the last line of the log: `npm start` shows it.
+      flushLog(log);
       exitForConfig(options.name, error);
     }
     await crash(state.boot, error, 'start failed');

@@ -36,6 +36,23 @@ test('other text, another end, another call and another message are named', () =
   );
 });
 
+test('an artifact that both tasks have is no difference where one of them has more of its name', () => {
+  const working = () => new TaskBuilder().message().send(supervisor(), status('TASK_STATE_WORKING'), call);
+  const notice = (lane: string) => ({ ...open(lane), artifact: { name: 'notice' } });
+  const sent = (...texts: string[]) =>
+    working()
+      .send(agent(), ...texts.flatMap((one, index) => [notice(`n${index}`), text(`n${index}`, one), close(`n${index}`)]), ended)
+      .send(supervisor(), status('TASK_STATE_COMPLETED'))
+      .stored();
+  assert.deepEqual(diffTasks(sent('list', 'guide'), sent('guide')).differences, [
+    { name: 'artifact notice 2', a: 'list', b: undefined },
+  ]);
+  assert.deepEqual(diffTasks(sent('guide', 'guide'), sent('guide', 'other', 'late')).differences, [
+    { name: 'artifact notice 2', a: 'guide', b: 'late' },
+    { name: 'artifact notice 3', a: undefined, b: 'other' },
+  ]);
+});
+
 test('parts that are the same are listed as well', () => {
   const done = answer('yes').send(supervisor(), status('TASK_STATE_COMPLETED')).stored();
   assert.deepEqual(diffTasks(done, done).parts, [

@@ -44,11 +44,39 @@ export function diffTasks(a: Pick<StoredTask, 'facts'>, b: Pick<StoredTask, 'fac
   const [one, other] = [contentOf(a), contentOf(b)];
   const names = new Set([...one.parts.keys(), ...other.parts.keys()]);
   const parts = [...names].map(name => ({ name, a: one.parts.get(name), b: other.parts.get(name) }));
+  for (const name of new Set([...one.artifacts.keys(), ...other.artifacts.keys()])) {
+    const pairs = pairsOf(one.artifacts.get(name) ?? [], other.artifacts.get(name) ?? []);
+    for (const [index, pair] of pairs.entries())
+      parts.push({ name: `artifact ${name}${pairs.length > 1 ? ` ${index + 1}` : ''}`, ...pair });
+  }
   const differences = parts.filter(part => part.a !== part.b);
   return { same: differences.length === 0, parts, differences, a: one.measure, b: other.measure };
 }
 
-function contentOf({ facts: records }: Pick<StoredTask, 'facts'>): { parts: Map<string, string>; measure: TaskMeasure } {
+type TaskContent = {
+  /** Everything but artifacts, by name. */
+  parts: Map<string, string>;
+  /** The texts of the artifacts of each name, sorted: concurrent agents may begin in any order. */
+  artifacts: Map<string, string[]>;
+  measure: TaskMeasure;
+};
+
+/** Equal texts are pairs, wherever they stand; the others are in their order. */
+function pairsOf(a: readonly string[], b: readonly string[]): Omit<TaskPart, 'name'>[] {
+  const same: string[] = [];
+  const onlyInA: string[] = [];
+  const onlyInB = [...b];
+  for (const text of a) {
+    const found = onlyInB.indexOf(text);
+    if (found < 0) onlyInA.push(text);
+    else same.push(...onlyInB.splice(found, 1));
+  }
+  const length = Math.max(onlyInA.length, onlyInB.length);
+  const others = Array.from({ length }, (_, index) => ({ a: onlyInA[index], b: onlyInB[index] }));
+  return [...same.map(text => ({ a: text, b: text })), ...others];
+}
+
+function contentOf({ facts: records }: Pick<StoredTask, 'facts'>): TaskContent {
   const facts = records.flatMap(({ record }) => record.facts);
   const builder = new TaskViewBuilder();
   const states: string[] = [];
@@ -65,12 +93,8 @@ function contentOf({ facts: records }: Pick<StoredTask, 'facts'>): { parts: Map<
   for (const [index, message] of messages.entries())
     parts.set(`message ${index + 1}`, `${message.role === 'ROLE_USER' ? 'user' : 'agent'}: ${textOf(message.parts)}`);
   const named = Map.groupBy(artifacts, ({ name }) => name ?? 'artifact');
-  for (const [name, own] of named) {
-    // Concurrent agents may begin in any order.
-    const texts = own.map(artifact => textOf(artifact.parts)).toSorted();
-    for (const [index, text] of texts.entries()) parts.set(`artifact ${name}${own.length > 1 ? ` ${index + 1}` : ''}`, text);
-  }
-  return { parts, measure: measureOf(facts) };
+  const texts = [...named].map(([name, own]) => [name, own.map(artifact => textOf(artifact.parts)).toSorted()] as const);
+  return { parts, artifacts: new Map(texts), measure: measureOf(facts) };
 }
 
 /** A message while working repeats the state. */

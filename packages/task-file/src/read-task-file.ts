@@ -48,22 +48,22 @@ export async function* readTaskFile(bytes: Bytes, options: ReadOptions = {}): As
 export type ResumePoint = {
   /** The task whose end is missing; absent: the file ends after a whole task, or is empty. */
   open?: { header: TaskHeader; progress: TaskProgress };
-  /** Ids of the tasks that are whole. */
-  finished: string[];
+  /** Headers of the tasks that are whole. */
+  finished: TaskHeader[];
   /** Bytes up to the end of the last whole line: the file is cut there. */
   bytes: number;
 };
 
 /** Reads a file that may be cut anywhere, and resolves with the place at which writing continues. Throws TaskFileError. */
 export async function findResumePoint(bytes: Bytes, options: ReadOptions = {}): Promise<ResumePoint> {
-  const finished: string[] = [];
+  const finished: TaskHeader[] = [];
   let end = 0;
   let open: ResumePoint['open'];
   for await (const { entry, header, progress, line } of decodedLines(bytes, { ...options, allowTruncated: true })) {
     end = line.end;
     open = { header, progress };
     if (entry.kind !== 'end') continue;
-    finished.push(header.taskId);
+    finished.push(header);
     open = undefined;
   }
   return { ...(open && { open }), finished, bytes: end };

@@ -3,7 +3,7 @@ export type { Env } from './exporters.ts';
 export type { Hop, HopAttributes, HopOptions, Receive } from './hop-span.ts';
 export { HOP_LINKS_MAX, SEGMENT_MS_MAX, startHop } from './hop-span.ts';
 export type { LogFields, LogFormat, Logger, LoggerOptions, LogLevel, LogMethod } from './logger.ts';
-export { createLogger, LOG_FORMATS, LOG_LEVELS, setLogLevel, taskLogger } from './logger.ts';
+export { createLogger, flushLog, LOG_FORMATS, LOG_LEVELS, setLogLevel, taskLogger } from './logger.ts';
 export { messagingAttributes } from './messaging.ts';
 export type { Binding } from './metric-registry.ts';
 export type { CounterOf, GaugeOf, HistogramOf, HopMetrics } from './metrics.ts';

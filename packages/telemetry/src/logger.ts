@@ -94,8 +94,9 @@ function standardOutput(): LineBuffer {
   return lines;
 }
 
-/** What can be changed of a root logger while it is in use: who else receives its lines, and its level. */
-const roots = new WeakMap<Logger, { line: ((line: string) => void) | undefined; setLevel: (level: LogLevel) => void }>();
+/** What can be changed of a root logger while it is in use: who else receives its lines, its level, and when they are written. */
+type Root = { line: ((line: string) => void) | undefined; setLevel: (level: LogLevel) => void; flush: () => void };
+const roots = new WeakMap<Logger, Root>();
 
 /**
  * Writes JSON lines with `service`, `instance` and, inside a hop's `run`, `trace_id` and `span_id`, or their pretty form, synchronously from
@@ -128,7 +129,7 @@ export function createLogger(options: LoggerOptions): Logger {
   const setLevel = (level: LogLevel) => {
     logger.level = level;
   };
-  roots.set(created, Object.assign(root, { setLevel }));
+  roots.set(created, Object.assign(root, { setLevel, flush: () => logger.flush() }));
   return created;
 }
 
@@ -141,6 +142,11 @@ export function onLogLine(log: Logger, line: ((line: string) => void) | undefine
 /** Changes the level of a logger of `createLogger`, and of its children. */
 export function setLogLevel(log: Logger, level: LogLevel): void {
   roots.get(log)?.setLevel(level);
+}
+
+/** Writes the lines that a logger of `createLogger` has collected, before something else that is written to the same file. */
+export function flushLog(log: Logger): void {
+  roots.get(log)?.flush();
 }
 
 /** A child logger that adds `task_id` to every line. */

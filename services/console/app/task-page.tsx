@@ -222,7 +222,7 @@ function ExportButton({ path, id, connection }: { path: string; id: string; conn
       type="button"
       class="button"
       onClick={() => void save().catch(error => alert(error.message))}
-      title="The task as a file, for hopline replay and verify"
+      title="The task as a file, for hopline replay and serve"
     >
       Export
     </button>

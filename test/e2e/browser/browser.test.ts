@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync, hash, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer, request as requestHttp } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -129,6 +132,31 @@ test(
 );
 
 test(
+  'the example page sends a message again whose answer was lost, in the same context, and begins one task [S3-31]',
+  options,
+  async t => {
+    const page = await browser.open(`${listed.origin}/`);
+    const broken = await startCuttingProxy(cluster.url);
+    t.after(() => broken.close());
+    const text = `count ${randomUUID()}`;
+    await ask(page, broken.url, text);
+    await page.until(`/COMPLETED/.test(document.querySelector('#state').textContent)`, ANSWER_MS_MAX);
+    const sent = page.requests.filter(({ body }) => body.includes('"SendStreamingMessage"'));
+    assert.equal(sent.length, 2, 'the answer to the first one was cut before its first frame');
+    assert.equal(sent[0]!.body, sent[1]!.body);
+    const { contextId } = (JSON.parse(sent[0]!.body) as { params: { message: { contextId: string } } }).params.message;
+    const { tasks } = await createClient({ url: cluster.url }).list({ contextId });
+    assert.equal(tasks.length, 1);
+    assert.equal(remote.requests.filter(request => request.text.includes(text)).length, 1);
+    const { artifacts } = await foldOf(cluster.url, tasks[0]!.id);
+    assert.deepEqual(
+      await page.evaluate<[string, string][]>(`[...document.querySelectorAll('#answer pre')].map(e => [e.id, e.textContent])`),
+      [...artifacts.values()].map(({ artifactId, text }) => [artifactId, text]),
+    );
+  },
+);
+
+test(
   'the bundled client under a strict policy resumes an interrupted stream, with each event once [S3-31]',
   options,
   async () => {
@@ -214,6 +242,32 @@ test('a page without a key gets an error that asks for one; with a key in a head
   const challenge = `fetch('${asking.url}/tasks', { headers: { 'a2a-version': '1.0' } }).then(({ headers }) => headers.get('www-authenticate'))`;
   assert.match(await page.evaluate<string>(challenge), /^ApiKey /);
 });
+
+/** Passes everything on to `url`; the first stream is cut when its first frame arrives, which the client does not get. */
+async function startCuttingProxy(url: string): Promise<{ url: string; close(): void }> {
+  let isCut = false;
+  const server = createServer((request, response) => {
+    const { method, headers } = request;
+    const upstream = requestHttp(url, { method, headers, path: request.url, agent: false }, answer => {
+      response.writeHead(answer.statusCode!, answer.headers);
+      response.flushHeaders();
+      if (isCut || !answer.headers['content-type']?.startsWith('text/event-stream')) return answer.pipe(response);
+      isCut = true;
+      answer.once('data', () => response.destroy());
+    });
+    response.once('close', () => upstream.destroy());
+    upstream.on('error', () => response.destroy());
+    request.pipe(upstream);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const close = () => {
+    server.closeAllConnections();
+    server.close();
+  };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close };
+}
+
 /** The client package, bundled as an application does. */
 async function bundledClient(): Promise<Uint8Array> {
   const { outputFiles } = await build({

@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { type RemoteAgent, startRemoteAgent } from '../../support/agents/remote-agent.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 import { type Finished, HoplineCommand } from '../../support/cluster/hopline-command.ts';
@@ -293,5 +294,23 @@ test('rerun compares the tasks of a file with their new runs; a task that it can
     assert.deepEqual([invalid.code, invalid.err], [2, `hopline: ${file}, line 1: this is no task id\n`]);
   } finally {
     await rm(folder, { recursive: true });
+  }
+});
+
+test('agent runs in the local cluster, and its hint names the server of that cluster', { timeout: 30_000 }, async () => {
+  const home = await mkdtemp(join(tmpdir(), 'hopline-home-'));
+  const processes = [{ service: 'nats', instance: 'nats-1', pid: 1, url: cluster.nats.url, restarts: 0 }];
+  const run = { url: cluster.url, nats: cluster.nats.url, logs: home, processes };
+  await writeFile(join(home, 'run.json'), JSON.stringify(run));
+  const dice = fileURLToPath(new URL('../../../infra/examples/hand-written/dice.ts', import.meta.url));
+  const agent = new HoplineCommand('', ['agent', dice], null, { HOPLINE_HOME: home });
+  try {
+    await agent.shows(`ask --agent dice --url ${cluster.url} TEXT\n`);
+    const thrown = await hopline(['ask', '--agent', 'dice', '2 dice']);
+    assert.match(thrown.out, /^([1-6] ){2}\n/);
+  } finally {
+    agent.kill('SIGINT');
+    await agent.finished;
+    await rm(home, { recursive: true });
   }
 });
