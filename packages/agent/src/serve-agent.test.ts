@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { ATTEMPTS_MAX_DEFAULT } from '@hopline/log';
-import type { HopMetrics } from '@hopline/telemetry';
+import { createLogger, type HopMetrics } from '@hopline/telemetry';
 import type { Agent, AgentSkill, Turn } from './agent.ts';
 import { DESCRIPTION_CHARS_MAX, SKILLS_MAX } from './register-agent.ts';
 import { type ServeAgentOptions, serveAgent } from './serve-agent.ts';
@@ -114,7 +114,10 @@ test('work of the role is run, as often as its attempts allow, then settled', as
     },
   });
   const agent = scripted([{ type: 'text', text: 'a' }, { type: 'done' }]);
-  const { stop, served } = serve(t, task, agent, { log: { ...task.log, inputs } });
+  const lines: string[] = [];
+  const destination = { write: (line: string) => void lines.push(line) };
+  const logger = createLogger({ service: 'sub-agent', instance: 'test', level: 'info', destination });
+  const { stop, served } = serve(t, task, agent, { log: { ...task.log, inputs }, logger });
   await task.log.work.request('agent.argocd', task.job().work, { id: 'w1' });
   await eventually(async () => (await task.inputs()).some(input => input.kind === 'ended'));
   stop();
@@ -127,6 +130,11 @@ test('work of the role is run, as often as its attempts allow, then settled', as
     retryable: true,
   });
   assert.ok(counted.includes('redeliveries 1') && counted.includes('deadLetters 1'));
+  const ends = lines.map(line => JSON.parse(line)).filter(({ msg }) => msg === 'turn ended');
+  assert.deepEqual(
+    ends.map(({ state, reason }) => [state, reason]),
+    [['failed', 'attempts exhausted']],
+  );
   assert.equal(counted.filter(line => line === 'activeTasks 1').length, counted.filter(line => line === 'activeTasks -1').length);
 });
 

@@ -97,10 +97,10 @@ async function runJob(options: ServeAgentOptions, job: Job, release: AbortSignal
       { log, agent, name, logger, showError, takenAt, retries, forwardText, metrics, signal: release },
       job,
     );
-    const state = outcome && stateWord(outcome.state);
-    metrics.turnsEnded.add(1, { agent: name, outcome: (state ?? 'over') as TurnLabel });
+    const state = (outcome === undefined ? 'over' : stateWord(outcome.state)) as TurnLabel;
+    metrics.turnsEnded.add(1, { agent: name, outcome: state });
     const fields = { agent: name, attempt, turn: work.turn, duration_ms: Math.round(performance.now() - startedMs) };
-    const line = { ...fields, state: outcome?.state ?? 'over', reason: outcome?.reason };
+    const line = { ...fields, state, reason: outcome?.reason };
     inTrace(job.trace, () => logger.info(line, 'turn ended'));
   } catch (error) {
     const fields = { agent: name, attempt, turn: work.turn };

@@ -18,7 +18,7 @@ test('lines of the process log are summarized', () => {
   assert.deepEqual(log({ msg: 'agent listening', agent: 'mine', url: 'http://a/' }), [
     'out:mine is running (http://a/); try: hopline ask --agent mine --url http://h/ TEXT\n',
   ]);
-  assert.deepEqual(log({ agent: 'mine', state: 'TASK_STATE_FAILED', reason: 'why' }), ['out:turn ended · failed · why\n']);
+  assert.deepEqual(log({ agent: 'mine', state: 'failed', reason: 'why' }), ['out:turn ended · failed · why\n']);
   assert.deepEqual(log({}), []);
   const err = { message: 'a.ts cannot be loaded', cause: { message: 'no', stack: 'at a.ts:1' } };
   assert.deepEqual(log({ level: 'fatal', msg: 'start', err }), ['err:start: a.ts cannot be loaded: at a.ts:1\n']);

@@ -19,7 +19,7 @@ export function showAgentLine(
     output.line(`${agent} is running (${line.url}); try: ${commandLine(`ask --agent ${agent}`)} TEXT`);
     return;
   }
-  const state = stringIn(line, 'state')?.replace('TASK_STATE_', '').toLowerCase();
+  const state = stringIn(line, 'state');
   const summary = [msg, state, stringIn(line, 'reason'), stringIn(line, 'path')].filter(Boolean).join(' · ');
   if (level === 'warn' || level === 'error' || level === 'fatal') output.warn(`${summary}${describeError(err)}`);
   else if (agent !== undefined) output.line(summary);
