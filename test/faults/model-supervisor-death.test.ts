@@ -43,7 +43,7 @@ test('a supervisor killed after its first step continues from the log, with one 
 }, async () => {
   hopline.script([{ tokens: PLAN }, call('argocd', 'slow')], [{ tokens: ['The ', 'end'] }]);
   const [supervisor] = hopline.cluster.supervisors;
-  const isStreaming = (list: readonly Frame[]) => artifactsOf(list, 'streaming_result').length > 5;
+  const isStreaming = (list: readonly Frame[]) => artifactsOf(list, 'streaming_result').length > 0;
   const list = await follow('count', isStreaming, async () => {
     await supervisor!.kill();
     await supervisor!.start();
@@ -72,7 +72,7 @@ test('the text of a supervisor killed while it streams is replaced, never repeat
   const [supervisor] = hopline.cluster.supervisors;
   const list = await follow(
     'talk',
-    all => artifactsOf(all, 'streaming_result').length > 3,
+    all => artifactsOf(all, 'streaming_result').length > 0,
     async () => {
       await supervisor!.kill();
       await supervisor!.start();
@@ -102,7 +102,7 @@ test('text of a supervisor resumed after another took over its turn is rejected'
     paused!.resume();
     await other.kill();
   });
-  const isSpeaking = (list: readonly Frame[]) => artifactsOf(list, 'streaming_result').length > 3;
+  const isSpeaking = (list: readonly Frame[]) => artifactsOf(list, 'streaming_result').length > 0;
   const list = await follow('talk', isSpeaking, async () => {
     paused!.pause();
     await other.start();
@@ -163,7 +163,7 @@ test('the text of an agent killed in mid-stream is replaced, and the model gets 
   const [agent] = hopline.cluster.agents;
   const list = await follow(
     'count',
-    all => artifactsOf(all, 'streaming_result').length > 5,
+    all => artifactsOf(all, 'streaming_result').length > 0,
     async () => {
       await agent!.kill();
       await agent!.start();
@@ -212,7 +212,7 @@ test('the planner learns of removed and added agents within seconds, and a call 
   hopline.script([call('argocd', 'slow')], [{ text: 'It is gone.' }]);
   const list = await follow(
     'count',
-    all => artifactsOf(all, 'streaming_result').length > 5,
+    all => artifactsOf(all, 'streaming_result').length > 0,
     () => agent!.kill(),
   );
   assert.equal(shapeOf(list.at(-1)!), 'status:completed');

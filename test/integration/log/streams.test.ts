@@ -186,10 +186,12 @@ test('what is wrong with a server is one sentence with its address and what to d
   const plain = await startNats({ withoutJetStream: true });
   t.after(() => Promise.all([locked.stop(), plain.stop()]));
   const port = await freePort();
-  const cases: [servers: string, expected: string][] = [
+  // A server that refuses is tried until the time is up; the others answer once.
+  const cases: [servers: string, expected: string, openTimeoutMs?: number][] = [
     [
       `nats://127.0.0.1:${port}`,
       `NATS at nats://127.0.0.1:${port} refuses the connection: start nats-server, or correct NATS_URL`,
+      500,
     ],
     [
       locked.url.replace('//', '//relay:wrong@'),
@@ -197,8 +199,8 @@ test('what is wrong with a server is one sentence with its address and what to d
     ],
     [plain.url, `JetStream is off at ${plain.url}: start nats-server with -js`],
   ];
-  for (const [servers, message] of cases) {
-    await assert.rejects(openJetStreamLog({ servers, name: 'wrong', openTimeoutMs: 500 }), { name: 'LogUnavailable', message });
+  for (const [servers, message, openTimeoutMs = 20_000] of cases) {
+    await assert.rejects(openJetStreamLog({ servers, name: 'wrong', openTimeoutMs }), { name: 'LogUnavailable', message });
     const settings = defineConfig(LOG_SETTINGS).load({ NATS_URL: servers });
     await assert.rejects(checkNats(settings), { name: 'LogUnavailable', message });
   }

@@ -113,7 +113,7 @@ async function startAgents(): Promise<ModelCluster['agents']> {
       ];
     },
   });
-  const github = await startRemoteAgent({ dialect: '1.0', script: () => slowly(words('github'), 5) });
+  const github = await startRemoteAgent({ dialect: '1.0', script: () => slowly(words('github'), 15) });
   let isFirst = true;
   const jira = await startRemoteAgent({
     dialect: '0.3',
