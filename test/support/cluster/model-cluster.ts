@@ -44,7 +44,6 @@ export class ModelCluster implements AsyncDisposable {
         HOPLINE_MODEL: 'stand-in',
         OPENAI_BASE_URL: model.url,
         HOPLINE_ACK_WAIT_MS: '1500',
-        HOPLINE_AGENT_GONE_MS: '3000',
         HOPLINE_MODEL_STEPS_MAX: '4',
         HOPLINE_MODEL_FIRST_TOKEN_MS: '2000',
         ...env,
