@@ -50,7 +50,7 @@ async function start(role: string, env: Record<string, string> = {}): Promise<st
   let output = '';
   const ready = Promise.withResolvers<string>();
   const late = setTimeout(() => ready.reject(new Error(`${role} is not ready:\n${output}`)), READY_MS_MAX);
-  child.once('exit', code => ready.reject(new Error(`${role} ended with code ${code}:\n${output}`)));
+  child.once('close', code => ready.reject(new Error(`${role} ended with code ${code}:\n${output}`)));
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => {
       output += text;

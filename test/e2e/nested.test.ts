@@ -20,7 +20,8 @@ before(async () => {
       yield { notice: 'start', tool: 'version_service__version' };
       for (const token of TOKENS) {
         yield { token };
-        yield { pause: text.includes('slow') ? 200 : 2 };
+        // A cancel passes through three clusters meanwhile.
+        yield { pause: text.includes('slow') ? 5_000 : 2 };
       }
       yield { notice: 'end', tool: 'version_service__version' };
       yield { complete: true };
@@ -136,9 +137,7 @@ test('a cancel at the top level reaches the agent at the lowest', { timeout: 60_
     await rpc(top(), { method: 'tasks/cancel', params: { id: taskIdOf(list) } });
     break;
   }
-  const canceled = () => remote.requests.some(({ method }) => method === 'cancel');
-  for (let tries = 0; tries < 200 && !canceled(); tries += 1) await new Promise(resolve => setTimeout(resolve, 25));
-  assert(canceled());
+  while (!remote.requests.some(({ method }) => method === 'cancel')) await new Promise(resolve => setTimeout(resolve, 25));
   for (const { url } of clusters) assert.equal((await newestTask(url)).status.state, 'TASK_STATE_CANCELED');
 });
 

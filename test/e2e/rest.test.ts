@@ -91,7 +91,7 @@ function answerOf(frames: Frame[]): string {
 
 /** Polls, because another replica learns of a task through the log. */
 async function listed(query: string, replica: number, until: (page: Listed) => boolean): Promise<Listed> {
-  for (const limit = Date.now() + 5_000; ; ) {
+  for (const limit = Date.now() + 20_000; ; ) {
     const { status, body } = await rest(`GET /tasks?${query}`, undefined, replica);
     assert.equal(status, 200);
     const page = body as unknown as Listed;

@@ -15,11 +15,11 @@ before(async () => {
   remote = await startRemoteAgent({
     dialect: '0.3',
     script: async function* ({ text }) {
-      const pause = text.includes('slow') ? 12 : 4;
       for (const token of TOKENS) {
         yield { token };
-        yield { pause };
+        yield { pause: 4 };
       }
+      if (text.includes('endless')) yield { hang: true };
       yield { complete: true };
     },
   });
@@ -134,14 +134,15 @@ test('cancel on another ingress stops the agent, and no event follows', { timeou
   const [first, second] = cluster.ingresses;
   const list: Frame[] = [];
   let canceled: Promise<Response> | undefined;
-  for await (const frame of frames(first!.url, { text: 'slow' })) {
+  for await (const frame of frames(first!.url, { text: 'endless' })) {
     list.push(frame);
-    if (list.length === 8) canceled = rpc(second!.url, { method: 'tasks/cancel', params: { id: taskOf(list[0]!) } });
+    if ('artifactUpdate' in frame.event && frame.event.artifactUpdate.artifact.name === 'streaming_result')
+      canceled ??= rpc(second!.url, { method: 'tasks/cancel', params: { id: taskOf(list[0]!) } });
   }
   const answered = (await (await canceled!).json()) as { result: { status: { state: string } } };
   assert.equal(answered.result.status.state, 'canceled');
   assert.equal((list.at(-1)!.result as { status: { state: string } }).status.state, 'canceled');
-  const until = performance.now() + 5_000;
+  const until = performance.now() + 20_000;
   while (!remote.requests.some(request => request.method === 'cancel') && performance.now() < until)
     await new Promise(resolve => setTimeout(resolve, 20));
   assert.ok(

@@ -39,15 +39,13 @@ after(async () => {
   await remote?.close();
 });
 
-/** Starts a task and reads its stream to the end. `act` runs at frame `at`. */
-async function run(text: string, at = Number.POSITIVE_INFINITY, act: (taskId: string) => Promise<unknown> = async () => {}) {
+/** Starts a task and reads its stream to the end. `act` runs at the first text of the agent. */
+async function run(text: string, act: (taskId: string) => Promise<unknown> = async () => {}) {
   let taskId = '';
-  let seen = 0;
-  let acted: Promise<unknown> = Promise.resolve();
+  let acted: Promise<unknown> | undefined;
   for await (const { event } of frames(cluster.url, { text })) {
     if ('task' in event) taskId = event.task.id;
-    seen += 1;
-    if (seen === at) acted = act(taskId);
+    if ('artifactUpdate' in event && event.artifactUpdate.artifact.name === 'streaming_result') acted ??= act(taskId);
   }
   await acted;
   return taskId;
@@ -109,7 +107,7 @@ test('the client receives each stored event [S2-33]', { timeout: 60_000 }, async
 
 test('inputs of a canceled task are rejected and counted [S2-32]', { timeout: 60_000 }, async t => {
   const cancel = (id: string) => rpc(cluster.url, { method: 'tasks/cancel', params: { id } });
-  const audit = await assertConserved(t, 'canceled', await run('slow', 20, cancel));
+  const audit = await assertConserved(t, 'canceled', await run('slow', cancel));
   assert.equal(audit.tallies.cancel.accepted, 1);
 });
 
@@ -120,10 +118,10 @@ test('inputs balance after kills of a relay, an agent and the supervisor in mid-
     await Promise.all(victims.map(victim => victim.kill('SIGKILL')));
     await Promise.all(victims.map(victim => victim.start()));
   };
-  await assertConserved(t, 'relay killed', await run('slow', 12, () => reborn(cluster.relays)));
-  const again = await assertConserved(t, 'agent killed', await run('slow', 12, () => reborn(cluster.agents)));
+  await assertConserved(t, 'relay killed', await run('slow', () => reborn(cluster.relays)));
+  const again = await assertConserved(t, 'agent killed', await run('slow', () => reborn(cluster.agents)));
   assert(again.tallies.open.accepted > 1, 'the second attempt opens the text again');
-  await assertConserved(t, 'supervisor killed', await run('slow', 12, () => reborn(cluster.supervisors)));
+  await assertConserved(t, 'supervisor killed', await run('slow', () => reborn(cluster.supervisors)));
 });
 
 /** `received` minus all outcomes of the inputs, for each kind, from the relays' counters. */
@@ -144,7 +142,7 @@ test('the counters of idle relays balance: no input of any kind is left [S2-32]'
 }, async t => {
   await run('go');
   await run('fail');
-  await run('slow', 20, id => rpc(cluster.url, { method: 'tasks/cancel', params: { id } }));
+  await run('slow', id => rpc(cluster.url, { method: 'tasks/cancel', params: { id } }));
   let held: Record<string, number> = {};
   for (let tries = 0; tries < 200; tries += 1) {
     held = await heldByRelays();

@@ -20,16 +20,22 @@ let hopline: ModelCluster;
 before(async () => {
   // The server redelivers to the oldest pull, and a paused process keeps its pulls. With few slots the work reaches another process
   // before its attempts are exhausted.
-  hopline = await ModelCluster.start({ HOPLINE_SLOTS: '2' });
+  // A loaded machine restarts an agent slowly.
+  hopline = await ModelCluster.start({ HOPLINE_SLOTS: '2', HOPLINE_AGENT_GONE_MS: '60000' });
 });
 
 after(() => hopline?.[Symbol.asyncDispose]());
 
 /** Follows a task to its end, and acts in mid-stream. */
-async function follow(text: string, at: (list: readonly Frame[]) => boolean, act: () => Promise<unknown>): Promise<Frame[]> {
+async function follow(
+  text: string,
+  at: (list: readonly Frame[]) => boolean,
+  act: () => Promise<unknown>,
+  { url } = hopline,
+): Promise<Frame[]> {
   const list: Frame[] = [];
   let acted: Promise<unknown> | undefined;
-  for await (const frame of frames(hopline.url, { text })) {
+  for await (const frame of frames(url, { text })) {
     list.push(frame);
     if (acted === undefined && at(list)) acted = act();
   }
@@ -43,7 +49,7 @@ test('a supervisor killed after its first step continues from the log, with one 
 }, async () => {
   hopline.script([{ tokens: PLAN }, call('argocd', 'slow')], [{ tokens: ['The ', 'end'] }]);
   const [supervisor] = hopline.cluster.supervisors;
-  const isStreaming = (list: readonly Frame[]) => artifactsOf(list, 'streaming_result').length > 5;
+  const isStreaming = (list: readonly Frame[]) => artifactsOf(list, 'streaming_result').length > 0;
   const list = await follow('count', isStreaming, async () => {
     await supervisor!.kill();
     await supervisor!.start();
@@ -72,7 +78,7 @@ test('the text of a supervisor killed while it streams is replaced, never repeat
   const [supervisor] = hopline.cluster.supervisors;
   const list = await follow(
     'talk',
-    all => artifactsOf(all, 'streaming_result').length > 3,
+    all => artifactsOf(all, 'streaming_result').length > 0,
     async () => {
       await supervisor!.kill();
       await supervisor!.start();
@@ -102,7 +108,7 @@ test('text of a supervisor resumed after another took over its turn is rejected'
     paused!.resume();
     await other.kill();
   });
-  const isSpeaking = (list: readonly Frame[]) => artifactsOf(list, 'streaming_result').length > 3;
+  const isSpeaking = (list: readonly Frame[]) => artifactsOf(list, 'streaming_result').length > 0;
   const list = await follow('talk', isSpeaking, async () => {
     paused!.pause();
     await other.start();
@@ -130,7 +136,7 @@ test('cancel ends the task and the running model request', { timeout: 30_000 }, 
     if (isSpeaking(list) && hopline.model.open > 0) await rpc(hopline.url, { method: 'tasks/cancel', params: { id } });
   }
   assert.equal(shapeOf(list.at(-1)!), 'status:canceled');
-  const until = performance.now() + 5_000;
+  const until = performance.now() + 15_000;
   while (hopline.model.open > 0 && performance.now() < until) await new Promise(resolve => setTimeout(resolve, 20));
   assert.equal(hopline.model.open, 0);
   assert.deepEqual(sourcesOf(list), { supervisor: words('own', 5).join('') });
@@ -163,7 +169,7 @@ test('the text of an agent killed in mid-stream is replaced, and the model gets 
   const [agent] = hopline.cluster.agents;
   const list = await follow(
     'count',
-    all => artifactsOf(all, 'streaming_result').length > 5,
+    all => artifactsOf(all, 'streaming_result').length > 0,
     async () => {
       await agent!.kill();
       await agent!.start();
@@ -206,22 +212,25 @@ for (const [name, replies, reason, retryable] of [
 }
 
 test('the planner learns of removed and added agents within seconds, and a call to a removed agent is abandoned', {
-  timeout: 90_000,
-}, async () => {
-  const [agent] = hopline.cluster.agents;
-  hopline.script([call('argocd', 'slow')], [{ text: 'It is gone.' }]);
+  timeout: 120_000,
+}, async t => {
+  const own = await ModelCluster.start({ HOPLINE_AGENT_GONE_MS: '3000' });
+  t.after(() => own[Symbol.asyncDispose]());
+  const [agent] = own.cluster.agents;
+  own.script([call('argocd', 'slow')], [{ text: 'It is gone.' }]);
   const list = await follow(
     'count',
-    all => artifactsOf(all, 'streaming_result').length > 5,
+    all => artifactsOf(all, 'streaming_result').length > 0,
     () => agent!.kill(),
+    own,
   );
   assert.equal(shapeOf(list.at(-1)!), 'status:completed');
-  assert.match(newest(hopline.requests[1]!, 'tool'), /\[the agent failed: the agent is gone\]$/);
+  assert.match(newest(own.requests[1]!, 'tool'), /\[the agent failed: the agent is gone\]$/);
   const offered = async () => {
-    hopline.requests.length = 0;
-    hopline.script([{ text: 'hello' }]);
-    await collect(hopline.url, { text: 'who is there' });
-    return hopline.requests[0]!.tools.map(tool => tool.function.name);
+    own.requests.length = 0;
+    own.script([{ text: 'hello' }]);
+    await collect(own.url, { text: 'who is there' });
+    return own.requests[0]!.tools.map(tool => tool.function.name);
   };
   assert.deepEqual(await offered(), ['github', 'jira', 'quiet']);
   await agent!.start();

@@ -52,7 +52,8 @@ before(async () => {
       replica,
       replica,
     ],
-    env: { HOPLINE_ACK_WAIT_MS: '1500', HOPLINE_DRAIN_TURNS_MS: '0' },
+    // A shorter wait counts a process as dead that a loaded machine does not run.
+    env: { HOPLINE_ACK_WAIT_MS: '5000', HOPLINE_DRAIN_TURNS_MS: '0' },
   });
   nc = await connect({ servers: cluster.nats.url });
   jsm = await jetstreamManager(nc);

@@ -57,7 +57,7 @@ async function readThrough(steps: Step[]): Promise<Frame[]> {
 }
 
 test('random disconnects and kills of relays give the same fold (promise 3) [S3-31]', {
-  timeout: 180_000,
+  timeout: 360_000,
 }, async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 6 }), async steps => {

@@ -1,10 +1,17 @@
+import { BUCKETS, INPUTS_STREAM } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 
 /** Streams that services write without requests, such as heartbeats. */
 const OWN = /^KV_.*(lease|agent)/i;
+/** Inputs of clients: the only ones that a server appends. */
+const CLIENT_INPUTS = 'a2a.raw.*.*.client';
+/** Buckets that only servers write. */
+const OF_SERVERS = [BUCKETS.messageIds, BUCKETS.pushConfigs];
+/** Buckets in which a server adds entries that others change. */
+const BEGUN_BY_SERVERS = [BUCKETS.tasks, BUCKETS.contexts];
 
-/** The last sequence of each stream and bucket. */
+/** What the log holds of requests. */
 export class LogState {
   readonly #connection: NatsConnection;
 
@@ -16,26 +23,42 @@ export class LogState {
     return new LogState(await connect({ servers: url }));
   }
 
-  /** All last sequences as one string. */
-  async now(): Promise<string> {
-    const streams: string[] = [];
-    for await (const { config, state } of (await jetstreamManager(this.#connection)).streams.list()) {
-      if (!OWN.test(config.name)) streams.push(`${config.name} ${state.last_seq}`);
-    }
-    return streams.sort().join('\n');
+  /**
+   * What servers have written, as one string: every other write follows from one of these. Writes that an earlier request caused in other
+   * services do not count, however late they are.
+   */
+  async ofServers(): Promise<string> {
+    const { streams } = await jetstreamManager(this.#connection);
+    const { subjects = {} } = (await streams.info(INPUTS_STREAM, { subjects_filter: CLIENT_INPUTS })).state;
+    const inputs = Object.values(subjects).reduce((sum, count) => sum + count, 0);
+    const stateOf = async (bucket: string) => (await streams.info(`KV_${bucket}`)).state;
+    const buckets = [
+      ...OF_SERVERS.map(async bucket => `${bucket} ${(await stateOf(bucket)).last_seq}`),
+      ...BEGUN_BY_SERVERS.map(async bucket => `${bucket} ${(await stateOf(bucket)).num_subjects ?? 0}`),
+    ];
+    return [`${CLIENT_INPUTS} ${inputs}`, ...(await Promise.all(buckets))].join('\n');
   }
 
-  /** The state after `quietMs` without a change. */
-  async quiet(quietMs: number): Promise<string> {
-    for (let before = await this.now(); ; ) {
+  /** Waits until no stream or bucket has changed for `quietMs`. */
+  async quiet(quietMs: number): Promise<void> {
+    for (let before = await this.#sequences(); ; ) {
       await new Promise(resolve => setTimeout(resolve, quietMs));
-      const after = await this.now();
-      if (after === before) return after;
+      const after = await this.#sequences();
+      if (after === before) return;
       before = after;
     }
   }
 
   close(): Promise<void> {
     return this.#connection.close();
+  }
+
+  /** The last sequence of each stream and bucket. */
+  async #sequences(): Promise<string> {
+    const found: string[] = [];
+    for await (const { config, state } of (await jetstreamManager(this.#connection)).streams.list()) {
+      if (!OWN.test(config.name)) found.push(`${config.name} ${state.last_seq}`);
+    }
+    return found.sort().join('\n');
   }
 }

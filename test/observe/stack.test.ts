@@ -35,7 +35,8 @@ function start(t: TestContext, { home, path }: { home: string; path: string }) {
     stream.setEncoding('utf8').on('data', (text: string) => {
       output += text;
     });
-  const ended = once(child, 'exit').then(([code]) => code as number | null);
+  // Not `exit`, after which output may still arrive.
+  const ended = once(child, 'close').then(([code]) => code as number | null);
   t.after(() => void child.kill('SIGKILL'));
   return { child, ended, output: () => output };
 }

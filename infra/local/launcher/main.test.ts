@@ -91,7 +91,8 @@ function start(t: TestContext, root: string, args: string[] = [], env: NodeJS.Pr
   });
   let text = '';
   for (const stream of [child.stdout, child.stderr]) stream?.setEncoding('utf8').on('data', piece => (text += piece));
-  const exited = once(child, 'exit').then(([code]) => code as number | null);
+  // Not `exit`, after which output may still arrive.
+  const exited = once(child, 'close').then(([code]) => code as number | null);
   t.after(async () => {
     child.kill('SIGTERM');
     await exited;

@@ -13,9 +13,9 @@ async function started(rig: Rig): Promise<string> {
 }
 
 async function until(condition: () => boolean): Promise<void> {
-  const deadline = Date.now() + 5_000;
+  const deadline = Date.now() + 20_000;
   while (!condition()) {
-    assert(Date.now() < deadline, 'did not happen in 5 s');
+    assert(Date.now() < deadline, 'did not happen in 20 s');
     await sleep(5);
   }
 }

@@ -98,6 +98,11 @@ test('a second attempt replaces the text of the first [C-5]', async () => {
   }
 });
 
+/** Waits until the agent's text is in the log. */
+async function written(task: TaskLog, content: string): Promise<void> {
+  while (!JSON.stringify(await task.records()).includes(`"${content}"`)) await new Promise(resolve => setTimeout(resolve, 1));
+}
+
 /** The decider drops what it folded before, as the relay does by ordinals. */
 async function foldAll(task: TaskLog) {
   const records = await task.records();
@@ -167,7 +172,7 @@ test('a cancelled task stops its agent, and nothing more is written [S3-26]', as
       yield text('late');
     });
     const running = run(task, agent);
-    await new Promise(resolve => setTimeout(resolve, 20));
+    await written(task, 'a');
     await task.cancel().store();
     assert.equal(await running, undefined);
     assert.equal(stopped, true);
@@ -183,7 +188,7 @@ test('an agent that ignores its signal is abandoned after STOP_MS_MAX', { timeou
     await new Promise(() => {});
   });
   const running = run(task, deaf);
-  await new Promise(resolve => setTimeout(resolve, 20));
+  await written(task, 'a');
   await task.cancel().store();
   assert.equal(await running, undefined);
 });
@@ -197,7 +202,7 @@ test('a later message of the client ends the turn before it [S4-27]', async () =
       await new Promise<void>(resolve => turn.signal.addEventListener('abort', () => resolve()));
     }),
   );
-  await new Promise(resolve => setTimeout(resolve, 20));
+  await written(task, 'a');
   await task.message('more', 'm2', 'agent.argocd', 'transparent').store();
   assert.equal(await running, undefined);
   const outcome = await run(task, scripted([text('second turn'), done]), task.job(1, { turn: 2 }));
@@ -228,7 +233,7 @@ test('a superseded attempt ends, before and while it runs', async () => {
       yield text('late');
     }),
   );
-  await new Promise(resolve => setTimeout(resolve, 20));
+  await written(task, 'old');
   const ending = Promise.withResolvers<void>();
   const newer = run(
     task,
@@ -238,7 +243,7 @@ test('a superseded attempt ends, before and while it runs', async () => {
     }),
     task.job(2),
   );
-  await new Promise(resolve => setTimeout(resolve, 20));
+  await written(task, 'new');
   await assert.rejects(
     Promise.all([zombie, task.fold()]),
     Superseded,

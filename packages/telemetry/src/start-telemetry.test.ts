@@ -203,8 +203,8 @@ for (const [collector, behaviour, reason] of [
       process.exit(0);`;
     const lines = await run(script, [], {
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
-      // A slow answer is within it, on a busy machine too.
-      OTEL_EXPORTER_OTLP_TIMEOUT: reason === 'queue_full' ? '20000' : '300',
+      // A collector that answers does so within it, on a busy machine too.
+      OTEL_EXPORTER_OTLP_TIMEOUT: ['queue_full', 'http_400'].includes(reason) ? '20000' : '300',
       OTEL_BSP_MAX_QUEUE_SIZE: String(QUEUE_SPANS),
       OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '64',
     });

@@ -9,6 +9,8 @@ import { createRelay, type Relay } from './relay.ts';
 import { CHECK_MS_MAX, inputTimeout, TaskDeadlines } from './task-deadlines.ts';
 
 const TIMEOUT_MS = 400;
+/** For a relay that must not see a deadline fall due, on a machine of any speed. */
+const FAR_MS = 60_000;
 const QUESTION = { messageId: 'q', role: 'ROLE_AGENT' as const, parts: [{ text: 'Which one?' }] };
 const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
 
@@ -93,7 +95,7 @@ test('a task whose client does not answer fails at its deadline, not before [S3-
 test('a deadline outlives every relay: one that starts after it fails the task [S3-8]', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   const own = log.another();
-  const dead = await relayOn(own, TIMEOUT_MS);
+  const dead = await relayOn(own, FAR_MS);
   const { aggregate } = await startInputRequired(log, 't1');
   await waitForIndex(log, 't1');
   await kill(own, dead);
@@ -109,7 +111,7 @@ test('an answer stored before the deadline wins although no relay ran until afte
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
-  const first = await relayOn(log.another(), TIMEOUT_MS);
+  const first = await relayOn(log.another(), FAR_MS);
   await startInputRequired(log, 't1');
   await waitForIndex(log, 't1');
   await first.stop();
@@ -148,7 +150,7 @@ test('a task that gets no credentials fails at its deadline, not before, and aft
 }, async () => {
   const log = createMemoryLog();
   const own = log.another();
-  const dead = await relayOn(own, undefined, [], TIMEOUT_MS);
+  const dead = await relayOn(own, undefined, [], FAR_MS);
   const { aggregate } = await startAuthRequired(log, 't1');
   await waitForIndex(log, 't1', 'authRequest');
   await kill(own, dead);
@@ -167,7 +169,7 @@ test('a task that got credentials in time continues; the input timeout does not 
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
-  const relay = await relayOn(log, TIMEOUT_MS, [], 4 * TIMEOUT_MS);
+  const first = await relayOn(log.another(), TIMEOUT_MS, [], FAR_MS);
   await startAuthRequired(log, 'came');
   await startAuthRequired(log, 'never');
   await new Promise(resolve => setTimeout(resolve, 2 * TIMEOUT_MS));
@@ -187,6 +189,9 @@ test('a task that got credentials in time continues; the input timeout does not 
     inputs: [{ kind: 'status', state: 'TASK_STATE_WORKING' } as const],
   };
   await log.inputs.append('came', working, { id: 'working' });
+  await waitForState(log, 'came', 'TASK_STATE_WORKING');
+  await first.stop();
+  const relay = await relayOn(log.another(), TIMEOUT_MS, [], 4 * TIMEOUT_MS);
   const { facts } = await failed(log, 'never');
   assert.equal((await log.facts.last('came'))?.record.aggregate.state, 'TASK_STATE_WORKING');
   const { aggregate } = (await log.facts.last('never'))!.record;

@@ -46,7 +46,8 @@ function runLine(line: string, cwd: string, env: Record<string, string | undefin
 
 async function waitForOutput(child: ChildProcess, shown: { out: string }, words: RegExp): Promise<void> {
   while (!words.test(shown.out)) {
-    const ended = await Promise.race([once(child, 'exit').then(() => true), once(child.stdout!, 'data').then(() => false)]);
+    const data = [child.stdout!, child.stderr!].map(stream => once(stream, 'data').then(() => false));
+    const ended = await Promise.race([once(child, 'close').then(() => true), ...data]);
     if (ended) assert.match(shown.out, words);
   }
 }

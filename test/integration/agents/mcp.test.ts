@@ -82,7 +82,7 @@ test('server-everything: cancelling a turn cancels its call', async t => {
     all.push(event.type);
     stop.abort();
   }
-  assert.ok(performance.now() - start < 5_000);
+  assert.ok(performance.now() - start < 30_000);
   assert.ok(!all.includes('done'));
 });
 

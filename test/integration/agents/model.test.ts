@@ -26,7 +26,6 @@ async function standIn(t: TestContext, replies: readonly Reply[], options: Parti
   return { agent, server };
 }
 
-const quick = { limits: { firstTokenMsMax: 300, silenceMsMax: 200, triesMax: 1 } };
 const tools = (events: readonly AgentEvent[]) =>
   events.flatMap(event => (event.type === 'tool' ? [`${event.tool} ${event.phase}${event.failed ? ' failed' : ''}`] : []));
 const reasoningOf = (events: readonly AgentEvent[]) =>
@@ -176,9 +175,31 @@ test('an interrupted stream is requested again, and its text is replaced, never 
   assert.equal(reasoningOf(events), 'new');
 });
 
+async function assertFailure(
+  t: TestContext,
+  steps: readonly ResponseStep[],
+  failure: { reason: string; retryable: boolean },
+  limits: ModelAgentOptions['limits'] = {},
+): Promise<void> {
+  const { agent, server } = await standIn(t, [steps], { limits: { ...limits, triesMax: 1 } });
+  const events = await eventsOf(agent, 'go');
+  assert.deepEqual(lastOf(events, 'failed'), { type: 'failed', ...failure });
+  assert.equal(server.requests.length, 1);
+  assert.ok(!JSON.stringify(events).includes('secret'));
+}
+
+// Each limit by itself: a busy machine may exceed the other one.
+test('a model that stalls before its first token is a typed failure, never a hang', { timeout: 30_000 }, async t => {
+  const failure = { reason: 'the model did not start its answer in time', retryable: true };
+  await assertFailure(t, [{ stall: true }], failure, { firstTokenMsMax: 300 });
+});
+
+test('a model that falls silent is a typed failure, never a hang', { timeout: 30_000 }, async t => {
+  const failure = { reason: 'the model fell silent', retryable: true };
+  await assertFailure(t, [{ text: 'so' }, { stall: true }], failure, { silenceMsMax: 200 });
+});
+
 for (const [name, steps, reason, retryable] of [
-  ['stalls before its first token', [{ stall: true }], 'the model did not start its answer in time', true],
-  ['falls silent', [{ text: 'so' }, { stall: true }], 'the model fell silent', true],
   ['cuts the stream', [{ text: 'so' }, { cut: true }], "the model's stream broke off", true],
   ['ends without a reason', [{ text: 'so' }, { end: true }], "the model's stream broke off", true],
   ['sends garbage', [{ text: 'so' }, { garbage: true }], "the model's stream broke off", true],
@@ -211,11 +232,7 @@ for (const [name, steps, reason, retryable] of [
   ],
 ] as const satisfies readonly (readonly [string, readonly ResponseStep[], string, boolean])[]) {
   test(`a model that ${name} is a typed failure, never a hang`, { timeout: 30_000 }, async t => {
-    const { agent, server } = await standIn(t, [steps], quick);
-    const events = await eventsOf(agent, 'go');
-    assert.deepEqual(lastOf(events, 'failed'), { type: 'failed', reason, retryable });
-    assert.equal(server.requests.length, 1);
-    assert.ok(!JSON.stringify(events).includes('secret'));
+    await assertFailure(t, steps, { reason, retryable });
   });
 }
 
@@ -228,11 +245,12 @@ test('a refusal of the model is its answer', async t => {
 
 test('a slow reader does not trigger the silence limit', { timeout: 30_000 }, async t => {
   const tokens = Array.from({ length: 40 }, (_, index) => `${index} `);
-  const { agent, server } = await standIn(t, [[{ tokens, everyMs: 20 }]], quick);
+  const silenceMsMax = 1_000;
+  const { agent, server } = await standIn(t, [[{ tokens, everyMs: 20 }]], { limits: { silenceMsMax, triesMax: 1 } });
   const events: AgentEvent[] = [];
   for await (const event of agent.run(turnOf('go'))) {
     events.push(event);
-    if (events.length === 1) await new Promise(resolve => setTimeout(resolve, 2 * quick.limits.silenceMsMax));
+    if (events.length === 1) await new Promise(resolve => setTimeout(resolve, 2 * silenceMsMax));
   }
   lastOf(events, 'done');
   assert.equal(textOf(events), tokens.join(''));

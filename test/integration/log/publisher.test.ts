@@ -17,7 +17,7 @@ const record = (text: string): InputRecord => {
   return { v: 1, at: 1, from, n: 1, inputs: [{ kind: 'text', lane: 'l', tokens: [text] }] };
 };
 
-test('at most 512 publishes are in flight; the others wait, and all are stored once', async () => {
+test('at most 512 publishes are in flight; the others wait, and all are stored once', { timeout: 60_000 }, async () => {
   const server = await startNats();
   const proxy = await startNatsProxy(server.port);
   const log = await openJetStreamLog({ servers: proxy.url, name: 'window', ackTimeoutMs: 1_000 });
@@ -27,12 +27,14 @@ test('at most 512 publishes are in flight; the others wait, and all are stored o
   const appends = Array.from({ length: IN_FLIGHT_MAX + 100 }, (_, i) =>
     log.inputs.append('task', record('x'), { id: `task:${i}` }),
   );
+  const stored = async () => (await jsm.streams.info(INPUTS_STREAM)).state.messages;
+  while ((await stored()) < IN_FLIGHT_MAX) await new Promise(resolve => setTimeout(resolve, 10));
   await new Promise(resolve => setTimeout(resolve, 500));
-  assert.equal((await jsm.streams.info(INPUTS_STREAM)).state.messages, IN_FLIGHT_MAX);
+  assert.equal(await stored(), IN_FLIGHT_MAX);
   proxy.lose = undefined;
   const acks = await Promise.all(appends);
   assert.equal(acks.filter(({ duplicate }) => duplicate).length, IN_FLIGHT_MAX);
-  assert.equal((await jsm.streams.info(INPUTS_STREAM)).state.messages, IN_FLIGHT_MAX + 100);
+  assert.equal(await stored(), IN_FLIGHT_MAX + 100);
   await log.close();
   await nc.close();
   await proxy.close();

@@ -23,12 +23,14 @@ async function until(condition: () => boolean, what: string): Promise<void> {
   }
 }
 
-async function killTwice(server: NatsServer): Promise<void> {
-  for (const _ of range(1, KILLS)) {
+/** Each kill meets a client that has reconnected since the last one. */
+async function killTwice(server: NatsServer, reconnects: () => number): Promise<void> {
+  for (const kill of range(1, KILLS)) {
     await sleep(BETWEEN_MS);
     await server.kill();
     await sleep(BETWEEN_MS / 2);
     await server.restart();
+    await until(() => reconnects() === kill, `reconnect ${kill}`);
   }
   await sleep(BETWEEN_MS);
 }
@@ -53,7 +55,7 @@ describe('a server that is killed and restarted', { concurrency: true }, () => {
   let log: Log;
   let killing: Promise<void> | undefined;
   const kill = () => {
-    killing ??= killTwice(server);
+    killing ??= killTwice(server, () => events.filter(type => type === 'reconnected').length);
     return killing;
   };
   const events: string[] = [];

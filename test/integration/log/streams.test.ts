@@ -21,6 +21,8 @@ import type { NatsConnection } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
 import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
 
+/** Half the default time limit of opening. */
+const AT_ONCE_MS = 15_000;
 const nanos = (ms: number) => ms * 1_000_000;
 
 describe('the streams of the log', () => {
@@ -178,7 +180,7 @@ test('without a server the log rejects with LogUnavailable in time', async () =>
       return true;
     },
   );
-  assert.ok(Date.now() - began < 5_000);
+  assert.ok(Date.now() - began < AT_ONCE_MS);
 });
 
 test('what is wrong with a server is one sentence with its address and what to do', { timeout: 60_000 }, async t => {
@@ -186,10 +188,12 @@ test('what is wrong with a server is one sentence with its address and what to d
   const plain = await startNats({ withoutJetStream: true });
   t.after(() => Promise.all([locked.stop(), plain.stop()]));
   const port = await freePort();
-  const cases: [servers: string, expected: string][] = [
+  // A server that refuses is tried until the time is up; the others answer once.
+  const cases: [servers: string, expected: string, openTimeoutMs?: number][] = [
     [
       `nats://127.0.0.1:${port}`,
       `NATS at nats://127.0.0.1:${port} refuses the connection: start nats-server, or correct NATS_URL`,
+      500,
     ],
     [
       locked.url.replace('//', '//relay:wrong@'),
@@ -197,8 +201,8 @@ test('what is wrong with a server is one sentence with its address and what to d
     ],
     [plain.url, `JetStream is off at ${plain.url}: start nats-server with -js`],
   ];
-  for (const [servers, message] of cases) {
-    await assert.rejects(openJetStreamLog({ servers, name: 'wrong', openTimeoutMs: 500 }), { name: 'LogUnavailable', message });
+  for (const [servers, message, openTimeoutMs = 20_000] of cases) {
+    await assert.rejects(openJetStreamLog({ servers, name: 'wrong', openTimeoutMs }), { name: 'LogUnavailable', message });
     const settings = defineConfig(LOG_SETTINGS).load({ NATS_URL: servers });
     await assert.rejects(checkNats(settings), { name: 'LogUnavailable', message });
   }
@@ -230,7 +234,7 @@ test('user and password come from the options or the URL; without them opening r
   const server = await startNats({ config: 'authorization { user: "relay", password: "p@ss/word" }' });
   const began = Date.now();
   await assert.rejects(openJetStreamLog({ servers: server.url, name: 'anonymous' }), LogUnavailable);
-  assert.ok(Date.now() - began < 5_000);
+  assert.ok(Date.now() - began < AT_ONCE_MS);
   const bare = server.url.replace('nats://', '');
   const inUrl = await openJetStreamLog({ servers: `nats://relay:p%40ss%2Fword@${bare}`, name: 'url' });
   const inOptions = await openJetStreamLog({ servers: bare, name: 'options', credentials: { user: 'relay', pass: 'p@ss/word' } });

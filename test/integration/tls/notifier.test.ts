@@ -69,8 +69,12 @@ async function assertDeliveredAfter(setting: string): Promise<void> {
   }
   assert.deepEqual([(await progress())?.over, webhook.notifications.length], [undefined, 0]);
   const [notifier] = cluster.notifiers;
-  const lines = notifier!.output.split('\n').filter(line => line.includes('webhook delivery failed'));
-  const line = JSON.parse(lines.find(one => one.includes(taskId)) ?? '{}');
+  const logged = () =>
+    notifier!.output
+      .split('\n')
+      .find(line => line.includes('webhook delivery failed') && line.includes(taskId) && line.endsWith('}'));
+  while (logged() === undefined) await sleep(20);
+  const line = JSON.parse(logged()!);
   assert.deepEqual([line.reason, line.code], ['certificate', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE']);
   assert.equal(line.host, new URL(webhook.url).host);
   assert.doesNotMatch(notifier!.output, /PLANTED/);

@@ -44,7 +44,6 @@ export class ModelCluster implements AsyncDisposable {
         HOPLINE_MODEL: 'stand-in',
         OPENAI_BASE_URL: model.url,
         HOPLINE_ACK_WAIT_MS: '1500',
-        HOPLINE_AGENT_GONE_MS: '3000',
         HOPLINE_MODEL_STEPS_MAX: '4',
         HOPLINE_MODEL_FIRST_TOKEN_MS: '2000',
         ...env,
@@ -113,7 +112,7 @@ async function startAgents(): Promise<ModelCluster['agents']> {
       ];
     },
   });
-  const github = await startRemoteAgent({ dialect: '1.0', script: () => slowly(words('github'), 5) });
+  const github = await startRemoteAgent({ dialect: '1.0', script: () => slowly(words('github'), 15) });
   let isFirst = true;
   const jira = await startRemoteAgent({
     dialect: '0.3',

@@ -100,8 +100,12 @@ export class ServiceProcess {
 
   async #ready(child: ChildProcess): Promise<void> {
     const until = performance.now() + READY_MS_MAX;
-    while (performance.now() < until) {
-      if (child.exitCode !== null) break;
+    // Not `exit`, after which output may still arrive.
+    let isClosed = false;
+    child.once('close', () => {
+      isClosed = true;
+    });
+    while (performance.now() < until && !isClosed) {
       if (await this.#answers()) return;
       await new Promise(resolve => setTimeout(resolve, POLL_MS));
     }

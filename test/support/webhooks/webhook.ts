@@ -14,7 +14,8 @@ export type Notification = {
   atMs: number;
 };
 
-export type WebhookAnswer = { status?: number; headers?: Record<string, string>; afterMs?: number };
+/** `after`: the response waits until this resolves. */
+export type WebhookAnswer = { status?: number; headers?: Record<string, string>; afterMs?: number; after?: Promise<unknown> };
 
 export interface Webhook extends AsyncDisposable {
   readonly url: string;
@@ -41,9 +42,10 @@ export async function startWebhook(
     const path = request.url ?? '/';
     const n = (counts.get(path) ?? 0) + 1;
     counts.set(path, n);
-    const { status = 200, headers = {}, afterMs = 0 } = answer(n, path);
+    const { status = 200, headers = {}, afterMs = 0, after } = answer(n, path);
     notifications.push({ path, headers: request.headers, text, body: JSON.parse(text), status, atMs: performance.now() });
     if (afterMs > 0) await new Promise(resolve => setTimeout(resolve, afterMs));
+    await after;
     response.writeHead(status, headers).end();
     open.delete(response);
   };
