@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { type Owner, type Role, tenantQueueOf } from '@hopline/events';
 import { LogFull, TenantFull } from '../errors.ts';
 import type { Log } from '../log.ts';
-import { ROOM_READ_MS, TENANT_SLOTS_SHARE_DEFAULT } from '../work-queue.ts';
+import { type Job, ROOM_READ_MS, TENANT_SLOTS_SHARE_DEFAULT } from '../work-queue.ts';
 import { type Case, CONTRACT_TENANT_ITEMS_MAX, newTask, pause, range, until, workItem } from './log-under-test.ts';
-import { newRole, worker } from './worker.ts';
+import { newRole, untilAborted, worker } from './worker.ts';
 
 const SLOTS = 8;
 const SHARE = SLOTS * TENANT_SLOTS_SHARE_DEFAULT;
@@ -89,6 +89,33 @@ export const tenantWorkCases: Case[] = [
         await until(() => taker.begun.length > count, 'the next item');
       }
       await taker.stop();
+    },
+  },
+  {
+    name: 'items of many tenants that are delivered at once run in the slots there are, and those that wait at a stop use no attempt',
+    async run({ log, another }) {
+      const role = newRole();
+      const queues = new Map(range(1, 100).map(n => [tenantQueueOf({ tenant: `t-${n}`, subject: 's' }), `t-${n}`]));
+      const owners = [...queues.values()].map(tenant => ({ tenant, subject: 's' }));
+      for (const owner of owners) await request(log, role, owner);
+      const abort = new AbortController();
+      const begun: string[] = [];
+      const stopped = log.work.take(role, { slots: 2, signal: abort.signal }, async ({ work }) => {
+        begun.push(work.taskId);
+        await untilAborted(abort.signal);
+      });
+      await until(() => begun.length === 2, 'an item in each slot');
+      // The queues deliver at the same time, one item each.
+      await pause(200);
+      assert.equal(begun.length, 2);
+      abort.abort();
+      await stopped;
+      const jobs: Job[] = [];
+      const taker = worker(await another(), role, owners.length, async job => void jobs.push(job));
+      await until(() => jobs.length === owners.length, 'all items');
+      await taker.stop();
+      for (const { work, attempt, requeues } of jobs)
+        if (!begun.includes(work.taskId)) assert.equal(attempt - requeues, 1, 'an item that waited');
     },
   },
   {
