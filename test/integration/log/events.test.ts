@@ -160,6 +160,9 @@ describe('events of the log', () => {
       throw new Error('rejected');
     });
     await until(() => reported({ type: 'dead-letter', role: 'agent.events' }) > 0, 'the dead letter');
+    // The server delivers it no more.
+    await new Promise(resolve => setTimeout(resolve, 200));
+    assert.equal(reported({ type: 'dead-letter', role: 'agent.events' }), 1);
     abort.abort();
     await taking;
     assert.equal(deliveries, 1 + SETTLE_DELIVERIES_MAX);

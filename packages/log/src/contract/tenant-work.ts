@@ -97,16 +97,16 @@ export const tenantWorkCases: Case[] = [
       const role = newRole();
       const queues = new Map(range(1, 100).map(n => [tenantQueueOf({ tenant: `t-${n}`, subject: 's' }), `t-${n}`]));
       const owners = [...queues.values()].map(tenant => ({ tenant, subject: 's' }));
-      for (const owner of owners) await request(log, role, owner);
       const abort = new AbortController();
       const begun: string[] = [];
       const stopped = log.work.take(role, { slots: 2, signal: abort.signal }, async ({ work }) => {
         begun.push(work.taskId);
         await untilAborted(abort.signal);
       });
-      await until(() => begun.length === 2, 'an item in each slot');
-      // The queues deliver at the same time, one item each.
-      await pause(200);
+      // By then the worker waits for each of the queues.
+      await pause(500);
+      await Promise.all(owners.map(owner => request(log, role, owner)));
+      await pause(150);
       assert.equal(begun.length, 2);
       abort.abort();
       await stopped;
@@ -116,6 +116,23 @@ export const tenantWorkCases: Case[] = [
       await taker.stop();
       for (const { work, attempt, requeues } of jobs)
         if (!begun.includes(work.taskId)) assert.equal(attempt - requeues, 1, 'an item that waited');
+    },
+  },
+  {
+    name: 'an item goes to the worker that has a slot, not to one that asked for it and is busy by now',
+    async run({ log, another }) {
+      const role = newRole();
+      const busy = holder(log, role, 1);
+      await pause(200);
+      await request(log, role, undefined);
+      await until(() => busy.running.length === 1, 'the item of the busy worker');
+      const free = holder(await another(), role, SLOTS);
+      // It withdraws its requests.
+      await pause(700);
+      await request(log, role, QUIET, 4);
+      await until(() => free.running.length === 4, 'all items in the other worker');
+      await busy.stop();
+      await free.stop();
     },
   },
   {
