@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { type Owner, type Role, tenantQueueOf, type Work } from '@hopline/events';
-import type { Job, Log } from '@hopline/log';
+import { type Owner, type Role, TENANT_QUEUES, tenantQueueOf, type Work } from '@hopline/events';
+import { type Job, type Log, Requeued } from '@hopline/log';
 import { factRecord } from '@hopline/log/contract';
 import { openJetStreamLog, WORK_STREAM } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
@@ -12,6 +12,8 @@ import { startNats } from '../../support/nats/nats-server.ts';
 const ROLE: Role = 'agent.mine';
 const CONSUMER = 'agent-mine';
 const ACK_WAIT_MS = 2_000;
+/** Those of tenants, and that of work without an owner. */
+const QUEUES = TENANT_QUEUES + 1;
 
 const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms));
 
@@ -103,6 +105,27 @@ test('an item that waited for a slot begins without the record that came with it
     jobs.map(({ job }) => job.newest?.seq),
     [7, undefined, undefined, undefined],
   );
+  stop.abort();
+  await taking;
+});
+
+test('a worker holds at most one item of each queue that it cannot run yet', { timeout: 60_000 }, async t => {
+  const { openLog, jsm } = await open(t);
+  const log = await openLog();
+  const stop = new AbortController();
+  const taking = log.work.take(ROLE, { slots: QUEUES, signal: stop.signal }, async () => {
+    await new Promise((_, reject) =>
+      stop.signal.addEventListener('abort', () => reject(new Requeued('stopping')), { once: true }),
+    );
+  });
+  // By then the worker waits for each of the queues.
+  await pause(500);
+  const owners = Array.from({ length: 10 * QUEUES }, (_, n) => ({ tenant: `${n}` }));
+  await Promise.all(owners.map((owner, n) => log.work.request(ROLE, workOf(`t-${n}`, { owner }), { id: `t-${n}` })));
+  await pause(300);
+  let held = 0;
+  for await (const { num_ack_pending } of jsm.consumers.list(WORK_STREAM)) held += num_ack_pending;
+  assert.ok(held >= QUEUES && held <= 2 * QUEUES, `${held} items`);
   stop.abort();
   await taking;
 });
