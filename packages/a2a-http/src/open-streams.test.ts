@@ -130,6 +130,21 @@ test('a feed that is used again while it lingers stays open', async t => {
   assert.deepEqual(shape(await stream.rest()), ['failed']);
 });
 
+test('the end of the stream of a further message takes nothing from another viewer of the task', async t => {
+  const rig = await openRig(t, { limits: { feedLingerMs: 20 } });
+  rig.relay.onClient = id => rig.relay.end(id, 'INPUT_REQUIRED');
+  const { result } = await call(rig, 'send', sendParams(userMessage('x')));
+  const taskId = result.task.id as string;
+  const viewer = await open(rig, 'subscribe', { id: taskId });
+  await viewer.take(1);
+  await (await open(rig, 'stream', sendParams(userMessage('y', { taskId })))).rest();
+  await until(() => rig.open() === 1);
+  await sleep(100);
+  assert.equal(rig.following(), 1, 'the feed stays open');
+  await rig.relay.end(taskId, 'FAILED');
+  assert.equal(shape(await viewer.rest()).at(-1), 'failed');
+});
+
 test('a client that reads nothing is cut at its bound, others get everything, and it resumes with its cursor', async t => {
   const rig = await openRig(t, { limits: { viewerBufferBytesMax: 64 * 1024, ringBytesMax: 64 * 1024 } });
   const taskId = await started(rig);
@@ -212,7 +227,7 @@ test('closing the app drains open streams with a retry delay, without waiting fo
   assert.deepEqual(shape(await resumed.rest()), ['failed']);
 });
 
-test('a stream that opens while the server drains is drained as well', async t => {
+test('a stream that opens while the server drains is drained as well, and its connection delays no closing', async t => {
   const rig = await openRig(t);
   const [first, second] = [await started(rig), await started(rig)];
   const other = await rig.another();
@@ -225,10 +240,9 @@ test('a stream that opens while the server drains is drained as well', async t =
     await held.promise;
     return last(id);
   };
-  const headers = { connection: 'close' };
   const opening = [
-    post(other, 'subscribe', { id: first }, { headers }),
-    post(other, 'stream', sendParams(userMessage('y', { taskId: second })), { headers }),
+    post(other, 'subscribe', { id: first }),
+    post(other, 'stream', sendParams(userMessage('y', { taskId: second }))),
   ];
   await until(() => reads === 2);
   const startedAt = performance.now();

@@ -51,10 +51,18 @@ export function registerA2A(app: FastifyInstance, server: A2AServer, options: A2
   discardRefusedBodies(app);
   if (guard !== undefined) guardHosts(app, guard);
   app.setErrorHandler<{ statusCode?: number }>((error, _request, reply) => sendOwnFault(server, error, reply));
+  let isClosing = false;
   // A response of which the client reads nothing for this long is dropped with its connection: Node would keep both
   // indefinitely. Progress restarts the time.
   app.addHook('onSend', (_request, reply, _payload, done) => {
     reply.raw.setTimeout(limits.viewerStallMsMax);
+    if (isClosing) reply.header('connection', 'close');
+    done();
+  });
+  // Node closes the connections that are idle when closing begins. One whose response ends later, of a stream for example, would stay open,
+  // and closing waits for it.
+  app.addHook('onResponse', (request, _reply, done) => {
+    if (isClosing) request.raw.socket.destroySoon();
     done();
   });
   for (const register of [registerJsonRpc, registerHttpJson, registerHttpJson03]) {
@@ -68,6 +76,7 @@ export function registerA2A(app: FastifyInstance, server: A2AServer, options: A2
   // Fastify waits for open responses before it closes, so streams must end first. It would also wait for incomplete requests:
   // Node no longer enforces request timeouts once its server closes.
   app.addHook('preClose', async () => {
+    isClosing = true;
     server.drain();
     setTimeout(() => app.server.closeAllConnections(), CLOSE_MS_MAX).unref();
   });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { call, openRig, type Rig } from './http-server.test-kit.ts';
+import { call, openRig, post, type Rig, sendParams, userMessage } from './http-server.test-kit.ts';
 import { REFUSED_BODY_BYTES_MAX } from './refused-body.ts';
 import { CLOSE_MS_MAX } from './register-a2a.ts';
 import { LATE_REQUEST_CHECK_MS } from './server-options.ts';
@@ -112,4 +112,37 @@ test('an incomplete request does not delay closing', async t => {
   await raw.closed;
   const ms = performance.now() - startedAt;
   assert(ms > CLOSE_MS_MAX - 100 && ms < CLOSE_MS_MAX + PATIENCE_MS, `closed after ${ms} ms`);
+});
+
+test('a response that ends after closing began closes its connection, and closing does not wait for the client', async t => {
+  const rig = await openRig(t);
+  const begun = Promise.withResolvers<string>();
+  rig.relay.onClient = taskId => begun.resolve(taskId);
+  const stream = await post(rig, 'stream', sendParams(userMessage('x')));
+  const taskId = await begun.promise;
+  const asked = Promise.withResolvers<void>();
+  const held = Promise.withResolvers<void>();
+  const { last } = rig.log.facts;
+  rig.log.facts.last = async id => {
+    asked.resolve();
+    await held.promise;
+    return last.call(rig.log.facts, id);
+  };
+  // As an HTTP client with a pool of connections, which keeps them open.
+  const raw = speak(
+    t,
+    rig,
+    `${POST.replace('POST /', `GET /tasks/${taskId}`).replace('\ncontent', '\na2a-version: 1.0\ncontent')}\n`,
+  );
+  await asked.promise;
+  const startedAt = performance.now();
+  const closing = rig.close();
+  // From now on the server closes.
+  assert.match(await stream.text(), /event: drain\n/);
+  held.resolve();
+  await closing;
+  const ms = performance.now() - startedAt;
+  assert(ms < CLOSE_MS_MAX - 1_000, `closed after ${ms} ms`);
+  await raw.closed;
+  assert.match(raw.received(), /^HTTP\/1\.1 200 .*\r\nconnection: close\r\n.*\r\n\r\n\{.*\}$/is);
 });

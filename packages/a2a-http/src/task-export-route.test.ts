@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LIMITS } from '@hopline/a2a-server';
+import { type Authenticate, LIMITS } from '@hopline/a2a-server';
 import { LogUnavailable } from '@hopline/log';
 import { call, openRig, type Rig, sendParams, userMessage } from './http-server.test-kit.ts';
 import { EXPORTS_AT_ONCE_MAX, type ExportTask } from './task-export-route.ts';
@@ -61,6 +61,55 @@ test('exports beyond the limit get 503 with Retry-After, until one has ended', {
   await until(() => opened.length === EXPORTS_AT_ONCE_MAX + 1);
   await opened.at(-1)!.end();
   assert.equal((await next).status, 200);
+});
+
+test('a caller has one export at a time: a second one gets 429 with Retry-After, and another caller has a place', {
+  timeout: 30_000,
+}, async t => {
+  const opened: Lines[] = [];
+  const exportTask: ExportTask = async () => {
+    opened.push(new Lines());
+    return opened.at(-1)!.readable;
+  };
+  const authenticate: Authenticate = async ({ headers }) => ({ subject: String(headers['x-subject']) });
+  const rig = await openRig(t, { exportTask, authenticate });
+  rig.relay.onClient = taskId => rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+  const exportOf = async (subject: string) => {
+    const headers = { 'x-subject': subject, 'a2a-version': '1.0' };
+    const { result } = await call(rig, 'send', sendParams(userMessage('x'), '1.0', { blocking: false }), { headers });
+    return () => fetch(`${rig.url}/tasks/${result.task.id}/export`, { headers });
+  };
+  const [ofAnna, alsoOfAnna, ofBert] = [await exportOf('anna'), await exportOf('anna'), await exportOf('bert')];
+  const first = ofAnna();
+  await until(() => opened.length === 1);
+  for (const second of [ofAnna, alsoOfAnna]) {
+    const refused = await second();
+    assert.deepEqual([refused.status, refused.headers.has('retry-after')], [429, true]);
+  }
+  const other = ofBert();
+  await until(() => opened.length === 2);
+  await opened[0]!.end();
+  assert.equal((await first).status, 200);
+  const next = alsoOfAnna();
+  await until(() => opened.length === 3);
+  for (const lines of opened.slice(1)) await lines.end();
+  assert.deepEqual([(await other).status, (await next).status], [200, 200]);
+});
+
+test('an export that fails before its first line is an error of the request, and frees its place', {
+  timeout: 30_000,
+}, async t => {
+  const failures: (() => Promise<AsyncIterable<string> | undefined>)[] = [
+    async () => undefined,
+    () => Promise.reject(new LogUnavailable('no leader')),
+    async () => new ReadableStream<string>({ start: lines => lines.error(new LogUnavailable('no leader')) }),
+  ];
+  let exports = 0;
+  const { rig, taskId } = await rigWith(t, {}, () => failures[exports++ % failures.length]!());
+  for (let round = 1; round <= EXPORTS_AT_ONCE_MAX; round += 1) {
+    for (const status of [404, 503, 503]) assert.equal((await exported(rig, taskId)).status, status);
+  }
+  assert.equal(exports, EXPORTS_AT_ONCE_MAX * failures.length, 'each had a place');
 });
 
 test('a client that leaves, also before the first line, frees its place, and nothing more is read', {

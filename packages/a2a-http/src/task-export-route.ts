@@ -1,13 +1,17 @@
 import { Readable } from 'node:stream';
 import { A2AError } from '@hopline/a2a';
 import { type A2AServer, fromLog, report, requireOwnTask } from '@hopline/a2a-server';
+import { isSameOwner, type Owner } from '@hopline/events';
 import type { FastifyInstance } from 'fastify';
 import { readInTime } from './reading-time.ts';
 import { sendRestError } from './rest/rest-binding.ts';
 
 export const TASK_EXPORT_PATH = '/tasks/{taskId}/export';
 
-/** Exports that run at the same time in this process; further ones get 503 with Retry-After. */
+/**
+ * Exports that run at the same time in this process; further ones get 503 with Retry-After. A caller has one of them, and gets 429 for a
+ * second one, so that none keeps the others out; without authentication all callers are one, and have all.
+ */
 export const EXPORTS_AT_ONCE_MAX = 2;
 
 /** The query of an export, as it came; `after`: where a cut export goes on. */
@@ -20,11 +24,17 @@ export type ExportTask = (taskId: string, query: ExportQuery) => Promise<AsyncIt
  * connection: the file then lacks its end, and the client asks for what follows.
  */
 export function registerTaskExport(scope: FastifyInstance, server: A2AServer, exportTask: ExportTask): void {
-  let running = 0;
-  const open = async (taskId: string, query: ExportQuery): Promise<AsyncIterable<string>> => {
-    if (running >= EXPORTS_AT_ONCE_MAX)
+  /** The caller of each export that runs. */
+  const running: Owner[] = [];
+  const release = (caller: Owner) => running.splice(running.indexOf(caller), 1);
+  const open = async (caller: Owner, taskId: string, query: ExportQuery): Promise<AsyncIterable<string>> => {
+    if (!isSameOwner(caller, undefined) && running.some(other => isSameOwner(other, caller))) {
+      server.quotas.countRefusal('exports');
+      throw new A2AError('QUOTA_EXCEEDED', { detail: 'an export of this caller is running; retry when it has ended' });
+    }
+    if (running.length >= EXPORTS_AT_ONCE_MAX)
       throw new A2AError('UNAVAILABLE', { detail: `${EXPORTS_AT_ONCE_MAX} exports are running; retry later` });
-    running += 1;
+    running.push(caller);
     try {
       const lines = await exportTask(taskId, query);
       // Retention has removed the task since its owner was checked.
@@ -33,7 +43,7 @@ export function registerTaskExport(scope: FastifyInstance, server: A2AServer, ex
       // A log that cannot be read is an error of the request, not a broken response.
       return withFirst(await iterator.next(), iterator);
     } catch (thrown) {
-      running -= 1;
+      release(caller);
       throw fromLog(thrown, taskId);
     }
   };
@@ -44,14 +54,12 @@ export function registerTaskExport(scope: FastifyInstance, server: A2AServer, ex
     async (request, reply) => {
       try {
         const { taskId } = request.params;
-        await requireOwnTask(server, request.headers, taskId);
+        const caller = await requireOwnTask(server, request.headers, taskId);
         const { records, after } = request.query;
-        const lines = await open(taskId, { records: textOf('records', records), after: textOf('after', after) });
+        const lines = await open(caller, taskId, { records: textOf('records', records), after: textOf('after', after) });
         const body = Readable.from(readInTime(lines, server.limits.exportReadMsMax, () => reply.raw.destroy()));
         // Also when the client leaves before the end: Fastify destroys the stream.
-        body.once('close', () => {
-          running -= 1;
-        });
+        body.once('close', () => release(caller));
         // The response has begun: only the log of this server names the cause.
         body.once('error', thrown => report(server, A2AError.from(fromLog(thrown, taskId))));
         // Of the time without progress (`viewerStallMsMax`) only that of a client counts which does not read, not that of the log.

@@ -116,6 +116,78 @@ test('open tasks beyond the lookup bound are listed as in the index', async t =>
   );
 });
 
+test('a page has the state and the order of the log where the index lags', async t => {
+  const rig = await openRig(t, { limits: { listedOpenTasksMax: 1 } });
+  const other = await rig.another();
+  rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');
+  const ids: string[] = [];
+  for (let n = 0; n < 3; n += 1) {
+    ids.push((await call(rig, 'send', sendParams(userMessage(`${n}`)))).result.task.id);
+    await sleep(2);
+  }
+  await list(other);
+  rig.log.tasks.put = async () => 0;
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
+  for (const n of [2, 1, 0]) {
+    await call(rig, 'send', sendParams(userMessage('y', { taskId: ids[n]! })));
+    await sleep(2);
+  }
+  // It has read the newest one of the log alone: as far as the index knows, the others wait for input.
+  const waiting = await list(other, { status: 'TASK_STATE_INPUT_REQUIRED' });
+  assert.deepEqual(idsOf(waiting), []);
+  assert.deepEqual(idsOf(await list(await rig.another())), ids, 'the newest status first');
+});
+
+test('a task that has no status but that of its first fact is listed, though the index does not know of the fact', async t => {
+  const rig = await openRig(t);
+  rig.log.tasks.put = async () => 0;
+  const { result } = await call(rig, 'send', sendParams(userMessage('x'), '1.0', { blocking: false }));
+  assert.deepEqual(idsOf(await list(await rig.another())), [result.task.id]);
+});
+
+for (const state of ['TASK_STATE_COMPLETED', 'TASK_STATE_WORKING'] as const) {
+  test(`a task that is gone, ${state} in the index, is read once, and stays when a later status arrives meanwhile`, async t => {
+    const rig = await openRig(t, { limits: { firstFactMsMax: 1 } });
+    const gone = { contextId: 'c', role: 'supervisor', state, startSeq: 1, at: Date.now() - 1_000 } as const;
+    await rig.log.tasks.put('gone', { ...gone, generation: 3 });
+    const held = Promise.withResolvers<void>();
+    const asked = Promise.withResolvers<void>();
+    let reads = 0;
+    const last = rig.log.facts.last.bind(rig.log.facts);
+    rig.log.facts.last = async taskId => {
+      reads += 1;
+      asked.resolve();
+      if (reads === 1) await held.promise;
+      return last(taskId);
+    };
+    const first = list(rig);
+    await asked.promise;
+    await rig.log.tasks.put('gone', { ...gone, generation: 4 });
+    // Of another context, it reads the index and nothing else.
+    await list(rig, { contextId: 'another' });
+    held.resolve();
+    await first;
+    await list(rig);
+    assert.ok(reads > 1, 'the later status is looked up');
+    const after = reads;
+    assert.deepEqual([(await list(rig)).tasks, reads - after], [[], 0]);
+  });
+}
+
+test('an open task that is gone is read once, whatever the lists ask for', async t => {
+  const rig = await openRig(t);
+  const gone = { contextId: 'c', role: 'supervisor', state: 'TASK_STATE_WORKING', startSeq: 1, generation: 3, at: 1 } as const;
+  await rig.log.tasks.put('gone', gone);
+  let reads = 0;
+  const last = rig.log.facts.last.bind(rig.log.facts);
+  rig.log.facts.last = taskId => {
+    reads += 1;
+    return last(taskId);
+  };
+  for (let lists = 1; lists <= 3; lists += 1) await list(rig, { status: 'TASK_STATE_COMPLETED' });
+  assert.equal(reads, 1);
+});
+
 test('an appended but unprocessed message is not listed as a task, and the index keeps it', async t => {
   const rig = await openRig(t);
   const other = await rig.another();

@@ -86,6 +86,54 @@ test('ready covers every write before it by any writer, else throws UNAVAILABLE'
   await assert.rejects(index.ready(), { code: 'UNAVAILABLE' });
 });
 
+/** An index on a bucket whose changes it sees only while `isHeld` is false, and whose watch breaks once when `isLost`. */
+function openHeld(readyMsMax: number) {
+  const { tasks } = createMemoryLog();
+  const held = { isHeld: false, isLost: false, losses: 0 };
+  const watch = tasks.watch.bind(tasks);
+  tasks.watch = async function* (signal) {
+    for await (const change of watch(signal)) {
+      while (held.isHeld) await new Promise(resolve => setTimeout(resolve, 5));
+      if (held.isLost) {
+        held.isLost = false;
+        throw new Error('lost');
+      }
+      yield change;
+    }
+  };
+  const onLost = () => {
+    held.losses += 1;
+  };
+  return { tasks, held, index: new TaskIndex({ tasks, role: 'supervisor', entriesMax: 10, readyMsMax, onLost }) };
+}
+
+test('ready waits for the newest write, and no longer', async t => {
+  const { tasks, held, index } = openHeld(5_000);
+  t.after(() => index.close());
+  await index.ready();
+  held.isHeld = true;
+  await tasks.put('a', { ...entry(1, 1), startSeq: 1 });
+  const ready = index.ready();
+  assert.equal(await Promise.race([ready, new Promise(resolve => setTimeout(resolve, 100, 'waits'))]), 'waits');
+  held.isHeld = false;
+  await ready;
+  assert.deepEqual(ids(index), ['a']);
+});
+
+test('ready resolves after a bucket without new writes was read again', async t => {
+  const { tasks, held, index } = openHeld(2_000);
+  t.after(() => index.close());
+  await index.ready();
+  for (const [n, id] of ['a', 'b', 'c'].entries()) await tasks.put(id, { ...entry(n, 1), startSeq: n });
+  await index.ready();
+  held.isLost = true;
+  await tasks.put('d', { ...entry(4, 1), startSeq: 4 });
+  await index.ready();
+  assert.deepEqual([held.losses, ids(index)], [1, ['d', 'c', 'b', 'a']]);
+  await new Promise(resolve => setTimeout(resolve, 50));
+  await index.ready();
+});
+
 test('a task is removed unless a later generation has arrived', () => {
   const index = openIndex();
   index.note('a', entry(1, 2));

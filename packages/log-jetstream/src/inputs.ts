@@ -16,6 +16,7 @@ import {
   type ReadStart,
   type RejectedInput,
   requireTaskId,
+  requireWriter,
   type StoredInput,
   type StreamExtent,
 } from '@hopline/log';
@@ -51,7 +52,7 @@ export class JetStreamInputs implements InputLog {
   async append(taskId: string, record: InputRecord, options: InputAppendOptions): Promise<{ seq: number; duplicate: boolean }> {
     requireTaskId(taskId);
     const writer = this.#writer ?? writerOf(record);
-    if (!isWriter(writer)) throw new TypeError('the agent of the record has no valid name');
+    requireWriter(writer);
     const subject = this.#connection.names.subject(rawSubject(taskId, this.#shards, writer));
     return this.#publisher.publish(subject, encodePayload(record), { ...options, copiesTrace: record.from === 'client' });
   }

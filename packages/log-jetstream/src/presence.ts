@@ -1,5 +1,5 @@
 import { presenceSubject } from '@hopline/events';
-import type { Presence } from '@hopline/log';
+import { type Presence, requireKey } from '@hopline/log';
 import { NoRespondersError, RequestError } from '@nats-io/nats-core';
 import type { Connection } from './connection.ts';
 import { LastingSubscription } from './lasting-subscription.ts';
@@ -19,6 +19,7 @@ export class NatsPresence implements Presence {
   }
 
   enter(member: string, signal: AbortSignal): void {
+    requireKey(member);
     if (signal.aborted) return;
     new LastingSubscription(this.#connection, this.#subject(member), { onMsg: () => {}, signal });
   }

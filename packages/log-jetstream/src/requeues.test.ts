@@ -25,6 +25,16 @@ test('deliveries that reached no worker count as none, those that began do', asy
   assert.equal(await counts.begin(ITEM, 8), 4, 'delivery 7 was lost');
 });
 
+test('a delivery that begins late changes nothing of those after it', async () => {
+  const counts = new RequeueCounts(bucket());
+  await counts.increment(ITEM, 4);
+  assert.equal(await counts.begin(ITEM, 3), 1);
+  await counts.increment(ITEM, 4);
+  assert.equal(await counts.begin(ITEM, 6), 2, 'delivery 4 counted once, 5 was lost');
+  assert.equal(await counts.begin(ITEM, 5), 2);
+  assert.equal(await counts.begin(ITEM, 7), 2, 'delivery 6 began');
+});
+
 test('two concurrent writers lose no count, and a permanent conflict rejects', async () => {
   const shared = bucket();
   const [one, other] = [new RequeueCounts(shared), new RequeueCounts(shared)];

@@ -85,8 +85,10 @@ export async function runItem(
     await confirmDone(connection, newest, options);
   } catch (error) {
     if (error instanceof Superseded) return;
-    if (error instanceof Requeued) await requeue(connection, newest(), options, work.taskId);
-    else nak(connection, newest(), options, retryWaitMs(newest().deliveries - requeues, options));
+    if (error instanceof Requeued) {
+      await countRequeue(delivery, options, work.taskId);
+      nak(connection, newest(), options, 0);
+    } else nak(connection, newest(), options, retryWaitMs(newest().deliveries - requeues, options));
   } finally {
     stopKeepAlive();
     running.delete(seq);
@@ -121,14 +123,11 @@ async function confirmDone(connection: Connection, newest: () => Delivery, { rol
 }
 
 /**
- * Counts the requeue before the item is free. If the count cannot be written, the delivery counts as an attempt, as after a
- * crash.
+ * Counts the requeue before the item is free: of the delivery with which the handler began. Those after it ran nothing, and the next one
+ * that begins counts them. If the count cannot be written, the delivery counts as an attempt, as after a crash.
  */
-async function requeue(connection: Connection, delivery: Delivery, options: ItemOptions, taskId: string): Promise<void> {
-  const { role, requeueCounts } = options;
-  const { seq, deliveries } = delivery;
+async function countRequeue({ seq, deliveries }: Delivery, { role, requeueCounts }: ItemOptions, taskId: string): Promise<void> {
   await withinMs(requeueCounts.increment({ role, taskId, seq }, deliveries), REQUEUE_COUNT_MS_MAX).catch(() => {});
-  nak(connection, delivery, options, 0);
 }
 
 function retryWaitMs(failures: number, { ended }: ItemOptions): number {

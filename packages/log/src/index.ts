@@ -37,7 +37,17 @@ export type {
   TaskIndexEntry,
 } from './log.ts';
 export { CONTEXT_TASKS_MAX } from './log.ts';
-export { isWakeKey, KEY_CHARS_MAX, requireAgent, requireKey, requireRole, requireTaskId, requireWakeKey } from './names.ts';
+export {
+  isWakeKey,
+  KEY_CHARS_MAX,
+  requireAgent,
+  requireKey,
+  requireRecordId,
+  requireRole,
+  requireTaskId,
+  requireWakeKey,
+  requireWriter,
+} from './names.ts';
 export type { Presence } from './presence.ts';
 export { followTask, fromStart, readTask, startSeqOf } from './read-task.ts';
 export type { WakeUps } from './wake-ups.ts';

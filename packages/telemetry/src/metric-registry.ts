@@ -137,7 +137,7 @@ export const METRICS = {
     unit: '{request}',
     meaning: 'Requests refused by a limit of their caller or its tenant, by the limit',
     services: SERVERS,
-    labels: { reason: ['messages', 'bytes', 'streams', 'requests', 'tasks', 'webhooks', 'stored', 'items'] },
+    labels: { reason: ['messages', 'bytes', 'streams', 'requests', 'tasks', 'webhooks', 'stored', 'items', 'exports'] },
   },
   requestDuration: {
     name: 'hopline.request.duration',

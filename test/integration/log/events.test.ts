@@ -4,7 +4,7 @@ import { liveSubject, logSubject, rawShardFilter, rawSubject, shardOf, type Work
 import { type Log, LogConflict, Requeued, SETTLE_DELIVERIES_MAX } from '@hopline/log';
 import { BUCKETS, INPUTS_STREAM, type LogEvent, openJetStreamLog, WORK_STREAM } from '@hopline/log-jetstream';
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
-import type { NatsConnection } from '@nats-io/nats-core';
+import { headers, type NatsConnection } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
 import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
 
@@ -106,6 +106,20 @@ describe('events of the log', () => {
     assert.equal(reported({ type: 'undecodable', where: 'key-value' }), 2);
   });
 
+  test('a key that was deleted, or purged by an operator, is absent, and nothing to report', async () => {
+    events = [];
+    const entry = { contextId: 'c', role: 'supervisor', state: 'TASK_STATE_WORKING', startSeq: 0, generation: 0, at: 1 } as const;
+    await log.tasks.put('deleted', entry);
+    await log.tasks.delete('deleted');
+    const purge = headers();
+    purge.set('KV-Operation', 'PURGE');
+    await nc.request(`$KV.${BUCKETS.tasks}.purged`, '', { headers: purge, timeout: PATIENCE_MS });
+    for (const key of ['deleted', 'purged']) assert.equal(await log.tasks.get(key), undefined);
+    assert.deepEqual(events, []);
+    for (const key of ['deleted', 'purged']) await log.tasks.create(key, entry);
+    assert.deepEqual(events, []);
+  });
+
   test('an entry of a bucket that lacks what readers need is skipped and reported, and does not keep its key', async () => {
     events = [];
     const entry = { contextId: 'c', role: 'supervisor', state: 'TASK_STATE_WORKING', startSeq: 0, generation: 0, at: 1 } as const;
@@ -146,6 +160,9 @@ describe('events of the log', () => {
       throw new Error('rejected');
     });
     await until(() => reported({ type: 'dead-letter', role: 'agent.events' }) > 0, 'the dead letter');
+    // The server delivers it no more.
+    await new Promise(resolve => setTimeout(resolve, 200));
+    assert.equal(reported({ type: 'dead-letter', role: 'agent.events' }), 1);
     abort.abort();
     await taking;
     assert.equal(deliveries, 1 + SETTLE_DELIVERIES_MAX);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LOG_PREFIX, RAW_PREFIX, shardOf, type Work } from '@hopline/events';
-import type { Job } from '@hopline/log';
+import { type Job, Requeued } from '@hopline/log';
 import { factRecord, inputRecord } from '@hopline/log/contract';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
@@ -46,6 +46,56 @@ test('a message that is lost on its way to a reader is read all the same, each o
       assert.deepEqual(await read(), stored, `${what}, without delivery ${nth}`);
       assert.ok(delivered > nth, 'nothing was lost: the test proves nothing');
     }
+  }
+});
+
+test('an item that is delivered again to the process that runs it runs once, and uses one attempt however it ends', {
+  timeout: 60_000,
+}, async t => {
+  const nats = await startNats();
+  t.after(() => nats.stop());
+  const proxy = await startNatsProxy(nats.port);
+  t.after(() => proxy.close());
+  const log = await openJetStreamLog({ servers: proxy.url, name: 'worker', attemptsMax: ATTEMPTS_MAX, ackWaitMs: 500 });
+  t.after(() => log.close());
+  for (const [name, end, requeued] of [
+    ['requeued', () => Promise.reject(new Requeued('stopping')), 1],
+    ['rejected', () => Promise.reject(new Error('failed')), 0],
+    ['done', () => Promise.resolve(), undefined],
+  ] as const) {
+    let deliveries = 0;
+    proxy.lose = ({ subject }) => {
+      if (subject.startsWith('a2a.work.')) deliveries += 1;
+      return false;
+    };
+    const role = `agent.${name}` as const;
+    const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'x' }] };
+    await log.work.request(role, { v: 1, taskId: name, contextId: 'c', turn: 1, profile: 'caipe', message }, { id: name });
+    const stop = new AbortController();
+    const jobs: Pick<Job, 'attempt' | 'requeues' | 'exhausted'>[] = [];
+    const finish = Promise.withResolvers<void>();
+    const taking = log.work.take(role, { slots: 64, signal: stop.signal }, async ({ attempt, requeues, exhausted }) => {
+      jobs.push({ attempt, requeues, exhausted });
+      if (jobs.length > 1) return;
+      await finish.promise;
+      await end();
+    });
+    while (deliveries === 0) await new Promise(resolve => setTimeout(resolve, 5));
+    // No keep-alive arrives until the server delivers the item again.
+    proxy.freeze();
+    await new Promise(resolve => setTimeout(resolve, 1_000));
+    proxy.thaw();
+    await new Promise(resolve => setTimeout(resolve, 500));
+    const delivered = deliveries;
+    await new Promise(resolve => setTimeout(resolve, 1_500));
+    assert.deepEqual([name, jobs.length, deliveries], [name, 1, delivered], 'kept alive under the newest delivery');
+    assert.ok(delivered > 1, 'it was not delivered again: the test proves nothing');
+    finish.resolve();
+    while (await log.work.hasItem(role, name)) await new Promise(resolve => setTimeout(resolve, 20));
+    const next = { attempt: delivered + 1, requeues: delivered - 1 + (requeued ?? 0), exhausted: false };
+    assert.deepEqual([name, jobs[1]], [name, requeued === undefined ? undefined : next]);
+    stop.abort();
+    await taking;
   }
 });
 

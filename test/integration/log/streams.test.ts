@@ -19,6 +19,7 @@ import {
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
+import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
 import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
 
 /** Half the default time limit of opening. */
@@ -206,6 +207,31 @@ test('what is wrong with a server is one sentence with its address and what to d
     const settings = defineConfig(LOG_SETTINGS).load({ NATS_URL: servers });
     await assert.rejects(checkNats(settings), { name: 'LogUnavailable', message });
   }
+});
+
+test('a server that is too old is refused at the start, and by the check, in one sentence with the version to use', async t => {
+  const server = await startNats();
+  t.after(() => server.stop());
+  const proxy = await startNatsProxy(server.port);
+  t.after(() => proxy.close());
+  const servers = proxy.url;
+  const start = async (version: string, replicas: number) => {
+    proxy.rewrite = line => line.replace(/("version":")[^"]*/, `$1${version}`);
+    const opened = await openJetStreamLog({ servers, name: 'old', replicas }).then(
+      log => log.close(),
+      (error: Error) => `${error.name}: ${error.message}`,
+    );
+    const settings = defineConfig(LOG_SETTINGS).load({ NATS_URL: servers, HOPLINE_REPLICAS: `${replicas}` });
+    const checked = await checkNats(settings).catch((error: Error) => error.message);
+    assert.equal(checked, opened?.replace('LogMismatch: ', ''));
+    return opened;
+  };
+  assert.equal(await start('2.8.4', 1), 'LogMismatch: NATS server 2.8.4 is too old: use 2.9.0 or newer');
+  assert.equal(await start('2.9.0', 1), undefined);
+  assert.match(
+    (await start('2.10.29', 3)) ?? '',
+    /^LogMismatch: .* 3 replicas need 2\.11\.0 or newer; use 1 replica or a newer server$/,
+  );
 });
 
 test('a server that can be used passes the check, and a missing file of credentials is a fault of the settings', async t => {

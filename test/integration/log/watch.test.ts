@@ -6,8 +6,8 @@ import { connect } from '@nats-io/transport-node';
 import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
 import { startNats } from '../../support/nats/nats-server.ts';
 
-/** More than one pull of a reader holds. */
-const KEYS = 2_000;
+/** More than the pulls after which a watch under constant writes is ready hold. */
+const KEYS = 6_000;
 /** `$JS.ACK.….<stream sequence>.<consumer sequence>.<nanoseconds>.<pending>`, on newer servers with a random token at the end. */
 const PENDING = /(\$JS\.ACK\.\S+\.\d{19})\.\d+/;
 
@@ -30,6 +30,22 @@ test('a watch is ready only after every key that existed, whatever the server co
     yielded.add(change.key);
   }
   assert.equal(yielded.size, KEYS);
+});
+
+test('a key that is removed while a watch reads the bucket is yielded as removed', { timeout: 60_000 }, async t => {
+  const nats = await startNats();
+  t.after(() => nats.stop());
+  const log = await openJetStreamLog({ servers: nats.url, name: 'watch' });
+  t.after(() => log.close());
+  for (const key of ['a', 'b']) await log.messageIds.put(key, { taskId: key, fingerprint: 'f' });
+  const seen: string[] = [];
+  for await (const change of log.messageIds.watch(new AbortController().signal)) {
+    if (change.type === 'ready') continue;
+    seen.push(`${change.key} ${change.value === undefined ? 'removed' : 'stored'}`);
+    if (seen.length === 1) await log.messageIds.delete('a');
+    if (seen.length === 3) break;
+  }
+  assert.deepEqual(seen, ['a stored', 'b stored', 'a removed']);
 });
 
 test('a watch of a bucket whose newest entry was removed from the stream is ready', { timeout: 60_000 }, async t => {

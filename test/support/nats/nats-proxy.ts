@@ -8,7 +8,7 @@ export type NatsProxy = {
   url: string;
   /** Called for each message to a client; true drops it. */
   lose: ((frame: Frame) => boolean) | undefined;
-  /** Called with the protocol line of each message to a client; returns the line to send. */
+  /** Called with the protocol line of each message to a client, and of the server's greeting (`INFO`); returns the line to send. */
   rewrite: ((line: string) => string) | undefined;
   /** Closes all connections and refuses new ones until `mend`. */
   cut(): void;
@@ -53,8 +53,11 @@ export async function startNatsProxy(port: number): Promise<NatsProxy> {
     if (frozen) for (const socket of [client, upstream]) socket.pause();
     const frames = new FrameReader();
     upstream.on('data', (chunk: Buffer) => {
-      for (const { bytes, frame } of frames.read(chunk))
-        if (!frame || !proxy.lose?.(frame)) toClient.write(frame && proxy.rewrite ? rewritten(bytes, proxy.rewrite) : bytes);
+      for (const { bytes, frame } of frames.read(chunk)) {
+        const isRewritten = frame !== undefined || bytes.toString('latin1', 0, INFO.length) === INFO;
+        if (!frame || !proxy.lose?.(frame))
+          toClient.write(isRewritten && proxy.rewrite ? rewritten(bytes, proxy.rewrite) : bytes);
+      }
     });
   });
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
@@ -124,6 +127,7 @@ class DelayedWriter {
 }
 
 const CRLF = Buffer.from('\r\n');
+const INFO = 'INFO ';
 
 function rewritten(bytes: Buffer, rewrite: (line: string) => string): Buffer {
   const lineEnd = bytes.indexOf(CRLF);

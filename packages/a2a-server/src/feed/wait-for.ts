@@ -36,7 +36,6 @@ export async function waitFor(
     return await promise;
   } finally {
     clearTimeout(timer);
-    options.signal.removeEventListener('abort', onAbort);
     feed.unlisten(listener);
   }
 }

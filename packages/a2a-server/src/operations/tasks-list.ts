@@ -62,13 +62,13 @@ async function readPage(
       if (chars >= PAGE_CHARS_MAX) break;
       at += 1;
       if (task === undefined) removed += 1;
-      if (task === undefined || !stillMatches(task, request)) continue;
+      // The log may be newer than the index.
+      if (task === undefined || (request.state !== undefined && task.status.state !== request.state)) continue;
       const listed = listedForm(task, request);
       chars += JSON.stringify(listed).length;
       tasks.push(listed);
     }
   }
-  // The log may be newer than the index.
   tasks.sort((a, b) => comparePositions(positionOf(b), positionOf(a)));
   return { tasks, next: at < candidates.length ? candidates[at - 1] : undefined, removed };
 }
@@ -86,11 +86,6 @@ async function readTask(
     server.index.forget(taskId, generation);
     return undefined;
   }
-}
-
-function stillMatches({ status }: Task, { state, statusSinceMs }: ListTasksRequest): boolean {
-  if (state !== undefined && status.state !== state) return false;
-  return statusSinceMs === undefined || Date.parse(status.timestamp ?? '') >= statusSinceMs;
 }
 
 /** Without `includeArtifacts` the member is absent, with it always present ([A2A 1.0] 3.1.4). */

@@ -124,7 +124,7 @@ export class Quotas {
   }
 
   /** Counts a refusal by a limit that is checked elsewhere. */
-  countRefusal(reason: 'items'): void {
+  countRefusal(reason: 'items' | 'exports'): void {
     this.#metrics?.requestsRefused.add(1, { reason });
   }
 

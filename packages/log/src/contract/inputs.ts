@@ -4,6 +4,7 @@ import type { StoredInput } from '../input-log.ts';
 import {
   all,
   type Case,
+  factRecord,
   inputRecord,
   newTask,
   pause,
@@ -13,6 +14,7 @@ import {
   tasksOfOneShard,
   until,
   within,
+  workItem,
 } from './log-under-test.ts';
 
 const ALWAYS = new AbortController().signal;
@@ -289,6 +291,25 @@ export const inputCases: Case[] = [
       }
       const longest = `${'y'.repeat(110)}${newTask()}`.slice(0, 128);
       await log.inputs.append(longest, inputRecord(1), { id: `${longest}:1` });
+    },
+  },
+  {
+    name: 'an agent name or a record id that is no part of a subject or header throws TypeError, and stores nothing',
+    async run({ log }) {
+      const taskId = newTask();
+      const ofAgent = (agent: string) => ({ ...inputRecord(1), from: { id: 'call-1', agent, turn: 1, attempt: 1 } });
+      for (const agent of ['', 'A', 'a.b', 'a b', '*', '>', '-a', 'x'.repeat(33)]) {
+        await assert.rejects(log.inputs.append(taskId, ofAgent(agent), { id: `${taskId}:1` }), TypeError);
+      }
+      for (const id of ['', 'a b', ' a', 'a\r\nx: y', 'a\t', 'é', '\ud800']) {
+        await assert.rejects(log.inputs.append(taskId, inputRecord(1), { id }), TypeError);
+        await assert.rejects(log.facts.append(factRecord(taskId, 1), { expected: 0, id }), TypeError);
+        await assert.rejects(log.work.request('supervisor', workItem(taskId), { id }), TypeError);
+      }
+      assert.deepEqual(await all(log.inputs.read(taskId)), []);
+      assert.equal(await log.facts.last(taskId), undefined);
+      assert.equal(await log.work.hasItem('supervisor', taskId), false);
+      await log.inputs.append(taskId, ofAgent('x'.repeat(32)), { id: `${taskId}:!~` });
     },
   },
   {

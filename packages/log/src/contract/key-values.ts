@@ -82,6 +82,9 @@ export const keyValueCases: Case[] = [
         const key = newTask();
         const created = await Promise.allSettled([log.messageIds, other].map((bucket, i) => bucket.create(key, value(`${i}`))));
         assert.equal(created.filter(({ status }) => status === 'fulfilled').length, 1);
+        await log.messageIds.delete(key);
+        const again = await Promise.allSettled([log.messageIds, other].map((bucket, i) => bucket.create(key, value(`a${i}`))));
+        assert.equal(again.filter(({ status }) => status === 'fulfilled').length, 1, 'after it was deleted');
         const { revision } = (await log.messageIds.get(key))!;
         const updated = await Promise.allSettled(
           [log.messageIds, other].map((bucket, i) => bucket.update(key, value(`u${i}`), revision)),
@@ -152,6 +155,20 @@ export const keyValueCases: Case[] = [
       await within(watching, 'ready');
       assert.deepEqual(seen, ['ready']);
       assert.deepEqual(await all(log.agents.watch(AbortSignal.abort())), []);
+    },
+  },
+  {
+    name: 'a watch that is aborted yields nothing more, also of what has arrived',
+    async run({ log }) {
+      const prefix = newTask();
+      await Promise.all(range(1, 20).map(n => log.messageIds.put(`${prefix}.${n}`, value(`${n}`))));
+      const abort = new AbortController();
+      let changes = 0;
+      for await (const _change of log.messageIds.watch(abort.signal)) {
+        changes += 1;
+        if (changes === 2) abort.abort();
+      }
+      assert.equal(changes, 2);
     },
   },
   {

@@ -20,6 +20,13 @@ export const presenceCases: Case[] = [
     },
   },
   {
+    name: 'a member whose key is not one of the bucket of leases throws TypeError',
+    async run({ log }) {
+      for (const member of ['', '.a', 'a b', '*', '>'])
+        assert.throws(() => log.presence.enter(member, new AbortController().signal), TypeError);
+    },
+  },
+  {
     name: 'a closed log knows of no member that is gone',
     async run({ another }) {
       const { presence, close } = await another();

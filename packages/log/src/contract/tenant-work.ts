@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { type Owner, type Role, tenantQueueOf } from '@hopline/events';
 import { LogFull, TenantFull } from '../errors.ts';
 import type { Log } from '../log.ts';
-import { ROOM_READ_MS, TENANT_SLOTS_SHARE_DEFAULT } from '../work-queue.ts';
+import { type Job, ROOM_READ_MS, TENANT_SLOTS_SHARE_DEFAULT } from '../work-queue.ts';
 import { type Case, CONTRACT_TENANT_ITEMS_MAX, newTask, pause, range, until, workItem } from './log-under-test.ts';
-import { newRole, worker } from './worker.ts';
+import { newRole, untilAborted, worker } from './worker.ts';
 
 const SLOTS = 8;
 const SHARE = SLOTS * TENANT_SLOTS_SHARE_DEFAULT;
@@ -89,6 +89,50 @@ export const tenantWorkCases: Case[] = [
         await until(() => taker.begun.length > count, 'the next item');
       }
       await taker.stop();
+    },
+  },
+  {
+    name: 'items of many tenants that are delivered at once run in the slots there are, and those that wait at a stop use no attempt',
+    async run({ log, another }) {
+      const role = newRole();
+      const queues = new Map(range(1, 100).map(n => [tenantQueueOf({ tenant: `t-${n}`, subject: 's' }), `t-${n}`]));
+      const owners = [...queues.values()].map(tenant => ({ tenant, subject: 's' }));
+      const abort = new AbortController();
+      const begun: string[] = [];
+      const stopped = log.work.take(role, { slots: 2, signal: abort.signal }, async ({ work }) => {
+        begun.push(work.taskId);
+        await untilAborted(abort.signal);
+      });
+      // By then the worker waits for each of the queues.
+      await pause(500);
+      await Promise.all(owners.map(owner => request(log, role, owner)));
+      await pause(150);
+      assert.equal(begun.length, 2);
+      abort.abort();
+      await stopped;
+      const jobs: Job[] = [];
+      const taker = worker(await another(), role, owners.length, async job => void jobs.push(job));
+      await until(() => jobs.length === owners.length, 'all items');
+      await taker.stop();
+      for (const { work, attempt, requeues } of jobs)
+        if (!begun.includes(work.taskId)) assert.equal(attempt - requeues, 1, 'an item that waited');
+    },
+  },
+  {
+    name: 'an item goes to the worker that has a slot, not to one that asked for it and is busy by now',
+    async run({ log, another }) {
+      const role = newRole();
+      const busy = holder(log, role, 1);
+      await pause(200);
+      await request(log, role, undefined);
+      await until(() => busy.running.length === 1, 'the item of the busy worker');
+      const free = holder(await another(), role, SLOTS);
+      // It withdraws its requests.
+      await pause(700);
+      await request(log, role, QUIET, 4);
+      await until(() => free.running.length === 4, 'all items in the other worker');
+      await busy.stop();
+      await free.stop();
     },
   },
   {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { Requeued } from '../errors.ts';
-import { type Job, SETTLE_DELIVERIES_MAX } from '../work-queue.ts';
+import { Requeued, Superseded } from '../errors.ts';
+import { type Job, REDELIVERY_MS_MIN, SETTLE_DELIVERIES_MAX } from '../work-queue.ts';
 import {
   type Case,
   CONTRACT_ACK_WAIT_MS,
@@ -36,6 +36,30 @@ export const workAttemptCases: Case[] = [
         jobs.map(brief),
         range(1, CONTRACT_ATTEMPTS_MAX + 1).map(attempt => ({ taskId, attempt, exhausted: attempt > CONTRACT_ATTEMPTS_MAX })),
       );
+    },
+  },
+  {
+    name: 'a rejected item waits before it is delivered again, one whose handler was superseded until its keep-alive is overdue',
+    async run({ log }) {
+      for (const [error, waitMs] of [
+        [new Error('rejected'), REDELIVERY_MS_MIN],
+        [new Superseded('another attempt'), CONTRACT_ACK_WAIT_MS],
+      ] as const) {
+        const role = newRole();
+        const taskId = newTask();
+        const ended: number[] = [];
+        const begun: number[] = [];
+        const taker = worker(log, role, 1, async () => {
+          begun.push(performance.now());
+          if (ended.push(performance.now()) === 1) throw error;
+        });
+        await log.work.request(role, workItem(taskId), { id: taskId });
+        await until(() => begun.length === 2, 'the second delivery');
+        await taker.stop();
+        // The wait of a superseded one counts from its last keep-alive.
+        const waitedMs = begun[1]! - ended[0]!;
+        assert.ok(waitedMs >= 0.6 * waitMs, `${error.name}: after ${waitedMs} ms`);
+      }
     },
   },
   {

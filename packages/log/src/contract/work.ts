@@ -203,10 +203,14 @@ export const workCases: Case[] = [
       assert.equal(await hasRoom(role), false);
       assert.equal(await hasRoom(other), true);
       let done = 0;
+      const first = Promise.withResolvers<void>();
       const taker = worker(log, role, 1, async () => {
         done += 1;
-        if (done > 1) await untilAborted(taker.signal);
+        await (done === 1 ? first.promise : untilAborted(taker.signal));
       });
+      await until(() => done === 1, 'the first item');
+      assert.equal(await hasRoom(role), false, 'while it runs');
+      first.resolve();
       await until(() => done > 1, 'one item');
       assert.equal(await hasRoom(role), true, 'after one item was done');
       await taker.stop();

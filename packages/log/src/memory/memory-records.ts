@@ -13,7 +13,7 @@ import {
 } from '../fact-log.ts';
 import { type FollowOptions, type FollowSource, follow } from '../follow.ts';
 import type { InputAppendOptions, InputLog, RejectedInput, StoredInput } from '../input-log.ts';
-import { requireTaskId } from '../names.ts';
+import { requireTaskId, requireWriter } from '../names.ts';
 import { decode, type Faults, type MemoryStream, type StoredText, take } from './memory-stream.ts';
 
 export class MemoryInputs implements InputLog {
@@ -26,6 +26,7 @@ export class MemoryInputs implements InputLog {
   }
 
   async append(taskId: string, record: InputRecord, options: InputAppendOptions): Promise<{ seq: number; duplicate: boolean }> {
+    requireWriter(writerOf(record));
     requireOpen(this.#closed);
     const { seq, duplicate } = await this.#stream.write(taskId, record, options);
     return { seq, duplicate };

@@ -1,7 +1,7 @@
 import { shardOf } from '@hopline/events';
 import { LogConflict, LogUnavailable, RecordTooLarge } from '../errors.ts';
 import type { ReadStart, StreamExtent } from '../fact-log.ts';
-import { requireTaskId } from '../names.ts';
+import { requireRecordId, requireTaskId } from '../names.ts';
 
 /** A stored record. The payload is JSON text, so that every reader gets its own copy of what JSON can represent. */
 export type StoredText = { seq: number; taskId: string; id: string; json: string; bytes: number; at: number; trace?: object };
@@ -55,6 +55,7 @@ export class MemoryStream {
     options: WriteOptions,
   ): Promise<{ seq: number; duplicate: boolean; bytes: number }> {
     requireTaskId(taskId);
+    requireRecordId(options.id);
     const json = JSON.stringify(value);
     const bytes = Buffer.byteLength(json);
     if (bytes > this.#recordBytesMax)

@@ -2,7 +2,7 @@ import { type Owner, type Role, type TraceCarrier, tenantQueueOf, tenantTokenOf,
 import { backoffMs } from '../backoff.ts';
 import { LogFull, Requeued, Superseded, TenantFull } from '../errors.ts';
 import { FairSlots } from '../fair-slots.ts';
-import { requireRole, requireTaskId } from '../names.ts';
+import { requireRecordId, requireRole, requireTaskId } from '../names.ts';
 import {
   type DeliveryBounds,
   type Job,
@@ -84,8 +84,9 @@ export class MemoryWork implements WorkQueue {
   async request(role: Role, work: Work, options: { id: string; trace?: TraceCarrier }): Promise<void> {
     requireRole(role);
     requireTaskId(work.taskId);
-    requireOpen(this.#closed);
     const { id, trace } = options;
+    requireRecordId(id);
+    requireOpen(this.#closed);
     const fresh = { deliveries: 0, requeues: 0, readyAt: 0, storedAt: Date.now(), taken: false };
     this.#items.add({
       id,

@@ -73,6 +73,23 @@ test('the silence of others counts from the first own heartbeat after a time wit
   assert.deepEqual([...view.leases(1, 10_001 + LEASE_MS).live], ['me']);
 });
 
+test('while the bucket is read the silence of others means nothing, and what it no longer holds is gone', () => {
+  const view = viewOf({
+    'relay.a': { owner: 'a', heartbeat: 1 },
+    'relay.b': { owner: 'b', heartbeat: 1 },
+    'shard.0': { owner: 'b' },
+  });
+  view.ready();
+  seeOwnHeartbeat(view, 1, 0);
+  view.clear();
+  view.apply({ type: 'entry', key: 'relay.a', value: { owner: 'a', heartbeat: 1 }, revision: 1 }, 10);
+  seeOwnHeartbeat(view, 2, 90);
+  view.ready();
+  const { live, owners } = view.leases(1, 90 + LEASE_MS);
+  assert.deepEqual([[...live].sort(), [...owners]], [['a', 'me'], []]);
+  assert.deepEqual([...view.leases(1, 91 + LEASE_MS).live], []);
+});
+
 test('a released shard has no owner but keeps its checkpoint; a deleted lease leaves nothing', () => {
   const view = viewOf({ 'shard.0': { owner: 'a' }, 'shard.1': { owner: '', checkpoint: 7 } });
   assert.deepEqual([...view.leases(3, 0).owners], [[0, 'a']]);

@@ -345,6 +345,87 @@ for (const lost of ['answer', 'write'] as const) {
   });
 }
 
+/** A process on the log that sees the changes of the leases only while `isCut` is false. `isLost`: its watch breaks, and the next is cut. */
+function withHeldWatch(log: MemoryLog) {
+  const own = log.another();
+  const held = { isCut: false, isLost: false, watches: 0 };
+  const watch = own.leases.watch.bind(own.leases);
+  own.leases.watch = async function* (signal) {
+    held.watches += 1;
+    for await (const change of watch(signal)) {
+      if (held.isLost) {
+        Object.assign(held, { isLost: false, isCut: true });
+        throw new LogUnavailable('lost');
+      }
+      while (held.isCut && !signal.aborted) await new Promise(resolve => setTimeout(resolve, 5));
+      yield change;
+    }
+  };
+  return { own, held };
+}
+
+test('a process that sees no heartbeat, not even its own, takes no shard of the others', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  const a = await member(log, 'a');
+  const { own, held } = withHeldWatch(log);
+  const b = await member(own, 'b');
+  await until(() => a.running.size === 4 && b.running.size === 4);
+  held.isCut = true;
+  await new Promise(resolve => setTimeout(resolve, 1_200));
+  assert.deepEqual([a.running.size, b.running.size], [4, 4], 'the silence of the others means nothing');
+  assert.ok(!b.events.includes('-0') && b.events.length === 4, `${b.events}`);
+  held.isCut = false;
+  await b.leases.stop();
+  await until(() => a.running.size === SHARDS);
+  await a.leases.stop();
+});
+
+test('a process keeps a shard that it has taken while its view still shows the owner before', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  await log.leases.put('shard.3', { owner: 'dead', checkpoint: 7 });
+  const { own, held } = withHeldWatch(log);
+  const update = own.leases.update.bind(own.leases);
+  own.leases.update = async (...args) => {
+    if (args[0] === 'shard.3') held.isCut = true;
+    return update(...args);
+  };
+  const a = await member(own, 'a');
+  await until(() => held.isCut);
+  // Several rounds, of which each would renew.
+  a.running.set(3, 8);
+  await until(() => a.running.size === SHARDS);
+  await new Promise(resolve => setTimeout(resolve, 200));
+  assert.deepEqual([a.running.size, a.events.includes('-3')], [SHARDS, false]);
+  held.isCut = false;
+  await a.leases.stop();
+});
+
+test('a renewal in conflict while the leases are read again costs no shard', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  const { own, held } = withHeldWatch(log);
+  let conflicts = 0;
+  const update = own.leases.update.bind(own.leases);
+  own.leases.update = async (key, value, revision) => {
+    const written = await update(key, value, revision).catch(error => {
+      conflicts += 1;
+      throw error;
+    });
+    if (value.checkpoint === 1) throw new LogUnavailable('stored, and not acknowledged in time');
+    return written;
+  };
+  const a = await member(own, 'a');
+  held.isLost = true;
+  await until(() => held.watches === 2);
+  a.running.set(3, 1);
+  await until(() => conflicts > 2);
+  assert.deepEqual([a.running.size, a.events.includes('-3')], [SHARDS, false]);
+  held.isCut = false;
+  a.running.set(3, 2);
+  while ((await log.leases.get('shard.3'))?.value.checkpoint !== 2) await new Promise(resolve => setTimeout(resolve, 5));
+  assert.equal(a.events.length, SHARDS, 'each shard was started once');
+  await a.leases.stop();
+});
+
 test('a lease is written again before its bucket removes it, also when its checkpoint stays', async t => {
   const time = virtualTime(t);
   const log = createMemoryLog();

@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { type Owner, type Role, TENANT_QUEUES, tenantQueueOf, type Work } from '@hopline/events';
+import { type Job, type Log, Requeued } from '@hopline/log';
+import { factRecord } from '@hopline/log/contract';
+import { openJetStreamLog, WORK_STREAM } from '@hopline/log-jetstream';
+import { jetstreamManager } from '@nats-io/jetstream';
+import { connect } from '@nats-io/transport-node';
+import { type NatsProxy, startNatsProxy } from '../../support/nats/nats-proxy.ts';
+import { startNats } from '../../support/nats/nats-server.ts';
+
+const ROLE: Role = 'agent.mine';
+const CONSUMER = 'agent-mine';
+const ACK_WAIT_MS = 2_000;
+/** Those of tenants, and that of work without an owner. */
+const QUEUES = TENANT_QUEUES + 1;
+
+const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms));
+
+async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await condition())) await pause(5);
+}
+
+function workOf(taskId: string, more: Partial<Work> = {}): Work {
+  const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'x' }] };
+  return { v: 1, taskId, contextId: 'c', turn: 1, profile: 'caipe', message, ...more };
+}
+
+async function open(t: TestContext) {
+  const nats = await startNats();
+  t.after(() => nats.stop());
+  const proxy: NatsProxy = await startNatsProxy(nats.port);
+  t.after(() => proxy.close());
+  const openLog = async (ackWaitMs = ACK_WAIT_MS, servers = proxy.url): Promise<Log> => {
+    const log = await openJetStreamLog({ servers, name: 'worker', ackWaitMs });
+    t.after(() => log.close());
+    return log;
+  };
+  const nc = await connect({ servers: nats.url });
+  t.after(() => nc.close());
+  const jsm = await jetstreamManager(nc);
+  return { proxy, openLog, direct: nats.url, jsm, consumer: () => jsm.consumers.info(WORK_STREAM, CONSUMER) };
+}
+
+test('an item that arrives after its worker was stopped is not run, and uses no attempt', { timeout: 60_000 }, async t => {
+  const { proxy, openLog, direct, consumer } = await open(t);
+  const log = await openLog();
+  const stop = new AbortController();
+  let begun = 0;
+  const taking = log.work.take(ROLE, { slots: 64, signal: stop.signal }, async () => {
+    begun += 1;
+  });
+  await until(() =>
+    consumer()
+      .then(({ num_waiting }) => num_waiting > 0)
+      .catch(() => false),
+  );
+  const other = await openLog(ACK_WAIT_MS, direct);
+  proxy.delay(300);
+  await other.work.request(ROLE, workOf('late'), { id: 'late' });
+  await until(async () => (await consumer()).num_ack_pending === 1);
+  stop.abort();
+  await taking;
+  assert.equal(begun, 0);
+  const again = new AbortController();
+  const jobs: Job[] = [];
+  await other.work.take(ROLE, { slots: 1, signal: again.signal }, async job => {
+    jobs.push(job);
+    again.abort();
+  });
+  assert.deepEqual(
+    jobs.map(({ attempt, requeues }) => [attempt, requeues]),
+    [[2, 1]],
+  );
+});
+
+test('an item that waited for a slot begins without the record that came with it, which may be old by then', {
+  timeout: 60_000,
+}, async t => {
+  const { openLog } = await open(t);
+  const log = await openLog();
+  const stop = new AbortController();
+  const jobs: { job: Job; end: () => void }[] = [];
+  const taking = log.work.take(ROLE, { slots: 1, signal: stop.signal }, async job => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    jobs.push({ job, end: resolve });
+    await promise;
+  });
+  const owners = new Map<number | undefined, Owner>();
+  for (let n = 0; owners.size < 4; n += 1) owners.set(tenantQueueOf({ tenant: `${n}` }), { tenant: `${n}` });
+  // By then the worker waits for each of the queues.
+  await pause(500);
+  const request = (owner: Owner) => {
+    const record = factRecord(owner.tenant!, 1);
+    const newest = { seq: 7, record: { ...record, aggregate: { ...record.aggregate, at: Date.now() } } };
+    return log.work.request(ROLE, workOf(owner.tenant!, { owner, newest }), { id: owner.tenant! });
+  };
+  await Promise.all([...owners.values()].map(request));
+  for (let ended = 0; ended < owners.size; ended += 1) {
+    await until(() => jobs.length > ended);
+    await pause(50);
+    jobs[ended]!.end();
+  }
+  assert.deepEqual(
+    jobs.map(({ job }) => job.newest?.seq),
+    [7, undefined, undefined, undefined],
+  );
+  stop.abort();
+  await taking;
+});
+
+test('a worker holds at most one item of each queue that it cannot run yet', { timeout: 60_000 }, async t => {
+  const { openLog, jsm } = await open(t);
+  const log = await openLog();
+  const stop = new AbortController();
+  const taking = log.work.take(ROLE, { slots: QUEUES, signal: stop.signal }, async () => {
+    await new Promise((_, reject) =>
+      stop.signal.addEventListener('abort', () => reject(new Requeued('stopping')), { once: true }),
+    );
+  });
+  // By then the worker waits for each of the queues.
+  await pause(500);
+  const owners = Array.from({ length: 10 * QUEUES }, (_, n) => ({ tenant: `${n}` }));
+  await Promise.all(owners.map((owner, n) => log.work.request(ROLE, workOf(`t-${n}`, { owner }), { id: `t-${n}` })));
+  await pause(300);
+  let held = 0;
+  for await (const { num_ack_pending } of jsm.consumers.list(WORK_STREAM)) held += num_ack_pending;
+  assert.ok(held >= QUEUES && held <= 2 * QUEUES, `${held} items`);
+  stop.abort();
+  await taking;
+});
+
+test('a queue has the settings of the worker that started last, and is created again when it was deleted', {
+  timeout: 60_000,
+}, async t => {
+  const { openLog, jsm, consumer } = await open(t);
+  const stop = new AbortController();
+  const done: string[] = [];
+  const take = async (ackWaitMs: number) => {
+    const log = await openLog(ackWaitMs);
+    const taking = log.work.take(ROLE, { slots: 1, signal: stop.signal }, async ({ work }) => void done.push(work.taskId));
+    await until(() =>
+      consumer()
+        .then(({ config }) => config.ack_wait === ackWaitMs * 1_000_000)
+        .catch(() => false),
+    );
+    return { log, taking };
+  };
+  const first = await take(1_000);
+  const second = await take(3_000);
+  await until(async () => (await consumer()).num_waiting === 2);
+  await jsm.consumers.delete(WORK_STREAM, CONSUMER);
+  await first.log.work.request(ROLE, workOf('after'), { id: 'after' });
+  await until(() => done.includes('after'));
+  assert.deepEqual(done, ['after']);
+  stop.abort();
+  await Promise.all([first.taking, second.taking]);
+});
