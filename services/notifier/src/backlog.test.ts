@@ -225,7 +225,7 @@ test('a notifier that restarts between two parts of a copy-forward delivers the 
     const copied = { part: index + 1, last: index === facts.length - 1, facts: [fact] };
     const startSeq = copied.last ? seqs[0]! : record.startSeq;
     const expected = seqs.at(-1) ?? seq;
-    seqs.push((await log.facts.append({ ...record, facts: [], startSeq, copied }, { expected, id: `copy ${index}` })).seq);
+    seqs.push((await log.facts.append({ ...record, facts: [], startSeq, copied }, { expected, id: `copy:${index}` })).seq);
   }
   const delivered = facts.findIndex(fact => 'generation' in fact && fact.generation === 3);
   const stop = new AbortController();

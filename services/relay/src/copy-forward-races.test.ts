@@ -140,7 +140,7 @@ test('promise 1: half of a surrogate pair waits for its other half across inputs
   const { startStoredAt } = (await log.facts.last('t'))!.record;
   await append(log, 'relay', { kind: 'copy-forward', startStoredAt }, `t:copy-forward:${startStoredAt}`);
   await append(log, 'relay', { kind: 'timeout', request: 1 }, 't:timeout:1');
-  await append(log, 'client', message('m1'), 'repeated after the duplicate window');
+  await append(log, 'client', message('m1'), 't:repeated-after-the-duplicate-window');
   await reached(() => received.get('message') === 2);
   await appendAgent(writer, { kind: 'text', lane: 'a', tokens: [low] }, COMPLETED);
   await until(log, ({ aggregate }) => aggregate.state === 'TASK_STATE_COMPLETED');

@@ -68,9 +68,9 @@ class FoldingShard {
     return this.#shard.checkpoint;
   }
 
-  /** Appends any payload as a record of the task. */
+  /** Stores any payload as a record of the task. */
   async append(taskId: string, payload: unknown): Promise<number> {
-    return (await this.log.inputs.append(taskId, payload as never, { id: `i${++this.#ids}` })).seq;
+    return this.log.garbage('inputs', taskId, JSON.stringify(payload));
   }
 
   async start(taskId: string): Promise<void> {

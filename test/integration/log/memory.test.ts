@@ -36,7 +36,7 @@ describeLogContract('memory', async ({ tailCheckMs }) => {
       log.reconnect();
     },
     expire: async (what, taskId, below) => log.expire(what, taskId, below),
-    garbage: async (what, taskId) => log.garbage(what, taskId),
+    garbage: async (what, taskId) => void log.garbage(what, taskId),
     readersLeft: async () => 0,
     close: () => log.close(),
   };

@@ -40,8 +40,8 @@ export type MemoryLog = Log & {
   rebuildInputs(firstSeq: number): void;
   /** Simulates the end of the duplicate window of the work queue: an item with a known id is stored again. */
   forgetWorkIds(): void;
-  /** Stores a payload that is not JSON. */
-  garbage(what: 'inputs' | 'facts', taskId: string): void;
+  /** Stores a payload that no writer checked, and returns its sequence. By default it is not JSON. */
+  garbage(what: 'inputs' | 'facts', taskId: string, json?: string): number;
 };
 
 export const MEMORY_RECORD_BYTES_MAX = 1024 * 1024;
@@ -124,6 +124,6 @@ function openMemoryLog(store: Store): MemoryLog {
     expireAll: (what, below) => store[what].expireAll(below),
     rebuildInputs: firstSeq => store.inputs.rebuild(firstSeq),
     forgetWorkIds: () => store.items.forgetIds(),
-    garbage: (what, taskId) => store[what].storeGarbage(taskId),
+    garbage: (what, taskId, json = 'not json') => store[what].storeGarbage(taskId, json),
   };
 }

@@ -138,9 +138,9 @@ export class MemoryStream {
     );
   }
 
-  /** Stores a payload that is not JSON. */
-  storeGarbage(taskId: string): void {
-    this.#store({ taskId, json: 'not json', bytes: 8, id: `garbage-${this.#seq}` });
+  /** Stores a payload as it is, and returns its sequence. */
+  storeGarbage(taskId: string, json: string): number {
+    return this.#store({ taskId, json, bytes: Buffer.byteLength(json), id: `garbage-${this.#seq}` }).seq;
   }
 
   #store(write: { taskId: string; json: string; bytes: number } & WriteOptions): { seq: number; duplicate: boolean } {
