@@ -36,6 +36,7 @@ export async function waitFor(
     return await promise;
   } finally {
     clearTimeout(timer);
+    options.signal.removeEventListener('abort', onAbort);
     feed.unlisten(listener);
   }
 }
