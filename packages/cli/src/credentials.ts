@@ -4,11 +4,17 @@ import { UsageError } from './usage-error.ts';
 export function credentialsOf({
   HOPLINE_TOKEN: token,
   HOPLINE_API_KEY: key,
+  HOPLINE_AUTH_API_KEY_HEADER: header,
 }: Readonly<Record<string, string | undefined>>): Record<string, string> {
   return {
     ...(token && { authorization: `Bearer ${assertHeaderValue('HOPLINE_TOKEN', token)}` }),
-    ...(key && { 'x-api-key': assertHeaderValue('HOPLINE_API_KEY', key) }),
+    ...(key && { [assertHeaderName(header || 'x-api-key')]: assertHeaderValue('HOPLINE_API_KEY', key) }),
   };
+}
+
+function assertHeaderName(name: string): string {
+  if (/^[\w.-]+$/.test(name)) return name;
+  throw new UsageError('HOPLINE_AUTH_API_KEY_HEADER must be the name of a header');
 }
 
 function assertHeaderValue(name: string, value: string): string {

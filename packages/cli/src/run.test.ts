@@ -319,6 +319,11 @@ test('HOPLINE_TOKEN is sent as a bearer token, HOPLINE_API_KEY as a key; an inva
   const both = await hopline(replies, ['get', 't-1'], { environment: { HOPLINE_API_KEY: 'key', HOPLINE_TOKEN: '' } });
   const { authorization, 'x-api-key': key } = both.requests[0]!.headers;
   assert.deepEqual([authorization, key], [undefined, 'key']);
+  const named = { HOPLINE_API_KEY: 'key', HOPLINE_AUTH_API_KEY_HEADER: 'x-our-key' };
+  const { headers } = (await hopline(replies, ['get', 't-1'], { environment: named })).requests[0]!;
+  assert.deepEqual([headers['x-our-key'], headers['x-api-key']], ['key', undefined]);
+  const odd = await hopline(replies, ['get', 't-1'], { environment: { ...named, HOPLINE_AUTH_API_KEY_HEADER: 'a b' } });
+  assert.deepEqual([odd.code, odd.err], [2, 'hopline: HOPLINE_AUTH_API_KEY_HEADER must be the name of a header\n']);
   for (const name of ['HOPLINE_TOKEN', 'HOPLINE_API_KEY']) {
     const { code, err } = await hopline(replies, ['get', 't-1'], { environment: { [name]: 'secret\n' } });
     assert.deepEqual([code, err], [2, `hopline: ${name} contains characters that are not allowed in a header\n`]);
