@@ -1,4 +1,4 @@
-import { type ListedProcess, shellQuoted } from '@hopline/cli';
+import { apiKeyHeader, type ListedProcess, shellQuoted } from '@hopline/cli';
 
 /** The server that the command asks without --url. */
 const URL_DEFAULT = 'http://127.0.0.1:8000/';
@@ -25,8 +25,8 @@ export type CallerCredentials = { variable: 'HOPLINE_API_KEY' | 'HOPLINE_TOKEN';
 
 /** Undefined: the settings require no credentials of a caller. */
 export function callerCredentials(settings: Readonly<Record<string, string | undefined>>): CallerCredentials | undefined {
-  const name = settings.HOPLINE_AUTH_API_KEY_HEADER || 'x-api-key';
-  if (settings.HOPLINE_AUTH_API_KEYS_FILE) return { variable: 'HOPLINE_API_KEY', header: `${name}: $HOPLINE_API_KEY` };
+  if (settings.HOPLINE_AUTH_API_KEYS_FILE)
+    return { variable: 'HOPLINE_API_KEY', header: `${apiKeyHeader(settings)}: $HOPLINE_API_KEY` };
   if (settings.HOPLINE_AUTH_ISSUER) return { variable: 'HOPLINE_TOKEN', header: 'authorization: Bearer $HOPLINE_TOKEN' };
   return undefined;
 }

@@ -101,11 +101,7 @@ function registerJsonRpc(scope: FastifyInstance, server: A2AServer, { card }: A2
 /** HTTP+JSON of 1.0, and the routes beside A2A, whose errors have the same form. */
 function registerHttpJson(scope: FastifyInstance, server: A2AServer, options: A2AHttpOptions): void {
   const { card, agents, audits, exportTask } = options;
-  scope.setErrorHandler<{ statusCode?: number }>((thrown, request, reply) => {
-    const error = faultOf(server, thrown);
-    report(server, error, { binding: 'http', headers: request.headers });
-    return sendRestError(request, reply, error, refusedStatus(thrown));
-  });
+  answerRestFaults(scope, server, sendRestError);
   registerRest(scope, server);
   if (agents !== undefined) registerAgents(scope, server, agents);
   if (audits !== undefined) registerTaskAudit(scope, server, audits);
@@ -120,12 +116,17 @@ function registerHttpJson(scope: FastifyInstance, server: A2AServer, options: A2
 }
 
 function registerHttpJson03(scope: FastifyInstance, server: A2AServer): void {
+  answerRestFaults(scope, server, sendRestFault03);
+  registerRest03(scope, server);
+}
+
+/** Reports what the framework refuses, and sends it as an error of the binding. */
+function answerRestFaults(scope: FastifyInstance, server: A2AServer, send: typeof sendRestFault03): void {
   scope.setErrorHandler<{ statusCode?: number }>((thrown, request, reply) => {
     const error = faultOf(server, thrown);
     report(server, error, { binding: 'http', headers: request.headers });
-    return sendRestFault03(request, reply, error, refusedStatus(thrown));
+    return send(request, reply, error, refusedStatus(thrown));
   });
-  registerRest03(scope, server);
 }
 
 /** Only in the scopes of the bindings: probes and other routes of a service are not for pages. */

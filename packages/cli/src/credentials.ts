@@ -1,15 +1,19 @@
 import { UsageError } from './usage-error.ts';
 
+type Environment = Readonly<Record<string, string | undefined>>;
+
 /** Headers with the credentials of the environment. Throws a UsageError that does not contain them. */
-export function credentialsOf({
-  HOPLINE_TOKEN: token,
-  HOPLINE_API_KEY: key,
-  HOPLINE_AUTH_API_KEY_HEADER: header,
-}: Readonly<Record<string, string | undefined>>): Record<string, string> {
+export function credentialsOf(environment: Environment): Record<string, string> {
+  const { HOPLINE_TOKEN: token, HOPLINE_API_KEY: key } = environment;
   return {
     ...(token && { authorization: `Bearer ${assertHeaderValue('HOPLINE_TOKEN', token)}` }),
-    ...(key && { [assertHeaderName(header || 'x-api-key')]: assertHeaderValue('HOPLINE_API_KEY', key) }),
+    ...(key && { [assertHeaderName(apiKeyHeader(environment))]: assertHeaderValue('HOPLINE_API_KEY', key) }),
   };
+}
+
+/** The header in which an API key is sent. */
+export function apiKeyHeader({ HOPLINE_AUTH_API_KEY_HEADER: name }: Environment): string {
+  return name || 'x-api-key';
 }
 
 function assertHeaderName(name: string): string {

@@ -9,7 +9,8 @@ const OUTPUT =
   'hopline COMMAND --help describes the options of a command. The answer goes to standard output, everything else to standard error; ' +
   'states and progress only on a terminal.';
 const ENVIRONMENT =
-  'Environment: HOPLINE_URL the server; HOPLINE_TOKEN sent as `authorization: Bearer …`; HOPLINE_API_KEY sent as `x-api-key`, or as HOPLINE_AUTH_API_KEY_HEADER; ' +
+  'Environment: HOPLINE_URL the server; HOPLINE_TOKEN sent as `authorization: Bearer …`; ' +
+  'HOPLINE_API_KEY sent as `x-api-key`, or as HOPLINE_AUTH_API_KEY_HEADER; ' +
   'NO_COLOR disables colors, FORCE_COLOR enables them in a pipe.';
 
 /** The text of `--help`, of a command or, for '', of all; ends with a line feed. */

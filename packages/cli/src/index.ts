@@ -1,4 +1,4 @@
-export { credentialsOf } from './credentials.ts';
+export { apiKeyHeader, credentialsOf } from './credentials.ts';
 export type { Display } from './display.ts';
 export { noticePrinter, withoutControls } from './display.ts';
 export { hasColors, type Sink } from './output.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { type Owner, type Role, TENANT_QUEUES, tenantQueueOf, type Work } from '@hopline/events';
+import { type Owner, type Role, TENANT_QUEUES, tenantQueueOf } from '@hopline/events';
 import { type Job, type Log, Requeued } from '@hopline/log';
-import { factRecord } from '@hopline/log/contract';
+import { factRecord, pause, workItem } from '@hopline/log/contract';
 import { openJetStreamLog, WORK_STREAM } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
@@ -15,15 +15,8 @@ const ACK_WAIT_MS = 2_000;
 /** Those of tenants, and that of work without an owner. */
 const QUEUES = TENANT_QUEUES + 1;
 
-const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms));
-
 async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await condition())) await pause(5);
-}
-
-function workOf(taskId: string, more: Partial<Work> = {}): Work {
-  const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'x' }] };
-  return { v: 1, taskId, contextId: 'c', turn: 1, profile: 'caipe', message, ...more };
 }
 
 async function open(t: TestContext) {
@@ -57,7 +50,7 @@ test('an item that arrives after its worker was stopped is not run, and uses no 
   );
   const other = await openLog(ACK_WAIT_MS, direct);
   proxy.delay(300);
-  await other.work.request(ROLE, workOf('late'), { id: 'late' });
+  await other.work.request(ROLE, workItem('late'), { id: 'late' });
   await until(async () => (await consumer()).num_ack_pending === 1);
   stop.abort();
   await taking;
@@ -93,7 +86,7 @@ test('an item that waited for a slot begins without the record that came with it
   const request = (owner: Owner) => {
     const record = factRecord(owner.tenant!, 1);
     const newest = { seq: 7, record: { ...record, aggregate: { ...record.aggregate, at: Date.now() } } };
-    return log.work.request(ROLE, workOf(owner.tenant!, { owner, newest }), { id: owner.tenant! });
+    return log.work.request(ROLE, { ...workItem(owner.tenant!), owner, newest }, { id: owner.tenant! });
   };
   await Promise.all([...owners.values()].map(request));
   for (let ended = 0; ended < owners.size; ended += 1) {
@@ -121,7 +114,7 @@ test('a worker holds at most one item of each queue that it cannot run yet', { t
   // By then the worker waits for each of the queues.
   await pause(500);
   const owners = Array.from({ length: 10 * QUEUES }, (_, n) => ({ tenant: `${n}` }));
-  await Promise.all(owners.map((owner, n) => log.work.request(ROLE, workOf(`t-${n}`, { owner }), { id: `t-${n}` })));
+  await Promise.all(owners.map((owner, n) => log.work.request(ROLE, { ...workItem(`t-${n}`), owner }, { id: `t-${n}` })));
   await pause(300);
   let held = 0;
   for await (const { num_ack_pending } of jsm.consumers.list(WORK_STREAM)) held += num_ack_pending;
@@ -150,7 +143,7 @@ test('a queue has the settings of the worker that started last, and is created a
   const second = await take(3_000);
   await until(async () => (await consumer()).num_waiting === 2);
   await jsm.consumers.delete(WORK_STREAM, CONSUMER);
-  await first.log.work.request(ROLE, workOf('after'), { id: 'after' });
+  await first.log.work.request(ROLE, workItem('after'), { id: 'after' });
   await until(() => done.includes('after'));
   assert.deepEqual(done, ['after']);
   stop.abort();

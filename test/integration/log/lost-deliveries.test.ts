@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { LOG_PREFIX, RAW_PREFIX, shardOf, type Work } from '@hopline/events';
+import { LOG_PREFIX, RAW_PREFIX, shardOf } from '@hopline/events';
 import { type Job, Requeued } from '@hopline/log';
-import { factRecord, inputRecord } from '@hopline/log/contract';
+import { factRecord, inputRecord, workItem } from '@hopline/log/contract';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
 import { startNats } from '../../support/nats/nats-server.ts';
@@ -69,8 +69,7 @@ test('an item that is delivered again to the process that runs it runs once, and
       return false;
     };
     const role = `agent.${name}` as const;
-    const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'x' }] };
-    await log.work.request(role, { v: 1, taskId: name, contextId: 'c', turn: 1, profile: 'caipe', message }, { id: name });
+    await log.work.request(role, workItem(name), { id: name });
     const stop = new AbortController();
     const jobs: Pick<Job, 'attempt' | 'requeues' | 'exhausted'>[] = [];
     const finish = Promise.withResolvers<void>();
@@ -116,9 +115,7 @@ test('deliveries that reach no worker use up no attempt', { timeout: 60_000 }, a
     lost += 1;
     return true;
   };
-  const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'x' }] };
-  const work: Work = { v: 1, taskId: 'task', contextId: 'c', turn: 1, profile: 'caipe', message };
-  await log.work.request('agent.mine', work, { id: 'task' });
+  await log.work.request('agent.mine', workItem('task'), { id: 'task' });
   const stop = new AbortController();
   const jobs: Pick<Job, 'attempt' | 'requeues' | 'exhausted'>[] = [];
   await log.work.take('agent.mine', { slots: 8, signal: stop.signal }, async ({ attempt, requeues, exhausted }) => {

@@ -21,6 +21,8 @@ export {
   CONTRACT_TENANT_ITEMS_MAX,
   factRecord,
   inputRecord,
+  pause,
+  workItem,
 } from './log-under-test.ts';
 
 /** Long enough that no tail check runs within a case. */
