@@ -272,6 +272,7 @@ export class Cluster {
       ...options,
       signal,
       drainMs: 500,
+      endShownMsMax: SILENT_MS,
       retries: 1,
       onRegistered: () => registered.resolve(),
     });
