@@ -90,7 +90,7 @@ test('a search looks into every message of the user and the reason of a failure,
   assert.equal(searched.length, SEARCHED_CHARS_MAX);
 });
 
-test('filters that servers do not have are searches, and say how far they have searched', () => {
+test('filters that servers do not have are searches, and show how far they have searched', () => {
   const none = { state: '', agent: '', text: ' ' };
   assert.deepEqual(
     [none, { ...none, state: 'failed' }, { ...none, state: 'open' }, { ...none, agent: 'a' }, { ...none, text: 'b' }].map(

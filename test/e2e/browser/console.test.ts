@@ -220,7 +220,7 @@ test('new tasks wait behind a button, filters are in the address, and a question
 /** More than the page reads at once. */
 const MANY_TASKS = 130;
 
-test('a search reads on until it has found the task, and says what it has searched', options, async () => {
+test('a search reads on until it has found the task, and shows what it has searched', options, async () => {
   const old = await ask('briefly: where is the needle?');
   for (let left = MANY_TASKS; left > 0; left -= 10) await Promise.all(Array.from({ length: 10 }, () => ask('briefly')));
   const page = await browser.open(`${web.url}/?q=${encodeURIComponent('NEEDLE')}`);
