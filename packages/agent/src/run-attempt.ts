@@ -168,7 +168,7 @@ async function* startAgent(agent: Agent, turn: Turn): AsyncGenerator<readonly Ag
 }
 
 /** Writes the end of the turn, or that it failed because its end does not fit. */
-async function settle(deps: AttemptDeps, { inputs, writer }: Pick<Pump, 'inputs' | 'writer'>, end: TurnEnd): Promise<TurnEnd> {
+async function settle(deps: AttemptDeps, { inputs, writer }: Pick<Pump, 'inputs' | 'writer'>, end: TurnEnd): Promise<TurnOutcome> {
   let outcome = end;
   try {
     inputs.end(end);
@@ -177,7 +177,7 @@ async function settle(deps: AttemptDeps, { inputs, writer }: Pick<Pump, 'inputs'
     inputs.end(outcome);
   }
   await writer.flush();
-  return outcome;
+  return { ...outcome, lastN: writer.nextN - 1 };
 }
 
 /** An event that cannot be written fails the turn: the next attempt would get the same one. Rejects when the writer itself has failed. */

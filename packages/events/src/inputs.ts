@@ -228,6 +228,13 @@ export function isSameItem(one: OfItem, other: OfItem): boolean {
   return one.item === undefined || other.item === undefined || one.item === other.item;
 }
 
+/** Last ordinal of an attempt at a work item that relays have folded; 0 when the log shows none, or another attempt. */
+export function foldedOrdinal({ producers }: TaskAggregate, { id, item, attempt }: Pick<Producer, 'id' | 'item' | 'attempt'>): number {
+  const folded = producers[id];
+  if (folded === undefined || folded.attempt !== attempt || !isSameItem(folded, { item })) return 0;
+  return Math.max(folded.n, folded.lastN ?? 0);
+}
+
 /** One message on the raw subject, appended on behalf of a client. */
 export type ClientRecord = { v: 1; at: number; from: 'client'; input: ClientInput };
 

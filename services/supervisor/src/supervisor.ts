@@ -1,4 +1,4 @@
-import { LiveAgents, type Log } from '@hopline/log';
+import { LiveAgents, type Log, Superseded } from '@hopline/log';
 import type { Profiles } from '@hopline/profiles';
 import { type HopMetrics, inTrace, type Logger, redeliveryCause, taskLogger } from '@hopline/telemetry';
 import type { ModelSettings } from './model-turn.ts';
@@ -16,6 +16,8 @@ export type SupervisorDeps = {
   slots: number;
   /** As in SuperviseDeps. */
   lostInputsCheckMs?: number;
+  /** As in SuperviseDeps. */
+  lostItemsCheckMs?: number;
   metrics: HopMetrics;
   logger: Logger;
 };
@@ -38,6 +40,7 @@ export async function createSupervisor(deps: SupervisorDeps): Promise<Supervisor
       log(() => taskLog.info(fields, 'turn ended'));
     } catch (error) {
       if (stop.signal.aborted) log(() => taskLog.info({ ...fields, reason: 'shutdown' }, 'turn requeued'));
+      else if (error instanceof Superseded) log(() => taskLog.info({ ...fields, reason: error.name }, 'turn requeued'));
       else log(() => taskLog.warn({ ...fields, err: error }, 'turn requeued'));
       throw error;
     }
