@@ -261,6 +261,10 @@ class FaultyFacts implements FactLog {
     return this.#wire.read('facts', 'extent', () => this.#inner.extent());
   }
 
+  isLost(mark: Parameters<FactLog['isLost']>[0]): ReturnType<FactLog['isLost']> {
+    return this.#wire.read('record', `${mark.seq}`, () => this.#inner.isLost(mark));
+  }
+
   readStoredShard(...args: Parameters<FactLog['readStoredShard']>): ReturnType<FactLog['readStoredShard']> {
     return this.#wire.receive('stored facts', this.#inner.readStoredShard(...args));
   }
