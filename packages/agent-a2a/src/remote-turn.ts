@@ -233,10 +233,10 @@ export class RemoteTurn {
     const isWhole = this.#reader.snapshot(task);
     yield this.#reader.take();
     if (isSettled(task.status.state) && !isWhole) throw new AgentFault(NO_TERMINAL_STATE, true);
-    if (!isInProgress(task.status.state)) {
-      this.#reader.status(task.status, task.metadata);
-      yield this.#reader.take();
-    }
+    // The message of a status in progress is a message of the turn, which `snapshot` has read.
+    const { message: _read, ...progress } = task.status;
+    this.#reader.status(isInProgress(task.status.state) ? progress : task.status, task.metadata);
+    yield this.#reader.take();
   }
 
   /** Streams the events from now on. The end of the task is left to a poll, because earlier events may be missing. */

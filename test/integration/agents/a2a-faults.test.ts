@@ -434,7 +434,7 @@ test('a non-blocking send is polled until the task ends', async t => {
   const events = await eventsOf(agent, 'x');
   assert.deepEqual(
     events.map(event => event.type),
-    ['artifact', 'done'],
+    ['working', 'artifact', 'done'],
   );
   assert.equal(polls, 3);
 });
