@@ -156,7 +156,7 @@ export type CallInput = {
   kind: 'call';
   call: string;
   agent: string;
-  /** Statuses of the agent that have a message become statuses of the task. */
+  /** The agent says itself that the task works, with or without a message. */
   statusPasses?: true;
 };
 
