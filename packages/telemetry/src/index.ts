@@ -8,7 +8,7 @@ export { messagingAttributes } from './messaging.ts';
 export type { Binding } from './metric-registry.ts';
 export type { CounterOf, GaugeOf, HistogramOf, HopMetrics } from './metrics.ts';
 export { createHopMetrics, LATENCY_BUCKETS_S, processMetrics, startAgentAtZero } from './metrics.ts';
-export type { A2aMethod, AttributeKey, CountKey, LogKey, SpanName } from './names.ts';
+export type { A2aMethod, AttributeKey, CountKey, HoplineMethod, LogKey, SpanName } from './names.ts';
 export { A2A_METHOD, ATTR, COUNT, chatSpan, DESTINATION, executeToolSpan, invokeAgentSpan, SPAN } from './names.ts';
 export type { TraceCarrier } from './propagation.ts';
 export { carrierOf, contextFrom, correlationOf, inTrace, spanContextFrom } from './propagation.ts';
