@@ -8,6 +8,7 @@ import {
   errorWord,
   type Hop,
   type HoplineMethod,
+  LINE,
   startHop,
   type TraceCarrier,
 } from '@hopline/telemetry';
@@ -61,8 +62,8 @@ export function report(server: A2AServer, error: A2AError, request?: UnrecordedR
   const { hop, method, taskId } = recorded.get(error) ?? {};
   const fields = { code: error.code, method, task_id: taskId, err: error.cause };
   const log = () => {
-    if (error.code === 'INTERNAL_ERROR') server.logger.error(fields, 'request failed');
-    else if (error.code === 'UNAVAILABLE') server.logger.warn(fields, 'request refused');
+    if (error.code === 'INTERNAL_ERROR') server.logger.error(fields, LINE.requestFailed);
+    else if (error.code === 'UNAVAILABLE') server.logger.warn(fields, LINE.requestRefused);
   };
   if (hop === undefined) log();
   else hop.run(log);

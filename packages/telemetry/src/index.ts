@@ -2,6 +2,7 @@ export { agentLabel, CLOSED_WORD_CHARS_MAX, closedWord, errorWord, snakeWord } f
 export type { Env } from './exporters.ts';
 export type { Hop, HopAttributes, HopOptions, Receive } from './hop-span.ts';
 export { HOP_LINKS_MAX, SEGMENT_MS_MAX, startHop } from './hop-span.ts';
+export { LINE } from './lines.ts';
 export type { LogFields, LogFormat, Logger, LoggerOptions, LogLevel, LogMethod } from './logger.ts';
 export { createLogger, flushLog, LOG_FORMATS, LOG_LEVELS, setLogLevel, taskLogger } from './logger.ts';
 export { messagingAttributes } from './messaging.ts';
