@@ -36,7 +36,7 @@ export function registerTaskAudit(scope: FastifyInstance, server: A2AServer, aud
       running -= 1;
     }
   };
-  registerOwnRoute(scope, server, TASK_AUDIT_PATH, async ({ headers, params: { taskId = '' } }) => {
+  registerOwnRoute(scope, server, { path: TASK_AUDIT_PATH, method: 'audit_task' }, async ({ headers, params: { taskId = '' } }) => {
     await requireOwnTask(server, headers, taskId);
     return run(taskId, async () => {
       const found = await audits.report(taskId);
@@ -45,7 +45,7 @@ export function registerTaskAudit(scope: FastifyInstance, server: A2AServer, aud
       return found;
     });
   });
-  registerOwnRoute(scope, server, EVENT_AUDIT_PATH, async ({ headers, params: { taskId = '', cursor: text = '' } }) => {
+  registerOwnRoute(scope, server, { path: EVENT_AUDIT_PATH, method: 'explain_event' }, async ({ headers, params: { taskId = '', cursor: text = '' } }) => {
     await requireOwnTask(server, headers, taskId);
     const cursor = parseCursor(text);
     if (cursor === undefined)

@@ -9,7 +9,7 @@ type ListedWebhook = Omit<PushDeliveries, 'failingSince' | 'retryAt'> & { failin
 
 /** GET `/tasks/{taskId}/deliveries`: for the task's owner, how far each of its webhooks is. A2A has the configurations only. */
 export function registerTaskDeliveries(scope: FastifyInstance, server: A2AServer): void {
-  registerOwnRoute(scope, server, TASK_DELIVERIES_PATH, async ({ headers, params: { taskId = '' } }) => ({
+  registerOwnRoute(scope, server, { path: TASK_DELIVERIES_PATH, method: 'list_deliveries' }, async ({ headers, params: { taskId = '' } }) => ({
     webhooks: (await pushDeliveriesOf(server, headers, taskId)).map(listed),
   }));
 }

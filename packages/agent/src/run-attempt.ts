@@ -3,7 +3,7 @@ import type { ContextHistory } from '@hopline/context-history';
 import { FORK_KEY } from '@hopline/events';
 import { createInputWriter, type InputWriter, type Job, type Log, Requeued, Superseded } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
-import { ATTR, errorWord, type Hop, type HopMetrics, type Logger, takenWork } from '@hopline/telemetry';
+import { ATTR, errorWord, type Hop, type HopMetrics, LINE, type Logger, takenWork } from '@hopline/telemetry';
 import { abortableEvents } from './abortable-events.ts';
 import type { Agent, AgentEvent, Turn } from './agent.ts';
 import { BoundExceeded, EVENTS_AT_ONCE_MAX, WAITING_BYTES_MAX } from './limits.ts';
@@ -196,7 +196,7 @@ async function toInvalidEventFailure({ showError }: AttemptDeps, error: unknown,
 function onThrow({ logger, name, showError }: AttemptDeps, error: unknown): TurnEnd {
   showError?.(error);
   const reason = error instanceof Error ? error.name : typeof error;
-  logger.warn({ agent: name, reason, path: placeOf(error) }, 'agent threw');
+  logger.warn({ agent: name, reason, path: placeOf(error) }, LINE.agentThrew);
   return { ...failureOf(error), cause: errorWord(error) };
 }
 

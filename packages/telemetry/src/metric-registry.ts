@@ -105,7 +105,7 @@ export const METRICS = {
     name: 'hopline.request_errors',
     type: 'counter',
     unit: '{request}',
-    meaning: 'Requests that were answered with an error, by its code',
+    meaning: 'Requests that were answered with an error, by its code; requests beside A2A (audit, export) included',
     services: SERVERS,
     labels: {
       reason: [

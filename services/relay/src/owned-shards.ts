@@ -1,6 +1,6 @@
 import type { Takeover } from '@hopline/events';
 import { backoffMs, LogConflict, type ShardProgress, sleepUnlessAborted } from '@hopline/log';
-import { type HopMetrics, type Logger, ShardLines } from '@hopline/telemetry';
+import { type HopMetrics, LINE, type Logger, ShardLines } from '@hopline/telemetry';
 import { Shard, type ShardContext } from './shard.ts';
 
 /**
@@ -83,7 +83,7 @@ export class OwnedShards {
     const isConflict = error instanceof LogConflict;
     if (isConflict) metrics.appendConflicts.add(1);
     metrics.shardRestarts.add(1, { reason: isConflict ? 'conflict' : 'log_fault' });
-    logger.warn({ shard: index, err: error }, isConflict ? 'another relay wrote to a task of this shard' : 'shard failed');
+    logger.warn({ shard: index, err: error }, isConflict ? LINE.shardConflict : LINE.shardFailed);
     const before = this.#failures.get(index);
     const count = before !== undefined && checkpoint <= before.checkpoint ? before.count + 1 : 1;
     this.#failures.set(index, { count, checkpoint });
@@ -94,6 +94,6 @@ export class OwnedShards {
     const { restart, logger } = this.#options;
     await sleepUnlessAborted(ms, this.#stop.signal);
     if (this.#stop.signal.aborted) return;
-    await restart(index).catch(fault => logger.error({ shard: index, err: fault }, 'shard restart failed'));
+    await restart(index).catch(fault => logger.error({ shard: index, err: fault }, LINE.shardRestartFailed));
   }
 }

@@ -4,7 +4,7 @@ import { Fold } from '@hopline/a2a';
 import { type AgentInput, INPUT_DEPTH_MAX, isVisible } from '@hopline/events';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { INPUT_UNREADABLE, INPUTS_LOST } from '@hopline/task';
-import { createLogger, type HopMetrics, type Logger } from '@hopline/telemetry';
+import { createLogger, type HopMetrics, type Logger, startTelemetry } from '@hopline/telemetry';
 import fc from 'fast-check';
 import { REJECTED_LINES_PER_MINUTE_MAX, type RejectedRecord, RejectedRecords } from './rejected-records.ts';
 import { Shard, type ShardContext } from './shard.ts';
@@ -390,7 +390,32 @@ test('log lines for rejected records are bounded per minute, hold no content, an
   assert.equal(lines.length, REJECTED_LINES_PER_MINUTE_MAX);
   nowMs = 60_000;
   records.add({ seq: 99, taskId: 't', fault: 'not a record' });
-  assert.deepEqual(lines.at(-1), { raw_seq: 99, reason: 'not a record', suppressed: 5 });
+  assert.deepEqual(lines.at(-1), { raw_seq: 99, reason: 'not_a_record', suppressed: 5 });
   assert.equal(counts.length, REJECTED_LINES_PER_MINUTE_MAX + 6);
   assert.ok(!JSON.stringify(lines).includes('secret'));
+});
+
+test('the line of a rejected record has the reason of its metric, and the trace of its record', async () => {
+  // The trace of a line comes from the active context.
+  const telemetry = await startTelemetry({ service: 'relay', instance: 'relay-1', version: '0', env: {} });
+  try {
+    const lines: { reason: string; trace_id: string; task_id: string }[] = [];
+    const destination = { write: (line: string) => void lines.push(JSON.parse(line)) };
+    const logger = createLogger({ service: 'relay', instance: 'relay-1', level: 'info', destination });
+    const traceId = 'a'.repeat(32);
+    const trace = { traceparent: `00-${traceId}-${'b'.repeat(16)}-01` };
+    for (const fault of ['not a record', 'unknown version'] as const)
+      new RejectedRecords(telemetry.metrics, logger).add({ seq: 7, taskId: 'task-1', fault, trace });
+    assert.deepEqual(
+      lines.map(({ reason, task_id, trace_id }) => [reason, task_id, trace_id]),
+      [
+        ['not_a_record', 'task-1', traceId],
+        ['unknown_version', 'task-1', traceId],
+      ],
+    );
+    for (const { reason } of lines)
+      assert.match(await telemetry.metricsText(), new RegExp(`hopline_records_rejected_total\\{.*reason="${reason}"\\} 1`));
+  } finally {
+    await telemetry.shutdown();
+  }
 });

@@ -246,11 +246,11 @@ export class Shard {
   /** Keeps the checkpoint before the task's first input, so that a relay of the later version folds it. Other tasks go on. */
   #block(taskId: string, task: LoadedTask, error: unknown): [undefined, undefined] {
     if (!(error instanceof LaterVersion)) throw error;
-    const seq = task.waiting[0]!.seq;
+    const { seq, trace } = task.waiting[0]!;
     task.blockedAt = seq;
     task.waiting = [];
     task.waitingBytes = 0;
-    this.#context.onRejectedRecord({ seq, taskId, fault: 'unknown version' });
+    this.#context.onRejectedRecord({ seq, taskId, fault: 'unknown version', ...(trace && { trace }) });
     return [undefined, undefined];
   }
 

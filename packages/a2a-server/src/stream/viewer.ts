@@ -1,6 +1,7 @@
 import { A2AError, type A2AErrorCode, isTerminal } from '@hopline/a2a';
 import { formatCursor, isVisible } from '@hopline/events';
 import { type FactLog, fromStart } from '@hopline/log';
+import { LINE } from '@hopline/telemetry';
 import type { A2AServer } from '../a2a-server.ts';
 import type { FeedListener, TaskFeed } from '../feed/task-feed.ts';
 import { VisibleEntry } from '../feed/visible-entry.ts';
@@ -271,7 +272,7 @@ export class Viewer implements FeedListener, OpenStream {
   #cutSlow(): void {
     this.stop();
     this.outcome ??= 'slow_viewer';
-    this.#server.logger.info({ reason: 'slow_viewer', bytes: this.#sink.backlog }, 'stream cut');
+    this.#server.logger.info({ reason: 'slow_viewer', bytes: this.#sink.backlog }, LINE.streamCut);
     this.#sink.cut();
   }
 }

@@ -197,7 +197,7 @@ export function requireOpen(closed: AbortSignal): void {
 
 function toInput(stored: StoredText): StoredInput | RejectedInput {
   const record = decodeInputRecord(decode(stored));
-  if (typeof record === 'string') return { seq: stored.seq, taskId: stored.taskId, fault: record };
+  if (typeof record === 'string') return { seq: stored.seq, taskId: stored.taskId, fault: record, ...traceOf(stored) };
   const { seq, taskId, bytes, at: storedAt } = stored;
   return { seq, taskId, record, writer: writerOf(record), bytes, storedAt, ...traceOf(stored) };
 }
