@@ -26,6 +26,7 @@ const QUIET: Record<string, string> = {
   'hopline_dead_letters_total{job="hopline", agent="files", reason="attempts_exhausted"}': '0x90',
   'hopline_webhooks_abandoned_total{job="hopline", reason="http_5xx"}': '0x90',
   'hopline_log_shortages_total{job="hopline", stream="A2A_WORK", reason="full"}': '0x90',
+  'hopline_unknown_removed_total{job="hopline", stream="A2A_LOG", kind="unknown_consumers"}': '0x90',
   'jetstream_stream_total_bytes{stream_name="A2A_WORK"}': '10x90',
   'jetstream_stream_limit_bytes{stream_name="A2A_WORK"}': '100x90',
   'hopline_requests_total{job="hopline", outcome="ok"}': '0+60x90',
@@ -50,6 +51,9 @@ const FAULTS: Record<string, Record<string, string>> = {
   HoplineDeadLetters: { 'hopline_dead_letters_total{job="hopline", agent="files", reason="attempts_exhausted"}': '0x70 1x20' },
   HoplineWebhooksAbandoned: { 'hopline_webhooks_abandoned_total{job="hopline", reason="http_5xx"}': '0x70 1x20' },
   HoplineLogShortage: { 'hopline_log_shortages_total{job="hopline", stream="A2A_WORK", reason="full"}': '0x70 3x20' },
+  HoplineUnknownOnLog: {
+    'hopline_unknown_removed_total{job="hopline", stream="A2A_LOG", kind="unknown_consumers"}': '0x70 1000x20',
+  },
   HoplineNatsNearlyFull: { 'jetstream_stream_total_bytes{stream_name="A2A_WORK"}': '10x70 90x20' },
   HoplineTextLate: bucket('hopline_chunk_duration_seconds', '', '0+300x90', '0+600x90', '0.512'),
   HoplineFirstTokenLate: bucket('hopline_time_to_first_token_seconds', '', '0+30x90', '0+60x90', '4.096'),
