@@ -190,6 +190,13 @@ export type EndedInput = {
  */
 export type StepInput = { kind: 'step'; step: string; payload: unknown };
 
+/**
+ * The attempt has begun a run at a server outside of the cluster: a task of a remote agent, a run of a LangGraph server, a request of an
+ * MCP session. `run` is what the agent's adapter needs to cancel it after this process has died. Opaque to all other readers, never shown
+ * to clients.
+ */
+export type RemoteRunInput = { kind: 'remote-run'; run: unknown };
+
 export type AgentInput =
   | OpenInput
   | TextInput
@@ -199,6 +206,7 @@ export type AgentInput =
   | CallInput
   | EndedInput
   | StepInput
+  | RemoteRunInput
   | UnknownInput;
 
 /**
