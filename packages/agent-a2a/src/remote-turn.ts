@@ -15,6 +15,7 @@ import type { RemoteAgent } from '@hopline/agent-card';
 import { EventReader, type ReaderOptions } from './event-reader.ts';
 import type { A2ALimits } from './limits.ts';
 import { AgentFault, NO_TERMINAL_STATE, silenceFault, totalFault, UNREACHABLE, type Webhooks } from './options.ts';
+import { QuietPoll } from './quiet-poll.ts';
 import { CALL_MS_MAX, type RemoteClient } from './remote-client.ts';
 import { cancelRequest, type RemoteRun, taskIdOf } from './remote-run.ts';
 import { WebhookCalls } from './webhook-calls.ts';
@@ -66,7 +67,7 @@ export function resumeOf({ resume }: Turn): Resume {
  * | stream    | message/stream                            | poll when the stream ends early; send when the agent turns out not to stream |
  * | send      | message/send, blocking or with a webhook  | poll when the task has not ended                                           |
  * | poll      | tasks/get, after a pause or a webhook call | poll while the task works; subscribe, once, where the agent streams        |
- * | subscribe | tasks/resubscribe                         | poll: events may be missing, so the end is read from the task              |
+ * | subscribe | tasks/resubscribe, tasks/get while silent | poll: events may be missing, so the end is read from the task              |
  *
  * A turn whose message another run of it has sent begins with poll.
  *
@@ -276,10 +277,10 @@ export class RemoteTurn {
     // What another run has shown stands beside the failure.
     const hasFailed = isTerminal(state) && state !== 'TASK_STATE_COMPLETED';
     if (isSettled(state) && !isWhole && !(hasFailed && this.#isUnproved)) throw new AgentFault(NO_TERMINAL_STATE, true);
-    if (!isInProgress(state)) {
-      this.#reader.status(task.status, task.metadata);
-      yield this.#reader.take();
-    }
+    // The message of a status in progress is a message of the turn, which `snapshot` has read.
+    const { message: _read, ...progress } = task.status;
+    this.#reader.status(isInProgress(state) ? progress : task.status, task.metadata);
+    yield this.#reader.take();
   }
 
   /**
@@ -290,8 +291,11 @@ export class RemoteTurn {
     const { taskId } = this.#reader.ids;
     this.#hasSubscribed = true;
     let shownAtMs = performance.now();
+    using poll = new QuietPoll(this.#options.limits.lostEndMsMax, signal => this.#hasEndedUnseen(signal), this.#turn.signal);
+    const { signal } = poll;
     try {
-      for await (const responses of this.#client.stream('subscribe', { id: taskId ?? '' }, this.#context())) {
+      for await (const responses of this.#client.stream('subscribe', { id: taskId ?? '' }, { ...this.#context(), signal })) {
+        poll.pause();
         let isOver = false;
         for (const response of responses) {
           isOver ||= this.#reader.ended || !('event' in response) || isSettling(response.event);
@@ -306,19 +310,35 @@ export class RemoteTurn {
         const events = this.#reader.take();
         if (events.length > 0) yield events;
         if (isOver || this.#reader.ended) return;
+        poll.resume();
       }
     } catch (error) {
       if (!(error instanceof AgentFault)) throw error;
     }
   }
 
-  /** Whether the agent waits for credentials. */
+  /** Whether the agent works, or waits for credentials. */
   #followState(event: StreamResponse): void {
     if (!('statusUpdate' in event)) return;
     const { status, metadata } = event.statusUpdate;
     const { message: _message, ...state } = status;
     if (status.state === 'TASK_STATE_AUTH_REQUIRED') this.#reader.status(status, metadata);
-    else if (this.#reader.waiting !== undefined) this.#reader.status(state, metadata);
+    else if (isInProgress(status.state)) this.#reader.status(state, metadata);
+  }
+
+  /**
+   * Whether the task no longer works although no event has said so: its end may come before a subscription, and a2a-sdk 0.3 for
+   * Python ends no subscription to a task whose `execute()` raised.
+   */
+  async #hasEndedUnseen(signal: AbortSignal): Promise<boolean> {
+    const response = await this.#client.call(
+      'get',
+      { id: this.#reader.ids.taskId ?? '' },
+      { ...this.#context(CALL_MS_MAX), signal },
+    );
+    if (!('event' in response) || !('task' in response.event)) return false;
+    const { state } = response.event.task.status;
+    return !isInProgress(state) && !(state === 'TASK_STATE_AUTH_REQUIRED' && this.#reader.waiting !== undefined);
   }
 
   /** `mayBeStale`: the first response of a resumed task may show it before our answer, still interrupted (seen with @a2a-js/sdk 1.3). */

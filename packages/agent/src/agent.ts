@@ -7,6 +7,8 @@ export interface Agent {
   /** The agent's own name; a name in the agents file takes precedence. */
   readonly name?: string;
   readonly description: string;
+  /** Its events tell when it begins to work (`working`), as those of a server that queues tasks. Any other agent works from the beginning of its turn. */
+  readonly announcesWork?: true;
   /** Called every 30 s: an adapter may learn its skills from a server. Rejects when they are not available now. */
   skills(): Promise<AgentSkill[]>;
   /**
@@ -90,6 +92,8 @@ export type AgentEvent =
   | { type: 'text'; text: string; id?: string; stream?: string; source?: InputSource }
   /** The stream has ended. A later token of the same name begins a new text. */
   | { type: 'text-end'; stream: string }
+  /** The agent works on the message now. Any other event but `auth-required` and an end means the same. */
+  | { type: 'working' }
   /** The current step of the agent's own plan, e.g. a node of a graph: for the span of the turn, not for clients (S1-31). */
   | { type: 'step'; step: string }
   /** The whole answer so far: an equal text changes nothing, a continuation adds its rest, any other text replaces the answer. */

@@ -1,6 +1,6 @@
 import type { TraceCarrier } from '@hopline/events';
 import type { Job } from '@hopline/log';
-import type { Logger } from '@hopline/telemetry';
+import { LINE, type Logger } from '@hopline/telemetry';
 import type { Agent } from './agent.ts';
 
 type CancelDeps = { agent: Agent; name: string; logger: Logger };
@@ -11,14 +11,15 @@ type CancelDeps = { agent: Agent; name: string; logger: Logger };
  */
 export async function cancelRemoteRuns(
   { agent, name, logger }: CancelDeps,
-  { exhausted }: Pick<Job, 'exhausted'>,
+  { exhausted, leaveSlot }: Pick<Job, 'exhausted' | 'leaveSlot'>,
   { runs, trace = {} }: { runs: readonly unknown[]; trace?: TraceCarrier | undefined },
 ): Promise<void> {
-  if (agent.cancelRemoteRun === undefined) return;
+  if (agent.cancelRemoteRun === undefined || runs.length === 0) return;
+  leaveSlot?.();
   const results = await Promise.allSettled(runs.map(run => agent.cancelRemoteRun?.(run, trace)));
   const left = results.filter(({ status }) => status === 'rejected').length;
   if (left === 0) return;
-  logger.warn({ agent: name, count: left }, 'remote run not canceled');
+  logger.warn({ agent: name, count: left }, LINE.remoteRunLeft);
   if (!exhausted) throw new RemoteRunLeft();
 }
 

@@ -4,7 +4,7 @@ import type { ContextHistory } from '@hopline/context-history';
 import { FORK_KEY } from '@hopline/events';
 import { createInputWriter, type InputWriter, type Job, type Log, Requeued, Superseded } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
-import { ATTR, errorWord, type Hop, type HopMetrics, type Logger, takenWork } from '@hopline/telemetry';
+import { ATTR, errorWord, type Hop, type HopMetrics, LINE, type Logger, takenWork } from '@hopline/telemetry';
 import { abortableEvents } from './abortable-events.ts';
 import type { Agent, AgentEvent, Turn } from './agent.ts';
 import { cancelRemoteRuns } from './cancel-remote-runs.ts';
@@ -120,10 +120,12 @@ function inputWriter({ log, name: agent }: AttemptDeps, job: Job, { hop, takenAt
 
 function turnInputs(deps: AttemptDeps, { work, attempt }: Job, context: AttemptContext, sink: InputWriter): TurnInputs {
   const { log, name: agent, forwardText = true } = deps;
+  const { announcesWork = false } = deps.agent;
   const { prior, authorizing } = context;
   const eventBytesMax = Math.floor(log.recordBytesMax * EVENT_SHARE);
   const inputBytesMax = Math.floor(log.recordBytesMax * INPUT_SHARE);
-  return new TurnInputs({ work, agent, attempt, sink, eventBytesMax, inputBytesMax, prior, authorizing, forwardText });
+  const limits = { eventBytesMax, inputBytesMax };
+  return new TurnInputs({ work, agent, attempt, sink, ...limits, prior, authorizing, announcesWork, forwardText });
 }
 
 /** A signal that aborts when the task no longer needs the turn, or when it cannot be watched any more (`lost`). */
@@ -190,7 +192,11 @@ async function* startAgent(agent: Agent, turn: Turn): AsyncGenerator<readonly Ag
 }
 
 /** Writes the end of the turn, or that it failed because its end does not fit. */
-async function settle(deps: AttemptDeps, { inputs, writer }: Pick<Pump, 'inputs' | 'writer'>, end: TurnEnd): Promise<TurnEnd> {
+async function settle(
+  deps: AttemptDeps,
+  { inputs, writer }: Pick<Pump, 'inputs' | 'writer'>,
+  end: TurnEnd,
+): Promise<NonNullable<TurnOutcome>> {
   let outcome = end;
   try {
     inputs.end(end);
@@ -199,7 +205,7 @@ async function settle(deps: AttemptDeps, { inputs, writer }: Pick<Pump, 'inputs'
     inputs.end(outcome);
   }
   await writer.flush();
-  return outcome;
+  return { ...outcome, lastN: writer.nextN - 1 };
 }
 
 /** An event that cannot be written fails the turn: the next attempt would get the same one. Rejects when the writer itself has failed. */
@@ -216,7 +222,7 @@ async function toInvalidEventFailure({ showError }: AttemptDeps, error: unknown,
 function onThrow({ logger, name, showError }: AttemptDeps, error: unknown): TurnEnd {
   showError?.(error);
   const reason = error instanceof Error ? error.name : typeof error;
-  logger.warn({ agent: name, reason, path: placeOf(error) }, 'agent threw');
+  logger.warn({ agent: name, reason, path: placeOf(error) }, LINE.agentThrew);
   return { ...failureOf(error), cause: errorWord(error) };
 }
 

@@ -1,5 +1,5 @@
 import { isInterrupted, type Message } from '@hopline/a2a';
-import type { Work } from '@hopline/events';
+import type { StatusInput, Work } from '@hopline/events';
 import { agentPresentation, callNotice, TRANSPARENT, withKind } from '@hopline/profiles';
 import { artifactIdOf, ROOT_AGENT } from '@hopline/task';
 import type { AgentEvent } from './agent.ts';
@@ -25,6 +25,8 @@ export type TurnInputsOptions = {
   prior: PriorAttempts;
   /** The attempt before this one was waiting for credentials. */
   authorizing?: boolean;
+  /** Its events tell when it begins to work (`Agent.announcesWork`). */
+  announcesWork?: boolean;
   /** False: a supervisor's client does not see the agent's text; the supervisor reads it with the end of the call (C-5). */
   forwardText: boolean;
 };
@@ -47,6 +49,8 @@ export class TurnInputs {
   #notices = 0;
   /** The task shows that the agent waits for credentials. */
   #authorizing: boolean;
+  /** The task shows that the agent works: a supervisor that conducts says so itself, one that forwards leaves it to the agent. */
+  #isWorking: boolean;
   #waitsFor: TurnEnd | undefined;
   /** Text of an earlier attempt stands until this one has content. */
   #showsPrior: boolean;
@@ -61,11 +65,14 @@ export class TurnInputs {
     this.#prefix = work.call?.id ?? `${ROOT_AGENT}/${work.turn}`;
     this.#lanes = new LaneWriter(sink, attempt, inputBytesMax);
     this.#text = this.#agentText();
+    const statusPasses = work.call !== undefined && this.#presentation.progress === 'status';
+    this.#isWorking = !statusPasses && !this.#authorizing;
   }
 
   begin(): void {
-    const { work, prior, agent } = this.#options;
+    const { work, prior, agent, announcesWork = false } = this.#options;
     if (work.call === undefined) this.#lanes.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
+    else if (!announcesWork && !this.#authorizing) this.#work();
     for (const { lane, tool, callId } of prior.openTools)
       this.#lanes.add(callNotice(this.#presentation.notices, 'failed', { lane: `${lane}/end`, agent, tool, callId }));
   }
@@ -94,7 +101,7 @@ export class TurnInputs {
       this.#authorize(event);
       return;
     }
-    this.#continueWork();
+    if (event.type !== 'progress' || this.#presentation.progress !== 'status') this.#work();
     if (event.type === 'text' || event.type === 'snapshot' || event.type === 'artifact') this.#replacePrior();
     if (event.type === 'text') this.#text.token(event.text, event.stream, event);
     else if (event.type === 'text-end') this.#text.streams.end(event.stream);
@@ -108,7 +115,7 @@ export class TurnInputs {
   end(end: TurnEnd): void {
     const { work } = this.#options;
     const waitsOn = this.#authorizing && end.state === 'TASK_STATE_AUTH_REQUIRED';
-    if (!waitsOn) this.#continueWork();
+    if (this.#authorizing && !waitsOn) this.#work();
     const failed =
       end.state === 'TASK_STATE_FAILED' || end.state === 'TASK_STATE_CANCELED' || end.state === 'TASK_STATE_REJECTED';
     // A turn that fails without content of its own shows the beginning that an earlier attempt has shown.
@@ -173,16 +180,17 @@ export class TurnInputs {
   #authorize({ message, resume }: Extract<AgentEvent, { type: 'auth-required' }>): void {
     this.#checkSize(message);
     this.#authorizing = true;
+    this.#isWorking = false;
     this.#waitsFor = { state: 'TASK_STATE_AUTH_REQUIRED', message, ...(resume !== undefined && { resume }) };
     this.#lanes.add({ kind: 'status', ...this.#waitsFor, state: 'TASK_STATE_AUTH_REQUIRED' });
   }
 
-  /** The agent no longer waits for credentials. */
-  #continueWork(): void {
+  /** The agent works: it has begun, or no longer waits for credentials. A message of its own may say so. */
+  #work(said?: Pick<StatusInput, 'message' | 'source'>): void {
     this.#waitsFor = undefined;
-    if (!this.#authorizing) return;
     this.#authorizing = false;
-    this.#lanes.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
+    if (!this.#isWorking || said !== undefined) this.#lanes.add({ kind: 'status', state: 'TASK_STATE_WORKING', ...said });
+    this.#isWorking = true;
   }
 
   /** The message that the end shows: what the text does not hold already. */
@@ -226,7 +234,7 @@ export class TurnInputs {
     const { progress } = this.#presentation;
     const from = source && { source };
     if (progress === 'status') {
-      this.#lanes.add({ kind: 'status', state: 'TASK_STATE_WORKING', message, ...from });
+      this.#work({ message, ...from });
       return;
     }
     const artifact = withKind({ ...progress, metadata: { sourceAgent: this.#options.agent } }, 'progress');

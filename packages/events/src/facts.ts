@@ -261,6 +261,11 @@ export type FactRecord = {
   copied?: CopiedFacts;
   /** In the first record that a relay stores of an open task which another owner of the shard began. For measurements. */
   takeover?: Takeover;
+  /**
+   * The log had lost records, and this is the first event of the task that was folded again: its generation is the time of it, so that
+   * no client takes it for one that it has received. Value: the generation of the event before.
+   */
+  lostAfter?: number;
 };
 
 /**

@@ -306,9 +306,10 @@ function report(logger: Logger, event: LogEvent): void {
     ...(reason !== undefined && { reason }),
     ...('server' in event && { server: event.server }),
     ...('stream' in event && { stream: event.stream }),
+    ...('role' in event && { role: event.role }),
     ...('keptMs' in event && { kept_ms: event.keptMs }),
   };
   const level =
     event.type === 'reread' || event.type === 'republished' ? 'debug' : event.type === 'reconnected' ? 'info' : 'warn';
-  logger[level](fields, `log: ${event.type}`);
+  logger[level](fields, `log: ${snakeWord(event.type)}`);
 }

@@ -145,15 +145,15 @@ function status(aggregate: TaskAggregate, from: Producer, input: StatusInput, at
 
 /**
  * The statuses a called agent may set on the task: that it needs credentials, and that it continues; the credentials may arrive
- * out of band, so its call does not end ([A2A 1.0] 7.6.1). Its progress becomes a status only where the call was recorded with
- * `statusPasses`.
+ * out of band, so its call does not end ([A2A 1.0] 7.6.1). That it works, with or without a message, becomes a status only where the
+ * call was recorded with `statusPasses`.
  */
 function passesThrough(aggregate: TaskAggregate, from: Producer, { state, message }: StatusInput): boolean {
   const call = entryOf(aggregate.calls, from.id);
   if (call === undefined || call.state !== undefined) return false;
   if (state === 'TASK_STATE_AUTH_REQUIRED') return message !== undefined;
   if (state !== 'TASK_STATE_WORKING') return false;
-  return aggregate.state === 'TASK_STATE_AUTH_REQUIRED' || (call.statusPasses === true && message !== undefined);
+  return aggregate.state === 'TASK_STATE_AUTH_REQUIRED' || call.statusPasses === true;
 }
 
 function call(aggregate: TaskAggregate, from: Producer, input: CallInput, at: number): Decision {

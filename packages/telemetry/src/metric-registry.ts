@@ -106,7 +106,7 @@ export const METRICS = {
     name: 'hopline.request_errors',
     type: 'counter',
     unit: '{request}',
-    meaning: 'Requests that were answered with an error, by its code',
+    meaning: 'Requests that were answered with an error, by its code; requests beside A2A (audit, export) included',
     services: SERVERS,
     labels: {
       reason: [
@@ -195,7 +195,8 @@ export const METRICS = {
     name: 'hopline.time_to_first_token',
     type: 'histogram',
     unit: 's',
-    meaning: "Request received to an agent's first text on the client's socket",
+    meaning:
+      "Request received to the first text of an agent on the client's socket, once a turn. The supervisor's plan is not an agent's text",
     services: SERVERS,
     labels: { agent: 'configured' },
   },

@@ -217,6 +217,47 @@ test('limits: silence before the first event, silence after it, total time', asy
   assert.equal((await failure(waiting.agent)).reason, 'the turn took too long');
 });
 
+for (const dialect of ['0.3', '1.0'] as const) {
+  test(`comments and frames of unknown kinds are no sign of life of a ${dialect} agent`, { timeout: 60_000 }, async t => {
+    const pinging = { dialect, pingMs: 20 };
+    const mute = await pair(t, { ...pinging, script: [{ hang: true }] }, { firstEventMsMax: 200 });
+    assert.deepEqual(await failure(mute.agent), { type: 'failed', reason: 'the agent sent nothing for 0.2 s', retryable: true });
+    const five: Step[] = ['a', 'b', 'c', 'd', 'e'].map(token => ({ token }));
+    const stuck = await pair(t, { ...pinging, script: [...five, { hang: true }] }, { silenceMsMax: 200 });
+    const events = await eventsOf(stuck.agent, 'x');
+    assert.equal(textOf(events), 'abcde');
+    assert.equal(lastOf(events, 'failed').reason, 'the agent sent nothing for 0.2 s');
+    async function* keepAlives(): AsyncGenerator<Step> {
+      yield { token: 'a' };
+      for (;;) yield* [{ result: { kind: 'heartbeat' } }, { pause: 20 }];
+    }
+    const beating = await pair(t, { dialect, script: () => keepAlives() }, { silenceMsMax: 200 });
+    assert.equal((await failure(beating.agent)).reason, 'the agent sent nothing for 0.2 s');
+  });
+
+  test(`a subscription to a ${dialect} task that stays submitted fails within the silence limit, although it is pinged`, { timeout: 60_000 }, async t => {
+    const script: Step[] = [{ status: 'submitted' }, { cut: true }, { hang: true }];
+    const limits = { firstEventMsMax: 300, silenceMsMax: 300, totalMsMax: 20_000 };
+    const { remote, agent } = await pair(t, { dialect, script, pingMs: 20 }, limits);
+    assert.deepEqual(await failure(agent), { type: 'failed', reason: 'the agent sent nothing for 0.3 s', retryable: true });
+    assert.ok(remote.requests.some(({ method }) => method === 'subscribe'));
+  });
+
+  test(`the end of a ${dialect} task is found by a poll while its subscription brings no event`, { timeout: 60_000 }, async t => {
+    const isSubscribed = () => remote.requests.some(({ method }) => method === 'subscribe');
+    const script = async function* (): AsyncGenerator<Step> {
+      yield* [{ token: 'one' }, { cut: true }] as Step[];
+      while (!isSubscribed()) yield { pause: 10 };
+      yield* [{ token: ' two' }, { fail: true }] as Step[];
+    };
+    const unseen = { dialect, script, pingMs: 20, muteSubscriptions: true };
+    const { remote, agent } = await pair(t, unseen, { lostEndMsMax: 50, totalMsMax: 60_000 });
+    const events = await eventsOf(agent, 'x');
+    assert.equal(textOf(events), 'one two');
+    assert.equal(lastOf(events, 'failed').reason, 'the agent failed');
+  });
+}
+
 test('a slow reader does not trigger the silence limit', async t => {
   const { agent } = await pair(t, { script: answer(['a', 'b', 'c']) }, { silenceMsMax: 100 });
   const { turnOf } = await import('../../support/agents/turn.ts');
@@ -393,7 +434,7 @@ test('a non-blocking send is polled until the task ends', async t => {
   const events = await eventsOf(agent, 'x');
   assert.deepEqual(
     events.map(event => event.type),
-    ['artifact', 'done'],
+    ['working', 'artifact', 'done'],
   );
   assert.equal(polls, 3);
 });

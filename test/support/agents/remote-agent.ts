@@ -50,6 +50,10 @@ export type RemoteAgentOptions = {
   answersWithPreviousState?: boolean;
   /** Rejects a context id that it has not assigned itself. */
   ownContexts?: boolean;
+  /** Writes a comment to each stream at this interval, milliseconds, as sse-starlette does every 15 s. */
+  pingMs?: number;
+  /** Sends no event of the task to subscriptions. */
+  muteSubscriptions?: boolean;
   /** Responds to every POST, or to those that a function of their text chooses, with this HTTP status and no body. */
   httpStatus?: number | ((text: string) => number | undefined);
 };
@@ -128,6 +132,8 @@ export async function startRemoteAgent(options: RemoteAgentOptions): Promise<Rem
       received.turn = task.turn;
       void task.play(typeof options.script === 'function' ? options.script(received) : options.script);
     }
+    if (options.pingMs !== undefined && method !== 'send') pings(response, options.pingMs);
+    if (method === 'subscribe' && options.muteSubscriptions === true) return;
     if (method !== 'send') return await follow(task, from, response, body.id);
     if (webhook !== undefined && options.pushes !== undefined)
       void pushFrames(task, { from, webhook, pushes: options.pushes, statuses: pushStatuses });
@@ -174,6 +180,11 @@ async function follow(task: RemoteTask, from: number, response: ServerResponse, 
     if (full) await Promise.race([once(response, 'drain'), once(response, 'close')]);
   }
   start(response).end();
+}
+
+function pings(response: ServerResponse, everyMs: number): void {
+  const timer = setInterval(() => start(response).write(': ping\r\n\r\n'), everyMs);
+  response.once('close', () => clearInterval(timer));
 }
 
 const payload = (frame: Exclude<Frame, { kind: 'raw' | 'cut' }>): Json =>
