@@ -138,6 +138,9 @@ export type CallEnded = FactBase & {
 /** State of the root producer, for the process that continues the task after a crash. */
 export type StepRecorded = FactBase & { kind: 'step.recorded'; step: string; payload: unknown };
 
+/** An attempt of `producer` began a run at a server outside of the cluster (`RemoteRunInput`). A later attempt cancels or continues it. */
+export type RemoteRunStarted = FactBase & { kind: 'remote-run.started'; producer: string; attempt: number; run: unknown };
+
 export type Fact =
   | TaskCreated
   | MessageReceived
@@ -146,7 +149,8 @@ export type Fact =
   | ArtifactUpdated
   | CallStarted
   | CallEnded
-  | StepRecorded;
+  | StepRecorded
+  | RemoteRunStarted;
 export type VisibleFact = TaskCreated | StatusChanged | ArtifactUpdated;
 
 export function isVisible(fact: Fact): fact is VisibleFact {

@@ -63,6 +63,7 @@ const INPUT_KINDS = [
   'call',
   'ended',
   'step',
+  'remote-run',
   'unknown',
 ] as const;
 
