@@ -67,6 +67,17 @@ export function endOfFaults(faults: readonly Fault[]): number {
   return Math.max(0, ...faults.map(fault => fault.at + ('forMs' in fault ? fault.forMs : 0)));
 }
 
+/** A service that stops drains first: longer than the simulator lets it take (STOP_MS_MAX of cluster.ts), milliseconds. */
+const DRAIN_MS_MAX = 25_000;
+
+/** When each fault is in effect, milliseconds of the run. */
+export function timesOf(faults: readonly Fault[]): { startedAt: number; endedAt: number }[] {
+  return faults.map(fault => {
+    const drainMs = fault.kind === 'stop' || fault.kind === 'upgrade' || fault.kind === 'downgrade' ? DRAIN_MS_MAX : 0;
+    return { startedAt: fault.at, endedAt: fault.at + drainMs + ('forMs' in fault ? fault.forMs : 0) };
+  });
+}
+
 /** Whether the fault is one of the process in this slot. */
 function isAt(fault: Fault, slot: string): boolean {
   if (!('slot' in fault)) return false;
