@@ -29,6 +29,11 @@ const QUIET: Record<string, string> = {
   'hopline_unknown_removed_total{job="hopline", stream="A2A_LOG", kind="unknown_consumers"}': '0x90',
   'jetstream_stream_total_bytes{stream_name="A2A_WORK"}': '10x90',
   'jetstream_stream_limit_bytes{stream_name="A2A_WORK"}': '100x90',
+  'kubelet_volume_stats_available_bytes{namespace="a2a", persistentvolumeclaim="data-hopline-nats-0"}': '30x90',
+  'kubelet_volume_stats_capacity_bytes{namespace="a2a", persistentvolumeclaim="data-hopline-nats-0"}': '100x90',
+  // Of another program.
+  'kubelet_volume_stats_available_bytes{namespace="a2a", persistentvolumeclaim="data-postgres-0"}': '1x90',
+  'kubelet_volume_stats_capacity_bytes{namespace="a2a", persistentvolumeclaim="data-postgres-0"}': '100x90',
   'hopline_requests_total{job="hopline", outcome="ok"}': '0+60x90',
   'hopline_requests_total{job="hopline", outcome="server_error"}': '0x90',
   'hopline_owned_shards{job="hopline", service="relay", instance="relay-1"}': '16x90',
@@ -55,6 +60,9 @@ const FAULTS: Record<string, Record<string, string>> = {
     'hopline_unknown_removed_total{job="hopline", stream="A2A_LOG", kind="unknown_consumers"}': '0x70 1000x20',
   },
   HoplineNatsNearlyFull: { 'jetstream_stream_total_bytes{stream_name="A2A_WORK"}': '10x70 90x20' },
+  HoplineNatsVolumeNearlyFull: {
+    'kubelet_volume_stats_available_bytes{namespace="a2a", persistentvolumeclaim="data-hopline-nats-0"}': '30x70 14x20',
+  },
   HoplineTextLate: bucket('hopline_chunk_duration_seconds', '', '0+300x90', '0+600x90', '0.512'),
   HoplineFirstTokenLate: bucket('hopline_time_to_first_token_seconds', '', '0+30x90', '0+60x90', '4.096'),
   HoplineRequestsFail: { 'hopline_requests_total{job="hopline", outcome="server_error"}': '0x70 0+10x20' },

@@ -1,16 +1,12 @@
 import assert from 'node:assert/strict';
-import { execFile, execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { promisify } from 'node:util';
 import { ANY_AGENT, LogNames, type LogUser, permissionsOf, SERVICE_USERS, userName } from '@hopline/log-jetstream';
 import { parse } from 'yaml';
 import { consumerName, QUEUES } from '../../packages/log-jetstream/src/names.ts';
-import { FORMAT } from '../../packages/log-jetstream/src/streams.ts';
 import { findBinary } from '../support/nats/nats-server.ts';
 import {
   CHART,
@@ -333,97 +329,6 @@ test('chart and code agree: name and tag of the image, version of nats-server, s
   for (const name of variables) {
     if (name.startsWith('HOPLINE_')) assert.ok(settings.includes(`\`${name}\``), `${name} is no setting`);
   }
-});
-
-const LOG_RECORD = '/api/v1/namespaces/default/configmaps/hopline-log';
-
-/** What helm prints for an upgrade, in a cluster that has these objects of the release before, by their path. */
-async function upgradeOver(objects: Record<string, object>, ...values: string[]): Promise<string> {
-  const kinds = Object.entries({
-    v1: ['ConfigMap', 'Secret', 'Service', 'Pod'],
-    'apps/v1': ['Deployment', 'StatefulSet'],
-    'policy/v1': ['PodDisruptionBudget'],
-    'networking.k8s.io/v1': ['NetworkPolicy'],
-  });
-  const resources = kinds.map(([groupVersion, names]) => {
-    const plural = (kind: string) => `${kind.toLowerCase().replace(/y$/, 'ie')}s`;
-    const list = names.map(kind => ({ kind, name: plural(kind), namespaced: true, verbs: ['get'] }));
-    const path = groupVersion === 'v1' ? '/api/v1' : `/apis/${groupVersion}`;
-    return [path, { kind: 'APIResourceList', groupVersion, resources: list }];
-  });
-  const groups = kinds.slice(1).map(([groupVersion]) => {
-    const [name, version] = groupVersion.split('/');
-    return { name, versions: [{ groupVersion, version }], preferredVersion: { groupVersion, version } };
-  });
-  const lists: Record<string, object> = {
-    '/version': { major: '1', minor: '34', gitVersion: 'v1.34.0' },
-    '/api': { kind: 'APIVersions', versions: ['v1'] },
-    '/apis': { kind: 'APIGroupList', groups },
-    ...Object.fromEntries(resources),
-    ...objects,
-  };
-  const server = createServer(({ url = '' }, response) => {
-    const found = lists[url.split('?')[0]!];
-    const missing = { kind: 'Status', apiVersion: 'v1', status: 'Failure', reason: 'NotFound', code: 404 };
-    response.writeHead(found ? 200 : 404, { 'content-type': 'application/json' }).end(JSON.stringify(found ?? missing));
-  });
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-  const folder = mkdtempSync(join(tmpdir(), 'hopline-chart-'));
-  try {
-    const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const args = [
-      ...template(values),
-      '--dry-run=server',
-      '--is-upgrade',
-      '--disable-openapi-validation',
-      '--kube-apiserver',
-      address,
-    ];
-    const env = { ...process.env, KUBECONFIG: '', HOME: folder };
-    return await promisify(execFile)('helm', args, { env, maxBuffer: 1 << 26 }).then(
-      ({ stdout }) => stdout,
-      (error: { stderr: string }) => error.stderr,
-    );
-  } finally {
-    server.close();
-    rmSync(folder, { recursive: true });
-  }
-}
-
-test('an upgrade over a log of another format or with other shards is refused before anything is applied', { skip }, async () => {
-  const chart = parse(readFileSync(join(CHART, 'Chart.yaml'), 'utf8'));
-  assert.equal(chart.annotations['hopline/log-format'], `${FORMAT}`);
-  const recorded = { format: `${FORMAT}`, shards: '16', prefix: '', url: '' };
-  const record = (data: Record<string, string>) => ({
-    [LOG_RECORD]: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'hopline-log' }, data },
-  });
-  for (const compatible of [{}, record(recorded)]) assert.match(await upgradeOver(compatible), /kind: Deployment/);
-  const refused = /the log of this release has format 2, and version \S+ needs format 1: .*Nothing was changed/;
-  assert.match(await upgradeOver(record({ ...recorded, format: '2' })), refused);
-  assert.match(
-    await upgradeOver(record(recorded), 'shards=32'),
-    /shards: the log of this release has 16 shards.*Nothing was changed/,
-  );
-  // Another prefix or server is another log.
-  const another = ['shards=32', 'settings.HOPLINE_PREFIX=blue'];
-  assert.match(await upgradeOver(record({ ...recorded, format: '2' }), ...another), /prefix: "blue"/);
-  const server = ['nats.enabled=false', 'nats.url=nats://other:4222'];
-  assert.match(await upgradeOver(record({ ...recorded, format: '2' }), ...server), /url: "nats:\/\/other:4222"/);
-});
-
-test('an upgrade that would resize the volumes of NATS is refused before anything is applied', { skip }, async () => {
-  const claim = (storage: string) => ({ spec: { resources: { requests: { storage } } } });
-  const nats = (storage: string) => ({
-    '/apis/apps/v1/namespaces/default/statefulsets/hopline-nats': {
-      apiVersion: 'apps/v1',
-      kind: 'StatefulSet',
-      metadata: { name: 'hopline-nats' },
-      spec: { volumeClaimTemplates: [claim(storage)] },
-    },
-  });
-  assert.match(await upgradeOver(nats('10Gi'), 'nats.storage.size=10240Mi'), /kind: Deployment/);
-  const refused = /nats\.storage\.size: the volumes of this release have 10Gi, .*Nothing was changed/;
-  assert.match(await upgradeOver(nats('10Gi'), 'nats.storage.size=20Gi'), refused);
 });
 
 test('an uninstall keeps the key of the secrets in the volumes, as it keeps the volumes', { skip }, () => {

@@ -71,6 +71,7 @@ export function faultyLog(deps: FaultyLogDeps): Log {
     pushConfigs: bucket('pushConfigs', store.pushConfigs),
     pushProgress: bucket('pushProgress', store.pushProgress),
     check: () => wire.read('check', '', () => store.check()),
+    checkAppends: () => store.checkAppends(),
     close: async () => store.close(),
   };
 }

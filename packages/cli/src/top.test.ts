@@ -53,7 +53,9 @@ const relay = (pid: number, text: string): ReadProcess => ({
 });
 const counted = (tokens: number, cpu: number, first: [sum: number, count: number]) =>
   `hopline_tokens_total{agent="argocd"} ${tokens}\nprocess_cpu_time_seconds_total{mode="user"} ${cpu}\n` +
-  `hopline_time_to_first_token_seconds_sum{agent="argocd"} ${first[0]}\nhopline_time_to_first_token_seconds_count{agent="argocd"} ${first[1]}`;
+  `hopline_hop_duration_seconds_sum{hop="agent",agent="argocd"} ${first[0]}\n` +
+  `hopline_hop_duration_seconds_count{hop="agent",agent="argocd"} ${first[1]}\n` +
+  `hopline_hop_duration_seconds_sum{hop="tool",agent="argocd"} 99\nhopline_hop_duration_seconds_count{hop="tool",agent="argocd"} 1`;
 
 test('rates are growth between two readings; a process that was replaced counts from 0; unknown figures are absent', () => {
   const before = reading(0, [relay(1, counted(100, 1, [2, 2]))]);

@@ -20,6 +20,26 @@ test('a waterfall has the hops, texts, repeated attempts, takeovers and gaps of 
   );
 });
 
+test('the text of a producer is that of its own turn: ids of producers come again in the next one', () => {
+  const report = taskReport(2);
+  const ofTurn = (turn: number, ms: number) => ({
+    producers: report.producers
+      .slice(2)
+      .map(one => ({ ...one, turn, firstTokenMs: one.firstTokenMs! + ms, lastTokenMs: one.lastTokenMs! + ms })),
+    events: report.events.map(event => ({ ...event, turn, atMs: event.atMs + ms, storedMs: event.storedMs! + ms })),
+  });
+  const [one, two] = [ofTurn(1, 0), ofTurn(2, 60_000)];
+  const trace = { ...report, producers: [...one.producers, ...two.producers], events: [...one.events, ...two.events] };
+  const texts = waterfallOf(trace).filter(({ kind }) => kind === 'text');
+  assert.deepEqual(
+    texts.map(({ turn, fromMs, toMs, note }) => [turn, fromMs, toMs, note]),
+    [
+      [1, 5_070, 8_100, '3.03 s, 4 tokens in 2 chunks'],
+      [2, 65_070, 68_100, '3.03 s, 4 tokens in 2 chunks'],
+    ],
+  );
+});
+
 test('a printed trace has absolute times, what each hop cost, the hops that the log lacks, and each chunk with its inputs', () => {
   const text = traceLines(taskReport(3), { chunks: false, columns: undefined }).join('\n');
   assert.match(text, /^task t completed, 5 events in 10\.000 s; context c\nstarted 2026-11-22T14:00:00\.000Z;/);

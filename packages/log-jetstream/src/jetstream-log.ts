@@ -109,6 +109,7 @@ function assemble(connection: Connection, shards: number, options: JetStreamLogO
     pushConfigs: bucket(BUCKETS.pushConfigs, ENTRY_CHECKS.pushConfigs),
     pushProgress: bucket(BUCKETS.pushProgress, ENTRY_CHECKS.pushProgress),
     check: () => checkStreams(connection, CHECK_TIMEOUT_MS),
+    checkAppends: async () => publisher.health.check(),
     close: () => connection.close(),
   };
 }

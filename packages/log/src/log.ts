@@ -31,6 +31,11 @@ export interface Log {
   readonly pushProgress: KeyValue<PushProgressEntry>;
   /** Resolves when the log is reachable and its streams have a leader; rejects with LogUnavailable. For readiness probes. */
   check(): Promise<void>;
+  /**
+   * Rejects with LogUnavailable while a stream did not store what this process appended last, for example because the disk of the
+   * server was full. Sends nothing. For readiness probes.
+   */
+  checkAppends(): Promise<void>;
   close(): Promise<void>;
 }
 

@@ -39,6 +39,8 @@ export type VisibleEvent = {
   append: boolean;
   last: boolean;
   agent?: string;
+  /** Producers keep their ids from turn to turn. */
+  turn: number;
   /** Id and attempt of the producer; absent where the relay or a client caused it. */
   producer?: string;
   attempt?: number;
@@ -130,10 +132,11 @@ export function startOf(facts: readonly StoredFacts[], inputs: readonly StoredIn
   );
 }
 
-export function visibleEventsOf(fact: Fact, { seq, storedAt }: StoredFacts, startMs: number): VisibleEvent[] {
+export function visibleEventsOf(fact: Fact, { seq, storedAt, record }: StoredFacts, startMs: number): VisibleEvent[] {
   if (!('event' in fact)) return [];
   const stored = storedAt !== undefined && { storedMs: storedAt - startMs };
-  const base = { generation: fact.generation, seq, atMs: fact.at - startMs, ...stored, append: false, last: false };
+  const turn = turnOf(fact, record);
+  const base = { generation: fact.generation, seq, atMs: fact.at - startMs, ...stored, append: false, last: false, turn };
   if (fact.kind === 'task.created') return [{ ...base, name: 'task', characters: 0 }];
   if (fact.kind === 'status.changed') {
     const { state, message } = fact.event.statusUpdate.status;
@@ -154,6 +157,12 @@ export function visibleEventsOf(fact: Fact, { seq, storedAt }: StoredFacts, star
       ...(chunk && { chunk }),
     },
   ];
+}
+
+/** The aggregate is that after the record: messages which follow the fact in it have begun later turns. */
+function turnOf(fact: Fact, { facts, aggregate }: FactRecord): number {
+  const later = facts.slice(facts.indexOf(fact) + 1).filter(({ kind }) => kind === 'message.received');
+  return aggregate.turn - later.length;
 }
 
 /** The hops add up to the time from the oldest token to the storage of the chunk. */

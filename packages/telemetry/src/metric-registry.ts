@@ -194,7 +194,8 @@ export const METRICS = {
     name: 'hopline.time_to_first_token',
     type: 'histogram',
     unit: 's',
-    meaning: "Request received to an agent's first text on the client's socket",
+    meaning:
+      "Request received to the first text of an agent on the client's socket, once a turn. The supervisor's plan is not an agent's text",
     services: SERVERS,
     labels: { agent: 'configured' },
   },

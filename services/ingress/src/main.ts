@@ -60,7 +60,11 @@ await runService({
     const url = await ingress.listen(settings.HOPLINE_HOST, settings.HOPLINE_PORT);
     logger.info({ url }, 'listening');
     return {
-      checks: [{ name: 'log', check: () => log.check() }],
+      checks: [
+        { name: 'log', check: () => log.check() },
+        // Without it tasks can still be read and streams go on: an ingress that left its Service would end both.
+        { name: 'appends', optional: true, check: () => log.checkAppends() },
+      ],
       close: async () => {
         await ingress.close();
         await log.close();

@@ -35,7 +35,10 @@ await runService({
       taskBytesMax: settings.HOPLINE_TASK_STORED_BYTES_MAX,
     });
     return {
-      checks: [{ name: 'log', check: () => log.check() }],
+      checks: [
+        { name: 'log', check: () => log.check() },
+        { name: 'appends', check: () => log.checkAppends() },
+      ],
       close: async () => {
         await relay.stop();
         await log.close();

@@ -40,7 +40,7 @@ spec:
   strategy: { type: RollingUpdate, rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } }
   template:
     metadata:
-      labels: {{- include "hopline.labelsAnd" (set $labels "more" $pods.labels) | nindent 8 }}
+      labels: {{- include "hopline.podLabels" (set $labels "more" $pods.labels) | nindent 8 }}
       {{- /* For the PodMonitor. */}}
       {{- with merge (ternary (dict) (dict "prometheus.io/scheme" "https") (empty .values.tlsSecret)) (default (dict) $pods.annotations) }}
       annotations: {{- toYaml . | nindent 8 }}

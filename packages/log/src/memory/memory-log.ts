@@ -114,6 +114,7 @@ function openMemoryLog(store: Store): MemoryLog {
     pushConfigs: new MemoryKeyValue(store.buckets.pushConfigs, closed),
     pushProgress: new MemoryKeyValue(store.buckets.pushProgress, closed),
     check: async () => requireOpen(closed),
+    checkAppends: async () => requireOpen(closed),
     close: async () => closing.abort(),
     faults: store.faults,
     another: () => openMemoryLog(store),
