@@ -76,7 +76,7 @@ export class TaskFeed {
       this.startSeq = last === undefined ? 0 : startSeqOf(last);
       this.#isLive = last === undefined;
       const after = Math.max(0, this.startSeq - 1);
-      const records = await this.#log.facts.follow(this.taskId, after, this.#closing.signal);
+      const records = await this.#log.facts.follow(this.taskId, after, this.#closing.signal, last?.record.aggregate.owner);
       void this.#run(records);
       if (last !== undefined) await this.#waitUntilFolded(last.record.aggregate);
       this.#isLive = true;

@@ -184,7 +184,7 @@ export class Viewer implements FeedListener, OpenStream {
   /** Resolves with false when it finds nothing, or only something later than the next event. */
   async #readFrom(feed: TaskFeed, from: number): Promise<boolean> {
     let found = false;
-    for await (const { entry, seq } of readVisible(this.#server.log.facts, feed.taskId, from)) {
+    for await (const { entry, seq } of readVisible(this.#server.log.facts, feed, from)) {
       if (this.#feed === undefined) return true;
       if (entry.generation < this.#next) continue;
       if (entry.generation > this.#next) {
@@ -267,8 +267,9 @@ export class Viewer implements FeedListener, OpenStream {
  * The visible facts of a task from log sequence `from` to the newest, with the sequence of their records. A task copied forward
  * at `from` includes the facts before it.
  */
-async function* readVisible(facts: FactLog, taskId: string, from: number): AsyncGenerator<{ entry: VisibleEntry; seq: number }> {
-  for await (const { seq, record } of fromStart(facts.read(taskId, from))) {
+async function* readVisible(facts: FactLog, feed: TaskFeed, from: number): AsyncGenerator<{ entry: VisibleEntry; seq: number }> {
+  const { taskId, aggregate } = feed;
+  for await (const { seq, record } of fromStart(facts.read(taskId, from, aggregate?.owner))) {
     for (const fact of record.facts) if (isVisible(fact)) yield { entry: new VisibleEntry(fact, seq), seq };
   }
 }
