@@ -75,11 +75,16 @@ test('--origin adds pages to those of the setting, as browsers write them', () =
   assert.deepEqual(corsSetting({ origins }, { HOPLINE_CORS_ORIGINS: 'https://app.example,http://a:1' }), {
     HOPLINE_CORS_ORIGINS: 'https://app.example,http://a:1,http://localhost:5173',
   });
-  assert.deepEqual(corsSetting({ origins: ['http://a:1'] }, { HOPLINE_CORS_ORIGINS: '' }), { HOPLINE_CORS_ORIGINS: 'http://a:1' });
+  assert.deepEqual(corsSetting({ origins: ['http://a:1'] }, { HOPLINE_CORS_ORIGINS: '' }), {
+    HOPLINE_CORS_ORIGINS: 'http://a:1',
+  });
   assert.deepEqual(corsSetting({ origins }, { HOPLINE_CORS_ORIGINS: '*' }), {}, 'every page already');
   assert.deepEqual(corsSetting({ origins: [] }, { HOPLINE_CORS_ORIGINS: 'http://a:1' }), {});
   for (const wrong of ['localhost:5173', 'http://a/page', 'file:///a', '*', ''])
-    assert.throws(() => parse(['--origin', wrong]), { name: 'LaunchError', message: /^--origin must be the scheme, host and port/ });
+    assert.throws(() => parse(['--origin', wrong]), {
+      name: 'LaunchError',
+      message: /^--origin must be the scheme, host and port/,
+    });
 });
 
 test('TLS, with which no process of the local cluster would be seen as ready, is refused', () => {

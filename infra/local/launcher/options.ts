@@ -56,7 +56,11 @@ export function parseOptions(argv: string[], env: NodeJS.ProcessEnv, base: strin
 /** HOPLINE_CORS_ORIGINS with the origins of the command line. */
 export function corsSetting({ origins }: Pick<Options, 'origins'>, env: NodeJS.ProcessEnv): Record<string, string> {
   if (origins.length === 0 || env.HOPLINE_CORS_ORIGINS === '*') return {};
-  return { HOPLINE_CORS_ORIGINS: [...new Set([...(env.HOPLINE_CORS_ORIGINS ? env.HOPLINE_CORS_ORIGINS.split(',') : []), ...origins])].join(',') };
+  return {
+    HOPLINE_CORS_ORIGINS: [
+      ...new Set([...(env.HOPLINE_CORS_ORIGINS ? env.HOPLINE_CORS_ORIGINS.split(',') : []), ...origins]),
+    ].join(','),
+  };
 }
 
 /** npm takes an option before `--` for itself, in silence: `npm start --port 8001` would start on port 8000. */

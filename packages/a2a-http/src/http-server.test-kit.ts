@@ -29,12 +29,20 @@ export type Rig = Omit<TestServer, 'server' | 'another'> & {
   another(options?: Partial<A2AServerOptions>): Promise<Rig>;
 };
 
-type HttpOptions = { cors?: CorsOptions; signer?: CardSigner; exportTask?: ExportTask };
+type HttpOptions = { cors?: CorsOptions; signer?: CardSigner; exportTask?: ExportTask; consoleUrl?: string };
 type RigOptions = Partial<A2AServerOptions> & HttpOptions & { memory?: MemoryLogOptions };
 
-export function openRig(t: TestContext, { memory, cors, signer, exportTask, ...options }: RigOptions = {}): Promise<Rig> {
+export function openRig(
+  t: TestContext,
+  { memory, cors, signer, exportTask, consoleUrl, ...options }: RigOptions = {},
+): Promise<Rig> {
   const limits = { ...LIMITS, ...options.limits };
-  const http = { ...(cors && { cors }), ...(signer && { signer }), ...(exportTask && { exportTask }) };
+  const http = {
+    ...(cors && { cors }),
+    ...(signer && { signer }),
+    ...(exportTask && { exportTask }),
+    ...(consoleUrl && { consoleUrl }),
+  };
   return listen(t, openServer(t, { ...options, limits }, memory), http);
 }
 
