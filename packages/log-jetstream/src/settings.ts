@@ -165,6 +165,8 @@ export type OpenOptions = { user: LogUser; name: string; logger: Logger; metrics
 export async function openFromSettings(settings: LogSettings, openOptions: OpenOptions): Promise<Log> {
   const { user, name, logger, metrics, watchesRetention = false } = openOptions;
   if (metrics !== undefined) startShortagesAtZero(metrics, settings.HOPLINE_PREFIX, watchesRetention);
+  let isConnected = false;
+  metrics?.logConnected.observe(() => [[isConnected ? 1 : 0, {}]]);
   const lineAtMs = { full: Number.NEGATIVE_INFINITY, denied: Number.NEGATIVE_INFINITY };
   const options = {
     ...connectionOf(settings),
@@ -186,6 +188,7 @@ export async function openFromSettings(settings: LogSettings, openOptions: OpenO
     ackWaitMs: settings.HOPLINE_ACK_WAIT_MS,
     watchesRetention,
     onEvent: (event: LogEvent) => {
+      if (event.type === 'disconnected' || event.type === 'reconnected') isConnected = event.type === 'reconnected';
       if ('stream' in event) metrics?.logShortages.add(1, { stream: event.stream, reason: snakeWord(event.type) });
       else metrics?.logEvents.add(1, { kind: snakeWord(event.type) });
       if (event.type === 'dead-letter')
@@ -197,7 +200,9 @@ export async function openFromSettings(settings: LogSettings, openOptions: OpenO
       report(logger, event);
     },
   };
-  return openJetStreamLog(options).catch(asConfigError);
+  const log = await openJetStreamLog(options).catch(asConfigError);
+  isConnected = true;
+  return log;
 }
 
 /** A counter that is born with its first event hides that event from every rate. */
