@@ -122,6 +122,11 @@ function scriptOf(random: Random, asks: boolean): AgentScript {
 
 type Theme = (random: Random, slots: readonly string[]) => Fault[];
 
+const WRITERS = ['agent.writer-1', 'agent.writer-2'];
+const SUPERVISORS = ['supervisor-1', 'supervisor-2'];
+
+const isSibling = (slot: string, other: string) => slot.slice(0, slot.lastIndexOf('-')) === other.slice(0, other.lastIndexOf('-'));
+
 const BEGIN_MS = { min: 1_500, max: 12_000 };
 
 /** Times and targets of single faults. */
@@ -241,6 +246,14 @@ const THEMES: Readonly<Record<string, Theme>> = {
     const make = new FaultMaker(random, slots);
     const [cut, loseAcks] = [() => make.of('cut', 500, 25_000), () => make.of('lose acks', 500, 25_000)];
     return make.several(1, 4, [cut, loseAcks, () => make.slow(), () => make.breakReads(), () => make.loseLive()]);
+  },
+  'frozen path and a death': random => {
+    // Work of the frozen process goes to its sibling after ackWaitMs, and that one dies; then what the first one sent arrives.
+    const make = new FaultMaker(random, random.pick([WRITERS, WRITERS, SUPERVISORS]));
+    const stall = make.of('stall', 8_000, 14_000) as Extract<Fault, { kind: 'stall' }>;
+    const [sibling] = [...WRITERS, ...SUPERVISORS].filter(slot => slot !== stall.slot && isSibling(slot, stall.slot));
+    const at = stall.at + random.between(SETTINGS.ackWaitMs, stall.forMs + 1_000);
+    return [stall, { at, kind: 'kill', slot: sibling!, forMs: random.between(100, 6_000) }];
   },
   'long stalls': (random, slots) => {
     // Longer than the log retries a write.

@@ -138,6 +138,9 @@ export type CallEnded = FactBase & {
 /** State of the root producer, for the process that continues the task after a crash. */
 export type StepRecorded = FactBase & { kind: 'step.recorded'; step: string; payload: unknown };
 
+/** An attempt of `producer` began a run at a server outside of the cluster (`RemoteRunInput`). A later attempt cancels or continues it. */
+export type RemoteRunStarted = FactBase & { kind: 'remote-run.started'; producer: string; attempt: number; run: unknown };
+
 export type Fact =
   | TaskCreated
   | MessageReceived
@@ -146,7 +149,8 @@ export type Fact =
   | ArtifactUpdated
   | CallStarted
   | CallEnded
-  | StepRecorded;
+  | StepRecorded
+  | RemoteRunStarted;
 export type VisibleFact = TaskCreated | StatusChanged | ArtifactUpdated;
 
 export function isVisible(fact: Fact): fact is VisibleFact {
@@ -257,6 +261,11 @@ export type FactRecord = {
   copied?: CopiedFacts;
   /** In the first record that a relay stores of an open task which another owner of the shard began. For measurements. */
   takeover?: Takeover;
+  /**
+   * The log had lost records, and this is the first event of the task that was folded again: its generation is the time of it, so that
+   * no client takes it for one that it has received. Value: the generation of the event before.
+   */
+  lostAfter?: number;
 };
 
 /**

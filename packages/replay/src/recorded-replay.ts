@@ -329,6 +329,7 @@ const KINDS: ReadonlySet<string> = new Set<Fact['kind']>([
   'call.started',
   'call.ended',
   'step.recorded',
+  'remote-run.started',
 ]);
 
 /** A later version may store facts of other kinds, which readers skip. */

@@ -37,6 +37,7 @@ function counting({ facts }: MemoryLog): { facts: FactLog; read: () => number } 
     read: (taskId, from) => facts.read(taskId, from),
     readStoredShard: (...args) => facts.readStoredShard(...args),
     extent: () => facts.extent(),
+    isLost: mark => facts.isLost(mark),
     follow: async (taskId, after, signal) => {
       const records = await facts.follow(taskId, after, signal);
       return (async function* () {

@@ -1,5 +1,5 @@
 import type { Takeover } from '@hopline/events';
-import { backoffMs, LogConflict, sleepUnlessAborted } from '@hopline/log';
+import { backoffMs, LogConflict, type ShardProgress, sleepUnlessAborted } from '@hopline/log';
 import { type HopMetrics, LINE, type Logger, ShardLines } from '@hopline/telemetry';
 import { Shard, type ShardContext } from './shard.ts';
 
@@ -43,9 +43,9 @@ export class OwnedShards {
     return [...this.#running.values()].map(shard => [shard.lag, { shard: shard.index }]);
   }
 
-  start(index: number, checkpoint: number, cause: Takeover['cause']): void {
+  start(index: number, progress: ShardProgress, cause: Takeover['cause']): void {
     const { context, metrics } = this.#options;
-    this.#lines.acquired(index, cause, checkpoint);
+    this.#lines.acquired(index, cause, progress.checkpoint);
     metrics.ownedShards.add(1);
     // A counter that is born with its first event hides that event from every rate.
     for (const reason of ['conflict', 'log_fault'] as const) metrics.shardRestarts.add(0, { reason, shard: index });
@@ -54,20 +54,20 @@ export class OwnedShards {
       this.#failures.delete(index);
     }
     const owned = { at: Date.now(), cause };
-    const shard = new Shard(index, checkpoint, { ...context, owned, onFailure: error => this.#failed(shard, error) });
+    const shard = new Shard(index, progress, { ...context, owned, onFailure: error => this.#failed(shard, error) });
     this.#running.set(index, shard);
     shard.start();
   }
 
-  /** Resolves with the shard's checkpoint; 0 for one that does not run. */
-  async stop(index: number): Promise<number> {
+  /** Resolves with the shard's progress; undefined for one that does not run. */
+  async stop(index: number): Promise<ShardProgress | undefined> {
     const shard = this.#running.get(index);
-    if (shard === undefined) return 0;
+    if (shard === undefined) return undefined;
     this.#running.delete(index);
     this.#options.metrics.ownedShards.add(-1);
     await shard.stop();
     this.#lines.released(index, shard.checkpoint);
-    return shard.checkpoint;
+    return shard.progress;
   }
 
   /** No shard restarts any more: the relay releases its leases. */

@@ -50,7 +50,8 @@ class FoldingShard {
       now: () => performance.now(),
       wallNow: Date.now,
       appendId: taskId => `${taskId}:${++this.#ids}`,
-      hadFacts: async () => false,
+      indexedSeq: async () => undefined,
+      onRefold: () => {},
       applySideEffects: () => undefined,
       onRejected: reason => void this.reasons.push(reason),
       onRejectedRecord: rejected => void this.rejected.push(rejected),
@@ -60,7 +61,7 @@ class FoldingShard {
       onFailure: error => void this.failures.push(error),
       ...more,
     };
-    this.#shard = new Shard(0, 0, this.context);
+    this.#shard = new Shard(0, { checkpoint: 0 }, this.context);
     this.#shard.start();
   }
 
@@ -197,6 +198,7 @@ test('what cannot be encoded, or throws elsewhere, fails its task and nothing el
     });
     Object.assign(facts, {
       last: (taskId: string) => shard.log.facts.last(taskId),
+      isLost: async () => false,
       append: async (...[record, options]: Parameters<MemoryLog['facts']['append']>) => {
         if (fault !== 'side effect') throwOn(record.aggregate.taskId, record.facts);
         return shard.log.facts.append(record, options);
@@ -318,7 +320,7 @@ test('a task that a later version wrote waits for a relay of that version; the o
   let newest = await shard.log.facts.last('t');
   while (newest === undefined) newest = await shard.log.facts.last('t');
   await shard.log.facts.append({ ...newest.record, v: 2 } as never, { expected: newest.seq, id: 'later' });
-  const other = new Shard(0, 0, shard.context);
+  const other = new Shard(0, { checkpoint: 0 }, shard.context);
   other.start();
   const cancel = { v: 1, at: 1, from: 'client', input: { kind: 'cancel' } };
   const seq = await shard.append('u', { v: 1, at: 1, from: 'client', input: MESSAGE_INPUT });
@@ -335,7 +337,7 @@ test('a task whose facts have expired is refused: no message begins it again', a
     [false, { ...MESSAGE_INPUT, continues: true }, false],
     [false, MESSAGE_INPUT, true],
   ] as const) {
-    await using shard = new FoldingShard({ hadFacts: async taskId => hadFacts && taskId === 't' });
+    await using shard = new FoldingShard({ indexedSeq: async taskId => (hadFacts && taskId === 't' ? 1 : undefined) });
     await shard.append('t', { v: 1, at: 1, from: 'client', input: message });
     await shard.assertServesOthers('other');
     assert.equal((await shard.log.facts.last('t')) !== undefined, begun);

@@ -1,4 +1,4 @@
-import { LiveAgents, type Log } from '@hopline/log';
+import { LiveAgents, type Log, Superseded } from '@hopline/log';
 import type { Profiles } from '@hopline/profiles';
 import { type HopMetrics, inTrace, LINE, type Logger, redeliveryCause, taskLogger } from '@hopline/telemetry';
 import type { ModelSettings } from './model-turn.ts';
@@ -16,6 +16,8 @@ export type SupervisorDeps = {
   slots: number;
   /** As in SuperviseDeps. */
   lostInputsCheckMs?: number;
+  /** As in SuperviseDeps. */
+  lostItemsCheckMs?: number;
   metrics: HopMetrics;
   logger: Logger;
 };
@@ -38,6 +40,7 @@ export async function createSupervisor(deps: SupervisorDeps): Promise<Supervisor
       log(() => taskLog.info({ ...fields, ...(job.exhausted && { code: 'attempts_exhausted' }) }, LINE.turnEnded));
     } catch (error) {
       if (stop.signal.aborted) log(() => taskLog.info({ ...fields, reason: 'shutdown' }, LINE.turnRequeued));
+      else if (error instanceof Superseded) log(() => taskLog.info({ ...fields, reason: 'superseded' }, LINE.turnRequeued));
       else log(() => taskLog.warn({ ...fields, reason: 'fault', err: error }, LINE.turnRequeued));
       throw error;
     }
