@@ -1,16 +1,12 @@
 import assert from 'node:assert/strict';
-import { execFile, execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { promisify } from 'node:util';
 import { ANY_AGENT, LogNames, type LogUser, permissionsOf, SERVICE_USERS, userName } from '@hopline/log-jetstream';
 import { parse } from 'yaml';
 import { consumerName, QUEUES } from '../../packages/log-jetstream/src/names.ts';
-import { FORMAT } from '../../packages/log-jetstream/src/streams.ts';
 import { findBinary } from '../support/nats/nats-server.ts';
 import {
   CHART,
@@ -176,12 +172,14 @@ const SETTINGS_OF: Record<string, string> = {
   console: 'console.settings',
   'sub-agent': 'agents[0].settings',
 };
+/** Settings that the chart permits only with another value. */
+const EXPOSED = ['agents[0].expose=true'];
 
 for (const [service, variables] of Object.entries(
   JSON.parse(readFileSync(join(ROOT, 'infra/local/launcher/service-variables.json'), 'utf8')) as Record<string, string[]>,
 )) {
   test(`every setting of ${service} is a value, or a value replaces it`, { skip }, () => {
-    const running = ['agents[0].name=guide', 'agents[0].entry.adapter=a2a', 'console.enabled=true'];
+    const running = ['agents[0].name=guide', 'agents[0].entry.adapter=a2a', 'console.enabled=true', ...EXPOSED];
     const path = SETTINGS_OF[service]!;
     const replaced = new Map<string, string>();
     const given = () => variables.filter(name => !replaced.has(name));
@@ -189,7 +187,7 @@ for (const [service, variables] of Object.entries(
     for (;;) {
       const { status, stderr } = spawnSync('helm', template(values()), { encoding: 'utf8' });
       if (status === 0) break;
-      const [, name, value] = /settings\.(\S+) \(\S+\): set (.+) instead/.exec(stderr) ?? assert.fail(stderr);
+      const [, name, value] = /settings\.(\S+) \(\S+\): set ([^\n]+?) instead/.exec(stderr) ?? assert.fail(stderr);
       replaced.set(name!, value!);
     }
     const document = readFileSync(join(ROOT, 'docs/reference/values.md'), 'utf8');
@@ -222,7 +220,8 @@ test('a further host name joins those of the Service', { skip }, () => {
 test('the console runs over ingress, without access to NATS, where it is enabled', { skip }, () => {
   const named = (manifests: readonly Manifest[]) => manifests.filter(({ metadata }) => metadata.name === 'hopline-console');
   assert.deepEqual(named(render([])), []);
-  const values = ['console.enabled=true', 'allowUnauthenticated=false', 'settings.HOPLINE_ALLOWED_HOSTS=c.example.com'];
+  const keys = ['allowUnauthenticated=false', 'auth.apiKeysSecret=keys'];
+  const values = ['console.enabled=true', ...keys, 'settings.HOPLINE_ALLOWED_HOSTS=c.example.com'];
   for (const more of [[], EXTERNAL]) {
     const manifests = render([...values, ...more]);
     const own = named(manifests);
@@ -270,6 +269,7 @@ const AGENT_MATRIX: Record<string, readonly string[]> = {
     'nats.tlsSecret=tls',
     'nats.monitorUrl=nats.example.com:8222',
     'keda.enabled=true',
+    'expose=true',
     'tlsSecret=tls',
     'prefix=blue',
   ],
@@ -333,97 +333,6 @@ test('chart and code agree: name and tag of the image, version of nats-server, s
   for (const name of variables) {
     if (name.startsWith('HOPLINE_')) assert.ok(settings.includes(`\`${name}\``), `${name} is no setting`);
   }
-});
-
-const LOG_RECORD = '/api/v1/namespaces/default/configmaps/hopline-log';
-
-/** What helm prints for an upgrade, in a cluster that has these objects of the release before, by their path. */
-async function upgradeOver(objects: Record<string, object>, ...values: string[]): Promise<string> {
-  const kinds = Object.entries({
-    v1: ['ConfigMap', 'Secret', 'Service', 'Pod'],
-    'apps/v1': ['Deployment', 'StatefulSet'],
-    'policy/v1': ['PodDisruptionBudget'],
-    'networking.k8s.io/v1': ['NetworkPolicy'],
-  });
-  const resources = kinds.map(([groupVersion, names]) => {
-    const plural = (kind: string) => `${kind.toLowerCase().replace(/y$/, 'ie')}s`;
-    const list = names.map(kind => ({ kind, name: plural(kind), namespaced: true, verbs: ['get'] }));
-    const path = groupVersion === 'v1' ? '/api/v1' : `/apis/${groupVersion}`;
-    return [path, { kind: 'APIResourceList', groupVersion, resources: list }];
-  });
-  const groups = kinds.slice(1).map(([groupVersion]) => {
-    const [name, version] = groupVersion.split('/');
-    return { name, versions: [{ groupVersion, version }], preferredVersion: { groupVersion, version } };
-  });
-  const lists: Record<string, object> = {
-    '/version': { major: '1', minor: '34', gitVersion: 'v1.34.0' },
-    '/api': { kind: 'APIVersions', versions: ['v1'] },
-    '/apis': { kind: 'APIGroupList', groups },
-    ...Object.fromEntries(resources),
-    ...objects,
-  };
-  const server = createServer(({ url = '' }, response) => {
-    const found = lists[url.split('?')[0]!];
-    const missing = { kind: 'Status', apiVersion: 'v1', status: 'Failure', reason: 'NotFound', code: 404 };
-    response.writeHead(found ? 200 : 404, { 'content-type': 'application/json' }).end(JSON.stringify(found ?? missing));
-  });
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-  const folder = mkdtempSync(join(tmpdir(), 'hopline-chart-'));
-  try {
-    const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const args = [
-      ...template(values),
-      '--dry-run=server',
-      '--is-upgrade',
-      '--disable-openapi-validation',
-      '--kube-apiserver',
-      address,
-    ];
-    const env = { ...process.env, KUBECONFIG: '', HOME: folder };
-    return await promisify(execFile)('helm', args, { env, maxBuffer: 1 << 26 }).then(
-      ({ stdout }) => stdout,
-      (error: { stderr: string }) => error.stderr,
-    );
-  } finally {
-    server.close();
-    rmSync(folder, { recursive: true });
-  }
-}
-
-test('an upgrade over a log of another format or with other shards is refused before anything is applied', { skip }, async () => {
-  const chart = parse(readFileSync(join(CHART, 'Chart.yaml'), 'utf8'));
-  assert.equal(chart.annotations['hopline/log-format'], `${FORMAT}`);
-  const recorded = { format: `${FORMAT}`, shards: '16', prefix: '', url: '' };
-  const record = (data: Record<string, string>) => ({
-    [LOG_RECORD]: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'hopline-log' }, data },
-  });
-  for (const compatible of [{}, record(recorded)]) assert.match(await upgradeOver(compatible), /kind: Deployment/);
-  const refused = /the log of this release has format 2, and version \S+ needs format 1: .*Nothing was changed/;
-  assert.match(await upgradeOver(record({ ...recorded, format: '2' })), refused);
-  assert.match(
-    await upgradeOver(record(recorded), 'shards=32'),
-    /shards: the log of this release has 16 shards.*Nothing was changed/,
-  );
-  // Another prefix or server is another log.
-  const another = ['shards=32', 'settings.HOPLINE_PREFIX=blue'];
-  assert.match(await upgradeOver(record({ ...recorded, format: '2' }), ...another), /prefix: "blue"/);
-  const server = ['nats.enabled=false', 'nats.url=nats://other:4222'];
-  assert.match(await upgradeOver(record({ ...recorded, format: '2' }), ...server), /url: "nats:\/\/other:4222"/);
-});
-
-test('an upgrade that would resize the volumes of NATS is refused before anything is applied', { skip }, async () => {
-  const claim = (storage: string) => ({ spec: { resources: { requests: { storage } } } });
-  const nats = (storage: string) => ({
-    '/apis/apps/v1/namespaces/default/statefulsets/hopline-nats': {
-      apiVersion: 'apps/v1',
-      kind: 'StatefulSet',
-      metadata: { name: 'hopline-nats' },
-      spec: { volumeClaimTemplates: [claim(storage)] },
-    },
-  });
-  assert.match(await upgradeOver(nats('10Gi'), 'nats.storage.size=10240Mi'), /kind: Deployment/);
-  const refused = /nats\.storage\.size: the volumes of this release have 10Gi, .*Nothing was changed/;
-  assert.match(await upgradeOver(nats('10Gi'), 'nats.storage.size=20Gi'), refused);
 });
 
 test('an uninstall keeps the key of the secrets in the volumes, as it keeps the volumes', { skip }, () => {
@@ -735,29 +644,21 @@ test('the passwords of NATS may come from a Secret that the chart does not creat
   assert.deepEqual([...new Set(references.map(({ key }) => key))].sort(), Object.keys(generated.data!).sort());
 });
 
-test('Prometheus scrapes each pod with its own scheme, in one job for each cluster, which the alerts match', { skip }, () => {
+test('Prometheus scrapes the probe port of each pod, in one job for each cluster, which the alerts match', { skip }, () => {
   const values = ['podMonitor.enabled=true', 'nats.metrics.enabled=true', 'ingress.tlsSecret=tls', 'fullnameOverride=a2a'];
   const manifests = render(values);
-  const encrypted = podTemplates(manifests).filter(({ metadata }) => metadata.annotations?.['prometheus.io/scheme'] === 'https');
-  assert.deepEqual(
-    encrypted.map(({ spec }) => spec.containers[0]!.args),
-    [['ingress']],
-  );
-  type Relabeling = { sourceLabels?: string[]; targetLabel: string; replacement?: string };
-  type Endpoint = { scheme?: string; relabelings: Relabeling[] };
+  type Relabeling = { targetLabel: string; replacement?: string };
+  type Endpoint = { port: string; relabelings: Relabeling[] };
   const monitors = manifests.filter(({ kind }) => kind === 'PodMonitor');
   const alerts = readFileSync(join(CHART, 'rules/alerts.yaml'), 'utf8');
   const [, jobs] = /up\{job=~"([^"]+)"\}/.exec(alerts)!;
   for (const { metadata, spec } of monitors) {
     const [endpoint] = (spec as unknown as { podMetricsEndpoints: Endpoint[] }).podMetricsEndpoints;
-    const { scheme, relabelings } = endpoint!;
-    assert.equal(scheme, undefined, metadata.name);
+    const { port, relabelings } = endpoint!;
+    assert.equal(port, metadata.name.endsWith('-nats') ? 'metrics' : 'probes');
     const job = relabelings.find(({ targetLabel }) => targetLabel === 'job')?.replacement;
     assert.equal(job, 'hopline/default/a2a');
     assert.match(job, new RegExp(`^(?:${jobs})$`), 'the alert of a dead process finds it');
-    assert.deepEqual(relabelings.find(({ targetLabel }) => targetLabel === '__scheme__')?.sourceLabels, [
-      '__meta_kubernetes_pod_annotation_prometheus_io_scheme',
-    ]);
   }
   // Agents of the chart hopline-agent have other labels than the pods of this release.
   const [, agents] = monitors;
@@ -784,7 +685,7 @@ test('the route for gRPC shares no host name with that for HTTP at one listener,
 test('helm test asks a question where it needs no credentials, and reads the card elsewhere', { skip }, () => {
   const test = (values: readonly string[]) => render(values).find(({ kind }) => kind === 'Pod')!.spec;
   assert.deepEqual(test([]).containers[0]!.args, ['ask', 'explain hopline', '--url', 'http://hopline-ingress:8000/']);
-  const { containers, volumes } = test(['allowUnauthenticated=false', 'ingress.tlsSecret=tls']);
+  const { containers, volumes } = test(['auth.apiKeysSecret=keys', 'ingress.tlsSecret=tls']);
   assert.deepEqual(containers[0]!.args, ['card', '--url', 'https://hopline-ingress:8000/']);
   const items = [{ key: 'ca.crt', path: 'ca.crt' }];
   assert.deepEqual(volumes, [{ name: 'tls', secret: { secretName: 'tls', items, optional: true } }]);
@@ -816,4 +717,80 @@ test('Services and the Ingress resource name HTTPS where the pods serve it', { s
     });
   assert.deepEqual(protocols([]), ['http', 'kubernetes.io/h2c', undefined]);
   assert.deepEqual(protocols(['ingress.tlsSecret=tls']), ['https', 'https', 'HTTPS']);
+});
+
+test('no Service and no route leads to probes and metrics', { skip }, () => {
+  const grpc = ['gateway.grpc.hostnames={grpc.example.com}'];
+  for (const [name, values] of Object.entries({ ...MATRIX, 'gRPC route': [...MATRIX['Gateway API']!, ...grpc] })) {
+    const manifests = render(values);
+    const probes = new Set<number>();
+    for (const { containers } of podSpecs(manifests)) {
+      const { ports = [], env = [], readinessProbe } = containers[0]!;
+      const probe = ports.find(port => port.name === 'probes');
+      if (probe === undefined) continue;
+      assert.equal(readinessProbe!.httpGet.port, 'probes', name);
+      // The other services serve nothing else there.
+      if (!ports.some(port => port.name === 'http' || port.name === 'grpc')) continue;
+      assert.equal(env.find(variable => variable.name === 'HOPLINE_PROBE_PORT')?.value, `${probe.containerPort}`, name);
+      probes.add(probe.containerPort);
+    }
+    assert.deepEqual([...probes], [8002], name);
+    const reached = manifests.filter(({ kind }) => kind === 'Service').flatMap(({ spec }) => spec.ports ?? []);
+    for (const { targetPort } of reached as { targetPort?: string | number }[]) {
+      assert.ok(targetPort !== 'probes' && targetPort !== 8002, name);
+    }
+  }
+  assert.match(rejection('ingress.grpc.port=8002'), /ingress\.grpc\.port: 8002 is a port of HTTP/);
+});
+
+/** Environment of the first container of each Deployment. */
+function environments(values: readonly string[]): Record<string, Record<string, string | undefined>> {
+  const deployments = render(values).filter(({ kind }) => kind === 'Deployment');
+  return Object.fromEntries(
+    deployments.map(({ metadata, spec }) => [
+      metadata.name,
+      Object.fromEntries(spec.template!.spec.containers[0]!.env!.map(({ name, value }) => [name, value])),
+    ]),
+  );
+}
+
+const ISSUER = ['auth.issuer=https://login.example/', 'auth.audience=hopline', 'allowUnauthenticated=false'];
+const AGENT = ['agents[0].name=guide', 'agents[0].entry.adapter=a2a', 'agents[0].entry.url=http://a/'];
+
+test('one value authenticates ingress and the agents that are exposed; the others answer on loopback only', { skip }, () => {
+  for (const values of [[], ISSUER.concat('auth.jwksUrl=https://login.example/jwks.json')]) {
+    for (const [name, env] of Object.entries(environments([...AGENT, ...values]))) {
+      if (!name.includes('agent')) continue;
+      assert.deepEqual([env.HOPLINE_HOST, env.HOPLINE_PROBE_HOST], ['127.0.0.1', '0.0.0.0']);
+      assert.deepEqual(
+        Object.keys(env).filter(variable => variable.startsWith('HOPLINE_AUTH')),
+        [],
+        'on loopback nobody is asked',
+      );
+    }
+  }
+  const exposed = environments([...AGENT, ...ISSUER, 'auth.jwksSecret=jwks', 'agents[0].expose=true']);
+  for (const name of ['hopline-ingress', 'hopline-agent-guide']) {
+    const { HOPLINE_HOST, HOPLINE_AUTH_NONE_ON_PUBLIC, ...env } = exposed[name]!;
+    assert.deepEqual([HOPLINE_HOST, HOPLINE_AUTH_NONE_ON_PUBLIC], [undefined, undefined], name);
+    assert.deepEqual(
+      [env.HOPLINE_AUTH_ISSUER, env.HOPLINE_AUTH_AUDIENCE, env.HOPLINE_AUTH_JWKS_FILE],
+      ['https://login.example/', 'hopline', '/var/run/hopline/auth/jwks.json'],
+    );
+  }
+  assert.equal(environments([...AGENT, 'agents[0].expose=true'])['hopline-agent-guide']!.HOPLINE_AUTH_NONE_ON_PUBLIC, 'true');
+  const ipv6 = environments([...AGENT, 'settings.HOPLINE_HOST=::'])['hopline-agent-guide']!;
+  assert.deepEqual([ipv6.HOPLINE_HOST, ipv6.HOPLINE_PROBE_HOST], ['127.0.0.1', '::']);
+});
+
+test('authentication that would stop a server at start is refused with what to set', { skip }, () => {
+  assert.match(rejection('allowUnauthenticated=false'), /allowUnauthenticated: false needs auth\.issuer/);
+  assert.match(rejection(...ISSUER), /auth: set issuer, audience and one of jwksUrl and jwksSecret together/);
+  assert.match(rejection('auth.jwksUrl=https://a/'), /set issuer, audience/);
+  assert.match(rejection(...ISSUER, 'auth.jwksUrl=https://a/', 'auth.jwksSecret=b'), /choose one/);
+  assert.match(rejection('ingress.settings.HOPLINE_AUTH_ISSUER=x'), /set auth\.issuer instead/);
+  const own = (setting: string) => rejection(...AGENT, `agents[0].${setting}`);
+  assert.match(own('settings.HOPLINE_HOST=0.0.0.0'), /settings\.HOPLINE_HOST \(agent-guide\): set expose instead/);
+  assert.match(own('settings.HOPLINE_PUBLIC_URL=https://a/'), /nothing reaches the agent there: set expose, too/);
+  assert.match(own('tlsSecret=tls'), /tlsSecret \(agent-guide\): nothing reaches the agent/);
 });

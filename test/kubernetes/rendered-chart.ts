@@ -21,7 +21,7 @@ type Container = {
   env?: { name: string; value?: string; valueFrom?: { secretKeyRef?: { name: string; key: string } } }[];
   ports?: { name: string; containerPort: number }[];
   securityContext?: Record<string, unknown>;
-  readinessProbe?: { periodSeconds: number; failureThreshold: number };
+  readinessProbe?: { periodSeconds: number; failureThreshold: number; httpGet: { port: string } };
   lifecycle?: { preStop: unknown };
   resources?: { requests?: unknown; limits?: unknown };
   volumeMounts?: { name: string }[];
@@ -49,8 +49,8 @@ export type Manifest = {
 };
 
 /** Arguments of helm. */
-export function template(values: readonly string[]): string[] {
-  return ['template', 'hopline', CHART, '--kube-version', '1.34.0', ...values.flatMap(value => ['--set', value])];
+export function template(values: readonly string[], chart = CHART): string[] {
+  return ['template', 'hopline', chart, '--kube-version', '1.34.0', ...values.flatMap(value => ['--set', value])];
 }
 
 /** Throws for a key that stands twice, which parsers of YAML treat differently. */
@@ -62,7 +62,11 @@ export function manifestsOf(text: string): Manifest[] {
 }
 
 export function render(values: readonly string[]): Manifest[] {
-  return manifestsOf(execFileSync('helm', template(values), { encoding: 'utf8', maxBuffer: 1 << 26 }));
+  return renderChart(CHART, values);
+}
+
+export function renderChart(chart: string, values: readonly string[]): Manifest[] {
+  return manifestsOf(execFileSync('helm', template(values, chart), { encoding: 'utf8', maxBuffer: 1 << 26 }));
 }
 
 /** What the API server of Kubernetes would not accept; empty: nothing. */

@@ -41,6 +41,10 @@ export type Fault = { at: number } & (
       removes: 'up to the last' | 'all';
     }
   | /** The stream of inputs is lost, and created again after `forMs`. */ { kind: 'rebuild inputs'; forMs: number }
+  | /** A loss of power: the facts that were stored in the last `forMs` are gone, and everything that waits for the log is sent again. */ {
+      kind: 'lose facts';
+      forMs: number;
+    }
   | { kind: 'poison'; payload: 'unknown agent input' | 'unknown client input' | 'token without text' }
   | { kind: 'webhooks down'; forMs: number }
   | { kind: 'lose webhook answers'; forMs: number }
@@ -108,6 +112,12 @@ async function begin(fault: Fault, targets: FaultTargets): Promise<void> {
     case 'rebuild inputs':
       await rebuildInputs(fault.forMs, targets);
       break;
+    case 'lose facts': {
+      const { lastSeq } = await cluster.store.facts.extent();
+      await clock.sleep(fault.forMs);
+      cluster.store.loseFacts(lastSeq);
+      break;
+    }
     case 'stale tails':
       cluster.store.faults.staleTails += fault.count;
       break;

@@ -71,6 +71,7 @@ export function faultyLog(deps: FaultyLogDeps): Log {
     pushConfigs: bucket('pushConfigs', store.pushConfigs),
     pushProgress: bucket('pushProgress', store.pushProgress),
     check: () => wire.read('check', '', () => store.check()),
+    checkAppends: () => store.checkAppends(),
     close: async () => store.close(),
   };
 }
@@ -258,6 +259,10 @@ class FaultyFacts implements FactLog {
 
   extent(): ReturnType<FactLog['extent']> {
     return this.#wire.read('facts', 'extent', () => this.#inner.extent());
+  }
+
+  isLost(mark: Parameters<FactLog['isLost']>[0]): ReturnType<FactLog['isLost']> {
+    return this.#wire.read('record', `${mark.seq}`, () => this.#inner.isLost(mark));
   }
 
   readStoredShard(...args: Parameters<FactLog['readStoredShard']>): ReturnType<FactLog['readStoredShard']> {

@@ -303,6 +303,11 @@ const THEMES: Readonly<Record<string, Theme>> = {
     const rebuild: Fault = { at: make.at, kind: 'rebuild inputs', forMs: random.between(0, 4_000) };
     return [rebuild, ...make.several(0, 1, [() => make.of('kill', 100, 6_000)])];
   },
+  'lost facts': (random, slots) => {
+    const make = new FaultMaker(random, slots);
+    const lose: Fault = { at: make.at, kind: 'lose facts', forMs: random.between(200, 5_000) };
+    return [lose, ...make.several(0, 2, [() => make.of('kill', 100, 6_000), () => make.loseLive()])];
+  },
   'stale reads': (random, slots) => {
     const make = new FaultMaker(random, slots);
     const others = [() => make.of('kill', 100, 6_000), () => make.loseLive(), () => make.staleTails()];

@@ -132,8 +132,8 @@ test('work of the role is run, as often as its attempts allow, then settled', as
   assert.ok(counted.includes('redeliveries 1') && counted.includes('deadLetters 1'));
   const ends = lines.map(line => JSON.parse(line)).filter(({ msg }) => msg === 'turn ended');
   assert.deepEqual(
-    ends.map(({ state, reason }) => [state, reason]),
-    [['failed', 'attempts exhausted']],
+    ends.map(({ state, reason, code }) => [state, reason, code]),
+    [['failed', 'attempts exhausted', 'attempts_exhausted']],
   );
   assert.equal(counted.filter(line => line === 'activeTasks 1').length, counted.filter(line => line === 'activeTasks -1').length);
 });

@@ -1,6 +1,6 @@
 import { stateWord } from '@hopline/a2a';
 import { type AgentEntry, type Job, type Log, Requeued, Superseded } from '@hopline/log';
-import { type HopMetrics, inTrace, type Logger, redeliveryCause, taskLogger } from '@hopline/telemetry';
+import { type HopMetrics, inTrace, LINE, type Logger, redeliveryCause, taskLogger } from '@hopline/telemetry';
 import type { Agent, AgentSkill } from './agent.ts';
 import { RETRIES_DEFAULT } from './limits.ts';
 import { registerAgent } from './register-agent.ts';
@@ -96,11 +96,12 @@ async function runJob(options: ServeAgentOptions, job: Job, release: AbortSignal
     const waiting = { lastN: outcome.lastN, signal: release, ...(endShownMsMax !== undefined && { waitMs: endShownMsMax }) };
     await requireShownEnd(log, job, waiting);
   } catch (error) {
-    const fields = { agent: name, attempt, turn: work.turn };
-    metrics.requeues.add(1, { agent: name, reason: requeueReason(error) });
+    const reason = requeueReason(error);
+    const fields = { agent: name, attempt, turn: work.turn, reason };
+    metrics.requeues.add(1, { agent: name, reason });
     inTrace(job.trace, () => {
-      if (isExpected(error)) logger.info({ ...fields, reason: error.name }, 'turn requeued');
-      else logger.warn({ ...fields, err: error }, 'turn requeued');
+      if (isExpected(error)) logger.info(fields, LINE.turnRequeued);
+      else logger.warn({ ...fields, err: error }, LINE.turnRequeued);
     });
     throw error;
   }
@@ -115,7 +116,7 @@ async function measuredTurn(options: ServeAgentOptions, job: Job, release: Abort
   else measureQueue(metrics, name, job, takenAt);
   if (exhausted) metrics.deadLetters.add(1, { agent: name, reason: 'attempts_exhausted' });
   metrics.activeTasks.add(1, { agent: name });
-  inTrace(job.trace, () => logger.info({ agent: name, attempt, turn: work.turn, cause }, 'turn taken'));
+  inTrace(job.trace, () => logger.info({ agent: name, attempt, turn: work.turn, cause }, LINE.turnTaken));
   const startedMs = performance.now();
   try {
     const outcome = await runTurn(
@@ -125,8 +126,8 @@ async function measuredTurn(options: ServeAgentOptions, job: Job, release: Abort
     const state = (outcome === undefined ? 'over' : stateWord(outcome.state)) as TurnLabel;
     metrics.turnsEnded.add(1, { agent: name, outcome: state });
     const fields = { agent: name, attempt, turn: work.turn, duration_ms: Math.round(performance.now() - startedMs) };
-    const line = { ...fields, state, reason: outcome?.reason };
-    inTrace(job.trace, () => logger.info(line, 'turn ended'));
+    const line = { ...fields, state, reason: outcome?.reason, code: outcome?.cause };
+    inTrace(job.trace, () => logger.info(line, LINE.turnEnded));
     return outcome;
   } finally {
     metrics.activeTasks.add(-1, { agent: name });

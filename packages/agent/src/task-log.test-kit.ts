@@ -54,7 +54,7 @@ export class TaskLog extends StoredScenario {
     task.message('hello', 'm1', mode === 'direct' ? 'agent.argocd' : 'supervisor', profileOf(mode));
     if (mode !== 'direct') {
       const statusPasses = mode !== 'caipe' && { statusPasses: true as const };
-      task.input(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' });
+      if (mode === 'caipe') task.input(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' });
       task.input(supervisor(), { kind: 'call', call: CALL, agent: 'argocd', ...statusPasses });
     }
     return task.store();

@@ -1,6 +1,7 @@
 import { backoffMs, LogConflict, LogFull, LogUnavailable, RecordTooLarge } from '@hopline/log';
 import { type Msg, type MsgHdrs, nuid } from '@nats-io/nats-core';
 import { type Ack, parseAck } from './ack.ts';
+import { AppendHealth } from './append-health.ts';
 import { encodeHeaders, type RecordHeaders } from './codec.ts';
 import type { Connection, Denial } from './connection.ts';
 import { LastingSubscription } from './lasting-subscription.ts';
@@ -48,6 +49,8 @@ type OpenPublish = {
 };
 
 export class Publisher {
+  /** Whether the streams store what was published. */
+  readonly health: AppendHealth;
   readonly #connection: Connection;
   readonly #bytesMax: number;
   readonly #ackTimeoutMs: number;
@@ -63,6 +66,7 @@ export class Publisher {
 
   constructor(connection: Connection, options: { recordBytesMax: number; ackTimeoutMs?: number | undefined }) {
     this.#connection = connection;
+    this.health = new AppendHealth(connection.names);
     this.#inbox = `${connection.createInbox()}.`;
     this.#bytesMax = options.recordBytesMax;
     this.#ackTimeoutMs = options.ackTimeoutMs ?? ACK_TIMEOUT_MS;
@@ -162,8 +166,13 @@ export class Publisher {
 
   #settle(open: OpenPublish, result: { seq: number; duplicate: boolean } | Error): void {
     if (this.#open.delete(open.token)) this.#openBytes -= open.payload.length;
-    if (result instanceof Error) open.reject(result);
-    else open.resolve({ seq: result.seq, duplicate: result.duplicate });
+    if (result instanceof Error) {
+      if (result instanceof LogUnavailable) this.health.failed(open.subject);
+      open.reject(result);
+    } else {
+      this.health.stored(open.subject);
+      open.resolve({ seq: result.seq, duplicate: result.duplicate });
+    }
     if (this.#waiting.length > 0) this.#queueFill();
   }
 

@@ -38,6 +38,7 @@ await runService({
       card,
       tenants: listOf(settings.HOPLINE_TENANTS ?? ''),
       publicUrl: settings.HOPLINE_PUBLIC_URL,
+      consoleUrl: settings.HOPLINE_CONSOLE_URL,
       defaultAgent: settings.HOPLINE_DEFAULT_AGENT,
       grpc: port === undefined ? undefined : { port, publicUrl },
       limits: {
@@ -60,7 +61,11 @@ await runService({
     const url = await ingress.listen(settings.HOPLINE_HOST, settings.HOPLINE_PORT);
     logger.info({ url }, 'listening');
     return {
-      checks: [{ name: 'log', check: () => log.check() }],
+      checks: [
+        { name: 'log', check: () => log.check() },
+        // Without it tasks can still be read and streams go on: an ingress that left its Service would end both.
+        { name: 'appends', optional: true, check: () => log.checkAppends() },
+      ],
       close: async () => {
         await ingress.close();
         await log.close();

@@ -43,7 +43,10 @@ await runService({
       heartbeatMs: settings.HOPLINE_LEASE_HEARTBEAT_MS,
     });
     return {
-      checks: [{ name: 'log', check: () => log.check() }],
+      checks: [
+        { name: 'log', check: () => log.check() },
+        { name: 'appends', check: () => log.checkAppends() },
+      ],
       close: async () => {
         await notifier.stop();
         await log.close();

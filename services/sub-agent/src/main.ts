@@ -69,6 +69,7 @@ await runService({
     return {
       checks: [
         { name: 'log', check: () => log.check() },
+        { name: 'appends', check: () => log.checkAppends() },
         { name: 'agent', optional: true, check: () => subAgent.check() },
       ],
       close: async () => {

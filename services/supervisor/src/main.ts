@@ -28,7 +28,10 @@ await runService({
       logger,
     });
     return {
-      checks: [{ name: 'log', check: () => log.check() }],
+      checks: [
+        { name: 'log', check: () => log.check() },
+        { name: 'appends', check: () => log.checkAppends() },
+      ],
       close: async () => {
         await supervisor.stop();
         await log.close();

@@ -36,6 +36,14 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- merge (include "hopline.labels" . | fromYaml) (default (dict) .more) | toYaml -}}
 {{- end -}}
 
+{{/*
+Labels of a pod: those that select it, and those of a value, which replace none. No version: it would restart every pod, NATS
+included, at a release that changes nothing else. Arguments: root, component, more.
+*/}}
+{{- define "hopline.podLabels" -}}
+{{- merge (include "hopline.selector" . | fromYaml) (default (dict) .more) | toYaml -}}
+{{- end -}}
+
 {{/* HOPLINE_PREFIX as text: a number of a values file is floating point. */}}
 {{- define "hopline.prefix" -}}
 {{- $prefix := dig "HOPLINE_PREFIX" "" .Values.settings -}}

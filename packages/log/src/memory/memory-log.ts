@@ -38,6 +38,8 @@ export type MemoryLog = Log & {
   expireAll(what: 'inputs' | 'facts', below: number): void;
   /** Simulates that the inputs were deleted with their stream, and a service created it again (ADR 41). */
   rebuildInputs(firstSeq: number): void;
+  /** Simulates a loss of power: the facts after a log sequence are gone, and those that follow get their sequences. */
+  loseFacts(lastSeq: number): void;
   /** Simulates the end of the duplicate window of the work queue: an item with a known id is stored again. */
   forgetWorkIds(): void;
   /** Stores a payload that no writer checked, and returns its sequence. By default it is not JSON. */
@@ -114,6 +116,7 @@ function openMemoryLog(store: Store): MemoryLog {
     pushConfigs: new MemoryKeyValue(store.buckets.pushConfigs, closed),
     pushProgress: new MemoryKeyValue(store.buckets.pushProgress, closed),
     check: async () => requireOpen(closed),
+    checkAppends: async () => requireOpen(closed),
     close: async () => closing.abort(),
     faults: store.faults,
     another: () => openMemoryLog(store),
@@ -123,6 +126,7 @@ function openMemoryLog(store: Store): MemoryLog {
     expire: (what, taskId, below) => store[what].expire(taskId, below),
     expireAll: (what, below) => store[what].expireAll(below),
     rebuildInputs: firstSeq => store.inputs.rebuild(firstSeq),
+    loseFacts: lastSeq => store.facts.loseTail(lastSeq),
     forgetWorkIds: () => store.items.forgetIds(),
     garbage: (what, taskId, json = 'not json') => store[what].storeGarbage(taskId, json),
   };

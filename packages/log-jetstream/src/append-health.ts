@@ -1,0 +1,43 @@
+import { LogUnavailable } from '@hopline/log';
+import type { LogNames } from './names.ts';
+
+/** Milliseconds. A failure counts for this long without another publish to its stream; after that it proves nothing. */
+export const FAILURE_KEPT_MS = 60_000;
+
+/**
+ * Whether the streams store what this process publishes. A server whose disk was full answers every request except appends, so
+ * no question shows it, and a probe that writes would fill the disk further: the publishes themselves are the evidence.
+ */
+export class AppendHealth {
+  readonly #names: LogNames;
+  readonly #now: () => number;
+  /** Time of the newest failure by stream; none once the stream has stored something. */
+  readonly #failures = new Map<string, number>();
+
+  constructor(names: LogNames, now: () => number = () => performance.now()) {
+    this.#names = names;
+    this.#now = now;
+  }
+
+  stored(subject: string): void {
+    if (this.#failures.size > 0) this.#failures.delete(this.#streamOf(subject));
+  }
+
+  failed(subject: string): void {
+    this.#failures.set(this.#streamOf(subject), this.#now());
+  }
+
+  /** Throws LogUnavailable while the newest publish to a stream was not stored. */
+  check(): void {
+    for (const [stream, failedAt] of this.#failures) {
+      if (this.#now() - failedAt < FAILURE_KEPT_MS) throw new LogUnavailable(`${stream} stores no records`);
+      this.#failures.delete(stream);
+    }
+  }
+
+  /** The bucket, or `raw`, `log` and `work` of `a2a.<stream>.…` behind the prefix: each is one stream. */
+  #streamOf(subject: string): string {
+    const tokens = subject.split('.', 3);
+    return tokens[tokens[0] === '$KV' || this.#names.prefix === '' ? 1 : 2]!;
+  }
+}

@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { freePort } from '@hopline/cli/free-port';
+import type { InputRecord } from '@hopline/events';
+import { LogUnavailable } from '@hopline/log';
+import { openJetStreamLog } from '@hopline/log-jetstream';
+import { canMountDisk, mountDisk } from '../../faults/campaign/fault-classes.ts';
+import { startNats } from '../../support/nats/nats-server.ts';
+
+const DISK_BYTES = 32 * 1024 ** 2;
+const record = (text: string): InputRecord => {
+  const from = { id: 'c', agent: 'a', turn: 1, attempt: 1 };
+  return { v: 1, at: 1, from, n: 1, inputs: [{ kind: 'text', lane: 'l', tokens: [text] }] };
+};
+
+/** Writes a file until the disk is full. */
+function fill(path: string): void {
+  for (const bytes of [1024 ** 2, 4_096]) {
+    try {
+      for (;;) writeFileSync(path, Buffer.alloc(bytes), { flag: 'a' });
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
+    }
+  }
+}
+
+test('a full disk is seen by readiness and by the liveness probe of the chart, and a restart heals it even before there is room', {
+  skip: !canMountDisk && 'only root can mount a small disk',
+  timeout: 180_000,
+}, async t => {
+  const disk = mountDisk(DISK_BYTES);
+  t.after(() => disk.unmount());
+  const monitor = await freePort();
+  const server = await startNats({ dir: disk.path, config: `http: "127.0.0.1:${monitor}"` });
+  t.after(() => server.stop());
+  const log = await openJetStreamLog({ servers: server.url, name: 'full-disk' });
+  t.after(() => log.close());
+  let next = 0;
+  const append = (bytes: number) => log.inputs.append('task', record('x'.repeat(bytes)), { id: `task:${next++}` });
+  const status = async (query: string) => (await fetch(`http://127.0.0.1:${monitor}/healthz${query}`)).status;
+  await append(1);
+  await log.checkAppends();
+
+  const ballast = join(disk.path, 'ballast');
+  fill(ballast);
+  await assert.rejects(append(1024 ** 2), LogUnavailable);
+  await assert.rejects(log.checkAppends(), LogUnavailable);
+  await log.check();
+  assert.equal(await status(''), 503);
+  assert.equal(await status('?js-enabled-only=true'), 200, 'a probe of JetStream alone does not see it');
+
+  rmSync(ballast);
+  await assert.rejects(append(1), LogUnavailable, 'room alone does not heal it');
+  assert.equal(await status(''), 503);
+
+  fill(ballast);
+  await server.restart();
+  assert.equal(await status(''), 200, 'a server starts on a full disk, so that tasks can be read');
+  rmSync(ballast);
+  await append(1);
+  await log.checkAppends();
+});

@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { parse } from 'yaml';
+import { FORMAT } from '../../packages/log-jetstream/src/streams.ts';
+import { CHART, type Manifest, renderChart, skip } from './rendered-chart.ts';
+import { upgradeOver } from './upgrade-over.ts';
+
+const LOG_RECORD = '/api/v1/namespaces/default/configmaps/hopline-log';
+
+function natsSet(spec: object): Record<string, object> {
+  const path = '/apis/apps/v1/namespaces/default/statefulsets/hopline-nats';
+  return { [path]: { apiVersion: 'apps/v1', kind: 'StatefulSet', metadata: { name: 'hopline-nats' }, spec } };
+}
+
+/** The volume claims of this many nodes, without a StatefulSet, as an uninstall leaves them. */
+function natsClaims(nodes: number): Record<string, object> {
+  const claims = Array.from({ length: nodes }, (_, node) => `data-hopline-nats-${node}`);
+  const of = (name: string) => ({ apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name } });
+  return Object.fromEntries(claims.map(name => [`/api/v1/namespaces/default/persistentvolumeclaims/${name}`, of(name)]));
+}
+
+test('an upgrade over a log of another format or with other shards is refused before anything is applied', { skip }, async () => {
+  const chart = parse(readFileSync(join(CHART, 'Chart.yaml'), 'utf8'));
+  assert.equal(chart.annotations['hopline/log-format'], `${FORMAT}`);
+  const recorded = { format: `${FORMAT}`, shards: '16', prefix: '', url: '' };
+  const record = (data: Record<string, string>) => ({
+    [LOG_RECORD]: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'hopline-log' }, data },
+  });
+  for (const compatible of [{}, record(recorded)]) assert.match(await upgradeOver(compatible), /kind: Deployment/);
+  const refused = /the log of this release has format 2, and version \S+ needs format 1: .*Nothing was changed/;
+  assert.match(await upgradeOver(record({ ...recorded, format: '2' })), refused);
+  assert.match(
+    await upgradeOver(record(recorded), 'shards=32'),
+    /shards: the log of this release has 16 shards.*Nothing was changed/,
+  );
+  // Another prefix or server is another log.
+  const another = ['shards=32', 'settings.HOPLINE_PREFIX=blue'];
+  assert.match(await upgradeOver(record({ ...recorded, format: '2' }), ...another), /prefix: "blue"/);
+  const server = ['nats.enabled=false', 'nats.url=nats://other:4222'];
+  assert.match(await upgradeOver(record({ ...recorded, format: '2' }), ...server), /url: "nats:\/\/other:4222"/);
+});
+
+test('an upgrade that would resize the volumes of NATS is refused before anything is applied', { skip }, async () => {
+  const claim = (storage: string) => ({ spec: { resources: { requests: { storage } } } });
+  const nats = (storage: string) => natsSet({ replicas: 3, volumeClaimTemplates: [claim(storage)] });
+  assert.match(await upgradeOver(nats('10Gi'), 'nats.storage.size=10240Mi'), /kind: Deployment/);
+  const refused = /nats\.storage\.size: the volumes of this release have 10Gi, .*Nothing was changed/;
+  assert.match(await upgradeOver(nats('10Gi'), 'nats.storage.size=20Gi'), refused);
+});
+
+const NODES = [1, 3, 5];
+for (const from of NODES) {
+  for (const to of NODES) {
+    // A cluster of three accepts two more nodes: its quorum has the streams and moves none of them.
+    const isAllowed = from === to || (from === 3 && to === 5);
+    test(`${from} to ${to} NATS nodes is ${isAllowed ? 'allowed' : 'refused before anything is applied'}`, { skip }, async () => {
+      const volumeClaimTemplates = [{ spec: { resources: { requests: { storage: '10Gi' } } } }];
+      const existing = { 'a StatefulSet': natsSet({ replicas: from, volumeClaimTemplates }), 'kept volumes': natsClaims(from) };
+      for (const [name, objects] of Object.entries(existing)) {
+        const printed = await upgradeOver(objects, `nats.replicas=${to}`);
+        if (isAllowed) assert.match(printed, /kind: StatefulSet/, name);
+        else
+          assert.match(
+            printed,
+            new RegExp(`nats\\.replicas: .* on ${from} NATS nodes, .* backup and restore .*Nothing was changed`),
+            name,
+          );
+      }
+    });
+  }
+}
+
+test('a release that changes only its version restarts no pod', { skip }, t => {
+  const folder = mkdtempSync(join(tmpdir(), 'hopline-chart-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const next = join(folder, 'next');
+  cpSync(CHART, next, { recursive: true });
+  const chart = readFileSync(join(CHART, 'Chart.yaml'), 'utf8');
+  const changed = chart.replace(/^version: .*$/m, 'version: 9.9.9').replace(/^appVersion: .*$/m, 'appVersion: "9.9.9"');
+  writeFileSync(join(next, 'Chart.yaml'), changed);
+  const pinned = ['image.tag=1.0.0', 'console.enabled=true', 'backup.enabled=true', 'backup.existingClaim=backups'];
+  const metrics = ['nats.metrics.enabled=true', 'nats.metrics.image.tag=1.0.0'];
+  const workloads = (path: string, values: readonly string[]) =>
+    Object.fromEntries(renderChart(path, values).flatMap(workloadOf));
+  const before = workloads(CHART, [...pinned, ...metrics]);
+  assert.ok(Object.keys(before).length >= 9);
+  assert.deepEqual(workloads(next, [...pinned, ...metrics]), before);
+  // A version without a pinned image is another program, and still no other NATS.
+  const nats = (path: string, values: readonly string[]) => workloads(path, values)['StatefulSet/hopline-nats'];
+  assert.ok(nats(next, []));
+  assert.deepEqual(nats(next, []), nats(CHART, []));
+  assert.deepEqual(nats(next, metrics), nats(CHART, metrics));
+});
+
+/** What determines whether a workload replaces its pods. */
+function workloadOf({ kind, metadata, spec }: Manifest): [string, unknown][] {
+  const template = spec?.jobTemplate?.spec.template ?? spec?.template;
+  return template === undefined ? [] : [[`${kind}/${metadata.name}`, template]];
+}
