@@ -60,7 +60,8 @@ test('a task ends although the last inputs of a frozen worker are stored after t
   });
   const fold = new Fold();
   const answered = (async () => {
-    for await (const { event } of frames(cluster.url, { params: messageParams('write', { metadata: { agent: 'writer' } }) })) fold.add(event);
+    for await (const { event } of frames(cluster.url, { params: messageParams('write', { metadata: { agent: 'writer' } }) }))
+      fold.add(event);
   })();
   await written.promise;
   while (fold.textOf('streaming_result') !== 'attempt 1') await new Promise(resolve => setTimeout(resolve, 5));

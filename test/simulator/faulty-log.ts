@@ -415,8 +415,7 @@ class FaultyWork implements WorkQueue {
       if (purpose === 'dead') return this.#nak(seq, 0);
       const count = { attempt: deliveries, requeues, exhausted: purpose === 'settle' };
       this.#wire.send('requeue', () => this.#broker.begin(seq, deliveries));
-      const isTakenOver = () =>
-        this.#wire.read('requeue', `${seq}`, async () => this.#broker.hasBegunAfter(seq, deliveries));
+      const isTakenOver = () => this.#wire.read('requeue', `${seq}`, async () => this.#broker.hasBegunAfter(seq, deliveries));
       const known = newestForJob(work, deliveries, storedAt);
       await handler({ work, item: seq, ...count, ...known, isTakenOver, ...(trace && { trace }) });
       const done = this.#wire.write('done', `${seq}`, async () => this.#broker.done(seq), DONE_TIMEOUT_MS);

@@ -190,8 +190,8 @@ test('an end that no relay shows is given up after END_SHOWN_MS_MAX, at a shutdo
 test('a newer attempt that has left no fact is known by its item: the older one leaves it alone', async t => {
   const { task, lastN } = await storedEnd('caipe');
   t.mock.timers.enable({ apis: ['setInterval'] });
-  const answers = [Promise.reject(new LogUnavailable('away')), Promise.resolve(false), Promise.resolve(true)];
-  const job = { ...task.job(), isTakenOver: () => answers.shift()! };
+  const answers = [() => Promise.reject(new LogUnavailable('away')), async () => false, async () => true];
+  const job = { ...task.job(), isTakenOver: () => answers.shift()!() };
   const left = assert.rejects(requireShownEnd(task.log, job, { lastN, signal }), Superseded);
   while (answers.length > 0) {
     t.mock.timers.tick(10_000);

@@ -52,7 +52,10 @@ export async function requireShownEnd(
   if (isShown(newest)) return;
   const check = setInterval(() => {
     // While the log is away, the next check decides.
-    job.isTakenOver?.().then(isTakenOver => isTakenOver && takenOver.abort(), () => {});
+    job.isTakenOver?.().then(
+      isTakenOver => isTakenOver && takenOver.abort(),
+      () => {},
+    );
   }, TAKEOVER_CHECK_MS);
   try {
     for await (const stored of await log.facts.follow(work.taskId, { newest: newest.seq }, ended)) if (isShown(stored)) return;

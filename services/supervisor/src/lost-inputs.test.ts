@@ -58,7 +58,10 @@ test('a supervisor whose inputs are not folded, and whose item has begun in anot
   const { signal } = new AbortController();
   const answers = [() => Promise.reject(new Error('away')), async () => false, async () => true];
   const folded = { supervisor: { item: 1, attempt: 1, n: 1 } };
-  for (const [producers, isSuperseded] of [[{}, true], [folded, false]] as const) {
+  for (const [producers, isSuperseded] of [
+    [{}, true],
+    [folded, false],
+  ] as const) {
     const stop = AbortSignal.timeout(CHECK_MS * 10);
     const view = { aggregate: { producers } as unknown as TaskAggregate };
     const isTakenOver = () => (isSuperseded ? answers.shift()!() : assert.fail('asked'));

@@ -169,7 +169,10 @@ class ClassRun {
       clients: this.#clients,
       now: monotonicMs(),
       runs: this.#runs(),
-      faults: this.#faults.map(({ startedAt, endedAt }) => ({ startedAt: startedAt + toMonotonic, endedAt: endedAt + toMonotonic })),
+      faults: this.#faults.map(({ startedAt, endedAt }) => ({
+        startedAt: startedAt + toMonotonic,
+        endedAt: endedAt + toMonotonic,
+      })),
       received,
     });
     if (this.#failure !== undefined)

@@ -32,7 +32,9 @@ export function taskPlan(random: Random, name: string, { ballastShare = 0, longS
   const agents = random.chance(0.12) ? ['writer', 'reader'] : [random.chance(0.7) ? 'writer' : 'reader'];
   const turns = Array.from({ length: questions + 1 }, (_, turn) => ({
     agents: turn === 0 ? agents : agents.slice(0, 1),
-    scripts: Object.fromEntries(agents.map((agent, index) => [agent, scriptOf(random, agent, { asks: turn < questions && index === 0, longShare })])),
+    scripts: Object.fromEntries(
+      agents.map((agent, index) => [agent, scriptOf(random, agent, { asks: turn < questions && index === 0, longShare })]),
+    ),
   }));
   // The first viewer of every third task never leaves: the time to flow again is measured there.
   const leavesAfter = () => Array.from({ length: random.between(0, 2) }, () => random.between(1, 12));
@@ -48,11 +50,7 @@ export function taskPlan(random: Random, name: string, { ballastShare = 0, longS
   return { name, profile: 'caipe', turns, webhook, cancelAfterMs, cancelsAtQuestion, viewers, ballastChars };
 }
 
-function scriptOf(
-  random: Random,
-  agent: string,
-  { asks, longShare }: { asks: boolean; longShare: number },
-): AgentScript {
+function scriptOf(random: Random, agent: string, { asks, longShare }: { asks: boolean; longShare: number }): AgentScript {
   const isLong = random.chance(longShare);
   const script: AgentScript = {
     tokens: isLong ? random.between(200, 400) : random.between(30, 100),
