@@ -5,12 +5,14 @@ import { readStoredTask, verifyTask as verifyByReplay } from '@hopline/replay';
 import { isBalanced, reportTask } from '@hopline/task-audit';
 import type { AgentRun } from '../../support/agents/scripted-agent.ts';
 import {
+  type FaultTime,
   historyOf,
   type Notification,
   type Report,
   type TaskHistory,
   type Violation,
   verifyAttempts,
+  verifyCancel,
   verifyTask,
 } from '../../support/task-promises.ts';
 import type { CampaignCluster } from './campaign-cluster.ts';
@@ -22,6 +24,9 @@ export type ClassEvidence = {
   faultClass: FaultClass;
   clients: readonly CampaignClient[];
   runs: readonly AgentRun[];
+  /** When the runs were read, and when faults were in effect; by their clock, `monotonicMs`. */
+  now: number;
+  faults: readonly FaultTime[];
   /** What the webhooks have taken so far. */
   received: () => readonly Notification[];
 };
@@ -89,6 +94,7 @@ async function verifyClient(
     if (history === undefined) return;
     if (evidence.faultClass.overlapsRuns !== true) verifyAttempts(runs, report);
     verifyTask(client, history, { runs, received: evidence.received() }, report);
+    await verifyCancel(client, history, { ...evidence, inputs: evidence.cluster.log.inputs, runs }, report);
     verifyFailures(client, history, evidence.faultClass, verdict, report);
     await verifyAudit(client, evidence, verdict, report);
   } catch (error) {
