@@ -115,7 +115,11 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
         from: 'if (first.lostAfter !== undefined || first.generation - before > TASK_EVENTS_MAX) throw lost();',
         to: '',
       },
-      { file: 'packages/a2a-server/src/feed/task-feed.ts', from: "if (!this.#follows(stored)) throw new HistoryLost('a record does not follow the one before it');", to: '' },
+      {
+        file: 'packages/a2a-server/src/feed/task-feed.ts',
+        from: "if (!this.#follows(stored)) throw new HistoryLost('a record does not follow the one before it');",
+        to: '',
+      },
     ],
   },
   'a late write of the index': {
