@@ -249,8 +249,10 @@ export class TaskFeed {
 
   /** Whether nothing is missing between what is folded and a record that is read. Of what was stored at the beginning, all is read. */
   #follows({ seq, record }: StoredFacts): boolean {
-    if (this.lastSeq === 0 || seq <= this.#storedTo || record.lostAfter === this.generation) return true;
-    return record.aggregate.generation - record.facts.filter(isVisible).length === this.generation;
+    if (this.lastSeq === 0 || seq <= this.#storedTo) return true;
+    const first = record.facts.find(isVisible);
+    if (first === undefined) return record.aggregate.generation === this.generation;
+    return first.generation === this.generation + 1 || first.lostAfter === this.generation;
   }
 
   #fold(stored: StoredFacts): void {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import type { Fact, FactRecord } from '@hopline/events';
+import type { Fact } from '@hopline/events';
 import type { MemoryLog } from '@hopline/log/memory';
 import { A2A_METHOD, startHop } from '@hopline/telemetry';
 import type { A2AServer } from '../a2a-server.ts';
@@ -138,11 +138,11 @@ function endFact(generation: number): Fact {
 }
 
 /** Appends a record after the newest one. */
-async function store(log: MemoryLog, fact: Fact & { generation: number }, more: Partial<FactRecord> = {}): Promise<number> {
+async function store(log: MemoryLog, fact: Fact & { generation: number }): Promise<number> {
   const { seq, record } = (await log.facts.last('task'))!;
   const state = fact.kind === 'status.changed' ? fact.event.statusUpdate.status.state : record.aggregate.state;
   const aggregate = { ...record.aggregate, state, generation: fact.generation };
-  const next = { ...record, facts: [fact], aggregate, startSeq: record.startSeq || seq, ...more };
+  const next = { ...record, facts: [fact], aggregate, startSeq: record.startSeq || seq };
   return (await log.facts.append(next, { expected: seq, id: crypto.randomUUID() })).seq;
 }
 
@@ -163,7 +163,7 @@ test('a log that lost its tail: open viewers get a gap and the task as it is onc
   await until(() => sent.length === 4);
   log.loseFacts(2);
   log.reconnect();
-  await store(log, textFact(1_000, 'two three ') as never, { lostAfter: 2 });
+  await store(log, { ...textFact(1_000, 'two three '), lostAfter: 2 } as never);
   await until(() => sent.length === 6);
   await store(log, textFact(1_001, 'four') as never);
   await store(log, endFact(1_002) as never);
@@ -183,7 +183,7 @@ test('a log that lost a task and gives its sequences again before the viewers no
   for (let n = 0; n < 9; n += 1) log.garbage('facts', 'other');
   await log.facts.append(created.record, { expected: 0, id: 'again' });
   log.faults.loseLive = 0;
-  await store(log, textFact(1_000, 'one two') as never, { lostAfter: 1 });
+  await store(log, { ...textFact(1_000, 'one two'), lostAfter: 1 } as never);
   await until(() => sent.length === 4);
   assert.deepEqual(sent, ['1', '2', 'gap 3-1000', 'task 1000 one two']);
 });
