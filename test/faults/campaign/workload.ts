@@ -1,5 +1,5 @@
 import type { Random } from '../../simulator/random.ts';
-import type { AgentScript } from '../../support/agents/scripted-agent.ts';
+import { type AgentScript, REMOTE_KINDS, type RemoteKind } from '../../support/agents/scripted-agent.ts';
 
 /** What one client of the campaign does. */
 export type TaskPlan = {
@@ -22,9 +22,12 @@ const LONG_SHARE = 0.15;
 export function taskPlan(random: Random, name: string, ballastShare = 0): TaskPlan {
   const questions = random.chance(0.08) ? random.between(1, 2) : 0;
   const agents = random.chance(0.12) ? ['writer', 'reader'] : [random.chance(0.7) ? 'writer' : 'reader'];
+  const remote = random.pick(REMOTE_KINDS);
   const turns = Array.from({ length: questions + 1 }, (_, turn) => ({
     agents: turn === 0 ? agents : agents.slice(0, 1),
-    scripts: Object.fromEntries(agents.map((agent, index) => [agent, scriptOf(random, agent, turn < questions && index === 0)])),
+    scripts: Object.fromEntries(
+      agents.map((agent, index) => [agent, scriptOf(random, { agent, remote, asks: turn < questions && index === 0 })]),
+    ),
   }));
   // The first viewer of every third task never leaves: the time to flow again is measured there.
   const leavesAfter = () => Array.from({ length: random.between(0, 2) }, () => random.between(1, 12));
@@ -41,12 +44,15 @@ export function taskPlan(random: Random, name: string, ballastShare = 0): TaskPl
   };
 }
 
-function scriptOf(random: Random, agent: string, asks: boolean): AgentScript {
+type Role = { agent: string; remote: RemoteKind; asks: boolean };
+
+function scriptOf(random: Random, { agent, remote, asks }: Role): AgentScript {
   const isLong = random.chance(LONG_SHARE);
   const script: AgentScript = {
     tokens: isLong ? random.between(200, 400) : random.between(30, 100),
     everyMs: random.pick([15, 20, 30]),
     end: asks ? 'asks' : 'done',
+    ...(agent === 'reader' && { remote }),
   };
   if (asks) return script;
   // Only a module agent can mark a failure as retryable.
