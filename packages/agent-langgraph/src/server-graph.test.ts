@@ -178,7 +178,7 @@ const running: Answer = response => {
   response.write('event: values\ndata: {"messages":[]}\n\n');
 };
 
-test('a run is announced, and another process cancels it; statuses of a busy server are repeated', async t => {
+test('a run is reported, and another process cancels it; statuses of a busy server are repeated', async t => {
   const answers = [503, 429, 200];
   const cancel: Answer = response => response.writeHead(answers.shift() ?? 500).end();
   const { url, requested } = await serve(t, running, { cancel });

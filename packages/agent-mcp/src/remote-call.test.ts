@@ -84,7 +84,7 @@ const turn = (more: Partial<Turn> = {}): Turn => ({
   ...more,
 });
 
-/** Begins a call that does not end by itself; `runs` is what its process has announced. */
+/** Begins a call that does not end by itself; `runs` is what its process has reported. */
 async function begin(agent: ReturnType<typeof createMcpAgent>, calls: readonly unknown[], more: Partial<Turn> = {}) {
   const runs: unknown[] = [];
   const events = agent.run(turn({ remoteRunBegan: run => runs.push(run), ...more }))[Symbol.asyncIterator]();
@@ -99,7 +99,7 @@ async function until(isTrue: () => boolean): Promise<void> {
   while (!isTrue()) await new Promise(resolve => setTimeout(resolve, 5));
 }
 
-test('a call is announced with its request in a session, and another process cancels it', { timeout: 30_000 }, async t => {
+test('a call is reported with its request in a session, and another process cancels it', { timeout: 30_000 }, async t => {
   const { url, calls, refused } = await serve(t, { refuses: 1 });
   const { runs } = await begin(agentOf(t, url), calls);
   assert.equal(runs.length, 1);
@@ -143,7 +143,7 @@ test('a server that has forgotten the session ends the cancel', { timeout: 30_00
   assert.equal(first.calls[0]?.isCanceled, false);
 });
 
-test('a server without sessions has no name for a call, so none is announced', { timeout: 30_000 }, async t => {
+test('a server without sessions has no name for a call, so none is reported', { timeout: 30_000 }, async t => {
   const { url, calls } = await serve(t, { sessions: false });
   const { runs } = await begin(agentOf(t, url), calls);
   assert.deepEqual(runs, []);
