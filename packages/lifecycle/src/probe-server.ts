@@ -1,6 +1,6 @@
 import fastify, { type FastifyReply } from 'fastify';
 import { limitProbeConnections } from './probe-connections.ts';
-import { type ProbeOptions, registerProbes } from './probes.ts';
+import { mountProbes, type ProbeOptions } from './probes.ts';
 
 /** A request without all of its headers after this time is closed; milliseconds. A probe sends its few at once. */
 const PROBE_HEADERS_MS_MAX = 1_000;
@@ -37,7 +37,7 @@ export async function startProbeServer(
     const status = error.statusCode ?? 500;
     return reply.code(status).send({ error: status < 500 ? 'bad request' : 'internal' });
   });
-  registerProbes(app, options);
+  mountProbes(app, options, options.hosts, { error: options.hosts.refusal });
   const url = await app.listen({ host: options.host, port: options.port });
   return { url, close: () => app.close() };
 }
