@@ -91,10 +91,10 @@ export class Release {
     return url;
   }
 
-  /** Waits until a forwarded address answers. */
+  /** Waits until a forwarded address answers: any server of A2A has a card, and the probes are on a port that no Service has. */
   async reachable(url: string): Promise<void> {
     while (
-      !(await fetch(`${url}readyz`)
+      !(await fetch(`${url}.well-known/agent-card.json`)
         .then(response => response.ok)
         .catch(() => false))
     ) {

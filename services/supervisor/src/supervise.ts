@@ -29,7 +29,7 @@ import {
   takenWork,
 } from '@hopline/telemetry';
 import { delegatedRequest, namesAgent } from './agent-path.ts';
-import { atLeastOneAgent } from './at-least-one-agent.ts';
+import { AGENT_WAIT_MS, atLeastOneAgent } from './at-least-one-agent.ts';
 import { ForwardingTurn } from './forwarding-turn.ts';
 import { abandonGoneAgents } from './gone-agents.ts';
 import { LOST_INPUTS_CHECK_MS, showLostInputs } from './lost-inputs.ts';
@@ -49,6 +49,8 @@ export type SuperviseDeps = {
   displayName: string;
   /** A call is abandoned when its agent has been out of the registry for this long, milliseconds. */
   agentGoneMs: number;
+  /** How long a task waits while no agent is registered, if one was within this time, milliseconds; default AGENT_WAIT_MS. */
+  agentWaitMs?: number;
   /** Interval of the check for lost inputs, milliseconds; default LOST_INPUTS_CHECK_MS. */
   lostInputsCheckMs?: number;
   metrics: HopMetrics;
@@ -211,7 +213,7 @@ type RunState = Pick<TurnContext, 'profile' | 'view' | 'writer' | 'signal' | 'fa
 
 function turnContext(deps: SuperviseDeps, job: Job, state: RunState): TurnContext {
   const { profile, view, writer, newest, hop, takenAt, signal, fail } = state;
-  const { log, planner, agents, displayName, metrics } = deps;
+  const { log, planner, agents, displayName, metrics, agentWaitMs = AGENT_WAIT_MS } = deps;
   const { work, attempt } = job;
   const { taskId, contextId, turn, profile: profileName, owner } = work;
   const request = { ...delegatedRequest(work), ...(owner && { owner }) };
@@ -222,7 +224,7 @@ function turnContext(deps: SuperviseDeps, job: Job, state: RunState): TurnContex
     view,
     writer,
     planner,
-    agents: () => atLeastOneAgent(agents, signal),
+    agents: () => atLeastOneAgent(agents, { waitMs: agentWaitMs }, signal),
     history: async beforeTurn => (await readContextHistory(log, newest, beforeTurn)).messages,
     isLive: agent => agents.list().some(({ name }) => name === agent),
     delegate: async ({ agent, message, ...call }) => {
