@@ -54,7 +54,7 @@ test('an upgrade that would resize the volumes of NATS is refused before anythin
 const NODES = [1, 3, 5];
 for (const from of NODES) {
   for (const to of NODES) {
-    // A cluster of three accepts two more nodes: its quorum has the streams and places nothing anew.
+    // A cluster of three accepts two more nodes: its quorum has the streams and moves none of them.
     const isAllowed = from === to || (from === 3 && to === 5);
     test(`${from} to ${to} NATS nodes is ${isAllowed ? 'allowed' : 'refused before anything is applied'}`, { skip }, async () => {
       const volumeClaimTemplates = [{ spec: { resources: { requests: { storage: '10Gi' } } } }];

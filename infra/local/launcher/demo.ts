@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { noticePrinter, StreamPrinter } from '@hopline/cli';
 import { createClient } from '@hopline/client';
+import { kindOfArtifact } from '@hopline/profiles';
 import { LaunchError } from './launch-error.ts';
 import type { Screen } from './screen.ts';
 
@@ -41,7 +42,8 @@ export async function runDemo(
       run.frames += 1;
       if (cursor !== undefined && run.cursors.length < CURSORS_MAX) run.cursors.push(cursor);
       if ('task' in event) run.taskId = event.task.id;
-      if ('artifactUpdate' in event) run.firstTextMs ??= performance.now() - start;
+      if ('artifactUpdate' in event && kindOfArtifact(event.artifactUpdate.artifact) === 'answer')
+        run.firstTextMs ??= performance.now() - start;
     }
   } catch (error) {
     throw late.aborted ? new LaunchError(`no complete answer within ${ANSWER_MS_MAX / 1000} s`) : error;

@@ -72,7 +72,7 @@ const overview: Dashboard = {
       panels: [
         graph(
           'Time to first token',
-          'Request received to the first text of an agent on the client’s socket, the agent’s own time included.',
+          'Request received to the first text of an agent (not the plan) on the client’s socket, the agent’s own time included.',
           's',
           {
             p50: quantile(0.5, FIRST_TOKEN),

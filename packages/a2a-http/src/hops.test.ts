@@ -21,7 +21,7 @@ test('a valid trace context of the caller reaches the log with its message, an i
 });
 
 test('frames and bytes are counted once per stream, latencies once per fact, for any number of viewers [S2-30]', async t => {
-  const rig = await openRig(t);
+  const rig = await openRig(t, { role: 'agent.writer' });
   const begun = Promise.withResolvers<string>();
   rig.relay.onClient = taskId => begun.resolve(taskId);
   const first = await open(rig, 'stream', sendParams(userMessage('x')));

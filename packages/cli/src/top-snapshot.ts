@@ -102,7 +102,7 @@ export type TopAgent = {
   state: string;
   activeTasks?: number;
   tokensPerS?: number;
-  /** Mean time to the first token, seconds: of this interval, else since the start; absent before the first. */
+  /** Mean time from its work item to its first token, seconds: of this interval, else since the start; absent before the first. */
   firstTokenS?: number;
   turnsEnded?: number;
   turnsFailed?: number;
@@ -211,9 +211,11 @@ function clusterOf(before: TopReading, now: TopReading, seconds: number): TopClu
 function agentOf({ name, state }: ListedAgent, before: TopReading, now: TopReading, seconds: number): TopAgent {
   if (now.processes === undefined) return { name, state };
   const labels = { agent: name };
-  const FIRST = 'hopline_time_to_first_token_seconds';
-  const [sum, count] = [growthOf(before, now, `${FIRST}_sum`, labels), growthOf(before, now, `${FIRST}_count`, labels)];
-  const [sumAll, countAll] = [sumOf(now, `${FIRST}_sum`, labels), sumOf(now, `${FIRST}_count`, labels)];
+  const HOPS = 'hopline_hop_duration_seconds';
+  // By its own clock: an agent that is asked second could not have come first.
+  const own = { ...labels, hop: 'agent' };
+  const [sum, count] = [growthOf(before, now, `${HOPS}_sum`, own), growthOf(before, now, `${HOPS}_count`, own)];
+  const [sumAll, countAll] = [sumOf(now, `${HOPS}_sum`, own), sumOf(now, `${HOPS}_count`, own)];
   const firstTokenS = count > 0 ? sum / count : countAll > 0 ? sumAll / countAll : undefined;
   return {
     name,

@@ -48,12 +48,14 @@ const reading = (monotonicMs: number, processes?: ReadProcess[]): TopReading => 
   return { at: 9_000 - monotonicMs, monotonicMs, tasks: [], counts: { working: 0 }, agents, processes, missing: [] };
 };
 const relay = (pid: number, text: string): ReadProcess => ({
-  ...{ service: 'relay', instance: 'relay-1', pid, url: 'http://h', restarts: 1, isReady: true, fault: null },
+  ...{ service: 'relay', instance: 'relay-1', pid, url: 'http://h', restarts: 1, isReady: true, isStarting: false, fault: null },
   metrics: new MetricsText(text),
 });
 const counted = (tokens: number, cpu: number, first: [sum: number, count: number]) =>
   `hopline_tokens_total{agent="argocd"} ${tokens}\nprocess_cpu_time_seconds_total{mode="user"} ${cpu}\n` +
-  `hopline_time_to_first_token_seconds_sum{agent="argocd"} ${first[0]}\nhopline_time_to_first_token_seconds_count{agent="argocd"} ${first[1]}`;
+  `hopline_hop_duration_seconds_sum{hop="agent",agent="argocd"} ${first[0]}\n` +
+  `hopline_hop_duration_seconds_count{hop="agent",agent="argocd"} ${first[1]}\n` +
+  `hopline_hop_duration_seconds_sum{hop="tool",agent="argocd"} 99\nhopline_hop_duration_seconds_count{hop="tool",agent="argocd"} 1`;
 
 test('rates are growth between two readings; a process that was replaced counts from 0; unknown figures are absent', () => {
   const before = reading(0, [relay(1, counted(100, 1, [2, 2]))]);

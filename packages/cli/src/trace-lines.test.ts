@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CHUNK_LINES_MAX, traceLines } from './trace-lines.ts';
+import { auditLines, CHUNK_LINES_MAX, traceLines } from './trace-lines.ts';
 import { STARTED_AT, taskReport } from './trace-report.test-kit.ts';
 import { waterfallOf } from './waterfall.ts';
 
@@ -16,6 +16,26 @@ test('a waterfall has the hops, texts, repeated attempts, takeovers and gaps of 
       ['attempt', 'attempt 2 argocd', 4_000, 5_070, '1.07 s, its worker failed or died'],
       ['takeover', 'takeover', 4_900, 5_100, 'relay-2-bbbbbbbb: the relay before it died'],
       ['text', 'text argocd', 5_070, 8_100, '3.03 s, 12 tokens in 6 chunks'],
+    ],
+  );
+});
+
+test('the text of a producer is that of its own turn: ids of producers come again in the next one', () => {
+  const report = taskReport(2);
+  const ofTurn = (turn: number, ms: number) => ({
+    producers: report.producers
+      .slice(2)
+      .map(one => ({ ...one, turn, firstTokenMs: one.firstTokenMs! + ms, lastTokenMs: one.lastTokenMs! + ms })),
+    events: report.events.map(event => ({ ...event, turn, atMs: event.atMs + ms, storedMs: event.storedMs! + ms })),
+  });
+  const [one, two] = [ofTurn(1, 0), ofTurn(2, 60_000)];
+  const trace = { ...report, producers: [...one.producers, ...two.producers], events: [...one.events, ...two.events] };
+  const texts = waterfallOf(trace).filter(({ kind }) => kind === 'text');
+  assert.deepEqual(
+    texts.map(({ turn, fromMs, toMs, note }) => [turn, fromMs, toMs, note]),
+    [
+      [1, 5_070, 8_100, '3.03 s, 4 tokens in 2 chunks'],
+      [2, 65_070, 68_100, '3.03 s, 4 tokens in 2 chunks'],
     ],
   );
 });
@@ -57,4 +77,17 @@ test('a waterfall fits a wide terminal, and keeps a short bar on a narrow one', 
     assert.deepEqual(new Set(widths).size, 1);
     assert.ok(widths[0]! > 10 && (columns < 120 || rows.every(line => line.length <= columns)), `${columns}: ${rows.join('\n')}`);
   }
+});
+
+test('a task whose beginning is missing is shown as partial, without a verdict on what cannot be counted', () => {
+  const view = { chunks: false, columns: undefined };
+  const report = taskReport(2, { partial: ['facts'] });
+  assert.ok(traceLines(report, view).some(line => line.startsWith('partial facts: ')));
+  assert.ok(!traceLines(taskReport(2), view).some(line => line.startsWith('partial')));
+  const text = { received: 3, accepted: 3, duplicates: 0, pending: 0, rejected: {} };
+  const audit = { ...report.audit, tallies: { text } as never, unaccounted: { text: 2 } };
+  assert.match(auditLines(audit).join('\n'), /2 UNACCOUNTED/);
+  const incomplete = auditLines({ ...audit, incomplete: true }).join('\n');
+  assert.doesNotMatch(incomplete, /UNACCOUNTED/);
+  assert.match(incomplete, /cannot be determined/);
 });

@@ -6,7 +6,7 @@ const PERCENTILES = { count: 1, p50: 1, p99: 2, max: 2 };
 
 const chunkEvent = (generation: number, atMs: number): VisibleEvent => ({
   ...{ generation, seq: generation + 10, atMs, storedMs: atMs + 3, name: 'response', characters: 4, append: true, last: false },
-  ...{ agent: 'argocd', producer: 'call-1-1', attempt: 2 },
+  ...{ agent: 'argocd', turn: 1, producer: 'call-1-1', attempt: 2 },
   chunk: {
     ...{ tokens: 2, reason: 'ready', firstSeq: generation, lastSeq: generation + 1, firstMs: atMs - 30, lastMs: atMs - 20 },
     ...{ publishMs: 4, heldMs: 25, waitMs: 1, appendMs: 3, ageMs: 30 },
@@ -18,7 +18,7 @@ export function taskReport(chunks: number, more: Partial<TaskReport> = {}): Task
   const supervisor = { id: 'supervisor', agent: 'supervisor', turn: 1, attempt: 1 };
   const call = { id: 'call-1-1', agent: 'argocd', turn: 1 };
   const numbers = { otherEvents: 1, tokens: 0, characters: 0, gapMsMax: 0, appendMs: PERCENTILES, tools: [] };
-  const status = { characters: 0, append: false, last: false };
+  const status = { characters: 0, append: false, last: false, turn: 1 };
   const texts = Array.from({ length: chunks }, (_, index) => chunkEvent(index + 2, 5_100 + Math.floor((index * 3_000) / chunks)));
   const lookUp = { name: 'look_up', fromMs: 60, ms: 40 };
   return {

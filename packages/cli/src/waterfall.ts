@@ -1,4 +1,4 @@
-import type { ProducerActivity, TaskTrace, TracedGap } from '@hopline/task-audit';
+import type { ProducerActivity, TaskTrace, TracedGap, VisibleEvent } from '@hopline/task-audit';
 
 /** A row of the waterfall: a bar from `fromMs` to `toMs` after the task's first input. */
 export type WaterfallRow = {
@@ -71,12 +71,20 @@ function textRows(
   trace: TaskTrace,
 ): WaterfallRow[] {
   if (firstTokenMs === undefined || lastTokenMs === undefined) return [];
-  const own = trace.events.filter(({ chunk, producer, attempt: of, atMs }) => {
-    return chunk !== undefined && producer === id && of === attempt && atMs >= firstTokenMs;
-  });
+  const own = chunksOf(trace, { id, turn, attempt }).filter(({ atMs }) => atMs >= firstTokenMs);
   const toMs = own.reduce((latest, { atMs, storedMs = atMs }) => Math.max(latest, storedMs), lastTokenMs);
   const note = `${duration(toMs - firstTokenMs)}, ${plural(tokens, 'token')} in ${plural(own.length, 'chunk')}`;
   return [{ kind: 'text', turn, label: `text ${agent}`, fromMs: firstTokenMs, toMs, note }];
+}
+
+/** The stored chunks of one attempt. */
+export function chunksOf(
+  { events }: Pick<TaskTrace, 'events'>,
+  { id, turn, attempt }: Pick<ProducerActivity, 'id' | 'turn' | 'attempt'>,
+): VisibleEvent[] {
+  return events.filter(event => {
+    return event.chunk !== undefined && event.producer === id && event.turn === turn && event.attempt === attempt;
+  });
 }
 
 /** The end of the task's time axis, milliseconds after its first input. */

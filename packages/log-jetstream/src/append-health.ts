@@ -1,7 +1,7 @@
 import { LogUnavailable } from '@hopline/log';
 import type { LogNames } from './names.ts';
 
-/** A failure counts for this long without another publish to its stream: nobody knows then whether the stream is still broken; ms. */
+/** Milliseconds. A failure counts for this long without another publish to its stream; after that it proves nothing. */
 export const FAILURE_KEPT_MS = 60_000;
 
 /**

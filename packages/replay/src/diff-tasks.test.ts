@@ -19,6 +19,17 @@ test('the same answer in other chunks and at other times is the same', () => {
   assert.deepEqual([a.calls, a.firstTextMs], [[{ agent: 'writer', ms: 255 }], 50]);
 });
 
+test("the first text is that of an agent, not the supervisor's plan", () => {
+  const planned = new TaskBuilder()
+    .message()
+    .after(10)
+    .send(supervisor(), open('plan'), text('plan', '1. Writer'), close('plan'), call)
+    .after(500)
+    .send(agent(), open(), text('a', 'yes'), close(), ended)
+    .stored();
+  assert.ok(diffTasks(planned, planned).a.firstTextMs! >= 510);
+});
+
 test('other text, another end, another call and another message are named', () => {
   const done = answer('yes').send(supervisor(), status('TASK_STATE_COMPLETED', 'bye')).stored();
   const failed = answer('no').send(supervisor(), status('TASK_STATE_FAILED')).stored();

@@ -1,5 +1,6 @@
 import { type Part, stateWord } from '@hopline/a2a';
 import { type Fact, isVisible } from '@hopline/events';
+import { SUPERVISOR } from '@hopline/task';
 import { TaskViewBuilder } from '@hopline/task/project';
 import type { StoredTask } from './stored-task.ts';
 
@@ -20,7 +21,7 @@ export type TaskMeasure = {
   chunks: number;
   tokens: number;
   characters: number;
-  /** From the message to the first text, and to the last event; milliseconds. */
+  /** From the message to the first text of an agent, and to the last event; milliseconds. */
   firstTextMs: number | undefined;
   totalMs: number;
   /** Of each call: agent and milliseconds. */
@@ -115,12 +116,13 @@ function measureOf(facts: readonly Fact[]): TaskMeasure {
     const call = fact.kind === 'call.ended' ? calls.get(fact.call) : undefined;
     if (call !== undefined) call.ms = fact.at - call.at;
   }
+  const firstText = chunks.find(({ producer }) => producer !== SUPERVISOR);
   return {
     frames: facts.filter(isVisible).length,
     chunks: chunks.length,
     tokens: chunks.reduce((sum, { chunk }) => sum + chunk!.count, 0),
     characters: chunks.reduce((sum, { event }) => sum + textOf(event.artifactUpdate.artifact.parts).length, 0),
-    firstTextMs: chunks[0] && chunks[0].at - startedAt,
+    firstTextMs: firstText && firstText.at - startedAt,
     totalMs: (facts.at(-1)?.at ?? startedAt) - startedAt,
     calls: [...calls.values()].map(({ agent, ms }) => ({ agent, ms })),
   };

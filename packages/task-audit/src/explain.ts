@@ -29,7 +29,7 @@ export type ExplainedInput = {
 };
 
 /** Where one event of a task comes from: numbers and names, never text. */
-export type EventExplanation = Omit<VisibleEvent, 'agent' | 'producer' | 'attempt' | 'chunk'> & {
+export type EventExplanation = Omit<VisibleEvent, 'agent' | 'turn' | 'producer' | 'attempt' | 'chunk'> & {
   taskId: string;
   cursor: string;
   startedAt: number;
@@ -65,7 +65,8 @@ function explanationOf({ taskId, facts, inputs }: TaskRecords, generation: numbe
   const fact = stored?.record.facts.find(isAsked);
   if (stored === undefined || fact === undefined) return undefined;
   const startMs = startOf(facts, inputs);
-  const { agent: _agent, producer: _producer, attempt: _attempt, chunk, ...event } = visibleEventsOf(fact, stored, startMs)[0]!;
+  const [visible] = visibleEventsOf(fact, stored, startMs);
+  const { agent: _agent, turn: _turn, producer: _producer, attempt: _attempt, chunk, ...event } = visible!;
   const origin = inputsOf(fact, { stored, before: facts[index - 1], inputs });
   const { takeover } = stored.record;
   return {

@@ -45,7 +45,9 @@ export async function readTaskRecords(
     if (bytes > inputBytesMax) throw new TaskTooLong(`the inputs of the task have more than ${inputBytesMax} bytes`);
   };
   // Read again although a new task is its newest record: only a read names the time at which it was stored.
-  for await (const stored of fromStart(withoutCopyTimes(log.facts.read(taskId, startSeqOf(newest))))) {
+  for await (const stored of fromStart(
+    withoutCopyTimes(log.facts.read(taskId, startSeqOf(newest), newest.record.aggregate.owner)),
+  )) {
     facts.push(stored);
     assertWithin();
   }
@@ -62,4 +64,18 @@ async function* withoutCopyTimes(records: AsyncIterable<StoredFacts>): AsyncGene
     const isCopy = stored.record.copied !== undefined;
     yield isCopy ? stored : { ...stored, ...(storedAt !== undefined && { storedAt }), ...(relay !== undefined && { relay }) };
   }
+}
+
+/** What a task is made of. */
+export type RecordKind = 'inputs' | 'facts';
+
+/**
+ * The kinds of records whose beginning is missing: retention removes the oldest ones first, and an imported task has no inputs. Empty for a
+ * whole task.
+ */
+export function partialOf({ facts, inputs }: Pick<TaskRecords, 'facts' | 'inputs'>): RecordKind[] {
+  const [input] = inputs;
+  const hasInputs = input?.record.from === 'client' && input.record.input.kind === 'message' && !input.record.input.continues;
+  const hasFacts = facts[0]?.record.facts[0]?.kind === 'task.created';
+  return [...(hasInputs ? [] : ['inputs' as const]), ...(hasFacts ? [] : ['facts' as const])];
 }

@@ -197,6 +197,34 @@ test('each turn has its hops, and the time in which the task waited for its clie
   assert.deepEqual(gaps, [{ fromMs: 30, toMs: 5_030, generation: 4, cause: 'client' }]);
 });
 
+test('each event is of the turn that wrote it, also where one record ends an artifact and begins the next turn', async () => {
+  const task = new TracedTask();
+  const working = { kind: 'status', state: 'TASK_STATE_WORKING' } as const;
+  await task.message(0, 'first', 'agent.argocd');
+  await task.record(agent('agent'), 20, 1, [working, { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED' }]);
+  await task.store(30, 'x');
+  await task.message(5_000, 'second', 'agent.argocd');
+  const text: AgentInput[] = [
+    { kind: 'open', lane: 'a', artifact: { name: 'response' } },
+    { kind: 'text', lane: 'a', tokens: ['a'] },
+  ];
+  await task.record(agent('agent', 1, 2), 5_020, 1, [working, ...text]);
+  await task.message(5_025, 'third', 'agent.argocd');
+  await task.store(5_030, 'x');
+  const { events } = (await task.trace)!;
+  assert.deepEqual(
+    events.map(({ name, turn, last }) => [name, turn, last]),
+    [
+      ['task', 1, false],
+      ['working', 1, false],
+      ['input-required', 1, false],
+      ['working', 2, false],
+      ['response', 2, false],
+      ['response', 2, true],
+    ],
+  );
+});
+
 test('a gap is what took more than half of it: a queue, a tool, text that waited in the relay, or silent producers', async () => {
   const causes: [cause: string, { taken?: [queued: number, at: number]; tool?: [at: number, ms: number]; tokenAt?: number }][] = [
     ['agent', {}],

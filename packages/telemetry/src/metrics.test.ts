@@ -34,6 +34,19 @@ test('counters, gauges and histograms appear as Prometheus text under the names 
   await reader.provider.shutdown();
 });
 
+test('an observed gauge exports what it reads now, and nothing that it read before', async () => {
+  const { reader, metrics } = await start();
+  let owned = [1, 2, 3];
+  metrics.shardLag.observe(() => owned.map(shard => [10 * shard, { shard }]));
+  const lags = async () => (await reader.text()).split('\n').filter(one => one.startsWith('hopline_shard_lag{'));
+  assert.equal((await lags()).length, 3);
+  owned = [2];
+  assert.deepEqual(await lags(), ['hopline_shard_lag{service="relay",shard="2"} 20']);
+  owned = [];
+  assert.deepEqual(await lags(), []);
+  await reader.provider.shutdown();
+});
+
 test('latency buckets are 0.25 ms times 2^n', async () => {
   const { reader, metrics } = await start();
   assert.equal(LATENCY_BUCKETS_S[0], 0.00025);
@@ -107,7 +120,7 @@ test('every counter of a service exists from its start with 0, those of an agent
     startAgentAtZero(metrics, service, 'demo');
     const text = await reader.text();
     for (const { name, type, services, ...more } of Object.values(METRICS)) {
-      const isOpen = 'labels' in more && 'stream' in more.labels;
+      const isOpen = 'labels' in more && ('stream' in more.labels || 'shard' in more.labels);
       if (type !== 'counter' || isOpen || !(services as readonly string[]).includes(service)) continue;
       // The tokens and chunks of a relay have agents that it does not know before they write.
       if (service === 'relay' && 'labels' in more && 'agent' in more.labels) continue;

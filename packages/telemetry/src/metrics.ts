@@ -51,8 +51,16 @@ type InstrumentOf<D> = D extends { observed: true }
 /** The instruments of all services. */
 export type HopMetrics = { readonly [K in keyof Registry]: InstrumentOf<Registry[K]> };
 
+/** A gauge that is computed when metrics are read. Only what `read` returns then is exported. */
+export interface ObservedGauge {
+  readonly name: string;
+  readonly unit: string;
+  readonly description: string;
+  read(): (readonly [value: number, labels: Point])[];
+}
+
 /** Where instruments are read: `startMetrics` makes one that is exported. */
-export type Exported = { readonly meter: Meter; readonly histograms: Histogram[] };
+export type Exported = { readonly meter: Meter; readonly histograms: Histogram[]; readonly gauges: ObservedGauge[] };
 
 type Definition = Registry[keyof Registry];
 type Point = { [label: string]: string | number };
@@ -63,7 +71,7 @@ type Point = { [label: string]: string | number };
  */
 export function createHopMetrics(
   service: string,
-  exported: Exported = { meter: metrics.getMeter(SCOPE), histograms: [] },
+  exported: Exported = { meter: metrics.getMeter(SCOPE), histograms: [], gauges: [] },
 ): HopMetrics {
   const entries = Object.entries(METRICS).map(([key, definition]) => [key, createInstrument(service, exported, definition)]);
   const created = Object.fromEntries(entries) as HopMetrics;
@@ -97,7 +105,7 @@ export function setProcessMetrics(created: HopMetrics | undefined): void {
   ofProcess = created;
 }
 
-function createInstrument(service: string, { meter, histograms }: Exported, definition: Definition) {
+function createInstrument(service: string, { meter, histograms, gauges }: Exported, definition: Definition) {
   const { name, type, unit, meaning: description } = definition;
   const labelNames = 'labels' in definition ? Object.keys(definition.labels) : [];
   // An instrument of the SDK copies, sorts and hashes the labels on every call, and a chunk of text is a dozen calls: sums and histograms
@@ -120,13 +128,12 @@ function createInstrument(service: string, { meter, histograms }: Exported, defi
     };
   }
   if ('observed' in definition) {
-    const instrument = meter.createObservableGauge(name, { unit, description });
-    return {
-      observe: (read: () => readonly (readonly [number, Point])[]) =>
-        instrument.addCallback(result => {
-          for (const [value, labels] of read()) result.observe(value, pointOf(service, labels));
-        }),
-    };
+    // An observable gauge of the SDK repeats the last value of every point that its callbacks ever reported: a shard that was given away
+    // would keep its lag until the process ends.
+    const reads: (() => readonly (readonly [number, Point])[])[] = [];
+    const read = () => reads.flatMap(one => one().map(([value, labels]) => [value, pointOf(service, labels)] as const));
+    gauges.push({ name, unit, description, read });
+    return { observe: (one: () => readonly (readonly [number, Point])[]) => void reads.push(one) };
   }
   const sums = new Points(service, labelNames, point => ({ point, value: 0 }));
   const create = type === 'counter' ? meter.createObservableCounter : meter.createObservableUpDownCounter;

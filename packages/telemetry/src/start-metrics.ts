@@ -1,10 +1,16 @@
-import { type Attributes, type MeterProvider as MeterProviderApi, ValueType } from '@opentelemetry/api';
+import { type Attributes, type HrTime, type MeterProvider as MeterProviderApi, ValueType } from '@opentelemetry/api';
 import type { Resource } from '@opentelemetry/resources';
-import type { HistogramMetricData, MetricProducer, PushMetricExporter, ResourceMetrics } from '@opentelemetry/sdk-metrics';
+import type {
+  GaugeMetricData,
+  HistogramMetricData,
+  MetricProducer,
+  PushMetricExporter,
+  ResourceMetrics,
+} from '@opentelemetry/sdk-metrics';
 import type { Exporters } from './exporters.ts';
 import { type Histogram, hrTimeNow } from './histogram.ts';
 import { LABELS, unitSuffix } from './metric-registry.ts';
-import { type Exported, SERIES_PER_METRIC_MAX } from './metrics.ts';
+import { type Exported, type ObservedGauge, SERIES_PER_METRIC_MAX } from './metrics.ts';
 import { SCOPE } from './names.ts';
 
 export interface MetricsReader extends Exported {
@@ -34,8 +40,8 @@ export async function startMetrics(
     .defaultResource()
     .merge(resources.resourceFromAttributes(attributes))
     .merge(resources.detectResources({ detectors: [resources.envDetector] }));
-  const histograms: Histogram[] = [];
-  const producers = [histogramProducer(sdk, resource, histograms)];
+  const own = { histograms: [] as Histogram[], gauges: [] as ObservedGauge[] };
+  const producers = [ownProducer(sdk, resource, own)];
   const reader = servesMetrics ? new PrometheusExporter({ preventServerStart: true, metricProducers: producers }) : undefined;
   const provider = new sdk.MeterProvider({
     resource,
@@ -56,33 +62,35 @@ export async function startMetrics(
     reader === undefined
       ? '# OTEL_METRICS_EXPORTER excludes prometheus\n'
       : serializer.serialize(withUnits((await reader.collect()).resourceMetrics));
-  return { provider, resource, text, meter: provider.getMeter(SCOPE), histograms };
+  return { provider, resource, text, meter: provider.getMeter(SCOPE), ...own };
 }
 
-/** Adds the histograms of this process to what the SDK collects. Their temporality is cumulative, whichever a collector prefers. */
-function histogramProducer(
+/**
+ * Adds the histograms and observed gauges of this process to what the SDK collects. Temporality is cumulative, whichever a collector
+ * prefers.
+ */
+function ownProducer(
   { AggregationTemporality, DataPointType }: typeof import('@opentelemetry/sdk-metrics'),
   resource: Resource,
-  histograms: readonly Histogram[],
+  own: Pick<Exported, 'histograms' | 'gauges'>,
 ): MetricProducer {
+  const aggregationTemporality = AggregationTemporality.CUMULATIVE;
+  const histogramData = ({ name, unit, description, series }: Histogram, endTime: HrTime): HistogramMetricData => {
+    const dataPoints = series.map(one => ({ attributes: one.attributes, startTime: one.startTime, endTime, value: one.read() }));
+    const descriptor = { name, unit, description, valueType: ValueType.DOUBLE };
+    return { descriptor, dataPointType: DataPointType.HISTOGRAM, aggregationTemporality, dataPoints };
+  };
+  const gaugeData = ({ name, unit, description, read }: ObservedGauge, endTime: HrTime): GaugeMetricData => {
+    const dataPoints = read().map(([value, attributes]) => ({ attributes, startTime: endTime, endTime, value }));
+    const descriptor = { name, unit, description, valueType: ValueType.DOUBLE };
+    return { descriptor, dataPointType: DataPointType.GAUGE, aggregationTemporality, dataPoints };
+  };
   return {
     collect: async () => {
-      const endTime = hrTimeNow();
-      const metrics = histograms.flatMap(({ name, unit, description, series }): HistogramMetricData[] => {
-        if (series.length === 0) return [];
-        const dataPoints = series.map(one => ({
-          attributes: one.attributes,
-          startTime: one.startTime,
-          endTime,
-          value: one.read(),
-        }));
-        const descriptor = { name, unit, description, valueType: ValueType.DOUBLE };
-        const kind = {
-          dataPointType: DataPointType.HISTOGRAM,
-          aggregationTemporality: AggregationTemporality.CUMULATIVE,
-        } as const;
-        return [{ descriptor, ...kind, dataPoints }];
-      });
+      const now = hrTimeNow();
+      const histograms = own.histograms.map(histogram => histogramData(histogram, now));
+      const gauges = own.gauges.map(gauge => gaugeData(gauge, now));
+      const metrics = [...histograms, ...gauges].filter(({ dataPoints }) => dataPoints.length > 0);
       return { resourceMetrics: { resource, scopeMetrics: [{ scope: { name: SCOPE }, metrics }] }, errors: [] };
     },
   };

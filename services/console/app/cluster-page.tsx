@@ -1,7 +1,7 @@
 import { decodeSse } from '@hopline/a2a';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { ClusterFigures } from '../src/cluster-stream.ts';
-import type { Connection, ConsoleInfo, RequestError } from './connection.ts';
+import { type Connection, type ConsoleInfo, UnreachableError } from './connection.ts';
 import { chunksOf } from './follow-task.ts';
 import { visibleText } from './plain-text.ts';
 
@@ -183,8 +183,8 @@ function useFigures(connection: Connection) {
     };
     const run = async () => {
       while (!stop.signal.aborted) {
-        await follow().catch((error: RequestError) => {
-          if (!stop.signal.aborted) setFault(error.message);
+        await follow().catch((error: Error) => {
+          if (!stop.signal.aborted) setFault(error instanceof UnreachableError ? '' : error.message);
         });
         await new Promise(resolve => setTimeout(resolve, RECONNECT_MS));
       }

@@ -1,7 +1,7 @@
 import type { TaskDiff, TaskPart } from '@hopline/replay/diff-tasks';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { differingTexts, measureRows } from './compare-rows.ts';
-import type { Connection, RequestError } from './connection.ts';
+import { type Connection, type RequestError, UnreachableError } from './connection.ts';
 import { segmentsOf } from './conversation.ts';
 import { Text } from './conversation-view.tsx';
 import { memo } from './memo.ts';
@@ -201,12 +201,15 @@ function useDiff(a: string, b: string, connection: Connection): { diff: TaskDiff
 }
 
 async function openExport(connection: Connection, id: string, signal: AbortSignal): Promise<Response> {
-  for (let retries = 0; ; retries += 1) {
+  for (let retries = 0; ; ) {
     try {
       return await connection.open(`/api/tasks/${encodeURIComponent(id)}/export?records=facts`, { signal });
     } catch (error) {
-      const { status, message } = error as RequestError;
-      if ((status !== 503 && status !== 429) || retries >= RETRIES_MAX) throw new Error(`${id}: ${message}`);
+      if (!(error instanceof UnreachableError)) {
+        const { status, message } = error as RequestError;
+        retries += 1;
+        if ((status !== 503 && status !== 429) || retries > RETRIES_MAX) throw new Error(`${id}: ${message}`);
+      }
     }
     await new Promise(resolve => setTimeout(resolve, RETRY_MS));
   }

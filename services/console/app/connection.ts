@@ -20,6 +20,16 @@ export class RequestError extends Error {
   }
 }
 
+/** Nothing answered: the connection has the sentence for it, which stands on every page. What asked tries again. */
+export class UnreachableError extends Error {
+  override readonly name = 'UnreachableError';
+}
+
+/** The console, or a proxy before it, could not reach the server behind it. */
+const GATEWAY_STATUSES = [502, 504];
+/** Time between two questions whether anything answers again; milliseconds. */
+const OUTAGE_CHECK_MS = 2_000;
+
 /** Only this tab, and until it closes. */
 const STORAGE_KEY = 'hopline.credentials';
 
@@ -28,6 +38,10 @@ export class Connection {
   #credentials = storedCredentials();
   /** When the server answered last, on its own clock; epoch milliseconds. */
   answeredAtMs = Date.now();
+  /** A sentence while the console or ingress does not answer, else empty. */
+  outage = '';
+  onOutageChange: () => void = () => {};
+  #outageTimer: ReturnType<typeof setTimeout> | undefined;
   /** Called when the server refuses the credentials, or asks for some. */
   onUnauthenticated: () => void = () => {};
 
@@ -41,17 +55,44 @@ export class Connection {
     else sessionStorage.setItem(STORAGE_KEY, JSON.stringify(credentials));
   }
 
-  /** A successful response whose body is not read yet. Throws RequestError, or TypeError when nothing answers. */
+  /** A successful response whose body is not read yet. Throws RequestError, or UnreachableError. */
   async open(path: string, init: RequestInit = {}): Promise<Response> {
     const headers = new Headers(init.headers);
     if (!headers.has('a2a-version')) headers.set('a2a-version', '1.0');
     if (this.#credentials !== undefined) headers.set(this.#credentials.header, this.#credentials.value);
-    const response = await fetch(path, { ...init, headers, cache: 'no-store', redirect: 'error', credentials: 'omit' });
+    const options = { ...init, headers, cache: 'no-store', redirect: 'error', credentials: 'omit' } as const;
+    const response = await fetch(path, options).catch(error => {
+      if (init.signal?.aborted) throw error;
+      throw this.#unreachable('The console does not answer.');
+    });
+    if (GATEWAY_STATUSES.includes(response.status)) throw this.#unreachable('Ingress does not answer.');
+    // The console answers some paths without ingress.
+    if (path.startsWith('/api/')) this.#setOutage('');
     const dateMs = Date.parse(response.headers.get('date') ?? '');
     this.answeredAtMs = Number.isNaN(dateMs) ? Date.now() : dateMs;
     if (response.ok) return response;
     if (response.status === 401) this.onUnauthenticated();
     throw new RequestError(response.status, await messageOf(response));
+  }
+
+  #unreachable(sentence: string): UnreachableError {
+    this.#setOutage(`${sentence} This page continues when it does.`);
+    clearTimeout(this.#outageTimer);
+    // A page that has read everything asks for nothing more.
+    this.#outageTimer = setTimeout(() => {
+      this.open('/api/.well-known/agent-card.json').then(
+        ({ body }) => body?.cancel(),
+        () => {},
+      );
+    }, OUTAGE_CHECK_MS);
+    return new UnreachableError(sentence);
+  }
+
+  #setOutage(outage: string): void {
+    if (outage === '') clearTimeout(this.#outageTimer);
+    if (outage === this.outage) return;
+    this.outage = outage;
+    this.onOutageChange();
   }
 
   async json<T>(path: string, init?: RequestInit): Promise<T> {

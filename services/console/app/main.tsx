@@ -2,7 +2,7 @@ import { render } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { ClusterPage } from './cluster-page.tsx';
 import { ComparePage } from './compare-page.tsx';
-import { Connection, type ConsoleInfo } from './connection.ts';
+import { Connection, type ConsoleInfo, UnreachableError } from './connection.ts';
 import { onLinkClick, titleOf, useRoute } from './routes.ts';
 import { SignIn } from './sign-in.tsx';
 import { TaskListPage } from './task-list-page.tsx';
@@ -16,10 +16,15 @@ function App() {
   const [fault, setFault] = useState('');
   const [asksForCredentials, setAsks] = useState(false);
   const [session, setSession] = useState(0);
+  const [outage, setOutage] = useState('');
   connection.onUnauthenticated = () => setAsks(true);
+  connection.onOutageChange = () => setOutage(connection.outage);
   useEffect(() => {
-    connection.json<ConsoleInfo>('/console.json').then(setInfo, error => setFault(String(error.message ?? error)));
-  }, []);
+    if (info !== undefined || outage !== '') return;
+    connection.json<ConsoleInfo>('/console.json').then(setInfo, error => {
+      if (!(error instanceof UnreachableError)) setFault(String(error.message ?? error));
+    });
+  }, [outage]);
   const main = useRef<HTMLElement>(null);
   const shown = useRef(location.pathname);
   useEffect(() => {
@@ -70,7 +75,12 @@ function App() {
           )}
         </span>
       </header>
-      {fault !== '' && <p class="notice notice-error">The console does not answer: {fault}</p>}
+      {outage !== '' && (
+        <p class="notice notice-error outage" role="alert">
+          {outage}
+        </p>
+      )}
+      {fault !== '' && <p class="notice notice-error outage">The console refuses to begin: {fault}</p>}
       {info !== undefined && asksForCredentials && (
         <SignIn connection={connection} apiKeyHeader={info.apiKeyHeader} onDone={signedIn} />
       )}

@@ -1,11 +1,12 @@
 import type { Task } from '@hopline/a2a';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { Connection, ConsoleInfo } from './connection.ts';
+import { type Connection, type ConsoleInfo, UnreachableError } from './connection.ts';
 import { NewTask } from './message-form.tsx';
 import { ageText, visibleText } from './plain-text.ts';
 import { setQuery, taskPath } from './routes.ts';
 import { StatePill } from './state-pill.tsx';
 import {
+  isSearch,
   isShown,
   NEWS_MS_MIN,
   NO_TASKS,
@@ -13,6 +14,7 @@ import {
   newsSince,
   nextNewsMs,
   rowOf,
+  searchedText,
   type TaskFilter,
   type TaskList,
   type TaskRow,
@@ -23,6 +25,10 @@ import {
 import { VirtualRows } from './virtual-rows.tsx';
 
 const PAGE_TASKS = 100;
+/** Messages of a task that a search by text looks into; the newest ones. */
+const SEARCHED_MESSAGES_MAX = 20;
+/** Tasks that a search reads by itself, as many as `hopline list` does; a button continues it. */
+const SEARCHED_TASKS_MAX = 10_000;
 /** More news than these pages have, as after a day in the background, and the list begins again. */
 const NEWS_PAGES_MAX = 5;
 /** Ages of the tasks in view are drawn so often; milliseconds. */
@@ -49,13 +55,25 @@ function initialQuery(): Query {
 
 export function TaskListPage({ connection, info }: { connection: Connection; info: ConsoleInfo }) {
   const [query, setFilters] = useState(initialQuery);
-  const { list, total, fault, isLoading, loadMore, showWaiting, nowMs } = useTasks(connection, query);
+  const { list, total, fault, isLoading, hasMore, loadMore, showWaiting } = useTasks(connection, query);
+  const nowMs = useNow();
   const agents = useAgents(connection);
   const set = (change: Partial<Query>) => setFilters({ ...query, ...change });
   useEffect(() => setQuery({ state: query.state, agent: query.agent, time: query.time, q: query.text }), [query]);
   const filter: TaskFilter = { state: query.state, agent: query.agent, sinceMs: TIME_MS[query.time] ?? 0, text: query.text };
   const rows = useMemo(() => list.shown.filter(row => isShown(row, filter, nowMs)), [list.shown, query, nowMs]);
   const waiting = list.waiting.filter(row => isShown(row, filter, nowMs)).length;
+  const read = list.shown.length;
+  const searches = isSearch(query);
+  const [wanted, setWanted] = useState({ rows: PAGE_TASKS, read: SEARCHED_TASKS_MAX });
+  useEffect(() => setWanted({ rows: PAGE_TASKS, read: SEARCHED_TASKS_MAX }), [query]);
+  const wantMore = () => setWanted({ rows: rows.length + PAGE_TASKS, read: read + SEARCHED_TASKS_MAX });
+  const isReadingOn = hasMore && fault === '' && rows.length < wanted.rows && read < wanted.read;
+  useEffect(() => {
+    if (isReadingOn && !isLoading) loadMore();
+  }, [isReadingOn, isLoading, list]);
+  const isReading = isLoading || isReadingOn;
+  const progress = { found: rows.length, read, total: hasMore ? Math.max(total, read + 1) : read };
   return (
     <>
       <div class="toolbar">
@@ -86,8 +104,8 @@ export function TaskListPage({ connection, info }: { connection: Connection; inf
         </select>
         <input
           type="search"
-          placeholder="Filter by text or id"
-          aria-label="Filter the loaded tasks by text or id"
+          placeholder="Search text or id"
+          aria-label="Search all tasks by text or id"
           value={query.text}
           onInput={event => set({ text: event.currentTarget.value })}
         />
@@ -104,13 +122,8 @@ export function TaskListPage({ connection, info }: { connection: Connection; inf
             {waiting} new
           </button>
         )}
-        {rows.length === 0 && !isLoading && fault === '' ? (
-          <div class="empty">
-            <strong>{list.shown.length === 0 ? 'No tasks yet' : 'No task fits these filters'}</strong>
-            <p class="muted">
-              {list.shown.length === 0 ? 'The first one appears here by itself.' : 'Choose another state, agent or time.'}
-            </p>
-          </div>
+        {rows.length === 0 && !isReading && fault === '' ? (
+          <NoRows query={query} {...progress} />
         ) : (
           <VirtualRows
             label="Tasks"
@@ -118,14 +131,43 @@ export function TaskListPage({ connection, info }: { connection: Connection; inf
             rowHeight={ROW_PX}
             keyOf={index => rows[index]!.id}
             row={index => <Row row={rows[index]!} nowMs={nowMs} />}
-            onEnd={loadMore}
+            onEnd={wantMore}
           />
         )}
       </div>
       <footer class="muted small list-foot" aria-live="polite">
-        {isLoading ? 'loading …' : `${rows.length} shown of ${Math.max(total, list.shown.length)}`}
+        {isLoading && read === 0
+          ? 'loading …'
+          : searches
+            ? searchedText(progress) + (isReading ? ' …' : '')
+            : `${rows.length} shown of ${Math.max(total, read)}`}
+        {searches && hasMore && !isReading && fault === '' && (
+          <button type="button" class="button button-quiet" onClick={wantMore}>
+            Search older tasks
+          </button>
+        )}
       </footer>
     </>
+  );
+}
+
+function NoRows({ query, ...progress }: { query: Query; found: number; read: number; total: number }) {
+  if (!isSearch(query) && query.state === '' && query.time === '')
+    return (
+      <div class="empty">
+        <strong>No tasks yet</strong>
+        <p class="muted">The first one appears here by itself.</p>
+      </div>
+    );
+  return (
+    <div class="empty">
+      <strong>No task fits these filters</strong>
+      <p class="muted">
+        {isSearch(query) && `${searchedText(progress)}. `}
+        {query.text.trim() !== '' && 'A search looks into ids, messages of the user and reasons of failures. '}
+        Choose another state, agent or time.
+      </p>
+    </div>
   );
 }
 
@@ -151,8 +193,9 @@ function Row({ row, nowMs }: { row: TaskRow; nowMs: number }) {
   );
 }
 
-function pagePath({ state, agent, time }: Query, more: Record<string, string>): string {
-  const query = new URLSearchParams({ pageSize: String(PAGE_TASKS), historyLength: '1', ...more });
+function pagePath({ state, agent, time, text }: Query, more: Record<string, string>): string {
+  const historyLength = text.trim() === '' ? 1 : SEARCHED_MESSAGES_MAX;
+  const query = new URLSearchParams({ pageSize: String(PAGE_TASKS), historyLength: String(historyLength), ...more });
   if (state !== '' && state !== 'open') query.set('status', `TASK_STATE_${state.toUpperCase().replaceAll('-', '_')}`);
   // Only artifacts name the agents of a task.
   if (agent !== '') query.set('includeArtifacts', 'true');
@@ -176,38 +219,38 @@ async function readNews(connection: Connection, path: string): Promise<TaskRow[]
 }
 
 function useTasks(connection: Connection, query: Query) {
-  const [list, setList] = useState<TaskList>(NO_TASKS);
+  const [list, current, update] = useLatest<TaskList>(NO_TASKS);
   const [total, setTotal] = useState(0);
   const [fault, setFault] = useState('');
   const [isLoading, setLoading] = useState(true);
-  const [nowMs, setNow] = useState(Date.now);
   const next = useRef<string | undefined>(undefined);
   const isBusy = useRef(false);
-  const current = useRef(NO_TASKS);
   /** When the list was asked for last, on the clock of the server; epoch milliseconds. */
   const answeredAt = useRef(0);
   /** Whether what was asked for is still wanted: a page of other filters must not come into the list. */
   const isWanted = useRef<() => boolean>(() => true);
-  const update = (value: TaskList) => {
-    current.current = value;
-    setList(value);
-  };
+  const [hasMore, setMore] = useState(false);
   const load = async (isAlive: () => boolean, token?: string) => {
     isBusy.current = true;
+    setLoading(true);
+    let isReached = true;
     try {
       const page = await connection.json<Page>(pagePath(query, token === undefined ? {} : { pageToken: token }));
       if (!isAlive()) return;
       if (token === undefined) answeredAt.current = connection.answeredAtMs;
       next.current = page.nextPageToken || undefined;
+      setMore(next.current !== undefined);
       update(withPage(current.current, page.tasks.map(rowOf)));
       setTotal(page.totalSize ?? 0);
       setFault('');
     } catch (error) {
-      if (isAlive()) setFault((error as Error).message);
+      isReached = !(error instanceof UnreachableError);
+      if (isAlive() && isReached) setFault((error as Error).message);
     } finally {
       if (isAlive()) {
         isBusy.current = false;
-        setLoading(false);
+        // Still loading while nothing answers: the next question for news continues.
+        if (isReached) setLoading(false);
       }
     }
   };
@@ -216,8 +259,8 @@ function useTasks(connection: Connection, query: Query) {
     isWanted.current = () => isCurrent;
     const restart = () => {
       update(NO_TASKS);
-      setLoading(true);
       next.current = undefined;
+      setMore(false);
       return load(() => isCurrent);
     };
     void restart();
@@ -232,6 +275,7 @@ function useTasks(connection: Connection, query: Query) {
         if (!isCurrent) return false;
         answeredAt.current = connection.answeredAtMs;
         setFault('');
+        setLoading(false);
         if (rows === undefined) await restart();
         else update(withNews(current.current, rows));
       }
@@ -242,23 +286,50 @@ function useTasks(connection: Connection, query: Query) {
       try {
         return await askForNews();
       } catch (error) {
-        if (isCurrent) setFault((error as Error).message);
+        if (isCurrent && !(error instanceof UnreachableError)) setFault((error as Error).message);
         return false;
       }
     });
-    const ages = setInterval(() => {
-      if (!document.hidden) setNow(Date.now());
-    }, AGES_MS);
     return () => {
       isCurrent = false;
       stop();
-      clearInterval(ages);
     };
-  }, [query.state, query.agent, query.time]);
+    // A search by text needs more messages of each task; which text it is, the page decides.
+  }, [query.state, query.agent, query.time, query.text.trim() === '']);
   const loadMore = () => {
     if (next.current !== undefined && !isBusy.current) void load(isWanted.current, next.current);
   };
-  return { list, total, fault, isLoading, loadMore, nowMs, showWaiting: () => update(withWaitingShown(current.current)) };
+  return {
+    list,
+    total,
+    fault,
+    isLoading,
+    hasMore,
+    loadMore,
+    showWaiting: () => update(withWaitingShown(current.current)),
+  };
+}
+
+/** A state, and its newest value for what runs between two drawings. */
+function useLatest<T>(initial: T): [T, { readonly current: T }, (value: T) => void] {
+  const [value, setValue] = useState(initial);
+  const latest = useRef(initial);
+  const set = (next: T) => {
+    latest.current = next;
+    setValue(() => next);
+  };
+  return [value, latest, set];
+}
+
+function useNow(): number {
+  const [nowMs, setNow] = useState(Date.now);
+  useEffect(() => {
+    const ages = setInterval(() => {
+      if (!document.hidden) setNow(Date.now());
+    }, AGES_MS);
+    return () => clearInterval(ages);
+  }, []);
+  return nowMs;
 }
 
 /**

@@ -30,10 +30,15 @@ export function TaskPage({ id, connection, info }: { id: string; connection: Con
   useEffect(() => setQuery({ view: view === 'timeline' ? '' : view }), [view]);
   const shown = conversation.at(playback.index + 1);
   const seek = (index: number) => act({ type: 'index', index });
-  const state = playback.isLive ? conversation.state : shown.state;
+  // Nothing was read, so there is nothing to play, export or compare.
+  if (session.fault !== '' && recording.length === 0) return <NoTask id={id} session={session} />;
+  const { state } = conversation;
   return (
     <div class={`task view-${view}`}>
-      <TaskHead id={id} session={session} connection={connection} info={info} state={state} />
+      <TaskHead
+        {...{ id, session, connection, info, state }}
+        stateAtPlayhead={playback.isLive || playback.index < 0 ? state : shown.state}
+      />
       {session.fault !== '' && (
         <p class="notice notice-error" role="alert">
           {visibleText(session.fault)}
@@ -75,6 +80,23 @@ export function TaskPage({ id, connection, info }: { id: string; connection: Con
         act={act}
         version={version}
       />
+    </div>
+  );
+}
+
+function NoTask({ id, session }: { id: string; session: TaskSession }) {
+  return (
+    <div class="empty" role="alert">
+      <strong>{session.isMissing ? 'Task not found' : visibleText(session.fault)}</strong>
+      <p class="muted">
+        {session.isMissing && 'None of your tasks has this id; it may have expired: '}
+        <code>{visibleText(id)}</code>
+      </p>
+      <p>
+        <a class="button" href="/">
+          All tasks
+        </a>
+      </p>
     </div>
   );
 }
@@ -122,12 +144,15 @@ function TaskHead({
   connection,
   info,
   state,
+  stateAtPlayhead,
 }: {
   id: string;
   session: TaskSession;
   connection: Connection;
   info: ConsoleInfo;
+  /** The newest one: what can be done with the task depends on it, wherever the playhead is. */
   state: string;
+  stateAtPlayhead: string;
 }) {
   const { report, task } = session;
   const agents = [...new Set(report?.producers.map(({ agent }) => agent) ?? [])];
@@ -146,7 +171,12 @@ function TaskHead({
         <h1>
           <code>{visibleText(id)}</code>
         </h1>
-        <StatePill state={state !== '' ? state : session.fault === '' ? 'loading' : 'unknown'} />
+        <StatePill state={state === '' ? 'loading' : state} />
+        {stateAtPlayhead !== state && (
+          <span class="muted small">
+            at the playhead: <StatePill state={stateAtPlayhead} />
+          </span>
+        )}
       </div>
       <div class="facts">
         <dl class="facts-list">
@@ -196,14 +226,14 @@ function Accounting({ report: { audit } }: { report: NonNullable<TaskSession['re
   const lost = Object.entries(audit.unaccounted).filter(([, count]) => count !== 0);
   const isBalanced = lost.length === 0 && audit.differing.length === 0;
   const text = audit.incomplete
-    ? 'inputs expired'
+    ? 'records expired'
     : isBalanced
       ? 'nothing lost'
       : `differs: ${lost.map(([kind, count]) => `${kind} ${count}`).join(', ')}`;
   return (
     <div title="The inputs of the task, folded again, against its stored facts">
       <dt>inputs</dt>
-      <dd class={isBalanced ? 'good' : 'bad'}>{text}</dd>
+      <dd class={audit.incomplete ? '' : isBalanced ? 'good' : 'bad'}>{text}</dd>
     </div>
   );
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
+  isSearch,
   isShown,
   NEWS_MS_MAX,
   NEWS_MS_MIN,
@@ -9,6 +10,8 @@ import {
   newsSince,
   nextNewsMs,
   rowOf,
+  SEARCHED_CHARS_MAX,
+  searchedText,
   type TaskRow,
   withNews,
   withPage,
@@ -16,7 +19,7 @@ import {
 } from './task-rows.ts';
 
 const row = (id: string, at = '2026-01-01T00:00:00Z', state = 'working'): TaskRow => {
-  return { id, at, state, contextId: 'c', question: `question ${id}`, agents: undefined };
+  return { id, at, state, contextId: 'c', question: `question ${id}`, searched: `question ${id}`, agents: undefined };
 };
 const idsOf = (rows: readonly TaskRow[]) => rows.map(({ id }) => id);
 
@@ -70,6 +73,34 @@ test('filters apply together', () => {
   assert.equal(isShown(one, { ...all, agent: 'files' }, now), false);
   assert.equal(isShown(one, { ...all, sinceMs: 3_600_000 }, now), true);
   assert.equal(isShown(one, { ...all, sinceMs: 3_599_999 }, now), false);
+});
+
+test('a search looks into every message of the user and the reason of a failure, up to a bound', () => {
+  const message = (text: string) => ({ messageId: text, role: 'ROLE_USER' as const, parts: [{ text }] });
+  const status = {
+    state: 'TASK_STATE_FAILED' as const,
+    message: { messageId: 'r', role: 'ROLE_AGENT' as const, parts: [{ text: 'Out of credit' }] },
+  };
+  const task = { id: 't', contextId: 'c', status, history: [message(`Deploy ${'x'.repeat(300)} to Prod`), message('Yes')] };
+  const all = { state: '', agent: '', sinceMs: 0 };
+  for (const text of ['deploy', 'to prod', 'yes', ' OUT of credit '])
+    assert.equal(isShown(rowOf(task), { ...all, text }, 0), true, text);
+  assert.equal(isShown(rowOf(task), { ...all, text: 'no' }, 0), false);
+  const { searched } = rowOf({ ...task, history: [message('y'.repeat(SEARCHED_CHARS_MAX))] });
+  assert.equal(searched.length, SEARCHED_CHARS_MAX);
+});
+
+test('filters that servers do not have are searches, and show how far they have searched', () => {
+  const none = { state: '', agent: '', text: ' ' };
+  assert.deepEqual(
+    [none, { ...none, state: 'failed' }, { ...none, state: 'open' }, { ...none, agent: 'a' }, { ...none, text: 'b' }].map(
+      isSearch,
+    ),
+    [false, false, true, true, true],
+  );
+  assert.equal(searchedText({ found: 1, read: 100, total: 2_208 }), '1 found; searched the newest 100 of 2,208 tasks');
+  assert.equal(searchedText({ found: 0, read: 2_208, total: 2_208 }), '0 found in 2,208 tasks');
+  assert.equal(searchedText({ found: 1, read: 1, total: 1 }), '1 found in 1 task');
 });
 
 test('a row has the first question and the agents of the artifacts', () => {

@@ -1,4 +1,5 @@
-import { stateWord, type Task } from '@hopline/a2a';
+import { stateWord, type Task, textOf } from '@hopline/a2a';
+import { reasonOf } from '@hopline/cli/failure-reason';
 import { textOfParts } from './conversation.ts';
 import { excerpt } from './plain-text.ts';
 
@@ -9,21 +10,27 @@ export type TaskRow = {
   /** Time of the newest status, ISO 8601. */
   at: string;
   question: string;
+  /** What a search by text looks into: the messages of the user, and why the task failed or waits. In lower case. */
+  searched: string;
   /** Agents whose artifacts the task has; known only where artifacts were asked for. */
   agents: readonly string[] | undefined;
 };
 
 const QUESTION_CHARS_MAX = 160;
+/** Of one task: the page keeps them for each task that was read. */
+export const SEARCHED_CHARS_MAX = 10_000;
 
-export function rowOf({ id, contextId, status, history = [], artifacts }: Task): TaskRow {
-  const first = history.find(({ role }) => role === 'ROLE_USER');
+export function rowOf({ id, contextId, status, metadata, history = [], artifacts }: Task): TaskRow {
+  const messages = history.filter(({ role }) => role === 'ROLE_USER');
+  const texts = [reasonOf(status, metadata), ...messages.map(({ parts }) => textOf(parts))];
   const agents = artifacts?.flatMap(({ metadata }) => (typeof metadata?.sourceAgent === 'string' ? [metadata.sourceAgent] : []));
   return {
     id,
     contextId,
     state: stateWord(status.state),
     at: status.timestamp ?? '',
-    question: excerpt(textOfParts(first?.parts ?? []), QUESTION_CHARS_MAX),
+    question: excerpt(textOfParts(messages[0]?.parts ?? []), QUESTION_CHARS_MAX),
+    searched: texts.join('\n').slice(0, SEARCHED_CHARS_MAX).toLowerCase(),
     agents: agents && [...new Set(agents)],
   };
 }
@@ -99,13 +106,25 @@ const newestFirst = (rows: readonly TaskRow[]) => rows.toSorted((a, b) => b.at.l
 
 export type TaskFilter = { state: string; agent: string; sinceMs: number; text: string };
 
+/** Whether the page chooses tasks by what A2A servers have no filter for: then it reads on until it has found enough of them. */
+export function isSearch({ state, agent, text }: Omit<TaskFilter, 'sinceMs'>): boolean {
+  return state === 'open' || agent !== '' || text.trim() !== '';
+}
+
+/** What a search has covered, for people. `read`: tasks in this list; `total`: those that the server has. */
+export function searchedText({ found, read, total }: { found: number; read: number; total: number }): string {
+  const count = (of: number) => of.toLocaleString('en');
+  if (read >= total) return `${count(found)} found in ${count(read)} ${read === 1 ? 'task' : 'tasks'}`;
+  return `${count(found)} found; searched the newest ${count(read)} of ${count(total)} tasks`;
+}
+
 const OPEN_STATES = ['submitted', 'working', 'input-required', 'auth-required'];
 
 /** What of the list a filter shows. `state`: a state, `open`, or empty for all. */
-export function isShown({ state, at, agents, question, id, contextId }: TaskRow, filter: TaskFilter, nowMs: number): boolean {
+export function isShown({ state, at, agents, searched, id, contextId }: TaskRow, filter: TaskFilter, nowMs: number): boolean {
   if (filter.state === 'open' ? !OPEN_STATES.includes(state) : filter.state !== '' && filter.state !== state) return false;
   if (filter.agent !== '' && agents?.includes(filter.agent) !== true) return false;
   if (filter.sinceMs > 0 && nowMs - Date.parse(at) > filter.sinceMs) return false;
   const text = filter.text.trim().toLowerCase();
-  return text === '' || [question, id, contextId].some(one => one.toLowerCase().includes(text));
+  return text === '' || [searched, id.toLowerCase(), contextId.toLowerCase()].some(one => one.includes(text));
 }

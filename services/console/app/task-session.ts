@@ -21,6 +21,8 @@ export class TaskSession {
   /** Why there is no audit; its text is the server's. */
   auditFault = '';
   fault = '';
+  /** No task of this user has the id. */
+  isMissing = false;
   isConnected = false;
   isEnded = false;
   readonly #id: string;
@@ -81,7 +83,9 @@ export class TaskSession {
       this.#scheduleAudit(0);
     } catch (error) {
       if (signal.aborted) return;
-      this.fault = (error as RequestError).message;
+      const { status, message } = error as RequestError;
+      this.isMissing = status === 404;
+      this.fault = message;
     }
     this.isConnected = false;
     this.#changed();

@@ -1,4 +1,4 @@
-import { duration, endOf, GAP_CAUSES, TAKEOVER_CAUSES, type WaterfallRow, waterfallOf } from '@hopline/cli/waterfall';
+import { chunksOf, duration, endOf, GAP_CAUSES, TAKEOVER_CAUSES, type WaterfallRow, waterfallOf } from '@hopline/cli/waterfall';
 import type { ProducerActivity, TaskReport } from '@hopline/task-audit';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { drawnAgain } from './drawn-again.ts';
@@ -139,10 +139,13 @@ function Lane({
 type LaneProps = { producer: ProducerActivity; report: TaskReport; endMs: number; percent: (ms: number) => string };
 
 function ProducerLane({ producer, report, endMs, percent }: LaneProps) {
-  const { id, agent, attempt, queuedMs, takenMs, firstMs, lastMs, endMs: producerEnd, tools, tokens, cause } = producer;
+  const { id, agent, turn, attempt, queuedMs, takenMs, firstMs, lastMs, endMs: producerEnd, tools, tokens, cause } = producer;
   const from = takenMs ?? firstMs;
   const to = producerEnd ?? lastMs;
-  const again = attempt > 1 ? `attempt ${attempt}${cause === undefined ? '' : ` (${cause})`}` : '';
+  const again = [
+    ...(turn > 1 ? [`turn ${turn}`] : []),
+    ...(attempt > 1 ? [`attempt ${attempt}${cause === undefined ? '' : ` (${cause})`}`] : []),
+  ].join(', ');
   return (
     <Lane
       name={visibleText(agent)}
@@ -180,7 +183,7 @@ function ChunkTicks({ report, producer, endMs }: Pick<LaneProps, 'report' | 'pro
   return <canvas class="ticks" ref={canvas} aria-hidden="true" />;
 }
 
-function drawTicks(element: HTMLCanvasElement, { events }: TaskReport, { id, attempt }: ProducerActivity, endMs: number): void {
+function drawTicks(element: HTMLCanvasElement, report: TaskReport, producer: ProducerActivity, endMs: number): void {
   const [width, height, scale] = [element.clientWidth, element.clientHeight, devicePixelRatio];
   element.width = width * scale;
   element.height = height * scale;
@@ -188,8 +191,7 @@ function drawTicks(element: HTMLCanvasElement, { events }: TaskReport, { id, att
   context.scale(scale, scale);
   context.fillStyle = getComputedStyle(element).color;
   const sums = new Float64Array(Math.max(1, Math.ceil(width)));
-  for (const { producer, attempt: of, chunk, characters, atMs, storedMs = atMs } of events) {
-    if (chunk === undefined || producer !== id || of !== attempt) continue;
+  for (const { characters, atMs, storedMs = atMs } of chunksOf(report, producer)) {
     const x = Math.min(sums.length - 1, Math.floor((storedMs / endMs) * width));
     sums[x] = sums[x]! + characters;
   }

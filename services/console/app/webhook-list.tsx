@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { Connection, RequestError } from './connection.ts';
+import { type Connection, type RequestError, UnreachableError } from './connection.ts';
 import { ageText, visibleText } from './plain-text.ts';
 import type { TaskSession } from './task-session.ts';
 
@@ -80,7 +80,7 @@ function useWebhooks(session: TaskSession, connection: Connection): { webhooks: 
         const { status, message } = error as RequestError;
         // Such as an ingress without webhooks.
         isOver = status === 404;
-        setFault(isOver ? 'ingress lists none' : message);
+        if (!(error instanceof UnreachableError)) setFault(isOver ? 'ingress lists none' : message);
       }
       if (!isOver && !stop.signal.aborted) timer = setTimeout(() => void read(), READ_MS);
     };

@@ -10,7 +10,7 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { credentialsOf, kindOfRequest, requestHeaders, responseHeaders } from './api-requests.ts';
 import type { AppFile, AppFiles } from './app-files.ts';
 import { clusterFrames } from './cluster-stream.ts';
-import { IngressConnection } from './ingress-connection.ts';
+import { IngressConnection, IngressUnreachable } from './ingress-connection.ts';
 
 export type ConsoleDeps = {
   ingressUrl: string;
@@ -88,7 +88,7 @@ export function createConsole(deps: ConsoleDeps): ConsoleServer {
   app.setErrorHandler<Error & { statusCode?: number }>((thrown, _request, reply) => {
     const error = faultOf(thrown);
     if (error.row.http >= 500) deps.logger.warn({ err: error }, 'request failed');
-    return sendError(reply, error, thrown instanceof RefusedRequest ? thrown.statusCode : undefined);
+    return sendError(reply, error, statusOf(thrown));
   });
   registerPages(app, deps.files);
   registerProbes(app, deps.probes);
@@ -188,7 +188,10 @@ function registerApi(scope: FastifyInstance, ingress: IngressConnection, deps: C
     await requireSafeAccess(ingress, deps);
     const signal = acquire(reply);
     const source = { ingressUrl: ingress.url, home: deps.home };
-    const frames = await clusterFrames(source, credentialsOf(request.headers, apiKeyHeader), signal);
+    const frames = await clusterFrames(source, credentialsOf(request.headers, apiKeyHeader), signal).catch(thrown => {
+      // The client's own error names the address of ingress, which is no concern of the page.
+      throw thrown instanceof A2AError && thrown.code === 'UNAVAILABLE' ? new IngressUnreachable(thrown) : thrown;
+    });
     reply.headers({ 'content-type': SSE_CONTENT_TYPE, 'cache-control': 'no-store', 'x-accel-buffering': 'no' });
     return reply.send(endingQuietly(Readable.from(frames)));
   });
@@ -230,6 +233,12 @@ async function requireSafeAccess(ingress: IngressConnection, { host, allowsNoneO
     detail:
       'HOPLINE_HOST is not loopback and ingress asks for no credentials: set its HOPLINE_AUTH_ISSUER or HOPLINE_AUTH_API_KEYS_FILE, or HOPLINE_AUTH_NONE_ON_PUBLIC=true here',
   });
+}
+
+/** Undefined: that of the error's code. */
+function statusOf(thrown: Error): number | undefined {
+  if (thrown instanceof RefusedRequest) return thrown.statusCode;
+  return thrown instanceof IngressUnreachable ? 502 : undefined;
 }
 
 /** Never exposes an error's own text. */

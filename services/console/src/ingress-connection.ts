@@ -17,6 +17,13 @@ export type IngressRequest = {
   signal?: AbortSignal;
 };
 
+/** Nothing answered at the address of ingress: 502 of this gateway, where a 503 of ingress is passed on as it is. */
+export class IngressUnreachable extends A2AError {
+  constructor(cause: unknown) {
+    super('UNAVAILABLE', { detail: 'ingress does not answer', cause });
+  }
+}
+
 /** Requests to one ingress, or to the balancer before several. */
 export class IngressConnection {
   readonly url: string;
@@ -31,13 +38,13 @@ export class IngressConnection {
     this.#pool = new Pool(origin, { headersTimeout: ANSWER_MS_MAX, bodyTimeout: SILENCE_MS_MAX });
   }
 
-  /** Throws UNAVAILABLE when ingress cannot be reached. The path is sent as it is: nothing in it is resolved. */
+  /** Throws IngressUnreachable. The path is sent as it is: nothing in it is resolved. */
   async request({ path, ...request }: IngressRequest): Promise<Dispatcher.ResponseData> {
     try {
       return await this.#pool.request({ ...request, path: this.#basePath + path });
     } catch (cause) {
       if (request.signal?.aborted) throw cause;
-      throw new A2AError('UNAVAILABLE', { detail: 'ingress does not answer', cause });
+      throw new IngressUnreachable(cause);
     }
   }
 

@@ -170,6 +170,11 @@ export class Page {
     await this.#call('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value }] });
   }
 
+  /** Other pages of the browser are hidden then. */
+  async bringToFront(): Promise<void> {
+    await this.#call('Page.bringToFront');
+  }
+
   /** The size of the window, in CSS pixels. */
   async setSize(width: number, height: number): Promise<void> {
     await this.#call('Emulation.setDeviceMetricsOverride', { width, height, deviceScaleFactor: 1, mobile: false });

@@ -44,8 +44,18 @@ before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'console-'));
   remote = await startRemoteAgent({
     dialect: '0.3',
-    script: async function* ({ text }) {
+    script: async function* ({ text, turn }) {
       const { promise: wasKilled } = killed;
+      if (text.includes('briefly') || turn > 1) {
+        yield { token: `answer ${turn}` };
+        yield { complete: true };
+        return;
+      }
+      if (text.includes('ask me')) {
+        yield { token: 'before the question ' };
+        yield { inputRequired: 'Which cluster?' };
+        return;
+      }
       for (const [index, token] of TOKENS.entries()) {
         if (index === TOKENS.length / 2 && text.includes('be killed')) await wasKilled;
         yield { token };
@@ -207,6 +217,69 @@ test('new tasks wait behind a button, filters are in the address, and a question
   assert.deepEqual(page.faults, []);
 });
 
+/** More than the page reads at once. */
+const MANY_TASKS = 130;
+
+test('a search reads on until it has found the task, and shows what it has searched', options, async () => {
+  const old = await ask('briefly: where is the needle?');
+  for (let left = MANY_TASKS; left > 0; left -= 10) await Promise.all(Array.from({ length: 10 }, () => ask('briefly')));
+  const page = await browser.open(`${web.url}/?q=${encodeURIComponent('NEEDLE')}`);
+  await page.setSize(1440, 900);
+  await page.until(`document.querySelector('.task-row')?.getAttribute('href') === '/tasks/${old}'`, SHOWN_MS_MAX);
+  const foot = `document.querySelector('.list-foot').textContent`;
+  await page.until(`/^1 found in \\d{3} tasks$/.test(${foot})`, SHOWN_MS_MAX);
+  const [, searched] = / (\d+) tasks/.exec(await page.evaluate<string>(foot))!;
+  assert.ok(Number(searched) > MANY_TASKS);
+  await save(page, 'tasks-found');
+  const typed = `const field = document.querySelector('.toolbar [type=search]'); field.value = 'no such text'; field.dispatchEvent(new Event('input', { bubbles: true }));`;
+  await page.evaluate(`{ ${typed} }`);
+  await page.until(`document.querySelector('.empty')?.textContent.includes('0 found in ${searched} tasks')`, SHOWN_MS_MAX);
+  await save(page, 'tasks-none-found');
+  assert.deepEqual(page.faults, []);
+});
+
+test('what can be done with a task follows its newest state, and a later turn has a lane of its own', options, async () => {
+  const id = await ask('ask me');
+  const page = await browser.open(`${web.url}/tasks/${id}`);
+  await page.setSize(1440, 900);
+  const pill = `document.querySelector('.task-head .pill')?.textContent`;
+  const form = `document.querySelector('.message-form')`;
+  const cancel = `document.querySelector('.button-danger')`;
+  await page.until(`${pill} === 'input-required' && ${form} && ${cancel}`, SHOWN_MS_MAX);
+  // An earlier moment takes neither away.
+  await page.evaluate(onBody('0'));
+  await page.until(`document.querySelector('.task-head').textContent.includes('at the playhead')`, SHOWN_MS_MAX);
+  assert.ok(await page.evaluate<boolean>(`Boolean(${form} && ${cancel})`));
+  const typed = `const field = document.querySelector('.message-form input'); field.value = 'staging'; field.dispatchEvent(new Event('input', { bubbles: true }));`;
+  await page.evaluate(`{ ${typed} }`);
+  await page.until(`!document.querySelector('.message-form button').disabled`, SHOWN_MS_MAX);
+  await page.evaluate(`document.querySelector('.message-form').requestSubmit()`);
+  await page.until(isCompleted, SHOWN_MS_MAX);
+  await page.until(`document.querySelector('.facts-list').textContent.includes('nothing lost')`, SHOWN_MS_MAX);
+  // At the question, of a task that has ended: nothing to answer, nothing to cancel.
+  await page.evaluate(onBody('l'));
+  for (let step = 0; step < 20; step += 1) {
+    await page.evaluate(onBody('['));
+    if (await page.evaluate(`document.querySelector('.task-head').textContent.includes('at the playhead: input-required')`))
+      break;
+  }
+  assert.match(
+    await page.evaluate(`document.querySelector('.task-head-title').textContent`),
+    /completedat the playhead: input-required$/,
+  );
+  assert.equal(await page.evaluate(`${form} === null && ${cancel} === null`), true);
+  await page.until(`document.querySelector('.timeline')?.textContent.includes('turn 2')`, SHOWN_MS_MAX);
+  await save(page, 'task-question-ended');
+  assert.deepEqual(page.faults, []);
+});
+
+test('a task that does not exist offers nothing to do with it', options, async () => {
+  const page = await browser.open(`${web.url}/tasks/01a201b8-74dc-707d-aaa5-afac77abea8c`);
+  await page.until(`document.querySelector('.empty')?.textContent.startsWith('Task not found')`, SHOWN_MS_MAX);
+  assert.equal(await page.evaluate(`document.querySelectorAll('.scrubber, .task-head, .tabs, main button').length`), 0);
+  await save(page, 'task-not-found');
+});
+
 test('two tasks stand side by side, and what differs is marked, as text', options, async () => {
   const [a, b] = [await ask('count'), await ask('count, but otherwise')];
   const page = await browser.open(`${web.url}/tasks/${a}`);
@@ -303,6 +376,45 @@ test('both color schemes and a narrow screen show every page without a horizonta
     await narrow.setScheme('dark');
     await save(narrow, `dark-${name}`);
     assert.deepEqual(narrow.faults, []);
+  }
+});
+
+test('an ingress that is down is one sentence on every page, which goes when it answers again', options, async t => {
+  const env = { NATS_URL: cluster.nats.url };
+  const behind = new ServiceProcess({ service: 'ingress', instance: 'ingress-behind', env }, await freePort());
+  t.after(() => behind.kill());
+  await behind.start();
+  const own = new ServiceProcess(
+    { service: 'console', instance: 'console-3', env: { HOPLINE_CONSOLE_INGRESS_URL: behind.url } },
+    await freePort(),
+  );
+  t.after(() => own.kill());
+  await own.start();
+  const [id, other] = [await ask('briefly'), await ask('briefly')];
+  await behind.kill();
+  const outage = `document.querySelector('.outage')?.textContent`;
+  const paths = [
+    ['list', '/', '.task-row'],
+    ['task', `/tasks/${id}`, '.timeline'],
+    ['compare', `/compare/${id}/${other}`, '.compare-verdict'],
+    ['cluster', '/cluster', '.table-card'],
+  ] as const;
+  const pages: [Page, string][] = [];
+  for (const [name, to, shown] of paths) {
+    const page = await browser.open(own.url + to);
+    await page.setSize(1440, 900);
+    await page.until(`${outage} === 'Ingress does not answer. This page continues when it does.'`, SHOWN_MS_MAX);
+    const text = await page.evaluate<string>('document.body.textContent');
+    assert.equal(text.split('does not answer').length - 1, 1, `${name}: ${text}`);
+    assert.doesNotMatch(text, /ECONNREFUSED|No task/, name);
+    await save(page, `outage-${name}`);
+    pages.push([page, shown]);
+  }
+  await behind.start();
+  for (const [page, shown] of pages) {
+    // The list does not ask while it is hidden.
+    await page.bringToFront();
+    await page.until(`document.querySelector('${shown}') && ${outage} === undefined`, SHOWN_MS_MAX);
   }
 });
 

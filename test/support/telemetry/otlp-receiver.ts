@@ -15,6 +15,8 @@ export class OtlpReceiver extends ExportedSpans {
   /** All that was received, for searches for planted secrets. */
   readonly bodies: Buffer[] = [];
   readonly paths = new Set<string>();
+  /** The last push of metrics of each process, by its instance. */
+  readonly metrics = new Map<string, Uint8Array>();
   behaviour: Behaviour = 'accept';
   readonly #server = createServer((request, response) => void this.#receive(request, response));
 
@@ -30,6 +32,15 @@ export class OtlpReceiver extends ExportedSpans {
     this.#server.close();
   }
 
+  /** The labels of a gauge in the last push of a process. */
+  gauge(instance: string, name: string): Record<string, AttributeValue>[] {
+    return children(this.metrics.get(instance), 2)
+      .flatMap(scopeMetrics => children(scopeMetrics, 2))
+      .filter(metric => utf8(children(metric, 1)[0]) === name)
+      .flatMap(metric => children(metric, 5).flatMap(gauge => children(gauge, 1)))
+      .map(point => attributesOf(children(point, 7)));
+  }
+
   async #receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const sent = Buffer.concat(await request.toArray().catch(() => []));
     const body = request.headers['content-encoding'] === 'gzip' ? gunzipSync(sent) : sent;
@@ -42,13 +53,16 @@ export class OtlpReceiver extends ExportedSpans {
     }
     this.bodies.push(body);
     if (path.endsWith('/v1/traces')) this.spans = [...this.spans, ...spansOf(body)];
+    if (path.endsWith('/v1/metrics'))
+      for (const resourceMetrics of children(body, 1))
+        this.metrics.set(String(resourceOf(resourceMetrics)['service.instance.id']), resourceMetrics);
     response.writeHead(200, { 'content-type': 'application/x-protobuf' }).end();
   }
 }
 
 function spansOf(body: Uint8Array): ExportedSpan[] {
   return children(body, 1).flatMap(resourceSpans => {
-    const resource = attributesOf(children(children(resourceSpans, 1)[0] ?? new Uint8Array(), 1));
+    const resource = resourceOf(resourceSpans);
     return children(resourceSpans, 2).flatMap(scopeSpans => children(scopeSpans, 2).map(span => spanOf(span, resource)));
   });
 }
@@ -79,6 +93,9 @@ function spanOf(bytes: Uint8Array, resource: Record<string, AttributeValue>): Ex
   };
 }
 
+/** The attributes of the process that sent spans or metrics. */
+const resourceOf = (sent: Uint8Array) => attributesOf(children(children(sent, 1)[0], 1));
+
 function attributesOf(entries: readonly Uint8Array[]): Record<string, AttributeValue> {
   return Object.fromEntries(entries.map(entry => [utf8(children(entry, 1)[0]), attributeValue(children(entry, 2)[0])]));
 }
@@ -93,7 +110,7 @@ function attributeValue(bytes: Uint8Array | undefined): AttributeValue {
   return '';
 }
 
-function children(bytes: Uint8Array, wanted: number): Uint8Array[] {
+function children(bytes: Uint8Array = new Uint8Array(), wanted: number): Uint8Array[] {
   return [...fieldsOf(bytes)].flatMap(({ number, value }) => (number === wanted && typeof value !== 'bigint' ? [value] : []));
 }
 

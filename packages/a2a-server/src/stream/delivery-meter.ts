@@ -1,5 +1,5 @@
 import { stateWord } from '@hopline/a2a';
-import { producerAgent } from '@hopline/task';
+import { producerAgent, SUPERVISOR } from '@hopline/task';
 import { ATTR, COUNT, type Hop } from '@hopline/telemetry';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
@@ -14,8 +14,7 @@ export class DeliveryMeter {
   readonly #receivedAt: number;
   /** The stream belongs to a message, so its client waits for the first text. */
   readonly #isTurn: boolean;
-  /** Created with the first text: idle streams are many. */
-  #seenAgents: Set<string> | undefined;
+  #hasFirstToken = false;
   #unwritten: Unwritten[] | undefined;
 
   constructor(server: A2AServer, { hop, receivedAt }: Pick<OperationContext, 'hop' | 'receivedAt'>, isTurn: boolean) {
@@ -55,11 +54,11 @@ export class DeliveryMeter {
 
   #measure({ entry, agent }: Unwritten, now: number): void {
     const { metrics } = this.#server;
-    if (this.#isTurn && this.#seenAgents?.has(agent) !== true) {
+    // The supervisor's plan is on the socket before any agent has begun: it does not answer the question.
+    if (this.#isTurn && !this.#hasFirstToken && agent !== SUPERVISOR) {
+      this.#hasFirstToken = true;
       const sinceMs = now - this.#receivedAt;
-      if (this.#seenAgents === undefined) this.#hop.max(COUNT.firstTokenMs, sinceMs);
-      this.#seenAgents ??= new Set();
-      this.#seenAgents.add(agent);
+      this.#hop.max(COUNT.firstTokenMs, sinceMs);
       metrics?.timeToFirstToken.recordMs(sinceMs, { agent });
     }
     const { fact, live } = entry;
