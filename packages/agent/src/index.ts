@@ -8,9 +8,11 @@ export { artifact, data, done, failed, needsInput, notice } from './event-constr
 export { RETRIES_DEFAULT, RETRIES_MAX, STOP_MS_MAX, TURN_ARTIFACTS_MAX, TURN_EVENTS_MAX, TURN_TEXT_BYTES_MAX } from './limits.ts';
 export { AgentMisuse } from './misuse.ts';
 export { HEARTBEAT_INTERVAL_MS } from './register-agent.ts';
+export { isRepetition } from './repetition.ts';
 export type { RunTurnDeps } from './run-turn.ts';
 export { runTurn } from './run-turn.ts';
 export type { ServeAgentOptions } from './serve-agent.ts';
 export { serveAgent } from './serve-agent.ts';
+export { GrowingText } from './streamed-text.ts';
 export type { TurnEnd, TurnOutcome } from './turn-end.ts';
 export type { Loggable, TurnLog } from './turn-log.ts';
