@@ -65,8 +65,10 @@ export class StatusTexts {
   artifact(id: string, text: string, chunk: { append: boolean; last: boolean }, events: AgentEvent[]): void {
     const soFar = this.#repeated?.artifact(id, text, chunk);
     // Chunks beside the statuses: what adds up to their text are pieces.
-    const isUndecided = this.#deltas === undefined && this.#undecided.length > 1;
-    if (isUndecided && soFar?.text === this.#undecided.map(({ text }) => text).join('')) this.#decide('incremental', events);
+    if (soFar !== undefined && this.#deltas === undefined && this.#undecided.length > 1) {
+      const pieces = this.#undecided.map(({ text }) => text).join('');
+      if (soFar.length === pieces.length && soFar.text === pieces) this.#decide('incremental', events);
+    }
     this.#repeated?.settle(events);
   }
 
