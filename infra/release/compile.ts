@@ -8,14 +8,18 @@ const SPECIFIER = /((?<!['"-])\bfrom\s*|(?<!['"-])\bimport\s*\(?\s*|import\.meta
 const FILE_URL = /(new URL\(\s*)(['"])(\.[^'"\n]+)\.ts\2(?=,\s*import\.meta\.url)/g;
 
 /**
- * Node 20 lacks two functions that the sources use (they came with 22). The compiled code calls these instead, so that no global of the user's process is changed. A test runs the packages on
- * Node 20 and would find a third.
+ * What Node 20 lacks of the sources' language, ES2024, and of Node (both came with 21 and 22). The compiled code calls these instead, so that no global of the user's process is changed. A test
+ * runs every command of the package on the lowest Node that it declares.
  */
 const DOWNLEVEL_FILE = 'node-20.js';
 const DOWNLEVEL = {
   'Promise.withResolvers': [
     'promiseWithResolvers',
     'let resolve; let reject; const promise = new Promise((a, b) => { resolve = a; reject = b; }); return { promise, resolve, reject };',
+  ],
+  'Map.groupBy': [
+    'mapGroupBy',
+    'const [items, keyOf] = args; const groups = new Map(); let index = 0; for (const item of items) { const key = keyOf(item, index++); if (groups.has(key)) groups.get(key).push(item); else groups.set(key, [item]); } return groups;',
   ],
   'URL.parse': ['parseUrl', 'try { return new URL(...args); } catch { return null; }'],
 } as const;

@@ -124,6 +124,39 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
       },
     ],
   },
+  'a third of the acknowledged cancels is lost': {
+    themes: ['none', 'deaths'],
+    breaks: /^a stored cancel/,
+    edits: [
+      {
+        file: 'packages/task/src/decide-client.ts',
+        from: "if (isTerminal(aggregate.state)) return reject('terminal');\n  const facts",
+        to: "if (isTerminal(aggregate.state)) return reject('terminal');\n  if (aggregate.taskId.charCodeAt(13) % 3 === 0) return reject('no change');\n  const facts",
+      },
+    ],
+  },
+  'cancels are refused while input is required': {
+    themes: ['none', 'deaths'],
+    breaks: /^a stored cancel/,
+    edits: [
+      {
+        file: 'packages/task/src/decide-client.ts',
+        from: "if (isTerminal(aggregate.state)) return reject('terminal');\n  const facts",
+        to: "if (isTerminal(aggregate.state) || aggregate.state === 'TASK_STATE_INPUT_REQUIRED') return reject('terminal');\n  const facts",
+      },
+    ],
+  },
+  'an agent that hears no cancel': {
+    themes: ['none', 'deaths'],
+    breaks: /^after an acknowledged cancel/,
+    edits: [
+      {
+        file: 'packages/agent/src/task-watch.ts',
+        from: 'if (isTerminal(aggregate.state)) return TASK_ENDED;',
+        to: "if (isTerminal(aggregate.state) && aggregate.state !== 'TASK_STATE_CANCELED') return TASK_ENDED;",
+      },
+    ],
+  },
   'a poison record': {
     themes: ['payloads'],
     breaks: /^a process crashed|^everything ends|^only its client/,

@@ -3,6 +3,7 @@ import { type ProcessState, processState } from '@hopline/cli';
 import type { Cluster } from './cluster.ts';
 
 const POLL_MS = 2000;
+const START_POLL_MS = 200;
 
 /** `fault` is null while the agent can work. */
 export type AgentState = ProcessState & { name: string };
@@ -10,7 +11,24 @@ export type AgentState = ProcessState & { name: string };
 /** The states of all agents: whether each process runs, and what its /readyz lists as degraded. */
 export async function agentStates(cluster: Cluster): Promise<AgentState[]> {
   const agents = cluster.list().filter(({ agent }) => agent !== undefined);
-  return Promise.all(agents.map(async process => ({ name: process.agent?.name ?? '', ...(await processState(process)) })));
+  return Promise.all(
+    agents.map(async process => {
+      const state = await processState(process);
+      // A process that still loads, on a slow machine, does not answer.
+      const isLoading = !state.isReady && process.pid !== null && process.restarts === 0;
+      return { name: process.agent?.name ?? '', ...state, isStarting: state.isStarting || isLoading };
+    }),
+  );
+}
+
+/** Resolves with the states when no agent is starting any more, or after `msMax`. */
+export async function startedAgents(cluster: Cluster, msMax: number, signal: AbortSignal): Promise<AgentState[]> {
+  const end = performance.now() + msMax;
+  for (;;) {
+    const states = await agentStates(cluster);
+    if (!states.some(({ isStarting }) => isStarting) || performance.now() > end || signal.aborted) return states;
+    await sleep(START_POLL_MS, undefined, { signal }).catch(() => {});
+  }
 }
 
 /**
@@ -27,7 +45,7 @@ export async function watchAgents(
   while (!signal.aborted) {
     await sleep(POLL_MS, undefined, { signal, ref: false }).catch(() => {});
     for (const state of signal.aborted ? [] : await agentStates(cluster)) {
-      if (signal.aborted || !state.isReady || faults.get(state.name) === state.fault) continue;
+      if (signal.aborted || !state.isReady || state.isStarting || faults.get(state.name) === state.fault) continue;
       faults.set(state.name, state.fault);
       onChange(state);
     }

@@ -18,7 +18,10 @@ import { serviceProcesses } from './service-processes.ts';
 import { stopStaleCluster } from './stale-cluster.ts';
 import type { SupervisedProcess } from './supervised-process.ts';
 
-const READY_MS_MAX = 30_000;
+/** Of the services without which no question is answered. A cold start on a slow machine takes most of a minute. */
+const READY_MS_MAX = 120_000;
+/** Of NATS, and of agents, which may come later: the cluster is up without them. */
+const SOON_READY_MS_MAX = 30_000;
 const LOG_CHECK_MS = 2000;
 /** The console listens on 8090 when ingress listens on 8000. */
 const CONSOLE_PORT_OFFSET = 90;
@@ -98,7 +101,7 @@ function createCluster(home: Home, run: RunState, screen: Screen): Cluster {
     } catch (error) {
       // Such as a full disk: the processes run without their list.
       const { code } = error as NodeJS.ErrnoException;
-      if (isListed) screen.warn(`run.json cannot be written (${code}): until it can, hopline status shows an older state`);
+      if (isListed) screen.warning(`run.json cannot be written (${code}): until it can, hopline status shows an older state`);
       isListed = false;
     }
   };
@@ -106,14 +109,14 @@ function createCluster(home: Home, run: RunState, screen: Screen): Cluster {
     changed: list,
     restarting: (process, ending, waitMs) => {
       const { instance } = process.spec;
-      if (waitMs !== null) screen.line(`${instance} ended (${ending}); restarting in ${waitMs / 1000} s`);
+      if (waitMs !== null) screen.notice(`${instance} ended (${ending}); restarting in ${waitMs / 1000} s`);
       else if (run.isUp)
-        screen.line(`${instance} ended and is not restarted, because its settings are invalid: ${process.fault}`);
+        screen.notice(`${instance} ended and is not restarted, because its settings are invalid: ${process.fault}`);
     },
     authorText: (_process, text) => {
-      for (const line of text.trimEnd().split('\n')) screen.warn(line);
+      for (const line of text.trimEnd().split('\n')) screen.warning(line);
     },
-    restarted: ({ spec }, pid) => screen.line(`${spec.instance} restarted as process ${pid}`),
+    restarted: ({ spec }, pid) => screen.notice(`${spec.instance} restarted as process ${pid}`),
   });
   return cluster;
 }
@@ -139,7 +142,7 @@ async function startNats({ cluster, home, paths, users, run, signal }: StartNats
   run.natsMonitor = `http://${HOST}:${monitor}`;
   const nats = await cluster.run(natsProcess(home, paths.natsServer, { port, monitor }, paths.root, users));
   const fault = await unlessAborted(
-    waitReady(nats, () => isNatsReady(port), READY_MS_MAX),
+    waitReady(nats, () => isNatsReady(port), SOON_READY_MS_MAX),
     signal,
   );
   if (fault !== null) throw new LaunchError(fault);
@@ -167,7 +170,12 @@ function withoutCredentials(urls: string): string {
 
 async function startServices(cluster: Cluster, specs: Parameters<Cluster['run']>[0][], signal: AbortSignal): Promise<void> {
   const processes = await Promise.all(specs.map(spec => cluster.run(spec)));
-  const wait = (process: SupervisedProcess) => waitReady(process, () => isServiceReady(process.url), READY_MS_MAX);
+  const wait = (process: SupervisedProcess) =>
+    waitReady(
+      process,
+      () => isServiceReady(process.url),
+      process.spec.service === 'sub-agent' ? SOON_READY_MS_MAX : READY_MS_MAX,
+    );
   const faults = await unlessAborted(Promise.all(processes.map(wait)), signal);
   // The cluster works without an agent that ends by itself, and restarts it; a wrong setting stays wrong.
   const isFatal = (process: SupervisedProcess) => process.isFinal || process.spec.service !== 'sub-agent';

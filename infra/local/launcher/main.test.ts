@@ -27,7 +27,7 @@ import { createServer } from 'node:http';
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 const { HOPLINE_PORT, HOPLINE_HOST, HOPLINE_INSTANCE, HOPLINE_STDIN_LIFELINE, HOPLINE_AGENT } = process.env;
 // The launcher passes on no variable that it does not know.
-const { FAKE_NOTES, FAKE_BROKEN, FAKE_WRONG, FAKE_UNREACHABLE, FAKE_KEY } = JSON.parse(readFileSync(new URL('../../../fake.json', import.meta.url)));
+const { FAKE_NOTES, FAKE_BROKEN, FAKE_WRONG, FAKE_UNREACHABLE, FAKE_SLOW, FAKE_KEY } = JSON.parse(readFileSync(new URL('../../../fake.json', import.meta.url)));
 const end = cause => { appendFileSync(FAKE_NOTES, HOPLINE_INSTANCE + ' ' + cause + '\\n'); process.exit(0); };
 if (HOPLINE_INSTANCE === FAKE_BROKEN) { console.error('no such stream'); process.exit(1); }
 if (FAKE_WRONG?.split(',').includes(HOPLINE_INSTANCE)) { console.error(HOPLINE_INSTANCE.replace(/-\\w+$/, '') + ': HOPLINE_X must be y'); process.exit(78); }
@@ -37,6 +37,10 @@ if (HOPLINE_STDIN_LIFELINE === '1') process.stdin.on('end', () => end('lost its 
 createServer((request, response) => {
   const isReached = existsSync(FAKE_NOTES + '.reached') || !FAKE_UNREACHABLE?.split(',').includes(HOPLINE_INSTANCE);
   const degraded = isReached ? [] : [{ check: 'agent', reason: 'ECONNREFUSED' }];
+  // An agent that has not answered yet, until the test lets it.
+  const isStarting = HOPLINE_INSTANCE === FAKE_SLOW && !existsSync(FAKE_NOTES + '.started');
+  if (isStarting) degraded.push({ check: 'agent', reason: 'pending' });
+  if (request.url === '/') appendFileSync(FAKE_NOTES + '.asked', '');
   if (request.url !== '/') return response.end(JSON.stringify({ ready: true, degraded }));
   if (FAKE_KEY && request.headers['x-api-key'] !== FAKE_KEY) return response.writeHead(401).end();
   response.setHeader('content-type', 'text/event-stream');
@@ -283,6 +287,17 @@ test('an agent that cannot be reached is listed with the reason, and again when 
   assert.match(launcher.output(), /Hopline runs, but none of its agents can work yet: http/);
   writeFileSync(join(root, 'notes.reached'), '');
   await launcher.prints(/agent argocd ✓/);
+});
+
+test('the first question waits for an agent that is starting, which is no fault', async t => {
+  const root = checkout(t);
+  const launcher = start(t, root, [], { FAKE_SLOW: 'sub-agent-files' });
+  await launcher.prints(/agent files … starting\n[\s\S]*agent guide ✓/);
+  await launcher.prints(/The first question waits for files, at most 60 s\.\n/);
+  assert.equal(existsSync(join(root, 'notes.asked')), false, 'nothing is asked before');
+  writeFileSync(join(root, 'notes.started'), '');
+  await launcher.prints(/ {2}agent files ✓\nAsking: .*\n[\s\S]*Hello there/);
+  assert.doesNotMatch(launcher.output(), /✗/);
 });
 
 test('an existing NATS server is asked first, and what is wrong with it is the only sentence', async t => {

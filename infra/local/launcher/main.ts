@@ -2,12 +2,12 @@ import { readFileSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { credentialsOf, ownCommand } from '@hopline/cli';
-import { type AgentState, agentStates, watchAgents } from './agent-states.ts';
+import { type AgentState, agentStates, startedAgents, watchAgents } from './agent-states.ts';
 import { type DemoRun, demoQuestion, runDemo } from './demo.ts';
 import { type LocalCluster, launch } from './launch.ts';
 import { LaunchError } from './launch-error.ts';
 import { callerCredentials, nextSteps } from './next-steps.ts';
-import { type Options, parseOptions } from './options.ts';
+import { corsSetting, type Options, parseOptions } from './options.ts';
 import { absolutePaths } from './process-environment.ts';
 import { Screen } from './screen.ts';
 
@@ -17,6 +17,8 @@ const QUESTION_FOR_ANY_AGENT = 'Hello, what can you do?';
 
 /** A terminal's Ctrl-C arrives directly and through the parent process; signals within this time count as one. */
 const SAME_PRESS_MS = 1000;
+/** The first question waits so long for agents that are still starting, because an answer without them lacks a part of what it promises. */
+const DEMO_AGENTS_MS_MAX = 60_000;
 
 const screen = new Screen(process.stdout, process.env);
 const stop = new AbortController();
@@ -36,7 +38,7 @@ try {
   // npm runs scripts in the root of the checkout; INIT_CWD is the user's directory.
   const folder = process.env.INIT_CWD ?? process.cwd();
   const options = parseOptions(process.argv.slice(2), process.env, folder, ROOT);
-  Object.assign(process.env, absolutePaths(process.env, folder));
+  Object.assign(process.env, absolutePaths(process.env, folder), corsSetting(options, process.env));
   if (options.help) process.stdout.write(readFileSync(new URL('help.txt', import.meta.url)));
   else await run(options);
 } catch (error) {
@@ -55,10 +57,12 @@ async function run(options: Options): Promise<void> {
     { stop: stop.signal, kill: kill.signal },
   );
   try {
-    const states = await agentStates(running.cluster);
-    showAddresses(running, states);
+    const first = await agentStates(running.cluster);
+    showAddresses(running, first);
+    const headers = demoHeaders(options);
+    const states = headers === undefined ? first : await whenStarted(running.cluster, first);
     void watchAgents(running.cluster, states, showAgent, stop.signal);
-    const demo = await showDemo(running.url, options);
+    const demo = headers === undefined ? null : await showDemo(running.url, headers);
     showNextSteps(running, options, { demo, agents: states });
     if (!stop.signal.aborted) await new Promise<void>(resolve => stop.signal.addEventListener('abort', () => resolve()));
   } finally {
@@ -81,21 +85,43 @@ function showAddresses({ url, home, cluster }: LocalCluster, agents: readonly Ag
   screen.line();
 }
 
-function showAgent({ name, fault }: AgentState): void {
-  if (fault === null) screen.line(`  agent ${name} ✓`);
-  else screen.warn(`  agent ${name} ✗ ${fault}; tried again every few seconds`);
+function showAgent({ name, fault, isStarting }: AgentState): void {
+  if (fault === null) screen.notice(`  agent ${name} ✓`);
+  else if (isStarting) screen.notice(`  agent ${name} … starting`);
+  else screen.warning(`  agent ${name} ✗ ${fault}; tried again every few seconds`);
 }
 
-async function showDemo(url: string, options: Options): Promise<DemoRun | null> {
-  if (!options.runsDemo || options.agentsFile !== null || stop.signal.aborted) return null;
+/** The states when the agents of the demo can work, or cannot, or take too long. */
+async function whenStarted(cluster: LocalCluster['cluster'], first: readonly AgentState[]): Promise<readonly AgentState[]> {
+  const namesOf = (states: readonly AgentState[]) => states.filter(({ isStarting }) => isStarting).map(({ name }) => name);
+  const starting = namesOf(first);
+  if (starting.length === 0) return first;
+  screen.line(`The first question waits for ${starting.join(' and ')}, at most ${DEMO_AGENTS_MS_MAX / 1000} s.`);
+  const states = await startedAgents(cluster, DEMO_AGENTS_MS_MAX, stop.signal);
+  if (stop.signal.aborted) return states;
+  for (const state of states) if (starting.includes(state.name) && !state.isStarting) showAgent(state);
+  const late = namesOf(states);
+  if (late.length > 0)
+    screen.warn(`${late.join(' and ')}: not ready after ${DEMO_AGENTS_MS_MAX / 1000} s; the answer comes without`);
+  return states;
+}
+
+/** What the first question is sent with; undefined: none is sent. */
+function demoHeaders(options: Options): Record<string, string> | undefined {
+  if (!options.runsDemo || options.agentsFile !== null || stop.signal.aborted) return undefined;
   const required = callerCredentials(process.env);
+  const headers = credentialsOf(process.env);
+  if (required === undefined || Object.keys(headers).length > 0) return headers;
+  screen.line(`No first question: this cluster requires credentials, and ${required.variable} is not set.`);
+  return undefined;
+}
+
+async function showDemo(url: string, headers: Record<string, string>): Promise<DemoRun | null> {
+  if (stop.signal.aborted) return null;
+  screen.line(`Asking: ${demoQuestion()}`);
+  const release = screen.holdNotices();
+  stop.signal.addEventListener('abort', release);
   try {
-    const headers = credentialsOf(process.env);
-    if (required !== undefined && Object.keys(headers).length === 0) {
-      screen.line(`No first question: this cluster requires credentials, and ${required.variable} is not set.`);
-      return null;
-    }
-    screen.line(`Asking: ${demoQuestion()}`);
     const demo = await runDemo(url, headers, screen, stop.signal);
     const seconds = (ms: number) => `${(ms / 1000).toFixed(2)} s`;
     const first = demo.firstTextMs === null ? '' : `, first text after ${seconds(demo.firstTextMs)}`;
@@ -105,6 +131,8 @@ async function showDemo(url: string, options: Options): Promise<DemoRun | null> 
     // The cluster runs: a failed question is reported and does not stop it.
     if (!stop.signal.aborted) screen.line(`The demo question failed: ${error instanceof Error ? error.message : String(error)}`);
     return null;
+  } finally {
+    release();
   }
 }
 

@@ -39,6 +39,30 @@ test('NO_COLOR and FORCE_COLOR decide before the terminal does', () => {
   }
 });
 
+test('notices about the cluster wait for the end of an answer, in order', () => {
+  const { screen, text } = screenOf(false);
+  const release = screen.holdNotices();
+  screen.answer('half a');
+  screen.notice('relay-1 ended');
+  screen.warning('run.json cannot be written');
+  screen.answer(' line');
+  screen.note('done');
+  release();
+  screen.notice('relay-1 restarted');
+  release();
+  assert.equal(text(), 'half a line\ndone\nrelay-1 ended\nrun.json cannot be written\nrelay-1 restarted\n');
+});
+
+test('a process that fails without end is not kept from the reader by an answer', () => {
+  const { screen, text } = screenOf(false);
+  screen.holdNotices();
+  for (let count = 1; count <= 51; count += 1) screen.notice(`${count}`);
+  assert.deepEqual(
+    text().trim().split('\n'),
+    Array.from({ length: 51 }, (_, index) => `${index + 1}`),
+  );
+});
+
 test('a notice within a text starts on its own line', () => {
   const { screen, text } = screenOf(false);
   screen.answer('half a');

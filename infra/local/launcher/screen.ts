@@ -1,10 +1,14 @@
 import { type Display, hasColors, type Sink, withoutControls } from '@hopline/cli';
 
-/** All output of the launcher. Streamed text and notices share it: a notice within a text starts on its own line. */
+/** Notices that wait for the end of an answer; with more of them the answer is broken up rather than the reader kept waiting. */
+const HELD_NOTICES_MAX = 50;
+
+/** All output of the launcher. Streamed text and lines share it: a line within a text starts on its own line. */
 export class Screen implements Display {
   readonly #output: Sink;
   readonly #colors: boolean;
   #atLineStart = true;
+  #held: (() => void)[] | undefined;
 
   /** Colors as in every command of Node: `environment` may have FORCE_COLOR or NO_COLOR. */
   constructor(output: Sink, environment: Readonly<Record<string, string | undefined>>) {
@@ -35,6 +39,34 @@ export class Screen implements Display {
 
   warn(text: string): void {
     this.#write(this.#style('31', text));
+  }
+
+  /** A line about the cluster, which belongs to no answer: it waits while one streams. */
+  notice(text: string): void {
+    this.#unlessHeld(() => this.line(text));
+  }
+
+  /** The same for something wrong. */
+  warning(text: string): void {
+    this.#unlessHeld(() => this.warn(text));
+  }
+
+  /** From now on notices wait. Returns what prints them and ends that. */
+  holdNotices(): () => void {
+    this.#held = [];
+    return () => this.#release();
+  }
+
+  #release(): void {
+    const held = this.#held ?? [];
+    this.#held = undefined;
+    for (const print of held) print();
+  }
+
+  #unlessHeld(print: () => void): void {
+    this.#held?.push(print);
+    if (this.#held === undefined) print();
+    else if (this.#held.length > HELD_NOTICES_MAX) this.#release();
   }
 
   #write(line: string): void {

@@ -27,7 +27,8 @@ async function openFailing(t: TestContext) {
   rig.relay.onClient = taskId => rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
   const { result } = await call(rig, 'send', sendParams(userMessage('x'), '1.0', { blocking: false }));
   const lines = () => written.splice(0).filter(({ msg }) => msg.startsWith('request '));
-  const ask = async (path: string) => (await fetch(`${rig.url}${path}`, { headers: { traceparent, 'a2a-version': '1.0' } })).status;
+  const ask = async (path: string) =>
+    (await fetch(`${rig.url}${path}`, { headers: { traceparent, 'a2a-version': '1.0' } })).status;
   return { rig, lines, ask, taskId: result.task.id as string };
 }
 
@@ -49,7 +50,11 @@ test('requests beside A2A that fail are counted, and their lines name trace, tas
   }
   assert.equal(rig.totals.requests, before, 'they are no requests of A2A');
   assert.equal(await ask('/tasks/no*id/audit'), 404);
-  assert.deepEqual([lines(), rig.totals.requestErrors], [[], requests.length + 1], 'a mistake of the client is counted, not logged');
+  assert.deepEqual(
+    [lines(), rig.totals.requestErrors],
+    [[], requests.length + 1],
+    'a mistake of the client is counted, not logged',
+  );
 });
 
 test('a request of A2A that fails names trace, task and method in its line, in every binding', async t => {

@@ -21,6 +21,11 @@ export interface Agent {
    * iterator costs more than a token.
    */
   runBatches?(turn: Turn): AsyncIterable<readonly AgentEvent[]>;
+  /**
+   * Cancels a run at a server that a turn has announced with `Turn.remoteRunBegan`, maybe in another process. Resolves when the server has
+   * answered or refused, at once if it has before; rejects when it does neither within CANCEL_MS_MAX.
+   */
+  cancelRemoteRun?(run: unknown, trace: Turn['trace']): Promise<void>;
   /** Releases connections and child processes. Called once, after the last turn. */
   close(): Promise<void>;
 }
@@ -53,6 +58,18 @@ export type Turn = {
    * in the log, so it outlives the process.
    */
   resume?: unknown;
+  /** Text of the answer that earlier attempts have shown, and that stands until this one has content. Absent: no attempt came before. */
+  shownText?: string;
+  /**
+   * Runs that earlier attempts of this turn have announced, oldest first. They may still go on: the agent continues or cancels each of them
+   * before it begins another.
+   */
+  remoteRuns?: readonly unknown[];
+  /**
+   * To be called when the agent has begun a run at a server, before the events that follow from it. `run` is what `cancelRemoteRun` needs: JSON,
+   * at most REMOTE_RUN_UNITS_MAX of packages/task.
+   */
+  remoteRunBegan?: (run: unknown) => void;
   /** W3C trace context for the agent's own requests. */
   trace: { traceparent?: string; tracestate?: string };
   /** The same for the request of a tool call that the agent has begun with a `tool` event. */

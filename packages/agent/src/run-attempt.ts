@@ -1,4 +1,5 @@
 import { setImmediate as nextLoopTurn } from 'node:timers/promises';
+import { isInterrupted } from '@hopline/a2a';
 import type { ContextHistory } from '@hopline/context-history';
 import { FORK_KEY } from '@hopline/events';
 import { createInputWriter, type InputWriter, type Job, type Log, Requeued, Superseded } from '@hopline/log';
@@ -6,6 +7,7 @@ import { ROOT_AGENT } from '@hopline/task';
 import { ATTR, errorWord, type Hop, type HopMetrics, LINE, type Logger, takenWork } from '@hopline/telemetry';
 import { abortableEvents } from './abortable-events.ts';
 import type { Agent, AgentEvent, Turn } from './agent.ts';
+import { cancelRemoteRuns } from './cancel-remote-runs.ts';
 import { BoundExceeded, EVENTS_AT_ONCE_MAX, WAITING_BYTES_MAX } from './limits.ts';
 import type { PriorAttempts } from './prior-attempts.ts';
 import type { Over } from './task-watch.ts';
@@ -70,22 +72,42 @@ export async function runAttempt(deps: AttemptDeps, job: Job, context: AttemptCo
   const ended = endOfTask(context.watching);
   const writer = inputWriter(deps, job, context);
   const inputs = turnInputs(deps, job, context, writer);
-  if (job.exhausted) return await settle(deps, { inputs, writer }, failed('attempts exhausted', true, 'attempts_exhausted'));
+  const settled = async (end: TurnEnd) => {
+    const outcome = await settle(deps, { inputs, writer }, end);
+    // Nobody continues what a failed turn has begun. The item is done only then, so that another process goes on with it if this one dies.
+    if (outcome.state !== 'TASK_STATE_COMPLETED' && !isInterrupted(outcome.state)) await cancelRuns(deps, job, context, inputs);
+    return outcome;
+  };
+  if (job.exhausted) return await settled(failed('attempts exhausted', true, 'attempts_exhausted'));
   const signal = AbortSignal.any([deps.signal, ended.signal]);
   const { hop, takenAt } = context;
   const measured = { hop, takenAt, agent: deps.name, metrics: deps.metrics, isFirstAttempt: job.attempt === 1 };
   const metrics = new TurnMetrics({ ...measured, onToolEnd: call => writer.toolEnded(call) });
-  const turn = { ...turnOf(deps, job, context, signal), toolTrace: (callId: string) => metrics.toolTrace(callId) };
+  const turn = {
+    ...turnOf(deps, job, context, signal),
+    toolTrace: (callId: string) => metrics.toolTrace(callId),
+    remoteRunBegan: (run: unknown) => inputs.remoteRunBegan(run),
+  };
   const end = await pumpEvents(deps, turn, { inputs, writer, hop, metrics }).finally(() => metrics.end());
   const over = ended.reason();
   if (over === 'superseded') throw new Superseded();
   if (over === 'lost') throw new AttemptFailed('the log was lost', 'log_lost');
-  if (over !== undefined) return undefined;
+  if (over !== undefined) {
+    // The next turn continues the run that waits for credentials.
+    const isContinued = over === 'later turn' && inputs.waitsFor !== undefined;
+    if (over !== 'other item' && !isContinued) await cancelRuns(deps, job, context, inputs);
+    return undefined;
+  }
   // Credentials may arrive later than any process lives: the turn ends here, and the next one continues.
-  if (deps.signal.aborted && inputs.waitsFor !== undefined) return await settle(deps, { inputs, writer }, inputs.waitsFor);
+  if (deps.signal.aborted && inputs.waitsFor !== undefined) return await settled(inputs.waitsFor);
   if (deps.signal.aborted) throw new Requeued('shutdown');
   if (isRetried(deps, job, end)) throw new AttemptFailed('the agent failed with a retryable error', end.cause ?? AGENT_FAILED);
-  return await settle(deps, { inputs, writer }, end);
+  return await settled(end);
+}
+
+/** Cancels what this attempt and those before it have begun at a server; the agent knows what has ended. */
+async function cancelRuns(deps: AttemptDeps, job: Job, { hop, prior }: AttemptContext, inputs: TurnInputs): Promise<void> {
+  await cancelRemoteRuns(deps, job, { runs: [...prior.remoteRuns, ...inputs.remoteRuns], trace: hop.carrier() });
 }
 
 function inputWriter({ log, name: agent }: AttemptDeps, job: Job, { hop, takenAt }: AttemptContext): InputWriter {
@@ -170,7 +192,11 @@ async function* startAgent(agent: Agent, turn: Turn): AsyncGenerator<readonly Ag
 }
 
 /** Writes the end of the turn, or that it failed because its end does not fit. */
-async function settle(deps: AttemptDeps, { inputs, writer }: Pick<Pump, 'inputs' | 'writer'>, end: TurnEnd): Promise<TurnOutcome> {
+async function settle(
+  deps: AttemptDeps,
+  { inputs, writer }: Pick<Pump, 'inputs' | 'writer'>,
+  end: TurnEnd,
+): Promise<NonNullable<TurnOutcome>> {
   let outcome = end;
   try {
     inputs.end(end);
@@ -203,7 +229,7 @@ function onThrow({ logger, name, showError }: AttemptDeps, error: unknown): Turn
 function turnOf(
   { name, logger, showError }: AttemptDeps,
   { work, attempt }: Job,
-  { hop, history }: AttemptContext,
+  { hop, history, prior }: AttemptContext,
   signal: AbortSignal,
 ): Turn {
   const { taskId, contextId, message, owner } = work;
@@ -215,6 +241,7 @@ function turnOf(
     ...request,
     history: history.messages,
     attempt,
+    ...(attempt > 1 && { shownText: prior.shownText, remoteRuns: prior.remoteRuns }),
     trace: hop.carrier(),
     signal,
     log: turnLog(logger, name),

@@ -161,11 +161,9 @@ test('an end that no relay shows is given up after END_SHOWN_MS_MAX, at a shutdo
     return late.signal;
   });
   let isSettled = false;
-  const given = assert
-    .rejects(requireShownEnd(task.log, task.job(), { lastN, signal }), AttemptFailed)
-    .finally(() => {
-      isSettled = true;
-    });
+  const given = assert.rejects(requireShownEnd(task.log, task.job(), { lastN, signal }), AttemptFailed).finally(() => {
+    isSettled = true;
+  });
   const passes = async (ms: number) => {
     t.mock.timers.tick(ms);
     for (let turns = 0; turns < 20; turns += 1) await new Promise(resolve => setImmediate(resolve));

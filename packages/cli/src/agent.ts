@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { basename, dirname, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
@@ -38,11 +38,22 @@ export type AgentRun = {
 export async function agent(run: AgentRun): Promise<ExitCode> {
   const { file, environment, signal } = run;
   if (!existsSync(file)) throw new UsageError(`file ${file} does not exist`);
+  const fault = typeScriptFault(file, process);
+  if (fault !== undefined) throw new UsageError(fault);
   const log = logSettingsOf(environment, 'agent');
   const commandLine = commandLineFor(run.own, environment.NATS_URL ? run.url : runningCluster(environment).url);
   const started = { ...run, log, commandLine };
   if (run.watch) return watched(started);
   return (await runOnce(started, { port: 0, stop: signal })) === 'stopped' ? EXIT.interrupted : EXIT.failed;
+}
+
+/** Why a file cannot run on this Node; undefined: it can, or is not TypeScript. `typescript`: what this process does with types. */
+export function typeScriptFault(
+  file: string,
+  { version, features }: { version: string; features: { typescript?: string | false } },
+): string | undefined {
+  if (!/\.[cm]?ts$/.test(file) || features.typescript) return undefined;
+  return `${basename(file)} is TypeScript, which needs Node 22.18 or newer; this is ${version}. Compile it to JavaScript, or use a newer Node`;
 }
 
 type StartedRun = AgentRun & { log: LogLocation; commandLine: (args: string) => string };

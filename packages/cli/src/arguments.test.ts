@@ -13,6 +13,7 @@ const NOTHING = {
   task: undefined,
   cursor: undefined,
   name: undefined,
+  packages: undefined,
   export: undefined,
   state: undefined,
   since: undefined,

@@ -48,6 +48,7 @@ export type Invocation =
       chunks: boolean;
       html: string | undefined;
       name: string | undefined;
+      packages: string | undefined;
       export: string | undefined;
       output: string | undefined;
       inputs: boolean;
@@ -123,6 +124,7 @@ export function parseArguments(argv: readonly string[], defaultUrl: string | und
     chunks: flag('chunks'),
     html: text('html'),
     name: text('name'),
+    packages: text('packages'),
     export: text('export'),
     output: text('output'),
     inputs: flag('inputs'),

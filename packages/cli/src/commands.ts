@@ -388,7 +388,13 @@ export const COMMANDS = {
     subjectIs: { text: '`agent` and its name', required: true, words: 2 },
     summary: 'writes the folder of a new agent: TypeScript, a test, package.json',
     asksNoServer: true,
-    options: {},
+    options: {
+      packages: {
+        value: 'DIR',
+        help: 'the folder with the tarballs of @hopline/agent and @hopline/cli, which no registry has yet; default: `dist` of the checkout, where `npm run pack` writes them',
+        values: 'files',
+      },
+    },
   },
   completion: {
     subject: 'SHELL',

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { test } from 'node:test';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
 import { COMMANDS, isCommand, optionsOf } from './commands.ts';
 import { completionScript, SHELLS } from './completion.ts';
 
@@ -32,12 +35,40 @@ test('bash completes commands, options and values', { skip: !hasShell('bash') &&
   assert.deepEqual(completed('ask', '--out', 'completion.t'), ['completion.test.ts', 'completion.ts']);
 });
 
+/** A file with the script: fish reads none from a socket, which is what a child process of Node has as its input. */
+function scriptFile(t: TestContext, shell: 'zsh' | 'fish'): string {
+  const folder = mkdtempSync(join(tmpdir(), 'hopline-completion-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  writeFileSync(join(folder, `hopline.${shell}`), completionScript(shell));
+  return join(folder, `hopline.${shell}`);
+}
+
+/** A developer's own configuration may print, or have other completions. */
+const WITHOUT_CONFIGURATION = { zsh: '-f', fish: '--no-config' } as const;
+
 for (const shell of ['zsh', 'fish'] as const) {
-  test(`${shell} reads its script`, { skip: !hasShell(shell) && `no ${shell}` }, () => {
-    const { status, stderr } = spawnSync(shell, ['-n'], { input: completionScript(shell), encoding: 'utf8' });
+  test(`${shell} reads its script`, { skip: !hasShell(shell) && `no ${shell}` }, t => {
+    const file = scriptFile(t, shell);
+    const { status, stderr } = spawnSync(shell, [WITHOUT_CONFIGURATION[shell], '-n', file], { encoding: 'utf8' });
     assert.deepEqual([status, stderr], [0, '']);
   });
 }
+
+test('fish completes commands, options and values', { skip: !hasShell('fish') && 'no fish' }, t => {
+  const file = scriptFile(t, 'fish');
+  const offered = (line: string) => {
+    const script = `source ${file}; complete -C '${line}'`;
+    const { stdout, stderr } = spawnSync('fish', [WITHOUT_CONFIGURATION.fish, '-c', script], { encoding: 'utf8' });
+    assert.equal(stderr, '');
+    return stdout
+      .trim()
+      .split('\n')
+      .map(one => one.split('\t')[0]);
+  };
+  assert.deepEqual(offered('hopline ag').toSorted(), ['agent', 'agents']);
+  assert.deepEqual(offered('hopline list --state in'), ['input-required']);
+  assert.ok(offered('hopline list --').includes('--state'));
+});
 
 test('every script names every command and option', () => {
   for (const shell of SHELLS) {

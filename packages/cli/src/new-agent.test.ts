@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
+import packageJson from '../package.json' with { type: 'json' };
 import { parseArguments } from './arguments.ts';
 import { filesOf, NODE_TYPES_VERSION, newAgent, TYPESCRIPT_VERSION } from './new-agent.ts';
 import { Output } from './output.ts';
@@ -15,9 +16,12 @@ test('the tools of a new agent have the versions of this repository', () => {
 });
 
 test('the files name the agent, and the README has ten lines', () => {
-  const files = filesOf('reviewer');
+  const files = filesOf('reviewer', '../dist');
   assert.match(files['agent.ts'] ?? '', /name: 'reviewer'/);
-  assert.equal(JSON.parse(files['package.json'] ?? '').name, 'reviewer');
+  const { name, dependencies, scripts } = JSON.parse(files['package.json'] ?? '');
+  assert.equal(name, 'reviewer');
+  assert.deepEqual(dependencies, { '@hopline/agent': `file:../dist/hopline-agent-${packageJson.version}.tgz` });
+  assert.equal(scripts.test, 'node --test *.test.ts', 'a Node without TypeScript must fail, and not pass without a test');
   assert.ok((files['README.md'] ?? '').trimEnd().split('\n').length <= 10);
 });
 
@@ -28,12 +32,37 @@ test('new takes two words, and the name is a name of an agent', () => {
     assert.throws(() => parseArguments(line, undefined), { name: 'UsageError' });
 });
 
-test('in a checkout the next step packs what no registry has', t => {
+function inFolder(t: TestContext): { folder: string; printed: () => string; output: Output } {
   const folder = mkdtempSync(join(tmpdir(), 'hopline-new-'));
   t.after(() => rmSync(folder, { recursive: true }));
   let out = '';
-  const output = new Output({ write: text => (out += text) }, { write: () => {} }, {});
-  const checkout = join(import.meta.dirname, '../../..');
-  newAgent({ subject: 'agent reviewer', folder, output, own: ownCommand({}, checkout) });
-  assert.equal(out, 'reviewer/ is ready: npm run pack && cd reviewer && npm install ../dist/hopline-*.tgz && npm test\n');
+  return { folder, printed: () => out, output: new Output({ write: text => (out += text) }, { write: () => {} }, {}) };
+}
+
+const CHECKOUT = join(import.meta.dirname, '../../..');
+
+test('in a checkout the next step packs what no registry has', t => {
+  const { folder, printed, output } = inFolder(t);
+  const own = { ...ownCommand({}, CHECKOUT), tarballs: { folder: join(folder, 'dist'), pack: 'npm run pack' } };
+  newAgent({ subject: 'agent reviewer', folder, packages: undefined, output, own });
+  assert.equal(printed(), 'reviewer/ is ready: npm run pack && cd reviewer && npm install && npm test\n');
+  assert.equal(ownCommand({}, CHECKOUT).tarballs?.pack, 'npm run pack');
+  assert.equal(ownCommand({}, folder).tarballs?.pack, `npm --prefix ${CHECKOUT} run pack -- --output ${join(CHECKOUT, 'dist')}`);
+});
+
+test('outside a checkout the folder of the tarballs must be named, and have them', t => {
+  const { folder, printed, output } = inFolder(t);
+  const own = { prefix: 'hopline', start: undefined, tarballs: undefined };
+  const make = (packages: string | undefined) => newAgent({ subject: 'agent reviewer', folder, packages, output, own });
+  assert.throws(() => make(undefined), /^UsageError: no registry has the packages of Hopline yet: .* --packages DIR/);
+  assert.throws(
+    () => make('tarballs'),
+    new RegExp(`^UsageError: there is no hopline-agent-${packageJson.version}.tgz in tarballs$`),
+  );
+  mkdirSync(join(folder, 'tarballs'));
+  for (const name of ['agent', 'cli']) writeFileSync(join(folder, 'tarballs', `hopline-${name}-${packageJson.version}.tgz`), '');
+  make('tarballs');
+  assert.equal(printed(), 'reviewer/ is ready: cd reviewer && npm install && npm test\n');
+  const { devDependencies } = JSON.parse(readFileSync(join(folder, 'reviewer/package.json'), 'utf8'));
+  assert.equal(devDependencies['@hopline/cli'], `file:../tarballs/hopline-cli-${packageJson.version}.tgz`);
 });

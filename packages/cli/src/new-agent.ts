@@ -1,10 +1,10 @@
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join, relative, resolve, sep } from 'node:path';
 import packageJson from '../package.json' with { type: 'json' };
 import { EXIT, type ExitCode } from './exit-code.ts';
 import { codeOfFault } from './input-file.ts';
 import type { Output } from './output.ts';
-import type { OwnCommand } from './own-command.ts';
+import { type OwnCommand, shellQuoted } from './own-command.ts';
 import { UsageError } from './usage-error.ts';
 
 /** As a token of NATS subjects. */
@@ -14,27 +14,41 @@ const NAME = /^[a-z0-9][a-z0-9-]{0,31}$/;
 export const TYPESCRIPT_VERSION = '7.0.2';
 export const NODE_TYPES_VERSION = '26.6.6';
 
+/** No registry has these packages, so a new agent installs their tarballs. */
+const PACKAGES = ['agent', 'cli'] as const;
+
 export type NewRun = {
   /** `agent` and the name. */
   subject: string;
   /** The current folder. */
   folder: string;
+  /** The folder with the tarballs of PACKAGES; undefined: that of the checkout. */
+  packages: string | undefined;
   output: Output;
   own: OwnCommand;
 };
 
 /** `hopline new agent NAME`: writes a folder with an agent, its test, and all that both need. Replaces nothing. */
-export function newAgent({ subject, folder, output, own }: NewRun): ExitCode {
+export function newAgent({ subject, folder, packages, output, own }: NewRun): ExitCode {
   const [what, name = ''] = subject.split(' ');
   if (what !== 'agent') throw new UsageError(`new makes an agent: hopline new agent NAME; see hopline new --help`);
   if (!NAME.test(name)) throw new UsageError('the name must be 1 to 32 of a-z, 0-9 and - (not first); see hopline new --help');
   const target = resolve(folder, name);
+  const tarballs = packages === undefined ? own.tarballs?.folder : resolve(folder, packages);
+  if (tarballs === undefined)
+    throw new UsageError(
+      'no registry has the packages of Hopline yet: name the folder of their tarballs with --packages DIR (`npm run pack` in a checkout writes them)',
+    );
+  const missing = PACKAGES.map(tarballOf).find(file => !existsSync(join(tarballs, file)));
+  if (missing !== undefined && packages !== undefined) throw new UsageError(`there is no ${missing} in ${packages}`);
   makeEmpty(target, name);
-  for (const [file, text] of Object.entries(filesOf(name))) writeFileSync(join(target, file), text);
-  const [pack, packages] = own.pack === undefined ? ['', ''] : [`${own.pack} && `, ' ../dist/hopline-*.tgz'];
-  output.line(`${name}/ is ready: ${pack}cd ${name} && npm install${packages} && npm test`);
+  for (const [file, text] of Object.entries(filesOf(name, relative(target, tarballs)))) writeFileSync(join(target, file), text);
+  const pack = missing === undefined || own.tarballs === undefined ? '' : `${own.tarballs.pack} && `;
+  output.line(`${name}/ is ready: ${pack}cd ${shellQuoted(name)} && npm install && npm test`);
   return EXIT.ok;
 }
+
+const tarballOf = (name: string) => `hopline-${name}-${packageJson.version}.tgz`;
 
 function makeEmpty(target: string, name: string): void {
   try {
@@ -46,10 +60,10 @@ function makeEmpty(target: string, name: string): void {
   throw new UsageError(`the folder ${name} is not empty: choose another name`);
 }
 
-/** The files of a new agent. */
-export function filesOf(name: string): Record<string, string> {
+/** The files of a new agent. `tarballs`: relative to them. */
+export function filesOf(name: string, tarballs: string): Record<string, string> {
   return {
-    'package.json': `${JSON.stringify(manifestOf(name), null, 2)}\n`,
+    'package.json': `${JSON.stringify(manifestOf(name, tarballs.split(sep).join('/')), null, 2)}\n`,
     'tsconfig.json': `${JSON.stringify(TSCONFIG, null, 2)}\n`,
     '.gitignore': 'node_modules/\n',
     'agent.ts': quoted(AGENT).replaceAll('NAME', name),
@@ -58,8 +72,8 @@ export function filesOf(name: string): Record<string, string> {
   };
 }
 
-function manifestOf(name: string) {
-  const { version } = packageJson;
+function manifestOf(name: string, tarballs: string) {
+  const [agent, cli] = PACKAGES.map(one => `file:${tarballs}/${tarballOf(one)}`);
   return {
     name,
     version: '0.0.0',
@@ -67,9 +81,15 @@ function manifestOf(name: string) {
     type: 'module',
     // The first that runs TypeScript as it is.
     engines: { node: '>=22.18' },
-    scripts: { start: 'hopline agent ./agent.ts --watch', test: 'node --test', check: 'tsc' },
-    dependencies: { '@hopline/agent': version },
-    devDependencies: { '@hopline/cli': version, '@types/node': NODE_TYPES_VERSION, typescript: TYPESCRIPT_VERSION },
+    scripts: {
+      start: 'hopline agent ./agent.ts --watch',
+      ask: `hopline ask --agent ${name}`,
+      // Named, because a Node that does not know TypeScript finds no test by itself, and passes.
+      test: 'node --test *.test.ts',
+      check: 'tsc',
+    },
+    dependencies: { '@hopline/agent': agent },
+    devDependencies: { '@hopline/cli': cli, '@types/node': NODE_TYPES_VERSION, typescript: TYPESCRIPT_VERSION },
   };
 }
 
@@ -128,5 +148,5 @@ An agent for Hopline. \`agent.ts\` is the agent, \`agent.test.ts\` plays a turn 
     npm run check     # types
     npm start         # joins the cluster of \`npm start\` in a Hopline checkout (HOPLINE_HOME or NATS_URL), restarts on change
 
-Ask it: \`npx hopline ask --agent NAME Ada\`
+Ask it: \`npm run -s ask -- Ada\`
 `;

@@ -1,4 +1,4 @@
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { URL_DEFAULT } from './arguments.ts';
 
@@ -12,18 +12,24 @@ export type OwnCommand = {
   prefix: string;
   /** What starts a local cluster; undefined: this installation cannot. */
   start: string | undefined;
-  /** What writes the packages of this checkout, which no registry has, into `dist`; undefined: a registry has them. */
-  pack: string | undefined;
+  /** The tarballs of the public packages, which no registry has, and the command that writes them; undefined outside a checkout. */
+  tarballs: { folder: string; pack: string } | undefined;
 };
 
 /** `cwd` is the folder of the user. */
 export function ownCommand(environment: Readonly<Record<string, string | undefined>>, cwd: string): OwnCommand {
   if (IS_CHECKOUT) {
-    const folder = resolve(CHECKOUT) === resolve(cwd) ? '' : ` --prefix ${shellQuoted(resolve(CHECKOUT))}`;
-    return { prefix: `npm${folder} run -s hopline --`, start: `npm${folder} start`, pack: `npm${folder} run pack` };
+    const tarballs = join(resolve(CHECKOUT), 'dist');
+    const isHere = resolve(CHECKOUT) === resolve(cwd);
+    const folder = isHere ? '' : ` --prefix ${shellQuoted(resolve(CHECKOUT))}`;
+    // npm resolves `--output` where it was called.
+    const pack = `npm${folder} run pack${isHere ? '' : ` -- --output ${shellQuoted(tarballs)}`}`;
+    return { prefix: `npm${folder} run -s hopline --`, start: `npm${folder} start`, tarballs: { folder: tarballs, pack } };
   }
-  // Set by `npx` and by the scripts of a package, whose commands are not on the PATH of a terminal.
-  return { prefix: environment.npm_command === undefined ? 'hopline' : 'npx @hopline/cli', start: undefined, pack: undefined };
+  // Set by `npx` and by the scripts of a package, whose commands are not on the PATH of a terminal. With --no, npx runs what is
+  // installed and fetches nothing: no registry has this package, and a stranger who registers its name must not run code here.
+  const prefix = environment.npm_command === undefined ? 'hopline' : 'npx --no hopline';
+  return { prefix, start: undefined, tarballs: undefined };
 }
 
 /** Makes a command that works here with the server at `url`, for hints: of arguments such as `follow TASK`. */

@@ -1,18 +1,21 @@
 import type { ListedProcess } from './running-cluster.ts';
 
 const PROBE_MS_MAX = 2000;
+/** What a sub-agent reports until its agent has answered for the first time. */
+const PENDING = 'pending';
 
 /**
  * State of a process of the local cluster. `isReady`: it does its work. `fault`: why not, or, of a sub-agent that is ready, why its
- * agent cannot work; a clause that follows a name.
+ * agent cannot work; a clause that follows a name. `isStarting`: the fault is only that it has not answered yet.
  */
-export type ProcessState = { isReady: boolean; fault: string | null };
+export type ProcessState = { isReady: boolean; fault: string | null; isStarting: boolean };
 
 /** Asks the process: its /readyz, which lists an agent without an answer as degraded. nats-server has no such path. */
 export async function processState({ pid, url, service, ending, agent }: ListedProcess): Promise<ProcessState> {
-  if (pid === null) return { isReady: false, fault: `does not run (${ending ?? 'starting'})` };
-  if (!isAlive(pid)) return { isReady: false, fault: `does not run (process ${pid} is gone)` };
-  if (service === 'nats') return { isReady: true, fault: null };
+  const down = { isReady: false, isStarting: false };
+  if (pid === null) return { ...down, fault: `does not run (${ending ?? 'starting'})`, isStarting: ending === undefined };
+  if (!isAlive(pid)) return { ...down, fault: `does not run (process ${pid} is gone)` };
+  if (service === 'nats') return { isReady: true, fault: null, isStarting: false };
   let body: { degraded?: { check: string; reason: string }[]; not_ready?: { check: string; reason: string }[] };
   let status: number;
   try {
@@ -20,14 +23,16 @@ export async function processState({ pid, url, service, ending, agent }: ListedP
     status = response.status;
     body = JSON.parse(await response.text());
   } catch {
-    return { isReady: false, fault: 'does not answer' };
+    return { ...down, fault: 'does not answer' };
   }
   if (status !== 200) {
     const checks = body.not_ready?.map(({ check, reason }) => `${check}: ${reason}`) ?? [];
-    return { isReady: false, fault: `is not ready${checks.length === 0 ? '' : ` (${checks.join(', ')})`}` };
+    const isStarting = body.not_ready?.every(({ reason }) => reason === 'starting') ?? false;
+    return { ...down, fault: `is not ready${checks.length === 0 ? '' : ` (${checks.join(', ')})`}`, isStarting };
   }
   const reason = body.degraded?.find(({ check }) => check === 'agent')?.reason;
-  return { isReady: true, fault: reason === undefined ? null : agentFault(reason, agent?.target ?? '') };
+  const fault = reason === undefined ? null : agentFault(reason, agent?.target ?? '');
+  return { isReady: true, fault, isStarting: reason === PENDING };
 }
 
 /** The launcher may have been killed, and its list with it outdated. */
@@ -42,7 +47,7 @@ function isAlive(pid: number): boolean {
 
 /** @param reason a code such as ECONNREFUSED, or the name of an error */
 function agentFault(reason: string, target: string): string {
-  if (reason === 'pending') return `has not answered yet (${target})`;
+  if (reason === PENDING) return `has not answered yet (${target})`;
   const isProgram = reason === 'ENOENT' || reason === 'EACCES';
   return `${isProgram ? 'cannot be started' : 'cannot be reached'} (${reason} ${target})`;
 }

@@ -100,7 +100,7 @@ async function runCommand(
   if (command === 'agent') return agent({ ...invocation, file: subject, output, environment, signal, own });
   if (command === 'backup') return backup({ folder: subject, json, output, environment });
   if (command === 'restore') return restore({ folder: subject, json, output, environment });
-  if (command === 'new') return newAgent({ subject, folder: processContext.folder, output, own });
+  if (command === 'new') return newAgent({ ...invocation, subject, folder: processContext.folder, output, own });
   if (command === 'status') return status({ json, output, environment });
   if (command === 'logs') return logs({ ...invocation, service: invocation.subject, output, environment, signal });
   if (command === 'verify') return verify({ ...invocation, output, environment, signal });

@@ -28,7 +28,9 @@ export function traceLines(trace: TaskTrace, { chunks, columns = TRACE_COLUMNS }
     `task ${taskId} ${state}, ${plural(last?.generation ?? 0, 'event')} in ${seconds(last?.atMs ?? 0)}; context ${contextId}`,
     `started ${new Date(startedAt).toISOString()}; times of day are local, as in hopline logs`,
     ...traces.map(id => `trace ${id}`),
-    ...(partial.length === 0 ? [] : [`partial ${partial.join(', ')}: retention has removed the beginning, or the task was imported`]),
+    ...(partial.length === 0
+      ? []
+      : [`partial ${partial.join(', ')}: retention has removed the beginning, or the task was imported`]),
     '',
     ...waterfallLines(trace, columns),
     '',

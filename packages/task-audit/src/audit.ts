@@ -48,6 +48,7 @@ function compare(taskId: string, { tallies, task }: Replay, stored: StoredOutcom
     ['call', stored.callsStarted],
     ['ended', stored.callsEnded],
     ['step', stored.steps],
+    ['remote-run', stored.remoteRuns],
   ];
   return {
     taskId,
@@ -101,6 +102,7 @@ class StoredOutcome {
   callsStarted = 0;
   callsEnded = 0;
   steps = 0;
+  remoteRuns = 0;
 
   add(record: FactRecord): void {
     this.newest = record;
@@ -113,6 +115,7 @@ class StoredOutcome {
     if (fact.kind === 'call.started') this.callsStarted += 1;
     if (fact.kind === 'call.ended') this.callsEnded += 1;
     if (fact.kind === 'step.recorded') this.steps += 1;
+    if (fact.kind === 'remote-run.started') this.remoteRuns += 1;
     if (fact.kind !== 'artifact.updated' || fact.chunk === undefined) return;
     this.chunks += 1;
     this.tokens += fact.chunk.count;

@@ -9,6 +9,7 @@ import {
   type LaneOpened,
   type OpenInput,
   type Producer,
+  type RemoteRunInput,
   type StatusInput,
   type StepInput,
   type TaskAggregate,
@@ -17,7 +18,7 @@ import type { AgentCommand } from './commands.ts';
 import { refusal } from './decide-run.ts';
 import { artifactFact, changeState, closeLanes, type Decision, Facts, failTask, reject } from './decision.ts';
 import { evolve } from './evolve.ts';
-import { CALLS_MAX, LANES_BYTES_MAX, LANES_MAX, STEP_UNITS_MAX, STEPS_MAX } from './limits.ts';
+import { CALLS_MAX, LANES_BYTES_MAX, LANES_MAX, REMOTE_RUN_UNITS_MAX, STEP_UNITS_MAX, STEPS_MAX } from './limits.ts';
 import { pathTo } from './transitions.ts';
 
 /** Producer id of an agent that was addressed directly; an agent that a supervisor called has the call id. */
@@ -51,6 +52,8 @@ export function decideAgent(aggregate: TaskAggregate | undefined, command: Agent
       return ended(aggregate, from, input, at);
     case 'step':
       return step(aggregate, from, input, at);
+    case 'remote-run':
+      return remoteRun(from, input, at);
     case 'unknown':
       return reject('unknown kind');
   }
@@ -179,4 +182,10 @@ function step(aggregate: TaskAggregate, from: Producer, { step: name, payload }:
   if (JSON.stringify(payload).length > STEP_UNITS_MAX)
     return failTask(aggregate, `a step is larger than ${STEP_UNITS_MAX} UTF-16 units`, at);
   return { facts: [{ kind: 'step.recorded', at, step: name, payload }] };
+}
+
+/** Stored without a place in the aggregate, which every record repeats: only an attempt that follows a dead one reads it. */
+function remoteRun({ id: producer, attempt }: Producer, { run }: RemoteRunInput, at: number): Decision {
+  if (JSON.stringify(run).length > REMOTE_RUN_UNITS_MAX) return reject('too large');
+  return { facts: [{ kind: 'remote-run.started', at, producer, attempt, run }] };
 }

@@ -7,6 +7,7 @@ export const LINE = {
   turnEnded: 'turn ended',
   turnRequeued: 'turn requeued',
   agentThrew: 'agent threw',
+  remoteRunLeft: 'remote run not canceled',
   inputRejected: 'input record rejected',
   shardsAcquired: 'shards acquired',
   shardFailed: 'shard failed',

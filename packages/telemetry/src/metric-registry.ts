@@ -63,6 +63,7 @@ const INPUT_KINDS = [
   'call',
   'ended',
   'step',
+  'remote-run',
   'unknown',
 ] as const;
 
@@ -358,7 +359,7 @@ export const METRICS = {
     unit: '{shard}',
     meaning: 'Shards that failed in this process and started again',
     services: ['relay'],
-    labels: { reason: ['conflict', 'log_fault'] },
+    labels: { reason: ['conflict', 'log_fault'], shard: 'number' },
   },
   shardLag: {
     name: 'hopline.shard.lag',
@@ -444,6 +445,22 @@ export const METRICS = {
       reason: [...DELIVERY_FAILURES, 'other_owner'],
     },
   },
+  webhookFailing: {
+    name: 'hopline.webhook.failing',
+    type: 'gauge',
+    unit: 's',
+    meaning: 'How long the webhook that has failed longest has failed; 0 while none fails',
+    observed: true,
+    services: ['notifier'],
+  },
+  logConnected: {
+    name: 'hopline.log.connected',
+    type: 'gauge',
+    unit: '{connection}',
+    meaning: '1 while the process is connected to NATS, else 0',
+    observed: true,
+    services: ALL,
+  },
   logShortages: {
     name: 'hopline.log_shortages',
     type: 'counter',
@@ -470,8 +487,17 @@ export const METRICS = {
         'reader_restarted',
         'dead_letter',
         'denied',
+        'bounds_refused',
       ],
     },
+  },
+  unknownRemoved: {
+    name: 'hopline.unknown_removed',
+    type: 'counter',
+    unit: '{item}',
+    meaning: 'Consumers and items of work that a relay removed from a stream because they are not those of Hopline',
+    services: ['relay'],
+    labels: { stream: 'configured', kind: ['unknown_consumers', 'unknown_work'] },
   },
   spansLost: {
     name: 'hopline.spans_lost',

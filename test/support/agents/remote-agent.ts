@@ -4,7 +4,7 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import type { AddressInfo } from 'node:net';
 import { answersAtOnce, type Pushes, pushFrames, webhookOf } from './remote-push.ts';
 import { type CardOptions, cardOf, type Json, METHODS, type Method, type RemoteDialect, SHAPES } from './remote-shapes.ts';
-import { type Frame, RemoteTask, type Step } from './remote-task.ts';
+import { type Frame, type KeptStatuses, RemoteTask, type Step } from './remote-task.ts';
 
 export type { Step } from './remote-task.ts';
 export { answer } from './remote-task.ts';
@@ -40,6 +40,8 @@ export type RemoteAgentOptions = {
   port?: number;
   /** Supports tasks/get and tasks/resubscribe, default true. */
   recoverable?: boolean;
+  /** What tasks/get shows of the statuses of a task, by its first message; default all. */
+  keeps?: (text: string) => KeptStatuses;
   /** Use of a webhook that a message configures, default none. */
   pushes?: Pushes;
   /** Responds to a blocking send at once. */
@@ -106,7 +108,8 @@ export async function startRemoteAgent(options: RemoteAgentOptions): Promise<Rem
       return fail(response, body.id, -32001);
     const webhook = webhookOf(body.params);
     if (webhook !== undefined && options.pushes === 'refused') return fail(response, body.id, -32003);
-    const task = known ?? new RemoteTask(SHAPES[options.dialect], contextFor(body.params));
+    const keeps = options.keeps?.(textOfMessage(body.params));
+    const task = known ?? new RemoteTask(SHAPES[options.dialect], contextFor(body.params), keeps);
     tasks.set(task.ids.taskId, task);
     const received: RemoteRequest = {
       id: body.id,

@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { projectFiles, read } from './source-files.ts';
+
+/**
+ * No registry has these names, so a stranger who registers one runs code on every machine that installs it. Until they are published, everything
+ * installs the tarballs of a checkout (`npm run pack`). CONTRIBUTING.md lists the names to reserve, and what a release changes here.
+ */
+const NAME = String.raw`(?:@hopline\/[\w-]+|hopline)(?:@[\w.^~-]+)?(?=[\s\`'"\\)]|$)`;
+const INSTALLS = [
+  // `npx --no` runs what is installed and fetches nothing.
+  new RegExp(String.raw`\b(?:npx|bunx|(?:pnpm|yarn) dlx)(?! --no\b)(?: -\S+)* ${NAME}`),
+  new RegExp(String.raw`\bnpm (?:exec|x)(?! --no\b)(?: -\S+)* (?:-- )?${NAME}`),
+  new RegExp(String.raw`\b(?:npm|pnpm|yarn|bun) (?:install|i|add)(?: [^\s\`'"]+)*? ${NAME}`),
+  /["']@hopline\/(?:agent|cli|client)["']: ["'`][\^~]?(?:\d|latest|\*|\$\{version)/,
+];
+
+const linesThatInstall = (text: string) => text.split('\n').filter(line => INSTALLS.some(pattern => pattern.test(line)));
+
+test('no document, hint or program installs a name that no registry has', () => {
+  const files = projectFiles().filter(
+    file => !/^CHANGELOG\.md$|^pnpm-lock\.yaml$|^test\/repo\/unpublished-names|\.(?:png|ico|bin|gz)$/.test(file),
+  );
+  assert.deepEqual(
+    files.flatMap(file => linesThatInstall(read(file)).map(line => `${file}: ${line.trim()}`)),
+    [],
+  );
+});
+
+test('lines that install an unpublished name are found, and those that cannot fetch one are not', () => {
+  for (const line of [
+    'npx @hopline/cli ask hello',
+    '2. See it:       npx --yes hopline agents',
+    "'npx hopline'",
+    'npm exec -- hopline ask',
+    'npm install -g @hopline/cli`, then',
+    'npm i @hopline/client@0.1.0',
+    'pnpm add zod hopline',
+    '"@hopline/agent": "^0.1.0"',
+  ])
+    assert.equal(linesThatInstall(line).length, 1, line);
+  for (const line of [
+    'npx --no hopline ask',
+    'npm run -s hopline -- ask hello',
+    'helm install hopline infra/helm/hopline',
+    'npm install ./dist/hopline-cli-0.1.0.tgz',
+    '"@hopline/agent": "workspace:*"',
+    '"@hopline/agent": "file:../dist/hopline-agent-0.1.0.tgz"',
+  ])
+    assert.equal(linesThatInstall(line).length, 0, line);
+});
