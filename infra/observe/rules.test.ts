@@ -26,6 +26,7 @@ const QUIET: Record<string, string> = {
   'hopline_dead_letters_total{job="hopline", agent="files", reason="attempts_exhausted"}': '0x90',
   'hopline_webhooks_abandoned_total{job="hopline", reason="http_5xx"}': '0x90',
   'hopline_log_shortages_total{job="hopline", stream="A2A_WORK", reason="full"}': '0x90',
+  'hopline_unknown_removed_total{job="hopline", stream="A2A_LOG", kind="unknown_consumers"}': '0x90',
   'jetstream_stream_total_bytes{stream_name="A2A_WORK"}': '10x90',
   'jetstream_stream_limit_bytes{stream_name="A2A_WORK"}': '100x90',
   'kubelet_volume_stats_available_bytes{namespace="a2a", persistentvolumeclaim="data-hopline-nats-0"}': '30x90',
@@ -55,6 +56,9 @@ const FAULTS: Record<string, Record<string, string>> = {
   HoplineDeadLetters: { 'hopline_dead_letters_total{job="hopline", agent="files", reason="attempts_exhausted"}': '0x70 1x20' },
   HoplineWebhooksAbandoned: { 'hopline_webhooks_abandoned_total{job="hopline", reason="http_5xx"}': '0x70 1x20' },
   HoplineLogShortage: { 'hopline_log_shortages_total{job="hopline", stream="A2A_WORK", reason="full"}': '0x70 3x20' },
+  HoplineUnknownOnLog: {
+    'hopline_unknown_removed_total{job="hopline", stream="A2A_LOG", kind="unknown_consumers"}': '0x70 1000x20',
+  },
   HoplineNatsNearlyFull: { 'jetstream_stream_total_bytes{stream_name="A2A_WORK"}': '10x70 90x20' },
   HoplineNatsVolumeNearlyFull: {
     'kubelet_volume_stats_available_bytes{namespace="a2a", persistentvolumeclaim="data-hopline-nats-0"}': '30x70 14x20',

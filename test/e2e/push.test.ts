@@ -213,7 +213,11 @@ test('a dead webhook is abandoned after its attempts, with a log line and a coun
   await webhook.until(() => abandoned().length > 0);
   const lines = abandoned();
   assert.equal(lines.length, 1);
-  assert.equal(JSON.parse(lines[0]!).host, new URL(webhook.url).host);
+  const { host, trace_id: traceId } = JSON.parse(lines[0]!);
+  assert.equal(host, new URL(webhook.url).host);
+  assert.match(String(traceId), /^[0-9a-f]{32}$/, 'the line leads to the trace of the task');
+  const failed = notifier!.output.split('\n').find(line => line.includes('webhook delivery failed') && line.includes(taskId));
+  assert.equal(JSON.parse(failed!).trace_id, traceId);
   const metrics = await (await fetch(`${notifier!.url}/metrics`)).text();
   assert.match(metrics, /hopline_webhooks_abandoned_total\{service="notifier",reason="http_5xx"\} 1/);
   assert.match(metrics, /hopline_webhook_retries_total\{service="notifier"\} [1-9]/);

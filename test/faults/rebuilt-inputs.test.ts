@@ -47,7 +47,7 @@ test('after the stream of inputs was lost and created again, open tasks and new 
     await service.kill('SIGTERM');
     await service.start();
   }
-  assert.match(outputOf([...cluster.relays, ...cluster.ingresses]), /log: inputs-rebuilt/);
+  assert.match(outputOf([...cluster.relays, ...cluster.ingresses]), /log: inputs_rebuilt/);
   const done = await send('prod', asked.id);
   assert.equal(done.status.state, 'TASK_STATE_COMPLETED', JSON.stringify(done.status));
   assert.equal((await send('hello')).status.state, 'TASK_STATE_COMPLETED');
@@ -64,5 +64,5 @@ test('a stream of inputs that was restored to an earlier state is read from its 
   await relay!.start();
   const { status } = await send('hello');
   assert.equal(status.state, 'TASK_STATE_COMPLETED', JSON.stringify(status));
-  assert.match(relay!.output, /log: inputs-behind/);
+  assert.match(relay!.output, /log: inputs_behind/);
 });

@@ -172,12 +172,14 @@ const SETTINGS_OF: Record<string, string> = {
   console: 'console.settings',
   'sub-agent': 'agents[0].settings',
 };
+/** Settings that the chart permits only with another value. */
+const EXPOSED = ['agents[0].expose=true'];
 
 for (const [service, variables] of Object.entries(
   JSON.parse(readFileSync(join(ROOT, 'infra/local/launcher/service-variables.json'), 'utf8')) as Record<string, string[]>,
 )) {
   test(`every setting of ${service} is a value, or a value replaces it`, { skip }, () => {
-    const running = ['agents[0].name=guide', 'agents[0].entry.adapter=a2a', 'console.enabled=true'];
+    const running = ['agents[0].name=guide', 'agents[0].entry.adapter=a2a', 'console.enabled=true', ...EXPOSED];
     const path = SETTINGS_OF[service]!;
     const replaced = new Map<string, string>();
     const given = () => variables.filter(name => !replaced.has(name));
@@ -185,7 +187,7 @@ for (const [service, variables] of Object.entries(
     for (;;) {
       const { status, stderr } = spawnSync('helm', template(values()), { encoding: 'utf8' });
       if (status === 0) break;
-      const [, name, value] = /settings\.(\S+) \(\S+\): set (.+) instead/.exec(stderr) ?? assert.fail(stderr);
+      const [, name, value] = /settings\.(\S+) \(\S+\): set ([^\n]+?) instead/.exec(stderr) ?? assert.fail(stderr);
       replaced.set(name!, value!);
     }
     const document = readFileSync(join(ROOT, 'docs/reference/values.md'), 'utf8');
@@ -218,7 +220,8 @@ test('a further host name joins those of the Service', { skip }, () => {
 test('the console runs over ingress, without access to NATS, where it is enabled', { skip }, () => {
   const named = (manifests: readonly Manifest[]) => manifests.filter(({ metadata }) => metadata.name === 'hopline-console');
   assert.deepEqual(named(render([])), []);
-  const values = ['console.enabled=true', 'allowUnauthenticated=false', 'settings.HOPLINE_ALLOWED_HOSTS=c.example.com'];
+  const keys = ['allowUnauthenticated=false', 'auth.apiKeysSecret=keys'];
+  const values = ['console.enabled=true', ...keys, 'settings.HOPLINE_ALLOWED_HOSTS=c.example.com'];
   for (const more of [[], EXTERNAL]) {
     const manifests = render([...values, ...more]);
     const own = named(manifests);
@@ -266,6 +269,7 @@ const AGENT_MATRIX: Record<string, readonly string[]> = {
     'nats.tlsSecret=tls',
     'nats.monitorUrl=nats.example.com:8222',
     'keda.enabled=true',
+    'expose=true',
     'tlsSecret=tls',
     'prefix=blue',
   ],
@@ -640,29 +644,21 @@ test('the passwords of NATS may come from a Secret that the chart does not creat
   assert.deepEqual([...new Set(references.map(({ key }) => key))].sort(), Object.keys(generated.data!).sort());
 });
 
-test('Prometheus scrapes each pod with its own scheme, in one job for each cluster, which the alerts match', { skip }, () => {
+test('Prometheus scrapes the probe port of each pod, in one job for each cluster, which the alerts match', { skip }, () => {
   const values = ['podMonitor.enabled=true', 'nats.metrics.enabled=true', 'ingress.tlsSecret=tls', 'fullnameOverride=a2a'];
   const manifests = render(values);
-  const encrypted = podTemplates(manifests).filter(({ metadata }) => metadata.annotations?.['prometheus.io/scheme'] === 'https');
-  assert.deepEqual(
-    encrypted.map(({ spec }) => spec.containers[0]!.args),
-    [['ingress']],
-  );
-  type Relabeling = { sourceLabels?: string[]; targetLabel: string; replacement?: string };
-  type Endpoint = { scheme?: string; relabelings: Relabeling[] };
+  type Relabeling = { targetLabel: string; replacement?: string };
+  type Endpoint = { port: string; relabelings: Relabeling[] };
   const monitors = manifests.filter(({ kind }) => kind === 'PodMonitor');
   const alerts = readFileSync(join(CHART, 'rules/alerts.yaml'), 'utf8');
   const [, jobs] = /up\{job=~"([^"]+)"\}/.exec(alerts)!;
   for (const { metadata, spec } of monitors) {
     const [endpoint] = (spec as unknown as { podMetricsEndpoints: Endpoint[] }).podMetricsEndpoints;
-    const { scheme, relabelings } = endpoint!;
-    assert.equal(scheme, undefined, metadata.name);
+    const { port, relabelings } = endpoint!;
+    assert.equal(port, metadata.name.endsWith('-nats') ? 'metrics' : 'probes');
     const job = relabelings.find(({ targetLabel }) => targetLabel === 'job')?.replacement;
     assert.equal(job, 'hopline/default/a2a');
     assert.match(job, new RegExp(`^(?:${jobs})$`), 'the alert of a dead process finds it');
-    assert.deepEqual(relabelings.find(({ targetLabel }) => targetLabel === '__scheme__')?.sourceLabels, [
-      '__meta_kubernetes_pod_annotation_prometheus_io_scheme',
-    ]);
   }
   // Agents of the chart hopline-agent have other labels than the pods of this release.
   const [, agents] = monitors;
@@ -689,7 +685,7 @@ test('the route for gRPC shares no host name with that for HTTP at one listener,
 test('helm test asks a question where it needs no credentials, and reads the card elsewhere', { skip }, () => {
   const test = (values: readonly string[]) => render(values).find(({ kind }) => kind === 'Pod')!.spec;
   assert.deepEqual(test([]).containers[0]!.args, ['ask', 'explain hopline', '--url', 'http://hopline-ingress:8000/']);
-  const { containers, volumes } = test(['allowUnauthenticated=false', 'ingress.tlsSecret=tls']);
+  const { containers, volumes } = test(['auth.apiKeysSecret=keys', 'ingress.tlsSecret=tls']);
   assert.deepEqual(containers[0]!.args, ['card', '--url', 'https://hopline-ingress:8000/']);
   const items = [{ key: 'ca.crt', path: 'ca.crt' }];
   assert.deepEqual(volumes, [{ name: 'tls', secret: { secretName: 'tls', items, optional: true } }]);
@@ -721,4 +717,80 @@ test('Services and the Ingress resource name HTTPS where the pods serve it', { s
     });
   assert.deepEqual(protocols([]), ['http', 'kubernetes.io/h2c', undefined]);
   assert.deepEqual(protocols(['ingress.tlsSecret=tls']), ['https', 'https', 'HTTPS']);
+});
+
+test('no Service and no route leads to probes and metrics', { skip }, () => {
+  const grpc = ['gateway.grpc.hostnames={grpc.example.com}'];
+  for (const [name, values] of Object.entries({ ...MATRIX, 'gRPC route': [...MATRIX['Gateway API']!, ...grpc] })) {
+    const manifests = render(values);
+    const probes = new Set<number>();
+    for (const { containers } of podSpecs(manifests)) {
+      const { ports = [], env = [], readinessProbe } = containers[0]!;
+      const probe = ports.find(port => port.name === 'probes');
+      if (probe === undefined) continue;
+      assert.equal(readinessProbe!.httpGet.port, 'probes', name);
+      // The other services serve nothing else there.
+      if (!ports.some(port => port.name === 'http' || port.name === 'grpc')) continue;
+      assert.equal(env.find(variable => variable.name === 'HOPLINE_PROBE_PORT')?.value, `${probe.containerPort}`, name);
+      probes.add(probe.containerPort);
+    }
+    assert.deepEqual([...probes], [8002], name);
+    const reached = manifests.filter(({ kind }) => kind === 'Service').flatMap(({ spec }) => spec.ports ?? []);
+    for (const { targetPort } of reached as { targetPort?: string | number }[]) {
+      assert.ok(targetPort !== 'probes' && targetPort !== 8002, name);
+    }
+  }
+  assert.match(rejection('ingress.grpc.port=8002'), /ingress\.grpc\.port: 8002 is a port of HTTP/);
+});
+
+/** Environment of the first container of each Deployment. */
+function environments(values: readonly string[]): Record<string, Record<string, string | undefined>> {
+  const deployments = render(values).filter(({ kind }) => kind === 'Deployment');
+  return Object.fromEntries(
+    deployments.map(({ metadata, spec }) => [
+      metadata.name,
+      Object.fromEntries(spec.template!.spec.containers[0]!.env!.map(({ name, value }) => [name, value])),
+    ]),
+  );
+}
+
+const ISSUER = ['auth.issuer=https://login.example/', 'auth.audience=hopline', 'allowUnauthenticated=false'];
+const AGENT = ['agents[0].name=guide', 'agents[0].entry.adapter=a2a', 'agents[0].entry.url=http://a/'];
+
+test('one value authenticates ingress and the agents that are exposed; the others answer on loopback only', { skip }, () => {
+  for (const values of [[], ISSUER.concat('auth.jwksUrl=https://login.example/jwks.json')]) {
+    for (const [name, env] of Object.entries(environments([...AGENT, ...values]))) {
+      if (!name.includes('agent')) continue;
+      assert.deepEqual([env.HOPLINE_HOST, env.HOPLINE_PROBE_HOST], ['127.0.0.1', '0.0.0.0']);
+      assert.deepEqual(
+        Object.keys(env).filter(variable => variable.startsWith('HOPLINE_AUTH')),
+        [],
+        'on loopback nobody is asked',
+      );
+    }
+  }
+  const exposed = environments([...AGENT, ...ISSUER, 'auth.jwksSecret=jwks', 'agents[0].expose=true']);
+  for (const name of ['hopline-ingress', 'hopline-agent-guide']) {
+    const { HOPLINE_HOST, HOPLINE_AUTH_NONE_ON_PUBLIC, ...env } = exposed[name]!;
+    assert.deepEqual([HOPLINE_HOST, HOPLINE_AUTH_NONE_ON_PUBLIC], [undefined, undefined], name);
+    assert.deepEqual(
+      [env.HOPLINE_AUTH_ISSUER, env.HOPLINE_AUTH_AUDIENCE, env.HOPLINE_AUTH_JWKS_FILE],
+      ['https://login.example/', 'hopline', '/var/run/hopline/auth/jwks.json'],
+    );
+  }
+  assert.equal(environments([...AGENT, 'agents[0].expose=true'])['hopline-agent-guide']!.HOPLINE_AUTH_NONE_ON_PUBLIC, 'true');
+  const ipv6 = environments([...AGENT, 'settings.HOPLINE_HOST=::'])['hopline-agent-guide']!;
+  assert.deepEqual([ipv6.HOPLINE_HOST, ipv6.HOPLINE_PROBE_HOST], ['127.0.0.1', '::']);
+});
+
+test('authentication that would stop a server at start is refused with what to set', { skip }, () => {
+  assert.match(rejection('allowUnauthenticated=false'), /allowUnauthenticated: false needs auth\.issuer/);
+  assert.match(rejection(...ISSUER), /auth: set issuer, audience and one of jwksUrl and jwksSecret together/);
+  assert.match(rejection('auth.jwksUrl=https://a/'), /set issuer, audience/);
+  assert.match(rejection(...ISSUER, 'auth.jwksUrl=https://a/', 'auth.jwksSecret=b'), /choose one/);
+  assert.match(rejection('ingress.settings.HOPLINE_AUTH_ISSUER=x'), /set auth\.issuer instead/);
+  const own = (setting: string) => rejection(...AGENT, `agents[0].${setting}`);
+  assert.match(own('settings.HOPLINE_HOST=0.0.0.0'), /settings\.HOPLINE_HOST \(agent-guide\): set expose instead/);
+  assert.match(own('settings.HOPLINE_PUBLIC_URL=https://a/'), /nothing reaches the agent there: set expose, too/);
+  assert.match(own('tlsSecret=tls'), /tlsSecret \(agent-guide\): nothing reaches the agent/);
 });

@@ -21,7 +21,7 @@ type Container = {
   env?: { name: string; value?: string; valueFrom?: { secretKeyRef?: { name: string; key: string } } }[];
   ports?: { name: string; containerPort: number }[];
   securityContext?: Record<string, unknown>;
-  readinessProbe?: { periodSeconds: number; failureThreshold: number };
+  readinessProbe?: { periodSeconds: number; failureThreshold: number; httpGet: { port: string } };
   lifecycle?: { preStop: unknown };
   resources?: { requests?: unknown; limits?: unknown };
   volumeMounts?: { name: string }[];

@@ -5,9 +5,9 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { freePort } from '@hopline/cli/free-port';
-import { rawSubject, SHARDS_DEFAULT } from '@hopline/events';
+import { rawSubject, SHARDS_DEFAULT, workFilter } from '@hopline/events';
 import { FACTS_STREAM, INPUTS_STREAM, openJetStreamLog, WORK_STREAM } from '@hopline/log-jetstream';
-import { jetstreamManager } from '@nats-io/jetstream';
+import { AckPolicy, jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { countingTokens } from '../support/agents/counting-agent.ts';
 import { type RemoteAgent, type RemoteAgentOptions, startRemoteAgent } from '../support/agents/remote-agent.ts';
@@ -187,9 +187,17 @@ describe('alerts of a live cluster', { skip: withoutPrometheus }, () => {
     await reaches('HoplineShardRestarts');
   });
 
+  test('HoplineUnknownOnLog: another program creates a consumer that lasts', async () => {
+    const { consumers } = await jetstreamManager(nc);
+    await consumers.add(FACTS_STREAM, { durable_name: 'dos' });
+    await reaches('HoplineUnknownOnLog');
+  });
+
   test('HoplineNatsNearlyFull, HoplineLogShortage: the work queue has no room', async () => {
-    const { streams } = await jetstreamManager(nc);
-    // No consumer takes this item; the others must have ended, because the queue is to stay as full as it is.
+    const { streams, consumers } = await jetstreamManager(nc);
+    // An agent that was here and is away; the other items must have ended, because the queue is to stay as full as it is.
+    const filter = workFilter('agent.absent');
+    await consumers.add(WORK_STREAM, { durable_name: 'agent-absent', filter_subject: filter, ack_policy: AckPolicy.Explicit });
     nc.publish(`a2a.work.agent.absent.${randomUUID()}`, 'x'.repeat(1_000));
     await nc.flush();
     await until('this item alone', async () => (await streams.info(WORK_STREAM)).state.messages === 1);

@@ -27,6 +27,7 @@ export async function metricsDocument(): Promise<string> {
     metrics.shardLag.observe(() => [[0, { shard: 0 }]]);
     metrics.openTasks.observe(() => [[0, { state: 'working' }]]);
     metrics.logShortages.add(0, { stream: 'A2A_RAW', reason: 'full' });
+    if (service === 'relay') metrics.unknownRemoved.add(0, { stream: 'A2A_LOG', kind: 'unknown_consumers' });
     for (const instrument of Object.values(metrics)) if ('recordMs' in instrument) instrument.recordMs(1);
   }
   const stop = observeProcess(exported.meter, 'relay');

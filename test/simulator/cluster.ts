@@ -224,6 +224,7 @@ export class Cluster {
         slots: 8,
         agentGoneMs: AGENT_GONE_MS,
         lostInputsCheckMs: SILENT_MS,
+        lostItemsCheckMs: SILENT_MS,
       });
       incarnation.stop = () => supervisor.stop();
     } else if (service === 'notifier') {
@@ -272,6 +273,7 @@ export class Cluster {
       ...options,
       signal,
       drainMs: 500,
+      endShownMsMax: SILENT_MS,
       retries: 1,
       onRegistered: () => registered.resolve(),
     });

@@ -261,6 +261,10 @@ class FaultyFacts implements FactLog {
     return this.#wire.read('facts', 'extent', () => this.#inner.extent());
   }
 
+  isLost(mark: Parameters<FactLog['isLost']>[0]): ReturnType<FactLog['isLost']> {
+    return this.#wire.read('record', `${mark.seq}`, () => this.#inner.isLost(mark));
+  }
+
   readStoredShard(...args: Parameters<FactLog['readStoredShard']>): ReturnType<FactLog['readStoredShard']> {
     return this.#wire.receive('stored facts', this.#inner.readStoredShard(...args));
   }
@@ -357,13 +361,20 @@ class FaultyWork implements WorkQueue {
   async take(role: Role, options: { slots: number; signal: AbortSignal }, handler: (job: Job) => Promise<void>): Promise<void> {
     requireRole(role);
     const running = new Set<number>();
+    const jobs = new Set<Promise<void>>();
     const slot = async () => {
       while (!options.signal.aborted) {
         const delivery = await this.#next(role, options.signal);
-        if (delivery !== undefined) await this.#run(delivery, running, options.signal, handler);
+        if (delivery === undefined) continue;
+        const { promise: left, resolve: leaveSlot } = Promise.withResolvers<void>();
+        const inSlot = (job: Job) => handler({ ...job, leaveSlot });
+        const job = this.#run(delivery, running, options.signal, inSlot).finally(() => jobs.delete(job));
+        jobs.add(job);
+        await Promise.race([job, left]);
       }
     };
     await Promise.all(Array.from({ length: options.slots }, slot));
+    await Promise.all(jobs);
   }
 
   /** Undefined when the pull expired or the worker stops. */

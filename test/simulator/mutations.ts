@@ -11,6 +11,16 @@ export type Mutation = {
   edits: readonly { file: string; from: string; to: string }[];
 };
 
+/** A work item is done when the end of its turn is stored, and nothing ends a call without an item. */
+const ITEMS_DONE_WHEN_STORED: Mutation['edits'] = [
+  { file: 'packages/agent/src/serve-agent.ts', from: 'await requireShownEnd(log, job, waiting);', to: 'void waiting;' },
+  {
+    file: 'services/supervisor/src/lost-items.ts',
+    from: 'if (!isGone || signal.aborted) continue;',
+    to: 'if (isGone || !isGone) continue;',
+  },
+];
+
 export const MUTATIONS: Readonly<Record<string, Mutation>> = {
   'calls queued again on takeover': {
     themes: ['deaths', 'rolling update'],
@@ -18,8 +28,8 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     edits: [
       {
         file: 'services/supervisor/src/supervise.ts',
-        from: 'if (view.aggregate?.producers[call.id] !== undefined) return;',
-        to: '',
+        from: 'if (view.aggregate?.producers[call.id] !== undefined) {',
+        to: 'if (view.aggregate === undefined) {',
       },
       // Without it the second item is refused when it starts.
       {
@@ -65,6 +75,8 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
         from: 'await this.#endLostWork(tasks, await log.inputs.extent());',
         to: '',
       },
+      // Another attempt would bring such a turn to its end.
+      ...ITEMS_DONE_WHEN_STORED,
     ],
   },
   'an end that does not fit a record': {
@@ -93,6 +105,55 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
         file: 'services/relay/src/index-writes.ts',
         from: 'const put = () => this.#put(taskId, entry);',
         to: 'const put = () => this.#tasks.put(taskId, entry);',
+      },
+    ],
+  },
+  'a superseded attempt acknowledges the work item': {
+    themes: ['frozen path and a death'],
+    breaks: /^everything ends/,
+    edits: ITEMS_DONE_WHEN_STORED,
+  },
+  'a superseded supervisor keeps its work item': {
+    themes: ['frozen path and a death'],
+    breaks: /^everything ends/,
+    edits: [
+      {
+        file: 'services/supervisor/src/supervise.ts',
+        from: 'requireNewest(record.record.aggregate, job);',
+        to: '',
+      },
+    ],
+  },
+  'a third of the acknowledged cancels is lost': {
+    themes: ['none', 'deaths'],
+    breaks: /^a stored cancel/,
+    edits: [
+      {
+        file: 'packages/task/src/decide-client.ts',
+        from: "if (isTerminal(aggregate.state)) return reject('terminal');\n  const facts",
+        to: "if (isTerminal(aggregate.state)) return reject('terminal');\n  if (aggregate.taskId.charCodeAt(13) % 3 === 0) return reject('no change');\n  const facts",
+      },
+    ],
+  },
+  'cancels are refused while input is required': {
+    themes: ['none', 'deaths'],
+    breaks: /^a stored cancel/,
+    edits: [
+      {
+        file: 'packages/task/src/decide-client.ts',
+        from: "if (isTerminal(aggregate.state)) return reject('terminal');\n  const facts",
+        to: "if (isTerminal(aggregate.state) || aggregate.state === 'TASK_STATE_INPUT_REQUIRED') return reject('terminal');\n  const facts",
+      },
+    ],
+  },
+  'an agent that hears no cancel': {
+    themes: ['none', 'deaths'],
+    breaks: /^after an acknowledged cancel/,
+    edits: [
+      {
+        file: 'packages/agent/src/task-watch.ts',
+        from: 'if (isTerminal(aggregate.state)) return TASK_ENDED;',
+        to: "if (isTerminal(aggregate.state) && aggregate.state !== 'TASK_STATE_CANCELED') return TASK_ENDED;",
       },
     ],
   },

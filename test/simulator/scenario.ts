@@ -32,6 +32,7 @@ export const SETTINGS: ClusterSettings = {
 export function scenarioOf(seed: number, theme?: string): Scenario {
   const workload = new Random(seed, 'workload');
   const tasks = Array.from({ length: workload.between(3, 6) }, (_, index) => taskPlan(workload, `task-${index + 1}`));
+  planCancels(new Random(seed, 'cancels'), tasks);
   const settings = { ...SETTINGS, ...(workload.chance(0.3) && { copyForwardAfterMs: workload.between(2_000, 10_000) }) };
   const random = new Random(seed, 'faults');
   const chosen = theme ?? random.pick(THEME_NAMES);
@@ -107,6 +108,19 @@ function taskPlan(random: Random, name: string): TaskPlan {
   };
 }
 
+/** Half of the agents that are canceled would talk for far longer than a cancel may take; a third of the questions is met with a cancel. */
+function planCancels(random: Random, tasks: readonly TaskPlan[]): void {
+  for (const plan of tasks) {
+    const [talksOn, cancelsAtQuestion] = [random.chance(0.5), random.chance(0.33)];
+    if (plan.cancelAfterMs === undefined) {
+      if (plan.turns.length > 1 && cancelsAtQuestion) plan.cancelsAtQuestion = true;
+      continue;
+    }
+    if (!talksOn) continue;
+    for (const script of plan.turns.flatMap(({ scripts }) => Object.values(scripts))) Object.assign(script, { tokens: 40, everyMs: 1_500 });
+  }
+}
+
 function scriptOf(random: Random, asks: boolean): AgentScript {
   // Long turns are quiet most of the time: they outlast windows and leases without many events.
   const everyMs = random.pick([20, 100, 400, 1_500]);
@@ -121,6 +135,11 @@ function scriptOf(random: Random, asks: boolean): AgentScript {
 }
 
 type Theme = (random: Random, slots: readonly string[]) => Fault[];
+
+const WRITERS = ['agent.writer-1', 'agent.writer-2'];
+const SUPERVISORS = ['supervisor-1', 'supervisor-2'];
+
+const isSibling = (slot: string, other: string) => slot.slice(0, slot.lastIndexOf('-')) === other.slice(0, other.lastIndexOf('-'));
 
 const BEGIN_MS = { min: 1_500, max: 12_000 };
 
@@ -242,6 +261,14 @@ const THEMES: Readonly<Record<string, Theme>> = {
     const [cut, loseAcks] = [() => make.of('cut', 500, 25_000), () => make.of('lose acks', 500, 25_000)];
     return make.several(1, 4, [cut, loseAcks, () => make.slow(), () => make.breakReads(), () => make.loseLive()]);
   },
+  'frozen path and a death': random => {
+    // Work of the frozen process goes to its sibling after ackWaitMs, and that one dies; then what the first one sent arrives.
+    const make = new FaultMaker(random, random.pick([WRITERS, WRITERS, SUPERVISORS]));
+    const stall = make.of('stall', 8_000, 14_000) as Extract<Fault, { kind: 'stall' }>;
+    const [sibling] = [...WRITERS, ...SUPERVISORS].filter(slot => slot !== stall.slot && isSibling(slot, stall.slot));
+    const at = stall.at + random.between(SETTINGS.ackWaitMs, stall.forMs + 1_000);
+    return [stall, { at, kind: 'kill', slot: sibling!, forMs: random.between(100, 6_000) }];
+  },
   'long stalls': (random, slots) => {
     // Longer than the log retries a write.
     const make = new FaultMaker(random, slots);
@@ -275,6 +302,11 @@ const THEMES: Readonly<Record<string, Theme>> = {
     const make = new FaultMaker(random, slots);
     const rebuild: Fault = { at: make.at, kind: 'rebuild inputs', forMs: random.between(0, 4_000) };
     return [rebuild, ...make.several(0, 1, [() => make.of('kill', 100, 6_000)])];
+  },
+  'lost facts': (random, slots) => {
+    const make = new FaultMaker(random, slots);
+    const lose: Fault = { at: make.at, kind: 'lose facts', forMs: random.between(200, 5_000) };
+    return [lose, ...make.several(0, 2, [() => make.of('kill', 100, 6_000), () => make.loseLive()])];
   },
   'stale reads': (random, slots) => {
     const make = new FaultMaker(random, slots);

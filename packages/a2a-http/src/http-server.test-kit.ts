@@ -17,6 +17,7 @@ import { type CardSigner, PublishedCard } from '@hopline/agent-card/signing';
 import type { MemoryLogOptions } from '@hopline/log/memory';
 import type { CorsOptions } from './cors.ts';
 import { openHttp } from './open-http.ts';
+import type { TaskAudits } from './task-audit-route.ts';
 import type { ExportTask } from './task-export-route.ts';
 
 /** A server on HTTP. */
@@ -29,17 +30,24 @@ export type Rig = Omit<TestServer, 'server' | 'another'> & {
   another(options?: Partial<A2AServerOptions>): Promise<Rig>;
 };
 
-type HttpOptions = { cors?: CorsOptions; signer?: CardSigner; exportTask?: ExportTask; consoleUrl?: string };
+type HttpOptions = {
+  cors?: CorsOptions;
+  signer?: CardSigner;
+  audits?: TaskAudits;
+  exportTask?: ExportTask;
+  consoleUrl?: string;
+};
 type RigOptions = Partial<A2AServerOptions> & HttpOptions & { memory?: MemoryLogOptions };
 
 export function openRig(
   t: TestContext,
-  { memory, cors, signer, exportTask, consoleUrl, ...options }: RigOptions = {},
+  { memory, cors, signer, audits, exportTask, consoleUrl, ...options }: RigOptions = {},
 ): Promise<Rig> {
   const limits = { ...LIMITS, ...options.limits };
   const http = {
     ...(cors && { cors }),
     ...(signer && { signer }),
+    ...(audits && { audits }),
     ...(exportTask && { exportTask }),
     ...(consoleUrl && { consoleUrl }),
   };

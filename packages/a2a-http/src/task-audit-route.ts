@@ -36,25 +36,35 @@ export function registerTaskAudit(scope: FastifyInstance, server: A2AServer, aud
       running -= 1;
     }
   };
-  registerOwnRoute(scope, server, TASK_AUDIT_PATH, async ({ headers, params: { taskId = '' } }) => {
-    await requireOwnTask(server, headers, taskId);
-    return run(taskId, async () => {
-      const found = await audits.report(taskId);
-      // Retention has removed the task since its owner was checked.
-      if (found === undefined) throw new A2AError('TASK_NOT_FOUND');
-      return found;
-    });
-  });
-  registerOwnRoute(scope, server, EVENT_AUDIT_PATH, async ({ headers, params: { taskId = '', cursor: text = '' } }) => {
-    await requireOwnTask(server, headers, taskId);
-    const cursor = parseCursor(text);
-    if (cursor === undefined)
-      throw new A2AError('INVALID_PARAMS', { taskId, detail: 'the cursor is not of the form GENERATION.SEQUENCE' });
-    return run(taskId, async () => {
-      const found = await audits.explain(taskId, cursor);
-      if (found === undefined)
-        throw new A2AError('INVALID_PARAMS', { taskId, detail: `the task has no event of generation ${cursor.generation}` });
-      return found;
-    });
-  });
+  registerOwnRoute(
+    scope,
+    server,
+    { path: TASK_AUDIT_PATH, method: 'audit_task' },
+    async ({ headers, params: { taskId = '' } }) => {
+      await requireOwnTask(server, headers, taskId);
+      return run(taskId, async () => {
+        const found = await audits.report(taskId);
+        // Retention has removed the task since its owner was checked.
+        if (found === undefined) throw new A2AError('TASK_NOT_FOUND');
+        return found;
+      });
+    },
+  );
+  registerOwnRoute(
+    scope,
+    server,
+    { path: EVENT_AUDIT_PATH, method: 'explain_event' },
+    async ({ headers, params: { taskId = '', cursor: text = '' } }) => {
+      await requireOwnTask(server, headers, taskId);
+      const cursor = parseCursor(text);
+      if (cursor === undefined)
+        throw new A2AError('INVALID_PARAMS', { taskId, detail: 'the cursor is not of the form GENERATION.SEQUENCE' });
+      return run(taskId, async () => {
+        const found = await audits.explain(taskId, cursor);
+        if (found === undefined)
+          throw new A2AError('INVALID_PARAMS', { taskId, detail: `the task has no event of generation ${cursor.generation}` });
+        return found;
+      });
+    },
+  );
 }

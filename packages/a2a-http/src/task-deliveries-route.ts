@@ -9,9 +9,14 @@ type ListedWebhook = Omit<PushDeliveries, 'failingSince' | 'retryAt'> & { failin
 
 /** GET `/tasks/{taskId}/deliveries`: for the task's owner, how far each of its webhooks is. A2A has the configurations only. */
 export function registerTaskDeliveries(scope: FastifyInstance, server: A2AServer): void {
-  registerOwnRoute(scope, server, TASK_DELIVERIES_PATH, async ({ headers, params: { taskId = '' } }) => ({
-    webhooks: (await pushDeliveriesOf(server, headers, taskId)).map(listed),
-  }));
+  registerOwnRoute(
+    scope,
+    server,
+    { path: TASK_DELIVERIES_PATH, method: 'list_deliveries' },
+    async ({ headers, params: { taskId = '' } }) => ({
+      webhooks: (await pushDeliveriesOf(server, headers, taskId)).map(listed),
+    }),
+  );
 }
 
 function listed({ failingSince, retryAt, ...webhook }: PushDeliveries): ListedWebhook {

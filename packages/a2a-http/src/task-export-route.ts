@@ -52,25 +52,28 @@ export function registerTaskExport(scope: FastifyInstance, server: A2AServer, ex
     // HEAD would read a task of which nothing is sent.
     { exposeHeadRoute: false },
     async (request, reply) => {
+      const { taskId } = request.params;
+      const failed = (thrown: unknown): A2AError => {
+        const error = A2AError.from(thrown);
+        report(server, error, { method: 'export_task', headers: request.headers, taskId });
+        return error;
+      };
       try {
-        const { taskId } = request.params;
         const caller = await requireOwnTask(server, request.headers, taskId);
         const { records, after } = request.query;
         const lines = await open(caller, taskId, { records: textOf('records', records), after: textOf('after', after) });
         const body = Readable.from(readInTime(lines, server.limits.exportReadMsMax, () => reply.raw.destroy()));
         // Also when the client leaves before the end: Fastify destroys the stream.
         body.once('close', () => release(caller));
-        // The response has begun: only the log of this server names the cause.
-        body.once('error', thrown => report(server, A2AError.from(fromLog(thrown, taskId))));
+        // The response has begun: only the log and the metrics of this server name the cause.
+        body.once('error', thrown => failed(fromLog(thrown, taskId)));
         // Of the time without progress (`viewerStallMsMax`) only that of a client counts which does not read, not that of the log.
         reply.raw.on('timeout', () => {
           if (reply.raw.writableLength > 0) reply.raw.destroy();
         });
         return reply.type('application/jsonl; charset=utf-8').header('cache-control', 'no-store').send(body);
       } catch (thrown) {
-        const error = A2AError.from(thrown);
-        report(server, error);
-        return sendRestError(request, reply, error);
+        return sendRestError(request, reply, failed(thrown));
       }
     },
   );

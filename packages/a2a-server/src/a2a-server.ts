@@ -81,6 +81,8 @@ export type OperationContext = Pick<ServerRequest, 'dialect' | 'ambiguous' | 'pa
   /** Only its own tasks are visible to it. */
   caller: Owner;
   hop: Hop;
+  /** The task of the request, once it is known: for the log line of a failure. */
+  taskId?: string;
   /** Epoch milliseconds. */
   receivedAt: number;
   /** Aborts when the client disconnects before its response, or the process drains. Never cancels a task. Created when first read. */

@@ -1,17 +1,7 @@
 import { A2AError, type Operation } from '@hopline/a2a';
-import {
-  A2A_METHOD,
-  type A2aMethod,
-  ATTR,
-  type Binding,
-  errorWord,
-  type Hop,
-  SPAN,
-  startHop,
-  type TraceCarrier,
-} from '@hopline/telemetry';
-import type { A2AServer, OperationHandler, OperationResult, ServerRequest } from './a2a-server.ts';
-import { firstOf, type RequestHeaders } from './authenticate.ts';
+import { A2A_METHOD, type A2aMethod, ATTR, SPAN, startHop } from '@hopline/telemetry';
+import type { A2AServer, OperationContext, OperationHandler, OperationResult, ServerRequest } from './a2a-server.ts';
+import { firstOf } from './authenticate.ts';
 import { assertOffered, requestedExtensions } from './capabilities.ts';
 import { extendedCard } from './operations/extended-card.ts';
 import { messageSend } from './operations/message-send.ts';
@@ -21,6 +11,7 @@ import { tasksCancel } from './operations/tasks-cancel.ts';
 import { tasksGet } from './operations/tasks-get.ts';
 import { tasksList } from './operations/tasks-list.ts';
 import { tasksSubscribe } from './operations/tasks-subscribe.ts';
+import { recordFailure, traceCarrierOf } from './report.ts';
 
 /** Time after which a client with UNAVAILABLE should retry, and with QUOTA_EXCEEDED where nothing better is known; milliseconds. */
 const RETRY_AFTER_MS = 1_000;
@@ -71,6 +62,7 @@ export async function runOperation(server: A2AServer, operation: Operation, requ
   };
   const hop = startHop(SPAN_OF[operation], { kind: 'server', parent: traceCarrierOf(headers), attributes });
   const cursor = firstOf(headers, 'last-event-id') ?? request.cursor;
+  let context: OperationContext | undefined;
   try {
     const caller = await server.authenticate({ headers, tenant: tenantOf(request) });
     server.quotas.takeBytes(caller, bytes, operation === 'cancel');
@@ -79,7 +71,7 @@ export async function runOperation(server: A2AServer, operation: Operation, requ
     const extensions = requestedExtensions(server, dialect.name, headers);
     if (extensions.length > 0) request.nameExtensions?.(extensions);
     let signal: AbortSignal | undefined;
-    const context = {
+    context = {
       dialect,
       ambiguous,
       params,
@@ -94,7 +86,8 @@ export async function runOperation(server: A2AServer, operation: Operation, requ
         return signal;
       },
     };
-    const result = await hop.run(() => HANDLERS[operation](server, context));
+    const operationContext = context;
+    const result = await hop.run(() => HANDLERS[operation](server, operationContext));
     const outcome = request.isClientGone() ? 'client_gone' : 'ok';
     // A stream goes on in a span of its own: this one is exported now, so that it survives the process.
     if (result === 'streamed') hop.taken({ name: SPAN.deliverEvents, kind: 'internal' });
@@ -107,29 +100,11 @@ export async function runOperation(server: A2AServer, operation: Operation, requ
   } catch (thrown) {
     const error = A2AError.from(thrown);
     const isGone = error.code === 'UNAVAILABLE' && request.isClientGone();
-    recordError(server, { binding, operation, hop, error, isGone });
+    const taskId = error.taskId ?? context?.taskId;
+    recordFailure(server, error, { method: SPAN_OF[operation], hop, taskId, counted: { binding, operation }, isGone });
     throw error;
   } finally {
     server.metrics?.requestDuration.recordMs(performance.now() - startedMs, { binding, operation });
-  }
-}
-
-/** Errors that are in the metrics and have a span. */
-const recorded = new WeakSet<A2AError>();
-
-type FailedRequest = { binding: Binding; operation: Operation | 'unknown'; hop: Hop; error: A2AError; isGone: boolean };
-
-function recordError(server: A2AServer, { binding, operation, hop, error, isGone }: FailedRequest): void {
-  recorded.add(error);
-  const outcome = isGone ? 'client_gone' : error.row.http >= 500 ? 'server_error' : 'client_error';
-  server.metrics?.requests.add(1, { binding, operation, outcome });
-  if (!isGone) server.metrics?.requestErrors.add(1, { reason: error.code });
-  hop.set({ [ATTR.outcome]: isGone ? outcome : error.code });
-  // Only 5xx errors mark the span as failed (OpenTelemetry semantic conventions for SERVER spans).
-  if (outcome === 'server_error') hop.fail(error.code === 'INTERNAL_ERROR' ? errorWord(error.cause) : error.code);
-  else {
-    if (!isGone) hop.set({ [ATTR.errorType]: error.code });
-    hop.end();
   }
 }
 
@@ -142,26 +117,4 @@ function tenantOf({ dialect, params }: ServerRequest): string | undefined {
   if (dialect.name !== '1.0' || tenant === null || tenant === '') return undefined;
   if (typeof tenant !== 'string') throw new A2AError('INVALID_PARAMS', { detail: 'params.tenant must be a string' });
   return tenant;
-}
-
-/** The caller's trace context. */
-function traceCarrierOf(headers: RequestHeaders): TraceCarrier {
-  const traceparent = firstOf(headers, 'traceparent');
-  const tracestate = firstOf(headers, 'tracestate');
-  return { ...(traceparent !== undefined && { traceparent }), ...(tracestate !== undefined && { tracestate }) };
-}
-
-/**
- * Logs server faults. A client's mistakes are not logged. A request of A2A that was refused before its operation was known gets a span, and
- * is counted as `unknown`.
- */
-export function report(server: A2AServer, error: A2AError, request?: { binding: Binding; headers: RequestHeaders }): void {
-  if (request !== undefined && !recorded.has(error)) {
-    const { binding, headers } = request;
-    const attributes = { [ATTR.a2aMethod]: A2A_METHOD.unknown, [ATTR.binding]: binding, [ATTR.role]: server.role };
-    const hop = startHop(A2A_METHOD.unknown, { kind: 'server', parent: traceCarrierOf(headers), attributes });
-    recordError(server, { binding, operation: 'unknown', hop, error, isGone: false });
-  }
-  if (error.code === 'INTERNAL_ERROR') server.logger.error({ code: error.code, err: error.cause }, 'request failed');
-  else if (error.code === 'UNAVAILABLE') server.logger.warn({ code: error.code, err: error.cause }, 'request refused');
 }

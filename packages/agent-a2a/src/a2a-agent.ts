@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
 import { DIALECTS, type Message } from '@hopline/a2a';
-import { type Agent, eventsOf, type Turn } from '@hopline/agent';
+import { type Agent, eventsOf, RemoteRunCancels, type Turn } from '@hopline/agent';
 import type { RemoteAgent } from '@hopline/agent-card';
 import { A2A_LIMITS } from './limits.ts';
 import type { A2AOptions } from './options.ts';
 import { RemoteClient } from './remote-client.ts';
+import { cancelRequest, taskIdOf } from './remote-run.ts';
 import { RemoteTurn, resumeOf } from './remote-turn.ts';
 
 /** Skills registered for one agent. */
@@ -16,6 +17,7 @@ export function createA2AAgent(options: A2AOptions): Agent {
   const { extensions = [], tls = {}, webhooks, ...limitOptions } = rest;
   const limits = { ...A2A_LIMITS, ...limitOptions };
   const client = new RemoteClient({ url, headers, extensions, tls, limits, onSkipped });
+  const cancels = new RemoteRunCancels();
   let card: RemoteAgent | undefined;
   let isReported = false;
   const runBatches = (turn: Turn) => {
@@ -28,9 +30,10 @@ export function createA2AAgent(options: A2AOptions): Agent {
       isReported = true;
     };
     const reader = { deltas, text, onSkipped, onCumulative };
-    return new RemoteTurn({ client, turn, params, context, reader, limits, webhooks }).run();
+    return new RemoteTurn({ client, turn, params, context, reader, limits, webhooks, cancels }).run();
   };
   return {
+    announcesWork: true,
     get description() {
       return description ?? (card?.description || 'An A2A agent.');
     },
@@ -40,7 +43,14 @@ export function createA2AAgent(options: A2AOptions): Agent {
     },
     run: turn => eventsOf(runBatches(turn)),
     runBatches,
-    close: () => client.close(),
+    cancelRemoteRun: async (run, trace) => {
+      const taskId = taskIdOf(run);
+      if (taskId !== undefined) await cancels.cancel(taskId, cancelRequest(client, taskId, trace));
+    },
+    close: async () => {
+      cancels.close();
+      await client.close();
+    },
   };
 }
 

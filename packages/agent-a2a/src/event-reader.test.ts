@@ -147,7 +147,8 @@ test('absent or empty members are no fault [S2-29]', () => {
     },
     { artifactUpdate: { taskId: '', contextId: '', artifact: { artifactId: '', parts: [] } } },
   ];
-  const [artifact, ...more] = events.flatMap(event => [...one.read(event)]);
+  const [begun, artifact, ...more] = events.flatMap(event => [...one.read(event)]);
+  assert.deepEqual(begun, { type: 'working' });
   assert.deepEqual(artifact, {
     type: 'artifact',
     artifact: { artifactId: 'artifact', parts: [] },
@@ -181,6 +182,18 @@ test('credentials are requested once and do not end the turn [S3-5]', () => {
   assert.equal(request?.type === 'auth-required' && request.message.parts.length, 1);
   assert.deepEqual(request?.type === 'auth-required' && request.resume, { taskId: 't', contextId: 'c' });
   assert.deepEqual([more, one.state.ended], [[], false]);
-  assert.deepEqual([...one.read(status('TASK_STATE_WORKING'))], []);
+  assert.deepEqual([...one.read(status('TASK_STATE_WORKING'))], [{ type: 'working' }]);
   assert.equal(one.state.waiting, undefined);
+});
+
+test('that the agent works is said once, by an event of its own unless another one says it', () => {
+  const status = (state: TaskState) => ({ statusUpdate: { taskId: 't', contextId: 'c', status: { state } } });
+  const bare = reader();
+  assert.deepEqual(bare.read({ task: task({ status: { state: 'TASK_STATE_SUBMITTED' } }) }), []);
+  assert.deepEqual(bare.read(status('TASK_STATE_WORKING')), [{ type: 'working' }]);
+  assert.deepEqual(bare.read(status('TASK_STATE_WORKING')), []);
+  assert.deepEqual(reader().read({ task: task({ status: { state: 'TASK_STATE_WORKING' } }) }), [{ type: 'working' }]);
+  const spoken = reader();
+  assert.deepEqual([...spoken.read(working('a')), ...spoken.read(status('TASK_STATE_WORKING'))], [{ type: 'text', text: 'a' }]);
+  assert.deepEqual(reader({ text: 'hidden' }).read(working('a')), [{ type: 'working' }]);
 });

@@ -53,6 +53,8 @@ export class EventReader {
   readonly #artifacts = new Set<string>();
   readonly #texts: StatusTexts;
   #events = 0;
+  /** The agent's state is working, and the events have said so. */
+  #isWorking = false;
   #read: AgentEvent[] = [];
   /** Id of the first status message of the answer: a history that contains it contains all of them. */
   #firstTextId: string | undefined;
@@ -102,7 +104,14 @@ export class EventReader {
     } else if (isTerminal(state)) {
       this.ended = true;
       this.#read.push(endEvent(state, message && ownMessage(message), metadata));
-    } else if (message !== undefined) this.#working(message, metadata);
+    } else {
+      const { length } = this.#read;
+      if (message !== undefined) this.#working(message, metadata);
+      if (state !== 'TASK_STATE_WORKING' || this.#isWorking) return;
+      this.#isWorking = true;
+      // The events of the message say it as well.
+      if (this.#read.length === length) this.#read.push({ type: 'working' });
+    }
   }
 
   /** The text that is still held, once none follows. `message`: with which the agent ends. */
@@ -114,6 +123,7 @@ export class EventReader {
   /** Emits the request once, although every poll returns it: the agent may receive the credentials out of band and continue. */
   #authorize(message: Message | undefined): void {
     if (this.waiting !== undefined) return;
+    this.#isWorking = false;
     const request = message ? ownMessage(message) : textMessage('The agent needs credentials.');
     this.waiting = { message: request, resume: { ...this.ids } };
     this.#read.push({ type: 'auth-required', ...this.waiting });

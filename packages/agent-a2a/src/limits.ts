@@ -1,5 +1,5 @@
 export type A2ALimits = {
-  /** From the request to the first event, milliseconds. */
+  /** From the request to the first event, milliseconds. Comments and frames of unknown kinds are no events. */
   firstEventMsMax: number;
   /**
    * Between two events of a stream, or two changes of the task after the stream ended, milliseconds. The time in which we do not
@@ -10,6 +10,8 @@ export type A2ALimits = {
   totalMsMax: number;
   /** With a webhook: between two polls without a call, milliseconds. A lost call only delays the turn by this. */
   lostCallMsMax: number;
+  /** While subscribed: between two polls without an event, milliseconds. An end whose event is lost delays the turn by this. */
+  lostEndMsMax: number;
   /** Of one event or one whole response, bytes. */
   eventBytesMax: number;
 };
@@ -19,6 +21,7 @@ export const A2A_LIMITS: A2ALimits = {
   silenceMsMax: 120_000,
   totalMsMax: 3_600_000,
   lostCallMsMax: 30_000,
+  lostEndMsMax: 15_000,
   eventBytesMax: 4 * 1024 * 1024,
 };
 

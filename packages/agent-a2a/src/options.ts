@@ -51,6 +51,11 @@ export class AgentFault extends Error {
     this.retryable = retryable;
     this.word = word ?? WORDS[reason] ?? 'remote_fault';
   }
+
+  /** The agent has not answered in the time that the request had. */
+  get isDeadline(): boolean {
+    return this.word === TOO_SLOW;
+  }
 }
 
 export const NO_JSON_RPC =
@@ -70,6 +75,9 @@ export function silenceFault(ms: number): AgentFault {
   return new AgentFault(`the agent sent nothing for ${ms / 1000} s`, true, { word: 'silent' });
 }
 
+/** Cause of `totalFault`. */
+const TOO_SLOW = 'too_slow';
+
 export function totalFault(): AgentFault {
-  return new AgentFault('the turn took too long', false, { word: 'too_slow' });
+  return new AgentFault('the turn took too long', false, { word: TOO_SLOW });
 }

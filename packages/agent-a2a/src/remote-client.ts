@@ -104,15 +104,28 @@ export class RemoteClient {
    * the connection breaks after the first event.
    */
   async *stream(operation: 'stream' | 'subscribe', params: JsonObject, context: Context): AsyncGenerator<RemoteResponse[]> {
-    using deadlines = new Deadlines({ ...this.#options.limits, totalMsMax: context.totalMsMax }, faultOfDeadline, context.signal);
+    const { limits } = this.#options;
+    // A subscription of 0.3 begins with the next event of a stream that may have begun long ago.
+    const firstEventMsMax = operation === 'subscribe' ? limits.silenceMsMax : limits.firstEventMsMax;
+    using deadlines = new Deadlines(
+      { ...limits, firstEventMsMax, totalMsMax: context.totalMsMax },
+      faultOfDeadline,
+      context.signal,
+    );
     let hasBegun = false;
     try {
       const response = await this.#post(operation, params, context, deadlines.signal);
-      for await (const events of this.#responses(response, deadlines)) {
+      for await (const events of this.#responses(response)) {
         hasBegun = true;
-        deadlines.pause();
+        // Only events are a sign of life: the servers of the Python SDKs write `: ping` as long as the connection is open, and other
+        // keep-alives are frames of kinds that A2A does not have.
+        const isAlive = events.some(event => !('unknown' in event));
+        if (isAlive) {
+          deadlines.touch();
+          deadlines.pause();
+        }
         yield events;
-        if (context.mayBeSilent?.() !== true) deadlines.resume();
+        if (isAlive && context.mayBeSilent?.() !== true) deadlines.resume();
       }
     } catch (error) {
       const fault = faultOf(error, deadlines, context.signal);
@@ -203,7 +216,7 @@ export class RemoteClient {
     return decoded;
   }
 
-  async *#responses(response: Dispatcher.ResponseData<unknown>, deadlines: AgentDeadlines): AsyncGenerator<RemoteResponse[]> {
+  async *#responses(response: Dispatcher.ResponseData<unknown>): AsyncGenerator<RemoteResponse[]> {
     if (response.statusCode !== 200 || isJson(response)) return yield [await this.#answer(response)];
     if (!isReadable(response)) {
       await response.body.dump();
@@ -211,7 +224,7 @@ export class RemoteClient {
     }
     let malformed = 0;
     const json = new JsonStream(decode, INTERPRETED_MEMBERS);
-    for await (const frames of decodeSseBatches(touching(response.body, deadlines), this.#options.limits.eventBytesMax)) {
+    for await (const frames of decodeSseBatches(response.body, this.#options.limits.eventBytesMax)) {
       const decoded: RemoteResponse[] = [];
       for (const { data } of frames) {
         const event = parsed(() => json.read(data));
@@ -233,13 +246,6 @@ function tryCard(card: unknown, cardUrl: string, configured: string): RemoteAgen
     return agentOfCard(card, cardUrl, configured);
   } catch {
     return undefined;
-  }
-}
-
-async function* touching(body: AsyncIterable<Uint8Array>, deadlines: AgentDeadlines): AsyncGenerator<Uint8Array> {
-  for await (const chunk of body) {
-    deadlines.touch();
-    yield chunk;
   }
 }
 

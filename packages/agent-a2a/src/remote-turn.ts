@@ -10,13 +10,16 @@ import {
   type Task,
   type TaskState,
 } from '@hopline/a2a';
-import { type AgentEvent, TASK_ENDED, type Turn } from '@hopline/agent';
+import { type AgentEvent, type RemoteRunCancels, TASK_ENDED, type Turn } from '@hopline/agent';
 import type { RemoteAgent } from '@hopline/agent-card';
 import { EventReader, type ReaderOptions } from './event-reader.ts';
 import type { A2ALimits } from './limits.ts';
 import { AgentFault, NO_TERMINAL_STATE, silenceFault, totalFault, UNREACHABLE, type Webhooks } from './options.ts';
+import { QuietPoll } from './quiet-poll.ts';
 import { CALL_MS_MAX, type RemoteClient } from './remote-client.ts';
+import { cancelRequest, type RemoteRun, taskIdOf } from './remote-run.ts';
 import { WebhookCalls } from './webhook-calls.ts';
+import { isWholeText } from './whole-text.ts';
 
 /** Attempts of one tasks/get while the agent is unreachable; bounds of the pauses between them, about 3 s in all, milliseconds. */
 const GET_TRIES_MAX = 5;
@@ -28,8 +31,8 @@ const POLL_MS = 250;
 const POLL_MS_MAX = 2_000;
 /** Timers may fire early by this, milliseconds. */
 const CLOCK_MS = 5;
-/** Time limit of the cancellation of the agent's task, milliseconds. */
-const CANCEL_MS_MAX = 2_000;
+/** While a task is followed after a broken stream, what it holds is read this often, milliseconds. */
+const SHOW_MS = 2_000;
 
 /** Method not found, unsupported operation: the agent does not stream, whatever its card states. */
 const CANNOT_STREAM: readonly number[] = [-32601, -32004];
@@ -46,6 +49,7 @@ export type RemoteTurnOptions = {
   reader: ReaderOptions;
   limits: A2ALimits;
   webhooks: Webhooks | undefined;
+  cancels: RemoteRunCancels;
 };
 
 /** `Turn.resume`: the agent's interrupted task, and the context where the agent named it itself. */
@@ -63,7 +67,7 @@ export function resumeOf({ resume }: Turn): Resume {
  * | stream    | message/stream                            | poll when the stream ends early; send when the agent turns out not to stream |
  * | send      | message/send, blocking or with a webhook  | poll when the task has not ended                                           |
  * | poll      | tasks/get, after a pause or a webhook call | poll while the task works; subscribe, once, where the agent streams        |
- * | subscribe | tasks/resubscribe                         | poll: events may be missing, so the end is read from the task              |
+ * | subscribe | tasks/resubscribe, tasks/get while silent | poll: events may be missing, so the end is read from the task              |
  *
  * A turn whose message another run of it has sent begins with poll.
  *
@@ -81,6 +85,10 @@ export class RemoteTurn {
   #webhookCalls: WebhookCalls | undefined;
   #isStreamRefused = false;
   #hasSubscribed = false;
+  /** Another run of this turn has sent the message, and no snapshot has proved to be the whole text. */
+  #isUnproved = false;
+  /** The task that the log knows as begun by this attempt. */
+  #announced: string | undefined;
   /** It has failed, and no other attempt follows. */
   #hasFailed = false;
   /** The last state was a poll, so the next poll pauses. */
@@ -124,7 +132,9 @@ export class RemoteTurn {
   async *#runStates(): AsyncGenerator<AgentEvent[]> {
     let agent = await this.#client.agent();
     let state: State = agent.streaming ? 'stream' : 'send';
-    if (await this.#isSent()) state = 'poll';
+    this.#isUnproved = await this.#isSent();
+    if (this.#isUnproved) state = 'poll';
+    await this.#cancelEarlier();
     let isCardFresh = false;
     while (!this.#reader.ended) {
       try {
@@ -155,7 +165,34 @@ export class RemoteTurn {
     const isKnown = task.history?.some(({ messageId }) => messageId === this.#turn.message.messageId) ?? false;
     if (isInterrupted(task.status.state) && !isKnown) return false;
     this.#reader.remember(task.id, task.contextId);
+    this.#announce();
     return true;
+  }
+
+  /**
+   * Cancels the tasks that earlier attempts of this turn began, except one that this turn continues: two models would be paid at once, and
+   * one task cannot be continued with its whole text, because an agent need not keep it. Rejects when the agent cannot be reached.
+   */
+  async #cancelEarlier(): Promise<void> {
+    const { client, cancels } = this.#options;
+    const turn = this.#turn;
+    const continued = resumeOf(turn).taskId;
+    for (const taskId of (turn.remoteRuns ?? []).flatMap(run => taskIdOf(run) ?? [])) {
+      if (taskId === continued) continue;
+      await cancels.cancel(taskId, cancelRequest(client, taskId, turn.trace)).catch(error => {
+        if (error instanceof AgentFault && error.message === UNREACHABLE) throw error;
+        // It has the request and does not answer: waiting longer would not stop it sooner.
+      });
+    }
+  }
+
+  /** What a later attempt needs to cancel the task. */
+  #announce(): void {
+    const { taskId } = this.#reader.ids;
+    if (taskId === undefined || taskId === this.#announced) return;
+    this.#announced = taskId;
+    this.#options.cancels.begun(taskId);
+    this.#turn.remoteRunBegan?.({ taskId } satisfies RemoteRun);
   }
 
   #events(state: State, agent: RemoteAgent): AsyncIterable<AgentEvent[]> {
@@ -229,35 +266,79 @@ export class RemoteTurn {
     await this.#untilNextPoll();
     const task = await this.#get();
     this.#assertChanging(task, agent);
-    const isWhole = this.#reader.snapshot(task);
-    yield this.#reader.take();
-    if (isSettled(task.status.state) && !isWhole) throw new AgentFault(NO_TERMINAL_STATE, true);
-    if (!isInProgress(task.status.state)) {
-      this.#reader.status(task.status, task.metadata);
-      yield this.#reader.take();
-    }
+    yield* this.#show(task);
   }
 
-  /** Streams the events from now on. The end of the task is left to a poll, because earlier events may be missing. */
+  *#show(task: Task): Generator<AgentEvent[]> {
+    const { state } = task.status;
+    this.#isUnproved &&= !isWholeText(task, { turn: this.#turn, options: this.#options.reader });
+    const isWhole = !this.#isUnproved && this.#reader.snapshot(task);
+    yield this.#reader.take();
+    // What another run has shown stands beside the failure.
+    const hasFailed = isTerminal(state) && state !== 'TASK_STATE_COMPLETED';
+    if (isSettled(state) && !isWhole && !(hasFailed && this.#isUnproved)) throw new AgentFault(NO_TERMINAL_STATE, true);
+    // The message of a status in progress is a message of the turn, which `snapshot` has read.
+    const { message: _read, ...progress } = task.status;
+    this.#reader.status(isInProgress(state) ? progress : task.status, task.metadata);
+    yield this.#reader.take();
+  }
+
+  /**
+   * Follows the events from now on. Earlier ones may be missing, so none of them is shown: the text comes from the task itself, which is read
+   * from time to time and at its end. A text with a hole would stand if the turn failed.
+   */
   async *#subscribe(): AsyncGenerator<AgentEvent[]> {
     const { taskId } = this.#reader.ids;
     this.#hasSubscribed = true;
+    let shownAtMs = performance.now();
+    using poll = new QuietPoll(this.#options.limits.lostEndMsMax, signal => this.#hasEndedUnseen(signal), this.#turn.signal);
+    const { signal } = poll;
     try {
-      for await (const responses of this.#client.stream('subscribe', { id: taskId ?? '' }, this.#context())) {
+      for await (const responses of this.#client.stream('subscribe', { id: taskId ?? '' }, { ...this.#context(), signal })) {
+        poll.pause();
         let isOver = false;
         for (const response of responses) {
           isOver ||= this.#reader.ended || !('event' in response) || isSettling(response.event);
           if (isOver || !('event' in response)) break;
           this.#changedAtMs = performance.now();
-          this.#reader.read(response.event);
+          this.#followState(response.event);
+        }
+        if (!isOver && performance.now() - shownAtMs >= SHOW_MS) {
+          yield* this.#show(await this.#get());
+          shownAtMs = performance.now();
         }
         const events = this.#reader.take();
         if (events.length > 0) yield events;
         if (isOver || this.#reader.ended) return;
+        poll.resume();
       }
     } catch (error) {
       if (!(error instanceof AgentFault)) throw error;
     }
+  }
+
+  /** Whether the agent works, or waits for credentials. */
+  #followState(event: StreamResponse): void {
+    if (!('statusUpdate' in event)) return;
+    const { status, metadata } = event.statusUpdate;
+    const { message: _message, ...state } = status;
+    if (status.state === 'TASK_STATE_AUTH_REQUIRED') this.#reader.status(status, metadata);
+    else if (isInProgress(status.state)) this.#reader.status(state, metadata);
+  }
+
+  /**
+   * Whether the task no longer works although no event has said so: its end may come before a subscription, and a2a-sdk 0.3 for
+   * Python ends no subscription to a task whose `execute()` raised.
+   */
+  async #hasEndedUnseen(signal: AbortSignal): Promise<boolean> {
+    const response = await this.#client.call(
+      'get',
+      { id: this.#reader.ids.taskId ?? '' },
+      { ...this.#context(CALL_MS_MAX), signal },
+    );
+    if (!('event' in response) || !('task' in response.event)) return false;
+    const { state } = response.event.task.status;
+    return !isInProgress(state) && !(state === 'TASK_STATE_AUTH_REQUIRED' && this.#reader.waiting !== undefined);
   }
 
   /** `mayBeStale`: the first response of a resumed task may show it before our answer, still interrupted (seen with @a2a-js/sdk 1.3). */
@@ -271,6 +352,7 @@ export class RemoteTurn {
     else if (mayBeStale && 'task' in response.event && isInterrupted(response.event.task.status.state))
       this.#reader.remember(response.event.task.id, response.event.task.contextId);
     else this.#reader.read(response.event);
+    this.#announce();
   }
 
   /** An agent that names contexts itself needs its own name again in the next turn. */
@@ -329,17 +411,16 @@ export class RemoteTurn {
     }
   }
 
-  /** Best effort: the agent should not continue a task whose turn has ended. */
+  /** The agent should not continue a task whose turn has ended. Waits for the first request; the others follow until one is answered. */
   async #cancel(): Promise<void> {
+    const { client, cancels } = this.#options;
     const { taskId } = this.#reader.ids;
-    if (this.#reader.ended || taskId === undefined) return;
+    if (taskId === undefined) return;
+    if (this.#reader.ended) return cancels.ended(taskId);
     // The next turn continues the task that waits for credentials, the next attempt the one whose question is being answered.
     const isContinued = this.#reader.waiting !== undefined || (resumeOf(this.#turn).taskId !== undefined && !this.#hasFailed);
     if (isContinued && this.#turn.signal.reason !== TASK_ENDED) return;
-    const signal = AbortSignal.timeout(CANCEL_MS_MAX);
-    await this.#client
-      .call('cancel', { id: taskId }, { signal, trace: this.#turn.trace, totalMsMax: CANCEL_MS_MAX })
-      .catch(() => {});
+    await cancels.begin(taskId, cancelRequest(client, taskId, this.#turn.trace));
   }
 
   #context(msMax = Number.POSITIVE_INFINITY) {

@@ -40,6 +40,7 @@ export async function createLangGraphAgent(options: LangGraphOptions): Promise<A
     },
     run: turn => eventsOf(runBatches(turn)),
     runBatches,
+    cancelRemoteRun: async (run, trace) => graph.cancelRun?.(run, trace),
     close: () => graph.close(),
   };
 }
@@ -94,6 +95,9 @@ async function* runGraph(graph: Graph, turn: Turn, { onGraphEvent, onSkipped }: 
   const { taskId, message, signal, trace } = turn;
   const thread = threadOf(turn);
   const { messageId } = message;
+  // A run of an earlier attempt may go on behind a proxy that keeps its connection open. What it has done is in the thread, from where this
+  // attempt continues.
+  for (const run of turn.remoteRuns ?? []) await graph.cancelRun?.(run, trace);
   const [keys, state] = await Promise.all([graph.stateKeys(signal), graph.threadState(thread, signal)]);
   const start = planTurn({ graph, turn, state, keys });
   if (start.kind === 'interrupted') {
@@ -109,7 +113,15 @@ async function* runGraph(graph: Graph, turn: Turn, { onGraphEvent, onSkipped }: 
   yield [...reader.begin()];
   if (start.kind === 'finished') reader.values(start.values);
   else {
-    for await (const batch of graph.stream({ thread, taskId, messageId, input: start.input, trace, signal })) {
+    for await (const batch of graph.stream({
+      thread,
+      taskId,
+      messageId,
+      input: start.input,
+      trace,
+      signal,
+      began: turn.remoteRunBegan,
+    })) {
       onGraphEvent();
       const events: AgentEvent[] = [];
       for (const graphEvent of batch) for (const event of reader.read(graphEvent)) events.push(event);

@@ -66,7 +66,14 @@ export class ServerClient {
     return { location, events: eventsOf(response.body, request.signal) };
   }
 
-  async #request(
+  /** Returns the status of the response, whatever it is. */
+  async status(path: string, request: ServerRequest): Promise<number> {
+    const response = await this.#send(fetchJson, path, request);
+    await response.body?.cancel();
+    return response.status;
+  }
+
+  async #send(
     send: typeof fetchJson,
     path: string,
     { signal, body, method = 'POST', headers }: ServerRequest,
@@ -78,9 +85,13 @@ export class ServerClient {
       headers: { ...this.#headers, ...headers, ...json },
       ...(body && { body: JSON.stringify(body) }),
     };
-    const response = await send(`${this.#base}${path}`, init).catch(cause => {
+    return await send(`${this.#base}${path}`, init).catch(cause => {
       throw new GraphFault(UNREACHABLE, true, { cause });
     });
+  }
+
+  async #request(send: typeof fetchJson, path: string, request: ServerRequest): Promise<Response> {
+    const response = await this.#send(send, path, request);
     if (response.ok || response.status === 404) return response;
     await response.body?.cancel();
     const { status } = response;

@@ -144,6 +144,20 @@ test('an aborted turn cancels its run once and emits nothing more', async t => {
   assert.equal(requested.filter(path => path.endsWith('/runs/run-1/cancel')).length, 1);
 });
 
+test('comments and heartbeats are no sign of life of a graph', { timeout: 30_000 }, async t => {
+  const { url } = await serve(t, response => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    response.write('event: values\ndata: {"messages":[]}\n\n');
+    const timer = setInterval(() => response.write(': heartbeat\n\nevent: heartbeat\ndata: \n\n'), 20);
+    response.once('close', () => clearInterval(timer));
+  });
+  const agent = await createLangGraphAgent({ url, assistant: 'g', limits: { silenceMsMax: 200 } });
+  const events: AgentEvent[] = [];
+  for await (const event of agent.run(turn())) events.push(event);
+  const last = events.at(-1);
+  assert.equal(last?.type === 'failed' && last.reason, 'the graph sent no event for 0.2 s');
+});
+
 test('unknown events are skipped', async t => {
   const ai = {
     type: 'ai',

@@ -1,4 +1,5 @@
 import { isObject, JsonStream } from '@hopline/a2a';
+import { type CancelRequest, RemoteRunCancels } from '@hopline/agent';
 import {
   failureOf,
   type Graph,
@@ -24,8 +25,8 @@ export type ServerGraphOptions = {
 };
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-/** Time limit of a cancellation, milliseconds. Less than an agent has to stop (STOP_MS_MAX). */
-const CANCEL_MS_MAX = 2_000;
+/** Statuses after which a request is repeated: timeout, too early, too many requests. */
+const BUSY: readonly number[] = [408, 425, 429];
 /** The modes under their names on a server. */
 const SERVER_MODES = MODES.map(mode => (mode === 'messages' ? 'messages-tuple' : mode));
 
@@ -33,6 +34,7 @@ const SERVER_MODES = MODES.map(mode => (mode === 'messages' ? 'messages-tuple' :
 export class ServerGraph implements Graph {
   readonly #client: ServerClient;
   readonly #assistant: string;
+  readonly #cancels = new RemoteRunCancels();
   #keys: ReadonlySet<string> | undefined;
 
   constructor({ url, assistant, headers }: ServerGraphOptions) {
@@ -72,7 +74,9 @@ export class ServerGraph implements Graph {
     await this.#client.json('/threads', { signal, body: { thread_id: threadIdOf(thread), if_exists: 'do_nothing' } });
     const headers = { ...trace };
     const { location, events } = await this.#client.stream(`${path}/runs/stream`, { signal, headers, body: this.#body(run) });
-    const runId = location?.split('/').at(-1);
+    const id = location?.split('/').at(-1);
+    const begun = id === undefined ? undefined : { thread: threadIdOf(thread), id };
+    if (begun !== undefined) run.began?.(begun);
     const json = new JsonStream();
     let ended = false;
     try {
@@ -92,8 +96,13 @@ export class ServerGraph implements Graph {
       ended = true;
     } finally {
       // `on_disconnect` also stops the run, but a proxy may keep its connection open.
-      if (!ended && runId !== undefined) await this.#cancel(`${path}/runs/${encodeURIComponent(runId)}/cancel`);
+      if (begun !== undefined && ended) this.#cancels.ended(keyOf(begun));
+      else if (begun !== undefined) await this.#cancels.begin(keyOf(begun), this.#cancelRequest(begun, trace));
     }
+  }
+
+  async cancelRun(run: unknown, trace: GraphRun['trace']): Promise<void> {
+    if (isServerRun(run)) await this.#cancels.cancel(keyOf(run), this.#cancelRequest(run, trace));
   }
 
   humanMessage(text: string, id: string): unknown {
@@ -110,7 +119,9 @@ export class ServerGraph implements Graph {
     };
   }
 
-  async close(): Promise<void> {}
+  async close(): Promise<void> {
+    this.#cancels.close();
+  }
 
   async #assistantOf(signal: AbortSignal): Promise<JsonObject> {
     const found = UUID.test(this.#assistant)
@@ -133,12 +144,25 @@ export class ServerGraph implements Graph {
     };
   }
 
-  async #cancel(path: string): Promise<void> {
-    const signal = AbortSignal.timeout(CANCEL_MS_MAX);
-    // Best effort: the run may have ended, and the server may be gone.
-    await this.#client.json(path, { signal, body: {} }).catch(() => undefined);
+  /** Every answer counts but those of a server that restarts or is busy: others say that the run has ended, or is not known any more. */
+  #cancelRequest({ thread, id }: ServerRun, trace: GraphRun['trace']): CancelRequest {
+    const path = `/threads/${encodeURIComponent(thread)}/runs/${encodeURIComponent(id)}/cancel`;
+    return async signal => {
+      const status = await this.#client.status(path, { signal, headers: { ...trace }, body: {} });
+      if (status >= 500 || BUSY.includes(status))
+        throw new GraphFault(`the LangGraph server answered with status ${status}`, true);
+    };
   }
 }
+
+/** What another attempt needs to cancel a run. */
+type ServerRun = { thread: string; id: string };
+
+function isServerRun(run: unknown): run is ServerRun {
+  return isObject(run) && typeof run.thread === 'string' && typeof run.id === 'string';
+}
+
+const keyOf = ({ thread, id }: ServerRun) => `${thread}/${id}`;
 
 function inputOf(input: RunInput): JsonObject {
   if (input.kind === 'state') return { input: input.update };

@@ -1,8 +1,9 @@
 import type { Turn } from '@hopline/agent';
 import { StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { type CallToolResult, ErrorCode, McpError, type Progress } from '@modelcontextprotocol/sdk/types.js';
+import { type CallToolResult, ErrorCode, McpError, type Progress, type RequestId } from '@modelcontextprotocol/sdk/types.js';
 import type { McpLimits } from './limits.ts';
 import type { McpSession } from './mcp-session.ts';
+import { type RemoteCall, withRequestId } from './remote-call.ts';
 import type { ToolCall } from './tool-calls.ts';
 import { withTraceHeaders } from './trace-headers.ts';
 
@@ -25,6 +26,8 @@ export type CallToolOptions = {
   trace: Turn['trace'];
   /** Progress restarts the silence limit. */
   onprogress: (progress: Progress) => void;
+  /** `Turn.remoteRunBegan`. */
+  began?: Turn['remoteRunBegan'];
 };
 
 /**
@@ -32,10 +35,15 @@ export type CallToolOptions = {
  * next call gets a new one. Throws ToolCallFault, or the SDK's error when `signal` aborts.
  */
 export async function callTool({ tool, args }: ToolCall, options: CallToolOptions): Promise<CallToolResult> {
-  const { session, limits, signal, onprogress, trace } = options;
+  const { session, limits, signal, onprogress, trace, began } = options;
   const connection = await session.connect().catch(() => undefined);
   if (connection === undefined) throw new ToolCallFault(UNREACHABLE, true);
   const { client } = connection;
+  let call: RemoteCall | undefined;
+  const onSent = (request: RequestId) => {
+    call = connection.callOf(request);
+    if (call !== undefined) began?.(call);
+  };
   // The SDK never removes its listener from a signal: with the signal of the turn, a cancellation would also cancel calls that have ended.
   const stop = new AbortController();
   const abort = () => stop.abort(signal.reason);
@@ -51,13 +59,16 @@ export async function callTool({ tool, args }: ToolCall, options: CallToolOption
     };
     // In `_meta` as MCP specifies (SEP-414), and in the headers of HTTP for what stands in between.
     const params = { name: tool, arguments: args, _meta: { ...trace } };
-    return (await withTraceHeaders(trace, () => client.callTool(params, undefined, request))) as CallToolResult;
+    return (await withRequestId(onSent, () =>
+      withTraceHeaders(trace, () => client.callTool(params, undefined, request)),
+    )) as CallToolResult;
   } catch (error) {
     if (signal.aborted) throw error;
     if (isTimeout(error) || isUnreachable(error)) void session.check(client);
     throw faultOf(tool, error);
   } finally {
     signal.removeEventListener('abort', abort);
+    if (call !== undefined && !signal.aborted) session.callEnded(call);
   }
 }
 

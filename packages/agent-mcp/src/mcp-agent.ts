@@ -19,6 +19,7 @@ export function createMcpAgent(options: McpOptions): Agent {
     description: options.description ?? 'Runs the tools of an MCP server.',
     skills: async () => (await session.connect()).tools().map(skillOf),
     run: turn => runTurn(session, limits, turn),
+    cancelRemoteRun: (run, trace) => session.cancelCall(run, trace),
     close: () => session.close(),
   };
 }
@@ -29,7 +30,9 @@ function skillOf(tool: Tool): AgentSkill {
 }
 
 async function* runTurn(session: McpSession, limits: McpLimits, turn: Turn): AsyncGenerator<AgentEvent> {
-  const connection = await session.connect().catch(() => undefined);
+  const connection = await cancelEarlierCalls(session, turn)
+    .then(() => session.connect())
+    .catch(() => undefined);
   if (connection === undefined) {
     yield { type: 'failed', reason: UNREACHABLE, retryable: true, cause: 'unreachable' };
     return;
@@ -49,14 +52,20 @@ async function* runTurn(session: McpSession, limits: McpLimits, turn: Turn): Asy
   yield { type: 'done' };
 }
 
+/** The calls of an earlier attempt run again, because nothing else has their results. */
+async function cancelEarlierCalls(session: McpSession, { remoteRuns = [], trace }: Turn): Promise<void> {
+  for (const run of remoteRuns) await session.cancelCall(run, trace);
+}
+
 /** Returns whether the turn continues. */
 async function* runCall(session: McpSession, call: ToolCall, limits: McpLimits, turn: Turn): AsyncGenerator<AgentEvent, boolean> {
   const callId = randomUUID();
   const { tool } = call;
   yield { type: 'tool', phase: 'start', callId, tool };
-  const { signal } = turn;
+  const { signal, remoteRunBegan } = turn;
+  const began = remoteRunBegan && { began: remoteRunBegan };
   const running = withProgress(onprogress =>
-    callTool(call, { session, limits, signal, onprogress, trace: turn.toolTrace?.(callId) ?? turn.trace }),
+    callTool(call, { session, limits, signal, onprogress, trace: turn.toolTrace?.(callId) ?? turn.trace, ...began }),
   );
   let result: CallToolResult;
   try {

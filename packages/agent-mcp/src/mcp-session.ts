@@ -1,11 +1,13 @@
+import { RemoteRunCancels, type Turn } from '@hopline/agent';
 import { boundedFetch, REDIRECTS_MAX } from '@hopline/outbound-http';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import { ErrorCode, McpError, type Tool } from '@modelcontextprotocol/sdk/types.js';
+import { ErrorCode, McpError, type RequestId, type Tool } from '@modelcontextprotocol/sdk/types.js';
 import packageJson from '../package.json' with { type: 'json' };
 import { type McpLimits, RESPONSE_BYTES_MAX, TOOLS_MAX } from './limits.ts';
+import { cancelledBy, cancelRequest, isRemoteCall, keyOfCall, noteSent, type RemoteCall, serverKey } from './remote-call.ts';
 import { tracedFetch } from './trace-headers.ts';
 
 export type McpServer =
@@ -14,7 +16,12 @@ export type McpServer =
   /** Streamable HTTP. `headers` are sent with every request. */
   | { url: string; headers?: Readonly<Record<string, string>> };
 
-export type McpConnection = { client: Client; tools: () => readonly Tool[] };
+export type McpConnection = {
+  client: Client;
+  tools: () => readonly Tool[];
+  /** What another process needs to cancel a request. Undefined where none can: a server over stdio dies with its process, and one without sessions has no name for a request. */
+  callOf: (request: RequestId) => RemoteCall | undefined;
+};
 
 const CLIENT = { name: 'hopline', version: packageJson.version };
 /**
@@ -31,6 +38,7 @@ export class McpSession {
   readonly #limits: McpLimits;
   #connection: Promise<McpConnection> | undefined;
   readonly #checking = new WeakSet<Client>();
+  readonly #cancels = new RemoteRunCancels();
 
   constructor(server: McpServer, limits: McpLimits) {
     this.#server = server;
@@ -57,7 +65,19 @@ export class McpSession {
     this.#checking.delete(client);
   }
 
+  /** Cancels a call of this server that a process has begun, maybe another one. See `Agent.cancelRemoteRun`. */
+  async cancelCall(call: unknown, trace: Turn['trace']): Promise<void> {
+    if (!('url' in this.#server) || !isRemoteCall(call) || call.server !== serverKey(this.#server.url)) return;
+    await this.#cancels.cancel(keyOfCall(call), cancelRequest(this.#server, call, trace));
+  }
+
+  /** The call has ended by itself. */
+  callEnded(call: RemoteCall): void {
+    this.#cancels.ended(keyOfCall(call));
+  }
+
   async close(): Promise<void> {
+    this.#cancels.close();
     const open = await this.#connection?.catch(() => undefined);
     await open?.client.close();
   }
@@ -70,12 +90,24 @@ export class McpSession {
     };
     const onChanged = () => void refresh().catch(() => this.check(client));
     const client = new Client(CLIENT, { listChanged: { tools: { autoRefresh: false, onChanged } } });
-    await client.connect(transportTo(this.#server), { timeout });
+    const transport = transportTo(this.#server);
+    const callOf = (request: RequestId) => remoteCall(this.#server, transport, request);
+    const send = transport.send.bind(transport);
+    transport.send = async (message, options) => {
+      const cancelled = cancelledBy(message);
+      const call = cancelled === undefined ? undefined : callOf(cancelled);
+      // The SDK would send it once.
+      if (call !== undefined && 'url' in this.#server)
+        return await this.#cancels.begin(keyOfCall(call), cancelRequest(this.#server, call, {}));
+      noteSent(message);
+      await send(message, options);
+    };
+    await client.connect(transport, { timeout });
     client.onclose = onLost;
     client.onerror = () => void this.check(client);
     try {
       await refresh();
-      return { client, tools: () => tools };
+      return { client, tools: () => tools, callOf };
     } catch (error) {
       await client.close();
       throw error;
@@ -115,6 +147,13 @@ function transportTo(server: McpServer): Transport {
     stderr: 'ignore',
     maxBufferSize: RESPONSE_BYTES_MAX,
   });
+}
+
+function remoteCall(server: McpServer, transport: Transport, request: RequestId): RemoteCall | undefined {
+  const { sessionId: session } = transport;
+  if (session === undefined || !('url' in server)) return undefined;
+  const protocol = transport instanceof StreamableHTTPClientTransport ? transport.protocolVersion : undefined;
+  return { server: serverKey(server.url), session, request, ...(protocol !== undefined && { protocol }) };
 }
 
 async function listTools(client: Client, timeout: number): Promise<Tool[]> {

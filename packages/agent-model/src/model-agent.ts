@@ -40,6 +40,7 @@ export function createModelAgent(options: ModelAgentOptions): Agent {
     skills: async () => [chat, ...(await toolbox.skills())],
     run: turn => eventsOf(runBatches(turn)),
     runBatches,
+    cancelRemoteRun: (run, trace) => toolbox.cancelCall(run, trace),
     close: () => toolbox.close(),
   };
 }
@@ -62,7 +63,11 @@ class ToolLoop {
 
   /** Its events, those that arrived together in one array. */
   async *run(toolbox: Toolbox): AsyncGenerator<readonly AgentEvent[]> {
-    const tools = await toolbox.open().catch(() => undefined);
+    const { remoteRuns = [], trace } = this.#turn;
+    // Tool calls of an earlier attempt: the model may make others now. Its own request has ended with the connection of that process.
+    const tools = await Promise.all(remoteRuns.map(call => toolbox.cancelCall(call, trace)))
+      .then(() => toolbox.open())
+      .catch(() => undefined);
     if (tools === undefined) {
       yield [{ type: 'failed', reason: 'an MCP server of the agent cannot be reached', retryable: true, cause: 'unreachable' }];
       return;
@@ -120,7 +125,7 @@ class ToolLoop {
 
   /** Runs the calls of a step in parallel. Ends are emitted as they happen; the model reads the results in the order of its calls. */
   async *#runCalls(tools: OpenTools, calls: readonly ToolCall[]): AsyncGenerator<AgentEvent> {
-    const { signal, trace, toolTrace } = this.#turn;
+    const { signal, trace, toolTrace, remoteRunBegan } = this.#turn;
     const running = new Map<number, Promise<{ index: number; result?: ToolResult; error?: unknown }>>();
     const results: ToolResult[] = [];
     const shownCalls = calls.map(({ name }) => ({ callId: randomUUID(), tool: tools.machineName(name) }));
@@ -131,7 +136,7 @@ class ToolLoop {
       running.set(
         index,
         // Never rejects: the calls of an abandoned turn are not awaited.
-        tools.run(call, { signal, trace: toolTrace?.(callId) ?? trace }).then(
+        tools.run(call, { signal, trace: toolTrace?.(callId) ?? trace, ...(remoteRunBegan && { remoteRunBegan }) }).then(
           result => ({ index, result }),
           error => ({ index, error: error as unknown }),
         ),

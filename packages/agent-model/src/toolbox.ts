@@ -54,6 +54,11 @@ export class Toolbox {
     );
   }
 
+  /** Cancels a call that a process has begun, at the server that it names. */
+  async cancelCall(call: unknown, trace: Turn['trace']): Promise<void> {
+    await Promise.all(this.#sessions.map(session => session.cancelCall(call, trace)));
+  }
+
   async close(): Promise<void> {
     await Promise.all(this.#sessions.map(session => session.close()));
   }
@@ -85,11 +90,15 @@ export class OpenTools {
   }
 
   /** Runs a call. A fault is a result, too, which the model reads. Rejects only when `signal` aborts. */
-  async run({ name, args }: ToolCall, { signal, trace }: Pick<Turn, 'signal' | 'trace'>): Promise<ToolResult> {
+  async run(
+    { name, args }: ToolCall,
+    { signal, trace, remoteRunBegan }: Pick<Turn, 'signal' | 'trace' | 'remoteRunBegan'>,
+  ): Promise<ToolResult> {
     const offered = this.#tools.get(name);
     if (offered === undefined) return { text: 'There is no tool of that name.', artifacts: [], failed: true };
     const { session, tool } = offered;
-    const options = { session, limits: this.#limits, signal, trace, onprogress: () => {} };
+    const began = remoteRunBegan && { began: remoteRunBegan };
+    const options = { session, limits: this.#limits, signal, trace, onprogress: () => {}, ...began };
     try {
       const result = await callTool({ tool: tool.name, args }, options);
       return this.#read([...resultEvents(tool.name, result)], result.isError === true);

@@ -7,6 +7,8 @@ export interface Agent {
   /** The agent's own name; a name in the agents file takes precedence. */
   readonly name?: string;
   readonly description: string;
+  /** Its events tell when it begins to work (`working`), as those of a server that queues tasks. Any other agent works from the beginning of its turn. */
+  readonly announcesWork?: true;
   /** Called every 30 s: an adapter may learn its skills from a server. Rejects when they are not available now. */
   skills(): Promise<AgentSkill[]>;
   /**
@@ -19,6 +21,11 @@ export interface Agent {
    * iterator costs more than a token.
    */
   runBatches?(turn: Turn): AsyncIterable<readonly AgentEvent[]>;
+  /**
+   * Cancels a run at a server that a turn has announced with `Turn.remoteRunBegan`, maybe in another process. Resolves when the server has
+   * answered or refused, at once if it has before; rejects when it does neither within CANCEL_MS_MAX.
+   */
+  cancelRemoteRun?(run: unknown, trace: Turn['trace']): Promise<void>;
   /** Releases connections and child processes. Called once, after the last turn. */
   close(): Promise<void>;
 }
@@ -51,6 +58,18 @@ export type Turn = {
    * in the log, so it outlives the process.
    */
   resume?: unknown;
+  /** Text of the answer that earlier attempts have shown, and that stands until this one has content. Absent: no attempt came before. */
+  shownText?: string;
+  /**
+   * Runs that earlier attempts of this turn have announced, oldest first. They may still go on: the agent continues or cancels each of them
+   * before it begins another.
+   */
+  remoteRuns?: readonly unknown[];
+  /**
+   * To be called when the agent has begun a run at a server, before the events that follow from it. `run` is what `cancelRemoteRun` needs: JSON,
+   * at most REMOTE_RUN_UNITS_MAX of packages/task.
+   */
+  remoteRunBegan?: (run: unknown) => void;
   /** W3C trace context for the agent's own requests. */
   trace: { traceparent?: string; tracestate?: string };
   /** The same for the request of a tool call that the agent has begun with a `tool` event. */
@@ -73,6 +92,8 @@ export type AgentEvent =
   | { type: 'text'; text: string; id?: string; stream?: string; source?: InputSource }
   /** The stream has ended. A later token of the same name begins a new text. */
   | { type: 'text-end'; stream: string }
+  /** The agent works on the message now. Any other event but `auth-required` and an end means the same. */
+  | { type: 'working' }
   /** The current step of the agent's own plan, e.g. a node of a graph: for the span of the turn, not for clients (S1-31). */
   | { type: 'step'; step: string }
   /** The whole answer so far: an equal text changes nothing, a continuation adds its rest, any other text replaces the answer. */

@@ -48,6 +48,7 @@ const SCOPE = 'hopline.agent';
 
 const EVENT_TYPES: ReadonlySet<unknown> = new Set<AgentEvent['type']>([
   'text',
+  'working',
   'text-end',
   'step',
   'snapshot',

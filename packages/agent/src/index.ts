@@ -5,9 +5,20 @@ export type { AgentDefinition, AgentTurn, DefinedAgent, SkillDefinition } from '
 export { defineAgent } from './define-agent.ts';
 export type { ArtifactSpec } from './event-constructors.ts';
 export { artifact, data, done, failed, needsInput, notice } from './event-constructors.ts';
-export { RETRIES_DEFAULT, RETRIES_MAX, STOP_MS_MAX, TURN_ARTIFACTS_MAX, TURN_EVENTS_MAX, TURN_TEXT_BYTES_MAX } from './limits.ts';
+export {
+  CANCEL_MS_MAX,
+  CANCEL_TRY_MS_MAX,
+  RETRIES_DEFAULT,
+  RETRIES_MAX,
+  STOP_MS_MAX,
+  TURN_ARTIFACTS_MAX,
+  TURN_EVENTS_MAX,
+  TURN_TEXT_BYTES_MAX,
+} from './limits.ts';
 export { AgentMisuse } from './misuse.ts';
 export { HEARTBEAT_INTERVAL_MS } from './register-agent.ts';
+export type { CancelRequest } from './remote-run-cancels.ts';
+export { RemoteRunCancels } from './remote-run-cancels.ts';
 export type { RunTurnDeps } from './run-turn.ts';
 export { runTurn } from './run-turn.ts';
 export type { ServeAgentOptions } from './serve-agent.ts';

@@ -1,5 +1,12 @@
 import { isDeeperThan } from '@hopline/a2a';
-import { type AgentInput, type ArtifactInput, INPUT_DEPTH_MAX, type InputSource, type LaneArtifact } from '@hopline/events';
+import {
+  type AgentInput,
+  type ArtifactInput,
+  INPUT_DEPTH_MAX,
+  type InputSource,
+  type LaneArtifact,
+  type TextInput,
+} from '@hopline/events';
 import { BoundExceeded, TURN_TEXT_BYTES_MAX } from './limits.ts';
 
 /** JSON takes at most this many bytes for a UTF-16 unit. */
@@ -8,6 +15,7 @@ export const UNIT_BYTES_MAX = 6;
 /** Where inputs go: the part of an InputWriter that never waits. */
 export interface InputSink {
   add(input: AgentInput): void;
+  addHeld(input: Exclude<AgentInput, TextInput>, holdMs: number): void;
   token(lane: string, text: string, atMs?: number, id?: string): void;
 }
 
@@ -82,11 +90,21 @@ export class LaneWriter {
 
   /** Any input that is not text. Throws BoundExceeded, and TypeError or RangeError for what JSON cannot hold. */
   add(input: AgentInput): void {
+    this.#check(input);
+    this.#sink.add(input);
+  }
+
+  /** An input that leaves with the next one, or after `holdMs`. Throws as `add`. */
+  addHeld(input: Exclude<AgentInput, TextInput>, holdMs: number): void {
+    this.#check(input);
+    this.#sink.addHeld(input, holdMs);
+  }
+
+  #check(input: AgentInput): void {
     // First the size, which bounds the walk through the levels.
     if (Buffer.byteLength(JSON.stringify(input)) > this.#inputBytesMax) throw this.#tooLarge();
     if (isDeeperThan(input, INPUT_DEPTH_MAX))
       throw new BoundExceeded(`an event of the agent nests deeper than ${INPUT_DEPTH_MAX} levels of JSON`);
-    this.#sink.add(input);
   }
 
   #tooLarge(): BoundExceeded {

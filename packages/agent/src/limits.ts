@@ -19,6 +19,18 @@ export const EVENTS_AT_ONCE_MAX = 2_048;
 /** An agent that does not stop after its turn is abandoned after this, milliseconds. Longer than a cancel of a remote agent may take. */
 export const STOP_MS_MAX = 3_000;
 
+/**
+ * What a later attempt needs to cancel a remote run is stored with the first event after it, or alone after this, milliseconds: an agent
+ * that answers at once costs no further record, and one that thinks for a minute can be canceled from its first second.
+ */
+export const REMOTE_RUN_HOLD_MS = 250;
+/** Remote runs of one attempt that are stored; an agent that begins more is canceled by its own process only. */
+export const REMOTE_RUNS_MAX = 64;
+/** One request to cancel a remote run, milliseconds. */
+export const CANCEL_TRY_MS_MAX = 2_000;
+/** How long a cancel is repeated until the server answers or refuses it, milliseconds: as long as a restart of the server takes. */
+export const CANCEL_MS_MAX = 30_000;
+
 /** Retries of a call that failed as retryable. Fewer than the attempts of a work item, so that the last failure keeps its own reason. */
 export const RETRIES_MAX = 2;
 /** Default number of those retries. */

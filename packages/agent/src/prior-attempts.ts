@@ -1,5 +1,10 @@
-import type { Fact } from '@hopline/events';
+import { textOf } from '@hopline/a2a';
+import type { Fact, Work } from '@hopline/events';
 import { type Log, readTask, type StoredFacts } from '@hopline/log';
+import { ROOT_AGENT } from '@hopline/task';
+import { RemoteRunsOfTurn } from './remote-runs-of-turn.ts';
+
+type TurnWork = Pick<Work, 'call' | 'turn'>;
 
 /** A tool call that an earlier attempt began and did not end. */
 type OpenTool = { lane: string; tool: string; callId: string };
@@ -11,24 +16,48 @@ export type PriorAttempts = {
   /** Lanes that a client has seen and that are still open. */
   openLanes: ReadonlySet<string>;
   openTools: readonly OpenTool[];
+  /** Text of the answer that clients see of them. */
+  shownText: string;
+  /** Runs that they began at a server and of which the log shows no end. */
+  remoteRuns: readonly unknown[];
 };
 
-export const NO_PRIOR_ATTEMPTS: PriorAttempts = { closedLanes: new Set(), openLanes: new Set(), openTools: [] };
+export const NO_PRIOR_ATTEMPTS: PriorAttempts = {
+  closedLanes: new Set(),
+  openLanes: new Set(),
+  openTools: [],
+  shownText: '',
+  remoteRuns: [],
+};
 
 /** Reads the task's facts once; only a later attempt needs it. */
-export async function readPriorAttempts(log: Log, newest: StoredFacts, producer: string): Promise<PriorAttempts> {
+export async function readPriorAttempts(log: Log, newest: StoredFacts, { call, turn }: TurnWork): Promise<PriorAttempts> {
+  const producer = call?.id ?? ROOT_AGENT;
   const closedLanes = new Set<string>();
   const openLanes = new Set<string>();
   const openTools = new Map<string, OpenTool>();
+  const shownTexts = new Map<string, string>();
+  const remoteRuns = new RemoteRunsOfTurn(producer, turn);
   for await (const { record } of readTask(log.facts, newest)) {
     for (const fact of record.facts) {
+      remoteRuns.add(fact);
+      if (fact.kind === 'message.received') shownTexts.clear();
       if (fact.kind !== 'artifact.updated' || fact.producer !== producer) continue;
       if (fact.event.artifactUpdate.lastChunk === true) closedLanes.add(fact.lane);
       else openLanes.add(fact.lane);
       noteTool(fact, openTools);
+      noteText(fact, shownTexts);
     }
   }
-  return { closedLanes, openLanes, openTools: [...openTools.values()] };
+  const shownText = [...shownTexts.values()].join('');
+  return { closedLanes, openLanes, openTools: [...openTools.values()], shownText, remoteRuns: remoteRuns.open };
+}
+
+/** Text of a closed lane stands, and no later attempt writes it again. */
+function noteText({ lane, chunk, event }: Extract<Fact, { kind: 'artifact.updated' }>, texts: Map<string, string>): void {
+  const { artifact, append = false, lastChunk = false } = event.artifactUpdate;
+  if (lastChunk) texts.delete(lane);
+  else if (chunk !== undefined) texts.set(lane, (append ? (texts.get(lane) ?? '') : '') + textOf(artifact.parts));
 }
 
 function noteTool({ lane, event }: Extract<Fact, { kind: 'artifact.updated' }>, openTools: Map<string, OpenTool>): void {

@@ -1,11 +1,13 @@
 import { setImmediate as nextLoopTurn } from 'node:timers/promises';
+import { isInterrupted } from '@hopline/a2a';
 import type { ContextHistory } from '@hopline/context-history';
 import { FORK_KEY } from '@hopline/events';
 import { createInputWriter, type InputWriter, type Job, type Log, Requeued, Superseded } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
-import { ATTR, errorWord, type Hop, type HopMetrics, type Logger, takenWork } from '@hopline/telemetry';
+import { ATTR, errorWord, type Hop, type HopMetrics, LINE, type Logger, takenWork } from '@hopline/telemetry';
 import { abortableEvents } from './abortable-events.ts';
 import type { Agent, AgentEvent, Turn } from './agent.ts';
+import { cancelRemoteRuns } from './cancel-remote-runs.ts';
 import { BoundExceeded, EVENTS_AT_ONCE_MAX, WAITING_BYTES_MAX } from './limits.ts';
 import type { PriorAttempts } from './prior-attempts.ts';
 import type { Over } from './task-watch.ts';
@@ -70,22 +72,42 @@ export async function runAttempt(deps: AttemptDeps, job: Job, context: AttemptCo
   const ended = endOfTask(context.watching);
   const writer = inputWriter(deps, job, context);
   const inputs = turnInputs(deps, job, context, writer);
-  if (job.exhausted) return await settle(deps, { inputs, writer }, failed('attempts exhausted', true, 'attempts_exhausted'));
+  const settled = async (end: TurnEnd) => {
+    const outcome = await settle(deps, { inputs, writer }, end);
+    // Nobody continues what a failed turn has begun. The item is done only then, so that another process goes on with it if this one dies.
+    if (outcome.state !== 'TASK_STATE_COMPLETED' && !isInterrupted(outcome.state)) await cancelRuns(deps, job, context, inputs);
+    return outcome;
+  };
+  if (job.exhausted) return await settled(failed('attempts exhausted', true, 'attempts_exhausted'));
   const signal = AbortSignal.any([deps.signal, ended.signal]);
   const { hop, takenAt } = context;
   const measured = { hop, takenAt, agent: deps.name, metrics: deps.metrics, isFirstAttempt: job.attempt === 1 };
   const metrics = new TurnMetrics({ ...measured, onToolEnd: call => writer.toolEnded(call) });
-  const turn = { ...turnOf(deps, job, context, signal), toolTrace: (callId: string) => metrics.toolTrace(callId) };
+  const turn = {
+    ...turnOf(deps, job, context, signal),
+    toolTrace: (callId: string) => metrics.toolTrace(callId),
+    remoteRunBegan: (run: unknown) => inputs.remoteRunBegan(run),
+  };
   const end = await pumpEvents(deps, turn, { inputs, writer, hop, metrics }).finally(() => metrics.end());
   const over = ended.reason();
   if (over === 'superseded') throw new Superseded();
   if (over === 'lost') throw new AttemptFailed('the log was lost', 'log_lost');
-  if (over !== undefined) return undefined;
+  if (over !== undefined) {
+    // The next turn continues the run that waits for credentials.
+    const isContinued = over === 'later turn' && inputs.waitsFor !== undefined;
+    if (over !== 'other item' && !isContinued) await cancelRuns(deps, job, context, inputs);
+    return undefined;
+  }
   // Credentials may arrive later than any process lives: the turn ends here, and the next one continues.
-  if (deps.signal.aborted && inputs.waitsFor !== undefined) return await settle(deps, { inputs, writer }, inputs.waitsFor);
+  if (deps.signal.aborted && inputs.waitsFor !== undefined) return await settled(inputs.waitsFor);
   if (deps.signal.aborted) throw new Requeued('shutdown');
   if (isRetried(deps, job, end)) throw new AttemptFailed('the agent failed with a retryable error', end.cause ?? AGENT_FAILED);
-  return await settle(deps, { inputs, writer }, end);
+  return await settled(end);
+}
+
+/** Cancels what this attempt and those before it have begun at a server; the agent knows what has ended. */
+async function cancelRuns(deps: AttemptDeps, job: Job, { hop, prior }: AttemptContext, inputs: TurnInputs): Promise<void> {
+  await cancelRemoteRuns(deps, job, { runs: [...prior.remoteRuns, ...inputs.remoteRuns], trace: hop.carrier() });
 }
 
 function inputWriter({ log, name: agent }: AttemptDeps, job: Job, { hop, takenAt }: AttemptContext): InputWriter {
@@ -98,10 +120,12 @@ function inputWriter({ log, name: agent }: AttemptDeps, job: Job, { hop, takenAt
 
 function turnInputs(deps: AttemptDeps, { work, attempt }: Job, context: AttemptContext, sink: InputWriter): TurnInputs {
   const { log, name: agent, forwardText = true } = deps;
+  const { announcesWork = false } = deps.agent;
   const { prior, authorizing } = context;
   const eventBytesMax = Math.floor(log.recordBytesMax * EVENT_SHARE);
   const inputBytesMax = Math.floor(log.recordBytesMax * INPUT_SHARE);
-  return new TurnInputs({ work, agent, attempt, sink, eventBytesMax, inputBytesMax, prior, authorizing, forwardText });
+  const limits = { eventBytesMax, inputBytesMax };
+  return new TurnInputs({ work, agent, attempt, sink, ...limits, prior, authorizing, announcesWork, forwardText });
 }
 
 /** A signal that aborts when the task no longer needs the turn, or when it cannot be watched any more (`lost`). */
@@ -168,7 +192,11 @@ async function* startAgent(agent: Agent, turn: Turn): AsyncGenerator<readonly Ag
 }
 
 /** Writes the end of the turn, or that it failed because its end does not fit. */
-async function settle(deps: AttemptDeps, { inputs, writer }: Pick<Pump, 'inputs' | 'writer'>, end: TurnEnd): Promise<TurnEnd> {
+async function settle(
+  deps: AttemptDeps,
+  { inputs, writer }: Pick<Pump, 'inputs' | 'writer'>,
+  end: TurnEnd,
+): Promise<NonNullable<TurnOutcome>> {
   let outcome = end;
   try {
     inputs.end(end);
@@ -177,7 +205,7 @@ async function settle(deps: AttemptDeps, { inputs, writer }: Pick<Pump, 'inputs'
     inputs.end(outcome);
   }
   await writer.flush();
-  return outcome;
+  return { ...outcome, lastN: writer.nextN - 1 };
 }
 
 /** An event that cannot be written fails the turn: the next attempt would get the same one. Rejects when the writer itself has failed. */
@@ -194,14 +222,14 @@ async function toInvalidEventFailure({ showError }: AttemptDeps, error: unknown,
 function onThrow({ logger, name, showError }: AttemptDeps, error: unknown): TurnEnd {
   showError?.(error);
   const reason = error instanceof Error ? error.name : typeof error;
-  logger.warn({ agent: name, reason, path: placeOf(error) }, 'agent threw');
+  logger.warn({ agent: name, reason, path: placeOf(error) }, LINE.agentThrew);
   return { ...failureOf(error), cause: errorWord(error) };
 }
 
 function turnOf(
   { name, logger, showError }: AttemptDeps,
   { work, attempt }: Job,
-  { hop, history }: AttemptContext,
+  { hop, history, prior }: AttemptContext,
   signal: AbortSignal,
 ): Turn {
   const { taskId, contextId, message, owner } = work;
@@ -213,6 +241,7 @@ function turnOf(
     ...request,
     history: history.messages,
     attempt,
+    ...(attempt > 1 && { shownText: prior.shownText, remoteRuns: prior.remoteRuns }),
     trace: hop.carrier(),
     signal,
     log: turnLog(logger, name),

@@ -110,7 +110,14 @@ async function foldAll(task: TaskLog) {
   return await task.fold();
 }
 
-test('a second attempt without text leaves no text of the first', async () => {
+for (const [how, event, shown] of [
+  ['fails without text shows the beginning that the first has shown', { type: 'failed', reason: 'x', retryable: false }, 'half'],
+  ['completes without text leaves no text of the first', done, ''],
+] as const) {
+  test(`a second attempt that ${how}`, async () => assert.equal(await textAfter(event), shown));
+}
+
+async function textAfter(event: AgentEvent): Promise<string> {
   const task = await TaskLog.create('caipe');
   const stop = new AbortController();
   const first = run(
@@ -124,9 +131,9 @@ test('a second attempt without text leaves no text of the first', async () => {
   );
   await assert.rejects(first, Requeued);
   await task.fold();
-  await run(task, scripted([{ type: 'failed', reason: 'x', retryable: false }]), task.job(2));
-  assert.equal((await foldAll(task)).textOf('streaming_result'), '');
-});
+  await run(task, scripted([event]), task.job(2));
+  return (await foldAll(task)).textOf('streaming_result');
+}
 
 test('attempts exhausted: the turn fails with that reason alone', async () => {
   const task = await TaskLog.create('caipe');

@@ -214,6 +214,24 @@ test('parts that are no text are artifacts of their own, with their source [S2-3
   assert.notEqual(chart?.artifactId, 'x', 'S0-34 no id of the agent reaches the client');
 });
 
+test('a task that is passed to one agent works when the agent says so, or with its first output, and not before', async () => {
+  const inputsOf = async (mode: 'transparent' | 'caipe', events: AgentEvent[], announcesWork = true) => {
+    const task = await TaskLog.create(mode);
+    await run(task, { ...scripted(events), ...(announcesWork && { announcesWork }) });
+    await task.fold();
+    return (await task.inputs()).map(input => (input.kind === 'status' ? input.state : input.kind));
+  };
+  const text: AgentEvent = { type: 'text', text: 'a' };
+  const own = ['TASK_STATE_WORKING', 'open', 'text', 'close', 'ended'];
+  assert.deepEqual(await inputsOf('transparent', [{ type: 'working' }, text, done]), own);
+  assert.deepEqual(await inputsOf('transparent', [text, done]), own);
+  const line: AgentEvent = { type: 'progress', message: { messageId: 'p', role: 'ROLE_AGENT', parts: [{ text: 'looking' }] } };
+  assert.deepEqual(await inputsOf('transparent', [line, done]), ['TASK_STATE_WORKING', 'ended']);
+  assert.deepEqual(await inputsOf('transparent', [done]), ['ended']);
+  assert.deepEqual(await inputsOf('transparent', [done], false), ['TASK_STATE_WORKING', 'ended']);
+  assert.deepEqual(await inputsOf('caipe', [{ type: 'working' }, text, done]), own.slice(1));
+});
+
 for (const mode of ['transparent', 'direct'] as const) {
   test(`${mode}: the agent's own artifacts pass as they are [S1-29]`, async () => {
     const task = await TaskLog.create(mode);

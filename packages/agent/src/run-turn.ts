@@ -1,9 +1,10 @@
 import { stateWord } from '@hopline/a2a';
 import { readContextHistory } from '@hopline/context-history';
 import { type Job, NO_LONGER_NEEDED, Requeued, Superseded } from '@hopline/log';
-import { ROOT_AGENT } from '@hopline/task';
 import { ATTR, correlationOf, errorWord, type Hop, invokeAgentSpan, startWorkHop } from '@hopline/telemetry';
+import { cancelRemoteRuns } from './cancel-remote-runs.ts';
 import { NO_PRIOR_ATTEMPTS, readPriorAttempts } from './prior-attempts.ts';
+import { readRemoteRuns } from './remote-runs-of-turn.ts';
 import { AGENT_FAILED, type AttemptDeps, AttemptFailed, runAttempt } from './run-attempt.ts';
 import { newestOfTurn, overBecause, watchTask } from './task-watch.ts';
 import type { TurnOutcome } from './turn-end.ts';
@@ -16,8 +17,8 @@ export type RunTurnDeps = AttemptDeps & {
 
 /**
  * Runs one work item with an agent: its events go to the log, in order, as fast as the log takes them. Stops when the task ends, goes on to a
- * later turn, or a newer attempt runs. Resolves when the item is done. Rejects when it must be delivered again: with Requeued at a shutdown,
- * AttemptFailed, Superseded, or the error of the log.
+ * later turn, or a newer attempt runs. Resolves when the end of the turn is stored, or the task needs none: `requireShownEnd` says when the
+ * item is done. Rejects when it must be delivered again: with Requeued at a shutdown, AttemptFailed, Superseded, or the error of the log.
  */
 export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome> {
   const { log, name, takenAt = Date.now() } = deps;
@@ -25,10 +26,17 @@ export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome>
   const newest = await newestOfTurn(log, job, deps.signal);
   const over = overBecause(newest.record.aggregate, job);
   if (over === 'superseded') throw new Superseded();
-  if (over !== undefined) return undefined;
+  if (over !== undefined) {
+    // The process of an earlier delivery may have died with a run at a server.
+    if (attempt > 1 && over !== 'other item') {
+      const runs = await readRemoteRuns(log, newest, work);
+      await cancelRemoteRuns(deps, job, { runs, trace: job.trace });
+    }
+    return undefined;
+  }
   const authorizing = newest.record.aggregate.state === 'TASK_STATE_AUTH_REQUIRED';
   const history = await readContextHistory(log, newest, work.turn);
-  const prior = attempt > 1 ? await readPriorAttempts(log, newest, work.call?.id ?? ROOT_AGENT) : NO_PRIOR_ATTEMPTS;
+  const prior = attempt > 1 ? await readPriorAttempts(log, newest, work) : NO_PRIOR_ATTEMPTS;
   const hop = startHopOf(name, job, takenAt);
   const stop = new AbortController();
   const watching = watchTask(log, job, stop.signal);

@@ -132,8 +132,8 @@ test('work of the role is run, as often as its attempts allow, then settled', as
   assert.ok(counted.includes('redeliveries 1') && counted.includes('deadLetters 1'));
   const ends = lines.map(line => JSON.parse(line)).filter(({ msg }) => msg === 'turn ended');
   assert.deepEqual(
-    ends.map(({ state, reason }) => [state, reason]),
-    [['failed', 'attempts exhausted']],
+    ends.map(({ state, reason, code }) => [state, reason, code]),
+    [['failed', 'attempts exhausted', 'attempts_exhausted']],
   );
   assert.equal(counted.filter(line => line === 'activeTasks 1').length, counted.filter(line => line === 'activeTasks -1').length);
 });
@@ -153,8 +153,9 @@ test('a stop lets the running turn end, then requeues one that does not', async 
   await task.log.work.request('agent.argocd', task.job().work, { id: 'w1' });
   await running;
   stop();
-  await served;
+  await eventually(async () => (await task.inputs()).some(input => input.kind === 'ended'));
   assert.equal((await task.fold()).textOf(ANSWER.name), 'in time');
+  await served;
 
   const other = await TaskLog.create('caipe');
   let attempts = 0;
@@ -174,10 +175,10 @@ test('a stop lets the running turn end, then requeues one that does not', async 
   await here.served;
   const there = serve(t, other, stuck);
   await eventually(async () => (await other.inputs()).some(input => input.kind === 'ended'));
+  assert.equal((await other.fold()).textOf(ANSWER.name), 'by another');
   there.stop();
   await there.served;
   assert.equal(attempts, 2);
-  assert.equal((await other.fold()).textOf(ANSWER.name), 'by another');
 });
 
 test('a directly addressed agent gets the answer to its question, and the history, in another process [S4-13]', async t => {
@@ -203,7 +204,8 @@ test('a directly addressed agent gets the answer to its question, and the histor
   await asking.served;
   const message = { messageId: 'm2', role: 'ROLE_USER' as const, parts: [{ text: 'that one' }] };
   await task.message('that one', 'm2', 'agent.argocd', 'transparent').store();
-  const answered = serve(t, task, agent);
+  // The end of this turn is not folded.
+  const answered = serve(t, task, agent, { drainMs: 0 });
   await task.log.work.request('agent.argocd', task.job(1, { turn: 2, message }).work, { id: 'w2' });
   await eventually(() => turns.length === 2);
   answered.stop();
@@ -248,9 +250,10 @@ test('a call that failed as retryable is retried a bounded number of times, and 
     const { stop, served } = serve(t, task, agent, retries === undefined ? {} : { retries });
     await task.log.work.request('agent.argocd', task.job().work, { id: 'w' });
     await eventually(async () => (await task.records()).some(({ inputs }) => inputs.some(({ kind }) => kind === 'ended')));
+    // Its item is done when the end is shown.
+    const fold = await task.fold();
     stop();
     await served;
-    const fold = await task.fold();
     assert.deepEqual([made(), task.ended()?.state, fold.textOf(ANSWER.name)], [calls, state, text]);
     if (state === 'TASK_STATE_FAILED') assert.equal(task.ended()?.reason, 'the tool was busy');
   }
@@ -285,9 +288,9 @@ test('an agent that is stopped several times uses up neither its attempts nor it
   }
   const last = serve(t, task, agent, { retries: 1 });
   await eventually(async () => (await task.records()).some(({ inputs }) => inputs.some(({ kind }) => kind === 'ended')));
+  const fold = await task.fold();
   last.stop();
   await last.served;
-  const fold = await task.fold();
   assert.deepEqual(attempts, [1, 2, 3, 4, 5, 6, 7]);
   assert.deepEqual([task.ended()?.state, fold.textOf(ANSWER.name)], ['TASK_STATE_COMPLETED', 'try 7, done']);
 });

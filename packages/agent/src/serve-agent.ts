@@ -1,11 +1,13 @@
 import { stateWord } from '@hopline/a2a';
 import { type AgentEntry, type Job, type Log, Requeued, Superseded } from '@hopline/log';
-import { type HopMetrics, inTrace, type Logger, redeliveryCause, taskLogger } from '@hopline/telemetry';
+import { type HopMetrics, inTrace, LINE, type Logger, redeliveryCause, taskLogger } from '@hopline/telemetry';
 import type { Agent, AgentSkill } from './agent.ts';
 import { RETRIES_DEFAULT } from './limits.ts';
 import { registerAgent } from './register-agent.ts';
 import { AttemptFailed } from './run-attempt.ts';
 import { isExpected, runTurn } from './run-turn.ts';
+import { requireShownEnd } from './shown-end.ts';
+import type { TurnOutcome } from './turn-end.ts';
 
 /** Running turns get this long to end when the agent stops serving, milliseconds; then they are requeued. */
 const DRAIN_MS = 10_000;
@@ -35,6 +37,8 @@ export type ServeAgentOptions = {
   /** Receives what the agent throws, for the terminal of its author: it may hold content. */
   showError?: ((error: unknown) => void) | undefined;
   heartbeatMs?: number;
+  /** How long the log may take to show the end of a turn, milliseconds; default END_SHOWN_MS_MAX. */
+  endShownMsMax?: number;
   /** Called after each heartbeat with the current entry. */
   onRegistered?: (entry: AgentEntry) => void;
   /** Called after each request for the agent's skills, with why it failed. */
@@ -81,16 +85,38 @@ export async function serveAgent(options: ServeAgentOptions): Promise<void> {
 }
 
 async function runJob(options: ServeAgentOptions, job: Job, release: AbortSignal): Promise<void> {
-  const { log, name, agent, metrics, retries = RETRIES_DEFAULT, forwardText = true, showError } = options;
+  const { log, name, metrics, endShownMsMax } = options;
+  const { work, attempt, exhausted } = job;
+  const logger = taskLogger(options.logger, work.taskId);
+  try {
+    const outcome = await measuredTurn({ ...options, logger }, job, release);
+    // The end of an item that is only settled is all that its deliveries write: whichever is stored first counts.
+    if (outcome === undefined || exhausted) return;
+    job.leaveSlot?.();
+    const waiting = { lastN: outcome.lastN, signal: release, ...(endShownMsMax !== undefined && { waitMs: endShownMsMax }) };
+    await requireShownEnd(log, job, waiting);
+  } catch (error) {
+    const reason = requeueReason(error);
+    const fields = { agent: name, attempt, turn: work.turn, reason };
+    metrics.requeues.add(1, { agent: name, reason });
+    inTrace(job.trace, () => {
+      if (isExpected(error)) logger.info(fields, LINE.turnRequeued);
+      else logger.warn({ ...fields, err: error }, LINE.turnRequeued);
+    });
+    throw error;
+  }
+}
+
+async function measuredTurn(options: ServeAgentOptions, job: Job, release: AbortSignal): Promise<TurnOutcome> {
+  const { log, name, agent, logger, metrics, retries = RETRIES_DEFAULT, forwardText = true, showError } = options;
   const { work, attempt, exhausted } = job;
   const takenAt = Date.now();
-  const logger = taskLogger(options.logger, work.taskId);
   const cause = redeliveryCause(job);
   if (cause !== undefined) metrics.redeliveries.add(1, { agent: name, reason: cause });
   else measureQueue(metrics, name, job, takenAt);
   if (exhausted) metrics.deadLetters.add(1, { agent: name, reason: 'attempts_exhausted' });
   metrics.activeTasks.add(1, { agent: name });
-  inTrace(job.trace, () => logger.info({ agent: name, attempt, turn: work.turn, cause }, 'turn taken'));
+  inTrace(job.trace, () => logger.info({ agent: name, attempt, turn: work.turn, cause }, LINE.turnTaken));
   const startedMs = performance.now();
   try {
     const outcome = await runTurn(
@@ -100,16 +126,9 @@ async function runJob(options: ServeAgentOptions, job: Job, release: AbortSignal
     const state = (outcome === undefined ? 'over' : stateWord(outcome.state)) as TurnLabel;
     metrics.turnsEnded.add(1, { agent: name, outcome: state });
     const fields = { agent: name, attempt, turn: work.turn, duration_ms: Math.round(performance.now() - startedMs) };
-    const line = { ...fields, state, reason: outcome?.reason };
-    inTrace(job.trace, () => logger.info(line, 'turn ended'));
-  } catch (error) {
-    const fields = { agent: name, attempt, turn: work.turn };
-    metrics.requeues.add(1, { agent: name, reason: requeueReason(error) });
-    inTrace(job.trace, () => {
-      if (isExpected(error)) logger.info({ ...fields, reason: error.name }, 'turn requeued');
-      else logger.warn({ ...fields, err: error }, 'turn requeued');
-    });
-    throw error;
+    const line = { ...fields, state, reason: outcome?.reason, code: outcome?.cause };
+    inTrace(job.trace, () => logger.info(line, LINE.turnEnded));
+    return outcome;
   } finally {
     metrics.activeTasks.add(-1, { agent: name });
     metrics.turnDuration.recordMs(performance.now() - startedMs, { agent: name });

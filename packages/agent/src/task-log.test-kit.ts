@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict';
 import { Fold, type Message } from '@hopline/a2a';
-import { type AgentInput, type AgentRecord, type CallEnded, isVisible, type Producer, shardOf, type Work } from '@hopline/events';
+import {
+  type AgentInput,
+  type AgentRecord,
+  type CallEnded,
+  isVisible,
+  ordinalsOf,
+  type Producer,
+  shardOf,
+  type Work,
+} from '@hopline/events';
 import type { Job } from '@hopline/log';
 import { createMemoryLog, type MemoryLog, type MemoryLogOptions } from '@hopline/log/memory';
 import { AION, agentPresentation, CAIPE, TRANSPARENT } from '@hopline/profiles';
@@ -45,7 +54,7 @@ export class TaskLog extends StoredScenario {
     task.message('hello', 'm1', mode === 'direct' ? 'agent.argocd' : 'supervisor', profileOf(mode));
     if (mode !== 'direct') {
       const statusPasses = mode !== 'caipe' && { statusPasses: true as const };
-      task.input(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' });
+      if (mode === 'caipe') task.input(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' });
       task.input(supervisor(), { kind: 'call', call: CALL, agent: 'argocd', ...statusPasses });
     }
     return task.store();
@@ -88,7 +97,10 @@ export class TaskLog extends StoredScenario {
   /** Folds all inputs that are not folded yet; every input must be accepted, and the client's view must be sound. */
   async fold(): Promise<Fold> {
     for (const { from, inputs, n } of await this.records()) {
+      let lastN = n - 1;
       for (const input of inputs) {
+        lastN += ordinalsOf(input);
+        this.#mark(from, lastN);
         const chunk = { firstSeq: 1, lastSeq: 1, count: 1, n, reason: 'test', heldMs: 0, firstAt: 0, lastAt: 0 };
         const command: Command =
           input.kind === 'text'
@@ -98,7 +110,6 @@ export class TaskLog extends StoredScenario {
         await this.when(command).store();
         const rejection = this.rejected[rejections];
         assert.ok(rejection === undefined || rejection === 'no change', `rejected ${input.kind}: ${rejection}`);
-        this.#mark(from, n);
       }
     }
     const fold = new Fold();

@@ -100,6 +100,10 @@ class Collected implements InputSink {
     this.inputs.push(input);
   }
 
+  addHeld(input: AgentInput): void {
+    this.inputs.push(input);
+  }
+
   token(lane: string, text: string): void {
     this.inputs.push({ kind: 'text', lane, tokens: [text] });
   }

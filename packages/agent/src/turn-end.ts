@@ -19,8 +19,8 @@ export type TurnEnd = {
   resume?: unknown;
 };
 
-/** `undefined`: the turn was over, or another attempt had it, and nothing was written. */
-export type TurnOutcome = TurnEnd | undefined;
+/** `lastN`: ordinal of its last input. `undefined`: the turn was over, or another attempt had it, and nothing was written. */
+export type TurnOutcome = (TurnEnd & { lastN: number }) | undefined;
 
 export const DONE: TurnEnd = { state: 'TASK_STATE_COMPLETED' };
 

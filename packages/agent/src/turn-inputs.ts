@@ -1,12 +1,12 @@
 import { isInterrupted, type Message } from '@hopline/a2a';
-import type { Work } from '@hopline/events';
+import type { StatusInput, Work } from '@hopline/events';
 import { agentPresentation, callNotice, TRANSPARENT, withKind } from '@hopline/profiles';
 import { artifactIdOf, ROOT_AGENT } from '@hopline/task';
 import type { AgentEvent } from './agent.ts';
 import type { AgentText } from './agent-text.ts';
 import { AnswerText } from './answer-text.ts';
 import { type InputSink, LaneWriter, UNIT_BYTES_MAX } from './lane-writer.ts';
-import { BoundExceeded, TURN_ARTIFACTS_MAX, TURN_EVENTS_MAX } from './limits.ts';
+import { BoundExceeded, REMOTE_RUN_HOLD_MS, REMOTE_RUNS_MAX, TURN_ARTIFACTS_MAX, TURN_EVENTS_MAX } from './limits.ts';
 import { OwnArtifacts } from './own-artifacts.ts';
 import { OwnText } from './own-text.ts';
 import type { PriorAttempts } from './prior-attempts.ts';
@@ -25,6 +25,8 @@ export type TurnInputsOptions = {
   prior: PriorAttempts;
   /** The attempt before this one was waiting for credentials. */
   authorizing?: boolean;
+  /** Its events tell when it begins to work (`Agent.announcesWork`). */
+  announcesWork?: boolean;
   /** False: a supervisor's client does not see the agent's text; the supervisor reads it with the end of the call (C-5). */
   forwardText: boolean;
 };
@@ -47,23 +49,30 @@ export class TurnInputs {
   #notices = 0;
   /** The task shows that the agent waits for credentials. */
   #authorizing: boolean;
+  /** The task shows that the agent works: a supervisor that conducts says so itself, one that forwards leaves it to the agent. */
+  #isWorking: boolean;
   #waitsFor: TurnEnd | undefined;
+  /** Text of an earlier attempt stands until this one has content. */
+  #showsPrior: boolean;
+  readonly #remoteRuns: unknown[] = [];
 
   constructor(options: TurnInputsOptions) {
     const { work, attempt, sink, inputBytesMax } = options;
     this.#options = options;
     this.#authorizing = options.authorizing === true;
+    this.#showsPrior = attempt > 1;
     // Call ids are new in every turn; the lanes of a directly addressed agent differ by the turn.
     this.#prefix = work.call?.id ?? `${ROOT_AGENT}/${work.turn}`;
     this.#lanes = new LaneWriter(sink, attempt, inputBytesMax);
     this.#text = this.#agentText();
+    const statusPasses = work.call !== undefined && this.#presentation.progress === 'status';
+    this.#isWorking = !statusPasses && !this.#authorizing;
   }
 
   begin(): void {
-    const { work, attempt, prior, agent } = this.#options;
+    const { work, prior, agent, announcesWork = false } = this.#options;
     if (work.call === undefined) this.#lanes.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
-    // Text of an earlier attempt must not stand, even if this one writes nothing.
-    if (attempt > 1) this.#text.streams.reopen(prior.openLanes);
+    else if (!announcesWork && !this.#authorizing) this.#work();
     for (const { lane, tool, callId } of prior.openTools)
       this.#lanes.add(callNotice(this.#presentation.notices, 'failed', { lane: `${lane}/end`, agent, tool, callId }));
   }
@@ -71,6 +80,17 @@ export class TurnInputs {
   /** How the turn ends if this process cannot wait for the credentials that the agent needs. */
   get waitsFor(): TurnEnd | undefined {
     return this.#waitsFor;
+  }
+
+  /** The runs that the agent has begun at a server. */
+  get remoteRuns(): readonly unknown[] {
+    return this.#remoteRuns;
+  }
+
+  /** The agent has begun a run at a server. Throws BoundExceeded. */
+  remoteRunBegan(run: unknown): void {
+    this.#remoteRuns.push(run);
+    if (this.#remoteRuns.length <= REMOTE_RUNS_MAX) this.#lanes.addHeld({ kind: 'remote-run', run }, REMOTE_RUN_HOLD_MS);
   }
 
   /** Takes an event that does not end the turn. Throws BoundExceeded. */
@@ -81,7 +101,8 @@ export class TurnInputs {
       this.#authorize(event);
       return;
     }
-    this.#continueWork();
+    if (event.type !== 'progress' || this.#presentation.progress !== 'status') this.#work();
+    if (event.type === 'text' || event.type === 'snapshot' || event.type === 'artifact') this.#replacePrior();
     if (event.type === 'text') this.#text.token(event.text, event.stream, event);
     else if (event.type === 'text-end') this.#text.streams.end(event.stream);
     else if (event.type === 'snapshot') this.#text.snapshot(event.text);
@@ -94,9 +115,11 @@ export class TurnInputs {
   end(end: TurnEnd): void {
     const { work } = this.#options;
     const waitsOn = this.#authorizing && end.state === 'TASK_STATE_AUTH_REQUIRED';
-    if (!waitsOn) this.#continueWork();
+    if (this.#authorizing && !waitsOn) this.#work();
     const failed =
       end.state === 'TASK_STATE_FAILED' || end.state === 'TASK_STATE_CANCELED' || end.state === 'TASK_STATE_REJECTED';
+    // A turn that fails without content of its own shows the beginning that an earlier attempt has shown.
+    if (!failed) this.#replacePrior();
     const outcome = failed ? 'failed' : isInterrupted(end.state) ? 'waiting' : 'end';
     for (const callId of this.#tools.keys()) this.#endTool(callId, outcome);
     const message = this.#endMessage(end);
@@ -118,6 +141,13 @@ export class TurnInputs {
     const { withheld } = this.#text;
     const withheldText = withheld !== undefined && { withheldText: withheld };
     this.#lanes.add({ kind: 'ended', call: work.call.id, ...ended, ...withheldText, ...why, ...kept });
+  }
+
+  /** The content of this attempt replaces that of earlier ones, even if it is empty. */
+  #replacePrior(): void {
+    if (!this.#showsPrior) return;
+    this.#showsPrior = false;
+    this.#text.streams.reopen(this.#options.prior.openLanes);
   }
 
   get #presentation() {
@@ -150,16 +180,17 @@ export class TurnInputs {
   #authorize({ message, resume }: Extract<AgentEvent, { type: 'auth-required' }>): void {
     this.#checkSize(message);
     this.#authorizing = true;
+    this.#isWorking = false;
     this.#waitsFor = { state: 'TASK_STATE_AUTH_REQUIRED', message, ...(resume !== undefined && { resume }) };
     this.#lanes.add({ kind: 'status', ...this.#waitsFor, state: 'TASK_STATE_AUTH_REQUIRED' });
   }
 
-  /** The agent no longer waits for credentials. */
-  #continueWork(): void {
+  /** The agent works: it has begun, or no longer waits for credentials. A message of its own may say so. */
+  #work(said?: Pick<StatusInput, 'message' | 'source'>): void {
     this.#waitsFor = undefined;
-    if (!this.#authorizing) return;
     this.#authorizing = false;
-    this.#lanes.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
+    if (!this.#isWorking || said !== undefined) this.#lanes.add({ kind: 'status', state: 'TASK_STATE_WORKING', ...said });
+    this.#isWorking = true;
   }
 
   /** The message that the end shows: what the text does not hold already. */
@@ -203,7 +234,7 @@ export class TurnInputs {
     const { progress } = this.#presentation;
     const from = source && { source };
     if (progress === 'status') {
-      this.#lanes.add({ kind: 'status', state: 'TASK_STATE_WORKING', message, ...from });
+      this.#work({ message, ...from });
       return;
     }
     const artifact = withKind({ ...progress, metadata: { sourceAgent: this.#options.agent } }, 'progress');

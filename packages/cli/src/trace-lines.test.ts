@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CHUNK_LINES_MAX, traceLines } from './trace-lines.ts';
+import { auditLines, CHUNK_LINES_MAX, traceLines } from './trace-lines.ts';
 import { STARTED_AT, taskReport } from './trace-report.test-kit.ts';
 import { waterfallOf } from './waterfall.ts';
 
@@ -77,4 +77,17 @@ test('a waterfall fits a wide terminal, and keeps a short bar on a narrow one', 
     assert.deepEqual(new Set(widths).size, 1);
     assert.ok(widths[0]! > 10 && (columns < 120 || rows.every(line => line.length <= columns)), `${columns}: ${rows.join('\n')}`);
   }
+});
+
+test('a task whose beginning is missing is shown as partial, without a verdict on what cannot be counted', () => {
+  const view = { chunks: false, columns: undefined };
+  const report = taskReport(2, { partial: ['facts'] });
+  assert.ok(traceLines(report, view).some(line => line.startsWith('partial facts: ')));
+  assert.ok(!traceLines(taskReport(2), view).some(line => line.startsWith('partial')));
+  const text = { received: 3, accepted: 3, duplicates: 0, pending: 0, rejected: {} };
+  const audit = { ...report.audit, tallies: { text } as never, unaccounted: { text: 2 } };
+  assert.match(auditLines(audit).join('\n'), /2 UNACCOUNTED/);
+  const incomplete = auditLines({ ...audit, incomplete: true }).join('\n');
+  assert.doesNotMatch(incomplete, /UNACCOUNTED/);
+  assert.match(incomplete, /cannot be determined/);
 });

@@ -22,12 +22,15 @@ export type TraceView = {
  * clients received. Numbers and names, never text.
  */
 export function traceLines(trace: TaskTrace, { chunks, columns = TRACE_COLUMNS }: TraceView): string[] {
-  const { taskId, contextId, state, startedAt, traces, producers, events } = trace;
+  const { taskId, contextId, state, startedAt, traces, partial = [], producers, events } = trace;
   const last = events.at(-1);
   return [
     `task ${taskId} ${state}, ${plural(last?.generation ?? 0, 'event')} in ${seconds(last?.atMs ?? 0)}; context ${contextId}`,
     `started ${new Date(startedAt).toISOString()}; times of day are local, as in hopline logs`,
     ...traces.map(id => `trace ${id}`),
+    ...(partial.length === 0
+      ? []
+      : [`partial ${partial.join(', ')}: retention has removed the beginning, or the task was imported`]),
     '',
     ...waterfallLines(trace, columns),
     '',
@@ -173,6 +176,9 @@ function chunkText({
 }
 
 /** For each kind of input: received, accepted, rejected, merged and unaccounted. */
+/** Instead of a verdict. */
+export const INCOMPLETE = 'records have expired, or the task was imported: what is missing cannot be determined';
+
 export function auditLines({ tallies, chunks, mergedTokens, unaccounted, differing, incomplete }: Audit): string[] {
   const lines = Object.entries(tallies)
     .filter(([, { received }]) => received > 0)
@@ -181,11 +187,11 @@ export function auditLines({ tallies, chunks, mergedTokens, unaccounted, differi
       const parts = [`${accepted} accepted`, ...reasons, ...(duplicates > 0 ? [`${duplicates} duplicates`] : [])];
       if (pending > 0) parts.push(`${pending} pending`);
       if (kind === 'text') parts.push(`${chunks} chunks out, ${mergedTokens} merged`);
-      const lost = unaccounted[kind as keyof typeof unaccounted] ?? 0;
+      const lost = incomplete ? 0 : (unaccounted[kind as keyof typeof unaccounted] ?? 0);
       return `  ${kind}: ${received} in, ${parts.join(', ')}${lost === 0 ? '' : `, ${lost} UNACCOUNTED`}`;
     });
   const verdict = incomplete
-    ? 'inputs have expired, or the task was imported: missing inputs cannot be determined'
+    ? INCOMPLETE
     : differing.length > 0
       ? `DIFFERENT TEXT in ${differing.join(', ')}`
       : 'all text is complete and unchanged';

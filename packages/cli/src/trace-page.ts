@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { isBalanced, type TaskReport, type TracedChunk, type VisibleEvent } from '@hopline/task-audit';
 import { timeOfDay } from '@hopline/telemetry/log-line';
 import { withoutControls } from './display.ts';
+import { INCOMPLETE } from './trace-lines.ts';
 import { duration, endOf, GAP_CAUSES, plural, TAKEOVER_CAUSES, type WaterfallRow, waterfallOf } from './waterfall.ts';
 
 /** Columns of a chart: chunks that are closer together share one. */
@@ -37,7 +38,7 @@ function markupOf(value: Content): string {
 
 /** The trace as one page: no script, no request, numbers and names only. Pure. */
 export function tracePage(report: TaskReport): string {
-  const { taskId, state, startedAt, traces, contextId, events } = report;
+  const { taskId, state, startedAt, traces, contextId, partial = [], events } = report;
   const endMs = endOf(report);
   const rows = waterfallOf(report);
   const count = events.filter(({ chunk }) => chunk !== undefined).length;
@@ -59,6 +60,7 @@ export function tracePage(report: TaskReport): string {
 <dt>Duration</dt><dd>${duration(endMs)}, ${plural(events.at(-1)?.generation ?? 0, 'event')}, ${plural(count, 'chunk')}</dd>
 <dt>Context</dt><dd><code>${contextId}</code></dd>
 ${traces.map(id => html`<dt>Trace</dt><dd><code>${id}</code></dd>`)}
+${partial.length === 0 ? [] : html`<dt>Partial</dt><dd>${partial.join(', ')}: the beginning is missing</dd>`}
 <dt>Audit</dt><dd>${auditText(report)}</dd>
 </dl>
 </header>
@@ -78,7 +80,7 @@ ${eventsTable(report)}
 }
 
 function auditText({ audit }: TaskReport): string {
-  if (audit.incomplete) return 'inputs have expired, or the task was imported: missing inputs cannot be determined';
+  if (audit.incomplete) return INCOMPLETE;
   return isBalanced(audit) ? 'all text is complete and unchanged' : 'inputs are unaccounted for, or text differs';
 }
 

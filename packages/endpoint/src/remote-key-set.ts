@@ -1,5 +1,5 @@
 import { A2AError } from '@hopline/a2a';
-import type { Logger } from '@hopline/telemetry';
+import { LINE, type Logger } from '@hopline/telemetry';
 import { errors } from 'jose';
 import { type FindKey, parseKeySet } from './key-set.ts';
 
@@ -89,7 +89,7 @@ export class RemoteKeySet {
     } catch (error) {
       this.#nextTryMs = this.#now() + KEY_SET_RETRY_MS;
       if (this.#closing.signal.aborted) return;
-      this.#options.logger.warn({ reason: reasonOf(error) }, 'key set of the issuer not fetched');
+      this.#options.logger.warn({ reason: reasonOf(error) }, LINE.keySetNotFetched);
     }
   }
 

@@ -163,4 +163,5 @@ const AGENT_INPUTS = kindsOf({
     resume: isAny,
   },
   step: { step: isText, payload: isPresent },
+  'remote-run': { run: isPresent },
 } satisfies { readonly [K in Exclude<AgentInput['kind'], 'unknown'>]: Members });

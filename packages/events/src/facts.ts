@@ -53,8 +53,13 @@ type FactBase = {
 };
 
 type Visible = FactBase & {
-  /** 1..n per task, +1 per event, contiguous: the semantics of `generation` in A2A's draft 1.1. */
+  /** 1..n per task, +1 per event, contiguous: the semantics of `generation` in A2A's draft 1.1. One exception, `lostAfter`. */
   generation: number;
+  /**
+   * The log had lost records of the task, and this is the first event that was folded again. Its generation is the time, epoch
+   * milliseconds, so that no client takes it for one that it has received; this is the generation of the event before.
+   */
+  lostAfter?: number;
 };
 
 /** The task exists. The event is the task as submitted, with the caller's message in its history. */
@@ -138,6 +143,9 @@ export type CallEnded = FactBase & {
 /** State of the root producer, for the process that continues the task after a crash. */
 export type StepRecorded = FactBase & { kind: 'step.recorded'; step: string; payload: unknown };
 
+/** An attempt of `producer` began a run at a server outside of the cluster (`RemoteRunInput`). A later attempt cancels or continues it. */
+export type RemoteRunStarted = FactBase & { kind: 'remote-run.started'; producer: string; attempt: number; run: unknown };
+
 export type Fact =
   | TaskCreated
   | MessageReceived
@@ -146,7 +154,8 @@ export type Fact =
   | ArtifactUpdated
   | CallStarted
   | CallEnded
-  | StepRecorded;
+  | StepRecorded
+  | RemoteRunStarted;
 export type VisibleFact = TaskCreated | StatusChanged | ArtifactUpdated;
 
 export function isVisible(fact: Fact): fact is VisibleFact {

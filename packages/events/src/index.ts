@@ -16,6 +16,7 @@ export type {
   MessageReceived,
   PendingRequest,
   ProducerState,
+  RemoteRunStarted,
   StatusChanged,
   StepRecorded,
   Takeover,
@@ -44,6 +45,7 @@ export type {
   ProfileName,
   RelayInput,
   RelayRecord,
+  RemoteRunInput,
   StatusInput,
   StepInput,
   TakenWork,
@@ -53,7 +55,7 @@ export type {
   UnknownInput,
   WorkGoneInput,
 } from './inputs.ts';
-export { isSameItem, mayAppend, ordinalsOf, writerOf } from './inputs.ts';
+export { foldedOrdinal, isSameItem, mayAppend, ordinalsOf, writerOf } from './inputs.ts';
 export { isSameOwner, type Owner } from './owner.ts';
 export type { AgentPresentation, ArtifactKind, NoticeTemplate, NoticeTemplates } from './presentation.ts';
 export type { Role, TraceCarrier, Writer } from './subjects.ts';

@@ -1,4 +1,5 @@
 import type { InterruptedState, Message, Metadata, Part, TaskState, TerminalState } from '@hopline/a2a';
+import type { TaskAggregate } from './facts.ts';
 import type { Owner } from './owner.ts';
 import type { Role, Writer } from './subjects.ts';
 
@@ -156,7 +157,7 @@ export type CallInput = {
   kind: 'call';
   call: string;
   agent: string;
-  /** Statuses of the agent that have a message become statuses of the task. */
+  /** The agent says itself that the task works, with or without a message. */
   statusPasses?: true;
 };
 
@@ -190,6 +191,13 @@ export type EndedInput = {
  */
 export type StepInput = { kind: 'step'; step: string; payload: unknown };
 
+/**
+ * The attempt has begun a run at a server outside of the cluster: a task of a remote agent, a run of a LangGraph server, a request of an
+ * MCP session. `run` is what the agent's adapter needs to cancel it after this process has died. Opaque to all other readers, never shown
+ * to clients.
+ */
+export type RemoteRunInput = { kind: 'remote-run'; run: unknown };
+
 export type AgentInput =
   | OpenInput
   | TextInput
@@ -199,6 +207,7 @@ export type AgentInput =
   | CallInput
   | EndedInput
   | StepInput
+  | RemoteRunInput
   | UnknownInput;
 
 /**
@@ -226,6 +235,16 @@ type OfItem = { item?: number | undefined };
 /** Deliveries of the same stored work item. A run of a version without items matches every item. */
 export function isSameItem(one: OfItem, other: OfItem): boolean {
   return one.item === undefined || other.item === undefined || one.item === other.item;
+}
+
+/** Last ordinal of an attempt at a work item that relays have folded; 0 when the log shows none, or another attempt. */
+export function foldedOrdinal(
+  { producers }: TaskAggregate,
+  { id, item, attempt }: Pick<Producer, 'id' | 'item' | 'attempt'>,
+): number {
+  const folded = producers[id];
+  if (folded === undefined || folded.attempt !== attempt || !isSameItem(folded, { item })) return 0;
+  return Math.max(folded.n, folded.lastN ?? 0);
 }
 
 /** One message on the raw subject, appended on behalf of a client. */

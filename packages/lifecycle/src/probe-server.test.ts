@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { get, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import test, { type TestContext } from 'node:test';
 import fastify from 'fastify';
 import { AllowedHosts } from './allowed-hosts.ts';
@@ -122,4 +124,37 @@ test('the routes can be mounted on an existing server and stop measuring with it
   await app.listen({ host: '127.0.0.1', port: 0 });
   const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
   for (const path of ['/livez', '/readyz', '/metrics']) assert.equal((await fetch(`${url}${path}`)).status, 200);
+});
+
+test('on a server with other routes the probes answer under addresses and localhost, never under its names', async t => {
+  const app = fastify({ logger: false });
+  t.after(() => app.close());
+  const health = createHealth();
+  health.started([]);
+  const hosts = new AllowedHosts('*', ['https://a2a.example.com/']);
+  registerProbes(app, { health, metricsText: async () => 'm 1\n', loopLagMsMax: LAG_MS_MAX, hosts });
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = app.server.address() as AddressInfo;
+  const ask = async (path: string, host: string) => {
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+    get({ port, path, headers: { host } }, resolve).on('error', reject);
+    const response = await promise;
+    return { status: response.statusCode, body: await text(response) };
+  };
+  for (const path of ['/livez', '/readyz', '/metrics']) {
+    for (const host of ['10.244.0.7:8000', '[fd00::7]:8000', '127.0.0.1', 'localhost:8000'])
+      assert.equal((await ask(path, host)).status, 200, host);
+    for (const host of ['a2a.example.com', 'hopline-ingress.default.svc:8000', 'evil.example'])
+      assert.equal((await ask(path, host)).status, 421, host);
+  }
+  assert.match((await ask('/metrics', 'a2a.example.com')).body, /HOPLINE_PROBE_PORT/);
+});
+
+test('with a port of their own the probes are not on the server of the service', async t => {
+  const app = fastify({ logger: false });
+  t.after(() => app.close());
+  const hosts = new AllowedHosts();
+  registerProbes(app, { health: createHealth(), metricsText: async () => '', loopLagMsMax: LAG_MS_MAX, hosts, elsewhere: true });
+  await app.ready();
+  for (const url of ['/livez', '/readyz', '/metrics']) assert.equal((await app.inject({ url })).statusCode, 404);
 });

@@ -1,5 +1,5 @@
 import fastify, { type FastifyReply } from 'fastify';
-import { type ProbeOptions, registerProbes } from './probes.ts';
+import { mountProbes, type ProbeOptions } from './probes.ts';
 
 /** Probes and scrapers need few connections; further ones are rejected. */
 export const PROBE_CONNECTIONS_MAX = 64;
@@ -35,7 +35,7 @@ export async function startProbeServer(
     const status = error.statusCode ?? 500;
     return reply.code(status).send({ error: status < 500 ? 'bad request' : 'internal' });
   });
-  registerProbes(app, options);
+  mountProbes(app, options, options.hosts, { error: options.hosts.refusal });
   const url = await app.listen({ host: options.host, port: options.port });
   return { url, close: () => app.close() };
 }

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { AllowedHosts } from './allowed-hosts.ts';
+import { AllowedHosts } from './allowed-hosts.ts';
 import type { Health } from './health.ts';
 import { watchLoopLag } from './loop-lag.ts';
 
@@ -9,9 +9,17 @@ export interface ProbeOptions {
   readonly metricsText: () => Promise<string>;
   /** `/livez` fails when the event loop was blocked for longer than this; milliseconds. */
   readonly loopLagMsMax: number;
-  /** Probes and metrics ask for no credentials, so they check the Host of every request. */
+  /** Hosts under which the service, and a server that serves only probes, answers requests without credentials. */
   readonly hosts: AllowedHosts;
+  /** The probes have a port of their own (HOPLINE_PROBE_PORT): `registerProbes` mounts none. */
+  readonly elsewhere?: boolean;
 }
+
+/** IP addresses and localhost: what kubelets, Prometheus and the local launcher use. A public route has a name. */
+const ADDRESSES = new AllowedHosts();
+const NAME_REFUSAL = {
+  error: 'probes and metrics answer only under IP addresses and localhost; HOPLINE_PROBE_PORT gives them a port of their own',
+};
 
 /** RFC 9110 15.5.20. */
 const MISDIRECTED_STATUS = 421;
@@ -20,15 +28,27 @@ const MISDIRECTED_STATUS = 421;
 const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
 /**
- * Mounts `GET /livez`, `/readyz` and `/metrics`. Liveness depends only on this process, because a restart cannot repair an
- * unreachable broker. Readiness runs the service's checks and is false while the process starts and drains.
+ * Mounts the probes on a server with other routes. They ask for no credentials, so they answer under none of its names: the
+ * public route of the server would serve them to everybody.
  */
 export function registerProbes(app: FastifyInstance, options: ProbeOptions): void {
+  if (options.elsewhere !== true) mountProbes(app, options, ADDRESSES, NAME_REFUSAL);
+}
+
+/**
+ * Mounts `GET /livez`, `/readyz` and `/metrics` under the names of `hosts`. Liveness depends only on this process, because a restart cannot repair an
+ * unreachable broker. Readiness runs the service's checks and is false while the process starts and drains.
+ */
+export function mountProbes(
+  app: FastifyInstance,
+  options: ProbeOptions,
+  hosts: AllowedHosts,
+  refusal: { readonly error: string },
+): void {
   const lag = watchLoopLag();
   app.addHook('onClose', async () => lag.stop());
-  const { hosts } = options;
   const onRequest = async (request: FastifyRequest, reply: FastifyReply) =>
-    hosts.allowsRequest(request.raw) ? undefined : reply.code(MISDIRECTED_STATUS).send({ error: hosts.refusal });
+    hosts.allowsRequest(request.raw) ? undefined : reply.code(MISDIRECTED_STATUS).send(refusal);
   app.get('/livez', { onRequest }, async (_request, reply) => {
     const lagMs = Math.round(lag.maxMs());
     const alive = lagMs <= options.loopLagMsMax;

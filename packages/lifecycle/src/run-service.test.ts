@@ -106,6 +106,21 @@ suite('a service process', { concurrency: 3, timeout: 60_000 }, () => {
     assert.equal((await service.ended).code, 0);
   });
 
+  test('HOPLINE_PROBE_PORT and HOPLINE_PROBE_HOST are where the probes listen', async () => {
+    const service = run('well', {
+      HOPLINE_HOST: '127.0.0.2',
+      HOPLINE_PROBE_HOST: '127.0.0.3',
+      HOPLINE_PROBE_PORT: '0',
+      HOPLINE_PORT: '1',
+    });
+    const { url } = await service.line('probes listening');
+    assert.match(String(url), /^http:\/\/127\.0\.0\.3:\d{2,}$/);
+    await service.line('ready');
+    assert.equal((await fetch(`${url}/readyz`)).status, 200);
+    service.child.kill('SIGTERM');
+    assert.equal((await service.ended).code, 0);
+  });
+
   test('SIGINT drains too', async () => {
     const service = run('well');
     await service.line('ready');

@@ -33,8 +33,8 @@ export interface RunningService {
 
 export interface ServiceOptions<T extends SettingsShape> extends BootOptions<T> {
   /**
-   * `own`: a probe server listens on HOPLINE_HOST:HOPLINE_PORT before `start` is called. `mounted`: `start` calls
-   * `registerProbes`.
+   * `own`: a probe server listens before `start` is called, by default on HOPLINE_HOST:HOPLINE_PORT. `mounted`: `start` calls
+   * `registerProbes`, which mounts nothing where HOPLINE_PROBE_PORT is set.
    */
   readonly probes: 'own' | 'mounted';
   /** Addresses under which clients find the service, for the Host check: URLs or `host:port`. */
@@ -98,9 +98,11 @@ async function start<T extends SettingsShape>(state: ProcessState<T>, options: S
   const startedMs = performance.now();
   const own = options.publicAddresses?.(settings) ?? [];
   const hosts = new AllowedHosts(base.HOPLINE_ALLOWED_HOSTS, [base.HOPLINE_HOST, ...own]);
-  const probes = { health, metricsText: telemetry.metricsText, loopLagMsMax: base.HOPLINE_LOOP_LAG_MS_MAX, hosts };
-  if (options.probes === 'own') {
-    state.probeServer = await startProbeServer({ ...probes, host: base.HOPLINE_HOST, port: base.HOPLINE_PORT });
+  const { HOPLINE_PROBE_PORT: probePort, HOPLINE_PROBE_HOST: probeHost = base.HOPLINE_HOST } = base;
+  const elsewhere = probePort !== undefined;
+  const probes = { health, metricsText: telemetry.metricsText, loopLagMsMax: base.HOPLINE_LOOP_LAG_MS_MAX, hosts, elsewhere };
+  if (options.probes === 'own' || elsewhere) {
+    state.probeServer = await startProbeServer({ ...probes, host: probeHost, port: probePort ?? base.HOPLINE_PORT });
     log.info({ url: state.probeServer.url }, 'probes listening');
   }
   const signal = state.drainBegins.signal;

@@ -19,6 +19,20 @@ export const SERVICE_SETTINGS = {
     max: 65_535,
     doc: 'Port to listen on: the public port of ingress and sub-agents, the probes of other services. 0 chooses a free port.',
   },
+  HOPLINE_PROBE_PORT: {
+    type: 'integer',
+    optional: true,
+    min: 0,
+    max: 65_535,
+    doc: 'Port that serves only /livez, /readyz and /metrics, in plain HTTP; HOPLINE_PORT then does not serve them. Default: HOPLINE_PORT, where they answer only under IP addresses and localhost.',
+  },
+  HOPLINE_PROBE_HOST: {
+    type: 'string',
+    optional: true,
+    min: 1,
+    max: 255,
+    doc: 'Address of HOPLINE_PROBE_PORT. Default: HOPLINE_HOST.',
+  },
   HOPLINE_ALLOWED_HOSTS: {
     type: 'string',
     optional: true,

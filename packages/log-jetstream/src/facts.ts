@@ -11,6 +11,7 @@ import {
   LogConflict,
   type ReadStart,
   type RecordFacts,
+  type RecordMark,
   relayOfFactsId,
   requireTaskId,
   type StoredFacts,
@@ -123,6 +124,17 @@ export class JetStreamFacts implements FactLog {
     return readExtent(this.#connection, this.#connection.names.factsStream);
   }
 
+  isLost({ seq, id }: RecordMark): Promise<boolean> {
+    return this.#isLost(seq, ({ header }) => header.get(MESSAGE_ID) === id);
+  }
+
+  async #isLost(seq: number, isSame: (stored: StoredMsg) => boolean): Promise<boolean> {
+    const { jsm, names } = this.#connection;
+    const get = () => jsm.streams.getMessage(names.factsStream, { seq });
+    const stored = await retry(this.#connection, 'a record of the log', get);
+    return stored === null ? seq > (await this.extent()).lastSeq : !isSame(stored);
+  }
+
   async *#read(taskId: string, from: number): AsyncGenerator<StoredFacts, number> {
     const subject = this.#subject(taskId);
     const tail = (await this.#newest(subject))?.seq ?? 0;
@@ -165,6 +177,7 @@ export class JetStreamFacts implements FactLog {
     return {
       read: from => this.#read(taskId, from),
       tail: async () => tailOf(await jsm.direct.getMessage(names.factsStream, { last_by_subj: subject }), taskId),
+      isLost: seq => this.#isLost(seq, stored => stored.subject === subject),
       pushTail: (onTail, onLost) => this.#tails.watch(subject, onTail, onLost),
       subscribe: async (onLive, onReconnect) => {
         const live = names.subject(liveSubject(taskId, this.#shards));

@@ -2,7 +2,14 @@ export type { BackedUpStream } from './backup.ts';
 export { openJetStreamLog } from './jetstream-log.ts';
 export { BUCKETS, FACTS_STREAM, INPUTS_STREAM, LogNames, WORK_STREAM } from './names.ts';
 export type { Credentials, JetStreamLogOptions, LogEvent, MaxAges, MaxBytes, NatsTls } from './options.ts';
-export { ACK_WAIT_MS, DUPLICATE_WINDOW_MS, LEASES_AGE_MS, MAX_AGES_DEFAULT, MAX_BYTES_DEFAULT } from './options.ts';
+export {
+  ACK_WAIT_MS,
+  DUPLICATE_WINDOW_MS,
+  LEASES_AGE_MS,
+  MAX_AGES_DEFAULT,
+  MAX_BYTES_DEFAULT,
+  WORK_CONSUMERS_MAX,
+} from './options.ts';
 export {
   ADMIN,
   authorization,

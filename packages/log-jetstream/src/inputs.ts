@@ -123,7 +123,7 @@ export class JetStreamInputs implements InputLog {
         const { pending, msg } = delivery;
         if ('record' in input)
           yield { ...input, pending, ...(input.seq > beforeLive && { isLive: true as const }), ...decodeTrace(msg.headers) };
-        else onRejected({ ...input, pending });
+        else onRejected({ ...input, pending, ...decodeTrace(msg.headers) });
       }
     }
   }

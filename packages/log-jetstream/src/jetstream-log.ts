@@ -20,6 +20,7 @@ import { BUCKETS, LogNames } from './names.ts';
 import { ACK_WAIT_MS, type JetStreamLogOptions, MAX_AGES_DEFAULT, MAX_BYTES_DEFAULT, OPEN_TIMEOUT_MS } from './options.ts';
 import { NatsPresence } from './presence.ts';
 import { Publisher } from './publisher.ts';
+import { removeUnknown } from './remove-unknown.ts';
 import { RequeueCounts } from './requeues.ts';
 import { watchRetention } from './retention.ts';
 import { checkStreams, ensureStreams } from './streams.ts';
@@ -51,8 +52,10 @@ export async function openJetStreamLog(options: JetStreamLogOptions): Promise<Lo
     const maxAges = { ...MAX_AGES_DEFAULT, ...options.maxAges };
     const maxBytes = { ...MAX_BYTES_DEFAULT, ...options.maxBytes };
     const creates = user === undefined || user === STREAM_CREATOR;
-    await ensureStreams(connection, { creates, shards, replicas, maxAges, maxBytes }, openTimeoutMs);
+    const payloadBytesMax = connection.nc.info?.max_payload ?? 0;
+    await ensureStreams(connection, { creates, shards, replicas, maxAges, maxBytes, payloadBytesMax }, openTimeoutMs);
     if (options.watchesRetention) watchRetention(connection, connection.names.allStreams());
+    if (options.removesUnknown) removeUnknown(connection, options.removesUnknown);
     return assemble(connection, shards, options);
   } catch (error) {
     await connection.close();

@@ -46,6 +46,11 @@ export type JetStreamLogOptions = {
   openTimeoutMs?: number;
   /** Checks every RETENTION_CHECK_MS whether streams remove entries by bytes or are nearly full. Default false. */
   watchesRetention?: boolean;
+  /**
+   * Removes consumers and work that are not Hopline's, every `checkMs` (default UNKNOWN_CHECK_MS). `keptConsumers`: names of consumers
+   * that stay, or prefixes that end with `*`. Absent: nothing is removed.
+   */
+  removesUnknown?: { keptConsumers: readonly string[]; checkMs?: number };
   follow?: Omit<FollowOptions, 'onReread'>;
   /** Events of the connection and its readers, for logs and metrics. They never contain payload. */
   onEvent?: (event: LogEvent) => void;
@@ -80,6 +85,12 @@ export type LogEvent =
   | { type: 'reader-restarted'; what: string }
   /** A write was refused: the stream or bucket has no room. `nearly-full`: writes will soon be refused. */
   | { type: 'full' | 'nearly-full'; stream: string }
+  /** An existing stream lacks a bound, and the server or its permissions refuse to add it. */
+  | { type: 'bounds-refused'; stream: string }
+  /** Consumers that are not Hopline's were removed from a stream. `name`: one of them. */
+  | { type: 'unknown-consumers'; stream: string; count: number; name: string }
+  /** Messages for roles that no worker has were removed from the work stream. `name`: one of these roles. */
+  | { type: 'unknown-work'; stream: string; count: number; name: string }
   /** The stream or bucket removes its oldest entries by bytes, after `keptMs` and before their age. */
   | { type: 'removes-by-bytes'; stream: string; keptMs: number }
   /**
@@ -104,5 +115,25 @@ export const DUPLICATE_WINDOW_MS = 10 * MINUTE_MS;
  * tasks: without the checkpoint in its lease a shard reads all inputs that are stored.
  */
 export const LEASES_AGE_MS = 7 * DAY_MS;
+
+/*
+ * Consumers of each stream. nats-server 2.15 allows 1,000 where a stream names no number, and one client could use them up. The numbers
+ * are for 1,000 agents, each with one process, and 50 processes of ingress: far beyond what a NATS cluster of today serves.
+ */
+
+/** Nine for each role (a queue of its own, and those of tenants): 1,000 agents and the supervisors take 9,009. */
+export const WORK_CONSUMERS_MAX = 10_000;
+/**
+ * Each process reads 16 pages of history at once, and has one consumer for 256 quiet tasks that it follows: 17 for an agent, 56 for an
+ * ingress with 10,000 streams. Together 19,800.
+ */
+export const FACTS_CONSUMERS_MAX = 20_000;
+/** One for each of at most 256 shards, and 16 pages of audits for each ingress: 1,056. Twice, because takeovers overlap. */
+export const INPUTS_CONSUMERS_MAX = 2_500;
+/** One for each process that watches the bucket, and one that it replaces: 2,100. */
+export const BUCKET_CONSUMERS_MAX = 2_500;
+/** Items of one role and task: a turn has at most 64 calls, and one item may be queued again for each. */
+export const WORK_ITEMS_PER_SUBJECT_MAX = 128;
+
 export const ACK_WAIT_MS = 5_000;
 export const OPEN_TIMEOUT_MS = 30_000;

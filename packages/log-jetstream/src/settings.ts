@@ -155,7 +155,15 @@ export type LogSettings = Settings<typeof LOG_SETTINGS>;
 const REPEATED_LINE_MS = 10_000;
 
 /** `user`: whose part of the log the service works with. */
-export type OpenOptions = { user: LogUser; name: string; logger: Logger; metrics?: HopMetrics; watchesRetention?: boolean };
+export type OpenOptions = {
+  user: LogUser;
+  name: string;
+  logger: Logger;
+  metrics?: HopMetrics;
+  watchesRetention?: boolean;
+  /** Absent: nothing is removed. */
+  removesUnknown?: JetStreamLogOptions['removesUnknown'];
+};
 
 /**
  * Opens the log of a service; logs its connection events and counts shortages of room. Rejects with ConfigError when settings
@@ -163,8 +171,9 @@ export type OpenOptions = { user: LogUser; name: string; logger: Logger; metrics
  * cannot be used.
  */
 export async function openFromSettings(settings: LogSettings, openOptions: OpenOptions): Promise<Log> {
-  const { user, name, logger, metrics, watchesRetention = false } = openOptions;
+  const { user, name, logger, metrics, watchesRetention = false, removesUnknown } = openOptions;
   if (metrics !== undefined) startShortagesAtZero(metrics, settings.HOPLINE_PREFIX, watchesRetention);
+  if (metrics !== undefined && removesUnknown !== undefined) startUnknownAtZero(metrics, settings.HOPLINE_PREFIX);
   const lineAtMs = { full: Number.NEGATIVE_INFINITY, denied: Number.NEGATIVE_INFINITY };
   const options = {
     ...connectionOf(settings),
@@ -185,8 +194,11 @@ export async function openFromSettings(settings: LogSettings, openOptions: OpenO
     maxAges: { inputsMs: settings.HOPLINE_INPUTS_AGE_MS, factsMs: settings.HOPLINE_TASKS_AGE_MS },
     ackWaitMs: settings.HOPLINE_ACK_WAIT_MS,
     watchesRetention,
+    ...(removesUnknown && { removesUnknown }),
     onEvent: (event: LogEvent) => {
-      if ('stream' in event) metrics?.logShortages.add(1, { stream: event.stream, reason: snakeWord(event.type) });
+      if ('count' in event) metrics?.unknownRemoved.add(event.count, { stream: event.stream, kind: snakeWord(event.type) });
+      else if ('stream' in event && event.type !== 'bounds-refused')
+        metrics?.logShortages.add(1, { stream: event.stream, reason: snakeWord(event.type) });
       else metrics?.logEvents.add(1, { kind: snakeWord(event.type) });
       if (event.type === 'dead-letter')
         metrics?.deadLetters.add(1, { agent: event.role.replace(/^agent\./, ''), reason: 'undeliverable' });
@@ -206,6 +218,12 @@ function startShortagesAtZero({ logShortages }: HopMetrics, prefix: string | und
   const reasons = ['full', ...(watchesRetention ? (['nearly_full', 'removes_by_bytes'] as const) : [])] as const;
   for (const stream of names.allStreams()) for (const reason of reasons) logShortages.add(0, { stream, reason });
   for (const reason of ['inputs_rebuilt', 'inputs_behind'] as const) logShortages.add(0, { stream: names.inputsStream, reason });
+}
+
+function startUnknownAtZero({ unknownRemoved }: HopMetrics, prefix: string | undefined): void {
+  const names = new LogNames(prefix);
+  for (const stream of names.allStreams()) unknownRemoved.add(0, { stream, kind: 'unknown_consumers' });
+  unknownRemoved.add(0, { stream: names.workStream, kind: 'unknown_work' });
 }
 
 /** How long `checkNats` waits for a server that is starting, milliseconds. */
@@ -306,9 +324,11 @@ function report(logger: Logger, event: LogEvent): void {
     ...(reason !== undefined && { reason }),
     ...('server' in event && { server: event.server }),
     ...('stream' in event && { stream: event.stream }),
+    ...('role' in event && { role: event.role }),
     ...('keptMs' in event && { kept_ms: event.keptMs }),
+    ...('count' in event && { count: event.count, subject: event.name }),
   };
   const level =
     event.type === 'reread' || event.type === 'republished' ? 'debug' : event.type === 'reconnected' ? 'info' : 'warn';
-  logger[level](fields, `log: ${event.type}`);
+  logger[level](fields, `log: ${snakeWord(event.type)}`);
 }

@@ -1,5 +1,5 @@
 import { LIVE_PREFIX, LOG_PREFIX, RAW_PREFIX, WORK_PREFIX } from '@hopline/events';
-import { LogMismatch } from '@hopline/log';
+import { LogDenied, LogMismatch } from '@hopline/log';
 import {
   DiscardPolicy,
   JetStreamApiError,
@@ -12,7 +12,17 @@ import { nanos } from '@nats-io/nats-core';
 import { hasFirstSeq } from './capabilities.ts';
 import type { Connection } from './connection.ts';
 import { BUCKETS, type LogNames } from './names.ts';
-import { DUPLICATE_WINDOW_MS, LEASES_AGE_MS, type MaxAges, type MaxBytes } from './options.ts';
+import {
+  BUCKET_CONSUMERS_MAX,
+  DUPLICATE_WINDOW_MS,
+  FACTS_CONSUMERS_MAX,
+  INPUTS_CONSUMERS_MAX,
+  LEASES_AGE_MS,
+  type MaxAges,
+  type MaxBytes,
+  WORK_CONSUMERS_MAX,
+  WORK_ITEMS_PER_SUBJECT_MAX,
+} from './options.ts';
 import { isTransient, retry } from './retry.ts';
 
 /**
@@ -24,13 +34,21 @@ import { isTransient, retry } from './retry.ts';
 export const FORMAT = 1;
 
 /** `creates`: missing streams; otherwise they are awaited. */
-export type StreamsOptions = { creates: boolean; shards: number; replicas: number; maxAges: MaxAges; maxBytes: MaxBytes };
+export type StreamsOptions = {
+  creates: boolean;
+  shards: number;
+  replicas: number;
+  maxAges: MaxAges;
+  maxBytes: MaxBytes;
+  /** The largest message that clients may send to the server, with its headers; bytes. */
+  payloadBytesMax: number;
+};
 
 type Spec = Partial<StreamConfig> & { name: string; subjects: string[] };
 
 /**
- * Creates missing streams, which several processes may do at the same time, or waits until another process has created them. Throws
- * LogMismatch when an existing stream does not match.
+ * Creates missing streams, which several processes may do at the same time, or waits until another process has created them. The
+ * creator also gives existing streams the bounds that they lack. Throws LogMismatch when an existing stream does not match.
  */
 export async function ensureStreams(connection: Connection, options: StreamsOptions, timeoutMs: number): Promise<void> {
   const specs = streamSpecs(connection.names, options);
@@ -72,7 +90,7 @@ export async function checkStreams(connection: Connection, timeoutMs: number): P
   for (const name of [inputsStream, factsStream, workStream]) await retry(connection, name, () => check(name), { timeoutMs });
 }
 
-function streamSpecs(names: LogNames, { shards, replicas, maxAges, maxBytes }: StreamsOptions): Spec[] {
+function streamSpecs(names: LogNames, { shards, replicas, maxAges, maxBytes, payloadBytesMax }: StreamsOptions): Spec[] {
   const common = {
     // Stream metadata would fit better, but needs 2.10.
     description: `hopline format=${FORMAT} shards=${shards}`,
@@ -90,7 +108,9 @@ function streamSpecs(names: LogNames, { shards, replicas, maxAges, maxBytes }: S
     discard,
     max_msgs_per_subject: 1,
     max_bytes: maxBytes.keyValue,
-    allow_rollup_hdrs: true,
+    max_consumers: BUCKET_CONSUMERS_MAX,
+    // A write with `Nats-Rollup: all` to any one key would remove all others.
+    allow_rollup_hdrs: false,
     ...(maxAgeMs !== undefined && { max_age: nanos(maxAgeMs) }),
   });
   return [
@@ -102,6 +122,7 @@ function streamSpecs(names: LogNames, { shards, replicas, maxAges, maxBytes }: S
       discard: DiscardPolicy.Old,
       max_age: nanos(maxAges.inputsMs),
       max_bytes: maxBytes.inputs,
+      max_consumers: INPUTS_CONSUMERS_MAX,
     },
     {
       ...logged,
@@ -111,6 +132,7 @@ function streamSpecs(names: LogNames, { shards, replicas, maxAges, maxBytes }: S
       discard: DiscardPolicy.Old,
       max_age: nanos(maxAges.factsMs),
       max_bytes: maxBytes.facts,
+      max_consumers: FACTS_CONSUMERS_MAX,
       // Must be set at creation: 2.9 cannot add it later.
       republish: { src: names.subject(`${LOG_PREFIX}.>`), dest: names.subject(`${LIVE_PREFIX}.>`) },
     },
@@ -123,6 +145,11 @@ function streamSpecs(names: LogNames, { shards, replicas, maxAges, maxBytes }: S
       discard: DiscardPolicy.New,
       max_age: nanos(maxAges.factsMs),
       max_bytes: maxBytes.work,
+      max_consumers: WORK_CONSUMERS_MAX,
+      // Answers of the JetStream API, which a client can have stored here, may be larger than what clients may send.
+      max_msg_size: payloadBytesMax,
+      max_msgs_per_subject: WORK_ITEMS_PER_SUBJECT_MAX,
+      discard_new_per_subject: true,
     },
     // Here and in the next bucket each process has a key of its own, whose removal is an entry as well; what is in use is written again.
     bucket(BUCKETS.leases, DiscardPolicy.New, LEASES_AGE_MS),
@@ -167,7 +194,10 @@ function awaitStream(connection: Connection, name: string, timeoutMs: number): P
 async function ensureStream(connection: Connection, spec: Spec, timeoutMs: number): Promise<void> {
   const { streams } = connection.jsm;
   const found = await findStream(connection, spec.name, timeoutMs);
-  if (found) return requireMatch(spec, found.config);
+  if (found) {
+    requireMatch(spec, found.config);
+    return boundStream(connection, spec, found.config, timeoutMs);
+  }
   // nats.js changes its argument.
   const create = async () => (await streams.add({ ...spec }).catch(asMismatch(spec))).config;
   try {
@@ -195,13 +225,48 @@ function asMismatch(spec: Spec): (error: unknown) => never {
   };
 }
 
+/**
+ * Settings that keep one client from using up what all share. A stream of an earlier version lacks them. Each row is one update, because
+ * servers before 2.15 refuse to change the first (and do not limit consumers by themselves).
+ */
+const BOUNDS = [
+  ['max_consumers'],
+  ['allow_rollup_hdrs'],
+  ['max_msg_size'],
+  ['max_msgs_per_subject', 'discard_new_per_subject'],
+] as const satisfies (keyof StreamConfig)[][];
+
+/** Gives an existing stream the bounds that it lacks. A stream that cannot be changed is used as it is. */
+async function boundStream(connection: Connection, spec: Spec, found: StreamConfig, timeoutMs: number): Promise<void> {
+  const { streams } = connection.jsm;
+  for (const fields of BOUNDS) {
+    if (!fields.some(field => isUnbounded(spec[field], found[field]))) continue;
+    const bounds = Object.fromEntries(fields.map(field => [field, spec[field]]));
+    try {
+      await retry(connection, spec.name, () => streams.update(spec.name, bounds), { timeoutMs });
+    } catch (error) {
+      if (!(error instanceof LogDenied) && !(error instanceof JetStreamApiError)) throw error;
+      connection.onEvent({ type: 'bounds-refused', stream: spec.name });
+    }
+  }
+}
+
+/** An operator may raise a number, but not remove it. */
+function isUnbounded(wanted: unknown, found: unknown): boolean {
+  if (typeof wanted === 'number') return typeof found !== 'number' || found < wanted;
+  return wanted !== undefined && wanted !== (found ?? false);
+}
+
 /** Settings that the guarantees depend on. Operators may tune all others (ages, bytes, windows) on an existing stream. */
-const FIXED = ['subjects', 'retention', 'republish', 'num_replicas', 'max_msgs_per_subject', 'storage', 'description'] as const;
+const FIXED = ['subjects', 'retention', 'republish', 'num_replicas', 'storage', 'description'] as const;
 
 function requireMatch(spec: Spec, found: StreamConfig): void {
   for (const field of FIXED) {
     if (field in spec && !same(spec[field], found[field])) throw mismatch(spec, field, found[field]);
   }
+  // A bucket has one value for each key; in the work stream the number is a bound, which may be tuned.
+  const { max_msgs_per_subject: values } = spec;
+  if (values === 1 && found.max_msgs_per_subject !== 1) throw mismatch(spec, 'max_msgs_per_subject', found.max_msgs_per_subject);
 }
 
 /** A server drops fields it does not know without an error. */

@@ -53,6 +53,7 @@ export function permissionsOf(user: LogUser, names: LogNames): Permissions {
 
 function relay(rights: Rights): void {
   rights.createStreams();
+  rights.removeUnknown();
   rights.publish(`${LOG_PREFIX}.*.*`, `${RAW_PREFIX}.*.*.relay`);
   rights.requestWork('supervisor', ANY_AGENT);
   rights.readInputs();
@@ -149,9 +150,15 @@ class Rights {
     this.subscribe(presenceSubject(members));
   }
 
-  /** Creating a stream that exists changes nothing. */
+  /** Creating a stream that exists changes nothing; updating it gives it the bounds that it lacks. */
   createStreams(): void {
-    this.#api(...this.#names.allStreams().map(stream => `STREAM.CREATE.${stream}`));
+    this.#api(...this.#names.allStreams().flatMap(stream => [`STREAM.CREATE.${stream}`, `STREAM.UPDATE.${stream}`]));
+  }
+
+  /** What is not Hopline's: consumers on any stream, and items of work that no worker takes. */
+  removeUnknown(): void {
+    this.#api(...this.#names.allStreams().flatMap(stream => [`CONSUMER.LIST.${stream}`, `CONSUMER.DELETE.${stream}.*`]));
+    this.#api(`STREAM.PURGE.${this.#names.workStream}`);
   }
 
   readInputs(): void {

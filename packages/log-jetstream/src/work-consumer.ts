@@ -133,7 +133,7 @@ export class WorkConsumer {
       await untilReady(slot, ended);
       // While it waited, another worker may have written.
       const { newest: _newest, ...rest } = job;
-      await this.#handler(waits ? rest : job);
+      await this.#handler({ ...(waits ? rest : job), leaveSlot: () => slot.release() });
     };
     const job = runItem(this.#connection, msg, this.#options, inSlot).finally(() => {
       slot.release();

@@ -16,6 +16,14 @@ export class LogFull extends LogUnavailable {
   override readonly name: string = 'LogFull';
 }
 
+/**
+ * The log was restored to an earlier state: records that it acknowledged are gone, and others may follow in their place. What a reader
+ * has folded may differ from what the log holds, so it begins again.
+ */
+export class HistoryLost extends LogUnavailable {
+  override readonly name = 'HistoryLost';
+}
+
 /** The queue has room, but not for more work of this tenant. */
 export class TenantFull extends LogFull {
   override readonly name = 'TenantFull';

@@ -26,7 +26,7 @@ export interface FactLog {
   /**
    * Records of a task after log sequence `after`: stored ones first, then live ones as they arrive, each exactly once and in
    * order. Missed live messages are detected and read from the log. Skips what retention has removed and payloads that are not
-   * records. Throws LogUnavailable when it cannot continue. The subscription is live when the returned promise resolves. Ends when
+   * records. Throws LogUnavailable when it cannot continue, HistoryLost when the log has lost records that were yielded. The subscription is live when the returned promise resolves. Ends when
    * `signal` aborts.
    */
   follow(taskId: string, after: FollowStart, signal: AbortSignal): Promise<AsyncIterable<StoredFacts>>;
@@ -40,7 +40,16 @@ export interface FactLog {
 
   /** What retention has left of all tasks, read from the leader. */
   extent(): Promise<StreamExtent>;
+
+  /**
+   * Whether the log has lost a record that it acknowledged: it ends before the record, or has another one in its place. Not when
+   * retention may have removed it. Read from the leader.
+   */
+  isLost(mark: RecordMark): Promise<boolean>;
 }
+
+/** A stored record: its log sequence and the id of its append. */
+export type RecordMark = { seq: number; id: string };
 
 /**
  * Where a follower begins: after a log sequence.

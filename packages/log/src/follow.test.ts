@@ -3,6 +3,7 @@ import test from 'node:test';
 import type { FactRecord } from '@hopline/events';
 import fc from 'fast-check';
 import { factRecord } from './contract/log-under-test.ts';
+import { HistoryLost } from './errors.ts';
 import type { StoredFacts } from './fact-log.ts';
 import {
   type FollowSource,
@@ -23,6 +24,8 @@ function taskLog() {
   const listeners = new Set<{ onLive: (live: LiveRecord) => void; onReconnect: () => void }>();
   const pushes = new Set<{ onTail: (tail: Tail) => void; onLost: () => void }>();
   const reads: number[] = [];
+  /** Sequences about which the leader was asked. */
+  const asked: number[] = [];
   let checks = 0;
   let seq = 0;
   let generation = 0;
@@ -46,8 +49,13 @@ function taskLog() {
       const last = records.at(-1);
       return last && { seq: last.seq, startSeq: last.record.startSeq };
     },
+    async isLost(lostSeq) {
+      asked.push(lostSeq);
+      return lostSeq > seq;
+    },
   };
   return {
+    asked,
     source,
     records,
     reads,
@@ -91,6 +99,11 @@ function taskLog() {
       return { seq: at, last, bytes: 100, decode: () => stored };
     },
     expire: (count: number) => void records.splice(0, count),
+    /** The newest records are gone, and their sequences come again. */
+    lose(count: number) {
+      records.splice(-count);
+      seq = records.at(-1)?.seq ?? 0;
+    },
     reconnect: () => {
       for (const { onReconnect } of listeners) onReconnect();
     },
@@ -432,4 +445,64 @@ test('a follower whose signal aborts while it subscribes unsubscribes, also when
 test('follow rejects when the subscription fails', async () => {
   const subscribe = () => Promise.reject(new Error('no log'));
   await assert.rejects(follow({ ...taskLog().source, subscribe }, 0, new AbortController().signal), /no log/);
+});
+
+/** A follower that has received five records. */
+async function followerOfFive(source: (log: ReturnType<typeof taskLog>) => FollowSource, tailCheckMs: number) {
+  const log = taskLog();
+  const abort = new AbortController();
+  const got: number[] = [];
+  const ended = collect(await follow(source(log), 'new', abort.signal, { tailCheckMs }), got);
+  for (let i = 0; i < 5; i += 1) log.append(1);
+  while (got.length < 5) await tick();
+  return { log, abort, got, ended };
+}
+
+test('a log that ends before a record that was yielded ends the follower, quiet or after a reconnect', async () => {
+  for (const lost of [2, 5]) {
+    const quiet = await followerOfFive(({ source }) => source, TAIL_CHECK_MS);
+    quiet.log.lose(lost);
+    await assert.rejects(quiet.ended, HistoryLost);
+    const reconnected = await followerOfFive(({ source }) => source, 60_000);
+    reconnected.log.lose(lost);
+    reconnected.log.reconnect();
+    await assert.rejects(reconnected.ended, HistoryLost);
+    assert.deepEqual(reconnected.log.asked, [5]);
+  }
+});
+
+test('a live record whose predecessor is older than one that was yielded ends the follower', async () => {
+  const { log, got, ended } = await followerOfFive(({ source }) => source, 60_000);
+  log.lose(3);
+  log.append(1, 10);
+  await assert.rejects(ended, HistoryLost);
+  assert.deepEqual(got, [1, 2, 3, 4, 5]);
+});
+
+test('sequences that come again are noticed before they pass the newest one', async () => {
+  const { log, got, ended } = await followerOfFive(({ source }) => source, 60_000);
+  log.lose(3);
+  log.append(1);
+  await assert.rejects(ended, HistoryLost);
+  assert.deepEqual(got, [1, 2, 3, 4, 5]);
+});
+
+test('a tail that lags, and one that retention removed, end no follower', async () => {
+  const lagging = await followerOfFive(
+    ({ source, records }) => ({ ...source, tail: async () => ({ seq: records.length - 1, startSeq: 1 }) }),
+    TAIL_CHECK_MS,
+  );
+  const { log, abort, got, ended } = lagging;
+  while (log.asked.length < 3) await tick();
+  log.append(1);
+  while (got.length < 6) await tick();
+  abort.abort();
+  await ended;
+  const expired = await followerOfFive(({ source }) => source, TAIL_CHECK_MS);
+  expired.log.expire(5);
+  while (expired.log.asked.length < 3) await tick();
+  expired.log.append(1);
+  while (expired.got.length < 6) await tick();
+  expired.abort.abort();
+  await expired.ended;
 });

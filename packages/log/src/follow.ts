@@ -1,3 +1,4 @@
+import { HistoryLost } from './errors.ts';
 import type { FollowStart, StoredFacts } from './fact-log.ts';
 
 /**
@@ -5,6 +6,9 @@ import type { FollowStart, StoredFacts } from './fact-log.ts';
  * Independent of the broker. A live message names its predecessor on the task's subject, which reveals a missed one. Nothing
  * reveals a missed last message, so the tail is checked after a quiet time and after a reconnect. A follower that stays quiet has
  * its tail pushed, where the source can do that, and then asks for nothing.
+ *
+ * A log that was restored to an earlier state gives its sequences again. A record whose predecessor is older than one that was yielded
+ * proves it; a tail that is older only hints at it, because it may lag, so the leader is asked. The follower then throws HistoryLost.
  */
 export interface FollowSource {
   /** Resolves when the subscription is live. Calls `onReconnect` when messages may have been missed. */
@@ -16,6 +20,8 @@ export interface FollowSource {
   read(from: number): AsyncGenerator<StoredFacts, number>;
   /** The newest record, or undefined when there is none. May lag behind the leader. */
   tail(): Promise<Tail | undefined>;
+  /** Whether the task's record at `seq` is gone although retention has not removed it. Asks the leader. */
+  isLost(seq: number): Promise<boolean>;
   /**
    * Calls `onTail` with the newest record, read from the leader, once the push is in place, and then for each record that follows, a
    * moment later than a live message takes. `onLost`: records may be missed from now on, until `onTail` is called again. Returns a
@@ -86,6 +92,10 @@ class Follower {
   readonly #onReread: (why: RereadReason) => void;
   /** Everything up to this log sequence was yielded or skipped for good. */
   #seen: number;
+  /** Sequence of the newest record of the task that the log is known to have held; 0: none. */
+  #known: number;
+  /** Live records up to this sequence may come after they were read. */
+  #readTo = 0;
   /** The log may hold records after `#seen` that are not in the buffer. */
   #isBehind: boolean;
   /** No live record has shown yet that the log holds nothing between `newest` and the subscription. */
@@ -118,6 +128,7 @@ class Follower {
     this.#isBehind = typeof after === 'number';
     if (after === 'new') this.#seen = 0;
     else this.#seen = typeof after === 'object' ? after.newest : after;
+    this.#known = typeof after === 'object' ? after.newest : 0;
   }
 
   async open(): Promise<void> {
@@ -159,7 +170,13 @@ class Follower {
   }
 
   #accept(live: LiveRecord): StoredFacts | undefined {
-    if (live.seq <= this.#seen) return undefined;
+    if (live.seq <= this.#seen) {
+      // The read was faster, or the log gives its sequences again: the tail shows which.
+      // A read that was faster explains it; otherwise the log gives its sequences again.
+      if (live.seq > this.#readTo && live.seq < this.#known) this.#checkTail = true;
+      return undefined;
+    }
+    if (live.last > 0 && live.last < this.#known) throw lost();
     if (live.last > this.#seen) {
       // The first record itself names 0: it begins the task.
       this.#startSeq ||= live.decode()?.record.startSeq ?? 0;
@@ -167,6 +184,7 @@ class Follower {
       return undefined;
     }
     this.#seen = live.seq;
+    this.#known = live.seq;
     this.#isUnconfirmed = false;
     this.#quietChecks = 0;
     return live.decode();
@@ -184,11 +202,14 @@ class Follower {
         if (done) {
           // Payloads that are not records count as seen, otherwise every tail check would read them again.
           this.#seen = Math.max(this.#seen, value);
+          this.#known = Math.max(this.#known, value);
           // Retention may have removed it.
           if (this.#newest === newest) this.#newest = 0;
           return;
         }
         this.#seen = value.seq;
+        this.#known = value.seq;
+        this.#readTo = value.seq;
         yield value;
       }
     } finally {
@@ -199,8 +220,13 @@ class Follower {
   /** If the log does not answer, the tail is checked again after the next quiet time. */
   async #lookUpTail(): Promise<void> {
     this.#checkTail = false;
-    const tail = await this.#source.tail().catch(() => undefined);
-    if (tail) this.#noteTail(tail);
+    try {
+      const tail = await this.#source.tail();
+      if ((tail?.seq ?? 0) < this.#known && (await this.#source.isLost(this.#known))) throw lost();
+      if (tail) this.#noteTail(tail);
+    } catch (error) {
+      if (error instanceof HistoryLost) throw error;
+    }
   }
 
   #noteTail(tail: Tail): void {
@@ -212,6 +238,8 @@ class Follower {
   #pushTail(): void {
     this.#stopPush ??= this.#source.pushTail?.(
       tail => {
+        // Only the first one was read from the leader; the others arrive later than the live messages.
+        if (!this.#isPushed && tail.seq < this.#known) this.#checkTail = true;
         this.#isPushed = true;
         this.#noteTail(tail);
         this.#wake?.();
@@ -283,4 +311,8 @@ class Follower {
     this.#bufferBytes = 0;
     this.#wake?.();
   };
+}
+
+function lost(): HistoryLost {
+  return new HistoryLost('the log no longer holds records of the task that were read from it');
 }

@@ -1,6 +1,7 @@
 export { backoffMs, sleepUnlessAborted } from './backoff.ts';
 export { DEFAULT_AGENT_SETTINGS, defaultAgentOf } from './default-agent.ts';
 export {
+  HistoryLost,
   InputTooDeep,
   LaterVersion,
   LogConflict,
@@ -14,7 +15,16 @@ export {
   Superseded,
   TenantFull,
 } from './errors.ts';
-export type { AppendOptions, FactLog, FollowStart, ReadStart, RecordFacts, StoredFacts, StreamExtent } from './fact-log.ts';
+export type {
+  AppendOptions,
+  FactLog,
+  FollowStart,
+  ReadStart,
+  RecordFacts,
+  RecordMark,
+  StoredFacts,
+  StreamExtent,
+} from './fact-log.ts';
 export { factsId, recordFactsOf, relayOfFactsId } from './fact-log.ts';
 export { FairSlots, type Slot } from './fair-slots.ts';
 export type { FollowOptions, FollowSource, LiveRecord, RereadReason, Tail } from './follow.ts';
@@ -34,6 +44,7 @@ export type {
   MessageIdEntry,
   PushConfigEntry,
   PushProgressEntry,
+  ShardProgress,
   TaskIndexEntry,
 } from './log.ts';
 export { CONTEXT_TASKS_MAX } from './log.ts';

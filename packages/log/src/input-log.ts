@@ -44,8 +44,8 @@ export interface InputLog {
 /** `id`: unique over all tasks; the log keeps the first record of an id within the duplicate window. */
 export type InputAppendOptions = { id: string; trace?: TraceCarrier; timeoutMs?: number };
 
-/** A stored payload that is not an input record. It stays in the log until retention removes it. `pending`: as in StoredInput. */
-export type RejectedInput = { seq: number; taskId: string; fault: RecordFault; pending?: number };
+/** A stored payload that is not an input record. It stays in the log until retention removes it. `pending`, `trace`: as in StoredInput. */
+export type RejectedInput = { seq: number; taskId: string; fault: RecordFault; pending?: number; trace?: TraceCarrier };
 
 export type StoredInput = {
   /** Raw sequence: position in the raw stream, over all tasks. */

@@ -502,3 +502,64 @@ test('a record whose first acknowledgement was lost is stored once, and its writ
   for await (const _stored of log.inputs.read(OPTIONS.taskId)) records += 1;
   assert.equal(records, 2);
 });
+
+const REMOTE_RUN = { kind: 'remote-run', run: { id: 'r' } } as const;
+
+test('a held input leaves with the next one, in one record', async () => {
+  const { log, appended, acknowledge } = heldLog();
+  const writer = createInputWriter(log, OPTIONS);
+  writer.addHeld(REMOTE_RUN, 60_000);
+  await new Promise(resolve => setTimeout(resolve, 20));
+  assert.equal(appended.length, 0);
+  writer.token('answer', 'a');
+  await acknowledge(1);
+  assert.deepEqual(
+    appended[0]?.inputs.map(({ kind }) => kind),
+    ['remote-run', 'text'],
+  );
+  writer.addHeld(REMOTE_RUN, 60_000);
+  await acknowledge(0);
+  assert.equal(appended.length, 1, 'an acknowledgement does not send it alone');
+  await writer.flush();
+  assert.deepEqual([appended.length, appended[1]?.n], [2, 3]);
+});
+
+test('a held input that is taken while a record is in flight does not leave with its acknowledgement', async () => {
+  const { log, appended, acknowledge } = heldLog();
+  const writer = createInputWriter(log, OPTIONS);
+  writer.token('answer', 'a');
+  await acknowledge(1, () => writer.addHeld(REMOTE_RUN, 60_000));
+  await new Promise(resolve => setTimeout(resolve, 20));
+  assert.equal(appended.length, 1);
+  writer.token('answer', 'b');
+  await acknowledge(2);
+  assert.deepEqual(
+    appended[1]?.inputs.map(({ kind }) => kind),
+    ['remote-run', 'text'],
+  );
+});
+
+test('a held input leaves alone after its time', async () => {
+  const { log, appended, acknowledge } = heldLog();
+  createInputWriter(log, OPTIONS).addHeld(REMOTE_RUN, 10);
+  await acknowledge(1);
+  assert.deepEqual(appended[0]?.inputs, [REMOTE_RUN]);
+});
+
+/** A log that stores at once; `acknowledge` waits until it has so many records, and runs `during` while the last one is in flight. */
+function heldLog() {
+  const appended: AgentRecord[] = [];
+  let during = () => {};
+  const append = async (_taskId: string, record: InputRecord) => {
+    appended.push(structuredClone(record) as AgentRecord);
+    during();
+    return { seq: appended.length, duplicate: false };
+  };
+  const acknowledge = async (count: number, inFlight = () => {}) => {
+    during = inFlight;
+    while (appended.length < count) await new Promise(resolve => setTimeout(resolve, 1));
+    await new Promise(resolve => setImmediate(resolve));
+    during = () => {};
+  };
+  return { log: { append } as unknown as InputLog, appended, acknowledge };
+}

@@ -27,6 +27,11 @@ export interface InputWriter {
    * `atMs`: source time in epoch milliseconds, now by default.
    */
   add(input: AgentInput, atMs?: number): void;
+  /**
+   * As `add`, for an input that nothing waits for: it leaves with the next one, in the same record, or alone after `holdMs`. So it costs
+   * no append in front of that input.
+   */
+  addHeld(input: Exclude<AgentInput, TextInput>, holdMs: number): void;
   /** Takes one token of a lane; allocates nothing when it joins a waiting record. `id`: the source's message id. */
   token(lane: string, text: string, atMs?: number, id?: string): void;
   /** The next record contains a tool call that has ended. Call it before the input that follows the call. */
@@ -86,7 +91,16 @@ export const WAITING_OVERRUN_FACTOR = 16;
 /** Bytes of a token beside its text: quotes, commas, its time. */
 const TOKEN_OVERHEAD_BYTES = 12;
 
-type Draft = { at: number; n: number; inputs: AgentInput[]; ordinals: number; bytes: number; tools: ToolCall[] };
+type Draft = {
+  at: number;
+  n: number;
+  inputs: AgentInput[];
+  ordinals: number;
+  bytes: number;
+  tools: ToolCall[];
+  /** It has nothing but inputs of `addHeld`, and waits so long for another, milliseconds. */
+  holdMs: number | undefined;
+};
 type Waiter = { resolve: () => void; reject: (error: unknown) => void };
 
 export function createInputWriter(inputs: InputLog, options: InputWriterOptions): InputWriter {
@@ -109,6 +123,8 @@ class Writer implements InputWriter {
   #pumpQueued = false;
   /** Set while the next record of a burst is held. */
   #holdTimer: NodeJS.Timeout | undefined;
+  /** Set while the open record has nothing but inputs of `addHeld`. */
+  #companyTimer: NodeJS.Timeout | undefined;
   #waitingBytes = 0;
   #failure: { error: unknown } | undefined;
   #flushing: (Waiter & { upTo: number })[] = [];
@@ -139,14 +155,17 @@ class Writer implements InputWriter {
       for (const [i, text] of input.tokens.entries()) this.token(input.lane, text, atMs + (input.dt?.[i] ?? 0), input.ids?.[i]);
       return;
     }
-    const bytes = Buffer.byteLength(JSON.stringify(input));
-    // A reader skips the whole record, and its producer would wait without end for the facts. Text is flat.
-    if (isDeeperThan(input, INPUT_DEPTH_MAX))
-      throw new InputTooDeep(`an input of kind "${input.kind}" nests deeper than ${INPUT_DEPTH_MAX} levels of JSON`);
+    const [draft, bytes] = this.#draftWith(input, atMs);
     this.#endHold();
-    const draft = this.#draftFor(bytes, atMs);
-    draft.inputs.push(input);
     this.#count(draft, ordinalsOf(input), bytes);
+    this.#send();
+  }
+
+  addHeld(input: Exclude<AgentInput, TextInput>, holdMs: number): void {
+    const [draft, bytes] = this.#draftWith(input, Date.now());
+    if (draft.inputs.length === 1) draft.holdMs = holdMs;
+    this.#count(draft, ordinalsOf(input), bytes);
+    if (!this.#inFlight && !this.#pumpQueued) this.#awaitCompany(draft);
   }
 
   token(lane: string, text: string, atMs = Date.now(), id?: string): void {
@@ -178,7 +197,7 @@ class Writer implements InputWriter {
     if (this.#failure) return Promise.reject(this.#failure.error);
     const upTo = this.#nextN - 1;
     if (upTo <= this.#storedN) return Promise.resolve();
-    if (this.#isHolding) this.#pump();
+    if (this.#isHolding || this.#companyTimer !== undefined) this.#pump();
     return new Promise((resolve, reject) => this.#flushing.push({ upTo, resolve, reject }));
   }
 
@@ -194,6 +213,18 @@ class Writer implements InputWriter {
       join(input, text, Math.max(0, atMs - draft.at), id);
     }
     this.#count(draft, 1, bytes);
+    this.#send();
+  }
+
+  /** Puts an input that is not text into the draft; its bytes. */
+  #draftWith(input: Exclude<AgentInput, TextInput>, atMs: number): [Draft, number] {
+    const bytes = Buffer.byteLength(JSON.stringify(input));
+    // A reader skips the whole record, and its producer would wait without end for the facts. Text is flat.
+    if (isDeeperThan(input, INPUT_DEPTH_MAX))
+      throw new InputTooDeep(`an input of kind "${input.kind}" nests deeper than ${INPUT_DEPTH_MAX} levels of JSON`);
+    const draft = this.#draftFor(bytes, atMs);
+    draft.inputs.push(input);
+    return [draft, bytes];
   }
 
   /** The draft for the next input; a new one when the open one is full. */
@@ -205,7 +236,7 @@ class Writer implements InputWriter {
     const open = this.#open;
     if (open && open.ordinals < RECORD_TOKENS_MAX && open.bytes + bytes <= RECORD_INPUT_BYTES_MAX) return open;
     if (open) this.#sealed.push(open);
-    this.#open = { at: atMs, n: this.#nextN, inputs: [], ordinals: 0, bytes: 0, tools: this.#tools.splice(0) };
+    this.#open = { at: atMs, n: this.#nextN, inputs: [], ordinals: 0, bytes: 0, tools: this.#tools.splice(0), holdMs: undefined };
     return this.#open;
   }
 
@@ -214,6 +245,11 @@ class Writer implements InputWriter {
     draft.bytes += bytes;
     this.#nextN += ordinals;
     this.#waitingBytes += bytes;
+  }
+
+  /** Sends the open record with the end of this step, unless another one is in flight or a burst fills it. */
+  #send(): void {
+    if (this.#open !== undefined) this.#open.holdMs = undefined;
     const isHeld = this.#isHolding && this.#sealed.length === 0;
     if (this.#inFlight || this.#pumpQueued || isHeld) return;
     this.#pumpQueued = true;
@@ -229,6 +265,8 @@ class Writer implements InputWriter {
 
   #pump(): void {
     this.#endHold();
+    clearTimeout(this.#companyTimer);
+    this.#companyTimer = undefined;
     if (this.#inFlight || this.#failure) return;
     const draft = this.#sealed.shift() ?? this.#open;
     if (!draft) return;
@@ -275,7 +313,13 @@ class Writer implements InputWriter {
     }
     const isBurst = draft.ordinals >= BURST_TOKENS && this.#sealed.length === 0 && this.#flushing.length === 0;
     if (isBurst) this.#holdTimer = setTimeout(() => this.#pump(), BURST_HOLD_MS);
+    else if (this.#sealed.length === 0 && this.#flushing.length === 0 && this.#open?.holdMs !== undefined)
+      this.#awaitCompany(this.#open);
     else this.#pump();
+  }
+
+  #awaitCompany({ holdMs }: Draft): void {
+    if (holdMs !== undefined) this.#companyTimer ??= setTimeout(() => this.#pump(), holdMs);
   }
 
   get #isHolding(): boolean {

@@ -1,6 +1,6 @@
 import type { DialectName, TaskState } from '@hopline/a2a';
 import type { Owner, PendingRequest, Role } from '@hopline/events';
-import type { FactLog } from './fact-log.ts';
+import type { FactLog, RecordMark } from './fact-log.ts';
 import type { InputLog } from './input-log.ts';
 import type { KeyValue } from './key-value.ts';
 import type { Presence } from './presence.ts';
@@ -43,12 +43,23 @@ export interface Log {
  * Keys: `relay.<instance>` (heartbeat) and `shard.<n>` (ownership), `notifier.…` and `notifier-shard.…`. A hint only: the
  * expected sequence of a write is the fence.
  */
-export type LeaseValue = {
+export type LeaseValue = Partial<ShardProgress> & {
   owner: string;
   /** Changes with every heartbeat of a process. */
   heartbeat?: number;
-  /** Only of a shard: every raw record up to this sequence is folded in. */
-  checkpoint?: number;
+};
+
+/** How far a shard is. What the checkpoint says holds only while the log has `newest`. */
+export type ShardProgress = {
+  /** Every raw record up to this sequence is folded in. */
+  checkpoint: number;
+  /** The newest record of facts that the owner stored. */
+  newest?: RecordMark;
+  /**
+   * The log lost records of the shard, so raw records up to this sequence are folded again where their facts are gone. Until the
+   * checkpoint has passed it.
+   */
+  refoldTo?: number;
 };
 
 /**

@@ -97,6 +97,7 @@ async function newTask() {
     follow: (...args) => facts.follow(...args),
     readStoredShard: (...args) => facts.readStoredShard(...args),
     extent: () => facts.extent(),
+    isLost: mark => facts.isLost(mark),
   };
   return { facts: counted, newest: (await facts.last('t'))!, append, reads: () => reads };
 }

@@ -51,6 +51,11 @@ export type Job = {
    * stays in the queue as a dead letter.
    */
   exhausted: boolean;
+  /**
+   * Frees the slot of the worker while the item stays: its work is done, and only the confirmation of its end is awaited. Absent: the slot is
+   * free when the handler ends.
+   */
+  leaveSlot?: () => void;
   /** The task as the requester of a fresh item knew it. Absent: the log must be read. The worker follows the task from there. */
   newest?: StoredFacts;
   trace?: TraceCarrier;

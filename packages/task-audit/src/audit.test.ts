@@ -110,3 +110,27 @@ test('inputs that a running task has not stored yet are pending; removed inputs 
   assert.equal((await reportTask(task.log, TASK))!.audit.incomplete, true);
   assert.equal(await reportTask(task.log, 'other'), undefined);
 });
+
+test('a task whose first facts retention has removed is reported as partial, from its oldest record on', async () => {
+  const task = await new AuditedTask().receiveMessage();
+  await task.receive(agent(), [open, text('one')]);
+  await task.store(command(open), chunk('one', 1));
+  await task.receive(agent(), [text('two'), done]);
+  await task.store(chunk('two', 1));
+  await task.store(command(done));
+  const { facts } = task.log;
+  const seqs: number[] = [];
+  for await (const { seq } of facts.read(TASK, 0)) seqs.push(seq);
+  const whole = (await reportTask(task.log, TASK))!;
+  assert.deepEqual([whole.partial, whole.audit.incomplete, isBalanced(whole.audit)], [undefined, false, true]);
+  task.log.expire('facts', TASK, seqs[2]!);
+  const rest = (await reportTask(task.log, TASK))!;
+  assert.deepEqual([rest.partial, rest.audit.incomplete, rest.state], [['facts'], true, 'completed']);
+  assert.deepEqual(
+    rest.events.map(({ generation }) => generation),
+    whole.events.filter(({ seq }) => seq >= seqs[2]!).map(({ generation }) => generation),
+  );
+  assert.equal(rest.relays[0]?.fromGeneration, rest.events[0]?.generation);
+  task.log.expire('inputs', TASK, 3);
+  assert.deepEqual((await reportTask(task.log, TASK))!.partial, ['inputs', 'facts']);
+});

@@ -4,7 +4,7 @@ import type { StoredInput } from '@hopline/log';
 import { TaskViewBuilder } from '@hopline/task';
 import { Replay } from './replay.ts';
 import type { InputKind, Tallies } from './tally.ts';
-import type { TaskRecords } from './task-records.ts';
+import { partialOf, type TaskRecords } from './task-records.ts';
 
 export type Audit = {
   taskId: string;
@@ -16,12 +16,13 @@ export type Audit = {
   unaccounted: { [kind in InputKind]?: number };
   /** Ids of artifacts whose stored content differs from that of the replayed inputs. */
   differing: string[];
-  /** Retention has removed inputs, so the other members prove nothing. */
+  /** Retention has removed inputs or facts, so the other members prove nothing. */
   incomplete: boolean;
 };
 
 /** Compares the inputs of a task with its stored facts (S2-32). */
-export function auditOf({ taskId, facts, inputs }: TaskRecords): Audit {
+export function auditOf(records: TaskRecords): Audit {
+  const { taskId, facts, inputs } = records;
   const stored = new StoredOutcome();
   for (const { record } of facts) stored.add(record);
   const replay = new Replay();
@@ -31,7 +32,7 @@ export function auditOf({ taskId, facts, inputs }: TaskRecords): Audit {
     if (input.seq <= foldedSeq || isTerminal(state)) replay.add(input);
     else countPending(replay.tallies, input);
   }
-  return compare(taskId, replay, stored);
+  return { ...compare(taskId, replay, stored), incomplete: replay.hasGap || partialOf(records).length > 0 };
 }
 
 /** True when no input was lost, stored twice or changed on its way into the log. */
@@ -39,7 +40,7 @@ export function isBalanced({ unaccounted, differing }: Audit): boolean {
   return differing.length === 0 && Object.values(unaccounted).every(count => count === 0);
 }
 
-function compare(taskId: string, { tallies, task, hasGap }: Replay, stored: StoredOutcome): Audit {
+function compare(taskId: string, { tallies, task }: Replay, stored: StoredOutcome): Omit<Audit, 'incomplete'> {
   const counts: [InputKind, number][] = [
     ['message', stored.messages],
     ['open', stored.lanesOpened],
@@ -47,6 +48,7 @@ function compare(taskId: string, { tallies, task, hasGap }: Replay, stored: Stor
     ['call', stored.callsStarted],
     ['ended', stored.callsEnded],
     ['step', stored.steps],
+    ['remote-run', stored.remoteRuns],
   ];
   return {
     taskId,
@@ -55,7 +57,6 @@ function compare(taskId: string, { tallies, task, hasGap }: Replay, stored: Stor
     mergedTokens: stored.tokens - stored.chunks,
     unaccounted: Object.fromEntries(counts.map(([kind, count]) => [kind, tallies[kind].accepted - count])),
     differing: differingArtifacts(task.view?.task.artifacts ?? [], stored.task.view?.task.artifacts ?? []),
-    incomplete: hasGap || tallies.message.received === 0,
   };
 }
 
@@ -101,13 +102,11 @@ class StoredOutcome {
   callsStarted = 0;
   callsEnded = 0;
   steps = 0;
+  remoteRuns = 0;
 
   add(record: FactRecord): void {
     this.newest = record;
-    for (const fact of record.facts) {
-      this.task.addFact(fact);
-      this.#count(fact);
-    }
+    this.task.add(record, fact => this.#count(fact));
   }
 
   #count(fact: Fact): void {
@@ -116,6 +115,7 @@ class StoredOutcome {
     if (fact.kind === 'call.started') this.callsStarted += 1;
     if (fact.kind === 'call.ended') this.callsEnded += 1;
     if (fact.kind === 'step.recorded') this.steps += 1;
+    if (fact.kind === 'remote-run.started') this.remoteRuns += 1;
     if (fact.kind !== 'artifact.updated' || fact.chunk === undefined) return;
     this.chunks += 1;
     this.tokens += fact.chunk.count;

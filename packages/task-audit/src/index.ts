@@ -5,7 +5,7 @@ export { EXPLAINED_INPUTS_MAX, explainEvent } from './explain.ts';
 export type { Percentiles, ProducerActivity, TracedTool } from './producers.ts';
 export type { InputKind, Tallies, Tally } from './tally.ts';
 export { INPUT_KINDS } from './tally.ts';
-export type { ReadLimits } from './task-records.ts';
+export type { ReadLimits, RecordKind } from './task-records.ts';
 export { TaskTooLong } from './task-records.ts';
 export type { TaskReport } from './task-report.ts';
 export { reportTask } from './task-report.ts';

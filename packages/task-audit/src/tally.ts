@@ -19,6 +19,7 @@ export const INPUT_KINDS = [
   'call',
   'ended',
   'step',
+  'remote-run',
 ] as const satisfies InputKind[];
 
 /** Outcomes of the inputs of one kind. Each token counts. */

@@ -63,3 +63,17 @@ async function* withoutCopyTimes(records: AsyncIterable<StoredFacts>): AsyncGene
     yield isCopy ? stored : { ...stored, ...(storedAt !== undefined && { storedAt }), ...(relay !== undefined && { relay }) };
   }
 }
+
+/** What a task is made of. */
+export type RecordKind = 'inputs' | 'facts';
+
+/**
+ * The kinds of records whose beginning is missing: retention removes the oldest ones first, and an imported task has no inputs. Empty for a
+ * whole task.
+ */
+export function partialOf({ facts, inputs }: Pick<TaskRecords, 'facts' | 'inputs'>): RecordKind[] {
+  const [input] = inputs;
+  const hasInputs = input?.record.from === 'client' && input.record.input.kind === 'message' && !input.record.input.continues;
+  const hasFacts = facts[0]?.record.facts[0]?.kind === 'task.created';
+  return [...(hasInputs ? [] : ['inputs' as const]), ...(hasFacts ? [] : ['facts' as const])];
+}

@@ -1,8 +1,8 @@
 import { codePoints, isInterrupted, stateWord } from '@hopline/a2a';
-import type { Fact, FactRecord, Takeover } from '@hopline/events';
+import { type Fact, type FactRecord, isVisible, type Takeover } from '@hopline/events';
 import type { StoredFacts, StoredInput } from '@hopline/log';
 import { type Percentiles, type ProducerActivity, percentilesOf, producersOf } from './producers.ts';
-import type { TaskRecords } from './task-records.ts';
+import { partialOf, type RecordKind, type TaskRecords } from './task-records.ts';
 import { NOT_RECORDED, type TurnHop, turnHopsOf } from './turn-hops.ts';
 
 /** A chunk: its inputs, why the coalescer released it, and its hops in milliseconds. */
@@ -85,6 +85,8 @@ export type TaskTrace = {
   traces: string[];
   /** The hops by the names of docs/reference/hops.md, the most costly first. */
   totals: HopTotal[];
+  /** Kinds of records whose beginning is missing; absent for a whole task. */
+  partial?: RecordKind[];
   /** Names of the hops that the log does not know. */
   notRecorded: readonly string[];
   hops: TurnHop[];
@@ -98,7 +100,9 @@ export type TaskTrace = {
 };
 
 /** Derives the time line of a task from its records alone (S2-41). */
-export function traceOf({ taskId, aggregate, facts, inputs }: TaskRecords): TaskTrace {
+export function traceOf(records: TaskRecords): TaskTrace {
+  const { taskId, aggregate, facts, inputs } = records;
+  const partial = partialOf(records);
   const startMs = startOf(facts, inputs);
   const producers = producersOf(inputs, startMs);
   const events = facts.flatMap(stored => stored.record.facts.flatMap(fact => visibleEventsOf(fact, stored, startMs)));
@@ -113,6 +117,7 @@ export function traceOf({ taskId, aggregate, facts, inputs }: TaskRecords): Task
     startedAt: startMs,
     traces: [...new Set(inputs.flatMap(({ trace }) => trace?.traceparent?.split('-')[1] ?? []))],
     totals: totalsOf(hops, chunks),
+    ...(partial.length > 0 && { partial }),
     notRecorded: NOT_RECORDED,
     hops,
     relays,
@@ -206,7 +211,7 @@ function totalsOf(hops: readonly TurnHop[], chunks: readonly TracedChunk[]): Hop
 
 function relaysOf(facts: readonly StoredFacts[], startMs: number): RelayPeriod[] {
   const periods: RelayPeriod[] = [];
-  let generation = 0;
+  let generation = generationBefore(facts[0]);
   for (const { record, relay, storedAt } of facts) {
     let period = periods.at(-1);
     if (period === undefined || period.relay !== relay || record.takeover !== undefined) {
@@ -223,6 +228,11 @@ function relaysOf(facts: readonly StoredFacts[], startMs: number): RelayPeriod[]
     generation = record.aggregate.generation;
   }
   return periods;
+}
+
+/** 0, unless retention has removed the beginning. */
+function generationBefore(first: StoredFacts | undefined): number {
+  return first === undefined ? 0 : first.record.aggregate.generation - first.record.facts.filter(isVisible).length;
 }
 
 function takeoverOf({ takeover }: FactRecord, startMs: number): RelayPeriod['takeover'] {

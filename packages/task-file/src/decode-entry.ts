@@ -112,6 +112,7 @@ const FACTS: { readonly [K in Fact['kind']]: Members } = {
   'call.started': { call: isText, agent: isText },
   'call.ended': { call: isText, agent: isText, state: isTaskState, history: optional(arrayOf(isMessage)) },
   'step.recorded': { step: isText },
+  'remote-run.started': { producer: isText, attempt: isCount },
 };
 
 const AGGREGATE = objectOf({

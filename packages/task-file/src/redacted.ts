@@ -26,7 +26,7 @@ const KEPT = [
   'scheme',
 ];
 /** Members whose form an agent or a client chooses: kept in size alone. */
-const OPAQUE = ['data', 'payload', 'resume'];
+const OPAQUE = ['data', 'payload', 'resume', 'run'];
 const TRACES = ['trace', 'firstTrace', 'lastTrace'];
 
 /**

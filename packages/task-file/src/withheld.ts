@@ -19,6 +19,8 @@ function withheldInput(input: AgentInput): AgentInput {
   switch (input.kind) {
     case 'step':
       return withoutPayload(input);
+    case 'remote-run':
+      return { ...input, run: null };
     case 'ended':
       return withoutContent(input);
     case 'status': {
@@ -39,6 +41,8 @@ function withheldFact(fact: Fact): Fact {
   switch (fact.kind) {
     case 'step.recorded':
       return withoutPayload(fact);
+    case 'remote-run.started':
+      return { ...fact, run: null };
     case 'call.ended':
       return withoutContent(fact);
     case 'status.changed': {

@@ -9,6 +9,7 @@ import {
   type LaneOpened,
   type OpenInput,
   type Producer,
+  type RemoteRunInput,
   type StatusInput,
   type StepInput,
   type TaskAggregate,
@@ -17,7 +18,7 @@ import type { AgentCommand } from './commands.ts';
 import { refusal } from './decide-run.ts';
 import { artifactFact, changeState, closeLanes, type Decision, Facts, failTask, reject } from './decision.ts';
 import { evolve } from './evolve.ts';
-import { CALLS_MAX, LANES_BYTES_MAX, LANES_MAX, STEP_UNITS_MAX, STEPS_MAX } from './limits.ts';
+import { CALLS_MAX, LANES_BYTES_MAX, LANES_MAX, REMOTE_RUN_UNITS_MAX, STEP_UNITS_MAX, STEPS_MAX } from './limits.ts';
 import { pathTo } from './transitions.ts';
 
 /** Producer id of an agent that was addressed directly; an agent that a supervisor called has the call id. */
@@ -51,6 +52,8 @@ export function decideAgent(aggregate: TaskAggregate | undefined, command: Agent
       return ended(aggregate, from, input, at);
     case 'step':
       return step(aggregate, from, input, at);
+    case 'remote-run':
+      return remoteRun(from, input, at);
     case 'unknown':
       return reject('unknown kind');
   }
@@ -142,15 +145,15 @@ function status(aggregate: TaskAggregate, from: Producer, input: StatusInput, at
 
 /**
  * The statuses a called agent may set on the task: that it needs credentials, and that it continues; the credentials may arrive
- * out of band, so its call does not end ([A2A 1.0] 7.6.1). Its progress becomes a status only where the call was recorded with
- * `statusPasses`.
+ * out of band, so its call does not end ([A2A 1.0] 7.6.1). That it works, with or without a message, becomes a status only where the
+ * call was recorded with `statusPasses`.
  */
 function passesThrough(aggregate: TaskAggregate, from: Producer, { state, message }: StatusInput): boolean {
   const call = entryOf(aggregate.calls, from.id);
   if (call === undefined || call.state !== undefined) return false;
   if (state === 'TASK_STATE_AUTH_REQUIRED') return message !== undefined;
   if (state !== 'TASK_STATE_WORKING') return false;
-  return aggregate.state === 'TASK_STATE_AUTH_REQUIRED' || (call.statusPasses === true && message !== undefined);
+  return aggregate.state === 'TASK_STATE_AUTH_REQUIRED' || call.statusPasses === true;
 }
 
 function call(aggregate: TaskAggregate, from: Producer, input: CallInput, at: number): Decision {
@@ -179,4 +182,10 @@ function step(aggregate: TaskAggregate, from: Producer, { step: name, payload }:
   if (JSON.stringify(payload).length > STEP_UNITS_MAX)
     return failTask(aggregate, `a step is larger than ${STEP_UNITS_MAX} UTF-16 units`, at);
   return { facts: [{ kind: 'step.recorded', at, step: name, payload }] };
+}
+
+/** Stored without a place in the aggregate, which every record repeats: only an attempt that follows a dead one reads it. */
+function remoteRun({ id: producer, attempt }: Producer, { run }: RemoteRunInput, at: number): Decision {
+  if (JSON.stringify(run).length > REMOTE_RUN_UNITS_MAX) return reject('too large');
+  return { facts: [{ kind: 'remote-run.started', at, producer, attempt, run }] };
 }

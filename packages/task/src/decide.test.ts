@@ -440,4 +440,12 @@ test('a status of a called agent passes only where its call was recorded with st
     .input(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd', statusPasses: true })
     .input(agent(), progress);
   assert.deepEqual([passing.events(), passing.rejected], [['task', 'working'], []]);
+  const begun = new Scenario()
+    .message('hello')
+    .input(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd', statusPasses: true })
+    .input(agent(), { kind: 'status', state: 'TASK_STATE_WORKING' })
+    .input(agent(), { kind: 'status', state: 'TASK_STATE_WORKING' })
+    .open(agent(), 'a')
+    .text(agent(), 'a', 'one');
+  assert.deepEqual([begun.events(), begun.rejected], [['task', 'working', '=one'], ['no change']]);
 });

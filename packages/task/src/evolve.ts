@@ -33,6 +33,8 @@ export function evolve(aggregate: TaskAggregate | undefined, fact: Fact): TaskAg
       return { ...base, calls: { ...aggregate.calls, [fact.call]: { agent: fact.agent, state: fact.state } } };
     case 'step.recorded':
       return { ...base, steps: (aggregate.steps ?? 0) + 1 };
+    case 'remote-run.started':
+      return base;
   }
 }
 

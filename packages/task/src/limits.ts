@@ -13,5 +13,7 @@ export const CALLS_MAX = 64;
 export const STEPS_MAX = 128;
 /** JSON of one step, UTF-16 units. At six bytes an escaped unit it stays below a record of 1 MiB. */
 export const STEP_UNITS_MAX = 160 * 1024;
+/** JSON of what an adapter needs to cancel a remote run (a few ids), UTF-16 units; a longer one is rejected. */
+export const REMOTE_RUN_UNITS_MAX = 4 * 1024;
 /** Messages of a client in one task. Ingress refuses later ones, the decider rejects them. */
 export const TURNS_MAX = 256;

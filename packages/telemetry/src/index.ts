@@ -2,13 +2,14 @@ export { agentLabel, CLOSED_WORD_CHARS_MAX, closedWord, errorWord, snakeWord } f
 export type { Env } from './exporters.ts';
 export type { Hop, HopAttributes, HopOptions, Receive } from './hop-span.ts';
 export { HOP_LINKS_MAX, SEGMENT_MS_MAX, startHop } from './hop-span.ts';
+export { LINE } from './lines.ts';
 export type { LogFields, LogFormat, Logger, LoggerOptions, LogLevel, LogMethod } from './logger.ts';
 export { createLogger, flushLog, LOG_FORMATS, LOG_LEVELS, setLogLevel, taskLogger } from './logger.ts';
 export { messagingAttributes } from './messaging.ts';
 export type { Binding } from './metric-registry.ts';
 export type { CounterOf, GaugeOf, HistogramOf, HopMetrics } from './metrics.ts';
 export { createHopMetrics, LATENCY_BUCKETS_S, processMetrics, startAgentAtZero } from './metrics.ts';
-export type { A2aMethod, AttributeKey, CountKey, LogKey, SpanName } from './names.ts';
+export type { A2aMethod, AttributeKey, CountKey, HoplineMethod, LogKey, SpanName } from './names.ts';
 export { A2A_METHOD, ATTR, COUNT, chatSpan, DESTINATION, executeToolSpan, invokeAgentSpan, SPAN } from './names.ts';
 export type { TraceCarrier } from './propagation.ts';
 export { carrierOf, contextFrom, correlationOf, inTrace, spanContextFrom } from './propagation.ts';

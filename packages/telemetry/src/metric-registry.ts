@@ -63,6 +63,7 @@ const INPUT_KINDS = [
   'call',
   'ended',
   'step',
+  'remote-run',
   'unknown',
 ] as const;
 
@@ -105,7 +106,7 @@ export const METRICS = {
     name: 'hopline.request_errors',
     type: 'counter',
     unit: '{request}',
-    meaning: 'Requests that were answered with an error, by its code',
+    meaning: 'Requests that were answered with an error, by its code; requests beside A2A (audit, export) included',
     services: SERVERS,
     labels: {
       reason: [
@@ -470,8 +471,17 @@ export const METRICS = {
         'reader_restarted',
         'dead_letter',
         'denied',
+        'bounds_refused',
       ],
     },
+  },
+  unknownRemoved: {
+    name: 'hopline.unknown_removed',
+    type: 'counter',
+    unit: '{item}',
+    meaning: 'Consumers and items of work that a relay removed from a stream because they are not those of Hopline',
+    services: ['relay'],
+    labels: { stream: 'configured', kind: ['unknown_consumers', 'unknown_work'] },
   },
   spansLost: {
     name: 'hopline.spans_lost',

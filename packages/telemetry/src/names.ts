@@ -46,6 +46,9 @@ export const A2A_METHOD = {
 } as const;
 export type A2aMethod = (typeof A2A_METHOD)[keyof typeof A2A_METHOD];
 
+/** Requests that no version of A2A has. They have a span only when they fail. */
+export type HoplineMethod = 'list_agents' | 'audit_task' | 'explain_event' | 'export_task' | 'list_deliveries';
+
 /** `agent` is a configured agent's name: low cardinality. */
 export const invokeAgentSpan = (agent: string) => `invoke_agent ${agent}` as const;
 /** `tool` is the name of a tool of a configured server: low cardinality. */
@@ -56,6 +59,7 @@ export const chatSpan = (model: string) => `chat ${model}` as const;
 export type SpanName =
   | (typeof SPAN)[keyof typeof SPAN]
   | A2aMethod
+  | HoplineMethod
   | ReturnType<typeof invokeAgentSpan>
   | ReturnType<typeof executeToolSpan>
   | ReturnType<typeof chatSpan>;

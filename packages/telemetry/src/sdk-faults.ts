@@ -1,5 +1,6 @@
 import { type DiagLogFunction, DiagLogLevel, diag } from '@opentelemetry/api';
 import { closedWord } from './closed-word.ts';
+import { LINE } from './lines.ts';
 import type { Logger } from './logger.ts';
 
 /** At most one line in this time while a collector is unreachable; milliseconds. */
@@ -42,7 +43,7 @@ export function reportSdkFaults(log: Logger): SdkFaults {
     // without its details.
     if (cause === undefined || !VAGUE.has(reason)) cause = reason;
     const delayMs = Math.max(SDK_FAULT_DELAY_MS, lastMs + SDK_FAULT_INTERVAL_MS - performance.now());
-    timer ??= setTimeout(write, delayMs, 'telemetry export failed').unref();
+    timer ??= setTimeout(write, delayMs, LINE.exportFailed).unref();
   };
   const onDiag: DiagLogFunction = message => report(diagCode(message), 0);
   const ignore = () => {};

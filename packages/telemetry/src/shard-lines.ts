@@ -1,3 +1,4 @@
+import { LINE } from './lines.ts';
 import type { Logger } from './logger.ts';
 
 /** Time in which the changes of several shards become one line, milliseconds: a takeover ends within one round of leases. */
@@ -32,7 +33,7 @@ export class ShardLines {
     for (const [cause, shards] of this.#waiting) {
       const fields = { shards: shards.length, shard_list: rangesOf(shards) };
       if (cause === undefined) this.#logger.info(fields, 'shards released');
-      else this.#logger.info({ ...fields, cause }, 'shards acquired');
+      else this.#logger.info({ ...fields, cause }, LINE.shardsAcquired);
     }
     this.#waiting.clear();
   }

@@ -226,14 +226,14 @@ function Accounting({ report: { audit } }: { report: NonNullable<TaskSession['re
   const lost = Object.entries(audit.unaccounted).filter(([, count]) => count !== 0);
   const isBalanced = lost.length === 0 && audit.differing.length === 0;
   const text = audit.incomplete
-    ? 'inputs expired'
+    ? 'records expired'
     : isBalanced
       ? 'nothing lost'
       : `differs: ${lost.map(([kind, count]) => `${kind} ${count}`).join(', ')}`;
   return (
     <div title="The inputs of the task, folded again, against its stored facts">
       <dt>inputs</dt>
-      <dd class={isBalanced ? 'good' : 'bad'}>{text}</dd>
+      <dd class={audit.incomplete ? '' : isBalanced ? 'good' : 'bad'}>{text}</dd>
     </div>
   );
 }

@@ -52,13 +52,7 @@ export class IngressConnection {
   async requiresCredentials(): Promise<boolean> {
     const now = performance.now();
     if (this.#auth === undefined || now - this.#auth.checkedAt > AUTH_CHECK_MS) {
-      const isRequired = this.request({ method: 'GET', path: '/tasks?pageSize=1', headers: { 'a2a-version': '1.0' } }).then(
-        async ({ statusCode, body }) => {
-          await body.dump();
-          if (statusCode >= 500) throw new A2AError('UNAVAILABLE', { detail: 'ingress is not ready' });
-          return statusCode === 401 || statusCode === 403;
-        },
-      );
+      const isRequired = this.#listStatus().then(status => status === 401 || status === 403);
       this.#auth = { checkedAt: now, isRequired };
       // A failure is not an answer: the next request asks again.
       isRequired.catch(() => {
@@ -68,11 +62,23 @@ export class IngressConnection {
     return this.#auth.isRequired;
   }
 
-  /** Rejects while ingress is not ready. */
+  /** Rejects while ingress is not ready. Its own /readyz answers under no name. */
   async check(signal: AbortSignal): Promise<void> {
-    const { statusCode, body } = await this.request({ method: 'GET', path: '/readyz', headers: {}, signal });
+    await this.#listStatus(signal);
+  }
+
+  /** Status of a list of one task without credentials. Rejects while ingress is not ready. */
+  async #listStatus(signal?: AbortSignal): Promise<number> {
+    const headers = { 'a2a-version': '1.0' };
+    const { statusCode, body } = await this.request({
+      method: 'GET',
+      path: '/tasks?pageSize=1',
+      headers,
+      ...(signal && { signal }),
+    });
     await body.dump();
-    if (statusCode !== 200) throw new A2AError('UNAVAILABLE', { detail: 'ingress is not ready' });
+    if (statusCode >= 500) throw new A2AError('UNAVAILABLE', { detail: 'ingress is not ready' });
+    return statusCode;
   }
 
   async close(): Promise<void> {

@@ -361,7 +361,7 @@ async function openAudited(t: TestContext) {
     const response = await fetch(`${url}/tasks/${taskId}/export${query}`, { headers });
     return { status: response.status, headers: response.headers, body: await response.text() };
   };
-  return { log, url, audit, exported };
+  return { log, url, task, audit, exported };
 }
 
 test('the owner of a task reads where its time went and that nothing was lost, without any text [S2-32 S2-41 S4-43]', async t => {
@@ -373,6 +373,20 @@ test('the owner of a task reads where its time went and that nothing was lost, w
   assert.deepEqual([producers[0].id, producers[0].tokens, events.at(-1).chunk.tokens], ['supervisor', 1, 1]);
   assert.deepEqual([audited.unaccounted.text, audited.differing, audited.incomplete], [0, [], false]);
   assert.doesNotMatch(body, /password|1234/);
+});
+
+test('a task whose beginning retention has removed is audited as far as it is left', async t => {
+  const { audit, log, task } = await openAudited(t);
+  const answer = async () => {
+    const { status, body } = await audit('ann');
+    const { partial, events, audit: audited } = JSON.parse(body);
+    return [status, partial, events[0].generation, audited.incomplete];
+  };
+  assert.deepEqual(await answer(), [200, undefined, 1, false]);
+  const { seq } = (await log.facts.last(TASK))!;
+  await task.input(supervisor(), { kind: 'status', state: 'TASK_STATE_COMPLETED' }).store();
+  log.expire('facts', TASK, seq + 1);
+  assert.deepEqual(await answer(), [200, ['facts'], 3, true]);
 });
 
 test('the audit of another owner’s task is as unknown as that of a task that does not exist', async t => {

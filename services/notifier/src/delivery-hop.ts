@@ -1,6 +1,6 @@
 import { stateWord } from '@hopline/a2a';
 import { formatCursor } from '@hopline/events';
-import { ATTR, COUNT, type Hop, SPAN, spanContextFrom, startHop, type TraceCarrier } from '@hopline/telemetry';
+import { ATTR, COUNT, type Hop, inTrace, SPAN, spanContextFrom, startHop, type TraceCarrier } from '@hopline/telemetry';
 import type { PendingDelivery } from './pending-delivery.ts';
 import type { AttemptFailure } from './webhook-client.ts';
 
@@ -20,6 +20,8 @@ export class DeliveryHop {
   readonly #options: DeliveryHopOptions;
   #hop: Hop | undefined;
   #traceId: string | undefined;
+  /** Trace of the last notification, also after its span has ended. */
+  #trace: TraceCarrier | undefined;
 
   constructor(options: DeliveryHopOptions) {
     this.#options = options;
@@ -37,6 +39,7 @@ export class DeliveryHop {
     if (this.#hop !== undefined && traceId !== undefined && traceId !== this.#traceId) this.end();
     this.#hop ??= this.#start(trace);
     this.#traceId = traceId ?? this.#traceId;
+    this.#trace = this.#hop.carrier();
     this.#hop.link(lastTrace ?? trace);
     const state = 'statusUpdate' in event ? stateWord(event.statusUpdate.status.state) : undefined;
     this.#hop.set({
@@ -44,6 +47,11 @@ export class DeliveryHop {
       [ATTR.cursor]: formatCursor({ generation, seq }),
       ...(state !== undefined && { [ATTR.a2aState]: state }),
     });
+  }
+
+  /** Runs `fn` in the trace of the last notification, so that its log lines have the trace id. */
+  run(fn: () => void): void {
+    inTrace(this.#trace, fn);
   }
 
   sent(bytes: number): void {

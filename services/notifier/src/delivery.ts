@@ -1,6 +1,6 @@
 import { formatCursor } from '@hopline/events';
 import { type FactLog, type KeyValue, type PushConfigEntry, type PushProgressEntry, sleepUnlessAborted } from '@hopline/log';
-import type { HopMetrics, Logger } from '@hopline/telemetry';
+import { type HopMetrics, LINE, type Logger } from '@hopline/telemetry';
 import { type WebhookRules, webhookUrlProblem } from '@hopline/webhook-guard';
 import { Backlog, type BacklogBudget } from './backlog.ts';
 import { DeliveryHop } from './delivery-hop.ts';
@@ -153,7 +153,7 @@ class Delivery {
       case 'other-owner':
         await this.#webhook.progress.finish('abandoned');
         this.#context.metrics.webhooksAbandoned.add(1, { reason: 'other_owner' });
-        this.#context.logger.warn({ task_id: this.#webhook.config.taskId, reason: 'other_owner' }, 'webhook abandoned');
+        this.#context.logger.warn({ task_id: this.#webhook.config.taskId, reason: 'other_owner' }, LINE.webhookAbandoned);
         return end('finished');
       case 'stopped':
         return end('stopped');
@@ -214,7 +214,8 @@ class Delivery {
     const { failures } = progress.value;
     metrics.webhookDeliveries.add(1, { outcome: 'delivered' });
     metrics.hopDuration.recordMs(now() - delivery.at, { hop: 'webhook' });
-    if (failures > 0) logger.info({ task_id: config.taskId, host, attempt: failures + 1 }, 'webhook recovered');
+    if (failures > 0)
+      this.#hop.run(() => logger.info({ task_id: config.taskId, host, attempt: failures + 1 }, LINE.webhookRecovered));
     const nowMs = performance.now();
     this.#pace.delivered(nowMs);
     const next = this.#pace.waitMs(nowMs) > 0 ? undefined : backlog.take();
@@ -237,11 +238,12 @@ class Delivery {
     await progress.failed({ failures, failingSince, at, retryMs });
     const fields = { task_id: config.taskId, host, reason, code, status, attempt: failures };
     if (retryMs !== undefined) {
-      if (failures === 1) logger.info({ ...fields, delay_ms: retryMs }, 'webhook delivery failed');
+      if (failures === 1) this.#hop.run(() => logger.info({ ...fields, delay_ms: retryMs }, LINE.webhookFailed));
       return { retryMs };
     }
     metrics.webhooksAbandoned.add(1, { reason });
-    logger.warn({ ...fields, generation: progress.value.generation, age_ms: Math.round(at - failingSince) }, 'webhook abandoned');
+    const line = { ...fields, generation: progress.value.generation, age_ms: Math.round(at - failingSince) };
+    this.#hop.run(() => logger.warn(line, LINE.webhookAbandoned));
     return 'finished';
   }
 }

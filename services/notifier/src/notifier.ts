@@ -113,7 +113,7 @@ function createLeases(deps: NotifierDeps, configs: OwnedConfigs, workers: Delive
     heartbeatMs: deps.heartbeatMs ?? HEARTBEAT_INTERVAL_MS,
     leaseMs: deps.leaseMs ?? LEASE_MS,
     now: () => performance.now(),
-    startShard: (shard, _checkpoint, cause) => {
+    startShard: (shard, _progress, cause) => {
       lines.acquired(shard, cause);
       metrics.ownedShards.add(1);
       if (cause !== 'restarted') metrics.takeovers.add(1, { reason: cause });
@@ -124,9 +124,9 @@ function createLeases(deps: NotifierDeps, configs: OwnedConfigs, workers: Delive
       configs.stopShard(shard);
       await workers.release(shard, RELEASE_MS_MAX);
       lines.released(shard);
-      return 0;
+      return undefined;
     },
-    checkpointOf: () => 0,
+    progressOf: () => undefined,
     onError: error => logger.warn({ err: error }, 'lease round failed'),
   });
 }

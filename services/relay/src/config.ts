@@ -77,6 +77,15 @@ const declared = defineServiceConfig({
     unit: 'ms',
     doc: 'A task in auth-required fails after this. Its agent holds a slot meanwhile.',
   },
+  HOPLINE_KEPT_CONSUMERS: {
+    type: 'string',
+    optional: true,
+    form: {
+      pattern: /^[^\s,.*>]+\*?(,[^\s,.*>]+\*?)*$/,
+      words: 'names of consumers joined by commas, each with or without a * at its end',
+    },
+    doc: 'Consumers of your own on the streams of Hopline, as `warehouse,audit-*`. Relays remove all others that last longer than their reader.',
+  },
   HOPLINE_COPY_FORWARD_AFTER_MS: {
     type: 'integer',
     optional: true,
@@ -107,4 +116,11 @@ export function copyForwardAfterMs(
   settings: Pick<Settings<RelaySettings>, 'HOPLINE_COPY_FORWARD_AFTER_MS' | 'HOPLINE_TASKS_AGE_MS'>,
 ): number {
   return settings.HOPLINE_COPY_FORWARD_AFTER_MS ?? settings.HOPLINE_TASKS_AGE_MS / 2;
+}
+
+/** Names of consumers, or prefixes of names that end with `*`. */
+export function keptConsumers({
+  HOPLINE_KEPT_CONSUMERS = '',
+}: Pick<Settings<RelaySettings>, 'HOPLINE_KEPT_CONSUMERS'>): string[] {
+  return HOPLINE_KEPT_CONSUMERS.split(',').filter(name => name !== '');
 }

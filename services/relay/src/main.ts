@@ -1,6 +1,6 @@
 import { runService } from '@hopline/lifecycle';
 import { openFromSettings } from '@hopline/log-jetstream';
-import { copyForwardAfterMs, relayConfig } from './config.ts';
+import { copyForwardAfterMs, keptConsumers, relayConfig } from './config.ts';
 import { createRelay } from './relay.ts';
 
 await runService({
@@ -15,6 +15,7 @@ await runService({
       logger,
       metrics: telemetry.metrics,
       watchesRetention: true,
+      removesUnknown: { keptConsumers: keptConsumers(settings) },
     });
     const relay = await createRelay({
       log,

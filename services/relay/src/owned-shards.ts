@@ -1,6 +1,6 @@
 import type { Takeover } from '@hopline/events';
-import { backoffMs, LogConflict, sleepUnlessAborted } from '@hopline/log';
-import { type HopMetrics, type Logger, ShardLines } from '@hopline/telemetry';
+import { backoffMs, LogConflict, type ShardProgress, sleepUnlessAborted } from '@hopline/log';
+import { type HopMetrics, LINE, type Logger, ShardLines } from '@hopline/telemetry';
 import { Shard, type ShardContext } from './shard.ts';
 
 /**
@@ -43,29 +43,29 @@ export class OwnedShards {
     return [...this.#running.values()].map(shard => [shard.lag, { shard: shard.index }]);
   }
 
-  start(index: number, checkpoint: number, cause: Takeover['cause']): void {
+  start(index: number, progress: ShardProgress, cause: Takeover['cause']): void {
     const { context, metrics } = this.#options;
-    this.#lines.acquired(index, cause, checkpoint);
+    this.#lines.acquired(index, cause, progress.checkpoint);
     metrics.ownedShards.add(1);
     if (cause !== 'restarted') {
       metrics.takeovers.add(1, { reason: cause });
       this.#failures.delete(index);
     }
     const owned = { at: Date.now(), cause };
-    const shard = new Shard(index, checkpoint, { ...context, owned, onFailure: error => this.#failed(shard, error) });
+    const shard = new Shard(index, progress, { ...context, owned, onFailure: error => this.#failed(shard, error) });
     this.#running.set(index, shard);
     shard.start();
   }
 
-  /** Resolves with the shard's checkpoint; 0 for one that does not run. */
-  async stop(index: number): Promise<number> {
+  /** Resolves with the shard's progress; undefined for one that does not run. */
+  async stop(index: number): Promise<ShardProgress | undefined> {
     const shard = this.#running.get(index);
-    if (shard === undefined) return 0;
+    if (shard === undefined) return undefined;
     this.#running.delete(index);
     this.#options.metrics.ownedShards.add(-1);
     await shard.stop();
     this.#lines.released(index, shard.checkpoint);
-    return shard.checkpoint;
+    return shard.progress;
   }
 
   /** No shard restarts any more: the relay releases its leases. */
@@ -83,7 +83,7 @@ export class OwnedShards {
     const isConflict = error instanceof LogConflict;
     if (isConflict) metrics.appendConflicts.add(1);
     metrics.shardRestarts.add(1, { reason: isConflict ? 'conflict' : 'log_fault' });
-    logger.warn({ shard: index, err: error }, isConflict ? 'another relay wrote to a task of this shard' : 'shard failed');
+    logger.warn({ shard: index, err: error }, isConflict ? LINE.shardConflict : LINE.shardFailed);
     const before = this.#failures.get(index);
     const count = before !== undefined && checkpoint <= before.checkpoint ? before.count + 1 : 1;
     this.#failures.set(index, { count, checkpoint });
@@ -94,6 +94,6 @@ export class OwnedShards {
     const { restart, logger } = this.#options;
     await sleepUnlessAborted(ms, this.#stop.signal);
     if (this.#stop.signal.aborted) return;
-    await restart(index).catch(fault => logger.error({ shard: index, err: fault }, 'shard restart failed'));
+    await restart(index).catch(fault => logger.error({ shard: index, err: fault }, LINE.shardRestartFailed));
   }
 }

@@ -1,7 +1,7 @@
 import type { CoalesceSettings } from '@hopline/coalesce';
 import type { Fact, MessageInput, Takeover, TaskAggregate, TraceCarrier } from '@hopline/events';
 import type { InputKind, InputOutcome } from '@hopline/fold';
-import type { FactLog } from '@hopline/log';
+import type { FactLog, RecordMark } from '@hopline/log';
 import type { RejectionReason } from '@hopline/task';
 import type { RejectedRecord } from './rejected-records.ts';
 
@@ -28,8 +28,16 @@ export type StoredStep = {
 /** What a pipeline needs from its shard. */
 export type PipelineContext = {
   facts: FactLog;
-  /** Whether facts of the task were stored once, as far as the task index knows. Without them in the log, the task has expired. */
-  hadFacts: (taskId: string) => Promise<boolean>;
+  /**
+   * Log sequence of a record of the task, as the task index knows it: 0 when the entry does not name it, undefined when no facts of the
+   * task were stored. If the log has none of them, the task has expired.
+   */
+  indexedSeq: (taskId: string) => Promise<number | undefined>;
+  /**
+   * The log has lost records of the shard: an event that follows from an input up to this raw sequence may stand for one that clients
+   * have received.
+   */
+  refoldTo?: number | undefined;
   coalesce: CoalesceSettings;
   /** Bytes of records of one task; a task that has them fails. */
   taskBytesMax: number;
@@ -54,7 +62,7 @@ export type PipelineContext = {
   /** A record is stored. `isTakeover`: the first one of a task that another relay began. */
   onStored: (step: StoredStep, trace: TraceCarrier, isTakeover: boolean) => void;
   /** An append was acknowledged after this many milliseconds. */
-  onAppend: (ms: number) => void;
+  onAppend: (ms: number, stored: RecordMark) => void;
   /** The pipeline stopped on a conflict or an unavailable log: the shard must restart from the log. */
   onFailure: (error: unknown) => void;
 };

@@ -4,7 +4,7 @@ import { Fold } from '@hopline/a2a';
 import { type AgentInput, INPUT_DEPTH_MAX, isVisible } from '@hopline/events';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { INPUT_UNREADABLE, INPUTS_LOST } from '@hopline/task';
-import { createLogger, type HopMetrics, type Logger } from '@hopline/telemetry';
+import { createLogger, type HopMetrics, type Logger, startTelemetry } from '@hopline/telemetry';
 import fc from 'fast-check';
 import { REJECTED_LINES_PER_MINUTE_MAX, type RejectedRecord, RejectedRecords } from './rejected-records.ts';
 import { Shard, type ShardContext } from './shard.ts';
@@ -50,7 +50,8 @@ class FoldingShard {
       now: () => performance.now(),
       wallNow: Date.now,
       appendId: taskId => `${taskId}:${++this.#ids}`,
-      hadFacts: async () => false,
+      indexedSeq: async () => undefined,
+      onRefold: () => {},
       applySideEffects: () => undefined,
       onRejected: reason => void this.reasons.push(reason),
       onRejectedRecord: rejected => void this.rejected.push(rejected),
@@ -60,7 +61,7 @@ class FoldingShard {
       onFailure: error => void this.failures.push(error),
       ...more,
     };
-    this.#shard = new Shard(0, 0, this.context);
+    this.#shard = new Shard(0, { checkpoint: 0 }, this.context);
     this.#shard.start();
   }
 
@@ -197,6 +198,7 @@ test('what cannot be encoded, or throws elsewhere, fails its task and nothing el
     });
     Object.assign(facts, {
       last: (taskId: string) => shard.log.facts.last(taskId),
+      isLost: async () => false,
       append: async (...[record, options]: Parameters<MemoryLog['facts']['append']>) => {
         if (fault !== 'side effect') throwOn(record.aggregate.taskId, record.facts);
         return shard.log.facts.append(record, options);
@@ -318,7 +320,7 @@ test('a task that a later version wrote waits for a relay of that version; the o
   let newest = await shard.log.facts.last('t');
   while (newest === undefined) newest = await shard.log.facts.last('t');
   await shard.log.facts.append({ ...newest.record, v: 2 } as never, { expected: newest.seq, id: 'later' });
-  const other = new Shard(0, 0, shard.context);
+  const other = new Shard(0, { checkpoint: 0 }, shard.context);
   other.start();
   const cancel = { v: 1, at: 1, from: 'client', input: { kind: 'cancel' } };
   const seq = await shard.append('u', { v: 1, at: 1, from: 'client', input: MESSAGE_INPUT });
@@ -335,7 +337,7 @@ test('a task whose facts have expired is refused: no message begins it again', a
     [false, { ...MESSAGE_INPUT, continues: true }, false],
     [false, MESSAGE_INPUT, true],
   ] as const) {
-    await using shard = new FoldingShard({ hadFacts: async taskId => hadFacts && taskId === 't' });
+    await using shard = new FoldingShard({ indexedSeq: async taskId => (hadFacts && taskId === 't' ? 1 : undefined) });
     await shard.append('t', { v: 1, at: 1, from: 'client', input: message });
     await shard.assertServesOthers('other');
     assert.equal((await shard.log.facts.last('t')) !== undefined, begun);
@@ -388,7 +390,32 @@ test('log lines for rejected records are bounded per minute, hold no content, an
   assert.equal(lines.length, REJECTED_LINES_PER_MINUTE_MAX);
   nowMs = 60_000;
   records.add({ seq: 99, taskId: 't', fault: 'not a record' });
-  assert.deepEqual(lines.at(-1), { raw_seq: 99, reason: 'not a record', suppressed: 5 });
+  assert.deepEqual(lines.at(-1), { raw_seq: 99, reason: 'not_a_record', suppressed: 5 });
   assert.equal(counts.length, REJECTED_LINES_PER_MINUTE_MAX + 6);
   assert.ok(!JSON.stringify(lines).includes('secret'));
+});
+
+test('the line of a rejected record has the reason of its metric, and the trace of its record', async () => {
+  // The trace of a line comes from the active context.
+  const telemetry = await startTelemetry({ service: 'relay', instance: 'relay-1', version: '0', env: {} });
+  try {
+    const lines: { reason: string; trace_id: string; task_id: string }[] = [];
+    const destination = { write: (line: string) => void lines.push(JSON.parse(line)) };
+    const logger = createLogger({ service: 'relay', instance: 'relay-1', level: 'info', destination });
+    const traceId = 'a'.repeat(32);
+    const trace = { traceparent: `00-${traceId}-${'b'.repeat(16)}-01` };
+    for (const fault of ['not a record', 'unknown version'] as const)
+      new RejectedRecords(telemetry.metrics, logger).add({ seq: 7, taskId: 'task-1', fault, trace });
+    assert.deepEqual(
+      lines.map(({ reason, task_id, trace_id }) => [reason, task_id, trace_id]),
+      [
+        ['not_a_record', 'task-1', traceId],
+        ['unknown_version', 'task-1', traceId],
+      ],
+    );
+    for (const { reason } of lines)
+      assert.match(await telemetry.metricsText(), new RegExp(`hopline_records_rejected_total\\{.*reason="${reason}"\\} 1`));
+  } finally {
+    await telemetry.shutdown();
+  }
 });

@@ -1,5 +1,5 @@
 import type { RejectedInput } from '@hopline/log';
-import { type HopMetrics, type Logger, snakeWord, taskLogger } from '@hopline/telemetry';
+import { type HopMetrics, inTrace, LINE, type Logger, snakeWord, taskLogger } from '@hopline/telemetry';
 
 /** `not applicable`: it was read, but the relay failed on it. `error`: whose name is logged, never its message. */
 export type RejectedRecord = Omit<RejectedInput, 'fault'> & { fault: RejectedInput['fault'] | 'not applicable'; error?: unknown };
@@ -26,16 +26,17 @@ export class RejectedRecords {
     this.#now = now;
   }
 
-  add({ seq, taskId, fault, error }: RejectedRecord): void {
-    this.#metrics.recordsRejected.add(1, { reason: snakeWord(fault) });
+  add({ seq, taskId, fault, error, trace }: RejectedRecord): void {
+    const reason = snakeWord(fault);
+    this.#metrics.recordsRejected.add(1, { reason });
     const minute = Math.floor(this.#now() / MINUTE_MS);
     const suppressed = minute === this.#minute ? 0 : Math.max(0, this.#lines - REJECTED_LINES_PER_MINUTE_MAX);
     if (minute !== this.#minute) this.#lines = 0;
     this.#minute = minute;
     this.#lines += 1;
     if (this.#lines > REJECTED_LINES_PER_MINUTE_MAX) return;
-    const fields = { raw_seq: seq, reason: fault, ...(error instanceof Error && { code: error.name }) };
-    const message = 'input record rejected';
-    taskLogger(this.#logger, taskId).warn({ ...fields, ...(suppressed > 0 && { suppressed }) }, message);
+    const fields = { raw_seq: seq, reason, ...(error instanceof Error && { code: error.name }) };
+    const logger = taskLogger(this.#logger, taskId);
+    inTrace(trace, () => logger.warn({ ...fields, ...(suppressed > 0 && { suppressed }) }, LINE.inputRejected));
   }
 }

@@ -92,9 +92,9 @@ function shardLeases({ log, logger, heartbeatMs, leaseMs }: RelayDeps, identity:
     heartbeatMs: heartbeatMs ?? HEARTBEAT_INTERVAL_MS,
     leaseMs: leaseMs ?? LEASE_MS,
     now: () => performance.now(),
-    startShard: (shard, checkpoint, cause) => owned.start(shard, checkpoint, cause),
+    startShard: (shard, progress, cause) => owned.start(shard, progress, cause),
     stopShard: shard => owned.stop(shard),
-    checkpointOf: shard => owned.get(shard)?.checkpoint ?? 0,
+    progressOf: shard => owned.get(shard)?.progress,
     onError: error => logger.warn({ err: error }, 'lease round failed'),
   });
 }
@@ -135,7 +135,10 @@ function shardContext(deps: RelayDeps, identity: string, index: IndexWrites): Om
     facts: log.facts,
     coalesce: deps.coalesce,
     shards: log.shards,
-    hadFacts: async taskId => ((await log.tasks.get(taskId))?.value.generation ?? 0) > 0,
+    indexedSeq: async taskId => {
+      const { generation, seq = 0 } = (await log.tasks.get(taskId))?.value ?? { generation: 0 };
+      return generation > 0 ? seq : undefined;
+    },
     now: () => performance.now(),
     wallNow: Date.now,
     taskBytesMax: deps.taskBytesMax ?? TASK_BYTES_MAX,
@@ -151,5 +154,6 @@ function shardContext(deps: RelayDeps, identity: string, index: IndexWrites): Om
     onOutcome: (kind, outcome, count) => metrics.inputs.add(count, { kind, outcome }),
     onStored: (step, trace, isTakeover) => logStored(deps.logger, step, { trace, isTakeover }),
     onAppend: ms => metrics.appendDuration.recordMs(ms),
+    onRefold: shard => deps.logger.error({ shard }, 'the log lost records of a shard: its inputs are folded again'),
   };
 }

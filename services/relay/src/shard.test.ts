@@ -25,26 +25,31 @@ function agent(n: number, state: 'TASK_STATE_WORKING' | 'TASK_STATE_COMPLETED'):
 /** The only shard of a log in memory, without holds and side effects. */
 function shardOf(log: MemoryLog, more: Partial<ShardContext> = {}): Shard {
   let appends = 0;
-  return new Shard(0, 0, {
-    inputs: log.inputs,
-    facts: log.facts,
-    shards: 1,
-    taskBytesMax: Number.POSITIVE_INFINITY,
-    owned: { at: 0, cause: 'fresh' },
-    coalesce: { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 32_768 },
-    now: () => performance.now(),
-    wallNow: Date.now,
-    appendId: taskId => `${taskId}:append-${++appends}`,
-    hadFacts: async () => false,
-    applySideEffects: () => undefined,
-    onRejected: () => {},
-    onRejectedRecord: ({ fault }) => assert.fail(fault),
-    onOutcome: () => {},
-    onAppend: () => {},
-    onStored: () => {},
-    onFailure: error => assert.ifError(error),
-    ...more,
-  });
+  return new Shard(
+    0,
+    { checkpoint: 0 },
+    {
+      inputs: log.inputs,
+      facts: log.facts,
+      shards: 1,
+      taskBytesMax: Number.POSITIVE_INFINITY,
+      owned: { at: 0, cause: 'fresh' },
+      coalesce: { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 32_768 },
+      now: () => performance.now(),
+      wallNow: Date.now,
+      appendId: taskId => `${taskId}:append-${++appends}`,
+      indexedSeq: async () => undefined,
+      onRefold: () => {},
+      applySideEffects: () => undefined,
+      onRejected: () => {},
+      onRejectedRecord: ({ fault }) => assert.fail(fault),
+      onOutcome: () => {},
+      onAppend: () => {},
+      onStored: () => {},
+      onFailure: error => assert.ifError(error),
+      ...more,
+    },
+  );
 }
 
 test('an ended task leaves memory after ENDED_IDLE_MS, an open one after IDLE_MS; what follows an end is rejected all the same', async t => {

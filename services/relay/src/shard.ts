@@ -1,6 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isTerminal } from '@hopline/a2a';
-import { type InputLog, LaterVersion, type RejectedInput, type StoredFacts, type StoredInput } from '@hopline/log';
+import {
+  HistoryLost,
+  type InputLog,
+  LaterVersion,
+  type RecordMark,
+  type RejectedInput,
+  type ShardProgress,
+  type StoredFacts,
+  type StoredInput,
+} from '@hopline/log';
 import type { PipelineContext } from './pipeline-context.ts';
 import { TaskPipeline } from './task-pipeline.ts';
 
@@ -21,7 +30,11 @@ const BYTES_PER_CHECK = 1024 * 1024;
 /** Records of a task between two looks at which of them are folded. */
 const RECORDS_PER_LOOK = 64;
 
-export type ShardContext = PipelineContext & { inputs: InputLog };
+export type ShardContext = Omit<PipelineContext, 'refoldTo'> & {
+  inputs: InputLog;
+  /** The log has lost records of the shard, whose inputs are folded again. */
+  onRefold: (shard: number) => void;
+};
 
 /** A task in memory. Inputs wait while its newest record is being read. */
 type LoadedTask = {
@@ -36,7 +49,13 @@ type LoadedTask = {
   blockedAt?: number;
 };
 
-/** All tasks of one shard: reads the shard's inputs in order and dispatches each to its task. */
+/**
+ * All tasks of one shard: reads the shard's inputs in order and dispatches each to its task.
+ *
+ * The checkpoint holds only while the log keeps what was stored. So the shard knows its newest record, and looks for it when it starts,
+ * before it continues a task from the log, and from time to time. If the log has lost it, the inputs are read from the beginning: what
+ * a task has folded is recognized, and what is gone is folded again.
+ */
 export class Shard {
   readonly index: number;
   readonly #context: ShardContext;
@@ -44,22 +63,35 @@ export class Shard {
   readonly #stop = new AbortController();
   #checkpoint: number;
   #lastReadSeq: number;
+  #newest: RecordMark | undefined;
+  #refoldTo: number | undefined;
+  /** A look for the newest record, and the one that begins after it. */
+  #looking: Promise<void> | undefined;
+  #nextLook: Promise<void> | undefined;
   /** Stored after the newest record that was read, readable or not, as of its delivery. */
   #unread = 0;
   #reading: Promise<void> | undefined;
   #sweepTimer: NodeJS.Timeout | undefined;
   #failed = false;
 
-  constructor(index: number, checkpoint: number, context: ShardContext) {
+  constructor(index: number, { checkpoint, newest, refoldTo }: ShardProgress, context: ShardContext) {
     this.index = index;
-    this.#context = context;
+    this.#context = {
+      ...context,
+      onAppend: (ms, stored) => {
+        if (stored.seq > (this.#newest?.seq ?? 0)) this.#newest = stored;
+        context.onAppend(ms, stored);
+      },
+    };
     this.#checkpoint = checkpoint;
     this.#lastReadSeq = checkpoint;
+    this.#newest = newest;
+    this.#refoldTo = refoldTo;
   }
 
   start(): void {
-    this.#sweepTimer = setInterval(() => this.#evictIdle(), SWEEP_MS);
-    this.#reading = this.#readInputs().catch(error => this.#fail(error));
+    this.#sweepTimer = setInterval(() => this.#sweep(), SWEEP_MS);
+    this.#reading = this.#begin().catch(error => this.#fail(error));
   }
 
   /** Stops reading and appending. Inputs that were not folded stay in the input log for the next owner. */
@@ -68,6 +100,12 @@ export class Shard {
     clearInterval(this.#sweepTimer);
     for (const { pipeline } of this.#tasks.values()) pipeline?.stop();
     await this.#reading;
+  }
+
+  get progress(): ShardProgress {
+    const { checkpoint } = this;
+    const refoldTo = this.#refoldTo ?? 0;
+    return { checkpoint, ...(this.#newest && { newest: this.#newest }), ...(checkpoint < refoldTo && { refoldTo }) };
   }
 
   /** Every input of the shard up to this sequence is folded, side effects included. */
@@ -98,6 +136,37 @@ export class Shard {
 
   get taskCount(): number {
     return this.#tasks.size;
+  }
+
+  async #begin(): Promise<void> {
+    const { facts, inputs, onRefold } = this.#context;
+    if (this.#newest !== undefined && (await facts.isLost(this.#newest))) {
+      const { lastSeq } = await inputs.extent();
+      [this.#checkpoint, this.#lastReadSeq, this.#newest, this.#refoldTo] = [0, 0, undefined, lastSeq];
+      onRefold(this.index);
+    }
+    if (!this.#stop.signal.aborted) await this.#readInputs();
+  }
+
+  /** Rejects when the log has lost the newest record. Calls at the same time share the looks that begin after them. */
+  #lookForNewest(): Promise<void> {
+    if (this.#looking === undefined) {
+      this.#looking = this.#look().finally(() => {
+        this.#looking = undefined;
+      });
+      return this.#looking;
+    }
+    const before = this.#looking.catch(() => {});
+    this.#nextLook ??= before.then(() => {
+      this.#nextLook = undefined;
+      return this.#lookForNewest();
+    });
+    return this.#nextLook;
+  }
+
+  async #look(): Promise<void> {
+    if (this.#newest !== undefined && (await this.#context.facts.isLost(this.#newest)))
+      throw new HistoryLost('the log lost records that it had acknowledged');
   }
 
   async #readInputs(): Promise<void> {
@@ -138,23 +207,36 @@ export class Shard {
         sinceLook: 0,
       };
       this.#tasks.set(input.taskId, loading);
-      if (createsTask(input)) this.#begin(input.taskId, loading, 'new');
+      if (createsTask(input)) this.#continue(input.taskId, loading, 'new');
       else this.#load(input.taskId, loading).catch(error => this.#fail(error));
     }
   }
 
   async #load(taskId: string, task: LoadedTask): Promise<void> {
-    const { facts, hadFacts } = this.#context;
-    const reading = Promise.all([facts.last(taskId), hadFacts(taskId)]);
-    const [found, isIndexed] = await reading.catch(error => this.#block(taskId, task, error));
+    const { facts, indexedSeq } = this.#context;
+    const reading = Promise.all([facts.last(taskId), indexedSeq(taskId)]);
+    const [found, seq] = await reading.catch(error => this.#block(taskId, task, error));
     // The index is written after the facts: another relay may have stored the first ones between the two reads.
-    const newest = found ?? (isIndexed ? await facts.last(taskId) : undefined);
+    const newest = found ?? (seq === undefined ? undefined : await facts.last(taskId));
+    const isNew = newest === undefined && (seq === undefined || (await this.#isLost(task, seq)));
+    // What was read may be older than what this shard has stored: the ordinals of the next input would show a gap.
+    await this.#lookForNewest();
     if (this.#stop.signal.aborted || task.blockedAt !== undefined) return;
-    this.#begin(taskId, task, newest ?? (isIndexed ? 'expired' : 'new'));
+    this.#continue(taskId, task, newest ?? (isNew ? 'new' : 'expired'));
   }
 
-  #begin(taskId: string, task: LoadedTask, stored: StoredFacts | 'new' | 'expired'): void {
-    const pipeline = new TaskPipeline(taskId, stored, { ...this.#context, onFailure: error => this.#fail(error) });
+  /** Whether the log has lost all facts of a task whose index entry names `seq`: retention has not come to that record yet. */
+  async #isLost(task: LoadedTask, seq: number): Promise<boolean> {
+    if (task.waiting[0] === undefined || task.waiting[0].seq > (this.#refoldTo ?? 0)) return false;
+    return seq >= (await this.#context.facts.extent()).firstSeq;
+  }
+
+  #continue(taskId: string, task: LoadedTask, stored: StoredFacts | 'new' | 'expired'): void {
+    const pipeline = new TaskPipeline(taskId, stored, {
+      ...this.#context,
+      refoldTo: this.#refoldTo,
+      onFailure: error => this.#fail(error),
+    });
     task.pipeline = pipeline;
     for (const input of task.waiting) pipeline.accept(input);
     task.waiting = [];
@@ -162,20 +244,26 @@ export class Shard {
   }
 
   /** Keeps the checkpoint before the task's first input, so that a relay of the later version folds it. Other tasks go on. */
-  #block(taskId: string, task: LoadedTask, error: unknown): [undefined, false] {
+  #block(taskId: string, task: LoadedTask, error: unknown): [undefined, undefined] {
     if (!(error instanceof LaterVersion)) throw error;
-    const seq = task.waiting[0]!.seq;
+    const { seq, trace } = task.waiting[0]!;
     task.blockedAt = seq;
     task.waiting = [];
     task.waitingBytes = 0;
-    this.#context.onRejectedRecord({ seq, taskId, fault: 'unknown version' });
-    return [undefined, false];
+    this.#context.onRejectedRecord({ seq, taskId, fault: 'unknown version', ...(trace && { trace }) });
+    return [undefined, undefined];
   }
 
   #pendingSize(): number {
     let size = 0;
     for (const { pipeline, waitingBytes } of this.#tasks.values()) size += pipeline?.queuedUnits ?? waitingBytes;
     return size;
+  }
+
+  #sweep(): void {
+    this.#evictIdle();
+    // Without an answer the next sweep looks again.
+    this.#lookForNewest().catch(error => error instanceof HistoryLost && this.#fail(error));
   }
 
   #evictIdle(): void {

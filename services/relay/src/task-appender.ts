@@ -1,5 +1,13 @@
 import { isTerminal } from '@hopline/a2a';
-import type { CopyForwardInput, Fact, FactRecord, Takeover, TaskAggregate, TraceCarrier } from '@hopline/events';
+import {
+  type CopyForwardInput,
+  type Fact,
+  type FactRecord,
+  isVisible,
+  type Takeover,
+  type TaskAggregate,
+  type TraceCarrier,
+} from '@hopline/events';
 import {
   type BatchDecision,
   decideBatch,
@@ -23,7 +31,7 @@ export type TaskAppenderOptions = {
   /** Set when another owner of the shard stored `newest`: the next record contains it. */
   takeover: Takeover | undefined;
   ledger: InputLedger;
-  context: Pick<PipelineContext, 'facts' | 'now' | 'wallNow' | 'appendId' | 'onAppend' | 'taskBytesMax'>;
+  context: Pick<PipelineContext, 'facts' | 'now' | 'wallNow' | 'appendId' | 'onAppend' | 'taskBytesMax' | 'refoldTo'>;
   /** Marks every input that the next append folds. */
   folded: (aggregate: TaskAggregate) => TaskAggregate;
   trace: () => TraceCarrier;
@@ -41,6 +49,8 @@ export class TaskAppender {
   #storedBytes: number;
   #taskStart: TaskStart | undefined;
   #takeover: Takeover | undefined;
+  /** The log has lost records of the task, perhaps: its next event gets a generation that no client knows. */
+  #leap: 'none' | 'due' | 'done' = 'none';
   #isStopped = false;
 
   constructor(options: TaskAppenderOptions) {
@@ -68,6 +78,8 @@ export class TaskAppender {
    * first one.
    */
   async append(batch: readonly QueuedCommand[]): Promise<StoredStep | undefined> {
+    const { refoldTo = 0 } = this.#options.context;
+    if (this.#leap === 'none' && batch.some(({ firstSeq }) => firstSeq <= refoldTo)) this.#leap = 'due';
     const decided = this.#decide(batch);
     const isOver = this.#storedBytes >= this.#options.context.taskBytesMax;
     // A task that ends by itself needs no failure.
@@ -112,11 +124,12 @@ export class TaskAppender {
     return decideBatch(this.#aggregate, batch, { now: context.now, wallNow: context.wallNow, onDecided });
   }
 
-  async #appendFacts({ facts, aggregate }: BatchDecision): Promise<StoredStep | undefined> {
-    if (facts.length === 0 || aggregate === undefined) {
-      this.#aggregate = aggregate;
+  async #appendFacts(decided: BatchDecision): Promise<StoredStep | undefined> {
+    if (decided.facts.length === 0 || decided.aggregate === undefined) {
+      this.#aggregate = decided.aggregate;
       return undefined;
     }
+    const { facts, aggregate } = this.#afterLoss(decided.facts, decided.aggregate);
     const folded = { ...this.#options.folded(aggregate), storedBytes: this.#storedBytes };
     const taskStart = this.#taskStart ?? { startSeq: 0, startStoredAt: folded.at };
     try {
@@ -126,8 +139,26 @@ export class TaskAppender {
       return this.#reject(facts, error instanceof RecordTooLarge ? TOO_LARGE : NOT_ENCODABLE);
     }
     this.#aggregate = folded;
+    if (this.#leap === 'due' && facts !== decided.facts) this.#leap = 'done';
     this.#taskStart ??= { ...taskStart, startSeq: this.#newestSeq };
     return { facts, aggregate: folded, seq: this.#newestSeq, ...this.#taskStart, storedBytes: this.#storedBytes };
+  }
+
+  /**
+   * After a loss of records the generations go on at the time, which is above all that the lost ones can have had: a viewer, a webhook or
+   * a cursor that has received lost events then finds a gap, never an event that passes for the next one. The first event of a task is
+   * the client's message and the same again.
+   */
+  #afterLoss(facts: Fact[], aggregate: TaskAggregate): { facts: Fact[]; aggregate: TaskAggregate } {
+    const lostAfter = this.#aggregate?.generation ?? 1;
+    const skipped = Math.round(this.#options.context.wallNow()) - lostAfter - 1;
+    if (this.#leap !== 'due' || aggregate.generation <= lostAfter || skipped <= 0) return { facts, aggregate };
+    const leap = (fact: Fact): Fact => {
+      if (!isVisible(fact) || fact.generation <= lostAfter) return fact;
+      const isFirst = fact.generation === lostAfter + 1;
+      return { ...fact, generation: fact.generation + skipped, ...(isFirst && { lostAfter }) };
+    };
+    return { facts: facts.map(leap), aggregate: { ...aggregate, generation: aggregate.generation + skipped } };
   }
 
   /**
@@ -154,7 +185,7 @@ export class TaskAppender {
     const takeover = this.#takeover;
     const { seq, bytes } = await context.facts.append(takeover === undefined ? record : { ...record, takeover }, options);
     this.#takeover = undefined;
-    context.onAppend(context.now() - startedMs);
+    context.onAppend(context.now() - startedMs, { seq, id: options.id });
     this.#newestSeq = seq;
     return bytes;
   }

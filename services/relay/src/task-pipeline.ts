@@ -142,7 +142,7 @@ export class TaskPipeline {
   #reject(seq: number, error: unknown): void {
     const isSecond = this.#isRejected;
     this.#isRejected = true;
-    this.#context.onRejectedRecord({ seq, taskId: this.taskId, fault: 'not applicable', error });
+    this.#context.onRejectedRecord({ seq, taskId: this.taskId, fault: 'not applicable', error, trace: this.#hop.carrier() });
     this.#inputs.discard();
     if (isSecond) return;
     this.#inputs.fail(seq);

@@ -70,6 +70,7 @@ function described(agent: Agent, description: string): Agent {
   const runBatches = agent.runBatches?.bind(agent);
   return {
     ...(agent.name !== undefined && { name: agent.name }),
+    ...(agent.announcesWork && { announcesWork: agent.announcesWork }),
     description,
     skills: () => agent.skills(),
     run: turn => agent.run(turn),

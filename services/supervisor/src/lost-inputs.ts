@@ -1,4 +1,4 @@
-import { isSameItem, type Producer, type TaskAggregate } from '@hopline/events';
+import { foldedOrdinal, type Producer } from '@hopline/events';
 import { type InputWriter, type Log, sleepUnlessAborted } from '@hopline/log';
 import type { TurnView } from './turn-view.ts';
 
@@ -25,16 +25,13 @@ export async function showLostInputs({ log, view, writer, producer, signal, chec
     if (signal.aborted) return;
     const { lastSeq, nextN } = writer;
     // Not `foldedSeq`: it passes a removed record when another producer writes on.
-    if (lastSeq === undefined || foldedN(view.aggregate, producer) >= nextN - 1) continue;
+    if (lastSeq === undefined || foldedIn(view, producer) >= nextN - 1) continue;
     // While the log is away, the next check decides.
     const extent = await log.inputs.extent().catch(() => undefined);
     if (extent !== undefined && extent.firstSeq > lastSeq) writer.add({ kind: 'close', lane: 'lost inputs' });
   }
 }
 
-/** Last ordinal of the run that relays have folded. */
-function foldedN(aggregate: TaskAggregate | undefined, { id, item, attempt }: LostInputsContext['producer']): number {
-  const folded = aggregate?.producers[id];
-  if (folded === undefined || folded.attempt !== attempt || !isSameItem(folded, { item })) return 0;
-  return Math.max(folded.n, folded.lastN ?? 0);
+function foldedIn({ aggregate }: LostInputsContext['view'], producer: LostInputsContext['producer']): number {
+  return aggregate === undefined ? 0 : foldedOrdinal(aggregate, producer);
 }

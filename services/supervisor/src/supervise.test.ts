@@ -4,7 +4,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { Message, TaskState } from '@hopline/a2a';
 import type { ChatMessage, ChatModel } from '@hopline/chat-model';
 import { INPUT_DEPTH_MAX, shardOf, type Work } from '@hopline/events';
-import { LiveAgents, Requeued } from '@hopline/log';
+import { LiveAgents, Requeued, Superseded } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
 import { PROFILES } from '@hopline/profiles';
 import { agent, StoredScenario, supervisor } from '@hopline/task/test-kit';
@@ -169,6 +169,21 @@ test('a turn whose other stored item has written first is left to that item', as
   relayed.log.inputs.append = async (_taskId, record) => ({ seq: inputs.push(record), duplicate: false });
   await relayed.supervise(1);
   assert.deepEqual(inputs, []);
+});
+
+test('a superseded supervisor ends, and leaves the item to the newer attempt, unless the task has ended', async () => {
+  for (const hasEnded of [false, true]) {
+    using relayed = await waitingForCredentials('call-1-1');
+    relayed.task.aggregate!.producers = { supervisor: { item: 1, attempt: 2, n: 1 } };
+    await relayed.task.input(agent(), { kind: 'status', state: 'TASK_STATE_WORKING' }).store();
+    if (hasEnded) await relayed.task.cancel().store();
+    const inputs: unknown[] = [];
+    relayed.log.inputs.append = async (_taskId, record) => ({ seq: inputs.push(record), duplicate: false });
+    const supervised = relayed.supervise(1);
+    if (hasEnded) await supervised;
+    else await assert.rejects(supervised, Superseded);
+    assert.deepEqual(inputs, []);
+  }
 });
 
 test('a turn whose next input nests too deep for the log fails its task with that reason, at the first attempt', async () => {

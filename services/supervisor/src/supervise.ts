@@ -1,6 +1,6 @@
 import { isInterrupted, isTerminal, stateWord } from '@hopline/a2a';
 import { readContextHistory } from '@hopline/context-history';
-import { isSameItem, type StatusInput } from '@hopline/events';
+import { isSameItem, type StatusInput, type TaskAggregate } from '@hopline/events';
 import {
   createInputWriter,
   followTask,
@@ -13,6 +13,7 @@ import {
   newestForWork,
   Requeued,
   type StoredFacts,
+  Superseded,
 } from '@hopline/log';
 import type { Profiles } from '@hopline/profiles';
 import { SUPERVISOR } from '@hopline/task';
@@ -33,6 +34,7 @@ import { atLeastOneAgent } from './at-least-one-agent.ts';
 import { ForwardingTurn } from './forwarding-turn.ts';
 import { abandonGoneAgents } from './gone-agents.ts';
 import { LOST_INPUTS_CHECK_MS, showLostInputs } from './lost-inputs.ts';
+import { abandonLostItems, LOST_ITEMS_CHECK_MS } from './lost-items.ts';
 import { type ModelSettings, ModelTurn } from './model-turn.ts';
 import { PlannedTurn } from './planned-turn.ts';
 import type { Planner } from './planner.ts';
@@ -51,6 +53,8 @@ export type SuperviseDeps = {
   agentGoneMs: number;
   /** Interval of the check for lost inputs, milliseconds; default LOST_INPUTS_CHECK_MS. */
   lostInputsCheckMs?: number;
+  /** Interval at which the work items of silent calls are looked up, milliseconds; default LOST_ITEMS_CHECK_MS. */
+  lostItemsCheckMs?: number;
   metrics: HopMetrics;
   logger: Logger;
   signal: AbortSignal;
@@ -58,7 +62,8 @@ export type SuperviseDeps = {
 
 /**
  * Runs one turn of a task until it is over, and measures it. Resolves when the task has ended, waits for input, or went on to a later turn.
- * Rejects when the work must be requeued: with Requeued at a shutdown, else with the error of the log.
+ * Rejects when the work must be requeued: with Requeued at a shutdown, with Superseded when a newer attempt has written, else with the error
+ * of the log.
  */
 export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
   const { metrics } = deps;
@@ -83,6 +88,11 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
       throw new Requeued('shutdown');
     }
     const error = failed === undefined ? thrown : failed.error;
+    if (error instanceof Superseded) {
+      hop.set({ [ATTR.outcome]: 'superseded' });
+      metrics.requeues.add(1, { agent: SUPERVISOR, reason: 'superseded' });
+      throw error;
+    }
     metrics.requeues.add(1, { agent: SUPERVISOR, reason: 'fault' });
     hop.fail(errorWord(error));
     throw error;
@@ -124,11 +134,12 @@ async function followTurn(deps: SuperviseDeps, job: Job, { hop, takenAt, signal,
     if (isOver(view, job)) return;
     // A stale read may end before the turn of the work.
     if (record.seq < newest.seq || record.record.aggregate.turn < work.turn) continue;
+    requireNewest(record.record.aggregate, job);
     if (job.exhausted) writer.add(taskFailure('the supervisor failed several times'));
     else if (profile === undefined) writer.add(taskFailure(`the supervisor has no profile "${work.profile}"`));
     else {
       const around = { profile, view, writer, newest, hop, takenAt, signal };
-      turn ??= startTurn(deps, turnContext(deps, job, { ...around, fail: failTurn }));
+      turn ??= startTurn(deps, job, { ...around, fail: failTurn });
       await turn.advance().catch(error => failTooDeep(writer, error));
     }
     // A writer that failed rejects here: the job is requeued instead of waiting for facts that never come.
@@ -166,6 +177,14 @@ function isOver(view: TurnView, { work: { turn }, item }: Job): boolean {
   return aggregate.turn > turn || isTerminal(aggregate.state) || (isInterrupted(aggregate.state) && view.waitsForClient);
 }
 
+/**
+ * The relay rejects the inputs of a superseded attempt. If the newer one is dead, a worker that held on to the item would keep it from the
+ * next one.
+ */
+function requireNewest({ producers }: TaskAggregate, { attempt }: Job): void {
+  if ((producers[SUPERVISOR]?.attempt ?? 0) > attempt) throw new Superseded();
+}
+
 /** The task ends with a reason instead of hanging. */
 function taskFailure(reason: string, retryable = true): StatusInput {
   return { kind: 'status', state: 'TASK_STATE_FAILED', metadata: { reason, retryable } };
@@ -177,9 +196,14 @@ function failTooDeep(writer: InputWriter, error: unknown): void {
   writer.add(taskFailure(error.message, false));
 }
 
-function startTurn({ log, model, agentGoneMs }: SuperviseDeps, context: TurnContext): TurnRunner {
+function startTurn(deps: SuperviseDeps, job: Job, state: RunState): TurnRunner {
+  const { log, model, agentGoneMs, lostItemsCheckMs: checkMs = LOST_ITEMS_CHECK_MS } = deps;
+  const { taskId } = job.work;
+  const delegated = new Set<string>();
+  const context = turnContext(deps, job, { ...state, delegated });
   const { signal, fail } = context;
   abandonGoneAgents({ ...context, log, agentGoneMs }).catch(error => signal.aborted || fail(error));
+  abandonLostItems({ ...context, log, taskId, delegated, checkMs }).catch(error => signal.aborted || fail(error));
   return turnRunner(model, context);
 }
 
@@ -209,8 +233,9 @@ type RunState = Pick<TurnContext, 'profile' | 'view' | 'writer' | 'signal' | 'fa
   takenAt: number;
 };
 
-function turnContext(deps: SuperviseDeps, job: Job, state: RunState): TurnContext {
-  const { profile, view, writer, newest, hop, takenAt, signal, fail } = state;
+/** `delegated`: takes the calls whose items are queued. */
+function turnContext(deps: SuperviseDeps, job: Job, state: RunState & { delegated: Set<string> }): TurnContext {
+  const { profile, view, writer, newest, hop, takenAt, signal, fail, delegated } = state;
   const { log, planner, agents, displayName, metrics } = deps;
   const { work, attempt } = job;
   const { taskId, contextId, turn, profile: profileName, owner } = work;
@@ -227,7 +252,10 @@ function turnContext(deps: SuperviseDeps, job: Job, state: RunState): TurnContex
     isLive: agent => agents.list().some(({ name }) => name === agent),
     delegate: async ({ agent, message, ...call }) => {
       // Its work item was delivered, and is delivered again until it is done. A second one would run the agent twice.
-      if (view.aggregate?.producers[call.id] !== undefined) return;
+      if (view.aggregate?.producers[call.id] !== undefined) {
+        delegated.add(call.id);
+        return;
+      }
       const item = {
         v: 1 as const,
         taskId,
@@ -243,6 +271,7 @@ function turnContext(deps: SuperviseDeps, job: Job, state: RunState): TurnContex
       // A call that follows another one's end waited for that agent, not for the plan.
       if (attempt === 1 && view.ends.length === 0) metrics.hopDuration.recordMs(item.queuedAt - takenAt, { hop: 'plan', agent });
       await log.work.request(`agent.${agent}`, item, { id: `${taskId}:${call.id}`, trace: hop.carrier() });
+      delegated.add(call.id);
       hop.run(() => deps.logger.info({ agent, call_id: call.id, turn }, 'call delegated'));
     },
     fail,

@@ -1,6 +1,6 @@
-import { LiveAgents, type Log } from '@hopline/log';
+import { LiveAgents, type Log, Superseded } from '@hopline/log';
 import type { Profiles } from '@hopline/profiles';
-import { type HopMetrics, inTrace, type Logger, redeliveryCause, taskLogger } from '@hopline/telemetry';
+import { type HopMetrics, inTrace, LINE, type Logger, redeliveryCause, taskLogger } from '@hopline/telemetry';
 import type { ModelSettings } from './model-turn.ts';
 import type { Planner } from './planner.ts';
 import { supervise } from './supervise.ts';
@@ -16,6 +16,8 @@ export type SupervisorDeps = {
   slots: number;
   /** As in SuperviseDeps. */
   lostInputsCheckMs?: number;
+  /** As in SuperviseDeps. */
+  lostItemsCheckMs?: number;
   metrics: HopMetrics;
   logger: Logger;
 };
@@ -32,13 +34,14 @@ export async function createSupervisor(deps: SupervisorDeps): Promise<Supervisor
     const taskLog = taskLogger(logger, job.work.taskId);
     const fields = { turn: job.work.turn, attempt: job.attempt };
     const log = (write: () => void) => inTrace(job.trace, write);
-    log(() => taskLog.info({ ...fields, cause: redeliveryCause(job) }, 'turn taken'));
+    log(() => taskLog.info({ ...fields, cause: redeliveryCause(job) }, LINE.turnTaken));
     try {
       await supervise({ ...deps, logger: taskLog, model: deps.model, agents, signal: stop.signal }, job);
-      log(() => taskLog.info(fields, 'turn ended'));
+      log(() => taskLog.info({ ...fields, ...(job.exhausted && { code: 'attempts_exhausted' }) }, LINE.turnEnded));
     } catch (error) {
-      if (stop.signal.aborted) log(() => taskLog.info({ ...fields, reason: 'shutdown' }, 'turn requeued'));
-      else log(() => taskLog.warn({ ...fields, err: error }, 'turn requeued'));
+      if (stop.signal.aborted) log(() => taskLog.info({ ...fields, reason: 'shutdown' }, LINE.turnRequeued));
+      else if (error instanceof Superseded) log(() => taskLog.info({ ...fields, reason: 'superseded' }, LINE.turnRequeued));
+      else log(() => taskLog.warn({ ...fields, reason: 'fault', err: error }, LINE.turnRequeued));
       throw error;
     }
   });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createServer, request as httpRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { type Agent, TASK_ENDED } from '@hopline/agent';
+import { type Agent, type AgentEvent, TASK_ENDED } from '@hopline/agent';
 import { type A2AOptions, createA2AAgent } from '@hopline/agent-a2a';
 import {
   answer,
@@ -217,6 +217,47 @@ test('limits: silence before the first event, silence after it, total time', asy
   assert.equal((await failure(waiting.agent)).reason, 'the turn took too long');
 });
 
+for (const dialect of ['0.3', '1.0'] as const) {
+  test(`comments and frames of unknown kinds are no sign of life of a ${dialect} agent`, { timeout: 60_000 }, async t => {
+    const pinging = { dialect, pingMs: 20 };
+    const mute = await pair(t, { ...pinging, script: [{ hang: true }] }, { firstEventMsMax: 200 });
+    assert.deepEqual(await failure(mute.agent), { type: 'failed', reason: 'the agent sent nothing for 0.2 s', retryable: true });
+    const five: Step[] = ['a', 'b', 'c', 'd', 'e'].map(token => ({ token }));
+    const stuck = await pair(t, { ...pinging, script: [...five, { hang: true }] }, { silenceMsMax: 200 });
+    const events = await eventsOf(stuck.agent, 'x');
+    assert.equal(textOf(events), 'abcde');
+    assert.equal(lastOf(events, 'failed').reason, 'the agent sent nothing for 0.2 s');
+    async function* keepAlives(): AsyncGenerator<Step> {
+      yield { token: 'a' };
+      for (;;) yield* [{ result: { kind: 'heartbeat' } }, { pause: 20 }];
+    }
+    const beating = await pair(t, { dialect, script: () => keepAlives() }, { silenceMsMax: 200 });
+    assert.equal((await failure(beating.agent)).reason, 'the agent sent nothing for 0.2 s');
+  });
+
+  test(`a subscription to a ${dialect} task that stays submitted fails within the silence limit, although it is pinged`, { timeout: 60_000 }, async t => {
+    const script: Step[] = [{ status: 'submitted' }, { cut: true }, { hang: true }];
+    const limits = { firstEventMsMax: 300, silenceMsMax: 300, totalMsMax: 20_000 };
+    const { remote, agent } = await pair(t, { dialect, script, pingMs: 20 }, limits);
+    assert.deepEqual(await failure(agent), { type: 'failed', reason: 'the agent sent nothing for 0.3 s', retryable: true });
+    assert.ok(remote.requests.some(({ method }) => method === 'subscribe'));
+  });
+
+  test(`the end of a ${dialect} task is found by a poll while its subscription brings no event`, { timeout: 60_000 }, async t => {
+    const isSubscribed = () => remote.requests.some(({ method }) => method === 'subscribe');
+    const script = async function* (): AsyncGenerator<Step> {
+      yield* [{ token: 'one' }, { cut: true }] as Step[];
+      while (!isSubscribed()) yield { pause: 10 };
+      yield* [{ token: ' two' }, { fail: true }] as Step[];
+    };
+    const unseen = { dialect, script, pingMs: 20, muteSubscriptions: true };
+    const { remote, agent } = await pair(t, unseen, { lostEndMsMax: 50, totalMsMax: 60_000 });
+    const events = await eventsOf(agent, 'x');
+    assert.equal(textOf(events), 'one two');
+    assert.equal(lastOf(events, 'failed').reason, 'the agent failed');
+  });
+}
+
 test('a slow reader does not trigger the silence limit', async t => {
   const { agent } = await pair(t, { script: answer(['a', 'b', 'c']) }, { silenceMsMax: 100 });
   const { turnOf } = await import('../../support/agents/turn.ts');
@@ -393,7 +434,7 @@ test('a non-blocking send is polled until the task ends', async t => {
   const events = await eventsOf(agent, 'x');
   assert.deepEqual(
     events.map(event => event.type),
-    ['artifact', 'done'],
+    ['working', 'artifact', 'done'],
   );
   assert.equal(polls, 3);
 });
@@ -540,4 +581,147 @@ test('an attempt that is stopped does not cancel the remote task whose question 
   ended.abort(TASK_ENDED);
   while ((await last.next()).done !== true);
   assert.equal(remote.requests.at(-1)?.method, 'cancel');
+});
+
+/** How agents leave the text "0 1 2 " in their task: statuses that it keeps, statuses of which it keeps the newest, an artifact, or both. */
+const TEXTS = ['0 ', '1 ', '2 '];
+const chunks = TEXTS.map((text, index): Step => ({ artifact: { artifactId: 'answer', text }, append: index > 0 }));
+const KINDS = {
+  'keeps its statuses': { keeps: 'all', steps: TEXTS.map((token): Step => ({ token })), end: [{ complete: true }] },
+  'keeps no text': { keeps: 'newest', steps: TEXTS.map((token): Step => ({ token })), end: [{ complete: true }] },
+  'keeps an artifact': { keeps: 'newest', steps: chunks, end: [{ complete: true }] },
+  'repeats itself as an artifact': {
+    keeps: 'newest',
+    steps: TEXTS.map((token): Step => ({ token })),
+    end: [{ artifact: { artifactId: 'answer', text: TEXTS.join('') }, lastChunk: true }, { complete: true }],
+  },
+  'repeats itself in every status': {
+    keeps: 'all',
+    steps: TEXTS.map((_text, index): Step => ({ token: TEXTS.slice(0, index + 1).join('') })),
+    end: [{ complete: true }],
+  },
+} as const;
+
+for (const [kind, { keeps, steps, end }] of Object.entries(KINDS)) {
+  for (const dialect of ['0.3', '1.0'] as const) {
+    test(`an attempt that follows a run of another shows its whole text or none: ${dialect}, an agent that ${kind}`, async t => {
+      const isFollowed = () => remote.requests.filter(({ method }) => method === 'subscribe').length > 0;
+      const { remote, agent } = await pair(
+        t,
+        {
+          dialect,
+          keeps: () => keeps,
+          script: async function* ({ turn }): AsyncGenerator<Step> {
+            if (turn === 1) return yield { inputRequired: 'which?' };
+            yield* steps.slice(0, 2);
+            while (!isFollowed()) yield { pause: 5 };
+            yield* [...steps.slice(2), ...end] as Step[];
+          },
+        },
+        kind.endsWith('every status') ? { deltas: 'cumulative' } : {},
+      );
+      const { resume } = lastOf(await eventsOf(agent, 'count'), 'interrupted');
+      const message = { messageId: 'answer', role: 'ROLE_USER' as const, parts: [{ text: 'up' }] };
+      const first = agent.run(turnOf('up', { message, resume }))[Symbol.asyncIterator]();
+      const shown = (await first.next()).value as AgentEvent;
+      // The process of the first attempt is gone; the next one learns what it has shown.
+      const shownText = shown.type === 'artifact' ? '0 ' : textOf([shown]);
+      const events = await eventsOf(agent, 'up', { message, resume, attempt: 2, shownText, remoteRuns: [resume] });
+      const artifact = events.findLast(event => event.type === 'artifact');
+      const text = textOf(events) || (artifact?.artifact.parts ?? []).map(part => part.text).join('');
+      if (kind === 'keeps no text') {
+        assert.equal(text, '', 'a tail is not shown');
+        assert.equal(lastOf(events, 'failed').reason, 'the stream ended without a terminal state');
+      } else {
+        assert.equal(text, TEXTS.join(''));
+        lastOf(events, 'done');
+      }
+      assert.ok(!remote.requests.some(({ method }) => method === 'cancel'));
+      await first.return?.();
+    });
+  }
+}
+
+test('a remote agent that fails a run of another attempt fails the turn with its reason, and no tail is shown', async t => {
+  const isFollowed = () => remote.requests.some(({ method }) => method === 'subscribe');
+  const { remote, agent } = await pair(t, {
+    keeps: () => 'newest',
+    script: async function* ({ turn }): AsyncGenerator<Step> {
+      if (turn === 1) return yield { inputRequired: 'which?' };
+      while (!isFollowed()) yield { pause: 5 };
+      yield* [{ token: 'tail' }, { fail: true, text: 'no' }] as Step[];
+    },
+  });
+  const { resume } = lastOf(await eventsOf(agent, 'count'), 'interrupted');
+  const message = { messageId: 'answer', role: 'ROLE_USER' as const, parts: [{ text: 'up' }] };
+  const first = agent.run(turnOf('up', { message, resume }))[Symbol.asyncIterator]();
+  void first.next().catch(() => {});
+  while (!remote.requests.some(({ text }) => text === 'up')) await new Promise(resolve => setTimeout(resolve, 5));
+  const events = await eventsOf(agent, 'up', { message, resume, attempt: 2, shownText: 'begin' });
+  assert.equal(textOf(events), '');
+  assert.equal(lastOf(events, 'failed').reason, 'the agent failed');
+  await first.return?.();
+});
+
+test('a text that is followed after a broken stream is never shown with a hole', async t => {
+  const isFollowed = () => remote.requests.some(({ method }) => method === 'subscribe');
+  const { remote, agent } = await pair(t, {
+    keeps: () => 'newest',
+    script: async function* (): AsyncGenerator<Step> {
+      yield* [{ token: '0 ' }, { cut: true }, { token: '1 ' }] as Step[];
+      while (!isFollowed()) yield { pause: 5 };
+      yield* answer(['2 ']);
+    },
+  });
+  const events = await eventsOf(agent, 'x');
+  assert.equal(textOf(events), '0 ');
+  lastOf(events, 'failed');
+});
+
+test('a run is announced once, before its first event, so that another process can cancel it', async t => {
+  const { remote, agent } = await pair(t, { script: [{ token: 'a' }, { hang: true }] });
+  const runs: unknown[] = [];
+  const running = agent.run(turnOf('x', { remoteRunBegan: run => runs.push(run) }))[Symbol.asyncIterator]();
+  await running.next();
+  assert.deepEqual(runs, [{ taskId: remote.requests[0]?.taskId }]);
+  const other = createA2AAgent({ url: remote.url });
+  t.after(() => other.close());
+  await other.cancelRemoteRun?.(runs[0], {});
+  assert.equal(remote.requests.at(-1)?.method, 'cancel');
+  await running.return?.();
+});
+
+test('an attempt cancels the task of an earlier one before it sends the message again', async t => {
+  const { remote, agent } = await pair(t, { script: ({ turn }) => (turn === 1 ? answer(['a']) : []) });
+  const earlier = createA2AAgent({ url: remote.url });
+  t.after(() => earlier.close());
+  const runs: unknown[] = [];
+  const first = earlier.run(turnOf('x', { remoteRunBegan: run => runs.push(run) }))[Symbol.asyncIterator]();
+  await first.next();
+  const events = await eventsOf(agent, 'x', { attempt: 2, remoteRuns: [...runs, { other: 'adapter' }, { taskId: 'forgotten' }] });
+  assert.equal(textOf(events), 'a');
+  assert.deepEqual(
+    remote.requests.map(({ method }) => method),
+    ['stream', 'cancel', 'stream'],
+  );
+  await first.return?.();
+});
+
+test('a cancel is repeated while the agent restarts, and ends with its refusal', async t => {
+  const first = await startRemoteAgent({ dialect: '0.3', script: [] });
+  const agent = createA2AAgent({ url: first.url });
+  t.after(() => agent.close());
+  await agent.skills();
+  await first.close();
+  const canceled = agent.cancelRemoteRun?.({ taskId: 'gone' }, {});
+  let refusals = 0;
+  const again = await startRemoteAgent({
+    dialect: '0.3',
+    script: [],
+    port: Number(new URL(first.url).port),
+    httpStatus: () => (++refusals < 3 ? 503 : undefined),
+  });
+  t.after(() => again.close());
+  await canceled;
+  assert.equal(refusals, 3, 'after two answers of a proxy the agent said that it has no such task');
 });

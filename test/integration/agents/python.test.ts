@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fold } from '@hopline/a2a';
-import { type PythonSdk, pythonWith, startPythonAgent } from '../../support/agents/python-agent.ts';
+import { createA2AAgent } from '@hopline/agent-a2a';
+import { type PythonSdk, type PythonStep, pythonWith, startPythonAgent } from '../../support/agents/python-agent.ts';
+import { eventsOf, lastOf } from '../../support/agents/turn.ts';
 import { collect, type Frame, frames, messageParams, rpc, textOf } from '../../support/cluster/a2a-stream.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 
@@ -51,5 +53,24 @@ for (const sdk of ['1', '0.3'] as PythonSdk[]) {
     }
     assert.equal(canceled, 'canceled');
     assert.equal(foldOf(list).task?.status.state, 'TASK_STATE_CANCELED');
+  });
+
+  test(`an agent of the Python SDK ${sdk}.x that raises, or falls silent, fails although its server pings`, {
+    skip,
+    timeout: 90_000,
+  }, async t => {
+    const server = await startPythonAgent(python!, sdk, 'scripted');
+    t.after(server.stop);
+    const agent = createA2AAgent({ url: server.url, firstEventMsMax: 2_000, silenceMsMax: 2_000 });
+    t.after(() => agent.close());
+    const played = (...steps: PythonStep[]) => eventsOf(agent, JSON.stringify(steps));
+    const raised = lastOf(await played(['status', 'working'], ['raise']), 'failed');
+    const reason = sdk === '1' ? 'the agent answered with error -32603' : 'the agent sent nothing for 2 s';
+    assert.deepEqual([raised.reason, raised.message], [reason, undefined]);
+    const words = ['a', 'b', 'c', 'd', 'e'];
+    const tokens = words.map((text, index): PythonStep => ['artifact', 'answer', text, index > 0, false]);
+    const silent = await played(['status', 'working'], ...tokens, ['pause', 3_600]);
+    assert.equal(lastOf(silent, 'failed').reason, 'the agent sent nothing for 2 s');
+    assert.equal(silent.filter(({ type }) => type === 'artifact').length, words.length);
   });
 }

@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline';
 
 /** An MCP server over stdio with one tool per protocol fault. It writes raw JSON, because an MCP library would prevent these faults. */
-const TOOLS = ['ok', 'die', 'hang', 'flood', 'huge', 'noise', 'environment', 'garbled', 'refuse', 'error'];
+const TOOLS = ['ok', 'die', 'hang', 'ping', 'flood', 'huge', 'noise', 'environment', 'garbled', 'refuse', 'error'];
 
 type Request = { id?: number; method: string; params?: { name?: string; _meta?: { progressToken?: number } } };
 
@@ -16,6 +16,12 @@ function call(id: number, { params }: Request): void {
       process.exit(1);
       break;
     case 'hang':
+      break;
+    case 'ping':
+      setInterval(() => {
+        write({ jsonrpc: '2.0', id: `ping ${performance.now()}`, method: 'ping' });
+        write({ jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'alive' } });
+      }, 20);
       break;
     case 'flood':
       for (let progress = 1; progress <= 10_000; progress += 1) {

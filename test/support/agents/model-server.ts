@@ -20,6 +20,8 @@ export type ResponseStep =
   | { until: Promise<unknown> }
   /** Sends nothing more and keeps the connection open. */
   | { stall: true }
+  /** Sends comments and chunks without content, as providers keep a connection open, and nothing more. */
+  | { keepAlive: true }
   /** Closes the connection in the middle of the response. */
   | { cut: true }
   /** Ends the response without a finish reason. */
@@ -132,6 +134,7 @@ class Chat {
     else if ('until' in step) await step.until;
     else if ('streamError' in step) this.#write({ error: { message: step.streamError, type: 'server_error' } });
     else if ('garbage' in step) this.#response.write('data: {"choices":[{"delta"\n\n');
+    else if ('keepAlive' in step) await this.#keepAlive();
     else return this.#end(step);
     return true;
   }
@@ -154,6 +157,14 @@ class Chat {
     for (const token of tokens) {
       this.#delta({ content: token });
       if (everyMs !== undefined) await sleep(everyMs, undefined, { signal: this.#gone });
+    }
+  }
+
+  async #keepAlive(): Promise<void> {
+    for (;;) {
+      this.#response.write(': PROCESSING\n\n');
+      this.#delta({ content: '' });
+      await sleep(20, undefined, { signal: this.#gone });
     }
   }
 

@@ -4,7 +4,7 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import type { AddressInfo } from 'node:net';
 import { answersAtOnce, type Pushes, pushFrames, webhookOf } from './remote-push.ts';
 import { type CardOptions, cardOf, type Json, METHODS, type Method, type RemoteDialect, SHAPES } from './remote-shapes.ts';
-import { type Frame, RemoteTask, type Step } from './remote-task.ts';
+import { type Frame, type KeptStatuses, RemoteTask, type Step } from './remote-task.ts';
 
 export type { Step } from './remote-task.ts';
 export { answer } from './remote-task.ts';
@@ -40,6 +40,8 @@ export type RemoteAgentOptions = {
   port?: number;
   /** Supports tasks/get and tasks/resubscribe, default true. */
   recoverable?: boolean;
+  /** What tasks/get shows of the statuses of a task, by its first message; default all. */
+  keeps?: (text: string) => KeptStatuses;
   /** Use of a webhook that a message configures, default none. */
   pushes?: Pushes;
   /** Responds to a blocking send at once. */
@@ -48,6 +50,10 @@ export type RemoteAgentOptions = {
   answersWithPreviousState?: boolean;
   /** Rejects a context id that it has not assigned itself. */
   ownContexts?: boolean;
+  /** Writes a comment to each stream at this interval, milliseconds, as sse-starlette does every 15 s. */
+  pingMs?: number;
+  /** Sends no event of the task to subscriptions. */
+  muteSubscriptions?: boolean;
   /** Responds to every POST, or to those that a function of their text chooses, with this HTTP status and no body. */
   httpStatus?: number | ((text: string) => number | undefined);
 };
@@ -102,7 +108,8 @@ export async function startRemoteAgent(options: RemoteAgentOptions): Promise<Rem
       return fail(response, body.id, -32001);
     const webhook = webhookOf(body.params);
     if (webhook !== undefined && options.pushes === 'refused') return fail(response, body.id, -32003);
-    const task = known ?? new RemoteTask(SHAPES[options.dialect], contextFor(body.params));
+    const keeps = options.keeps?.(textOfMessage(body.params));
+    const task = known ?? new RemoteTask(SHAPES[options.dialect], contextFor(body.params), keeps);
     tasks.set(task.ids.taskId, task);
     const received: RemoteRequest = {
       id: body.id,
@@ -125,6 +132,8 @@ export async function startRemoteAgent(options: RemoteAgentOptions): Promise<Rem
       received.turn = task.turn;
       void task.play(typeof options.script === 'function' ? options.script(received) : options.script);
     }
+    if (options.pingMs !== undefined && method !== 'send') pings(response, options.pingMs);
+    if (method === 'subscribe' && options.muteSubscriptions === true) return;
     if (method !== 'send') return await follow(task, from, response, body.id);
     if (webhook !== undefined && options.pushes !== undefined)
       void pushFrames(task, { from, webhook, pushes: options.pushes, statuses: pushStatuses });
@@ -171,6 +180,11 @@ async function follow(task: RemoteTask, from: number, response: ServerResponse, 
     if (full) await Promise.race([once(response, 'drain'), once(response, 'close')]);
   }
   start(response).end();
+}
+
+function pings(response: ServerResponse, everyMs: number): void {
+  const timer = setInterval(() => start(response).write(': ping\r\n\r\n'), everyMs);
+  response.once('close', () => clearInterval(timer));
 }
 
 const payload = (frame: Exclude<Frame, { kind: 'raw' | 'cut' }>): Json =>

@@ -46,12 +46,19 @@ const NOTICES = {
   failed: (tool: string) => `❌ Tool **${tool}** failed\n`,
 };
 
+/**
+ * What a task shows of its agent's statuses: all of them in its history, as the SDKs do, or the newest alone, which is a piece of the text.
+ * Artifacts are kept always.
+ */
+export type KeptStatuses = 'all' | 'newest';
+
 /** A task of the remote agent. It keeps all frames, so that any number of connections can follow it from any frame on. */
 export class RemoteTask {
   readonly ids: RemoteIds;
   readonly frames: Frame[] = [];
   turn = 0;
   readonly #shapes: Shapes;
+  readonly #keeps: KeptStatuses;
   readonly #history: Json[] = [];
   readonly #artifacts = new Map<string, Json>();
   #state: RemoteState = 'submitted';
@@ -62,8 +69,9 @@ export class RemoteTask {
   #stop = new AbortController();
   #changed = Promise.withResolvers<void>();
 
-  constructor(shapes: Shapes, contextId: string) {
+  constructor(shapes: Shapes, contextId: string, keeps: KeptStatuses = 'all') {
     this.#shapes = shapes;
+    this.#keeps = keeps;
     this.ids = { taskId: randomUUID(), contextId };
   }
 
@@ -176,7 +184,7 @@ export class RemoteTask {
       });
     this.#state = state;
     this.#message = message;
-    if (message !== undefined && state === 'working') this.#history.push(message);
+    if (message !== undefined && state === 'working' && this.#keeps === 'all') this.#history.push(message);
     this.#emit(this.#shapes.statusUpdate(this.ids, state, message, metadata));
   }
 

@@ -2,6 +2,7 @@
 One Deployment with its PodDisruptionBudget and HorizontalPodAutoscaler.
 Arguments: root; role (the argument of the image); component (its name); values (of the role); env (a map);
 ports (further ports, name to number); withoutNats.
+A role that serves callers has its probes on a port of their own, which no Service and no route leads to.
 */}}
 {{- define "hopline.deployment" -}}
 {{- $root := .root -}}
@@ -10,6 +11,8 @@ ports (further ports, name to number); withoutNats.
 {{- $labels := dict "root" $root "component" .component -}}
 {{- $own := default (dict) .values.settings -}}
 {{- include "hopline.checkSettings" (dict "root" $root "component" .component "settings" (merge (dict) $own $root.Values.settings)) -}}
+{{- $servesCallers := has .role (list "ingress" "console" "sub-agent") -}}
+{{- if $servesCallers -}}{{- $_ := set .env "HOPLINE_PROBE_PORT" (include "hopline.probePort" . | int) -}}{{- end -}}
 {{- $settings := mergeOverwrite (dict) $root.Values.settings .env $own -}}
 {{- /* Kubernetes rejects a variable that stands twice: that of the role wins, and `env` wins over settings. */ -}}
 {{- $env := default (list) .values.env -}}
@@ -41,8 +44,7 @@ spec:
   template:
     metadata:
       labels: {{- include "hopline.podLabels" (set $labels "more" $pods.labels) | nindent 8 }}
-      {{- /* For the PodMonitor. */}}
-      {{- with merge (ternary (dict) (dict "prometheus.io/scheme" "https") (empty .values.tlsSecret)) (default (dict) $pods.annotations) }}
+      {{- with $pods.annotations }}
       annotations: {{- toYaml . | nindent 8 }}
       {{- end }}
     spec:
@@ -115,16 +117,20 @@ spec:
             - {{- toYaml . | nindent 14 }}
             {{- end }}
           ports:
+            {{- if $servesCallers }}
             - { name: http, containerPort: 8000 }
+            - { name: probes, containerPort: {{ include "hopline.probePort" . }} }
+            {{- else }}
+            - { name: probes, containerPort: 8000 }
+            {{- end }}
             {{- range $port, $number := .ports }}
             - { name: {{ $port }}, containerPort: {{ $number }} }
             {{- end }}
           # A start includes the creation of the streams, which waits for NATS.
-          {{- $scheme := ternary "HTTPS" "HTTP" (not (empty .values.tlsSecret)) }}
-          startupProbe: { httpGet: { path: /readyz, port: http, scheme: {{ $scheme }} }, periodSeconds: 1, failureThreshold: 120 }
+          startupProbe: { httpGet: { path: /readyz, port: probes }, periodSeconds: 1, failureThreshold: 120 }
           {{- /* Without NATS an ingress answers 503 with Retry-After for a minute; without endpoints connections would be refused. */}}
-          readinessProbe: { httpGet: { path: /readyz, port: http, scheme: {{ $scheme }} }, periodSeconds: 5, timeoutSeconds: 3, failureThreshold: {{ ternary 12 3 (eq .role "ingress") }} }
-          livenessProbe: { httpGet: { path: /livez, port: http, scheme: {{ $scheme }} }, periodSeconds: 10, timeoutSeconds: 3, failureThreshold: 3 }
+          readinessProbe: { httpGet: { path: /readyz, port: probes }, periodSeconds: 5, timeoutSeconds: 3, failureThreshold: {{ ternary 12 3 (eq .role "ingress") }} }
+          livenessProbe: { httpGet: { path: /livez, port: probes }, periodSeconds: 10, timeoutSeconds: 3, failureThreshold: 3 }
           {{- if gt (int $pods.preStopSeconds) 0 }}
           lifecycle: { preStop: { sleep: { seconds: {{ $pods.preStopSeconds }} } } }
           {{- end }}
@@ -137,6 +143,9 @@ spec:
             {{- if .values.tlsSecret }}
             - { name: tls, mountPath: /var/run/hopline/tls, readOnly: true }
             {{- end }}
+            {{- with .authSecrets }}
+            - { name: auth, mountPath: /var/run/hopline/auth, readOnly: true }
+            {{- end }}
             {{- with .values.volumeMounts }}{{ toYaml . | nindent 12 }}{{ end }}
       volumes:
         - {{ include "hopline.tmpVolume" $root }}
@@ -145,6 +154,14 @@ spec:
         {{- end }}
         {{- if .values.tlsSecret }}
         - { name: tls, secret: { secretName: {{ .values.tlsSecret | quote }} } }
+        {{- end }}
+        {{- with .authSecrets }}
+        - name: auth
+          projected:
+            sources:
+              {{- range $file, $secret := . }}
+              - secret: { name: {{ $secret | quote }}, items: [{ key: {{ $file }}, path: {{ $file }} }] }
+              {{- end }}
         {{- end }}
         {{- with .values.volumes }}{{ toYaml . | nindent 8 }}{{ end }}
 {{- if default false .values.pdb }}
@@ -204,6 +221,67 @@ spec:
 {{- end }}
 {{- end -}}
 
+{{- define "hopline.probePort" -}}8002{{- end -}}
+
+{{/* Whether callers of ingress and of exposed agents need credentials: "true" or empty. Refuses a half of them. Argument: root. */}}
+{{- define "hopline.requiresCredentials" -}}
+{{- $auth := .Values.auth -}}
+{{- if or $auth.issuer $auth.audience $auth.jwksUrl $auth.jwksSecret -}}
+{{- if not (and $auth.issuer $auth.audience (or $auth.jwksUrl $auth.jwksSecret)) -}}
+{{- fail "auth: set issuer, audience and one of jwksUrl and jwksSecret together" -}}
+{{- end -}}
+{{- if and $auth.jwksUrl $auth.jwksSecret -}}{{- fail "auth.jwksUrl and auth.jwksSecret: choose one" -}}{{- end -}}
+{{- end -}}
+{{- if or $auth.issuer $auth.apiKeysSecret -}}true{{- end -}}
+{{- end -}}
+
+{{/* Settings of a server that callers reach, as JSON: how it asks for credentials, or that it asks for none. Argument: root. */}}
+{{- define "hopline.authSettings" -}}
+{{- $settings := dict -}}
+{{- if include "hopline.requiresCredentials" . -}}
+{{- with .Values.auth -}}
+{{- range $name, $value := dict "ISSUER" .issuer "AUDIENCE" .audience "JWKS_URL" .jwksUrl -}}
+{{- if $value -}}{{- $_ := set $settings (print "HOPLINE_AUTH_" $name) $value -}}{{- end -}}
+{{- end -}}
+{{- if .jwksSecret -}}{{- $_ := set $settings "HOPLINE_AUTH_JWKS_FILE" "/var/run/hopline/auth/jwks.json" -}}{{- end -}}
+{{- if .apiKeysSecret -}}{{- $_ := set $settings "HOPLINE_AUTH_API_KEYS_FILE" "/var/run/hopline/auth/api-keys.json" -}}{{- end -}}
+{{- end -}}
+{{- else if .Values.allowUnauthenticated -}}
+{{- $_ := set $settings "HOPLINE_AUTH_NONE_ON_PUBLIC" true -}}
+{{- else -}}
+{{- fail "allowUnauthenticated: false needs auth.issuer, auth.audience and auth.jwksUrl, or auth.apiKeysSecret: without them no server starts" -}}
+{{- end -}}
+{{- toJson $settings -}}
+{{- end -}}
+
+{{/* Secrets of `auth` by the file that is read from them, as JSON. Argument: root. */}}
+{{- define "hopline.authSecrets" -}}
+{{- $secrets := dict -}}
+{{- with .Values.auth.jwksSecret -}}{{- $_ := set $secrets "jwks.json" . -}}{{- end -}}
+{{- with .Values.auth.apiKeysSecret -}}{{- $_ := set $secrets "api-keys.json" . -}}{{- end -}}
+{{- toJson $secrets -}}
+{{- end -}}
+
+{{/*
+One agent. Its work comes from NATS, so its own A2A endpoint listens on loopback unless `expose` asks for it.
+Arguments: root, name, entry, folder, values.
+*/}}
+{{- define "hopline.agent" -}}
+{{- $env := dict "HOPLINE_PORT" 8000 "HOPLINE_AGENT" (toJson .entry) "HOPLINE_AGENTS_DIR" .folder -}}
+{{- $authSecrets := dict -}}
+{{- $settings := default (dict) .values.settings -}}
+{{- if hasKey $settings "HOPLINE_HOST" -}}{{- fail (printf "settings.HOPLINE_HOST (agent-%s): set expose instead" .name) -}}{{- end -}}
+{{- if .values.expose -}}
+{{- $env = mergeOverwrite $env (include "hopline.authSettings" .root | fromJson) -}}
+{{- $authSecrets = include "hopline.authSecrets" .root | fromJson -}}
+{{- else -}}
+{{- if hasKey $settings "HOPLINE_PUBLIC_URL" -}}{{- fail (printf "settings.HOPLINE_PUBLIC_URL (agent-%s): nothing reaches the agent there: set expose, too" .name) -}}{{- end -}}
+{{- if .values.tlsSecret -}}{{- fail (printf "tlsSecret (agent-%s): nothing reaches the agent: set expose, too" .name) -}}{{- end -}}
+{{- $env = mergeOverwrite $env (dict "HOPLINE_HOST" "127.0.0.1" "HOPLINE_PROBE_HOST" (dig "HOPLINE_HOST" "0.0.0.0" .root.Values.settings)) -}}
+{{- end -}}
+{{ include "hopline.deployment" (dict "root" .root "role" "sub-agent" "component" (printf "agent-%s" .name) "values" .values "env" $env "ports" (dict) "authSecrets" $authSecrets) }}
+{{- end -}}
+
 {{/* Settings that a value of the chart sets: given twice, one of the two would be lost. Arguments: root, component, settings. */}}
 {{- define "hopline.checkSettings" -}}
 {{- $values := dict
@@ -212,7 +290,14 @@ spec:
   "HOPLINE_GRPC_PORT" "ingress.grpc.port"
   "HOPLINE_TLS_CERT_FILE" "tlsSecret of the service"
   "HOPLINE_TLS_KEY_FILE" "tlsSecret of the service"
+  "HOPLINE_PROBE_PORT" "nothing: no other container is in the pod"
+  "HOPLINE_PROBE_HOST" "nothing: it is HOPLINE_HOST"
   "HOPLINE_AUTH_NONE_ON_PUBLIC" "allowUnauthenticated"
+  "HOPLINE_AUTH_ISSUER" "auth.issuer"
+  "HOPLINE_AUTH_AUDIENCE" "auth.audience"
+  "HOPLINE_AUTH_JWKS_URL" "auth.jwksUrl"
+  "HOPLINE_AUTH_JWKS_FILE" "auth.jwksSecret"
+  "HOPLINE_AUTH_API_KEYS_FILE" "auth.apiKeysSecret"
   "HOPLINE_PROFILE" "profile"
   "HOPLINE_PUSH" "ingress.push"
   "HOPLINE_SECRETS_KEY" "secretsKey.existingSecret"

@@ -1,6 +1,15 @@
 import { A2AError, isLegacyTask, isTerminal, type TaskState } from '@hopline/a2a';
 import { type Fact, isVisible, type TaskAggregate, type TraceCarrier } from '@hopline/events';
-import { type FactLog, fromStart, type Log, NO_LONGER_NEEDED, readTask, type StoredFacts, startSeqOf } from '@hopline/log';
+import {
+  type FactLog,
+  fromStart,
+  HistoryLost,
+  type Log,
+  NO_LONGER_NEEDED,
+  readTask,
+  type StoredFacts,
+  startSeqOf,
+} from '@hopline/log';
 import { projectRecord, type TaskView, TaskViewBuilder } from '@hopline/task';
 import type { Limits } from '../limits.ts';
 import { fromLog } from '../log-faults.ts';
@@ -15,6 +24,8 @@ export type FeedListener = {
   onFact?(fact: Fact): void;
   /** After the facts of a record. */
   onRecord?(): void;
+  /** The log has lost facts that the feed had folded: what it holds now does not follow from what was received. */
+  onReset?(): void;
   /** The feed has failed; no further calls follow. */
   onFault?(fault: A2AError): void;
 };
@@ -32,8 +43,14 @@ export type FeedBudgets = { rings: ByteBudget; views: ByteBudget };
 export type ViewAt = { view: TaskView; seq: number };
 
 /**
+ * After a loss of records, the time in which the relay folds their inputs again, milliseconds. Viewers wait for it, because until then the
+ * task is older than what they have received. A relay notices a loss at its next append to the task, or within 5 s.
+ */
+export const REFOLD_MS_MAX = 10_000;
+
+/**
  * One task as this process follows it: a single subscription for all its viewers. Folds every fact, keeps the newest ones and
- * notifies the listeners.
+ * notifies the listeners. When the log has lost records of the task, it reads what is left and what follows, from the beginning.
  */
 export class TaskFeed {
   readonly taskId: string;
@@ -53,15 +70,22 @@ export class TaskFeed {
   readonly #artifacts = new Map<string, number>();
   readonly #listeners = new Set<FeedListener>();
   readonly #closing = new AbortController();
-  readonly #view: HeldView;
-  /** False while the feed folds what the log already held. */
-  #isLive = false;
+  readonly #budgets: FeedBudgets;
+  #view: HeldView;
+  /** Records up to this log sequence were stored when the reading began, so nothing was received before them. */
+  #storedTo = 0;
+  /** Of what is being read; aborted when the feed closes, and when the log has lost records. */
+  #reader = new AbortController();
+  /** Generation that viewers may have received of a history that is lost, until a later one is folded. */
+  #lostGeneration: number | undefined;
+  #refoldTimer: NodeJS.Timeout | undefined;
   /** A read of the log for a view that was dropped, which requests share while nothing is folded. */
   #reading: { generation: number; result: Promise<ViewAt> } | undefined;
 
   constructor(taskId: string, log: Log, limits: Limits, budgets: FeedBudgets) {
     this.taskId = taskId;
     this.ring = new FactRing(limits.ringFactsMax, limits.ringBytesMax, budgets.rings);
+    this.#budgets = budgets;
     this.#view = new HeldView(budgets.views, limits.viewsBytesMax);
     this.#log = log;
     this.#limits = limits;
@@ -73,13 +97,8 @@ export class TaskFeed {
     try {
       const last = await this.#log.facts.last(this.taskId);
       if (last === undefined && mode === 'existing') throw new A2AError('TASK_NOT_FOUND');
-      this.startSeq = last === undefined ? 0 : startSeqOf(last);
-      this.#isLive = last === undefined;
-      const after = Math.max(0, this.startSeq - 1);
-      const records = await this.#log.facts.follow(this.taskId, after, this.#closing.signal);
-      void this.#run(records);
+      void this.#run(await this.#follow(last));
       if (last !== undefined) await this.#waitUntilFolded(last.record.aggregate);
-      this.#isLive = true;
     } catch (thrown) {
       this.close();
       throw fromLog(thrown, this.taskId);
@@ -91,8 +110,13 @@ export class TaskFeed {
    * a round trip. A record that is missed all the same shows as a gap, or at the check of the tail.
    */
   #openNew(): void {
-    this.#isLive = true;
-    void this.#run(this.#log.facts.follow(this.taskId, 'new', this.#closing.signal));
+    void this.#run(this.#log.facts.follow(this.taskId, 'new', this.#reader.signal));
+  }
+
+  #follow(last: StoredFacts | undefined): Promise<AsyncIterable<StoredFacts>> {
+    this.startSeq = last === undefined ? 0 : startSeqOf(last);
+    this.#storedTo = last?.seq ?? 0;
+    return this.#log.facts.follow(this.taskId, Math.max(0, this.startSeq - 1), this.#reader.signal);
   }
 
   /** Generation of the newest event; 0 before the first. */
@@ -131,10 +155,12 @@ export class TaskFeed {
   /** Resolves when everything now in the log is folded, so a client sees here what it saw on another replica. */
   async refresh(): Promise<void> {
     if (this.ended) return;
+    const { lastSeq } = this;
     const last = await this.#log.facts.last(this.taskId).catch(thrown => {
       throw fromLog(thrown, this.taskId);
     });
     if (last === undefined) throw new A2AError('TASK_NOT_FOUND');
+    if (last.seq < lastSeq) this.#reader.abort(NO_LONGER_NEEDED);
     await this.#waitUntilFolded(last.record.aggregate);
   }
 
@@ -163,7 +189,9 @@ export class TaskFeed {
   }
 
   close(): void {
+    clearTimeout(this.#refoldTimer);
     this.#closing.abort(NO_LONGER_NEEDED);
+    this.#reader.abort(NO_LONGER_NEEDED);
   }
 
   /** Gives back the memory of a feed that is used no more. */
@@ -176,14 +204,55 @@ export class TaskFeed {
     try {
       for await (const stored of fromStart(await records)) {
         // A feed that was dropped meanwhile must not count in the budgets again.
-        if (this.#closing.signal.aborted) return;
+        if (this.#reader.signal.aborted) break;
+        if (!this.#follows(stored)) throw new HistoryLost('a record does not follow the one before it');
         this.#fold(stored);
         if (this.ended) return this.close();
       }
     } catch (thrown) {
+      if (thrown instanceof HistoryLost) this.#reader.abort(NO_LONGER_NEEDED);
+      else this.#fail(A2AError.from(fromLog(thrown, this.taskId)));
+    }
+    if (this.#closing.signal.aborted) return;
+    if (this.#reader.signal.aborted) void this.#restart();
+    else this.#fail(new A2AError('UNAVAILABLE', { taskId: this.taskId }));
+  }
+
+  /** Reads the task again. Its viewers hear of it when the lost part is folded again, or does not come. */
+  async #restart(): Promise<void> {
+    this.#reader = new AbortController();
+    this.#lostGeneration = Math.max(this.#lostGeneration ?? 0, this.generation);
+    this.#view.empty();
+    this.#view = new HeldView(this.#budgets.views, this.#limits.viewsBytesMax);
+    this.ring.empty();
+    this.lastSeq = 0;
+    clearTimeout(this.#refoldTimer);
+    this.#refoldTimer = setTimeout(() => {
+      if (this.lastSeq > 0) this.#settle();
+      else this.#fail(new A2AError('UNAVAILABLE', { taskId: this.taskId }));
+    }, REFOLD_MS_MAX);
+    try {
+      void this.#run(await this.#follow(await this.#log.facts.last(this.taskId)));
+    } catch (thrown) {
       this.#fail(A2AError.from(fromLog(thrown, this.taskId)));
     }
-    if (!this.#closing.signal.aborted) this.#fail(new A2AError('UNAVAILABLE', { taskId: this.taskId }));
+  }
+
+  #settle(): void {
+    clearTimeout(this.#refoldTimer);
+    this.#lostGeneration = undefined;
+    for (const listener of this.#listeners) {
+      if (listener.onReset === undefined) listener.onRecord?.();
+      else listener.onReset();
+    }
+  }
+
+  /** Whether nothing is missing between what is folded and a record that is read. Of what was stored at the beginning, all is read. */
+  #follows({ seq, record }: StoredFacts): boolean {
+    if (this.lastSeq === 0 || seq <= this.#storedTo) return true;
+    const first = record.facts.find(isVisible);
+    if (first === undefined) return record.aggregate.generation === this.generation;
+    return first.generation === this.generation + 1 || first.lostAfter === this.generation;
   }
 
   #fold(stored: StoredFacts): void {
@@ -191,7 +260,7 @@ export class TaskFeed {
     this.lastSeq = stored.seq;
     this.aggregate = stored.record.aggregate;
     this.trace = stored.trace ?? this.trace;
-    const live = this.#isLive ? { storedAt: stored.storedAt, readAt: Date.now() } : undefined;
+    const live = stored.seq > this.#storedTo ? { storedAt: stored.storedAt, readAt: Date.now() } : undefined;
     this.#view.add(stored.record, fact => {
       if (fact.kind === 'task.created') this.isLegacy = isLegacyTask(fact.event.task);
       if (fact.kind === 'artifact.updated') this.artifactIndex(fact.event.artifactUpdate.artifact.artifactId);
@@ -200,7 +269,8 @@ export class TaskFeed {
       for (const listener of this.#listeners) listener.onFact?.(fact);
       return entry?.contentBytes ?? 0;
     });
-    for (const listener of this.#listeners) listener.onRecord?.();
+    if (this.#lostGeneration === undefined) for (const listener of this.#listeners) listener.onRecord?.();
+    else if (this.generation > this.#lostGeneration || this.ended) this.#settle();
   }
 
   #fail(fault: A2AError): void {

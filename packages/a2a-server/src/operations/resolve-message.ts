@@ -102,7 +102,8 @@ export async function acquireTask(server: A2AServer, context: OperationContext, 
 }
 
 /** Puts the task on the span of the request, so that a viewer is found by its task. Text that cannot be a task id stays out. */
-export function nameTask({ hop }: OperationContext, taskId: string, contextId?: string): void {
-  if (isTaskId(taskId))
-    hop.set({ [ATTR.a2aTask]: taskId, ...(contextId !== undefined && { [ATTR.genAiConversation]: contextId }) });
+export function nameTask(context: OperationContext, taskId: string, contextId?: string): void {
+  if (!isTaskId(taskId)) return;
+  context.taskId = taskId;
+  context.hop.set({ [ATTR.a2aTask]: taskId, ...(contextId !== undefined && { [ATTR.genAiConversation]: contextId }) });
 }

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import type { Fact } from '@hopline/events';
+import type { MemoryLog } from '@hopline/log/memory';
 import { A2A_METHOD, startHop } from '@hopline/telemetry';
 import type { A2AServer } from '../a2a-server.ts';
-import type { TaskFeed } from '../feed/task-feed.ts';
+import { REFOLD_MS_MAX, type TaskFeed } from '../feed/task-feed.ts';
 import { openServer } from '../server.test-kit.ts';
 import { DeliveryMeter } from './delivery-meter.ts';
 import type { EventSink } from './event-sink.ts';
@@ -105,4 +107,149 @@ test('a record that cannot be folded fails the streams of its task, and its caus
   assert.deepEqual(failed, ['INTERNAL_ERROR']);
   const logged = lines.map(({ level, message, fields }) => [level, message, (fields.err as Error).name]);
   assert.deepEqual(logged, [['error', 'stream failed', 'TypeError']]);
+});
+
+/** Everything that a viewer sends, as `gap <from>-<to>`, `task <generation> <text>`, the generation of an event, or `end`. */
+function recordingSink(sent: string[]): EventSink {
+  return openSink(false, {
+    addEvent: ({ generation }) => void sent.push(`${generation}`),
+    addGap: ({ from, to }) => void sent.push(`gap ${from}-${to}`),
+    addSnapshot: ({ artifacts = [] }, _cursor, generation) =>
+      void sent.push(`task ${generation} ${artifacts.flatMap(({ parts }) => parts.map(({ text }) => text)).join('')}`),
+    end: () => void sent.push('end'),
+    fail: ({ code }) => void sent.push(code),
+  });
+}
+
+function textFact(generation: number, text: string): Fact {
+  const artifactUpdate = { taskId: 'task', contextId: 'c', artifact: { artifactId: 'a', parts: [{ text }] } };
+  const event = { artifactUpdate: { ...artifactUpdate, append: generation !== 2, lastChunk: false } };
+  return { kind: 'artifact.updated', at: generation, generation, event, lane: 'l', producer: 'supervisor', attempt: 1 };
+}
+
+function endFact(generation: number): Fact {
+  const status = { state: 'TASK_STATE_COMPLETED', timestamp: '2026-01-01T00:00:00Z' } as const;
+  return {
+    kind: 'status.changed',
+    at: generation,
+    generation,
+    event: { statusUpdate: { taskId: 'task', contextId: 'c', status } },
+  };
+}
+
+/** Appends a record after the newest one. */
+async function store(log: MemoryLog, fact: Fact & { generation: number }): Promise<number> {
+  const { seq, record } = (await log.facts.last('task'))!;
+  const state = fact.kind === 'status.changed' ? fact.event.statusUpdate.status.state : record.aggregate.state;
+  const aggregate = { ...record.aggregate, state, generation: fact.generation };
+  const next = { ...record, facts: [fact], aggregate, startSeq: record.startSeq || seq };
+  return (await log.facts.append(next, { expected: seq, id: crypto.randomUUID() })).seq;
+}
+
+const until = async (met: () => boolean) => {
+  while (!met()) await new Promise(setImmediate);
+};
+
+test('a log that lost its tail: open viewers get a gap and the task as it is once it was folded again, then what follows', async t => {
+  const { server, feed, log } = await openFeed(t);
+  const sent: string[] = [];
+  viewerOf(server, recordingSink(sent)).follow(feed, { generation: 0, seq: 0 });
+  for (const [generation, text] of [
+    [2, 'one '],
+    [3, 'two '],
+    [4, 'three '],
+  ] as const)
+    await store(log, textFact(generation, text) as Fact & { generation: number });
+  await until(() => sent.length === 4);
+  log.loseFacts(2);
+  log.reconnect();
+  await store(log, { ...textFact(1_000, 'two three '), lostAfter: 2 } as never);
+  await until(() => sent.length === 6);
+  await store(log, textFact(1_001, 'four') as never);
+  await store(log, endFact(1_002) as never);
+  await until(() => sent.includes('end'));
+  assert.deepEqual(sent, ['1', '2', '3', '4', 'gap 5-1000', 'task 1000 one two three ', '1001', '1002', 'end']);
+});
+
+test('a log that lost a task and gives its sequences again before the viewers notice: a gap and the task', async t => {
+  const { server, feed, log } = await openFeed(t);
+  const sent: string[] = [];
+  viewerOf(server, recordingSink(sent)).follow(feed, { generation: 0, seq: 0 });
+  await store(log, textFact(2, 'one ') as never);
+  await until(() => sent.length === 2);
+  const created = (await log.facts.read('task', 1)[Symbol.asyncIterator]().next()).value!;
+  log.faults.loseLive = 10;
+  log.loseFacts(0);
+  for (let n = 0; n < 9; n += 1) log.garbage('facts', 'other');
+  await log.facts.append(created.record, { expected: 0, id: 'again' });
+  log.faults.loseLive = 0;
+  await store(log, { ...textFact(1_000, 'one two'), lostAfter: 1 } as never);
+  await until(() => sent.length === 4);
+  assert.deepEqual(sent, ['1', '2', 'gap 3-1000', 'task 1000 one two']);
+});
+
+test('a task that is not folded again ends its viewers with an error, or with the task as it ended', async t => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  for (const left of ['nothing', 'an end', 'a beginning'] as const) {
+    const { server, feed, log } = await openFeed(t);
+    const sent: string[] = [];
+    viewerOf(server, recordingSink(sent)).follow(feed, { generation: 1, seq: 0 });
+    await store(log, textFact(2, 'one ') as never);
+    await store(log, textFact(3, 'two ') as never);
+    await until(() => sent.length === 2);
+    log.loseFacts(left === 'nothing' ? 0 : 1);
+    if (left === 'an end') await store(log, endFact(2) as never);
+    log.reconnect();
+    if (left === 'a beginning') await until(() => feed.generation === 1);
+    for (let turns = 0; turns < 20; turns += 1) await new Promise(setImmediate);
+    t.mock.timers.tick(REFOLD_MS_MAX);
+    const expected = { nothing: ['UNAVAILABLE'], 'an end': ['gap 4-4', 'task 2 ', 'end'], 'a beginning': ['gap 4-4', 'task 1 '] };
+    await until(() => sent.length === 2 + expected[left].length);
+    assert.deepEqual(sent.slice(2), expected[left], left);
+  }
+});
+
+test('events that retention removed before they were read are a gap, never a hole', async t => {
+  const { server, feed, log } = await openFeed(t);
+  const [live, resumed, late]: string[][] = [[], [], []];
+  viewerOf(server, recordingSink(live!)).follow(feed, { generation: 1, seq: 1 });
+  await store(log, textFact(2, 'one ') as never);
+  await until(() => live!.length === 1);
+  log.faults.loseLive = 1;
+  const missed = await store(log, textFact(3, 'two ') as never);
+  log.expire('facts', 'task', missed);
+  const { seq, record } = (await log.facts.last('task'))!;
+  log.expire('facts', 'task', seq + 1);
+  const next = { ...record, facts: [textFact(4, 'three')], aggregate: { ...record.aggregate, generation: 4 } };
+  await log.facts.append(next as never, { expected: 0, id: 'after' });
+  await until(() => live!.length === 3);
+  assert.deepEqual(
+    live!.map(one => one.split(' ').slice(0, 2).join(' ')),
+    ['2', 'gap 3-4', 'task 4'],
+  );
+  // A cursor before the hole, and none at all.
+  viewerOf(server, recordingSink(resumed!)).follow(feed, { generation: 2, seq: 2 });
+  viewerOf(server, recordingSink(late!)).followFromSnapshot(feed);
+  await until(() => resumed!.length === 2 && late!.length === 1);
+  assert.deepEqual(
+    resumed!.map(one => one.split(' ').slice(0, 2).join(' ')),
+    ['gap 3-3', 'task 4'],
+  );
+  assert.match(late![0]!, /^task 4/);
+});
+
+test('the snapshot of a task that others follow holds everything that they have received', async t => {
+  const { server, feed, log } = await openFeed(t);
+  const sent: string[] = [];
+  viewerOf(server, recordingSink(sent)).follow(feed, { generation: 1, seq: 1 });
+  let text = '';
+  for (let generation = 2; generation <= 6; generation += 1) {
+    await store(log, textFact(generation, `${generation} `) as never);
+    text += `${generation} `;
+    await until(() => sent.length === generation - 1);
+    const snapshot: string[] = [];
+    viewerOf(server, recordingSink(snapshot)).followFromSnapshot(feed);
+    await until(() => snapshot.length === 1);
+    assert.deepEqual(snapshot, [`task ${generation} ${text}`]);
+  }
 });

@@ -1,6 +1,7 @@
 import { A2AError, type A2AErrorCode, isTerminal } from '@hopline/a2a';
 import { formatCursor, isVisible } from '@hopline/events';
 import { type FactLog, fromStart } from '@hopline/log';
+import { LINE } from '@hopline/telemetry';
 import type { A2AServer } from '../a2a-server.ts';
 import type { FeedListener, TaskFeed } from '../feed/task-feed.ts';
 import { VisibleEntry } from '../feed/visible-entry.ts';
@@ -32,6 +33,8 @@ export class Viewer implements FeedListener, OpenStream {
   /** Log sequence at which to look for it. */
   #hint = 0;
   #snapshotDue = false;
+  /** The client may have received events that the log has lost. */
+  #gapDue = false;
   /** A snapshot is being written, or the log is being read. */
   #busy = false;
   /** How the server ended the stream; undefined while it is open, and when the client left. */
@@ -75,6 +78,11 @@ export class Viewer implements FeedListener, OpenStream {
   /** As a listener: of the feed that it follows. */
   onFault(fault: A2AError): void {
     this.#failBy(fault);
+  }
+
+  onReset(): void {
+    this.#gapDue = !this.#snapshotDue;
+    this.onRecord();
   }
 
   onRecord(): void {
@@ -133,6 +141,12 @@ export class Viewer implements FeedListener, OpenStream {
   #writeRing(feed: TaskFeed): void {
     if (this.#sink.backlog > this.#server.limits.viewerBufferBytesMax) {
       this.#cutSlow();
+      return;
+    }
+    if (this.#gapDue) {
+      this.#gapDue = false;
+      this.#flush();
+      this.#exclusively(this.#gap(feed, Math.max(this.#next, feed.generation)));
       return;
     }
     while (this.#next <= feed.generation) {
@@ -205,7 +219,7 @@ export class Viewer implements FeedListener, OpenStream {
     return found;
   }
 
-  /** Retention has removed the next events: sends the gap, then a snapshot. */
+  /** Retention has removed the next events, or the log has lost some: sends the gap, then a snapshot. */
   async #gap(feed: TaskFeed, to: number): Promise<void> {
     this.#server.metrics?.gaps.add(1);
     this.#meter.gap();
@@ -258,7 +272,7 @@ export class Viewer implements FeedListener, OpenStream {
   #cutSlow(): void {
     this.stop();
     this.outcome ??= 'slow_viewer';
-    this.#server.logger.info({ reason: 'slow_viewer', bytes: this.#sink.backlog }, 'stream cut');
+    this.#server.logger.info({ reason: 'slow_viewer', bytes: this.#sink.backlog }, LINE.streamCut);
     this.#sink.cut();
   }
 }

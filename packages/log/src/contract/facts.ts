@@ -253,4 +253,17 @@ export const factCases: Case[] = [
       }
     },
   },
+  {
+    name: 'a record is lost when the log ends before it or has another one in its place, not when retention removed it',
+    async run({ log, expire }) {
+      const taskId = newTask();
+      const [first, second] = await appendRun(log, taskId, 1, 2);
+      const isLost = (seq: number, generation: number) => log.facts.isLost({ seq, id: `${taskId}:${generation}` });
+      assert.deepEqual(await Promise.all([isLost(first!, 1), isLost(second!, 2)]), [false, false]);
+      const { lastSeq } = await log.facts.extent();
+      assert.deepEqual(await Promise.all([isLost(first!, 2), isLost(lastSeq + 1, 3)]), [true, true]);
+      await expire('facts', taskId, second!);
+      assert.deepEqual(await Promise.all([isLost(first!, 1), isLost(second!, 2)]), [false, false]);
+    },
+  },
 ];

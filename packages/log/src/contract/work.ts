@@ -27,12 +27,37 @@ export const workCases: Case[] = [
       await log.work.request(role, work, { id: work.taskId, trace: TRACE });
       await pause(50);
       const jobs: Job[] = [];
-      const taker = worker(log, role, 1, async job => void jobs.push(job));
+      const taker = worker(log, role, 1, async ({ leaveSlot: _leaveSlot, ...job }) => void jobs.push(job));
       await until(() => jobs.length > 0, 'the item');
       await taker.stop();
       const [item] = jobs.map(job => job.item);
       assert.ok(Number.isInteger(item) && item! > 0);
       assert.deepEqual(jobs, [{ work, item, attempt: 1, requeues: 0, exhausted: false, trace: TRACE }]);
+    },
+  },
+  {
+    name: 'an item whose handler has left its slot stays until the handler ends, and another one runs meanwhile',
+    async run({ log }) {
+      const role = newRole();
+      const [first, second] = [newTask(), newTask()];
+      await log.work.request(role, workItem(first), { id: first });
+      await log.work.request(role, workItem(second), { id: second });
+      const confirmed = Promise.withResolvers<void>();
+      const taken: string[] = [];
+      const taker = worker(log, role, 1, async ({ work, leaveSlot }) => {
+        taken.push(work.taskId);
+        if (work.taskId !== first) return;
+        await pause(100);
+        assert.deepEqual(taken, [first], 'the slot is taken');
+        leaveSlot?.();
+        await confirmed.promise;
+      });
+      await until(() => taken.includes(second), 'the other item');
+      await pause(CONTRACT_ACK_WAIT_MS * 2);
+      assert.deepEqual([taken, await log.work.hasItem(role, first)], [[first, second], true]);
+      confirmed.resolve();
+      await until(async () => !(await log.work.hasItem(role, first)), 'the end of the first item');
+      await taker.stop();
     },
   },
   {

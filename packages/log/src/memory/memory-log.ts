@@ -38,6 +38,8 @@ export type MemoryLog = Log & {
   expireAll(what: 'inputs' | 'facts', below: number): void;
   /** Simulates that the inputs were deleted with their stream, and a service created it again (ADR 41). */
   rebuildInputs(firstSeq: number): void;
+  /** Simulates a loss of power: the facts after a log sequence are gone, and those that follow get their sequences. */
+  loseFacts(lastSeq: number): void;
   /** Simulates the end of the duplicate window of the work queue: an item with a known id is stored again. */
   forgetWorkIds(): void;
   /** Stores a payload that no writer checked, and returns its sequence. By default it is not JSON. */
@@ -124,6 +126,7 @@ function openMemoryLog(store: Store): MemoryLog {
     expire: (what, taskId, below) => store[what].expire(taskId, below),
     expireAll: (what, below) => store[what].expireAll(below),
     rebuildInputs: firstSeq => store.inputs.rebuild(firstSeq),
+    loseFacts: lastSeq => store.facts.loseTail(lastSeq),
     forgetWorkIds: () => store.items.forgetIds(),
     garbage: (what, taskId, json = 'not json') => store[what].storeGarbage(taskId, json),
   };

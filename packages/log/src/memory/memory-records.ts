@@ -6,6 +6,7 @@ import {
   type FollowStart,
   type ReadStart,
   type RecordFacts,
+  type RecordMark,
   recordFactsOf,
   relayOfFactsId,
   type StoredFacts,
@@ -141,6 +142,11 @@ export class MemoryFacts implements FactLog {
     return this.#stream.extent;
   }
 
+  async isLost({ seq, id }: RecordMark): Promise<boolean> {
+    requireOpen(this.#closed);
+    return this.#stream.isLost(seq, stored => stored.id === id);
+  }
+
   async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<readonly RecordFacts[], void> {
     requireOpen(this.#closed);
     const records = this.#stream.ofShard(shard, start).map(toFacts);
@@ -167,6 +173,7 @@ export class MemoryFacts implements FactLog {
         const stored = isStale ? this.#stream.ofTask(taskId, 0).at(-2) : this.#stream.last(taskId);
         return stored && { seq: stored.seq, startSeq: decode<FactRecord>(stored)?.startSeq ?? 0 };
       },
+      isLost: async seq => this.#stream.isLost(seq, stored => stored.taskId === taskId),
       subscribe: async (onLive, onReconnect) => {
         const unlisten = this.#stream.listen((stored, last) => {
           if (stored.taskId !== taskId || take(this.#faults, 'loseLive')) return;
@@ -190,7 +197,7 @@ export function requireOpen(closed: AbortSignal): void {
 
 function toInput(stored: StoredText): StoredInput | RejectedInput {
   const record = decodeInputRecord(decode(stored));
-  if (typeof record === 'string') return { seq: stored.seq, taskId: stored.taskId, fault: record };
+  if (typeof record === 'string') return { seq: stored.seq, taskId: stored.taskId, fault: record, ...traceOf(stored) };
   const { seq, taskId, bytes, at: storedAt } = stored;
   return { seq, taskId, record, writer: writerOf(record), bytes, storedAt, ...traceOf(stored) };
 }

@@ -115,6 +115,30 @@ export class MemoryStream {
     this.#seq = firstSeq - 1;
   }
 
+  /**
+   * Simulates a server that lost power before its last records were on disk: those after `lastSeq` are gone, with their ids, and the
+   * sequences continue after it.
+   */
+  loseTail(lastSeq: number): void {
+    const lost = this.#all.filter(({ seq }) => seq > lastSeq);
+    for (const { id, bytes } of lost) {
+      this.#ids.delete(id);
+      this.#bytes -= bytes;
+    }
+    const kept = (stored: StoredText[]) => stored.filter(({ seq }) => seq <= lastSeq);
+    this.#all = kept(this.#all);
+    for (const [taskId, stored] of this.#byTask) this.#byTask.set(taskId, kept(stored));
+    for (const [shard, stored] of this.#byShard) this.#byShard.set(shard, kept(stored));
+    this.#seq = Math.min(this.#seq, lastSeq);
+  }
+
+  /** Whether the record at `seq` is gone, or not the one that `isSame` recognizes, although retention has not removed it. */
+  isLost(seq: number, isSame: (stored: StoredText) => boolean): boolean {
+    if (seq > this.#seq) return true;
+    const stored = this.#all.find(one => one.seq === seq);
+    return stored !== undefined && !isSame(stored);
+  }
+
   /** Simulates retention: removes the records of all tasks below `below`. It is longer than the duplicate window: ids are forgotten. */
   expireAll(below: number): void {
     const [first] = this.#all;

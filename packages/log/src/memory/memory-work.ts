@@ -127,7 +127,12 @@ export class MemoryWork implements WorkQueue {
       const item = this.#next(role, fair);
       if (item) {
         const slot = fair.reserve(item.queue);
-        const job = this.#run(item, signal, handler).finally(() => {
+        const leaveSlot = () => {
+          slot.release();
+          this.#items.changed();
+        };
+        const inSlot = (job: Job) => handler({ ...job, leaveSlot });
+        const job = this.#run(item, signal, inSlot).finally(() => {
           slot.release();
           running.delete(job);
         });

@@ -2,7 +2,7 @@ import type { Takeover } from '@hopline/events';
 import { LogConflict } from '../errors.ts';
 import { followBucket } from '../follow-bucket.ts';
 import type { KeyValue } from '../key-value.ts';
-import type { LeaseValue } from '../log.ts';
+import type { LeaseValue, ShardProgress } from '../log.ts';
 import type { Presence } from '../presence.ts';
 import { planShare } from './fair-share.ts';
 import { type LeaseKeys, LeaseView, memberKey, shardKey } from './lease-view.ts';
@@ -37,11 +37,12 @@ export type LeaseOptions = {
   leaseMs: number;
   /** Monotonic milliseconds. */
   now: () => number;
-  /** Called once the lease is held: process the shard from `checkpoint` on. */
-  startShard: (shard: number, checkpoint: number, cause: ShardStart) => void;
-  /** Resolves with the shard's checkpoint when nothing of the shard runs in this process any more. */
-  stopShard: (shard: number) => Promise<number>;
-  checkpointOf: (shard: number) => number;
+  /** Called once the lease is held: process the shard from the checkpoint on. */
+  startShard: (shard: number, progress: ShardProgress, cause: ShardStart) => void;
+  /** Resolves with the shard's progress when nothing of the shard runs in this process any more; undefined when nothing ran. */
+  stopShard: (shard: number) => Promise<ShardProgress | undefined>;
+  /** Undefined for a shard that does not run. A checkpoint that goes back replaces a later one. */
+  progressOf: (shard: number) => ShardProgress | undefined;
   onError: (error: unknown) => void;
 };
 
@@ -49,7 +50,7 @@ export type LeaseOptions = {
 const CHANGES_MAX = 64;
 
 /** `writtenAtMs`: when this process began its last write of the lease. */
-type Tenure = { revision: number; checkpoint: number; writtenAtMs: number };
+type Tenure = { revision: number; progress: ShardProgress; writtenAtMs: number };
 
 /**
  * Assigns shards to processes. Leases are a hint for efficiency: two owners of a shard do no harm, because the log accepts the
@@ -127,12 +128,12 @@ export class ShardLeases {
     const tenure = this.#held.get(shard);
     if (tenure === undefined) return;
     const { instance, startShard, stopShard } = this.#options;
-    const checkpoint = Math.max(tenure.checkpoint, await stopShard(shard));
+    const progress = (await stopShard(shard)) ?? tenure.progress;
     const isCurrent = () => this.#held.get(shard) === tenure && !this.#stop.signal.aborted;
     const lease = await this.#leaseOf(shard, isCurrent);
     // The shard was released meanwhile, or released and taken again: then it runs already.
     if (!isCurrent()) return;
-    if (lease?.owner === instance) startShard(shard, Math.max(checkpoint, lease.checkpoint ?? 0), 'restarted');
+    if (lease?.owner === instance) startShard(shard, progress, 'restarted');
     else this.#held.delete(shard);
   }
 
@@ -242,19 +243,19 @@ export class ShardLeases {
     const { store, keys, instance, now, startShard } = this.#options;
     const key = shardKey(keys, shard);
     const lease = this.#view.shard(shard);
-    const checkpoint = lease?.value.checkpoint ?? 0;
-    const value = { owner: instance, checkpoint };
+    const progress = progressIn(lease?.value);
+    const value = { owner: instance, ...progress };
     const writtenAtMs = now();
     const write = lease === undefined ? store.create(key, value) : store.update(key, value, lease.revision);
     const revision = await unlessConflict(write);
     if (revision === undefined) return;
-    this.#held.set(shard, { revision, checkpoint, writtenAtMs });
+    this.#held.set(shard, { revision, progress, writtenAtMs });
     const before = lease?.value.owner;
-    startShard(shard, checkpoint, before === undefined ? 'fresh' : before === '' ? 'released' : 'lost');
+    startShard(shard, progress, before === undefined ? 'fresh' : before === '' ? 'released' : 'lost');
   }
 
   async #renew(shard: number): Promise<void> {
-    const { store, keys, instance, now, checkpointOf, stopShard } = this.#options;
+    const { store, keys, instance, now, progressOf, stopShard } = this.#options;
     const tenure = this.#held.get(shard)!;
     const seen = this.#view.shard(shard);
     if (seen !== undefined && seen.revision > tenure.revision) {
@@ -266,12 +267,12 @@ export class ShardLeases {
       // Only this process writes its own name: an earlier renewal was stored, and its answer was lost.
       tenure.revision = seen.revision;
     }
-    const checkpoint = Math.max(tenure.checkpoint, checkpointOf(shard));
+    const progress = progressOf(shard) ?? tenure.progress;
     const writtenAtMs = now();
-    if (checkpoint === tenure.checkpoint && writtenAtMs - tenure.writtenAtMs < LEASE_RENEWAL_MS) return;
-    const value = { owner: instance, checkpoint };
+    if (isSame(progress, tenure.progress) && writtenAtMs - tenure.writtenAtMs < LEASE_RENEWAL_MS) return;
+    const value = { owner: instance, ...progress };
     const revision = await unlessConflict(store.update(shardKey(keys, shard), value, tenure.revision));
-    if (revision !== undefined) Object.assign(tenure, { revision, checkpoint, writtenAtMs });
+    if (revision !== undefined) Object.assign(tenure, { revision, progress, writtenAtMs });
     // After a conflict the view shows who wrote, unless the lease was deleted: then it is taken again.
     else if (this.#view.isCurrent(now()) && this.#view.shard(shard) === undefined && this.#held.delete(shard))
       await stopShard(shard);
@@ -284,10 +285,19 @@ export class ShardLeases {
     const seen = lease?.value.owner === instance ? lease : undefined;
     const revision = Math.max(tenure?.revision ?? 0, seen?.revision ?? 0);
     this.#held.delete(shard);
-    const stopped = tenure === undefined ? 0 : await stopShard(shard);
-    const checkpoint = Math.max(tenure?.checkpoint ?? 0, seen?.value.checkpoint ?? 0, stopped);
-    await unlessConflict(store.update(shardKey(keys, shard), { owner: '', checkpoint }, revision));
+    const stopped = tenure && ((await stopShard(shard)) ?? tenure.progress);
+    const progress = stopped ?? progressIn(seen?.value);
+    await unlessConflict(store.update(shardKey(keys, shard), { owner: '', ...progress }, revision));
   }
+}
+
+function progressIn(lease: LeaseValue | undefined): ShardProgress {
+  const { checkpoint = 0, newest, refoldTo } = lease ?? {};
+  return { checkpoint, ...(newest && { newest }), ...(refoldTo !== undefined && { refoldTo }) };
+}
+
+function isSame(a: ShardProgress, b: ShardProgress): boolean {
+  return a.checkpoint === b.checkpoint && a.newest?.id === b.newest?.id && a.refoldTo === b.refoldTo;
 }
 
 async function unlessConflict(write: Promise<number>): Promise<number | undefined> {

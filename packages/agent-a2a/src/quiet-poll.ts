@@ -1,0 +1,41 @@
+import { AgentFault, NO_TERMINAL_STATE } from './options.ts';
+
+/**
+ * Polls whenever a subscription has brought no event for a while. `signal` aborts with the turn, and when a poll shows that the
+ * subscription is to be left. A failed poll proves nothing.
+ */
+export class QuietPoll implements Disposable {
+  readonly signal: AbortSignal;
+  readonly #leave = new AbortController();
+  readonly #isOver: (signal: AbortSignal) => Promise<boolean>;
+  readonly #timer: NodeJS.Timeout;
+  #isPaused = false;
+
+  constructor(everyMs: number, isOver: (signal: AbortSignal) => Promise<boolean>, turn: AbortSignal) {
+    this.signal = AbortSignal.any([turn, this.#leave.signal]);
+    this.#isOver = isOver;
+    this.#timer = setTimeout(() => void this.#poll(), everyMs);
+  }
+
+  /** Stops polling while our side processes events and does not read: those that wait to be read would be lost. */
+  pause(): void {
+    this.#isPaused = true;
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+    this.#timer.refresh();
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer);
+    this.#leave.abort();
+  }
+
+  async #poll(): Promise<void> {
+    const isOver = !this.#isPaused && (await this.#isOver(this.signal).catch(() => false));
+    if (this.signal.aborted) return;
+    if (isOver && !this.#isPaused) this.#leave.abort(new AgentFault(NO_TERMINAL_STATE, true));
+    else this.#timer.refresh();
+  }
+}

@@ -1,0 +1,33 @@
+import { isInProgress, type Task, textOf } from '@hopline/a2a';
+import type { Turn } from '@hopline/agent';
+import { EventReader, type ReaderOptions } from './event-reader.ts';
+
+/**
+ * Whether a task that another attempt began holds the text of its turn from its first character on. An agent need not keep its text in the
+ * task: what it has then is the newest piece. Proof is a text that begins with what clients have seen, or the end of a task with its results:
+ * artifacts are what a task leaves ([A2A 1.0] 3.7), statuses are not.
+ */
+export function isWholeText(task: Task, { turn, options }: { turn: Turn; options: ReaderOptions }): boolean {
+  const { shownText = '' } = turn;
+  const isOver = !isInProgress(task.status.state) && task.status.state !== 'TASK_STATE_AUTH_REQUIRED';
+  if (shownText === '') return isOver;
+  const { answer, artifacts, ending } = textsOf(task, options);
+  if ([answer, artifacts, ending].some(text => text.startsWith(shownText))) return true;
+  return task.status.state === 'TASK_STATE_COMPLETED' && artifacts !== '';
+}
+
+/** The texts that a turn makes of a task: of its statuses, of its artifacts, of its last message. */
+function textsOf(task: Task, options: ReaderOptions): { answer: string; artifacts: string; ending: string } {
+  const reader = new EventReader({ ...options, onSkipped: () => {}, onCumulative: () => {} });
+  reader.snapshot(task);
+  if (isInProgress(task.status.state)) reader.end();
+  else reader.status(task.status, task.metadata);
+  const texts = { answer: '', artifacts: '', ending: '' };
+  for (const event of reader.take()) {
+    if (event.type === 'text') texts.answer += event.text;
+    else if (event.type === 'snapshot') texts.answer = event.text;
+    else if (event.type === 'artifact') texts.artifacts += textOf(event.artifact.parts);
+    else if ('message' in event) texts.ending = textOf(event.message?.parts ?? []);
+  }
+  return texts;
+}

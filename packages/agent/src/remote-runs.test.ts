@@ -1,0 +1,186 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Requeued } from '@hopline/log';
+import type { Agent, AgentEvent, Turn } from './agent.ts';
+import { REMOTE_RUN_HOLD_MS } from './limits.ts';
+import { runTurn } from './run-turn.ts';
+import { CALL, quiet, scripted, TaskLog } from './task-log.test-kit.ts';
+
+const RUN = { taskId: 'remote-1' };
+
+type Script = (turn: Turn) => AsyncIterable<AgentEvent>;
+
+/** An agent whose runs are at a server: `canceled` has what was canceled there. */
+function remoteAgent(script: Script, onCancel: () => Promise<void> = async () => {}) {
+  const canceled: unknown[] = [];
+  const agent: Agent = {
+    ...scripted(script),
+    cancelRemoteRun: async run => {
+      await onCancel();
+      canceled.push(run);
+    },
+  };
+  return { agent, canceled };
+}
+
+const text = (content: string): AgentEvent => ({ type: 'text', text: content });
+
+async function* beginning(turn: Turn, ...events: AgentEvent[]): AsyncGenerator<AgentEvent> {
+  turn.remoteRunBegan?.(RUN);
+  yield* events;
+}
+
+function run(task: TaskLog, agent: Agent, job = task.job(), signal = new AbortController().signal) {
+  return runTurn({ log: task.log, agent, name: 'argocd', logger: quiet, signal }, job);
+}
+
+/** Attempt 1 begins a run, shows text, and its process dies. */
+async function deadAttempt(task: TaskLog, events: AgentEvent[] = [text('half')]): Promise<void> {
+  const stop = new AbortController();
+  const { agent } = remoteAgent(async function* (turn) {
+    yield* beginning(turn, ...events);
+    stop.abort();
+  });
+  await assert.rejects(run(task, agent, task.job(), stop.signal), Requeued);
+  await task.fold();
+}
+
+const cancel = (task: TaskLog) => task.when({ kind: 'client', taskId: task.taskId, input: { kind: 'cancel' } }).store();
+
+test('what a later attempt needs to cancel a run is stored in the record of the first text', async () => {
+  const task = await TaskLog.create('caipe');
+  await run(task, remoteAgent(turn => beginning(turn, text('a'), text('b'))).agent);
+  const [first] = await task.records();
+  assert.deepEqual(
+    first?.inputs.map(({ kind }) => kind),
+    ['remote-run', 'open', 'text', 'close', 'ended'],
+  );
+  await task.fold();
+  const fact = task.facts.find(({ kind }) => kind === 'remote-run.started');
+  assert.deepEqual(fact, { kind: 'remote-run.started', at: fact!.at, producer: CALL, attempt: 1, run: RUN });
+});
+
+test('an agent that thinks has its run stored before its first text', async () => {
+  const task = await TaskLog.create('caipe');
+  const thought = Promise.withResolvers<void>();
+  const running = run(
+    task,
+    remoteAgent(async function* (turn) {
+      yield* beginning(turn);
+      await thought.promise;
+    }).agent,
+  );
+  const startedMs = performance.now();
+  while ((await task.records()).length === 0) await new Promise(resolve => setTimeout(resolve, 5));
+  assert.ok(performance.now() - startedMs >= REMOTE_RUN_HOLD_MS / 2);
+  assert.deepEqual(await task.inputs(), [{ kind: 'remote-run', run: RUN }]);
+  thought.resolve();
+  await running;
+});
+
+test('the next attempt learns what clients see and which runs may go on', async () => {
+  const task = await TaskLog.create('caipe');
+  await deadAttempt(task);
+  let turn: Turn | undefined;
+  await run(
+    task,
+    remoteAgent(async function* (given) {
+      turn = given;
+      yield text('whole');
+    }).agent,
+    task.job(2),
+  );
+  assert.deepEqual([turn?.remoteRuns, turn?.shownText], [[RUN], 'half']);
+});
+
+test('an item that is delivered again for a canceled task cancels what its dead attempt had begun', async () => {
+  const task = await TaskLog.create('caipe');
+  await deadAttempt(task);
+  await cancel(task);
+  const { agent, canceled } = remoteAgent(() => assert.fail('the task has ended'));
+  assert.equal(await run(task, agent, task.job(2)), undefined);
+  assert.deepEqual(canceled, [RUN]);
+});
+
+test('an item that is delivered again after the agent has ended its turn cancels nothing', async () => {
+  const task = await TaskLog.create('caipe');
+  await run(task, remoteAgent(turn => beginning(turn, text('whole'))).agent);
+  await task.fold();
+  const { agent, canceled } = remoteAgent(() => assert.fail('the call has ended'));
+  await run(task, agent, task.job(2));
+  assert.deepEqual(canceled, []);
+});
+
+test('a cancel without an answer is delivered again; the last delivery ends the item', async () => {
+  const task = await TaskLog.create('caipe');
+  await deadAttempt(task);
+  await cancel(task);
+  const away = async () => {
+    throw new Error('unreachable');
+  };
+  const { agent } = remoteAgent(() => assert.fail('the task has ended'), away);
+  await assert.rejects(run(task, agent, task.job(2)), { name: 'RemoteRunLeft' });
+  assert.equal(await run(task, agent, task.job(4, { exhausted: true })), undefined);
+});
+
+test('an item is done when the server has answered the cancel of a canceled task', async () => {
+  const task = await TaskLog.create('caipe');
+  const begun = Promise.withResolvers<void>();
+  const answered = Promise.withResolvers<void>();
+  const { agent, canceled } = remoteAgent(
+    async function* (turn) {
+      yield* beginning(turn, text('half'));
+      begun.resolve();
+      await new Promise<void>(resolve => turn.signal.addEventListener('abort', () => resolve()));
+    },
+    () => answered.promise,
+  );
+  let isDone = false;
+  const running = run(task, agent).then(() => {
+    isDone = true;
+  });
+  await begun.promise;
+  await cancel(task);
+  await new Promise(resolve => setTimeout(resolve, 500));
+  assert.equal(isDone, false);
+  answered.resolve();
+  await running;
+  assert.deepEqual(canceled, [RUN]);
+});
+
+test('a turn that fails cancels what it began; one that waits for its client does not', async () => {
+  const failing = await TaskLog.create('caipe');
+  const failed = remoteAgent(turn => beginning(turn, { type: 'failed', reason: 'x', retryable: false }));
+  await run(failing, failed.agent);
+  assert.deepEqual(failed.canceled, [RUN]);
+  const asking = await TaskLog.create('caipe');
+  const message = { messageId: 'q', role: 'ROLE_AGENT' as const, parts: [{ text: '?' }] };
+  const asked = remoteAgent(turn => beginning(turn, { type: 'interrupted', state: 'TASK_STATE_INPUT_REQUIRED', message }));
+  await run(asking, asked.agent);
+  assert.deepEqual(asked.canceled, []);
+});
+
+test('a run that waits for credentials is left to the next turn, and canceled with the task', async () => {
+  const message = { messageId: 'q', role: 'ROLE_AGENT' as const, parts: [{ text: 'log in' }] };
+  const waiting: AgentEvent[] = [text('half'), { type: 'auth-required', message }];
+  for (const end of ['message', 'cancel'] as const) {
+    const task = await TaskLog.create('caipe');
+    const { agent } = remoteAgent(turn => beginning(turn, ...waiting));
+    const stop = new AbortController();
+    const dying = scripted(async function* (turn) {
+      yield* agent.run(turn);
+      // Its process dies, so that nothing more is written.
+      await new Promise<void>(resolve => turn.signal.addEventListener('abort', () => resolve()));
+    });
+    const running = run(task, dying, task.job(), stop.signal).catch(() => {});
+    while ((await task.inputs()).every(({ kind }) => kind !== 'status')) await new Promise(resolve => setTimeout(resolve, 5));
+    await task.fold();
+    if (end === 'cancel') await cancel(task);
+    else await task.message('go on', 'm2').store();
+    const next = remoteAgent(() => assert.fail('the turn is over'));
+    await run(task, next.agent, task.job(2));
+    assert.deepEqual(next.canceled, end === 'cancel' ? [RUN] : []);
+    stop.abort();
+    await running;
+  }
+});

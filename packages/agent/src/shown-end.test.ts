@@ -1,0 +1,203 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Producer } from '@hopline/events';
+import { type Job, LogUnavailable, Requeued, Superseded } from '@hopline/log';
+import { SUPERVISOR } from '@hopline/task';
+import type { HopMetrics } from '@hopline/telemetry';
+import type { AgentEvent } from './agent.ts';
+import { AttemptFailed } from './run-attempt.ts';
+import { runTurn } from './run-turn.ts';
+import { serveAgent } from './serve-agent.ts';
+import { END_SHOWN_MS_MAX, requireShownEnd } from './shown-end.ts';
+import { CALL, quiet, scripted, TaskLog } from './task-log.test-kit.ts';
+
+const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {}, observe() {} }) }) as HopMetrics;
+const { signal } = new AbortController();
+const text = (content: string): AgentEvent => ({ type: 'text', text: content });
+const ofAttempt = (attempt: number, item = 1): Producer => ({ id: CALL, agent: 'argocd', turn: 1, item, attempt });
+
+/** The next append of the log is held, as on a frozen path, until the test releases it. */
+function heldAppends(task: TaskLog) {
+  const { inputs } = task.log;
+  const held: (() => void)[] = [];
+  let isFrozen = false;
+  const append = async (...args: Parameters<typeof inputs.append>) => {
+    if (isFrozen) await new Promise<void>(resolve => held.push(resolve));
+    return await inputs.append(...args);
+  };
+  const log = { ...task.log, inputs: Object.assign(Object.create(inputs) as typeof inputs, { append }) };
+  return {
+    log,
+    freeze: () => {
+      isFrozen = true;
+    },
+    thaw: () => {
+      isFrozen = false;
+      for (const release of held.splice(0)) release();
+    },
+  };
+}
+
+const until = async (isMet: () => boolean | Promise<boolean>) => {
+  while (!(await isMet())) await new Promise(resolve => setTimeout(resolve, 1));
+};
+
+/** Runs a turn to its stored end, which no relay has folded. */
+async function storedEnd(mode: 'caipe' | 'direct', job: (task: TaskLog) => Job = task => task.job()) {
+  const task = await TaskLog.create(mode);
+  const agent = scripted([text('answer'), { type: 'done' }]);
+  const outcome = await runTurn({ log: task.log, agent, name: 'argocd', logger: quiet, signal }, job(task));
+  return { task, lastN: outcome!.lastN };
+}
+
+test('a superseded attempt whose last append is stored late leaves the work item to the attempt after the dead one', {
+  timeout: 30_000,
+}, async t => {
+  const task = await TaskLog.create('caipe', { ackWaitMs: 50 });
+  const { log, freeze, thaw } = heldAppends(task);
+  const attempts: number[] = [];
+  const agent = scripted(async function* ({ attempt }) {
+    attempts.push(attempt);
+    yield text(`of attempt ${attempt}`);
+    if (attempt === 1) freeze();
+  });
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  const options = { name: 'argocd', agent, url: 'http://a/', slots: 1, signal: stop.signal, logger: quiet, metrics, drainMs: 0 };
+  void serveAgent({ ...options, log });
+  await task.log.work.request('agent.argocd', task.job().work, { id: 'w1' });
+  await until(() => attempts.length === 1);
+  // Attempt 2 is delivered elsewhere, writes, and dies; then the path of attempt 1 thaws, and the log takes its end.
+  await task.recordOf(ofAttempt(2));
+  thaw();
+  await until(async () => (await task.inputs()).some(input => input.kind === 'ended'));
+  await until(() => attempts.length === 2);
+  assert.equal(await task.log.work.hasItem('agent.argocd', task.taskId), true);
+});
+
+for (const mode of ['caipe', 'direct'] as const) {
+  test(`the item of a turn is done when the log shows its end, not when it is stored: ${mode}`, async () => {
+    const { task, lastN } = await storedEnd(mode);
+    let isDone = false;
+    const shown = requireShownEnd(task.log, task.job(), { lastN, signal }).then(() => {
+      isDone = true;
+    });
+    await new Promise(resolve => setTimeout(resolve, 100));
+    assert.equal(isDone, false, 'no relay has folded the end');
+    await task.fold();
+    await shown;
+  });
+}
+
+test('an end that a relay has stored within 20 ms is confirmed by one read, without a subscription', async () => {
+  const { task, lastN } = await storedEnd('caipe');
+  await task.fold();
+  let reads = 0;
+  const facts = Object.assign(Object.create(task.log.facts) as typeof task.log.facts, {
+    last: (taskId: string) => {
+      reads += 1;
+      return task.log.facts.last(taskId);
+    },
+    follow: () => assert.fail('followed'),
+  });
+  await requireShownEnd({ facts }, task.job(), { lastN, signal });
+  assert.equal(reads, 1);
+});
+
+test('a later attempt, another item, a later turn or the end of the task decides what becomes of the item', async () => {
+  const wait = ({ task, lastN }: Awaited<ReturnType<typeof storedEnd>>) =>
+    requireShownEnd(task.log, task.job(), { lastN, signal });
+  const superseded = await storedEnd('caipe');
+  await superseded.task.recordOf(ofAttempt(2));
+  await assert.rejects(wait(superseded), Superseded);
+
+  const other = await storedEnd('caipe');
+  await other.task.recordOf(ofAttempt(1, 2));
+  await wait(other);
+
+  const abandoned = await storedEnd('caipe');
+  const end = { kind: 'ended', call: CALL, state: 'TASK_STATE_FAILED', reason: 'x', retryable: false } as const;
+  await abandoned.task.input({ id: SUPERVISOR, agent: SUPERVISOR, turn: 1, attempt: 1 }, end).store();
+  await wait(abandoned);
+
+  const canceled = await storedEnd('caipe');
+  await canceled.task.cancel().store();
+  await wait(canceled);
+
+  const continued = await storedEnd('direct');
+  await continued.task.message('more', 'm2', 'agent.argocd', 'transparent').store();
+  await wait(continued);
+});
+
+test('a turn that leaves its wait for credentials to the next one has ended, although its task goes on', async () => {
+  for (const mode of ['caipe', 'direct'] as const) {
+    const task = await TaskLog.create(mode);
+    const stop = new AbortController();
+    const agent = scripted(async function* () {
+      yield {
+        type: 'auth-required',
+        message: { messageId: 'q', role: 'ROLE_AGENT', parts: [{ text: 'log in' }] },
+        resume: {},
+      };
+      stop.abort();
+      await new Promise(() => {});
+    });
+    const deps = { log: task.log, agent, name: 'argocd', logger: quiet, signal: stop.signal };
+    const outcome = await runTurn(deps, task.job());
+    assert.equal(outcome?.state, 'TASK_STATE_AUTH_REQUIRED');
+    await task.fold();
+    await requireShownEnd(task.log, task.job(), { lastN: outcome!.lastN, signal });
+  }
+});
+
+test('an end that no relay shows is given up after END_SHOWN_MS_MAX, at a shutdown at once, and with the log when it is away', async t => {
+  const { task, lastN } = await storedEnd('caipe');
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const waited: number[] = [];
+  const timeout = t.mock.method(AbortSignal, 'timeout', (ms: number) => {
+    waited.push(ms);
+    const late = new AbortController();
+    setTimeout(() => late.abort(), ms);
+    return late.signal;
+  });
+  let isSettled = false;
+  const given = assert.rejects(requireShownEnd(task.log, task.job(), { lastN, signal }), AttemptFailed).finally(() => {
+    isSettled = true;
+  });
+  const passes = async (ms: number) => {
+    t.mock.timers.tick(ms);
+    for (let turns = 0; turns < 20; turns += 1) await new Promise(resolve => setImmediate(resolve));
+  };
+  await passes(20);
+  await passes(END_SHOWN_MS_MAX - 21);
+  assert.equal(isSettled, false, 'one millisecond earlier it waits');
+  await passes(1);
+  await given;
+  assert.deepEqual(waited, [END_SHOWN_MS_MAX]);
+  t.mock.timers.reset();
+  timeout.mock.restore();
+
+  const stop = new AbortController();
+  const stopped = assert.rejects(requireShownEnd(task.log, task.job(), { lastN, signal: stop.signal }), Requeued);
+  stop.abort();
+  await stopped;
+
+  const last = async () => Promise.reject(new LogUnavailable('away'));
+  const facts = Object.assign(Object.create(task.log.facts) as typeof task.log.facts, { last });
+  await assert.rejects(requireShownEnd({ facts }, task.job(), { lastN, signal }), LogUnavailable);
+});
+
+test('an end that waits to be shown takes no slot of its worker', { timeout: 30_000 }, async t => {
+  const task = await TaskLog.create('caipe');
+  const agent = scripted([text('answer'), { type: 'done' }]);
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  const options = { name: 'argocd', agent, url: 'http://a/', slots: 1, signal: stop.signal, logger: quiet, metrics, drainMs: 0 };
+  void serveAgent({ ...options, log: task.log });
+  const { work } = task.job();
+  await task.log.work.request('agent.argocd', work, { id: 'w1' });
+  await task.log.work.request('agent.argocd', work, { id: 'w2' });
+  const ends = async () => (await task.inputs()).filter(input => input.kind === 'ended').length;
+  await until(async () => (await ends()) === 2);
+  assert.equal(await task.log.work.hasItem('agent.argocd', task.taskId), true);
+});

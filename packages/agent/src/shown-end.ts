@@ -1,0 +1,51 @@
+import { foldedOrdinal } from '@hopline/events';
+import { type Job, type Log, Requeued, Superseded, sleepUnlessAborted } from '@hopline/log';
+import { ROOT_AGENT } from '@hopline/task';
+import { AttemptFailed } from './run-attempt.ts';
+import { overBecause } from './task-watch.ts';
+
+/** By then a relay has nearly always stored the end of a turn as a fact: one read confirms it, without a subscription. Milliseconds. */
+const FIRST_LOOK_MS = 20;
+/**
+ * A stored end that no relay shows for this long is given up, and another attempt runs; milliseconds. As long as one append of a writer is
+ * retried: far longer than a takeover of a shard, so an outage of all relays repeats no turn that ended shortly before it.
+ */
+export const END_SHOWN_MS_MAX = 5 * 60_000;
+
+export type ShownEndOptions = {
+  /** Ordinal of the last input of the turn. */
+  lastN: number;
+  /** Aborts when the process stops. */
+  signal: AbortSignal;
+  /** Default: END_SHOWN_MS_MAX. */
+  waitMs?: number;
+};
+
+/**
+ * Resolves when the log shows that the stored end of a turn counts, or that the task needs it no more: only then is the work item done. That
+ * the end is stored proves nothing. A newer attempt may have written before it, on a path to the log that was not frozen, and then relays
+ * reject it; if the worker of that attempt is dead, the item is all that brings the task to its end.
+ *
+ * Rejects when the item must stay: with Superseded, with Requeued at a shutdown, with AttemptFailed after `waitMs`, or the error of the log.
+ */
+export async function requireShownEnd(
+  log: Pick<Log, 'facts'>,
+  job: Pick<Job, 'work' | 'item' | 'attempt'>,
+  { lastN, signal, waitMs = END_SHOWN_MS_MAX }: ShownEndOptions,
+): Promise<void> {
+  const { work, item, attempt } = job;
+  const producer = { id: work.call?.id ?? ROOT_AGENT, item, attempt };
+  const ended = AbortSignal.any([signal, AbortSignal.timeout(waitMs)]);
+  await sleepUnlessAborted(FIRST_LOOK_MS, ended);
+  const newest = await log.facts.last(work.taskId);
+  if (newest === undefined) throw new Error('work for a task that is not in the log');
+  const isShown = ({ record: { aggregate } }: typeof newest) => {
+    const over = overBecause(aggregate, job);
+    if (over === 'superseded') throw new Superseded();
+    // A turn that leaves a wait for credentials to the next one ends while its task goes on.
+    return over !== undefined || foldedOrdinal(aggregate, producer) >= lastN;
+  };
+  if (isShown(newest)) return;
+  for await (const stored of await log.facts.follow(work.taskId, { newest: newest.seq }, ended)) if (isShown(stored)) return;
+  throw signal.aborted ? new Requeued('shutdown') : new AttemptFailed('no relay has shown the end of the turn', 'end_not_shown');
+}

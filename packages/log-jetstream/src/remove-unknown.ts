@@ -1,0 +1,181 @@
+import { isRole, type Role, TENANT_QUEUES, WORK_PREFIX, workFilter } from '@hopline/events';
+import type { ConsumerInfo } from '@nats-io/jetstream';
+import type { Connection } from './connection.ts';
+import { BUCKETS, consumerName, type LogNames, QUEUES } from './names.ts';
+import type { JetStreamLogOptions } from './options.ts';
+
+/**
+ * Removes from the streams of the log what Hopline did not make and what would use up a bound that all share. Every user of the log may
+ * create consumers that last, and can have answers of the JetStream API stored as items of work, which no worker takes. Nothing else
+ * removes either of them before its age.
+ */
+
+/** Time between two checks, milliseconds. One client creates about 700 consumers a second: far fewer than a stream allows. */
+const UNKNOWN_CHECK_MS = 10_000;
+/** The server removes such a consumer within this time after its last reader: one that an operator looks into a stream with. */
+const SHORT_LIVED_MS_MAX = 5 * 60_000;
+/** Short-lived consumers that are not Hopline's and may stay on a stream. Beyond it all of them are removed. */
+export const GUEST_CONSUMERS_MAX = 64;
+/** From this share of its bytes on, the work stream is searched for items that no worker takes. */
+const WORK_SEARCH_SHARE = 1 / 8;
+const REMOVALS_AT_ONCE_MAX = 32;
+/** A user without the permission tries again after this time, milliseconds: it may be given meanwhile. */
+const DENIED_MS = 10 * 60_000;
+/** Subjects outside all queues of a known role that one check removes. */
+const SUBJECTS_PER_CHECK_MAX = 1_000;
+const NANOS_PER_MS = 1_000_000;
+const READER_NAME = /^hopline-[0-9A-Z]{22}$/;
+
+/** Checks the streams until the log is closed. */
+export function removeUnknown(
+  connection: Connection,
+  { keptConsumers, checkMs = UNKNOWN_CHECK_MS }: NonNullable<JetStreamLogOptions['removesUnknown']>,
+): void {
+  const work = new UnknownWork(connection);
+  let isChecking = false;
+  let deniedUntil = 0;
+  // What one check cannot do, for want of a leader, the next one may.
+  const onError = (error: unknown) => {
+    if (connection.toDenied(error) !== undefined) deniedUntil = performance.now() + DENIED_MS;
+  };
+  const check = async () => {
+    if (isChecking || !connection.connected || performance.now() < deniedUntil) return;
+    isChecking = true;
+    for (const stream of connection.names.allStreams()) await removeConsumers(connection, stream, keptConsumers).catch(onError);
+    await work.remove().catch(onError);
+    isChecking = false;
+  };
+  const timer = setInterval(() => void check(), checkMs).unref();
+  connection.closed.addEventListener('abort', () => clearInterval(timer), { once: true });
+}
+
+type ListedConsumer = Pick<ConsumerInfo, 'name'> & {
+  config: Pick<ConsumerInfo['config'], 'durable_name' | 'inactive_threshold' | 'filter_subject'>;
+};
+
+/** The consumers of a stream that must go. */
+export function unknownConsumers(
+  listed: readonly ListedConsumer[],
+  isWorkers: (consumer: ListedConsumer) => boolean,
+  keptConsumers: readonly string[],
+): string[] {
+  const others = listed.filter(consumer => !isWorkers(consumer) && !isKept(consumer.name, keptConsumers));
+  const lasting = others.filter(consumer => !isShortLived(consumer));
+  const guests = others.filter(consumer => isShortLived(consumer) && !READER_NAME.test(consumer.name));
+  return [...lasting, ...(guests.length > GUEST_CONSUMERS_MAX ? guests : [])].map(({ name }) => name);
+}
+
+function isKept(name: string, keptConsumers: readonly string[]): boolean {
+  return keptConsumers.some(kept => (kept.endsWith('*') ? name.startsWith(kept.slice(0, -1)) : name === kept));
+}
+
+function isShortLived({ config }: ListedConsumer): boolean {
+  const { durable_name: durable, inactive_threshold: threshold = 0 } = config;
+  return durable === undefined && threshold > 0 && threshold <= SHORT_LIVED_MS_MAX * NANOS_PER_MS;
+}
+
+/** Whether a consumer of the work stream is that of a queue of a role. */
+export function isWorkersConsumer({ name, config }: ListedConsumer, names: LogNames): boolean {
+  const role = roleOf(name);
+  if (!isRole(role)) return false;
+  return QUEUES.some(
+    queue => consumerName(role, queue) === name && config.filter_subject === names.subject(workFilter(role, queue)),
+  );
+}
+
+/** Of a consumer with the name `consumerName` gives it. */
+function roleOf(consumer: string): string {
+  return consumer.replace(/_\d+$/, '').replace(/^agent-/, 'agent.');
+}
+
+async function removeConsumers(connection: Connection, stream: string, keptConsumers: readonly string[]): Promise<void> {
+  const { jsm, names, onEvent } = connection;
+  const listed: ListedConsumer[] = [];
+  for await (const { name, config } of jsm.consumers.list(stream)) listed.push({ name, config });
+  const isWorkers = (consumer: ListedConsumer) => stream === names.workStream && isWorkersConsumer(consumer, names);
+  const unknown = unknownConsumers(listed, isWorkers, keptConsumers);
+  const removed = await atOnce(unknown, name => jsm.consumers.delete(stream, name));
+  if (removed.length > 0) onEvent({ type: 'unknown-consumers', stream, count: removed.length, name: removed[0]! });
+}
+
+/** The items for which `remove` succeeds; REMOVALS_AT_ONCE_MAX at a time. */
+async function atOnce(items: readonly string[], remove: (item: string) => Promise<boolean>): Promise<string[]> {
+  const left = [...items];
+  const removed: string[] = [];
+  const next = async () => {
+    for (let item = left.shift(); item !== undefined; item = left.shift()) {
+      // Another relay may have removed it.
+      if (await remove(item).catch(() => false)) removed.push(item);
+    }
+  };
+  await Promise.all(Array.from({ length: REMOVALS_AT_ONCE_MAX }, next));
+  return removed;
+}
+
+/**
+ * Where an item of work is queued: `role` as the subject names it, which need not be one; `inQueue`: a worker of that role would take
+ * it.
+ */
+export function workPlaceOf(subject: string): { role: string; inQueue: boolean } {
+  const [, , first = '', ...rest] = subject.split('.');
+  const role = first === 'agent' && rest.length > 0 ? `agent.${rest.shift()}` : first;
+  const isOfTenant = rest.length === 3 && /^\d$/.test(rest[0]!) && Number(rest[0]) < TENANT_QUEUES;
+  return { role, inQueue: isRole(role) && (rest.length === 1 || isOfTenant) };
+}
+
+/**
+ * Removes items of unknown roles, and items outside all queues, from a work stream that fills. A role is known while an agent of
+ * this name is registered, and as long as the consumer of a worker exists: that of an agent which is away keeps its work.
+ */
+class UnknownWork {
+  readonly #connection: Connection;
+  /** Roles that were unknown at the last check: a worker that starts has its consumer within one. */
+  #suspects = new Set<string>();
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  async remove(): Promise<void> {
+    const { jsm, names, onEvent } = this.#connection;
+    const stream = names.workStream;
+    const { config, state } = await jsm.streams.info(stream);
+    if (config.max_bytes <= 0 || state.bytes < config.max_bytes * WORK_SEARCH_SHARE) return void this.#suspects.clear();
+    const known = await this.#knownRoles();
+    const unknown = new Map<string, number>();
+    const misplaced: string[] = [];
+    for (const [subject, count] of await this.#subjects(stream, `${names.subject(WORK_PREFIX)}.>`)) {
+      const { role, inQueue } = workPlaceOf(subject.slice(names.subject('').length));
+      if (!known.has(role)) unknown.set(role, (unknown.get(role) ?? 0) + count);
+      else if (!inQueue) misplaced.push(subject);
+    }
+    const due = [...unknown.keys()].filter(role => this.#suspects.has(role));
+    this.#suspects = new Set(unknown.keys());
+    // Of a subject that is a prefix of others, only its own items.
+    const filters = due.flatMap(role => (role === 'agent' ? [role] : [role, `${role}.>`]));
+    let count = 0;
+    const purge = async (filter: string) => {
+      const { purged } = await jsm.streams.purge(stream, { filter });
+      count += purged;
+      return purged > 0;
+    };
+    const ofRoles = filters.map(filter => names.subject(`${WORK_PREFIX}.${filter}`));
+    const [name] = await atOnce([...ofRoles, ...misplaced.slice(0, SUBJECTS_PER_CHECK_MAX)], purge);
+    if (name !== undefined) onEvent({ type: 'unknown-work', stream, count, name });
+  }
+
+  async #knownRoles(): Promise<Set<string>> {
+    const { jsm, names } = this.#connection;
+    const known = new Set<string>(['supervisor'] satisfies Role[]);
+    for await (const consumer of jsm.consumers.list(names.workStream))
+      if (isWorkersConsumer(consumer, names)) known.add(roleOf(consumer.name));
+    const bucket = names.bucket(BUCKETS.agents);
+    for (const [subject] of await this.#subjects(`KV_${bucket}`, `$KV.${bucket}.>`)) known.add(`agent.${subject.split('.')[2]}`);
+    return known;
+  }
+
+  async #subjects(stream: string, filter: string): Promise<[subject: string, count: number][]> {
+    const { state } = await this.#connection.jsm.streams.info(stream, { subjects_filter: filter });
+    return Object.entries(state.subjects ?? {});
+  }
+}

@@ -1,0 +1,21 @@
+/** Log lines that the runbook and the guides name: an operator searches for exactly these words. `log: KIND` stands beside them. */
+export const LINE = {
+  requestFailed: 'request failed',
+  requestRefused: 'request refused',
+  streamCut: 'stream cut',
+  turnTaken: 'turn taken',
+  turnEnded: 'turn ended',
+  turnRequeued: 'turn requeued',
+  agentThrew: 'agent threw',
+  remoteRunLeft: 'remote run not canceled',
+  inputRejected: 'input record rejected',
+  shardsAcquired: 'shards acquired',
+  shardFailed: 'shard failed',
+  shardConflict: 'another relay wrote to a task of this shard',
+  shardRestartFailed: 'shard restart failed',
+  webhookFailed: 'webhook delivery failed',
+  webhookRecovered: 'webhook recovered',
+  webhookAbandoned: 'webhook abandoned',
+  keySetNotFetched: 'key set of the issuer not fetched',
+  exportFailed: 'telemetry export failed',
+} as const;

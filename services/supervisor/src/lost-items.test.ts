@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import type { AgentInput } from '@hopline/events';
+import type { InputWriter } from '@hopline/log';
+import { abandonLostItems, ITEM_LOST, LOST_ITEMS_CHECK_MS } from './lost-items.ts';
+import type { TurnView } from './turn-view.ts';
+
+/** Two open calls, of which the test decides what the log says, and when. */
+function watched(t: TestContext) {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const inputs: AgentInput[] = [];
+  const asked: string[] = [];
+  const stop = new AbortController();
+  const items = new Map<string, boolean | Error>([
+    ['agent.writer', true],
+    ['agent.reader', true],
+  ]);
+  const producers: Record<string, { attempt: number; n: number }> = {};
+  const view = {
+    calls: ['call-1-1', 'call-1-2'],
+    ended: () => undefined,
+    agentOf: (call: string) => (call === 'call-1-1' ? 'writer' : 'reader'),
+    needsCredentials: (call: string) => call === 'call-1-2',
+    aggregate: { producers },
+  };
+  const delegated = new Set<string>(['call-1-1', 'call-1-2']);
+  const watching = abandonLostItems({
+    view: view as unknown as TurnView,
+    writer: { add: (input: AgentInput) => void inputs.push(input) } as unknown as InputWriter,
+    signal: stop.signal,
+    log: {
+      work: {
+        hasItem: async (role: string) => {
+          asked.push(role);
+          const has = items.get(role);
+          if (has instanceof Error) throw has;
+          return has;
+        },
+      },
+    } as unknown as Parameters<typeof abandonLostItems>[0]['log'],
+    taskId: 't',
+    delegated,
+    checkMs: LOST_ITEMS_CHECK_MS,
+  });
+  t.after(async () => {
+    stop.abort();
+    await watching;
+  });
+  const check = async (afterMs = LOST_ITEMS_CHECK_MS) => {
+    t.mock.timers.tick(afterMs);
+    for (let turns = 0; turns < 10; turns += 1) await setImmediate();
+  };
+  return { inputs, asked, items, producers, delegated, check };
+}
+
+const lost = (call: string) => ({ kind: 'ended', call, state: 'TASK_STATE_FAILED', reason: ITEM_LOST, retryable: true });
+
+test('a call whose agent has written nothing for a whole interval, and whose item is gone, ends with a reason, once', async t => {
+  const { inputs, items, check } = watched(t);
+  items.set('agent.writer', false);
+  await check();
+  await check(LOST_ITEMS_CHECK_MS - 1);
+  assert.deepEqual(inputs, [], 'one millisecond earlier');
+  await check(1);
+  assert.deepEqual(inputs, [lost('call-1-1')]);
+  await check();
+  assert.deepEqual(inputs, [lost('call-1-1')]);
+});
+
+test('a call that waits for credentials ends that wait too', async t => {
+  const { inputs, items, check } = watched(t);
+  items.set('agent.reader', false);
+  await check();
+  await check();
+  assert.deepEqual(inputs, [{ kind: 'status', state: 'TASK_STATE_WORKING' }, lost('call-1-2')]);
+});
+
+test('the item of an agent that writes is not looked up, nor that of a call that is not queued yet', async t => {
+  const { inputs, asked, items, producers, delegated, check } = watched(t);
+  for (const role of items.keys()) items.set(role, false);
+  delegated.delete('call-1-2');
+  for (let n = 1; n <= 3; n += 1) {
+    producers['call-1-1'] = { attempt: 1, n };
+    await check();
+  }
+  assert.deepEqual([inputs, asked], [[], []]);
+});
+
+test('while the log is away the next check decides', async t => {
+  const { inputs, items, check } = watched(t);
+  items.set('agent.writer', new Error('away'));
+  await check();
+  await check();
+  assert.deepEqual(inputs, []);
+  items.set('agent.writer', false);
+  await check();
+  assert.deepEqual(inputs, [lost('call-1-1')]);
+});

@@ -1,0 +1,290 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { Log } from '@hopline/log';
+import {
+  authorization,
+  FACTS_STREAM,
+  INPUTS_STREAM,
+  type JetStreamLogOptions,
+  type LogEvent,
+  type LogUser,
+  openJetStreamLog,
+  type ServerUser,
+  serverUsers,
+  userName,
+  WORK_CONSUMERS_MAX,
+  WORK_STREAM,
+} from '@hopline/log-jetstream';
+import { type JetStreamManager, jetstreamManager, type StreamConfig } from '@nats-io/jetstream';
+import { headers, type NatsConnection } from '@nats-io/nats-core';
+import { connect } from '@nats-io/transport-node';
+import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
+
+/** What the login of one agent can do to the log that all share, with the permissions that its service needs. */
+const AGENT = 'agent.fair';
+const AGENTS = ['fair', 'guide'];
+const CONSUMERS = 1_100;
+/** What nats-server 2.15 allows where a stream names no number. */
+const SERVER_DEFAULT = 1_000;
+const ANSWERS = 260;
+const MIB = 1024 * 1024;
+const WAIT_MS_MAX = 60_000;
+const CHECK_MS = 200;
+
+const PASSWORDS = new Map<ServerUser, { text: string }>();
+for (const user of serverUsers(AGENTS)) PASSWORDS.set(user, { text: user });
+
+async function until(what: string, isTrue: () => Promise<boolean> | boolean): Promise<void> {
+  const deadline = Date.now() + WAIT_MS_MAX;
+  while (!(await isTrue())) {
+    assert.ok(Date.now() < deadline, what);
+    await new Promise(resolve => setTimeout(resolve, 25));
+  }
+}
+
+const taskRecord = (taskId: string) =>
+  ({ v: 1, facts: [], aggregate: { taskId, generation: 1 } as never, startSeq: 0, startStoredAt: 1 }) as const;
+const work = (taskId: string, text = '') =>
+  ({
+    v: 1,
+    taskId,
+    contextId: 'c',
+    turn: 1,
+    profile: 'default',
+    message: { role: 'user', parts: [] },
+    metadata: { text },
+  }) as never;
+
+describe('an agent that turns against the log', { timeout: 300_000 }, () => {
+  let server: NatsServer;
+  let attacker: NatsConnection;
+  let admin: JetStreamManager;
+  let adminConnection: NatsConnection;
+  const logs: Log[] = [];
+  const events: LogEvent[] = [];
+  const login = (user: ServerUser) => ({ user: userName(user), pass: user });
+  const open = async (user: LogUser, more: Partial<JetStreamLogOptions> = {}) => {
+    const log = await openJetStreamLog({ servers: server.url, name: 'test', user, credentials: login(user), ...more });
+    logs.push(log);
+    return log;
+  };
+  let relay: Log;
+  let ingress: Log;
+
+  before(async () => {
+    server = await startNats({ config: authorization(PASSWORDS) });
+    attacker = await connect({ servers: server.url, ...login(AGENT), inboxPrefix: `_INBOX.hopline.${AGENT}` });
+    adminConnection = await connect({ servers: server.url, ...login('admin') });
+    admin = await jetstreamManager(adminConnection);
+    relay = await open('relay');
+    ingress = await open('ingress');
+  });
+  after(async () => {
+    await Promise.all(logs.map(log => log.close()));
+    await attacker?.close();
+    await adminConnection?.close();
+    await server?.stop();
+  });
+
+  const createConsumer = async (stream: string, config: { durable_name: string } & Record<string, unknown>) => {
+    const { durable_name: name, filter_subject: filter } = config;
+    const subject = `$JS.API.CONSUMER.CREATE.${stream}.${name}${filter === undefined ? '' : `.${filter}`}`;
+    const request = JSON.stringify({ stream_name: stream, config: { ack_policy: 'none', ...config } });
+    const answer = await attacker.request(subject, request, { timeout: WAIT_MS_MAX });
+    return answer.json<{ error?: { err_code: number } }>().error?.err_code;
+  };
+  const consumersOf = async (stream: string) => {
+    const names: string[] = [];
+    for await (const { name } of admin.consumers.list(stream)) names.push(name);
+    return names;
+  };
+  const removed = (type: 'unknown-consumers' | 'unknown-work') =>
+    events.reduce((sum, event) => sum + (event.type === type ? event.count : 0), 0);
+
+  test('more consumers than a server allows by default keep no service from reading, and a relay removes them', async () => {
+    await relay.facts.append(taskRecord('read'), { expected: 0, id: 'read:1' });
+    await admin.consumers.add(FACTS_STREAM, { durable_name: 'warehouse' });
+    const refused = await Promise.all(
+      Array.from({ length: CONSUMERS }, (_, index) => createConsumer(FACTS_STREAM, { durable_name: `dos${index}` })),
+    );
+    assert.deepEqual(
+      refused.filter(code => code !== undefined),
+      [],
+    );
+    const follow = new AbortController();
+    for await (const { record } of await ingress.facts.follow('read', 0, follow.signal)) {
+      assert.equal(record.aggregate.taskId, 'read');
+      follow.abort();
+    }
+    const filter = '$KV.hopline_tasks.>';
+    await createConsumer('KV_hopline_tasks', { durable_name: 'dos', filter_subject: filter });
+    const removesUnknown = { keptConsumers: ['warehouse'], checkMs: CHECK_MS };
+    await open('relay', { removesUnknown, onEvent: event => events.push(event) });
+    await until('the consumers were not removed', () => removed('unknown-consumers') >= CONSUMERS + 1);
+    assert.deepEqual(
+      (await consumersOf(FACTS_STREAM)).filter(name => !name.startsWith('hopline-')),
+      ['warehouse'],
+    );
+    assert.deepEqual(
+      (await consumersOf('KV_hopline_tasks')).filter(name => !name.startsWith('hopline-')),
+      [],
+    );
+  });
+
+  test('answers of NATS that are stored as work do not keep new messages out', async () => {
+    // One stored input of its own, and NATS answers with it to any subject.
+    const input = { v: 1, at: 1, from: 'client', input: { kind: 'message', text: 'x'.repeat(900 * 1024) } };
+    await attacker.request(`a2a.raw.00.own.${AGENT}`, JSON.stringify(input));
+    const read = JSON.stringify({ last_by_subj: `a2a.raw.00.own.${AGENT}` });
+    const answerTo = (reply: string) => attacker.publish('$JS.API.STREAM.MSG.GET.A2A_RAW', read, { reply });
+    for (let index = 0; index < ANSWERS; index += 1) answerTo(`a2a.work.agent.absent.${index}`);
+    await attacker.flush();
+    await until('the answers were not removed', async () => {
+      const { state } = await admin.streams.info(WORK_STREAM);
+      return removed('unknown-work') > 0 && state.messages === 0;
+    });
+    await ingress.work.requireRoom('supervisor');
+    await relay.work.request('supervisor', work('t1'), { id: 't1' });
+    const taken = new AbortController();
+    const supervisor = await open('supervisor');
+    await supervisor.work.take('supervisor', { slots: 1, signal: taken.signal }, async job => {
+      assert.equal(job.work.taskId, 't1');
+      taken.abort();
+    });
+  });
+
+  test('items of an agent without workers stay, also in a full queue', async () => {
+    const guide = await open('agent.guide');
+    const stop = new AbortController();
+    const taking = guide.work.take('agent.guide', { slots: 1, signal: stop.signal }, async () => {});
+    await until('the agent has no consumers', async () => (await consumersOf(WORK_STREAM)).includes('agent-guide_7'));
+    stop.abort();
+    await taking;
+    const before = removed('unknown-work');
+    for (let index = 0; index < 40; index += 1)
+      await relay.work.request('agent.guide', work(`w${index}`, 'x'.repeat(MIB)), { id: `w${index}` });
+    // The queue holds more than an eighth of its bytes, so it is searched.
+    for (const place of ['absent.t', 'guide.0.0']) await adminConnection.request(`a2a.work.agent.${place}`, 'x');
+    await until('the other items were not removed', () => removed('unknown-work') === before + 2);
+    const { state } = await admin.streams.info(WORK_STREAM, { subjects_filter: 'a2a.work.>' });
+    assert.equal(Object.keys(state.subjects ?? {}).filter(subject => subject.startsWith('a2a.work.agent.guide.w')).length, 40);
+  });
+
+  test('a queue has at most 128 items of one task and role', async () => {
+    const store = async () =>
+      (await adminConnection.request('a2a.work.supervisor.same', 'x')).json<{ error?: { description: string } }>();
+    const answers = await Promise.all(Array.from({ length: 129 }, store));
+    const refused = answers.filter(({ error }) => error !== undefined);
+    assert.deepEqual(
+      refused.map(({ error }) => error!.description),
+      ['maximum messages per subject exceeded'],
+    );
+  });
+
+  test('no header of a permitted write empties a bucket', async () => {
+    const agent = await open('agent.guide');
+    await agent.messageIds.put('message', { taskId: 't' } as never);
+    await agent.contexts.put('context', { taskIds: ['t'] } as never);
+    const before = await ingress.messageIds.revision();
+    const rollup = headers();
+    rollup.set('Nats-Rollup', 'all');
+    const keys = ['agents.fair.1', 'message_ids.k', 'contexts.k', `requeues.${AGENT}.t.1`];
+    for (const key of keys) {
+      const answer = await attacker.request(`$KV.hopline_${key}`, '{}', { headers: rollup });
+      assert.match(answer.json<{ error: { description: string } }>().error.description, /rollup not permitted/, key);
+    }
+    assert.equal(await ingress.messageIds.revision(), before);
+    assert.equal((await admin.streams.info('KV_hopline_message_ids')).state.messages, 1);
+  });
+});
+
+test('150 agents start at one server: their logins, registry entries, workers and watches', { timeout: 300_000 }, async t => {
+  const server = await startNats();
+  const names = Array.from({ length: 150 }, (_, index) => `a${index}`);
+  const relay = await openJetStreamLog({ servers: server.url, name: 'relay' });
+  const stop = new AbortController();
+  const agents: Log[] = [];
+  t.after(async () => {
+    stop.abort();
+    await Promise.all([relay, ...agents].map(log => log.close()));
+    await server.stop();
+  });
+  const answered = new Set<string>();
+  const workers: Promise<void>[] = [];
+  for (const name of names) {
+    const log = await openJetStreamLog({ servers: server.url, name });
+    agents.push(log);
+    await log.agents.put(`${name}.1`, {} as never);
+    const done = async () => void answered.add(name);
+    workers.push(log.work.take(`agent.${name}`, { slots: 1, signal: stop.signal }, done));
+  }
+  for (const name of names) await relay.work.request(`agent.${name}`, work(`t-${name}`), { id: name });
+  await until('not every agent took its work', () => answered.size === names.length);
+  const nc = await connect({ servers: server.url });
+  const { state } = await (await jetstreamManager(nc)).streams.info(WORK_STREAM);
+  await nc.close();
+  // Beyond the default of the server.
+  assert.ok(state.consumer_count > SERVER_DEFAULT, `${state.consumer_count}`);
+  stop.abort();
+  await Promise.all(workers);
+});
+
+/** Streams as a version without bounds created them. */
+async function withoutBounds(jsm: JetStreamManager, url: string): Promise<void> {
+  await (await openJetStreamLog({ servers: url, name: 'created' })).close();
+  for await (const { config } of jsm.streams.list()) {
+    const isBucket = config.name.startsWith('KV_');
+    const numbers = isBucket ? {} : { max_msgs_per_subject: -1, discard_new_per_subject: false };
+    await jsm.streams.update(config.name, { max_consumers: -1, max_msg_size: -1, allow_rollup_hdrs: isBucket, ...numbers });
+  }
+}
+
+const boundsOf = ({ max_consumers, max_msg_size, max_msgs_per_subject, allow_rollup_hdrs, ...rest }: StreamConfig) => {
+  const { discard_new_per_subject = false } = rest;
+  return [max_consumers, max_msg_size, max_msgs_per_subject, allow_rollup_hdrs, discard_new_per_subject];
+};
+
+test('a relay gives existing streams the bounds that they lack, and leaves what an operator has raised', async t => {
+  const server = await startNats();
+  const nc = await connect({ servers: server.url });
+  t.after(async () => {
+    await nc.close();
+    await server.stop();
+  });
+  const jsm = await jetstreamManager(nc);
+  await withoutBounds(jsm, server.url);
+  await jsm.streams.update(FACTS_STREAM, { max_consumers: 70_000 });
+  const payload = nc.info!.max_payload;
+  await (await openJetStreamLog({ servers: server.url, name: 'relay' })).close();
+  const bounds = async (stream: string) => boundsOf((await jsm.streams.info(stream)).config);
+  assert.deepEqual(await bounds(FACTS_STREAM), [70_000, -1, -1, false, false]);
+  assert.deepEqual(await bounds(INPUTS_STREAM), [2_500, -1, -1, false, false]);
+  assert.deepEqual(await bounds(WORK_STREAM), [WORK_CONSUMERS_MAX, payload, 128, false, true]);
+  for await (const { config } of jsm.streams.list())
+    if (config.name.startsWith('KV_')) assert.deepEqual(boundsOf(config), [2_500, -1, 1, false, false], config.name);
+});
+
+test('a relay without the permission to change streams reports it, and starts', async t => {
+  const permissions = authorization(PASSWORDS).replaceAll('"$JS.API.STREAM.UPDATE.A2A_WORK"', '"removed"');
+  const server = await startNats({ config: permissions });
+  const admin = { user: 'admin', pass: 'admin' };
+  const nc = await connect({ servers: server.url, ...admin });
+  t.after(async () => {
+    await nc.close();
+    await server.stop();
+  });
+  const jsm = await jetstreamManager(nc);
+  const bare = await openJetStreamLog({ servers: server.url, name: 'created', credentials: admin });
+  await bare.close();
+  await jsm.streams.update(WORK_STREAM, { max_consumers: -1 });
+  const events: LogEvent[] = [];
+  const credentials = { user: 'relay', pass: 'relay' };
+  const onEvent = (event: LogEvent) => events.push(event);
+  const relay = await openJetStreamLog({ servers: server.url, name: 'relay', user: 'relay', credentials, onEvent });
+  await relay.check();
+  await relay.close();
+  assert.deepEqual(
+    events.filter(({ type }) => type === 'bounds-refused'),
+    [{ type: 'bounds-refused', stream: WORK_STREAM }],
+  );
+});
