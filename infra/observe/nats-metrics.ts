@@ -8,7 +8,13 @@ type Stream = {
   cluster?: { leader?: string };
   config: { max_bytes: number };
   state: { bytes: number; messages: number; last_seq: number };
-  consumer_detail?: { name: string; num_pending: number; num_ack_pending: number; num_redelivered: number }[];
+  consumer_detail?: {
+    name: string;
+    delivered: { consumer_seq: number };
+    num_pending: number;
+    num_ack_pending: number;
+    num_redelivered: number;
+  }[];
 };
 type Varz = { server_name: string; connections: number; slow_consumers: number; cpu: number; mem: number };
 type Jsz = { account_details?: { stream_detail?: Stream[] }[] };
@@ -36,11 +42,12 @@ export async function natsMetrics(monitorUrl: string): Promise<string> {
     lines.add('jetstream_stream_limit_bytes', 'Bytes that may be stored, -1 without a limit', of, stream.config.max_bytes);
     lines.add('jetstream_stream_total_messages', 'Messages stored', of, stream.state.messages);
     lines.add('jetstream_stream_last_seq', 'Sequence of the newest message', of, stream.state.last_seq);
-    for (const { name, num_pending, num_ack_pending, num_redelivered } of stream.consumer_detail ?? []) {
+    for (const { name, delivered, num_pending, num_ack_pending, num_redelivered } of stream.consumer_detail ?? []) {
       // Only the work queue has consumers whose names stay: readers of one task live for seconds.
       if (!stream.name.endsWith('_WORK')) continue;
       const consumer = { ...of, consumer_name: name };
       lines.add('jetstream_consumer_num_pending', 'Messages that were not delivered yet', consumer, num_pending);
+      lines.add('jetstream_consumer_delivered_consumer_seq', 'Deliveries so far', consumer, delivered.consumer_seq);
       lines.add(
         'jetstream_consumer_num_ack_pending',
         'Messages that were delivered and not acknowledged',

@@ -49,6 +49,15 @@ function request(index: number, method: string, path: string, headers: Headers, 
   });
 }
 
+/** What each service exports about its connection to NATS. */
+function connections(): Promise<number[]> {
+  const connection = async ({ url }: { url: string }) => {
+    const text = await (await fetch(`${url}/metrics`)).text();
+    return Number(/^hopline_log_connected\{.*\} (\d)$/m.exec(text)?.[1]);
+  };
+  return Promise.all(cluster.services.map(connection));
+}
+
 /** `ok`, or the error with its retry delay. A stream is read up to its first frame. */
 async function answered(method: string, path: string, headers: Headers, body?: object): Promise<string> {
   const response = await request(1, method, path, headers, body);
@@ -194,6 +203,7 @@ test('without nats-server each binding returns 503 in bounded time, open streams
   assert.ok(away.msMax < ANSWER_MS_MAX, `${away.msMax} ms`);
   for (const { url } of cluster.ingresses)
     assert.deepEqual([(await fetch(`${url}/readyz`)).status, (await fetch(`${url}/livez`)).status], [503, 200]);
+  assert.deepEqual(await connections(), cluster.services.map(() => 0));
   assert.deepEqual(
     viewers.map(({ open }) => open),
     [true, true, true],
@@ -207,6 +217,7 @@ test('without nats-server each binding returns 503 in bounded time, open streams
     assert.deepEqual([fold.violations, fold.task?.status.state], [[], 'TASK_STATE_COMPLETED']);
     assert.equal(fold.textOf('streaming_result'), ANSWER);
   }
+  assert.deepEqual(await connections(), cluster.services.map(() => 1));
   const { of } = await outcomes(taskId);
   for (const [name, outcome] of Object.entries(of)) {
     // The task has ended, and 1.0 rejects a subscription to an ended task.

@@ -23,7 +23,7 @@ import { type Prometheus, startMonitoredNats, startPrometheus, withoutPrometheus
  * that it fires afterwards is a case of infra/observe/rules.test.ts.
  */
 const ALERTS_FILE = new URL('../../infra/helm/hopline/rules/alerts.yaml', import.meta.url);
-const ALERT_MS_MAX = 180_000;
+const ALERT_MS_MAX = 420_000;
 
 /** More than the text objective: 0.512 s. */
 const VIEWER_PAUSE_MS = 1_500;
@@ -33,8 +33,14 @@ const SLOTS = 2;
 /** A relay reads 512 records in one round trip to NATS. */
 const FLOOD_RECORDS = 40_000;
 const SLOW_NATS_MS = 200;
-/** HoplineShardRestarts has a bound of 5 within 15 minutes; a conflict during a restart is not counted. */
-const CONFLICTS = 30;
+/** SAMPLES_MIN and LATE_MIN of the rules, and one more: increase() sees no first value. */
+const SAMPLES = 22;
+const FAILURES = 7;
+/** HoplineWebhookFails comes after an hour. */
+const FAILING_MS = 2 * 3_600_000;
+
+/** Their metrics are the kubelet's; rules.test.ts has their cases. */
+const OF_KUBERNETES = ['HoplineNatsVolumeNearlyFull'];
 
 const seen = new Set<string>();
 const stack = new AsyncDisposableStack();
@@ -46,6 +52,7 @@ describe('alerts of a live cluster', { skip: withoutPrometheus }, () => {
   before(async () => {
     const { nats, exporterPort } = await startMonitoredNats(stack);
     const counter = await startAgent({ dialect: '0.3', script: slowCount });
+    const quick = await startAgent({ dialect: '0.3', script: [{ token: 'quick' }, { complete: true }] });
     const late = await startAgent({ dialect: '0.3', script: [{ pause: LATE_MS }, { token: 'late' }, { complete: true }] });
     const broken = await startAgent({ dialect: '0.3', script: [{ fail: true }] });
     cluster = stack.use(
@@ -57,6 +64,7 @@ describe('alerts of a live cluster', { skip: withoutPrometheus }, () => {
         notifiers: 1,
         agents: [
           { name: 'counter', adapter: 'a2a', url: counter.url, default: true },
+          { name: 'quick', adapter: 'a2a', url: quick.url },
           { name: 'late', adapter: 'a2a', url: late.url },
           { name: 'broken', adapter: 'a2a', url: broken.url },
           { name: 'deadly', adapter: 'module', path: fileURLToPath(import.meta.resolve('../support/agents/crashing-agent.ts')) },
@@ -101,17 +109,20 @@ describe('alerts of a live cluster', { skip: withoutPrometheus }, () => {
     }
     await streams;
     await reaches('HoplineTextLate');
+    await reaches('HoplineTextBudget', 'pending');
     await reaches('HoplineEventLoopSlow', 'pending');
   });
 
   test('HoplineFirstTokenLate, HoplineAgentBusy: an agent is slow, and more tasks wait for it than it has slots', async () => {
-    await Promise.all(Array.from({ length: 3 * SLOTS }, () => collect(cluster.url, questionTo('late'))));
+    for (let turn = 0; turn < SAMPLES; turn++) await collect(cluster.url, questionTo('quick'));
+    await Promise.all(Array.from({ length: 6 * SLOTS }, () => collect(cluster.url, questionTo('late'))));
     await reaches('HoplineFirstTokenLate');
+    await reaches('HoplineFirstTokenBudget', 'pending');
     await reaches('HoplineAgentBusy', 'pending');
   });
 
   test('HoplineAgentFails: an agent fails every turn', async () => {
-    for (let turn = 0; turn < 4; turn++) await collect(cluster.url, questionTo('broken'));
+    for (let turn = 0; turn < FAILURES; turn++) await collect(cluster.url, questionTo('broken'));
     await reaches('HoplineAgentFails');
   });
 
@@ -136,6 +147,19 @@ describe('alerts of a live cluster', { skip: withoutPrometheus }, () => {
     await finalStateOf(log, taskId);
     await log.close();
     await reaches('HoplineWebhooksAbandoned');
+  });
+
+  test('HoplineWebhookFails: the attempts of a webhook have failed for two hours', async () => {
+    await using webhook = await startWebhook(() => ({ status: 500 }));
+    const log = await openJetStreamLog({ servers: cluster.nats.url, name: 'test' });
+    const taskId = randomUUID();
+    const { key } = await putWebhookConfig(log, { taskId, url: webhook.url });
+    const { revision: config } = (await log.pushConfigs.get(key))!;
+    const failingSince = Date.now() - FAILING_MS;
+    await log.pushProgress.create(key, { config, generation: 0, seq: 0, failures: 1, failingSince });
+    await startTask(cluster.url, taskId);
+    await reaches('HoplineWebhookFails');
+    await log.close();
   });
 
   test('HoplineGaps: a client resumes where events are gone', async () => {
@@ -175,16 +199,18 @@ describe('alerts of a live cluster', { skip: withoutPrometheus }, () => {
 
   test('HoplineShardRestarts: another writer appends facts', async () => {
     const { streams } = await jetstreamManager(nc);
-    for (let conflict = 0; conflict < CONFLICTS; ) {
+    const isOver = { yes: false };
+    const alert = reaches('HoplineShardRestarts').finally(() => (isOver.yes = true));
+    // The shards of tasks are random: in the end one of them has had enough.
+    while (!isOver.yes) {
       for await (const { event } of frames(cluster.url, questionTo('counter'))) {
         if (!('artifactUpdate' in event)) continue;
         const newest = await streams.getMessage(FACTS_STREAM, { last_by_subj: `a2a.log.*.${event.artifactUpdate.taskId}` });
         nc.publish(newest!.subject, newest!.data);
-        conflict += 1;
         break;
       }
     }
-    await reaches('HoplineShardRestarts');
+    await alert;
   });
 
   test('HoplineUnknownOnLog: another program creates a consumer that lasts', async () => {
@@ -208,19 +234,32 @@ describe('alerts of a live cluster', { skip: withoutPrometheus }, () => {
     await streams.update(WORK_STREAM, { max_bytes: config.max_bytes });
   });
 
-  test('HoplineRequestsFail: NATS cannot be reached', async () => {
+  test('HoplineRequestsFail, HoplineNatsAway: NATS cannot be reached', async () => {
     cluster.natsProxy!.cut();
     const isOver = { yes: false };
     const alert = reaches('HoplineRequestsFail', 'pending').finally(() => (isOver.yes = true));
     while (!isOver.yes) {
-      await rpc(cluster.url, questionTo('counter'))
-        .then(response => response.text())
-        .catch(() => {});
+      const ask = () => rpc(cluster.url, questionTo('counter')).then(response => response.text());
+      await Promise.allSettled(Array.from({ length: FAILURES }, ask));
       await sleep(200);
     }
     await alert;
+    await reaches('HoplineNatsAway');
     cluster.natsProxy!.mend();
     await until('the ingress is ready', async () => (await fetch(`${cluster.url}/readyz`)).ok);
+  });
+
+  test('HoplineSupervisorsGone, HoplineWorkNotTaken: the supervisor dies, and a question comes', async () => {
+    await cluster.supervisors[0]!.kill();
+    await reaches('HoplineSupervisorsGone');
+    const { params } = questionTo('quick');
+    await rpc(cluster.url, { params: { ...params, configuration: { blocking: false } } });
+    await reaches('HoplineWorkNotTaken', 'pending');
+  });
+
+  test('HoplineShardsWithoutNotifier: the notifier dies', async () => {
+    await cluster.notifiers[0]!.kill();
+    await reaches('HoplineShardsWithoutNotifier');
   });
 
   test('HoplineOwnersLost, HoplineProcessDown: a relay dies and does not come back', async () => {
@@ -236,7 +275,7 @@ describe('alerts of a live cluster', { skip: withoutPrometheus }, () => {
 
   test('every alert of the rules was caused here', () => {
     const alerts = [...readFileSync(ALERTS_FILE, 'utf8').matchAll(/- alert: (\w+)/g)].map(([, name]) => name!);
-    assert.deepEqual([...seen].sort(), alerts.sort());
+    assert.deepEqual([...seen].sort(), alerts.filter(name => !OF_KUBERNETES.includes(name)).sort());
   });
 });
 

@@ -26,6 +26,9 @@ export async function metricsDocument(): Promise<string> {
     startAgentAtZero(metrics, service, 'demo');
     metrics.shardLag.observe(() => [[0, { shard: 0 }]]);
     metrics.openTasks.observe(() => [[0, { state: 'working' }]]);
+    metrics.shardRestarts.add(0, { reason: 'conflict', shard: 0 });
+    metrics.webhookFailing.observe(() => [[0, {}]]);
+    metrics.logConnected.observe(() => [[0, {}]]);
     metrics.logShortages.add(0, { stream: 'A2A_RAW', reason: 'full' });
     if (service === 'relay') metrics.unknownRemoved.add(0, { stream: 'A2A_LOG', kind: 'unknown_consumers' });
     for (const instrument of Object.values(metrics)) if ('recordMs' in instrument) instrument.recordMs(1);

@@ -174,6 +174,8 @@ export async function openFromSettings(settings: LogSettings, openOptions: OpenO
   const { user, name, logger, metrics, watchesRetention = false, removesUnknown } = openOptions;
   if (metrics !== undefined) startShortagesAtZero(metrics, settings.HOPLINE_PREFIX, watchesRetention);
   if (metrics !== undefined && removesUnknown !== undefined) startUnknownAtZero(metrics, settings.HOPLINE_PREFIX);
+  let isConnected = false;
+  metrics?.logConnected.observe(() => [[isConnected ? 1 : 0, {}]]);
   const lineAtMs = { full: Number.NEGATIVE_INFINITY, denied: Number.NEGATIVE_INFINITY };
   const options = {
     ...connectionOf(settings),
@@ -196,6 +198,7 @@ export async function openFromSettings(settings: LogSettings, openOptions: OpenO
     watchesRetention,
     ...(removesUnknown && { removesUnknown }),
     onEvent: (event: LogEvent) => {
+      if (event.type === 'disconnected' || event.type === 'reconnected') isConnected = event.type === 'reconnected';
       if ('count' in event) metrics?.unknownRemoved.add(event.count, { stream: event.stream, kind: snakeWord(event.type) });
       else if ('stream' in event && event.type !== 'bounds-refused')
         metrics?.logShortages.add(1, { stream: event.stream, reason: snakeWord(event.type) });
@@ -209,7 +212,9 @@ export async function openFromSettings(settings: LogSettings, openOptions: OpenO
       report(logger, event);
     },
   };
-  return openJetStreamLog(options).catch(asConfigError);
+  const log = await openJetStreamLog(options).catch(asConfigError);
+  isConnected = true;
+  return log;
 }
 
 /** A counter that is born with its first event hides that event from every rate. */

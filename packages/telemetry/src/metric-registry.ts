@@ -359,7 +359,7 @@ export const METRICS = {
     unit: '{shard}',
     meaning: 'Shards that failed in this process and started again',
     services: ['relay'],
-    labels: { reason: ['conflict', 'log_fault'] },
+    labels: { reason: ['conflict', 'log_fault'], shard: 'number' },
   },
   shardLag: {
     name: 'hopline.shard.lag',
@@ -444,6 +444,22 @@ export const METRICS = {
     labels: {
       reason: [...DELIVERY_FAILURES, 'other_owner'],
     },
+  },
+  webhookFailing: {
+    name: 'hopline.webhook.failing',
+    type: 'gauge',
+    unit: 's',
+    meaning: 'How long the webhook that has failed longest has failed; 0 while none fails',
+    observed: true,
+    services: ['notifier'],
+  },
+  logConnected: {
+    name: 'hopline.log.connected',
+    type: 'gauge',
+    unit: '{connection}',
+    meaning: '1 while the process is connected to NATS, else 0',
+    observed: true,
+    services: ALL,
   },
   logShortages: {
     name: 'hopline.log_shortages',

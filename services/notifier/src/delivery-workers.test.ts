@@ -57,6 +57,26 @@ test('a worker that waits for a retry, or failed, holds no slot and runs again i
   assert.deepEqual(Object.fromEntries(waited), { a: true, b: false });
 });
 
+test('the workers know since when the webhook fails that has failed longest', async () => {
+  const { workers, runs } = workersOf();
+  for (const key of ['a', 'b']) workers.start(key, 0, 1);
+  await tick();
+  assert.equal(workers.failingSince, undefined);
+  runs[0]!.end({ retryMs: 60_000, failingSince: 2_000 });
+  runs[1]!.end({ retryMs: 60_000, failingSince: 1_000 });
+  await tick();
+  assert.equal(workers.failingSince, 1_000);
+  // Another process has its shard now, or its task is over.
+  workers.cancel('b');
+  assert.equal(workers.failingSince, 2_000);
+  workers.start('a', 0, 2);
+  await tick();
+  runs[2]!.end('yielded');
+  await tick();
+  assert.equal(workers.failingSince, undefined, 'a delivery succeeded');
+  runs[3]!.end('finished');
+});
+
 test('a configuration that is deleted and written again: the new worker starts when the old one has ended', async () => {
   const { workers, runs } = workersOf();
   workers.start('a', 0, 1);

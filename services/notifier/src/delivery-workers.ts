@@ -15,10 +15,11 @@ export type WorkerSignals = {
 };
 
 /**
- * Why a worker ended. `retryMs`: it runs again after so many milliseconds. A conflict rejects with LogConflict, an unavailable log with
+ * Why a worker ended. `retryMs`: it runs again after so many milliseconds; `failingSince`: its attempts have failed since then, epoch
+ * milliseconds. A conflict rejects with LogConflict, an unavailable log with
  * LogUnavailable.
  */
-export type DeliveryEnd = 'finished' | 'stopped' | 'yielded' | { retryMs: number };
+export type DeliveryEnd = 'finished' | 'stopped' | 'yielded' | { retryMs: number; failingSince?: number | undefined };
 
 export type DeliveryWorkersOptions = {
   /** Workers that run at one time; the others wait for a slot in the order of their arrival. */
@@ -41,6 +42,8 @@ type Worker = {
   done: Promise<void>;
   timer: NodeJS.Timeout | undefined;
   hasWaited: boolean;
+  /** Epoch milliseconds; undefined while its deliveries succeed. */
+  failingSince: number | undefined;
 };
 
 /**
@@ -64,6 +67,14 @@ export class DeliveryWorkers {
     return this.#workers.size;
   }
 
+  /** Since when the webhook that has failed longest fails, epoch milliseconds; undefined while none fails. */
+  get failingSince(): number | undefined {
+    let oldest: number | undefined;
+    for (const { failingSince } of this.#workers.values())
+      if (failingSince !== undefined && failingSince < (oldest ?? Number.POSITIVE_INFINITY)) oldest = failingSince;
+    return oldest;
+  }
+
   /** Starts the worker of a configuration. A worker of an older revision is cancelled. */
   start(key: string, shard: number, revision: number): void {
     const current = this.#workers.get(key);
@@ -79,6 +90,7 @@ export class DeliveryWorkers {
       done: this.#ending.get(key) ?? Promise.resolve(),
       timer: undefined,
       hasWaited: false,
+      failingSince: undefined,
     };
     this.#workers.set(key, worker);
     void worker.done.then(() => this.#enqueue(worker));
@@ -159,6 +171,7 @@ export class DeliveryWorkers {
     const waitMs = await run(worker.key, signals).then(
       end => {
         worker.hasWaited = typeof end === 'object';
+        worker.failingSince = typeof end === 'object' ? end.failingSince : undefined;
         return waitMsOf(end);
       },
       error => (worker.draining.signal.aborted ? undefined : onError(worker.shard, error)),

@@ -44,11 +44,11 @@ type Webhook = { config: PushConfigEntry; host: string; headers: Record<string, 
 export async function deliver(key: string, context: DeliveryContext, signals: WorkerSignals): Promise<DeliveryEnd> {
   const webhook = await loadWebhook(key, context);
   if (webhook === undefined) return 'finished';
-  const { over, retryAt = 0, retryMs = RETRY_AFTER_MS_MAX } = webhook.progress.value;
+  const { over, retryAt = 0, retryMs = RETRY_AFTER_MS_MAX, failingSince } = webhook.progress.value;
   if (over !== undefined) return 'finished';
   // The time may come from another clock, or from this one before it was set.
   const waitMs = signals.hasWaited ? 0 : Math.min(retryAt - context.now(), retryMs);
-  if (waitMs > 0) return { retryMs: waitMs };
+  if (waitMs > 0) return { retryMs: waitMs, failingSince };
   return new Delivery(webhook, context, signals).run();
 }
 
@@ -239,7 +239,7 @@ class Delivery {
     const fields = { task_id: config.taskId, host, reason, code, status, attempt: failures };
     if (retryMs !== undefined) {
       if (failures === 1) this.#hop.run(() => logger.info({ ...fields, delay_ms: retryMs }, LINE.webhookFailed));
-      return { retryMs };
+      return { retryMs, failingSince };
     }
     metrics.webhooksAbandoned.add(1, { reason });
     const line = { ...fields, generation: progress.value.generation, age_ms: Math.round(at - failingSince) };

@@ -47,6 +47,8 @@ export class OwnedShards {
     const { context, metrics } = this.#options;
     this.#lines.acquired(index, cause, progress.checkpoint);
     metrics.ownedShards.add(1);
+    // A counter that is born with its first event hides that event from every rate.
+    for (const reason of ['conflict', 'log_fault'] as const) metrics.shardRestarts.add(0, { reason, shard: index });
     if (cause !== 'restarted') {
       metrics.takeovers.add(1, { reason: cause });
       this.#failures.delete(index);
@@ -82,7 +84,7 @@ export class OwnedShards {
     const { metrics, logger } = this.#options;
     const isConflict = error instanceof LogConflict;
     if (isConflict) metrics.appendConflicts.add(1);
-    metrics.shardRestarts.add(1, { reason: isConflict ? 'conflict' : 'log_fault' });
+    metrics.shardRestarts.add(1, { reason: isConflict ? 'conflict' : 'log_fault', shard: index });
     logger.warn({ shard: index, err: error }, isConflict ? LINE.shardConflict : LINE.shardFailed);
     const before = this.#failures.get(index);
     const count = before !== undefined && checkpoint <= before.checkpoint ? before.count + 1 : 1;

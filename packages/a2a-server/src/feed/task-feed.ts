@@ -116,7 +116,8 @@ export class TaskFeed {
   #follow(last: StoredFacts | undefined): Promise<AsyncIterable<StoredFacts>> {
     this.startSeq = last === undefined ? 0 : startSeqOf(last);
     this.#storedTo = last?.seq ?? 0;
-    return this.#log.facts.follow(this.taskId, Math.max(0, this.startSeq - 1), this.#reader.signal);
+    const after = Math.max(0, this.startSeq - 1);
+    return this.#log.facts.follow(this.taskId, after, this.#reader.signal, last?.record.aggregate.owner);
   }
 
   /** Generation of the newest event; 0 before the first. */

@@ -5,6 +5,8 @@ import type { MemoryLog } from '@hopline/log/memory';
 import { A2A_METHOD, startHop } from '@hopline/telemetry';
 import type { A2AServer } from '../a2a-server.ts';
 import { REFOLD_MS_MAX, type TaskFeed } from '../feed/task-feed.ts';
+import { SentBudget } from '../quotas/sent-budget.ts';
+import { TokenBucket } from '../quotas/token-bucket.ts';
 import { openServer } from '../server.test-kit.ts';
 import { DeliveryMeter } from './delivery-meter.ts';
 import type { EventSink } from './event-sink.ts';
@@ -46,9 +48,14 @@ function openSink(closed = false, more: Partial<EventSink> = {}): EventSink {
   return { closed, backlog: 0, written: 0, open: nothing, onClose: nothing, ...adding, ...ending, ...flushing, ...more };
 }
 
-function viewerOf(server: A2AServer, sink: EventSink): Viewer {
+function viewerOf(server: A2AServer, sink: EventSink, budget?: SentBudget): Viewer {
   const hop = startHop(A2A_METHOD.unknown, { kind: 'server', parent: {}, attributes: {} });
-  return new Viewer(server, sink, new DeliveryMeter(server, { hop, receivedAt: 0 }, false), false);
+  return new Viewer(server, {
+    sink,
+    meter: new DeliveryMeter(server, { hop, receivedAt: 0 }, false),
+    budget,
+    endsAtInputRequired: false,
+  });
 }
 
 test('a viewer listens to its feed until it stops, and to none when its client has left before', async t => {
@@ -252,4 +259,51 @@ test('the snapshot of a task that others follow holds everything that they have 
     await until(() => snapshot.length === 1);
     assert.deepEqual(snapshot, [`task ${generation} ${text}`]);
   }
+});
+
+/** A client that reads everything; each event has 100 bytes. */
+function countingSink(received: string[], cuts: string[]): EventSink {
+  const sink = openSink(false, {
+    addEvent: ({ cursor }) => void received.push(cursor),
+    cut: () => void cuts.push('cut'),
+    fail: ({ code }) => void cuts.push(code),
+  });
+  return Object.defineProperty(sink, 'written', { get: () => 100 * received.length });
+}
+
+const budgetOf = (perSecond: number, burst: number) => new SentBudget([new TokenBucket({ perSecond, burst }, performance.now())]);
+
+test('a stream beyond the budget of its caller waits, is not cut, and holds up no other', async t => {
+  const { server, feed, relay } = await openFeed(t);
+  const [paced, other, cuts]: string[][] = [[], [], []];
+  // 50 bytes are missing after the first event: they come back within 14 hours.
+  const viewer = viewerOf(server, countingSink(paced!, cuts!), budgetOf(0.001, 50));
+  viewer.follow(feed, { generation: 1, seq: 0 });
+  viewerOf(server, countingSink(other!, cuts!)).follow(feed, { generation: 1, seq: 0 });
+  await relay.publish('task', { kind: 'status', state: 'TASK_STATE_WORKING' });
+  await relay.publish('task', { kind: 'status', state: 'TASK_STATE_COMPLETED' });
+  while (other!.length < 2) await new Promise(setImmediate);
+  assert.deepEqual([paced, other, cuts], [['2.2'], ['2.2', '3.3'], []]);
+  viewer.stop();
+});
+
+test('a paced stream sends all of its events', async t => {
+  const { server, feed, relay } = await openFeed(t);
+  const [received, cuts]: string[][] = [[], []];
+  await relay.publish('task', { kind: 'status', state: 'TASK_STATE_WORKING' });
+  await relay.publish('task', { kind: 'status', state: 'TASK_STATE_COMPLETED' });
+  while (feed.generation < 3) await new Promise(setImmediate);
+  // Each event is 99 bytes too many: 10 ms.
+  const viewer = viewerOf(server, countingSink(received!, cuts!), budgetOf(10_000, 1));
+  const ended = Promise.withResolvers<void>();
+  const stop = viewer.stop.bind(viewer);
+  viewer.stop = () => {
+    stop();
+    ended.resolve();
+  };
+  // Only the log has them.
+  feed.ring.empty();
+  viewer.follow(feed, { generation: 0, seq: 0 });
+  await ended.promise;
+  assert.deepEqual([received, cuts], [['1.1', '2.2', '3.3'], []]);
 });
