@@ -223,6 +223,7 @@ export class Cluster {
         displayName: 'Supervisor',
         slots: 8,
         agentGoneMs: AGENT_GONE_MS,
+        agentWaitMs: AGENT_GONE_MS,
         lostInputsCheckMs: SILENT_MS,
         lostItemsCheckMs: SILENT_MS,
       });
