@@ -43,7 +43,7 @@ const BOTH = [1, 3] as const;
 /** While NATS is away nothing flows: tasks need time to run between two such faults. */
 const NATS_QUIET_MS = { min: 8_000, max: 15_000 };
 /** The third attempt of a turn was lost as well. */
-const EXHAUSTED = /attempts exhausted|failed several times/;
+export const EXHAUSTED = /attempts exhausted|failed several times/;
 /** The registry is a bucket: who cannot read it sees no agent. */
 const NO_AGENT = /not available|no agent is available/;
 

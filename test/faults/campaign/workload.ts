@@ -1,5 +1,5 @@
 import type { Random } from '../../simulator/random.ts';
-import type { AgentScript } from '../../support/agents/scripted-agent.ts';
+import { type AgentScript, REMOTE_KINDS, type RemoteKind } from '../../support/agents/scripted-agent.ts';
 
 /** What one client of the campaign does. */
 export type TaskPlan = {
@@ -30,10 +30,14 @@ export type WorkloadOptions = { ballastShare?: number; longShare?: number };
 export function taskPlan(random: Random, name: string, { ballastShare = 0, longShare = LONG_SHARE }: WorkloadOptions): TaskPlan {
   const questions = random.chance(0.08) ? random.between(1, 2) : 0;
   const agents = random.chance(0.12) ? ['writer', 'reader'] : [random.chance(0.7) ? 'writer' : 'reader'];
+  const remote = random.pick(REMOTE_KINDS);
   const turns = Array.from({ length: questions + 1 }, (_, turn) => ({
     agents: turn === 0 ? agents : agents.slice(0, 1),
     scripts: Object.fromEntries(
-      agents.map((agent, index) => [agent, scriptOf(random, agent, { asks: turn < questions && index === 0, longShare })]),
+      agents.map((agent, index) => {
+        const asks = turn < questions && index === 0;
+        return [agent, scriptOf(random, { agent, remote, asks, longShare })];
+      }),
     ),
   }));
   // The first viewer of every third task never leaves: the time to flow again is measured there.
@@ -50,12 +54,15 @@ export function taskPlan(random: Random, name: string, { ballastShare = 0, longS
   return { name, profile: 'caipe', turns, webhook, cancelAfterMs, cancelsAtQuestion, viewers, ballastChars };
 }
 
-function scriptOf(random: Random, agent: string, { asks, longShare }: { asks: boolean; longShare: number }): AgentScript {
+type Role = { agent: string; remote: RemoteKind; asks: boolean; longShare: number };
+
+function scriptOf(random: Random, { agent, remote, asks, longShare }: Role): AgentScript {
   const isLong = random.chance(longShare);
   const script: AgentScript = {
     tokens: isLong ? random.between(200, 400) : random.between(30, 100),
     everyMs: random.pick([15, 20, 30]),
     end: asks ? 'asks' : 'done',
+    ...(agent === 'reader' && { remote }),
   };
   if (asks) return script;
   // Only a module agent can mark a failure as retryable.
