@@ -117,7 +117,8 @@ function planCancels(random: Random, tasks: readonly TaskPlan[]): void {
       continue;
     }
     if (!talksOn) continue;
-    for (const script of plan.turns.flatMap(({ scripts }) => Object.values(scripts))) Object.assign(script, { tokens: 40, everyMs: 1_500 });
+    for (const script of plan.turns.flatMap(({ scripts }) => Object.values(scripts)))
+      Object.assign(script, { tokens: 40, everyMs: 1_500 });
   }
 }
 
@@ -139,7 +140,8 @@ type Theme = (random: Random, slots: readonly string[]) => Fault[];
 const WRITERS = ['agent.writer-1', 'agent.writer-2'];
 const SUPERVISORS = ['supervisor-1', 'supervisor-2'];
 
-const isSibling = (slot: string, other: string) => slot.slice(0, slot.lastIndexOf('-')) === other.slice(0, other.lastIndexOf('-'));
+const isSibling = (slot: string, other: string) =>
+  slot.slice(0, slot.lastIndexOf('-')) === other.slice(0, other.lastIndexOf('-'));
 
 const BEGIN_MS = { min: 1_500, max: 12_000 };
 
