@@ -57,11 +57,7 @@ const STARTS_MAX = 3_000;
 export type PythonAgent = { url: string; stop(): Promise<void> };
 
 /** Starts the agent and waits until it serves its card. */
-export async function startPythonAgent(
-  python: string,
-  sdk: PythonSdk,
-  kind: keyof typeof AGENTS = 'echo',
-): Promise<PythonAgent> {
+export async function startPythonAgent(python: string, sdk: PythonSdk, kind: keyof typeof AGENTS = 'echo'): Promise<PythonAgent> {
   return await startPythonServer(python, fileURLToPath(new URL(AGENTS[kind][sdk], import.meta.url)));
 }
 
