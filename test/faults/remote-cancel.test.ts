@@ -22,18 +22,18 @@ const TOKENS = 3_000;
 
 let remote: RemoteAgent;
 let cluster: Cluster;
-/** Runs of the remote agent: how many tokens each has said, and how many talk now. */
-const said: number[] = [];
+/** Runs of the remote agent: how many tokens each has sent, and how many send now. */
+const sent: number[] = [];
 let talking = 0;
 let talkingMax = 0;
 
 async function* talk(): AsyncGenerator<Step> {
-  const run = said.push(0) - 1;
+  const run = sent.push(0) - 1;
   talking += 1;
   talkingMax = Math.max(talkingMax, talking);
   try {
     for (let token = 0; token < TOKENS; token += 1) {
-      said[run] = token + 1;
+      sent[run] = token + 1;
       yield { token: `${token} ` };
       yield { pause: 20 };
     }
@@ -100,7 +100,7 @@ test('a remote agent whose sub-agent was killed gets the cancel of its client, a
   t.diagnostic(`the remote agent stopped ${Math.round(performance.now() - canceledMs)} ms after the cancel`);
   assert.deepEqual(methods().slice(before), ['stream', 'cancel']);
   assert.equal(remote.requests.at(-1)!.taskId, remote.requests[before]!.taskId);
-  assert.ok(said.at(-1)! < TOKENS);
+  assert.ok(sent.at(-1)! < TOKENS);
 });
 
 test('the next attempt ends the run of a killed sub-agent before it begins another', { timeout: 120_000 }, async () => {

@@ -1,4 +1,4 @@
-import { isTerminal } from '@hopline/a2a';
+import { isTerminal, type StreamResponse } from '@hopline/a2a';
 import type { TaskAggregate } from '@hopline/events';
 import { readStoredTask, verifyTask as verifyByReplay } from '@hopline/replay';
 import { LANES_BYTES_MAX } from '@hopline/task';
@@ -115,11 +115,15 @@ export async function undeliveredOf(
   if (!isWebhookAcknowledged) return undefined;
   const [config] = await store.pushConfigs.under(taskId);
   // A webhook that was set after the last event gets none.
-  const delivered = Math.max(
-    config?.value.after ?? 0,
-    ...received.filter(({ url }) => url === webhookUrl).map(one => one.generation),
-  );
+  const own = received.filter(({ url }) => url === webhookUrl);
+  // After the end nothing follows, also when the log lost it and it was folded again.
+  if (own.some(({ body }) => isEnd(JSON.parse(body) as StreamResponse))) return undefined;
+  const delivered = Math.max(config?.value.after ?? 0, ...own.map(one => one.generation));
   return delivered >= generation ? undefined : `events up to ${delivered} of ${generation}`;
+}
+
+function isEnd(event: StreamResponse): boolean {
+  return 'statusUpdate' in event && isTerminal(event.statusUpdate.status.state);
 }
 
 /** Faults that may cost an attempt of a supervisor or an agent. */
@@ -139,6 +143,7 @@ const DISRUPTIONS: ReadonlySet<Fault['kind']> = new Set([
   'upgrade',
   'downgrade',
   'rebuild inputs',
+  'lose facts',
 ]);
 /** An agent that was up for this long is registered, milliseconds. */
 const REGISTERED_MS = 4_000;

@@ -135,7 +135,11 @@ function cancels({ cancelAfterMs, cancelsAtQuestion = false }: VerifiedTask['pla
  * Sequence of a cancel before which the task cannot have ended: all inputs before it that could end a task were folded, and it was open.
  * Undefined: there is none, or retention has removed it, and an input that no relay has read by then is not promised.
  */
-async function cancelBefore(inputs: Pick<InputLog, 'read'>, taskId: string, foldedBeforeEnd: number): Promise<number | undefined> {
+async function cancelBefore(
+  inputs: Pick<InputLog, 'read'>,
+  taskId: string,
+  foldedBeforeEnd: number,
+): Promise<number | undefined> {
   for await (const { seq, record } of inputs.read(taskId)) {
     if (record.from === 'client') {
       if (record.input.kind === 'cancel') return seq;

@@ -361,7 +361,7 @@ test('a process gets the secrets that it needs and no others', { skip: process.p
     'nats-1': [],
     'ingress-1': [],
     'console-1': [],
-    'supervisor-1': ['OPENAI_API_KEY'],
+    'supervisor-1': [],
     'sub-agent-argo': ['ARGO_TOKEN'],
     'sub-agent-own': ['OWN_KEY'],
     'sub-agent-model': ['OPENAI_API_KEY'],

@@ -1,6 +1,6 @@
 import { stateWord } from '@hopline/a2a';
 import { type AgentEntry, type Job, type Log, Requeued, Superseded } from '@hopline/log';
-import { type HopMetrics, inTrace, LINE, type Logger, redeliveryCause, taskLogger } from '@hopline/telemetry';
+import { flushLog, type HopMetrics, inTrace, LINE, type Logger, redeliveryCause, taskLogger } from '@hopline/telemetry';
 import type { Agent, AgentSkill } from './agent.ts';
 import { RETRIES_DEFAULT } from './limits.ts';
 import { registerAgent } from './register-agent.ts';
@@ -117,6 +117,8 @@ async function measuredTurn(options: ServeAgentOptions, job: Job, release: Abort
   if (exhausted) metrics.deadLetters.add(1, { agent: name, reason: 'attempts_exhausted' });
   metrics.activeTasks.add(1, { agent: name });
   inTrace(job.trace, () => logger.info({ agent: name, attempt, turn: work.turn, cause }, LINE.turnTaken));
+  // The agent may end the process with its first word.
+  flushLog(logger);
   const startedMs = performance.now();
   try {
     const outcome = await runTurn(

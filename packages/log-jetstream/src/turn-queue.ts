@@ -3,7 +3,7 @@ export type Party = string | undefined;
 
 type Waiting = { party: Party; grant: () => void };
 
-/** Who waits: the parties take turns, and within a party the first comes first. So a party waits for the number of others, not for their number of reads. */
+/** Readers that wait: the parties take turns, and within a party the first comes first. So a party waits for other parties, not for their many reads. */
 export class TurnQueue {
   /** The party whose turn is next comes first. */
   readonly #waiting = new Map<Party, Waiting[]>();

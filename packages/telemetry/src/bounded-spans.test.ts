@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import test from 'node:test';
+import test, { mock } from 'node:test';
 import type { ReadableSpan, SpanExporter, SpanProcessor } from '@opentelemetry/sdk-trace';
-import { BoundedSpans, type LostSpans } from './bounded-spans.ts';
+import { AT_ONCE_MS_MIN, BoundedSpans, type LostSpans } from './bounded-spans.ts';
+import { SPAN } from './names.ts';
 
 type Done = Parameters<SpanExporter['export']>[1];
 
@@ -39,4 +40,39 @@ test('spans of a failed request are lost with its error, those of a successful o
     assert.deepEqual([spans.waiting, results], [0, [result]]);
   }
   assert.deepEqual(losses, [{ reason: 'export_failed', count: 2, error }]);
+});
+
+test('the receipt of work leaves at once, one request at a time, and other spans wait', async () => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  try {
+    const spans = new BoundedSpans(() => {});
+    const requests: (() => void)[] = [];
+    const forceFlush = () => new Promise<void>(resolve => requests.push(resolve));
+    const processor = spans.processor({ onStart() {}, onEnd() {}, forceFlush } as unknown as SpanProcessor);
+    const end = (name: string) => processor.onEnd({ ...span(), name } as ReadableSpan);
+    const passed = async (ms: number) => {
+      await new Promise(resolve => setImmediate(resolve));
+      mock.timers.tick(ms);
+      await new Promise(resolve => setImmediate(resolve));
+    };
+    for (const name of [SPAN.receiveInput, SPAN.processWork, SPAN.deliverEvents]) end(name);
+    assert.equal(requests.length, 0);
+    end(SPAN.receiveWork);
+    assert.equal(requests.length, 1);
+    for (let n = 0; n < 50; n++) end(SPAN.receiveWork);
+    await passed(AT_ONCE_MS_MIN);
+    assert.equal(requests.length, 1, 'the first request is still on its way');
+    requests[0]!();
+    await passed(AT_ONCE_MS_MIN - 1);
+    assert.equal(requests.length, 1);
+    await passed(1);
+    assert.equal(requests.length, 2, 'one for all fifty');
+    requests[1]!();
+    await passed(AT_ONCE_MS_MIN);
+    assert.equal(requests.length, 2);
+    end(SPAN.receiveWork);
+    assert.equal(requests.length, 3);
+  } finally {
+    mock.timers.reset();
+  }
 });

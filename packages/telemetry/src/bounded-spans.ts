@@ -1,4 +1,5 @@
 import type { ReadableSpan, Span, SpanExporter, SpanProcessor } from '@opentelemetry/sdk-trace';
+import { SPAN } from './names.ts';
 
 /** Ended spans that wait for the collector; further ones are lost. About 2 KB each. */
 export const SPAN_QUEUE_MAX = 2_048;
@@ -10,6 +11,14 @@ export const SPAN_QUEUE_MAX = 2_048;
  */
 export const SPAN_DELAY_MS = 1_000;
 
+/**
+ * Spans that leave at once, with those that wait: an agent that dies with its first token would leave no trace of its attempt. One or two of
+ * them a task, never one a chunk.
+ */
+const LEAVES_AT_ONCE: string = SPAN.receiveWork;
+/** Least time between two exports for spans that leave at once, milliseconds: a busy worker makes at most ten requests a second of them. */
+export const AT_ONCE_MS_MIN = 100;
+
 export type LostSpans = { reason: 'queue_full' | 'export_failed'; count: number; error?: unknown };
 
 type Result = Parameters<Parameters<SpanExporter['export']>[1]>[0];
@@ -20,6 +29,8 @@ export class BoundedSpans {
   readonly #onLost: (lost: LostSpans) => void;
   #waiting = 0;
   #lost = 0;
+  /** An export for spans that leave at once is under way, or was a moment ago. */
+  #leaving: 'no' | 'yes' | 'once more' = 'no';
 
   constructor(onLost: (lost: LostSpans) => void, queueMax = SPAN_QUEUE_MAX) {
     this.#onLost = onLost;
@@ -45,6 +56,7 @@ export class BoundedSpans {
         else {
           this.#waiting += 1;
           batch.onEnd(span);
+          if (span.name === LEAVES_AT_ONCE) void this.#leave(batch);
         }
       },
       forceFlush: () => batch.forceFlush(),
@@ -64,6 +76,25 @@ export class BoundedSpans {
       forceFlush: async () => inner.forceFlush?.(),
       shutdown: () => inner.shutdown(),
     };
+  }
+
+  /** One export at a time: a collector that hangs gets no further requests. */
+  async #leave(batch: SpanProcessor): Promise<void> {
+    if (this.#leaving !== 'no') {
+      this.#leaving = 'once more';
+      return;
+    }
+    do {
+      this.#leaving = 'yes';
+      // What failed is counted where it is exported.
+      await batch.forceFlush().catch(() => {});
+      await new Promise(resolve => setTimeout(resolve, AT_ONCE_MS_MIN).unref());
+    } while (this.#isAskedAgain());
+    this.#leaving = 'no';
+  }
+
+  #isAskedAgain(): boolean {
+    return this.#leaving === 'once more';
   }
 
   #lose(lost: LostSpans): void {

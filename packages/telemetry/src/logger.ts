@@ -95,7 +95,7 @@ function standardOutput(): LineBuffer {
 }
 
 /** What can be changed of a root logger while it is in use: who else receives its lines, its level, and when they are written. */
-type Root = { line: ((line: string) => void) | undefined; setLevel: (level: LogLevel) => void; flush: () => void };
+type Root = { line: ((line: string) => void) | undefined; setLevel: (level: LogLevel) => void };
 const roots = new WeakMap<Logger, Root>();
 
 /**
@@ -129,7 +129,7 @@ export function createLogger(options: LoggerOptions): Logger {
   const setLevel = (level: LogLevel) => {
     logger.level = level;
   };
-  roots.set(created, Object.assign(root, { setLevel, flush: () => logger.flush() }));
+  roots.set(created, Object.assign(root, { setLevel }));
   return created;
 }
 
@@ -144,9 +144,13 @@ export function setLogLevel(log: Logger, level: LogLevel): void {
   roots.get(log)?.setLevel(level);
 }
 
-/** Writes the lines that a logger of `createLogger` has collected, before something else that is written to the same file. */
+/**
+ * Writes the lines that a logger of `createLogger`, or a child of it, has collected: before something else is written to the same file, or
+ * before work begins that may end the process.
+ */
 export function flushLog(log: Logger): void {
-  roots.get(log)?.flush();
+  const { flush } = log as Partial<Pick<Pino, 'flush'>>;
+  flush?.call(log);
 }
 
 /** A child logger that adds `task_id` to every line. */

@@ -121,7 +121,9 @@ async function followTurn(deps: SuperviseDeps, job: Job, { hop, takenAt, signal,
   const writer = inputWriter(log, job, { hop, takenAt });
   const checkMs = deps.lostInputsCheckMs ?? LOST_INPUTS_CHECK_MS;
   const producer = { id: SUPERVISOR, item: job.item, attempt: job.attempt };
-  showLostInputs({ log, view, writer, producer, signal, checkMs }).catch(error => signal.aborted || fail(error));
+  const { isTakenOver } = job;
+  const watched = { log, view, writer, producer, signal, checkMs, ...(isTakenOver && { isTakenOver }) };
+  showLostInputs(watched).catch(error => signal.aborted || fail(error));
   const failTurn = (error: unknown) => {
     try {
       failTooDeep(writer, error);

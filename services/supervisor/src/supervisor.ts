@@ -1,6 +1,6 @@
 import { LiveAgents, type Log, Superseded } from '@hopline/log';
 import type { Profiles } from '@hopline/profiles';
-import { type HopMetrics, inTrace, LINE, type Logger, redeliveryCause, taskLogger } from '@hopline/telemetry';
+import { flushLog, type HopMetrics, inTrace, LINE, type Logger, redeliveryCause, taskLogger } from '@hopline/telemetry';
 import type { ModelSettings } from './model-turn.ts';
 import type { Planner } from './planner.ts';
 import { supervise } from './supervise.ts';
@@ -36,6 +36,7 @@ export async function createSupervisor(deps: SupervisorDeps): Promise<Supervisor
     const fields = { turn: job.work.turn, attempt: job.attempt };
     const log = (write: () => void) => inTrace(job.trace, write);
     log(() => taskLog.info({ ...fields, cause: redeliveryCause(job) }, LINE.turnTaken));
+    flushLog(taskLog);
     try {
       await supervise({ ...deps, logger: taskLog, model: deps.model, agents, signal: stop.signal }, job);
       log(() => taskLog.info({ ...fields, ...(job.exhausted && { code: 'attempts_exhausted' }) }, LINE.turnEnded));

@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { collect, shapeOf } from '../../support/cluster/a2a-stream.ts';
+import { Cluster } from '../../support/cluster/cluster.ts';
+import { OtlpReceiver } from '../../support/telemetry/otlp-receiver.ts';
+
+const TASK_MS_MAX = 120_000;
+
+const receiver = new OtlpReceiver();
+let cluster: Cluster;
+
+before(async () => {
+  const endpoint = await receiver.start();
+  // Its process dies 0.3 s after the first token of each attempt: less than the delay of an export.
+  const path = fileURLToPath(import.meta.resolve('../../support/agents/crashing-agent.ts'));
+  cluster = await Cluster.start({
+    agents: [{ name: 'deadly', adapter: 'module', path }],
+    env: { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, HOPLINE_ACK_WAIT_MS: '1000' },
+  });
+});
+
+after(async () => {
+  await cluster?.[Symbol.asyncDispose]();
+  await receiver.stop();
+});
+
+test('every attempt that died with its first token has left its span and its line', { timeout: 2 * TASK_MS_MAX }, async () => {
+  const [deadly] = cluster.agents;
+  const isOver = { yes: false };
+  const task = collect(cluster.url, { text: 'go' }).finally(() => (isOver.yes = true));
+  while (!isOver.yes) {
+    if (deadly!.hasEnded) await deadly!.start();
+    await sleep(50);
+  }
+  assert.equal(shapeOf((await task).at(-1)!), 'status:failed');
+  const attempts = () => {
+    const received = receiver.spans.filter(
+      ({ service, name }) => service === 'hopline-sub-agent' && name === 'receive a2a.work.{role}.{taskId}',
+    );
+    return received.map(({ attributes }) => Number(attributes['hopline.attempt'])).sort();
+  };
+  for (const endsAt = performance.now() + TASK_MS_MAX; attempts().length < 4 && performance.now() < endsAt; ) await sleep(100);
+  assert.deepEqual(attempts(), [1, 2, 3, 4], 'three that died, and the one that gave up');
+  const lines = deadly!.output.split('\n').filter(line => line.includes('"turn taken"'));
+  assert.deepEqual(
+    lines.map(line => JSON.parse(line).attempt),
+    [1, 2, 3, 4],
+  );
+});
