@@ -34,6 +34,7 @@ const EVERYTHING = [
   'supervisor.keda.enabled=true',
   'agents[0].name=guide',
   'agents[0].entry.adapter=recording',
+  'agents[0].entry.path=a.jsonl',
   'agents[0].keda.enabled=true',
   'backup.enabled=true',
   'backup.existingClaim=backups',
@@ -127,7 +128,7 @@ test('a setting reaches its service as the values file has it, large numbers inc
     HOPLINE_HOLD_MS_MAX: 250,
     HOPLINE_LOG_LEVEL: 'debug',
     HOPLINE_PREFIX: '123',
-    HOPLINE_PUSH_TEST: true,
+    HOPLINE_STDIN_LIFELINE: true,
   };
   const file = join(folder, 'values.yaml');
   writeFileSync(file, JSON.stringify({ relay: { settings } }));
@@ -152,7 +153,7 @@ test('helm lint finds nothing', { skip }, () => {
 test('values.yaml and values.schema.json name the same values', () => {
   type Schema = { properties?: Record<string, Schema> };
   const paths = (value: unknown, schema: Schema, path: string): string[] =>
-    Object.keys(schema.properties ?? {}).flatMap(name => {
+    Object.keys(path.endsWith('.settings') ? {} : (schema.properties ?? {})).flatMap(name => {
       const inner = (value as Record<string, unknown> | undefined)?.[name];
       // An image of one service has no defaults: it replaces that of all.
       if (path !== '' && name === 'image' && path !== '.nats') return [];
@@ -162,6 +163,15 @@ test('values.yaml and values.schema.json name the same values', () => {
   const values = parse(readFileSync(join(CHART, 'values.yaml'), 'utf8'));
   assert.deepEqual(paths(values, schema, ''), ['.global'], 'values of the schema that have no default');
 });
+
+/** A value that the schema of the chart accepts for a setting. */
+function valueFor(name: string): string {
+  const { $defs } = JSON.parse(readFileSync(join(CHART, 'values.schema.json'), 'utf8'));
+  const { enum: choices, type, minimum, pattern } = $defs[name] ?? { type: 'string' };
+  if (choices !== undefined) return `${choices[0]}`;
+  if (['integer', 'number'].includes([type].flat()[0])) return `${minimum ?? 1}`;
+  return pattern === undefined ? 'given' : `${/\(\((\w+)/.exec(pattern)![1]}://given`;
+}
 
 /** The value with which a service's settings are given. */
 const SETTINGS_OF: Record<string, string> = {
@@ -179,11 +189,17 @@ for (const [service, variables] of Object.entries(
   JSON.parse(readFileSync(join(ROOT, 'infra/local/launcher/service-variables.json'), 'utf8')) as Record<string, string[]>,
 )) {
   test(`every setting of ${service} is a value, or a value replaces it`, { skip }, () => {
-    const running = ['agents[0].name=guide', 'agents[0].entry.adapter=a2a', 'console.enabled=true', ...EXPOSED];
+    const running = [
+      'agents[0].name=guide',
+      'agents[0].entry.adapter=a2a',
+      'agents[0].entry.url=http://a/',
+      'console.enabled=true',
+      ...EXPOSED,
+    ];
     const path = SETTINGS_OF[service]!;
     const replaced = new Map<string, string>();
     const given = () => variables.filter(name => !replaced.has(name));
-    const values = () => [...running, ...given().map(name => `${path}.${name}=given`)];
+    const values = () => [...running, ...given().map(name => `${path}.${name}=${valueFor(name)}`)];
     for (;;) {
       const { status, stderr } = spawnSync('helm', template(values()), { encoding: 'utf8' });
       if (status === 0) break;
@@ -201,7 +217,7 @@ for (const [service, variables] of Object.entries(
     for (const name of given()) {
       const found = container!.env!.filter(one => one.name === name).map(one => one.value);
       assert.equal(found.length, 1, name);
-      assert.match(found[0]!, /(^|,)given$/, name);
+      assert.ok(found[0]!.split(',').includes(valueFor(name)), `${name}: ${found[0]}`);
     }
   });
 }
@@ -276,7 +292,14 @@ const AGENT_MATRIX: Record<string, readonly string[]> = {
 };
 for (const [name, values] of Object.entries(AGENT_MATRIX)) {
   test(`chart hopline-agent, ${name}: an agent like one of the list`, { skip: withoutKubeconform }, () => {
-    const entry = ['name=guide', 'entry.adapter=recording', 'settings.HOPLINE_SLOTS=3', 'env[0].name=KEY', 'env[0].value=x'];
+    const entry = [
+      'name=guide',
+      'entry.adapter=recording',
+      'entry.path=a.jsonl',
+      'settings.HOPLINE_SLOTS=3',
+      'env[0].name=KEY',
+      'env[0].value=x',
+    ];
     const args = ['template', 'a', AGENT_CHART, '--kube-version', '1.34.0'];
     const set = [...values, ...entry].flatMap(value => ['--set', value]);
     const text = execFileSync('helm', [...args, ...set], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
@@ -301,7 +324,7 @@ test('chart hopline-agent: an agent without an entry, and an unknown value, are 
     return stderr;
   };
   assert.match(rejected(), /entry is required/);
-  assert.match(rejected('entry.adapter=a2a', 'replica=2'), /replica/);
+  assert.match(rejected('entry.adapter=a2a', 'entry.url=http://a/', 'replica=2'), /replica/);
 });
 
 test('the grace period of every service covers the wait for its endpoints, its drain and a margin', { skip }, () => {
@@ -426,7 +449,12 @@ test('a variable that stands twice is that of the service, and `env` replaces a 
 });
 
 test('an agent of the list that is autoscaled has bounds without naming them', { skip }, () => {
-  const agent = ['agents[0].name=a', 'agents[0].entry.adapter=a2a', 'agents[0].autoscaling.enabled=true'];
+  const agent = [
+    'agents[0].name=a',
+    'agents[0].entry.adapter=a2a',
+    'agents[0].entry.url=http://a/',
+    'agents[0].autoscaling.enabled=true',
+  ];
   const scaler = render(agent).find(({ kind }) => kind === 'HorizontalPodAutoscaler')!;
   const { minReplicas, maxReplicas } = scaler.spec as unknown as { minReplicas: number; maxReplicas: number };
   assert.deepEqual([minReplicas, maxReplicas], [1, 8]);
@@ -456,12 +484,38 @@ test('wrong and unknown values are rejected by name', { skip }, () => {
   assert.match(rejection('nats.replicas=2'), /replicas/);
   assert.match(rejection('nats.storage.size=10GB'), /size/);
   assert.match(rejection('settings.lower=1'), /lower/);
-  assert.match(rejection('agents[0].name=Not_A_Name', 'agents[0].entry.adapter=a2a'), /name/);
+  assert.match(rejection('agents[0].name=Not_A_Name', 'agents[0].entry.adapter=a2a', 'agents[0].entry.url=http://a/'), /name/);
   assert.match(rejection('nats.enabled=false'), /nats\.url is required/);
   assert.match(rejection('supervisor.keda.enabled=true', 'supervisor.autoscaling.enabled=true'), /choose one/);
   assert.match(rejection('backup.enabled=true'), /backup\.existingClaim is required/);
   assert.match(rejection('backup.restore=folder', 'backup.existingClaim=backups'), /relay\.replicas to 0/);
   assert.match(rejection('httpIngress.enabled=true', 'gateway.enabled=true'), /choose one/);
+});
+
+test('a setting that no service reads, or cannot have its value, is rejected by name', { skip }, () => {
+  const refused = {
+    'settings.HOPLINE_FOO=1': /'\/settings': additional properties 'HOPLINE_FOO'/,
+    'settings.HOPLINE_=1': /additional properties 'HOPLINE_'/,
+    'ingress.settings.HOPLINE_AUTH_ISSUR=x': /'\/ingress\/settings': additional properties 'HOPLINE_AUTH_ISSUR'/,
+    'relay.settings.HOPLINE_STREAMS_MAX=5': /'\/relay\/settings': additional properties 'HOPLINE_STREAMS_MAX'/,
+    'settings.HOPLINE_LEASE_MS=soon': /HOPLINE_LEASE_MS': 'soon'/,
+    'settings.HOPLINE_LEASE_MS=499': /HOPLINE_LEASE_MS': minimum: got 499, want 500/,
+    'settings.HOPLINE_LEASE_MS=60001': /HOPLINE_LEASE_MS': maximum/,
+    'settings.HOPLINE_LOG_LEVEL=loud': /HOPLINE_LOG_LEVEL': value must be one of/,
+    'ingress.settings.HOPLINE_CARD_ICON_URL=ftp://x': /HOPLINE_CARD_ICON_URL'/,
+    'settings.HOPLINE_STDIN_LIFELINE=maybe': /HOPLINE_STDIN_LIFELINE'/,
+  };
+  for (const [value, expected] of Object.entries(refused)) assert.match(rejection(value), expected, value);
+  const accepted = [
+    'settings.HOPLINE_LEASE_MS=500',
+    'settings.HTTP_PROXY=x',
+    'settings.HOPLINEX=1',
+    'settings.HO=1',
+    'settings.OTEL_A=1',
+  ];
+  assert.ok(render([...accepted, 'ingress.settings.HOPLINE_STREAMS_MAX=9']).length > 0);
+  const args = ['template', 'a', AGENT_CHART, '--set', 'entry.adapter=a2a,settings.HOPLINE_SLOTZ=1'];
+  assert.match(spawnSync('helm', args, { encoding: 'utf8' }).stderr, /'\/settings': additional properties 'HOPLINE_SLOTZ'/);
 });
 
 test('ingress answers under the names of its Service and routes', { skip }, () => {
@@ -527,7 +581,12 @@ test('each service connects to NATS as a user of its own', { skip }, () => {
 });
 
 test('a service has the Secret of its own for another NATS, or that of all', { skip }, () => {
-  const agents = ['agents[0].name=guide', 'agents[0].entry.adapter=a2a', 'agents[0].natsSecret=guide-creds'];
+  const agents = [
+    'agents[0].name=guide',
+    'agents[0].entry.adapter=a2a',
+    'agents[0].entry.url=http://a/',
+    'agents[0].natsSecret=guide-creds',
+  ];
   const logins = natsLogins([...EXTERNAL, 'relay.natsSecret=relay-creds', ...agents]);
   assert.equal(logins['hopline-relay'], 'user relay-creds/password');
   assert.equal(logins['hopline-agent-guide'], 'user guide-creds/password');
@@ -793,4 +852,78 @@ test('authentication that would stop a server at start is refused with what to s
   assert.match(own('settings.HOPLINE_HOST=0.0.0.0'), /settings\.HOPLINE_HOST \(agent-guide\): set expose instead/);
   assert.match(own('settings.HOPLINE_PUBLIC_URL=https://a/'), /nothing reaches the agent there: set expose, too/);
   assert.match(own('tlsSecret=tls'), /tlsSecret \(agent-guide\): nothing reaches the agent/);
+});
+
+test('an agent has two pods and a budget unless its entry says otherwise, and supervisors wait for one that is scheduled again', {
+  skip,
+}, () => {
+  const of = (values: readonly string[]) => {
+    const named = render([...AGENT, ...values]).filter(({ metadata }) => metadata.name === 'hopline-agent-guide');
+    return named.map(({ kind, spec }) => (kind === 'Deployment' ? `${kind} ${spec.replicas}` : kind));
+  };
+  assert.deepEqual(of([]).sort(), ['Deployment 2', 'PodDisruptionBudget']);
+  assert.deepEqual(of(['agents[0].replicas=1', 'agents[0].pdb=false']), ['Deployment 1']);
+  const waits = (values: readonly string[]) => {
+    const { HOPLINE_AGENT_WAIT_MS, HOPLINE_AGENT_GONE_MS } = environments(values)['hopline-supervisor']!;
+    return [HOPLINE_AGENT_WAIT_MS, HOPLINE_AGENT_GONE_MS];
+  };
+  assert.deepEqual(waits([]), ['120000', '120000']);
+  assert.deepEqual(waits(['settings.HOPLINE_AGENT_GONE_MS=5000', 'supervisor.settings.HOPLINE_AGENT_WAIT_MS=6000']), [
+    '6000',
+    '5000',
+  ]);
+});
+
+test('values that render and cannot work are refused with what to set', { skip }, () => {
+  const NAMED = 'agents[1].name=guide';
+  const refused: [values: readonly string[], expected: RegExp][] = [
+    [['gateway.enabled=true'], /gateway\.parentRefs is required/],
+    [[...AGENT, NAMED, 'agents[1].entry.adapter=a2a', 'agents[1].entry.url=http://b/'], /agents: two have the name "guide"/],
+    [['agents[0].name=a', 'agents[0].entry.adapter=a2b'], /entry\/adapter': value must be one of/],
+    [['agents[0].name=a', 'agents[0].entry.adapter=a2a'], /entry': missing property 'url'/],
+    [[...AGENT, 'agents[0].entry.urll=x'], /entry': additional properties 'urll'/],
+    [['nats.tlsSecret=tls'], /nats\.tlsSecret: it is for a NATS of your own/],
+    [['nats.url=nats://a'], /nats\.url: it is for a NATS of your own/],
+    [['nats.enabled=false', 'nats.url=nats://a', 'nats.clientCertificate=true'], /nats\.clientCertificate: set nats\.tlsSecret/],
+    [['nats.image.tag='], /nats\.image: set tag or digest/],
+    [['nats.syncInterval=often'], /syncInterval/],
+    [['relay.replicas=5', 'shards=2'], /relay\.replicas: 5 relays would share 2 shards/],
+    [['relay.autoscaling.enabled=true', 'shards=4'], /relay\.autoscaling\.max: 8 relays would share 4 shards/],
+    [
+      ['settings.HOPLINE_TASKS_BYTES_MAX=10737418240'],
+      /settings\.HOPLINE_TASKS_BYTES_MAX: the volume of NATS .* has room for 9663676416 bytes/,
+    ],
+    [
+      ['backup.restore=a', 'backup.existingClaim=b', 'relay.replicas=0', 'relay.autoscaling.enabled=true'],
+      /backup\.restore: set relay\.autoscaling\.enabled to false/,
+    ],
+  ];
+  for (const [values, expected] of refused) assert.match(rejection(...values), expected, values.join());
+});
+
+test('nats-server syncs as often as a value says, by default as often as it does by itself', { skip }, () => {
+  const conf = (...values: string[]) =>
+    render(values).find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === 'hopline-nats')!.data!['nats.conf']!;
+  assert.doesNotMatch(conf(), /sync/);
+  for (const interval of ['always', '10s']) {
+    const text = conf(`nats.syncInterval=${interval}`);
+    assert.match(text, new RegExp(`jetstream \\{[^}]*sync_interval: ${interval}\\n`));
+  }
+});
+
+test('no pod but those of a value reaches the monitoring port of NATS, and only metrics that are on the port of metrics', {
+  skip,
+}, () => {
+  type Rule = { from?: unknown; ports: { port: string }[] };
+  const rules = (...values: string[]) => {
+    const policy = render(values).find(({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === 'hopline-nats')!;
+    return (policy.spec as unknown as { ingress: Rule[] }).ingress;
+  };
+  const open = (found: Rule[], port: string) => found.filter(({ ports }) => ports.some(one => one.port === port));
+  assert.deepEqual(open(rules('nats.metrics.enabled=true'), 'monitor'), []);
+  assert.equal(open(rules('nats.metrics.enabled=true'), 'metrics').length, 1);
+  assert.deepEqual(open(rules(), 'metrics'), []);
+  const from = [{ namespaceSelector: { matchLabels: { name: 'keda' } } }];
+  const allowed = rules('networkPolicy.monitorFrom[0].namespaceSelector.matchLabels.name=keda');
+  assert.deepEqual(open(allowed, 'monitor'), [{ from, ports: [{ port: 'monitor' }] }]);
 });

@@ -24,15 +24,17 @@ type Schema = {
 const NAMES = ['hopline', 'a', '123', '1e5', '0x1f', 'on', 'null', 'my.release', `${'x'.repeat(52)}y`, `${'x'.repeat(39)}.y`];
 const RESOURCES = { requests: { cpu: '1', memory: '64Mi' } };
 
+/** Settings that every service has, and variables of other programs. */
+const ANY_SETTINGS = {
+  OTEL_A: fc.constantFrom('a', 7, 1e6, true),
+  NODE_OPTIONS: fc.constantFrom('a', true),
+  HOPLINE_LOOP_LAG_MS_MAX: fc.constantFrom('', 1e4, '60000'),
+};
+
 /** Values that their schema leaves open: of these Kubernetes accepts only some. */
 const OPEN: [path: RegExp, value: fc.Arbitrary<unknown>][] = [
-  [
-    /(^|\.)(settings)$/,
-    fc.dictionary(
-      fc.constantFrom('OTEL_A', 'NODE_OPTIONS', 'HOPLINE_PREFIX', 'HOPLINE_WORK_BYTES_MAX'),
-      fc.constantFrom('a', 7, 1e6, true),
-    ),
-  ],
+  [/^settings$/, fc.record({ ...ANY_SETTINGS, HOPLINE_PREFIX: fc.constantFrom('a', 7, 1e6, true) }, { requiredKeys: [] })],
+  [/\.settings$/, fc.record(ANY_SETTINGS, { requiredKeys: [] })],
   [
     /(labels|annotations|nodeSelector)$/,
     fc.dictionary(fc.constantFrom('a', 'a.b/c', 'app.kubernetes.io/part-of'), fc.constantFrom('', '1', 'on')),
@@ -52,7 +54,7 @@ const OPEN: [path: RegExp, value: fc.Arbitrary<unknown>][] = [
   [/tolerations$/, fc.constantFrom([], [{ operator: 'Exists' }])],
   [/parentRefs$/, fc.constantFrom([], [{ name: 'edge' }])],
   [/pullSecrets$/, fc.constantFrom([], [{ name: 'pull' }])],
-  [/console\.from$/, fc.constantFrom([], [{ podSelector: {} }])],
+  [/console\.from$|monitorFrom$/, fc.constantFrom([], [{ podSelector: {} }])],
   [/entry$/, fc.constantFrom({ adapter: 'a2a', url: 'http://a/' }, { adapter: 'recording', path: 'a "b": {{ c }}\n' })],
   [/hostnames$/, fc.constantFrom([], ['a.example.com', '*.example.com'])],
   [/[hH]ost$/, fc.constantFrom('a.example.com', '1e5.example')],

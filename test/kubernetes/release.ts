@@ -36,10 +36,35 @@ export class Release {
   }
 
   async install(values: object = {}, chart = CHART): Promise<void> {
+    await this.createNamespace();
+    await this.upgrade(values, chart);
+  }
+
+  /** `install` does it, too. */
+  async createNamespace(): Promise<void> {
     await this.kubectl('create', 'namespace', this.namespace);
     const enforce = 'pod-security.kubernetes.io/enforce=restricted';
     await this.kubectl('label', 'namespace', this.namespace, enforce);
-    await this.upgrade(values, chart);
+  }
+
+  /** Runs a script of Node in a pod of its own, in the image of ingress. Resolves with what it prints. */
+  async runScript(name: string, script: string): Promise<string> {
+    const container = {
+      name: 'script',
+      image: await this.image(),
+      imagePullPolicy: 'IfNotPresent',
+      command: ['/nodejs/bin/node', '--eval', script],
+      securityContext: { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } },
+    };
+    const spec = {
+      restartPolicy: 'Never',
+      automountServiceAccountToken: false,
+      securityContext: { runAsNonRoot: true, runAsUser: 65_532, seccompProfile: { type: 'RuntimeDefault' } },
+      containers: [container],
+    };
+    await this.apply({ apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec });
+    await this.kubectl('wait', '--for', 'jsonpath={.status.phase}=Succeeded', `pod/${name}`, '--timeout=120s');
+    return this.kubectl('logs', name);
   }
 
   /** One agent as a release of its own. */
@@ -91,10 +116,10 @@ export class Release {
     return url;
   }
 
-  /** Waits until a forwarded address answers. */
+  /** Waits until a forwarded address answers: any server of A2A has a card, and the probes are on a port that no Service has. */
   async reachable(url: string): Promise<void> {
     while (
-      !(await fetch(`${url}readyz`)
+      !(await fetch(`${url}.well-known/agent-card.json`)
         .then(response => response.ok)
         .catch(() => false))
     ) {
@@ -121,7 +146,15 @@ export class Release {
   }
 
   async cli(...args: string[]): Promise<string> {
-    const { stdout } = await run(process.execPath, [CLI, ...args], { maxBuffer: 1 << 26 });
+    return this.cliWith({}, ...args);
+  }
+
+  /** The command line with further environment. */
+  async cliWith(environment: Record<string, string>, ...args: string[]): Promise<string> {
+    const { stdout } = await run(process.execPath, [CLI, ...args], {
+      env: { ...process.env, ...environment },
+      maxBuffer: 1 << 26,
+    });
     return stdout;
   }
 

@@ -24,10 +24,13 @@ export function agentsSchemaDocument(): string {
   return `${JSON.stringify(schema, null, 2)}\n`;
 }
 
-/** The launcher needs a name for every entry, and checks its form. */
+/** The launcher needs a name for every entry, and checks its form. A skill may be its name; the sub-agent completes it. */
 function entryOf(schema: Schema): Schema {
   const required = [...new Set(['name', ...(schema.required ?? [])])];
-  return { ...schema, properties: { ...schema.properties, name: { type: 'string', pattern: NAME } }, required };
+  const { skills, ...properties } = schema.properties as { skills: { items: object } } & Record<string, object>;
+  const name = { type: 'string', minLength: 1, maxLength: 128 };
+  const either = { ...skills, items: { anyOf: [name, skills.items] } };
+  return { ...schema, properties: { ...properties, name: { type: 'string', pattern: NAME }, skills: either }, required };
 }
 
 /** `reason` is the sentence of an error of our own, not a keyword. */

@@ -2,10 +2,11 @@ import { chartPermissions, permissionsDocument, serverConfiguration } from '../.
 import { DASHBOARDS } from '../../infra/observe/dashboards/dashboards.ts';
 import { grafanaJson } from '../../infra/observe/dashboards/grafana-json.ts';
 import { agentsSchemaDocument } from './agents-schema-document.ts';
+import { chartSchemaDocument } from './chart-schema-document.ts';
 import { cliDocument } from './cli-document.ts';
 import { hopsDocument } from './hops-document.ts';
 import { metricsDocument } from './metrics-document.ts';
-import { serviceVariablesDocument, settingsDocument } from './settings-document.ts';
+import { serviceVariablesDocument, settingNamesDocument, settingsDocument } from './settings-document.ts';
 import { valuesDocument } from './values-document.ts';
 
 /** Reference documents that are generated from the sources; `node test/repo/write-reference.ts` writes them. */
@@ -20,6 +21,9 @@ export const REFERENCE: Record<string, () => string | Promise<string>> = {
   'infra/nats/hopline.conf': () => serverConfiguration(),
   'infra/helm/hopline/files/nats-permissions.json': chartPermissions,
   'infra/local/launcher/service-variables.json': serviceVariablesDocument,
+  'packages/lifecycle/src/setting-names.json': settingNamesDocument,
+  'infra/helm/hopline/values.schema.json': () => chartSchemaDocument('hopline'),
+  'infra/helm/hopline-agent/values.schema.json': () => chartSchemaDocument('hopline-agent'),
   ...Object.fromEntries(
     DASHBOARDS.map(one => [
       `infra/helm/hopline/dashboards/${one.uid}.json`,

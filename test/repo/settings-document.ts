@@ -18,9 +18,9 @@ Tracing uses the standard \`OTEL_*\` variables: without \`OTEL_EXPORTER_OTLP_END
 \`npm start -- --help\` lists the settings of the local launcher.
 `;
 
-type Settings = Readonly<Record<string, Setting>>;
+export type ServiceSettings = Readonly<Record<string, Setting>>;
 
-const SERVICES: Record<string, Settings> = {
+export const SERVICES: Record<string, ServiceSettings> = {
   ingress: ingressConfig.settings,
   supervisor: supervisorConfig.settings,
   'sub-agent': subAgentConfig.settings,
@@ -48,6 +48,12 @@ function joined(services: string[]): string {
 export function serviceVariablesDocument(): string {
   const names = Object.entries(SERVICES).map(([service, settings]) => [service, Object.keys(settings).sort()]);
   return `${JSON.stringify(Object.fromEntries(names), null, 2)}\n`;
+}
+
+/** The text of packages/lifecycle/src/setting-names.json: every setting of a service that begins with HOPLINE_. */
+export function settingNamesDocument(): string {
+  const names = new Set(Object.values(SERVICES).flatMap(settings => Object.keys(settings)));
+  return `${JSON.stringify([...names].filter(name => name.startsWith('HOPLINE_')).sort(), null, 2)}\n`;
 }
 
 /** The text of docs/reference/settings.md. */

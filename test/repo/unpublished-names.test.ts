@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { projectFiles, read } from './source-files.ts';
 
 /**
- * No registry has these names, so whoever registers one runs code on every machine that installs it. Until they are published, everything
+ * No registry has these names, so a stranger who registers one runs code on every machine that installs it. Until they are published, everything
  * installs the tarballs of a checkout (`npm run pack`). CONTRIBUTING.md lists the names to reserve, and what a release changes here.
  */
 const NAME = String.raw`(?:@hopline\/[\w-]+|hopline)(?:@[\w.^~-]+)?(?=[\s\`'"\\)]|$)`;
@@ -17,7 +17,7 @@ const INSTALLS = [
 
 const linesThatInstall = (text: string) => text.split('\n').filter(line => INSTALLS.some(pattern => pattern.test(line)));
 
-test('nothing tells people to install a name that no registry has', () => {
+test('no document, hint or program installs a name that no registry has', () => {
   const files = projectFiles().filter(
     file => !/^CHANGELOG\.md$|^pnpm-lock\.yaml$|^test\/repo\/unpublished-names|\.(?:png|ico|bin|gz)$/.test(file),
   );

@@ -54,7 +54,8 @@ function table(rows: readonly Row[]): string {
 
 /** One row for each value that has no members of its own. */
 function rowsOf(path: string, schema: Schema, value: unknown): Row[] {
-  const members = schema.properties ?? schema.items?.properties;
+  // The members of `settings` are those of settings.md, those of an entry in agents.schema.json.
+  const members = /(^|\.)(settings|entry)$/.test(path) ? undefined : (schema.properties ?? schema.items?.properties);
   if (members === undefined) {
     return [{ value: code(path), default: shown(value), allowed: allowedOf(schema), meaning: cell(schema.description ?? '') }];
   }

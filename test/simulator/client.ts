@@ -18,6 +18,8 @@ export type TaskPlan = {
   webhook: 'with the message' | 'later' | undefined;
   /** After the first acknowledgement. */
   cancelAfterMs: number | undefined;
+  /** It cancels instead of answering the first question. */
+  cancelsAtQuestion?: boolean;
   /** The first viewer reads the stream of the message, the others subscribe. Each leaves after so many frames, and resumes. */
   viewers: { afterMs: number; leavesAfter: number[]; pauseMs: number }[];
 };
@@ -37,7 +39,7 @@ export class Client {
   readonly acknowledged: string[] = [];
   taskId: string | undefined;
   isWebhookAcknowledged = false;
-  isCancelAcknowledged = false;
+  cancelAcknowledgedAt: number | undefined;
   isDone = false;
   /** What it does or waits for, for reports. */
   activity = 'waits to start';
@@ -107,6 +109,7 @@ export class Client {
         if (viewer.isDone) return;
         await this.#deps.clock.sleep(50);
       }
+      if (this.plan.cancelsAtQuestion) return await this.#cancelNow();
       const message = this.#message(turn);
       const sent = await this.#until('send', { message, configuration: { returnImmediately: true } });
       if (sent === 'refused') return;
@@ -125,7 +128,11 @@ export class Client {
     const { cancelAfterMs } = this.plan;
     if (cancelAfterMs === undefined) return;
     await this.#deps.clock.sleep(cancelAfterMs);
-    this.isCancelAcknowledged = (await this.#until('cancel', { id: this.taskId })) === 'acknowledged';
+    await this.#cancelNow();
+  }
+
+  async #cancelNow(): Promise<void> {
+    if ((await this.#until('cancel', { id: this.taskId })) === 'acknowledged') this.cancelAcknowledgedAt = this.#deps.clock.nowMs;
   }
 
   /** Repeats a request until it is acknowledged, or refused because the task is over. */

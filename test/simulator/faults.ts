@@ -41,6 +41,10 @@ export type Fault = { at: number } & (
       removes: 'up to the last' | 'all';
     }
   | /** The stream of inputs is lost, and created again after `forMs`. */ { kind: 'rebuild inputs'; forMs: number }
+  | /** A loss of power: the facts that were stored in the last `forMs` are gone, and everything that waits for the log is sent again. */ {
+      kind: 'lose facts';
+      forMs: number;
+    }
   | { kind: 'poison'; payload: 'unknown agent input' | 'unknown client input' | 'token without text' }
   | { kind: 'webhooks down'; forMs: number }
   | { kind: 'lose webhook answers'; forMs: number }
@@ -61,6 +65,17 @@ export function schedule(faults: readonly Fault[], targets: FaultTargets): void 
 /** When the last of the faults is over. */
 export function endOfFaults(faults: readonly Fault[]): number {
   return Math.max(0, ...faults.map(fault => fault.at + ('forMs' in fault ? fault.forMs : 0)));
+}
+
+/** A service that stops drains first: longer than the simulator lets it take (STOP_MS_MAX of cluster.ts), milliseconds. */
+const DRAIN_MS_MAX = 25_000;
+
+/** When each fault is in effect, milliseconds of the run. */
+export function timesOf(faults: readonly Fault[]): { startedAt: number; endedAt: number }[] {
+  return faults.map(fault => {
+    const drainMs = fault.kind === 'stop' || fault.kind === 'upgrade' || fault.kind === 'downgrade' ? DRAIN_MS_MAX : 0;
+    return { startedAt: fault.at, endedAt: fault.at + drainMs + ('forMs' in fault ? fault.forMs : 0) };
+  });
 }
 
 /** Whether the fault is one of the process in this slot. */
@@ -97,6 +112,12 @@ async function begin(fault: Fault, targets: FaultTargets): Promise<void> {
     case 'rebuild inputs':
       await rebuildInputs(fault.forMs, targets);
       break;
+    case 'lose facts': {
+      const { lastSeq } = await cluster.store.facts.extent();
+      await clock.sleep(fault.forMs);
+      cluster.store.loseFacts(lastSeq);
+      break;
+    }
     case 'stale tails':
       cluster.store.faults.staleTails += fault.count;
       break;

@@ -414,8 +414,10 @@ class FaultyWork implements WorkQueue {
       const purpose = purposeOf(deliveries, requeues, this.#broker.options);
       if (purpose === 'dead') return this.#nak(seq, 0);
       const count = { attempt: deliveries, requeues, exhausted: purpose === 'settle' };
-      const job = { work, item: seq, ...count, ...newestForJob(work, deliveries, storedAt), ...(trace && { trace }) };
-      await handler(job);
+      this.#wire.send('requeue', () => this.#broker.begin(seq, deliveries));
+      const isTakenOver = () => this.#wire.read('requeue', `${seq}`, async () => this.#broker.hasBegunAfter(seq, deliveries));
+      const known = newestForJob(work, deliveries, storedAt);
+      await handler({ work, item: seq, ...count, ...known, isTakenOver, ...(trace && { trace }) });
       const done = this.#wire.write('done', `${seq}`, async () => this.#broker.done(seq), DONE_TIMEOUT_MS);
       await done.catch(() => {});
     } catch (error) {

@@ -97,6 +97,43 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     breaks: /^a failure has a cause/,
     edits: [{ file: 'packages/agent/src/register-agent.ts', from: '{name}.$'.concat('{randomUUID()}'), to: '{name}' }],
   },
+  'a log that lost its tail is believed': {
+    themes: ['lost facts'],
+    breaks: /^everything ends|^a failure has a cause|^an acknowledged webhook|^an acknowledged message/,
+    edits: [
+      {
+        file: 'services/relay/src/shard.ts',
+        from: "if ((await Promise.all(looks)).includes(true)) throw new HistoryLost('the log lost records that it had acknowledged');",
+        to: 'await Promise.all(looks);',
+      },
+    ],
+  },
+  'a viewer of a log that lost its tail': {
+    themes: ['lost facts'],
+    breaks: /^everything ends|^a viewer/,
+    edits: [
+      {
+        file: 'packages/log/src/follow.ts',
+        from: 'if ((tail?.seq ?? 0) < this.#known && (await this.#source.isLost(this.#known))) throw lost();',
+        to: '',
+      },
+      {
+        file: 'packages/log/src/follow.ts',
+        from: 'if (live.last > 0 && live.last < this.#known) throw lost();',
+        to: '',
+      },
+      {
+        file: 'packages/log/src/follow.ts',
+        from: 'if (first.lostAfter !== undefined || first.generation - before > TASK_EVENTS_MAX) throw lost();',
+        to: '',
+      },
+      {
+        file: 'packages/a2a-server/src/feed/task-feed.ts',
+        from: "if (!this.#follows(stored)) throw new HistoryLost('a record does not follow the one before it');",
+        to: '',
+      },
+    ],
+  },
   'a late write of the index': {
     themes: ['late writes'],
     breaks: /^the index shows/,
@@ -121,6 +158,39 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
         file: 'services/supervisor/src/supervise.ts',
         from: 'requireNewest(record.record.aggregate, job);',
         to: '',
+      },
+    ],
+  },
+  'a third of the acknowledged cancels is lost': {
+    themes: ['none', 'deaths'],
+    breaks: /^a stored cancel/,
+    edits: [
+      {
+        file: 'packages/task/src/decide-client.ts',
+        from: "if (isTerminal(aggregate.state)) return reject('terminal');\n  const facts",
+        to: "if (isTerminal(aggregate.state)) return reject('terminal');\n  if (aggregate.taskId.charCodeAt(13) % 3 === 0) return reject('no change');\n  const facts",
+      },
+    ],
+  },
+  'cancels are refused while input is required': {
+    themes: ['none', 'deaths'],
+    breaks: /^a stored cancel/,
+    edits: [
+      {
+        file: 'packages/task/src/decide-client.ts',
+        from: "if (isTerminal(aggregate.state)) return reject('terminal');\n  const facts",
+        to: "if (isTerminal(aggregate.state) || aggregate.state === 'TASK_STATE_INPUT_REQUIRED') return reject('terminal');\n  const facts",
+      },
+    ],
+  },
+  'an agent that hears no cancel': {
+    themes: ['none', 'deaths'],
+    breaks: /^after an acknowledged cancel/,
+    edits: [
+      {
+        file: 'packages/agent/src/task-watch.ts',
+        from: 'if (isTerminal(aggregate.state)) return TASK_ENDED;',
+        to: "if (isTerminal(aggregate.state) && aggregate.state !== 'TASK_STATE_CANCELED') return TASK_ENDED;",
       },
     ],
   },

@@ -32,6 +32,7 @@ export const SETTINGS: ClusterSettings = {
 export function scenarioOf(seed: number, theme?: string): Scenario {
   const workload = new Random(seed, 'workload');
   const tasks = Array.from({ length: workload.between(3, 6) }, (_, index) => taskPlan(workload, `task-${index + 1}`));
+  planCancels(new Random(seed, 'cancels'), tasks);
   const settings = { ...SETTINGS, ...(workload.chance(0.3) && { copyForwardAfterMs: workload.between(2_000, 10_000) }) };
   const random = new Random(seed, 'faults');
   const chosen = theme ?? random.pick(THEME_NAMES);
@@ -105,6 +106,19 @@ function taskPlan(random: Random, name: string): TaskPlan {
     cancelAfterMs: random.chance(0.15) ? random.between(0, 6_000) : undefined,
     viewers,
   };
+}
+
+/** Half of the agents that are canceled would talk for far longer than a cancel may take; a third of the questions is met with a cancel. */
+function planCancels(random: Random, tasks: readonly TaskPlan[]): void {
+  for (const plan of tasks) {
+    const [talksOn, cancelsAtQuestion] = [random.chance(0.5), random.chance(0.33)];
+    if (plan.cancelAfterMs === undefined) {
+      if (plan.turns.length > 1 && cancelsAtQuestion) plan.cancelsAtQuestion = true;
+      continue;
+    }
+    if (!talksOn) continue;
+    for (const script of plan.turns.flatMap(({ scripts }) => Object.values(scripts))) Object.assign(script, { tokens: 40, everyMs: 1_500 });
+  }
 }
 
 function scriptOf(random: Random, asks: boolean): AgentScript {
@@ -288,6 +302,11 @@ const THEMES: Readonly<Record<string, Theme>> = {
     const make = new FaultMaker(random, slots);
     const rebuild: Fault = { at: make.at, kind: 'rebuild inputs', forMs: random.between(0, 4_000) };
     return [rebuild, ...make.several(0, 1, [() => make.of('kill', 100, 6_000)])];
+  },
+  'lost facts': (random, slots) => {
+    const make = new FaultMaker(random, slots);
+    const lose: Fault = { at: make.at, kind: 'lose facts', forMs: random.between(200, 5_000) };
+    return [lose, ...make.several(0, 2, [() => make.of('kill', 100, 6_000), () => make.loseLive()])];
   },
   'stale reads': (random, slots) => {
     const make = new FaultMaker(random, slots);

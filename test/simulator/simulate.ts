@@ -65,13 +65,16 @@ export async function simulate(scenario: Scenario, { trace: keepsLines = false, 
     let hasEnded = false;
     const watching = async () => {
       hasEnded =
-        clients.every(({ isDone }) => isDone) && cluster.broker.size === 0 && (await isAtRest(cluster, clients, receiver));
+        clients.every(({ isDone }) => isDone) &&
+        runs.all.every(run => run.endedAt !== undefined) &&
+        cluster.broker.size === 0 &&
+        (await isAtRest(cluster, clients, receiver));
     };
     clock.after(CHECK_MS, () => void watching(), CHECK_MS);
     await clock.run(() => hasEnded, untilMs);
     const endedAt = clock.nowMs;
     if (hasEnded) await clock.run(() => false, clock.nowMs + REST_MS);
-    const violations = await verify({ scenario, cluster, clients, runs, receiver, hasEnded, pendingTimers: clock.pendingTimers });
+    const violations = await verify({ scenario, cluster, clients, runs, receiver, hasEnded, endedAt, pendingTimers: clock.pendingTimers });
     await onEnd?.(cluster, clients);
     return { violations: [...crashes, ...violations], digest: trace.digest, lines: trace.lines, endedAt, events: clock.events };
   } finally {

@@ -1,4 +1,4 @@
-import { isTerminal } from '@hopline/a2a';
+import { isTerminal, type StreamResponse } from '@hopline/a2a';
 import type { TaskAggregate } from '@hopline/events';
 import { readStoredTask, verifyTask as verifyByReplay } from '@hopline/replay';
 import { LANES_BYTES_MAX } from '@hopline/task';
@@ -8,12 +8,13 @@ import {
   type TaskHistory,
   type Violation,
   verifyAttempts,
+  verifyCancel,
   verifyTask,
 } from '../support/task-promises.ts';
 import type { AgentRuns } from './agent-runs.ts';
 import type { Client } from './client.ts';
 import type { Cluster } from './cluster.ts';
-import type { Fault } from './faults.ts';
+import { type Fault, timesOf } from './faults.ts';
 import type { Scenario } from './scenario.ts';
 import { EPOCH_MS } from './virtual-clock.ts';
 import type { WebhookReceiver } from './webhook-receiver.ts';
@@ -26,6 +27,8 @@ export type RunEvidence = {
   receiver: WebhookReceiver;
   /** Every client, task, work item and webhook came to its end in time. */
   hasEnded: boolean;
+  /** Milliseconds of the run. */
+  endedAt: number;
   /** Timers of all processes at the end. */
   pendingTimers?: number;
 };
@@ -54,6 +57,8 @@ export async function verify(evidence: RunEvidence): Promise<Violation[]> {
   verifyAttempts(evidence.runs.all, report);
   for (const [client, history] of histories) {
     verifyTask(client, history, { runs: evidence.runs.all, received: evidence.receiver.received }, report);
+    const canceled = { runs: evidence.runs.all, inputs: evidence.cluster.store.inputs, now: evidence.endedAt };
+    await verifyCancel(client, history, { ...canceled, faults: timesOf(evidence.scenario.faults) }, report);
     verifyFailures(client, history, evidence, report);
   }
   await verifyReplay(evidence, report);
@@ -78,7 +83,7 @@ async function verifyReplay({ clients, cluster }: RunEvidence, report: Report): 
 
 /** Everything ends once faults have stopped. */
 async function verifyLiveness(
-  { clients, cluster, receiver }: RunEvidence,
+  { clients, cluster, receiver, runs }: RunEvidence,
   histories: Map<Client, TaskHistory>,
   report: Report,
 ): Promise<void> {
@@ -96,6 +101,7 @@ async function verifyLiveness(
       if (missing !== undefined) report('an acknowledged webhook gets every event', `${plan.name}: ${missing}`);
     }
   }
+  for (const { id, agent } of runs.all.filter(({ endedAt }) => endedAt === undefined)) report(rule, `run ${id} of ${agent} goes on`);
   if (cluster.broker.size > 0) report(rule, `${cluster.broker.size} work items are open`);
 }
 
@@ -109,11 +115,15 @@ export async function undeliveredOf(
   if (!isWebhookAcknowledged) return undefined;
   const [config] = await store.pushConfigs.under(taskId);
   // A webhook that was set after the last event gets none.
-  const delivered = Math.max(
-    config?.value.after ?? 0,
-    ...received.filter(({ url }) => url === webhookUrl).map(one => one.generation),
-  );
+  const own = received.filter(({ url }) => url === webhookUrl);
+  // After the end nothing follows, also when the log lost it and it was folded again.
+  if (own.some(({ body }) => isEnd(JSON.parse(body) as StreamResponse))) return undefined;
+  const delivered = Math.max(config?.value.after ?? 0, ...own.map(one => one.generation));
   return delivered >= generation ? undefined : `events up to ${delivered} of ${generation}`;
+}
+
+function isEnd(event: StreamResponse): boolean {
+  return 'statusUpdate' in event && isTerminal(event.statusUpdate.status.state);
 }
 
 /** Faults that may cost an attempt of a supervisor or an agent. */
@@ -133,6 +143,7 @@ const DISRUPTIONS: ReadonlySet<Fault['kind']> = new Set([
   'upgrade',
   'downgrade',
   'rebuild inputs',
+  'lose facts',
 ]);
 /** An agent that was up for this long is registered, milliseconds. */
 const REGISTERED_MS = 4_000;

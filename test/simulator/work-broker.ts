@@ -8,6 +8,8 @@ type Item = {
   json: string;
   trace: TraceCarrier | undefined;
   deliveries: number;
+  /** The last delivery that began in a worker. */
+  begun: number;
   requeues: number;
   storedAt: number;
   /** When it may be delivered (again): at once, after a wait, or when its acknowledgement is overdue. */
@@ -57,7 +59,7 @@ export class WorkBroker {
     this.#ids.set(id, nowMs);
     const seq = ++this.#seq;
     const times = { storedAt: EPOCH_MS + nowMs, readyAt: nowMs };
-    this.#items.set(seq, { seq, role, json: JSON.stringify(work), trace, deliveries: 0, requeues: 0, ...times });
+    this.#items.set(seq, { seq, role, json: JSON.stringify(work), trace, deliveries: 0, begun: 0, requeues: 0, ...times });
     this.#deliver();
   }
 
@@ -80,6 +82,15 @@ export class WorkBroker {
   keepAlive(seq: number): void {
     const item = this.#items.get(seq);
     if (item !== undefined) item.readyAt = this.#clock.nowMs + this.options.ackWaitMs;
+  }
+
+  begin(seq: number, delivery: number): void {
+    const item = this.#items.get(seq);
+    if (item !== undefined) item.begun = Math.max(item.begun, delivery);
+  }
+
+  hasBegunAfter(seq: number, delivery: number): boolean {
+    return (this.#items.get(seq)?.begun ?? 0) > delivery;
   }
 
   countRequeue(seq: number): void {

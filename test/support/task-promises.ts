@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { type Artifact, isTerminal, type StreamResponse, type Task, textOf } from '@hopline/a2a';
 import type { Gap } from '@hopline/a2a-server';
 import { type Fact, isVisible, type TaskAggregate, type VisibleFact } from '@hopline/events';
-import { type FactLog, readTask } from '@hopline/log';
+import { type FactLog, type InputLog, readTask } from '@hopline/log';
 import { project, type TaskView } from '@hopline/task';
 import { type AgentRun, OPEN_ARTIFACT } from './agents/scripted-agent.ts';
 
@@ -20,15 +20,41 @@ export type Notification = { url: string; generation: number; body: string };
 
 /** What the client of a task knows about it. */
 export type VerifiedTask = {
-  plan: { name: string; profile: string; cancelAfterMs: number | undefined; webhook: 'with the message' | 'later' | undefined };
+  plan: {
+    name: string;
+    profile: string;
+    cancelAfterMs: number | undefined;
+    /** It cancels instead of answering the first question. */
+    cancelsAtQuestion?: boolean;
+    webhook: 'with the message' | 'later' | undefined;
+  };
   /** Ids of the messages that a server acknowledged. */
   acknowledged: readonly string[];
   webhookUrl: string;
   isWebhookAcknowledged: boolean;
+  /** When a server acknowledged its cancel, by the clock of the runs, milliseconds; undefined: none did. */
+  cancelAcknowledgedAt: number | undefined;
   viewers: readonly { name: string; frames: readonly Frame[] }[];
 };
 
-export type TaskHistory = { aggregate: TaskAggregate; facts: Fact[]; view: TaskView | undefined; aggregateBytesMax: number };
+export type TaskHistory = {
+  aggregate: TaskAggregate;
+  facts: Fact[];
+  view: TaskView | undefined;
+  aggregateBytesMax: number;
+  /** The last input that was folded before the record with the end of the task; undefined while the task is open. */
+  foldedBeforeEnd: number | undefined;
+};
+
+/** When a fault was in effect, by the clock of the runs, milliseconds. */
+export type FaultTime = { startedAt: number; endedAt: number };
+
+/**
+ * After an acknowledged cancel no run of an agent lives longer, milliseconds, counted from the end of any fault that is in its way. A worker
+ * that has died is replaced after 5 s (`ackWait`), and an agent that ignores its signal is abandoned after 3 s; the rest is for a machine
+ * that is overloaded.
+ */
+export const CANCELED_RUN_MS_MAX = 15_000;
 
 export type Report = (rule: string, detail: string) => void;
 
@@ -39,14 +65,18 @@ export async function historyOf(log: FactLog, taskId: string): Promise<TaskHisto
   const facts: Fact[] = [];
   let view: TaskView | undefined;
   let aggregateBytesMax = 0;
+  let foldedBeforeEnd: number | undefined;
+  let folded = 0;
   for await (const { record } of readTask(log, newest)) {
     aggregateBytesMax = Math.max(aggregateBytesMax, Buffer.byteLength(JSON.stringify(record.aggregate)));
+    if (isTerminal(record.aggregate.state)) foldedBeforeEnd ??= folded;
+    folded = record.aggregate.foldedSeq;
     for (const fact of record.facts) {
       facts.push(fact);
       view = project(view, fact);
     }
   }
-  return { aggregate: newest.record.aggregate, facts, view, aggregateBytesMax };
+  return { aggregate: newest.record.aggregate, facts, view, aggregateBytesMax, foldedBeforeEnd };
 }
 
 /** Verifies one task against what its agents did (`runs`), and what its viewers and its webhook received. */
@@ -63,6 +93,69 @@ export function verifyTask(
   verifyWebhook(task, history, received, report);
 }
 
+export type CancelEvidence = {
+  inputs: Pick<InputLog, 'read'>;
+  runs: readonly AgentRun[];
+  faults: readonly FaultTime[];
+  /** By the clock of the runs, milliseconds. */
+  now: number;
+};
+
+/**
+ * Cancel beats everything: a task whose cancel the log has ends CANCELED unless it had ended before, whatever its client was answered. After
+ * an acknowledgement its agents stop, remote ones included.
+ */
+export async function verifyCancel(
+  { plan, cancelAcknowledgedAt }: VerifiedTask,
+  { aggregate, foldedBeforeEnd }: TaskHistory,
+  { inputs, runs, faults, now }: CancelEvidence,
+  report: Report,
+): Promise<void> {
+  const { taskId, state } = aggregate;
+  if (cancels(plan) && isTerminal(state) && state !== 'TASK_STATE_CANCELED') {
+    const seq = await cancelBefore(inputs, taskId, foldedBeforeEnd ?? 0);
+    if (seq !== undefined)
+      report('a stored cancel ends its task', `${plan.name}: ${state}, canceled by input ${seq}, ended after ${foldedBeforeEnd}`);
+  }
+  if (cancelAcknowledgedAt === undefined) return;
+  const untilMs = afterFaults(cancelAcknowledgedAt, faults);
+  for (const { id, agent, messageId, endedAt = now } of runs)
+    if (messageId.replace(/-m\d+$/, '') === plan.name && endedAt > untilMs)
+      report(
+        'after an acknowledged cancel no run of an agent lives on',
+        `${plan.name}: run ${id} of ${agent} lived for ${Math.round(endedAt - cancelAcknowledgedAt)} ms after it`,
+      );
+}
+
+function cancels({ cancelAfterMs, cancelsAtQuestion = false }: VerifiedTask['plan']): boolean {
+  return cancelAfterMs !== undefined || cancelsAtQuestion;
+}
+
+/**
+ * Sequence of a cancel before which the task cannot have ended: all inputs before it that could end a task were folded, and it was open.
+ * Undefined: there is none, or retention has removed it, and an input that no relay has read by then is not promised.
+ */
+async function cancelBefore(
+  inputs: Pick<InputLog, 'read'>,
+  taskId: string,
+  foldedBeforeEnd: number,
+): Promise<number | undefined> {
+  for await (const { seq, record } of inputs.read(taskId)) {
+    if (record.from === 'client') {
+      if (record.input.kind === 'cancel') return seq;
+    } else if (seq > foldedBeforeEnd) return undefined;
+  }
+  return undefined;
+}
+
+/** CANCELED_RUN_MS_MAX after a time, and after the end of each fault that begins within it. */
+function afterFaults(at: number, faults: readonly FaultTime[]): number {
+  let untilMs = at + CANCELED_RUN_MS_MAX;
+  for (const { startedAt, endedAt } of [...faults].sort((a, b) => a.startedAt - b.startedAt))
+    if (startedAt <= untilMs) untilMs = Math.max(untilMs, endedAt + CANCELED_RUN_MS_MAX);
+  return untilMs;
+}
+
 /** `runs`: those of all tasks. */
 export function verifyAttempts(runs: readonly AgentRun[], report: Report): void {
   const byAttempt = Map.groupBy(runs, ({ agent, messageId, attempt }) => `${agent} ${messageId} attempt ${attempt}`);
@@ -76,7 +169,8 @@ export function verifyAttempts(runs: readonly AgentRun[], report: Report): void 
 
 function verifyGenerations({ plan }: VerifiedTask, { facts, aggregate }: TaskHistory, report: Report): void {
   const visible = facts.filter(isVisible);
-  const wrong = visible.findIndex((fact, index) => fact.generation !== index + 1);
+  const isNext = (fact: VisibleFact, before: number) => fact.generation === before + 1 || fact.lostAfter === before;
+  const wrong = visible.findIndex((fact, index) => !isNext(fact, visible[index - 1]?.generation ?? 0));
   if (wrong >= 0) report('generations are 1..n', `${plan.name}: generation ${visible[wrong]!.generation} at place ${wrong + 1}`);
   const earlier = facts.findIndex((fact, index) => index > 0 && fact.at < facts[index - 1]!.at);
   if (earlier >= 0) report('the times of facts never decrease', `${plan.name}: fact ${earlier + 1}, ${facts[earlier]!.kind}`);
@@ -94,8 +188,7 @@ function verifyMessages({ plan, acknowledged }: VerifiedTask, { aggregate, view 
     const count = view?.task.history?.filter(message => message.messageId === messageId).length ?? 0;
     if (count !== 1) report('an acknowledged message is in its task once', `${plan.name}: ${messageId} is in ${count} times`);
   }
-  const cancels = plan.cancelAfterMs !== undefined;
-  if (aggregate.state === 'TASK_STATE_CANCELED' && !cancels) report('only its client cancels a task', plan.name);
+  if (aggregate.state === 'TASK_STATE_CANCELED' && !cancels(plan)) report('only its client cancels a task', plan.name);
 }
 
 /** The text of each call is that of one run of its agent: whole if the call completed, else the beginning of it. */
@@ -154,6 +247,7 @@ function textsByCall(facts: readonly Fact[]): Map<string, string> {
 /** Each cursor once, in order, without a gap that was not reported, and each event as the log has it. */
 function verifyViewer({ name, frames }: VerifiedTask['viewers'][number], { facts }: TaskHistory, report: Report): void {
   const stored = new Map(facts.filter(isVisible).map(fact => [fact.generation, fact.event]));
+  const isLost = lostGenerations(facts);
   let next: number | undefined;
   let gapTo: number | undefined;
   for (const frame of frames) {
@@ -170,11 +264,21 @@ function verifyViewer({ name, frames }: VerifiedTask['viewers'][number], { facts
     const expected = gapTo === undefined ? (next ?? 1) : gapTo + 1;
     if (frame.generation !== expected)
       report('a viewer sees each cursor once and in order', `${name}: generation ${frame.generation}, expected ${expected}`);
-    if (!isEvent(frame.json, stored.get(frame.generation)))
+    if (!isLost(frame.generation) && !isEvent(frame.json, stored.get(frame.generation)))
       report('a viewer sees what the log has', `${name}: generation ${frame.generation}: ${frame.json}`);
     next = frame.generation + 1;
     gapTo = undefined;
   }
+}
+
+/**
+ * Whether the log may have lost an event that was received. No later event has its generation, except the first one: it is the same
+ * message, stored at another time.
+ */
+function lostGenerations(facts: readonly Fact[]): (generation: number) => boolean {
+  const leaps = facts.filter(isVisible).filter(({ lostAfter }) => lostAfter !== undefined);
+  return lost =>
+    leaps.some(({ lostAfter = 0, generation }) => (lost > lostAfter || (lost === 1 && lostAfter === 1)) && lost < generation);
 }
 
 /** Every event in order; a repetition has the same cursor and content. */
@@ -201,6 +305,8 @@ function verifyWebhook(
     bodies.set(generation, body);
     last = Math.max(last, generation);
   }
+  // What was lost and folded again is delivered twice.
+  if ([...bodies.keys()].some(lostGenerations(facts))) return;
   if (!client.isWebhookAcknowledged || client.plan.webhook !== 'with the message' || last < aggregate.generation) return;
   const events = [...bodies].sort(([a], [b]) => a - b).map(([, body]) => JSON.parse(body) as StreamResponse);
   const delivered = textOfEvents(events);

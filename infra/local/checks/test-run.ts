@@ -10,6 +10,14 @@ const FILE_MS_MAX = 10 * 60 * 1000;
 /** A file that installs releases and replaces every pod under load, one at a time. */
 export const ON_CLUSTER = { filesAtOnce: 1, fileMsMax: 40 * 60 * 1000 };
 
+/**
+ * The cluster that a developer's KUBECONFIG names may be in use: only a run that names the tests on a cluster installs releases there and
+ * replaces its pods.
+ */
+export function leaveClustersAlone(env: NodeJS.ProcessEnv): void {
+  delete env.KUBECONFIG;
+}
+
 export type TestRunOptions = {
   files: string[];
   output: NodeJS.WritableStream;

@@ -14,7 +14,7 @@ export async function agentStates(cluster: Cluster): Promise<AgentState[]> {
   return Promise.all(
     agents.map(async process => {
       const state = await processState(process);
-      // A process that loads on a slow machine does not answer at all.
+      // A process that still loads, on a slow machine, does not answer.
       const isLoading = !state.isReady && process.pid !== null && process.restarts === 0;
       return { name: process.agent?.name ?? '', ...state, isStarting: state.isStarting || isLoading };
     }),

@@ -34,6 +34,15 @@ test('each fault has its own message', () => {
   assert.throws(() => parseAgents(file(null)), /has no valid name for agent 1/);
 });
 
+test('all faults are reported at once', () => {
+  assert.throws(() => parseAgents(file({ name: 'A' }, { name: 'b', adapter: 'a2a' }, { name: 'b', adapter: 'a2a' })), {
+    message:
+      'has no valid name for agent 1: use at most 32 lower-case letters, digits and "-"; ' +
+      'it has no "adapter" for agent 1: use a2a, langgraph, mcp, model, module or recording; ' +
+      'it contains the agent "b" twice; names must be unique',
+  });
+});
+
 test('a name is lower case and at most 32 characters, because it is part of subjects and file names', () => {
   assert.equal(parseAgents(file({ name: 'a'.repeat(32), adapter: 'a2a' })).length, 1);
   for (const name of ['a'.repeat(33), 'A', '-a', 'a.b', 'a/b', '', 7])

@@ -41,12 +41,11 @@ export function parseAgents(text: string): AgentEntry[] {
   if (!Array.isArray(agents)) throw new Error('must be an object with a list "agents"');
   if (agents.length === 0) throw new Error('contains no agent; add at least one');
   if (agents.length > AGENTS_MAX) throw new Error(`contains ${agents.length} agents; the maximum is ${AGENTS_MAX}`);
-  const names = new Set<string>();
-  for (const [index, agent] of agents.entries()) {
-    const name = checkEntry(agent, index);
-    if (names.has(name)) throw new Error(`contains the agent "${name}" twice; names must be unique`);
-    names.add(name);
-  }
+  const faults = agents.flatMap((agent, index) => faultsOf(agent, index));
+  const names = agents.map(agent => agent?.name);
+  const twice = names.filter((name, index) => typeof name === 'string' && names.indexOf(name) < index);
+  faults.push(...[...new Set(twice)].map(name => `contains the agent "${name}" twice; names must be unique`));
+  if (faults.length > 0) throw new Error(faults.join('; it '));
   return agents;
 }
 
@@ -58,14 +57,16 @@ function parseJson(text: string): unknown {
   }
 }
 
-function checkEntry(agent: unknown, index: number): string {
+/** What is wrong with an entry: clauses that continue the sentence "the agents file …". */
+function faultsOf(agent: unknown, index: number): string[] {
   const { name, adapter } = (agent ?? {}) as Partial<AgentEntry>;
-  if (typeof name !== 'string' || !NAME.test(name)) {
-    throw new Error(`has no valid name for agent ${index + 1}: use at most 32 lower-case letters, digits and "-"`);
-  }
+  const isNamed = typeof name === 'string' && NAME.test(name);
+  const label = isNamed ? `the agent "${name}"` : `agent ${index + 1}`;
+  const faults: string[] = [];
+  if (!isNamed) faults.push(`has no valid name for ${label}: use at most 32 lower-case letters, digits and "-"`);
   if (typeof adapter !== 'string' || adapter === '')
-    throw new Error(`has no "adapter" for the agent "${name}": use a2a, langgraph, mcp, model, module or recording`);
+    faults.push(`has no "adapter" for ${label}: use a2a, langgraph, mcp, model, module or recording`);
   if (JSON.stringify(agent).length > ENTRY_CHARS_MAX)
-    throw new Error(`has an entry of more than ${ENTRY_CHARS_MAX} characters for the agent "${name}"`);
-  return name;
+    faults.push(`has an entry of more than ${ENTRY_CHARS_MAX} characters for ${label}`);
+  return faults;
 }

@@ -37,7 +37,7 @@ if (HOPLINE_STDIN_LIFELINE === '1') process.stdin.on('end', () => end('lost its 
 createServer((request, response) => {
   const isReached = existsSync(FAKE_NOTES + '.reached') || !FAKE_UNREACHABLE?.split(',').includes(HOPLINE_INSTANCE);
   const degraded = isReached ? [] : [{ check: 'agent', reason: 'ECONNREFUSED' }];
-  // An agent that has not answered yet, until the test says so; the launcher asks for the answer only then.
+  // An agent that has not answered yet, until the test lets it.
   const isStarting = HOPLINE_INSTANCE === FAKE_SLOW && !existsSync(FAKE_NOTES + '.started');
   if (isStarting) degraded.push({ check: 'agent', reason: 'pending' });
   if (request.url === '/') appendFileSync(FAKE_NOTES + '.asked', '');
@@ -361,7 +361,7 @@ test('a process gets the secrets that it needs and no others', { skip: process.p
     'nats-1': [],
     'ingress-1': [],
     'console-1': [],
-    'supervisor-1': ['OPENAI_API_KEY'],
+    'supervisor-1': [],
     'sub-agent-argo': ['ARGO_TOKEN'],
     'sub-agent-own': ['OWN_KEY'],
     'sub-agent-model': ['OPENAI_API_KEY'],

@@ -7,7 +7,7 @@ import { type DemoRun, demoQuestion, runDemo } from './demo.ts';
 import { type LocalCluster, launch } from './launch.ts';
 import { LaunchError } from './launch-error.ts';
 import { callerCredentials, nextSteps } from './next-steps.ts';
-import { type Options, parseOptions } from './options.ts';
+import { corsSetting, type Options, parseOptions } from './options.ts';
 import { absolutePaths } from './process-environment.ts';
 import { Screen } from './screen.ts';
 
@@ -17,7 +17,7 @@ const QUESTION_FOR_ANY_AGENT = 'Hello, what can you do?';
 
 /** A terminal's Ctrl-C arrives directly and through the parent process; signals within this time count as one. */
 const SAME_PRESS_MS = 1000;
-/** The first question waits so long for agents that are still starting, because an answer without them says less than it promises. */
+/** The first question waits so long for agents that are still starting, because an answer without them lacks a part of what it promises. */
 const DEMO_AGENTS_MS_MAX = 60_000;
 
 const screen = new Screen(process.stdout, process.env);
@@ -38,7 +38,7 @@ try {
   // npm runs scripts in the root of the checkout; INIT_CWD is the user's directory.
   const folder = process.env.INIT_CWD ?? process.cwd();
   const options = parseOptions(process.argv.slice(2), process.env, folder, ROOT);
-  Object.assign(process.env, absolutePaths(process.env, folder));
+  Object.assign(process.env, absolutePaths(process.env, folder), corsSetting(options, process.env));
   if (options.help) process.stdout.write(readFileSync(new URL('help.txt', import.meta.url)));
   else await run(options);
 } catch (error) {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseOptions } from './options.ts';
+import { corsSetting, parseOptions } from './options.ts';
 
 const parse = (argv: string[], env: NodeJS.ProcessEnv = {}) => parseOptions(argv, env, '/here', '/checkout');
 
@@ -14,6 +14,7 @@ test('the defaults are port 8000, the demo, and the home in the checkout', () =>
     profile: 'caipe',
     home: '/checkout/.hopline',
     natsUrl: null,
+    origins: [],
     relays: 1,
     help: false,
   });
@@ -60,10 +61,29 @@ test('an option that npm took for itself is refused with the command that works'
     ['npm_config_port', '--port 8001'],
     ['npm_config_demo', '--no-demo'],
     ['npm_config_agents', '--agents FILE'],
+    ['npm_config_origin', '--origin http://localhost:5173'],
   ] as const)
     assert.throws(() => parse([], { [name]: '' }), {
       name: 'LaunchError',
       message: `npm took ${option} for itself; put options after \`--\`: npm start -- ${option}`,
+    });
+});
+
+test('--origin adds pages to those of the setting, as browsers write them', () => {
+  const { origins } = parse(['--origin', 'http://localhost:5173/', '--origin', 'https://App.example']);
+  assert.deepEqual(origins, ['http://localhost:5173', 'https://app.example']);
+  assert.deepEqual(corsSetting({ origins }, { HOPLINE_CORS_ORIGINS: 'https://app.example,http://a:1' }), {
+    HOPLINE_CORS_ORIGINS: 'https://app.example,http://a:1,http://localhost:5173',
+  });
+  assert.deepEqual(corsSetting({ origins: ['http://a:1'] }, { HOPLINE_CORS_ORIGINS: '' }), {
+    HOPLINE_CORS_ORIGINS: 'http://a:1',
+  });
+  assert.deepEqual(corsSetting({ origins }, { HOPLINE_CORS_ORIGINS: '*' }), {}, 'every page already');
+  assert.deepEqual(corsSetting({ origins: [] }, { HOPLINE_CORS_ORIGINS: 'http://a:1' }), {});
+  for (const wrong of ['localhost:5173', 'http://a/page', 'file:///a', '*', ''])
+    assert.throws(() => parse(['--origin', wrong]), {
+      name: 'LaunchError',
+      message: /^--origin must be the scheme, host and port/,
     });
 });
 

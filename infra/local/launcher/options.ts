@@ -21,6 +21,8 @@ export type Options = {
   /** Full path of the folder with the state of this cluster. */
   home: string;
   natsUrl: string | null;
+  /** Of pages that may use the cluster from a browser, added to HOPLINE_CORS_ORIGINS. */
+  origins: string[];
   relays: number;
   help: boolean;
 };
@@ -29,7 +31,7 @@ export type Options = {
 export function parseOptions(argv: string[], env: NodeJS.ProcessEnv, base: string, root: string): Options {
   requireOwnArguments(env);
   requireHttp(env);
-  const { port, agents, 'no-demo': noDemo, help } = readArguments(argv);
+  const { port, agents, origin = [], 'no-demo': noDemo, help } = readArguments(argv);
   const agentsFile = agents ?? (env.HOPLINE_AGENTS || null);
   return {
     port: wholeNumber(
@@ -45,8 +47,19 @@ export function parseOptions(argv: string[], env: NodeJS.ProcessEnv, base: strin
     profile: env.HOPLINE_PROFILE || 'caipe',
     home: env.HOPLINE_HOME ? resolve(base, env.HOPLINE_HOME) : resolve(root, '.hopline'),
     natsUrl: env.NATS_URL || null,
+    origins: origin.map(originOf),
     relays: wholeNumber('HOPLINE_RELAYS', env.HOPLINE_RELAYS || '1', 1, RELAYS_MAX),
     help: help === true,
+  };
+}
+
+/** HOPLINE_CORS_ORIGINS with the origins of the command line. */
+export function corsSetting({ origins }: Pick<Options, 'origins'>, env: NodeJS.ProcessEnv): Record<string, string> {
+  if (origins.length === 0 || env.HOPLINE_CORS_ORIGINS === '*') return {};
+  return {
+    HOPLINE_CORS_ORIGINS: [
+      ...new Set([...(env.HOPLINE_CORS_ORIGINS ? env.HOPLINE_CORS_ORIGINS.split(',') : []), ...origins]),
+    ].join(','),
   };
 }
 
@@ -55,6 +68,7 @@ function requireOwnArguments(env: NodeJS.ProcessEnv): void {
   const taken = [
     ['port', '--port 8001'],
     ['agents', '--agents FILE'],
+    ['origin', '--origin http://localhost:5173'],
     ['demo', '--no-demo'],
   ].find(([name]) => env[`npm_config_${name}`] !== undefined);
   if (taken) throw new LaunchError(`npm took ${taken[1]} for itself; put options after \`--\`: npm start -- ${taken[1]}`);
@@ -74,6 +88,7 @@ function readArguments(argv: string[]) {
       options: {
         port: { type: 'string' },
         agents: { type: 'string' },
+        origin: { type: 'string', multiple: true },
         'no-demo': { type: 'boolean' },
         help: { type: 'boolean', short: 'h' },
       },
@@ -82,6 +97,13 @@ function readArguments(argv: string[]) {
     const reason = error instanceof Error ? error.message.replace(/\.? To specify.*$/s, '') : String(error);
     throw new LaunchError(`${reason}; see \`npm start -- --help\``);
   }
+}
+
+/** Ingress would refuse it too, but with the name of a setting that the user has not set. */
+function originOf(text: string): string {
+  if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol) && new URL(text).pathname === '/')
+    return new URL(text).origin;
+  throw new LaunchError(`--origin must be the scheme, host and port of a page, such as http://localhost:5173, not "${text}"`);
 }
 
 function wholeNumber(name: string, text: string, min: number, max: number): number {

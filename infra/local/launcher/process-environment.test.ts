@@ -60,10 +60,16 @@ test('every service gets the variables of the system, its settings and those of 
 test('a service gets the secrets of its settings and no others', () => {
   const of = (service: string) => secretsOf(serviceEnvironment(service, ENVIRONMENT));
   assert.deepEqual(of('relay'), ['NATS_TOKEN']);
-  assert.deepEqual(of('supervisor'), ['HTTPS_PROXY', 'NATS_TOKEN', 'OPENAI_API_KEY']);
+  assert.deepEqual(of('supervisor'), ['HTTPS_PROXY', 'NATS_TOKEN']);
   for (const service of ['ingress', 'notifier'])
     assert.deepEqual(of(service), ['HOPLINE_SECRETS_KEY', 'HTTPS_PROXY', 'NATS_TOKEN'], service);
   assert.deepEqual(secretsOf(natsEnvironment(ENVIRONMENT)), []);
+});
+
+test('a supervisor gets the key of a model server when a model plans', () => {
+  const of = (planner: string) => secretsOf(serviceEnvironment('supervisor', { ...ENVIRONMENT, HOPLINE_PLANNER: planner }));
+  assert.deepEqual(of('skills'), ['HTTPS_PROXY', 'NATS_TOKEN']);
+  assert.deepEqual(of('model'), ['HTTPS_PROXY', 'NATS_TOKEN', 'OPENAI_API_KEY']);
 });
 
 test('an agent gets the variables that its own entry names', () => {

@@ -24,7 +24,7 @@ const GO = ['GOMAXPROCS', 'GOMEMLIMIT', 'GOGC'];
 const PREFIXES = ['LC_'];
 const NODE_PREFIXES = [...PREFIXES, 'OTEL_'];
 
-/** Settings of the sub-agent for one adapter alone. */
+/** Settings of a model server: for agents of the adapter `model`, and for supervisors that plan with a model. */
 const OPENAI = 'OPENAI_';
 /** The name of an environment variable. */
 const VARIABLE = /^[A-Za-z_]\w{0,127}$/;
@@ -49,7 +49,8 @@ export function natsEnvironment(inherited: Environment): NodeJS.ProcessEnv {
  */
 export function serviceEnvironment(service: string, inherited: Environment, agent?: AgentEntry): NodeJS.ProcessEnv {
   const settings: readonly string[] = SETTINGS[service as keyof typeof SETTINGS] ?? [];
-  const own = agent === undefined || agent.adapter === 'model' ? settings : settings.filter(name => !name.startsWith(OPENAI));
+  const hasModel = service === 'supervisor' ? inherited.HOPLINE_PLANNER === 'model' : agent?.adapter === 'model';
+  const own = hasModel ? settings : settings.filter(name => !name.startsWith(OPENAI));
   const proxy = WITH_OUTBOUND_CALLS.includes(service) ? PROXY : [];
   return pick(inherited, [...SYSTEM, ...NODE, ...proxy, ...own, ...variablesOf(agent)], NODE_PREFIXES);
 }

@@ -66,7 +66,8 @@ export function serviceProcesses(plan: ServicesPlan): ProcessSpec[] {
   // A key of the operator takes precedence.
   const hasKey = process.env.HOPLINE_SECRETS_KEY || process.env.HOPLINE_SECRETS_KEY_FILE;
   const secrets = hasKey ? {} : { HOPLINE_SECRETS_KEY_FILE: plan.home.secretsKey };
-  const offers = { HOPLINE_GRPC_PORT: String(plan.grpcPort), HOPLINE_PUSH: 'true', ...secrets };
+  const consoleUrl = process.env.HOPLINE_CONSOLE_URL || `http://${HOST}:${plan.consolePort}/`;
+  const offers = { HOPLINE_GRPC_PORT: String(plan.grpcPort), HOPLINE_PUSH: 'true', HOPLINE_CONSOLE_URL: consoleUrl, ...secrets };
   const ingress = { ...one('ingress', plan.ingressPort), env: offers, host: plan.host };
   // On loopback whatever HOPLINE_HOST is: it is not asked for by name.
   const webConsole = {

@@ -30,16 +30,26 @@ export type Rig = Omit<TestServer, 'server' | 'another'> & {
   another(options?: Partial<A2AServerOptions>): Promise<Rig>;
 };
 
-type HttpOptions = { cors?: CorsOptions; signer?: CardSigner; audits?: TaskAudits; exportTask?: ExportTask };
+type HttpOptions = {
+  cors?: CorsOptions;
+  signer?: CardSigner;
+  audits?: TaskAudits;
+  exportTask?: ExportTask;
+  consoleUrl?: string;
+};
 type RigOptions = Partial<A2AServerOptions> & HttpOptions & { memory?: MemoryLogOptions };
 
-export function openRig(t: TestContext, { memory, cors, signer, audits, exportTask, ...options }: RigOptions = {}): Promise<Rig> {
+export function openRig(
+  t: TestContext,
+  { memory, cors, signer, audits, exportTask, consoleUrl, ...options }: RigOptions = {},
+): Promise<Rig> {
   const limits = { ...LIMITS, ...options.limits };
   const http = {
     ...(cors && { cors }),
     ...(signer && { signer }),
     ...(audits && { audits }),
     ...(exportTask && { exportTask }),
+    ...(consoleUrl && { consoleUrl }),
   };
   return listen(t, openServer(t, { ...options, limits }, memory), http);
 }

@@ -4,6 +4,7 @@ import type { PublishedCard } from '@hopline/agent-card/signing';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { registerAgentCard } from './agent-card-route.ts';
 import { type ListedAgent, registerAgents } from './agents-route.ts';
+import { isForBrowser, sendBrowserPage } from './browser-page.ts';
 import type { Cors } from './cors.ts';
 import { answerJsonRpc, dialectOfErrors, sendError } from './json-rpc-binding.ts';
 import { discardRefusedBodies } from './refused-body.ts';
@@ -27,6 +28,8 @@ export type A2AHttpOptions = {
   audits?: TaskAudits;
   /** Exports a task as a file; absent: the server exports none. */
   exportTask?: ExportTask;
+  /** Linked for people who open the server in a browser; absent: no link. */
+  consoleUrl?: string | undefined;
 };
 
 /**
@@ -45,7 +48,7 @@ const PATHS = ['/', '/a2a'];
  * streams ask their clients to reconnect, and end.
  */
 export function registerA2A(app: FastifyInstance, server: A2AServer, options: A2AHttpOptions): void {
-  const { cors, guard } = options;
+  const { cors, guard, consoleUrl } = options;
   const { limits } = server;
   app.server.maxConnections = limits.connectionsMax;
   discardRefusedBodies(app);
@@ -82,7 +85,9 @@ export function registerA2A(app: FastifyInstance, server: A2AServer, options: A2
   });
   app.addHook('onClose', async () => server.close());
   // Before the body is read: otherwise the framework would report the body's faults first, in its own words.
-  app.addHook('onRequest', async (request, reply) => (request.is404 ? answerUnknownPath(request, reply, cors) : undefined));
+  app.addHook('onRequest', async (request, reply) =>
+    request.is404 ? answerUnknownPath(request, reply, { cors, consoleUrl }) : undefined,
+  );
   app.setNotFoundHandler((_request, reply) => sendNotFound(reply));
 }
 
@@ -135,12 +140,17 @@ function allowPages(scope: FastifyInstance, cors: Cors | undefined): void {
 }
 
 /** No path supports OPTIONS, so preflights, which have no credentials, are answered before any binding. */
-function answerUnknownPath(request: FastifyRequest, reply: FastifyReply, cors: Cors | undefined): FastifyReply {
+function answerUnknownPath(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { cors, consoleUrl }: Pick<A2AHttpOptions, 'cors' | 'consoleUrl'>,
+): FastifyReply {
+  if (isForBrowser(request)) return sendBrowserPage(reply, consoleUrl);
   cors?.allow(request, reply);
   return cors?.answersPreflight(request, reply) ? reply : sendNotFound(reply);
 }
 
-/** People open the address of a server in a browser. */
+/** People try the address of a server with a client of HTTP. */
 const NOT_FOUND = { error: 'not found', hint: 'A2A: POST / takes JSON-RPC; the agent card is at /.well-known/agent-card.json' };
 
 function sendNotFound(reply: FastifyReply): FastifyReply {

@@ -15,6 +15,12 @@ export type Limits = {
   /** Bytes of requests of one caller to this process: on average, and at once. */
   ownerRequestBytesPerSecond: number;
   ownerRequestBytesBurst: number;
+  /**
+   * Bytes that the event streams of one caller send in this process: on average, and at once. Beyond it they are paced. Without
+   * authentication there is no bound, because there are no others.
+   */
+  ownerSentBytesPerSecond: number;
+  ownerSentBytesBurst: number;
   /** Tasks of one caller that have not ended, over all processes. */
   ownerOpenTasksMax: number;
   /** Push configurations of one caller, also of ended tasks until retention removes them, over all processes. */
@@ -95,6 +101,9 @@ export const LIMITS: Limits = {
   ownerMessagesBurst: 2_000,
   ownerRequestBytesPerSecond: 1024 * 1024,
   ownerRequestBytesBurst: 128 * 1024 * 1024,
+  // 16 MiB/s: 4,000 streams with 20 tokens a second each send 12 MiB/s. The burst holds 100 replays of tasks of 2 MB.
+  ownerSentBytesPerSecond: 16 * 1024 * 1024,
+  ownerSentBytesBurst: 256 * 1024 * 1024,
   ownerOpenTasksMax: 10_000,
   ownerPushConfigsMax: 5_000,
   tenantLimitFactor: 2,

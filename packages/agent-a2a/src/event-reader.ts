@@ -16,13 +16,12 @@ import { otherParts, ownMessage, textMessage } from './message-parts.ts';
 import { OpenCalls } from './open-calls.ts';
 import type { Deltas, Skipped, StatusText } from './options.ts';
 import { keptId, RecentIds } from './recent-ids.ts';
+import { ARTIFACTS_MAX } from './repeated-texts.ts';
 import { StatusTexts } from './status-texts.ts';
 import { noticeOfArtifact, noticeOfMetadata, noticeOfText, type ToolNotice } from './tool-notice.ts';
 
 /** Message ids kept for deduplication. */
 export const RECENT_MESSAGES_MAX = 4096;
-/** Artifact ids of one turn kept to check that a snapshot is complete. */
-const ARTIFACTS_MAX = 1024;
 /** An empty artifact of this name marks the end of the answer and is not content (S0-27). */
 const END_MARKER = 'current_result';
 
@@ -124,6 +123,7 @@ export class EventReader {
   #authorize(message: Message | undefined): void {
     if (this.waiting !== undefined) return;
     this.#isWorking = false;
+    this.#texts.settle(this.#read);
     const request = message ? ownMessage(message) : textMessage('The agent needs credentials.');
     this.waiting = { message: request, resume: { ...this.ids } };
     this.#read.push({ type: 'auth-required', ...this.waiting });
@@ -169,7 +169,7 @@ export class EventReader {
       if (notice !== undefined) calls.idOf(notice);
       else if (textOf(message.parts) !== '') texts.push(textOf(message.parts));
     }
-    return this.#texts.deltas === 'incremental' ? texts.join('') : (texts.at(-1) ?? '');
+    return this.#texts.wholeOf(texts);
   }
 
   /** Keeps the ids of the agent's task. The first ones win; later different ids are ignored. */
@@ -203,6 +203,7 @@ export class EventReader {
     }
     const notice = noticeOf(message, metadata, this.#calls);
     if (notice !== undefined) {
+      this.#texts.settle(this.#read);
       this.#read.push(this.#tool(notice));
       return;
     }
@@ -227,6 +228,7 @@ export class EventReader {
 
   /** Emits the parts of a status that are not text. */
   #files(message: Message): void {
+    this.#texts.settle(this.#read);
     this.#read.push({
       type: 'artifact',
       artifact: { artifactId: message.messageId || randomUUID(), parts: otherParts(message.parts) },
@@ -245,11 +247,14 @@ export class EventReader {
     }
     const notice = noticeOfArtifact(artifact);
     if (notice !== undefined) {
+      this.#texts.settle(this.#read);
       if (artifact.artifactId === '' || this.#recent.add(`artifact ${artifact.artifactId}`)) this.#read.push(this.#tool(notice));
       return;
     }
-    if (lastChunk && !append) this.#texts.compare(textOf(artifact.parts), this.#read);
+    const text = textOf(artifact.parts);
+    if (lastChunk && !append) this.#texts.compare(text, this.#read);
     const artifactId = artifact.artifactId || artifact.name || 'artifact';
+    this.#texts.artifact(keptId(artifactId), text, { append, last: lastChunk }, this.#read);
     if (this.#artifacts.size < ARTIFACTS_MAX) this.#artifacts.add(keptId(artifactId));
     const named = artifact.artifactId === artifactId ? artifact : { ...artifact, artifactId };
     this.#read.push({ type: 'artifact', artifact: named, append, lastChunk });

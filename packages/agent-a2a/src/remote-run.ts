@@ -13,7 +13,7 @@ export function taskIdOf(run: unknown): string | undefined {
 
 /**
  * One tasks/cancel. Every answer counts, an error too: the task is not known any more, or has ended. Repeated are what a server or a proxy
- * says while it restarts, and silence.
+ * answers while it restarts, and silence.
  */
 export function cancelRequest(client: RemoteClient, taskId: string, trace: Turn['trace']): CancelRequest {
   return async signal => {

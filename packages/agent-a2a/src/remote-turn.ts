@@ -88,7 +88,7 @@ export class RemoteTurn {
   /** Another run of this turn has sent the message, and no snapshot has proved to be the whole text. */
   #isUnproved = false;
   /** The task that the log knows as begun by this attempt. */
-  #announced: string | undefined;
+  #reported: string | undefined;
   /** It has failed, and no other attempt follows. */
   #hasFailed = false;
   /** The last state was a poll, so the next poll pauses. */
@@ -165,7 +165,7 @@ export class RemoteTurn {
     const isKnown = task.history?.some(({ messageId }) => messageId === this.#turn.message.messageId) ?? false;
     if (isInterrupted(task.status.state) && !isKnown) return false;
     this.#reader.remember(task.id, task.contextId);
-    this.#announce();
+    this.#reportRun();
     return true;
   }
 
@@ -187,10 +187,10 @@ export class RemoteTurn {
   }
 
   /** What a later attempt needs to cancel the task. */
-  #announce(): void {
+  #reportRun(): void {
     const { taskId } = this.#reader.ids;
-    if (taskId === undefined || taskId === this.#announced) return;
-    this.#announced = taskId;
+    if (taskId === undefined || taskId === this.#reported) return;
+    this.#reported = taskId;
     this.#options.cancels.begun(taskId);
     this.#turn.remoteRunBegan?.({ taskId } satisfies RemoteRun);
   }
@@ -352,7 +352,7 @@ export class RemoteTurn {
     else if (mayBeStale && 'task' in response.event && isInterrupted(response.event.task.status.state))
       this.#reader.remember(response.event.task.id, response.event.task.contextId);
     else this.#reader.read(response.event);
-    this.#announce();
+    this.#reportRun();
   }
 
   /** An agent that names contexts itself needs its own name again in the next turn. */

@@ -1,12 +1,11 @@
 import type { AgentEvent } from '@hopline/agent';
 import type { Deltas } from './options.ts';
+import { RepeatedTexts, type StatusText } from './repeated-texts.ts';
 
 /** Texts are cumulative when, from the first on, so many in a row begin with the text before them and are longer. */
 export const CUMULATIVE_STEPS = 3;
 /** Texts held while it is undecided; with one more they are pieces. */
 export const HELD_TEXTS_MAX = 8;
-
-type StatusText = { text: string; id: string };
 
 /**
  * The texts of an agent's working statuses as events of the answer. Without a setting the first texts decide what they are: the
@@ -21,11 +20,14 @@ export class StatusTexts {
   #undecided: StatusText[] = [];
   #last: string | undefined;
   #steps = 0;
+  /** Absent with a setting, which is followed to the letter. */
+  readonly #repeated: RepeatedTexts | undefined;
   readonly #onCumulative: () => void;
 
   /** `deltas`: the setting. `onCumulative`: the texts look cumulative, and no setting states it. */
   constructor(deltas: Deltas | undefined, onCumulative: () => void) {
     this.#deltas = deltas;
+    this.#repeated = deltas === undefined ? new RepeatedTexts() : undefined;
     this.#onCumulative = deltas === undefined ? onCumulative : () => {};
   }
 
@@ -42,25 +44,57 @@ export class StatusTexts {
     this.#steps = isBreak ? 0 : this.#steps + (isStep ? 1 : 0);
     if (isStep && this.#steps === CUMULATIVE_STEPS) this.#onCumulative();
     if (this.#deltas !== undefined) {
-      events.push(this.#event(status));
+      this.#show(status, events);
       return;
     }
     this.#undecided.push(status);
-    if (this.#undecided.length === 1) events.push(token(status));
+    if (this.#undecided.length === 1) this.#showPiece(status, events);
     if (isBreak || this.#undecided.length > 1 + HELD_TEXTS_MAX) this.#decide('incremental', events);
     else if (this.#steps === CUMULATIVE_STEPS) this.#decide('cumulative', events);
   }
 
   /** The agent has sent a text that may be its whole answer: it decides if it is one of the two possible ones. */
   compare(whole: string, events: AgentEvent[]): void {
+    this.#repeated?.compare(whole, events);
     if (this.#deltas !== undefined || this.#undecided.length < 2) return;
     if (whole === this.#undecided.map(({ text }) => text).join('')) this.#decide('incremental', events);
     else if (whole === this.#last) this.#decide('cumulative', events);
   }
 
+  /** Text of an artifact, which the texts of statuses may repeat. */
+  artifact(id: string, text: string, chunk: { append: boolean; last: boolean }, events: AgentEvent[]): void {
+    const soFar = this.#repeated?.artifact(id, text, chunk);
+    // Chunks beside the statuses: what adds up to their text are pieces.
+    if (soFar !== undefined && this.#deltas === undefined && this.#undecided.length > 1) {
+      const pieces = this.#undecided.map(({ text }) => text).join('');
+      if (soFar.length === pieces.length && soFar.text === pieces) this.#decide('incremental', events);
+    }
+    this.#repeated?.settle(events);
+  }
+
+  /** Another event follows: a text that may be a repetition is not held any longer. */
+  settle(events: AgentEvent[]): void {
+    this.#repeated?.settle(events);
+  }
+
   /** No text follows: held texts that nothing has decided about are pieces, as A2A means them. */
   end(events: AgentEvent[]): void {
-    if (this.#deltas === undefined && this.#undecided.length > 1) this.#decide('incremental', events);
+    if (this.#deltas === undefined && this.#undecided.length > 1) {
+      const isWhole = this.#last !== undefined && this.#repeated?.isArtifact(this.#last);
+      this.#decide(isWhole ? 'cumulative' : 'incremental', events);
+    }
+    this.#repeated?.end(events);
+  }
+
+  /** The texts of a whole history as one. */
+  wholeOf(texts: readonly string[]): string {
+    if (this.#deltas !== 'incremental') return texts.at(-1) ?? '';
+    if (this.#repeated === undefined) return texts.join('');
+    const repeated = new RepeatedTexts();
+    const events: AgentEvent[] = [];
+    for (const text of texts) repeated.take({ text, id: '' }, events);
+    repeated.end(events);
+    return events.map(event => (event.type === 'text' ? event.text : '')).join('');
   }
 
   #decide(deltas: 'incremental' | 'cumulative', events: AgentEvent[]): void {
@@ -68,11 +102,17 @@ export class StatusTexts {
     this.#deltas = deltas;
     this.#undecided = [];
     // The newest text contains those before it.
-    for (const status of deltas === 'cumulative' ? held.slice(-1) : held) events.push(this.#event(status));
+    for (const status of deltas === 'cumulative' ? held.slice(-1) : held) this.#show(status, events);
   }
 
-  #event(status: StatusText): AgentEvent {
-    return this.#deltas === 'incremental' ? token(status) : { type: 'snapshot', text: status.text };
+  #show(status: StatusText, events: AgentEvent[]): void {
+    if (this.#deltas === 'incremental') this.#showPiece(status, events);
+    else events.push({ type: 'snapshot', text: status.text });
+  }
+
+  #showPiece(status: StatusText, events: AgentEvent[]): void {
+    if (this.#repeated === undefined) events.push(token(status));
+    else this.#repeated.take(status, events);
   }
 }
 

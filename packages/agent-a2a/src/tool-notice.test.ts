@@ -88,6 +88,7 @@ test('artifacts are notices by name or recorded kind; without a tool they are ar
   assert.equal(noticeOfArtifact({ name: 'tool_notification_complete', metadata })?.phase, 'end');
   assert.equal(noticeOfArtifact({ name: 'acme_call', metadata: { ...metadata, artifactKind: 'call-start' } })?.phase, 'start');
   assert.equal(noticeOfArtifact({ name: 'tool_notification_end', description: 'Tool call failed: x' })?.failed, true);
+  assert.equal(noticeOfArtifact({ name: 'tool_notification_end', description: 'Tool call rejected: x' })?.failed, true);
   assert.equal(noticeOfArtifact({ name: 'tool_notification_start', description: 'Tool call started: argocd' })?.tool, 'argocd');
   assert.equal(noticeOfArtifact({ name: 'tool_notification_start' }), undefined);
   assert.equal(noticeOfArtifact({ name: 'tool_notification_start', description: 'Tool call failed: x' })?.failed, false);

@@ -13,7 +13,7 @@ export type ToolNotice = { phase: 'start' | 'end'; tool: string; callId?: string
  */
 const START = /^\s*[🔧🔍]\s*(?:[^:\n]{1,64}:\s+)?Calling tool:\s*\**([\w.\-/]{1,128}?)\**(?:\.{3})?\s*$/u;
 const END = /^\s*([✅❌])\s*(?:[^:\n]{1,64}:\s+)?Tool\s+\**([\w.\-/]{1,128}?)\**\s+(completed|failed)\s*$/u;
-const ARTIFACT_TOOL = /^Tool call (started|completed|failed|waiting):\s*\**([\w.\-/]{1,128}?)\**$/;
+const ARTIFACT_TOOL = /^Tool call (started|completed|failed|rejected|waiting):\s*\**([\w.\-/]{1,128}?)\**$/;
 const NOTICE_CHARS_MAX = 512;
 
 /** Reads metadata `{tool, phase, toolCallId?, failed?, waiting?}`, which takes precedence over the form of the text. */
@@ -46,6 +46,6 @@ export function noticeOfArtifact(artifact: { name?: string; description?: string
   const tool = named?.tool ?? described;
   if (tool === undefined) return undefined;
   // Some servers state the outcome in the description alone.
-  const failed = named?.failed === true || (phase === 'end' && outcome === 'failed');
+  const failed = named?.failed === true || (phase === 'end' && (outcome === 'failed' || outcome === 'rejected'));
   return { phase, ...named, tool, failed };
 }

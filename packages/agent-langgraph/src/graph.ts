@@ -47,7 +47,7 @@ export interface Graph {
   threadState(thread: string, signal: AbortSignal): Promise<ThreadState | undefined>;
   /** The events of a run, those that arrive together in one array. Throws GraphFault for failures of the graph or its server. */
   stream(run: GraphRun): AsyncIterable<readonly GraphEvent[]>;
-  /** Cancels a run that a process has announced by `began`, maybe another one; of a server only. See `Agent.cancelRemoteRun`. */
+  /** Cancels a run that a process has reported by `began`, maybe another one; of a server only. See `Agent.cancelRemoteRun`. */
   cancelRun?(run: unknown, trace: GraphRun['trace']): Promise<void>;
   /** The user's text as the graph's own type of message. */
   humanMessage(text: string, id: Message['messageId']): unknown;

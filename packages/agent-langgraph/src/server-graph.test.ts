@@ -172,3 +172,43 @@ test('unknown events are skipped', async t => {
   const last = (await runTurn(url)).at(-1);
   assert.deepEqual(last, { type: 'done', message: { messageId: 'a', role: 'ROLE_AGENT', parts: [{ text: 'an answer' }] } });
 });
+
+const running: Answer = response => {
+  response.writeHead(200, { 'content-type': 'text/event-stream', 'content-location': '/threads/x/runs/run-1' });
+  response.write('event: values\ndata: {"messages":[]}\n\n');
+};
+
+test('a run is reported, and another process cancels it; statuses of a busy server are repeated', async t => {
+  const answers = [503, 429, 200];
+  const cancel: Answer = response => response.writeHead(answers.shift() ?? 500).end();
+  const { url, requested } = await serve(t, running, { cancel });
+  const runs: unknown[] = [];
+  const stop = new AbortController();
+  const began = Promise.withResolvers<void>();
+  const onBegan = (run: unknown) => {
+    runs.push(run);
+    began.resolve();
+  };
+  const dying = runTurn(url, { signal: stop.signal, remoteRunBegan: onBegan });
+  await began.promise;
+  const agent = await createLangGraphAgent({ url, assistant: 'g' });
+  t.after(() => agent.close());
+  await agent.cancelRemoteRun?.(runs[0], {});
+  await agent.cancelRemoteRun?.({ taskId: 'of another adapter' }, {});
+  const cancels = requested.filter(path => path.endsWith('/cancel'));
+  assert.equal(cancels.length, 3);
+  assert.match(cancels[0]!, /^\/threads\/[0-9a-f-]{36}\/runs\/run-1\/cancel$/);
+  stop.abort();
+  await dying;
+});
+
+test('an attempt cancels the run of the one before it, then continues from the thread', async t => {
+  const ai = { type: 'ai', id: 'a', content: 'whole' };
+  const { url, requested } = await serve(t, events(['values', { messages: [ai] }]), { cancel: status(404) });
+  const run = { thread: 'the-thread', id: 'run-1' };
+  const last = (await runTurn(url, { attempt: 2, remoteRuns: [run] })).at(-1);
+  assert.equal(last?.type, 'done');
+  const path = (end: string) => requested.findIndex(one => one.endsWith(end));
+  assert.ok(path('/threads/the-thread/runs/run-1/cancel') >= 0);
+  assert.ok(path('/cancel') < path('/state'), 'the state is read after the run has stopped');
+});

@@ -144,7 +144,7 @@ export class ServerGraph implements Graph {
     };
   }
 
-  /** Every answer counts but those of a server that restarts or is busy: others say that the run has ended, or is not known any more. */
+  /** Every answer counts but those of a server that restarts or is busy: after any other the run has ended, or is not known any more. */
   #cancelRequest({ thread, id }: ServerRun, trace: GraphRun['trace']): CancelRequest {
     const path = `/threads/${encodeURIComponent(thread)}/runs/${encodeURIComponent(id)}/cancel`;
     return async signal => {

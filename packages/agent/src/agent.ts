@@ -22,7 +22,7 @@ export interface Agent {
    */
   runBatches?(turn: Turn): AsyncIterable<readonly AgentEvent[]>;
   /**
-   * Cancels a run at a server that a turn has announced with `Turn.remoteRunBegan`, maybe in another process. Resolves when the server has
+   * Cancels a run at a server that a turn has reported with `Turn.remoteRunBegan`, maybe in another process. Resolves when the server has
    * answered or refused, at once if it has before; rejects when it does neither within CANCEL_MS_MAX.
    */
   cancelRemoteRun?(run: unknown, trace: Turn['trace']): Promise<void>;
@@ -61,7 +61,7 @@ export type Turn = {
   /** Text of the answer that earlier attempts have shown, and that stands until this one has content. Absent: no attempt came before. */
   shownText?: string;
   /**
-   * Runs that earlier attempts of this turn have announced, oldest first. They may still go on: the agent continues or cancels each of them
+   * Runs that earlier attempts of this turn have reported, oldest first. They may still go on: the agent continues or cancels each of them
    * before it begins another.
    */
   remoteRuns?: readonly unknown[];

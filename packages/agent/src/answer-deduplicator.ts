@@ -1,4 +1,5 @@
 import type { TextChange } from './lane-writer.ts';
+import { isRepetition } from './repetition.ts';
 import { GrowingText, LaneText } from './streamed-text.ts';
 
 /** Artifacts of one answer whose texts are kept apart: an agent may name each piece of its text a new one. */
@@ -22,8 +23,10 @@ export class AnswerDeduplicator {
   readonly #artifacts = new Map<string, ArtifactState>();
   /** Artifacts that repeat the answer and have not reached its end. */
   readonly #repeating = new Set<ArtifactState>();
-  /** All of the answer came as tokens; no artifact has text of its own in it. */
+  /** All of the answer came as tokens, and no artifact was whole. */
   #tokensOnly = true;
+  /** An artifact has text in the answer that no token brought. */
+  #hasArtifactText = false;
 
   get text(): string {
     return this.#answer.text;
@@ -43,6 +46,7 @@ export class AnswerDeduplicator {
     if (change?.replace) {
       // The artifacts' text is replaced with the rest; an artifact that comes again is new.
       if (this.#artifacts.size > 0) this.#tokensOnly = false;
+      this.#hasArtifactText ||= this.#artifacts.size > 0;
       this.#artifacts.clear();
     }
     this.#repeating.clear();
@@ -52,6 +56,8 @@ export class AnswerDeduplicator {
   artifact(chunk: ArtifactText): TextChange | undefined {
     if (chunk.isResult && !chunk.append) return this.snapshot(chunk.text);
     const known = this.#artifacts.get(chunk.id);
+    // It begins with its first text: only then can it repeat what was said before.
+    if (known === undefined && chunk.text === '') return undefined;
     if (known === undefined) return chunk.last && !chunk.append ? this.#whole(chunk) : this.#begin(chunk);
     return chunk.append ? this.#continue(known, chunk.text, chunk.last) : this.#restart(known, chunk.text);
   }
@@ -74,16 +80,19 @@ export class AnswerDeduplicator {
   #whole({ id, text }: ArtifactText): TextChange | undefined {
     const lengthBefore = this.#answer.length;
     const isWhole = this.#isWholeAnswer(text);
-    const change = isWhole ? this.snapshot(text) : this.token(text);
-    this.#keep(id, { own: new GrowingText(text), start: isWhole ? 0 : lengthBefore });
+    // An agent that works in steps may repeat the last one. Short artifacts may be equal without being copies.
+    const isEnd = !isWhole && (this.#tokensOnly || isRepetition(text)) && this.#answer.text.endsWith(text);
+    const change = isWhole ? this.snapshot(text) : isEnd ? undefined : this.token(text);
+    this.#keep(id, { own: new GrowingText(text), start: isWhole ? 0 : isEnd ? lengthBefore - text.length : lengthBefore });
     this.#tokensOnly = false;
+    this.#hasArtifactText ||= change !== undefined;
     return change;
   }
 
   #begin({ id, text, last }: ArtifactText): TextChange | undefined {
     const artifact: ArtifactState = { own: new GrowingText() };
     this.#keep(id, artifact);
-    if (this.#tokensOnly && this.#answer.length > 0) this.#repeat(artifact);
+    if (!this.#hasArtifactText && this.#answer.length > 0) this.#repeat(artifact);
     else artifact.start = this.#answer.length;
     return this.#continue(artifact, text, last);
   }
@@ -128,6 +137,7 @@ export class AnswerDeduplicator {
     if (text === '') return undefined;
     if (artifact.start !== undefined && artifact.start + lengthBefore !== this.#answer.length) artifact.start = undefined;
     this.#tokensOnly = false;
+    this.#hasArtifactText = true;
     return this.token(text);
   }
 

@@ -45,7 +45,7 @@ export class RemoteRunCancels {
   /** Rejects with the error of the last request when none was answered within CANCEL_MS_MAX. */
   async cancel(id: string, request: CancelRequest): Promise<void> {
     if (this.#over.has(id)) return;
-    // Whoever asks first brings the request; the others wait for it.
+    // The first caller brings the request; the others wait for it.
     const running =
       this.#running.get(id) ??
       this.#untilAnswered(request)

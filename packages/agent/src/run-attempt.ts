@@ -74,7 +74,7 @@ export async function runAttempt(deps: AttemptDeps, job: Job, context: AttemptCo
   const inputs = turnInputs(deps, job, context, writer);
   const settled = async (end: TurnEnd) => {
     const outcome = await settle(deps, { inputs, writer }, end);
-    // Nobody continues what a failed turn has begun. The item is done only then, so that another process goes on with it if this one dies.
+    // No attempt continues what a failed turn has begun. The item is done only then, so that another process goes on with it if this one dies.
     if (outcome.state !== 'TASK_STATE_COMPLETED' && !isInterrupted(outcome.state)) await cancelRuns(deps, job, context, inputs);
     return outcome;
   };

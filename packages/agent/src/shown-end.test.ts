@@ -187,6 +187,19 @@ test('an end that no relay shows is given up after END_SHOWN_MS_MAX, at a shutdo
   await assert.rejects(requireShownEnd({ facts }, task.job(), { lastN, signal }), LogUnavailable);
 });
 
+test('a newer attempt that has left no fact is known by its item: the older one leaves it alone', async t => {
+  const { task, lastN } = await storedEnd('caipe');
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const answers = [() => Promise.reject(new LogUnavailable('away')), async () => false, async () => true];
+  const job = { ...task.job(), isTakenOver: () => answers.shift()!() };
+  const left = assert.rejects(requireShownEnd(task.log, job, { lastN, signal }), Superseded);
+  while (answers.length > 0) {
+    t.mock.timers.tick(10_000);
+    await new Promise(resolve => setTimeout(resolve, 5));
+  }
+  await left;
+});
+
 test('an end that waits to be shown takes no slot of its worker', { timeout: 30_000 }, async t => {
   const task = await TaskLog.create('caipe');
   const agent = scripted([text('answer'), { type: 'done' }]);

@@ -12,6 +12,9 @@ const FIRST_LOOK_MS = 20;
  */
 export const END_SHOWN_MS_MAX = 5 * 60_000;
 
+/** Interval at which a worker whose end is not shown asks whether another one has begun its item, milliseconds. */
+const TAKEOVER_CHECK_MS = 10_000;
+
 export type ShownEndOptions = {
   /** Ordinal of the last input of the turn. */
   lastN: number;
@@ -30,12 +33,13 @@ export type ShownEndOptions = {
  */
 export async function requireShownEnd(
   log: Pick<Log, 'facts'>,
-  job: Pick<Job, 'work' | 'item' | 'attempt'>,
+  job: Pick<Job, 'work' | 'item' | 'attempt' | 'isTakenOver'>,
   { lastN, signal, waitMs = END_SHOWN_MS_MAX }: ShownEndOptions,
 ): Promise<void> {
   const { work, item, attempt } = job;
   const producer = { id: work.call?.id ?? ROOT_AGENT, item, attempt };
-  const ended = AbortSignal.any([signal, AbortSignal.timeout(waitMs)]);
+  const takenOver = new AbortController();
+  const ended = AbortSignal.any([signal, takenOver.signal, AbortSignal.timeout(waitMs)]);
   await sleepUnlessAborted(FIRST_LOOK_MS, ended);
   const newest = await log.facts.last(work.taskId);
   if (newest === undefined) throw new Error('work for a task that is not in the log');
@@ -46,6 +50,19 @@ export async function requireShownEnd(
     return over !== undefined || foldedOrdinal(aggregate, producer) >= lastN;
   };
   if (isShown(newest)) return;
-  for await (const stored of await log.facts.follow(work.taskId, { newest: newest.seq }, ended)) if (isShown(stored)) return;
-  throw signal.aborted ? new Requeued('shutdown') : new AttemptFailed('no relay has shown the end of the turn', 'end_not_shown');
+  const check = setInterval(() => {
+    // While the log is away, the next check decides.
+    job.isTakenOver?.().then(
+      isTakenOver => isTakenOver && takenOver.abort(),
+      () => {},
+    );
+  }, TAKEOVER_CHECK_MS);
+  try {
+    for await (const stored of await log.facts.follow(work.taskId, { newest: newest.seq }, ended)) if (isShown(stored)) return;
+  } finally {
+    clearInterval(check);
+  }
+  if (signal.aborted) throw new Requeued('shutdown');
+  if (takenOver.signal.aborted) throw new Superseded();
+  throw new AttemptFailed('no relay has shown the end of the turn', 'end_not_shown');
 }

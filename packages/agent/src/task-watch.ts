@@ -39,13 +39,14 @@ export async function newestOfTurn(
   waitMs = TURN_SHOWN_MS_MAX,
 ): Promise<StoredFacts> {
   const newest = known ?? (await log.facts.last(taskId));
-  if (newest === undefined) throw new Error('work for a task that is not in the log');
-  if (newest.record.aggregate.turn >= turn) return newest;
+  if (newest !== undefined && newest.record.aggregate.turn >= turn) return newest;
   const ended = AbortSignal.any([signal, AbortSignal.timeout(waitMs)]);
-  for await (const stored of await log.facts.follow(taskId, newest.seq, ended)) {
+  // A log that lost the task has it again soon.
+  for await (const stored of await log.facts.follow(taskId, newest?.seq ?? 0, ended)) {
     if (stored.record.aggregate.turn >= turn) return stored;
   }
-  throw signal.aborted ? new Requeued('shutdown') : new Error('work for a turn that is not in the log');
+  const missing = newest === undefined ? 'work for a task that is not in the log' : 'work for a turn that is not in the log';
+  throw signal.aborted ? new Requeued('shutdown') : new Error(missing);
 }
 
 /**

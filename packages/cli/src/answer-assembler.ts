@@ -1,8 +1,8 @@
 import { type Artifact, type TaskArtifactUpdateEvent, textOf } from '@hopline/a2a';
 import { kindOfArtifact } from '@hopline/profiles';
 
-/** What a heading over the text of an artifact needs. */
-export type ArtifactLabel = Pick<Artifact, 'artifactId' | 'name' | 'description'>;
+/** What a heading over the text of an artifact needs; `metadata` names its agent. */
+export type ArtifactLabel = Pick<Artifact, 'artifactId' | 'name' | 'description' | 'metadata'>;
 
 /** Receives the text of the answer. Printed text cannot be taken back. */
 export type AnswerSink = {

@@ -10,6 +10,8 @@ export type Display = {
   warn(text: string): void;
   /** A line about an artifact beside the answer; a note by default. */
   artifact?(text: string): void;
+  /** Ends an unfinished line of the answer, also in a pipe. Without this method headings separate texts. */
+  endLine?(): void;
   /** A line above the text of an artifact. Without this method no headings are printed. */
   heading?(text: string): void;
 };

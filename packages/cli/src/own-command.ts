@@ -27,7 +27,7 @@ export function ownCommand(environment: Readonly<Record<string, string | undefin
     return { prefix: `npm${folder} run -s hopline --`, start: `npm${folder} start`, tarballs: { folder: tarballs, pack } };
   }
   // Set by `npx` and by the scripts of a package, whose commands are not on the PATH of a terminal. With --no, npx runs what is
-  // installed and fetches nothing: no registry has this package, and whoever takes its name there must not run code here.
+  // installed and fetches nothing: no registry has this package, and a stranger who registers its name must not run code here.
   const prefix = environment.npm_command === undefined ? 'hopline' : 'npx --no hopline';
   return { prefix, start: undefined, tarballs: undefined };
 }

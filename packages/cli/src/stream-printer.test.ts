@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { StreamResponse, TaskState } from '@hopline/a2a';
+import { Output } from './output.ts';
 import { StreamPrinter } from './stream-printer.ts';
 
 /** Everything on one display, notes and warnings as lines. */
@@ -30,6 +31,33 @@ const status = (state: TaskState, text?: string): StreamResponse => ({
       ...(text !== undefined && { message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text }] } }),
     },
   },
+});
+
+test('the texts of two agents, and of two calls of one, are separated where no line feed does it', () => {
+  const of = (sourceAgent: string, toolCallId: string, text: string, append = false, lastChunk = false): StreamResponse => {
+    const artifact = {
+      artifactId: toolCallId,
+      name: 'streaming_result',
+      parts: [{ text }],
+      metadata: { sourceAgent, toolCallId },
+    };
+    return { artifactUpdate: { ...ids, artifact, append, lastChunk } };
+  };
+  let out = '';
+  const output = new Output({ write: text => (out += text) }, { write: () => {} }, {});
+  const printer = new StreamPrinter(output);
+  const events = [
+    of('files', 'call-1', '[DIR] webhook-'),
+    of('files', 'call-1', 'guard', true, true),
+    of('guide', 'call-2', '## How Hopline streams'),
+    of('guide', 'call-2', ' it\n', true, true),
+    of('guide', 'call-3', 'Again'),
+    of('guide', 'call-3', '.', true, true),
+    chunk('w', 'partial_result', '[DIR] webhook-guard## How Hopline streams it\nAgain.', false, true),
+    status('TASK_STATE_COMPLETED'),
+  ];
+  for (const event of events) printer.print({ cursor: undefined, event });
+  assert.equal(out, '[DIR] webhook-guard\n## How Hopline streams it\nAgain.');
 });
 
 test('each artifact has a heading over its text, and a whole answer that repeats the stream is only named', () => {

@@ -52,6 +52,8 @@ export class StreamPrinter {
   #skipHead: boolean;
   #gap = false;
   #headed = '';
+  /** The agent and call whose text was printed last. */
+  #writer: string | undefined;
 
   constructor(
     display: Display,
@@ -66,6 +68,7 @@ export class StreamPrinter {
     const sink = {
       text: (text: string, artifact: ArtifactLabel) => {
         this.#heading(artifact);
+        this.#separate(artifact);
         display.answer(text);
       },
       restart: (cause: 'retry' | 'whole') => {
@@ -156,6 +159,15 @@ export class StreamPrinter {
     if (headed === this.#headed) return;
     this.#headed = headed;
     this.#display.heading?.(`── ${name}${description === '' ? '' : ` · ${description}`}`);
+  }
+
+  /** Two agents write two texts: the second one begins on its own line. A pipe that needs every byte takes --json. */
+  #separate({ metadata }: ArtifactLabel): void {
+    const { sourceAgent, toolCallId } = metadata ?? {};
+    const writer = typeof sourceAgent === 'string' ? JSON.stringify([sourceAgent, toolCallId]) : undefined;
+    if (writer === undefined) return;
+    if (this.#writer !== undefined && writer !== this.#writer) this.#display.endLine?.();
+    this.#writer = writer;
   }
 
   #status(taskId: string, status: TaskStatus, metadata: Metadata | undefined): void {

@@ -53,8 +53,13 @@ type FactBase = {
 };
 
 type Visible = FactBase & {
-  /** 1..n per task, +1 per event, contiguous: the semantics of `generation` in A2A's draft 1.1. */
+  /** 1..n per task, +1 per event, contiguous: the semantics of `generation` in A2A's draft 1.1. One exception, `lostAfter`. */
   generation: number;
+  /**
+   * The log had lost records of the task, and this is the first event that was folded again. Its generation is the time, epoch
+   * milliseconds, so that no client takes it for one that it has received; this is the generation of the event before.
+   */
+  lostAfter?: number;
 };
 
 /** The task exists. The event is the task as submitted, with the caller's message in its history. */
@@ -261,11 +266,6 @@ export type FactRecord = {
   copied?: CopiedFacts;
   /** In the first record that a relay stores of an open task which another owner of the shard began. For measurements. */
   takeover?: Takeover;
-  /**
-   * The log had lost records, and this is the first event of the task that was folded again: its generation is the time of it, so that
-   * no client takes it for one that it has received. Value: the generation of the event before.
-   */
-  lostAfter?: number;
 };
 
 /**

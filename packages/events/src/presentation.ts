@@ -16,6 +16,8 @@ export type NoticeTemplates = {
   failed: NoticeTemplate;
   /** The agent's turn ended with a question while the call was open. Absent in calls that were recorded before it existed. */
   waiting?: NoticeTemplate;
+  /** The agent rejected the message. Absent: as `failed`. */
+  rejected?: NoticeTemplate;
 };
 
 /**

@@ -185,9 +185,10 @@ export class TaskInputs {
 
   /**
    * An input that changes nothing (a late timeout, a repeated message, a copy-forward) must not split a surrogate pair whose
-   * second half is on its way.
+   * second half is on its way. Before the first record of the task is stored nobody knows what it changes.
    */
   #interruptsText(command: Command, aggregate: TaskAggregate | undefined): boolean {
-    return command.kind !== 'copy-forward' && decide(aggregate, command, this.#wallNow()).rejected === undefined;
+    if (command.kind === 'copy-forward') return false;
+    return aggregate === undefined || decide(aggregate, command, this.#wallNow()).rejected === undefined;
   }
 }

@@ -1,10 +1,11 @@
 import { hostname } from 'node:os';
 import { createLogger, type Logger, startTelemetry, type Telemetry } from '@hopline/telemetry';
 import packageJson from '../package.json' with { type: 'json' };
-import type { Config, Env, Settings } from './config.ts';
+import { type Config, ConfigError, type Env, type Settings } from './config.ts';
 import { createHealth, type Health } from './health.ts';
 import type { ServiceSettings } from './service-settings.ts';
 import type { Setting } from './setting.ts';
+import { unknownSettings } from './unknown-settings.ts';
 
 /** Exit code for an invalid environment (EX_CONFIG of sysexits.h): a restart cannot help. */
 export const EXIT_CONFIG = 78;
@@ -38,7 +39,7 @@ export async function bootService<T extends SettingsShape>(options: BootOptions<
     const { name, env } = options;
     // The workspace is released as a whole: all of its packages have one version.
     const { version } = packageJson;
-    const settings = options.config.load(env);
+    const settings = loadKnown(options.config, env);
     const base = settings as unknown as Settings<ServiceSettings>;
     // Pods reuse low process ids and processes of one machine share a host name; together they are unique.
     const instance = base.HOPLINE_INSTANCE ?? `${hostname()}-${process.pid}`;
@@ -49,6 +50,19 @@ export async function bootService<T extends SettingsShape>(options: BootOptions<
   } catch (error) {
     exitForConfig(options.name, error);
   }
+}
+
+/** Loads the settings. Throws ConfigError with all faults, unknown settings included. */
+function loadKnown<T extends SettingsShape>(config: Config<T>, env: Env): Settings<T> {
+  const unknown = unknownSettings(env, Object.keys(config.settings));
+  try {
+    const settings = config.load(env);
+    if (unknown.length === 0) return settings;
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    unknown.unshift(...error.faults);
+  }
+  throw new ConfigError(unknown);
 }
 
 /** Reports a fault of the settings on standard error, as a sentence and without a stack, and ends the process. */

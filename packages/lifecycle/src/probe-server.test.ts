@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
-import { get, type IncomingMessage } from 'node:http';
+import { get as httpGet, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import test, { type TestContext } from 'node:test';
 import fastify from 'fastify';
 import { AllowedHosts } from './allowed-hosts.ts';
 import { createHealth } from './health.ts';
-import { PROBE_CONNECTIONS_MAX, PROBE_IDLE_MS_MAX, startProbeServer } from './probe-server.ts';
+import { PROBE_CONNECTIONS_MAX } from './probe-connections.ts';
+import { startProbeServer } from './probe-server.ts';
 import { registerProbes } from './probes.ts';
 
 const LAG_MS_MAX = 60_000;
@@ -82,26 +83,92 @@ test('other paths are a JSON 404, and a fault contains no error message', async 
   assert.deepEqual([fault.status, fault.text], [500, '{"error":"internal"}']);
 });
 
-test('PROBE_CONNECTIONS_MAX connections are accepted, one more is rejected, idle ones close after PROBE_IDLE_MS_MAX', async t => {
-  const { server, get } = await probes(t);
-  const port = Number(new URL(server.url).port);
-  const open = async () => {
-    const socket = connect(port, '127.0.0.1');
-    t.after(() => socket.destroy());
-    const closed = new Promise<void>(resolve => socket.on('error', () => {}).once('close', () => resolve()));
-    await new Promise(resolve => socket.once('connect', resolve));
-    return { socket, closed };
-  };
-  const started = performance.now();
-  const held = await Promise.all(Array.from({ length: PROBE_CONNECTIONS_MAX }, open));
-  await (await open()).closed;
-  assert.ok(
-    held.some(({ socket }) => !socket.closed),
-    'the rejected connection does not wait for idle ones',
-  );
+/** A connection that has sent `text`, and `closed`, which resolves when the server has closed it. */
+async function hold(t: TestContext, url: string, text = '') {
+  const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  t.after(() => socket.destroy());
+  const closed = new Promise<void>(resolve => socket.on('error', () => {}).once('close', () => resolve()));
+  socket.resume();
+  await new Promise(resolve => socket.once('connect', resolve));
+  if (text !== '') await new Promise<void>(resolve => socket.write(text, () => resolve()));
+  return { socket, closed };
+}
+
+/** Status of one `/livez` over a connection of its own; 0 when it was closed without an answer. */
+const livez = (url: string) =>
+  new Promise<number>(resolve => {
+    const request = httpGet(`${url}/livez`, { agent: false }, response => {
+      response.resume();
+      resolve(response.statusCode!);
+    });
+    request.once('error', () => resolve(0));
+  });
+
+const HALF = 'GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n';
+
+test('connections that stay silent close by themselves', async t => {
+  const { server } = await probes(t);
+  const held = await Promise.all(Array.from({ length: PROBE_CONNECTIONS_MAX }, () => hold(t, server.url)));
+  assert.ok(held.every(({ socket }) => !socket.closed));
   await Promise.all(held.map(({ closed }) => closed));
-  assert.ok(performance.now() - started > PROBE_IDLE_MS_MAX - 500);
-  assert.equal((await get('/livez')).status, 200);
+  assert.equal(await livez(server.url), 200);
+});
+
+test('half requests that are opened again whenever one is closed keep no probe out', { timeout: 60_000 }, async t => {
+  const { server } = await probes(t);
+  let isOver = false;
+  let opened = 0;
+  t.after(() => {
+    isOver = true;
+  });
+  const attack = async () => {
+    while (!isOver) {
+      const { closed } = await hold(t, server.url, HALF);
+      opened += 1;
+      await closed;
+    }
+  };
+  const attackers = Array.from({ length: PROBE_CONNECTIONS_MAX + 16 }, attack);
+  // All slots are taken, and taken again.
+  while (opened < 4 * PROBE_CONNECTIONS_MAX) await new Promise(resolve => setTimeout(resolve, 10));
+  const statuses: number[] = [];
+  for (let probe = 0; probe < 20; probe += 1) statuses.push(await livez(server.url));
+  isOver = true;
+  await Promise.all(attackers);
+  assert.deepEqual(statuses, Array(20).fill(200));
+});
+
+test('a request in progress and a kept connection outlive connections without a request', async t => {
+  const finish = Promise.withResolvers<string>();
+  const { server } = await probes(t, { metricsText: () => finish.promise });
+  const scrape = fetch(`${server.url}/metrics`);
+  const kept = await hold(t, server.url, `${HALF}\r\n`);
+  await new Promise(resolve => kept.socket.once('data', resolve));
+  const held = await Promise.all(Array.from({ length: PROBE_CONNECTIONS_MAX }, () => hold(t, server.url, HALF)));
+  await Promise.race(held.map(({ closed }) => closed));
+  const answered = new Promise(resolve => kept.socket.once('data', resolve));
+  kept.socket.write(`${HALF}\r\n`);
+  assert.match(String(await answered), /^HTTP\/1\.1 200/);
+  finish.resolve('m 1\n');
+  assert.equal((await scrape).status, 200);
+});
+
+test('while PROBE_CONNECTIONS_MAX requests are in progress, one more is refused', async t => {
+  const finish = Promise.withResolvers<string>();
+  let scraping = 0;
+  const all = Promise.withResolvers<void>();
+  const metricsText = () => {
+    scraping += 1;
+    if (scraping === PROBE_CONNECTIONS_MAX) all.resolve();
+    return finish.promise;
+  };
+  const { server } = await probes(t, { metricsText });
+  const scrape = HALF.replace('livez', 'metrics');
+  const held = await Promise.all(Array.from({ length: PROBE_CONNECTIONS_MAX }, () => hold(t, server.url, `${scrape}\r\n`)));
+  await all.promise;
+  await (await hold(t, server.url)).closed;
+  assert.equal(held.filter(({ socket }) => socket.closed).length, 0);
+  finish.resolve('m 1\n');
 });
 
 test('close does not wait for a scraper that keeps its connection open', async t => {
@@ -137,7 +204,7 @@ test('on a server with other routes the probes answer under addresses and localh
   const { port } = app.server.address() as AddressInfo;
   const ask = async (path: string, host: string) => {
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-    get({ port, path, headers: { host } }, resolve).on('error', reject);
+    httpGet({ port, path, headers: { host } }, resolve).on('error', reject);
     const response = await promise;
     return { status: response.statusCode, body: await text(response) };
   };

@@ -1,12 +1,13 @@
 import fastify, { type FastifyReply } from 'fastify';
+import { limitProbeConnections } from './probe-connections.ts';
 import { mountProbes, type ProbeOptions } from './probes.ts';
 
-/** Probes and scrapers need few connections; further ones are rejected. */
-export const PROBE_CONNECTIONS_MAX = 64;
+/** A request without all of its headers after this time is closed; milliseconds. A probe sends its few at once. */
+const PROBE_HEADERS_MS_MAX = 1_000;
 /**
  * An idle connection is closed after this time, so that idle ones cannot use all slots; milliseconds. Above READY_CHECK_MS_MAX.
  */
-export const PROBE_IDLE_MS_MAX = 2_000;
+const PROBE_IDLE_MS_MAX = 2_000;
 
 export interface ProbeServer {
   /** `http://host:port`, with the actual port for port 0. */
@@ -25,11 +26,12 @@ export async function startProbeServer(
     // Scrapers keep their connections open; a drain must not wait for them.
     forceCloseConnections: true,
     connectionTimeout: PROBE_IDLE_MS_MAX,
+    http: { headersTimeout: PROBE_HEADERS_MS_MAX, connectionsCheckingInterval: PROBE_HEADERS_MS_MAX / 2 },
     bodyLimit: 1,
     // The default response to a malformed URL quotes it.
     frameworkErrors: (_error, _request, reply: FastifyReply) => reply.code(400).send({ error: 'bad request' }),
   });
-  app.server.maxConnections = PROBE_CONNECTIONS_MAX;
+  limitProbeConnections(app.server);
   app.setNotFoundHandler((_request, reply) => reply.code(404).send({ error: 'not found' }));
   app.setErrorHandler<{ statusCode?: number }>((error, _request, reply) => {
     const status = error.statusCode ?? 500;

@@ -170,16 +170,27 @@ suite('a service process', { concurrency: 3, timeout: 60_000 }, () => {
   test('an invalid environment is reported completely on standard error, without secrets, with its own exit code', {
     timeout: 20_000,
   }, async () => {
-    const service = run('well', { HOPLINE_PORT: 'eighty', HOPLINE_LOG_LEVEL: 'loud', TEST_KEY: 'PLANTED' });
+    const service = run('well', {
+      HOPLINE_PORT: 'eighty',
+      HOPLINE_LOG_LEVEL: 'loud',
+      TEST_KEY: 'PLANTED',
+      HOPLINE_DRAIN_MAX_MS: '1',
+    });
     const { code, stderr } = await service.ended;
     assert.equal(code, EXIT_CONFIG);
     assert.match(
       stderr,
-      /^test-service: 3 settings are invalid:\n {2}HOPLINE_PORT is "eighty", .*\n {2}HOPLINE_LOG_LEVEL is "loud", .*\n {2}TEST_KEY /,
+      /^test-service: 4 settings are invalid:\n {2}HOPLINE_PORT is "eighty", .*\n {2}HOPLINE_LOG_LEVEL is "loud", .*\n {2}TEST_KEY .*\n {2}HOPLINE_DRAIN_MAX_MS is not a setting/,
     );
     assert.doesNotMatch(stderr, /PLANTED| {4}at /);
     const telemetry = run('well', { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' });
     assert.equal((await telemetry.ended).code, EXIT_CONFIG);
+  });
+
+  test('an unknown HOPLINE_ variable stops the service with one sentence and the nearest name', async () => {
+    const { code, stderr } = await run('well', { HOPLINE_LOG_LEVLE: 'debug' }).ended;
+    assert.equal(code, EXIT_CONFIG);
+    assert.equal(stderr, 'test-service: HOPLINE_LOG_LEVLE is not a setting of Hopline; did you mean HOPLINE_LOG_LEVEL?\n');
   });
 
   test('a fault that the start finds in the settings is one sentence with the exit code of the settings, without a stack', async () => {

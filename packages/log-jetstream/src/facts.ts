@@ -1,4 +1,13 @@
-import { type FactRecord, isTaskId, LOG_PREFIX, liveSubject, logShardFilter, logSubject } from '@hopline/events';
+import {
+  type FactRecord,
+  isTaskId,
+  LOG_PREFIX,
+  liveSubject,
+  logShardFilter,
+  logSubject,
+  type Owner,
+  tenantTokenOf,
+} from '@hopline/events';
 import {
   type AppendOptions,
   type FactLog,
@@ -28,6 +37,7 @@ import type { Publisher } from './publisher.ts';
 import { readExtent } from './retention.ts';
 import { retry } from './retry.ts';
 import { TailWatch } from './tail-watch.ts';
+import type { Party } from './turn-queue.ts';
 
 /** What the server stores of a record besides payload, subject and id: its own fields and the headers, in which a trace stands twice. */
 const RECORD_OVERHEAD_BYTES = 104;
@@ -90,15 +100,15 @@ export class JetStreamFacts implements FactLog {
     return before && { ...before, seq: newest.seq };
   }
 
-  read(taskId: string, from: number): AsyncIterable<StoredFacts> {
+  read(taskId: string, from: number, owner?: Owner): AsyncIterable<StoredFacts> {
     requireTaskId(taskId);
-    return this.#read(taskId, from);
+    return this.#read(taskId, from, tenantTokenOf(owner));
   }
 
-  async follow(taskId: string, after: FollowStart, signal: AbortSignal): Promise<AsyncIterable<StoredFacts>> {
+  async follow(taskId: string, after: FollowStart, signal: AbortSignal, owner?: Owner): Promise<AsyncIterable<StoredFacts>> {
     requireTaskId(taskId);
     const ended = AbortSignal.any([signal, this.#connection.closed]);
-    return follow(this.#source(taskId, after, ended), after, ended, this.#follow);
+    return follow(this.#source(taskId, after, ended, tenantTokenOf(owner)), after, ended, this.#follow);
   }
 
   async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<readonly RecordFacts[], void> {
@@ -135,7 +145,7 @@ export class JetStreamFacts implements FactLog {
     return stored === null ? seq > (await this.extent()).lastSeq : !isSame(stored);
   }
 
-  async *#read(taskId: string, from: number): AsyncGenerator<StoredFacts, number> {
+  async *#read(taskId: string, from: number, party?: Party): AsyncGenerator<StoredFacts, number> {
     const subject = this.#subject(taskId);
     const tail = (await this.#newest(subject))?.seq ?? 0;
     if (tail < from) return tail;
@@ -147,7 +157,7 @@ export class JetStreamFacts implements FactLog {
       else this.#connection.onEvent({ type: 'undecodable', where: 'facts' });
       return tail;
     }
-    for await (const { msg, seq, storedAt } of this.#history.read(subject, from, tail)) {
+    for await (const { msg, seq, storedAt } of this.#history.read(subject, from, tail, party)) {
       const record = this.#decode(msg, taskId);
       if (record) yield { seq, record, storedAt, ...originOf(msg.headers) };
     }
@@ -171,11 +181,11 @@ export class JetStreamFacts implements FactLog {
     return retry(this.#connection, 'a record of a task', get);
   }
 
-  #source(taskId: string, after: FollowStart, signal: AbortSignal): FollowSource {
+  #source(taskId: string, after: FollowStart, signal: AbortSignal, party: Party): FollowSource {
     const { nc, jsm, names } = this.#connection;
     const subject = this.#subject(taskId);
     return {
-      read: from => this.#read(taskId, from),
+      read: from => this.#read(taskId, from, party),
       tail: async () => tailOf(await jsm.direct.getMessage(names.factsStream, { last_by_subj: subject }), taskId),
       isLost: seq => this.#isLost(seq, stored => stored.subject === subject),
       pushTail: (onTail, onLost) => this.#tails.watch(subject, onTail, onLost),

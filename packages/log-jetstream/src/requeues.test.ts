@@ -35,6 +35,15 @@ test('a delivery that begins late changes nothing of those after it', async () =
   assert.equal(await counts.begin(ITEM, 7), 2, 'delivery 6 began');
 });
 
+test('a worker learns that a later delivery has begun elsewhere, not that it was delivered again', async () => {
+  const counts = new RequeueCounts(bucket());
+  assert.equal(await counts.hasBegunAfter(ITEM, 1), false);
+  await counts.increment(ITEM, 3);
+  assert.equal(await counts.hasBegunAfter(ITEM, 1), false, 'delivery 3 was returned by a worker that stops');
+  await counts.begin(ITEM, 4);
+  assert.deepEqual([await counts.hasBegunAfter(ITEM, 1), await counts.hasBegunAfter(ITEM, 4)], [true, false]);
+});
+
 test('two concurrent writers lose no count, and a permanent conflict rejects', async () => {
   const shared = bucket();
   const [one, other] = [new RequeueCounts(shared), new RequeueCounts(shared)];

@@ -41,6 +41,12 @@ export class RequeueCounts {
     return count;
   }
 
+  /** Whether a delivery after this one has begun. */
+  async hasBegunAfter(item: RequeuedItem, delivery: number): Promise<boolean> {
+    const entry = await this.#bucket.get(keyOf(item));
+    return entry !== undefined && isValid(entry.value) && (entry.value.begun ?? 1) > delivery;
+  }
+
   /**
    * Counts a delivery that is about to be requeued. A delivery that was counted, or that a later one has followed, is not counted
    * again.

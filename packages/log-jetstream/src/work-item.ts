@@ -80,7 +80,9 @@ export async function runItem(
     if (purpose === 'dead') return nak(connection, delivery, options, 0);
     const count = { attempt: delivery.deliveries, requeues, exhausted: purpose === 'settle' };
     const known = newestForJob(work, delivery.deliveries, delivery.storedAt);
-    await handler({ work, item: seq, ...count, ...known, ...decodeTrace(msg.headers) });
+    const { role, requeueCounts } = options;
+    const isTakenOver = () => requeueCounts.hasBegunAfter({ role, taskId: work.taskId, seq }, delivery.deliveries);
+    await handler({ work, item: seq, ...count, ...known, isTakenOver, ...decodeTrace(msg.headers) });
     // Keep-alives continue until the ack is confirmed: during a slow confirmation the item must not go to another worker.
     await confirmDone(connection, newest, options);
   } catch (error) {

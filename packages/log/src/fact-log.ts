@@ -1,4 +1,4 @@
-import type { Fact, FactRecord, TraceCarrier } from '@hopline/events';
+import type { Fact, FactRecord, Owner, TraceCarrier } from '@hopline/events';
 
 /** The facts of all tasks: the only source of what clients see. Only the owner of a shard writes them. PROTOCOL.md section 4. */
 export interface FactLog {
@@ -19,17 +19,17 @@ export interface FactLog {
 
   /**
    * Records of a task from log sequence `from` (inclusive) up to the newest one at the time of the call, in order. Leaves no
-   * consumer behind.
+   * consumer behind. `owner`: of the task, where it is known; the reads of different tenants then take turns.
    */
-  read(taskId: string, from: number): AsyncIterable<StoredFacts>;
+  read(taskId: string, from: number, owner?: Owner): AsyncIterable<StoredFacts>;
 
   /**
    * Records of a task after log sequence `after`: stored ones first, then live ones as they arrive, each exactly once and in
    * order. Missed live messages are detected and read from the log. Skips what retention has removed and payloads that are not
-   * records. Throws LogUnavailable when it cannot continue, HistoryLost when the log has lost records that were yielded. The subscription is live when the returned promise resolves. Ends when
-   * `signal` aborts.
+   * records. Throws LogUnavailable when it cannot continue, and HistoryLost when the log has lost records that were yielded. The
+   * subscription is live when the returned promise resolves. Ends when `signal` aborts. `owner`: as of `read`.
    */
-  follow(taskId: string, after: FollowStart, signal: AbortSignal): Promise<AsyncIterable<StoredFacts>>;
+  follow(taskId: string, after: FollowStart, signal: AbortSignal, owner?: Owner): Promise<AsyncIterable<StoredFacts>>;
 
   /**
    * Facts of all tasks of one shard from `start` up to the newest record at the time of the call, in order, in batches: an await for each

@@ -487,6 +487,23 @@ test('sequences that come again are noticed before they pass the newest one', as
   assert.deepEqual(got, [1, 2, 3, 4, 5]);
 });
 
+test('a record that was folded again after a loss ends a follower of what was lost, and no other', async () => {
+  const folded = (log: ReturnType<typeof taskLog>, lostAfter: number) => {
+    const live = log.next(log.records.at(-1)!.seq + 1, 1);
+    const record = live.decode()!.record;
+    for (const fact of record.facts) Object.assign(fact, { generation: 1_000, lostAfter });
+    for (const { onLive } of log.listeners) onLive(live);
+  };
+  const other = await followerOfFive(({ source }) => source, 60_000);
+  folded(other.log, 3);
+  await assert.rejects(other.ended, HistoryLost);
+  const same = await followerOfFive(({ source }) => source, 60_000);
+  folded(same.log, 5);
+  while (same.got.length < 6) await tick();
+  same.abort.abort();
+  await same.ended;
+});
+
 test('a tail that lags, and one that retention removed, end no follower', async () => {
   const lagging = await followerOfFive(
     ({ source, records }) => ({ ...source, tail: async () => ({ seq: records.length - 1, startSeq: 1 }) }),

@@ -1,3 +1,4 @@
+import { isVisible } from '@hopline/events';
 import { HistoryLost } from './errors.ts';
 import type { FollowStart, StoredFacts } from './fact-log.ts';
 
@@ -68,6 +69,8 @@ export const NEWEST_CHECK_MS = 250;
 /** Live records that wait for the slow reader of one follower. On overflow they are dropped and read from the log. */
 export const FOLLOW_BUFFER_RECORDS_MAX = 256;
 export const FOLLOW_BUFFER_BYTES_MAX = 1024 * 1024;
+/** More events than a task can have: a longer step between generations is a loss of records, not what retention has removed. */
+const TASK_EVENTS_MAX = 1_000_000_000;
 /** Random fraction of the quiet time, so that thousands of followers do not check in the same instant. */
 const TAIL_CHECK_JITTER = 0.25;
 
@@ -94,6 +97,8 @@ class Follower {
   #seen: number;
   /** Sequence of the newest record of the task that the log is known to have held; 0: none. */
   #known: number;
+  /** Generation after the newest record that was yielded. */
+  #generation: number | undefined;
   /** Live records up to this sequence may come after they were read. */
   #readTo = 0;
   /** The log may hold records after `#seen` that are not in the buffer. */
@@ -155,7 +160,7 @@ class Follower {
           yield* this.#catchUp();
         } else if (live) {
           const record = this.#accept(live);
-          if (record) yield record;
+          if (record) yield this.#noted(record);
         } else if (this.#checkTail) {
           await this.#lookUpTail();
         } else if (this.#newest > this.#seen) {
@@ -210,11 +215,24 @@ class Follower {
         this.#seen = value.seq;
         this.#known = value.seq;
         this.#readTo = value.seq;
-        yield value;
+        yield this.#noted(value);
       }
     } finally {
       await reader.return(0);
     }
+  }
+
+  /** After a loss the first record that was folded again names the generation before it: a follower of lost records has another. */
+  #noted(stored: StoredFacts): StoredFacts {
+    const { facts, aggregate } = stored.record;
+    const before = this.#generation;
+    const first = facts.find(isVisible);
+    if (first !== undefined && before !== undefined && first.lostAfter !== before) {
+      // The record that names it may have the sequence of one that was yielded.
+      if (first.lostAfter !== undefined || first.generation - before > TASK_EVENTS_MAX) throw lost();
+    }
+    this.#generation = aggregate.generation;
+    return stored;
   }
 
   /** If the log does not answer, the tail is checked again after the next quiet time. */

@@ -34,8 +34,25 @@ test('an agent without heartbeats is not listed until its next one', async t => 
     directory.all().map(({ name, isLive }) => [name, isLive]),
     [['a', false]],
   );
+  assert.equal(directory.msSinceSeen(), AGENT_SILENCE_MS_MAX + 1);
   await log.agents.put('a', agent('a', 'version'));
   await until(() => directory.list().length === 1);
+});
+
+test('an agent that has stopped in order was there a moment ago', async t => {
+  const log = createMemoryLog();
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  let now = 0;
+  const directory = new LiveAgents(() => now);
+  await directory.follow(log.agents, stop.signal, error => assert.fail(String(error)));
+  assert.equal(directory.msSinceSeen(), Number.POSITIVE_INFINITY);
+  await log.agents.put('a', agent('a', 'version'));
+  await until(() => directory.list().length === 1);
+  now = 500;
+  await log.agents.delete('a');
+  await until(() => directory.all().length === 0);
+  assert.equal(directory.msSinceSeen(), 500);
 });
 
 test('a lost registry watch is opened again; a first read that fails rejects', async t => {

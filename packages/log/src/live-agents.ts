@@ -18,6 +18,7 @@ export type RegisteredAgent = AgentEntry & { isLive: boolean; seenAtMs: number }
 export class LiveAgents {
   readonly #now: () => number;
   #instances = new Map<string, SeenInstance>();
+  #seenAtMs = Number.NEGATIVE_INFINITY;
 
   /** `now`: monotonic milliseconds. */
   constructor(now: () => number) {
@@ -36,8 +37,10 @@ export class LiveAgents {
       },
       change: ({ key, value }) => {
         // Any agent writes its own entries, and every reader uses those of all agents.
-        if (isAgentEntry(value) && key.split('.')[0] === value.name) found.set(key, { entry: value, seenAtMs: this.#now() });
-        else found.delete(key);
+        if (isAgentEntry(value) && key.split('.')[0] === value.name) {
+          this.#seenAtMs = this.#now();
+          found.set(key, { entry: value, seenAtMs: this.#seenAtMs });
+        } else found.delete(key);
       },
       ready: () => {
         // Agents that were removed while the watch was lost are not in the new map.
@@ -45,6 +48,11 @@ export class LiveAgents {
       },
       lost: onLost,
     });
+  }
+
+  /** Time since the newest heartbeat of any agent, those included that have stopped in order; Infinity: none was seen. Milliseconds. */
+  msSinceSeen(): number {
+    return this.#now() - this.#seenAtMs;
   }
 
   /** Live agents by name. */

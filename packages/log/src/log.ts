@@ -60,6 +60,8 @@ export type ShardProgress = {
    * checkpoint has passed it.
    */
   refoldTo?: number;
+  /** Other records of which it does not know whether the log still has them. Of a shard that starts again in its process; never stored. */
+  unproven?: readonly RecordMark[];
 };
 
 /**

@@ -10,13 +10,15 @@ export function startSeqOf({ seq, record }: StoredFacts): number {
 /** Reads everything stored of the task whose newest record is given, each fact once. */
 export function readTask(facts: FactLog, newest: StoredFacts): AsyncIterable<StoredFacts> {
   if (isWhole(newest)) return fromStart([newest]);
-  return fromStart(facts.read(newest.record.aggregate.taskId, startSeqOf(newest)));
+  return fromStart(facts.read(newest.record.aggregate.taskId, startSeqOf(newest), newest.record.aggregate.owner));
 }
 
 /** Reads as `readTask` does, then follows the task until `signal` aborts. */
 export async function followTask(facts: FactLog, newest: StoredFacts, signal: AbortSignal): Promise<AsyncIterable<StoredFacts>> {
   if (isWhole(newest)) return fromStart(followFrom(facts, newest, signal));
-  return fromStart(await facts.follow(newest.record.aggregate.taskId, startSeqOf(newest) - 1, signal));
+  return fromStart(
+    await facts.follow(newest.record.aggregate.taskId, startSeqOf(newest) - 1, signal, newest.record.aggregate.owner),
+  );
 }
 
 /** A new task is its newest record: a read of the log would find nothing else. */

@@ -52,6 +52,11 @@ export type Job = {
    */
   exhausted: boolean;
   /**
+   * Whether a later delivery of the item has begun in another worker since. It may have written inputs that made no fact, so that no record
+   * shows it. Absent where an item is never delivered twice at once.
+   */
+  isTakenOver?: () => Promise<boolean>;
+  /**
    * Frees the slot of the worker while the item stays: its work is done, and only the confirmation of its end is awaited. Absent: the slot is
    * free when the handler ends.
    */

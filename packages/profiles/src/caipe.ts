@@ -15,6 +15,11 @@ export const CAIPE: ConductingProfile = {
     start: { ...TOOL_NOTICES.start, text: '🔧 {agent}: Calling Agent {tool}...\n' },
     end: { ...TOOL_NOTICES.end, text: '✅ {agent}: {tool} completed\n' },
     failed: { ...TOOL_NOTICES.failed, text: '❌ {agent}: {tool} failed\n' },
+    rejected: {
+      ...TOOL_NOTICES.failed,
+      description: 'Tool call rejected: {tool}',
+      text: '❌ {agent}: {tool} rejected the message\n',
+    },
   },
   separateClose: true,
   agent: {

@@ -45,7 +45,8 @@ function checkConducting(profile: Record<string, unknown>): void {
 
 function notices(value: unknown, path: string): void {
   const templates = member(value, path);
-  for (const phase of ['start', 'end', 'failed', ...(templates.waiting === undefined ? [] : ['waiting'])]) {
+  const optional = ['waiting', 'rejected'].filter(phase => templates[phase] !== undefined);
+  for (const phase of ['start', 'end', 'failed', ...optional]) {
     const template = member(templates[phase], `${path}.${phase}`);
     for (const field of ['name', 'description', 'text']) string(template[field], `${path}.${phase}.${field}`);
   }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { codePoints } from '@hopline/a2a';
 import { type NoticeTemplates, titleCase } from '@hopline/events';
+import { CAIPE } from './caipe.ts';
 import { callNotice, TOOL_NOTICES } from './notices.ts';
 
 function toolNotice(lane: string, agent: string, tool: string, callId: string, phase: keyof NoticeTemplates) {
@@ -39,6 +40,15 @@ test('a tool call as the client sees it [S2-1 S2-4 S2-5 S2-6 S2-37]', () => {
     [true, undefined],
     [undefined, true],
   ]);
+});
+
+test('an agent that rejects the message is not said to have failed; a profile without the words says so', () => {
+  const options = { lane: 'l/end', agent: 'supervisor', tool: 'argocd', callId: 'c1' };
+  const rejected = callNotice(CAIPE.calls, 'rejected', options);
+  assert.deepEqual(rejected.parts, [{ text: '❌ Supervisor: Argocd rejected the message\n' }]);
+  assert.equal(rejected.artifact.metadata?.failed, true);
+  const { rejected: _none, ...custom } = CAIPE.calls;
+  assert.deepEqual(callNotice(custom, 'rejected', options), callNotice(custom, 'failed', options));
 });
 
 test('the name is shown without markdown [S2-3]', () => {

@@ -37,14 +37,15 @@ export function callNotice(
   phase: keyof NoticeTemplates,
   { lane, agent, tool: name, callId }: NoticeOptions,
 ): ArtifactInput {
-  const { waiting = WAITING } = templates;
-  const template = { ...templates, waiting }[phase];
+  const { waiting = WAITING, rejected = templates.failed } = templates;
+  const template = { ...templates, waiting, rejected }[phase];
   // S2-3: some agents write the name in bold.
   const tool = name.replaceAll('**', '');
   const [known, artifactKind] = phase === 'start' ? [TOOL_NOTICES.start, 'call-start'] : [TOOL_NOTICES.end, 'call-end'];
   // A custom profile has names that no other cluster or client knows.
   const kind = template.name !== known.name && { artifactKind };
-  const outcome = (phase === 'failed' || phase === 'waiting') && { [phase]: true };
+  const failed = (phase === 'failed' || phase === 'rejected') && { failed: true };
+  const outcome = phase === 'waiting' ? { waiting: true } : failed;
   const metadata = { sourceAgent: agent, tool, toolCallId: callId, ...kind, ...outcome };
   const description = fill(template.description, { agent, tool });
   const text = fill(template.text, { agent: titleCase(agent), tool: titleCase(tool) });

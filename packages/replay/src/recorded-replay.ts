@@ -1,6 +1,6 @@
 import { isTerminal } from '@hopline/a2a';
 import type { AgentInput, AgentRecord, ArtifactUpdated, Fact, Producer, TaskAggregate } from '@hopline/events';
-import { isRole } from '@hopline/events';
+import { isRole, isVisible } from '@hopline/events';
 import { alreadyFolded, NOT_ENCODABLE, OrdinalDeduplicator, TASK_TOO_LARGE, TOO_LARGE, withMark } from '@hopline/fold';
 import type { StoredInput } from '@hopline/log';
 import { type Command, decide, evolve, failTask, INPUT_UNREADABLE, isOfOtherAgent } from '@hopline/task';
@@ -171,6 +171,13 @@ export class RecordedReplay {
     return rejected;
   }
 
+  /** The relay's clock decided the generation of the first event after a loss of records. */
+  #lossBefore(stored: Fact | undefined): { lostAfter: number; skipped: number } | undefined {
+    if (stored === undefined || !isVisible(stored) || stored.lostAfter === undefined) return undefined;
+    const { generation, lostAfter } = stored;
+    return lostAfter === this.#aggregate?.generation ? { lostAfter, skipped: generation - lostAfter - 1 } : undefined;
+  }
+
   #decide(command: Command): readonly Fact[] {
     return this.#rules(this.#aggregate, command, this.#at).facts;
   }
@@ -180,9 +187,16 @@ export class RecordedReplay {
   }
 
   #compare(facts: readonly Fact[]): void {
-    for (const fact of facts) {
+    let skipped = 0;
+    for (const decided of facts) {
       if (this.#isOver) return;
       const stored = this.#stored[this.#next];
+      const loss = this.#lossBefore(stored?.fact);
+      skipped += loss?.skipped ?? 0;
+      const fact =
+        skipped === 0 || !isVisible(decided)
+          ? decided
+          : { ...decided, generation: decided.generation + skipped, ...(loss && { lostAfter: loss.lostAfter }) };
       if (stored === undefined || !isSameFact(stored.fact, fact)) {
         if (this.#isRelayFailure()) return;
         this.#diverge(fact);

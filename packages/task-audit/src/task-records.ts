@@ -45,7 +45,9 @@ export async function readTaskRecords(
     if (bytes > inputBytesMax) throw new TaskTooLong(`the inputs of the task have more than ${inputBytesMax} bytes`);
   };
   // Read again although a new task is its newest record: only a read names the time at which it was stored.
-  for await (const stored of fromStart(withoutCopyTimes(log.facts.read(taskId, startSeqOf(newest))))) {
+  for await (const stored of fromStart(
+    withoutCopyTimes(log.facts.read(taskId, startSeqOf(newest), newest.record.aggregate.owner)),
+  )) {
     facts.push(stored);
     assertWithin();
   }

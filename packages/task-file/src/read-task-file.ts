@@ -225,7 +225,7 @@ class TaskReader {
     }
     if (mayBegin) generation = (visible[0]?.generation ?? entry.generation + 1) - 1;
     for (const fact of visible) {
-      if (fact.generation !== generation + 1) {
+      if (fact.generation !== generation + 1 && fact.lostAfter !== generation) {
         throw new TaskFileError('malformed', number, `generation ${fact.generation} follows ${generation}: events are missing`);
       }
       generation = fact.generation;

@@ -54,6 +54,7 @@ function agentRecord(text: string): RecordEntry {
         resume: { token: text },
       },
       { kind: 'status', state: 'TASK_STATE_WORKING', message: message(text), resume: text, metadata: { deep: { key: text } } },
+      { kind: 'remote-run', run: { taskId: text } },
     ],
   };
   return { kind: 'input', seq: 9, storedAt: 2, writer: 'agent.guide', record };
@@ -171,6 +172,7 @@ it('the owner of a task gets its texts, but not what only services read', () => 
   assert.deepEqual(inputs[4], { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_FAILED' });
   assert.equal(inputs[5].resume, undefined);
   assert.equal(inputs[5].message.parts[0].text, SECRET);
+  assert.deepEqual(inputs[6], { kind: 'remote-run', run: null });
 });
 
 it('the facts that the owner of a task gets are those that clients receive', () => {

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { ID_CHARS_MAX, type Message } from '@hopline/a2a';
 import { TASK_ID_CHARS_MAX } from '@hopline/events';
 import { decide, INPUTS_LOST } from './decide.ts';
-import { CALLS_MAX, LANES_BYTES_MAX, LANES_MAX, STEP_UNITS_MAX, STEPS_MAX, TURNS_MAX } from './limits.ts';
+import { CALLS_MAX, LANES_BYTES_MAX, LANES_MAX, REMOTE_RUN_UNITS_MAX, STEP_UNITS_MAX, STEPS_MAX, TURNS_MAX } from './limits.ts';
 import { agent, Scenario, supervisor } from './scenario.test-kit.ts';
 
 const started = () => new Scenario().message('hello').input(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd' });
@@ -339,6 +339,28 @@ test('the time of facts never decreases, also when the clock of the relay is set
     story.facts.map(fact => fact.at),
     [5_000, 6_000, 6_000, 7_000],
   );
+});
+
+test('a remote run is stored with its producer and attempt, hidden from clients, outside of the aggregate, and bounded', () => {
+  const story = started();
+  const { aggregate, facts } = story;
+  const events = story.events().length;
+  story.input(agent(), { kind: 'remote-run', run: { taskId: 'r' } });
+  const { at } = story.aggregate!;
+  assert.deepEqual(story.facts.at(-1), {
+    kind: 'remote-run.started',
+    at,
+    producer: 'call-1-1',
+    attempt: 1,
+    run: { taskId: 'r' },
+  });
+  assert.equal(story.events().length, events);
+  assert.deepEqual({ ...story.aggregate, at: 0 }, { ...aggregate, at: 0 });
+  const stored = facts.length;
+  story.input(agent(), { kind: 'remote-run', run: 'r'.repeat(REMOTE_RUN_UNITS_MAX - 2) });
+  assert.equal(story.facts.length, stored + 1);
+  story.input(agent(), { kind: 'remote-run', run: 'r'.repeat(REMOTE_RUN_UNITS_MAX - 1) });
+  assert.deepEqual([story.facts.length, story.rejected.at(-1)], [stored + 1, 'too large']);
 });
 
 test('a step is accepted from the root producer only, hidden from clients, counted per turn, and bounded', () => {

@@ -11,6 +11,7 @@ const IPV4: Record<string, { inside: string[]; outside: string[] }> = {
     outside: ['100.63.255.255', '100.128.0.0'],
   },
   loopback: { inside: ['127.0.0.0', '127.0.0.1', '127.255.255.255'], outside: ['126.255.255.255', '128.0.0.0'] },
+  'WireServer of Azure': { inside: ['168.63.129.16'], outside: ['168.63.129.15', '168.63.129.17'] },
   'link-local and metadata': {
     inside: ['169.254.0.0', '169.254.169.254', '169.254.255.255'],
     outside: ['169.253.255.255', '169.255.0.0'],

@@ -1,7 +1,7 @@
 import { BlockList, isIP } from 'node:net';
 
 /**
- * IPv4 ranges that are not public: the IANA special-purpose registry
+ * IPv4 ranges that are not public, besides one address of a cloud provider: the IANA special-purpose registry
  * (https://www.iana.org/assignments/iana-ipv4-special-registry), which includes the addresses where cloud providers serve
  * metadata and credentials (169.254.169.254, 100.100.100.200).
  */
@@ -10,6 +10,7 @@ const IPV4_NOT_PUBLIC = [
   '10.0.0.0/8', // private
   '100.64.0.0/10', // carrier-grade NAT
   '127.0.0.0/8', // loopback
+  '168.63.129.16/32', // Azure's WireServer: public by its number, and gives a virtual machine its certificates
   '169.254.0.0/16', // link-local, metadata
   '172.16.0.0/12', // private
   '192.0.0.0/24', // protocol assignments

@@ -11,6 +11,7 @@ import { credentialsOf, kindOfRequest, requestHeaders, responseHeaders } from '.
 import type { AppFile, AppFiles } from './app-files.ts';
 import { clusterFrames } from './cluster-stream.ts';
 import { IngressConnection, IngressUnreachable } from './ingress-connection.ts';
+import { OpenRequests } from './open-requests.ts';
 
 export type ConsoleDeps = {
   ingressUrl: string;
@@ -41,8 +42,6 @@ export type ConsoleServer = {
   close(): Promise<void>;
 };
 
-/** Requests to ingress at once, streams included; further ones get 503. */
-const REQUESTS_MAX = 500;
 /** Largest request body, as that of ingress by default; bytes. */
 export const BODY_BYTES_MAX = 1024 * 1024;
 /** Receipt of a whole request; milliseconds. */
@@ -155,27 +154,18 @@ async function refuseOtherSites({ headers }: FastifyRequest): Promise<void> {
 }
 
 function registerApi(scope: FastifyInstance, ingress: IngressConnection, deps: ConsoleDeps): void {
-  const { writes, apiKeyHeader, links, version, requestsMax = REQUESTS_MAX } = deps;
-  const open = new Set<AbortController>();
+  const { writes, apiKeyHeader, links, version, requestsMax } = deps;
+  const open = new OpenRequests(requestsMax);
   scope.addHook('preClose', async () => {
-    for (const one of open) one.abort();
+    open.abortAll();
   });
   /** Aborts when the client leaves, or the console drains. */
-  const acquire = (reply: FastifyReply): AbortSignal => {
-    if (open.size >= requestsMax)
-      throw new A2AError('UNAVAILABLE', { detail: `${requestsMax} requests of the console are open; retry later` });
-    const one = new AbortController();
+  const acquire = ({ headers, ip }: FastifyRequest, reply: FastifyReply): AbortSignal => {
+    const { signal, release } = open.acquire({ credentials: credentialsOf(headers, apiKeyHeader), address: ip });
     // The client may have left before: then `close` has been emitted.
-    if (reply.raw.destroyed) {
-      one.abort();
-      return one.signal;
-    }
-    open.add(one);
-    reply.raw.once('close', () => {
-      open.delete(one);
-      one.abort();
-    });
-    return one.signal;
+    if (reply.raw.destroyed) release();
+    else reply.raw.once('close', release);
+    return signal;
   };
   scope.removeAllContentTypeParsers();
   scope.addContentTypeParser(['application/json', A2A_JSON_TYPE], { parseAs: 'buffer' }, (_request, body, done) =>
@@ -186,7 +176,7 @@ function registerApi(scope: FastifyInstance, ingress: IngressConnection, deps: C
 
   scope.get('/cluster.stream', { exposeHeadRoute: false }, async (request, reply) => {
     await requireSafeAccess(ingress, deps);
-    const signal = acquire(reply);
+    const signal = acquire(request, reply);
     const source = { ingressUrl: ingress.url, home: deps.home };
     const frames = await clusterFrames(source, credentialsOf(request.headers, apiKeyHeader), signal).catch(thrown => {
       // The client's own error names the address of ingress, which is no concern of the page.
@@ -207,7 +197,7 @@ function registerApi(scope: FastifyInstance, ingress: IngressConnection, deps: C
       if (kind === 'write' && !writes)
         throw new A2AError('PERMISSION_DENIED', { detail: 'the console only reads; HOPLINE_CONSOLE_WRITES=true allows more' });
       await requireSafeAccess(ingress, deps);
-      const signal = acquire(reply);
+      const signal = acquire(request, reply);
       const { statusCode, headers, body } = await ingress.request({
         method: request.method as 'GET' | 'POST',
         path: target,

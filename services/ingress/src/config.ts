@@ -25,6 +25,12 @@ const INGRESS_SETTINGS = {
     schemes: ['http', 'https'],
     doc: 'Public address of this server, for the agent card. Default: 127.0.0.1 and the port.',
   },
+  HOPLINE_CONSOLE_URL: {
+    type: 'url',
+    optional: true,
+    schemes: ['http', 'https'],
+    doc: 'Address of the console, for the link on the page at `/`, which people get who open this server in a browser. Default: no link.',
+  },
   HOPLINE_GRPC_PORT: {
     type: 'integer',
     optional: true,

@@ -22,6 +22,8 @@ export type IngressDeps = {
   tenants?: readonly string[];
   /** Public address; absent: the address it listens on. */
   publicUrl: string | undefined;
+  /** Linked at `/` for people with a browser; absent: no link. */
+  consoleUrl?: string | undefined;
   /** HOPLINE_DEFAULT_AGENT, for the list of agents. */
   defaultAgent?: string | undefined;
   /** Absent: no gRPC. Its `publicUrl`, `host:port`, defaults to the address it listens on. */
@@ -74,6 +76,7 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
     agents: () => listAgents(agents, deps.defaultAgent),
     audits: taskAudits(log),
     exportTask: taskExport(log, deps.card.version),
+    consoleUrl: deps.consoleUrl,
   });
   registerProbes(http.app, deps.probes);
   const publicCard = async () => (await card.current()).card;

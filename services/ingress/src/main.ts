@@ -38,6 +38,7 @@ await runService({
       card,
       tenants: listOf(settings.HOPLINE_TENANTS ?? ''),
       publicUrl: settings.HOPLINE_PUBLIC_URL,
+      consoleUrl: settings.HOPLINE_CONSOLE_URL,
       defaultAgent: settings.HOPLINE_DEFAULT_AGENT,
       grpc: port === undefined ? undefined : { port, publicUrl },
       limits: {

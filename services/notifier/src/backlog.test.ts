@@ -235,3 +235,25 @@ test('a notifier that restarts between two parts of a copy-forward delivers the 
   assert.deepEqual(backlog.take()!.generation, 5);
   stop.abort();
 });
+
+test('after a loss of records, what was folded again is delivered, wherever it stands', async () => {
+  for (const others of [0, 40]) {
+    const log = createMemoryLog();
+    await task(log, ['a', 'b', 'c', 'd'], false);
+    const { seq } = (await log.facts.last('t'))!;
+    log.loseFacts(2);
+    for (let n = 0; n < others; n += 1) log.garbage('facts', 'other');
+    const { seq: expected, record } = (await log.facts.last('t'))!;
+    const status = { state: 'TASK_STATE_COMPLETED' } as const;
+    const event = { statusUpdate: { taskId: 't', contextId: record.aggregate.contextId, status } };
+    const end: Fact = { kind: 'status.changed', at: 1, generation: 1_000, lostAfter: record.aggregate.generation, event };
+    const aggregate = { ...record.aggregate, state: status.state, generation: 1_000 };
+    await log.facts.append({ ...record, facts: [end], aggregate }, { expected, id: 'again' });
+    for (let n = 0; n < others; n += 1) log.garbage('facts', 'other');
+    const rest = await drained(backlogOf(log, new AbortController(), { generation: 5, seq }));
+    assert.deepEqual(
+      rest.map(({ generation, terminal }) => [generation, terminal]),
+      [[1_000, true]],
+    );
+  }
+});

@@ -139,7 +139,8 @@ export class Backlog {
     const { taskId, dialect, seq } = this.#start;
     const last = await this.#facts.last(taskId);
     const before = last === undefined ? 0 : startSeqOf(last) - 1;
-    const after = NOTIFICATION_FORMS[dialect].needsHistory ? before : Math.max(before, seq - 1);
+    const isWhole = NOTIFICATION_FORMS[dialect].needsHistory || !(await this.#isStored(seq, before));
+    const after = isWhole ? before : seq - 1;
     for await (const stored of fromStart(await this.#facts.follow(taskId, after, this.#signal))) {
       // A client that chooses task ids may configure a webhook before the task exists (S3-23); another client may create that
       // task.
@@ -151,6 +152,18 @@ export class Backlog {
       if (this.#isEnded) return;
       while (this.#isFull && !this.#signal.aborted) await this.#changed.promise;
     }
+  }
+
+  /**
+   * Whether the log holds the newest event that was delivered at its place. A log that lost records does not: what was folded again may
+   * stand before that place.
+   */
+  async #isStored(seq: number, before: number): Promise<boolean> {
+    if (seq <= before) return false;
+    const { generation, taskId } = this.#start;
+    for await (const stored of fromStart(this.#facts.read(taskId, seq)))
+      return stored.seq === seq && stored.record.facts.some(fact => isVisible(fact) && fact.generation === generation);
+    return false;
   }
 
   #add(stored: StoredFacts): void {

@@ -29,6 +29,8 @@ const RECORDS_PER_CHECK = 128;
 const BYTES_PER_CHECK = 1024 * 1024;
 /** Records of a task between two looks at which of them are folded. */
 const RECORDS_PER_LOOK = 64;
+/** Records that are looked for at the same time. */
+const LOOKS_AT_ONCE_MAX = 16;
 
 export type ShardContext = Omit<PipelineContext, 'refoldTo'> & {
   inputs: InputLog;
@@ -45,6 +47,8 @@ type LoadedTask = {
   unfolded: number[];
   /** Records read since the last look. */
   sinceLook: number;
+  /** The newest record that this shard stored of it: while the task is in memory, its next append proves that it is there. */
+  stored?: RecordMark;
   /** Its facts were written by a later version: a relay of that version continues at this input, and this one folds none. */
   blockedAt?: number;
 };
@@ -53,8 +57,9 @@ type LoadedTask = {
  * All tasks of one shard: reads the shard's inputs in order and dispatches each to its task.
  *
  * The checkpoint holds only while the log keeps what was stored. So the shard knows its newest record, and looks for it when it starts,
- * before it continues a task from the log, and from time to time. If the log has lost it, the inputs are read from the beginning: what
- * a task has folded is recognized, and what is gone is folded again.
+ * before it continues a task from the log, and from time to time; and for the newest record of each task that it removes from memory,
+ * because its newest record may be younger than a loss. If the log has lost one, the inputs are read from the beginning: what a task has
+ * folded is recognized, and what is gone is folded again.
  */
 export class Shard {
   readonly index: number;
@@ -65,6 +70,8 @@ export class Shard {
   #lastReadSeq: number;
   #newest: RecordMark | undefined;
   #refoldTo: number | undefined;
+  /** Records that no append will prove to be there, to be looked for. */
+  #unproven: RecordMark[] = [];
   /** A look for the newest record, and the one that begins after it. */
   #looking: Promise<void> | undefined;
   #nextLook: Promise<void> | undefined;
@@ -74,12 +81,12 @@ export class Shard {
   #sweepTimer: NodeJS.Timeout | undefined;
   #failed = false;
 
-  constructor(index: number, { checkpoint, newest, refoldTo }: ShardProgress, context: ShardContext) {
+  constructor(index: number, { checkpoint, newest, refoldTo, unproven = [] }: ShardProgress, context: ShardContext) {
     this.index = index;
     this.#context = {
       ...context,
       onAppend: (ms, stored) => {
-        if (stored.seq > (this.#newest?.seq ?? 0)) this.#newest = stored;
+        this.#noteStored(stored);
         context.onAppend(ms, stored);
       },
     };
@@ -87,6 +94,7 @@ export class Shard {
     this.#lastReadSeq = checkpoint;
     this.#newest = newest;
     this.#refoldTo = refoldTo;
+    this.#unproven = [...unproven];
   }
 
   start(): void {
@@ -105,7 +113,9 @@ export class Shard {
   get progress(): ShardProgress {
     const { checkpoint } = this;
     const refoldTo = this.#refoldTo ?? 0;
-    return { checkpoint, ...(this.#newest && { newest: this.#newest }), ...(checkpoint < refoldTo && { refoldTo }) };
+    const unproven = [...this.#unproven];
+    for (const { stored } of this.#tasks.values()) if (stored !== undefined) unproven.push(stored);
+    return { checkpoint, ...(this.#newest && { newest: this.#newest }), ...(checkpoint < refoldTo && { refoldTo }), unproven };
   }
 
   /** Every input of the shard up to this sequence is folded, side effects included. */
@@ -139,16 +149,29 @@ export class Shard {
   }
 
   async #begin(): Promise<void> {
-    const { facts, inputs, onRefold } = this.#context;
-    if (this.#newest !== undefined && (await facts.isLost(this.#newest))) {
+    const { inputs, onRefold } = this.#context;
+    try {
+      await this.#look();
+    } catch (error) {
+      if (!(error instanceof HistoryLost)) throw error;
       const { lastSeq } = await inputs.extent();
-      [this.#checkpoint, this.#lastReadSeq, this.#newest, this.#refoldTo] = [0, 0, undefined, lastSeq];
+      [this.#checkpoint, this.#lastReadSeq, this.#newest, this.#refoldTo, this.#unproven] = [0, 0, undefined, lastSeq, []];
       onRefold(this.index);
     }
     if (!this.#stop.signal.aborted) await this.#readInputs();
   }
 
-  /** Rejects when the log has lost the newest record. Calls at the same time share the looks that begin after them. */
+  #noteStored(stored: RecordMark): void {
+    const task = this.#tasks.get(taskOf(stored));
+    if (task !== undefined) task.stored = stored;
+    const before = this.#newest;
+    if (before !== undefined && before.seq >= stored.seq) return;
+    this.#newest = stored;
+    if (before === undefined || taskOf(before) === taskOf(stored)) return;
+    if (this.#tasks.get(taskOf(before))?.stored?.id !== before.id) this.#unproven.push(before);
+  }
+
+  /** Rejects when the log has lost a record. Calls at the same time share the looks that begin after them. */
   #lookForNewest(): Promise<void> {
     if (this.#looking === undefined) {
       this.#looking = this.#look().finally(() => {
@@ -165,8 +188,13 @@ export class Shard {
   }
 
   async #look(): Promise<void> {
-    if (this.#newest !== undefined && (await this.#context.facts.isLost(this.#newest)))
-      throw new HistoryLost('the log lost records that it had acknowledged');
+    const marks = [...this.#unproven, ...(this.#newest === undefined ? [] : [this.#newest])];
+    const { length } = this.#unproven;
+    for (let first = 0; first < marks.length; first += LOOKS_AT_ONCE_MAX) {
+      const looks = marks.slice(first, first + LOOKS_AT_ONCE_MAX).map(mark => this.#context.facts.isLost(mark));
+      if ((await Promise.all(looks)).includes(true)) throw new HistoryLost('the log lost records that it had acknowledged');
+    }
+    this.#unproven.splice(0, length);
   }
 
   async #readInputs(): Promise<void> {
@@ -268,13 +296,14 @@ export class Shard {
 
   #evictIdle(): void {
     const now = this.#context.now();
-    for (const [taskId, { pipeline }] of this.#tasks) {
+    for (const [taskId, { pipeline, stored }] of this.#tasks) {
       if (pipeline?.isIdle !== true) continue;
       const { aggregate, lastInputAt } = pipeline;
       const isEnded = aggregate !== undefined && isTerminal(aggregate.state);
       if (now - lastInputAt < (isEnded ? ENDED_IDLE_MS : IDLE_MS)) continue;
       pipeline.stop();
       this.#tasks.delete(taskId);
+      if (stored !== undefined) this.#unproven.push(stored);
     }
   }
 
@@ -285,6 +314,10 @@ export class Shard {
     this.#stop.abort();
     this.#context.onFailure(error);
   }
+}
+
+function taskOf({ id }: RecordMark): string {
+  return id.slice(0, id.indexOf(':'));
 }
 
 function noteRead(task: LoadedTask, seq: number): void {

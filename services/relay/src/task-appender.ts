@@ -129,17 +129,17 @@ export class TaskAppender {
       this.#aggregate = decided.aggregate;
       return undefined;
     }
-    const { facts, aggregate, ...loss } = this.#afterLoss(decided.facts, decided.aggregate);
+    const { facts, aggregate } = this.#afterLoss(decided.facts, decided.aggregate);
     const folded = { ...this.#options.folded(aggregate), storedBytes: this.#storedBytes };
     const taskStart = this.#taskStart ?? { startSeq: 0, startStoredAt: folded.at };
     try {
-      this.#storedBytes += await this.#appendRecord({ v: 1, facts, aggregate: folded, ...taskStart, ...loss });
+      this.#storedBytes += await this.#appendRecord({ v: 1, facts, aggregate: folded, ...taskStart });
     } catch (error) {
       if (!isTaskFault(error) || isFailureOfRelay(facts)) throw error;
       return this.#reject(facts, error instanceof RecordTooLarge ? TOO_LARGE : NOT_ENCODABLE);
     }
     this.#aggregate = folded;
-    if (loss.lostAfter !== undefined) this.#leap = 'done';
+    if (this.#leap === 'due' && facts !== decided.facts) this.#leap = 'done';
     this.#taskStart ??= { ...taskStart, startSeq: this.#newestSeq };
     return { facts, aggregate: folded, seq: this.#newestSeq, ...this.#taskStart, storedBytes: this.#storedBytes };
   }
@@ -149,13 +149,16 @@ export class TaskAppender {
    * a cursor that has received lost events then finds a gap, never an event that passes for the next one. The first event of a task is
    * the client's message and the same again.
    */
-  #afterLoss(facts: Fact[], aggregate: TaskAggregate): { facts: Fact[]; aggregate: TaskAggregate; lostAfter?: number } {
+  #afterLoss(facts: Fact[], aggregate: TaskAggregate): { facts: Fact[]; aggregate: TaskAggregate } {
     const lostAfter = this.#aggregate?.generation ?? 1;
-    if (this.#leap !== 'due' || aggregate.generation <= lostAfter) return { facts, aggregate };
-    const skipped = Math.max(0, Math.round(this.#options.context.wallNow()) - lostAfter - 1);
-    const leap = (fact: Fact): Fact =>
-      isVisible(fact) && fact.generation > lostAfter ? { ...fact, generation: fact.generation + skipped } : fact;
-    return { facts: facts.map(leap), aggregate: { ...aggregate, generation: aggregate.generation + skipped }, lostAfter };
+    const skipped = Math.round(this.#options.context.wallNow()) - lostAfter - 1;
+    if (this.#leap !== 'due' || aggregate.generation <= lostAfter || skipped <= 0) return { facts, aggregate };
+    const leap = (fact: Fact): Fact => {
+      if (!isVisible(fact) || fact.generation <= lostAfter) return fact;
+      const isFirst = fact.generation === lostAfter + 1;
+      return { ...fact, generation: fact.generation + skipped, ...(isFirst && { lostAfter }) };
+    };
+    return { facts: facts.map(leap), aggregate: { ...aggregate, generation: aggregate.generation + skipped } };
   }
 
   /**

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { EXTENSIONS_MAX } from '@hopline/agent-a2a/limits';
-import { parseAgentEntry } from './agent-entry.ts';
+import { FAULTS_MAX, parseAgentEntry } from './agent-entry.ts';
 import { subAgentConfig } from './config.ts';
 
 const parse = (entry: unknown) => parseAgentEntry(typeof entry === 'string' ? entry : JSON.stringify(entry));
@@ -20,6 +20,40 @@ test('an unknown field is named before a missing one, with the field that was me
   rejects({ ...A2A, fowardText: true }, /unknown field fowardText; did you mean forwardText\?/);
   rejects({ ...A2A, colour: 'red' }, /unknown field colour; known fields: /);
   rejects({ ...A2A, tls: { cafile: 'x' } }, /unknown field tls\.cafile; did you mean caFile\?/);
+});
+
+test('all faults of an entry are in one error, each once, and at most ten of them', () => {
+  const skills = [{ name: 'One' }, 7, { id: 'x', name: 'X', description: 'Does x', tags: [] }];
+  rejects(
+    { ...MCP, skills, retries: -1, colour: 'red' },
+    /^agent "files": unknown field colour; known fields: [^;]+; skills\.0\.id is missing; skills\.0\.description is missing; skills\.0\.tags is missing; skills\.1 must be a text, or \{"id": …, "name": …, "description": …, "tags": \[…\]\}; retries must be >= 0$/,
+  );
+  const many = Array.from({ length: FAULTS_MAX + 1 }, () => 7);
+  const count = (faults: number) => {
+    let message = '';
+    assert.throws(
+      () => parse({ ...MCP, skills: many.slice(0, faults) }),
+      (error: Error) => {
+        message = error.message;
+        return true;
+      },
+    );
+    return [message.split('; ').length, message.endsWith('; and 1 more')];
+  };
+  assert.deepEqual(
+    [count(FAULTS_MAX), count(FAULTS_MAX + 1)],
+    [
+      [FAULTS_MAX, false],
+      [FAULTS_MAX + 1, true],
+    ],
+  );
+});
+
+test('a skill may be its name, as in defineAgent', () => {
+  assert.deepEqual(parse({ ...MCP, skills: ['Read a File!'] }).skills, [
+    { id: 'read-a-file-', name: 'Read a File!', description: 'Read a File!', tags: [] },
+  ]);
+  rejects({ ...MCP, skills: [''] }, /^agent "files": skills\.0\.(?:id|name) /);
 });
 
 test('the entries of the README are valid', () => {
@@ -85,7 +119,10 @@ test('each error is one sentence with agent and field, without values', () => {
   rejects({ ...A2A, deltas: 'all' }, 'agent "argo": deltas must be one of incremental, cumulative, whole');
   rejects({ ...A2A, headers: { authorization: 7 } }, 'agent "argo": headers.authorization must be string');
   rejects({ ...A2A, silenceMsMax: 0 }, 'agent "argo": silenceMsMax must be >= 1');
-  rejects({ ...A2A, skills: [{ id: 'x' }] }, /^agent "argo": skills\.0\.\w+ is missing$/);
+  rejects(
+    { ...A2A, skills: [{ id: 'x' }] },
+    /^agent "argo": skills\.0\.name is missing; skills\.0\.description is missing; skills\.0\.tags is missing$/,
+  );
   rejects(
     { ...RECORDING, pace: 'slow' },
     'agent "demo": pace must be "recorded", "burst", "packets" or a number of tokens per second up to 100000',

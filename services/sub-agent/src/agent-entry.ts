@@ -10,6 +10,9 @@ import { httpUrl, ms, strings, text, variable, variables } from './entry-fields.
 
 /** The schema of one entry of the agents file: common fields and those of each adapter. */
 
+/** A skill may be its name alone, as in `defineAgent`. */
+const SKILL_FORM = 'must be a text, or {"id": …, "name": …, "description": …, "tags": […]}';
+
 const skill = Type.Object(
   {
     id: text(128),
@@ -18,7 +21,7 @@ const skill = Type.Object(
     tags: Type.Array(text(64), { maxItems: 32 }),
     examples: Type.Optional(Type.Array(text(256), { maxItems: 8 })),
   },
-  { additionalProperties: false },
+  { additionalProperties: false, reason: SKILL_FORM },
 );
 
 function entry<const A extends string, P extends TProperties>(adapter: A, properties: P) {
@@ -108,7 +111,9 @@ export type LangGraphEntry = Static<typeof langgraph>;
 export type ModelEntry = Static<typeof model>;
 export type AgentEntry = A2AEntry | LangGraphEntry | McpEntry | ModelEntry | Static<typeof module> | Static<typeof recording>;
 
-const ajv = new Ajv({ strict: false, verbose: true });
+const ajv = new Ajv({ strict: false, verbose: true, allErrors: true });
+/** Faults of one entry in an error; more of them are counted. */
+export const FAULTS_MAX = 10;
 /** By adapter. docs/reference/agents.schema.json is made of them. */
 export const SCHEMAS = { a2a, langgraph, mcp, model, module, recording } as const;
 const CHECKS = new Map(Object.entries(SCHEMAS).map(([adapter, schema]) => [adapter, ajv.compile<AgentEntry>(schema)]));
@@ -120,11 +125,8 @@ export function parseAgentEntry(json: string): AgentEntry {
   const label = name === '' ? 'the agent' : `agent "${name}"`;
   const check = CHECKS.get(typeof value.adapter === 'string' ? value.adapter : '');
   if (check === undefined) throw new Error(`${label}: adapter must be one of ${Object.keys(SCHEMAS).join(', ')}`);
-  // First the unknown: a field with a typing error is missing, too.
-  const known = Object.keys(schemaOf(value.adapter).properties);
-  const unknown = Object.keys(value).find(field => !known.includes(field));
-  if (unknown !== undefined) throw new Error(`${label}: ${unknownField(unknown, known)}`);
-  if (!check(value)) throw new Error(`${label}: ${reasonOf(check.errors ?? [])}`);
+  if (Array.isArray(value.skills)) value.skills = value.skills.map(skillOf);
+  if (!check(value)) throw new Error(`${label}: ${faultsIn(check.errors ?? [])}`);
   const entry: AgentEntry = value;
   // The name is a token of NATS subjects.
   if (entry.name !== undefined && !isAgentName(entry.name))
@@ -137,7 +139,19 @@ export function parseAgentEntry(json: string): AgentEntry {
   return entry;
 }
 
-const schemaOf = (adapter: unknown) => SCHEMAS[adapter as keyof typeof SCHEMAS];
+/** The skill of a name alone; anything else as it is. */
+function skillOf(skill: unknown): unknown {
+  if (typeof skill !== 'string') return skill;
+  return {
+    id: skill
+      .toLowerCase()
+      .replaceAll(/[^a-z0-9]+/g, '-')
+      .slice(0, 128),
+    name: skill,
+    description: skill,
+    tags: [],
+  };
+}
 
 function checkMcp(label: string, { command, url, args, env, headers }: McpServerEntry): void {
   if ((command === undefined) === (url === undefined)) throw new Error(`${label}: give either a command or a url`);
@@ -175,10 +189,21 @@ function unknownField(field: string, known: readonly string[]): string {
   return `unknown field ${field}${similar === '' ? '; ' : `${similar} `}known fields: ${known.join(', ')}`;
 }
 
-function reasonOf(errors: readonly ErrorObject[]): string {
-  // The last error is of the outermost failed rule, which has the `reason` for the whole field.
-  const error = errors.at(-1);
-  if (error === undefined) return 'is invalid';
+/** All faults of an entry, the unknown fields first: one with a typing error is missing, too. */
+function faultsIn(errors: readonly ErrorObject[]): string {
+  // The error of a rule that has others below it stands for them, and has the `reason` for the whole field.
+  const outer = errors.filter(({ keyword }) => keyword === 'anyOf' || keyword === 'oneOf');
+  const isBelow = (error: ErrorObject) => outer.some(one => one !== error && isWithin(error.instancePath, one.instancePath));
+  const shown = errors.filter(error => !isBelow(error));
+  const isUnknown = ({ keyword }: ErrorObject) => keyword === 'additionalProperties';
+  const faults = [...new Set([...shown.filter(isUnknown), ...shown.filter(one => !isUnknown(one))].map(faultOf))];
+  const more = faults.length - FAULTS_MAX;
+  return [...faults.slice(0, FAULTS_MAX), ...(more > 0 ? [`and ${more} more`] : [])].join('; ');
+}
+
+const isWithin = (path: string, outer: string) => path === outer || path.startsWith(`${outer}/`);
+
+function faultOf(error: ErrorObject): string {
   const path = error.instancePath.slice(1).replaceAll('/', '.');
   const { additionalProperty, missingProperty } = error.params as { additionalProperty?: string; missingProperty?: string };
   const at = (field: string) => (path === '' ? field : `${path}.${field}`);

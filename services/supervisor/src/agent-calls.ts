@@ -1,8 +1,14 @@
 import type { Message } from '@hopline/a2a';
-import type { CallEnded } from '@hopline/events';
+import type { CallEnded, NoticeTemplates } from '@hopline/events';
 import { agentPresentation, answerArtifact, callNotice } from '@hopline/profiles';
 import { SUPERVISOR } from '@hopline/task';
 import type { ConductingContext } from './turn-runner.ts';
+
+/** The notice of a call that has ended in this state; of any other one, that it failed. */
+const OUTCOMES: Partial<Record<CallEnded['state'], keyof NoticeTemplates>> = {
+  TASK_STATE_COMPLETED: 'end',
+  TASK_STATE_REJECTED: 'rejected',
+};
 
 export type CallOptions = {
   /** What the agent left when it asked for input. */
@@ -43,10 +49,11 @@ export class AgentCalls {
     const lane = this.#lane(call, 'end');
     if (this.#context.view.isShown(lane) || this.#noticed.has(lane)) return;
     this.#noticed.add(lane);
-    this.#context.writer.add(this.#notice(state === 'TASK_STATE_COMPLETED' ? 'end' : 'failed', lane, call, agent));
+    const phase = OUTCOMES[state] ?? 'failed';
+    this.#context.writer.add(this.#notice(phase, lane, call, agent));
   }
 
-  #notice(phase: 'start' | 'end' | 'failed', lane: string, callId: string, tool: string) {
+  #notice(phase: keyof NoticeTemplates, lane: string, callId: string, tool: string) {
     return callNotice(this.#context.profile.calls, phase, { lane, agent: SUPERVISOR, tool, callId });
   }
 

@@ -1,12 +1,24 @@
 import { type AgentEntry, type LiveAgents, sleepUnlessAborted } from '@hopline/log';
 
-/** How long a task waits for the first agent, milliseconds: at a cold start agents register after the supervisor. */
-const AGENT_WAIT_MS_MAX = 10_000;
+/** How long a task waits for an agent that this process has never seen, milliseconds: at a cold start agents register after it. */
+export const FIRST_AGENT_WAIT_MS = 10_000;
+/** Default of HOPLINE_AGENT_WAIT_MS: within it a pod of a drained node is scheduled elsewhere and its image pulled. */
+export const AGENT_WAIT_MS = 60_000;
 const POLL_MS = 100;
 
-/** Live agents; waits up to AGENT_WAIT_MS_MAX while there is none. */
-export async function atLeastOneAgent(agents: LiveAgents, signal: AbortSignal): Promise<AgentEntry[]> {
-  const until = performance.now() + AGENT_WAIT_MS_MAX;
+export type AgentWait = {
+  /** While no agent has been seen for this long, the wait is `firstMs`, else this; milliseconds. */
+  waitMs: number;
+  firstMs?: number;
+};
+
+/** Live agents; waits while there is none: longer when one was there a moment ago and may come back. */
+export async function atLeastOneAgent(
+  agents: Pick<LiveAgents, 'list' | 'msSinceSeen'>,
+  { waitMs, firstMs = FIRST_AGENT_WAIT_MS }: AgentWait,
+  signal: AbortSignal,
+): Promise<AgentEntry[]> {
+  const until = performance.now() + (agents.msSinceSeen() < waitMs ? waitMs : Math.min(firstMs, waitMs));
   while (agents.list().length === 0 && performance.now() < until && !signal.aborted) {
     await sleepUnlessAborted(POLL_MS, signal);
   }

@@ -3,6 +3,7 @@ import { type Config, ConfigError, defineServiceConfig } from '@hopline/lifecycl
 import { DEFAULT_AGENT_SETTINGS } from '@hopline/log';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
 import { PROFILE_SETTINGS } from '@hopline/profiles';
+import { AGENT_WAIT_MS, FIRST_AGENT_WAIT_MS } from './at-least-one-agent.ts';
 
 const declared = defineServiceConfig({
   ...LOG_SETTINGS,
@@ -51,6 +52,14 @@ const declared = defineServiceConfig({
     max: MODEL_MS_MAX,
     unit: 'ms',
     doc: 'Longest wait between two tokens.',
+  },
+  HOPLINE_AGENT_WAIT_MS: {
+    type: 'integer',
+    default: AGENT_WAIT_MS,
+    min: 1_000,
+    max: 600_000,
+    unit: 'ms',
+    doc: `A new task waits this long while no agent is registered, if one was within the same time; else ${FIRST_AGENT_WAIT_MS / 1_000} s. Then it fails.`,
   },
   HOPLINE_AGENT_GONE_MS: {
     type: 'integer',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TaskAggregate } from '@hopline/events';
-import { createInputWriter } from '@hopline/log';
+import { createInputWriter, Superseded } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { showLostInputs } from './lost-inputs.ts';
 
@@ -48,3 +48,25 @@ for (const [fate, isShown] of [
     assert.deepEqual(await inputsOf(log), isShown ? [{ n: 2, kinds: ['close'] }] : stored);
   });
 }
+
+test('a supervisor whose inputs are not folded, and whose item has begun in another one, lets go of it', async () => {
+  const log = createMemoryLog();
+  const producer = { id: 'supervisor', agent: 'supervisor', turn: 1, item: 1, attempt: 1 };
+  const writer = createInputWriter(log.inputs, { taskId: 't', producer });
+  writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
+  await writer.flush();
+  const { signal } = new AbortController();
+  const answers = [() => Promise.reject(new Error('away')), async () => false, async () => true];
+  const folded = { supervisor: { item: 1, attempt: 1, n: 1 } };
+  for (const [producers, isSuperseded] of [
+    [{}, true],
+    [folded, false],
+  ] as const) {
+    const stop = AbortSignal.timeout(CHECK_MS * 10);
+    const view = { aggregate: { producers } as unknown as TaskAggregate };
+    const isTakenOver = () => (isSuperseded ? answers.shift()!() : assert.fail('asked'));
+    const context = { log, view, writer, producer, isTakenOver, checkMs: CHECK_MS };
+    if (isSuperseded) await assert.rejects(showLostInputs({ ...context, signal }), Superseded);
+    else await showLostInputs({ ...context, signal: stop });
+  }
+});

@@ -23,6 +23,7 @@ await runService({
       profiles,
       displayName: settings.HOPLINE_SUPERVISOR_NAME,
       agentGoneMs: settings.HOPLINE_AGENT_GONE_MS,
+      agentWaitMs: settings.HOPLINE_AGENT_WAIT_MS,
       slots: settings.HOPLINE_SLOTS,
       metrics: telemetry.metrics,
       logger,

@@ -161,6 +161,21 @@ test('a supervisor that takes over queues a call again only while its agent has 
   }
 });
 
+test('the notice of a call that its agent rejected says so, and the task is rejected', async () => {
+  using relayed = await waitingForCredentials('call-1-1');
+  const { task } = relayed;
+  relayed.relay();
+  const supervised = relayed.supervise(2);
+  await relayed.until(() => relayed.hasLane('1/call-1-1/start'));
+  await task.input(agent(), { kind: 'status', state: 'TASK_STATE_WORKING' }).store();
+  await task.input(agent(), { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_REJECTED', reason: 'no' }).store();
+  await supervised;
+  const notice = task.facts.find(fact => fact.kind === 'artifact.updated' && fact.lane === '1/call-1-1/end');
+  const parts = notice?.kind === 'artifact.updated' && notice.event.artifactUpdate.artifact.parts;
+  assert.deepEqual(parts, [{ text: '❌ Supervisor: Argocd rejected the message\n' }]);
+  assert.equal(relayed.states.at(-1), 'TASK_STATE_REJECTED');
+});
+
 test('a turn whose other stored item has written first is left to that item', async () => {
   using relayed = await waitingForCredentials('call-1-1');
   relayed.task.aggregate!.producers = { supervisor: { item: 2, attempt: 1, n: 1 } };

@@ -30,7 +30,7 @@ import {
   takenWork,
 } from '@hopline/telemetry';
 import { delegatedRequest, namesAgent } from './agent-path.ts';
-import { atLeastOneAgent } from './at-least-one-agent.ts';
+import { AGENT_WAIT_MS, atLeastOneAgent } from './at-least-one-agent.ts';
 import { ForwardingTurn } from './forwarding-turn.ts';
 import { abandonGoneAgents } from './gone-agents.ts';
 import { LOST_INPUTS_CHECK_MS, showLostInputs } from './lost-inputs.ts';
@@ -51,6 +51,8 @@ export type SuperviseDeps = {
   displayName: string;
   /** A call is abandoned when its agent has been out of the registry for this long, milliseconds. */
   agentGoneMs: number;
+  /** How long a task waits while no agent is registered, if one was within this time, milliseconds; default AGENT_WAIT_MS. */
+  agentWaitMs?: number;
   /** Interval of the check for lost inputs, milliseconds; default LOST_INPUTS_CHECK_MS. */
   lostInputsCheckMs?: number;
   /** Interval at which the work items of silent calls are looked up, milliseconds; default LOST_ITEMS_CHECK_MS. */
@@ -119,7 +121,9 @@ async function followTurn(deps: SuperviseDeps, job: Job, { hop, takenAt, signal,
   const writer = inputWriter(log, job, { hop, takenAt });
   const checkMs = deps.lostInputsCheckMs ?? LOST_INPUTS_CHECK_MS;
   const producer = { id: SUPERVISOR, item: job.item, attempt: job.attempt };
-  showLostInputs({ log, view, writer, producer, signal, checkMs }).catch(error => signal.aborted || fail(error));
+  const { isTakenOver } = job;
+  const watched = { log, view, writer, producer, signal, checkMs, ...(isTakenOver && { isTakenOver }) };
+  showLostInputs(watched).catch(error => signal.aborted || fail(error));
   const failTurn = (error: unknown) => {
     try {
       failTooDeep(writer, error);
@@ -236,7 +240,7 @@ type RunState = Pick<TurnContext, 'profile' | 'view' | 'writer' | 'signal' | 'fa
 /** `delegated`: takes the calls whose items are queued. */
 function turnContext(deps: SuperviseDeps, job: Job, state: RunState & { delegated: Set<string> }): TurnContext {
   const { profile, view, writer, newest, hop, takenAt, signal, fail, delegated } = state;
-  const { log, planner, agents, displayName, metrics } = deps;
+  const { log, planner, agents, displayName, metrics, agentWaitMs = AGENT_WAIT_MS } = deps;
   const { work, attempt } = job;
   const { taskId, contextId, turn, profile: profileName, owner } = work;
   const request = { ...delegatedRequest(work), ...(owner && { owner }) };
@@ -247,7 +251,7 @@ function turnContext(deps: SuperviseDeps, job: Job, state: RunState & { delegate
     view,
     writer,
     planner,
-    agents: () => atLeastOneAgent(agents, signal),
+    agents: () => atLeastOneAgent(agents, { waitMs: agentWaitMs }, signal),
     history: async beforeTurn => (await readContextHistory(log, newest, beforeTurn)).messages,
     isLive: agent => agents.list().some(({ name }) => name === agent),
     delegate: async ({ agent, message, ...call }) => {

@@ -13,6 +13,7 @@ export type SupervisorDeps = {
   displayName: string;
   /** A call is abandoned when its agent has been out of the registry for this long, milliseconds. */
   agentGoneMs: number;
+  agentWaitMs: number;
   slots: number;
   /** As in SuperviseDeps. */
   lostInputsCheckMs?: number;

@@ -5,14 +5,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Random } from '../../simulator/random.ts';
 import { historyOf } from '../../support/task-promises.ts';
 import { generationOf, startWebhook } from '../../support/webhooks/webhook.ts';
-import { readRuns } from './agents/run-file.ts';
+import { monotonicMs, readRuns } from './agents/run-file.ts';
 import { CampaignCluster } from './campaign-cluster.ts';
 import { CampaignClient } from './client.ts';
 import { canMountDisk, clusterKeyOf, type FaultClass, mountDisk, needsOf } from './fault-classes.ts';
 import { FAKETIME } from './stepped-clock.ts';
 import { type FaultTimes, type FlowTimes, flowTimesOf } from './time-to-flow.ts';
 import { type Verdict, verifyClass } from './verify-class.ts';
-import { taskPlan } from './workload.ts';
+import { taskPlan, type WorkloadOptions } from './workload.ts';
 
 export type CampaignOptions = {
   /** Tasks of all classes together, at least. */
@@ -162,11 +162,17 @@ class ClassRun {
     );
     const received = () =>
       webhook.accepted().map(one => ({ url: `${webhook.url}${one.path}`, generation: generationOf(one), body: one.text }));
+    const toMonotonic = monotonicMs() - performance.now();
     const verdict = await verifyClass({
       cluster: this.#cluster,
       faultClass: this.#class,
       clients: this.#clients,
+      now: monotonicMs(),
       runs: this.#runs(),
+      faults: this.#faults.map(({ startedAt, endedAt }) => ({
+        startedAt: startedAt + toMonotonic,
+        endedAt: endedAt + toMonotonic,
+      })),
       received,
     });
     if (this.#failure !== undefined)
@@ -190,6 +196,11 @@ class ClassRun {
     return readRuns(this.#cluster.runsFolder, this.#cluster.deaths);
   }
 
+  get #workload(): WorkloadOptions {
+    const { ballastShare, longTasks } = this.#class;
+    return { ...(ballastShare !== undefined && { ballastShare }), ...(longTasks && { longShare: 0.5 }) };
+  }
+
   /** Keeps `concurrency` clients busy until the faults are over, then starts the last tasks. */
   async #work(tasksMin: number, deps: ConstructorParameters<typeof CampaignClient>[1]): Promise<void> {
     const { seed, concurrency } = this.#options;
@@ -199,7 +210,7 @@ class ClassRun {
       while (this.#isStriking || this.#clients.length < tasksMin || probes < PROBES) {
         if (!this.#isStriking) probes += 1;
         const name = `${this.#class.name.replaceAll(/\W+/g, '-')}-${this.#clients.length + 1}`;
-        const client = new CampaignClient(taskPlan(random, name, this.#class.ballastShare), deps, this.#clients.length);
+        const client = new CampaignClient(taskPlan(random, name, this.#workload), deps, this.#clients.length);
         this.#clients.push(client);
         this.#late?.refresh();
         this.#running += 1;

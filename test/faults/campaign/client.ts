@@ -4,6 +4,7 @@ import { parseCursor } from '@hopline/events';
 import { rpc } from '../../support/cluster/a2a-stream.ts';
 import type { Frame, VerifiedTask } from '../../support/task-promises.ts';
 import { taskIdOf, ViewerLog } from '../../support/viewer-log.ts';
+import { monotonicMs } from './agents/run-file.ts';
 import type { TaskPlan } from './workload.ts';
 
 /** A stream without a byte for this long is abandoned; the server sends a comment every second. Milliseconds. */
@@ -48,6 +49,7 @@ export class CampaignClient implements VerifiedTask {
   readonly acknowledged: string[] = [];
   taskId: string | undefined;
   isWebhookAcknowledged = false;
+  cancelAcknowledgedAt: number | undefined;
   isDone = false;
   /** What it does or waits for, for reports. */
   activity = 'starts';
@@ -136,6 +138,7 @@ export class CampaignClient implements VerifiedTask {
         await sleep(POLL_MS);
       }
       answered = viewer.stateGeneration;
+      if (this.plan.cancelsAtQuestion) return await this.#cancelNow();
       if (!(await this.#until('SendMessage', { message: this.#message(turn), configuration: { returnImmediately: true } })))
         return;
       this.acknowledged.push(this.#messageId(turn));
@@ -146,7 +149,11 @@ export class CampaignClient implements VerifiedTask {
     const { cancelAfterMs } = this.plan;
     if (cancelAfterMs === undefined) return;
     await sleep(cancelAfterMs);
-    await this.#until('CancelTask', { id: this.taskId });
+    await this.#cancelNow();
+  }
+
+  async #cancelNow(): Promise<void> {
+    if (await this.#until('CancelTask', { id: this.taskId })) this.cancelAcknowledgedAt = monotonicMs();
   }
 
   /** Repeats a request until it is acknowledged. Resolves with false when it is refused because the task is over. */

@@ -8,6 +8,7 @@ import type { Random } from '../../simulator/random.ts';
 import type { ServiceProcess } from '../../support/cluster/service-process.ts';
 import type { NatsServer } from '../../support/nats/nats-server.ts';
 import { type CampaignCluster, type ClusterNeeds, REPLICAS, type Replica, type ServiceName } from './campaign-cluster.ts';
+import { freezeOneAndKillItsSibling, strikeSeveral } from './overlapping-faults.ts';
 
 type Target = { cluster: CampaignCluster; random: Random };
 
@@ -30,6 +31,8 @@ export type FaultClass = {
   removesInputs?: true;
   /** A server that is killed forgets deliveries: two runs of an attempt may overlap until the second one writes. */
   overlapsRuns?: true;
+  /** Every other task is long: more of them are in mid-text when a fault begins. */
+  longTasks?: true;
   /** Share of tasks with a large first message. */
   ballastShare?: number;
   /** Begins and ends one fault. */
@@ -40,7 +43,7 @@ const BOTH = [1, 3] as const;
 /** While NATS is away nothing flows: tasks need time to run between two such faults. */
 const NATS_QUIET_MS = { min: 8_000, max: 15_000 };
 /** The third attempt of a turn was lost as well. */
-const EXHAUSTED = /attempts exhausted|failed several times/;
+export const EXHAUSTED = /attempts exhausted|failed several times/;
 /** The registry is a bucket: who cannot read it sees no agent. */
 const NO_AGENT = /not available|no agent is available/;
 
@@ -111,6 +114,8 @@ function proxyFault(
   };
 }
 
+/** The remote agent is no part of Hopline: its tasks may fail as it does. */
+const REMOTE_GONE = /the agent cannot be reached|the stream ended without a terminal state|the agent answered with error/;
 const LOST_SHARE = 0.2;
 const CLOCK_STEP_S_MAX = 3_600;
 
@@ -146,8 +151,7 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
     what: 'SIGKILL of the remote A2A agent, which forgets its tasks; it starts again at once',
     replicas: [1],
     faultsMin: 4,
-    // The remote agent is no part of Hopline: its tasks may fail as it does.
-    explains: [EXHAUSTED, /the agent cannot be reached|the stream ended without a terminal state|the agent answered with error/],
+    explains: [EXHAUSTED, REMOTE_GONE],
     strike: async ({ cluster }) => {
       await cluster.kill(cluster.remoteAgent);
       await cluster.remoteAgent.start();
@@ -268,6 +272,28 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
       for (const proxy of proxies) proxy.lose = undefined;
     },
   ),
+  {
+    name: 'frozen path and a death',
+    what: 'the path of one worker to NATS is frozen until its sibling has its work, then the sibling is killed, then the path thaws',
+    replicas: BOTH,
+    needs: { proxied: true },
+    faultsMin: 10,
+    explains: [EXHAUSTED, NO_AGENT],
+    longTasks: true,
+    strike: freezeOneAndKillItsSibling,
+  },
+  {
+    name: 'several at once',
+    what: 'two or three faults overlap: processes, the remote agent or a nats-server killed, processes suspended, paths frozen, cut, slow or lossy',
+    replicas: BOTH,
+    needs: { proxied: true },
+    faultsMin: 10,
+    quietMs: NATS_QUIET_MS,
+    explains: [EXHAUSTED, NO_AGENT, REMOTE_GONE],
+    overlapsRuns: true,
+    longTasks: true,
+    strike: strikeSeveral,
+  },
   {
     name: 'clock step',
     what: 'the system clock of one process is set up to an hour forwards or backwards, and right again 3 to 15 s later',

@@ -1,5 +1,5 @@
 import type { Random } from '../../simulator/random.ts';
-import type { AgentScript } from '../../support/agents/scripted-agent.ts';
+import { type AgentScript, REMOTE_KINDS, type RemoteKind } from '../../support/agents/scripted-agent.ts';
 
 /** What one client of the campaign does. */
 export type TaskPlan = {
@@ -10,6 +10,8 @@ export type TaskPlan = {
   webhook: 'with the message' | undefined;
   /** After the first frame. */
   cancelAfterMs: number | undefined;
+  /** It cancels instead of answering the first question. */
+  cancelsAtQuestion?: boolean;
   /** The first viewer reads the stream of the message, the others subscribe. Each leaves after so many frames, and resumes. */
   viewers: { afterMs: number; leavesAfter: number[] }[];
   /** Characters of the first message besides its script. */
@@ -18,35 +20,49 @@ export type TaskPlan = {
 
 /** Longer tasks are in mid-stream while faults begin; they are this share of all. */
 const LONG_SHARE = 0.15;
+/** Share of the questions that are met with a cancel. */
+const CANCELS_SHARE = 0.33;
+/** Far longer than a canceled run may go on (CANCELED_RUN_MS_MAX). */
+const TALKS_ON = { tokens: 1_500, everyMs: 30 };
 
-export function taskPlan(random: Random, name: string, ballastShare = 0): TaskPlan {
+export type WorkloadOptions = { ballastShare?: number; longShare?: number };
+
+export function taskPlan(random: Random, name: string, { ballastShare = 0, longShare = LONG_SHARE }: WorkloadOptions): TaskPlan {
   const questions = random.chance(0.08) ? random.between(1, 2) : 0;
   const agents = random.chance(0.12) ? ['writer', 'reader'] : [random.chance(0.7) ? 'writer' : 'reader'];
+  const remote = random.pick(REMOTE_KINDS);
   const turns = Array.from({ length: questions + 1 }, (_, turn) => ({
     agents: turn === 0 ? agents : agents.slice(0, 1),
-    scripts: Object.fromEntries(agents.map((agent, index) => [agent, scriptOf(random, agent, turn < questions && index === 0)])),
+    scripts: Object.fromEntries(
+      agents.map((agent, index) => {
+        const asks = turn < questions && index === 0;
+        return [agent, scriptOf(random, { agent, remote, asks, longShare })];
+      }),
+    ),
   }));
   // The first viewer of every third task never leaves: the time to flow again is measured there.
   const leavesAfter = () => Array.from({ length: random.between(0, 2) }, () => random.between(1, 12));
   const viewers = [{ afterMs: 0, leavesAfter: leavesAfter() }];
   if (random.chance(0.2)) viewers.push({ afterMs: random.between(0, 1_000), leavesAfter: leavesAfter() });
-  return {
-    name,
-    profile: 'caipe',
-    turns,
-    webhook: random.chance(0.1) ? 'with the message' : undefined,
-    cancelAfterMs: random.chance(0.05) ? random.between(0, 1_500) : undefined,
-    viewers,
-    ballastChars: random.chance(ballastShare) ? 256 * 1024 : 0,
-  };
+  const webhook = random.chance(0.1) ? 'with the message' : undefined;
+  const cancelAfterMs = random.chance(0.05) ? random.between(0, 1_500) : undefined;
+  // The other half may end while the cancel is on its way.
+  if (cancelAfterMs !== undefined && random.chance(0.5))
+    for (const script of turns.flatMap(({ scripts }) => Object.values(scripts))) Object.assign(script, TALKS_ON);
+  const cancelsAtQuestion = questions > 0 && random.chance(CANCELS_SHARE);
+  const ballastChars = random.chance(ballastShare) ? 256 * 1024 : 0;
+  return { name, profile: 'caipe', turns, webhook, cancelAfterMs, cancelsAtQuestion, viewers, ballastChars };
 }
 
-function scriptOf(random: Random, agent: string, asks: boolean): AgentScript {
-  const isLong = random.chance(LONG_SHARE);
+type Role = { agent: string; remote: RemoteKind; asks: boolean; longShare: number };
+
+function scriptOf(random: Random, { agent, remote, asks, longShare }: Role): AgentScript {
+  const isLong = random.chance(longShare);
   const script: AgentScript = {
     tokens: isLong ? random.between(200, 400) : random.between(30, 100),
     everyMs: random.pick([15, 20, 30]),
     end: asks ? 'asks' : 'done',
+    ...(agent === 'reader' && { remote }),
   };
   if (asks) return script;
   // Only a module agent can mark a failure as retryable.

@@ -678,7 +678,7 @@ test('a text that is followed after a broken stream is never shown with a hole',
   lastOf(events, 'failed');
 });
 
-test('a run is announced once, before its first event, so that another process can cancel it', async t => {
+test('a run is reported once, before its first event, so that another process can cancel it', async t => {
   const { remote, agent } = await pair(t, { script: [{ token: 'a' }, { hang: true }] });
   const runs: unknown[] = [];
   const running = agent.run(turnOf('x', { remoteRunBegan: run => runs.push(run) }))[Symbol.asyncIterator]();

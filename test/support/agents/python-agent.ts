@@ -20,33 +20,54 @@ export type PythonStep =
 /** A Python interpreter with this SDK version and `modules`: A2A_PYTHON_1 or A2A_PYTHON_0_3, else the one on PATH. */
 export function pythonWith(sdk: PythonSdk, modules: readonly string[] = ['starlette', 'uvicorn']): string | undefined {
   const python = process.env[`A2A_PYTHON_${sdk.replace('.', '_')}`] ?? 'python3';
-  const probe = `import ${['importlib.metadata', ...modules].join(', ')}; print(importlib.metadata.version("a2a-sdk"))`;
+  return versionOf(python, 'a2a-sdk', modules)?.startsWith(`${sdk}.`) ? python : undefined;
+}
+
+/** A framework whose agents serve A2A: its package, the agent of the tests, and the variable that names a Python with both. */
+export const FRAMEWORKS = [
+  { name: 'google-adk', script: 'python/adk_agent.py', variable: 'A2A_PYTHON_ADK' },
+  { name: 'strands-agents', script: 'python/strands_agent.py', variable: 'A2A_PYTHON_STRANDS' },
+  { name: 'fasta2a', script: 'python/fasta2a_agent.py', variable: 'A2A_PYTHON_FASTA2A' },
+] as const;
+export type Framework = (typeof FRAMEWORKS)[number];
+
+/** A Python interpreter with the framework and uvicorn. */
+export function pythonWithFramework({ name, variable }: Framework): string | undefined {
+  const python = process.env[variable] ?? 'python3';
+  return versionOf(python, name, ['uvicorn']) === undefined ? undefined : python;
+}
+
+export async function startFrameworkAgent(python: string, { script }: Framework, ...args: string[]): Promise<PythonAgent> {
+  return await startPythonServer(python, fileURLToPath(new URL(script, import.meta.url)), ...args);
+}
+
+/** Version of an installed package; undefined when it or one of `modules` is absent. */
+function versionOf(python: string, name: string, modules: readonly string[]): string | undefined {
+  const probe = `import ${['importlib.metadata', ...modules].join(', ')}; print(importlib.metadata.version("${name}"))`;
   try {
-    const version = execFileSync(python, ['-c', probe], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
-    return version.startsWith(`${sdk}.`) ? python : undefined;
+    return execFileSync(python, ['-c', probe], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
   } catch {
     return undefined;
   }
 }
 
+/** Looks for the card of a starting agent, 100 ms apart: a framework is imported for a minute on a busy machine. */
+const STARTS_MAX = 3_000;
+
 export type PythonAgent = { url: string; stop(): Promise<void> };
 
 /** Starts the agent and waits until it serves its card. */
-export async function startPythonAgent(
-  python: string,
-  sdk: PythonSdk,
-  kind: keyof typeof AGENTS = 'echo',
-): Promise<PythonAgent> {
+export async function startPythonAgent(python: string, sdk: PythonSdk, kind: keyof typeof AGENTS = 'echo'): Promise<PythonAgent> {
   return await startPythonServer(python, fileURLToPath(new URL(AGENTS[kind][sdk], import.meta.url)));
 }
 
 /** Runs a script that serves a card at the port of its first argument. */
-export async function startPythonServer(python: string, script: string): Promise<PythonAgent> {
+async function startPythonServer(python: string, script: string, ...args: string[]): Promise<PythonAgent> {
   const port = await freePort();
-  const child = spawn(python, [script, String(port)], { stdio: ['ignore', 'ignore', 'inherit'] });
+  const child = spawn(python, [script, String(port), ...args], { stdio: ['ignore', 'ignore', 'inherit'] });
   const url = `http://127.0.0.1:${port}/`;
   const exited = once(child, 'exit');
-  for (let tries = 0; tries < 300 && child.exitCode === null; tries += 1) {
+  for (let tries = 0; tries < STARTS_MAX && child.exitCode === null; tries += 1) {
     const found = await fetch(`${url}.well-known/agent-card.json`).catch(() => undefined);
     if (found?.ok) {
       const stop = async () => {

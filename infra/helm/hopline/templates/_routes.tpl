@@ -38,6 +38,7 @@ spec:
 {{- end }}
 {{- end }}
 {{- if .gateway.enabled }}
+{{- if not .gateway.parentRefs }}{{ fail (printf "%sgateway.parentRefs is required: the Gateway whose listener takes the route" .at) }}{{ end }}
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute

@@ -22,6 +22,7 @@ A role that serves callers has its probes on a port of their own, which no Servi
 {{- if not (hasKey $named .name) -}}{{- $env = prepend $env . -}}{{- $_ := set $named .name true -}}{{- end -}}
 {{- end -}}
 {{- /* Entries of `agents` have no defaults of values.yaml. */ -}}
+{{- if and $root.Values.nats.clientCertificate (not $root.Values.nats.tlsSecret) -}}{{- fail "nats.clientCertificate: set nats.tlsSecret, which has it" -}}{{- end -}}
 {{- $autoscaling := mergeOverwrite (dict "enabled" false "min" 1 "max" 8 "cpuPercent" 75) (default (dict) .values.autoscaling) -}}
 {{- $keda := mergeOverwrite (dict "enabled" false "min" 1 "max" 8 "itemsPerPod" 64) (default (dict) .values.keda) -}}
 {{- if and $autoscaling.enabled $keda.enabled -}}{{- fail (printf "%s: autoscaling.enabled and keda.enabled: choose one" .component) -}}{{- end -}}
@@ -354,7 +355,7 @@ Addresses, which probes use, are always allowed. Arguments: root, name, hosts, s
 {{- $hosts := list $name -}}
 {{- range list "" ".svc" ".svc.cluster.local" -}}{{- $hosts = append $hosts (printf "%s.%s%s" $name $root.Release.Namespace .) -}}{{- end -}}
 {{- $hosts = concat $hosts .hosts -}}
-{{- $further := default (dig "HOPLINE_ALLOWED_HOSTS" "" $root.Values.settings) (dig "HOPLINE_ALLOWED_HOSTS" "" .settings) -}}
+{{- $further := default (dig "HOPLINE_ALLOWED_HOSTS" "" $root.Values.settings) (dig "HOPLINE_ALLOWED_HOSTS" "" .settings) | toString -}}
 {{- if and $further (ne $further "*") -}}{{- $hosts = append $hosts $further -}}{{- end -}}
 {{- ternary "*" (join "," $hosts) (eq $further "*") -}}
 {{- end -}}

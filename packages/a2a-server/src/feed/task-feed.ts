@@ -116,7 +116,8 @@ export class TaskFeed {
   #follow(last: StoredFacts | undefined): Promise<AsyncIterable<StoredFacts>> {
     this.startSeq = last === undefined ? 0 : startSeqOf(last);
     this.#storedTo = last?.seq ?? 0;
-    return this.#log.facts.follow(this.taskId, Math.max(0, this.startSeq - 1), this.#reader.signal);
+    const after = Math.max(0, this.startSeq - 1);
+    return this.#log.facts.follow(this.taskId, after, this.#reader.signal, last?.record.aggregate.owner);
   }
 
   /** Generation of the newest event; 0 before the first. */
@@ -249,8 +250,10 @@ export class TaskFeed {
 
   /** Whether nothing is missing between what is folded and a record that is read. Of what was stored at the beginning, all is read. */
   #follows({ seq, record }: StoredFacts): boolean {
-    if (this.lastSeq === 0 || seq <= this.#storedTo || record.lostAfter === this.generation) return true;
-    return record.aggregate.generation - record.facts.filter(isVisible).length === this.generation;
+    if (this.lastSeq === 0 || seq <= this.#storedTo) return true;
+    const first = record.facts.find(isVisible);
+    if (first === undefined) return record.aggregate.generation === this.generation;
+    return first.generation === this.generation + 1 || first.lostAfter === this.generation;
   }
 
   #fold(stored: StoredFacts): void {

@@ -38,3 +38,16 @@ test('what a caller uses stays counted, however many other callers follow', t =>
   for (const release of releases) release();
   quotas.acquire(anna, 'stream')();
 });
+
+test('event streams of a caller share its budget and that of its tenant; without authentication there is none', t => {
+  const quotas = openQuotas(t, { ownerSentBytesPerSecond: 1, ownerSentBytesBurst: 100, tenantLimitFactor: 2 });
+  const [anna, bert, carl] = ['anna', 'bert', 'carl'].map(subject => ({ tenant: 't', subject }));
+  // After the buckets of all of them begin.
+  const nowMs = performance.now() + 60_000;
+  assert.equal(quotas.sentBudget(anna!)!.spend(100, nowMs), 0);
+  assert.equal(quotas.sentBudget(anna!)!.spend(50, nowMs), 50_000);
+  assert.equal(quotas.sentBudget(bert!)!.spend(60, nowMs), 5_000, 'the tenant has 200, and 2 a second');
+  assert.equal(quotas.sentBudget(carl!)!.waitMs(nowMs), 5_000);
+  assert.equal(quotas.sentBudget({ subject: 'anna' })!.waitMs(nowMs), 0);
+  assert.equal(quotas.sentBudget({}), undefined);
+});

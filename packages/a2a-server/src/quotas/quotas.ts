@@ -4,6 +4,7 @@ import type { Log, PushConfigEntry, TaskIndexEntry } from '@hopline/log';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import type { Limits } from '../limits.ts';
 import { OwnedEntries, type PartyKeys, partyKeysOf } from './owned-entries.ts';
+import { SentBudget } from './sent-budget.ts';
 import { StoredBytes } from './stored-bytes.ts';
 import { TokenBucket } from './token-bucket.ts';
 
@@ -14,7 +15,7 @@ export type SlotKind = 'stream' | 'request';
 type QuotaName = 'messages' | 'bytes' | 'streams' | 'requests' | 'tasks' | 'webhooks' | 'stored';
 
 /** What a caller, or all callers of a tenant, use of this process. */
-type Party = { messages: TokenBucket; bytes: TokenBucket; slots: Record<SlotKind, number>; slotsMax: number };
+type Party = { messages: TokenBucket; bytes: TokenBucket; sent: TokenBucket; slots: Record<SlotKind, number>; slotsMax: number };
 
 export type QuotasOptions = {
   log: Pick<Log, 'tasks' | 'facts' | 'pushConfigs'>;
@@ -75,6 +76,12 @@ export class Quotas {
   /** Counts a message that may begin a turn. Throws QUOTA_EXCEEDED. */
   takeMessage(caller: Owner): void {
     this.#take(caller, 'messages', 1, 'too many messages from this caller or its tenant');
+  }
+
+  /** For the event streams of a caller. Undefined without authentication: then there are no others to protect. */
+  sentBudget(caller: Owner): SentBudget | undefined {
+    if (isSameOwner(caller, undefined)) return undefined;
+    return new SentBudget(this.#partiesOf(caller).map(({ sent }) => sent));
   }
 
   /** Reserves a slot; the returned function releases it. Throws QUOTA_EXCEEDED. */
@@ -186,6 +193,7 @@ export class Quotas {
       messages: bucket(limits.ownerMessagesPerSecond, limits.ownerMessagesBurst),
       // A burst holds the largest request.
       bytes: bucket(limits.ownerRequestBytesPerSecond, Math.max(limits.ownerRequestBytesBurst, limits.bodyBytesMax)),
+      sent: bucket(limits.ownerSentBytesPerSecond, limits.ownerSentBytesBurst),
       slots: { stream: 0, request: 0 },
       slotsMax: Math.max(1, Math.floor(slotsMax)),
     };
@@ -194,6 +202,6 @@ export class Quotas {
   }
 }
 
-function isIdle({ messages, bytes, slots }: Party, nowMs: number): boolean {
-  return slots.stream === 0 && slots.request === 0 && messages.isFull(nowMs) && bytes.isFull(nowMs);
+function isIdle({ messages, bytes, sent, slots }: Party, nowMs: number): boolean {
+  return slots.stream === 0 && slots.request === 0 && [messages, bytes, sent].every(bucket => bucket.isFull(nowMs));
 }

@@ -17,7 +17,12 @@ export function openViewer(
   const sink = context.openSink(dialect, context.extensions);
   // Idle streams are many: of the context they keep only this, not the request.
   const { hop } = context;
-  const viewer = new Viewer(server, sink, new DeliveryMeter(server, context, isTurn), isTurn);
+  const viewer = new Viewer(server, {
+    sink,
+    meter: new DeliveryMeter(server, context, isTurn),
+    budget: server.quotas.sentBudget(context.caller),
+    endsAtInputRequired: isTurn,
+  });
   server.streams.add(viewer);
   sink.onClose(() => {
     server.streams.remove(viewer);

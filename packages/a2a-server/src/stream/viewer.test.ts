@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import type { Fact, FactRecord } from '@hopline/events';
+import type { Fact } from '@hopline/events';
 import type { MemoryLog } from '@hopline/log/memory';
 import { A2A_METHOD, startHop } from '@hopline/telemetry';
 import type { A2AServer } from '../a2a-server.ts';
 import { REFOLD_MS_MAX, type TaskFeed } from '../feed/task-feed.ts';
+import { SentBudget } from '../quotas/sent-budget.ts';
+import { TokenBucket } from '../quotas/token-bucket.ts';
 import { openServer } from '../server.test-kit.ts';
 import { DeliveryMeter } from './delivery-meter.ts';
 import type { EventSink } from './event-sink.ts';
@@ -46,9 +48,14 @@ function openSink(closed = false, more: Partial<EventSink> = {}): EventSink {
   return { closed, backlog: 0, written: 0, open: nothing, onClose: nothing, ...adding, ...ending, ...flushing, ...more };
 }
 
-function viewerOf(server: A2AServer, sink: EventSink): Viewer {
+function viewerOf(server: A2AServer, sink: EventSink, budget?: SentBudget): Viewer {
   const hop = startHop(A2A_METHOD.unknown, { kind: 'server', parent: {}, attributes: {} });
-  return new Viewer(server, sink, new DeliveryMeter(server, { hop, receivedAt: 0 }, false), false);
+  return new Viewer(server, {
+    sink,
+    meter: new DeliveryMeter(server, { hop, receivedAt: 0 }, false),
+    budget,
+    endsAtInputRequired: false,
+  });
 }
 
 test('a viewer listens to its feed until it stops, and to none when its client has left before', async t => {
@@ -138,11 +145,11 @@ function endFact(generation: number): Fact {
 }
 
 /** Appends a record after the newest one. */
-async function store(log: MemoryLog, fact: Fact & { generation: number }, more: Partial<FactRecord> = {}): Promise<number> {
+async function store(log: MemoryLog, fact: Fact & { generation: number }): Promise<number> {
   const { seq, record } = (await log.facts.last('task'))!;
   const state = fact.kind === 'status.changed' ? fact.event.statusUpdate.status.state : record.aggregate.state;
   const aggregate = { ...record.aggregate, state, generation: fact.generation };
-  const next = { ...record, facts: [fact], aggregate, startSeq: record.startSeq || seq, ...more };
+  const next = { ...record, facts: [fact], aggregate, startSeq: record.startSeq || seq };
   return (await log.facts.append(next, { expected: seq, id: crypto.randomUUID() })).seq;
 }
 
@@ -163,7 +170,7 @@ test('a log that lost its tail: open viewers get a gap and the task as it is onc
   await until(() => sent.length === 4);
   log.loseFacts(2);
   log.reconnect();
-  await store(log, textFact(1_000, 'two three ') as never, { lostAfter: 2 });
+  await store(log, { ...textFact(1_000, 'two three '), lostAfter: 2 } as never);
   await until(() => sent.length === 6);
   await store(log, textFact(1_001, 'four') as never);
   await store(log, endFact(1_002) as never);
@@ -183,7 +190,7 @@ test('a log that lost a task and gives its sequences again before the viewers no
   for (let n = 0; n < 9; n += 1) log.garbage('facts', 'other');
   await log.facts.append(created.record, { expected: 0, id: 'again' });
   log.faults.loseLive = 0;
-  await store(log, textFact(1_000, 'one two') as never, { lostAfter: 1 });
+  await store(log, { ...textFact(1_000, 'one two'), lostAfter: 1 } as never);
   await until(() => sent.length === 4);
   assert.deepEqual(sent, ['1', '2', 'gap 3-1000', 'task 1000 one two']);
 });
@@ -252,4 +259,51 @@ test('the snapshot of a task that others follow holds everything that they have 
     await until(() => snapshot.length === 1);
     assert.deepEqual(snapshot, [`task ${generation} ${text}`]);
   }
+});
+
+/** A client that reads everything; each event has 100 bytes. */
+function countingSink(received: string[], cuts: string[]): EventSink {
+  const sink = openSink(false, {
+    addEvent: ({ cursor }) => void received.push(cursor),
+    cut: () => void cuts.push('cut'),
+    fail: ({ code }) => void cuts.push(code),
+  });
+  return Object.defineProperty(sink, 'written', { get: () => 100 * received.length });
+}
+
+const budgetOf = (perSecond: number, burst: number) => new SentBudget([new TokenBucket({ perSecond, burst }, performance.now())]);
+
+test('a stream beyond the budget of its caller waits, is not cut, and holds up no other', async t => {
+  const { server, feed, relay } = await openFeed(t);
+  const [paced, other, cuts]: string[][] = [[], [], []];
+  // 50 bytes are missing after the first event: they come back within 14 hours.
+  const viewer = viewerOf(server, countingSink(paced!, cuts!), budgetOf(0.001, 50));
+  viewer.follow(feed, { generation: 1, seq: 0 });
+  viewerOf(server, countingSink(other!, cuts!)).follow(feed, { generation: 1, seq: 0 });
+  await relay.publish('task', { kind: 'status', state: 'TASK_STATE_WORKING' });
+  await relay.publish('task', { kind: 'status', state: 'TASK_STATE_COMPLETED' });
+  while (other!.length < 2) await new Promise(setImmediate);
+  assert.deepEqual([paced, other, cuts], [['2.2'], ['2.2', '3.3'], []]);
+  viewer.stop();
+});
+
+test('a paced stream sends all of its events', async t => {
+  const { server, feed, relay } = await openFeed(t);
+  const [received, cuts]: string[][] = [[], []];
+  await relay.publish('task', { kind: 'status', state: 'TASK_STATE_WORKING' });
+  await relay.publish('task', { kind: 'status', state: 'TASK_STATE_COMPLETED' });
+  while (feed.generation < 3) await new Promise(setImmediate);
+  // Each event is 99 bytes too many: 10 ms.
+  const viewer = viewerOf(server, countingSink(received!, cuts!), budgetOf(10_000, 1));
+  const ended = Promise.withResolvers<void>();
+  const stop = viewer.stop.bind(viewer);
+  viewer.stop = () => {
+    stop();
+    ended.resolve();
+  };
+  // Only the log has them.
+  feed.ring.empty();
+  viewer.follow(feed, { generation: 0, seq: 0 });
+  await ended.promise;
+  assert.deepEqual([received, cuts], [['1.1', '2.2', '3.3'], []]);
 });

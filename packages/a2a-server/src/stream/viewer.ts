@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { A2AError, type A2AErrorCode, isTerminal } from '@hopline/a2a';
 import { formatCursor, isVisible } from '@hopline/events';
 import { type FactLog, fromStart } from '@hopline/log';
@@ -6,6 +7,7 @@ import type { A2AServer } from '../a2a-server.ts';
 import type { FeedListener, TaskFeed } from '../feed/task-feed.ts';
 import { VisibleEntry } from '../feed/visible-entry.ts';
 import { fromLog } from '../log-faults.ts';
+import type { SentBudget } from '../quotas/sent-budget.ts';
 import type { DeliveryMeter } from './delivery-meter.ts';
 import type { EventSink } from './event-sink.ts';
 import type { OpenStream } from './open-streams.ts';
@@ -13,8 +15,20 @@ import type { OpenStream } from './open-streams.ts';
 /** Delay before a drained client reconnects, plus a random share of the same; milliseconds. */
 const RECONNECT_MS = 500;
 
+/** A stream beyond the budget of its caller looks at least this often whether it may go on, or its client has left; milliseconds. */
+const PACE_MS_MAX = 1_000;
+
 /** `ended`: the turn or the task did. */
 export type StreamEnd = 'ended' | 'drain' | 'slow_viewer' | A2AErrorCode;
+
+export type ViewerOptions = {
+  sink: EventSink;
+  meter: DeliveryMeter;
+  /** Undefined: without a bound. */
+  budget: SentBudget | undefined;
+  /** The stream also ends at INPUT_REQUIRED: true for message streams, false for subscriptions ([A2A 1.0] 11.7). */
+  endsAtInputRequired: boolean;
+};
 
 /**
  * One client's position in a task: what it has seen and what comes next. Recent facts come from the feed's ring, older ones
@@ -25,8 +39,10 @@ export class Viewer implements FeedListener, OpenStream {
   readonly #server: A2AServer;
   readonly #sink: EventSink;
   readonly #meter: DeliveryMeter;
-  /** The stream also ends at INPUT_REQUIRED: true for message streams, false for subscriptions ([A2A 1.0] 11.7). */
+  readonly #budget: SentBudget | undefined;
   readonly #endsAtInputRequired: boolean;
+  /** Of `sink.written`, what the budget has counted. */
+  #spent = 0;
   #feed: TaskFeed | undefined;
   /** Generation of the next event. */
   #next = 1;
@@ -35,15 +51,16 @@ export class Viewer implements FeedListener, OpenStream {
   #snapshotDue = false;
   /** The client may have received events that the log has lost. */
   #gapDue = false;
-  /** A snapshot is being written, or the log is being read. */
+  /** A snapshot is being written, the log is being read, or the caller is beyond its budget. */
   #busy = false;
   /** How the server ended the stream; undefined while it is open, and when the client left. */
   outcome: StreamEnd | undefined;
 
-  constructor(server: A2AServer, sink: EventSink, meter: DeliveryMeter, endsAtInputRequired: boolean) {
+  constructor(server: A2AServer, { sink, meter, budget, endsAtInputRequired }: ViewerOptions) {
     this.#server = server;
     this.#sink = sink;
     this.#meter = meter;
+    this.#budget = budget;
     this.#endsAtInputRequired = endsAtInputRequired;
   }
 
@@ -163,7 +180,10 @@ export class Viewer implements FeedListener, OpenStream {
       }
     }
     if (feed.ended) this.#end();
-    else this.#flush();
+    else {
+      this.#flush();
+      if (this.#spend() > 0) this.#exclusively(this.#pace());
+    }
   }
 
   /** Runs `writing` while nothing else writes, then continues with what arrived in the meantime. */
@@ -198,7 +218,7 @@ export class Viewer implements FeedListener, OpenStream {
   /** Resolves with false when it finds nothing, or only something later than the next event. */
   async #readFrom(feed: TaskFeed, from: number): Promise<boolean> {
     let found = false;
-    for await (const { entry, seq } of readVisible(this.#server.log.facts, feed.taskId, from)) {
+    for await (const { entry, seq } of readVisible(this.#server.log.facts, feed, from)) {
       if (this.#feed === undefined) return true;
       if (entry.generation < this.#next) continue;
       if (entry.generation > this.#next) {
@@ -254,7 +274,25 @@ export class Viewer implements FeedListener, OpenStream {
     const sent = await this.#sink.flushAll(this.#server.limits.viewerStallMsMax);
     this.#meter.written();
     if (!sent && !this.#sink.closed) this.#cutSlow();
-    return sent;
+    else if (this.#spend() > 0) await this.#pace();
+    return sent && this.#feed !== undefined;
+  }
+
+  /** Counts what was written. Returns how long to wait before more is; milliseconds. */
+  #spend(): number {
+    if (this.#budget === undefined) return 0;
+    const bytes = this.#sink.written - this.#spent;
+    this.#spent = this.#sink.written;
+    return this.#budget.spend(bytes, performance.now());
+  }
+
+  /** Waits until the caller is within its budget, or the stream ends. What is stored meanwhile is read afterwards. */
+  async #pace(): Promise<void> {
+    for (;;) {
+      const waitMs = this.#budget?.waitMs(performance.now()) ?? 0;
+      if (waitMs === 0 || this.#feed === undefined || this.#sink.closed) return;
+      await sleep(Math.min(waitMs, PACE_MS_MAX), undefined, { ref: false });
+    }
   }
 
   #flush(): void {
@@ -266,6 +304,7 @@ export class Viewer implements FeedListener, OpenStream {
     this.stop();
     this.outcome ??= 'ended';
     this.#sink.end();
+    this.#spend();
     this.#meter.written();
   }
 
@@ -281,8 +320,9 @@ export class Viewer implements FeedListener, OpenStream {
  * The visible facts of a task from log sequence `from` to the newest, with the sequence of their records. A task copied forward
  * at `from` includes the facts before it.
  */
-async function* readVisible(facts: FactLog, taskId: string, from: number): AsyncGenerator<{ entry: VisibleEntry; seq: number }> {
-  for await (const { seq, record } of fromStart(facts.read(taskId, from))) {
+async function* readVisible(facts: FactLog, feed: TaskFeed, from: number): AsyncGenerator<{ entry: VisibleEntry; seq: number }> {
+  const { taskId, aggregate } = feed;
+  for await (const { seq, record } of fromStart(facts.read(taskId, from, aggregate?.owner))) {
     for (const fact of record.facts) if (isVisible(fact)) yield { entry: new VisibleEntry(fact, seq), seq };
   }
 }

@@ -16,7 +16,7 @@ import {
   within,
   workItem,
 } from './log-under-test.ts';
-import { brief, newRole, untilAborted, worker } from './worker.ts';
+import { brief, dataOf, newRole, untilAborted, worker } from './worker.ts';
 
 export const workCases: Case[] = [
   {
@@ -27,7 +27,7 @@ export const workCases: Case[] = [
       await log.work.request(role, work, { id: work.taskId, trace: TRACE });
       await pause(50);
       const jobs: Job[] = [];
-      const taker = worker(log, role, 1, async ({ leaveSlot: _leaveSlot, ...job }) => void jobs.push(job));
+      const taker = worker(log, role, 1, async job => void jobs.push(dataOf(job)));
       await until(() => jobs.length > 0, 'the item');
       await taker.stop();
       const [item] = jobs.map(job => job.item);

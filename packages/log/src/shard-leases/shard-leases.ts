@@ -267,7 +267,7 @@ export class ShardLeases {
       // Only this process writes its own name: an earlier renewal was stored, and its answer was lost.
       tenure.revision = seen.revision;
     }
-    const progress = progressOf(shard) ?? tenure.progress;
+    const progress = progressIn(progressOf(shard) ?? tenure.progress);
     const writtenAtMs = now();
     if (isSame(progress, tenure.progress) && writtenAtMs - tenure.writtenAtMs < LEASE_RENEWAL_MS) return;
     const value = { owner: instance, ...progress };
@@ -286,12 +286,13 @@ export class ShardLeases {
     const revision = Math.max(tenure?.revision ?? 0, seen?.revision ?? 0);
     this.#held.delete(shard);
     const stopped = tenure && ((await stopShard(shard)) ?? tenure.progress);
-    const progress = stopped ?? progressIn(seen?.value);
+    const progress = progressIn(stopped ?? seen?.value);
     await unlessConflict(store.update(shardKey(keys, shard), { owner: '', ...progress }, revision));
   }
 }
 
-function progressIn(lease: LeaseValue | undefined): ShardProgress {
+/** What of it is stored. */
+function progressIn(lease: Partial<ShardProgress> | undefined): ShardProgress {
   const { checkpoint = 0, newest, refoldTo } = lease ?? {};
   return { checkpoint, ...(newest && { newest }), ...(refoldTo !== undefined && { refoldTo }) };
 }

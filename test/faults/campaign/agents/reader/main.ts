@@ -7,14 +7,16 @@ const runs = new RunFile(process.env[RUNS_FOLDER] ?? '.');
 /** A remote agent does not know the attempts of its caller: each run counts as one. */
 let attempts = 0;
 
+function requestOf(text: string): { messageId: string; scripts: Record<string, AgentScript> } {
+  return JSON.parse(text.slice(text.indexOf('{')));
+}
+
 await startRemoteAgent({
   dialect: '0.3',
+  keeps: text => (requestOf(text).scripts.reader?.remote === 'keeps its text' ? 'all' : 'newest'),
   port: Number(process.env.HOPLINE_PORT ?? 0),
   script: async function* ({ text, taskId }): AsyncGenerator<Step> {
-    const { messageId, scripts } = JSON.parse(text.slice(text.indexOf('{'))) as {
-      messageId: string;
-      scripts: Record<string, AgentScript>;
-    };
+    const { messageId, scripts } = requestOf(text);
     const script = scripts.reader!;
     attempts += 1;
     const message = { messageId, taskId, role: 'ROLE_USER' as const, parts: [] };
@@ -24,6 +26,8 @@ await startRemoteAgent({
         yield { pause: script.everyMs };
         yield { token };
       }
+      if (script.remote === 'repeats itself' && script.end === 'done')
+        yield { artifact: { artifactId: `answer-${run.id}`, text: tokensOf(run.id, script).join('') }, lastChunk: true };
       if (script.end === 'asks') yield { inputRequired: 'Which one?' };
       else if (script.end === 'fails') yield { fail: true, text: 'the script wants it' };
       else yield { complete: true };

@@ -1,0 +1,157 @@
+import { type AgentEvent, GrowingText, isRepetition } from '@hopline/agent';
+
+/** Artifacts of one turn that are kept to compare texts, and snapshots, with. */
+export const ARTIFACTS_MAX = 1024;
+
+export type StatusText = { text: string; id: string };
+
+type ArtifactText = { text: GrowingText; isWhole: boolean };
+/** A copy of artifacts in the making. `rest`: what it has not repeated yet. */
+type Mirror = { of: string; held: StatusText[]; rest: string };
+
+/**
+ * Removes from the pieces of an answer, each the text of a status, those that say it once more: Google ADK streams deltas, then
+ * the whole text as a status, then as an artifact. Two forms are known by their text:
+ *
+ * - One piece is equal to all pieces since the last repetition. It is held until the next event: a whole text that follows, or came
+ *   before as an artifact, decides. Otherwise it is a repetition if it is long enough that no model says it as a piece.
+ * - The pieces, from the first on, are the text of the artifacts before them. They are held as long as they repeat it.
+ *
+ * `events`: where the other pieces go.
+ */
+export class RepeatedTexts {
+  /** The pieces since the last repetition, and what was repeated then. */
+  #said = new GrowingText();
+  #repeated: string | undefined;
+  /** It is equal to `#said`, or to `#repeated` where nothing was said since. */
+  #held: StatusText | undefined;
+  readonly #artifacts = new Map<string, ArtifactText>();
+  #newest: { id: string; artifact: ArtifactText } | undefined;
+  #mirror: Mirror | undefined;
+
+  take(piece: StatusText, events: AgentEvent[]): void {
+    this.settle(events);
+    const text = this.#mirror === undefined ? piece.text : this.#continueMirror(this.#mirror, piece, events);
+    if (text === '') return;
+    const rest = text === piece.text ? piece : { ...piece, text };
+    if (this.#isSaid(text)) this.#hold(rest);
+    else if (this.#said.length > 0 ? !this.#isLongArtifact(text) : !this.#beginMirror(rest)) this.#say(rest, events);
+  }
+
+  /** The agent sends a text that may be its whole answer: it decides about the held one. */
+  compare(whole: string, events: AgentEvent[]): void {
+    const held = this.#held;
+    if (held === undefined) return;
+    if (whole === held.text) this.#drop(held.text);
+    else if (whole === this.#said.text + held.text) this.#release(held, events);
+  }
+
+  /** Another event follows, which decides nothing. */
+  settle(events: AgentEvent[]): void {
+    const held = this.#held;
+    if (held === undefined) return;
+    if (isRepetition(held.text)) this.#drop(held.text);
+    else this.#release(held, events);
+  }
+
+  /** No text follows. A copy that has not reached its end is a text of its own. */
+  end(events: AgentEvent[]): void {
+    this.settle(events);
+    const mirror = this.#mirror;
+    this.#mirror = undefined;
+    if (mirror !== undefined && mirror.rest !== '') for (const piece of mirror.held) this.#say(piece, events);
+  }
+
+  /** Returns the text of the artifact so far. */
+  artifact(id: string, text: string, { append, last }: { append: boolean; last: boolean }): GrowingText {
+    const artifact = this.#artifacts.get(id) ?? this.#open(id);
+    const before = append ? '' : artifact.text.text;
+    const isGrown = text.startsWith(before);
+    if (!isGrown) artifact.text = new GrowingText();
+    const added = isGrown ? text.slice(before.length) : text;
+    artifact.text.add(added);
+    artifact.isWhole = last;
+    if (this.#mirror?.of === id && isGrown) this.#mirror.rest += added;
+    return artifact.text;
+  }
+
+  /** Whether the text is that of an artifact that has ended. */
+  isArtifact(text: string): boolean {
+    for (const artifact of this.#artifacts.values()) if (isWhole(artifact, text)) return true;
+    return false;
+  }
+
+  #isSaid(text: string): boolean {
+    if (this.#said.length === 0) return text === this.#repeated;
+    return text.length === this.#said.length && text === this.#said.text;
+  }
+
+  #isLongArtifact(text: string): boolean {
+    return this.#newest !== undefined && isWhole(this.#newest.artifact, text) && isRepetition(text);
+  }
+
+  #open(id: string): ArtifactText {
+    const artifact = { text: new GrowingText(), isWhole: false };
+    for (const oldest of this.#artifacts.size < ARTIFACTS_MAX ? [] : this.#artifacts.keys()) {
+      this.#artifacts.delete(oldest);
+      break;
+    }
+    this.#artifacts.set(id, artifact);
+    this.#newest = { id, artifact };
+    return artifact;
+  }
+
+  #hold(piece: StatusText): void {
+    if (this.isArtifact(piece.text)) this.#drop(piece.text);
+    else this.#held = piece;
+  }
+
+  #drop(text: string): void {
+    this.#held = undefined;
+    this.#repeated = text;
+    this.#said = new GrowingText();
+  }
+
+  #release(piece: StatusText, events: AgentEvent[]): void {
+    this.#held = undefined;
+    this.#say(piece, events);
+  }
+
+  #say({ text, id }: StatusText, events: AgentEvent[]): void {
+    this.#said.add(text);
+    events.push({ type: 'text', text, ...(id !== '' && { id }) });
+  }
+
+  #beginMirror(piece: StatusText): boolean {
+    if (this.#newest === undefined || this.#repeated !== undefined) return false;
+    const { id, artifact } = this.#newest;
+    const all = [...this.#artifacts.values()].map(({ text }) => text.text).join('');
+    const base = [artifact.text.text, all].find(text => text.startsWith(piece.text));
+    if (base === undefined) return false;
+    this.#mirror = { of: id, held: [piece], rest: base.slice(piece.text.length) };
+    return true;
+  }
+
+  /** Returns what the piece adds to the artifacts: nothing as long as it repeats them. */
+  #continueMirror(mirror: Mirror, piece: StatusText, events: AgentEvent[]): string {
+    const { text } = piece;
+    const { held, rest } = mirror;
+    if (rest.startsWith(text)) {
+      held.push(piece);
+      mirror.rest = rest.slice(text.length);
+      return '';
+    }
+    this.#mirror = undefined;
+    if (text.startsWith(rest)) {
+      this.#drop(held.map(({ text }) => text).join('') + rest);
+      return text.slice(rest.length);
+    }
+    // Only their beginning is that of the artifacts: it is another text, and all of it is new.
+    for (const one of held) this.#say(one, events);
+    return text;
+  }
+}
+
+function isWhole(artifact: ArtifactText, text: string): boolean {
+  return artifact.isWhole && artifact.text.length === text.length && artifact.text.text === text;
+}

@@ -1,0 +1,13 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { isRepetition, REPEATED_DISTINCT_MIN, REPEATED_UNITS_MIN } from './repetition.ts';
+
+test('a text is a repetition by itself from REPEATED_UNITS_MIN units and REPEATED_DISTINCT_MIN different ones on', () => {
+  const ofUnits = (units: number) => 'The answer is 42, as ever.'.slice(0, units);
+  assert.equal(isRepetition(ofUnits(REPEATED_UNITS_MIN)), true);
+  assert.equal(isRepetition(ofUnits(REPEATED_UNITS_MIN - 1)), false);
+  const ofDifferent = (count: number) => 'abcdefgh'.slice(0, count).repeat(REPEATED_UNITS_MIN);
+  assert.equal(isRepetition(ofDifferent(REPEATED_DISTINCT_MIN)), true);
+  assert.equal(isRepetition(ofDifferent(REPEATED_DISTINCT_MIN - 1)), false);
+  assert.equal(isRepetition('-'.repeat(64)), false);
+});

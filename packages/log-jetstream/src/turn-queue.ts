@@ -1,0 +1,98 @@
+/** A tenant, or a caller without one (`tenantTokenOf`); undefined: a reader of the cluster itself, or a caller of a server without others. */
+export type Party = string | undefined;
+
+type Waiting = { party: Party; grant: () => void };
+
+/** Readers that wait: the parties take turns, and within a party the first comes first. So a party waits for other parties, not for their many reads. */
+export class TurnQueue {
+  /** The party whose turn is next comes first. */
+  readonly #waiting = new Map<Party, Waiting[]>();
+
+  push(party: Party, grant: () => void): void {
+    const others = this.#waiting.get(party);
+    if (others === undefined) this.#waiting.set(party, [{ party, grant }]);
+    else others.push({ party, grant });
+  }
+
+  /** Removes and returns the next one of the parties that may have a turn. */
+  shift(mayHave: (party: Party) => boolean = () => true): Waiting | undefined {
+    for (const [party, waiting] of this.#waiting) {
+      if (!mayHave(party)) continue;
+      const next = waiting.shift();
+      this.#waiting.delete(party);
+      if (waiting.length > 0) this.#waiting.set(party, waiting);
+      return next;
+    }
+    return undefined;
+  }
+}
+
+/** Slots that parties share: one party has at most a share of them, so that others find one free. */
+export class PartySlots {
+  readonly #slots: number;
+  readonly #partySlots: number;
+  readonly #queue = new TurnQueue();
+  readonly #taken = new Map<Party, number>();
+  #takenCount = 0;
+
+  constructor(slots: number, partyShare: number) {
+    this.#slots = slots;
+    this.#partySlots = Math.max(1, Math.floor(slots * partyShare));
+  }
+
+  async run<T>(party: Party, task: () => Promise<T>): Promise<T> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#queue.push(party, resolve);
+    this.#grant();
+    await promise;
+    try {
+      return await task();
+    } finally {
+      this.#takenCount -= 1;
+      const left = this.#takenBy(party) - 1;
+      if (left > 0) this.#taken.set(party, left);
+      else this.#taken.delete(party);
+      this.#grant();
+    }
+  }
+
+  #grant(): void {
+    const mayHave = (party: Party) => party === undefined || this.#takenBy(party) < this.#partySlots;
+    while (this.#takenCount < this.#slots) {
+      const next = this.#queue.shift(mayHave);
+      if (next === undefined) return;
+      this.#takenCount += 1;
+      this.#taken.set(next.party, this.#takenBy(next.party) + 1);
+      next.grant();
+    }
+  }
+
+  #takenBy(party: Party): number {
+    return this.#taken.get(party) ?? 0;
+  }
+}
+
+/** Lets one waiting reader go on in each turn of the event loop, so that what else the process does never waits for more than one. */
+export class LoopTurns {
+  readonly #queue = new TurnQueue();
+  #isQueued = false;
+
+  next(party: Party): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#queue.push(party, resolve);
+    this.#schedule();
+    return promise;
+  }
+
+  #schedule(): void {
+    if (this.#isQueued) return;
+    this.#isQueued = true;
+    setImmediate(() => {
+      this.#isQueued = false;
+      const next = this.#queue.shift();
+      if (next === undefined) return;
+      next.grant();
+      this.#schedule();
+    });
+  }
+}

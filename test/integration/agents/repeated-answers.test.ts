@@ -1,0 +1,272 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Message, StreamResponse } from '@hopline/a2a';
+import { agentPresentation, CAIPE, TRANSPARENT } from '@hopline/profiles';
+import fc from 'fast-check';
+import { NO_PRIOR_ATTEMPTS } from '../../../packages/agent/src/prior-attempts.ts';
+import { isRepetition } from '../../../packages/agent/src/repetition.ts';
+import { endOf, isEnd } from '../../../packages/agent/src/turn-end.ts';
+import { TurnInputs } from '../../../packages/agent/src/turn-inputs.ts';
+import { EventReader } from '../../../packages/agent-a2a/src/event-reader.ts';
+import { CUMULATIVE_STEPS, HELD_TEXTS_MAX } from '../../../packages/agent-a2a/src/status-texts.ts';
+
+/** What an agent sends: the text of a working status, a chunk of an artifact, or a tool notice. The end may have a text, too. */
+type Said = { status: string } | { artifact: string; id: string; append: boolean; last: boolean } | { notice: 'start' | 'end' };
+type Script = { said: readonly Said[]; end?: string };
+
+const message = (text: string, messageId: string): Message => ({ messageId, role: 'ROLE_AGENT', parts: [{ text }] });
+const ids = { taskId: 't', contextId: 'c' };
+const statusOf = (state: 'WORKING' | 'COMPLETED', of?: Message): StreamResponse => ({
+  statusUpdate: { ...ids, status: { state: `TASK_STATE_${state}`, ...(of && { message: of }) } },
+});
+
+function eventOf(said: Said, messageId: string): StreamResponse {
+  if ('status' in said) return statusOf('WORKING', message(said.status, messageId));
+  if ('notice' in said) {
+    const text = said.notice === 'start' ? '🔧 Calling tool: **x**\n' : '✅ Tool **x** completed\n';
+    return statusOf('WORKING', message(text, messageId));
+  }
+  const { artifact, id, append, last } = said;
+  return { artifactUpdate: { ...ids, artifact: { artifactId: id, parts: [{ text: artifact }] }, append, lastChunk: last } };
+}
+
+/** The texts of the lanes that a client sees, in order of opening. */
+function textsOf({ said, end }: Script, profile: typeof CAIPE | typeof TRANSPARENT): string[] {
+  const reader = new EventReader({ deltas: undefined, text: 'answer', onSkipped: () => {}, onCumulative: () => {} });
+  const lanes = new Map<string, string>();
+  const replaced = new Set<string>();
+  const sink = {
+    add(input: { kind: string; lane?: string }) {
+      if (input.kind === 'open' && input.lane !== undefined) replaced.add(input.lane);
+    },
+    token(lane: string, text: string) {
+      const before = replaced.delete(lane) ? '' : (lanes.get(lane) ?? '');
+      lanes.set(lane, before + text);
+    },
+  };
+  const work = { v: 1 as const, taskId: 't', contextId: 'c', turn: 1, profile: profile.name, message: message('hi', 'm') };
+  const presentation =
+    profile === CAIPE ? agentPresentation(CAIPE, { name: 'streaming_result' }) : agentPresentation(TRANSPARENT);
+  const inputs = new TurnInputs({
+    work: { ...work, call: { id: 'call', presentation } },
+    agent: 'a',
+    attempt: 1,
+    sink,
+    eventBytesMax: 1_000_000,
+    inputBytesMax: 1_000_000,
+    prior: NO_PRIOR_ATTEMPTS,
+    announcesWork: true,
+    forwardText: true,
+  });
+  inputs.begin();
+  const events = [
+    ...said.map((one, index) => eventOf(one, `m${index}`)),
+    statusOf('COMPLETED', end === undefined ? undefined : message(end, 'end')),
+  ];
+  for (const event of events) {
+    reader.read(event);
+    for (const read of reader.take()) {
+      if (isEnd(read)) inputs.end(endOf(read));
+      else inputs.take(read);
+    }
+  }
+  return [...lanes].filter(([lane]) => !lane.includes('/tool/')).map(([, text]) => text);
+}
+
+const answerOf = (script: Script) => textsOf(script, CAIPE).join('');
+
+const deltas = (tokens: readonly string[]): Said[] => tokens.map(status => ({ status }));
+const chunks = (id: string, tokens: readonly string[]): Said[] =>
+  tokens.map((artifact, index) => ({ artifact, id, append: index > 0, last: index === tokens.length - 1 }));
+const whole = (id: string, artifact: string): Said => ({ artifact, id, append: false, last: true });
+const prefixes = (tokens: readonly string[]) => tokens.map((_token, index) => tokens.slice(0, index + 1).join(''));
+
+/** Tokens as models have them: repeated ones, spaces, halves of a text that cannot be seen alone. */
+const token = fc.oneof(
+  { weight: 3, arbitrary: fc.constantFrom('ha', 'ha', ' ', '\n', '-', 'ok', '👩‍🚀', '漢', '\r\n') },
+  fc.string({ unit: 'grapheme', maxLength: 8 }),
+);
+const tokensOf = fc.array(token, { minLength: 1, maxLength: 20 });
+const splitOf = (text: string) =>
+  fc
+    .array(fc.nat(text.length), { maxLength: 6 })
+    .map(cuts => [0, ...cuts.toSorted((a, b) => a - b), text.length])
+    .map(cuts => cuts.slice(1).map((cut, index) => text.slice(cuts[index], cut)));
+
+/** Whether the tokens say a long text and then, in one token, the same again: read as a repetition, although they may mean both. */
+function repeatsItself(tokens: readonly string[]): boolean {
+  let said = '';
+  for (const one of tokens) {
+    if (one === said && isRepetition(one)) return true;
+    said += one;
+  }
+  return false;
+}
+
+/** Whether statuses that are pieces look like texts of which each contains the one before. */
+function looksCumulative(tokens: readonly string[]): boolean {
+  const texts = tokens.filter(text => text !== '');
+  const breakAt = texts.findIndex((text, index) => index > 0 && !text.startsWith(texts[index - 1]!));
+  return breakAt < 0 || breakAt > CUMULATIVE_STEPS;
+}
+
+type Form = 'statuses' | 'cumulative statuses' | 'one status' | 'chunks' | 'cumulative chunks' | 'one artifact';
+type Copy = 'status' | 'artifact' | 'chunks' | 'same artifact' | 'end';
+
+const FORMS: readonly Form[] = ['statuses', 'cumulative statuses', 'one status', 'chunks', 'cumulative chunks', 'one artifact'];
+const COPIES: readonly Copy[] = ['status', 'artifact', 'chunks', 'same artifact', 'end'];
+
+function firstOf(form: Form, tokens: readonly string[]): Said[] {
+  const text = tokens.join('');
+  switch (form) {
+    case 'statuses':
+      return deltas(tokens);
+    case 'cumulative statuses':
+      return deltas(prefixes(tokens));
+    case 'one status':
+      return [{ status: text }];
+    case 'chunks':
+      return chunks('first', tokens);
+    case 'cumulative chunks':
+      return prefixes(tokens).map((artifact, index) => ({
+        artifact,
+        id: 'first',
+        append: false,
+        last: index === tokens.length - 1,
+      }));
+    case 'one artifact':
+      return [whole('first', text)];
+  }
+}
+
+function copyOf(copy: Exclude<Copy, 'end'>, text: string, pieces: readonly string[], index: number): Said[] {
+  if (copy === 'status') return [{ status: text }];
+  if (copy === 'artifact') return [whole(`copy ${index}`, text)];
+  return copy === 'chunks' ? chunks(`copy ${index}`, pieces) : [whole('first', text)];
+}
+
+/** An agent's text, the form in which it says it, and the forms in which it says it again, in any order. */
+const story = tokensOf.chain(tokens =>
+  fc.record({
+    tokens: fc.constant(tokens),
+    form: fc.constantFrom(...FORMS),
+    copies: fc.array(fc.constantFrom(...COPIES), { maxLength: 4 }),
+    pieces: splitOf(tokens.join('')),
+  }),
+);
+
+test('an agent that repeats its answer in any form and order shows it once, byte for byte [S2-2]', () => {
+  fc.assert(
+    fc.property(story, ({ tokens, form, copies, pieces }) => {
+      const text = tokens.join('');
+      const inStatuses = form === 'statuses' || form === 'cumulative statuses' || form === 'one status';
+      fc.pre(text !== '' && !repeatsItself(tokens));
+      // A status that says a short text again may be a token of it: only an artifact, or the message of the end, decides.
+      fc.pre(isRepetition(text) || !inStatuses || !copies.includes('status'));
+      // An artifact in chunks is a result of its own beside another artifact.
+      fc.pre(inStatuses || !copies.includes('chunks'));
+      if (form === 'statuses') fc.pre(!looksCumulative(tokens));
+      if (form === 'cumulative statuses') fc.pre(areCumulative(prefixes(tokens)));
+      const said = firstOf(form, tokens);
+      for (const [index, copy] of copies.entries()) if (copy !== 'end') said.push(...copyOf(copy, text, pieces, index));
+      const script = { said, ...(copies.includes('end') && { end: text }) };
+      assert.equal(answerOf(script), text);
+      for (const shown of textsOf(script, TRANSPARENT)) assert.equal(shown, text);
+    }),
+    { numRuns: 3_000 },
+  );
+});
+
+/** As many steps in a row, from the first text on, as show that each text contains the one before. */
+function areCumulative(texts: readonly string[]): boolean {
+  const held = texts.filter((text, index) => text !== '' && (index === 0 || text !== texts[index - 1])).length;
+  return held > CUMULATIVE_STEPS && texts.filter(text => text !== '').length <= HELD_TEXTS_MAX;
+}
+
+test('statuses and chunks of an artifact side by side are one answer, whichever comes first [S2-2]', () => {
+  const sides = fc.record({ tokens: tokensOf, isArtifactFirst: fc.boolean(), copies: fc.subarray(['status', 'artifact', 'end']) });
+  fc.assert(
+    fc.property(sides, ({ tokens, isArtifactFirst, copies }) => {
+      const text = tokens.join('');
+      fc.pre(text !== '' && !repeatsItself(tokens) && !looksCumulative(tokens));
+      fc.pre(isRepetition(text) || !copies.includes('status'));
+      const beside = chunks('beside', tokens);
+      const said = deltas(tokens).flatMap((status, index) =>
+        isArtifactFirst ? [beside[index]!, status] : [status, beside[index]!],
+      );
+      if (copies.includes('status')) said.push({ status: text });
+      if (copies.includes('artifact')) said.push(whole('copy', text));
+      assert.equal(answerOf({ said, ...(copies.includes('end') && { end: text }) }), text);
+    }),
+    { numRuns: 1_000 },
+  );
+});
+
+test('an agent that works in steps, and repeats the text of each, shows every step once [S2-2]', () => {
+  const step = fc.record({ tokens: tokensOf, isRepeated: fc.boolean(), hasTool: fc.boolean() });
+  const steps = fc.record({ steps: fc.array(step, { minLength: 1, maxLength: 4 }), ending: fc.constantFrom('none', 'last', 'all') });
+  fc.assert(
+    fc.property(steps, fc.boolean(), ({ steps, ending }, isArtifact) => {
+      const texts = steps.map(({ tokens }) => tokens.join(''));
+      const all = texts.join('');
+      // A step that repeats the one before it is what `repeatsItself` is for tokens.
+      fc.pre(texts.every((text, index) => text !== '' && isRepetition(text) && text !== texts[index - 1]));
+      fc.pre(steps.every(({ tokens }) => !repeatsItself(tokens)) && !looksCumulative(steps[0]!.tokens));
+      const said = steps.flatMap(({ tokens, isRepeated, hasTool }, index): Said[] => [
+        ...deltas(tokens),
+        ...(isRepeated ? [{ status: texts[index]! }] : []),
+        ...(hasTool ? ([{ notice: 'start' }, { notice: 'end' }] as const) : []),
+      ]);
+      const text = ending === 'none' ? undefined : ending === 'all' ? all : texts.at(-1)!;
+      if (text !== undefined && isArtifact) said.push(whole('result', text));
+      // The status of a step that follows one without a copy holds both: it is no copy of all that was said.
+      fc.pre(steps.every(({ isRepeated }, index) => !isRepeated || index === 0 || steps[index - 1]!.isRepeated));
+      assert.equal(answerOf({ said, ...(text !== undefined && !isArtifact && { end: text }) }), all);
+    }),
+    { numRuns: 1_000 },
+  );
+});
+
+test('nothing that an agent means twice is lost: tokens, lines and whole texts that only resemble a copy', () => {
+  fc.assert(
+    fc.property(tokensOf, tokens => {
+      fc.pre(!repeatsItself(tokens) && !looksCumulative(tokens));
+      assert.equal(answerOf({ said: deltas(tokens) }), tokens.join(''));
+    }),
+    { numRuns: 1_000 },
+  );
+  fc.assert(
+    fc.property(tokensOf, token, fc.boolean(), (tokens, other, isArtifact) => {
+      const text = tokens.join('');
+      fc.pre(!repeatsItself(tokens) && !looksCumulative(tokens) && other !== '' && isRepetition(text));
+      // It continues the answer or begins otherwise; a text that is the end of the answer is a copy of it.
+      const like = `${other}${text}`;
+      fc.pre(!text.endsWith(like) && !like.startsWith(text));
+      const said: Said[] = [...deltas(tokens), isArtifact ? { artifact: like, id: 'a', append: false, last: false } : { status: like }];
+      assert.equal(answerOf({ said }), `${text}${like}`);
+    }),
+    { numRuns: 1_000 },
+  );
+  assert.equal(answerOf({ said: deltas(['ok', 'ok']) }), 'okok');
+  assert.equal(answerOf({ said: deltas(['ha', 'ha', 'haha', '!']) }), 'hahahaha!');
+  assert.equal(answerOf({ said: deltas(['-'.repeat(16), '-'.repeat(16), '\n']) }), `${'-'.repeat(32)}\n`);
+  assert.equal(answerOf({ said: deltas(['Row, row.\n', 'Row, row.\n', 'Gently']) }), 'Row, row.\nRow, row.\nGently');
+});
+
+test('what no text can tell is decided as the README says', () => {
+  const said = deltas(['Hi', '!']);
+  const copy: Said = { status: 'Hi!' };
+  // A short copy: a token, unless a whole text follows at once, or came before.
+  assert.equal(answerOf({ said: [...said, copy] }), 'Hi!Hi!');
+  assert.equal(answerOf({ said: [...said, copy], end: 'Hi!' }), 'Hi!');
+  assert.equal(answerOf({ said: [...said, copy], end: 'Hi!Hi!' }), 'Hi!Hi!');
+  assert.equal(answerOf({ said: [...said, copy, whole('a', 'Hi!')] }), 'Hi!');
+  assert.equal(answerOf({ said: [...said, whole('a', 'Hi!'), copy] }), 'Hi!');
+  // A long copy in one status: a repetition, unless the whole text has both. In several statuses: a text.
+  const line = 'Row, row, row your boat.\n';
+  const refrain = deltas(['Row, row, row ', 'your boat.\n']);
+  assert.equal(answerOf({ said: [...refrain, { status: line }] }), line);
+  assert.equal(answerOf({ said: [...refrain, { status: line }], end: line + line }), line + line);
+  assert.equal(answerOf({ said: [...refrain, ...refrain] }), line + line);
+  assert.equal(answerOf({ said: [{ status: line }, { status: line }] }), line);
+});
