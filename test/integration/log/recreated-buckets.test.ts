@@ -97,7 +97,6 @@ test('shards keep their owner when the bucket of leases is lost and created agai
     onError: () => {},
   });
   await leases.start();
-  t.after(() => leases.stop());
   await until('all shards run', () => running.size === 4);
   for (let n = 0; n < ENTRIES; n += 1) await log.leases.put('relay.gone', { owner: 'gone', heartbeat: n });
   await createAgain(jsm, BUCKETS.leases);
@@ -110,4 +109,5 @@ test('shards keep their owner when the bucket of leases is lost and created agai
   await until('every lease is written again', async () => (await owners()).every(owner => owner === 'a'));
   await until('every shard runs', () => running.size === 4);
   assert.equal(leases.held.size, 4);
+  await leases.stop();
 });
