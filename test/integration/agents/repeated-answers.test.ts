@@ -39,6 +39,7 @@ function textsOf({ sent, end }: Script, profile: typeof CAIPE | typeof TRANSPARE
     add(input: { kind: string; lane?: string }) {
       if (input.kind === 'open' && input.lane !== undefined) replaced.add(input.lane);
     },
+    addHeld() {},
     token(lane: string, text: string) {
       const before = replaced.delete(lane) ? '' : (lanes.get(lane) ?? '');
       lanes.set(lane, before + text);
