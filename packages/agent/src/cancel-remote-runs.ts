@@ -24,7 +24,7 @@ export async function cancelRemoteRuns(
 }
 
 /** A server did not answer a cancel. */
-export class RemoteRunLeft extends Error {
+class RemoteRunLeft extends Error {
   override readonly name = 'RemoteRunLeft';
 
   constructor() {
