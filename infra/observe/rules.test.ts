@@ -95,7 +95,8 @@ const FAULTS: Record<string, Record<string, string>> = {
     'hopline_log_connected{job="hopline", service="supervisor", instance="supervisor-1"}': '1x70 stale',
   },
   HoplineWorkNotTaken: {
-    'jetstream_consumer_delivered_consumer_seq{job="nats", stream_name="A2A_WORK", consumer_name="agent-files"}': '0+10x70 700x20',
+    'jetstream_consumer_delivered_consumer_seq{job="nats", stream_name="A2A_WORK", consumer_name="agent-files"}':
+      '0+10x70 700x20',
   },
   HoplineWebhookFails: { 'hopline_webhook_failing_seconds{job="hopline", service="notifier"}': '0x10 0+60x80' },
   HoplineRequestsFail: { 'hopline_requests_total{job="hopline", outcome="server_error"}': '0x70 0+10x20' },
@@ -138,7 +139,8 @@ test('no alert fires on a quiet cluster', { skip }, t => checkFiring(t, QUIET, [
 for (const [alert, fault] of Object.entries(FAULTS)) {
   const budget = WITH_BUDGET[alert];
   test(`${alert} fires, alone`, { skip }, t =>
-    checkFiring(t, { ...QUIET, ...fault }, budget === undefined ? [alert] : [budget, alert]));
+    checkFiring(t, { ...QUIET, ...fault }, budget === undefined ? [alert] : [budget, alert]),
+  );
 }
 
 test('HoplineShardsWithoutRelay fires when no relay is left, while another process answers', { skip }, t => {

@@ -203,7 +203,10 @@ test('without nats-server each binding returns 503 in bounded time, open streams
   assert.ok(away.msMax < ANSWER_MS_MAX, `${away.msMax} ms`);
   for (const { url } of cluster.ingresses)
     assert.deepEqual([(await fetch(`${url}/readyz`)).status, (await fetch(`${url}/livez`)).status], [503, 200]);
-  assert.deepEqual(await connections(), cluster.services.map(() => 0));
+  assert.deepEqual(
+    await connections(),
+    cluster.services.map(() => 0),
+  );
   assert.deepEqual(
     viewers.map(({ open }) => open),
     [true, true, true],
@@ -217,7 +220,10 @@ test('without nats-server each binding returns 503 in bounded time, open streams
     assert.deepEqual([fold.violations, fold.task?.status.state], [[], 'TASK_STATE_COMPLETED']);
     assert.equal(fold.textOf('streaming_result'), ANSWER);
   }
-  assert.deepEqual(await connections(), cluster.services.map(() => 1));
+  assert.deepEqual(
+    await connections(),
+    cluster.services.map(() => 1),
+  );
   const { of } = await outcomes(taskId);
   for (const [name, outcome] of Object.entries(of)) {
     // The task has ended, and 1.0 rejects a subscription to an ended task.

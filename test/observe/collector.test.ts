@@ -97,7 +97,10 @@ test('the collector keeps turns that are slow or fail after its decision, and a 
     Array.from({ length: count }, (_, index) => {
       const id = traceId();
       const parent = { traceparent: `00-${id}-${'b'.repeat(16)}-01` };
-      return { id, hop: startHop(SPAN.processInput, { kind: 'consumer', parent, attributes: { [ATTR.a2aTask]: `${kind}-${index}` } }) };
+      return {
+        id,
+        hop: startHop(SPAN.processInput, { kind: 'consumer', parent, attributes: { [ATTR.a2aTask]: `${kind}-${index}` } }),
+      };
     });
   const slow = startTurns('slow');
   const failing = startTurns('failing');

@@ -17,7 +17,7 @@ before(async () => {
   const path = fileURLToPath(import.meta.resolve('../../support/agents/crashing-agent.ts'));
   cluster = await Cluster.start({
     agents: [{ name: 'deadly', adapter: 'module', path }],
-    // A busy machine starts the process anew for so long that the supervisor would give the agent up.
+    // On a busy machine a restart takes so long that the supervisor would abandon the agent.
     env: { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, HOPLINE_ACK_WAIT_MS: '1000', HOPLINE_AGENT_GONE_MS: '600000' },
   });
 });
@@ -43,7 +43,7 @@ test('every attempt that died with its first token has left its span and its lin
     return received.map(({ attributes }) => Number(attributes['hopline.attempt'])).sort();
   };
   for (const endsAt = performance.now() + TASK_MS_MAX; attempts().length < 4 && performance.now() < endsAt; ) await sleep(100);
-  assert.deepEqual(attempts(), [1, 2, 3, 4], 'three that died, and the one that gave up');
+  assert.deepEqual(attempts(), [1, 2, 3, 4], 'three that died, and the one that ended the turn');
   const lines = deadly!.output.split('\n').filter(line => line.includes('"turn taken"'));
   assert.deepEqual(
     lines.map(line => JSON.parse(line).attempt),

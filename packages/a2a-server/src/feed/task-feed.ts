@@ -219,7 +219,7 @@ export class TaskFeed {
     else this.#fail(new A2AError('UNAVAILABLE', { taskId: this.taskId }));
   }
 
-  /** Reads the task again. Its viewers hear of it when the lost part is folded again, or does not come. */
+  /** Reads the task again. Its viewers are notified when the lost part is folded again, or has not come in time. */
   async #restart(): Promise<void> {
     this.#reader = new AbortController();
     this.#lostGeneration = Math.max(this.#lostGeneration ?? 0, this.generation);
