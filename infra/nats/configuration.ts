@@ -21,7 +21,8 @@ export function serverConfiguration(options: { prefix?: string | undefined; agen
 listen: 0.0.0.0:4222
 # The largest record of the log fits, and a margin.
 max_payload: 8MB
-jetstream { store_dir: "./jetstream" }
+# When a write is on disk: \`120s\` (the default of NATS; \`2m\` would be a number here), or \`always\`, which three replicas need to survive one loss of power.
+jetstream { store_dir: "./jetstream", sync_interval: $NATS_SYNC_INTERVAL }
 
 ${authorization(new Map(variables), prefix)}`;
 }
