@@ -58,7 +58,11 @@ for (const from of NODES) {
     const isAllowed = from === to || (from === 3 && to === 5);
     test(`${from} to ${to} NATS nodes is ${isAllowed ? 'allowed' : 'refused before anything is applied'}`, { skip }, async () => {
       const volumeClaimTemplates = [{ spec: { resources: { requests: { storage: '10Gi' } } } }];
-      const existing = { 'a StatefulSet': natsSet({ replicas: from, volumeClaimTemplates }), 'kept volumes': natsClaims(from) };
+      const existing = {
+        'a StatefulSet': natsSet({ replicas: from, volumeClaimTemplates }),
+        'kept volumes': natsClaims(from),
+        'a StatefulSet without pods': { ...natsSet({ replicas: 0, volumeClaimTemplates }), ...natsClaims(from) },
+      };
       for (const [name, objects] of Object.entries(existing)) {
         const printed = await upgradeOver(objects, `nats.replicas=${to}`);
         if (isAllowed) assert.match(printed, /kind: StatefulSet/, name);
