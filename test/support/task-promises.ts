@@ -54,7 +54,7 @@ export type FaultTime = { startedAt: number; endedAt: number };
  * that has died is replaced after 5 s (`ackWait`), and an agent that ignores its signal is abandoned after 3 s; the rest is for a machine
  * that is overloaded.
  */
-export const CANCELED_RUN_MS_MAX = 15_000;
+const CANCELED_RUN_MS_MAX = 15_000;
 
 export type Report = (rule: string, detail: string) => void;
 

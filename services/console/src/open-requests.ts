@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { A2AError } from '@hopline/a2a';
 
 /** Requests to ingress at once, streams included; further ones get 503. */
-export const REQUESTS_MAX = 500;
+const REQUESTS_MAX = 500;
 /**
  * Share of them for one caller: one set of credentials, or without any one address. A page has two streams for each of its tabs. Further
  * ones get 429.

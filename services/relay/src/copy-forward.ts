@@ -2,7 +2,7 @@ import type { CopiedFacts, Fact, FactRecord } from '@hopline/events';
 import { type FactLog, fromStart, RecordTooLarge, type StoredFacts, startSeqOf } from '@hopline/log';
 
 /** JSON of the facts of one part, UTF-16 units, far below the log's record limit. A part with a single fact may be longer. */
-export const PART_UNITS_MAX = 128 * 1024;
+const PART_UNITS_MAX = 128 * 1024;
 
 /** Members of `FactRecord`: sequence of the task's first record, and when its facts were stored. */
 export type TaskStart = { startSeq: number; startStoredAt: number };
