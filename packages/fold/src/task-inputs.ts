@@ -185,7 +185,7 @@ export class TaskInputs {
 
   /**
    * An input that changes nothing (a late timeout, a repeated message, a copy-forward) must not split a surrogate pair whose
-   * second half is on its way. Before the first record of the task is stored nobody knows what it changes.
+   * second half is on its way. Before the first record of the task is stored, what it changes is unknown.
    */
   #interruptsText(command: Command, aggregate: TaskAggregate | undefined): boolean {
     if (command.kind === 'copy-forward') return false;

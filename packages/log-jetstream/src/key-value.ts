@@ -100,7 +100,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
 
   async *watch(signal: AbortSignal): AsyncGenerator<Change<V>, void> {
     let created: string | undefined;
-    /** Revisions of a bucket that was created again begin anew: the reader would wait for those of the lost one. */
+    /** Revisions of a bucket that was created again begin again: the reader would wait for those of the lost one. */
     const begin = async (from: number, options: RetryOptions) => {
       const now = await this.#createdAt(options);
       if (created !== undefined && now !== created) throw new LogUnavailable(`${this.#stream} was lost and created again`);

@@ -44,7 +44,7 @@ export type LeaseValue = Partial<ShardProgress> & {
   heartbeat?: number;
 };
 
-/** How far a shard is. What the checkpoint says holds only while the log has `newest`. */
+/** How far a shard is. The checkpoint holds only while the log has `newest`. */
 export type ShardProgress = {
   /** Every raw record up to this sequence is folded in. */
   checkpoint: number;

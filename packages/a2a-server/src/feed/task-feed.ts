@@ -218,7 +218,7 @@ export class TaskFeed {
     else this.#fail(new A2AError('UNAVAILABLE', { taskId: this.taskId }));
   }
 
-  /** Reads the task again. Its viewers hear of it when the lost part is folded again, or does not come. */
+  /** Reads the task again. Its viewers get the gap when the lost part is folded again, or does not come. */
   async #restart(): Promise<void> {
     this.#reader = new AbortController();
     this.#lostGeneration = Math.max(this.#lostGeneration ?? 0, this.generation);

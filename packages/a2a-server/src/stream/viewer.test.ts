@@ -227,7 +227,7 @@ test('events that retention removed before they were read are a gap, never a hol
     live!.map(one => one.split(' ').slice(0, 2).join(' ')),
     ['2', 'gap 3-4', 'task 4'],
   );
-  // A cursor before the hole, and none at all.
+  // A cursor before the hole, and no cursor.
   viewerOf(server, recordingSink(resumed!)).follow(feed, { generation: 2, seq: 2 });
   viewerOf(server, recordingSink(late!)).followFromSnapshot(feed);
   await until(() => resumed!.length === 2 && late!.length === 1);
