@@ -39,6 +39,7 @@ function textsOf({ said, end }: Script, profile: typeof CAIPE | typeof TRANSPARE
     add(input: { kind: string; lane?: string }) {
       if (input.kind === 'open' && input.lane !== undefined) replaced.add(input.lane);
     },
+    addHeld: () => {},
     token(lane: string, text: string) {
       const before = replaced.delete(lane) ? '' : (lanes.get(lane) ?? '');
       lanes.set(lane, before + text);
@@ -184,7 +185,11 @@ function areCumulative(texts: readonly string[]): boolean {
 }
 
 test('statuses and chunks of an artifact side by side are one answer, whichever comes first [S2-2]', () => {
-  const sides = fc.record({ tokens: tokensOf, isArtifactFirst: fc.boolean(), copies: fc.subarray(['status', 'artifact', 'end']) });
+  const sides = fc.record({
+    tokens: tokensOf,
+    isArtifactFirst: fc.boolean(),
+    copies: fc.subarray(['status', 'artifact', 'end']),
+  });
   fc.assert(
     fc.property(sides, ({ tokens, isArtifactFirst, copies }) => {
       const text = tokens.join('');
@@ -204,7 +209,10 @@ test('statuses and chunks of an artifact side by side are one answer, whichever 
 
 test('an agent that works in steps, and repeats the text of each, shows every step once [S2-2]', () => {
   const step = fc.record({ tokens: tokensOf, isRepeated: fc.boolean(), hasTool: fc.boolean() });
-  const steps = fc.record({ steps: fc.array(step, { minLength: 1, maxLength: 4 }), ending: fc.constantFrom('none', 'last', 'all') });
+  const steps = fc.record({
+    steps: fc.array(step, { minLength: 1, maxLength: 4 }),
+    ending: fc.constantFrom('none', 'last', 'all'),
+  });
   fc.assert(
     fc.property(steps, fc.boolean(), ({ steps, ending }, isArtifact) => {
       const texts = steps.map(({ tokens }) => tokens.join(''));
@@ -242,7 +250,10 @@ test('nothing that an agent means twice is lost: tokens, lines and whole texts t
       // It continues the answer or begins otherwise; a text that is the end of the answer is a copy of it.
       const like = `${other}${text}`;
       fc.pre(!text.endsWith(like) && !like.startsWith(text));
-      const said: Said[] = [...deltas(tokens), isArtifact ? { artifact: like, id: 'a', append: false, last: false } : { status: like }];
+      const said: Said[] = [
+        ...deltas(tokens),
+        isArtifact ? { artifact: like, id: 'a', append: false, last: false } : { status: like },
+      ];
       assert.equal(answerOf({ said }), `${text}${like}`);
     }),
     { numRuns: 1_000 },
