@@ -192,12 +192,16 @@ test('off loopback it serves only an ingress that asks for credentials', async t
   assert.equal((await get('/api/tasks', as('ann'), safe.url)).status, 200);
 });
 
-test('while ingress is away the page loads, and the API answers 503', async t => {
+test('while ingress is away the page loads, and every route behind it answers 502', async t => {
   const alone = await startConsole(t, { HOPLINE_CONSOLE_INGRESS_URL: `http://127.0.0.1:${await freePort()}` });
   assert.equal((await get('/', {}, alone.url)).status, 200);
-  const response = await get('/api/tasks', as('ann'), alone.url);
-  assert.equal(response.status, 503);
-  assert.match(await response.text(), /ingress does not answer/);
+  for (const path of ['/api/tasks', '/cluster.stream']) {
+    const response = await get(path, as('ann'), alone.url);
+    assert.equal(response.status, 502, path);
+    const text = await response.text();
+    assert.match(text, /ingress does not answer/);
+    assert.doesNotMatch(text, /ECONNREFUSED|127\.0\.0\.1/, 'the address of ingress is no concern of a page');
+  }
 });
 
 test('a drain ends open streams at once, and their viewers in ingress', async t => {

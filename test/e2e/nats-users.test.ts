@@ -153,7 +153,7 @@ test('a sub-agent that turns against the cluster forges no facts, no inputs of o
   const owner = { tenant: 'A', subject: 'x' };
   const input = { kind: 'message', message, contextId: 'c', role: 'supervisor', profile: 'caipe', owner } as const;
   await log.inputs.append('begun', { v: 1, at: Date.now(), from: 'client', input }, { id: 'begun' });
-  const rejected = () => cluster.relays[0]!.output.includes('"reason":"wrong writer"');
+  const rejected = () => cluster.relays[0]!.output.includes('"reason":"wrong_writer"');
   const deadline = Date.now() + 20_000;
   while (!rejected() && Date.now() < deadline) await new Promise(resolve => setTimeout(resolve, 50));
   assert.ok(rejected());

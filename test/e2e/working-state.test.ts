@@ -33,10 +33,10 @@ before(async () => {
   const agents: { name: string; adapter: 'a2a'; url: string }[] = [];
   for (const dialect of DIALECTS) {
     const version = dialect.replace('.', '-');
-    const says = await startRemoteAgent({ dialect, script: () => script([{ status: 'submitted' }, { status: 'working' }]) });
+    const reports = await startRemoteAgent({ dialect, script: () => script([{ status: 'submitted' }, { status: 'working' }]) });
     const streams = await startRemoteAgent({ dialect, script: () => script([]) });
-    remotes.push(says, streams);
-    agents.push({ name: `says-${version}`, adapter: 'a2a', url: says.url });
+    remotes.push(reports, streams);
+    agents.push({ name: `reports-${version}`, adapter: 'a2a', url: reports.url });
     agents.push({ name: `streams-${version}`, adapter: 'a2a', url: streams.url });
   }
   for (const { sdk, python } of pythons) {
@@ -64,7 +64,13 @@ async function play(agent: string, text = 'hi') {
   const list: Frame[] = [];
   let read: unknown;
   let listed: unknown[] = [];
-  const message = { role: 'user', kind: 'message', messageId: `${agent}-1`, parts: [{ kind: 'text', text }], metadata: { agent } };
+  const message = {
+    role: 'user',
+    kind: 'message',
+    messageId: `${agent}-1`,
+    parts: [{ kind: 'text', text }],
+    metadata: { agent },
+  };
   for await (const frame of frames(cluster.url, { params: { message } })) {
     list.push(frame);
     if (!('artifactUpdate' in frame.event) || read !== undefined) continue;
@@ -86,11 +92,15 @@ const EXPECTED = {
 
 for (const dialect of DIALECTS) {
   const version = dialect.replace('.', '-');
-  test(`a ${dialect} agent says working: the client reads it before the answer, in tasks/get and in the list`, TIMEOUT, async () => {
-    assert.deepEqual(await play(`says-${version}`), EXPECTED);
-  });
+  test(
+    `a ${dialect} agent reports that it works: the client reads it before the answer, in tasks/get and in the list`,
+    TIMEOUT,
+    async () => {
+      assert.deepEqual(await play(`reports-${version}`), EXPECTED);
+    },
+  );
 
-  test(`a ${dialect} agent never says working: its first output does`, TIMEOUT, async () => {
+  test(`a ${dialect} agent never reports that it works: its first output does`, TIMEOUT, async () => {
     assert.deepEqual(await play(`streams-${version}`), EXPECTED);
   });
 }

@@ -42,7 +42,7 @@ function recorded(name: string, expose: boolean): object {
   return { name, expose, replicas: 1, pdb: false, folder: '/app/demo', entry };
 }
 
-test('ingress answers who has a token of the issuer, and nobody else', options, async () => {
+test('ingress answers a client with a token of the issuer, and no other', options, async () => {
   await assert.rejects(release.ask(url, 'explain hopline'), /requires authentication/i);
   const token = await issuer.token({ exp: Math.floor(Date.now() / 1000) + 600 });
   const asked = release.cliWith({ HOPLINE_TOKEN: token }, 'ask', '--url', url, 'explain hopline');
@@ -53,7 +53,7 @@ test('probes and metrics are on no port of the Service', options, async () => {
   for (const path of ['metrics', 'livez', 'readyz']) assert.equal((await fetch(`${url}${path}`)).status, 404, path);
 });
 
-test("an agent's own endpoint answers nobody by default, and an exposed one asks for a token", options, async () => {
+test("an agent's own endpoint refuses connections by default, and an exposed one asks for a token", options, async () => {
   const statusFor = async (agent: string) => {
     const [pod] = await release.pods(`agent-${agent}`);
     const address = await release.kubectl('get', pod!, '--output', 'jsonpath={.status.podIP}');

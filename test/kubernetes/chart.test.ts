@@ -824,7 +824,7 @@ test('one value authenticates ingress and the agents that are exposed; the other
       assert.deepEqual(
         Object.keys(env).filter(variable => variable.startsWith('HOPLINE_AUTH')),
         [],
-        'on loopback nobody is asked',
+        'on loopback no client is asked',
       );
     }
   }
@@ -854,7 +854,7 @@ test('authentication that would stop a server at start is refused with what to s
   assert.match(own('tlsSecret=tls'), /tlsSecret \(agent-guide\): nothing reaches the agent/);
 });
 
-test('an agent has two pods and a budget unless its entry says otherwise, and supervisors wait for one that is scheduled again', {
+test('an agent has two pods and a budget unless its entry has other values, and supervisors wait for one that is scheduled again', {
   skip,
 }, () => {
   const of = (values: readonly string[]) => {
@@ -901,7 +901,7 @@ test('values that render and cannot work are refused with what to set', { skip }
   for (const [values, expected] of refused) assert.match(rejection(...values), expected, values.join());
 });
 
-test('nats-server syncs as often as a value says, by default as often as it does by itself', { skip }, () => {
+test('nats-server syncs at the interval of a value, by default at its own', { skip }, () => {
   const conf = (...values: string[]) =>
     render(values).find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === 'hopline-nats')!.data!['nats.conf']!;
   assert.doesNotMatch(conf(), /sync/);

@@ -75,6 +75,8 @@ describe('alerts of a live cluster', { skip: withoutPrometheus }, () => {
           HOPLINE_WEBHOOK_HTTP: 'true',
           HOPLINE_SLOTS: String(SLOTS),
           HOPLINE_ACK_WAIT_MS: '1500',
+          // A busy machine starts the deadly agent anew for so long that the supervisor would give it up.
+          HOPLINE_AGENT_GONE_MS: '600000',
           // A collector that refuses connections: spans are lost from the beginning.
           OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${await freePort()}`,
         },

@@ -5,7 +5,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { A2A_METHOD, ATTR } from '@hopline/telemetry';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { A2A_METHOD, ATTR, SPAN, startHop, startTelemetry } from '@hopline/telemetry';
 import { parse } from 'yaml';
 import { prepareStack } from '../../infra/observe/stack.ts';
 import { JAEGER, JAEGER_ABSENT, Jaeger } from '../support/telemetry/jaeger.ts';
@@ -78,6 +79,44 @@ test('the collector keeps what an operator looks for, also when it ends after th
   );
   // A tenth of 200, give or take: outside of these bounds by chance less than once in a million runs.
   assert.ok(rest.length < ORDINARY / 2, `${rest.length} of ${ORDINARY}`);
+});
+
+/** Turns of each kind. By chance, a tenth of them would all be kept once in 10^20 runs. */
+const TURNS = 20;
+/** Longer than the decision wait of collector.yaml, milliseconds. */
+const LONG_MS = 40_000;
+
+test('the collector keeps turns that are slow or fail after its decision, and a part of those that are quick', {
+  skip: JAEGER_ABSENT,
+  timeout: 300_000,
+}, async () => {
+  await using jaeger = await Jaeger.start({ isSampling: true, waits: true });
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: jaeger.endpoint };
+  const telemetry = await startTelemetry({ service: 'relay', instance: 'relay-1', version: '0', env });
+  const startTurns = (kind: string, count = TURNS) =>
+    Array.from({ length: count }, (_, index) => {
+      const id = traceId();
+      const parent = { traceparent: `00-${id}-${'b'.repeat(16)}-01` };
+      return { id, hop: startHop(SPAN.processInput, { kind: 'consumer', parent, attributes: { [ATTR.a2aTask]: `${kind}-${index}` } }) };
+    });
+  const slow = startTurns('slow');
+  const failing = startTurns('failing');
+  const quick = startTurns('quick', ORDINARY);
+  try {
+    for (const { hop } of quick) hop.end();
+    await sleep(LONG_MS);
+    for (const { hop } of slow) hop.end();
+    for (const { hop } of failing) hop.fail('http_500');
+  } finally {
+    await telemetry.shutdown();
+  }
+  // The last spans of a trace come after its decision.
+  const spansOf = ({ id }: { id: string }) => jaeger.ofTrace(id).length;
+  const isWhole = () => ([...slow, ...failing].every(turn => spansOf(turn) === 2) ? true : undefined);
+  await jaeger.until('the long turns', isWhole, SAMPLED_MS_MAX);
+  for (const { id } of failing) assert.ok(jaeger.ofTrace(id).some(({ isError }) => isError));
+  const kept = quick.filter(turn => spansOf(turn) > 0).length;
+  assert.ok(kept > 0 && kept < ORDINARY / 2, `${kept} of ${ORDINARY}`);
 });
 
 const traceId = () => randomBytes(16).toString('hex');

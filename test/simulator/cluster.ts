@@ -36,6 +36,8 @@ export type ClusterSettings = {
   heartbeatMs: number;
   inputTimeoutMs: number;
   copyForwardAfterMs: number | undefined;
+  /** So small that a copy of a short task has several parts. */
+  copyPartUnitsMax: number | undefined;
 };
 
 export type ProfileUsed = 'caipe' | 'transparent';
@@ -200,7 +202,7 @@ export class Cluster {
     const { process, link, slot } = incarnation;
     const log = faultyLog({ clock, process, link, trace, broker: this.broker, store: incarnation.store });
     const common = { log, logger, metrics: createHopMetrics('simulator') };
-    const { leaseMs, heartbeatMs, inputTimeoutMs, copyForwardAfterMs } = this.settings;
+    const { leaseMs, heartbeatMs, inputTimeoutMs, copyForwardAfterMs, copyPartUnitsMax } = this.settings;
     const service = slot.slice(0, slot.lastIndexOf('-'));
     if (service === 'relay') {
       const leases = { instance: slot, leaseMs, heartbeatMs };
@@ -210,6 +212,7 @@ export class Cluster {
         coalesce: DEFAULT_SETTINGS,
         inputTimeoutMs,
         copyForwardAfterMs,
+        copyPartUnitsMax,
         silentMs: SILENT_MS,
       });
       incarnation.stop = () => relay.stop();
@@ -223,6 +226,7 @@ export class Cluster {
         displayName: 'Supervisor',
         slots: 8,
         agentGoneMs: AGENT_GONE_MS,
+        agentWaitMs: AGENT_GONE_MS,
         lostInputsCheckMs: SILENT_MS,
         lostItemsCheckMs: SILENT_MS,
       });

@@ -183,7 +183,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
       },
     ],
   },
-  'an agent that hears no cancel': {
+  'an agent that receives no cancel': {
     themes: ['none', 'deaths'],
     breaks: /^after an acknowledged cancel/,
     edits: [

@@ -26,6 +26,7 @@ export const SETTINGS: ClusterSettings = {
   heartbeatMs: 1_000,
   inputTimeoutMs: 8_000,
   copyForwardAfterMs: undefined,
+  copyPartUnitsMax: undefined,
 };
 
 /** Tasks and faults of a seed. `theme` replaces the one that follows from the seed. */
@@ -33,7 +34,13 @@ export function scenarioOf(seed: number, theme?: string): Scenario {
   const workload = new Random(seed, 'workload');
   const tasks = Array.from({ length: workload.between(3, 6) }, (_, index) => taskPlan(workload, `task-${index + 1}`));
   planCancels(new Random(seed, 'cancels'), tasks);
-  const settings = { ...SETTINGS, ...(workload.chance(0.3) && { copyForwardAfterMs: workload.between(2_000, 10_000) }) };
+  const settings = {
+    ...SETTINGS,
+    ...(workload.chance(0.3) && {
+      copyForwardAfterMs: workload.between(2_000, 10_000),
+      copyPartUnitsMax: workload.between(500, 4_000),
+    }),
+  };
   const random = new Random(seed, 'faults');
   const chosen = theme ?? random.pick(THEME_NAMES);
   const replicas = ([name, count]: [string, number]) => Array.from({ length: count }, (_, index) => `${name}-${index + 1}`);
@@ -117,7 +124,8 @@ function planCancels(random: Random, tasks: readonly TaskPlan[]): void {
       continue;
     }
     if (!talksOn) continue;
-    for (const script of plan.turns.flatMap(({ scripts }) => Object.values(scripts))) Object.assign(script, { tokens: 40, everyMs: 1_500 });
+    for (const script of plan.turns.flatMap(({ scripts }) => Object.values(scripts)))
+      Object.assign(script, { tokens: 40, everyMs: 1_500 });
   }
 }
 
@@ -139,7 +147,8 @@ type Theme = (random: Random, slots: readonly string[]) => Fault[];
 const WRITERS = ['agent.writer-1', 'agent.writer-2'];
 const SUPERVISORS = ['supervisor-1', 'supervisor-2'];
 
-const isSibling = (slot: string, other: string) => slot.slice(0, slot.lastIndexOf('-')) === other.slice(0, other.lastIndexOf('-'));
+const isSibling = (slot: string, other: string) =>
+  slot.slice(0, slot.lastIndexOf('-')) === other.slice(0, other.lastIndexOf('-'));
 
 const BEGIN_MS = { min: 1_500, max: 12_000 };
 

@@ -74,7 +74,16 @@ export async function simulate(scenario: Scenario, { trace: keepsLines = false, 
     await clock.run(() => hasEnded, untilMs);
     const endedAt = clock.nowMs;
     if (hasEnded) await clock.run(() => false, clock.nowMs + REST_MS);
-    const violations = await verify({ scenario, cluster, clients, runs, receiver, hasEnded, endedAt, pendingTimers: clock.pendingTimers });
+    const violations = await verify({
+      scenario,
+      cluster,
+      clients,
+      runs,
+      receiver,
+      hasEnded,
+      endedAt,
+      pendingTimers: clock.pendingTimers,
+    });
     await onEnd?.(cluster, clients);
     return { violations: [...crashes, ...violations], digest: trace.digest, lines: trace.lines, endedAt, events: clock.events };
   } finally {

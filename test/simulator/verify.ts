@@ -101,7 +101,8 @@ async function verifyLiveness(
       if (missing !== undefined) report('an acknowledged webhook gets every event', `${plan.name}: ${missing}`);
     }
   }
-  for (const { id, agent } of runs.all.filter(({ endedAt }) => endedAt === undefined)) report(rule, `run ${id} of ${agent} goes on`);
+  for (const { id, agent } of runs.all.filter(({ endedAt }) => endedAt === undefined))
+    report(rule, `run ${id} of ${agent} goes on`);
   if (cluster.broker.size > 0) report(rule, `${cluster.broker.size} work items are open`);
 }
 

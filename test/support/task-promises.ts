@@ -102,7 +102,7 @@ export type CancelEvidence = {
 };
 
 /**
- * Cancel beats everything: a task whose cancel the log has ends CANCELED unless it had ended before, whatever its client was answered. After
+ * Nothing overrides a cancel: a task whose cancel the log has ends CANCELED unless it had ended before, whatever its client was answered. After
  * an acknowledgement its agents stop, remote ones included.
  */
 export async function verifyCancel(

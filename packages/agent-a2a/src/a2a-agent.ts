@@ -33,7 +33,7 @@ export function createA2AAgent(options: A2AOptions): Agent {
     return new RemoteTurn({ client, turn, params, context, reader, limits, webhooks, cancels }).run();
   };
   return {
-    announcesWork: true,
+    reportsWork: true,
     get description() {
       return description ?? (card?.description || 'An A2A agent.');
     },

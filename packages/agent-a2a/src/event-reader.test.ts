@@ -186,7 +186,7 @@ test('credentials are requested once and do not end the turn [S3-5]', () => {
   assert.equal(one.state.waiting, undefined);
 });
 
-test('that the agent works is said once, by an event of its own unless another one says it', () => {
+test('that the agent works is one event, unless another one shows it', () => {
   const status = (state: TaskState) => ({ statusUpdate: { taskId: 't', contextId: 'c', status: { state } } });
   const bare = reader();
   assert.deepEqual(bare.read({ task: task({ status: { state: 'TASK_STATE_SUBMITTED' } }) }), []);

@@ -52,7 +52,7 @@ export class EventReader {
   readonly #artifacts = new Set<string>();
   readonly #texts: StatusTexts;
   #events = 0;
-  /** The agent's state is working, and the events have said so. */
+  /** The agent's state is working, and an event has shown it. */
   #isWorking = false;
   #read: AgentEvent[] = [];
   /** Id of the first status message of the answer: a history that contains it contains all of them. */
@@ -108,7 +108,7 @@ export class EventReader {
       if (message !== undefined) this.#working(message, metadata);
       if (state !== 'TASK_STATE_WORKING' || this.#isWorking) return;
       this.#isWorking = true;
-      // The events of the message say it as well.
+      // The events of the message show it as well.
       if (this.#read.length === length) this.#read.push({ type: 'working' });
     }
   }

@@ -327,7 +327,7 @@ export class RemoteTurn {
   }
 
   /**
-   * Whether the task no longer works although no event has said so: its end may come before a subscription, and a2a-sdk 0.3 for
+   * Whether the task no longer works although no event has shown it: its end may come before a subscription, and a2a-sdk 0.3 for
    * Python ends no subscription to a task whose `execute()` raised.
    */
   async #hasEndedUnseen(signal: AbortSignal): Promise<boolean> {

@@ -10,20 +10,20 @@ type ArtifactText = { text: GrowingText; isWhole: boolean };
 type Mirror = { of: string; held: StatusText[]; rest: string };
 
 /**
- * Removes from the pieces of an answer, each the text of a status, those that say it once more: Google ADK streams deltas, then
+ * Removes from the pieces of an answer, each the text of a status, those that repeat it: Google ADK streams deltas, then
  * the whole text as a status, then as an artifact. Two forms are known by their text:
  *
  * - One piece is equal to all pieces since the last repetition. It is held until the next event: a whole text that follows, or came
- *   before as an artifact, decides. Otherwise it is a repetition if it is long enough that no model says it as a piece.
+ *   before as an artifact, decides. Otherwise it is a repetition if it is long enough that no model emits it as a piece.
  * - The pieces, from the first on, are the text of the artifacts before them. They are held as long as they repeat it.
  *
  * `events`: where the other pieces go.
  */
 export class RepeatedTexts {
   /** The pieces since the last repetition, and what was repeated then. */
-  #said = new GrowingText();
+  #pieces = new GrowingText();
   #repeated: string | undefined;
-  /** It is equal to `#said`, or to `#repeated` where nothing was said since. */
+  /** It is equal to `#pieces`, or to `#repeated` where no piece came since. */
   #held: StatusText | undefined;
   readonly #artifacts = new Map<string, ArtifactText>();
   #newest: { id: string; artifact: ArtifactText } | undefined;
@@ -34,8 +34,8 @@ export class RepeatedTexts {
     const text = this.#mirror === undefined ? piece.text : this.#continueMirror(this.#mirror, piece, events);
     if (text === '') return;
     const rest = text === piece.text ? piece : { ...piece, text };
-    if (this.#isSaid(text)) this.#hold(rest);
-    else if (this.#said.length > 0 ? !this.#isLongArtifact(text) : !this.#beginMirror(rest)) this.#say(rest, events);
+    if (this.#isRepeated(text)) this.#hold(rest);
+    else if (this.#pieces.length > 0 ? !this.#isLongArtifact(text) : !this.#beginMirror(rest)) this.#emit(rest, events);
   }
 
   /** The agent sends a text that may be its whole answer: it decides about the held one. */
@@ -43,7 +43,7 @@ export class RepeatedTexts {
     const held = this.#held;
     if (held === undefined) return;
     if (whole === held.text) this.#drop(held.text);
-    else if (whole === this.#said.text + held.text) this.#release(held, events);
+    else if (whole === this.#pieces.text + held.text) this.#release(held, events);
   }
 
   /** Another event follows, which decides nothing. */
@@ -59,7 +59,7 @@ export class RepeatedTexts {
     this.settle(events);
     const mirror = this.#mirror;
     this.#mirror = undefined;
-    if (mirror !== undefined && mirror.rest !== '') for (const piece of mirror.held) this.#say(piece, events);
+    if (mirror !== undefined && mirror.rest !== '') for (const piece of mirror.held) this.#emit(piece, events);
   }
 
   /** Returns the text of the artifact so far. */
@@ -81,9 +81,9 @@ export class RepeatedTexts {
     return false;
   }
 
-  #isSaid(text: string): boolean {
-    if (this.#said.length === 0) return text === this.#repeated;
-    return text.length === this.#said.length && text === this.#said.text;
+  #isRepeated(text: string): boolean {
+    if (this.#pieces.length === 0) return text === this.#repeated;
+    return text.length === this.#pieces.length && text === this.#pieces.text;
   }
 
   #isLongArtifact(text: string): boolean {
@@ -109,16 +109,16 @@ export class RepeatedTexts {
   #drop(text: string): void {
     this.#held = undefined;
     this.#repeated = text;
-    this.#said = new GrowingText();
+    this.#pieces = new GrowingText();
   }
 
   #release(piece: StatusText, events: AgentEvent[]): void {
     this.#held = undefined;
-    this.#say(piece, events);
+    this.#emit(piece, events);
   }
 
-  #say({ text, id }: StatusText, events: AgentEvent[]): void {
-    this.#said.add(text);
+  #emit({ text, id }: StatusText, events: AgentEvent[]): void {
+    this.#pieces.add(text);
     events.push({ type: 'text', text, ...(id !== '' && { id }) });
   }
 
@@ -147,7 +147,7 @@ export class RepeatedTexts {
       return text.slice(rest.length);
     }
     // Only their beginning is that of the artifacts: it is another text, and all of it is new.
-    for (const one of held) this.#say(one, events);
+    for (const one of held) this.#emit(one, events);
     return text;
   }
 }

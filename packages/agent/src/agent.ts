@@ -7,8 +7,8 @@ export interface Agent {
   /** The agent's own name; a name in the agents file takes precedence. */
   readonly name?: string;
   readonly description: string;
-  /** Its events tell when it begins to work (`working`), as those of a server that queues tasks. Any other agent works from the beginning of its turn. */
-  readonly announcesWork?: true;
+  /** Its events show when it begins to work (`working`), as those of a server that queues tasks. Any other agent works from the beginning of its turn. */
+  readonly reportsWork?: true;
   /** Called every 30 s: an adapter may learn its skills from a server. Rejects when they are not available now. */
   skills(): Promise<AgentSkill[]>;
   /**

@@ -56,7 +56,7 @@ export class AnswerDeduplicator {
   artifact(chunk: ArtifactText): TextChange | undefined {
     if (chunk.isResult && !chunk.append) return this.snapshot(chunk.text);
     const known = this.#artifacts.get(chunk.id);
-    // It begins with its first text: only then can it repeat what was said before.
+    // It begins with its first text: only then can it repeat what came before.
     if (known === undefined && chunk.text === '') return undefined;
     if (known === undefined) return chunk.last && !chunk.append ? this.#whole(chunk) : this.#begin(chunk);
     return chunk.append ? this.#continue(known, chunk.text, chunk.last) : this.#restart(known, chunk.text);

@@ -1,4 +1,4 @@
-/** Shortest text whose copy counts as a repetition by itself, in UTF-16 units: models say "ha" and "ha" again. */
+/** Shortest text whose copy counts as a repetition by itself, in UTF-16 units: models emit "ha" and "ha" again. */
 export const REPEATED_UNITS_MIN = 12;
 /** Fewest different units of it: models draw lines of dashes and indent by tokens of spaces. */
 export const REPEATED_DISTINCT_MIN = 4;

@@ -214,10 +214,10 @@ test('parts that are no text are artifacts of their own, with their source [S2-3
   assert.notEqual(chart?.artifactId, 'x', 'S0-34 no id of the agent reaches the client');
 });
 
-test('a task that is passed to one agent works when the agent says so, or with its first output, and not before', async () => {
-  const inputsOf = async (mode: 'transparent' | 'caipe', events: AgentEvent[], announcesWork = true) => {
+test('a task that is passed to one agent works when the agent reports it, or with its first output, and not before', async () => {
+  const inputsOf = async (mode: 'transparent' | 'caipe', events: AgentEvent[], reportsWork = true) => {
     const task = await TaskLog.create(mode);
-    await run(task, { ...scripted(events), ...(announcesWork && { announcesWork }) });
+    await run(task, { ...scripted(events), ...(reportsWork && { reportsWork }) });
     await task.fold();
     return (await task.inputs()).map(input => (input.kind === 'status' ? input.state : input.kind));
   };

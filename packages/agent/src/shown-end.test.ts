@@ -150,7 +150,7 @@ test('a turn that leaves its wait for credentials to the next one has ended, alt
   }
 });
 
-test('an end that no relay shows is given up after END_SHOWN_MS_MAX, at a shutdown at once, and with the log when it is away', async t => {
+test('an end that no relay shows is abandoned after END_SHOWN_MS_MAX, at a shutdown at once, and with the log when it is away', async t => {
   const { task, lastN } = await storedEnd('caipe');
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const waited: number[] = [];
@@ -161,7 +161,7 @@ test('an end that no relay shows is given up after END_SHOWN_MS_MAX, at a shutdo
     return late.signal;
   });
   let isSettled = false;
-  const given = assert.rejects(requireShownEnd(task.log, task.job(), { lastN, signal }), AttemptFailed).finally(() => {
+  const abandoned = assert.rejects(requireShownEnd(task.log, task.job(), { lastN, signal }), AttemptFailed).finally(() => {
     isSettled = true;
   });
   const passes = async (ms: number) => {
@@ -172,7 +172,7 @@ test('an end that no relay shows is given up after END_SHOWN_MS_MAX, at a shutdo
   await passes(END_SHOWN_MS_MAX - 21);
   assert.equal(isSettled, false, 'one millisecond earlier it waits');
   await passes(1);
-  await given;
+  await abandoned;
   assert.deepEqual(waited, [END_SHOWN_MS_MAX]);
   t.mock.timers.reset();
   timeout.mock.restore();

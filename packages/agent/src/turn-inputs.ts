@@ -25,8 +25,8 @@ export type TurnInputsOptions = {
   prior: PriorAttempts;
   /** The attempt before this one was waiting for credentials. */
   authorizing?: boolean;
-  /** Its events tell when it begins to work (`Agent.announcesWork`). */
-  announcesWork?: boolean;
+  /** Its events show when it begins to work (`Agent.reportsWork`). */
+  reportsWork?: boolean;
   /** False: a supervisor's client does not see the agent's text; the supervisor reads it with the end of the call (C-5). */
   forwardText: boolean;
 };
@@ -49,7 +49,7 @@ export class TurnInputs {
   #notices = 0;
   /** The task shows that the agent waits for credentials. */
   #authorizing: boolean;
-  /** The task shows that the agent works: a supervisor that conducts says so itself, one that forwards leaves it to the agent. */
+  /** The task shows that the agent works: a supervisor that conducts sets it itself, one that forwards leaves it to the agent. */
   #isWorking: boolean;
   #waitsFor: TurnEnd | undefined;
   /** Text of an earlier attempt stands until this one has content. */
@@ -70,9 +70,9 @@ export class TurnInputs {
   }
 
   begin(): void {
-    const { work, prior, agent, announcesWork = false } = this.#options;
+    const { work, prior, agent, reportsWork = false } = this.#options;
     if (work.call === undefined) this.#lanes.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
-    else if (!announcesWork && !this.#authorizing) this.#work();
+    else if (!reportsWork && !this.#authorizing) this.#work();
     for (const { lane, tool, callId } of prior.openTools)
       this.#lanes.add(callNotice(this.#presentation.notices, 'failed', { lane: `${lane}/end`, agent, tool, callId }));
   }
@@ -185,11 +185,11 @@ export class TurnInputs {
     this.#lanes.add({ kind: 'status', ...this.#waitsFor, state: 'TASK_STATE_AUTH_REQUIRED' });
   }
 
-  /** The agent works: it has begun, or no longer waits for credentials. A message of its own may say so. */
-  #work(said?: Pick<StatusInput, 'message' | 'source'>): void {
+  /** The agent works: it has begun, or no longer waits for credentials. A message of its own may state it. */
+  #work(progress?: Pick<StatusInput, 'message' | 'source'>): void {
     this.#waitsFor = undefined;
     this.#authorizing = false;
-    if (!this.#isWorking || said !== undefined) this.#lanes.add({ kind: 'status', state: 'TASK_STATE_WORKING', ...said });
+    if (!this.#isWorking || progress !== undefined) this.#lanes.add({ kind: 'status', state: 'TASK_STATE_WORKING', ...progress });
     this.#isWorking = true;
   }
 

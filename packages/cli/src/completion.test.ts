@@ -55,10 +55,11 @@ for (const shell of ['zsh', 'fish'] as const) {
 }
 
 test('fish completes commands, options and values', { skip: !hasShell('fish') && 'no fish' }, t => {
-  const file = scriptFile(t, 'fish');
+  const shell = 'fish';
+  const file = scriptFile(t, shell);
   const offered = (line: string) => {
     const script = `source ${file}; complete -C '${line}'`;
-    const { stdout, stderr } = spawnSync('fish', [WITHOUT_CONFIGURATION.fish, '-c', script], { encoding: 'utf8' });
+    const { stdout, stderr } = spawnSync(shell, [WITHOUT_CONFIGURATION[shell], '-c', script], { encoding: 'utf8' });
     assert.equal(stderr, '');
     return stdout
       .trim()

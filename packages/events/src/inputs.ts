@@ -157,7 +157,7 @@ export type CallInput = {
   kind: 'call';
   call: string;
   agent: string;
-  /** The agent says itself that the task works, with or without a message. */
+  /** The agent itself reports that the task works, with or without a message. */
   statusPasses?: true;
 };
 

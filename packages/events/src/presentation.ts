@@ -40,7 +40,7 @@ export type AgentPresentation = {
      * text stays.
      */
     | { as: 'own' | 'transitory'; artifact: LaneArtifact };
-  /** `status`: states with a message (`CallInput.statusPasses`); the agent also says when it begins to work. Else one artifact that holds the newest line. */
+  /** `status`: states with a message (`CallInput.statusPasses`); the agent also reports when it begins to work. Else one artifact that holds the newest line. */
   progress: 'status' | { name: string; description?: string };
   notices: NoticeTemplates;
   /** Of every artifact that streams. */

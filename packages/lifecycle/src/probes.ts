@@ -29,7 +29,7 @@ const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
 /**
  * Mounts the probes on a server with other routes. They ask for no credentials, so they answer under none of its names: the
- * public route of the server would serve them to everybody.
+ * public route of the server would serve them to every client.
  */
 export function registerProbes(app: FastifyInstance, options: ProbeOptions): void {
   if (options.elsewhere !== true) mountProbes(app, options, ADDRESSES, NAME_REFUSAL);

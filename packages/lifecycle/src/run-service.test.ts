@@ -62,7 +62,7 @@ const messages = ({ lines }: Run) => lines.map(({ msg }) => msg);
 const DRAIN = ['draining', 'signal aborted', 'close begins', 'close ends', 'stopped'];
 
 // Each test is a process that takes half a second to start.
-suite('a service process', { concurrency: 3, timeout: 60_000 }, () => {
+suite('a service process', { concurrency: 3, timeout: 120_000 }, () => {
   test('SIGUSR2 switches to level debug and back', async () => {
     const service = run('well');
     await service.line('ready');

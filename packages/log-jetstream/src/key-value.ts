@@ -1,4 +1,4 @@
-import { type Change, type Entry, type KeyValue, LogConflict, requireKey, type StreamExtent } from '@hopline/log';
+import { type Change, type Entry, type KeyValue, LogConflict, LogUnavailable, requireKey, type StreamExtent } from '@hopline/log';
 import type { StoredMsg } from '@nats-io/jetstream';
 import { nuid } from '@nats-io/nats-core';
 import { decodeValue, encodePayload, MESSAGE_ID } from './codec.ts';
@@ -8,7 +8,7 @@ import type { EntryCheck } from './entry-checks.ts';
 import { readOrdered } from './ordered-reader.ts';
 import type { Publisher } from './publisher.ts';
 import { readExtent } from './retention.ts';
-import { retry } from './retry.ts';
+import { type RetryOptions, retry } from './retry.ts';
 
 /**
  * A NATS key-value bucket (ADR-8, so `nats kv` reads it), written by the log's own publisher: a write without a leader is
@@ -99,7 +99,20 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
   }
 
   async *watch(signal: AbortSignal): AsyncGenerator<Change<V>, void> {
+    let created: string | undefined;
+    /** Revisions of a bucket that was created again begin anew: the reader would wait for those of the lost one. */
+    const begin = async (from: number, options: RetryOptions) => {
+      const now = await this.#createdAt(options);
+      if (created !== undefined && now !== created) throw new LogUnavailable(`${this.#stream} was lost and created again`);
+      created = now;
+      return from;
+    };
+    if (!signal.aborted)
+      await begin(0, { signal }).catch(error => {
+        if (!signal.aborted) throw error;
+      });
     const reading = {
+      begin,
       stream: this.#stream,
       filter: `${this.#prefix}>`,
       from: 'last-per-subject',
@@ -144,6 +157,11 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
       if (newest?.header.get(MESSAGE_ID) === id) return newest.seq;
       throw error;
     }
+  }
+
+  async #createdAt(options: RetryOptions): Promise<string> {
+    const { jsm } = this.#connection;
+    return String((await retry(this.#connection, this.#stream, () => jsm.streams.info(this.#stream), options)).created);
   }
 
   /** From the leader: the loser of a race to create a key must read what the winner wrote. */

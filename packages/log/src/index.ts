@@ -34,7 +34,7 @@ export type { InputAppendOptions, InputLog, RejectedInput, StoredInput } from '.
 export type { InputWriter, InputWriterOptions } from './input-writer.ts';
 export { createInputWriter, RECORD_INPUT_BYTES_MAX, RECORD_TOKENS_MAX, WAITING_BYTES_MAX } from './input-writer.ts';
 export type { Change, Entry, KeyValue } from './key-value.ts';
-export { AGENT_SILENCE_MS_MAX, isAgentSkill, LiveAgents } from './live-agents.ts';
+export { AGENT_SILENCE_MS_MAX, isAgentSkill, LiveAgents, type RegisteredAgent } from './live-agents.ts';
 export type {
   AgentEntry,
   AgentSkill,

@@ -42,7 +42,7 @@ test('a tool call as the client sees it [S2-1 S2-4 S2-5 S2-6 S2-37]', () => {
   ]);
 });
 
-test('an agent that rejects the message is not said to have failed; a profile without the words says so', () => {
+test('a rejected call has a notice of its own; in a profile without one it is that of a failed call', () => {
   const options = { lane: 'l/end', agent: 'supervisor', tool: 'argocd', callId: 'c1' };
   const rejected = callNotice(CAIPE.calls, 'rejected', options);
   assert.deepEqual(rejected.parts, [{ text: '❌ Supervisor: Argocd rejected the message\n' }]);

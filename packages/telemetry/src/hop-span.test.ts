@@ -5,7 +5,7 @@ import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-ho
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import { bytesAllocated } from '../../../test/support/counted-work.ts';
 import { currentTrace } from './active-trace.test-kit.ts';
-import { HOP_LINKS_MAX, HOP_STEPS_MAX, SEGMENT_MS_MAX, startHop } from './hop-span.ts';
+import { HOP_LINKS_MAX, HOP_STEPS_MAX, SEGMENT_MS_FIRST, SEGMENT_MS_MAX, startHop } from './hop-span.ts';
 import { ATTR, COUNT, invokeAgentSpan, SPAN } from './names.ts';
 import { spanContextFrom } from './propagation.ts';
 import { spanIds } from './span-ids.ts';
@@ -117,14 +117,14 @@ test('without a parent the active span is the parent; with an empty carrier a ne
   assert.notEqual(rootSpan?.spanContext().traceId, TRACE_ID);
 });
 
-test('a segment rolls over at SEGMENT_MS_MAX: same trace, linked, counters restart, attributes stay', () => {
+test('a segment rolls over at SEGMENT_MS_FIRST: same trace, linked, counters restart, attributes stay', () => {
   record();
   mock.timers.enable({ apis: ['setTimeout'] });
   try {
     const hop = startHop(SPAN.processInput, { kind: 'consumer', parent: {}, attributes: { [ATTR.a2aTask]: 't-1' } });
     hop.count(COUNT.tokens, 3);
     const before = hop.carrier();
-    mock.timers.tick(SEGMENT_MS_MAX - 1);
+    mock.timers.tick(SEGMENT_MS_FIRST - 1);
     assert.equal(memory.getFinishedSpans().length, 0);
     mock.timers.tick(1);
     assert.equal(memory.getFinishedSpans().length, 1);
@@ -142,6 +142,31 @@ test('a segment rolls over at SEGMENT_MS_MAX: same trace, linked, counters resta
   assert.deepEqual([second?.attributes[ATTR.segment], second?.attributes[ATTR.a2aTask]], [2, 't-1']);
   assert.equal(second?.spanContext().traceId, first?.spanContext().traceId);
   assert.deepEqual([second?.parentSpanContext?.spanId, second?.links], [first?.spanContext().spanId, []]);
+});
+
+test('a long hop has one early segment, then one every SEGMENT_MS_MAX, also after its first span was taken', () => {
+  for (const isTaken of [false, true]) {
+    memory.reset();
+    record();
+    mock.timers.enable({ apis: ['setTimeout'] });
+    try {
+      const hop = startHop(SPAN.processInput, { kind: 'consumer', parent: {} });
+      if (isTaken) hop.taken({ name: SPAN.deliverEvents, kind: 'internal' });
+      const ended = () => memory.getFinishedSpans().length - Number(isTaken);
+      mock.timers.tick(SEGMENT_MS_FIRST);
+      assert.equal(ended(), 1);
+      mock.timers.tick(SEGMENT_MS_MAX - 1);
+      assert.equal(ended(), 1);
+      mock.timers.tick(1);
+      assert.equal(ended(), 2);
+      for (let minute = 1; minute <= 10; minute += 1) mock.timers.tick(SEGMENT_MS_MAX);
+      assert.equal(ended(), 12, 'a day has 1,441 segments');
+      hop.end();
+    } finally {
+      mock.timers.reset();
+    }
+    trace.disable();
+  }
 });
 
 test('every segment of a hop has the same parent', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AgentInput, ClientInput, FactRecord, RelayInput } from '@hopline/events';
-import { createInputWriter, type InputWriter, type StoredFacts } from '@hopline/log';
+import { createInputWriter, type InputWriter, readTask, type StoredFacts } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { createLogger, type HopMetrics } from '@hopline/telemetry';
 import { createRelay, type Relay } from './relay.ts';
@@ -92,6 +92,44 @@ test('the next copy-forward falls due although the relay of the last one died be
   const relay = await relayOn(log.another(), { copyForwardAfterMs: COPY_FORWARD_AFTER_MS });
   await copiedAfter(log, record.startStoredAt);
   await relay.stop();
+});
+
+test('a relay that dies between two parts of a copy loses nothing, and its successor copies everything [S4-44]', {
+  timeout: 20_000,
+}, async () => {
+  const log = createMemoryLog();
+  const startStoredAt = await waitingTask(log);
+  const textAt = async (newest: StoredFacts) => {
+    let text = '';
+    for await (const { record } of readTask(log.facts, newest))
+      for (const fact of record.facts)
+        if (fact.kind === 'artifact.updated') text += fact.event.artifactUpdate.artifact.parts.map(part => part.text).join('');
+    return text;
+  };
+  const whole = await textAt((await log.facts.last('t'))!);
+  assert.equal(whole.length, 3 * LONG.length);
+  for (const diesAt of [2, 3]) {
+    const own = log.another();
+    const appendFacts = own.facts.append.bind(own.facts);
+    const died = Promise.withResolvers<void>();
+    own.facts.append = async (record, options) => {
+      if (record.copied?.part !== diesAt) return appendFacts(record, options);
+      died.resolve();
+      return new Promise(() => {});
+    };
+    const dead = await relayOn(own, { copyForwardAfterMs: COPY_FORWARD_AFTER_MS });
+    await died.promise;
+    await die(own, dead);
+    const newest = (await log.facts.last('t'))!;
+    assert.deepEqual([newest.record.copied?.part, newest.record.copied?.last], [diesAt - 1, false]);
+    assert.equal(await textAt(newest), whole);
+  }
+  const relay = await relayOn(log.another(), { copyForwardAfterMs: COPY_FORWARD_AFTER_MS });
+  const { seq, record } = await copiedAfter(log, startStoredAt);
+  await relay.stop();
+  assert.ok(record.startSeq < seq);
+  log.expire('facts', 't', record.startSeq);
+  assert.equal(await textAt((await log.facts.last('t'))!), whole);
 });
 
 test('a record stored before a copy-forward does not mark it as folded: the next owner performs it [S4-44]', {

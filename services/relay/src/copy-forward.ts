@@ -2,7 +2,7 @@ import type { CopiedFacts, Fact, FactRecord } from '@hopline/events';
 import { type FactLog, fromStart, RecordTooLarge, type StoredFacts, startSeqOf } from '@hopline/log';
 
 /** JSON of the facts of one part, UTF-16 units, far below the log's record limit. A part with a single fact may be longer. */
-const PART_UNITS_MAX = 128 * 1024;
+export const PART_UNITS_MAX = 128 * 1024;
 
 /** Members of `FactRecord`: sequence of the task's first record, and when its facts were stored. */
 export type TaskStart = { startSeq: number; startStoredAt: number };
@@ -19,13 +19,14 @@ export async function copyForward(
   newest: StoredFacts,
   nowMs: number,
   append: (record: FactRecord) => Promise<number | undefined>,
+  partUnitsMax = PART_UNITS_MAX,
 ): Promise<TaskStart | 'tooLarge' | 'stopped'> {
   const { aggregate, startSeq, startStoredAt } = newest.record;
   const oldStart = { startSeq, startStoredAt };
   let newStartSeq = 0;
   try {
     // Not readTask: `newest` has the aggregate alone, and after a copy of one part it would pass for the whole task.
-    for await (const copied of partsOf(fromStart(facts.read(aggregate.taskId, startSeqOf(newest))))) {
+    for await (const copied of partsOf(fromStart(facts.read(aggregate.taskId, startSeqOf(newest))), partUnitsMax)) {
       const start = copied.last ? { startSeq: newStartSeq, startStoredAt: nowMs } : oldStart;
       const seq = await append({ v: 1, facts: [], aggregate, ...start, copied });
       if (seq === undefined) return 'stopped';
@@ -38,14 +39,14 @@ export async function copyForward(
   return { startSeq: newStartSeq, startStoredAt: nowMs };
 }
 
-async function* partsOf(records: AsyncIterable<StoredFacts>): AsyncGenerator<CopiedFacts, void> {
+async function* partsOf(records: AsyncIterable<StoredFacts>, partUnitsMax: number): AsyncGenerator<CopiedFacts, void> {
   let part = 1;
   let units = 0;
   let facts: Fact[] = [];
   for await (const { record } of records) {
     for (const fact of record.facts) {
       const size = JSON.stringify(fact).length;
-      if (facts.length > 0 && units + size > PART_UNITS_MAX) {
+      if (facts.length > 0 && units + size > partUnitsMax) {
         yield { part, last: false, facts };
         part += 1;
         units = 0;

@@ -41,6 +41,8 @@ export type PipelineContext = {
   coalesce: CoalesceSettings;
   /** Bytes of records of one task; a task that has them fails. */
   taskBytesMax: number;
+  /** JSON of the facts of one part of a copy, UTF-16 units; default PART_UNITS_MAX. */
+  copyPartUnitsMax?: number | undefined;
   shards: number;
   /** Since when this process owns the shard, and why: older facts were stored by another owner. */
   owned: Takeover;

@@ -32,6 +32,8 @@ export type RelayDeps = {
   copyForwardAfterMs?: number | undefined;
   /** Bytes of records of one task; a task that has them fails. Default TASK_BYTES_MAX. */
   taskBytesMax?: number;
+  /** JSON of the facts of one part of a copy, UTF-16 units; default PART_UNITS_MAX. */
+  copyPartUnitsMax?: number | undefined;
   /** Interval of the retention sweep, milliseconds; default RETENTION_SWEEP_MS. */
   sweepMs?: number;
   /** A task in progress without a fact for this long is examined for lost inputs, milliseconds; default SILENT_MS_MIN. */
@@ -142,6 +144,7 @@ function shardContext(deps: RelayDeps, identity: string, index: IndexWrites): Om
     now: () => performance.now(),
     wallNow: Date.now,
     taskBytesMax: deps.taskBytesMax ?? TASK_BYTES_MAX,
+    copyPartUnitsMax: deps.copyPartUnitsMax,
     appendId: taskId => factsId(taskId, identity, ++appends),
     applySideEffects: (step, trace, isStopped) => {
       const queuedAt = Date.now();

@@ -31,7 +31,10 @@ export type TaskAppenderOptions = {
   /** Set when another owner of the shard stored `newest`: the next record contains it. */
   takeover: Takeover | undefined;
   ledger: InputLedger;
-  context: Pick<PipelineContext, 'facts' | 'now' | 'wallNow' | 'appendId' | 'onAppend' | 'taskBytesMax' | 'refoldTo'>;
+  context: Pick<
+    PipelineContext,
+    'facts' | 'now' | 'wallNow' | 'appendId' | 'onAppend' | 'taskBytesMax' | 'refoldTo' | 'copyPartUnitsMax'
+  >;
   /** Marks every input that the next append folds. */
   folded: (aggregate: TaskAggregate) => TaskAggregate;
   trace: () => TraceCarrier;
@@ -104,7 +107,7 @@ export class TaskAppender {
         await this.#appendRecord(record);
         return this.#newestSeq;
       };
-      const copied = await copyForward(context.facts, newest, nowMs, append);
+      const copied = await copyForward(context.facts, newest, nowMs, append, context.copyPartUnitsMax);
       if (copied === 'stopped') return undefined;
       if (copied === 'tooLarge') ledger.reject('too large', 1);
       this.#taskStart = copied === 'tooLarge' ? { ...taskStart, startStoredAt: nowMs } : copied;

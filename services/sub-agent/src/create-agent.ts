@@ -70,7 +70,7 @@ function described(agent: Agent, description: string): Agent {
   const runBatches = agent.runBatches?.bind(agent);
   return {
     ...(agent.name !== undefined && { name: agent.name }),
-    ...(agent.announcesWork && { announcesWork: agent.announcesWork }),
+    ...(agent.reportsWork && { reportsWork: agent.reportsWork }),
     description,
     skills: () => agent.skills(),
     run: turn => agent.run(turn),

@@ -6,7 +6,7 @@ import type { InputWriter } from '@hopline/log';
 import { abandonLostItems, ITEM_LOST, LOST_ITEMS_CHECK_MS } from './lost-items.ts';
 import type { TurnView } from './turn-view.ts';
 
-/** Two open calls, of which the test decides what the log says, and when. */
+/** Two open calls; the test decides what the log has of them, and when. */
 function watched(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const inputs: AgentInput[] = [];

@@ -35,7 +35,10 @@ export async function abandonLostItems(options: LostItemsOptions): Promise<void>
       written.set(call, producerOf(view.aggregate, call));
       if (before.get(call) !== written.get(call)) continue;
       // While the log is away, the next check decides.
-      const isGone = await log.work.hasItem(`agent.${view.agentOf(call)}`, taskId).then(hasItem => !hasItem, () => false);
+      const isGone = await log.work.hasItem(`agent.${view.agentOf(call)}`, taskId).then(
+        hasItem => !hasItem,
+        () => false,
+      );
       if (!isGone || signal.aborted) continue;
       abandoned.add(call);
       // Its wait for credentials ends, too.

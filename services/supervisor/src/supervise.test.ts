@@ -161,7 +161,7 @@ test('a supervisor that takes over queues a call again only while its agent has 
   }
 });
 
-test('the notice of a call that its agent rejected says so, and the task is rejected', async () => {
+test('the notice of a call that its agent rejected states it, and the task is rejected', async () => {
   using relayed = await waitingForCredentials('call-1-1');
   const { task } = relayed;
   relayed.relay();

@@ -4,12 +4,12 @@ import { runCampaign } from './campaign.ts';
 import { FAULT_CLASSES } from './fault-classes.ts';
 
 /** A few faults of each. `npm run faults` runs every class for longer. */
-const CLASSES = ['relay SIGKILL', 'rolling restart', 'NATS restart'];
-const TASKS = 30;
+const CLASSES = ['relay SIGKILL', 'rolling restart', 'NATS restart', 'frozen path and a death'];
+const TASKS = 40;
 const CONCURRENCY = 8;
 
-test('every promise holds for all tasks of a short campaign: relay killed, rolling restart, nats-server restarted [S2-32 S3-31]', {
-  timeout: 300_000,
+test('every promise holds for all tasks of a short campaign: relay killed, rolling restart, nats-server restarted, path frozen and sibling killed [S2-32 S3-31]', {
+  timeout: 420_000,
 }, async t => {
   const results = await runCampaign({
     classes: FAULT_CLASSES.filter(({ name }) => CLASSES.includes(name)),

@@ -235,7 +235,9 @@ for (const dialect of ['0.3', '1.0'] as const) {
     assert.equal((await failure(beating.agent)).reason, 'the agent sent nothing for 0.2 s');
   });
 
-  test(`a subscription to a ${dialect} task that stays submitted fails within the silence limit, although it is pinged`, { timeout: 60_000 }, async t => {
+  test(`a subscription to a ${dialect} task that stays submitted fails within the silence limit, although it is pinged`, {
+    timeout: 60_000,
+  }, async t => {
     const script: Step[] = [{ status: 'submitted' }, { cut: true }, { hang: true }];
     const limits = { firstEventMsMax: 300, silenceMsMax: 300, totalMsMax: 20_000 };
     const { remote, agent } = await pair(t, { dialect, script, pingMs: 20 }, limits);

@@ -25,7 +25,10 @@ for (const framework of FRAMEWORKS) {
   const python = pythonWithFramework(framework);
   const skip = python === undefined && `no Python with ${name}: install it with uvicorn, or name one in ${variable}`;
 
-  test(`an agent of ${name} shows its answer once, byte for byte, in each profile [S2-2]`, { skip, timeout: TIMEOUT }, async t => {
+  test(`an agent of ${name} shows its answer once, byte for byte, in each profile [S2-2]`, {
+    skip,
+    timeout: TIMEOUT,
+  }, async t => {
     // Strands streams in two ways.
     const ways: string[][] = name === 'strands-agents' ? [[], ['compliant']] : [[]];
     const agents: { name: string; args: string[]; url: string }[] = [];

@@ -11,8 +11,8 @@ import { EventReader } from '../../../packages/agent-a2a/src/event-reader.ts';
 import { CUMULATIVE_STEPS, HELD_TEXTS_MAX } from '../../../packages/agent-a2a/src/status-texts.ts';
 
 /** What an agent sends: the text of a working status, a chunk of an artifact, or a tool notice. The end may have a text, too. */
-type Said = { status: string } | { artifact: string; id: string; append: boolean; last: boolean } | { notice: 'start' | 'end' };
-type Script = { said: readonly Said[]; end?: string };
+type Sent = { status: string } | { artifact: string; id: string; append: boolean; last: boolean } | { notice: 'start' | 'end' };
+type Script = { sent: readonly Sent[]; end?: string };
 
 const message = (text: string, messageId: string): Message => ({ messageId, role: 'ROLE_AGENT', parts: [{ text }] });
 const ids = { taskId: 't', contextId: 'c' };
@@ -20,18 +20,18 @@ const statusOf = (state: 'WORKING' | 'COMPLETED', of?: Message): StreamResponse 
   statusUpdate: { ...ids, status: { state: `TASK_STATE_${state}`, ...(of && { message: of }) } },
 });
 
-function eventOf(said: Said, messageId: string): StreamResponse {
-  if ('status' in said) return statusOf('WORKING', message(said.status, messageId));
-  if ('notice' in said) {
-    const text = said.notice === 'start' ? '🔧 Calling tool: **x**\n' : '✅ Tool **x** completed\n';
+function eventOf(sent: Sent, messageId: string): StreamResponse {
+  if ('status' in sent) return statusOf('WORKING', message(sent.status, messageId));
+  if ('notice' in sent) {
+    const text = sent.notice === 'start' ? '🔧 Calling tool: **x**\n' : '✅ Tool **x** completed\n';
     return statusOf('WORKING', message(text, messageId));
   }
-  const { artifact, id, append, last } = said;
+  const { artifact, id, append, last } = sent;
   return { artifactUpdate: { ...ids, artifact: { artifactId: id, parts: [{ text: artifact }] }, append, lastChunk: last } };
 }
 
 /** The texts of the lanes that a client sees, in order of opening. */
-function textsOf({ said, end }: Script, profile: typeof CAIPE | typeof TRANSPARENT): string[] {
+function textsOf({ sent, end }: Script, profile: typeof CAIPE | typeof TRANSPARENT): string[] {
   const reader = new EventReader({ deltas: undefined, text: 'answer', onSkipped: () => {}, onCumulative: () => {} });
   const lanes = new Map<string, string>();
   const replaced = new Set<string>();
@@ -39,7 +39,7 @@ function textsOf({ said, end }: Script, profile: typeof CAIPE | typeof TRANSPARE
     add(input: { kind: string; lane?: string }) {
       if (input.kind === 'open' && input.lane !== undefined) replaced.add(input.lane);
     },
-    addHeld: () => {},
+    addHeld() {},
     token(lane: string, text: string) {
       const before = replaced.delete(lane) ? '' : (lanes.get(lane) ?? '');
       lanes.set(lane, before + text);
@@ -56,12 +56,12 @@ function textsOf({ said, end }: Script, profile: typeof CAIPE | typeof TRANSPARE
     eventBytesMax: 1_000_000,
     inputBytesMax: 1_000_000,
     prior: NO_PRIOR_ATTEMPTS,
-    announcesWork: true,
+    reportsWork: true,
     forwardText: true,
   });
   inputs.begin();
   const events = [
-    ...said.map((one, index) => eventOf(one, `m${index}`)),
+    ...sent.map((one, index) => eventOf(one, `m${index}`)),
     statusOf('COMPLETED', end === undefined ? undefined : message(end, 'end')),
   ];
   for (const event of events) {
@@ -76,10 +76,10 @@ function textsOf({ said, end }: Script, profile: typeof CAIPE | typeof TRANSPARE
 
 const answerOf = (script: Script) => textsOf(script, CAIPE).join('');
 
-const deltas = (tokens: readonly string[]): Said[] => tokens.map(status => ({ status }));
-const chunks = (id: string, tokens: readonly string[]): Said[] =>
+const deltas = (tokens: readonly string[]): Sent[] => tokens.map(status => ({ status }));
+const chunks = (id: string, tokens: readonly string[]): Sent[] =>
   tokens.map((artifact, index) => ({ artifact, id, append: index > 0, last: index === tokens.length - 1 }));
-const whole = (id: string, artifact: string): Said => ({ artifact, id, append: false, last: true });
+const whole = (id: string, artifact: string): Sent => ({ artifact, id, append: false, last: true });
 const prefixes = (tokens: readonly string[]) => tokens.map((_token, index) => tokens.slice(0, index + 1).join(''));
 
 /** Tokens as models have them: repeated ones, spaces, halves of a text that cannot be seen alone. */
@@ -94,12 +94,12 @@ const splitOf = (text: string) =>
     .map(cuts => [0, ...cuts.toSorted((a, b) => a - b), text.length])
     .map(cuts => cuts.slice(1).map((cut, index) => text.slice(cuts[index], cut)));
 
-/** Whether the tokens say a long text and then, in one token, the same again: read as a repetition, although they may mean both. */
+/** Whether the tokens are a long text and then, in one token, the same again: read as a repetition, although they may mean both. */
 function repeatsItself(tokens: readonly string[]): boolean {
-  let said = '';
+  let sent = '';
   for (const one of tokens) {
-    if (one === said && isRepetition(one)) return true;
-    said += one;
+    if (one === sent && isRepetition(one)) return true;
+    sent += one;
   }
   return false;
 }
@@ -117,7 +117,7 @@ type Copy = 'status' | 'artifact' | 'chunks' | 'same artifact' | 'end';
 const FORMS: readonly Form[] = ['statuses', 'cumulative statuses', 'one status', 'chunks', 'cumulative chunks', 'one artifact'];
 const COPIES: readonly Copy[] = ['status', 'artifact', 'chunks', 'same artifact', 'end'];
 
-function firstOf(form: Form, tokens: readonly string[]): Said[] {
+function firstOf(form: Form, tokens: readonly string[]): Sent[] {
   const text = tokens.join('');
   switch (form) {
     case 'statuses':
@@ -140,13 +140,13 @@ function firstOf(form: Form, tokens: readonly string[]): Said[] {
   }
 }
 
-function copyOf(copy: Exclude<Copy, 'end'>, text: string, pieces: readonly string[], index: number): Said[] {
+function copyOf(copy: Exclude<Copy, 'end'>, text: string, pieces: readonly string[], index: number): Sent[] {
   if (copy === 'status') return [{ status: text }];
   if (copy === 'artifact') return [whole(`copy ${index}`, text)];
   return copy === 'chunks' ? chunks(`copy ${index}`, pieces) : [whole('first', text)];
 }
 
-/** An agent's text, the form in which it says it, and the forms in which it says it again, in any order. */
+/** An agent's text, the form in which it sends it, and the forms in which it repeats it, in any order. */
 const story = tokensOf.chain(tokens =>
   fc.record({
     tokens: fc.constant(tokens),
@@ -162,15 +162,15 @@ test('an agent that repeats its answer in any form and order shows it once, byte
       const text = tokens.join('');
       const inStatuses = form === 'statuses' || form === 'cumulative statuses' || form === 'one status';
       fc.pre(text !== '' && !repeatsItself(tokens));
-      // A status that says a short text again may be a token of it: only an artifact, or the message of the end, decides.
+      // A status that repeats a short text may be a token of it: only an artifact, or the message of the end, decides.
       fc.pre(isRepetition(text) || !inStatuses || !copies.includes('status'));
       // An artifact in chunks is a result of its own beside another artifact.
       fc.pre(inStatuses || !copies.includes('chunks'));
       if (form === 'statuses') fc.pre(!looksCumulative(tokens));
       if (form === 'cumulative statuses') fc.pre(areCumulative(prefixes(tokens)));
-      const said = firstOf(form, tokens);
-      for (const [index, copy] of copies.entries()) if (copy !== 'end') said.push(...copyOf(copy, text, pieces, index));
-      const script = { said, ...(copies.includes('end') && { end: text }) };
+      const sent = firstOf(form, tokens);
+      for (const [index, copy] of copies.entries()) if (copy !== 'end') sent.push(...copyOf(copy, text, pieces, index));
+      const script = { sent, ...(copies.includes('end') && { end: text }) };
       assert.equal(answerOf(script), text);
       for (const shown of textsOf(script, TRANSPARENT)) assert.equal(shown, text);
     }),
@@ -196,12 +196,12 @@ test('statuses and chunks of an artifact side by side are one answer, whichever 
       fc.pre(text !== '' && !repeatsItself(tokens) && !looksCumulative(tokens));
       fc.pre(isRepetition(text) || !copies.includes('status'));
       const beside = chunks('beside', tokens);
-      const said = deltas(tokens).flatMap((status, index) =>
+      const sent = deltas(tokens).flatMap((status, index) =>
         isArtifactFirst ? [beside[index]!, status] : [status, beside[index]!],
       );
-      if (copies.includes('status')) said.push({ status: text });
-      if (copies.includes('artifact')) said.push(whole('copy', text));
-      assert.equal(answerOf({ said, ...(copies.includes('end') && { end: text }) }), text);
+      if (copies.includes('status')) sent.push({ status: text });
+      if (copies.includes('artifact')) sent.push(whole('copy', text));
+      assert.equal(answerOf({ sent, ...(copies.includes('end') && { end: text }) }), text);
     }),
     { numRuns: 1_000 },
   );
@@ -220,16 +220,16 @@ test('an agent that works in steps, and repeats the text of each, shows every st
       // A step that repeats the one before it is what `repeatsItself` is for tokens.
       fc.pre(texts.every((text, index) => text !== '' && isRepetition(text) && text !== texts[index - 1]));
       fc.pre(steps.every(({ tokens }) => !repeatsItself(tokens)) && !looksCumulative(steps[0]!.tokens));
-      const said = steps.flatMap(({ tokens, isRepeated, hasTool }, index): Said[] => [
+      const sent = steps.flatMap(({ tokens, isRepeated, hasTool }, index): Sent[] => [
         ...deltas(tokens),
         ...(isRepeated ? [{ status: texts[index]! }] : []),
         ...(hasTool ? ([{ notice: 'start' }, { notice: 'end' }] as const) : []),
       ]);
       const text = ending === 'none' ? undefined : ending === 'all' ? all : texts.at(-1)!;
-      if (text !== undefined && isArtifact) said.push(whole('result', text));
-      // The status of a step that follows one without a copy holds both: it is no copy of all that was said.
+      if (text !== undefined && isArtifact) sent.push(whole('result', text));
+      // The status of a step that follows one without a copy holds both: it is no copy of all that was sent.
       fc.pre(steps.every(({ isRepeated }, index) => !isRepeated || index === 0 || steps[index - 1]!.isRepeated));
-      assert.equal(answerOf({ said, ...(text !== undefined && !isArtifact && { end: text }) }), all);
+      assert.equal(answerOf({ sent, ...(text !== undefined && !isArtifact && { end: text }) }), all);
     }),
     { numRuns: 1_000 },
   );
@@ -239,7 +239,7 @@ test('nothing that an agent means twice is lost: tokens, lines and whole texts t
   fc.assert(
     fc.property(tokensOf, tokens => {
       fc.pre(!repeatsItself(tokens) && !looksCumulative(tokens));
-      assert.equal(answerOf({ said: deltas(tokens) }), tokens.join(''));
+      assert.equal(answerOf({ sent: deltas(tokens) }), tokens.join(''));
     }),
     { numRuns: 1_000 },
   );
@@ -250,34 +250,34 @@ test('nothing that an agent means twice is lost: tokens, lines and whole texts t
       // It continues the answer or begins otherwise; a text that is the end of the answer is a copy of it.
       const like = `${other}${text}`;
       fc.pre(!text.endsWith(like) && !like.startsWith(text));
-      const said: Said[] = [
+      const sent: Sent[] = [
         ...deltas(tokens),
         isArtifact ? { artifact: like, id: 'a', append: false, last: false } : { status: like },
       ];
-      assert.equal(answerOf({ said }), `${text}${like}`);
+      assert.equal(answerOf({ sent }), `${text}${like}`);
     }),
     { numRuns: 1_000 },
   );
-  assert.equal(answerOf({ said: deltas(['ok', 'ok']) }), 'okok');
-  assert.equal(answerOf({ said: deltas(['ha', 'ha', 'haha', '!']) }), 'hahahaha!');
-  assert.equal(answerOf({ said: deltas(['-'.repeat(16), '-'.repeat(16), '\n']) }), `${'-'.repeat(32)}\n`);
-  assert.equal(answerOf({ said: deltas(['Row, row.\n', 'Row, row.\n', 'Gently']) }), 'Row, row.\nRow, row.\nGently');
+  assert.equal(answerOf({ sent: deltas(['ok', 'ok']) }), 'okok');
+  assert.equal(answerOf({ sent: deltas(['ha', 'ha', 'haha', '!']) }), 'hahahaha!');
+  assert.equal(answerOf({ sent: deltas(['-'.repeat(16), '-'.repeat(16), '\n']) }), `${'-'.repeat(32)}\n`);
+  assert.equal(answerOf({ sent: deltas(['Row, row.\n', 'Row, row.\n', 'Gently']) }), 'Row, row.\nRow, row.\nGently');
 });
 
-test('what no text can tell is decided as the README says', () => {
-  const said = deltas(['Hi', '!']);
-  const copy: Said = { status: 'Hi!' };
+test('what is undecidable is decided as the README states', () => {
+  const sent = deltas(['Hi', '!']);
+  const copy: Sent = { status: 'Hi!' };
   // A short copy: a token, unless a whole text follows at once, or came before.
-  assert.equal(answerOf({ said: [...said, copy] }), 'Hi!Hi!');
-  assert.equal(answerOf({ said: [...said, copy], end: 'Hi!' }), 'Hi!');
-  assert.equal(answerOf({ said: [...said, copy], end: 'Hi!Hi!' }), 'Hi!Hi!');
-  assert.equal(answerOf({ said: [...said, copy, whole('a', 'Hi!')] }), 'Hi!');
-  assert.equal(answerOf({ said: [...said, whole('a', 'Hi!'), copy] }), 'Hi!');
+  assert.equal(answerOf({ sent: [...sent, copy] }), 'Hi!Hi!');
+  assert.equal(answerOf({ sent: [...sent, copy], end: 'Hi!' }), 'Hi!');
+  assert.equal(answerOf({ sent: [...sent, copy], end: 'Hi!Hi!' }), 'Hi!Hi!');
+  assert.equal(answerOf({ sent: [...sent, copy, whole('a', 'Hi!')] }), 'Hi!');
+  assert.equal(answerOf({ sent: [...sent, whole('a', 'Hi!'), copy] }), 'Hi!');
   // A long copy in one status: a repetition, unless the whole text has both. In several statuses: a text.
   const line = 'Row, row, row your boat.\n';
   const refrain = deltas(['Row, row, row ', 'your boat.\n']);
-  assert.equal(answerOf({ said: [...refrain, { status: line }] }), line);
-  assert.equal(answerOf({ said: [...refrain, { status: line }], end: line + line }), line + line);
-  assert.equal(answerOf({ said: [...refrain, ...refrain] }), line + line);
-  assert.equal(answerOf({ said: [{ status: line }, { status: line }] }), line);
+  assert.equal(answerOf({ sent: [...refrain, { status: line }] }), line);
+  assert.equal(answerOf({ sent: [...refrain, { status: line }], end: line + line }), line + line);
+  assert.equal(answerOf({ sent: [...refrain, ...refrain] }), line + line);
+  assert.equal(answerOf({ sent: [{ status: line }, { status: line }] }), line);
 });

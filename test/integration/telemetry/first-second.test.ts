@@ -17,7 +17,8 @@ before(async () => {
   const path = fileURLToPath(import.meta.resolve('../../support/agents/crashing-agent.ts'));
   cluster = await Cluster.start({
     agents: [{ name: 'deadly', adapter: 'module', path }],
-    env: { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, HOPLINE_ACK_WAIT_MS: '1000' },
+    // A busy machine starts the process anew for so long that the supervisor would give the agent up.
+    env: { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, HOPLINE_ACK_WAIT_MS: '1000', HOPLINE_AGENT_GONE_MS: '600000' },
   });
 });
 

@@ -16,8 +16,15 @@ export const JAEGER_ABSENT =
 
 /** The collector that docs/guides/observing.md offers for a cluster. */
 const COLLECTOR = fileURLToPath(new URL('../../../infra/observe/config/collector.yaml', import.meta.url));
-/** Tests wait for no sampling decision of 30 s. */
+/** Most tests wait for no sampling decision of 30 s. */
 const DECISION_WAIT = '3s';
+
+type JaegerOptions = {
+  /** With the pipelines of collector.yaml before the storage. */
+  isSampling?: boolean;
+  /** With its decision wait. */
+  waits?: boolean;
+};
 
 const START_MS_MAX = 120_000;
 const POLL_MS = 500;
@@ -38,13 +45,13 @@ export class Jaeger extends ExportedSpans implements AsyncDisposable {
   #polling: Promise<void> = Promise.resolve();
   #output = '';
 
-  private constructor(ports: Ports, isSampling: boolean) {
+  private constructor(ports: Ports, { isSampling = false, waits = false }: JaegerOptions) {
     super();
     this.endpoint = `http://127.0.0.1:${ports.otlp}`;
     this.url = `http://127.0.0.1:${ports.query}`;
     this.#folder = mkdtempSync(join(tmpdir(), 'hopline-jaeger-'));
     const file = join(this.#folder, 'jaeger.json');
-    writeFileSync(file, JSON.stringify(configOf(ports, isSampling)));
+    writeFileSync(file, JSON.stringify(configOf(ports, isSampling && !waits)));
     const configs = isSampling ? ['--config', COLLECTOR] : [];
     this.#child = spawn(JAEGER, [...configs, '--config', file], {
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -57,12 +64,11 @@ export class Jaeger extends ExportedSpans implements AsyncDisposable {
       });
   }
 
-  /** `isSampling`: with the pipelines of collector.yaml before the storage. */
-  static async start({ isSampling = false } = {}): Promise<Jaeger> {
+  static async start(options: JaegerOptions = {}): Promise<Jaeger> {
     const [otlp, otlpGrpc, query, queryGrpc, spanMetrics] = await Promise.all(Array.from({ length: 5 }, freePort));
     const jaeger = new Jaeger(
       { otlp: otlp!, otlpGrpc: otlpGrpc!, query: query!, queryGrpc: queryGrpc!, spanMetrics: spanMetrics! },
-      isSampling,
+      options,
     );
     try {
       await jaeger.#ready();
@@ -132,7 +138,7 @@ export class Jaeger extends ExportedSpans implements AsyncDisposable {
   }
 }
 
-function configOf({ otlp, otlpGrpc, query, queryGrpc }: Ports, isSampling: boolean) {
+function configOf({ otlp, otlpGrpc, query, queryGrpc }: Ports, decidesSoon: boolean) {
   const at = (port: number) => ({ endpoint: `127.0.0.1:${port}` });
   return {
     service: {
@@ -145,7 +151,7 @@ function configOf({ otlp, otlpGrpc, query, queryGrpc }: Ports, isSampling: boole
       jaeger_query: { storage: { traces: 'memory' }, http: at(query), grpc: at(queryGrpc) },
     },
     receivers: { otlp: { protocols: { http: at(otlp), grpc: at(otlpGrpc) } } },
-    ...(isSampling && { processors: { tail_sampling: { decision_wait: DECISION_WAIT } } }),
+    ...(decidesSoon && { processors: { tail_sampling: { decision_wait: DECISION_WAIT } } }),
     exporters: { jaeger_storage_exporter: { trace_storage: 'memory' } },
   };
 }

@@ -20,6 +20,9 @@ export const LEASE_MS = 1_500;
  */
 export const LEASE_RENEWAL_MS = 60 * 60_000;
 
+/** A lease that the view does not show for so many times `leaseMs` after it was written is gone: no view that is current lags so far. */
+const UNSEEN_LEASES = 10;
+
 /** Heartbeats that a process misses before the broker is asked whether it is still connected. */
 const SUSPECT_HEARTBEATS = 2;
 
@@ -49,8 +52,8 @@ export type LeaseOptions = {
 /** Shards whose lease is being written or that are being stopped at the same time; more of them wait for the next round. */
 const CHANGES_MAX = 64;
 
-/** `writtenAtMs`: when this process began its last write of the lease. */
-type Tenure = { revision: number; progress: ShardProgress; writtenAtMs: number };
+/** `writtenAtMs`: when this process began its last write of the lease. `isSeen`: the view has shown that write. */
+type Tenure = { revision: number; progress: ShardProgress; writtenAtMs: number; isSeen?: boolean };
 
 /**
  * Assigns shards to processes. Leases are a hint for efficiency: two owners of a shard do no harm, because the log accepts the
@@ -255,7 +258,7 @@ export class ShardLeases {
   }
 
   async #renew(shard: number): Promise<void> {
-    const { store, keys, instance, now, progressOf, stopShard } = this.#options;
+    const { store, keys, instance, now, progressOf, stopShard, leaseMs } = this.#options;
     const tenure = this.#held.get(shard)!;
     const seen = this.#view.shard(shard);
     if (seen !== undefined && seen.revision > tenure.revision) {
@@ -267,12 +270,19 @@ export class ShardLeases {
       // Only this process writes its own name: an earlier renewal was stored, and its answer was lost.
       tenure.revision = seen.revision;
     }
+    if (seen?.revision === tenure.revision) tenure.isSeen = true;
+    // The lease was deleted, or its whole bucket, and perhaps another process has taken the shard since: it is taken again, or not.
+    else if (this.#view.isCurrent(now()) && (tenure.isSeen === true || now() - tenure.writtenAtMs > UNSEEN_LEASES * leaseMs)) {
+      this.#held.delete(shard);
+      await stopShard(shard);
+      return;
+    }
     const progress = progressIn(progressOf(shard) ?? tenure.progress);
     const writtenAtMs = now();
     if (isSame(progress, tenure.progress) && writtenAtMs - tenure.writtenAtMs < LEASE_RENEWAL_MS) return;
     const value = { owner: instance, ...progress };
     const revision = await unlessConflict(store.update(shardKey(keys, shard), value, tenure.revision));
-    if (revision !== undefined) Object.assign(tenure, { revision, progress, writtenAtMs });
+    if (revision !== undefined) Object.assign(tenure, { revision, progress, writtenAtMs, isSeen: false });
     // After a conflict the view shows who wrote, unless the lease was deleted: then it is taken again.
     else if (this.#view.isCurrent(now()) && this.#view.shard(shard) === undefined && this.#held.delete(shard))
       await stopShard(shard);

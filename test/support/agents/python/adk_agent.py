@@ -17,19 +17,19 @@ STEP = ["Let", " me", " look", " it", " up", ".\n"]
 
 class Streaming(BaseAgent):
     async def _run_async_impl(self, ctx):
-        say = lambda parts, partial: Event(
+        event = lambda parts, partial: Event(
             author=self.name, invocation_id=ctx.invocation_id, partial=partial, content=types.Content(role="model", parts=parts)
         )
         if "steps" in ctx.user_content.parts[0].text:
             for word in STEP:
-                yield say([types.Part(text=word)], True)
+                yield event([types.Part(text=word)], True)
             call = types.FunctionCall(id="1", name="look", args={})
-            yield say([types.Part(text="".join(STEP)), types.Part(function_call=call)], False)
+            yield event([types.Part(text="".join(STEP)), types.Part(function_call=call)], False)
             answer = types.FunctionResponse(id="1", name="look", response={"found": True})
-            yield say([types.Part(function_response=answer)], False)
+            yield event([types.Part(function_response=answer)], False)
         for word in WORDS:
-            yield say([types.Part(text=word)], True)
-        yield say([types.Part(text="".join(WORDS))], False)
+            yield event([types.Part(text=word)], True)
+        yield event([types.Part(text="".join(WORDS))], False)
 
 
 app = to_a2a(Streaming(name="streaming", description="Streams"), host="127.0.0.1", port=PORT)
