@@ -725,5 +725,5 @@ test('a cancel is repeated while the agent restarts, and ends with its refusal',
   });
   t.after(() => again.close());
   await canceled;
-  assert.equal(refusals, 3, 'after two answers of a proxy the agent said that it has no such task');
+  assert.equal(refusals, 3, 'after two answers of a proxy the agent answered that it has no such task');
 });
