@@ -108,8 +108,9 @@ export async function startRemoteAgent(options: RemoteAgentOptions): Promise<Rem
       return fail(response, body.id, -32001);
     const webhook = webhookOf(body.params);
     if (webhook !== undefined && options.pushes === 'refused') return fail(response, body.id, -32003);
-    const keeps = options.keeps?.(textOfMessage(body.params));
-    const task = known ?? new RemoteTask(SHAPES[options.dialect], contextFor(body.params), keeps);
+    const create = () =>
+      new RemoteTask(SHAPES[options.dialect], contextFor(body.params), options.keeps?.(textOfMessage(body.params)));
+    const task = known ?? create();
     tasks.set(task.ids.taskId, task);
     const received: RemoteRequest = {
       id: body.id,
