@@ -17,7 +17,7 @@ export type RunTurnDeps = AttemptDeps & {
 
 /**
  * Runs one work item with an agent: its events go to the log, in order, as fast as the log takes them. Stops when the task ends, goes on to a
- * later turn, or a newer attempt runs. Resolves when the end of the turn is stored, or the task needs none: `requireShownEnd` says when the
+ * later turn, or a newer attempt runs. Resolves when the end of the turn is stored, or the task needs none: `requireShownEnd` decides when the
  * item is done. Rejects when it must be delivered again: with Requeued at a shutdown, AttemptFailed, Superseded, or the error of the log.
  */
 export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome> {
