@@ -51,6 +51,53 @@ export class ExportedSpans {
   }
 }
 
+/** Numbers of a segment that add up to those of its hop. */
+const SUMS = ['hopline.bytes_in', 'hopline.bytes_out', 'hopline.chunks', 'hopline.delivered', 'hopline.tool_calls'];
+
+/** A span of a hop that lasted for several segments: the last one, with what the earlier ones counted and linked to. */
+export type Hop = ExportedSpan & {
+  /** Span ids of its segments, in their order. */
+  segmentIds: string[];
+};
+
+/**
+ * Joins the segments that ended because of their age with those that followed, so that a slow machine leaves the same tree as a quick one. A
+ * segment without a successor is left out: the end of its hop died with its process.
+ */
+export function joinSegments(spans: readonly ExportedSpan[]): Hop[] {
+  const aged = new Map<string, Hop>();
+  const hops: Hop[] = [];
+  for (const span of [...spans].sort((a, b) => a.startMs - b.startMs)) {
+    const { spanId, name, links } = span;
+    const before = links.map(link => aged.get(link.spanId)).find(hop => hop?.name === name && hop.parentId === span.parentId);
+    const hop = before === undefined ? { ...span, segmentIds: [spanId] } : joined(before, span);
+    if (span.attributes['hopline.segment.reason'] === 'age') aged.set(spanId, hop);
+    else hops.push(hop);
+  }
+  const lastIds = new Map(hops.flatMap(hop => hop.segmentIds.map(id => [id, hop.spanId] as const)));
+  const lastOf = (id: string) => lastIds.get(id) ?? id;
+  return hops.map(hop => ({
+    ...hop,
+    parentId: hop.parentId && lastOf(hop.parentId),
+    links: hop.links.map(link => ({ ...link, spanId: lastOf(link.spanId) })),
+  }));
+}
+
+function joined(before: Hop, after: ExportedSpan): Hop {
+  const sums = SUMS.filter(key => before.attributes[key] !== undefined || after.attributes[key] !== undefined).map(
+    key => [key, Number(before.attributes[key] ?? 0) + Number(after.attributes[key] ?? 0)] as const,
+  );
+  return {
+    ...after,
+    startMs: before.startMs,
+    attributes: { ...after.attributes, ...Object.fromEntries(sums) },
+    events: [...before.events, ...after.events],
+    links: [...before.links, ...after.links.filter(({ spanId }) => spanId !== before.spanId)],
+    isError: before.isError || after.isError,
+    segmentIds: [...before.segmentIds, after.spanId],
+  };
+}
+
 const byName = (a: ExportedSpan, b: ExportedSpan) => a.name.localeCompare(b.name) || a.startMs - b.startMs;
 
 /** The spans of one trace as an indented text, each below its parent, by name; a span whose parent is missing has a mark. */

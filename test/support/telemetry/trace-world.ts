@@ -5,7 +5,7 @@ import { ModelServer, newest } from '../agents/model-server.ts';
 import { answer, type RemoteAgent, type Step, startRemoteAgent } from '../agents/remote-agent.ts';
 import { Cluster } from '../cluster/cluster.ts';
 import { startNats } from '../nats/nats-server.ts';
-import type { ExportedSpan, ExportedSpans } from './exported-spans.ts';
+import { type ExportedSpan, type ExportedSpans, type Hop, joinSegments } from './exported-spans.ts';
 
 const AGENTS = fileURLToPath(new URL('../agents', import.meta.url));
 const DEMO = fileURLToPath(new URL('../../../infra/local/demo/', import.meta.url));
@@ -110,19 +110,19 @@ export async function startTraceWorld(traces: ExportedSpans, endpoint: string): 
   return { cluster, remote, model, traces, [Symbol.asyncDispose]: () => kept.disposeAsync() };
 }
 
-/** Waits until the trace of a task has a span that ends late, and returns all spans of its traces. */
+/** Waits until the trace of a task has a span that ends late, and returns the hops of its traces. */
 export async function traceOf(
   { traces }: Pick<TraceWorld, 'traces'>,
   taskId: string,
   isLast: (span: ExportedSpan) => boolean,
-): Promise<ExportedSpan[]> {
+): Promise<Hop[]> {
   await traces.until(`the trace of ${taskId}`, () => traces.ofTask(taskId).find(isLast));
   let before = -1;
   while (traces.ofTask(taskId).length !== before) {
     before = traces.ofTask(taskId).length;
     await new Promise(resolve => setTimeout(resolve, QUIET_MS));
   }
-  return traces.ofTask(taskId);
+  return joinSegments(traces.ofTask(taskId));
 }
 
 /** The audit of a task, as its owner reads it. */
