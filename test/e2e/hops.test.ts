@@ -28,7 +28,7 @@ async function* script({ text }: { text: string }): AsyncGenerator<Step> {
     yield { fail: true, text: 'broken' };
     return;
   }
-  if (text.includes('tool')) {
+  if (text.includes('call')) {
     yield { notice: 'start', tool: 'version_service__version' };
     yield { pause: 60 };
     yield { notice: 'end', tool: 'version_service__version' };
@@ -126,12 +126,12 @@ test('requests are counted by binding, operation and outcome, and an unknown met
   assert.equal(await metric('hopline_tasks_ended_total', 'relays', 'state="failed"'), before + 1);
 });
 
-/** Six kinds of task, and the agent whose text is measured. */
+/** Six kinds of task, each for one agent, whose text is measured: the first token is that of the agent that answers first. */
 const KINDS: [string, string, string][] = [
   ['a remote agent', 'play the version', 'player'],
   ['a burst of 550 tokens', 'play a burst', 'player'],
   ['a slow stream of 400 tokens', 'play long', 'player'],
-  ['a remote agent with a tool', 'play with a tool', 'player'],
+  ['a remote agent with a tool', 'play a call', 'player'],
   ['an MCP server', 'list_directory {"path":"packages"}', 'files'],
   ['a module', 'hello', 'guide'],
 ];
@@ -154,7 +154,7 @@ for (const [kind, text, agent] of KINDS) {
         const chunks = CHUNK_HOPS.reduce((sum, hop) => sum + took(hop), 0);
         assertNear(chunks, took('chunk'), `${CHUNK_HOPS.map(hop => `${hop} ${took(hop)}`).join(', ')}`);
         // The first text of the agent: its turn, and the hops of its first chunk, which no metric separates from later ones.
-        const turn = TURN_HOPS.reduce((sum, hop) => sum + took(hop), 0) + (text.includes('tool') ? took('tool') : 0);
+        const turn = TURN_HOPS.reduce((sum, hop) => sum + took(hop), 0) + (text.includes('call') ? took('tool') : 0);
         assert.ok(turn < took('first token'), `${turn} s of ${took('first token')} s`);
         if (list.filter(frame => shapeOf(frame).startsWith('artifact:streaming_result')).length === 1)
           assertNear(turn + chunks, took('first token'), 'first token');

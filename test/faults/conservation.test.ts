@@ -73,7 +73,7 @@ async function assertConserved(t: TestContext, name: string, taskId: string): Pr
   }
   assert.deepEqual(
     [unaccounted, differing, incomplete],
-    [{ message: 0, open: 0, text: 0, call: 0, ended: 0, step: 0 }, [], false],
+    [{ message: 0, open: 0, text: 0, call: 0, ended: 0, step: 0, 'remote-run': 0 }, [], false],
   );
   assert(isBalanced(audit));
   return audit;
@@ -84,7 +84,7 @@ test('every input of every class is delivered, merged, or rejected with a reason
 }, async t => {
   const { tallies, mergedTokens } = await assertConserved(t, 'answered', await run('go'));
   assert(mergedTokens > 0);
-  for (const kind of ['message', 'open', 'text', 'close', 'artifact', 'status', 'call', 'ended'] as const) {
+  for (const kind of ['message', 'open', 'text', 'close', 'artifact', 'status', 'call', 'ended', 'remote-run'] as const) {
     assert(tallies[kind].accepted > 0, `no input of kind ${kind}`);
   }
   await assertConserved(t, 'failed', await run('fail'));

@@ -28,6 +28,7 @@ export class GrowingText {
     return this.#length;
   }
 
+  /** Appends a piece. */
   add(piece: string): void {
     this.#pieces.push(piece);
     this.#length += piece.length;

@@ -9,7 +9,7 @@ import type {
   TaskStatusUpdateEvent,
   TerminalState,
 } from '@hopline/a2a';
-import type { InputSource, LaneArtifact, ProfileName } from './inputs.ts';
+import { type InputSource, isSameItem, type LaneArtifact, type Producer, type ProfileName } from './inputs.ts';
 import type { Owner } from './owner.ts';
 import type { Role } from './subjects.ts';
 
@@ -279,3 +279,13 @@ export type Takeover = { at: number; cause: 'fresh' | 'released' | 'lost' | 'res
  * part.
  */
 export type CopiedFacts = { part: number; last: boolean; facts: Fact[] };
+
+/** Last ordinal of an attempt at a work item that relays have folded; 0 when the log shows none, or another attempt. */
+export function foldedOrdinal(
+  { producers }: TaskAggregate,
+  { id, item, attempt }: Pick<Producer, 'id' | 'item' | 'attempt'>,
+): number {
+  const folded = producers[id];
+  if (folded === undefined || folded.attempt !== attempt || !isSameItem(folded, { item })) return 0;
+  return Math.max(folded.n, folded.lastN ?? 0);
+}

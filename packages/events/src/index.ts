@@ -24,7 +24,7 @@ export type {
   TaskCreated,
   VisibleFact,
 } from './facts.ts';
-export { entryOf, eventOf, isVisible } from './facts.ts';
+export { entryOf, eventOf, foldedOrdinal, isVisible } from './facts.ts';
 export type {
   AgentInput,
   AgentRecord,
@@ -55,7 +55,7 @@ export type {
   UnknownInput,
   WorkGoneInput,
 } from './inputs.ts';
-export { foldedOrdinal, isSameItem, mayAppend, ordinalsOf, writerOf } from './inputs.ts';
+export { isSameItem, mayAppend, ordinalsOf, writerOf } from './inputs.ts';
 export { isSameOwner, type Owner } from './owner.ts';
 export type { AgentPresentation, ArtifactKind, NoticeTemplate, NoticeTemplates } from './presentation.ts';
 export type { Role, TraceCarrier, Writer } from './subjects.ts';

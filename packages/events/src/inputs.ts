@@ -1,5 +1,4 @@
 import type { InterruptedState, Message, Metadata, Part, TaskState, TerminalState } from '@hopline/a2a';
-import type { TaskAggregate } from './facts.ts';
 import type { Owner } from './owner.ts';
 import type { Role, Writer } from './subjects.ts';
 
@@ -235,16 +234,6 @@ type OfItem = { item?: number | undefined };
 /** Deliveries of the same stored work item. A run of a version without items matches every item. */
 export function isSameItem(one: OfItem, other: OfItem): boolean {
   return one.item === undefined || other.item === undefined || one.item === other.item;
-}
-
-/** Last ordinal of an attempt at a work item that relays have folded; 0 when the log shows none, or another attempt. */
-export function foldedOrdinal(
-  { producers }: TaskAggregate,
-  { id, item, attempt }: Pick<Producer, 'id' | 'item' | 'attempt'>,
-): number {
-  const folded = producers[id];
-  if (folded === undefined || folded.attempt !== attempt || !isSameItem(folded, { item })) return 0;
-  return Math.max(folded.n, folded.lastN ?? 0);
 }
 
 /** One message on the raw subject, appended on behalf of a client. */

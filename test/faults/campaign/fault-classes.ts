@@ -1,12 +1,11 @@
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FACTS_STREAM, INPUTS_STREAM } from '@hopline/log-jetstream';
 import type { Random } from '../../simulator/random.ts';
 import type { ServiceProcess } from '../../support/cluster/service-process.ts';
 import type { NatsServer } from '../../support/nats/nats-server.ts';
+import { fillDisk } from '../../support/small-disk.ts';
 import { type CampaignCluster, type ClusterNeeds, REPLICAS, type Replica, type ServiceName } from './campaign-cluster.ts';
 import { freezeOneAndKillItsSibling, strikeSeveral } from './overlapping-faults.ts';
 
@@ -330,40 +329,13 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
     explains: [EXHAUSTED, NO_AGENT],
     strike: async ({ cluster }) => {
       const ballast = join(cluster.store!, 'ballast');
-      fill(ballast);
+      fillDisk(ballast);
       await sleep(5_000);
       rmSync(ballast);
       await serverNamed(cluster, 'nats-1').restart();
     },
   },
 ];
-
-/** Writes a file until its disk is full. */
-function fill(path: string): void {
-  for (const bytes of [1024 ** 2, 4_096]) {
-    try {
-      for (;;) writeFileSync(path, Buffer.alloc(bytes), { flag: 'a' });
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
-    }
-  }
-}
-
-/** A small disk in memory. Only root may mount one. */
-export function mountDisk(bytes: number): { path: string; unmount(): void } {
-  const path = mkdtempSync(join(tmpdir(), 'hopline-disk-'));
-  mkdirSync(path, { recursive: true });
-  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${bytes}`, 'hopline-campaign', path]);
-  return {
-    path,
-    unmount: () => {
-      execFileSync('umount', ['-l', path]);
-      rmSync(path, { recursive: true, force: true });
-    },
-  };
-}
-
-export const canMountDisk = process.platform === 'linux' && process.getuid?.() === 0;
 
 /** What the cluster of a class looks like, as text: equal for classes that can share one. */
 export function clusterKeyOf({ needs = {} }: FaultClass): string {

@@ -1,30 +1,19 @@
 import assert from 'node:assert/strict';
-import { rmSync, writeFileSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { freePort } from '@hopline/cli/free-port';
 import type { InputRecord } from '@hopline/events';
 import { LogUnavailable } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
-import { canMountDisk, mountDisk } from '../../faults/campaign/fault-classes.ts';
 import { startNats } from '../../support/nats/nats-server.ts';
+import { canMountDisk, fillDisk, mountDisk } from '../../support/small-disk.ts';
 
 const DISK_BYTES = 32 * 1024 ** 2;
 const record = (text: string): InputRecord => {
   const from = { id: 'c', agent: 'a', turn: 1, attempt: 1 };
   return { v: 1, at: 1, from, n: 1, inputs: [{ kind: 'text', lane: 'l', tokens: [text] }] };
 };
-
-/** Writes a file until the disk is full. */
-function fill(path: string): void {
-  for (const bytes of [1024 ** 2, 4_096]) {
-    try {
-      for (;;) writeFileSync(path, Buffer.alloc(bytes), { flag: 'a' });
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
-    }
-  }
-}
 
 test('a full disk is seen by readiness and by the liveness probe of the chart, and a restart heals it even before there is room', {
   skip: !canMountDisk && 'only root can mount a small disk',
@@ -44,7 +33,7 @@ test('a full disk is seen by readiness and by the liveness probe of the chart, a
   await log.checkAppends();
 
   const ballast = join(disk.path, 'ballast');
-  fill(ballast);
+  fillDisk(ballast);
   await assert.rejects(append(1024 ** 2), LogUnavailable);
   await assert.rejects(log.checkAppends(), LogUnavailable);
   await log.check();
@@ -55,7 +44,7 @@ test('a full disk is seen by readiness and by the liveness probe of the chart, a
   await assert.rejects(append(1), LogUnavailable, 'room alone does not heal it');
   assert.equal(await status(''), 503);
 
-  fill(ballast);
+  fillDisk(ballast);
   await server.restart();
   assert.equal(await status(''), 200, 'a server starts on a full disk, so that tasks can be read');
   rmSync(ballast);
