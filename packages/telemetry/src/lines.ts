@@ -11,6 +11,7 @@ export const LINE = {
   inputRejected: 'input record rejected',
   shardsAcquired: 'shards acquired',
   shardFailed: 'shard failed',
+  factsLost: 'the log lost records of a shard: its inputs are folded again',
   shardConflict: 'another relay wrote to a task of this shard',
   shardRestartFailed: 'shard restart failed',
   webhookFailed: 'webhook delivery failed',

@@ -473,7 +473,7 @@ export const METRICS = {
     name: 'hopline.log_events',
     type: 'counter',
     unit: '{event}',
-    meaning: 'Events of the connection to the log and of its readers',
+    meaning: 'Events of the connection to the log and of its readers. `facts_lost`: a relay folds the inputs of a shard again',
     services: ALL,
     labels: {
       kind: [
@@ -488,6 +488,7 @@ export const METRICS = {
         'dead_letter',
         'denied',
         'bounds_refused',
+        'facts_lost',
       ],
     },
   },

@@ -13,8 +13,8 @@ const logger = createLogger({ service: 'relay', instance: 'test', level: 'silent
 const coalesce = { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 32_768 };
 const COMPLETED = 'TASK_STATE_COMPLETED';
 
-const relayOn = (log: MemoryLog): Promise<Relay> =>
-  createRelay({ log, instance: 'relay', coalesce, metrics, logger, leaseMs: 120, heartbeatMs: 30 });
+const relayOn = (log: MemoryLog, metered = metrics): Promise<Relay> =>
+  createRelay({ log, instance: 'relay', coalesce, metrics: metered, logger, leaseMs: 120, heartbeatMs: 30 });
 
 async function sendMessage(log: MemoryLog, taskId: string): Promise<void> {
   const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
@@ -89,7 +89,12 @@ test('a running task whose newest facts are gone has all its text, and its gener
 }, async t => {
   const log = createMemoryLog();
   const startedAt = Date.now();
-  const relay = await relayOn(log.another());
+  const kinds: string[] = [];
+  const logEvents = { add: (_count: number, labels?: { kind?: string }) => void kinds.push(labels?.kind ?? '') };
+  const relay = await relayOn(
+    log.another(),
+    new Proxy(metrics, { get: (to, name) => (name === 'logEvents' ? logEvents : to[name as never]) }),
+  );
   t.after(() => relay.stop());
   const out = await begin(log, 't', 'one ', 'two ', 'three ');
   await storedWhen(log, 't', hasText('one two three '));
@@ -100,6 +105,7 @@ test('a running task whose newest facts are gone has all its text, and its gener
   assert.equal(found.fold.textOf('response'), 'one two three four');
   assert.deepEqual(found.fold.violations, []);
   assertLeap(found, startedAt);
+  assert.deepEqual([...new Set(kinds)], ['facts_lost']);
 });
 
 for (const when of ['while its relay runs', 'while no relay runs'] as const) {

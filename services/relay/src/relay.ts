@@ -3,7 +3,7 @@ import type { CoalesceSettings } from '@hopline/coalesce';
 import { shardOf } from '@hopline/events';
 import { factsId, type Log } from '@hopline/log';
 import { HEARTBEAT_INTERVAL_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
-import { type HopMetrics, type Logger, snakeWord } from '@hopline/telemetry';
+import { type HopMetrics, LINE, type Logger, snakeWord } from '@hopline/telemetry';
 import { IndexWrites } from './index-writes.ts';
 import { logStored } from './log-stored.ts';
 import { measureFacts } from './measure-facts.ts';
@@ -157,6 +157,9 @@ function shardContext(deps: RelayDeps, identity: string, index: IndexWrites): Om
     onOutcome: (kind, outcome, count) => metrics.inputs.add(count, { kind, outcome }),
     onStored: (step, trace, isTakeover) => logStored(deps.logger, step, { trace, isTakeover }),
     onAppend: ms => metrics.appendDuration.recordMs(ms),
-    onRefold: shard => deps.logger.error({ shard }, 'the log lost records of a shard: its inputs are folded again'),
+    onRefold: shard => {
+      metrics.logEvents.add(1, { kind: 'facts_lost' });
+      deps.logger.error({ shard }, LINE.factsLost);
+    },
   };
 }

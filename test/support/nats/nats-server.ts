@@ -10,6 +10,8 @@ import { openJetStreamLog } from '@hopline/log-jetstream';
 export type NatsServer = {
   url: string;
   port: number;
+  /** Directory of the store. */
+  dir: string;
   /** SIGTERM; removes a temporary directory. */
   stop(): Promise<void>;
   /** SIGKILL. The store remains for `restart`. */
@@ -29,6 +31,8 @@ export type NatsServerOptions = {
   port?: number;
   /** Additional lines of the server's configuration file. */
   config?: string;
+  /** When the server syncs what it writes, as `always`; default that of nats-server. */
+  syncInterval?: string | undefined;
   /** A server that an operator started without `-js`. */
   withoutJetStream?: boolean;
 };
@@ -53,12 +57,13 @@ export async function startNats(options: NatsServerOptions = {}): Promise<NatsSe
   if (!options.dir) ownDirs.add(dir);
   const port = options.port ?? (await freePort());
   const config = join(dir, 'nats.conf');
+  const sync = options.syncInterval === undefined ? '' : `, sync_interval: ${options.syncInterval}`;
   const writeConfig = (more: string) =>
     writeFileSync(
       config,
       `listen: "127.0.0.1:${port}"
 max_payload: ${MAX_PAYLOAD_BYTES}
-${options.withoutJetStream ? '' : `jetstream { store_dir: ${JSON.stringify(dir)}, max_file_store: 32GB }`}
+${options.withoutJetStream ? '' : `jetstream { store_dir: ${JSON.stringify(dir)}, max_file_store: 32GB${sync} }`}
 ${more}
 `,
     );
@@ -67,6 +72,7 @@ ${more}
   return {
     url: `nats://127.0.0.1:${port}`,
     port,
+    dir,
     kill: () => end(child, 'SIGKILL'),
     pause: () => void child.kill('SIGSTOP'),
     resume: () => void child.kill('SIGCONT'),
@@ -99,13 +105,16 @@ export type NatsCluster = {
 };
 
 /** The servers do not advertise each other, so that a client behind a proxy stays behind it. */
-export async function startNatsCluster(names: readonly string[]): Promise<NatsCluster> {
+export async function startNatsCluster(
+  names: readonly string[],
+  { syncInterval }: Pick<NatsServerOptions, 'syncInterval'> = {},
+): Promise<NatsCluster> {
   const ports = await Promise.all(names.map(async () => ({ route: await freePort(), monitor: await freePort() })));
   const routes = ports.map(({ route }) => `"nats-route://127.0.0.1:${route}"`).join(', ');
   const started = names.map((name, index) => {
     const { route, monitor } = ports[index]!;
     const cluster = `cluster { name: "test", listen: "127.0.0.1:${route}", routes: [${routes}], no_advertise: true }`;
-    return startNats({ config: `server_name: "${name}"\nhttp: "127.0.0.1:${monitor}"\n${cluster}` });
+    return startNats({ syncInterval, config: `server_name: "${name}"\nhttp: "127.0.0.1:${monitor}"\n${cluster}` });
   });
   const servers = new Map((await Promise.all(started)).map((server, index) => [names[index]!, server]));
   return {
