@@ -41,6 +41,8 @@ export type ClusterNeeds = {
   env?: Record<string, string>;
   /** Directory of the store of NATS. */
   store?: string;
+  /** When three servers sync what they write. */
+  syncInterval?: 'always';
 };
 
 /** One service process with its way to NATS and, where a class needs it, its clock. */
@@ -75,11 +77,12 @@ export class CampaignCluster implements AsyncDisposable {
     this.#nc = nc;
   }
 
-  static async start({ replicas, proxied = false, clocks = false, env = {}, store }: ClusterNeeds): Promise<CampaignCluster> {
+  static async start(needs: ClusterNeeds): Promise<CampaignCluster> {
+    const { replicas, proxied = false, clocks = false, env = {}, store, syncInterval } = needs;
     const nats =
       replicas === 1
         ? new Map([['nats-1', await startNats(store === undefined ? {} : { dir: store })]])
-        : (await startNatsCluster(NODES)).servers;
+        : (await startNatsCluster(NODES, { syncInterval })).servers;
     const servers = [...nats.values()].map(({ url }) => url);
     const maxBytes = maxBytesOf(env);
     // Creates the streams, so that twelve processes need not agree who does.
