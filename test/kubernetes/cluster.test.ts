@@ -113,6 +113,49 @@ test('a node whose kubelet stands still costs no text', {
   checkAnswers('kubelet stopped for 45 s', await load.stop(), { refusedConnectionsAllowed: true });
 });
 
+const DRAIN_SECONDS = 30;
+const DRAINS = {
+  'two pods of the agent: the budgets keep one of each service': { replicas: 2, left: 1 },
+  'one pod of the agent: its questions wait until it is back': { replicas: 1, left: 0 },
+};
+for (const [name, { replicas, left }] of Object.entries(DRAINS)) {
+  test(`a drain of the node fails no task; ${name}`, options, async t => {
+    const nodes = (await release.kubectl('get', 'nodes', '--output', 'name')).trim().split('\n');
+    // Only a cluster of one node is surely one for tests, and only there no evicted pod finds another node.
+    if (nodes.length > 1) return t.skip('the cluster has more than one node');
+    const node = nodes[0]!.replace('node/', '');
+    const values = JSON.parse(await release.helm('get', 'values', 'hopline', '--all', '--output', 'json'));
+    await release.upgrade({ agents: [{ ...values.agents[0], replicas, pdb: true }] });
+    // A plan names the skill that chose the agent only while there is another agent: the answers would differ in it.
+    await release.kubectl(
+      'wait',
+      '--for=delete',
+      'pod',
+      '--selector',
+      'app.kubernetes.io/component=agent-files',
+      '--timeout=60s',
+    );
+    const load = await Load.start(release, { name: 'drain', image: await release.image(), workers: 4 });
+    await load.complete(4);
+    const evicted = [
+      '--pod-selector',
+      'app.kubernetes.io/instance=hopline',
+      '--delete-emptydir-data',
+      `--timeout=${DRAIN_SECONDS}s`,
+    ];
+    try {
+      await assert.rejects(release.kubectl('drain', node, ...evicted), /violate the pod's disruption budget/);
+      assert.equal((await release.pods('agent-guide')).length, left);
+      assert.equal((await release.pods('relay')).length, 1);
+    } finally {
+      await release.kubectl('uncordon', node);
+    }
+    await release.rolledOut();
+    await load.complete(8);
+    checkAnswers(`drain, ${replicas} pods of the agent`, await load.stop());
+  });
+}
+
 test('an added agent restarts no other pod, and answers', options, async () => {
   const before = await release.kubectl('get', 'pods', '--output', 'name', '--selector', 'app.kubernetes.io/component!=test');
   const values = JSON.parse(await release.helm('get', 'values', 'hopline', '--all', '--output', 'json'));

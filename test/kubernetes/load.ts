@@ -100,7 +100,8 @@ export function checkAnswers(what: string, answers: readonly Answer[], { refused
     'gaps',
   );
   assert.deepEqual([...new Set(answers.map(answer => answer.state))], ['completed']);
-  assert.equal(new Set(answers.map(answer => answer.hash)).size, 1, 'every answer has the same text');
+  const texts = new Map(answers.map(({ hash, task, length }) => [hash, `${length} characters in task ${task}`]));
+  assert.equal(texts.size, 1, `every answer has the same text: ${[...texts.values()].join(', ')}`);
   assert.equal(new Set(answers.map(answer => answer.task)).size, answers.length, 'every question has one task');
 }
 

@@ -72,9 +72,13 @@ export class Release {
     await this.upgrade(values, AGENT_CHART, name);
   }
 
-  /** Waits until every pod is ready; `waits` false: returns at once. */
+  /**
+   * Waits until every pod is ready; `waits` false: returns at once. Without --reset-values, helm takes `{}` for no values and keeps those
+   * of the release before, its image included.
+   */
   async upgrade(values: object, chart = CHART, name = 'hopline', waits = true): Promise<void> {
-    const upgrade = ['upgrade', '--install', name, chart, '--values', '-', ...(waits ? ['--wait'] : []), '--timeout', '240s'];
+    const wait = waits ? ['--wait'] : [];
+    const upgrade = ['upgrade', '--install', name, chart, '--reset-values', '--values', '-', ...wait, '--timeout', '240s'];
     const helm = run('helm', ['--namespace', this.namespace, ...upgrade], { maxBuffer: 1 << 26 });
     helm.child.stdin?.end(JSON.stringify(values));
     await helm;

@@ -23,7 +23,7 @@ import {
   WORK_CONSUMERS_MAX,
   WORK_ITEMS_PER_SUBJECT_MAX,
 } from './options.ts';
-import { isTransient, retry } from './retry.ts';
+import { isTransient, pause, retry } from './retry.ts';
 
 /**
  * The streams and buckets of the log: how they are created, and which of their settings must match if they exist. PROTOCOL.md
@@ -196,7 +196,8 @@ async function ensureStream(connection: Connection, spec: Spec, timeoutMs: numbe
   const found = await findStream(connection, spec.name, timeoutMs);
   if (found) {
     requireMatch(spec, found.config);
-    return boundStream(connection, spec, found.config, timeoutMs);
+    if (!(await boundStream(connection, spec, found.config, timeoutMs))) void boundStreamLater(connection, spec, timeoutMs);
+    return;
   }
   // nats.js changes its argument.
   const create = async () => (await streams.add({ ...spec }).catch(asMismatch(spec))).config;
@@ -236,9 +237,13 @@ const BOUNDS = [
   ['max_msgs_per_subject', 'discard_new_per_subject'],
 ] as const satisfies (keyof StreamConfig)[][];
 
-/** Gives an existing stream the bounds that it lacks. A stream that cannot be changed is used as it is. */
-async function boundStream(connection: Connection, spec: Spec, found: StreamConfig, timeoutMs: number): Promise<void> {
+/**
+ * Gives an existing stream the bounds that it lacks. A stream that cannot be changed is used as it is. Resolves with false when this
+ * user lacks the permission.
+ */
+async function boundStream(connection: Connection, spec: Spec, found: StreamConfig, timeoutMs: number): Promise<boolean> {
   const { streams } = connection.jsm;
+  let isPermitted = true;
   for (const fields of BOUNDS) {
     if (!fields.some(field => isUnbounded(spec[field], found[field]))) continue;
     const bounds = Object.fromEntries(fields.map(field => [field, spec[field]]));
@@ -246,7 +251,29 @@ async function boundStream(connection: Connection, spec: Spec, found: StreamConf
       await retry(connection, spec.name, () => streams.update(spec.name, bounds), { timeoutMs });
     } catch (error) {
       if (!(error instanceof LogDenied) && !(error instanceof JetStreamApiError)) throw error;
+      if (error instanceof LogDenied) isPermitted = false;
       connection.onEvent({ type: 'bounds-refused', stream: spec.name });
+    }
+  }
+  return isPermitted;
+}
+
+/** A server that reads new permissions without a restart keeps its connections; the next attempt is after this time. */
+const DENIED_RETRY_MS = 10 * 60_000;
+
+/**
+ * Tries again after each reconnect until the change is permitted: an upgrade replaces the relays before the last NATS node has
+ * the permissions of the new version.
+ */
+async function boundStreamLater(connection: Connection, spec: Spec, timeoutMs: number): Promise<void> {
+  for (let isPermitted = false; !isPermitted; ) {
+    await pause(connection, DENIED_RETRY_MS, connection.closed);
+    if (connection.closed.aborted) return;
+    try {
+      const found = await findStream(connection, spec.name, timeoutMs);
+      isPermitted = found === undefined || (await boundStream(connection, spec, found.config, timeoutMs));
+    } catch {
+      // NATS was away for longer than the timeout.
     }
   }
 }
