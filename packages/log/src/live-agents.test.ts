@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import type { Change, KeyValue } from './key-value.ts';
 import { AGENT_SILENCE_MS_MAX, LiveAgents } from './live-agents.ts';
 import type { AgentEntry } from './log.ts';
@@ -16,6 +16,17 @@ const agent = (name: string, ...ids: string[]): AgentEntry => ({
 
 async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise(resolve => setTimeout(resolve, 1));
+}
+
+/** A registry that is followed, by a clock that the test sets. */
+async function followedAgents(t: TestContext) {
+  const log = createMemoryLog();
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  const clock = { now: 0 };
+  const directory = new LiveAgents(() => clock.now);
+  await directory.follow(log.agents, stop.signal, error => assert.fail(String(error)));
+  return { log, clock, directory };
 }
 
 test('an agent without heartbeats is not listed until its next one', async t => {
@@ -40,16 +51,11 @@ test('an agent without heartbeats is not listed until its next one', async t => 
 });
 
 test('an agent that has stopped in order was there a moment ago', async t => {
-  const log = createMemoryLog();
-  const stop = new AbortController();
-  t.after(() => stop.abort());
-  let now = 0;
-  const directory = new LiveAgents(() => now);
-  await directory.follow(log.agents, stop.signal, error => assert.fail(String(error)));
+  const { log, clock, directory } = await followedAgents(t);
   assert.equal(directory.msSinceSeen(), Number.POSITIVE_INFINITY);
   await log.agents.put('a', agent('a', 'version'));
   await until(() => directory.list().length === 1);
-  now = 500;
+  clock.now = 500;
   await log.agents.delete('a');
   await until(() => directory.all().length === 0);
   assert.equal(directory.msSinceSeen(), 500);
@@ -90,12 +96,7 @@ test('a lost registry watch is opened again; a first read that fails rejects', a
 });
 
 test('an agent is live while one of its instances is; the newest heartbeat of a live one describes it', async t => {
-  const log = createMemoryLog();
-  const stop = new AbortController();
-  t.after(() => stop.abort());
-  let now = 0;
-  const directory = new LiveAgents(() => now);
-  await directory.follow(log.agents, stop.signal, error => assert.fail(String(error)));
+  const { log, clock, directory } = await followedAgents(t);
   const heartbeat = (instance: string, version: string, at: number) =>
     log.agents.put(`a.${instance}`, { ...agent('a', version), heartbeat: at });
   const seen = () => directory.all().map(({ name, isLive, skills, seenAtMs }) => [name, isLive, skills[0]?.id, seenAtMs]);
@@ -108,10 +109,10 @@ test('an agent is live while one of its instances is; the newest heartbeat of a 
   assert.deepEqual(seen(), [['a', true, 'v1', 0]]);
   await heartbeat('new', 'v2', 30);
   await until(() => seen()[0]?.[2] === 'v2');
-  now = AGENT_SILENCE_MS_MAX + 1;
+  clock.now = AGENT_SILENCE_MS_MAX + 1;
   await heartbeat('old', 'v1', 25);
   await until(() => seen()[0]?.[1] === true);
-  assert.deepEqual(seen(), [['a', true, 'v1', now]], 'the instance with the newer heartbeat is silent');
+  assert.deepEqual(seen(), [['a', true, 'v1', clock.now]], 'the instance with the newer heartbeat is silent');
 });
 
 test('an entry that is malformed, or has the name of another agent, is not listed', async t => {
