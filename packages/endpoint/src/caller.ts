@@ -45,5 +45,5 @@ export function tenantByList(tenants: readonly string[]): ResolveTenant {
 }
 
 function notFound(): A2AError {
-  return new A2AError('TASK_NOT_FOUND', { detail: 'there is no such tenant' });
+  return new A2AError('TASK_NOT_FOUND', { detail: 'unknown tenant' });
 }
