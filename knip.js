@@ -32,15 +32,7 @@ const config = ({ production = false }) => ({
       ignoreDependencies: ['@biomejs/biome'],
     },
     'infra/local': {
-      entry: [
-        'launcher/main.ts!',
-        'checks/main.ts!',
-        // In a run without tests the workflow of CI is no entry.
-        ...(production ? ['checks/audit.ts!'] : []),
-        'demo/guide.ts!',
-        'bootstrap/main.mjs!',
-        '**/*.test.{ts,mjs}',
-      ],
+      entry: ['launcher/main.ts!', 'demo/guide.ts!', 'bootstrap/main.mjs!', '**/*.test.{ts,mjs}'],
       project: ['**/*.{ts,mjs}!', '!**/*.test.{ts,mjs}!'],
       ignoreDependencies: ['@modelcontextprotocol/server-filesystem'],
     },
