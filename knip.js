@@ -9,7 +9,7 @@ const FOR_OTHERS = [
   'infra/local/demo/*.ts',
   // Written to JSON by test/repo/write-reference.ts.
   'infra/observe/dashboards/{dashboards,grafana-json}.ts',
-  'packages/*/src/**/{index,signing,*test-kit,contract,memory-log}.ts',
+  'packages/*/src/**/{index,signing,*test-kit,memory-log}.ts',
   // Constructors for the authors of agents.
   'packages/agent/src/event-constructors.ts',
   // Inspection of pure state, for property tests.
