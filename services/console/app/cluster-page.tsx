@@ -8,7 +8,7 @@ import { visibleText } from './plain-text.ts';
 /** Points of the charts, one every two seconds. */
 const POINTS_MAX = 150;
 const RECONNECT_MS = 2_000;
-/** Figures come every two seconds; milliseconds. */
+/** Figures come every two seconds. */
 const SILENCE_MS_MAX = 15_000;
 
 type Point = { at: number; tokens: number; events: number; requests: number };

@@ -10,7 +10,7 @@ import type { TaskFacts } from './read-task-facts.ts';
 import { comparePath, navigate, taskPath } from './routes.ts';
 import { rowOf, type TaskRow } from './task-rows.ts';
 
-/** Ingress runs few exports at a time; wait and number of further tries; milliseconds. */
+/** Ingress runs few exports at a time; wait and number of further tries. */
 const RETRY_MS = 1_000;
 const RETRIES_MAX = 10;
 /** Tasks that the fields offer. */

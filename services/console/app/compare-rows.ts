@@ -45,11 +45,11 @@ const count = (value: number) => value.toLocaleString('en');
 /** A text around the place where it differs from the other: `differing` is empty where it only lacks what the other has. */
 export type DifferingText = { before: string; differing: string; after: string };
 
-/** Both texts around their difference. What is the same and further away is left out; characters. */
+/** Both texts around their difference. What is the same and further away is left out. */
 export const CONTEXT_CHARS = 1_000;
-/** Of a longer difference its beginning and its end are shown: a browser lays out the whole of it at once; characters. */
+/** Of a longer difference its beginning and its end are shown: a browser lays out the whole of it at once. */
 export const DIFFERING_CHARS_MAX = 20_000;
-/** How far a cut goes to stand between two words: some languages have no spaces; characters. */
+/** How far a cut goes to stand between two words: some languages have no spaces. */
 const WORD_CHARS_MAX = 100;
 
 export function differingTexts(a: string, b: string): [DifferingText, DifferingText] {

@@ -27,7 +27,7 @@ export class UnreachableError extends Error {
 
 /** The console, or a proxy before it, could not reach the server behind it. */
 const GATEWAY_STATUSES = [502, 504];
-/** Time between two questions whether anything answers again; milliseconds. */
+/** Time between two questions whether anything answers again. */
 const OUTAGE_CHECK_MS = 2_000;
 
 /** Only this tab, and until it closes. */

@@ -31,7 +31,7 @@ export type ConversationState = { state: string; blocks: readonly Block[] };
 
 /** A segment is closed at the next line end after this many characters. */
 const SEGMENT_CHARS = 2_000;
-/** Without a line end it is closed at a space: the browser lays out a whole segment again when text is added to it; characters. */
+/** Without a line end it is closed at a space: the browser lays out a whole segment again when text is added to it. */
 export const SEGMENT_CHARS_MAX = 4_000;
 /** States of the conversation that are kept, so that a seek folds at most this many events. */
 const SNAPSHOT_EVENTS = 500;

@@ -10,9 +10,9 @@ type Props = { session: TaskSession; connection: Connection; index: number; onSe
 
 const ROW_PX = 28;
 const LINE_CHARS_MAX = 220;
-/** Frames of another dialect are shown at most so often: each time all of them are copied; milliseconds. */
+/** Frames of another dialect are shown at most so often: each time all of them are copied. */
 const SHOWN_MS = 200;
-/** Ingress sends a comment at least every minute; milliseconds. */
+/** Ingress sends a comment at least every minute. */
 const SILENCE_MS_MAX = 75_000;
 const RECONNECT_MS = 2_000;
 

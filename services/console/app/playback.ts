@@ -2,7 +2,7 @@ import type { Marker, Recording } from './recording.ts';
 
 /** Steps of the speed, as multiples of the recorded pace. */
 export const SPEEDS = [0.25, 0.5, 1, 2, 4, 8, 16] as const;
-/** Arrow keys; milliseconds. */
+/** Arrow keys. */
 const ARROW_MS = 5_000;
 
 export type Playback = {

@@ -4,7 +4,7 @@ import 'uplot/dist/uPlot.min.css';
 export type RatePoint = { at: number; tokens: number; events: number };
 
 const HEIGHT_PX = 200;
-/** The time axis from the start; seconds. */
+/** The time axis from the start, in seconds. */
 const WINDOW_S_MIN = 60;
 
 const dataOf = (points: readonly RatePoint[]): uPlot.AlignedData => [

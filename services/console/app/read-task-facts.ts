@@ -4,7 +4,7 @@ import { diffTasks } from '@hopline/replay/diff-tasks';
 /** Stored records of a task, as an export has them. */
 export type TaskFacts = Parameters<typeof diffTasks>[0]['facts'];
 
-/** Of one export: two of them are held in the page; bytes. */
+/** Of one export: two of them are held in the page. */
 const EXPORT_BYTES_MAX = 64 * 1024 * 1024;
 
 export const compareTasks = (a: TaskFacts, b: TaskFacts): TaskDiff => diffTasks({ facts: a }, { facts: b });

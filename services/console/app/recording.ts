@@ -6,7 +6,7 @@ export type Marker = { index: number; kind: 'state' | 'takeover' | 'attempt' | '
 /** A time without events that playing jumps over: it takes IDLE_MS_MAX of the bar. */
 export type IdleSpan = { fromPlayMs: number; toPlayMs: number; ms: number };
 
-/** Longest pause while playing; milliseconds. */
+/** Longest pause while playing. */
 export const IDLE_MS_MAX = 1_000;
 /** Pace of a task whose times are not known; milliseconds an event. */
 const UNKNOWN_PACE_MS = 40;

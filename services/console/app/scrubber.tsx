@@ -16,7 +16,7 @@ type Props = {
   version: number;
 };
 
-/** The density is drawn at most so often: it reads every event; milliseconds. */
+/** The density is drawn at most so often: it reads every event. */
 const DENSITY_MS = 200;
 
 const KEYS = [

@@ -31,7 +31,7 @@ const SEARCHED_MESSAGES_MAX = 20;
 const SEARCHED_TASKS_MAX = 10_000;
 /** More news than these pages have, as after a day in the background, and the list begins again. */
 const NEWS_PAGES_MAX = 5;
-/** Ages of the tasks in view are drawn so often; milliseconds. */
+/** Ages of the tasks in view are drawn so often. */
 const AGES_MS = 2_000;
 const ROW_PX = 58;
 

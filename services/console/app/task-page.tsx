@@ -14,7 +14,7 @@ import { TaskSession } from './task-session.ts';
 import { TimelineView } from './timeline-view.tsx';
 import { WebhookList } from './webhook-list.tsx';
 
-/** The address names the event at the playhead after it has rested for so long; milliseconds. */
+/** The address names the event at the playhead after it has rested for so long. */
 const ADDRESS_MS = 250;
 const VIEWS = ['timeline', 'chunks', 'frames', 'webhooks'] as const;
 type View = (typeof VIEWS)[number] | 'conversation';

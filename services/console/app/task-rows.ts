@@ -75,7 +75,7 @@ export function newestAt({ shown, waiting }: TaskList): string | undefined {
   );
 }
 
-/** Between two questions for news: while there are some, and while there are none for long; milliseconds. */
+/** Between two questions for news: while there are some, and while there are none for long. */
 export const NEWS_MS_MIN = 1_000;
 export const NEWS_MS_MAX = 15_000;
 /** How much longer the wait becomes with each question without news. */
@@ -83,13 +83,13 @@ const NEWS_SLOWDOWN = 1.5;
 /** Part of the time in which ingress answers them: it reads each open task of the user for one. */
 const NEWS_SHARE_MAX = 0.1;
 
-/** The next wait after one of `waitMs`, and an answer that took `tookMs`; milliseconds. */
+/** The next wait after one of `waitMs`, and an answer that took `tookMs`. */
 export function nextNewsMs(waitMs: number, hasNews: boolean, tookMs: number): number {
   const pacedMs = hasNews ? NEWS_MS_MIN : waitMs * NEWS_SLOWDOWN;
   return Math.min(NEWS_MS_MAX, Math.max(pacedMs, tookMs / NEWS_SHARE_MAX));
 }
 
-/** Clocks of relays differ, and the index of tasks lags: a change may be listed after a later one; milliseconds. */
+/** Clocks of relays differ, and the index of tasks lags: a change may be listed after a later one. */
 const NEWS_OVERLAP_MS = 2_000;
 
 /**

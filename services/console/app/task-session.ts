@@ -5,11 +5,11 @@ import { Conversation } from './conversation.ts';
 import { followTask, sleep } from './follow-task.ts';
 import { Recording } from './recording.ts';
 
-/** An audit reads the whole task, so a task in progress is audited at most so often; milliseconds. */
+/** An audit reads the whole task, so a task in progress is audited at most so often. */
 const AUDIT_MS_MIN = 4_000;
-/** The first one waits for the end of the stream, at most so long: ingress would read the task for both at the same time; milliseconds. */
+/** The first one waits for the end of the stream, at most so long: ingress would read the task for both at the same time. */
 const FIRST_AUDIT_MS = 1_000;
-/** After a refusal, because two audits are running; milliseconds. */
+/** After a refusal, because two audits are running. */
 const AUDIT_RETRY_MS = 1_500;
 
 /** One task as the page follows it: its events, its history and its audit. Calls `onChange` after each change, at most once a frame. */

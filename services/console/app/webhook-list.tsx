@@ -15,7 +15,7 @@ type Webhook = {
   retryAt?: string;
 };
 
-/** While one of them still gets events; milliseconds. */
+/** While one of them still gets events. */
 const READ_MS = 3_000;
 
 /** How far each webhook of the task is. */

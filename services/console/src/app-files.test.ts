@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readAppFiles } from './app-files.ts';
 
-/** Script of the first view; gzip, bytes. */
+/** Script of the first view; gzip. */
 const FIRST_SCRIPT_BYTES_MAX = 100 * 1024;
 
 test('the first view loads less than 100 KB of script, and nothing inline or from elsewhere', () => {

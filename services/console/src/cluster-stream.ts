@@ -4,9 +4,9 @@ import { type ListedProcess, runningCluster } from '@hopline/cli';
 import { readCluster, snapshotOf, type TopReading, type TopSnapshot } from '@hopline/cli/top-snapshot';
 import { createClient } from '@hopline/client';
 
-/** Interval of the figures; milliseconds. */
+/** Interval of the figures. */
 const INTERVAL_MS = 2_000;
-/** The first figures come after this time, because rates need two readings; milliseconds. */
+/** The first figures come after this time, because rates need two readings. */
 const FIRST_MS = 500;
 
 export type ClusterSource = {

@@ -42,9 +42,9 @@ export type ConsoleServer = {
   close(): Promise<void>;
 };
 
-/** Largest request body, as that of ingress by default; bytes. */
+/** Largest request body, as that of ingress by default. */
 export const BODY_BYTES_MAX = 1024 * 1024;
-/** Receipt of a whole request; milliseconds. */
+/** Receipt of a whole request. */
 const REQUEST_MS_MAX = 30_000;
 
 /** Paths that the page shows by itself; a reload asks for them. */

@@ -1,11 +1,11 @@
 import { A2AError } from '@hopline/a2a';
 import { type Dispatcher, Pool } from 'undici';
 
-/** Until ingress begins to answer; audits of long tasks take seconds; milliseconds. */
+/** Until ingress begins to answer; audits of long tasks take seconds. */
 const ANSWER_MS_MAX = 60_000;
-/** Without a byte of a stream; ingress sends a comment more often, at most every minute; milliseconds. */
+/** Without a byte of a stream; ingress sends a comment more often, at most every minute. */
 const SILENCE_MS_MAX = 150_000;
-/** How long the answer of ingress about its authentication is trusted; milliseconds. */
+/** How long the answer of ingress about its authentication is trusted. */
 const AUTH_CHECK_MS = 30_000;
 
 export type IngressRequest = {

@@ -10,7 +10,7 @@ const REQUESTS_MAX = 500;
 const CALLER_SHARE = 0.2;
 /** Share of them for one address, whatever its credentials: where ingress asks for none, a client can make them up. */
 const ADDRESS_SHARE = 0.8;
-/** When a client should retry that has its share; milliseconds. */
+/** When a client should retry that has its share. */
 const RETRY_AFTER_MS = 1_000;
 
 export type ConsoleCaller = { credentials: Readonly<Record<string, string>>; address: string };

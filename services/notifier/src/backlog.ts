@@ -15,7 +15,7 @@ export const BACKLOG_BYTES_MAX = 256 * 1024;
  * three times its bytes, and the container of the chart has 512 MiB.
  */
 const BACKLOGS_BYTES_MAX = 32 * 1024 * 1024;
-/** Counted for an event in addition to its content, bytes. */
+/** Counted for an event in addition to its content. */
 const EVENT_BYTES = 512;
 
 export type BacklogStart = {

@@ -12,7 +12,7 @@ import { RETRY_AFTER_MS_MAX, type RetryLimits, retryWaitMs } from './retry-polic
 import { bodyOf, CURSOR_HEADER, headersOf, isKnownDialect } from './webhook-body.ts';
 import type { AttemptFailure, AttemptOutcome, WebhookClient } from './webhook-client.ts';
 
-/** A worker without work for this long yields its slot to a waiting worker; milliseconds. */
+/** A worker without work for this long yields its slot to a waiting worker. */
 const IDLE_MS_MAX = 5_000;
 /**
  * A webhook that was set before its task ends this long after it has expired, milliseconds: the first message of the task may wait that

@@ -42,7 +42,7 @@ export type Notifier = {
  * meanwhile.
  */
 const RELEASE_MS_MAX = 100;
-/** Grace for deliveries in flight when the process drains, milliseconds. */
+/** Grace for deliveries in flight when the process drains. */
 const DRAIN_MS_MAX = 3_000;
 /**
  * Bounds of the pause before a worker restarts after an error (log unavailable, progress written by another notifier),

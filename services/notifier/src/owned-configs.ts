@@ -1,7 +1,7 @@
 import { isTaskId, shardOf } from '@hopline/events';
 import { type Change, followBucket, type KeyValue, type Log } from '@hopline/log';
 
-/** Pause after a failed scan, milliseconds. */
+/** Pause after a failed scan. */
 const RESCAN_MS = 500;
 
 /** Shard of the configuration's task; undefined for a malformed key. */

@@ -1,11 +1,11 @@
 export type PaceLimits = {
-  /** Least time between two notifications, milliseconds. */
+  /** Least time between two notifications. */
   intervalMs: number;
   /** Bytes of bodies in a second. */
   bytesPerSecondMax: number;
 };
 
-/** Bytes that may be sent at once, as the time that they take at the limit; milliseconds. */
+/** Bytes that may be sent at once, as the time that they take at the limit. */
 const BURST_MS = 1_000;
 
 /**

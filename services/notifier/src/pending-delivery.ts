@@ -23,7 +23,7 @@ export type PendingDelivery = {
   terminal: boolean;
 };
 
-/** Size of a merged delivery, bytes. */
+/** Size of a merged delivery. */
 export const MERGED_BYTES_MAX = 128 * 1024;
 
 /**

@@ -4,7 +4,7 @@ import type { RetryClass } from './webhook-client.ts';
 export type RetryLimits = {
   /** Attempts at one notification before its webhook is abandoned, the first one included. */
   attemptsMax: number;
-  /** Upper bounds of the wait after the first failure, and of every wait; milliseconds. */
+  /** Upper bounds of the wait after the first failure, and of every wait. */
   retryMsBase: number;
   retryMsMax: number;
   /** A webhook that fails for this long is abandoned; milliseconds since the first failure. */
@@ -13,7 +13,7 @@ export type RetryLimits = {
 
 /** Attempts at a webhook that refuses (4xx, a redirect, a forbidden address): the cause may be a deployment in progress. */
 export const REFUSALS_MAX = 5;
-/** Upper bound of Retry-After, milliseconds. */
+/** Upper bound of Retry-After. */
 export const RETRY_AFTER_MS_MAX = 60 * 60_000;
 
 export type FailedAttempts = { failures: number; failingSince: number; retry: RetryClass; retryAfterMs?: number | undefined };

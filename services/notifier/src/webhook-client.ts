@@ -4,11 +4,11 @@ import { HostSemaphores, Semaphore } from './semaphore.ts';
 import type { Trust } from './trusted-authorities.ts';
 import { webhookAgent } from './webhook-connector.ts';
 
-/** A response body is read up to here and discarded, so that its connection can be reused; bytes. */
+/** A response body is read up to here and discarded, so that its connection can be reused. */
 const RESPONSE_BYTES_MAX = 16 * 1024;
 
 export type WebhookLimits = {
-  /** One attempt, from the connection to the end of the response; milliseconds. */
+  /** One attempt, from the connection to the end of the response. */
   timeoutMs: number;
   /** Attempts in flight, in total and to one host. */
   requestsMax: number;

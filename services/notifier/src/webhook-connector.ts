@@ -4,7 +4,7 @@ import { ForbiddenAddress, guardedLookup, hostOf, permits, type Resolve, type We
 import { Agent, buildConnector } from 'undici';
 import type { Trust } from './trusted-authorities.ts';
 
-/** Time limit of the TCP and TLS handshakes, milliseconds. */
+/** Time limit of the TCP and TLS handshakes. */
 const CONNECT_MS_MAX = 5_000;
 /** Headers of a response, bytes; only the status and Retry-After are used. */
 const RESPONSE_HEADERS_BYTES_MAX = 16 * 1024;
