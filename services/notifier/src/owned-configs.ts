@@ -26,10 +26,10 @@ export type OwnedConfigsOptions = {
 export class OwnedConfigs {
   readonly #options: OwnedConfigsOptions;
   readonly #owned = new Set<number>();
-  /** Owned shards that wait for a scan. */
+  /** Owned shards that still need a scan. */
   readonly #unscanned = new Set<number>();
   #isScanning = false;
-  /** Keys of the bucket while it is read from the start. */
+  /** Keys of the bucket while it is read from the beginning. */
   #present: Set<string> | undefined;
 
   constructor(options: OwnedConfigsOptions) {
@@ -98,7 +98,7 @@ export class OwnedConfigs {
         await new Promise(resolve => setTimeout(resolve, RESCAN_MS));
       }
     }
-    // Synchronous with the loop condition: a shard that arrives after it starts a new scan.
+    // Synchronous with the loop condition, so that a shard that arrives afterwards starts a new scan.
     this.#isScanning = false;
   }
 
