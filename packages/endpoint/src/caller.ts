@@ -5,9 +5,9 @@ import { A2AError } from '@hopline/a2a';
  */
 export type Caller = { tenant?: string; subject?: string };
 
-/** Longest subject, the limit of `sub` in OpenID Connect; characters. */
+/** Longest subject, the limit of `sub` in OpenID Connect. */
 export const SUBJECT_CHARS_MAX = 255;
-/** Longest tenant; characters. */
+/** Longest tenant. */
 export const TENANT_CHARS_MAX = 128;
 
 export const isSubject = (value: unknown): value is string => isName(value, SUBJECT_CHARS_MAX);
