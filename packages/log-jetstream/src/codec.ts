@@ -1,4 +1,4 @@
-import { isTime } from '@hopline/a2a';
+import { isTime, takesFastPaths } from '@hopline/a2a';
 import {
   decodeInputRecord,
   type Fact,
@@ -88,6 +88,7 @@ const AGGREGATE_START = ',"aggregate":{"taskId":"';
  * another form. A member of the same name within a fact does not mislead: what stands before it is no whole array then.
  */
 export function decodeFactsOnly(payload: Uint8Array, taskId: string): readonly Fact[] | undefined {
+  if (!takesFastPaths()) return decodeFacts(payload, taskId)?.facts;
   const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength);
   const end = bytes.indexOf(`${AGGREGATE_START}${taskId}"`, FACTS_START.length, 'latin1');
   if (end > 0 && bytes.compare(FACTS_START, 0, FACTS_START.length, 0, FACTS_START.length) === 0) {
