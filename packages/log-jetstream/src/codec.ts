@@ -10,7 +10,7 @@ import {
   type Work,
 } from '@hopline/events';
 import { requireRecordId } from '@hopline/log';
-import { type MsgHdrs, MsgHdrsImpl } from '@nats-io/nats-core';
+import { headers, type MsgHdrs } from '@nats-io/nats-core';
 
 /**
  * Encodes records as payloads and headers, and decodes them. Any client may publish on a subject: decoders check every member
@@ -45,20 +45,18 @@ export function encodePayload(record: unknown): Uint8Array {
   return Buffer.from(JSON.stringify(record));
 }
 
-/**
- * Always a new object, because nats.js changes its argument. Made from an object: with `append`, which spells each name in another way
- * as well, the headers of a record with a trace took 2.3 µs instead of 1.4.
- */
+/** Always a new object, because nats.js changes its argument. */
 export function encodeHeaders({ id, expected, trace, copiesTrace = true }: RecordHeaders): MsgHdrs {
   requireRecordId(id);
-  const named: Record<string, string[]> = { [MESSAGE_ID]: [id] };
-  if (expected !== undefined) named[EXPECTED_SEQUENCE] = [`${expected}`];
+  const encoded = headers();
+  encoded.append(MESSAGE_ID, id);
+  if (expected !== undefined) encoded.append(EXPECTED_SEQUENCE, `${expected}`);
   if (trace?.traceparent && TRACEPARENT_FORM.test(trace.traceparent)) {
-    named[TRACEPARENT] = [trace.traceparent];
-    if (copiesTrace) named[HOPLINE_TRACEPARENT] = [trace.traceparent];
-    if (trace.tracestate && TRACESTATE_FORM.test(trace.tracestate)) named[TRACESTATE] = [trace.tracestate];
+    encoded.append(TRACEPARENT, trace.traceparent);
+    if (copiesTrace) encoded.append(HOPLINE_TRACEPARENT, trace.traceparent);
+    if (trace.tracestate && TRACESTATE_FORM.test(trace.tracestate)) encoded.append(TRACESTATE, trace.tracestate);
   }
-  return MsgHdrsImpl.fromRecord(named);
+  return encoded;
 }
 
 /** `{ trace }` or `{}`, to spread. */
