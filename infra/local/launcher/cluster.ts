@@ -1,4 +1,4 @@
-import type { ListedProcess } from '@hopline/cli';
+import type { ListedProcess } from '@hopline/local-cluster';
 import { becomesReady } from './readiness.ts';
 import { type ProcessEvents, type ProcessSpec, SupervisedProcess } from './supervised-process.ts';
 

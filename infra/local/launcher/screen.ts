@@ -1,4 +1,4 @@
-import { type Display, hasColors, type Sink, withoutControls } from '@hopline/cli';
+import { type Display, hasColors, type Sink, withoutControls } from '@hopline/terminal';
 
 /** Notices that wait for the end of an answer. Beyond this many, the answer is interrupted rather than the reader left waiting. */
 const HELD_NOTICES_MAX = 50;

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import type { FactRecord } from '@hopline/events';
 import fc from 'fast-check';
-import { factRecord } from './contract/log-under-test.ts';
 import { HistoryLost } from './errors.ts';
 import type { StoredFacts } from './fact-log.ts';
 import {
@@ -14,6 +13,7 @@ import {
   type RereadReason,
   type Tail,
 } from './follow.ts';
+import { factRecord } from './records.test-kit.ts';
 
 const TAIL_CHECK_MS = 4;
 const tick = () => new Promise<void>(resolve => setImmediate(resolve));

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import type { CopiedFacts, Fact } from '@hopline/events';
-import { factRecord } from './contract/log-under-test.ts';
 import type { FactLog, StoredFacts } from './fact-log.ts';
 import { createMemoryLog } from './memory/memory-log.ts';
 import { followTask, fromStart, readTask, startSeqOf } from './read-task.ts';
+import { factRecord } from './records.test-kit.ts';
 
 const plain = (seq: number, generation: number): StoredFacts => ({ seq, record: factRecord('t', generation, 1) });
 const factsOf = (...generations: number[]): Fact[] => generations.flatMap(one => factRecord('t', one, 1).facts);

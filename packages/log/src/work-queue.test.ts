@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Work } from '@hopline/events';
-import { factRecord } from './contract/log-under-test.ts';
+import { factRecord } from './records.test-kit.ts';
 import { deliveriesMax, newestForJob, purposeOf, SETTLE_DELIVERIES_MAX, WORK_NEWEST_MS_MAX } from './work-queue.ts';
 
 const BOUNDS = { attemptsMax: 3, requeuesMax: 30 };

@@ -1,5 +1,5 @@
-import { duration } from '@hopline/cli/waterfall';
 import type { TaskReport } from '@hopline/task-audit';
+import { duration } from '@hopline/task-audit/waterfall';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Connection } from './connection.ts';
 import { visibleText } from './plain-text.ts';

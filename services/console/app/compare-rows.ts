@@ -1,6 +1,6 @@
 import { cutIndex, differingSpan } from '@hopline/a2a';
-import { duration } from '@hopline/cli/waterfall';
 import type { TaskDiff, TaskMeasure } from '@hopline/replay/diff-tasks';
+import { duration } from '@hopline/task-audit/waterfall';
 
 /** A figure of both tasks. `change`: from A to B; empty if one task lacks the figure. */
 export type MeasureRow = { name: string; a: string; b: string; change: string };

@@ -1,4 +1,4 @@
-import { duration } from '@hopline/cli/waterfall';
+import { duration } from '@hopline/task-audit/waterfall';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { drawnAgain } from './drawn-again.ts';
 import { positionText } from './plain-text.ts';

@@ -1,4 +1,4 @@
-import { duration } from '@hopline/cli/waterfall';
+import { duration } from '@hopline/task-audit/waterfall';
 import { useEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks';
 import { ChunkTable } from './chunk-table.tsx';
 import type { Connection, ConsoleInfo } from './connection.ts';

@@ -1,5 +1,4 @@
-import { stateWord, type Task, textOf } from '@hopline/a2a';
-import { reasonOf } from '@hopline/cli/failure-reason';
+import { failureReason, stateWord, type Task, textOf } from '@hopline/a2a';
 import { textOfParts } from './conversation.ts';
 import { excerpt } from './plain-text.ts';
 
@@ -22,7 +21,7 @@ export const SEARCHED_CHARS_MAX = 10_000;
 
 export function rowOf({ id, contextId, status, metadata, history = [], artifacts }: Task): TaskRow {
   const messages = history.filter(({ role }) => role === 'ROLE_USER');
-  const texts = [reasonOf(status, metadata), ...messages.map(({ parts }) => textOf(parts))];
+  const texts = [failureReason(status, metadata), ...messages.map(({ parts }) => textOf(parts))];
   const agents = artifacts?.flatMap(({ metadata }) => (typeof metadata?.sourceAgent === 'string' ? [metadata.sourceAgent] : []));
   return {
     id,

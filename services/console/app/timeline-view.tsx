@@ -1,5 +1,13 @@
-import { chunksOf, duration, endOf, GAP_CAUSES, TAKEOVER_CAUSES, type WaterfallRow, waterfallOf } from '@hopline/cli/waterfall';
 import type { ProducerActivity, TaskReport } from '@hopline/task-audit';
+import {
+  chunksOf,
+  duration,
+  endOf,
+  GAP_CAUSES,
+  TAKEOVER_CAUSES,
+  type WaterfallRow,
+  waterfallOf,
+} from '@hopline/task-audit/waterfall';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { drawnAgain } from './drawn-again.ts';
 import { memo } from './memo.ts';

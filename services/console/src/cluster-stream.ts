@@ -1,8 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sseFrame } from '@hopline/a2a';
-import { type ListedProcess, runningCluster } from '@hopline/cli';
-import { readCluster, snapshotOf, type TopReading, type TopSnapshot } from '@hopline/cli/top-snapshot';
 import { createClient } from '@hopline/client';
+import {
+  type ListedProcess,
+  readCluster,
+  runningCluster,
+  snapshotOf,
+  type TopReading,
+  type TopSnapshot,
+} from '@hopline/local-cluster';
 
 /** Interval of the figures. */
 const INTERVAL_MS = 2_000;

@@ -1,8 +1,5 @@
 import assert from 'node:assert/strict';
-import { LogConflict, LogUnavailable } from '../errors.ts';
-import type { Change } from '../key-value.ts';
-import type { MessageIdEntry } from '../log.ts';
-import { KEY_CHARS_MAX } from '../names.ts';
+import { type Change, KEY_CHARS_MAX, LogConflict, LogUnavailable, type MessageIdEntry } from '@hopline/log';
 import { all, type Case, newTask, range, until, within } from './log-under-test.ts';
 
 const value = (taskId: string): MessageIdEntry => ({ taskId, fingerprint: 'f' });

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { type Owner, type Role, tenantQueueOf } from '@hopline/events';
-import { LogFull, TenantFull } from '../errors.ts';
-import type { Log } from '../log.ts';
-import { type Job, ROOM_READ_MS, TENANT_SLOTS_SHARE_DEFAULT } from '../work-queue.ts';
-import { type Case, CONTRACT_TENANT_ITEMS_MAX, newTask, pause, range, until, workItem } from './log-under-test.ts';
+import { type Job, type Log, LogFull, ROOM_READ_MS, TENANT_SLOTS_SHARE_DEFAULT, TenantFull } from '@hopline/log';
+import { workItem } from '@hopline/log/test-kit';
+import { type Case, CONTRACT_TENANT_ITEMS_MAX, newTask, pause, range, until } from './log-under-test.ts';
 import { newRole, untilAborted, worker } from './worker.ts';
 
 const SLOTS = 8;

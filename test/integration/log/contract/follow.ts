@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import type { FollowStart, StoredFacts } from '../fact-log.ts';
-import type { Log } from '../log.ts';
+import type { FollowStart, Log, StoredFacts } from '@hopline/log';
 import {
   all,
   appendRun,
