@@ -16,8 +16,8 @@ export type Limits = {
   ownerRequestBytesPerSecond: number;
   ownerRequestBytesBurst: number;
   /**
-   * Bytes that the event streams of one caller send in this process: on average, and at once. Beyond it they are paced. Without
-   * authentication there is no bound, because there are no others.
+   * Bytes that this process sends to one caller, in answers and event streams: on average, and at once. Beyond it streams and exports
+   * are paced, and further requests get 429. Without authentication there is no bound, because there are no others.
    */
   ownerSentBytesPerSecond: number;
   ownerSentBytesBurst: number;
