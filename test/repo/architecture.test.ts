@@ -2,7 +2,14 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { ALLOWED_IMPORTS, BANNED_NAMES, MEMORY_LOG_IMPORTERS, NATS_IMPORTERS, PURE_PACKAGES } from './allowed-imports.ts';
+import {
+  ALLOWED_IMPORTS,
+  BANNED_NAMES,
+  COMMAND_IMPORTERS,
+  MEMORY_LOG_IMPORTERS,
+  NATS_IMPORTERS,
+  PURE_PACKAGES,
+} from './allowed-imports.ts';
 import { importsOf, isTest, projectFiles, ROOT, read } from './source-files.ts';
 
 const files = projectFiles();
@@ -85,6 +92,16 @@ test('pure packages use no I/O, clock or randomness', () => {
   }
 });
 
+test('only its own tests import the command', () => {
+  for (const path of files.filter(file => /\.(ts|tsx|mjs)$/.test(file))) {
+    if (COMMAND_IMPORTERS.some(allowed => path.startsWith(allowed))) continue;
+    for (const module of importsOf(path)) {
+      const target = module.startsWith('.') ? join(dirname(path), module) : module;
+      assert.ok(!/^(@hopline|packages)\/cli(\/|$)/.test(target), `${path} imports ${module}, which is part of the command`);
+    }
+  }
+});
+
 test('only log-jetstream imports a NATS client', () => {
   for (const path of sources) {
     const nats = importsOf(path).some(module => module.startsWith('@nats-io/'));
@@ -98,7 +115,7 @@ test('only main.ts reads the environment', () => {
   }
 });
 
-test('production code does not import the in-memory log, but for the replay server', () => {
+test('only the replay server imports the in-memory log in production code', () => {
   for (const path of production) {
     if (!MEMORY_LOG_IMPORTERS.includes(packageOf(path))) assert.ok(!importsOf(path).includes('@hopline/log/memory'), path);
   }

@@ -4,8 +4,8 @@ import { ATTR } from '@hopline/telemetry';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
 
 /**
- * For routes beside A2A's operations: rejects unless the task is the caller's own. It throws as GetTask does, so that the tasks of
- * others are as unknown here as there.
+ * For routes beside A2A's operations: throws as GetTask does unless the task is the caller's own, so that tasks of others are as
+ * unknown here as there.
  */
 export async function requireOwnTask(server: A2AServer, caller: Owner, taskId: string): Promise<void> {
   const aggregate = isTaskId(taskId) ? await server.feeds.aggregate(taskId, caller) : undefined;

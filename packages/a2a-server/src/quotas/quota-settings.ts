@@ -51,7 +51,7 @@ export const QUOTA_SETTINGS = {
     min: 1_024,
     max: GIB,
     unit: 'bytes/s',
-    doc: 'Bytes that this process sends to one caller, on average. Beyond it event streams and exports are paced, and further requests get 429, but never a cancel. Without authentication there is no bound.',
+    doc: 'Bytes that this process sends to one caller, on average. Beyond it event streams and exports are slowed down, and other requests except cancels get 429. Unlimited without authentication.',
   },
   HOPLINE_OWNER_SENT_BYTES_BURST: {
     type: 'integer',

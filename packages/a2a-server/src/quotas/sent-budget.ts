@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TokenBucket } from './token-bucket.ts';
 
-/** A response beyond the budget checks at least this often whether it may go on, or its client has left; milliseconds. */
+/** A response beyond its caller's budget checks at least this often whether it may continue or its client has left. */
 const PACE_MS_MAX = 1_000;
 
-/** What a server may send to one caller: its own bytes, and those of its tenant. */
+/** Bytes that a server may send to one caller, from the caller's own budget and its tenant's. */
 export class SentBudget {
   readonly #buckets: readonly TokenBucket[];
 
@@ -12,7 +12,7 @@ export class SentBudget {
     this.#buckets = buckets;
   }
 
-  /** Counts bytes that were written. Returns how long to wait before more is; milliseconds. */
+  /** Counts bytes that were written. Returns how long to wait before writing more. */
   spend(bytes: number, nowMs: number): number {
     for (const bucket of this.#buckets) bucket.take(bytes, nowMs);
     return this.waitMs(nowMs);

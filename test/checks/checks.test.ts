@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, relative } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { Coverage } from './coverage.ts';
+import { runStaticChecks } from './static-checks.ts';
+import { findTestFiles } from './test-files.ts';
+import { add, closingLine } from './totals.ts';
+
+function folderWith(t: TestContext, files: Record<string, string>): string {
+  const root = mkdtempSync(join(tmpdir(), 'hopline-'));
+  t.after(() => rmSync(root, { recursive: true }));
+  for (const [path, content] of Object.entries(files)) {
+    mkdirSync(dirname(join(root, path)), { recursive: true });
+    writeFileSync(join(root, path), content, { mode: 0o755 });
+  }
+  return root;
+}
+
+test('the closing line counts skipped tests only when there are any', () => {
+  const totals = add({ passed: 3, failed: 0, skipped: 0 }, { passed: 4, failed: 1, skipped: 0 });
+  assert.equal(closingLine(totals), '7 passed, 1 failed');
+  assert.equal(closingLine({ ...totals, skipped: 2 }), '7 passed, 1 failed, 2 skipped');
+});
+
+test('tests are found in packages, services, infra and test only', t => {
+  const paths = [
+    'packages/a/src/a.test.ts',
+    'services/b/src/b.test.ts',
+    'infra/c.test.ts',
+    'infra/c.test.mjs',
+    'test/e2e/d.test.ts',
+    'test/kubernetes/cluster.test.ts',
+  ];
+  const others = ['packages/a/node_modules/x/x.test.ts', 'packages/a/src/a.ts', 'docs/e.test.ts'];
+  const root = folderWith(t, Object.fromEntries([...paths, ...others].map(path => [path, ''])));
+  const found = findTestFiles(root, [], root);
+  assert.deepEqual(found.unit.map(path => relative(root, path)).sort(), paths.slice(0, 4).sort());
+  assert.deepEqual(found.withBroker, [join(root, 'test/e2e/d.test.ts')]);
+  assert.deepEqual(found.onCluster, [join(root, 'test/kubernetes/cluster.test.ts')]);
+});
+
+test('paths select files and folders relative to the working directory; a path that selects nothing is an error', t => {
+  const root = folderWith(t, { 'packages/a/src/a.test.ts': '', 'packages/ab/src/b.test.ts': '', 'test/d.test.ts': '' });
+  assert.deepEqual(findTestFiles(root, ['packages/a'], root), {
+    unit: [join(root, 'packages/a/src/a.test.ts')],
+    withBroker: [],
+    onCluster: [],
+  });
+  assert.deepEqual(findTestFiles(root, ['d.test.ts'], join(root, 'test')), {
+    unit: [],
+    withBroker: [join(root, 'test/d.test.ts')],
+    onCluster: [],
+  });
+  assert.throws(() => findTestFiles(root, ['test', 'nowhere'], root), /no test files in nowhere/);
+});
+
+test('a failed static check counts as one failure and prints its output; a missing tool is a failure', async t => {
+  const root = folderWith(t, {
+    'node_modules/.bin/good': '#!/bin/sh\necho quiet\n',
+    'node_modules/.bin/bad': '#!/bin/sh\necho found fault; exit 1\n',
+  });
+  const lines: string[] = [];
+  const checks = ['good', 'bad', 'missing'].map(name => ({ name, command: [name] }));
+  assert.deepEqual(await runStaticChecks(root, line => lines.push(line), checks), { passed: 1, failed: 2, skipped: 0 });
+  const output = lines.join('\n');
+  assert.match(output, /^✔ good .*\n✖ bad .*\nfound fault\n✖ missing .*\n.*ENOENT/);
+  assert.doesNotMatch(output, /quiet/);
+});
+
+test('passed, failed and skipped tests are counted over files; a file that does not load is one failure', t => {
+  const root = folderWith(t, {
+    'a.test.mjs': `import { test } from 'node:test'; test('one', () => {}); test('two', () => { throw new Error('x'); }); test('three', { skip: true }, () => {});`,
+    'b.test.mjs': `throw new Error('does not load');`,
+    'run.mjs': `import { runTestFiles } from ${JSON.stringify(new URL('test-run.ts', import.meta.url).href)};
+      const files = ['a.test.mjs', 'b.test.mjs'].map(name => new URL(name, import.meta.url).pathname);
+      process.stderr.write('totals ' + JSON.stringify(await runTestFiles({ files, output: process.stdout, signal: new AbortController().signal })));`,
+  });
+  // With this variable of the outer run, a nested test run executes nothing.
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+  const output = execFileSync('sh', ['-c', `"${process.execPath}" run.mjs 2>&1`], { cwd: root, env, encoding: 'utf8' });
+  assert.match(output, /✔ one/);
+  assert.match(output, /totals \{"passed":1,"failed":2,"skipped":1\}$/);
+});
+
+test('a run of all tests does not see the cluster that a developer works with', () => {
+  const root = fileURLToPath(new URL('../..', import.meta.url));
+  const env = { ...process.env, KUBECONFIG: '/somewhere/config' };
+  const missing = `import { missingPrograms } from '${root}test/kubernetes/cluster.ts';
+    import { leaveClustersAlone } from '${root}test/checks/test-run.ts';
+    leaveClustersAlone(process.env); console.log(missingPrograms());`;
+  const output = execFileSync(process.execPath, ['--input-type=module', '--eval', missing], { env, encoding: 'utf8' });
+  assert.match(output, /^KUBECONFIG is not set, or all tests run, which use no cluster: /);
+});
+
+test('a line is covered when any of the runs executed it', () => {
+  const coverage = new Coverage();
+  const lines = (...counts: number[]) => counts.map((count, index) => ({ line: index + 1, count }));
+  coverage.add([{ path: 'a.ts', lines: lines(1, 0, 0, 0) }]);
+  coverage.add([{ path: 'a.ts', lines: lines(0, 2, 0, 0) }]);
+  assert.equal(coverage.summary('unit tests'), 'coverage by unit tests: 50.0 % of 4 lines in 1 files of packages and services');
+});
+
+test('every package of the workspace has the version of the release', () => {
+  const root = fileURLToPath(new URL('../..', import.meta.url));
+  const versionIn = (folder: string) => JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8')).version;
+  const folders = globSync(['packages/*', 'services/*', 'infra/local', 'infra/examples', 'test'], { cwd: root });
+  assert.ok(folders.length > 20);
+  for (const folder of folders) assert.equal(versionIn(folder), versionIn('.'), folder);
+});

@@ -1,0 +1,44 @@
+import { globSync, statSync } from 'node:fs';
+import { relative, resolve, sep } from 'node:path';
+
+/** Tests without a broker are beside the code, tests with one in `test/`. Tests that fill a whole Kubernetes cluster run separately. */
+const UNIT = ['packages/**/*.test.ts', 'services/**/*.test.ts', 'infra/**/*.test.{ts,mjs}'];
+const WITH_BROKER = ['test/**/*.test.ts'];
+const ON_CLUSTER = ['test/kubernetes/{cluster,upgrade}.test.ts'];
+
+export type TestFiles = { unit: string[]; withBroker: string[]; onCluster: string[] };
+
+/**
+ * Full paths of the test files of the checkout, sorted. `paths` (files or folders, relative to `base`) select some of them.
+ * Throws an Error for a path that selects nothing.
+ */
+export function findTestFiles(root: string, paths: string[], base: string): TestFiles {
+  const onCluster = find(root, ON_CLUSTER);
+  const withBroker = find(root, WITH_BROKER).filter(file => !onCluster.includes(file));
+  const all = { unit: find(root, UNIT), withBroker, onCluster };
+  if (paths.length === 0) return all;
+  const selected = paths.map(path => resolve(base, path));
+  for (const [index, path] of selected.entries()) {
+    if (
+      !Object.values(all)
+        .flat()
+        .some(file => isWithin(file, path))
+    )
+      throw new Error(`no test files in ${paths[index]}`);
+  }
+  const chosen = (files: string[]) => files.filter(file => selected.some(path => isWithin(file, path)));
+  return { unit: chosen(all.unit), withBroker: chosen(all.withBroker), onCluster: chosen(all.onCluster) };
+}
+
+function find(root: string, patterns: string[]): string[] {
+  const exclude = (name: string) => name.split(sep).includes('node_modules');
+  return globSync(patterns, { cwd: root, exclude })
+    .map(path => resolve(root, path))
+    .filter(path => statSync(path).isFile())
+    .sort();
+}
+
+function isWithin(file: string, path: string): boolean {
+  const rest = relative(path, file);
+  return rest === '' || !rest.startsWith('..');
+}

@@ -1,0 +1,269 @@
+import assert from 'node:assert/strict';
+import type { FollowStart, Log, StoredFacts } from '@hopline/log';
+import {
+  all,
+  appendRun,
+  type Case,
+  CONTRACT_FOLLOW_BUFFER_RECORDS_MAX,
+  CONTRACT_TAIL_CHECK_MS,
+  generationsOf,
+  newTask,
+  pause,
+  range,
+  take,
+  until,
+  within,
+} from './log-under-test.ts';
+
+/** Follows in the background and collects the records. */
+async function following(log: Log, taskId: string, after: FollowStart) {
+  const abort = new AbortController();
+  const records: StoredFacts[] = [];
+  const live = await log.facts.follow(taskId, after, abort.signal);
+  const ended = (async () => {
+    for await (const record of live) records.push(record);
+  })();
+  const generations = () => generationsOf(records);
+  return {
+    generations,
+    has: (generation: number) => until(() => generations().includes(generation), `generation ${generation}`),
+    async end() {
+      await within(ended, 'the end of the follower');
+      return generations();
+    },
+    async stop() {
+      abort.abort();
+      return this.end();
+    },
+  };
+}
+
+export const followCases: Case[] = [
+  {
+    name: 'history, records appended while it is read, and live records are yielded once and in order',
+    async run({ log, another, readersLeft }) {
+      const taskId = newTask();
+      const writer = await another();
+      const seqs = await appendRun(writer, taskId, 1, 600);
+      const appending = appendRun(writer, taskId, 601, 900, seqs[0]!, seqs.at(-1)!);
+      const follower = await following(log, taskId, 0);
+      await appending;
+      await follower.has(900);
+      await pause(2 * CONTRACT_TAIL_CHECK_MS);
+      assert.deepEqual(await follower.stop(), range(1, 900));
+      assert.equal(await readersLeft(), 0);
+    },
+  },
+  {
+    name: 'every follower receives exactly the records after its sequence',
+    async run({ log, another }) {
+      const taskId = newTask();
+      const other = newTask();
+      const seqs = await appendRun(log, taskId, 1, 10);
+      const followers = [
+        { follower: await following(log, taskId, seqs[3]!), from: 5 },
+        { follower: await following(await another(), taskId, seqs[9]!), from: 11 },
+        { follower: await following(log, taskId, seqs[9]!), from: 11 },
+      ];
+      await appendRun(log, other, 1, 5);
+      await appendRun(log, taskId, 11, 20, seqs[0]!, seqs[9]!);
+      for (const { follower, from } of followers) {
+        await follower.has(20);
+        assert.deepEqual(await follower.stop(), range(from, 20));
+      }
+    },
+  },
+  {
+    name: "'new' yields a task from its first record",
+    async run({ log, another }) {
+      const taskId = newTask();
+      const follower = await following(log, taskId, 'new');
+      await appendRun(await another(), taskId, 1, 50);
+      await follower.has(50);
+      assert.deepEqual(await follower.stop(), range(1, 50));
+    },
+  },
+  {
+    name: 'a follower after the newest record receives what was stored before it subscribed, and what follows',
+    async run({ log, another }) {
+      const taskId = newTask();
+      const seqs = await appendRun(log, taskId, 1, 6);
+      const [quiet, busy] = [
+        await following(log, taskId, { newest: seqs[3]! }),
+        await following(log, taskId, { newest: seqs[3]! }),
+      ];
+      await quiet.has(6);
+      assert.deepEqual(await quiet.stop(), [5, 6]);
+      await appendRun(await another(), taskId, 7, 9, seqs[0]!, seqs[5]!);
+      await busy.has(9);
+      assert.deepEqual(await busy.stop(), [5, 6, 7, 8, 9]);
+    },
+  },
+  {
+    name: 'lost live messages are read from the log when the next one arrives',
+    async run({ log, another, loseLive }) {
+      const taskId = newTask();
+      const writer = await another();
+      const follower = await following(log, taskId, 'new');
+      const seqs = await appendRun(writer, taskId, 1, 5);
+      await follower.has(5);
+      loseLive(3);
+      seqs.push(...(await appendRun(writer, taskId, 6, 9, seqs[0]!, seqs.at(-1)!)));
+      await follower.has(9);
+      await appendRun(writer, taskId, 10, 12, seqs[0]!, seqs.at(-1)!);
+      await follower.has(12);
+      assert.deepEqual(await follower.stop(), range(1, 12));
+    },
+  },
+  {
+    name: 'a lost first live message of a new task is read from the log',
+    async run({ log, another, loseLive }) {
+      const taskId = newTask();
+      const follower = await following(log, taskId, 'new');
+      loseLive(1);
+      await appendRun(await another(), taskId, 1, 3);
+      await follower.has(3);
+      assert.deepEqual(await follower.stop(), [1, 2, 3]);
+    },
+  },
+  {
+    name: 'a lost only message of a new task is detected after a quiet time',
+    async run({ log, another, loseLive }) {
+      const taskId = newTask();
+      const follower = await following(log, taskId, 'new');
+      loseLive(1);
+      await appendRun(await another(), taskId, 1, 1);
+      await follower.has(1);
+      assert.deepEqual(await follower.stop(), [1]);
+    },
+  },
+  {
+    name: 'a lost last message is detected after a quiet time',
+    async run({ log, another, loseLive, readersLeft }) {
+      const taskId = newTask();
+      const follower = await following(log, taskId, 'new');
+      const writer = await another();
+      const seqs = await appendRun(writer, taskId, 1, 3);
+      await follower.has(3);
+      loseLive(1);
+      await appendRun(writer, taskId, 4, 4, seqs[0]!, seqs.at(-1)!);
+      await follower.has(4);
+      assert.deepEqual(await follower.stop(), [1, 2, 3, 4]);
+      assert.equal(await readersLeft(), 0);
+    },
+  },
+  {
+    name: 'a slow reader loses no record, and its buffer is bounded',
+    async run({ log, another }) {
+      const taskId = newTask();
+      const live = await log.facts.follow(taskId, 'new', AbortSignal.timeout(15_000));
+      const count = 8 * CONTRACT_FOLLOW_BUFFER_RECORDS_MAX;
+      const appending = another().then(writer => appendRun(writer, taskId, 1, count));
+      const got: StoredFacts[] = [];
+      for await (const record of live) {
+        got.push(record);
+        if (got.length === 1) await appending;
+        if (got.length >= count) break;
+      }
+      assert.deepEqual(generationsOf(got), range(1, count));
+    },
+  },
+  {
+    name: 'records that retention removed are skipped, in history and live',
+    async run({ log, expire }) {
+      const taskId = newTask();
+      const seqs = await appendRun(log, taskId, 1, 6);
+      await expire('facts', taskId, seqs[3]!);
+      const follower = await following(log, taskId, seqs[0]!);
+      await follower.has(6);
+      await expire('facts', taskId, seqs[5]! + 1);
+      const [seventh] = await appendRun(log, taskId, 7, 7, seqs[0]!, 0);
+      await appendRun(log, taskId, 8, 8, seqs[0]!, seventh!);
+      await follower.has(8);
+      assert.deepEqual(await follower.stop(), [4, 5, 6, 7, 8]);
+    },
+  },
+  {
+    name: 'a payload that is not a record is skipped, in history and live',
+    async run({ log, garbage }) {
+      const taskId = newTask();
+      const seqs = await appendRun(log, taskId, 1, 2);
+      await garbage('facts', taskId);
+      const follower = await following(log, taskId, 0);
+      await follower.has(2);
+      const third = await appendRun(log, taskId, 3, 3, seqs[0]!, (await log.facts.last(taskId))!.seq);
+      await follower.has(3);
+      await garbage('facts', taskId);
+      const last = await log.facts.last(taskId);
+      assert.ok(last!.seq > third[0]!);
+      await appendRun(log, taskId, 4, 4, seqs[0]!, last!.seq);
+      await follower.has(4);
+      await pause(2 * CONTRACT_TAIL_CHECK_MS);
+      assert.deepEqual(await follower.stop(), [1, 2, 3, 4]);
+    },
+  },
+  {
+    name: 'a follower ends when its signal aborts, before it starts or between records, and when its reader breaks',
+    async run({ log, readersLeft }) {
+      const taskId = newTask();
+      await appendRun(log, taskId, 1, 30);
+      assert.deepEqual(await all(await log.facts.follow(taskId, 0, AbortSignal.abort())), []);
+      const abort = new AbortController();
+      const got: StoredFacts[] = [];
+      for await (const record of await log.facts.follow(taskId, 0, abort.signal)) {
+        got.push(record);
+        if (got.length === 10) abort.abort();
+      }
+      assert.deepEqual(generationsOf(got), range(1, 10));
+      const never = new AbortController().signal;
+      assert.deepEqual(generationsOf(await take(await log.facts.follow(taskId, 0, never), 5)), range(1, 5));
+      assert.equal(await readersLeft(), 0);
+    },
+  },
+  {
+    name: 'a follower ends when its log is closed',
+    async run({ log, another }) {
+      const taskId = newTask();
+      await appendRun(log, taskId, 1, 1);
+      const closing = await another();
+      const [idle, quiet] = [await following(closing, newTask(), 'new'), await following(closing, taskId, 0)];
+      await quiet.has(1);
+      await closing.close();
+      assert.deepEqual([await idle.end(), await quiet.end()], [[], [1]]);
+    },
+  },
+];
+
+/** These cases run on a log that checks the tail only after a minute, so a tail check cannot help them. */
+export const followWithoutTailCheckCases: Case[] = [
+  {
+    name: 'the subscription is live when follow resolves',
+    async run({ log, another }) {
+      const writer = await another();
+      for (const _ of range(1, 10)) {
+        const taskId = newTask();
+        const follower = await following(log, taskId, 'new');
+        await appendRun(writer, taskId, 1, 1);
+        await follower.has(1);
+        assert.deepEqual(await follower.stop(), [1]);
+      }
+    },
+  },
+  {
+    name: 'records appended while the connection was cut are read after the reconnect',
+    async run({ log, another, cut }) {
+      const taskId = newTask();
+      const writer = await another();
+      const seqs = await appendRun(writer, taskId, 1, 3);
+      const follower = await following(log, taskId, 0);
+      await follower.has(3);
+      await cut(async () => {
+        seqs.push(...(await appendRun(writer, taskId, 4, 6, seqs[0]!, seqs.at(-1)!)));
+      });
+      await follower.has(6);
+      await appendRun(writer, taskId, 7, 8, seqs[0]!, seqs.at(-1)!);
+      await follower.has(8);
+      assert.deepEqual(await follower.stop(), range(1, 8));
+    },
+  },
+];
