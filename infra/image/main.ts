@@ -41,7 +41,7 @@ async function main(): Promise<void> {
   const architecture = ARCHITECTURES.find(one => platform === `linux/${one}`);
   if (architecture === undefined) throw new Error(`--platform ${platform}: use linux/amd64 or linux/arm64`);
   if (nats !== undefined && architecture !== OWN_ARCHITECTURE) {
-    throw new Error(`--nats: the nats-server of the tests is for linux/${OWN_ARCHITECTURE} alone; leave out --platform`);
+    throw new Error(`--nats: the nats-server of the tests is built only for linux/${OWN_ARCHITECTURE}; remove --platform`);
   }
   const path = (given: string) => resolve(process.env.INIT_CWD ?? process.cwd(), given);
   if (rootfs !== undefined) {

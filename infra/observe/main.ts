@@ -4,7 +4,7 @@ import { mkdirSync, openSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
-import { runningCluster } from '@hopline/cli';
+import { runningCluster } from '@hopline/local-cluster';
 import { natsMetrics } from './nats-metrics.ts';
 import { findPrograms, missingLines } from './programs.ts';
 import { targetsOf, writeTargets } from './scrape-targets.ts';

@@ -1,5 +1,5 @@
 import { renameSync, writeFileSync } from 'node:fs';
-import type { RunFile } from '@hopline/cli';
+import type { RunFile } from '@hopline/local-cluster';
 
 type TargetGroup = { targets: string[]; labels: { instance: string } };
 

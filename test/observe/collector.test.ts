@@ -83,7 +83,7 @@ test('the collector keeps what an operator looks for, also when it ends after th
 
 /** Turns of each kind. By chance, a tenth of them would all be kept once in 10^20 runs. */
 const TURNS = 20;
-/** Longer than the decision wait of collector.yaml, milliseconds. */
+/** Longer than the decision wait of collector.yaml. */
 const LONG_MS = 40_000;
 
 test('the collector keeps turns that are slow or fail after its decision, and a part of those that are quick', {

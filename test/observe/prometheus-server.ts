@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { freePort } from '@hopline/cli/free-port';
+import { freePort } from '@hopline/local-cluster';
 import { natsMetrics } from '../../infra/observe/nats-metrics.ts';
 import type { Cluster } from '../support/cluster/cluster.ts';
 import { type NatsServer, startNats } from '../support/nats/nats-server.ts';

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { freePort } from '@hopline/cli/free-port';
+import { freePort } from '@hopline/local-cluster';
 import { type NatsServer, startNats } from '../support/nats/nats-server.ts';
 
 /** `npm run observe` beside a real nats-server. Its programs listen on fixed ports, so stand-ins take their places. */

@@ -14,12 +14,15 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   endpoint: ['a2a', 'agent-card', 'lifecycle', 'telemetry'],
   client: ['a2a', 'agent-card'],
   'chat-model': ['a2a', 'outbound-http', 'telemetry'],
+  'local-cluster': ['a2a', 'client'],
+  terminal: ['a2a', 'client', 'profiles'],
   cli: [
     'a2a',
     'task-audit',
     'client',
     'events',
     'lifecycle',
+    'local-cluster',
     'log-jetstream',
     'profiles',
     'replay',
@@ -27,6 +30,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
     'task-file',
     'task-transfer',
     'telemetry',
+    'terminal',
   ],
   events: ['a2a'],
   'task-file': ['a2a', 'events'],
@@ -79,7 +83,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
     'webhook-guard',
   ],
   relay: ['a2a', 'coalesce', 'events', 'fold', 'lifecycle', 'log', 'log-jetstream', 'task', 'telemetry'],
-  console: ['a2a', 'a2a-http', 'cli', 'client', 'endpoint', 'lifecycle', 'replay', 'task-audit', 'telemetry'],
+  console: ['a2a', 'a2a-http', 'client', 'endpoint', 'lifecycle', 'local-cluster', 'replay', 'task-audit', 'telemetry'],
   notifier: ['a2a', 'events', 'lifecycle', 'log', 'log-jetstream', 'task', 'telemetry', 'webhook-guard'],
   supervisor: [
     'a2a',
@@ -124,6 +128,9 @@ export const PURE_PACKAGES: Record<string, readonly string[]> = {
 
 /** The only packages that may import the in-memory log. The replay server keeps its tasks there: they end with the process. */
 export const MEMORY_LOG_IMPORTERS = ['log', 'replay-server'];
+
+/** Nothing imports the command but its own tests and the writer of its reference: what others need of it is a package of its own. */
+export const COMMAND_IMPORTERS = ['packages/cli/', 'test/e2e/packages.test.ts', 'test/repo/cli-document.ts'];
 
 /** The only folders that may import a NATS client. */
 export const NATS_IMPORTERS = ['packages/log-jetstream', 'test'];

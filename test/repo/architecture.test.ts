@@ -2,7 +2,14 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { ALLOWED_IMPORTS, BANNED_NAMES, MEMORY_LOG_IMPORTERS, NATS_IMPORTERS, PURE_PACKAGES } from './allowed-imports.ts';
+import {
+  ALLOWED_IMPORTS,
+  BANNED_NAMES,
+  COMMAND_IMPORTERS,
+  MEMORY_LOG_IMPORTERS,
+  NATS_IMPORTERS,
+  PURE_PACKAGES,
+} from './allowed-imports.ts';
 import { importsOf, isTest, projectFiles, ROOT, read } from './source-files.ts';
 
 const files = projectFiles();
@@ -82,6 +89,16 @@ test('pure packages use no I/O, clock or randomness', () => {
       `${path} uses a timer, a clock or randomness`,
     );
     if (packageOf(path) !== 'a2a') assert.doesNotMatch(text, /\bDate\.now\b|new Date\(\)/, `${path} reads the clock`);
+  }
+});
+
+test('only its own tests import the command', () => {
+  for (const path of files.filter(file => /\.(ts|tsx|mjs)$/.test(file))) {
+    if (COMMAND_IMPORTERS.some(allowed => path.startsWith(allowed))) continue;
+    for (const module of importsOf(path)) {
+      const target = module.startsWith('.') ? join(dirname(path), module) : module;
+      assert.ok(!/^(@hopline|packages)\/cli(\/|$)/.test(target), `${path} imports ${module}, which is part of the command`);
+    }
   }
 });
 

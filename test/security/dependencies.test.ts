@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { safeFileName } from '@hopline/terminal';
 import { parse } from 'yaml';
-import { safeFileName } from '../../packages/cli/src/artifact-folder.ts';
 
 const read = (path: string) => parse(readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8'));
 

@@ -17,7 +17,7 @@ import {
 } from '../../packages/a2a-grpc/src/raw-http2.test-kit.ts';
 import { openRig, type Rig, until } from '../../packages/a2a-grpc/src/rig.test-kit.ts';
 
-/** Tolerated delay of a bound on a busy machine; milliseconds. */
+/** Tolerated delay of a bound on a busy machine. */
 const PATIENCE_MS = 10_000;
 
 const head = (stream: number, flags = END_HEADERS, more = {}) =>

@@ -1,8 +1,8 @@
 import type { TestContext } from 'node:test';
 import { defineAgent } from '@hopline/agent';
-import { freePort } from '@hopline/cli/free-port';
 import type { Authenticator, CorsRules } from '@hopline/endpoint';
 import { AllowedHosts, createHealth, type ProbeOptions, startProbeServer } from '@hopline/lifecycle';
+import { freePort } from '@hopline/local-cluster';
 import { createMemoryLog } from '@hopline/log/memory';
 import { createLogger, type HopMetrics } from '@hopline/telemetry';
 import { webhookRules } from '@hopline/webhook-guard';

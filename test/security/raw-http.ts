@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 
-/** A connection is destroyed after this time; milliseconds. */
+/** A connection is destroyed after this time. */
 const ANSWER_MS_MAX = 20_000;
 
 /** `statuses`: of every response on the connection. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { Output, type Sink } from '@hopline/terminal';
 import { Screen } from '../../infra/local/launcher/screen.ts';
-import { Output, type Sink } from '../../packages/cli/src/output.ts';
 import { showLogRecord } from '../../packages/telemetry/src/log-line.ts';
 
 /** Sequences by which text commands a terminal, or shows itself in another order. */

@@ -13,7 +13,6 @@ const SOURCES = [
   'services/console/vite.config.ts',
   'packages/a2a/src',
   'packages/client/src',
-  'packages/cli/src',
   'packages/events/src',
   'packages/replay/src',
   'packages/task/src',

@@ -17,7 +17,7 @@ const INTRODUCTION = `Hello, I am the guide of this demo. No language model is a
 To meet other agents, write one (docs/guides/first-agent.md), or name yours in an agents file (npm start -- --agents FILE).
 `;
 
-/** Pause between two words of the introduction, milliseconds. */
+/** Pause between two words of the introduction. */
 const WORD_MS = 12;
 
 const recording = await createRecordingAgent({ path: RECORDING, pace: 'recorded' });

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type ProcessState, processState } from '@hopline/cli';
+import { type ProcessState, processState } from '@hopline/local-cluster';
 import type { Cluster } from './cluster.ts';
 
 const POLL_MS = 2000;

@@ -1,10 +1,10 @@
-import type { ListedProcess } from '@hopline/cli';
+import type { ListedProcess } from '@hopline/local-cluster';
 import { becomesReady } from './readiness.ts';
 import { type ProcessEvents, type ProcessSpec, SupervisedProcess } from './supervised-process.ts';
 
 /** A service with this many exits before it is ready cannot start. */
 const EXITS_BEFORE_READY_MAX = 3;
-/** A process that drains for longer is killed; milliseconds. */
+/** A process that drains for longer is killed. */
 const DRAIN_MS_MAX = 8000;
 /** First clients and new work, then agents, then the writer of facts, then webhook deliveries, then the store. */
 const DRAIN_ORDER = ['console', 'ingress', 'supervisor', 'sub-agent', 'relay', 'notifier', 'nats'];

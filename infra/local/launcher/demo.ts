@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { noticePrinter, StreamPrinter } from '@hopline/cli';
 import { createClient } from '@hopline/client';
 import { kindOfArtifact } from '@hopline/profiles';
+import { noticePrinter, StreamPrinter } from '@hopline/terminal';
 import { LaunchError } from './launch-error.ts';
 import type { Screen } from './screen.ts';
 

@@ -1,5 +1,5 @@
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { shellQuoted } from '@hopline/cli';
+import { shellQuoted } from '@hopline/local-cluster';
 import { LaunchError } from './launch-error.ts';
 import { commandLine, isAlive, startedAt } from './process-identity.ts';
 

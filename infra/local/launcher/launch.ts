@@ -1,5 +1,5 @@
 import { rmSync } from 'node:fs';
-import { freePort } from '@hopline/cli/free-port';
+import { freePort } from '@hopline/local-cluster';
 import { type AgentsFile, readAgentsFile } from './agents-file.ts';
 import { Cluster, waitReady } from './cluster.ts';
 import { DEMO_AGENTS } from './demo.ts';

@@ -334,7 +334,7 @@ test('HOPLINE_HOST is the address of the public endpoint alone', { skip: process
     assert.equal(new URL(url).hostname, service === 'ingress' ? '127.0.0.2' : '127.0.0.1', service);
   const nowhere = start(t, root, [], { HOPLINE_HOST: '192.0.2.1', HOPLINE_HOME: 'other' });
   assert.equal(await nowhere.exit(), 1);
-  assert.match(nowhere.output(), /HOPLINE_HOST is 192\.0\.2\.1, which is no address of this machine \(EADDRNOTAVAIL\)/);
+  assert.match(nowhere.output(), /HOPLINE_HOST is 192\.0\.2\.1, which is not an address of this machine \(EADDRNOTAVAIL\)/);
 });
 
 /** The variables of running processes whose value contains `text`, by instance. */

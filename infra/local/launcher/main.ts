@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { credentialsOf, ownCommand } from '@hopline/cli';
+import { credentialsOf, EnvironmentError, ownCommand } from '@hopline/local-cluster';
 import { type AgentState, agentStates, startedAgents, watchAgents } from './agent-states.ts';
 import { type DemoRun, demoQuestion, runDemo } from './demo.ts';
 import { type LocalCluster, launch } from './launch.ts';
@@ -43,7 +43,8 @@ try {
   else await run(options);
 } catch (error) {
   process.exitCode = 1;
-  if (!stop.signal.aborted) screen.line(`hopline: ${error instanceof LaunchError ? error.message : String(error)}`);
+  if (!stop.signal.aborted)
+    screen.line(`hopline: ${error instanceof LaunchError || error instanceof EnvironmentError ? error.message : String(error)}`);
 }
 // Everything the launcher owned is closed; an open IPC channel or socket must not keep the process alive.
 process.exit();

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { rmSync, writeFileSync } from 'node:fs';
-import { COMMAND_USERS, type CommandLogins } from '@hopline/cli';
+import { COMMAND_USERS, type CommandLogins } from '@hopline/local-cluster';
 import { ANY_AGENT, authorization, type LogUser, type ServerUser, serverUsers, userName } from '@hopline/log-jetstream';
 
 /** Bytes of a password: it cannot be guessed. */

@@ -1,7 +1,5 @@
-import { apiKeyHeader, type ListedProcess, shellQuoted } from '@hopline/cli';
+import { apiKeyHeader, type ListedProcess, shellQuoted, URL_DEFAULT } from '@hopline/local-cluster';
 
-/** The server that the command asks without --url. */
-const URL_DEFAULT = 'http://127.0.0.1:8000/';
 const JSON_HEADER = "-H 'content-type: application/json'";
 
 export type NextSteps = {

@@ -91,7 +91,7 @@ test('TLS, with which no process of the local cluster would be seen as ready, is
   for (const name of ['HOPLINE_TLS_CERT_FILE', 'HOPLINE_TLS_KEY_FILE', 'HOPLINE_TLS_CLIENT_CA_FILE'])
     assert.throws(() => parse([], { [name]: 'cert.pem' }), {
       name: 'LaunchError',
-      message: `${name}: the local cluster serves HTTP alone; unset it, and let a proxy before the cluster end TLS`,
+      message: `${name}: the local cluster serves plain HTTP; unset this setting and terminate TLS in a proxy`,
     });
   assert.equal(parse([], { HOPLINE_TLS_CERT_FILE: '' }).port, 8000);
 });

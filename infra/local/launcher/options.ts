@@ -78,7 +78,7 @@ function requireOwnArguments(env: NodeJS.ProcessEnv): void {
 function requireHttp(env: NodeJS.ProcessEnv): void {
   const name = ['HOPLINE_TLS_CERT_FILE', 'HOPLINE_TLS_KEY_FILE', 'HOPLINE_TLS_CLIENT_CA_FILE'].find(setting => env[setting]);
   if (name)
-    throw new LaunchError(`${name}: the local cluster serves HTTP alone; unset it, and let a proxy before the cluster end TLS`);
+    throw new LaunchError(`${name}: the local cluster serves plain HTTP; unset this setting and terminate TLS in a proxy`);
 }
 
 function readArguments(argv: string[]) {

@@ -1,5 +1,5 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import type { ListedProcess, RunFile } from '@hopline/cli';
+import type { ListedProcess, RunFile } from '@hopline/local-cluster';
 
 export type RunningProcess = ListedProcess & { pid: number };
 

@@ -1,4 +1,4 @@
-import { type Display, hasColors, type Sink, withoutControls } from '@hopline/cli';
+import { type Display, hasColors, type Sink, withoutControls } from '@hopline/terminal';
 
 /** Notices that wait for the end of an answer; with more of them the answer is broken up rather than the reader kept waiting. */
 const HELD_NOTICES_MAX = 50;

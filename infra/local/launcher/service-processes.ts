@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { freePort } from '@hopline/cli/free-port';
+import { freePort } from '@hopline/local-cluster';
 import type { LogUser } from '@hopline/log-jetstream';
 import type { AgentEntry, AgentsFile } from './agents-file.ts';
 import type { Home } from './home.ts';

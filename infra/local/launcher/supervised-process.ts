@@ -41,7 +41,7 @@ const RESTART_MS_MAX = 5000;
 const HEALTHY_MS = 30_000;
 
 /**
- * Delay before a restart, doubled from 0.2 s to 5 s; milliseconds.
+ * Delay before a restart, doubled from 0.2 s to 5 s.
  * @param previousMs the delay before the last start, 0 for the first
  * @param livedMs how long the process then ran
  */

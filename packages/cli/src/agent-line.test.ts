@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { Output } from '@hopline/terminal';
 import { showAgentLine } from './agent-line.ts';
-import { Output } from './output.ts';
 
 function printed(line: string): string[] {
   const written: string[] = [];

@@ -1,5 +1,5 @@
 import { isObject } from '@hopline/a2a';
-import type { Output } from './output.ts';
+import type { Output } from '@hopline/terminal';
 
 /**
  * Prints one output line of a sub-agent process for a person. Lines of the process log are summarized. The agent's author may

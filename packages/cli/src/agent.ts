@@ -5,12 +5,17 @@ import { basename, dirname, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
+import {
+  commandLineFor,
+  freePort,
+  type LogLocation,
+  logSettingsOf,
+  type OwnCommand,
+  runningCluster,
+} from '@hopline/local-cluster';
+import type { Output } from '@hopline/terminal';
 import { showAgentLine } from './agent-line.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
-import { freePort } from './free-port.ts';
-import type { Output } from './output.ts';
-import { commandLineFor, type OwnCommand } from './own-command.ts';
-import { type LogLocation, logSettingsOf, runningCluster } from './running-cluster.ts';
 import { SourceWatch } from './source-watch.ts';
 import { UsageError } from './usage-error.ts';
 

@@ -1,8 +1,7 @@
 import type { ListedAgent } from '@hopline/client';
+import { layOut, noticePrinter } from '@hopline/terminal';
 import type { CommandContext } from './command.ts';
-import { noticePrinter } from './display.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
-import { layOut } from './wrap.ts';
 
 /** Skills named in one line; a tool server may have hundreds. */
 const SKILLS_MAX = 12;

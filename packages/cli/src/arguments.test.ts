@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { parseArguments, URL_DEFAULT } from './arguments.ts';
+import { URL_DEFAULT } from '@hopline/local-cluster';
+import { parseArguments } from './arguments.ts';
 import { COMMANDS, type Command, isCommand, optionsOf } from './commands.ts';
 import { EXIT } from './exit-code.ts';
 import { helpText } from './help.ts';

@@ -1,11 +1,11 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { stateWord, TASK_STATES, type TaskState } from '@hopline/a2a';
 import { type Cursor, parseCursor } from '@hopline/events';
+import { URL_DEFAULT } from '@hopline/local-cluster';
 import { COMMANDS, type Command, type CommandName, isCommand, optionsOf } from './commands.ts';
 import { LOG_LINES_DEFAULT, LOG_LINES_MAX } from './logs.ts';
 import { UsageError } from './usage-error.ts';
 
-export const URL_DEFAULT = 'http://127.0.0.1:8000/';
 const LIST_LIMIT_DEFAULT = 20;
 const LIST_LIMIT_MAX = 10_000;
 /** The bounds of a setting are checked where it is used. */

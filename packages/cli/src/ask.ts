@@ -1,11 +1,10 @@
 import type { Metadata } from '@hopline/a2a';
 import type { OutgoingMessage } from '@hopline/client';
-import type { ArtifactFolder } from './artifact-folder.ts';
+import { shellQuoted } from '@hopline/local-cluster';
+import { type ArtifactFolder, noticePrinter } from '@hopline/terminal';
 import type { CommandContext } from './command.ts';
 import type { Conversation } from './conversations.ts';
-import { noticePrinter } from './display.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
-import { shellQuoted } from './own-command.ts';
 import { showStream } from './show-stream.ts';
 import { StreamOutcome } from './stream-outcome.ts';
 import { UsageError } from './usage-error.ts';

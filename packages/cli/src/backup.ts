@@ -1,8 +1,8 @@
 import { A2AError } from '@hopline/a2a';
+import { logSettingsOf } from '@hopline/local-cluster';
 import type { BackedUpStream } from '@hopline/log-jetstream';
+import type { Output } from '@hopline/terminal';
 import { EXIT, type ExitCode } from './exit-code.ts';
-import type { Output } from './output.ts';
-import { logSettingsOf } from './running-cluster.ts';
 import { UsageError } from './usage-error.ts';
 
 export type BackupRun = {

@@ -1,5 +1,5 @@
+import { noticePrinter } from '@hopline/terminal';
 import type { CommandContext } from './command.ts';
-import { noticePrinter } from './display.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
 
 /** `hopline cancel`. The server waits a bounded time for the agent to stop, so the returned task may still be working. */

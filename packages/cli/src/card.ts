@@ -1,5 +1,5 @@
+import { noticePrinter } from '@hopline/terminal';
 import type { CommandContext } from './command.ts';
-import { noticePrinter } from './display.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
 
 /** `hopline card`: prints the name, address and skills of the server. */

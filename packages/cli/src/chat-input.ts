@@ -1,6 +1,6 @@
 import { createInterface, type Interface } from 'node:readline';
 import type { Readable } from 'node:stream';
-import type { Output } from './output.ts';
+import type { Output } from '@hopline/terminal';
 
 /** Lines that wait for their turn; a pipe is read no further meanwhile. */
 const WAITING_MAX = 100;

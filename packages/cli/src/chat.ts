@@ -1,17 +1,15 @@
 import type { Readable } from 'node:stream';
 import { A2AError } from '@hopline/a2a';
+import { type ArtifactFolder, noticePrinter, wrap } from '@hopline/terminal';
 import { agents } from './agents.ts';
-import type { ArtifactFolder } from './artifact-folder.ts';
 import { conversationOf, messageOf } from './ask.ts';
 import { ChatInput } from './chat-input.ts';
 import type { CommandContext } from './command.ts';
 import type { Conversation } from './conversations.ts';
-import { noticePrinter } from './display.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import { showError } from './show-error.ts';
 import { showStream } from './show-stream.ts';
 import { StreamOutcome } from './stream-outcome.ts';
-import { wrap } from './wrap.ts';
 
 export type ChatOptions = {
   agent: string | undefined;

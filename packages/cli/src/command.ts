@@ -1,7 +1,7 @@
 import type { Client } from '@hopline/client';
+import type { OwnCommand } from '@hopline/local-cluster';
+import type { Output } from '@hopline/terminal';
 import type { Conversations } from './conversations.ts';
-import type { Output } from './output.ts';
-import type { OwnCommand } from './own-command.ts';
 
 export type CommandContext = {
   client: Client;

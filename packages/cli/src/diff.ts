@@ -1,7 +1,7 @@
 import { A2AError, codePoints, cutIndex, differingSpan } from '@hopline/a2a';
 import type { StoredTask, TaskDifference, TaskMeasure } from '@hopline/replay';
+import type { Output } from '@hopline/terminal';
 import { EXIT, type ExitCode } from './exit-code.ts';
-import type { Output } from './output.ts';
 import { storedTasks, type TaskSources } from './stored-tasks.ts';
 import { UsageError } from './usage-error.ts';
 

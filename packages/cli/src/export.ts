@@ -3,6 +3,7 @@ import { createReadStream, existsSync } from 'node:fs';
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { A2AError } from '@hopline/a2a';
 import type { Client } from '@hopline/client';
+import { plural } from '@hopline/task-audit/waterfall';
 import {
   encodeProgress,
   findResumePoint,
@@ -16,13 +17,11 @@ import {
   type TaskProgress,
   TaskWriter,
 } from '@hopline/task-file';
-import { noticePrinter } from './display.ts';
+import { noticePrinter, type Output } from '@hopline/terminal';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import { codeOfFault } from './input-file.ts';
-import type { Output } from './output.ts';
 import { openLog, undefinedForInvalidId } from './trace.ts';
 import { UsageError } from './usage-error.ts';
-import { plural } from './waterfall.ts';
 
 export type ExportCommand = {
   taskIds: readonly string[];

@@ -1,7 +1,6 @@
 import { BEGINNING } from '@hopline/client';
-import type { ArtifactFolder } from './artifact-folder.ts';
+import { type ArtifactFolder, noticePrinter } from '@hopline/terminal';
 import type { CommandContext } from './command.ts';
-import { noticePrinter } from './display.ts';
 import { type ExitCode, exitCodeOf } from './exit-code.ts';
 import { showStream } from './show-stream.ts';
 import { StreamOutcome } from './stream-outcome.ts';

@@ -1,8 +1,8 @@
 import type { Task } from '@hopline/a2a';
 import { type Cursor, FORK_KEY, type ForkPoint, formatCursor } from '@hopline/events';
+import { noticePrinter } from '@hopline/terminal';
 import { type AskOptions, showAnswer } from './ask.ts';
 import type { CommandContext } from './command.ts';
-import { noticePrinter } from './display.ts';
 import type { ExitCode } from './exit-code.ts';
 import { UsageError } from './usage-error.ts';
 

@@ -1,8 +1,6 @@
-import type { ArtifactFolder } from './artifact-folder.ts';
+import { type ArtifactFolder, besideJson, noticePrinter, StreamPrinter } from '@hopline/terminal';
 import type { CommandContext } from './command.ts';
-import { besideJson, noticePrinter } from './display.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
-import { StreamPrinter } from './stream-printer.ts';
 
 export type GetOptions = { folder: ArtifactFolder | undefined; answer: readonly string[] };
 

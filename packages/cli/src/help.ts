@@ -1,5 +1,5 @@
+import { wrap } from '@hopline/terminal';
 import { COMMANDS, type Command, type CommandName, optionsOf } from './commands.ts';
-import { wrap } from './wrap.ts';
 
 /** Width of help that is not printed on a terminal; columns. */
 const HELP_COLUMNS = 100;

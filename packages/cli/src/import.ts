@@ -1,12 +1,12 @@
 import { stat } from 'node:fs/promises';
 import { A2AError } from '@hopline/a2a';
+import { plural } from '@hopline/task-audit/waterfall';
 import { readTaskFile, TaskFileError } from '@hopline/task-file';
+import type { Output } from '@hopline/terminal';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import { bytesOfFile } from './input-file.ts';
-import type { Output } from './output.ts';
 import { openLog } from './trace.ts';
 import { UsageError } from './usage-error.ts';
-import { plural } from './waterfall.ts';
 
 export type ImportCommand = {
   file: string;

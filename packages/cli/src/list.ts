@@ -1,12 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { A2AError, isInProgress, stateWord, type Task, type TaskState, textOf } from '@hopline/a2a';
+import { A2AError, failureReason, isInProgress, stateWord, type Task, type TaskState, textOf } from '@hopline/a2a';
 import type { TaskPage } from '@hopline/client';
 import { kindOfArtifact } from '@hopline/profiles';
+import { layOut, noticePrinter } from '@hopline/terminal';
 import type { CommandContext } from './command.ts';
-import { noticePrinter } from './display.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
-import { reasonOf } from './failure-reason.ts';
-import { layOut } from './wrap.ts';
 
 export type ListOptions = {
   agent: string | undefined;
@@ -88,7 +86,7 @@ function fits(task: Task, { agent, text, longer }: ListOptions): boolean {
   if (text === undefined) return true;
   const { status, metadata, history = [] } = task;
   const questions = history.filter(({ role }) => role === 'ROLE_USER').map(({ parts }) => textOf(parts));
-  return [...questions, reasonOf(status, metadata)].some(one => one.toLowerCase().includes(text.toLowerCase()));
+  return [...questions, failureReason(status, metadata)].some(one => one.toLowerCase().includes(text.toLowerCase()));
 }
 
 /**
@@ -131,7 +129,7 @@ function jsonOf({ history: _history, artifacts: _artifacts, ...task }: Task): st
 /** The fields of a task: the last one is for people, and the others are of fixed width where they can be. */
 function entryOf(task: Task): string[] {
   const { id, contextId, status, metadata } = task;
-  const reason = status.state === 'TASK_STATE_COMPLETED' ? '' : firstWords(reasonOf(status, metadata));
+  const reason = status.state === 'TASK_STATE_COMPLETED' ? '' : firstWords(failureReason(status, metadata));
   const question = task.history?.find(({ role }) => role === 'ROLE_USER');
   const words = question === undefined ? '' : firstWords(textOf(question.parts));
   return [

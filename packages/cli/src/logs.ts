@@ -1,10 +1,10 @@
 import { closeSync, fstatSync, openSync, readdirSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { logsFolder } from '@hopline/local-cluster';
+import type { Output } from '@hopline/terminal';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import { type LogLine, parseLogLine, showLogLine } from './log-line.ts';
-import type { Output } from './output.ts';
-import { logsFolder } from './running-cluster.ts';
 import { UsageError } from './usage-error.ts';
 
 /** Lines of the past that are printed unless --lines is given. */

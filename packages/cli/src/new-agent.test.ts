@@ -3,11 +3,11 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { ownCommand } from '@hopline/local-cluster';
+import { Output } from '@hopline/terminal';
 import packageJson from '../package.json' with { type: 'json' };
 import { parseArguments } from './arguments.ts';
 import { filesOf, NODE_TYPES_VERSION, newAgent, TYPESCRIPT_VERSION } from './new-agent.ts';
-import { Output } from './output.ts';
-import { ownCommand } from './own-command.ts';
 
 test('the tools of a new agent have the versions of this repository', () => {
   const catalog = readFileSync(new URL('../../../pnpm-workspace.yaml', import.meta.url), 'utf8');

@@ -1,10 +1,10 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join, relative, resolve, sep } from 'node:path';
+import { type OwnCommand, shellQuoted } from '@hopline/local-cluster';
+import type { Output } from '@hopline/terminal';
 import packageJson from '../package.json' with { type: 'json' };
 import { EXIT, type ExitCode } from './exit-code.ts';
 import { codeOfFault } from './input-file.ts';
-import type { Output } from './output.ts';
-import { type OwnCommand, shellQuoted } from './own-command.ts';
 import { UsageError } from './usage-error.ts';
 
 /** As a token of NATS subjects. */

@@ -1,9 +1,9 @@
 import { createReadStream } from 'node:fs';
 import { A2AError, type Message, stateWord, type Task } from '@hopline/a2a';
 import type { StoredTask, TaskDiff } from '@hopline/replay';
+import { noticePrinter } from '@hopline/terminal';
 import type { CommandContext } from './command.ts';
 import { differenceLines } from './diff.ts';
-import { noticePrinter } from './display.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import { showError } from './show-error.ts';
 import { showStream } from './show-stream.ts';

@@ -357,3 +357,9 @@ test('agent that cannot start prints the reason instead of log lines', { timeout
   assert.deepEqual([code, out], [1, '']);
   assert.match(err, /^sub-agent: .*exit-code\.ts exports no missing; .*\n$/);
 });
+
+test('a folder of --out that cannot be created is a usage error, before anything is sent', async () => {
+  const { code, err, requests } = await hopline({}, ['get', 't-1', '--out', `${import.meta.filename}/files`]);
+  assert.deepEqual([code, requests.length], [2, 0]);
+  assert.match(err, /^hopline: --out .*: the folder cannot be created \(ENOTDIR\)\n$/);
+});

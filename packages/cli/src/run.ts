@@ -1,11 +1,12 @@
 import type { Readable } from 'node:stream';
 import { A2AError } from '@hopline/a2a';
 import { createClient } from '@hopline/client';
+import { commandLineFor, credentialsOf, EnvironmentError, ownCommand, URL_DEFAULT } from '@hopline/local-cluster';
+import { Output, type Sink } from '@hopline/terminal';
 import packageJson from '../package.json' with { type: 'json' };
 import { agent } from './agent.ts';
 import { agents } from './agents.ts';
-import { type Invocation, parseArguments, URL_DEFAULT } from './arguments.ts';
-import { ArtifactFolder } from './artifact-folder.ts';
+import { type Invocation, parseArguments } from './arguments.ts';
 import { ask } from './ask.ts';
 import { backup, restore } from './backup.ts';
 import { cancel } from './cancel.ts';
@@ -14,7 +15,6 @@ import { chat } from './chat.ts';
 import type { CommandContext } from './command.ts';
 import { completionScript, type Shell } from './completion.ts';
 import { Conversations } from './conversations.ts';
-import { credentialsOf } from './credentials.ts';
 import { diff } from './diff.ts';
 import { EXIT, type ExitCode, exitCodeOfError } from './exit-code.ts';
 import { exportTasks } from './export.ts';
@@ -26,8 +26,7 @@ import { importFile } from './import.ts';
 import { list } from './list.ts';
 import { logs } from './logs.ts';
 import { newAgent } from './new-agent.ts';
-import { Output, type Sink } from './output.ts';
-import { commandLineFor, ownCommand } from './own-command.ts';
+import { outFolder } from './out-folder.ts';
 import { readQuestion } from './read-question.ts';
 import { replay } from './replay.ts';
 import { rerun } from './rerun.ts';
@@ -75,7 +74,7 @@ export async function run(argv: readonly string[], processContext: ProcessContex
       showError(thrown, { output, url, own });
       return exitCodeOfError(thrown);
     }
-    if (!(thrown instanceof UsageError)) throw thrown;
+    if (!(thrown instanceof UsageError || thrown instanceof EnvironmentError)) throw thrown;
     // Usage errors name `hopline`; here it may be another command.
     output.warn(`hopline: ${thrown.message.replaceAll('see hopline ', `see ${own.prefix} `)}`);
     return EXIT.usage;
@@ -118,7 +117,7 @@ async function runCommand(
   const client = createClient({ url, headers: credentialsOf(environment), startsTraces: true });
   const context: CommandContext = { ...shown, client, json, url, signal, conversations: new Conversations(environment) };
   // Before anything is sent: a folder that cannot be made is a usage error.
-  const folder = invocation.out === undefined ? undefined : new ArtifactFolder(invocation.out);
+  const folder = invocation.out === undefined ? undefined : outFolder(invocation.out);
   const answering = { ...invocation, folder };
   switch (command) {
     case 'ask':

@@ -1,11 +1,11 @@
 import { stat } from 'node:fs/promises';
 import type { Recording } from '@hopline/replay-server';
+import { plural } from '@hopline/task-audit/waterfall';
 import { readTaskFile, TaskFileError } from '@hopline/task-file';
+import type { Output } from '@hopline/terminal';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import { bytesOfFile } from './input-file.ts';
-import type { Output } from './output.ts';
 import { UsageError } from './usage-error.ts';
-import { plural } from './waterfall.ts';
 
 export type ServeCommand = {
   files: readonly string[];

@@ -1,6 +1,6 @@
 import type { A2AError } from '@hopline/a2a';
-import type { Output } from './output.ts';
-import type { OwnCommand } from './own-command.ts';
+import type { OwnCommand } from '@hopline/local-cluster';
+import type { Output } from '@hopline/terminal';
 
 const HOW_TO_AUTHENTICATE =
   'The server requires authentication: set HOPLINE_TOKEN to a bearer token or HOPLINE_API_KEY to an API key.';

@@ -1,11 +1,10 @@
 import { A2AError } from '@hopline/a2a';
 import type { StreamItem } from '@hopline/client';
+import { besideJson, type PrinterOptions, StreamPrinter } from '@hopline/terminal';
 import type { CommandContext } from './command.ts';
-import { besideJson } from './display.ts';
 import { EXIT, type ExitCode, exitCodeOfError } from './exit-code.ts';
 import { showError } from './show-error.ts';
 import type { StreamOutcome } from './stream-outcome.ts';
-import { type PrinterOptions, StreamPrinter } from './stream-printer.ts';
 
 export type ShowStreamOptions = PrinterOptions & {
   items: AsyncIterable<StreamItem>;

@@ -1,7 +1,6 @@
+import { type ListedProcess, type ProcessState, processState, type RunFile, runningCluster } from '@hopline/local-cluster';
+import type { Output } from '@hopline/terminal';
 import { EXIT, type ExitCode } from './exit-code.ts';
-import type { Output } from './output.ts';
-import { type ProcessState, processState } from './process-state.ts';
-import { type ListedProcess, type RunFile, runningCluster } from './running-cluster.ts';
 
 export type StatusRun = {
   json: boolean;

@@ -1,5 +1,5 @@
-import type { TopAgent, TopCluster, TopProcess, TopSnapshot } from './top-snapshot.ts';
-import { wrap } from './wrap.ts';
+import type { TopAgent, TopCluster, TopProcess, TopSnapshot } from '@hopline/local-cluster';
+import { wrap } from '@hopline/terminal';
 
 /** Live tasks that are shown; the counts above them are of all. */
 const TASK_LINES_MAX = 20;

@@ -4,11 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { type TestContext, test } from 'node:test';
-import { MetricsText } from './metrics-text.ts';
+import { MetricsText, type ReadProcess, snapshotOf, type TopReading, type TopSnapshot } from '@hopline/local-cluster';
 import { type Reply, startServer } from './one-task-server.test-kit.ts';
 import { run } from './run.ts';
 import { topLines } from './top-lines.ts';
-import { type ReadProcess, snapshotOf, type TopReading, type TopSnapshot } from './top-snapshot.ts';
 
 const METRICS = `# HELP hopline_tokens_total Tokens in stored chunks
 # TYPE hopline_tokens_total counter
@@ -22,26 +21,6 @@ not a sample
 hopline_wrong NaN
 `;
 
-test('metrics are read from the text form of Prometheus', () => {
-  const metrics = new MetricsText(METRICS);
-  assert.deepEqual(
-    [metrics.sum('hopline_tokens_total'), metrics.sum('hopline_tokens_total', { agent: 'argocd' })],
-    [1_215, 1_200],
-  );
-  assert.equal(metrics.sum('hopline_tokens_total', { agent: 'a "b"\n, c="d"' }), 15);
-  assert.deepEqual(
-    [...metrics.by('hopline_shard_lag', 'shard')],
-    [
-      ['3', 7],
-      ['4', 2],
-    ],
-  );
-  assert.deepEqual(
-    [metrics.sum('process_memory_usage_bytes'), metrics.sum('hopline_wrong'), metrics.sum('absent')],
-    [104_857_600, 0, 0],
-  );
-});
-
 const reading = (monotonicMs: number, processes?: ReadProcess[]): TopReading => {
   const agents = [{ name: 'argocd', description: '', skills: [], state: 'live' as const, default: false }];
   // The clock of the wall was set back between any two readings.
@@ -51,30 +30,6 @@ const relay = (pid: number, text: string): ReadProcess => ({
   ...{ service: 'relay', instance: 'relay-1', pid, url: 'http://h', restarts: 1, isReady: true, isStarting: false, fault: null },
   metrics: new MetricsText(text),
 });
-const counted = (tokens: number, cpu: number, first: [sum: number, count: number]) =>
-  `hopline_tokens_total{agent="argocd"} ${tokens}\nprocess_cpu_time_seconds_total{mode="user"} ${cpu}\n` +
-  `hopline_hop_duration_seconds_sum{hop="agent",agent="argocd"} ${first[0]}\n` +
-  `hopline_hop_duration_seconds_count{hop="agent",agent="argocd"} ${first[1]}\n` +
-  `hopline_hop_duration_seconds_sum{hop="tool",agent="argocd"} 99\nhopline_hop_duration_seconds_count{hop="tool",agent="argocd"} 1`;
-
-test('rates are growth between two readings; a process that was replaced counts from 0; unknown figures are absent', () => {
-  const before = reading(0, [relay(1, counted(100, 1, [2, 2]))]);
-  const same = snapshotOf('http://h/', before, reading(2_000, [relay(1, counted(300, 2, [5, 3]))]));
-  assert.deepEqual([same.cluster?.rates.tokens, same.processes?.[0]?.cpu], [100, 0.5]);
-  assert.deepEqual([same.agents[0]?.tokensPerS, same.agents[0]?.firstTokenS], [100, 3], 'the first token of this interval');
-  const idle = snapshotOf('http://h/', before, reading(2_000, [relay(1, counted(100, 1, [2, 2]))]));
-  assert.deepEqual([idle.agents[0]?.tokensPerS, idle.agents[0]?.firstTokenS], [0, 1], 'the mean since the start');
-  const replaced = snapshotOf('http://h/', before, reading(2_000, [relay(2, counted(50, 1, [0, 0]))]));
-  assert.deepEqual(
-    [replaced.cluster?.rates.tokens, replaced.processes?.[0]?.cpu, replaced.agents[0]?.firstTokenS],
-    [25, undefined, undefined],
-  );
-  const { metrics: _metrics, ...silent } = { ...relay(1, ''), isReady: false, fault: 'does not answer' };
-  assert.deepEqual(snapshotOf('http://h/', before, reading(2_000, [silent])).missing, ['metrics of relay-1: it does not answer']);
-  const alone = snapshotOf('http://h/', reading(0), reading(2_000));
-  assert.deepEqual([alone.cluster, alone.processes, alone.agents], [undefined, undefined, [{ name: 'argocd', state: 'live' }]]);
-});
-
 const SNAPSHOT: TopSnapshot = {
   ...snapshotOf('http://127.0.0.1:8000/', reading(0, [relay(1, METRICS)]), reading(2_000, [relay(1, METRICS)])),
   tasks: { submitted: 0, working: 30 },

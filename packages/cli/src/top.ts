@@ -1,10 +1,9 @@
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type ListedProcess, readCluster, runningCluster, snapshotOf } from '@hopline/local-cluster';
 import type { CommandContext } from './command.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
-import { type ListedProcess, runningCluster } from './running-cluster.ts';
 import { topLines } from './top-lines.ts';
-import { readCluster, snapshotOf } from './top-snapshot.ts';
 
 /** Time between two readings on a terminal, and between the two of a single snapshot. */
 const REFRESH_MS = 2_000;

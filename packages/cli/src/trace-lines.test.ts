@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { waterfallOf } from '@hopline/task-audit/waterfall';
 import { auditLines, CHUNK_LINES_MAX, traceLines } from './trace-lines.ts';
 import { STARTED_AT, taskReport } from './trace-report.test-kit.ts';
-import { waterfallOf } from './waterfall.ts';
 
 test('a waterfall has the hops, texts, repeated attempts, takeovers and gaps of a task, with their causes [S2-41]', () => {
   assert.deepEqual(

@@ -1,6 +1,6 @@
 import type { Audit, Percentiles, ProducerActivity, TaskTrace, VisibleEvent } from '@hopline/task-audit';
+import { duration, endOf, plural, waterfallOf } from '@hopline/task-audit/waterfall';
 import { timeOfDay } from '@hopline/telemetry/log-line';
-import { duration, endOf, plural, waterfallOf } from './waterfall.ts';
 
 /** Chunks of a task that are all printed; those of a longer one are folded to one line for each run of them. */
 export const CHUNK_LINES_MAX = 40;

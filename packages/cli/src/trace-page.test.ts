@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import type { TaskReport } from '@hopline/task-audit';
+import { endOf, waterfallOf } from '@hopline/task-audit/waterfall';
 import { CHART_COLUMNS, chartColumns, EVENT_ROWS_MAX, tracePage } from './trace-page.ts';
 import { taskReport } from './trace-report.test-kit.ts';
-import { endOf, waterfallOf } from './waterfall.ts';
 
 const count = (text: string, part: string | RegExp) => text.split(part).length - 1;
 

@@ -1,9 +1,17 @@
 import { createHash } from 'node:crypto';
 import { isBalanced, type TaskReport, type TracedChunk, type VisibleEvent } from '@hopline/task-audit';
+import {
+  duration,
+  endOf,
+  GAP_CAUSES,
+  plural,
+  TAKEOVER_CAUSES,
+  type WaterfallRow,
+  waterfallOf,
+} from '@hopline/task-audit/waterfall';
 import { timeOfDay } from '@hopline/telemetry/log-line';
-import { withoutControls } from './display.ts';
+import { withoutControls } from '@hopline/terminal';
 import { INCOMPLETE } from './trace-lines.ts';
-import { duration, endOf, GAP_CAUSES, plural, TAKEOVER_CAUSES, type WaterfallRow, waterfallOf } from './waterfall.ts';
 
 /** Columns of a chart: chunks that are closer together share one. */
 export const CHART_COLUMNS = 300;

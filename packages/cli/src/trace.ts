@@ -1,12 +1,11 @@
 import { writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { A2AError, isTerminal, type JsonObject, stateWord, TASK_STATES } from '@hopline/a2a';
+import { logSettingsOf } from '@hopline/local-cluster';
 import type { TaskReport } from '@hopline/task-audit';
+import { noticePrinter, type Output } from '@hopline/terminal';
 import type { CommandContext } from './command.ts';
-import { noticePrinter } from './display.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
-import type { Output } from './output.ts';
-import { logSettingsOf } from './running-cluster.ts';
 import { auditLines, eventLine, traceLines } from './trace-lines.ts';
 import { UsageError } from './usage-error.ts';
 

@@ -1,7 +1,7 @@
 import { stateWord, TASK_STATES } from '@hopline/a2a';
 import type { TaskVerdict } from '@hopline/replay';
+import type { Output } from '@hopline/terminal';
 import { EXIT, type ExitCode } from './exit-code.ts';
-import type { Output } from './output.ts';
 import { storedTasks, type TaskSources } from './stored-tasks.ts';
 
 export type VerifyCommand = TaskSources & { output: Output; json: boolean };

@@ -1,6 +1,6 @@
 import type { WhatIfRow } from '@hopline/replay';
+import type { Output } from '@hopline/terminal';
 import { EXIT, type ExitCode } from './exit-code.ts';
-import type { Output } from './output.ts';
 import { storedTasks, type TaskSources } from './stored-tasks.ts';
 import { UsageError } from './usage-error.ts';
 

@@ -1,13 +1,12 @@
 import { A2AError, type JsonObject } from '@hopline/a2a';
 import type { EventExplanation, ExplainedInput, TracedChunk } from '@hopline/task-audit';
+import { duration, plural, TAKEOVER_CAUSES } from '@hopline/task-audit/waterfall';
 import { timeOfDay } from '@hopline/telemetry/log-line';
+import { noticePrinter, type Output } from '@hopline/terminal';
 import type { CommandContext } from './command.ts';
-import { noticePrinter } from './display.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
-import type { Output } from './output.ts';
 import { checked, undefinedForInvalidId, withLog } from './trace.ts';
 import { UsageError } from './usage-error.ts';
-import { duration, plural, TAKEOVER_CAUSES } from './waterfall.ts';
 
 export type EventName = { taskId: string; cursor: string };
 

@@ -36,7 +36,7 @@ test('records are decoded as they were encoded', () => {
   assert.deepEqual(decodeValue(encodePayload({ a: 1 })), { a: 1 });
 });
 
-testBothWays('facts alone are those of the record, whatever they contain and in whatever order its members stand', () => {
+testBothWays('the facts of a record are found whatever they contain, and in any order of its members', () => {
   const { facts, aggregate, ...rest } = factRecord;
   const start = '],"aggregate":{"taskId":"t"';
   const tricky = [
@@ -56,7 +56,7 @@ testBothWays('facts alone are those of the record, whatever they contain and in 
   assert.deepEqual(decodeFactsOnly(spaced, 't'), tricky);
 });
 
-testBothWays('a payload that is no record has no facts', () => {
+testBothWays('a payload that is not a record has no facts', () => {
   const { facts: _, ...withoutFacts } = factRecord;
   const broken = [
     { ...factRecord, facts: [null] },

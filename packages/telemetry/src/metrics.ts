@@ -4,7 +4,7 @@ import { Buckets, type Histogram } from './histogram.ts';
 import { LABELS, type LabelName, METRICS } from './metric-registry.ts';
 import { SCOPE } from './names.ts';
 
-/** Upper bounds of the latency buckets: 0.25 ms times 2^n, up to 65.5 s; seconds. */
+/** Upper bounds of the latency buckets: 0.25 ms times 2^n, up to 65.5 s. */
 export const LATENCY_BUCKETS_S: readonly number[] = Array.from({ length: 19 }, (_, n) => 0.00025 * 2 ** n);
 /** Upper bounds of the buckets of token counts, as the GenAI conventions advise: 4^n. */
 const TOKEN_BUCKETS: readonly number[] = Array.from({ length: 14 }, (_, n) => 4 ** n);

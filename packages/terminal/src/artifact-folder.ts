@@ -1,8 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import type { Part } from '@hopline/a2a';
-import { codeOfFault } from './input-file.ts';
-import { UsageError } from './usage-error.ts';
 
 /** Files of one command: an agent must not fill the folder without bound. */
 const FILES_MAX = 100;
@@ -20,15 +18,11 @@ export class ArtifactFolder {
   #files = 0;
   #failed = false;
 
-  /** Creates the folder. Throws UsageError when that is impossible. */
+  /** Creates the folder. Throws the error of the file system when that is impossible. */
   constructor(folder: string, filesMax = FILES_MAX) {
     this.#folder = folder;
     this.#filesMax = filesMax;
-    try {
-      mkdirSync(folder, { recursive: true });
-    } catch (thrown) {
-      throw new UsageError(`--out ${folder}: the folder cannot be created (${codeOfFault(thrown)})`);
-    }
+    mkdirSync(folder, { recursive: true });
   }
 
   /** An artifact was not saved. */
@@ -53,7 +47,7 @@ export class ArtifactFolder {
     try {
       return { paths: files.map(file => this.#write(safeFileName(file.name), file.content)) };
     } catch (thrown) {
-      return { problem: `the file cannot be written (${codeOfFault(thrown)})` };
+      return { problem: `the file cannot be written (${codeOf(thrown) ?? 'unknown error'})` };
     }
   }
 
@@ -67,10 +61,14 @@ export class ArtifactFolder {
         writeFileSync(path, content, { flag: 'wx' });
         return path;
       } catch (thrown) {
-        if (codeOfFault(thrown) !== 'EEXIST' || n === SUFFIX_MAX) throw thrown;
+        if (codeOf(thrown) !== 'EEXIST' || n === SUFFIX_MAX) throw thrown;
       }
     }
   }
+}
+
+function codeOf(thrown: unknown): string | undefined {
+  return (thrown as NodeJS.ErrnoException).code;
 }
 
 /** The last segment of a path, with only characters that every file system accepts; never `.` or `..`, nor a hidden file. */

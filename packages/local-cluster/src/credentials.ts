@@ -1,8 +1,8 @@
-import { UsageError } from './usage-error.ts';
+import { EnvironmentError } from './environment-error.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Headers with the credentials of the environment. Throws a UsageError that does not contain them. */
+/** Headers with the credentials of the environment. Throws a EnvironmentError that does not contain them. */
 export function credentialsOf(environment: Environment): Record<string, string> {
   const { HOPLINE_TOKEN: token, HOPLINE_API_KEY: key } = environment;
   return {
@@ -18,10 +18,10 @@ export function apiKeyHeader({ HOPLINE_AUTH_API_KEY_HEADER: name }: Environment)
 
 function assertHeaderName(name: string): string {
   if (/^[\w.-]+$/.test(name)) return name;
-  throw new UsageError('HOPLINE_AUTH_API_KEY_HEADER must be the name of a header');
+  throw new EnvironmentError('HOPLINE_AUTH_API_KEY_HEADER must be the name of a header');
 }
 
 function assertHeaderValue(name: string, value: string): string {
   if (/^[\x21-\x7e]+$/.test(value)) return value;
-  throw new UsageError(`${name} contains characters that are not allowed in a header`);
+  throw new EnvironmentError(`${name} contains characters that are not allowed in a header`);
 }

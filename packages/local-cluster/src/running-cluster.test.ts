@@ -12,7 +12,7 @@ test('the cluster is found by NATS_URL, then by run.json in the home; without ei
   t.after(() => rm(home, { recursive: true }));
   const fails = () =>
     assert.throws(() => natsOf({ HOPLINE_HOME: home }), {
-      name: 'UsageError',
+      name: 'EnvironmentError',
       message: /no local cluster is running .* npm start/,
     });
   fails();
@@ -51,7 +51,10 @@ test('the cluster is found by NATS_URL, then by run.json in the home; without ei
 test('logs are found without a running cluster; without any the error names the command that makes them', async t => {
   const home = await mkdtemp(join(tmpdir(), 'hopline-home-'));
   t.after(() => rm(home, { recursive: true }));
-  assert.throws(() => logsFolder({ HOPLINE_HOME: home }), { name: 'UsageError', message: /there are no logs in .* npm start/ });
+  assert.throws(() => logsFolder({ HOPLINE_HOME: home }), {
+    name: 'EnvironmentError',
+    message: /there are no logs in .* npm start/,
+  });
   await mkdir(join(home, 'logs'));
   assert.equal(logsFolder({ HOPLINE_HOME: home }), join(home, 'logs'));
 });

@@ -1,4 +1,5 @@
-import type { ProducerActivity, TaskTrace, TracedGap, VisibleEvent } from '@hopline/task-audit';
+import type { ProducerActivity } from './producers.ts';
+import type { TaskTrace, TracedGap, VisibleEvent } from './trace.ts';
 
 /** A row of the waterfall: a bar from `fromMs` to `toMs` after the task's first input. */
 export type WaterfallRow = {

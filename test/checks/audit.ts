@@ -33,7 +33,7 @@ function isReport(text: string): boolean {
 }
 
 if (import.meta.main) {
-  const { packageManager } = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'));
+  const { packageManager } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
   const { outcome, output } = await auditDependencies(['npx', '--yes', packageManager]);
   if (outcome === 'none') console.log('No advisory of moderate severity or above on the dependencies of production.');
   else if (outcome === 'found') console.error(`Advisories on dependencies:\n${output}`);

@@ -1,6 +1,8 @@
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { URL_DEFAULT } from './arguments.ts';
+
+/** Address of the local cluster, unless its launcher is given another port. */
+export const URL_DEFAULT = 'http://127.0.0.1:8000/';
 
 const CHECKOUT = fileURLToPath(new URL('../../../', import.meta.url));
 /** Published files are JavaScript. */

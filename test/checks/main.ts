@@ -5,7 +5,7 @@ import { findTestFiles } from './test-files.ts';
 import { leaveClustersAlone, ON_CLUSTER, runTestFiles } from './test-run.ts';
 import { add, closingLine, NOTHING, type Totals } from './totals.ts';
 
-const ROOT = fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, '');
+const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
 
 // The test processes, and the processes they started, end with this one.
 const stop = new AbortController();

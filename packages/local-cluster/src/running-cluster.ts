@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { UsageError } from './usage-error.ts';
+import { EnvironmentError } from './environment-error.ts';
 
 const CHECKOUT = fileURLToPath(new URL('../../../', import.meta.url));
 
@@ -33,7 +33,7 @@ export type RunFile = {
 
 /**
  * The running local cluster, from the `run.json` that `npm start` keeps in its home: HOPLINE_HOME, else `.hopline` in the current
- * folder or in the checkout that contains this command. Throws UsageError.
+ * folder or in the checkout that contains this command. Throws EnvironmentError.
  */
 export function runningCluster(environment: Environment): RunFile & { home: string } {
   const homes = homesOf(environment);
@@ -41,7 +41,7 @@ export function runningCluster(environment: Environment): RunFile & { home: stri
     const found = readRunFile(`${home}/run.json`);
     if (found !== undefined) return { ...found, home };
   }
-  throw new UsageError(
+  throw new EnvironmentError(
     `no local cluster is running (no run.json with a NATS server in ${homes.join(' or ')}): run npm start in a checkout of Hopline, or set HOPLINE_HOME or NATS_URL`,
   );
 }
@@ -57,7 +57,7 @@ export type LogLocation = { NATS_URL: string; HOPLINE_PREFIX?: string } & Partia
 const CREDENTIALS = ['NATS_USER', 'NATS_PASSWORD', 'NATS_TOKEN', 'NATS_CREDS', 'NATS_CREDS_FILE'] as const;
 type Credential = (typeof CREDENTIALS)[number];
 
-/** Settings that lead to the log of the cluster: NATS_URL, else what `run.json` names, with the login of `user` there. Throws UsageError. */
+/** Settings that lead to the log of the cluster: NATS_URL, else what `run.json` names, with the login of `user` there. Throws EnvironmentError. */
 export function logSettingsOf(environment: Environment, user: CommandUser): LogLocation {
   if (environment.NATS_URL) return { NATS_URL: environment.NATS_URL };
   const { nats, prefix, home } = runningCluster(environment);
@@ -76,12 +76,12 @@ function loginOf(home: string, user: CommandUser): Partial<Record<Credential, st
   }
 }
 
-/** Folder with the logs of the local cluster, which stay after it has ended. Throws UsageError. */
+/** Folder with the logs of the local cluster, which stay after it has ended. Throws EnvironmentError. */
 export function logsFolder(environment: Environment): string {
   const folders = homesOf(environment).map(home => `${home}/logs`);
   const found = folders.find(existsSync);
   if (found === undefined)
-    throw new UsageError(`there are no logs in ${folders.join(' or ')}: run npm start, or set HOPLINE_HOME`);
+    throw new EnvironmentError(`there are no logs in ${folders.join(' or ')}: run npm start, or set HOPLINE_HOME`);
   return found;
 }
 

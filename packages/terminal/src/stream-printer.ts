@@ -1,5 +1,6 @@
 import {
   type Artifact,
+  failureReason,
   isInProgress,
   isObject,
   isTerminal,
@@ -15,7 +16,6 @@ import { CAIPE, kindOfArtifact } from '@hopline/profiles';
 import { AnswerAssembler, type ArtifactLabel } from './answer-assembler.ts';
 import type { ArtifactFolder } from './artifact-folder.ts';
 import type { Display } from './display.ts';
-import { reasonOf } from './failure-reason.ts';
 import { NamedArtifacts } from './named-artifacts.ts';
 
 /** Not printed: the complete version of the plan repeats it as a whole. */
@@ -185,7 +185,7 @@ export class StreamPrinter {
       if (!this.#inConversation) this.#display.note(`task ${taskId} completed`);
       return;
     }
-    const reason = isInProgress(state) ? text.trim() : reasonOf(status, metadata);
+    const reason = isInProgress(state) ? text.trim() : failureReason(status, metadata);
     const line = `${this.#inConversation ? '' : `task ${taskId} `}${name}${reason === '' ? '' : `: ${reason}`}`;
     if (!isInProgress(state)) {
       this.#display.warn(line);
