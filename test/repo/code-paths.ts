@@ -80,7 +80,7 @@ export const TOKEN_PATH: TokenPath = {
     { file: relay('task-pipeline.ts'), does: 'accepts it in the order of the log' },
     { file: fold('task-inputs.ts'), does: 'skips what is folded already' },
     { file: fold('ordinal-deduplicator.ts'), does: 'skips the tokens that the producer has sent before' },
-    { file: fold('task-text.ts'), does: 'passes its tokens to the coalescer' },
+    { file: fold('coalesced-text.ts'), does: 'passes its tokens to the coalescer' },
     { file: coalesce('coalescer.ts'), does: 'decides when the text leaves' },
     { file: coalesce('arrival-model.ts'), does: 'expects the next token' },
     { file: coalesce('hold-policy.ts'), does: 'weighs its wait against a chunk' },

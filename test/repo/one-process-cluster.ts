@@ -55,7 +55,7 @@ export async function openStreamedTask(): Promise<StreamedTask> {
       heartbeatMs: HEARTBEAT_MS,
       ...reporting,
     },
-    agent: defineAgent({ name: 'agent', description: 'Yields a token when the test asks for one', run: () => source.tokens() }),
+    agent: defineAgent({ name: 'agent', description: 'Yields a token on request', run: () => source.tokens() }),
     onRegistered: () => registered.resolve(),
   });
   await registered.promise;

@@ -1,4 +1,4 @@
-import { isTime } from '@hopline/a2a';
+import { isTime, takesFastPaths } from '@hopline/a2a';
 import {
   decodeInputRecord,
   type Fact,
@@ -10,7 +10,7 @@ import {
   type Work,
 } from '@hopline/events';
 import { requireRecordId } from '@hopline/log';
-import { type MsgHdrs, MsgHdrsImpl } from '@nats-io/nats-core';
+import { headers, type MsgHdrs } from '@nats-io/nats-core';
 
 /**
  * Encodes records as payloads and headers, and decodes them. Any client may publish on a subject: decoders check every member
@@ -45,20 +45,18 @@ export function encodePayload(record: unknown): Uint8Array {
   return Buffer.from(JSON.stringify(record));
 }
 
-/**
- * Always a new object, because nats.js changes its argument. Created as an object literal: `append` also stores each name in a second
- * spelling, and the headers of a record with a trace took 2.3 µs instead of 1.4.
- */
+/** Always a new object, because nats.js changes its argument. */
 export function encodeHeaders({ id, expected, trace, copiesTrace = true }: RecordHeaders): MsgHdrs {
   requireRecordId(id);
-  const named: Record<string, string[]> = { [MESSAGE_ID]: [id] };
-  if (expected !== undefined) named[EXPECTED_SEQUENCE] = [`${expected}`];
+  const encoded = headers();
+  encoded.append(MESSAGE_ID, id);
+  if (expected !== undefined) encoded.append(EXPECTED_SEQUENCE, `${expected}`);
   if (trace?.traceparent && TRACEPARENT_FORM.test(trace.traceparent)) {
-    named[TRACEPARENT] = [trace.traceparent];
-    if (copiesTrace) named[HOPLINE_TRACEPARENT] = [trace.traceparent];
-    if (trace.tracestate && TRACESTATE_FORM.test(trace.tracestate)) named[TRACESTATE] = [trace.tracestate];
+    encoded.append(TRACEPARENT, trace.traceparent);
+    if (copiesTrace) encoded.append(HOPLINE_TRACEPARENT, trace.traceparent);
+    if (trace.tracestate && TRACESTATE_FORM.test(trace.tracestate)) encoded.append(TRACESTATE, trace.tracestate);
   }
-  return MsgHdrsImpl.fromRecord(named);
+  return encoded;
 }
 
 /** `{ trace }` or `{}`, for spreading. */
@@ -88,6 +86,7 @@ const AGGREGATE_START = ',"aggregate":{"taskId":"';
  * another form. A member with the same name inside a fact cannot mislead: the text before it would not be a complete array.
  */
 export function decodeFactsOnly(payload: Uint8Array, taskId: string): readonly Fact[] | undefined {
+  if (!takesFastPaths()) return decodeFacts(payload, taskId)?.facts;
   const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength);
   const end = bytes.indexOf(`${AGGREGATE_START}${taskId}"`, FACTS_START.length, 'latin1');
   if (end > 0 && bytes.compare(FACTS_START, 0, FACTS_START.length, 0, FACTS_START.length) === 0) {

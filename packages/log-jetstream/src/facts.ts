@@ -1,3 +1,4 @@
+import { takesFastPaths } from '@hopline/a2a';
 import {
   type FactRecord,
   isTaskId,
@@ -188,7 +189,9 @@ export class JetStreamFacts implements FactLog {
       read: from => this.#read(taskId, from, party),
       tail: async () => tailOf(await jsm.direct.getMessage(names.factsStream, { last_by_subj: subject }), taskId),
       isLost: seq => this.#isLost(seq, stored => stored.subject === subject),
-      pushTail: (onTail, onLost) => this.#tails.watch(subject, onTail, onLost),
+      ...(takesFastPaths() && {
+        pushTail: (onTail: (tail: Tail) => void, onLost: () => void) => this.#tails.watch(subject, onTail, onLost),
+      }),
       subscribe: async (onLive, onReconnect) => {
         const live = names.subject(liveSubject(taskId, this.#shards));
         let isDenied = false;
