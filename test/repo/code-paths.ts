@@ -57,16 +57,14 @@ const INPUT_TO_PIPELINE: readonly PathStep[] = [
 export const TOKEN_PATH: TokenPath = {
   name: 'token',
   title: "A token: from the agent's `yield` to the SSE frame",
-  filesMax: 50,
-  executedMax: 85,
+  filesMax: 47,
+  executedMax: 83,
   steps: [
     { file: agent('define-agent.ts'), does: 'turns the yielded string into an event' },
     { file: agent('run-attempt.ts'), does: 'reads the events of one attempt' },
     { file: agent('abortable-events.ts'), does: 'ends them when the turn is cancelled' },
     { file: agent('turn-inputs.ts'), does: 'maps events to inputs' },
-    { file: agent('answer-text.ts'), does: 'decides which artifact the text belongs to' },
-    { file: agent('answer-deduplicator.ts'), does: 'removes what the agent repeats' },
-    { file: agent('streamed-text.ts'), does: 'separates concurrent texts' },
+    { file: agent('streamed-text.ts'), does: 'decides which lane the text belongs to' },
     { file: agent('lane-writer.ts'), does: 'opens the lane' },
     { file: log('input-writer.ts'), does: 'batches tokens into records' },
     { file: jetstream('inputs.ts'), does: 'names the subject' },
@@ -105,11 +103,11 @@ export const TOKEN_PATH: TokenPath = {
     { file: server('feed/visible-entry.ts'), does: 'adds the cursor' },
     { file: server('feed/fact-ring.ts'), does: 'keeps the newest facts' },
     { file: server('stream/viewer.ts'), does: 'picks the next fact of one client' },
-    { file: http('sse-sink.ts'), does: 'builds the frame' },
+    { file: http('sse-sink.ts'), does: 'makes the frame' },
     { file: a2a('dialect-0.3/encode.ts'), does: "encodes the event, once per dialect, in the client's" },
     { file: a2a('dialect-0.3/part.ts'), does: 'encodes its text' },
-    { file: http('sse-stream.ts'), does: 'writes the frames of one turn of the event loop to the socket' },
-    { file: server('stream/paced-writer.ts'), does: 'refuses them while a larger text is being written' },
+    { file: server('stream/paced-writer.ts'), does: 'refuses it while a larger text is being written' },
+    { file: http('sse-sink.ts'), does: 'writes the frames of one turn of the event loop to the socket' },
   ],
   beside: [
     {
@@ -161,7 +159,13 @@ export const TOKEN_PATH: TokenPath = {
     },
     {
       do: 'Follow the task as well',
-      files: [agent('task-watch.ts'), supervisor('planned-turn.ts'), supervisor('supervise.ts'), supervisor('turn-view.ts')],
+      files: [
+        agent('task-watch.ts'),
+        supervisor('call-items.ts'),
+        supervisor('planned-turn.ts'),
+        supervisor('supervise.ts'),
+        supervisor('turn-view.ts'),
+      ],
     },
   ],
 };
