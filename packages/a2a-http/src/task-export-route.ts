@@ -61,7 +61,7 @@ export function registerTaskExport(scope: FastifyInstance, server: A2AServer, ex
       try {
         const caller = await requireOwnTask(server, request.headers, taskId);
         const { records, after } = request.query;
-        const lines = await open(caller, taskId, { records: textOf('records', records), after: textOf('after', after) });
+        const lines = await open(caller, taskId, { records: queryValue('records', records), after: queryValue('after', after) });
         const body = Readable.from(readInTime(lines, server.limits.exportReadMsMax, () => reply.raw.destroy()));
         // Also when the client leaves before the end: Fastify destroys the stream.
         body.once('close', () => release(caller));
@@ -93,7 +93,7 @@ function withFirst(first: IteratorResult<string>, rest: AsyncIterator<string>): 
   return { [Symbol.asyncIterator]: () => iterator };
 }
 
-function textOf(name: string, value: unknown): string | undefined {
+function queryValue(name: string, value: unknown): string | undefined {
   if (value === undefined || typeof value === 'string') return value;
   throw new A2AError('INVALID_PARAMS', { detail: `the query may have ${name} once` });
 }

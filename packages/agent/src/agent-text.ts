@@ -1,4 +1,4 @@
-import type { Message, Part } from '@hopline/a2a';
+import type { Message } from '@hopline/a2a';
 import type { AgentEvent } from './agent.ts';
 import type { TokenOrigin } from './lane-writer.ts';
 import type { TextStreams } from './streamed-text.ts';
@@ -20,12 +20,6 @@ export interface AgentText {
   wholeAnswer(message: Message): Message | undefined;
   /** Answer text that the client does not see; absent where all text is forwarded. */
   readonly withheld?: string | undefined;
-}
-
-export function textOf(parts: readonly Part[]): string {
-  let text = '';
-  for (const part of parts) text += part.text ?? '';
-  return text;
 }
 
 export function isTextOnly({ parts }: Message): boolean {

@@ -1,7 +1,7 @@
-import type { Message } from '@hopline/a2a';
+import { type Message, textOf } from '@hopline/a2a';
 import type { AgentPresentation } from '@hopline/events';
 import { kindOfArtifact, withKind } from '@hopline/profiles';
-import { type AgentText, type ArtifactChunk, isTextOnly, type Standing, textOf } from './agent-text.ts';
+import { type AgentText, type ArtifactChunk, isTextOnly, type Standing } from './agent-text.ts';
 import { AnswerDeduplicator } from './answer-deduplicator.ts';
 import type { LaneWriter, TextChange, TextLanes, TokenOrigin } from './lane-writer.ts';
 import type { OwnArtifacts } from './own-artifacts.ts';
