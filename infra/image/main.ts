@@ -52,7 +52,7 @@ async function main(): Promise<void> {
   if (nats !== undefined) await inTemporaryFolder(folder => natsImage(path(nats), folder));
 }
 
-/** The Node of infra/local/bootstrap/pins.json, of the platform: the one that runs this command may be another version. */
+/** The Node of infra/local/bootstrap/pins.json for the platform. This command may itself run on another version. */
 function pinnedNode(): string {
   const path = process.env.HOPLINE_IMAGE_NODE;
   if (!path) throw new Error('HOPLINE_IMAGE_NODE is not set: run this through `npm run image`, on Linux with glibc');

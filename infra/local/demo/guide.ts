@@ -22,7 +22,7 @@ const WORD_MS = 12;
 
 const recording = await createRecordingAgent({ path: RECORDING, pace: 'recorded' });
 
-/** The demo's default agent: it explains Hopline with a recorded answer, and answers any other message with what can be asked. */
+/** The demo's default agent. It explains Hopline with a recorded answer, and answers any other message with the questions it can answer. */
 export default {
   description: 'Explains how Hopline works (a recorded answer), and what else can be asked here.',
   skills: async () => [

@@ -21,7 +21,7 @@ export async function isPortFree(port: number): Promise<boolean> {
   return (await bindFault(port)) === null;
 }
 
-/** The address of a listener in a URL that this machine can open: a wildcard is reached through loopback. */
+/** The address of a listener in a URL that this machine can open. A wildcard address is reached through loopback. */
 export function urlHost(host: string): string {
   if (host === '0.0.0.0') return HOST;
   if (host === '::') return '[::1]';
