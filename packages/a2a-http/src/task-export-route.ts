@@ -4,7 +4,7 @@ import { A2AError } from '@hopline/a2a';
 import { type A2AServer, fromLog, report, requireOwnTask } from '@hopline/a2a-server';
 import { isSameOwner, type Owner } from '@hopline/events';
 import type { FastifyInstance } from 'fastify';
-import { callerWithRoom } from './own-route.ts';
+import { callerWithRoom } from './hopline-route.ts';
 import { readInTime } from './reading-time.ts';
 import { sendRestError } from './rest/rest-binding.ts';
 

@@ -168,11 +168,11 @@ export class TurnView {
 
   /** The text streamed to the client in this turn: every segment of an agent in order of opening, then the supervisor's own (C-28). */
   answerText(): string {
-    return this.#textBy(producer => producer !== SUPERVISOR) + this.ownText();
+    return this.#textBy(producer => producer !== SUPERVISOR) + this.supervisorText();
   }
 
   /** The supervisor's own text in this turn. */
-  ownText(): string {
+  supervisorText(): string {
     return this.#textBy(producer => producer === SUPERVISOR);
   }
 
