@@ -58,7 +58,7 @@ export const TOKEN_PATH: TokenPath = {
   name: 'token',
   title: "A token: from the agent's `yield` to the SSE frame",
   filesMax: 50,
-  executedMax: 85,
+  executedMax: 86,
   steps: [
     { file: agent('define-agent.ts'), does: 'turns the yielded string into an event' },
     { file: agent('run-attempt.ts'), does: 'reads the events of one attempt' },
@@ -161,7 +161,13 @@ export const TOKEN_PATH: TokenPath = {
     },
     {
       do: 'Follow the task as well',
-      files: [agent('task-watch.ts'), supervisor('planned-turn.ts'), supervisor('supervise.ts'), supervisor('turn-view.ts')],
+      files: [
+        agent('task-watch.ts'),
+        supervisor('call-items.ts'),
+        supervisor('planned-turn.ts'),
+        supervisor('supervise.ts'),
+        supervisor('turn-view.ts'),
+      ],
     },
   ],
 };
