@@ -9,14 +9,9 @@ type ListedWebhook = Omit<PushDeliveries, 'failingSince' | 'retryAt'> & { failin
 
 /** GET `/tasks/{taskId}/deliveries`: for the task's owner, how far each of its webhooks is. A2A has the configurations only. */
 export function registerTaskDeliveries(scope: FastifyInstance, server: A2AServer): void {
-  registerOwnRoute(
-    scope,
-    server,
-    { path: TASK_DELIVERIES_PATH, method: 'list_deliveries' },
-    async ({ headers, params: { taskId = '' } }) => ({
-      webhooks: (await pushDeliveriesOf(server, headers, taskId)).map(listed),
-    }),
-  );
+  registerOwnRoute(scope, server, { path: TASK_DELIVERIES_PATH, method: 'list_deliveries' }, async (caller, { taskId = '' }) => ({
+    webhooks: (await pushDeliveriesOf(server, caller, taskId)).map(listed),
+  }));
 }
 
 function listed({ failingSince, retryAt, ...webhook }: PushDeliveries): ListedWebhook {

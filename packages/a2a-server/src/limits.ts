@@ -16,8 +16,8 @@ export type Limits = {
   ownerRequestBytesPerSecond: number;
   ownerRequestBytesBurst: number;
   /**
-   * Bytes that the event streams of one caller send in this process: average rate, and burst. Faster streams are slowed down. Unlimited
-   * without authentication, where no other caller needs protection.
+   * Bytes that this process sends to one caller, in answers and event streams: average rate, and burst. Beyond it streams and exports are
+   * slowed down, and other requests except cancels get 429. Unlimited without authentication, where no other caller needs protection.
    */
   ownerSentBytesPerSecond: number;
   ownerSentBytesBurst: number;

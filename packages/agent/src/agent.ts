@@ -1,4 +1,4 @@
-import type { Artifact, Message, Metadata } from '@hopline/a2a';
+import type { AgentSkill, Artifact, Message, Metadata } from '@hopline/a2a';
 import type { InputSource, Owner } from '@hopline/events';
 import type { TurnLog } from './turn-log.ts';
 
@@ -34,9 +34,6 @@ export interface Agent {
 export async function* eventsOf(batches: AsyncIterable<readonly AgentEvent[]>): AsyncGenerator<AgentEvent> {
   for await (const events of batches) yield* events;
 }
-
-/** A skill on the agent card. The planner matches messages against its tags and examples. */
-export type AgentSkill = { id: string; name: string; description: string; tags: string[]; examples?: string[] };
 
 /** One message of a client for the agent, with its context. */
 export type Turn = {

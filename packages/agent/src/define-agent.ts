@@ -1,7 +1,7 @@
-import { isObject, type Message, type Metadata, textOf } from '@hopline/a2a';
+import { type AgentSkill, isObject, type Message, type Metadata, textOf } from '@hopline/a2a';
 import { isAgentName } from '@hopline/events';
 import { type Tracer, trace } from '@opentelemetry/api';
-import type { Agent, AgentEvent, AgentSkill, Turn } from './agent.ts';
+import type { Agent, AgentEvent, Turn } from './agent.ts';
 import { AgentMisuse, kindOf } from './misuse.ts';
 import { NO_LOG, type TurnLog } from './turn-log.ts';
 

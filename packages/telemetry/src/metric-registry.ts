@@ -138,7 +138,7 @@ export const METRICS = {
     unit: '{request}',
     meaning: 'Requests refused by a limit of their caller or its tenant, by the limit',
     services: SERVERS,
-    labels: { reason: ['messages', 'bytes', 'streams', 'requests', 'tasks', 'webhooks', 'stored', 'items', 'exports'] },
+    labels: { reason: ['messages', 'bytes', 'streams', 'requests', 'tasks', 'webhooks', 'stored', 'sent', 'items', 'exports'] },
   },
   requestDuration: {
     name: 'hopline.request.duration',

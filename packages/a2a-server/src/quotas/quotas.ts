@@ -12,7 +12,7 @@ import { TokenBucket } from './token-bucket.ts';
 export type SlotKind = 'stream' | 'request';
 
 /** Limits in the metric of refused requests. */
-type QuotaName = 'messages' | 'bytes' | 'streams' | 'requests' | 'tasks' | 'webhooks' | 'stored';
+type QuotaName = 'messages' | 'bytes' | 'streams' | 'requests' | 'tasks' | 'webhooks' | 'stored' | 'sent';
 
 /** Usage of this process by a caller, or by all callers of a tenant. */
 type Party = { messages: TokenBucket; bytes: TokenBucket; sent: TokenBucket; slots: Record<SlotKind, number>; slotsMax: number };
@@ -78,7 +78,19 @@ export class Quotas {
     this.#take(caller, 'messages', 1, 'too many messages from this caller or its tenant');
   }
 
-  /** Byte budget for the event streams of a caller. Undefined without authentication, where no other caller needs protection. */
+  /** Throws QUOTA_EXCEEDED while the caller or its tenant is beyond its budget of sent bytes. */
+  requireSentRoom(caller: Owner): void {
+    const waitMs = this.sentBudget(caller)?.waitMs(performance.now()) ?? 0;
+    if (waitMs > 0) throw this.#refusal('sent', 'too many bytes were sent to this caller or its tenant', waitMs);
+  }
+
+  /** Counts an answer that is written whole. */
+  countSent(caller: Owner, bytes: number): void {
+    this.#metrics?.sent.add(bytes);
+    this.sentBudget(caller)?.spend(bytes, performance.now());
+  }
+
+  /** Budget for responses that are written piece by piece. Undefined without authentication, where no other caller needs protection. */
   sentBudget(caller: Owner): SentBudget | undefined {
     if (isSameOwner(caller, undefined)) return undefined;
     return new SentBudget(this.#partiesOf(caller).map(({ sent }) => sent));
