@@ -6,9 +6,9 @@ import { rootProducer } from '@hopline/task';
 import type { IndexWrites } from './index-writes.ts';
 import type { StoredStep } from './pipeline-context.ts';
 
-/** Wait between two requests for work while the queue is full, milliseconds. */
+/** Wait between two requests for work while the queue is full. */
 const FULL_RETRY_MS = 1_000;
-/** Bytes of records after which the index entry of a task is written again: servers add up what tenants have stored. */
+/** Bytes of records after which the index entry of a task is written again, so that servers can add up the bytes of tenants. */
 export const INDEXED_BYTES_STEP = 1024 * 1024;
 
 /** `queuedAt`: epoch milliseconds. */
@@ -34,7 +34,7 @@ export function applySideEffects(
   }
   const message = replay?.message;
   const isNewest = message !== undefined && aggregate.messageIds.at(-1) === message.message.messageId;
-  // Queued once only within the duplicate window: once a worker has written, its item was delivered and needs no other.
+  // The duplicate window alone prevents a second item. Once a worker has written, its item was delivered and needs no repetition.
   const isTaken = aggregate.producers[rootProducer(aggregate)] !== undefined;
   if (isNewest && !isTaken && !isTerminal(aggregate.state)) request(aggregate.turn, message.message, message.metadata);
   const status = facts.findLast(fact => fact.kind === 'task.created' || fact.kind === 'status.changed');

@@ -2,7 +2,7 @@ import type { TaskAggregate } from '@hopline/events';
 import { type Log, sleepUnlessAborted } from '@hopline/log';
 import type { TurnContext } from './turn-runner.ts';
 
-/** Time between two looks at the open calls of a turn, milliseconds. */
+/** Time between two checks of the open calls of a turn. */
 export const LOST_ITEMS_CHECK_MS = 60_000;
 
 export type LostItemsOptions = Pick<TurnContext, 'view' | 'writer' | 'signal'> & {
@@ -14,11 +14,11 @@ export type LostItemsOptions = Pick<TurnContext, 'view' | 'writer' | 'signal'> &
 };
 
 /**
- * Ends the calls whose work item is gone: no worker has it, none will get it, and the task would stay open for as long as the log keeps it.
- * An item is gone after the loss of the work stream, a purge, or its expiry as a dead letter.
+ * Ends the calls whose work item is gone: no worker has it or will get it, and the task would stay open for as long as the log keeps it.
+ * An item is gone after a loss or purge of the work stream, or after its expiry as a dead letter.
  *
- * A call is looked up when its agent has written nothing from one check to the next. An agent that has just finished cannot lose its answer
- * to this: what it wrote was stored before its item was done, so relays fold it before the end that is written here. Resolves when `signal`
+ * A call is checked if its agent has written nothing from one check to the next. An agent that has just finished cannot lose its answer
+ * to this: its inputs were stored before its item was done, so relays fold them before the end that is written here. Resolves when `signal`
  * aborts, rejects when the writer has failed.
  */
 export async function abandonLostItems(options: LostItemsOptions): Promise<void> {
@@ -41,7 +41,7 @@ export async function abandonLostItems(options: LostItemsOptions): Promise<void>
       );
       if (!isGone || signal.aborted) continue;
       abandoned.add(call);
-      // Its wait for credentials ends, too.
+      // Ends its wait for credentials as well.
       if (view.needsCredentials(call)) writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
       writer.add({ kind: 'ended', call, state: 'TASK_STATE_FAILED', reason: ITEM_LOST, retryable: true });
     }
