@@ -43,7 +43,7 @@ export type SseSinkOptions = {
   framing: Framing;
   /** URIs of the active extensions. */
   extensions: readonly string[];
-  /** A client that reads nothing of the remaining bytes for this long after the end is cut; milliseconds. */
+  /** A client that reads nothing of the remaining bytes for this long after the end is cut. */
   stallMs: number;
 };
 

@@ -33,7 +33,7 @@ export class SseStream {
   #text = '';
 
   /**
-   * `stallMs`: a client that reads nothing for this long after the end is cut; before that, the viewer checks it. Milliseconds.
+   * `stallMs`: a client that reads nothing for this long after the end is cut; before that, the viewer checks it.
    */
   constructor(response: ServerResponse, stallMs: number) {
     this.#response = response;
