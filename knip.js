@@ -9,7 +9,7 @@ const FOR_OTHERS = [
   'infra/local/demo/*.ts',
   // Written to JSON by test/repo/write-reference.ts.
   'infra/observe/dashboards/{dashboards,grafana-json}.ts',
-  'packages/*/src/**/{index,signing,*test-kit,contract,memory-log}.ts',
+  'packages/*/src/**/{index,signing,*test-kit,memory-log}.ts',
   // Constructors for the authors of agents.
   'packages/agent/src/event-constructors.ts',
   // Inspection of pure state, for property tests.
@@ -32,15 +32,7 @@ const config = ({ production = false }) => ({
       ignoreDependencies: ['@biomejs/biome'],
     },
     'infra/local': {
-      entry: [
-        'launcher/main.ts!',
-        'checks/main.ts!',
-        // In a run without tests the workflow of CI is no entry.
-        ...(production ? ['checks/audit.ts!'] : []),
-        'demo/guide.ts!',
-        'bootstrap/main.mjs!',
-        '**/*.test.{ts,mjs}',
-      ],
+      entry: ['launcher/main.ts!', 'demo/guide.ts!', 'bootstrap/main.mjs!', '**/*.test.{ts,mjs}'],
       project: ['**/*.{ts,mjs}!', '!**/*.test.{ts,mjs}!'],
       ignoreDependencies: ['@modelcontextprotocol/server-filesystem'],
     },

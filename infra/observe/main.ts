@@ -10,7 +10,7 @@ import { findPrograms, missingLines } from './programs.ts';
 import { targetsOf, writeTargets } from './scrape-targets.ts';
 import { ADDRESSES, prepareStack, type StartedProgram } from './stack.ts';
 
-/** `npm run observe`: Prometheus, Jaeger and Grafana beside `npm start`, from the programs that this machine has. */
+/** `npm run observe`: runs Prometheus, Jaeger and Grafana beside `npm start`, if this machine has the programs. */
 
 const TARGETS_MS = 2_000;
 
@@ -70,7 +70,7 @@ function start({ name, command, env }: StartedProgram, state: string): { child: 
   return { child, ended };
 }
 
-/** Serves the metrics of NATS for Prometheus. A cluster that starts again has another monitoring port. */
+/** Serves the metrics of NATS for Prometheus. A restarted cluster has another monitoring port. */
 async function listen(monitorOf: () => string | undefined): Promise<{ port: number; close(): void }> {
   const read = async () => {
     const url = monitorOf();

@@ -7,7 +7,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   a2a: [],
   telemetry: [],
   coalesce: [],
-  lifecycle: ['telemetry'],
+  lifecycle: ['a2a', 'telemetry'],
   'webhook-guard': [],
   'outbound-http': [],
   'agent-card': ['a2a'],

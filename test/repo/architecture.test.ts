@@ -115,7 +115,7 @@ test('only main.ts reads the environment', () => {
   }
 });
 
-test('production code does not import the in-memory log, but for the replay server', () => {
+test('only the replay server imports the in-memory log in production code', () => {
   for (const path of production) {
     if (!MEMORY_LOG_IMPORTERS.includes(packageOf(path))) assert.ok(!importsOf(path).includes('@hopline/log/memory'), path);
   }

@@ -1,11 +1,11 @@
 /** A file on a path: it takes the text, or the record made of it, and passes it on. Files that only check or measure it are not listed. */
 export type PathStep = {
   file: string;
-  /** What the file does with it, as the end of a sentence. */
+  /** The file's role, as the end of a sentence. */
   does: string;
-  /** Files that connect this one with the step before it where no import does: an interface of both, or the file that calls both. */
+  /** Files that connect this one with the previous step if it has no import: an interface of both, or a file that calls both. */
   via?: readonly string[];
-  /** The subject over which the step before it handed over. */
+  /** The subject over which the previous step passed the record on. */
   over?: 'a2a.raw' | 'a2a.live' | 'a2a.work';
 };
 
@@ -31,7 +31,7 @@ const task = inPackage('task');
 const relay = (file: string) => `services/relay/src/${file}`;
 const supervisor = (file: string) => `services/supervisor/src/${file}`;
 
-/** From a2a.raw to the pipeline of a task: the same for every input. */
+/** From a2a.raw to the pipeline of a task, which is the same for every input. */
 const INPUT_TO_PIPELINE: readonly PathStep[] = [
   { file: jetstream('pull-inbox.ts'), does: 'receives the stored message', over: 'a2a.raw' },
   { file: jetstream('ordered-reader.ts'), does: 'keeps the order of the shard' },
@@ -85,13 +85,13 @@ export const TOKEN_PATH: CodePath = {
     { file: jetstream('codec.ts'), does: 'encodes the record' },
     { file: jetstream('publisher.ts'), does: 'publishes it until it is acknowledged' },
     ...INPUT_TO_PIPELINE,
-    { file: fold('task-text.ts'), does: 'passes its tokens to the coalescer' },
+    { file: fold('coalesced-text.ts'), does: 'passes its tokens to the coalescer', via: [relay('task-pipeline.ts')] },
     { file: coalesce('coalescer.ts'), does: 'decides when the text leaves' },
     { file: coalesce('lane.ts'), does: 'holds it and cuts the chunk' },
     {
       file: fold('append-queue.ts'),
       does: 'queues it while an append is in flight',
-      via: [coalesce('coalescer.ts'), fold('task-text.ts'), fold('task-inputs.ts')],
+      via: [coalesce('coalescer.ts'), fold('coalesced-text.ts'), fold('text-cutter.ts'), fold('task-inputs.ts')],
     },
     { file: relay('task-appender.ts'), does: 'takes what fits into one record' },
     { file: task('decide.ts'), does: 'decides which facts follow', via: [fold('decide-batch.ts')] },

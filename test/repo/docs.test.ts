@@ -110,7 +110,7 @@ test('the schema refuses an unknown field and an unknown adapter', () => {
   assert.equal(matches({ agent: [agent] }), false);
 });
 
-test('every command of the examples is one of this repository, and Python is named as machines have it', () => {
+test('every command of the examples belongs to this repository, and Python has the name that machines use', () => {
   const lines = [...read('infra/examples/README.md').matchAll(/^```sh\n([\s\S]*?)^```/gm)].flatMap(([, text]) =>
     text!.trim().split('\n'),
   );

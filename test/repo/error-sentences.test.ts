@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { projectFiles, read } from './source-files.ts';
 
-/** Errors of the commands, which print them after `hopline: `. */
+/** Errors of the commands, which are printed after `hopline: `. */
 const THROWN = /new (?:EnvironmentError|LaunchError|SetupError|UsageError)\(\s*([`'"][\s\S]*?[`'"]),?\s*\)+[;,]?\n/g;
-/** Names keep their capital. */
+/** Names that keep their capital letter. */
 const BEGINS = /^[`'"](?:[^A-Z]|HOPLINE_|NATS|Hopline|Node )/;
 
 test('errors of the commands are sentences of one style: they begin in lower case and end without a period', () => {

@@ -14,7 +14,7 @@ const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {} }) }) as H
 
 export type OpenServersOptions = { hosts?: AllowedHosts; publicUrl?: string; cors?: CorsRules; auth?: Authenticator };
 
-/** One server of each kind as the services compose them, on one log in memory. */
+/** One server of each kind, composed as in the services, on one log in memory. */
 export async function openServers(
   t: TestContext,
   { hosts = new AllowedHosts(), publicUrl, cors, auth }: OpenServersOptions = {},

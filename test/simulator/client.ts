@@ -24,7 +24,7 @@ export type TaskPlan = {
   viewers: { afterMs: number; leavesAfter: number[]; pauseMs: number }[];
 };
 
-/** A response that takes longer is abandoned by the client, milliseconds. */
+/** A response that takes longer is abandoned by the client. */
 const RESPONSE_MS_MAX = 15_000;
 const RETRY_MS = 300;
 

@@ -29,7 +29,7 @@ export type ClusterSettings = {
   topology: Topology;
   shards: number;
   recordBytesMax: number;
-  /** A repetition of an id is stored again after this; milliseconds. */
+  /** A repetition of an id is stored again after this. */
   duplicateWindowMs: number;
   ackWaitMs: number;
   leaseMs: number;
@@ -71,9 +71,9 @@ export type ClusterDeps = {
 
 /** Far shorter than that of production: a run takes a minute. */
 const SILENT_MS = 10_000;
-/** How long a service that could not start waits for its next start, milliseconds. */
+/** How long a service that could not start waits for its next start. */
 const RESTART_MS = 1_000;
-/** A service that does not stop in this time is killed, milliseconds. */
+/** A service that does not stop in this time is killed. */
 const STOP_MS_MAX = 25_000;
 const WORK_BOUNDS = { attemptsMax: 3, requeuesMax: 30 };
 

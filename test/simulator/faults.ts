@@ -67,7 +67,7 @@ export function endOfFaults(faults: readonly Fault[]): number {
   return Math.max(0, ...faults.map(fault => fault.at + ('forMs' in fault ? fault.forMs : 0)));
 }
 
-/** A service that stops drains first: longer than the simulator lets it take (STOP_MS_MAX of cluster.ts), milliseconds. */
+/** A service that stops drains first: longer than the simulator lets it take (STOP_MS_MAX of cluster.ts). */
 const DRAIN_MS_MAX = 25_000;
 
 /** When each fault is in effect, milliseconds of the run. */

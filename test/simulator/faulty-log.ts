@@ -26,7 +26,7 @@ import type { Trace } from './trace.ts';
 import type { VirtualClock, VirtualProcess } from './virtual-clock.ts';
 import type { Delivery, WorkBroker } from './work-broker.ts';
 
-/** As in the JetStream log: wait for an answer before a request is sent again, and time limit of an operation, milliseconds. */
+/** As in the JetStream log: wait for an answer before a request is sent again, and time limit of an operation. */
 const ANSWER_TIMEOUT_MS = 2_000;
 const OPERATION_TIMEOUT_MS = 20_000;
 const DONE_TIMEOUT_MS = 10_000;

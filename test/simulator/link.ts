@@ -1,7 +1,7 @@
 import type { Random } from './random.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
-/** Delay of one message in one direction without a fault, milliseconds. */
+/** Delay of one message in one direction without a fault. */
 const DELAY_MS_MAX = 2;
 
 /**

@@ -17,7 +17,7 @@ import { ensurePackages } from './workspace.mjs';
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const ENTRY_POINTS = {
   start: 'infra/local/launcher/main.ts',
-  test: 'infra/local/checks/main.ts',
+  test: 'test/checks/main.ts',
   bench: 'test/bench/main.ts',
   observe: 'infra/observe/main.ts',
   simulate: 'test/simulator/main.ts',
@@ -30,7 +30,7 @@ const ENTRY_POINTS = {
 };
 const HELP = {
   start: new URL('../launcher/help.txt', import.meta.url),
-  test: new URL('../checks/help.txt', import.meta.url),
+  test: new URL('../../../test/checks/help.txt', import.meta.url),
 };
 
 /**

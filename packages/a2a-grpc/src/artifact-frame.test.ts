@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Artifact, DIALECTS, type Part, type StreamResponse } from '@hopline/a2a';
+import { testBothWays } from '@hopline/a2a/test-kit';
 import { withGeneration } from '@hopline/agent-card';
 import fc from 'fast-check';
 import { artifactFrameEncoder } from './artifact-frame.ts';
@@ -78,7 +79,7 @@ for (const { version, service } of VERSIONS) {
   const { procedure } = clientOf(service, 'SendStreamingMessage');
   const byLibrary = (value: StreamResponse) => lengthPrefixed(procedure.response(dialect.encodeEvent(value)));
 
-  test(`gRPC ${version}: a frame has the bytes that the library writes`, () => {
+  testBothWays(`gRPC ${version}: a frame has the bytes that the library writes`, () => {
     fc.assert(
       fc.property(event, fc.boolean(), (artifactUpdate, counts) => {
         const plain = { artifactUpdate };

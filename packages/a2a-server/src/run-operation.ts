@@ -13,10 +13,10 @@ import { tasksList } from './operations/tasks-list.ts';
 import { tasksSubscribe } from './operations/tasks-subscribe.ts';
 import { recordFailure, traceCarrierOf } from './report.ts';
 
-/** Time after which a client with UNAVAILABLE should retry, and with QUOTA_EXCEEDED where nothing better is known; milliseconds. */
+/** Default Retry-After of UNAVAILABLE, and of QUOTA_EXCEEDED if no better time is known. */
 const RETRY_AFTER_MS = 1_000;
 
-/** When the client of a failed request should retry; milliseconds. Undefined where the error does not ask for it. */
+/** Retry-After of a failed request in milliseconds. Undefined if the error does not ask for a retry. */
 export function retryAfterMs({ code, retryAfterMs }: A2AError): number | undefined {
   return code === 'UNAVAILABLE' || code === 'QUOTA_EXCEEDED' ? (retryAfterMs ?? RETRY_AFTER_MS) : undefined;
 }
@@ -89,7 +89,7 @@ export async function runOperation(server: A2AServer, operation: Operation, requ
     const operationContext = context;
     const result = await hop.run(() => HANDLERS[operation](server, operationContext));
     const outcome = request.isClientGone() ? 'client_gone' : 'ok';
-    // A stream goes on in a span of its own: this one is exported now, so that it survives the process.
+    // A stream continues in a span of its own; this one is exported now, so that it survives the process.
     if (result === 'streamed') hop.taken({ name: SPAN.deliverEvents, kind: 'internal' });
     else {
       hop.set({ [ATTR.outcome]: outcome });

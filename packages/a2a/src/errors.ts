@@ -89,7 +89,7 @@ export type A2AErrorOptions = {
   retryable?: boolean;
   /** For UNAUTHENTICATED: the value of `WWW-Authenticate` (RFC 9110 11.6.1). */
   challenge?: string;
-  /** For QUOTA_EXCEEDED and UNAVAILABLE: when the client should retry; milliseconds. */
+  /** For QUOTA_EXCEEDED and UNAVAILABLE: when the client should retry. */
   retryAfterMs?: number;
   /** For logs and spans only; never on the wire. */
   cause?: unknown;

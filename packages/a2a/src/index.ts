@@ -13,6 +13,7 @@ export { DIALECTS, isAmbiguous, unversionedDialect } from './dialects.ts';
 export type { A2AErrorCode, A2AErrorOptions, A2AErrorRow } from './errors.ts';
 export { A2A_ERRORS, A2AError, errorInfos } from './errors.ts';
 export { failureReason } from './failure-reason.ts';
+export { setFastPaths, takesFastPaths } from './fast-paths.ts';
 export type { FoldedArtifact, Violation, ViolationRule } from './fold.ts';
 export { Fold, foldEvents, textOf, VIOLATIONS } from './fold.ts';
 export type { HttpJsonFailure } from './http-json.ts';

@@ -1,3 +1,5 @@
+import { takesFastPaths } from './fast-paths.ts';
+
 /** UTF-16 units of a document that is compared with the one before it. */
 const DOCUMENT_CHARS_MAX = 8 * 1024;
 /** Comparisons that may fail in a row; afterwards one of SKIPPED_MAX documents is compared. */
@@ -36,6 +38,7 @@ export class JsonStream<T = unknown> {
 
   /** Throws SyntaxError as `JSON.parse` does. */
   read(text: string): T {
+    if (!takesFastPaths()) return this.#decode(JSON.parse(text));
     if (this.#form !== undefined) {
       const strings = stringsIn(text, this.#form.around);
       if (strings !== undefined) return filled(this.#form.value, strings) as T;

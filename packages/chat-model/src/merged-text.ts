@@ -1,4 +1,13 @@
-import { decodeSseBatches, isObject, type JsonObject, JsonStream, SSE_CONTENT_TYPE, type SseEvent, sseFrame } from '@hopline/a2a';
+import {
+  decodeSseBatches,
+  isObject,
+  type JsonObject,
+  JsonStream,
+  SSE_CONTENT_TYPE,
+  type SseEvent,
+  sseFrame,
+  takesFastPaths,
+} from '@hopline/a2a';
 import { boundedFetch, boundedResponse, ResponseTooLarge } from '@hopline/outbound-http';
 import { Arrivals } from './arrivals.ts';
 
@@ -12,7 +21,7 @@ export function mergedTextFetch(bytesMax: number): typeof fetch {
   return async (input, init) => {
     const response = await send(input, init);
     const isStream = response.ok && response.headers.get('content-type')?.startsWith(SSE_CONTENT_TYPE) === true;
-    return isStream && response.body !== null
+    return isStream && response.body !== null && takesFastPaths()
       ? mergedText(response, response.body, bytesMax)
       : boundedResponse(response, bytesMax);
   };

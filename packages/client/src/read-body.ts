@@ -1,7 +1,7 @@
 import { A2AError } from '@hopline/a2a';
 import { FailedTry } from './failed-try.ts';
 
-/** Largest response body, a task with all its content; bytes. */
+/** Largest response body, a task with all its content. */
 export const RESPONSE_BYTES_MAX = 16 * 1024 * 1024;
 
 /**

@@ -23,7 +23,7 @@ export type TransportOptions = {
 
 export type RequestOptions = {
   signal: AbortSignal | undefined;
-  /** Bound until the response headers arrive; milliseconds. */
+  /** Bound until the response headers arrive. */
   headMsMax: number;
   traceparent?: string | undefined;
 };
@@ -106,7 +106,7 @@ export function notA2A(detail: string): FailedTry {
   return new FailedTry(new A2AError('INVALID_AGENT_RESPONSE', { detail, retryable: false }));
 }
 
-/** Largest error body that is read; bytes. */
+/** Largest error body that is read. */
 const ERROR_BYTES_MAX = 64 * 1024;
 /** Request timeout, too early, too many requests; in addition to all 5xx. */
 const RETRYABLE_STATUSES = [408, 425, 429];

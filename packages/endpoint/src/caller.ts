@@ -5,9 +5,9 @@ import { A2AError } from '@hopline/a2a';
  */
 export type Caller = { tenant?: string; subject?: string };
 
-/** Longest subject, the limit of `sub` in OpenID Connect; characters. */
+/** Longest subject, the limit of `sub` in OpenID Connect. */
 export const SUBJECT_CHARS_MAX = 255;
-/** Longest tenant; characters. */
+/** Longest tenant. */
 export const TENANT_CHARS_MAX = 128;
 
 export const isSubject = (value: unknown): value is string => isName(value, SUBJECT_CHARS_MAX);
@@ -45,5 +45,5 @@ export function tenantByList(tenants: readonly string[]): ResolveTenant {
 }
 
 function notFound(): A2AError {
-  return new A2AError('TASK_NOT_FOUND', { detail: 'there is no such tenant' });
+  return new A2AError('TASK_NOT_FOUND', { detail: 'unknown tenant' });
 }

@@ -18,7 +18,7 @@ export type JetStreamWorkOptions = DeliveryBounds & {
   tenantSlotsShare: number;
 };
 
-/** How long a request waits for room in a full queue, and the time between two tries, milliseconds. */
+/** How long a request waits for room in a full queue, and the interval of its tries. */
 const FULL_WAIT_MS = 20_000;
 const FULL_RETRY_MS = 1_000;
 

@@ -6,7 +6,7 @@ import type { EventSink, ServerRequest } from '@hopline/a2a-server';
 const FAULT_NAME = 'hopline-fault';
 const DELAY_MS_MAX = 60_000;
 const COUNT_MAX = 1_000_000;
-/** How long a stream that is cut may take to deliver the frames before the cut; milliseconds. */
+/** How long a stream that is cut may take to deliver the frames before the cut. */
 const CUT_STALL_MS = 5_000;
 const POLL_MS = 5;
 
@@ -14,7 +14,7 @@ const POLL_MS = 5;
 export type Faults = {
   /** Each stream is cut after this many frames. */
   cut?: number;
-  /** Each request waits this long; milliseconds. */
+  /** Each request waits this long, in milliseconds. */
   delay?: number;
   /** The first requests, this many, are refused with UNAVAILABLE (HTTP 503). */
   refuse?: number;

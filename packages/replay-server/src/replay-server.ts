@@ -30,7 +30,7 @@ export type ReplayServer = {
   close(): Promise<void>;
 };
 
-/** Largest record: any that a file may contain, with the message of a client; bytes. */
+/** Largest record: any that a file may contain, with the message of a client. */
 const RECORD_BYTES_MAX = 2 * LINE_BYTES_MAX;
 
 /**

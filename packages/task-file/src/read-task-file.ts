@@ -112,7 +112,7 @@ async function* requireText(lines: AsyncIterable<Line>): AsyncGenerator<Line, vo
 }
 
 const notATaskFile = () =>
-  new TaskFileError('not a task file', 0, `this is no task file: its first line must be a header of the format ${TASK_FORMAT}`);
+  new TaskFileError('not a task file', 0, `not a task file: its first line must be a header of the format ${TASK_FORMAT}`);
 
 export const NO_PROGRESS: TaskProgress = {
   sum: FIRST_SUM,

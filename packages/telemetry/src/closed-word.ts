@@ -1,4 +1,4 @@
-/** Longest reason, code, state or agent name in a label, a span status or an `error.type`; characters. */
+/** Longest reason, code, state or agent name in a label, a span status or an `error.type`. */
 export const CLOSED_WORD_CHARS_MAX = 48;
 const CLOSED_WORD = /^[A-Za-z][A-Za-z0-9_.:/-]*$/;
 const PART_OF_AN_ID = /[0-9a-f]{8}|[0-9]{5}/i;

@@ -2,7 +2,7 @@ import { ROOT_CONTEXT } from '@opentelemetry/api';
 import type { Resource } from '@opentelemetry/resources';
 import { contextFrom } from './propagation.ts';
 
-/** Delay of an export, milliseconds. */
+/** Delay of an export. */
 const LOG_DELAY_MS = 1_000;
 
 /** Severity numbers of the log data model by the levels of our lines. */

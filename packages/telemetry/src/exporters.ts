@@ -46,7 +46,7 @@ function exporterNames(env: Env, signal: Signal, known: readonly string[], byDef
   const variable = `OTEL_${signal}_EXPORTER`;
   const names = (env[variable] || byDefault).split(',').map(name => name.trim());
   if (names.some(name => !known.includes(name))) throw new Error(`${variable} must be one or more of ${known.join(', ')}`);
-  if (names.length > 1 && names.includes('none')) throw new Error(`${variable}: none stands alone`);
+  if (names.length > 1 && names.includes('none')) throw new Error(`${variable}: "none" cannot be combined with other exporters`);
   return names;
 }
 

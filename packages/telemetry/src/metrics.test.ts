@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
+import fc from 'fast-check';
 import { LABELS, METRICS, PROCESS_METRICS } from './metric-registry.ts';
 import { createHopMetrics, LATENCY_BUCKETS_S, SERIES_PER_METRIC_MAX, startAgentAtZero } from './metrics.ts';
 import { startMetrics } from './start-metrics.ts';
 
-async function start() {
-  const reader = await startMetrics({ 'service.name': 'relay' });
+async function start(fastPaths = true) {
+  const reader = await startMetrics({ 'service.name': 'relay' }, undefined, undefined, fastPaths);
   return { reader, metrics: createHopMetrics('relay', reader) };
 }
 
@@ -32,6 +33,44 @@ test('counters, gauges and histograms appear as Prometheus text under the names 
   assert.equal(line(text, sum), `${sum}{service="relay",hop="hold",agent="argocd"} 0.003`);
   assert.equal(line(text, '# UNIT hopline_hop'), '# UNIT hopline_hop_duration_seconds seconds');
   await reader.provider.shutdown();
+});
+
+const agent = fc.constantFrom('argocd', 'github', 'not an agent: two words', undefined);
+const ms = fc.oneof(fc.double({ min: -1, max: 1e6, noNaN: true }), fc.constantFrom(0, 0.25, 0.5, 64, 65_536, 65_537));
+const count = fc.nat(1_000);
+/** Calls of instruments with and without labels, of both kinds of histogram. */
+const calls = fc.array(
+  fc.oneof(
+    fc.tuple(fc.constant('hop'), ms, agent),
+    fc.tuple(fc.constant('append'), ms, agent),
+    fc.tuple(fc.constant('model'), count, agent),
+    fc.tuple(fc.constant('tokens'), count, agent),
+    fc.tuple(fc.constant('streams'), fc.integer({ min: -5, max: 5 }), agent),
+  ) as fc.Arbitrary<[string, number, string | undefined]>,
+  { maxLength: 60 },
+);
+
+test('sums and histograms are exported as those that the SDK counts', async () => {
+  await fc.assert(
+    fc.asyncProperty(calls, async made => {
+      const texts = [true, false].map(async fastPaths => {
+        const { reader, metrics } = await start(fastPaths);
+        for (const [kind, value, name] of made) {
+          if (kind === 'hop') metrics.hopDuration.recordMs(value, { hop: 'hold', agent: name });
+          else if (kind === 'append') metrics.appendDuration.recordMs(value);
+          else if (kind === 'model') metrics.modelTokens.record(value, { model: name, kind: 'input' });
+          else if (kind === 'tokens') metrics.tokens.add(value, { agent: name });
+          else metrics.openStreams.add(value);
+        }
+        const text = await reader.text();
+        await reader.provider.shutdown();
+        return text.split('\n').sort();
+      });
+      const [counted, bySdk] = await Promise.all(texts);
+      assert.deepEqual(counted, bySdk);
+    }),
+    { numRuns: 50 },
+  );
 });
 
 test('an observed gauge exports what it reads now, and nothing that it read before', async () => {

@@ -114,7 +114,7 @@ async function followTurn(deps: SuperviseDeps, job: Job, { hop, takenAt, signal,
   const { log } = deps;
   const { work } = job;
   const newest = job.newest ?? (await log.facts.last(work.taskId));
-  if (newest === undefined) throw new Error('work for a task that is not in the log');
+  if (newest === undefined) throw new Error('the log does not contain the task of this work item');
   const records = await followTask(log.facts, newest, signal);
   const profile = deps.profiles.get(work.profile);
   const view = new TurnView(profile?.turn === 'conduct' ? profile.answer.name : undefined);

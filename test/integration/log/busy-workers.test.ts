@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import { type Owner, type Role, TENANT_QUEUES, tenantQueueOf } from '@hopline/events';
 import { type Job, type Log, Requeued } from '@hopline/log';
-import { factRecord, pause, workItem } from '@hopline/log/contract';
+import { factRecord, workItem } from '@hopline/log/test-kit';
 import { openJetStreamLog, WORK_STREAM } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';

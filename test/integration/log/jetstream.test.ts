@@ -1,5 +1,10 @@
 import { logSubject, rawSubject, rawTaskFilter } from '@hopline/events';
 import type { Log } from '@hopline/log';
+import { FACTS_STREAM, INPUTS_STREAM, openJetStreamLog } from '@hopline/log-jetstream';
+import { jetstreamManager } from '@nats-io/jetstream';
+import { connect } from '@nats-io/transport-node';
+import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
+import { startNats } from '../../support/nats/nats-server.ts';
 import {
   CONTRACT_ACK_WAIT_MS,
   CONTRACT_ATTEMPTS_MAX,
@@ -10,12 +15,7 @@ import {
   CONTRACT_TENANT_ITEMS_MAX,
   describeLogContract,
   type LogUnderTest,
-} from '@hopline/log/contract';
-import { FACTS_STREAM, INPUTS_STREAM, openJetStreamLog } from '@hopline/log-jetstream';
-import { jetstreamManager } from '@nats-io/jetstream';
-import { connect } from '@nats-io/transport-node';
-import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
-import { startNats } from '../../support/nats/nats-server.ts';
+} from './contract/contract.ts';
 
 const ACK_TIMEOUT_MS = 250;
 const SUBJECTS = { inputs: rawTaskFilter, facts: logSubject };

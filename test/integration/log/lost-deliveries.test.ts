@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LOG_PREFIX, RAW_PREFIX, shardOf } from '@hopline/events';
 import { type Job, Requeued } from '@hopline/log';
-import { factRecord, inputRecord, workItem } from '@hopline/log/contract';
+import { factRecord, inputRecord, workItem } from '@hopline/log/test-kit';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
 import { startNats } from '../../support/nats/nats-server.ts';

@@ -1,3 +1,4 @@
+import { createMemoryLog } from '@hopline/log/memory';
 import {
   CONTRACT_ACK_WAIT_MS,
   CONTRACT_ATTEMPTS_MAX,
@@ -7,8 +8,7 @@ import {
   CONTRACT_SHARDS,
   CONTRACT_TENANT_ITEMS_MAX,
   describeLogContract,
-} from '@hopline/log/contract';
-import { createMemoryLog } from '@hopline/log/memory';
+} from './contract/contract.ts';
 
 describeLogContract('memory', async ({ tailCheckMs }) => {
   const log = createMemoryLog({

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type FactRecord, LIVE_PREFIX, LOG_PREFIX } from '@hopline/events';
 import { type Log, PUSH_AFTER_CHECKS } from '@hopline/log';
-import { factRecord } from '@hopline/log/contract';
+import { factRecord } from '@hopline/log/test-kit';
 import { FACTS_STREAM, type LogEvent, openJetStreamLog, WATCHED_SUBJECTS_MAX } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Work } from '@hopline/events';
 import { LogFull, ROOM_READ_MS } from '@hopline/log';
-import { factRecord } from '@hopline/log/contract';
+import { factRecord } from '@hopline/log/test-kit';
 import { LOG_SETTINGS, type LogEvent, type LogSettings, openFromSettings, openJetStreamLog } from '@hopline/log-jetstream';
 import { createLogger } from '@hopline/telemetry';
 import { jetstreamManager } from '@nats-io/jetstream';

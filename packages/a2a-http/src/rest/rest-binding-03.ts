@@ -40,7 +40,7 @@ async function answerRest03(
     if (version !== undefined && version !== dialect.name)
       throw new A2AError('VERSION_NOT_SUPPORTED', { detail: 'this path requires A2A-Version: 0.3, or no such header' });
     const routed = routeOf(REST_ROUTES_03, path, pathParams);
-    if (routed === undefined) throw new A2AError('METHOD_NOT_FOUND', { detail: 'the path has no such task verb' });
+    if (routed === undefined) throw new A2AError('METHOD_NOT_FOUND', { detail: 'unknown task verb' });
     const operation = routed.route[request.method as HttpMethod];
     if (operation === undefined) return refuseMethod(server, request, reply, Object.keys(routed.route));
     const params = paramsOf(request, routed.params);

@@ -40,7 +40,7 @@ export async function answerRest(
   try {
     requireVersion(request);
     const routed = routeOf(REST_ROUTES, path, pathParams);
-    if (routed === undefined) throw new A2AError('METHOD_NOT_FOUND', { detail: 'there is no such path or task verb' });
+    if (routed === undefined) throw new A2AError('METHOD_NOT_FOUND', { detail: 'unknown path or task verb' });
     const method = routed.route[request.method as HttpMethod];
     if (method === undefined) return refuseMethod(server, request, reply, Object.keys(routed.route));
     const operation = operationOf(dialect, method, [dialect]);

@@ -5,8 +5,8 @@ import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import type { RequestHeaders } from '../authenticate.ts';
 
 /**
- * For routes beside A2A's operations: resolves with the caller, whose own the task is. Throws as GetTask does, so that
- * the tasks of others are as unknown here as there.
+ * For routes beside A2A's operations: resolves with the caller if the task is its own. Otherwise throws as GetTask does, so that
+ * tasks of others are as unknown here as there.
  */
 export async function requireOwnTask(server: A2AServer, headers: RequestHeaders, taskId: string): Promise<Owner> {
   const caller = await server.authenticate({ headers, tenant: undefined });

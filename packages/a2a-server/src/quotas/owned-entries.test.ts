@@ -33,7 +33,7 @@ async function until(condition: () => boolean): Promise<void> {
   }
 }
 
-test('entries count for their owner and its tenant, at once where this process adds them, and once', async t => {
+test('an entry counts once for its owner and its tenant, and at once if this process adds it', async t => {
   const bucket = silentlyExpiring();
   await bucket.put('task.a', { owner: ANNA });
   const { entries, countsOf } = counted(bucket, () => 0);
@@ -67,7 +67,7 @@ test('entries count for their owner and its tenant, at once where this process a
   );
 });
 
-test('an entry that retention removed, or that was never stored, is no longer counted after the bucket was read again', async t => {
+test('an entry that retention removed, or that was never stored, stops counting when the bucket is read again', async t => {
   let nowMs = 0;
   const bucket = silentlyExpiring();
   const watch = bucket.watch.bind(bucket);

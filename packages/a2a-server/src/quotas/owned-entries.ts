@@ -20,10 +20,10 @@ export type OwnedEntriesOptions<V> = {
 
 type Counted = PartyKeys & { reading: number };
 
-/** Time between two readings of the whole bucket, which find what retention has removed; milliseconds. */
+/** Time between two readings of the whole bucket, which find what retention has removed. */
 const REREAD_MS_MIN = 60_000;
 
-/** Counts the entries of a bucket by owner and by tenant: those that this process adds, and once it follows the bucket those of all. */
+/** Counts entries of a bucket by owner and tenant: those that this process adds, and once it follows the bucket, those of all processes. */
 export class OwnedEntries<V> {
   readonly #options: OwnedEntriesOptions<V>;
   readonly #entries = new Map<string, Counted>();

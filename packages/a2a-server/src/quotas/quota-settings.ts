@@ -51,7 +51,7 @@ export const QUOTA_SETTINGS = {
     min: 1_024,
     max: GIB,
     unit: 'bytes/s',
-    doc: 'Bytes that the event streams of one caller send in this process, on average; beyond it they are paced, not cut. Without authentication there is no bound.',
+    doc: 'Bytes that the event streams of one caller send in this process, on average. Faster streams are slowed down, not cut. Unlimited without authentication.',
   },
   HOPLINE_OWNER_SENT_BYTES_BURST: {
     type: 'integer',

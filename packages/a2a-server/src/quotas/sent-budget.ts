@@ -1,6 +1,6 @@
 import type { TokenBucket } from './token-bucket.ts';
 
-/** What the event streams of one caller may send: its own bytes, and those of its tenant. A stream beyond it is paced, never cut. */
+/** Bytes that the event streams of one caller may send, from its own budget and its tenant's. A stream beyond it is slowed down, never cut. */
 export class SentBudget {
   readonly #buckets: readonly TokenBucket[];
 
@@ -8,7 +8,7 @@ export class SentBudget {
     this.#buckets = buckets;
   }
 
-  /** Counts bytes that were written. Returns how long the stream should wait before it writes more; milliseconds. */
+  /** Counts bytes that were written. Returns how long the stream should wait before it writes more. */
   spend(bytes: number, nowMs: number): number {
     for (const bucket of this.#buckets) bucket.take(bytes, nowMs);
     return this.waitMs(nowMs);

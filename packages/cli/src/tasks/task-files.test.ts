@@ -109,7 +109,7 @@ async function textOfServer(): Promise<string> {
 test('an export does not touch another file', async () => {
   await using server = await exporting(100);
   const cases: [string, string, string[], RegExp][] = [
-    ['notes.txt', 'hello\n', [], /cannot be continued \(this is no task file/],
+    ['notes.txt', 'hello\n', [], /cannot be continued \(not a task file/],
     ['edited.jsonl', TEXT.replace('it works', 'it fails'), [], /cannot be continued \(line 5: the sum does not fit/],
     ['other.jsonl', TEXT, ['another-task'], /the file has other tasks/],
     ['redacted.jsonl', TEXT, [TASK, '--redact'], /a redacted file cannot be continued/],
@@ -192,7 +192,7 @@ test('a replay of a file that cannot be read, or that is not one task, is one se
     [edited, /line 5: the sum does not fit/],
     [empty, /has no task: the file is empty/],
     ['no/such/file', /there is no file/],
-    [join(CHECKOUT, 'README.md'), /this is no task file/],
+    [join(CHECKOUT, 'README.md'), /not a task file/],
     [folder, /cannot be read \(EISDIR\)/],
   ] as const) {
     const { code, err } = await hopline(['replay', subject, '--pace', 'max']);
@@ -213,7 +213,7 @@ test('a file that cannot be served is one sentence', async () => {
   writeFileSync(several, TEXT + TEXT);
   for (const [argv, message] of [
     [[several], /is in the files twice/],
-    [[join(CHECKOUT, 'README.md')], /this is no task file/],
+    [[join(CHECKOUT, 'README.md')], /not a task file/],
     [['no-such-file'], /cannot be read \(ENOENT\)/],
     [[folder], /cannot be read \(EISDIR\)/],
     [[GOLDEN, '--fault', 'drop=1'], /--fault: a fault must be cut=FRAMES/],

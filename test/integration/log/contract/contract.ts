@@ -19,10 +19,6 @@ export {
   CONTRACT_ROLE_ITEMS_MAX,
   CONTRACT_SHARDS,
   CONTRACT_TENANT_ITEMS_MAX,
-  factRecord,
-  inputRecord,
-  pause,
-  workItem,
 } from './log-under-test.ts';
 
 /** Long enough that no tail check runs within a case. */

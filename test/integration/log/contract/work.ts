@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import type { Role } from '@hopline/events';
-import { LogFull } from '../errors.ts';
-import { type Job, newestForWork, ROOM_READ_MS, WORK_NEWEST_BYTES_MAX, WORK_NEWEST_MS_MAX } from '../work-queue.ts';
+import { type Job, LogFull, newestForWork, ROOM_READ_MS, WORK_NEWEST_BYTES_MAX, WORK_NEWEST_MS_MAX } from '@hopline/log';
+import { factRecord, workItem } from '@hopline/log/test-kit';
 import {
   type Case,
   CONTRACT_ACK_WAIT_MS,
   CONTRACT_ROLE_ITEMS_MAX,
-  factRecord,
   newTask,
   onceWithin,
   pause,
@@ -14,7 +13,6 @@ import {
   TRACE,
   until,
   within,
-  workItem,
 } from './log-under-test.ts';
 import { brief, dataOf, newRole, untilAborted, worker } from './worker.ts';
 

@@ -11,7 +11,7 @@ const FILE_MS_MAX = 10 * 60 * 1000;
 export const ON_CLUSTER = { filesAtOnce: 1, fileMsMax: 40 * 60 * 1000 };
 
 /**
- * The cluster that a developer's KUBECONFIG names may be in use: only a run that names the tests on a cluster installs releases there and
+ * The cluster in a developer's KUBECONFIG may be in use, so only a run that names the Kubernetes tests installs releases there and
  * replaces its pods.
  */
 export function leaveClustersAlone(env: NodeJS.ProcessEnv): void {
@@ -37,13 +37,13 @@ export function runTestFiles(options: TestRunOptions): Promise<Totals> {
   return new Promise((resolve, reject) => {
     let totals: Totals | null = null;
     stream.on('test:summary', ({ file, counts }) => {
-      // Each file has a summary; the one without a file covers all of them.
+      // Each file has a summary; the summary without a file covers all of them.
       if (file !== undefined) return;
       const { passed, failed, cancelled, skipped, todo } = counts as Record<string, number>;
       totals = { passed: passed ?? 0, failed: (failed ?? 0) + (cancelled ?? 0), skipped: (skipped ?? 0) + (todo ?? 0) };
     });
     stream.on('test:coverage', ({ summary }) => coverage?.add(summary.files));
-    // The reporter would print the whole table of coverage; closingLine prints its total.
+    // The reporter would print the whole coverage table; closingLine prints its total.
     const withoutTable = stream.filter(({ type }: { type: string }) => type !== 'test:coverage');
     const report = withoutTable.compose(new spec());
     report.on('data', (text: Buffer) => output.write(text));

@@ -87,10 +87,10 @@ test('passed, failed and skipped tests are counted over files; a file that does 
 });
 
 test('a run of all tests does not see the cluster that a developer works with', () => {
-  const root = fileURLToPath(new URL('../../..', import.meta.url));
+  const root = fileURLToPath(new URL('../..', import.meta.url));
   const env = { ...process.env, KUBECONFIG: '/somewhere/config' };
   const missing = `import { missingPrograms } from '${root}test/kubernetes/cluster.ts';
-    import { leaveClustersAlone } from '${root}infra/local/checks/test-run.ts';
+    import { leaveClustersAlone } from '${root}test/checks/test-run.ts';
     leaveClustersAlone(process.env); console.log(missingPrograms());`;
   const output = execFileSync(process.execPath, ['--input-type=module', '--eval', missing], { env, encoding: 'utf8' });
   assert.match(output, /^KUBECONFIG is not set, or all tests run, which use no cluster: /);
@@ -105,7 +105,7 @@ test('a line is covered when any of the runs executed it', () => {
 });
 
 test('every package of the workspace has the version of the release', () => {
-  const root = fileURLToPath(new URL('../../..', import.meta.url));
+  const root = fileURLToPath(new URL('../..', import.meta.url));
   const versionIn = (folder: string) => JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8')).version;
   const folders = globSync(['packages/*', 'services/*', 'infra/local', 'infra/examples', 'test'], { cwd: root });
   assert.ok(folders.length > 20);

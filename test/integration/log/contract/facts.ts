@@ -1,15 +1,13 @@
 import assert from 'node:assert/strict';
 import { shardOf } from '@hopline/events';
-import { LaterVersion, LogConflict, LogUnavailable, RecordTooLarge } from '../errors.ts';
-import { factsId } from '../fact-log.ts';
+import { factsId, LaterVersion, LogConflict, LogUnavailable, RecordTooLarge } from '@hopline/log';
+import { factRecord, inputRecord } from '@hopline/log/test-kit';
 import {
   all,
   appendRun,
   type Case,
   CONTRACT_SHARDS,
-  factRecord,
   generationsOf,
-  inputRecord,
   newTask,
   newTaskOf,
   range,

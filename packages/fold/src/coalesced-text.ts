@@ -15,22 +15,22 @@ import type { AgentInput, AgentRecord, Producer, TextInput } from '@hopline/even
 import type { StoredInput } from '@hopline/log';
 import type { TextRun } from '@hopline/task';
 import type { FoldedText } from './ordinal-deduplicator.ts';
-import { attemptLaneKey, PendingTokens, type TakenTokens } from './pending-tokens.ts';
+import { attemptLaneKey, isEarlierAttempt, PendingTokens, type TakenTokens } from './pending-tokens.ts';
+import type { TextCutter } from './text-cutter.ts';
 
 type Chunk = ChunkOf<undefined>;
 
+const NO_RUNS: readonly TextRun[] = [];
+
 /** The coalescer of one task: tokens in, runs out, each run with the provenance of its tokens. */
-export class TaskText {
+export class CoalescedText implements TextCutter {
   readonly #coalescer: Coalescer<undefined>;
   readonly #pending = new Map<string, PendingTokens>();
-  readonly #emit: (run: TextRun) => void;
 
-  constructor(settings: CoalesceSettings, emit: (run: TextRun) => void) {
+  constructor(settings: CoalesceSettings) {
     this.#coalescer = createCoalescer(settings);
-    this.#emit = emit;
   }
 
-  /** Input sequence of the oldest record with held text; undefined when none is held. */
   get oldestSeq(): number | undefined {
     let oldest: number | undefined;
     for (const { oldestSeq } of this.#pending.values()) {
@@ -39,15 +39,20 @@ export class TaskText {
     return oldest;
   }
 
-  /** When `releaseDue` must be called, on the clock of `offer`; undefined while no text waits for a time. */
   get wakeAt(): number | undefined {
     return wakeAtMs(this.#coalescer);
   }
 
-  /** Offers the tokens of a text input that are not folded yet. `firstN`: ordinal of its first token. */
-  offer(record: AgentRecord, input: TextInput, firstN: number, folded: FoldedText, stored: StoredInput, now: number): void {
+  offer(
+    record: AgentRecord,
+    input: TextInput,
+    firstN: number,
+    folded: FoldedText,
+    stored: StoredInput,
+    now: number,
+  ): readonly TextRun[] {
     const { tokens: skip, units } = folded;
-    if (skip === input.tokens.length) return;
+    if (skip === input.tokens.length) return NO_RUNS;
     const key = attemptLaneKey(record.from, input.lane);
     let pending = this.#pending.get(key);
     if (pending === undefined) {
@@ -61,51 +66,53 @@ export class TaskText {
       units,
       trace: stored.trace?.traceparent,
     });
+    let runs: TextRun[] | undefined;
     for (let index = skip; index < input.tokens.length; index++) {
       const token = input.tokens[index]!;
       const text = index === skip && units > 0 ? token.slice(units) : token;
       const atMs = record.at + (input.dt?.[index] ?? 0);
-      this.#emitRuns(offer(this.#coalescer, key, { text, atMs, ref: undefined }, now));
+      for (const chunk of offer(this.#coalescer, key, { text, atMs, ref: undefined }, now)) {
+        runs ??= [];
+        runs.push(this.#runOf(chunk));
+      }
     }
+    return runs ?? NO_RUNS;
   }
 
-  /** Releases held text before an input that is not text: order is kept, and a notice never waits for the end of a hold. */
-  flushFor(from: Producer, input: Exclude<AgentInput, TextInput>, now: number): void {
-    for (const pending of [...this.#pending.values()]) {
+  flushFor(from: Producer, input: Exclude<AgentInput, TextInput>, now: number): readonly TextRun[] {
+    const chunks: Chunk[] = [];
+    for (const { from: own, lane } of this.#pending.values()) {
       // The other half of a surrogate pair does not come from the next attempt.
-      if (isEarlierAttempt(pending.from, from))
-        this.#emitRuns(close(this.#coalescer, attemptLaneKey(pending.from, pending.lane), now));
+      if (isEarlierAttempt(own, from)) chunks.push(...close(this.#coalescer, attemptLaneKey(own, lane), now));
     }
-    if (input.kind === 'close') this.#emitRuns(close(this.#coalescer, attemptLaneKey(from, input.lane), now));
+    if (input.kind === 'close') chunks.push(...close(this.#coalescer, attemptLaneKey(from, input.lane), now));
     const isEnd = input.kind === 'status' && isTerminal(input.state);
-    this.#emitRuns(isEnd ? closeAll(this.#coalescer, now) : flush(this.#coalescer, now));
+    chunks.push(...(isEnd ? closeAll(this.#coalescer, now) : flush(this.#coalescer, now)));
+    return this.#runsOf(chunks);
   }
 
-  /** Releases all text, half of a surrogate pair included: a message or a cancel ends what is open. */
-  closeAll(now: number): void {
-    this.#emitRuns(closeAll(this.#coalescer, now));
+  closeAll(now: number): readonly TextRun[] {
+    return this.#runsOf(closeAll(this.#coalescer, now));
   }
 
   /**
-   * Releases text whose hold time is over. To be called after all available tokens were offered, and at `wakeAt`. A task that is
-   * over holds no text: the other half of a surrogate pair may never come, and held text holds back the shard's checkpoint.
+   * A task that is over holds no text: the other half of a surrogate pair may never come, and held text holds back the shard's
+   * checkpoint.
    */
-  releaseDue(now: number, isOver: boolean): void {
-    this.#emitRuns(isOver ? closeAll(this.#coalescer, now) : tick(this.#coalescer, now));
+  releaseDue(now: number, isOver: boolean): readonly TextRun[] {
+    return this.#runsOf(isOver ? closeAll(this.#coalescer, now) : tick(this.#coalescer, now));
   }
 
-  #emitRuns(chunks: readonly Chunk[]): void {
-    for (const chunk of chunks) {
-      const pending = this.#pending.get(chunk.lane)!;
-      const taken = pending.take(chunk.count);
-      if (pending.oldestSeq === undefined) this.#pending.delete(chunk.lane);
-      this.#emit(runOf(chunk, pending, taken));
-    }
+  #runsOf(chunks: readonly Chunk[]): readonly TextRun[] {
+    return chunks.length === 0 ? NO_RUNS : chunks.map(chunk => this.#runOf(chunk));
   }
-}
 
-function isEarlierAttempt({ id, turn, attempt }: Producer, from: Producer): boolean {
-  return id === from.id && (turn < from.turn || (turn === from.turn && attempt < from.attempt));
+  #runOf(chunk: Chunk): TextRun {
+    const pending = this.#pending.get(chunk.lane)!;
+    const taken = pending.take(chunk.count);
+    if (pending.oldestSeq === undefined) this.#pending.delete(chunk.lane);
+    return runOf(chunk, pending, taken);
+  }
 }
 
 function runOf(chunk: Chunk, { from, lane }: PendingTokens, taken: TakenTokens): TextRun {

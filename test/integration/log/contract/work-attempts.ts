@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { Requeued, Superseded } from '../errors.ts';
-import { type Job, REDELIVERY_MS_MIN, SETTLE_DELIVERIES_MAX } from '../work-queue.ts';
+import { type Job, REDELIVERY_MS_MIN, Requeued, SETTLE_DELIVERIES_MAX, Superseded } from '@hopline/log';
+import { workItem } from '@hopline/log/test-kit';
 import {
   type Case,
   CONTRACT_ACK_WAIT_MS,
@@ -12,7 +12,6 @@ import {
   range,
   until,
   within,
-  workItem,
 } from './log-under-test.ts';
 import { brief, newRole, untilAborted, worker } from './worker.ts';
 
@@ -56,7 +55,7 @@ export const workAttemptCases: Case[] = [
         await log.work.request(role, workItem(taskId), { id: taskId });
         await until(() => begun.length === 2, 'the second delivery');
         await taker.stop();
-        // The wait of a superseded one counts from its last keep-alive.
+        // The ack wait of a superseded delivery counts from its last keep-alive.
         const waitedMs = begun[1]! - ended[0]!;
         assert.ok(waitedMs >= 0.6 * waitMs, `${error.name}: after ${waitedMs} ms`);
       }

@@ -1,13 +1,10 @@
 import assert from 'node:assert/strict';
-import { LogConflict, LogUnavailable } from '../errors.ts';
-import type { Change } from '../key-value.ts';
-import type { MessageIdEntry } from '../log.ts';
-import { KEY_CHARS_MAX } from '../names.ts';
+import { type Change, KEY_CHARS_MAX, LogConflict, LogUnavailable, type MessageIdEntry } from '@hopline/log';
 import { all, type Case, newTask, range, until, within } from './log-under-test.ts';
 
 const value = (taskId: string): MessageIdEntry => ({ taskId, fingerprint: 'f' });
 
-/** Changes of the keys that begin with `prefix`: all cases share the bucket. */
+/** Changes of the keys that begin with `prefix`, because all cases share the bucket. */
 function watching(changes: AsyncIterable<Change<MessageIdEntry>>, prefix: string) {
   const seen: (string | undefined)[] = [];
   const ended = (async () => {

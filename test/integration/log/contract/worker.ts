@@ -1,6 +1,5 @@
 import type { Role } from '@hopline/events';
-import type { Log } from '../log.ts';
-import type { Job } from '../work-queue.ts';
+import type { Job, Log } from '@hopline/log';
 import { within } from './log-under-test.ts';
 
 let roles = 0;

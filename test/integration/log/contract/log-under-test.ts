@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import type { AgentRecord, FactRecord, Work } from '@hopline/events';
+import type { FactRecord } from '@hopline/events';
 import { shardOf } from '@hopline/events';
-import type { Log } from '../log.ts';
+import type { Log } from '@hopline/log';
+import { factRecord } from '@hopline/log/test-kit';
 
 /** An implementation under test: a log, and functions that inject faults around it. */
 export type LogUnderTest = {
@@ -60,49 +61,6 @@ export function tasksOfOneShard(count: number): { shard: number; taskIds: string
   return { shard, taskIds: Array.from({ length: count }, () => newTaskOf(shard)) };
 }
 
-export function inputRecord(n: number, text = `token ${n}`): AgentRecord {
-  const from = { id: 'call-1', agent: 'argocd', turn: 1, attempt: 1 };
-  return { v: 1, at: 1_790_000_000_000 + n, from, n, inputs: [{ kind: 'text', lane: 'answer', tokens: [text] }] };
-}
-
-export function factRecord(taskId: string, generation: number, startSeq = 0, text = 'x'): FactRecord {
-  const at = 1_790_000_000_000 + generation;
-  const status = { state: 'TASK_STATE_WORKING', timestamp: new Date(at).toISOString() } as const;
-  return {
-    v: 1,
-    facts: [
-      {
-        kind: 'status.changed',
-        at,
-        generation,
-        event: { statusUpdate: { taskId, contextId: 'context', status, metadata: { text } } },
-      },
-    ],
-    aggregate: {
-      taskId,
-      contextId: 'context',
-      state: 'TASK_STATE_WORKING',
-      generation,
-      at,
-      role: 'supervisor',
-      profile: 'caipe',
-      turn: 1,
-      messageIds: [],
-      lanes: {},
-      calls: {},
-      producers: {},
-      foldedSeq: generation,
-    },
-    startSeq,
-    startStoredAt: 1_790_000_000_001,
-  };
-}
-
-export function workItem(taskId: string): Work {
-  const message = { messageId: `m-${taskId}`, role: 'ROLE_USER', parts: [{ text: 'hello' }] } as const;
-  return { v: 1, taskId, contextId: 'context', turn: 1, profile: 'caipe', message: { ...message, parts: [...message.parts] } };
-}
-
 /** Appends generations `from` to `to` one after the other and returns their sequences. */
 export async function appendRun(
   log: Log,
@@ -132,7 +90,7 @@ export async function within<T>(promise: Promise<T>, what: string, ms = PATIENCE
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
-/** Runs that a busy machine delayed prove nothing: `run` must take less than `ms` once in so many runs. */
+/** A busy machine can delay a run, so `run` has to take less than `ms` only once in this many runs. */
 const FAST_RUNS_MAX = 8;
 
 /** Repeats `run`, which returns the milliseconds it took, until it took less than `ms`. */

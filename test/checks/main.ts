@@ -5,7 +5,7 @@ import { findTestFiles } from './test-files.ts';
 import { leaveClustersAlone, ON_CLUSTER, runTestFiles } from './test-run.ts';
 import { add, closingLine, NOTHING, type Totals } from './totals.ts';
 
-const ROOT = fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, '');
+const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
 
 // The test processes, and the processes they started, end with this one.
 const stop = new AbortController();
@@ -24,7 +24,7 @@ async function runChecks(): Promise<Totals> {
   const run = { output: process.stdout, signal: stop.signal };
   const checked = isFull ? await runStaticChecks(ROOT, console.log) : NOTHING;
   const unitTotals = await runTestFiles({ ...run, files: unit, coverage });
-  // Services that run beside a broker would write their coverage as they stop: only when it is asked for.
+  // Services that run beside a broker would write their coverage when they stop, so it is collected only on request.
   const brokerTotals = await runTestFiles({ ...run, files: withBroker, coverage: isAsked ? coverage : undefined });
   const clusterTotals = await runTestFiles({ ...run, ...ON_CLUSTER, files: onCluster });
   if (coverage !== undefined) console.log(coverage.summary(isAsked ? 'all tests of this run' : 'tests without a broker'));

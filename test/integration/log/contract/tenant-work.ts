@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { type Owner, type Role, tenantQueueOf } from '@hopline/events';
-import { LogFull, TenantFull } from '../errors.ts';
-import type { Log } from '../log.ts';
-import { type Job, ROOM_READ_MS, TENANT_SLOTS_SHARE_DEFAULT } from '../work-queue.ts';
-import { type Case, CONTRACT_TENANT_ITEMS_MAX, newTask, pause, range, until, workItem } from './log-under-test.ts';
+import { type Job, type Log, LogFull, ROOM_READ_MS, TENANT_SLOTS_SHARE_DEFAULT, TenantFull } from '@hopline/log';
+import { workItem } from '@hopline/log/test-kit';
+import { type Case, CONTRACT_TENANT_ITEMS_MAX, newTask, pause, range, until } from './log-under-test.ts';
 import { newRole, untilAborted, worker } from './worker.ts';
 
 const SLOTS = 8;
@@ -103,7 +102,7 @@ export const tenantWorkCases: Case[] = [
         begun.push(work.taskId);
         await untilAborted(abort.signal);
       });
-      // By then the worker waits for each of the queues.
+      // By now the worker waits for each of the queues.
       await pause(500);
       await Promise.all(owners.map(owner => request(log, role, owner)));
       await pause(150);
@@ -127,7 +126,7 @@ export const tenantWorkCases: Case[] = [
       await request(log, role, undefined);
       await until(() => busy.running.length === 1, 'the item of the busy worker');
       const free = holder(await another(), role, SLOTS);
-      // It withdraws its requests.
+      // The worker withdraws its requests.
       await pause(700);
       await request(log, role, QUIET, 4);
       await until(() => free.running.length === 4, 'all items in the other worker');

@@ -1,21 +1,7 @@
 import assert from 'node:assert/strict';
-import { LogUnavailable, RecordTooLarge } from '../errors.ts';
-import type { StoredInput } from '../input-log.ts';
-import {
-  all,
-  type Case,
-  factRecord,
-  inputRecord,
-  newTask,
-  pause,
-  range,
-  TRACE,
-  take,
-  tasksOfOneShard,
-  until,
-  within,
-  workItem,
-} from './log-under-test.ts';
+import { LogUnavailable, RecordTooLarge, type StoredInput } from '@hopline/log';
+import { factRecord, inputRecord, workItem } from '@hopline/log/test-kit';
+import { all, type Case, newTask, pause, range, TRACE, take, tasksOfOneShard, until, within } from './log-under-test.ts';
 
 const ALWAYS = new AbortController().signal;
 
