@@ -47,13 +47,13 @@ export class PendingText {
   takeChunk(stored: ChunkProvenance): TextRun {
     const after = this.#tokens.findIndex(({ n }) => n > stored.n);
     let count = after < 0 ? this.#tokens.length : after;
-    // Tokens without text in front of half a pair may have left, and been rejected, without it. A chunk contains a part of a token at least.
+    // Tokens without text in front of half a pair may have left, and been rejected, without it. Every chunk has at least part of a token.
     const atLeast = stored.splitOffset === undefined ? Math.max(1, stored.count) : stored.count;
     for (; count > atLeast && this.#tokens[0]?.text === ''; count -= 1) this.#tokens.shift();
     return this.#take(count, stored.splitOffset, stored);
   }
 
-  /** All text that may leave before an input that is no text. Without `isClosed`, half a surrogate pair at its end stays. */
+  /** All text that may leave before an input that is not text. Without `isClosed`, half a surrogate pair at its end stays. */
   takeAll(isClosed: boolean): TextRun | undefined {
     const all = this.#tokens.length;
     // The newest token with text, the only one that a cut can fall into.

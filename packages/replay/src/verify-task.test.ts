@@ -157,6 +157,19 @@ test('a fact of any kind that is missing, repeated or later than the next one is
   }
 });
 
+test('a chunk that counts no token is found, also when its only token has no text and others follow', () => {
+  const task = new TaskBuilder()
+    .message()
+    .send(supervisor(), open(), text('a', 'one', '', 'two'), status('TASK_STATE_COMPLETED'));
+  const verdict = verdictOfChanged(task.stored({ eventCostMs: 0 }), facts => {
+    const empty = chunksOf(facts)[1]!.chunk!;
+    assert.equal(empty.count, 1);
+    empty.count = 0;
+    return undefined;
+  });
+  assert.deepEqual([verdict.level, (verdict.got as ArtifactUpdated).chunk?.count], ['byte', 1]);
+});
+
 test('another end of the task is a difference of the outcome', () => {
   const task = plainAnswer().stored();
   const end = verdictOfChanged(task, facts => {
