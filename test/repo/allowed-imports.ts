@@ -24,7 +24,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   'webhook-guard': [],
   'outbound-http': [],
   'agent-card': ['a2a'],
-  endpoint: ['a2a', 'agent-card', 'lifecycle', 'telemetry'],
+  endpoint: ['a2a', 'agent-card', 'events', 'lifecycle', 'telemetry'],
   client: ['a2a', 'agent-card'],
   'chat-model': ['a2a', 'outbound-http', 'telemetry'],
   'local-cluster': ['a2a', 'client'],

@@ -53,7 +53,8 @@ test('a decision record has the one header form, its file is named after its tit
 test('every number of a decision record is used, or listed as unused', () => {
   const index = read('docs/adr/README.md');
   const used = documents.flatMap(path => /^docs\/adr\/(\d{4})-/.exec(path)?.slice(1).map(Number) ?? []);
-  const [, list] = /were never used: ([\d, and\n]+) have no record/.exec(index) ?? assert.fail('docs/adr/README.md lists no unused numbers');
+  const [, list] =
+    /were never used: ([\d, and\n]+) have no record/.exec(index) ?? assert.fail('docs/adr/README.md lists no unused numbers');
   const unused = list!.split(/\D+/).filter(Boolean).map(Number);
   const numbers = [...used, ...unused].toSorted((a, b) => a - b);
   assert.deepEqual(numbers, [...new Set(numbers)]);

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import type { AgentSkill } from '@hopline/a2a';
 import { type AgentEntry, isAgentSkill, type Log, sleepUnlessAborted } from '@hopline/log';
 import { errorWord, type Logger } from '@hopline/telemetry';
-import type { Agent, AgentSkill } from './agent.ts';
+import type { Agent } from './agent.ts';
 import { AgentMisuse } from './misuse.ts';
 
 /** Interval of an agent's heartbeats in the registry, milliseconds. */

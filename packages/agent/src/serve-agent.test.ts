@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import type { AgentSkill } from '@hopline/a2a';
 import { ATTEMPTS_MAX_DEFAULT } from '@hopline/log';
 import { createLogger, type HopMetrics } from '@hopline/telemetry';
-import type { Agent, AgentSkill, Turn } from './agent.ts';
+import type { Agent, Turn } from './agent.ts';
 import { DESCRIPTION_CHARS_MAX, SKILLS_MAX } from './register-agent.ts';
 import { type ServeAgentOptions, serveAgent } from './serve-agent.ts';
 import { ANSWER, CALL, quiet, scripted, TaskLog } from './task-log.test-kit.ts';

@@ -1,7 +1,7 @@
-import { stateWord } from '@hopline/a2a';
+import { type AgentSkill, stateWord } from '@hopline/a2a';
 import { type AgentEntry, type Job, type Log, Requeued, Superseded } from '@hopline/log';
 import { flushLog, type HopMetrics, inTrace, LINE, type Logger, redeliveryCause, taskLogger } from '@hopline/telemetry';
-import type { Agent, AgentSkill } from './agent.ts';
+import type { Agent } from './agent.ts';
 import { RETRIES_DEFAULT } from './limits.ts';
 import { registerAgent } from './register-agent.ts';
 import { AttemptFailed } from './run-attempt.ts';

@@ -152,7 +152,16 @@ const AGENT_INPUTS = kindsOf({
     source: optional(isSource),
   },
   status: { state: isState, ...OUTCOME, resume: isAny, source: optional(isSource) },
-  call: { call: isText, agent: isText, statusPasses: optional(isTrue) },
+  call: {
+    call: isText,
+    agent: isText,
+    statusPasses: optional(isTrue),
+    presentation: optional(isObject),
+    message: optional(isMessage),
+    metadata: optional(isObject),
+    resume: isAny,
+    trace: optional(objectOf({ traceparent: optional(isText), tracestate: optional(isText) })),
+  },
   ended: {
     call: isText,
     state: isEnd,

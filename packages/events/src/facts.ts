@@ -12,6 +12,7 @@ import type {
 import { type InputSource, isSameItem, type LaneArtifact, type Producer, type ProfileName } from './inputs.ts';
 import type { Owner } from './owner.ts';
 import type { Role } from './subjects.ts';
+import type { CallContent } from './work.ts';
 
 /**
  * Facts: what happened to a task, in the only order that counts, as stored on `a2a.log.<shard>.<taskId>`. A fact with an `event`
@@ -117,13 +118,14 @@ export type ArtifactUpdated = Visible & {
   source?: InputSource;
 };
 
+/** With the content of its input, the relay that stored the fact queues the work item of the call. */
 export type CallStarted = FactBase & {
   kind: 'call.started';
   call: string;
   agent: string;
   /** As of the input. */
   statusPasses?: true;
-};
+} & Partial<CallContent>;
 
 export type CallEnded = FactBase & {
   kind: 'call.ended';

@@ -1,6 +1,7 @@
 import type { InterruptedState, Message, Metadata, Part, TaskState, TerminalState } from '@hopline/a2a';
 import type { Owner } from './owner.ts';
 import type { Role, Writer } from './subjects.ts';
+import type { CallContent } from './work.ts';
 
 /**
  * Inputs: requests of clients and output of agents, as stored on `a2a.raw.<shard>.<taskId>.<writer>`. The relay decides on them and stores
@@ -151,14 +152,17 @@ export type StatusInput = {
   source?: InputSource;
 };
 
-/** The supervisor delegates a part of the task to an agent. Stored before the work is queued. */
+/**
+ * The supervisor delegates a part of the task to an agent. It holds what the agent's work item needs, and the relay that stores it queues
+ * that item. Without `presentation` and `message` the supervisor queues it itself: an earlier version wrote it, or they are too large.
+ */
 export type CallInput = {
   kind: 'call';
   call: string;
   agent: string;
   /** The agent itself reports that the task works, with or without a message. */
   statusPasses?: true;
-};
+} & Partial<CallContent>;
 
 /** A call has ended or waits for input. From the producer of that call, or from the root producer when it abandons the agent. */
 export type EndedInput = {

@@ -1,5 +1,5 @@
 import type { CoalesceSettings } from '@hopline/coalesce';
-import type { Fact, MessageInput, Takeover, TaskAggregate, TraceCarrier } from '@hopline/events';
+import type { CallInput, Fact, MessageInput, Takeover, TaskAggregate, TraceCarrier } from '@hopline/events';
 import type { InputKind, InputOutcome } from '@hopline/fold';
 import type { FactLog, RecordMark } from '@hopline/log';
 import type { RejectionReason } from '@hopline/task';
@@ -18,9 +18,10 @@ export type StoredStep = {
   /** What the task's records take of the log, the newest one included. */
   storedBytes: number;
   /**
-   * Set when the side effects may have been lost with the previous owner; `message` is the client's message that is read again.
+   * Set when the side effects may have been lost with the previous owner. `message` and `calls` are in the input that is read again;
+   * `storedAt`: epoch milliseconds at which the log stored that input.
    */
-  replay?: { message?: MessageInput };
+  replay?: { message?: MessageInput; calls?: readonly CallInput[]; storedAt?: number };
   /** Epoch milliseconds at which the server received the newest message. */
   receivedAt?: number | undefined;
 };

@@ -20,6 +20,7 @@ const MESSAGE_INPUT = {
 } as const;
 const OPEN: AgentInput = { kind: 'open', lane: 'a', artifact: { name: 'response' } };
 const WORKING: AgentInput = { kind: 'status', state: 'TASK_STATE_WORKING' };
+const CALL = { kind: 'call', call: 'c', agent: 'b' };
 const COMPLETED: AgentInput = { kind: 'status', state: 'TASK_STATE_COMPLETED' };
 
 function nested(levels: number): unknown {
@@ -107,6 +108,9 @@ class FoldingShard {
 }
 
 const malformed: [string, unknown][] = [
+  ['a call whose message is no message', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ ...CALL, message: { text: 'x' } }] }],
+  ['a call whose presentation is a text', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ ...CALL, presentation: 'own' }] }],
+  ['a call whose trace is no carrier', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ ...CALL, trace: { traceparent: 1 } }] }],
   ['tokens that are no strings', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ kind: 'text', lane: 'a', tokens: [5] }] }],
   ['a history that is no list', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ ...WORKING, history: 5 }] }],
   ['a step without payload', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ kind: 'step', step: '1' }] }],
@@ -260,6 +264,13 @@ test('no mutated record stops a shard', async () => {
         { kind: 'call', call: 'c', agent: 'b' },
         { ...WORKING, message: MESSAGE },
       ],
+    },
+    {
+      v: 1,
+      at: 1,
+      from: { ...FROM, id: 'supervisor', agent: 'supervisor' },
+      n: 1,
+      inputs: [{ kind: 'call', call: 'd', agent: 'b', presentation: {}, message: MESSAGE, metadata: {}, resume: 1, trace: {} }],
     },
     { v: 1, at: 1, from: FROM, n: 1, inputs: [{ kind: 'ended', call: 'c', state: 'TASK_STATE_FAILED', reason: 'r' }] },
     {

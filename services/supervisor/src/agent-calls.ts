@@ -32,17 +32,14 @@ export class AgentCalls {
     if (!view.calls.some(call => view.needsCredentials(call))) writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
   }
 
-  /** Begins a call, or queues again one that an earlier supervisor began: the same call is queued once. */
+  /** Begins a call, or continues one that an earlier supervisor began. */
   async start(call: string, agent: string, { resume, message }: CallOptions = {}): Promise<void> {
     const { writer, delegate, displayName, view, profile } = this.#context;
     const presentation = agentPresentation(profile, answerArtifact(profile, displayName, agent, call));
-    const statusPasses = presentation.progress === 'status' && { statusPasses: true as const };
-    if (!view.calls.includes(call)) writer.add({ kind: 'call', call, agent, ...statusPasses });
+    delegate({ call, agent, presentation, ...(resume !== undefined && { resume }), ...(message && { message }) });
     const lane = this.#lane(call, 'start');
     if (!view.isShown(lane)) writer.add(this.#notice('start', lane, call, agent));
-    // Order rule: the call stands in the log before an agent works on it, so that its end finds it.
     await writer.flush();
-    await delegate({ id: call, agent, presentation, ...(resume !== undefined && { resume }), ...(message && { message }) });
   }
 
   noticeEnd({ call, agent, state }: CallEnded): void {

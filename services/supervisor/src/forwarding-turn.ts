@@ -62,11 +62,8 @@ export class ForwardingTurn implements TurnRunner {
   }
 
   async #call(id: string, agent: string, resume?: unknown): Promise<void> {
-    const { writer, delegate, view, profile } = this.#context;
-    const presentation = agentPresentation(profile);
-    const statusPasses = presentation.progress === 'status' && { statusPasses: true as const };
-    if (!view.calls.includes(id)) writer.add({ kind: 'call', call: id, agent, ...statusPasses });
+    const { writer, delegate, profile } = this.#context;
+    delegate({ call: id, agent, presentation: agentPresentation(profile), ...(resume !== undefined && { resume }) });
     await writer.flush();
-    await delegate({ id, agent, presentation, ...(resume !== undefined && { resume }) });
   }
 }

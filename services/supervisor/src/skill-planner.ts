@@ -1,6 +1,6 @@
-import type { Message } from '@hopline/a2a';
+import type { AgentSkill, Message } from '@hopline/a2a';
 import { isAgentName, titleCase } from '@hopline/events';
-import { type AgentEntry, type AgentSkill, defaultAgentOf } from '@hopline/log';
+import { type AgentEntry, defaultAgentOf } from '@hopline/log';
 import { agentPathOf } from './agent-path.ts';
 import { NoAgentFits, type Plan, type Planner, type PlanRequest } from './planner.ts';
 

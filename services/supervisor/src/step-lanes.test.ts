@@ -33,7 +33,7 @@ function recordingContext(lanes: Record<string, Phase> = {}) {
     writer,
     profile: CAIPE,
     displayName: 'P',
-    delegate: async (call: unknown) => void delegated.push(call),
+    delegate: (call: unknown) => void (delegated.push(call) && inputs.push('call')),
   };
   return { context: context as unknown as ConductingContext, inputs, delegated };
 }

@@ -3,10 +3,10 @@ import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import type { Message, TaskState } from '@hopline/a2a';
 import type { ChatMessage, ChatModel } from '@hopline/chat-model';
-import { INPUT_DEPTH_MAX, shardOf, type Work } from '@hopline/events';
+import { type CallContent, INPUT_DEPTH_MAX, shardOf, type Work } from '@hopline/events';
 import { LiveAgents, Requeued, Superseded } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
-import { PROFILES } from '@hopline/profiles';
+import { agentPresentation, PROFILES, TRANSPARENT } from '@hopline/profiles';
 import { agent, StoredScenario, supervisor } from '@hopline/task/test-kit';
 import { createHopMetrics, createLogger } from '@hopline/telemetry';
 import { AGENT_GONE } from './gone-agents.ts';
@@ -77,13 +77,14 @@ async function waitingForCredentials(
   call: string,
   before: (task: StoredScenario) => unknown = () => {},
   profile = 'caipe',
+  content: Partial<CallContent> = {},
 ): Promise<Relayed> {
   const relayed = new Relayed();
   const { task } = relayed;
   await task.message('version?', 'm', 'supervisor', profile).store();
   await task.input(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' }).store();
   await before(task);
-  await task.input(supervisor(), { kind: 'call', call, agent: 'argocd' }).store();
+  await task.input(supervisor(), { kind: 'call', call, agent: 'argocd', ...content }).store();
   await task.input(agent(call), { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message: login }).store();
   return relayed;
 }
@@ -143,11 +144,17 @@ test('a supervisor that is stopped requeues its work; one whose log fails reject
   await assert.rejects(relayed.supervise(2), away);
 });
 
-test('a supervisor that takes over queues a call again only while its agent has written nothing [S0-1]', async () => {
-  for (const hasWritten of [false, true]) {
-    using relayed = await waitingForCredentials('call-1-1', task => {
+test('a supervisor that takes over queues a call again only if no relay does, and while its agent has written nothing [S0-1]', async () => {
+  const content = { presentation: agentPresentation(TRANSPARENT), message };
+  for (const { held, hasWritten } of [
+    { held: {}, hasWritten: false },
+    { held: {}, hasWritten: true },
+    { held: content, hasWritten: false },
+  ]) {
+    const write = (task: StoredScenario) => {
       if (hasWritten) task.aggregate!.producers = { 'call-1-1': { attempt: 1, n: 1 } };
-    });
+    };
+    using relayed = await waitingForCredentials('call-1-1', write, 'caipe', held);
     const { task, log } = relayed;
     const queued: string[] = [];
     log.work.request = async (_role, _work, { id }) => void queued.push(id);
@@ -157,7 +164,7 @@ test('a supervisor that takes over queues a call again only while its agent has 
     await task.input(agent(), { kind: 'status', state: 'TASK_STATE_WORKING' }).store();
     await task.input(agent(), { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_COMPLETED' }).store();
     await supervised;
-    assert.deepEqual(queued, hasWritten ? [] : ['t:call-1-1']);
+    assert.deepEqual(queued, hasWritten || held === content ? [] : ['t:call-1-1']);
   }
 });
 

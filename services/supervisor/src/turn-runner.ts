@@ -1,5 +1,5 @@
 import type { Message } from '@hopline/a2a';
-import type { AgentPresentation, Work } from '@hopline/events';
+import type { Work, WorkingCall } from '@hopline/events';
 import type { AgentEntry, InputWriter } from '@hopline/log';
 import type { ConductingProfile, Profile } from '@hopline/profiles';
 import type { TraceCarrier } from '@hopline/telemetry';
@@ -15,15 +15,8 @@ export interface TurnRunner {
   advance(): Promise<void>;
 }
 
-/** A call to an agent. */
-type Delegation = {
-  id: string;
-  agent: string;
-  presentation: AgentPresentation;
-  resume?: unknown;
-  /** Absent: the client's message. */
-  message?: Message;
-};
+/** A call to an agent. `message` is absent for the client's message. */
+type Delegation = Pick<WorkingCall, 'call' | 'agent' | 'presentation' | 'resume'> & { message?: Message };
 
 export type TurnContext = {
   work: Work;
@@ -39,8 +32,8 @@ export type TurnContext = {
   /** Messages of the context before a turn, oldest first, read from the log. */
   history: (beforeTurn: number) => Promise<readonly Message[]>;
   isLive: (agent: string) => boolean;
-  /** Queues a call for an agent, unless the log shows that its agent has written already. */
-  delegate: (call: Delegation) => Promise<void>;
+  /** Stores a call, whose agent then gets its work; nothing if an earlier supervisor has stored it. */
+  delegate: (call: Delegation) => void;
   /** Ends the supervision with an error: for work that runs beside `advance`. */
   fail: (error: unknown) => void;
   /** The supervisor's name in artifact descriptions. */

@@ -1,5 +1,13 @@
 import { type Artifact, isInterrupted, type Message } from '@hopline/a2a';
-import type { ArtifactUpdated, CallEnded, Fact, MessageReceived, StatusChanged, TaskAggregate } from '@hopline/events';
+import type {
+  ArtifactUpdated,
+  CallEnded,
+  CallStarted,
+  Fact,
+  MessageReceived,
+  StatusChanged,
+  TaskAggregate,
+} from '@hopline/events';
 import type { StoredFacts } from '@hopline/log';
 import { SUPERVISOR, TaskViewBuilder } from '@hopline/task';
 
@@ -14,8 +22,8 @@ export type Continuation = { question: Message | undefined; answer: Message; cal
 
 /** What the facts of one turn have recorded. Dropped when the next turn begins. */
 class TurnRecord {
-  /** Calls of agents, oldest first. */
-  readonly calls: string[] = [];
+  /** Calls of agents by id, oldest first. */
+  readonly calls = new Map<string, CallStarted>();
   /** Lanes with an event that clients see. */
   readonly lanes = new Set<string>();
   /** Producers of the artifacts of answer text by id, in order of opening. */
@@ -83,12 +91,12 @@ export class TurnView {
 
   /** Calls of this turn, oldest first. */
   get calls(): readonly string[] {
-    return this.#turn.calls;
+    return [...this.#turn.calls.keys()];
   }
 
   /** Ends of the calls of this turn, in order of the calls. */
   get ends(): readonly CallEnded[] {
-    return this.#turn.calls.flatMap(call => this.#ends.get(call) ?? []);
+    return this.calls.flatMap(call => this.#ends.get(call) ?? []);
   }
 
   /** Calls of the turn before that wait for the client: this turn continues them. */
@@ -98,6 +106,11 @@ export class TurnView {
 
   agentOf(call: string): string {
     return this.aggregate?.calls[call]?.agent ?? '';
+  }
+
+  /** The fact with which a call of this turn began. */
+  started(call: string): CallStarted | undefined {
+    return this.#turn.calls.get(call);
   }
 
   ended(call: string): CallEnded | undefined {
@@ -194,7 +207,7 @@ export class TurnView {
         if (fact.call !== undefined) this.#foldCallStatus(fact.call, fact);
         break;
       case 'call.started':
-        this.#turn.calls.push(fact.call);
+        this.#turn.calls.set(fact.call, fact);
         break;
       case 'call.ended':
         this.#ends.set(fact.call, fact);
@@ -209,7 +222,7 @@ export class TurnView {
 
   #beginTurn({ turn, message: answer }: MessageReceived): void {
     this.#messages.push(answer);
-    const pending = this.#turn.calls.flatMap(call => this.#pendingCall(call) ?? []);
+    const pending = this.calls.flatMap(call => this.#pendingCall(call) ?? []);
     for (const [index, { call, question }] of pending.entries())
       this.#continuations.set(call, { question, answer, call: continuingCallId(turn, index) });
     this.#turn = new TurnRecord(pending.map(({ question: _question, ...waiting }) => waiting));
