@@ -1,6 +1,5 @@
 import type { Message } from '@hopline/a2a';
 import type { AgentEvent } from './agent.ts';
-import type { TokenOrigin } from './lane-writer.ts';
 import type { TextStreams } from './streamed-text.ts';
 
 export type ArtifactChunk = Omit<Extract<AgentEvent, { type: 'artifact' }>, 'type'>;
@@ -11,7 +10,8 @@ export type Standing = 'repeats' | 'replaces';
 /** Turns the text and the artifacts of an agent into lanes: `AnswerText` or `PassThroughText`, by the call's presentation. */
 export interface AgentText {
   readonly streams: TextStreams;
-  token(text: string, stream: string | undefined, origin: TokenOrigin): void;
+  /** Takes the tokens: `streams` itself, unless the agent repeats its text. */
+  readonly tokens: Pick<TextStreams, 'token'>;
   snapshot(text: string): void;
   artifact(chunk: ArtifactChunk): void;
   /** Takes the message of a turn that ended well, if it had one; returns the message that is still to be shown. */

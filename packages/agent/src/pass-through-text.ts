@@ -2,7 +2,7 @@ import type { Message } from '@hopline/a2a';
 import type { LaneArtifact } from '@hopline/events';
 import type { AgentArtifacts } from './agent-artifacts.ts';
 import { type AgentText, type ArtifactChunk, isTextOnly, type Standing } from './agent-text.ts';
-import type { LaneWriter, TokenOrigin } from './lane-writer.ts';
+import type { LaneWriter } from './lane-writer.ts';
 import { TextStreams } from './streamed-text.ts';
 
 export type PassThroughTextOptions = {
@@ -33,8 +33,8 @@ export class PassThroughText implements AgentText {
     this.#messageId = messageId;
   }
 
-  token(text: string, stream: string | undefined, origin: TokenOrigin): void {
-    this.streams.token(text, stream, origin);
+  get tokens(): TextStreams {
+    return this.streams;
   }
 
   snapshot(text: string): void {
