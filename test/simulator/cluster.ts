@@ -38,6 +38,8 @@ export type ClusterSettings = {
   copyForwardAfterMs: number | undefined;
   /** So small that a copy of a short task has several parts. */
   copyPartUnitsMax: number | undefined;
+  /** Processes are of the version before this one until their slot is upgraded. */
+  startsWithVersionBefore?: true;
 };
 
 export type ProfileUsed = 'caipe' | 'transparent';
@@ -88,7 +90,7 @@ export class Cluster {
   readonly #deps: ClusterDeps;
   readonly #slots = new Map<string, Incarnation | undefined>();
   readonly #starts = new Map<string, number>();
-  /** Their processes are of the next version from the next start on. */
+  /** Their processes are of a later version from the next start on: of the next one, or of this one where all began with that before. */
   readonly upgradedSlots = new Set<string>();
   /** Every start of every service. */
   readonly incarnations: Incarnation[] = [];
@@ -134,7 +136,9 @@ export class Cluster {
       store: this.store.another(),
       gone: new AbortController(),
     };
-    incarnation.link.isNextVersion = this.upgradedSlots.has(slot);
+    const isUpgraded = this.upgradedSlots.has(slot);
+    if (this.settings.startsWithVersionBefore) incarnation.link.isVersionBefore = !isUpgraded;
+    else incarnation.link.isNextVersion = isUpgraded;
     this.#slots.set(slot, incarnation);
     this.incarnations.push(incarnation);
     trace.add(process.name, 'start');

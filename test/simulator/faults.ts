@@ -31,7 +31,11 @@ export type Fault = { at: number } & (
       delayMs: number;
     }
   | /** Subscriptions are served by a replica that is behind. */ { kind: 'lag'; slot: string; forMs: number; lagMs: number }
-  | /** SIGTERM, and a process of the next version. */ { kind: 'upgrade' | 'downgrade'; slot: string; forMs: number }
+  | /** SIGTERM, and a process of a later version, or of the earlier one again. */ {
+      kind: 'upgrade' | 'downgrade';
+      slot: string;
+      forMs: number;
+    }
   | /** A stream or bucket is full. */ { kind: 'refuse writes'; part: LogPart; forMs: number }
   | { kind: 'lose live messages'; count: number }
   | /** A replica without the newest record answers followers. */ { kind: 'stale tails'; count: number }

@@ -33,6 +33,8 @@ export class Link {
   heldUntil = new Map<string, number>();
   /** The process is of the next version: what it writes has members and kinds that this one does not know. */
   isNextVersion = false;
+  /** The process is of the version before: its calls have no content, and a relay queues no work of calls. */
+  isVersionBefore = false;
   /** Readers fail once. */
   brokenReads = 0;
   #lastRequestAt = 0;

@@ -97,7 +97,8 @@ export async function simulate(scenario: Scenario, { trace: keepsLines = false, 
 
 /** How long the agents of a task work in one attempt of each turn. */
 function workMs({ turns }: TaskPlan): number {
-  const ofScript = ({ tokens, everyMs, openArtifacts }: AgentScript) => (tokens + (openArtifacts?.count ?? 0)) * everyMs;
+  const ofScript = ({ tokens, everyMs, silentMs = 0, openArtifacts }: AgentScript) =>
+    silentMs + (tokens + (openArtifacts?.count ?? 0)) * everyMs;
   return turns.reduce((sum, { scripts }) => sum + Math.max(...Object.values(scripts).map(ofScript)), 0);
 }
 

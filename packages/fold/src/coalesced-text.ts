@@ -1,6 +1,6 @@
 import { isTerminal } from '@hopline/a2a';
 import {
-  type Chunk as ChunkOf,
+  type Chunk,
   type Coalescer,
   type CoalesceSettings,
   close,
@@ -18,13 +18,11 @@ import type { FoldedText } from './ordinal-deduplicator.ts';
 import { attemptLaneKey, isEarlierAttempt, PendingTokens, type TakenTokens } from './pending-tokens.ts';
 import type { TextCutter } from './text-cutter.ts';
 
-type Chunk = ChunkOf<undefined>;
-
 const NO_RUNS: readonly TextRun[] = [];
 
 /** The coalescer of one task: tokens in, runs out, each run with the provenance of its tokens. */
 export class CoalescedText implements TextCutter {
-  readonly #coalescer: Coalescer<undefined>;
+  readonly #coalescer: Coalescer;
   readonly #pending = new Map<string, PendingTokens>();
 
   constructor(settings: CoalesceSettings) {
@@ -71,7 +69,7 @@ export class CoalescedText implements TextCutter {
       const token = input.tokens[index]!;
       const text = index === skip && units > 0 ? token.slice(units) : token;
       const atMs = record.at + (input.dt?.[index] ?? 0);
-      for (const chunk of offer(this.#coalescer, key, { text, atMs, ref: undefined }, now)) {
+      for (const chunk of offer(this.#coalescer, key, { text, atMs }, now)) {
         runs ??= [];
         runs.push(this.#runOf(chunk));
       }

@@ -8,7 +8,7 @@ import fc from 'fast-check';
 import { AppendQueue } from './append-queue.ts';
 import { CoalescedText } from './coalesced-text.ts';
 import { decideBatch } from './decide-batch.ts';
-import { InputLedger } from './input-ledger.ts';
+import { type InputKind, InputLedger, type InputOutcome } from './input-ledger.ts';
 import { OrdinalDeduplicator, withoutStaleOrdinals } from './ordinal-deduplicator.ts';
 import { TaskInputs } from './task-inputs.ts';
 
@@ -22,6 +22,7 @@ const text = (...tokens: string[]): AgentInput => ({ kind: 'text', lane: 'a', to
 class FoldedTask {
   readonly facts: Fact[] = [];
   readonly rejected: RejectionReason[] = [];
+  readonly #outcomes: [InputKind, InputOutcome][] = [];
   nowMs = 0;
   #stored: TaskAggregate | undefined;
   #aggregate: TaskAggregate | undefined;
@@ -90,13 +91,21 @@ class FoldedTask {
     return shown;
   }
 
+  /** What became of the inputs of one kind. */
+  ledgered(of: InputKind): InputOutcome[] {
+    return this.#outcomes.filter(([kind]) => kind === of).map(([, outcome]) => outcome);
+  }
+
   get reason(): unknown {
     const last = this.facts.at(-1);
     return last?.kind === 'status.changed' ? last.event.statusUpdate.metadata?.reason : undefined;
   }
 
   #begin(): [TaskInputs, AppendQueue, InputLedger] {
-    const ledger = new InputLedger({ onOutcome: () => {}, onRejected: reason => this.rejected.push(reason) });
+    const ledger = new InputLedger({
+      onOutcome: (kind, outcome) => this.#outcomes.push([kind, outcome]),
+      onRejected: reason => this.rejected.push(reason),
+    });
     const now = () => this.nowMs;
     const queue = new AppendQueue(now);
     const text = new CoalescedText(this.#coalesce);
@@ -202,6 +211,13 @@ test('a token longer than a record is continued by each owner where the one befo
   task.write(COMPLETED).append();
   assert.equal(task.text, `${token}!`);
   assert.deepEqual([task.rejected, task.reason], [[], undefined]);
+});
+
+test('a closing that follows text in the queue leaves with it, and is accepted once', () => {
+  const task = new FoldedTask().write(text('one')).append().write(text('two'), { kind: 'close', lane: 'a' }).append();
+  const closed = task.facts.at(-1);
+  assert.ok(closed?.kind === 'artifact.updated' && closed.event.artifactUpdate.lastChunk && closed.chunk?.count === 1);
+  assert.deepEqual([task.text, task.rejected, task.ledgered('close')], ['onetwo', [], ['received', 'accepted']]);
 });
 
 test('a record that is stored again is folded once, and the next one leaves no gap', () => {

@@ -3,8 +3,11 @@ import type { StoredFacts } from './fact-log.ts';
 
 /** Work for supervisors and agents: each item goes to one worker at a time and stays until it is done. PROTOCOL.md section 6. */
 export interface WorkQueue {
+  /** How long the queue knows the id of an item, milliseconds. */
+  readonly duplicateWindowMs: number;
+
   /**
-   * Queues an item; the same id is queued once within the duplicate window. Retries as InputLog.append does; rejects with LogFull
+   * Queues an item; the same id is queued once within `duplicateWindowMs`. Retries as InputLog.append does; rejects with LogFull
    * when there was no room during all that time.
    */
   request(role: Role, work: Work, options: { id: string; trace?: TraceCarrier }): Promise<void>;

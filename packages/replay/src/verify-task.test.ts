@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { AgentInput, ArtifactUpdated, Fact } from '@hopline/events';
+import type { Message } from '@hopline/a2a';
+import type { AgentInput, ArtifactUpdated, CallStarted, Fact } from '@hopline/events';
 import { decide } from '@hopline/task';
 import fc from 'fast-check';
 import {
@@ -49,6 +50,27 @@ test('a takeover, a dead attempt, a repeated record, a late one and a rejected o
   task.send({ ...agent(1, 2), id: 'unknown' }, open('b'), text('b', 'x')).send(agent(1, 2), text('a', ' text'), close(), ended);
   task.send(supervisor(), status('TASK_STATE_COMPLETED')).send(agent(1, 2), text('a', 'after the end')).message('m2');
   assert.equal(verdictOf(task.stored()), 'same');
+});
+
+test('a call that an earlier relay stored without its content is the same; one with other content differs', () => {
+  const message: Message = { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'go' }] };
+  const notice = { name: 'n', description: '', text: '' };
+  const notices = { start: notice, end: notice, failed: notice };
+  const presentation = { text: { as: 'own', artifact: { name: 'response' } }, progress: 'status', notices } as const;
+  const held = { ...call, presentation, message } as AgentInput;
+  const task = new TaskBuilder().message().send(supervisor(), status('TASK_STATE_WORKING'), held).send(agent(), open(), ended);
+  const stored = task.send(supervisor(), status('TASK_STATE_COMPLETED')).stored();
+  assert.equal(verdictOf(stored), 'same');
+  const changed = (change: (fact: CallStarted) => Fact) =>
+    storedTask(
+      stored,
+      factsOf(stored).map(fact => (fact.kind === 'call.started' ? change(fact) : fact)),
+    );
+  assert.ok(factsOf(stored).some(fact => fact.kind === 'call.started' && fact.message !== undefined));
+  const { at, call: id, agent: name } = factsOf(stored).find(fact => fact.kind === 'call.started')!;
+  assert.equal(verdictOf(changed(() => ({ kind: 'call.started', at, call: id, agent: name }))), 'same');
+  assert.equal(verdictOf(changed(fact => ({ ...fact, message: { ...message, messageId: 'm2' } }))), 'differs');
+  assert.equal(verdictOf(changed(() => ({ kind: 'call.started', at, call: id, agent: 'other' }))), 'differs');
 });
 
 test('a question and its answer, a timeout, a cancel and lost inputs are the same', () => {

@@ -1,7 +1,8 @@
 import { isInProgress, isTerminal } from '@hopline/a2a';
-import type { TaskAggregate } from '@hopline/events';
+import type { AgentRecord, CallInput, InputRecord, TaskAggregate } from '@hopline/events';
 import { AppendQueue, CoalescedText, InputLedger, type QueuedCommand, TaskInputs, withoutStaleOrdinals } from '@hopline/fold';
 import type { StoredFacts, StoredInput } from '@hopline/log';
+import { SUPERVISOR } from '@hopline/task';
 import { CheckpointBarriers } from './checkpoint-barriers.ts';
 import type { PipelineContext, StoredStep } from './pipeline-context.ts';
 import { isTaskFault, TaskAppender } from './task-appender.ts';
@@ -111,7 +112,7 @@ export class TaskPipeline {
     this.#guard(input.seq, () => {
       isNew = this.#inputs.accept(input, this.aggregate);
       if (isNew) this.#hop.input(input, this.aggregate);
-      else this.#replaySideEffects(input);
+      this.#replaySideEffects(input, isNew);
     });
     if (isNew) this.#advance();
   }
@@ -204,15 +205,26 @@ export class TaskPipeline {
 
   /**
    * An input that is folded already is read again after a takeover, and its side effects may be missing. One write of the task
-   * index covers all such inputs.
+   * index covers all such inputs. A call may be folded although its record is not: text before it was held.
    */
-  #replaySideEffects({ record, seq }: StoredInput): void {
+  #replaySideEffects({ record, seq, storedAt }: StoredInput, isNew: boolean): void {
+    const calls = this.#foldedCalls(record);
     const message = record.from === 'client' && record.input.kind === 'message' ? record.input : undefined;
-    if (message === undefined && this.#isReplayIndexed) return;
-    const step = this.#appender.replay({ ...(message && { message }) });
+    if (calls.length === 0 && (isNew || (message === undefined && this.#isReplayIndexed))) return;
+    const step = this.#appender.replay({ storedAt, calls, ...(message && { message }) });
     if (step === undefined) return;
     this.#isReplayIndexed = true;
     this.#applySideEffects(step, seq);
+  }
+
+  /** Calls of the record that the newest stored facts have. */
+  #foldedCalls(record: InputRecord): CallInput[] {
+    const { aggregate } = this;
+    if (aggregate === undefined || typeof record.from === 'string' || record.from.id !== SUPERVISOR) return [];
+    if (record.from.turn !== aggregate.turn) return [];
+    return (record as AgentRecord).inputs.filter(
+      (input): input is CallInput => input.kind === 'call' && Object.hasOwn(aggregate.calls, input.call),
+    );
   }
 
   /** Holds the shard's checkpoint below `seq` until the side effects are done. */

@@ -70,7 +70,11 @@ export class MemoryItems {
 
 export type MemoryWorkOptions = DeliveryBounds & { ackWaitMs: number; roleItemsMax: number; tenantItemsMax: number };
 
+/** As that of a real stream. The twin forgets ids only when a test wants it. */
+const DUPLICATE_WINDOW_MS = 10 * 60_000;
+
 export class MemoryWork implements WorkQueue {
+  readonly duplicateWindowMs = DUPLICATE_WINDOW_MS;
   readonly #items: MemoryItems;
   readonly #options: MemoryWorkOptions;
   readonly #closed: AbortSignal;
