@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Coverage } from './coverage.ts';
+import { FileTimes } from './file-times.ts';
+import { LONG_FILES } from './long-files.ts';
+import { parseArguments } from './parse-arguments.ts';
 import { runStaticChecks } from './static-checks.ts';
-import { findTestFiles } from './test-files.ts';
+import { findQuickFiles, findTestFiles } from './test-files.ts';
 import { add, closingLine } from './totals.ts';
 
 function folderWith(t: TestContext, files: Record<string, string>): string {
@@ -32,13 +35,14 @@ test('tests are found in packages, services, infra and test only', t => {
     'services/b/src/b.test.ts',
     'infra/c.test.ts',
     'infra/c.test.mjs',
+    'test/repo/f.test.ts',
     'test/e2e/d.test.ts',
     'test/kubernetes/cluster.test.ts',
   ];
   const others = ['packages/a/node_modules/x/x.test.ts', 'packages/a/src/a.ts', 'docs/e.test.ts'];
   const root = folderWith(t, Object.fromEntries([...paths, ...others].map(path => [path, ''])));
   const found = findTestFiles(root, [], root);
-  assert.deepEqual(found.unit.map(path => relative(root, path)).sort(), paths.slice(0, 4).sort());
+  assert.deepEqual(found.unit.map(path => relative(root, path)).sort(), paths.slice(0, 5).sort());
   assert.deepEqual(found.withBroker, [join(root, 'test/e2e/d.test.ts')]);
   assert.deepEqual(found.onCluster, [join(root, 'test/kubernetes/cluster.test.ts')]);
 });
@@ -76,14 +80,55 @@ test('passed, failed and skipped tests are counted over files; a file that does 
     'a.test.mjs': `import { test } from 'node:test'; test('one', () => {}); test('two', () => { throw new Error('x'); }); test('three', { skip: true }, () => {});`,
     'b.test.mjs': `throw new Error('does not load');`,
     'run.mjs': `import { runTestFiles } from ${JSON.stringify(new URL('test-run.ts', import.meta.url).href)};
-      const files = ['a.test.mjs', 'b.test.mjs'].map(name => new URL(name, import.meta.url).pathname);
-      process.stderr.write('totals ' + JSON.stringify(await runTestFiles({ files, output: process.stdout, signal: new AbortController().signal })));`,
+      import { FileTimes } from ${JSON.stringify(new URL('file-times.ts', import.meta.url).href)};
+      const root = import.meta.dirname;
+      const files = ['a.test.mjs', 'b.test.mjs'].map(name => root + '/' + name);
+      const times = new FileTimes(root);
+      const totals = await runTestFiles({ root, files, output: process.stdout, signal: new AbortController().signal, times });
+      process.stderr.write(times.slowest(20).join('\\n') + ' totals ' + JSON.stringify(totals));`,
   });
   // With this variable of the outer run, a nested test run executes nothing.
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   const output = execFileSync('sh', ['-c', `"${process.execPath}" run.mjs 2>&1`], { cwd: root, env, encoding: 'utf8' });
   assert.match(output, /✔ one/);
+  assert.match(output, /failing tests:[\s\S]*✖ two/, 'the failures are printed again at the end');
+  for (const name of ['a', 'b'])
+    assert.match(output, new RegExp(`^ +\\d+\\.\\d s  ${name}\\.test\\.mjs`, 'm'), 'the time of a file');
   assert.match(output, /totals \{"passed":1,"failed":2,"skipped":1\}$/);
+});
+
+test('the slowest files are listed first, up to the number that is asked for', () => {
+  const times = new FileTimes('/root');
+  times.add('/root/test/a.test.ts', 1_234);
+  times.add('/root/test/b.test.ts', 61_000);
+  times.add('/root/test/c.test.ts', 20);
+  assert.deepEqual(times.slowest(2), ['   61.0 s  test/b.test.ts', '    1.2 s  test/a.test.ts']);
+});
+
+test('options are --quick and --coverage; --quick selects its tests itself', () => {
+  assert.deepEqual(parseArguments(['a', '--coverage', 'b']), { paths: ['a', 'b'], isQuick: false, isCovered: true });
+  assert.deepEqual(parseArguments(['--quick']), { paths: [], isQuick: true, isCovered: false });
+  assert.throws(() => parseArguments(['--fast']), /unknown option --fast; see `npm test -- --help`/);
+  assert.throws(() => parseArguments(['--quick', 'test/repo']), /without paths/);
+  assert.throws(() => parseArguments(['--quick', '--coverage']), /without --coverage/);
+});
+
+test('every file of the list of long ones exists', () => {
+  const root = fileURLToPath(new URL('../..', import.meta.url));
+  for (const { path } of LONG_FILES) assert.ok(existsSync(join(root, path)), path);
+});
+
+test('the quick tests start no broker, cluster or browser, and install nothing', () => {
+  const root = fileURLToPath(new URL('../..', import.meta.url));
+  const files = findQuickFiles(root).filter(file => !file.startsWith(join(root, 'test/checks')));
+  assert.ok(files.length > 300, `only ${files.length} files`);
+  for (const file of files) {
+    assert.doesNotMatch(
+      readFileSync(file, 'utf8'),
+      /startNats\(|Cluster\.start\(|chromiumPath\(|'npm', \[?'(?:install|pack)/,
+      file,
+    );
+  }
 });
 
 test('a run of all tests does not see the cluster that a developer works with', () => {

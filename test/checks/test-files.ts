@@ -1,12 +1,27 @@
 import { globSync, statSync } from 'node:fs';
 import { relative, resolve, sep } from 'node:path';
 
-/** Tests without a broker are beside the code, tests with one in `test/`. Tests that fill a whole Kubernetes cluster run separately. */
-const UNIT = ['packages/**/*.test.ts', 'services/**/*.test.ts', 'infra/**/*.test.{ts,mjs}'];
+/** Tests without a broker are beside the code, tests with one in `test/`; tests that fill a whole Kubernetes cluster run separately. */
+const UNIT = ['packages/**/*.test.ts', 'services/**/*.test.ts', 'infra/**/*.test.{ts,mjs}', 'test/{checks,repo}/**/*.test.ts'];
 const WITH_BROKER = ['test/**/*.test.ts'];
 const ON_CLUSTER = ['test/kubernetes/{cluster,upgrade}.test.ts'];
+/** Unit tests that start clusters, install packages, build images, or need a tool of Prometheus. */
+const NOT_QUICK = [
+  'infra/{image,nats,observe,release}/**/*.test.ts',
+  'infra/local/launcher/{main,nats-users}.test.ts',
+  // Starts processes with telemetry, one after the other, for 20 seconds.
+  'packages/telemetry/src/start-telemetry.test.ts',
+];
 
 export type TestFiles = { unit: string[]; withBroker: string[]; onCluster: string[] };
+
+export const NO_FILES: TestFiles = { unit: [], withBroker: [], onCluster: [] };
+
+/** Full paths of the tests that a developer runs while typing, sorted. */
+export function findQuickFiles(root: string): string[] {
+  const left = new Set(find(root, NOT_QUICK));
+  return find(root, UNIT).filter(file => !left.has(file));
+}
 
 /**
  * Full paths of the test files of the checkout, sorted. `paths` (files or folders, relative to `base`) select some of them.
@@ -14,8 +29,9 @@ export type TestFiles = { unit: string[]; withBroker: string[]; onCluster: strin
  */
 export function findTestFiles(root: string, paths: string[], base: string): TestFiles {
   const onCluster = find(root, ON_CLUSTER);
-  const withBroker = find(root, WITH_BROKER).filter(file => !onCluster.includes(file));
-  const all = { unit: find(root, UNIT), withBroker, onCluster };
+  const unit = find(root, UNIT);
+  const withBroker = find(root, WITH_BROKER).filter(file => !onCluster.includes(file) && !unit.includes(file));
+  const all = { unit, withBroker, onCluster };
   if (paths.length === 0) return all;
   const selected = paths.map(path => resolve(base, path));
   for (const [index, path] of selected.entries()) {

@@ -6,6 +6,7 @@ import {
   ALLOWED_IMPORTS,
   BANNED_NAMES,
   COMMAND_IMPORTERS,
+  LAYERS,
   MEMORY_LOG_IMPORTERS,
   NATS_IMPORTERS,
   PURE_PACKAGES,
@@ -43,6 +44,25 @@ test('packages import exactly what the layer map allows', () => {
     assert.deepEqual([...imports].sort(), [...allowed].sort(), `imports of ${from}`);
   }
   assert.deepEqual(Object.keys(ALLOWED_IMPORTS).sort(), [...edges().keys()].sort());
+});
+
+test('every package is in one layer, and imports only its own layer or lower ones', () => {
+  const packages = [...new Set(projectFiles().flatMap(path => /^packages\/([^/]+)\/package\.json$/.exec(path)?.[1] ?? []))];
+  assert.deepEqual(LAYERS.flat().toSorted(), packages.toSorted());
+  const layerOf = (name: string) => LAYERS.findIndex(layer => layer.includes(name));
+  for (const name of packages)
+    for (const imported of ALLOWED_IMPORTS[name]!)
+      assert.ok(layerOf(imported) <= layerOf(name), `${name} is in a lower layer than ${imported}, which it imports`);
+});
+
+test('packages/README.md shows the layers, the highest first, with one line for each package', () => {
+  const sections = read('packages/README.md')
+    .split(/^## (?=\d\. )/m)
+    .slice(1);
+  const shown = sections.map(section =>
+    [...section.matchAll(/^\| \[[\w-]+\]\(([\w-]+)\/README\.md\) \|/gm)].map(([, name]) => name),
+  );
+  assert.deepEqual(shown.toReversed(), LAYERS);
 });
 
 test('package.json declares exactly the imported workspace packages', () => {

@@ -1,17 +1,24 @@
-import type { CodePath } from './code-paths.ts';
+import type { CodePath, FilesBeside, TokenPath } from './code-paths.ts';
 
 const marks = (name: string) => [`<!-- path of a ${name} -->\n`, `<!-- end of the path of a ${name} -->\n`] as const;
 
-/** The list of a path's steps, as ARCHITECTURE.md shows it between its markers. */
-export function sectionOf({ title, steps }: CodePath): string {
+/** The list of a path, as ARCHITECTURE.md shows it between its marks. */
+export function sectionOf(path: CodePath | TokenPath): string {
+  const { title, steps } = path;
   const lines = steps.map(({ file, does, over }, index) => {
     const seam = over === undefined ? '' : `\n   *— \`${over}\` —*\n\n`;
     return `${seam}${index + 1}. [${file}](${file}) ${does}\n`;
   });
-  return `\n**${title}**\n\n${lines.join('')}\n`;
+  const beside = 'beside' in path ? `\nThese execute for each token as well:\n\n${path.beside.map(besideOf).join('')}` : '';
+  return `\n**${title}**\n\n${lines.join('')}${beside}\n`;
 }
 
-/** The text between the markers of a path; undefined for a document without them. */
+function besideOf({ do: purpose, files }: FilesBeside): string {
+  const links = files.map(file => `  [${file}](${file})`);
+  return `- ${purpose}:\n${links.join(',\n')}\n`;
+}
+
+/** The text between the marks of a path; undefined where a document has none. */
 export function markedSection(text: string, name: string): string | undefined {
   const [begin, end] = marks(name);
   const from = text.indexOf(begin);
@@ -19,7 +26,7 @@ export function markedSection(text: string, name: string): string | undefined {
   return from < 0 || to < 0 ? undefined : text.slice(from + begin.length, to);
 }
 
-/** The document with its marked section replaced; unchanged without markers. */
+/** The document with its marked section replaced; unchanged where it has none. */
 export function withSection(text: string, path: CodePath): string {
   const found = markedSection(text, path.name);
   const [begin, end] = marks(path.name);

@@ -219,6 +219,7 @@ export class Client {
       cursor,
       closed: connection.signal,
       isClientGone: () => connection.signal.aborted,
+      encode: () => Buffer.alloc(0),
       openSink: () => connection,
     };
     return new Promise((resolve, reject) => {

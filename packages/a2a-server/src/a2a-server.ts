@@ -70,6 +70,8 @@ export type ServerRequest = {
   isClientGone(): boolean;
   /** Names the active extensions in the response. Called before `openSink`, and only when there are any. */
   nameExtensions?(uris: readonly string[]): void;
+  /** The bytes of the response, for an operation that is not answered by a stream. */
+  encode(answer: OperationAnswer): Buffer;
   /** Turns the response into a stream of events. `extensions`: URIs of the active ones. */
   openSink(dialect: Dialect, extensions: readonly string[]): EventSink;
 };
@@ -89,6 +91,7 @@ export type OperationContext = Pick<ServerRequest, 'dialect' | 'ambiguous' | 'pa
   readonly signal: AbortSignal;
 };
 
-/** The result, or `streamed` when the response became a stream of events. */
-export type OperationResult = JsonObject | JsonObject[] | null | 'streamed';
+export type OperationAnswer = JsonObject | JsonObject[] | null;
+/** The answer, or `streamed` when the response became a stream of events. */
+export type OperationResult = OperationAnswer | 'streamed';
 export type OperationHandler = (server: A2AServer, context: OperationContext) => Promise<OperationResult>;

@@ -1,3 +1,4 @@
+import type { AgentSkill } from '@hopline/a2a';
 import { present } from '@hopline/a2a/json-value';
 
 /** Cards are served at both well-known paths. */
@@ -5,16 +6,6 @@ export const AGENT_CARD_PATHS = ['/.well-known/agent-card.json', '/.well-known/a
 
 /** Path of the keys that verify a card's signatures, as a JWK set. */
 export const CARD_KEYS_PATH = '/.well-known/jwks.json';
-
-export type AgentSkill = {
-  id: string;
-  name: string;
-  description: string;
-  tags: string[];
-  examples?: string[];
-  inputModes?: string[];
-  outputModes?: string[];
-};
 
 /**
  * One interface of a binding in a version. `url`: its base address. `tenant`: the value that a 1.0 client sends with each request ([A2A

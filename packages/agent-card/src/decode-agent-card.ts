@@ -1,6 +1,5 @@
-import { A2AError, type DialectName, type JsonObject } from '@hopline/a2a';
+import { A2AError, type AgentSkill, type DialectName, type JsonObject } from '@hopline/a2a';
 import { isObject, list, object, present, text, texts } from '@hopline/a2a/json-value';
-import type { AgentSkill } from './agent-card.ts';
 
 /** The parts of a remote agent's card that Hopline needs. */
 export type RemoteAgent = {

@@ -1,7 +1,7 @@
-import { isObject, isTime } from '@hopline/a2a';
+import { type AgentSkill, isObject, isTime } from '@hopline/a2a';
 import { followBucket } from './follow-bucket.ts';
 import type { KeyValue } from './key-value.ts';
-import type { AgentEntry, AgentSkill } from './log.ts';
+import type { AgentEntry } from './log.ts';
 
 /** An agent whose heartbeat has not changed for longer than this is not live. */
 export const AGENT_SILENCE_MS_MAX = 10_000;

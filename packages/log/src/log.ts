@@ -1,4 +1,4 @@
-import type { DialectName, TaskState } from '@hopline/a2a';
+import type { AgentSkill, DialectName, TaskState } from '@hopline/a2a';
 import type { Owner, PendingRequest, Role } from '@hopline/events';
 import type { FactLog, RecordMark } from './fact-log.ts';
 import type { InputLog } from './input-log.ts';
@@ -106,8 +106,6 @@ export type AgentEntry = {
   /** Epoch milliseconds of the newest heartbeat, by the clock of the instance. */
   heartbeat: number;
 };
-
-export type AgentSkill = { id: string; name: string; description: string; tags: string[]; examples?: string[] };
 
 /** Key: hash of owner, context and message id, or of a task id that a client chose. The first writer determines the task id. */
 export type MessageIdEntry = { taskId: string; fingerprint: string };

@@ -131,6 +131,32 @@ test('a lost, repeated, changed or moved token is found, at the first fact that 
   assert.equal(provenance.level, 'byte');
 });
 
+/** A task with a fact of every kind. */
+function taskOfAllKinds(): StoredTask {
+  const step: AgentInput = { kind: 'step', step: '1', payload: 1 };
+  const task = new TaskBuilder().message().send(supervisor(), status('TASK_STATE_WORKING'), step, call);
+  task.send(agent(), { kind: 'remote-run', run: 'r' }, open('b'), text('b', 'one ', 'two'));
+  task.send(agent(), open('a'), text('a', 'three'), close('a'), close('b'));
+  task.send(agent(), ended).send(supervisor(), status('TASK_STATE_INPUT_REQUIRED', 'which?')).after(50).message('m2', 'that');
+  return task.send(supervisor(2), open('c'), text('c', 'four'), close('c'), status('TASK_STATE_COMPLETED')).stored();
+}
+
+test('a fact of any kind that is missing, repeated or later than the next one is found', () => {
+  const task = taskOfAllKinds();
+  const facts = factsOf(task);
+  const kinds = new Set(facts.map(({ kind }) => kind));
+  assert.equal(kinds.size, 9, [...kinds].join());
+  for (const [index, { kind }] of facts.entries()) {
+    const place = `${index}: ${kind}`;
+    if (index > 0) assert.equal(verdictOf(storedTask(task, facts.toSpliced(index, 1))), 'differs', `without ${place}`);
+    assert.equal(verdictOf(storedTask(task, facts.toSpliced(index, 0, facts[index]!))), 'differs', `twice ${place}`);
+    if (index > 1) {
+      const swapped = facts.toSpliced(index - 1, 2, facts[index]!, facts[index - 1]!);
+      assert.equal(verdictOf(storedTask(task, swapped)), 'differs', `too early ${place}`);
+    }
+  }
+});
+
 test('another end of the task is a difference of the outcome', () => {
   const task = plainAnswer().stored();
   const end = verdictOfChanged(task, facts => {

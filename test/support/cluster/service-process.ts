@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { compileCache } from './compile-cache.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const READY_MS_MAX = 180_000;
@@ -64,7 +65,7 @@ export class ServiceProcess {
     const path = `${ROOT}${program?.path ?? `services/${service}/src/main.ts`}`;
     const child = spawn(process.execPath, [path], {
       cwd: ROOT,
-      env: { PATH: process.env.PATH, HOME: process.env.HOME, ...settings, ...env },
+      env: { PATH: process.env.PATH, HOME: process.env.HOME, ...compileCache(), ...settings, ...env },
     });
     this.#child = child;
     this.#isReady = false;

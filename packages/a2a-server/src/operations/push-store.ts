@@ -1,9 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { A2AError, type DialectName, type NewPushConfig, PUSH_CONFIGS_MAX, type PushConfig } from '@hopline/a2a';
-import { isSameOwner } from '@hopline/events';
+import { isSameOwner, type Owner } from '@hopline/events';
 import type { PushConfigEntry, PushProgressEntry } from '@hopline/log';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
-import type { RequestHeaders } from '../authenticate.ts';
 import { fromLog } from '../log-faults.ts';
 import { requireOwnTask } from './task-response.ts';
 
@@ -55,8 +54,8 @@ export type PushDeliveries = {
 };
 
 /** The caller's webhooks of its own task, with the progress of the notifier, ordered by id. Throws TASK_NOT_FOUND. */
-export async function pushDeliveriesOf(server: A2AServer, headers: RequestHeaders, taskId: string): Promise<PushDeliveries[]> {
-  const caller = await requireOwnTask(server, headers, taskId);
+export async function pushDeliveriesOf(server: A2AServer, caller: Owner, taskId: string): Promise<PushDeliveries[]> {
+  await requireOwnTask(server, caller, taskId);
   const [configs, progress] = await Promise.all([
     orFault(server.log.pushConfigs.under(taskId), taskId),
     orFault(server.log.pushProgress.under(taskId), taskId),

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { A2AError, type A2AErrorCode, isTerminal } from '@hopline/a2a';
 import { formatCursor, isVisible } from '@hopline/events';
 import { type FactLog, fromStart } from '@hopline/log';
@@ -14,9 +13,6 @@ import type { OpenStream } from './open-streams.ts';
 
 /** Delay before a drained client reconnects, plus a random share of the same. */
 const RECONNECT_MS = 500;
-
-/** A stream beyond its caller's budget checks at least this often whether it may continue or its client has left. */
-const PACE_MS_MAX = 1_000;
 
 /** `ended`: the turn or the task did. */
 export type StreamEnd = 'ended' | 'drain' | 'slow_viewer' | A2AErrorCode;
@@ -291,11 +287,7 @@ export class Viewer implements FeedListener, OpenStream {
 
   /** Waits until the caller is within its budget or the stream ends. Events stored meanwhile are read afterwards. */
   async #pace(): Promise<void> {
-    for (;;) {
-      const waitMs = this.#budget?.waitMs(performance.now()) ?? 0;
-      if (waitMs === 0 || this.#feed === undefined || this.#sink.closed) return;
-      await sleep(Math.min(waitMs, PACE_MS_MAX), undefined, { ref: false });
-    }
+    await this.#budget?.pace(() => this.#feed === undefined || this.#sink.closed);
   }
 
   #flush(): void {
