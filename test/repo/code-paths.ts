@@ -57,7 +57,7 @@ const INPUT_TO_PIPELINE: readonly PathStep[] = [
 export const TOKEN_PATH: TokenPath = {
   name: 'token',
   title: "A token: from the agent's `yield` to the SSE frame",
-  filesMax: 47,
+  filesMax: 46,
   executedMax: 83,
   steps: [
     { file: agent('define-agent.ts'), does: 'turns the yielded string into an event' },
