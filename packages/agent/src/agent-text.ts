@@ -7,7 +7,7 @@ export type ArtifactChunk = Omit<Extract<AgentEvent, { type: 'artifact' }>, 'typ
 /** How the message of `done` relates to the text before it (`AgentEvent`). */
 export type Standing = 'repeats' | 'replaces';
 
-/** Turns the text and the artifacts of an agent into lanes: `AnswerText` or `OwnText`, by the call's presentation. */
+/** Turns the text and the artifacts of an agent into lanes: `AnswerText` or `PassThroughText`, by the call's presentation. */
 export interface AgentText {
   readonly streams: TextStreams;
   /** Takes the tokens: `streams` itself, unless the agent repeats its text. */

@@ -1,10 +1,10 @@
 import { type Message, textOf } from '@hopline/a2a';
 import type { AgentPresentation } from '@hopline/events';
 import { kindOfArtifact, withKind } from '@hopline/profiles';
+import type { AgentArtifacts } from './agent-artifacts.ts';
 import { type AgentText, type ArtifactChunk, isTextOnly, type Standing } from './agent-text.ts';
 import { AnswerDeduplicator, type ArtifactText, isWholeAnswer } from './answer-deduplicator.ts';
 import type { LaneWriter, TextChange, TextLanes, TokenOrigin } from './lane-writer.ts';
-import type { OwnArtifacts } from './own-artifacts.ts';
 import { TextStreams } from './streamed-text.ts';
 import { WithheldText } from './withheld-text.ts';
 
@@ -12,7 +12,7 @@ export type AnswerTextOptions = {
   lanes: LaneWriter;
   lane: string;
   presentation: Extract<AgentPresentation['text'], { as: 'answer' }>;
-  artifacts: OwnArtifacts;
+  artifacts: AgentArtifacts;
   /** UTF-16 units of an answer that the client does not see (policy `forwardText: false`); absent: the client sees it. */
   withheldUnitsMax?: number | undefined;
   /** The agent may send one text several times (`Agent.repeatsText`): the answer has it once (S2-2). */
@@ -26,7 +26,7 @@ export type AnswerTextOptions = {
 export class AnswerText implements AgentText {
   readonly streams: TextStreams;
   readonly #presentation: AnswerTextOptions['presentation'];
-  readonly #artifacts: OwnArtifacts;
+  readonly #artifacts: AgentArtifacts;
   /** Has the text that belongs to no stream, and removes what repeats it; undefined for an agent that sends each text once. */
   readonly #deduplicator: AnswerDeduplicator | undefined;
   /** Without a deduplicator: no artifact has text in the answer. */

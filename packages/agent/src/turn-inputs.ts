@@ -3,12 +3,12 @@ import type { StatusInput, Work } from '@hopline/events';
 import { agentPresentation, callNotice, TRANSPARENT, withKind } from '@hopline/profiles';
 import { artifactIdOf, ROOT_AGENT } from '@hopline/task';
 import type { AgentEvent } from './agent.ts';
+import { AgentArtifacts } from './agent-artifacts.ts';
 import type { AgentText } from './agent-text.ts';
 import { AnswerText } from './answer-text.ts';
 import { type InputSink, LaneWriter, UNIT_BYTES_MAX } from './lane-writer.ts';
 import { BoundExceeded, REMOTE_RUN_HOLD_MS, REMOTE_RUNS_MAX, TURN_ARTIFACTS_MAX, TURN_EVENTS_MAX } from './limits.ts';
-import { OwnArtifacts } from './own-artifacts.ts';
-import { OwnText } from './own-text.ts';
+import { PassThroughText } from './pass-through-text.ts';
 import type { PriorAttempts } from './prior-attempts.ts';
 import type { EndEvent, TurnEnd } from './turn-end.ts';
 
@@ -163,7 +163,7 @@ export class TurnInputs {
     const { text, separateClose } = this.#presentation;
     const lanes = this.#lanes;
     const lane = `${this.#prefix}/answer`;
-    const artifacts = new OwnArtifacts({
+    const artifacts = new AgentArtifacts({
       lanes,
       prefix: `${this.#prefix}/artifact`,
       closedLanes: prior.closedLanes,
@@ -178,7 +178,7 @@ export class TurnInputs {
       return new AnswerText({ lanes, lane, presentation: text, artifacts, withheldUnitsMax, repeatsText });
     }
     const messageId = text.as === 'transitory' && { messageId: artifactIdOf(work.taskId, `${lane}/message`) };
-    return new OwnText({ lanes, lane, artifact: text.artifact, artifacts, ...messageId });
+    return new PassThroughText({ lanes, lane, artifact: text.artifact, artifacts, ...messageId });
   }
 
   #authorize({ message, resume }: Extract<AgentEvent, { type: 'auth-required' }>): void {
