@@ -17,7 +17,7 @@ type ResponseHooks = Pick<ServerRequest, 'openSink' | 'nameExtensions'> & {
 };
 
 /**
- * Answers a unary call with one message or a status. Never throws. It is registered as a stream of one message: only for
+ * Answers a unary call with one message or a status. Never throws. It is registered as a stream of one message, because only for
  * streams can the server see that the client reads nothing.
  */
 export function answerUnary(server: A2AServer, procedure: Procedure, { card, hosts }: AnswerOptions) {
@@ -58,7 +58,7 @@ export function answerStreaming(server: A2AServer, procedure: Procedure, { hosts
   };
 }
 
-/** As for HTTP: a name that is not this server's may be one that a web page has pointed here. */
+/** As over HTTP, a name that is not this server's may be one that a web page has pointed here. */
 function requireHost(call: StreamingCall, hosts: GrpcHosts | undefined): void {
   if (hosts !== undefined && !hosts.allows(call.getHost())) throw new A2AError('PERMISSION_DENIED', { detail: hosts.refusal });
 }

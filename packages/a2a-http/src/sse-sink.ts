@@ -78,7 +78,7 @@ export type SseSinkOptions = {
   framing: Framing;
   /** URIs of the active extensions. */
   extensions: readonly string[];
-  /** A client that reads nothing of the remaining bytes for this long after the end is cut; before the end, the viewer checks it. Milliseconds. */
+  /** A client that reads nothing of the remaining bytes for this long after the end is cut; before the end, the viewer checks it. */
   stallMs: number;
 };
 

@@ -67,11 +67,11 @@ export type Limits = {
   /** Newest facts of a followed task kept in memory, so that a recent cursor needs no read of the log. */
   ringFactsMax: number;
   ringBytesMax: number;
-  /** Those facts of all followed tasks; of the tasks that have had no new one for longest they leave memory first. */
+  /** Bytes of those facts of all followed tasks. Facts of the tasks that have been idle for longest leave memory first. */
   ringsBytesMax: number;
   /**
-   * The followed tasks themselves, for snapshots and answers. Beyond it those of the tasks that have had nothing new for longest leave
-   * memory, and are read from the log when a client needs them.
+   * Bytes of the followed tasks themselves, for snapshots and answers. Tasks that have been idle for longest leave memory first, and are
+   * read from the log when a client needs them.
    */
   viewsBytesMax: number;
   /** Tasks with the newest status that ListTasks can find. They take about 300 bytes each, from the first list on. */

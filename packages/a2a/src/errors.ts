@@ -96,7 +96,7 @@ export type A2AErrorOptions = {
 };
 
 /**
- * The error class of Hopline's servers. It holds everything a client may see of a failure; everything else stays in `cause`.
+ * The error class of Hopline's servers. It holds everything that a client may see of a failure; the rest stays in `cause`.
  */
 export class A2AError extends Error {
   override readonly name = 'A2AError';

@@ -22,7 +22,7 @@ const text = fc.oneof(
   fc.constantFrom('', 'a', '"', '\\', '\n', 'text', 'slot 0', ':'),
 );
 const leaf = fc.oneof(text, fc.integer(), fc.boolean(), fc.constant(null));
-/** Documents of a stream: a few shapes, whose strings differ, with white space, members that stand twice, and reserved names. */
+/** Documents of a stream, in a few shapes: different strings, white space, duplicate members, and reserved names. */
 const shape = fc.record({
   key: fc.constantFrom('text', '__proto__', '0', 'a b'),
   rest: fc.dictionary(text, leaf, { maxKeys: 2 }),
@@ -91,7 +91,7 @@ const member = fc.constantFrom(
   'mediaType',
   'retryable',
 );
-/** Events of remote agents in both notations, of few shapes, with members that have another meaning where they stand. */
+/** Events of remote agents in both notations, in few shapes, with members whose meaning depends on their place. */
 const response = fc
   .record({ dialect: fc.nat(1), hasText: fc.boolean(), more: fc.array(fc.tuple(member, fc.nat(5)), { maxLength: 2 }) })
   .chain(({ dialect, hasText, more }) =>
@@ -111,7 +111,7 @@ const response = fc
     ),
   );
 
-testBothWays('events of remote agents are decoded as one by one', () => {
+testBothWays('events of remote agents are decoded as if one by one', () => {
   fc.assert(
     fc.property(response, documents => {
       const json = new JsonStream(decodeRemoteResponse, INTERPRETED_MEMBERS);
@@ -130,7 +130,7 @@ testBothWays('a part whose kind differs is decoded by its kind', () => {
   }
 });
 
-test('what does not differ is read once, and shared', () => {
+test('equal members are read once and shared', () => {
   const json = new JsonStream();
   const values = ['a', 'b', 'c', 'ü', '"quoted"', 'e'].map(
     (piece, index) => json.read(JSON.stringify({ id: `m${index}`, parts: [{ text: piece }], metadata: { agent: 'x' } })) as Value,
@@ -154,14 +154,14 @@ test('without fast paths every document is parsed, and nothing is shared', t => 
   assert.ok(!Object.isFrozen(other!.same));
 });
 
-testBothWays('text that is no JSON is refused, though it has the form of the documents before it', () => {
+testBothWays('text that is not JSON is refused, even in the form of the documents before it', () => {
   const json = new JsonStream();
   for (const piece of ['a', 'b']) json.read(`{"text":"${piece}"}`);
   for (const wrong of ['{"text":"a\nb"}', '{"text":"a\\"}', '{"text":"a"}}', '{"text":"a"', '{"text":"a" "b"}'])
     assert.throws(() => json.read(wrong), SyntaxError, wrong);
 });
 
-testBothWays('an unpaired half of a surrogate is kept, as JSON.parse keeps it', () => {
+testBothWays('an unpaired half of a surrogate is kept, as by JSON.parse', () => {
   const json = new JsonStream();
   for (const piece of ['a', 'b', '\ud800', '👍']) assert.deepEqual(json.read(`{"text":"${piece}"}`), { text: piece });
 });

@@ -8,13 +8,16 @@ type ArtifactLane = { lane: string; header: LaneArtifact; content: LaneText; clo
 
 export type AgentArtifactsOptions = {
   lanes: LaneWriter;
-  /** Of the lane names. The artifact's number in the turn follows, so a later attempt's first artifact replaces the earlier one's first. */
+  /**
+   * Prefix of the lane names. The artifact's number in the turn follows, so a later attempt's first artifact replaces the earlier one's
+   * first.
+   */
   prefix: string;
-  /** Lanes that an earlier attempt completed: they stand, and are not written again. */
+  /** Lanes that an earlier attempt completed. They remain and are not written again. */
   closedLanes: ReadonlySet<string>;
-  /** Added to the metadata of each. */
+  /** Added to the metadata of each artifact. */
   metadata?: Metadata;
-  /** Of the lanes (`LaneArtifact`). */
+  /** Properties of the lanes (`LaneArtifact`). */
   separateClose?: true;
   /** JSON bytes of an artifact event that is not plain text. */
   bytesMax: number;
@@ -69,7 +72,7 @@ export class AgentArtifacts {
   }
 }
 
-/** The text of parts that are text alone: one part without a name or type of its own. No part is empty text. */
+/** The text of parts that consist only of text: one part without a name or type of its own. No part is empty text. */
 function plainText(parts: readonly Part[]): string | undefined {
   const [part, ...more] = parts;
   if (part === undefined) return '';

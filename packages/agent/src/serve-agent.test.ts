@@ -68,7 +68,7 @@ test('an agent is registered, sends heartbeats, and leaves', async t => {
   assert.equal(await registered(task), undefined);
 });
 
-test('an agent without an answer is registered with what is known, and its skills are requested again', async t => {
+test('an agent that does not answer is registered with what is known, and its skills are requested again', async t => {
   const task = await TaskLog.create('caipe');
   let asked = 0;
   const agent = {
@@ -101,7 +101,7 @@ test('the registry entry is bounded', async t => {
   assert.ok(value.skills.every(one => one.description.length === DESCRIPTION_CHARS_MAX));
 });
 
-test('work of the role is run, as often as its attempts allow, then settled', async t => {
+test('work of the role runs as often as its attempts allow, and is then settled', async t => {
   const task = await TaskLog.create('caipe', { attemptsMax: 1 });
   counted.length = 0;
   const log = task.log.inputs;

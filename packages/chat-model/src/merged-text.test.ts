@@ -11,7 +11,7 @@ import { createChatModel } from './chat-model.ts';
 import { mergedTextFetch } from './merged-text.ts';
 import type { ModelError } from './model-error.ts';
 
-/** A server that sends this body in one packet. */
+/** A server that sends the given body in one packet. */
 async function serving(t: TestContext, body: string | (() => string), type = 'text/event-stream'): Promise<string> {
   const server = createServer((_request, response) => {
     response.writeHead(200, { 'content-type': type });
@@ -65,7 +65,7 @@ const call = (index: number, args: string) => ({
   tool_calls: [{ index, id: `call-${index}`, type: 'function', function: { name: 'look', arguments: args } }],
 });
 const usage = { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 };
-/** What models stream: mostly text, of which some has other members beside it. */
+/** Events as models stream them: mostly text, partly with other members beside it. */
 const streamed = fc.array(
   fc.oneof(
     { weight: 8, arbitrary: token.map(content => chunk({ content })) },
@@ -80,7 +80,7 @@ const streamed = fc.array(
   { maxLength: 20 },
 );
 
-test('a step has the events that it has of unmerged texts', async t => {
+test('a step has the same events as with unmerged texts', async t => {
   let body = '';
   const url = await serving(t, () => body);
   t.after(() => setFastPaths(true));
@@ -96,14 +96,14 @@ test('a step has the events that it has of unmerged texts', async t => {
   );
 });
 
-test('without fast paths a response reaches the library as it is', async t => {
+test('without fast paths a response reaches the library unchanged', async t => {
   setFastPaths(false);
   t.after(() => setFastPaths(true));
   const body = `${chunk({ content: 'a' })}${chunk({ content: 'b' })}${END}`;
   assert.equal(await (await mergedTextFetch(1_000_000)(await serving(t, body))).text(), body);
 });
 
-test('what stands between texts keeps its place', async t => {
+test('events between texts keep their place', async t => {
   const parts = [
     ...['a', 'b'].map(content => chunk({ content })),
     chunk({ reasoning_content: 'hm' }),
@@ -119,7 +119,7 @@ test('what stands between texts keeps its place', async t => {
   assert.deepEqual(short, ['a', 'b', '(hm)', 'c', 'd', '(well)', 'e', 'f', 'g', 'h']);
 });
 
-test('a text beside what the library reads too passes as it is', async t => {
+test('a text beside members that the library reads passes unchanged', async t => {
   const text = (content: string) => chunk({ content });
   const choice = { index: 0, delta: { content: 'x' }, finish_reason: null };
   const others = [
@@ -139,7 +139,7 @@ test('a text beside what the library reads too passes as it is', async t => {
   }
 });
 
-test('what came before an error is yielded before it', async t => {
+test('events before an error are yielded before it', async t => {
   const body = `${chunk({ content: 'a' })}${chunk({ content: 'b' })}${frame('{"choices":[{')}`;
   const { events, failure } = await outcomeOf(await serving(t, body));
   assert.equal(failure, 'cut_off');
@@ -150,7 +150,7 @@ test('what came before an error is yielded before it', async t => {
 });
 
 for (const type of ['text/event-stream', 'application/json'])
-  testBothWays(`a response of ${type} is read up to its bound`, async t => {
+  testBothWays(`a response of ${type} is read up to its limit`, async t => {
     const body = type === 'text/event-stream' ? chunk({ content: 'a'.repeat(100) }) : JSON.stringify('a'.repeat(100));
     const url = await serving(t, body, type);
     const bytes = Buffer.byteLength(body);

@@ -22,7 +22,7 @@ export type TaskPage = {
 export type ExportOptions = CallOptions & {
   /** `inputs`, `facts` or `inputs,facts`; default: both. */
   records?: string;
-  /** Where an export that was cut goes on (`encodeProgress` of @hopline/task-file). */
+  /** Position at which an interrupted export continues (`encodeProgress` of @hopline/task-file). */
   after?: string;
 };
 
@@ -121,7 +121,7 @@ export class Calls {
     return json;
   }
 
-  /** A JSON document of Hopline's own, outside of A2A: another server has none. */
+  /** A JSON document of Hopline's own, outside A2A. Other servers have none. */
   async #document(path: string, absent: string, call: CallOptions): Promise<unknown> {
     return this.#withRetries(call, async () => {
       const response = await this.#ownOnce(new URL(path, this.#transport.url), absent, call);
@@ -129,7 +129,7 @@ export class Calls {
     });
   }
 
-  /** A response of Hopline's own, whose body is not read yet. */
+  /** A response of Hopline's own, with an unread body. */
   #own(url: URL, absent: string, call: CallOptions): Promise<Response> {
     return this.#withRetries(call, () => this.#ownOnce(url, absent, call));
   }

@@ -20,7 +20,7 @@ export type Coalescer = {
   readonly holding: Set<Lane>;
   /** Tokens offered so far, which is the rank of the next one. */
   offered: number;
-  /** The latest time passed in. Time that steps back is replaced by it. */
+  /** The latest time passed in. It replaces an earlier time. */
   nowMs: number;
 };
 

@@ -70,7 +70,7 @@ export function append(lane: Lane, token: Token, bytes: number, nowMs: number, r
   held.tailCount++;
 }
 
-/** End of the text that may leave while the lane is open: half a pair at the end stays. */
+/** End of the text that may be sent while the lane is open. Half a pair at the end stays. */
 export function sendableEnd(lane: Lane): number {
   const text = lane.held?.text ?? '';
   return endsInHalf(text) ? text.length - 1 : text.length;

@@ -75,7 +75,7 @@ function unauthenticated(detail: string, required: RequiredCredentials, refused:
   return new A2AError('UNAUTHENTICATED', { detail, challenge: challengeOf(required, refused) });
 }
 
-/** The scheme's name is case-insensitive (RFC 9110 11.1). Several headers are no token. */
+/** The scheme's name is case-insensitive (RFC 9110 11.1). Several headers do not form a token. */
 function bearerTokenOf(header: string | string[] | undefined): string | undefined {
   return header === undefined ? undefined : /^bearer +(.*)$/i.exec(String(header))?.[1]?.trim();
 }

@@ -8,7 +8,7 @@ export const KEY_SET_FETCH_MS_MAX = 5_000;
 export const KEY_SET_BYTES_MAX = 256 * 1024;
 /** Keys of this age are refetched while they stay in use. */
 export const KEY_SET_FRESH_MS = 600_000;
-/** A token with an unknown key id causes a refetch, at most this often: anyone can make up key ids. */
+/** Minimum time between refetches for unknown key ids, because anyone can make up key ids. */
 export const KEY_SET_COOLDOWN_MS = 30_000;
 /** Delay after a failed fetch. */
 export const KEY_SET_RETRY_MS = 2_000;

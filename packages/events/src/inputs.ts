@@ -64,8 +64,8 @@ export type CopyForwardInput = {
 };
 
 /**
- * No worker of the turn has an item of work any more, and every input that it stored before is older than this one. If the turn
- * still runs when this input is reached, its end was removed before a relay read it.
+ * No worker of the turn has a work item any more, and every input that it stored is older than this one. If the turn
+ * still runs when this input is folded, its end was removed before a relay read it.
  */
 export type WorkGoneInput = {
   kind: 'work-gone';
@@ -248,7 +248,7 @@ export type TakenWork = {
   /** `Work.queuedAt`; absent when unknown. */
   queuedAt?: number;
   at: number;
-  /** Of a later delivery: the one before it was returned in order, or its worker failed or died. */
+  /** Only of a later delivery: the previous one was returned in order, or its worker failed or died. */
   cause?: 'requeue' | 'redelivery';
 };
 
@@ -275,15 +275,15 @@ export type RelayRecord = { v: 1; at: number; from: 'relay'; input: RelayInput }
 
 export type InputRecord = ClientRecord | AgentRecord | RelayRecord;
 
-/** The writer whose output a record is. Of a client's input it is ingress, although the server of an agent appends some too. */
+/** The writer of a record. For a client's input it is ingress, although the server of an agent appends some too. */
 export function writerOf({ from }: InputRecord): Writer {
   if (from === 'client' || from === 'relay') return from;
   return from.id === 'supervisor' ? 'supervisor' : `agent.${from.agent}`;
 }
 
 /**
- * Whether the record may be one of the writer that its subject names. NATS limits who publishes on a subject, and this what a record
- * there may claim: the server of an agent begins only tasks of that agent, and nothing speaks for another producer.
+ * Whether the writer that its subject names may append the record. NATS limits who publishes on a subject; this limits what a record
+ * there may claim: the server of an agent begins only tasks of that agent, and no service writes for another producer.
  */
 export function mayAppend(writer: Writer, record: InputRecord): boolean {
   if (record.from !== 'client' || writer === 'client') return writer === writerOf(record);

@@ -7,7 +7,7 @@ import { type Recording, readRecordings } from './recording.ts';
 /** Between two commands of a recorded task. */
 export const GAP_MS = 10;
 
-/** For tests: a task as its relay stores it, exported and read again. `clock` may be set forward between two commands. */
+/** For tests: a task as its relay stores it, exported and read back. `clock` may be set forward between two commands. */
 export async function record(
   taskId: string,
   build: (task: StoredScenario, clock: { at: number }) => Promise<void>,

@@ -12,7 +12,7 @@ export type WaterfallRow = {
   note: string;
 };
 
-/** Why a relay took over, for people. */
+/** Why a relay took over, in words. */
 export const TAKEOVER_CAUSES: Readonly<Record<string, string>> = {
   fresh: 'the shard had no owner',
   released: 'the relay before it released the shard',
@@ -20,7 +20,7 @@ export const TAKEOVER_CAUSES: Readonly<Record<string, string>> = {
   restarted: 'the shard failed and started again in the same relay',
 };
 
-/** What a gap was, for people. */
+/** The cause of a gap, in words. */
 export const GAP_CAUSES: Readonly<Record<TracedGap['cause'], string>> = {
   client: 'the task waited for its client',
   takeover: 'a relay took over',

@@ -73,7 +73,7 @@ const END = objectOf({
   state: isTaskState,
 });
 
-/** Members that folding a fact, or showing it, relies on. */
+/** Members that folding or showing a fact relies on. */
 const FACTS: { readonly [K in Fact['kind']]: Members } = {
   'task.created': {
     generation: isPositive,

@@ -96,7 +96,7 @@ it('a redacted file contains no text and no id, and is still a task file', async
   assert.deepEqual(header.redacted, ['text']);
 });
 
-it('a redacted record keeps words of the protocol; of metadata, names, form and truth values alone', () => {
+it('a redacted record keeps words of the protocol; its metadata keeps only names, structure and booleans', () => {
   const pseudonym = (taskId: string) => new Redactor(KEY).header({ ...HEADER, taskId }).taskId;
   const metadata = { state: SECRET, count: 7, isOn: true, none: null, list: [SECRET, 3] };
   const hidden = { state: 'xxxxxxx', count: 0, isOn: true, none: null, list: ['xxxxxxx', 0] };
@@ -170,7 +170,7 @@ it('a redacted text keeps its length and its white space, joined or in tokens', 
   );
 });
 
-it('equal ids get equal pseudonyms, with another key other ones', () => {
+it('equal ids get equal pseudonyms, which differ with another key', () => {
   const [one, again, other] = [KEY, KEY, new Uint8Array(32)].map(key => new Redactor(key).header(HEADER).taskId);
   assert.equal(one, again);
   assert.notEqual(one, other);

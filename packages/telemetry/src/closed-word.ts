@@ -13,11 +13,11 @@ export function closedWord(word: string): string {
   return closed ? word : 'other';
 }
 
-/** Causes that `errorWord` looks through. */
+/** Nested causes that `errorWord` searches. */
 const CAUSES_MAX = 5;
 const SYSTEM_ERROR = /^E[A-Z0-9_]{1,30}$/;
 
-/** An error as a closed word: the code of the system error that caused it (`ECONNREFUSED`), else its own name; never its message. */
+/** An error as a closed word: the code of the system error that caused it (`ECONNREFUSED`), otherwise its own name; never its message. */
 export function errorWord(error: unknown): string {
   let cause = error;
   for (let depth = 0; depth < CAUSES_MAX && cause instanceof Error; depth += 1) {

@@ -50,7 +50,7 @@ const calls = fc.array(
   { maxLength: 60 },
 );
 
-test('sums and histograms are exported as those that the SDK counts', async () => {
+test('sums and histograms are exported as if the SDK had counted them', async () => {
   await fc.assert(
     fc.asyncProperty(calls, async made => {
       const texts = [true, false].map(async fastPaths => {
@@ -73,7 +73,7 @@ test('sums and histograms are exported as those that the SDK counts', async () =
   );
 });
 
-test('an observed gauge exports what it reads now, and nothing that it read before', async () => {
+test('an observed gauge exports only what it reads now', async () => {
   const { reader, metrics } = await start();
   let owned = [1, 2, 3];
   metrics.shardLag.observe(() => owned.map(shard => [10 * shard, { shard }]));
@@ -115,7 +115,7 @@ test('metrics contain no ids: unknown labels are dropped, ids as values become o
   await reader.provider.shutdown();
 });
 
-test('labels that become the same point are one sum', async () => {
+test('labels that map to the same point are one sum', async () => {
   const { reader, metrics } = await start();
   for (const reason of ['0198f3b2-7c00-7000-8000-000000000001', 'two words', '0198f3b2-7c00-7000-8000-000000000002'])
     metrics.inputsRejected.add(2, { reason: reason as never });
@@ -134,7 +134,7 @@ test('SERIES_PER_METRIC_MAX bounds the series of one metric', async () => {
   await reader.provider.shutdown();
 });
 
-test('SERIES_PER_METRIC_MAX bounds the series of a histogram, and the last one has what is left', async () => {
+test('SERIES_PER_METRIC_MAX bounds the series of a histogram, and the last one receives the rest', async () => {
   const { reader, metrics } = await start();
   for (let n = 0; n < SERIES_PER_METRIC_MAX + 50; n++) metrics.hopDuration.recordMs(1, { hop: 'hold', agent: `a${n}` });
   const counts = (await reader.text()).split('\n').filter(one => one.startsWith('hopline_hop_duration_seconds_count'));
@@ -152,7 +152,7 @@ test('every metric name is a valid Prometheus name and unique after translation'
   for (const name of names) assert.match(name, /^[a-z][a-z0-9_]*$/);
 });
 
-test('every counter of a service exists from its start with 0, those of an agent once it is named', async () => {
+test('every counter of a service starts at 0, those of an agent once it is named', async () => {
   for (const service of ['ingress', 'relay', 'supervisor', 'sub-agent', 'notifier']) {
     const reader = await startMetrics({});
     const metrics = createHopMetrics(service, reader);
@@ -169,7 +169,7 @@ test('every counter of a service exists from its start with 0, those of an agent
   }
 });
 
-test('labels have one meaning each, and the series of a process are bounded', async () => {
+test('each label has one meaning, and the series of a process are bounded', async () => {
   for (const definition of Object.values(METRICS)) {
     const labels: object = 'labels' in definition ? definition.labels : {};
     for (const label of Object.keys(labels)) assert.ok(label in LABELS, `${definition.name}: ${label}`);

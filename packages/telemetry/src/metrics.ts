@@ -59,7 +59,7 @@ export interface ObservedGauge {
   read(): (readonly [value: number, labels: Point])[];
 }
 
-/** Where instruments are read: `startMetrics` makes one that is exported. `fastPaths` false: the SDK counts sums and histograms. */
+/** The reader of the instruments. `startMetrics` makes one that is exported. `fastPaths` false: the SDK counts sums and histograms. */
 export type Exported = {
   readonly meter: Meter;
   readonly fastPaths: boolean;
@@ -115,8 +115,8 @@ function createInstrument(service: string, { meter, fastPaths, histograms, gauge
   const labelNames = 'labels' in definition ? Object.keys(definition.labels) : [];
   const bounds = unit === 's' ? LATENCY_BUCKETS_S : TOKEN_BUCKETS;
   if (!fastPaths && !('observed' in definition)) return sdkInstrument(service, meter, definition, bounds);
-  // An instrument of the SDK copies, sorts and hashes the labels on every call, and a chunk of text is a dozen calls: sums and histograms
-  // are read when metrics are.
+  // An instrument of the SDK copies, sorts and hashes the labels on every call, and a chunk of text causes a dozen calls. So sums and
+  // histograms are counted here, and read when metrics are read.
   if (type === 'histogram') {
     const series: Buckets[] = [];
     const create = (point: Point) => {
@@ -168,7 +168,7 @@ function sdkInstrument(service: string, meter: Meter, definition: Definition, bo
 
 type Branch<T> = { readonly next: Map<string | number | undefined, Branch<T>>; leaf?: T };
 
-/** What belongs to each point of one metric. A point is made once. A tree by label: a key of all labels was 1 % of the CPU of a relay. */
+/** The values of each point of one metric, created once per point. A tree by label, because a joined key was 1 % of the CPU of a relay. */
 class Points<T> {
   readonly #service: string;
   readonly #labels: readonly string[];
@@ -192,7 +192,7 @@ class Points<T> {
     return this.#created;
   }
 
-  /** Labels that are not closed words become the same point: they are not remembered one by one. */
+  /** Labels that are not closed words map to one point, and are not remembered one by one. */
   #ofPoint(point: Point): T {
     let branch = this.#root;
     for (const label of this.#labels) {

@@ -2,9 +2,9 @@ import type { Artifact, Part, TaskArtifactUpdateEvent } from '@hopline/a2a';
 import type { ArtifactFolder } from './artifact-folder.ts';
 import type { Display } from './display.ts';
 
-/** Content of unfinished artifacts that is kept in memory to be saved; bytes. */
+/** Content of unfinished artifacts that is kept in memory to be saved. */
 const KEPT_BYTES_MAX = 64 * 1024 * 1024;
-/** Longest name in a line; UTF-16 units. */
+/** Longest name in a line. */
 const NAME_CHARS_MAX = 200;
 
 type OpenArtifact = {

@@ -17,9 +17,9 @@ import { rootProducer } from '@hopline/task';
 import type { IndexWrites } from './index-writes.ts';
 import type { StoredStep } from './pipeline-context.ts';
 
-/** Wait between two requests for work while the queue is full, milliseconds. */
+/** Wait between two requests for work while the queue is full. */
 const FULL_RETRY_MS = 1_000;
-/** Bytes of records after which the index entry of a task is written again: servers add up what tenants have stored. */
+/** Bytes of records after which the index entry of a task is written again, so that servers can add up the bytes of tenants. */
 export const INDEXED_BYTES_STEP = 1024 * 1024;
 
 /** `queuedAt`: epoch milliseconds. */

@@ -4,20 +4,20 @@ import { agentPresentation, answerArtifact, callNotice } from '@hopline/profiles
 import { SUPERVISOR } from '@hopline/task';
 import type { ConductingContext } from './turn-runner.ts';
 
-/** The notice of a call that has ended in this state; of any other one, that it failed. */
+/** The notice for a call that ended in this state; by default the one for a failed call. */
 const OUTCOMES: Partial<Record<CallEnded['state'], keyof NoticeTemplates>> = {
   TASK_STATE_COMPLETED: 'end',
   TASK_STATE_REJECTED: 'rejected',
 };
 
 export type CallOptions = {
-  /** What the agent left when it asked for input. */
+  /** State that the agent left when it asked for input. */
   resume?: unknown;
-  /** The agent's own request; absent: the client's message. */
+  /** The agent's own request. Absent: the client's message. */
   message?: Message;
 };
 
-/** Calls of a supervisor that conducts: one start notice and one end notice each, also after a takeover. */
+/** Calls of a supervisor that conducts. Each has one start notice and one end notice, even after a takeover. */
 export class AgentCalls {
   readonly #context: ConductingContext;
   readonly #noticed = new Set<string>();

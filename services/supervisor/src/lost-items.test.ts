@@ -6,7 +6,7 @@ import { type InputWriter, LogFull } from '@hopline/log';
 import { abandonLostItems, ITEM_LOST, LOST_ITEMS_CHECK_MS } from './lost-items.ts';
 import type { TurnView } from './turn-view.ts';
 
-/** Two open calls; the test decides what the log has of them, and when. */
+/** Two open calls. The test decides when the log has which of their items. */
 function watched(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const inputs: AgentInput[] = [];
@@ -77,7 +77,7 @@ test('a call whose agent has written nothing for a whole interval, and whose ite
   assert.deepEqual(inputs, [lost('call-1-1')]);
 });
 
-test('a call that waits for credentials ends that wait too', async t => {
+test('ending a call that waits for credentials ends that wait too', async t => {
   const { inputs, items, check } = watched(t);
   items.set('agent.reader', false);
   await check();

@@ -3,7 +3,7 @@ import { type Log, sleepUnlessAborted } from '@hopline/log';
 import type { CallItems } from './call-items.ts';
 import type { TurnContext } from './turn-runner.ts';
 
-/** Time between two looks at the open calls of a turn, milliseconds. */
+/** Time between two checks of the open calls of a turn. */
 export const LOST_ITEMS_CHECK_MS = 60_000;
 
 export type LostItemsOptions = Pick<TurnContext, 'view' | 'writer' | 'signal'> & {
@@ -18,8 +18,8 @@ export type LostItemsOptions = Pick<TurnContext, 'view' | 'writer' | 'signal'> &
  * written before: their tasks would stay open for as long as the log keeps them. An item is gone after the loss of the work stream, a purge,
  * or its expiry as a dead letter; it never was there when relays of two versions died and took over at the wrong moment.
  *
- * A call is looked up when its agent has written nothing from one check to the next. An agent that has just finished cannot lose its answer
- * to this: what it wrote was stored before its item was done, so relays fold it before the end that is written here. Resolves when `signal`
+ * A call is checked if its agent has written nothing from one check to the next. An agent that has just finished cannot lose its answer
+ * to this: its inputs were stored before its item was done, so relays fold them before the end that is written here. Resolves when `signal`
  * aborts, rejects when the writer has failed.
  */
 export async function abandonLostItems(options: LostItemsOptions): Promise<void> {
@@ -43,7 +43,7 @@ export async function abandonLostItems(options: LostItemsOptions): Promise<void>
       if (!isGone || signal.aborted) continue;
       if (await items.queueLost(call).catch(isTrue)) continue;
       abandoned.add(call);
-      // Its wait for credentials ends, too.
+      // Ends its wait for credentials as well.
       if (view.needsCredentials(call)) writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
       writer.add({ kind: 'ended', call, state: 'TASK_STATE_FAILED', reason: ITEM_LOST, retryable: true });
     }

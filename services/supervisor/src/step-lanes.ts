@@ -38,7 +38,7 @@ export class StepLanes {
   }
 
   /**
-   * Brings the lanes of a recorded step to their end, whichever supervisor streamed how much of it. A closed lane stays; a lane that this
+   * Completes the lanes of a recorded step, however much of it any supervisor has streamed. A closed lane stays; a lane that this
    * supervisor has not written itself is written again. So the client's view equals the record, byte for byte.
    */
   complete(step: Pick<ModelStep, 'text' | 'plan'>): void {
@@ -51,7 +51,7 @@ export class StepLanes {
     this.#open.clear();
   }
 
-  /** Whether the lane has to be closed now; text that this supervisor has not written is written first. */
+  /** Whether the lane must be closed now. Text that this supervisor has not written is written first. */
   #needsClose(kind: TextRun['kind'], text: string): boolean {
     const phase = this.#context.view.aggregate?.lanes[this.#lanes[kind]]?.phase;
     if (this.#open.has(kind)) return true;

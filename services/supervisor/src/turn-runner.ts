@@ -7,7 +7,7 @@ import type { Planner } from './planner.ts';
 import type { TurnView } from './turn-view.ts';
 
 /**
- * Runs the turns of a profile: after every change in the log it appends what is due. An input that is appended twice does no harm: ordinals
+ * Runs the turns of a profile: after every change in the log it appends what is due. Appending an input twice does no harm, because ordinals
  * and the decider reject the second one.
  */
 export interface TurnRunner {
@@ -20,14 +20,14 @@ type Delegation = Pick<WorkingCall, 'call' | 'agent' | 'presentation' | 'resume'
 
 export type TurnContext = {
   work: Work;
-  /** How the task shows to its clients. */
+  /** How clients see the task. */
   profile: Profile;
   /** Delivery count of the work item: above 1 an earlier supervisor may have written inputs. */
   attempt: number;
   view: TurnView;
   writer: InputWriter;
   planner: Planner;
-  /** Live agents; waits for one to appear when there is none. */
+  /** Live agents. Waits for one to appear if there is none. */
   agents: () => Promise<AgentEntry[]>;
   /** Messages of the context before a turn, oldest first, read from the log. */
   history: (beforeTurn: number) => Promise<readonly Message[]>;
@@ -42,5 +42,5 @@ export type TurnContext = {
   signal: AbortSignal;
 };
 
-/** The context of a turn whose supervisor plans and answers. */
+/** The context of a turn in which the supervisor plans and answers. */
 export type ConductingContext = TurnContext & { profile: ConductingProfile };

@@ -20,7 +20,7 @@ const HISTORY_MAX = 20;
 /** Tasks that a filter which servers do not have reads at most. */
 const SCANNED_MAX = 10_000;
 const WATCH_INTERVAL_MS = 2_000;
-/** First words of a question, or of a reason; characters. */
+/** First words of a question, or of a reason, in characters. */
 const WORDS_MAX = 60;
 
 const STATES = TASK_STATES.map(stateWord);

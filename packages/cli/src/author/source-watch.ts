@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 /** Folders that are watched: the one of the agent and those below it, without packages and hidden ones. */
 const FOLDERS_MAX = 256;
-/** An editor writes a file in several steps; milliseconds. */
+/** An editor writes a file in several steps. */
 const SETTLE_MS = 100;
 const SOURCE = /\.(?:[cm]?[jt]s|json)$/;
 
