@@ -5,6 +5,8 @@ import { type AddressInfo, connect } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { DIALECTS, frameResult, type Task } from '@hopline/a2a';
+import { testBothWays } from '@hopline/a2a/test-kit';
+import fc from 'fast-check';
 import fastify, { type FastifyReply } from 'fastify';
 import { type Frame, open, openRig, type StreamReader, sendParams, userMessage } from './http-server.test-kit.ts';
 import { SseSink } from './sse-sink.ts';
@@ -117,32 +119,66 @@ async function exchange(port: number, bytes: string, isOver: (text: string) => b
   return text;
 }
 
-test('what is flushed arrives once and in order, in the turn of the head and later, beside a large snapshot and at the end', async t => {
-  const [short, large] = [taskOf('é'), taskOf('“large” '.repeat(400_000))];
+/** Streams of one server: for each turn of the event loop, the streams that send its frame. */
+const turns = fc.array(fc.subarray([0, 1, 2]), { minLength: 1, maxLength: 6 });
+
+testBothWays('streams that send equal and different frames in one turn get their own frames, whole and in order', async t => {
+  let streams: SseSink[] = [];
+  let all = Promise.withResolvers<void>();
   const port = await serve(t, async sink => {
-    sendGap(sink, 1);
-    sendGap(sink, 2);
-    await nextTurn();
-    sink.addSnapshot(short, '1.1', 1);
-    sink.flush();
-    sendGap(sink, 3);
-    await nextTurn();
-    sendGap(sink, 4);
-    sink.addSnapshot(large, '1.1', 1);
-    let isSending = true;
-    const sending = sink.flushAll(STALL_MS).finally(() => (isSending = false));
-    // Dropped while the snapshot is being written.
-    for (; isSending; await nextTurn()) sendGap(sink, 99);
-    assert.equal(await sending, true);
-    sendGap(sink, 5);
-    sink.addGap({ from: 6, to: 6 });
-    sink.end();
-    sendGap(sink, 100);
+    if (streams.push(sink) === 3) all.resolve();
   });
-  const body = await bodyOf(port);
-  const expected = `${OK}${gap(1)}${gap(2)}${snapshot(short)}${gap(3)}${gap(4)}${snapshot(large)}${gap(5)}${gap(6)}`;
-  assert.ok(body === expected, `${body.length} characters instead of ${expected.length}`);
+  await fc.assert(
+    fc.asyncProperty(turns, fc.boolean(), async (sent, equal) => {
+      streams = [];
+      all = Promise.withResolvers();
+      const bodies = Promise.all([0, 1, 2].map(() => bodyOf(port)));
+      await all.promise;
+      const expected = [0, 1, 2].map(() => OK);
+      for (const [turn, senders] of sent.entries()) {
+        await nextTurn();
+        for (const index of senders) {
+          const from = equal ? turn : 10 * turn + index;
+          sendGap(streams[index]!, from);
+          expected[index] += gap(from);
+        }
+      }
+      for (const stream of streams) stream.end();
+      assert.deepEqual((await bodies).toSorted(), expected.toSorted());
+    }),
+    { numRuns: 30 },
+  );
 });
+
+testBothWays(
+  'what is flushed arrives once and in order, in the turn of the head and later, beside a large snapshot and at the end',
+  async t => {
+    const [short, large] = [taskOf('é'), taskOf('“large” '.repeat(400_000))];
+    const port = await serve(t, async sink => {
+      sendGap(sink, 1);
+      sendGap(sink, 2);
+      await nextTurn();
+      sink.addSnapshot(short, '1.1', 1);
+      sink.flush();
+      sendGap(sink, 3);
+      await nextTurn();
+      sendGap(sink, 4);
+      sink.addSnapshot(large, '1.1', 1);
+      let isSending = true;
+      const sending = sink.flushAll(STALL_MS).finally(() => (isSending = false));
+      // Dropped while the snapshot is being written.
+      for (; isSending; await nextTurn()) sendGap(sink, 99);
+      assert.equal(await sending, true);
+      sendGap(sink, 5);
+      sink.addGap({ from: 6, to: 6 });
+      sink.end();
+      sendGap(sink, 100);
+    });
+    const body = await bodyOf(port);
+    const expected = `${OK}${gap(1)}${gap(2)}${snapshot(short)}${gap(3)}${gap(4)}${snapshot(large)}${gap(5)}${gap(6)}`;
+    assert.ok(body === expected, `${body.length} characters instead of ${expected.length}`);
+  },
+);
 
 test('a client of HTTP/1.0 reads a stream without chunks', async t => {
   const port = await serve(t, async sink => {
@@ -156,7 +192,7 @@ test('a client of HTTP/1.0 reads a stream without chunks', async t => {
   assert.equal(text.split('\r\n\r\n')[1], `${OK}${gap(1)}${gap(2)}`);
 });
 
-test('the stream of a pipelined request waits for the one before it', async t => {
+testBothWays('the stream of a pipelined request waits for the one before it', async t => {
   const [first, second] = [Promise.withResolvers<SseSink>(), Promise.withResolvers<SseSink>()];
   const port = await serve(t, async (sink, index) => [first, second][index]!.resolve(sink));
   void Promise.all([first.promise, second.promise]).then(async ([ahead, behind]) => {

@@ -8,6 +8,7 @@ import {
   sseComment,
   sseFrame,
   type Task,
+  takesFastPaths,
 } from '@hopline/a2a';
 import {
   type ArtifactIndex,
@@ -91,6 +92,8 @@ export class SseSink implements EventSink {
   #reply: FastifyReply | undefined;
   readonly #response: ServerResponse;
   readonly #writer: PacedWriter;
+  /** Whether chunks go to the socket, beside `response.write`. */
+  readonly #writesChunks = takesFastPaths();
   readonly #stallMs: number;
   readonly #dialect: Dialect;
   readonly #encoder: EventEncoder<string>;
@@ -228,7 +231,7 @@ export class SseSink implements EventSink {
     const { socket, chunkedEncoding, writableCorked } = this.#response;
     // HTTP/1.0 has no chunks; a pipelined response has no socket before the one ahead of it has ended; a corked one still holds what
     // was written in this turn, such as its head.
-    if (socket === null || !chunkedEncoding || writableCorked > 0) {
+    if (socket === null || !chunkedEncoding || writableCorked > 0 || !this.#writesChunks) {
       this.#writer.send(text);
       return shared;
     }
