@@ -21,7 +21,7 @@ function chunkOf(text: string): Chunk {
 }
 
 /**
- * One open event stream. What is sent in one turn of the event loop is one chunk in one write, for all streams in one callback: with
+ * One open event stream. Everything sent in one turn of the event loop is one chunk in one write, for all streams in one callback: with
  * many viewers of a task, `response.write` of each would cost a third of their CPU (four parts and a callback for each chunk).
  */
 export class SseStream {

@@ -4,7 +4,7 @@ import type { TextRun } from '@hopline/task';
 
 type PendingToken = { n: number; seq: number; at: number; text: string; trace: string | undefined };
 
-/** What only the clock of the relay decided about a chunk. */
+/** The part of a chunk that only the relay's clock decided. */
 type Timing = Pick<ChunkProvenance, 'reason' | 'heldMs' | 'waitMs'>;
 
 /** Tokens of one producer's attempt in one lane that no chunk contains yet. */
@@ -53,7 +53,7 @@ export class PendingText {
     return this.#take(count, stored.splitOffset, stored);
   }
 
-  /** All text that may leave before an input that is no text. Without `isClosed`, half a surrogate pair at its end stays. */
+  /** All text that may leave before an input other than text. Without `isClosed`, half a surrogate pair at its end stays. */
   takeAll(isClosed: boolean): TextRun | undefined {
     const all = this.#tokens.length;
     // The newest token with text, the only one that a cut can fall into.

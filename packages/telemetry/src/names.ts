@@ -140,7 +140,7 @@ const COUNT_ATTRIBUTES = {
   failed: 'hopline.failed',
   gaps: 'hopline.gaps',
   toolCalls: 'hopline.tool_calls',
-  /** Set through `max`; milliseconds. To the first text of an agent, never the supervisor's plan. */
+  /** Milliseconds, set through `max`, to the first text of an agent, never the supervisor's plan. */
   firstTokenMs: 'hopline.first_token_ms',
   gapMsMax: 'hopline.gap_ms_max',
   heldMsMax: 'hopline.held_ms_max',

@@ -82,7 +82,7 @@ describe('events of the log', () => {
       onRejected(fault);
       stop.abort();
     }))
-      assert.fail('a record in the shard of another task is no input');
+      assert.fail('a record in the shard of another task is not an input');
     assert.deepEqual(rejected, ['not a record']);
 
     const abort = new AbortController();

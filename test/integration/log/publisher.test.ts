@@ -10,7 +10,7 @@ import { startNats } from '../../support/nats/nats-server.ts';
 
 const IN_FLIGHT_MAX = 512;
 const MIB = 1024 * 1024;
-/** Of a publish of which 4 fill the 16 MiB in flight, and 16 the 64 MiB that wait. */
+/** Size of a publish: 4 fill the 16 MiB in flight, and 16 the 64 MiB that wait. */
 const QUARTER_WINDOW = 'x'.repeat(4 * MIB - 1_024);
 const record = (text: string): InputRecord => {
   const from = { id: 'c', agent: 'a', turn: 1, attempt: 1 };

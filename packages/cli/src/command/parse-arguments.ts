@@ -66,7 +66,7 @@ export function parseArguments(
 type Words = {
   /** The texts of the options that were given; '' for a flag. */
   values: ReadonlyMap<string, readonly string[]>;
-  /** What is no option, nor the value of one. */
+  /** Arguments that are neither options nor their values. */
   words: readonly string[];
 };
 

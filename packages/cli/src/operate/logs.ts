@@ -13,7 +13,7 @@ import { type LogLine, parseLogLine, showLogLine } from './log-line.ts';
 const LINES_DEFAULT = 100;
 const LINES_MAX = 100_000;
 const FOLLOW_POLL_MS = 250;
-/** Read of one log at a time; bytes. The end of a longer log is enough for its newest lines. */
+/** Bytes read of one log at a time. The end of a longer log is enough for its newest lines. */
 const READ_BYTES_MAX = 4 * 1024 * 1024;
 
 export const logs = command({
@@ -71,7 +71,7 @@ class LogReader {
   readonly #path: string;
   readonly #instance: string;
   #offset = -1;
-  /** What was read begins within a line, of which the beginning is not read. */
+  /** The read part begins within a line, whose beginning is not read. */
   #isWithinLine = false;
   #rest: Buffer = Buffer.alloc(0);
   #time = 0;
