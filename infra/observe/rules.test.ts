@@ -23,6 +23,9 @@ const QUIET: Record<string, string> = {
   'up{job="hopline", instance="relay-1"}': '1x90',
   'hopline_gaps_total{job="hopline", service="ingress"}': '0x90',
   'hopline_records_rejected_total{job="hopline", reason="too_deep"}': '0x90',
+  'hopline_log_events_total{job="hopline", service="relay", kind="facts_lost"}': '0x90',
+  // Every restart of NATS raises it.
+  'hopline_log_events_total{job="hopline", service="relay", kind="reconnected"}': '0+1x90',
   'hopline_dead_letters_total{job="hopline", agent="files", reason="attempts_exhausted"}': '0x90',
   'hopline_webhooks_abandoned_total{job="hopline", reason="http_5xx"}': '0x90',
   'hopline_log_shortages_total{job="hopline", stream="A2A_WORK", reason="full"}': '0x90',
@@ -66,6 +69,7 @@ const WITH_BUDGET: Record<string, string> = {
 const FAULTS: Record<string, Record<string, string>> = {
   HoplineGaps: { 'hopline_gaps_total{job="hopline", service="ingress"}': '0x70 1x20' },
   HoplineRecordsRejected: { 'hopline_records_rejected_total{job="hopline", reason="too_deep"}': '0x70 1x20' },
+  HoplineFactsLost: { 'hopline_log_events_total{job="hopline", service="relay", kind="facts_lost"}': '0x70 1x20' },
   HoplineDeadLetters: { 'hopline_dead_letters_total{job="hopline", agent="files", reason="attempts_exhausted"}': '0x70 1x20' },
   HoplineWebhooksAbandoned: { 'hopline_webhooks_abandoned_total{job="hopline", reason="http_5xx"}': '0x70 1x20' },
   HoplineLogShortage: { 'hopline_log_shortages_total{job="hopline", stream="A2A_WORK", reason="full"}': '0x70 3x20' },

@@ -93,7 +93,10 @@ class Question {
       const text = parts.map(part => part.text ?? '').join('');
       this.#artifacts.set(artifactId, result.append ? (this.#artifacts.get(artifactId) ?? '') + text : text);
     }
-    if (result.final) this.report.state = result.status.state;
+    if (!result.final) return;
+    const { state, message } = result.status;
+    const reason = result.metadata?.reason ?? message?.parts.map(part => part.text ?? '').join('');
+    this.report.state = state === 'completed' ? state : `${state}: ${reason}`;
   }
 }
 

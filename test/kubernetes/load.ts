@@ -15,6 +15,7 @@ type Answer = {
   broken: number;
   gaps: number;
   silencesMs: number[];
+  /** For any other than `completed` with its reason. */
   state: string;
   task: string;
   hash: string;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { cpSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -42,6 +43,10 @@ const FAILING_MS = 2 * 3_600_000;
 /** Alerts on metrics of the kubelet, which rules.test.ts covers. */
 const OF_KUBERNETES = ['HoplineNatsVolumeNearlyFull'];
 
+/** The log is saved after the first token of a turn; the second is lost; the third finds that out. */
+const saved = Promise.withResolvers<void>();
+const restored = Promise.withResolvers<void>();
+
 const seen = new Set<string>();
 const stack = new AsyncDisposableStack();
 let cluster: Cluster;
@@ -54,6 +59,7 @@ describe('alerts of a live cluster', { skip: withoutPrometheus }, () => {
     const counter = await startAgent({ dialect: '0.3', script: slowCount });
     const quick = await startAgent({ dialect: '0.3', script: [{ token: 'quick' }, { complete: true }] });
     const late = await startAgent({ dialect: '0.3', script: [{ pause: LATE_MS }, { token: 'late' }, { complete: true }] });
+    const held = await startAgent({ dialect: '0.3', script: threeTokens });
     const broken = await startAgent({ dialect: '0.3', script: [{ fail: true }] });
     cluster = stack.use(
       await Cluster.start({
@@ -66,6 +72,7 @@ describe('alerts of a live cluster', { skip: withoutPrometheus }, () => {
           { name: 'counter', adapter: 'a2a', url: counter.url, default: true },
           { name: 'quick', adapter: 'a2a', url: quick.url },
           { name: 'late', adapter: 'a2a', url: late.url },
+          { name: 'held', adapter: 'a2a', url: held.url },
           { name: 'broken', adapter: 'a2a', url: broken.url },
           { name: 'deadly', adapter: 'module', path: fileURLToPath(import.meta.resolve('../support/agents/crashing-agent.ts')) },
         ],
@@ -218,6 +225,28 @@ describe('alerts of a live cluster', { skip: withoutPrometheus }, () => {
     await alert;
   });
 
+  test('HoplineFactsLost: NATS comes back without its newest records', async () => {
+    const { nats } = cluster;
+    const stream = join(nats.dir, 'jetstream', '$G', 'streams', FACTS_STREAM);
+    const copy = join(nats.dir, 'saved');
+    let texts = 0;
+    for await (const { event } of frames(cluster.url, questionTo('held'))) {
+      if (!('artifactUpdate' in event)) continue;
+      texts += 1;
+      if (texts === 1) {
+        cpSync(stream, copy, { recursive: true });
+        saved.resolve();
+      }
+      if (texts === 2) break;
+    }
+    await nats.kill();
+    rmSync(stream, { recursive: true });
+    cpSync(copy, stream, { recursive: true });
+    await nats.restart();
+    restored.resolve();
+    await reaches('HoplineFactsLost');
+  });
+
   test('HoplineUnknownOnLog: another program creates a durable consumer', async () => {
     const { consumers } = await jetstreamManager(nc);
     await consumers.add(FACTS_STREAM, { durable_name: 'dos' });
@@ -294,6 +323,15 @@ function* slowCount() {
     yield { token };
     yield { pause: 25 };
   }
+  yield { complete: true as const };
+}
+
+async function* threeTokens() {
+  yield { token: 'one ' };
+  await saved.promise;
+  yield { token: 'two ' };
+  await restored.promise;
+  yield { token: 'three' };
   yield { complete: true as const };
 }
 

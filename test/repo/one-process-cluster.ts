@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { defineAgent, serveAgent } from '@hopline/agent';
 import { DEFAULT_SETTINGS } from '@hopline/coalesce';
 import { AllowedHosts, createHealth } from '@hopline/lifecycle';
+import type { AgentEntry, Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { PROFILES } from '@hopline/profiles';
 import { createHopMetrics, createLogger } from '@hopline/telemetry';
@@ -16,6 +17,9 @@ import { startNats } from '../support/nats/nats-server.ts';
 /** So long that no lease and no entry of an agent is renewed while a task is measured, milliseconds. */
 const HEARTBEAT_MS = 120_000;
 const LEASE_MS = 3 * HEARTBEAT_MS;
+
+/** How often the test renews the agent's entry until the task streams, milliseconds: on a busy machine that takes longer than an entry lives. */
+const RENEWAL_MS = 1_000;
 
 /** One task of a running cluster. */
 export type StreamedTask = {
@@ -44,7 +48,7 @@ export async function openStreamedTask(): Promise<StreamedTask> {
   const relay = await createRelay({ log: logs.relay, instance: 'relay', coalesce: DEFAULT_SETTINGS, ...leases, ...reporting });
   const source = new TokenSource();
   const stop = new AbortController();
-  const registered = Promise.withResolvers<void>();
+  const registered = Promise.withResolvers<AgentEntry>();
   const serving = serveAgent({
     ...{
       log: logs.agent,
@@ -56,12 +60,12 @@ export async function openStreamedTask(): Promise<StreamedTask> {
       ...reporting,
     },
     agent: defineAgent({ name: 'agent', description: 'Yields a token on request', run: () => source.tokens() }),
-    onRegistered: () => registered.resolve(),
+    onRegistered: entry => registered.resolve(entry),
   });
-  await registered.promise;
+  const renewal = renew(logs.agent, await registered.promise);
   const supervisor = await createSupervisor({
     ...{ log: logs.supervisor, planner: new SkillPlanner(), profiles: PROFILES, displayName: 'Supervisor', slots: 1 },
-    ...{ agentGoneMs: 30_000, agentWaitMs: 30_000, ...reporting },
+    ...{ agentGoneMs: HEARTBEAT_MS, agentWaitMs: HEARTBEAT_MS, ...reporting },
   });
   const ingress = await createIngress({
     ...{ log: logs.ingress, profile: 'caipe', publicUrl: undefined, limits: {}, ...reporting },
@@ -78,6 +82,7 @@ export async function openStreamedTask(): Promise<StreamedTask> {
       const token = `token-${tokens};`;
       source.yield(token);
       await client.readUntil(token);
+      clearInterval(renewal);
     },
     close: async () => {
       source.end();
@@ -91,6 +96,15 @@ export async function openStreamedTask(): Promise<StreamedTask> {
       await nats.stop();
     },
   };
+}
+
+function renew({ agents }: Log, entry: AgentEntry): NodeJS.Timeout {
+  let { heartbeat } = entry;
+  return setInterval(() => {
+    heartbeat += 1;
+    // A failed renewal is followed by the next one.
+    agents.put(`${entry.name}.renewed`, { ...entry, heartbeat }).catch(() => {});
+  }, RENEWAL_MS);
 }
 
 /** Tokens of an agent's turn, one each time the test asks for it. */

@@ -2,7 +2,7 @@ import { A2AError } from '@hopline/a2a';
 import { type A2AServer, fromLog, requireOwnTask } from '@hopline/a2a-server';
 import { type Cursor, parseCursor } from '@hopline/events';
 import type { FastifyInstance } from 'fastify';
-import { registerOwnRoute } from './own-route.ts';
+import { registerHoplineRoute } from './hopline-route.ts';
 
 export const TASK_AUDIT_PATH = '/tasks/{taskId}/audit';
 export const EVENT_AUDIT_PATH = '/tasks/{taskId}/audit/{cursor}';
@@ -36,7 +36,7 @@ export function registerTaskAudit(scope: FastifyInstance, server: A2AServer, aud
       running -= 1;
     }
   };
-  registerOwnRoute(scope, server, { path: TASK_AUDIT_PATH, method: 'audit_task' }, async (caller, { taskId = '' }) => {
+  registerHoplineRoute(scope, server, { path: TASK_AUDIT_PATH, method: 'audit_task' }, async (caller, { taskId = '' }) => {
     await requireOwnTask(server, caller, taskId);
     return run(taskId, async () => {
       const found = await audits.report(taskId);
@@ -45,7 +45,7 @@ export function registerTaskAudit(scope: FastifyInstance, server: A2AServer, aud
       return found;
     });
   });
-  registerOwnRoute(
+  registerHoplineRoute(
     scope,
     server,
     { path: EVENT_AUDIT_PATH, method: 'explain_event' },

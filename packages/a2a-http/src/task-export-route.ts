@@ -4,7 +4,7 @@ import { A2AError } from '@hopline/a2a';
 import { type A2AServer, fromLog, report, requireOwnTask } from '@hopline/a2a-server';
 import { isSameOwner, type Owner } from '@hopline/events';
 import type { FastifyInstance } from 'fastify';
-import { callerWithRoom } from './own-route.ts';
+import { callerWithRoom } from './hopline-route.ts';
 import { readInTime } from './reading-time.ts';
 import { sendRestError } from './rest/rest-binding.ts';
 
@@ -76,7 +76,7 @@ export function registerTaskExport(scope: FastifyInstance, server: A2AServer, ex
         const lines = await open(
           caller,
           taskId,
-          { records: textOf('records', records), after: textOf('after', after) },
+          { records: queryValue('records', records), after: queryValue('after', after) },
           reply.raw,
         );
         const body = Readable.from(readInTime(lines, server.limits.exportReadMsMax, () => reply.raw.destroy()));
@@ -115,7 +115,7 @@ function withFirst(
   return { [Symbol.asyncIterator]: () => iterator };
 }
 
-function textOf(name: string, value: unknown): string | undefined {
+function queryValue(name: string, value: unknown): string | undefined {
   if (value === undefined || typeof value === 'string') return value;
   throw new A2AError('INVALID_PARAMS', { detail: `the query may have ${name} once` });
 }

@@ -9,6 +9,11 @@ export interface Agent {
   readonly description: string;
   /** Its events show when it begins to work (`working`), as those of a server that queues tasks. Any other agent works from the beginning of its turn. */
   readonly reportsWork?: true;
+  /**
+   * It may send one text several times: as tokens, whole in an artifact, and in its last message, as remote servers do. In a supervisor's
+   * answer the text then stands once (S2-2). The text of any other agent is shown as it comes.
+   */
+  readonly repeatsText?: true;
   /** Called every 30 s: an adapter may learn its skills from a server. Rejects when they are not available now. */
   skills(): Promise<AgentSkill[]>;
   /**

@@ -5,7 +5,7 @@ import { FailedTry } from './failed-try.ts';
 import type { ClientLimits } from './limits.ts';
 import type { CallOptions } from './notice.ts';
 import { parseJson } from './parse-json.ts';
-import { chunksOf, textOf } from './read-body.ts';
+import { bodyText, chunksOf } from './read-body.ts';
 import { notA2A, resultOf, type Transport } from './transport.ts';
 import { pause, type RetryLimits, Tries } from './tries.ts';
 
@@ -125,7 +125,7 @@ export class Calls {
   async #document(path: string, absent: string, call: CallOptions): Promise<unknown> {
     return this.#withRetries(call, async () => {
       const response = await this.#ownOnce(new URL(path, this.#transport.url), absent, call);
-      return parseJson(await textOf(response, this.#limits.silenceMsMax));
+      return parseJson(await bodyText(response, this.#limits.silenceMsMax));
     });
   }
 

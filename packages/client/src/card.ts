@@ -4,7 +4,7 @@ import { type CardKeyOf, verifyAgentCard } from '@hopline/agent-card/verify';
 import { FailedTry } from './failed-try.ts';
 import type { CallOptions } from './notice.ts';
 import { parseJson } from './parse-json.ts';
-import { textOf } from './read-body.ts';
+import { bodyText } from './read-body.ts';
 import { notA2A, type RequestOptions, type Transport } from './transport.ts';
 
 /** An agent card, and whether its signature was verified. */
@@ -33,7 +33,7 @@ export async function readCard(transport: Transport, options: RequestOptions): P
     if (thrown instanceof FailedTry && thrown.error.code === 'INVALID_AGENT_RESPONSE') return transport.get(older, options);
     throw thrown;
   });
-  const json = parseJson(await textOf(response, options.headMsMax));
+  const json = parseJson(await bodyText(response, options.headMsMax));
   if (!isObject(json)) throw notA2A('the agent card is not a JSON object');
   return cardOf(json, response.url || path.href);
 }

@@ -89,7 +89,7 @@ export class RemoteKeySet {
     } catch (error) {
       this.#nextTryMs = this.#now() + KEY_SET_RETRY_MS;
       if (this.#closing.signal.aborted) return;
-      this.#options.logger.warn({ reason: reasonOf(error) }, LINE.keySetNotFetched);
+      this.#options.logger.warn({ reason: fetchFailure(error) }, LINE.keySetNotFetched);
     }
   }
 
@@ -111,7 +111,7 @@ export class RemoteKeySet {
 }
 
 /** fetch puts the reason in its cause. */
-function reasonOf(error: unknown): string {
+function fetchFailure(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown';
   const { code } = (error.cause ?? {}) as { code?: unknown };
   return typeof code === 'string' ? code : error.message;

@@ -69,7 +69,7 @@ function bounded({ check, optional }: ReadyCheck): () => Promise<string | undefi
       .then(() => check(signal))
       .then(
         () => undefined,
-        error => (signal.aborted ? 'timeout' : reasonOf(error, optional)),
+        error => (signal.aborted ? 'timeout' : checkFailure(error, optional)),
       )
       .finally(() => {
         running = undefined;
@@ -78,7 +78,7 @@ function bounded({ check, optional }: ReadyCheck): () => Promise<string | undefi
   };
 }
 
-function reasonOf(error: unknown, optional: true | undefined): string {
+function checkFailure(error: unknown, optional: true | undefined): string {
   return optional ? errorWord(error) : closedWord(error instanceof Error ? error.name : 'failed');
 }
 

@@ -4,7 +4,7 @@
  * deprecated as "moved"), the draft A2A conventions (open-telemetry/semantic-conventions-genai#195); `hopline.*` is ours.
  */
 
-/** `service.name` is this and the service, as `hopline-relay`; `service.namespace` is it where the cluster has no prefix. */
+/** Prefix of `service.name`, as in `hopline-relay`, and the `service.namespace` of a cluster without a prefix. */
 export const SERVICE_PREFIX = 'hopline';
 /** Instrumentation scope of Hopline's tracer and meter. */
 export const SCOPE = 'hopline';

@@ -46,8 +46,8 @@ export function joinDeliveries(first: PendingDelivery, second: PendingDelivery):
 }
 
 function joinText(first: TaskArtifactUpdateEvent, second: TaskArtifactUpdateEvent): TaskArtifactUpdateEvent | undefined {
-  const text = textOf(first);
-  const more = textOf(second);
+  const text = onlyText(first);
+  const more = onlyText(second);
   const continues = second.append === true && first.lastChunk !== true && frameOf(first) === frameOf(second);
   if (!continues || text === undefined || more === undefined) return undefined;
   const artifact = { ...first.artifact, parts: [{ text: text + more }] };
@@ -56,7 +56,7 @@ function joinText(first: TaskArtifactUpdateEvent, second: TaskArtifactUpdateEven
 }
 
 /** The text of an update that contains only text. */
-function textOf({ artifact: { parts } }: TaskArtifactUpdateEvent): string | undefined {
+function onlyText({ artifact: { parts } }: TaskArtifactUpdateEvent): string | undefined {
   const [part, ...others] = parts;
   return part?.text !== undefined && others.length === 0 && Object.keys(part).length === 1 ? part.text : undefined;
 }

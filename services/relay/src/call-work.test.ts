@@ -163,10 +163,10 @@ test('a relay that reads a call again requests its work once more, unless its ag
   await dead.stop();
   const written = task.writer('call-1-2', 'writer');
   written.add({ kind: 'open', lane: 'a', artifact: { name: 'response' } });
-  const ended = task.writer('call-1-3', 'writer');
-  ended.add({ kind: 'ended', call: 'call-1-3', state: 'TASK_STATE_COMPLETED' });
-  await Promise.all([written.flush(), ended.flush()]);
-  // It folds what the agents wrote only after it has read the calls again.
+  // The supervisor abandons a silent agent.
+  out.add({ kind: 'ended', call: 'call-1-3', state: 'TASK_STATE_FAILED', reason: 'gone' });
+  await Promise.all([written.flush(), out.flush()]);
+  // It folds what was written since only after it has read the calls again.
   assert.deepEqual(await task.requestedBy(task.relay(), 3), ['t:call-1-1', 't:call-1-2', 't:call-1-3']);
   assert.deepEqual(await task.requestedBy(task.relay(), 1), ['t:call-1-1']);
 

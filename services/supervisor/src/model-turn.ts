@@ -199,7 +199,7 @@ export class ModelTurn implements TurnRunner {
     const { view } = this.#context;
     const { ends } = view;
     const failed = ends.filter(({ state }) => state !== 'TASK_STATE_COMPLETED');
-    const hasOwn = view.ownText() !== '';
+    const hasOwn = view.supervisorText() !== '';
     if (ends.length === 0 && !hasOwn) return failure(this.#failureId(), 'the model returned no text', { retryable: true });
     if (failed.length === ends.length && !hasOwn) return outcomeOf(ends, this.#failureId());
     const isRecovered = ({ agent }: CallEnded) => ends.some(end => end.agent === agent && end.state === 'TASK_STATE_COMPLETED');

@@ -24,7 +24,7 @@ export function planOfCalls(agents: readonly string[]): string | undefined {
 }
 
 /** A run of a model's text: its plan with both markers, or its own words. */
-export type TextRun = { kind: 'plan' | 'own'; text: string };
+export type TextRun = { kind: 'plan' | 'prose'; text: string };
 
 /**
  * Separates the plan in a model's text, from the first ⟦ to the first ⟧ after it, from the model's own words. White space around the plan
@@ -64,7 +64,7 @@ export class PlanParser {
 
   #outside(text: string, runs: TextRun[]): string {
     const begin = this.#hasPlan ? -1 : text.indexOf(BEGIN);
-    this.#own(begin < 0 ? text : text.slice(0, begin), runs);
+    this.#prose(begin < 0 ? text : text.slice(0, begin), runs);
     if (begin < 0) return '';
     this.#pending = '';
     this.#hasPlan = true;
@@ -73,7 +73,7 @@ export class PlanParser {
     return text.slice(begin + BEGIN.length);
   }
 
-  #own(text: string, runs: TextRun[]): void {
+  #prose(text: string, runs: TextRun[]): void {
     if (text === '') return;
     const words = this.#pending + text;
     // Pending text is white space; checking it again with each token would be quadratic in its length.
@@ -83,14 +83,14 @@ export class PlanParser {
     }
     this.#pending = '';
     this.#position = 'words';
-    runs.push({ kind: 'own', text: words });
+    runs.push({ kind: 'prose', text: words });
   }
 }
 
 /** Plan and words of a whole step. */
-export function splitPlan(text: string): { plan: string; own: string } {
+export function splitPlan(text: string): { plan: string; prose: string } {
   const parser = new PlanParser();
-  const split = { plan: '', own: '' };
+  const split = { plan: '', prose: '' };
   for (const run of [...parser.take(text), ...parser.end()]) split[run.kind] += run.text;
   return split;
 }

@@ -1,4 +1,4 @@
-import { type Artifact, isInterrupted, type Message } from '@hopline/a2a';
+import { type Artifact, isInterrupted, type Message, textOf } from '@hopline/a2a';
 import type {
   ArtifactUpdated,
   CallEnded,
@@ -168,12 +168,12 @@ export class TurnView {
 
   /** The text streamed to the client in this turn: every segment of an agent in order of opening, then the supervisor's own (C-28). */
   answerText(): string {
-    return this.#textOf(producer => producer !== SUPERVISOR) + this.ownText();
+    return this.#textBy(producer => producer !== SUPERVISOR) + this.supervisorText();
   }
 
   /** The supervisor's own text in this turn. */
-  ownText(): string {
-    return this.#textOf(producer => producer === SUPERVISOR);
+  supervisorText(): string {
+    return this.#textBy(producer => producer === SUPERVISOR);
   }
 
   /** Text of agents in this turn that policy keeps from clients. */
@@ -184,7 +184,7 @@ export class TurnView {
   /** The answer of one call, streamed or withheld: every character once. */
   answerOf(call: string): string {
     const streamed = this.artifactsOf(call).filter(({ name }) => name === this.#answerName);
-    return streamed.map(textOf).join('') + (this.#ends.get(call)?.withheldText ?? '');
+    return streamed.map(({ parts }) => textOf(parts)).join('') + (this.#ends.get(call)?.withheldText ?? '');
   }
 
   /** All artifacts of one call, in order of opening. */
@@ -254,10 +254,10 @@ export class TurnView {
     if (isAnswer && !answers.has(id)) answers.set(id, producer);
   }
 
-  #textOf(includes: (producer: string) => boolean): string {
+  #textBy(includes: (producer: string) => boolean): string {
     const answers = [...this.#turn.answers].filter(([, producer]) => includes(producer));
     return this.#artifacts(answers.map(([id]) => id))
-      .map(textOf)
+      .map(({ parts }) => textOf(parts))
       .join('');
   }
 
@@ -271,8 +271,4 @@ export class TurnView {
 /** The call of turn `turn` that continues the `index`-th waiting call of the turn before. */
 export function continuingCallId(turn: number, index: number): string {
   return `call-${turn}-${index + 1}`;
-}
-
-function textOf({ parts }: Artifact): string {
-  return parts.map(part => part.text ?? '').join('');
 }

@@ -106,7 +106,7 @@ describe('events of the log', () => {
     assert.equal(reported({ type: 'undecodable', where: 'key-value' }), 2);
   });
 
-  test('a key that was deleted, or purged by an operator, is absent, and nothing to report', async () => {
+  test('a key that was deleted, or purged by an operator, is absent and is not reported', async () => {
     events = [];
     const entry = { contextId: 'c', role: 'supervisor', state: 'TASK_STATE_WORKING', startSeq: 0, generation: 0, at: 1 } as const;
     await log.tasks.put('deleted', entry);

@@ -47,7 +47,7 @@ test('waiting publishes are bounded in bytes: beyond the bound they reject at on
   await server.kill();
   const appends = Array.from({ length: 24 }, (_, i) => log.inputs.append('task', record(QUARTER_WINDOW), { id: `task:${i}` }));
   const settled = Promise.allSettled(appends);
-  // Not after a wait: only the restart below ends that of the others.
+  // These fail at once; the others wait until the restart below.
   const refused = await Promise.allSettled(appends.slice(20));
   for (const result of refused) assert.ok(result.status === 'rejected' && result.reason instanceof LogUnavailable);
   await server.restart();

@@ -3,7 +3,7 @@ import { isSameOwner, type Owner, type Role } from '@hopline/events';
 import type { Log, PushConfigEntry, TaskIndexEntry } from '@hopline/log';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import type { Limits } from '../limits.ts';
-import { OwnedEntries, type PartyKeys, partyKeysOf } from './owned-entries.ts';
+import { OwnerCounts, type PartyKeys, partyKeysOf } from './owner-counts.ts';
 import { SentBudget } from './sent-budget.ts';
 import { StoredBytes } from './stored-bytes.ts';
 import { TokenBucket } from './token-bucket.ts';
@@ -50,22 +50,22 @@ export class Quotas {
   readonly #metrics: HopMetrics | undefined;
   readonly #owners = new Map<string, Party>();
   readonly #tenants = new Map<string, Party>();
-  readonly #tasks: OwnedEntries<TaskIndexEntry>;
-  readonly #webhooks: OwnedEntries<PushConfigEntry>;
+  readonly #tasks: OwnerCounts<TaskIndexEntry>;
+  readonly #webhooks: OwnerCounts<PushConfigEntry>;
   readonly #stored: StoredBytes | undefined;
 
   constructor({ log, role, limits, metrics, logger }: QuotasOptions) {
     this.#limits = limits;
     this.#metrics = metrics;
     const onLost = (error: unknown) => logger.warn({ err: error }, 'counts of owners lost');
-    this.#tasks = new OwnedEntries({
+    this.#tasks = new OwnerCounts({
       bucket: log.tasks,
       ownerOf: task => (task.role !== role || isTerminal(task.state) ? undefined : (task.owner ?? {})),
       onLost,
     });
     const { tenantStoredShare: shareMax } = limits;
     this.#stored = shareMax < 1 ? new StoredBytes({ log, shareMax, onLost }) : undefined;
-    this.#webhooks = new OwnedEntries({ bucket: log.pushConfigs, ownerOf: ({ owner = {} }) => owner, onLost });
+    this.#webhooks = new OwnerCounts({ bucket: log.pushConfigs, ownerOf: ({ owner = {} }) => owner, onLost });
   }
 
   /** Counts the bytes of a request. Throws QUOTA_EXCEEDED, except for a cancel, which is only counted. */
@@ -154,7 +154,7 @@ export class Quotas {
   }
 
   #isFull(
-    entries: OwnedEntries<never> | OwnedEntries<TaskIndexEntry> | OwnedEntries<PushConfigEntry>,
+    entries: OwnerCounts<never> | OwnerCounts<TaskIndexEntry> | OwnerCounts<PushConfigEntry>,
     keys: PartyKeys,
     max: number,
   ) {

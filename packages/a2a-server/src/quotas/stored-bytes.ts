@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isTerminal } from '@hopline/a2a';
 import { isSameOwner, type Owner } from '@hopline/events';
 import { followBucket, type Log, type TaskIndexEntry } from '@hopline/log';
-import { partyKeysOf } from './owned-entries.ts';
+import { partyKeysOf } from './owner-counts.ts';
 
 /** Time between two looks at what retention has left of the log. */
 const EXTENT_MS = 5_000;

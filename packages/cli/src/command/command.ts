@@ -34,10 +34,10 @@ export type Subject<T = unknown> = {
   read(words: readonly string[]): T;
 };
 
-/** What the options of a command read. */
+/** The values of a command's options. */
 export type OptionValues<O extends Options> = { readonly [Name in keyof O]: O[Name] extends Option<infer T> ? T : never };
 
-/** What a command line gave to its command. */
+/** The values that a command line gives to its command. */
 export type Given<S, O extends Options> = { subject: S; options: OptionValues<O> };
 
 /** A command: all that the parser, the help, the reference and the completions know of it. */
@@ -75,7 +75,7 @@ export type ProcessContext = {
   takeInterrupts: (interrupted: (() => void) | undefined) => void;
 };
 
-/** What a command runs with. */
+/** Everything a command runs with, beside its own values. */
 export type CommandContext = Omit<ProcessContext, 'stdout' | 'stderr'> & {
   output: Output;
   /** One JSON object per line. */

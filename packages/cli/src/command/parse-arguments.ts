@@ -66,7 +66,7 @@ export function parseArguments(
 type Words = {
   /** The texts of the options that were given; '' for a flag. */
   values: ReadonlyMap<string, readonly string[]>;
-  /** Arguments that are neither options nor their values. */
+  /** All other words. */
   words: readonly string[];
 };
 

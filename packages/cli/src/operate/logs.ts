@@ -71,7 +71,7 @@ class LogReader {
   readonly #path: string;
   readonly #instance: string;
   #offset = -1;
-  /** The read part begins within a line, whose beginning is not read. */
+  /** The log was longer than READ_BYTES_MAX, so reading began in the middle of a line. */
   #isWithinLine = false;
   #rest: Buffer = Buffer.alloc(0);
   #time = 0;

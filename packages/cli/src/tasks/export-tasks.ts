@@ -82,7 +82,7 @@ export const exportTasks = command({
   },
 });
 
-/** The tasks to export, and the destination. */
+/** The tasks to export, their parts, and where they go. */
 type Export = Pick<CommandContext, 'output' | 'environment' | 'signal'> & {
   taskIds: readonly string[];
   /** Undefined: standard output. */

@@ -24,7 +24,7 @@ export type TaskSources = {
 
 const SAMPLE_MAX = 10_000_000;
 
-/** What such a command takes. */
+/** Subject and options of a command that reads stored tasks. */
 export const STORED_TASKS = anyNumber('[TASK|FILE…]', 'task ids or task files');
 export const STORED_TASK_OPTIONS = {
   all: flag('every task of the log'),

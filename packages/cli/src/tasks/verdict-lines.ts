@@ -2,7 +2,7 @@ import { stateWord, TASK_STATES } from '@hopline/a2a';
 import type { TaskVerdict } from '@hopline/replay';
 import { firstDifference } from './first-difference.ts';
 
-/** What became of a task whose inputs were decided again, without the text of the task. */
+/** The verdict on a task whose inputs were decided again, without the text of the task. */
 export function verdictLines(verdict: TaskVerdict, name: string): string[] {
   switch (verdict.verdict) {
     case 'same':

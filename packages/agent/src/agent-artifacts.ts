@@ -4,9 +4,9 @@ import type { LaneWriter } from './lane-writer.ts';
 import { BoundExceeded } from './limits.ts';
 import { LaneText } from './streamed-text.ts';
 
-type OwnArtifact = { lane: string; header: LaneArtifact; content: LaneText; closed: boolean };
+type ArtifactLane = { lane: string; header: LaneArtifact; content: LaneText; closed: boolean };
 
-export type OwnArtifactsOptions = {
+export type AgentArtifactsOptions = {
   lanes: LaneWriter;
   /**
    * Prefix of the lane names. The artifact's number in the turn follows, so a later attempt's first artifact replaces the earlier one's
@@ -29,42 +29,42 @@ export type OwnArtifactsOptions = {
  * The agent's own artifacts, chunk by chunk. Plain text goes to a lane and is coalesced; other parts pass unchanged. A chunk that appends to
  * an artifact that was never opened opens it, so that its text is not lost.
  */
-export class OwnArtifacts {
-  readonly #options: OwnArtifactsOptions;
-  readonly #byId = new Map<string, OwnArtifact>();
+export class AgentArtifacts {
+  readonly #options: AgentArtifactsOptions;
+  readonly #byId = new Map<string, ArtifactLane>();
 
-  constructor(options: OwnArtifactsOptions) {
+  constructor(options: AgentArtifactsOptions) {
     this.#options = options;
   }
 
   take(artifact: Artifact, append: boolean, last: boolean, source?: InputSource): void {
     const { lanes } = this.#options;
-    const own = this.#byId.get(artifact.artifactId) ?? this.#create(artifact);
-    if (own.closed) return;
-    const { lane, header, content } = own;
+    const written = this.#byId.get(artifact.artifactId) ?? this.#create(artifact);
+    if (written.closed) return;
+    const { lane, header, content } = written;
     const text = plainText(artifact.parts);
     const origin = source && { source };
-    if (text === undefined) this.#pass(own, { parts: artifact.parts, append, last, ...origin });
+    if (text === undefined) this.#pass(written, { parts: artifact.parts, append, last, ...origin });
     else if (text !== '' || content.length > 0 || lanes.isOpen(lane))
       lanes.write(lane, header, append ? content.token(text) : content.snapshot(text), origin);
-    else if (last) this.#pass(own, { parts: artifact.parts, append, last, ...origin });
+    else if (last) this.#pass(written, { parts: artifact.parts, append, last, ...origin });
     if (!last) return;
     lanes.close(lane);
-    own.closed = true;
+    written.closed = true;
   }
 
-  #create({ artifactId, parts: _parts, ...shown }: Artifact): OwnArtifact {
+  #create({ artifactId, parts: _parts, ...shown }: Artifact): ArtifactLane {
     const { prefix, closedLanes, metadata, separateClose, onNew } = this.#options;
     onNew();
     const merged = metadata && { metadata: { ...shown.metadata, ...metadata } };
     const header = { ...shown, ...merged, ...(separateClose && { separateClose }) };
     const lane = `${prefix}/${this.#byId.size + 1}`;
-    const own = { lane, header, content: new LaneText(), closed: closedLanes.has(lane) };
-    this.#byId.set(artifactId, own);
-    return own;
+    const written = { lane, header, content: new LaneText(), closed: closedLanes.has(lane) };
+    this.#byId.set(artifactId, written);
+    return written;
   }
 
-  #pass({ lane, header }: OwnArtifact, update: Pick<ArtifactInput, 'parts' | 'append' | 'last' | 'source'>): void {
+  #pass({ lane, header }: ArtifactLane, update: Pick<ArtifactInput, 'parts' | 'append' | 'last' | 'source'>): void {
     const { lanes, bytesMax } = this.#options;
     const bytes = Buffer.byteLength(JSON.stringify(update.parts));
     if (bytes > bytesMax) throw new BoundExceeded(`an artifact of the agent has more than ${bytesMax} bytes`);

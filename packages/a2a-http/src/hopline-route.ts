@@ -9,7 +9,7 @@ import { bareJson, encodeJson } from './rest/rest-request.ts';
  * GET of a path that no version of A2A has, with the errors of HTTP+JSON, for callers that may use an operation of A2A. `path` is as in OpenAPI;
  * `answer` rejects with an A2AError; `method` names the request in spans and log lines.
  */
-export function registerOwnRoute(
+export function registerHoplineRoute(
   scope: FastifyInstance,
   server: A2AServer,
   { path, method }: { path: string } & Pick<RequestBesideA2A, 'method'>,

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { Owner } from '@hopline/events';
 import type { Change, KeyValue } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
-import { OwnedEntries, partyKeysOf } from './owned-entries.ts';
+import { OwnerCounts, partyKeysOf } from './owner-counts.ts';
 
 type Entry = { owner: Owner };
 const ANNA = { tenant: 't', subject: 'anna' };
@@ -21,7 +21,7 @@ function silentlyExpiring(): KeyValue<Entry> {
 }
 
 function counted(bucket: KeyValue<Entry>, now: () => number) {
-  const entries = new OwnedEntries({ bucket, ownerOf: ({ owner }) => owner, onLost: error => assert.fail(String(error)), now });
+  const entries = new OwnerCounts({ bucket, ownerOf: ({ owner }) => owner, onLost: error => assert.fail(String(error)), now });
   return { entries, countsOf: (owner: Owner) => Object.values(entries.counts(partyKeysOf(owner))) };
 }
 

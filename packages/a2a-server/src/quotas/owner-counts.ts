@@ -9,7 +9,7 @@ export function partyKeysOf({ tenant, subject }: Owner): PartyKeys {
   return { owner: JSON.stringify([tenant ?? null, subject ?? null]), tenant };
 }
 
-export type OwnedEntriesOptions<V> = {
+export type OwnerCountsOptions<V> = {
   bucket: KeyValue<V>;
   /** The owner for whom an entry counts; undefined when it does not count. */
   ownerOf(value: V): Owner | undefined;
@@ -24,8 +24,8 @@ type Counted = PartyKeys & { reading: number };
 const REREAD_MS_MIN = 60_000;
 
 /** Counts entries of a bucket by owner and tenant: those that this process adds, and once it follows the bucket, those of all processes. */
-export class OwnedEntries<V> {
-  readonly #options: OwnedEntriesOptions<V>;
+export class OwnerCounts<V> {
+  readonly #options: OwnerCountsOptions<V>;
   readonly #entries = new Map<string, Counted>();
   readonly #owners = new Map<string, number>();
   readonly #tenants = new Map<string, number>();
@@ -35,7 +35,7 @@ export class OwnedEntries<V> {
   #closed = false;
   readonly #now: () => number;
 
-  constructor(options: OwnedEntriesOptions<V>) {
+  constructor(options: OwnerCountsOptions<V>) {
     this.#options = options;
     this.#now = options.now ?? (() => performance.now());
   }

@@ -1,15 +1,15 @@
 import type { Message } from '@hopline/a2a';
 import type { LaneArtifact } from '@hopline/events';
+import type { AgentArtifacts } from './agent-artifacts.ts';
 import { type AgentText, type ArtifactChunk, isTextOnly, type Standing } from './agent-text.ts';
-import type { LaneWriter, TokenOrigin } from './lane-writer.ts';
-import type { OwnArtifacts } from './own-artifacts.ts';
+import type { LaneWriter } from './lane-writer.ts';
 import { TextStreams } from './streamed-text.ts';
 
-export type OwnTextOptions = {
+export type PassThroughTextOptions = {
   lanes: LaneWriter;
   lane: string;
   artifact: LaneArtifact;
-  artifacts: OwnArtifacts;
+  artifacts: AgentArtifacts;
   /** Id of the message that is made of the text; absent where the text's artifact stays in the task. */
   messageId?: string;
 };
@@ -20,12 +20,12 @@ export type OwnTextOptions = {
  * Transitory text leaves the task at its end, and a message stays: the agent's own, else one with all the text (S1-24). Its streams share an
  * artifact one after the other (S1-26), and have one each while they run at once; the first has the fixed id (S1-25).
  */
-export class OwnText implements AgentText {
+export class PassThroughText implements AgentText {
   readonly streams: TextStreams;
-  readonly #artifacts: OwnArtifacts;
+  readonly #artifacts: AgentArtifacts;
   readonly #messageId: string | undefined;
 
-  constructor({ lanes, lane, artifact, artifacts, messageId }: OwnTextOptions) {
+  constructor({ lanes, lane, artifact, artifacts, messageId }: PassThroughTextOptions) {
     const { id } = artifact;
     const header = (index: number) => (id === undefined || index === 0 ? artifact : { ...artifact, id: `${id}:${index + 1}` });
     this.streams = new TextStreams({ lanes, lane, header, shared: messageId !== undefined });
@@ -33,8 +33,8 @@ export class OwnText implements AgentText {
     this.#messageId = messageId;
   }
 
-  token(text: string, stream: string | undefined, origin: TokenOrigin): void {
-    this.streams.token(text, stream, origin);
+  get tokens(): TextStreams {
+    return this.streams;
   }
 
   snapshot(text: string): void {
