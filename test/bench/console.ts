@@ -19,7 +19,7 @@ const STREAMED_PER_S = 2_000;
 const STORED_PER_S = 5_000;
 const SHOWN_MS_MAX = 60_000;
 const OPEN_MS_WANTED = 1_000;
-/** Of 60 frames a second, which is what a headless browser draws. */
+/** Minimum frames a second, of the 60 that a headless browser draws. */
 const FRAMES_WANTED = 58;
 const FRAME_MS = 1_000 / 60;
 /** Elements of the page at any length of a task: what is out of view is text or nothing. */

@@ -34,7 +34,7 @@ export const fairness: Question = {
   ask: async size => [await besideLongTask(PLANS[size]), await besideManyTasks(PLANS[size])],
 };
 
-/** The path of a token alone: the bench is the agent of both tasks. */
+/** Runs only the path of a token: the bench is the agent of both tasks. */
 async function besideLongTask(plan: Plan): Promise<Finding> {
   const { rounds, stamps, longTokens } = plan;
   await using stack = new AsyncDisposableStack();

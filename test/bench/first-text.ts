@@ -119,7 +119,7 @@ function p50Over({ direct, ours }: Asks, asks: number): Spread {
   return spreadOf(Array.from({ length: ours.length / asks }, (_, round) => p50(ours, round) - p50(direct, round)));
 }
 
-/** Of all rounds: one round has too few questions. */
+/** Over all rounds, because one round has too few questions. */
 function p99Over({ direct, ours }: Asks): number {
   const p99 = (all: Ask[]) => percentiles(all.map(total))[1];
   return p99(ours) - p99(direct);

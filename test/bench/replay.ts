@@ -51,7 +51,7 @@ async function measure(chunkTokens: number, size: keyof typeof TOKENS): Promise<
     const sample = await sampleOf(log);
     const cpuUs: Record<string, number[]> = {};
     const ways = timedByCpu(cpuUs, {
-      'facts, JSON.parse alone': () => parseOnly(sample, records.facts),
+      'facts, only JSON.parse': () => parseOnly(sample, records.facts),
       'facts, read': () => readOnly(log),
       'facts, read and folded': () => fold(log, tokens),
       'inputs, read and joined': () => joinInputs(log, tokens),

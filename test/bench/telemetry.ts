@@ -20,7 +20,7 @@ const OFF = { OTEL_METRICS_EXPORTER: 'none', OTEL_TRACES_EXPORTER: 'none' };
 const RATIO_MAX = 1.05;
 /** Time between two tasks of a side; those of the other side start in the middle. */
 const STAGGER_MS = 100;
-/** What is exported after the last answer counts too: spans leave within SPAN_DELAY_MS. */
+/** Exports after the last answer count too: spans leave within SPAN_DELAY_MS. */
 const EXPORTED_MS = 1_200;
 
 /** `clusters` is the number of each side; each takes part in two pairs with each of the other side, after `warmUps` runs and `briefTasks`. */

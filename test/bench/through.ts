@@ -170,8 +170,8 @@ async function shortTasks(rig: Rig): Promise<Finding[]> {
     [`directly, ${atOnce} at once, tasks/s`, ...spreadCells(spreadOf(rates.direct))],
     [`through Hopline, ${atOnce} at once, tasks/s`, ...spreadCells(spreadOf(rates.ours))],
     ['through over directly', ...spreadCells(spreadOf(rates.ours.map((value, round) => value / rates.direct[round]!)))],
-    ['directly, one alone, p50 ms', ...spreadCells(spreadOf(single.direct.map(p50)))],
-    ['through Hopline, one alone, p50 ms', ...spreadCells(oursAlone)],
+    ['directly, one at a time, p50 ms', ...spreadCells(spreadOf(single.direct.map(p50)))],
+    ['through Hopline, one at a time, p50 ms', ...spreadCells(oursAlone)],
     ...[...perTask].map(([service, spread]) => [`  CPU ms a task: ${service}`, ...spreadCells(spread)]),
     ...(totalCpu === undefined ? [] : [['  CPU ms a task: all but the agent', ...spreadCells(totalCpu)]]),
   ];
@@ -180,7 +180,7 @@ async function shortTasks(rig: Rig): Promise<Finding[]> {
     table: { columns: ['', ...SPREAD_COLUMNS], rows },
     targets: [
       { name: 'one-token tasks/s through all services', wanted: { atLeast: TASKS_PER_SECOND_MIN }, found: spreadOf(rates.ours) },
-      { name: 'a one-token task alone, p50 ms', wanted: { atMost: ALONE_MS_MAX }, found: oursAlone },
+      { name: 'one one-token task at a time, p50 ms', wanted: { atMost: ALONE_MS_MAX }, found: oursAlone },
       { name: 'a one-token task, CPU ms in all services', wanted: { atMost: TASK_CPU_MS_MAX }, found: totalCpu },
     ],
   };
@@ -194,7 +194,7 @@ async function hops({ bench, remote }: Rig, reports: AnswerReport[]): Promise<Fi
     return [hop, ...[meanOf(ms), p50, p99].map(figure)];
   });
   return {
-    title: `through: where the milliseconds of a one-token task alone go, ${reports.length} tasks, ${remote.title}`,
+    title: `through: where the milliseconds of one one-token task at a time go, ${reports.length} tasks, ${remote.title}`,
     table: { columns: ['ms', 'mean', 'p50', 'p99'], rows },
     notes: [HOPS_NOTE, `the rows up to the first text add up to "${FIRST_TEXT_SUM}", the two after it to "question to end"`],
   };

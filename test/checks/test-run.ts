@@ -49,7 +49,7 @@ export async function runTestFiles(options: TestRunOptions): Promise<Totals> {
   const report = events.compose(new spec());
   report.on('data', (text: Buffer) => output.write(text));
   const printed = new Promise<void>((resolve, reject) => report.once('error', reject).once('end', resolve));
-  // A single file is printed as it goes. Of several, each is printed whole, because they would mix.
+  // A single file is printed as it goes. Several are printed one by one, because they would mix.
   const isLive = files.length === 1;
   const lane = async (queue: string[]): Promise<Totals> => {
     let totals = NOTHING;

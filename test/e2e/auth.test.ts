@@ -153,7 +153,7 @@ test('the card needs no credentials and names the required schemes; the SDK read
   assert.deepEqual(document.security, [{ bearer: [] }, { apiKey: [] }]);
 });
 
-test('the audit of a task agrees with the log, for its owner alone, on any replica [S2-32 S2-41]', async () => {
+test('the audit of a task agrees with the log, only for its owner and on any replica [S2-32 S2-41]', async () => {
   const { result } = await call('send', paramsOf(message('hello')), { headers: ann, replica: 0 });
   const { id } = result.task as { id: string };
   const audited = await rest(`GET /tasks/${id}/audit`, ann);

@@ -200,7 +200,7 @@ test('while ingress is away the page loads, and every route behind it answers 50
     assert.equal(response.status, 502, path);
     const text = await response.text();
     assert.match(text, /ingress does not answer/);
-    assert.doesNotMatch(text, /ECONNREFUSED|127\.0\.0\.1/, 'the address of ingress is no concern of a page');
+    assert.doesNotMatch(text, /ECONNREFUSED|127\.0\.0\.1/, 'a page must not see the address of ingress');
   }
 });
 

@@ -15,7 +15,7 @@ const isLinux = process.platform === 'linux';
 
 /**
  * The files of the image, run by the image's own Node in their folder. Nothing of the checkout is used: no sources and no
- * node_modules. What only a container engine can show (user, read-only root) is tested in test/kubernetes.
+ * node_modules. Checks that need a container engine (user, read-only root) are in test/kubernetes.
  */
 let root: string;
 let nats: NatsServer;

@@ -124,7 +124,7 @@ test('the README of the client, run as it stands, prints the answer', { timeout:
   }
 });
 
-test('the command of the package asks a cluster, and standard output is the answer alone', { timeout: 120_000 }, async t => {
+test('the command of the package asks a cluster, and standard output has only the answer', { timeout: 120_000 }, async t => {
   if (!isInstalled(t)) return;
   const echo = { name: 'echo', adapter: 'module', path: join(folder, 'echo.mjs') };
   writeFileSync(echo.path, `export default { name: 'echo', description: 'Repeats', async *run(turn) { yield turn.text; } };`);

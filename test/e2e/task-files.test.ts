@@ -43,7 +43,7 @@ before(async () => {
   const params = { ...messageParams(QUESTION), configuration: { pushNotificationConfig } };
   original = await collect(origin.url, { params });
   const [{ event } = assert.fail('no event')] = original;
-  taskId = 'task' in event ? event.task.id : assert.fail('the first event is no task');
+  taskId = 'task' in event ? event.task.id : assert.fail('the first event is not a task');
   const legacy = { id: LEGACY_TASK, message: { role: 'user', parts: [{ type: 'text', text: QUESTION }] } };
   await (await rpc(origin.url, { method: 'tasks/sendSubscribe', params: legacy })).text();
   file = join(folder, 'task.hopline.jsonl');

@@ -65,7 +65,7 @@ const restart = async (service: { kill(): Promise<void>; start(): Promise<void> 
   await service.start();
 };
 
-test('the client resumes on another ingress after a kill of its own in mid-stream [S0-1]', { timeout: 60_000 }, async () => {
+test('the client resumes on another ingress after its ingress is killed in mid-stream [S0-1]', { timeout: 60_000 }, async () => {
   await follow(12, () => restart(cluster.ingresses[0]!));
 });
 

@@ -13,7 +13,7 @@ export type Received = {
   ms: number;
 };
 
-/** A stream is closed after this silence; milliseconds. Its task waits for input, or the stream has reached its cursor. */
+/** A stream is closed after this silence. Its task waits for input, or the stream has reached its cursor. */
 const QUIET_MS = 50;
 const SILENT_MS = 300;
 

@@ -13,7 +13,10 @@ import { fuzzedRest03 } from './rest-requests-03.ts';
 const RUNS_OF_AN_OPERATION = 80;
 const RUNS_OF_03 = 300;
 
-/** What no schema can express: a known page token, a cursor of this task, the context of that task, a free id, a scheme for credentials, a usable URL. */
+/**
+ * Values that a schema cannot express: a known page token, a cursor of this task, the context of that task, a free id, a scheme for
+ * credentials, a usable URL.
+ */
 const BEYOND_SCHEMAS =
   /pageToken must be|cursor does not belong|contextId \(legacy|without an authentication scheme|messageId was already used|the webhook URL/;
 const UNREADABLE = ['INVALID_PARAMS', 'PARSE_ERROR', 'INVALID_REQUEST', 'VERSION_NOT_SUPPORTED', 'METHOD_NOT_FOUND'];

@@ -209,7 +209,7 @@ for (const [service, variables] of Object.entries(
     const document = readFileSync(join(ROOT, 'docs/reference/values.md'), 'utf8');
     for (const value of new Set(replaced.values())) {
       if (/^nothing|^tlsSecret/.test(value)) continue;
-      for (const one of value.split(' and ')) assert.ok(document.includes(`\`${one}\``), `${one} is no value`);
+      for (const one of value.split(' and ')) assert.ok(document.includes(`\`${one}\``), `${one} is not a value`);
     }
     const container = podSpecs(render(values()))
       .flatMap(({ containers }) => containers)
@@ -354,7 +354,7 @@ test('chart and code agree on the name and tag of the image, the version of nats
   const settings = readFileSync(join(ROOT, 'docs/reference/settings.md'), 'utf8');
   const variables = new Set(specs.flatMap(({ containers }) => containers.flatMap(({ env = [] }) => env.map(({ name }) => name))));
   for (const name of variables) {
-    if (name.startsWith('HOPLINE_')) assert.ok(settings.includes(`\`${name}\``), `${name} is no setting`);
+    if (name.startsWith('HOPLINE_')) assert.ok(settings.includes(`\`${name}\``), `${name} is not a setting`);
   }
 });
 

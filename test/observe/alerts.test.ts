@@ -233,7 +233,7 @@ describe('alerts of a live cluster', { skip: withoutPrometheus }, () => {
     await consumers.add(WORK_STREAM, { durable_name: 'agent-absent', filter_subject: filter, ack_policy: AckPolicy.Explicit });
     nc.publish(`a2a.work.agent.absent.${randomUUID()}`, 'x'.repeat(1_000));
     await nc.flush();
-    await until('this item alone', async () => (await streams.info(WORK_STREAM)).state.messages === 1);
+    await until('only this item', async () => (await streams.info(WORK_STREAM)).state.messages === 1);
     const { state, config } = await streams.info(WORK_STREAM);
     await streams.update(WORK_STREAM, { max_bytes: state.bytes + 1 });
     await reaches('HoplineNatsNearlyFull', 'pending');

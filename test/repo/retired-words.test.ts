@@ -21,3 +21,14 @@ test('retired words are found in identifiers and prose, and not inside other wor
   assert.deepEqual(wordsIn('heartbeat indoor essay intelligence carrier; stored whole or not at all; there is none'), []);
   assert.deepEqual(wordsIn('Who is the owner of a task?'), []);
 });
+
+test('sentences that read as translated are found, and their native forms are not', () => {
+  const wordsIn = (text: string) => retiredIn(text).map(({ word }) => word);
+  assert.deepEqual(wordsIn('/** Of a longer difference its beginning is shown. */'), ['Of …']);
+  assert.deepEqual(wordsIn("test('a body that is no JSON is refused', () => {"), ['is no X']);
+  assert.deepEqual(wordsIn('// The local cluster serves HTTP alone.'), ['alone']);
+  assert.deepEqual(wordsIn('// Read once. What is stored later is not part of it.'), ['What is …']);
+  assert.deepEqual(wordsIn('/** Interval of the checks; milliseconds. */'), ['; unit.']);
+  assert.deepEqual(wordsIn('// Of course there is no file, and it is no longer left alone.'), []);
+  assert.deepEqual(wordsIn('const { alone, beside } = rounds; // What does it do? It reads one of the files.'), []);
+});

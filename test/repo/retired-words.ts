@@ -100,6 +100,41 @@ export const RETIRED_WORDS: readonly RetiredWord[] = [
   name('hopline.pushes', 'hopline.webhook_deliveries'),
 ];
 
+/** Sentences that read as translated, as far as one line shows it. */
+export const SENTENCE_PATTERNS: readonly RetiredWord[] = [
+  {
+    word: 'Of …',
+    pattern: /(?:^|[.;:] |\/\/ |\* |['"`(] ?)Of (?!course\b)(?=[a-z0-9])/,
+    verbatim: true,
+    use: 'the subject first: "A longer text shows …", not "Of a longer text … is shown"',
+  },
+  {
+    word: 'is no X',
+    pattern: /(?<!\b[Tt]here )\b(?:is|are|was|were) no (?!longer\b|more\b|less\b|fewer\b|\w+er than\b)(?=[A-Za-z`])/,
+    verbatim: true,
+    use: 'is not a X',
+  },
+  {
+    word: 'alone',
+    pattern: /(?<=[\w'’`)] )(?<!\b(?:left|leaves?|leaving|const|let) )alone(?=\.(?!\w)|[;:,)]|\s*\*\/|['"`]|$)/,
+    verbatim: true,
+    use: 'only, before the word that it limits; by itself',
+  },
+  {
+    word: 'What is …',
+    pattern:
+      /(?:^|[.;:] |\/\/ |\* )(?:What|Where|Whose) (?:is|are|was|were|has|have|had|cannot|can|could|does|did|differs?|stands?|comes?|came|falls?|fits?|must|may|lacks?|throws?|writes?|starts?|keeps?|no|none|nothing|only|remains)\b(?![^?]*\?)/,
+    verbatim: true,
+    use: 'a noun as the subject: "Later events are …", not "What is stored later is …"',
+  },
+  {
+    word: '; unit.',
+    pattern: /; (?:milliseconds|seconds|bytes|characters|ms)\./,
+    verbatim: true,
+    use: 'the unit in the name, or "in milliseconds" where the quantity is',
+  },
+];
+
 /** Idioms, and text that a test sends as data or quotes from other projects. */
 export const ALLOWED_CONTEXTS: readonly RegExp[] = [
   /\bor not at all\b/g,

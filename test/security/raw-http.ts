@@ -6,7 +6,7 @@ const ANSWER_MS_MAX = 20_000;
 /** `statuses`: the statuses of all responses on the connection. */
 export type RawAnswer = { status: number; statuses: number[]; head: string; body: string };
 
-/** A silent connection is half closed after this time; milliseconds. Requests behind another one are answered long before. */
+/** A silent connection is half closed after this time. Requests behind another one are answered long before. */
 const QUIET_MS = 500;
 
 /** Sends the bytes on a new connection, and reads until the server closes it, which happens at once with `connection: close` or an error. */

@@ -148,7 +148,7 @@ const PRESENTED: Record<string, (valid: string) => Readonly<Record<string, strin
   'another scheme': valid => ({ authorization: `Token ${valid}` }),
   Basic: valid => ({ authorization: `Basic ${Buffer.from(`x:${valid}`).toString('base64')}` }),
   'no scheme': valid => ({ authorization: valid }),
-  'the scheme alone': () => ({ authorization: 'Bearer' }),
+  'only the scheme': () => ({ authorization: 'Bearer' }),
   'two tokens in one header': valid => ({ authorization: `Bearer x, Bearer ${valid}` }),
   'a bad one first, in two headers': valid => ({ authorization: ['Bearer x', `Bearer ${valid}`] }),
   'a cookie': valid => ({ cookie: `authorization=Bearer ${valid}; access_token=${valid}` }),

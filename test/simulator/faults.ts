@@ -18,7 +18,7 @@ export type Fault = { at: number } & (
   | /** SIGTERM, and a new process `forMs` after the end. */ { kind: 'stop'; slot: string; forMs: number }
   | /** SIGSTOP until SIGCONT. */ { kind: 'freeze'; slot: string; forMs: number }
   | /** Nothing flows, and nothing is lost. */ { kind: 'stall'; slot: string; forMs: number }
-  | /** What is sent is lost. */ { kind: 'cut'; slot: string; forMs: number }
+  | /** Everything sent is lost. */ { kind: 'cut'; slot: string; forMs: number }
   | { kind: 'lose acks'; slot: string; forMs: number }
   | { kind: 'slow'; slot: string; forMs: number; delayMs: number }
   | { kind: 'hold writes'; slot: string; part: LogPart; forMs: number }

@@ -133,7 +133,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     breaks: /^everything ends/,
     edits: [
       { file: 'packages/task/src/limits.ts', from: 'LANES_BYTES_MAX = 128 * 1024;', to: 'LANES_BYTES_MAX = 1024 ** 3;' },
-      // What fits no record fails its task: without that, and without the bound, the shard repeats the end.
+      // A fact that does not fit into a record fails its task. Without that rule, and without the limit, the shard repeats the end.
       {
         file: 'services/relay/src/task-appender.ts',
         from: 'return error instanceof RecordTooLarge || error instanceof TypeError || error instanceof RangeError;',

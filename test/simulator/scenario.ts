@@ -6,7 +6,7 @@ import { Random } from './random.ts';
 
 /** Everything that a run depends on, besides the code. */
 export type Scenario = {
-  /** Of delays, backoff and ids. */
+  /** Seed of delays, backoff and ids. */
   seed: number;
   settings: ClusterSettings;
   tasks: TaskPlan[];

@@ -24,7 +24,7 @@ const CHECK_MS = 250;
 
 export type Run = {
   violations: Violation[];
-  /** Of every event; equal for two runs of one scenario. */
+  /** Digest of every event; equal for two runs of one scenario. */
   digest: string;
   lines: readonly string[];
   /** Length of the run, virtual milliseconds. */

@@ -33,9 +33,9 @@ export type RunEvidence = {
   pendingTimers?: number;
 };
 
-/** Of a task's aggregate in a record: its lanes, and what it holds beside them. */
+/** Parts of a task's aggregate in a record: its lanes, and the rest. */
 const AGGREGATE_BYTES_MAX = LANES_BYTES_MAX + 64 * 1024;
-/** Of a verdict in a report. */
+/** Characters of a verdict in a report. */
 const DETAIL_CHARS_MAX = 1_500;
 /** Timers of all processes at rest: at most 102 in 60 runs. What tasks and connections leave behind comes on top. */
 const TIMERS_AT_REST_MAX = 160;

@@ -305,7 +305,7 @@ function verifyWebhook(
     bodies.set(generation, body);
     last = Math.max(last, generation);
   }
-  // What was lost and folded again is delivered twice.
+  // Lost and refolded events are delivered twice.
   if ([...bodies.keys()].some(lostGenerations(facts))) return;
   if (!client.isWebhookAcknowledged || client.plan.webhook !== 'with the message' || last < aggregate.generation) return;
   const events = [...bodies].sort(([a], [b]) => a - b).map(([, body]) => JSON.parse(body) as StreamResponse);

@@ -9,7 +9,7 @@ import {
 import { http2StreamOf } from './http2-stream.ts';
 
 /**
- * How long an answered request may stay incomplete before it is cut; milliseconds. Not at once: a grpc-js client that reads
+ * How long an answered request may stay incomplete before it is cut. Not at once: a grpc-js client that reads
  * status and reset together reports the reset.
  */
 export const ANSWERED_REQUEST_MS_MAX = 1_000;

@@ -2,7 +2,7 @@ import { AGENT_CARD_PATHS, CARD_KEYS_PATH } from '@hopline/agent-card';
 import type { PublishedCard, PublishedDocument } from '@hopline/agent-card/signing';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
-/** How long clients may cache a card and the keys of its signatures; seconds. Agents come and go. */
+/** How long clients may cache a card and the keys of its signatures, in seconds. Agents come and go. */
 const CARD_AGE_S = 30;
 
 /**

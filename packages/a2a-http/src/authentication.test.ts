@@ -45,7 +45,7 @@ test('over JSON-RPC an unauthenticated request gets 401, the challenge and an er
   }
   assert.equal(await rig.log.facts.last('x'), undefined);
   assert.equal(rig.open(), 0);
-  assert.deepEqual(rig.lines, [], 'what a stranger does is no line of the log');
+  assert.deepEqual(rig.lines, [], 'requests of strangers are not logged');
 });
 
 test('over HTTP+JSON an unauthenticated request gets 401, the challenge and google.rpc.Status [S4-4]', async t => {

@@ -9,7 +9,7 @@ export type CorsOptions = {
   requestHeaders: readonly string[];
 };
 
-/** How long a browser may cache a preflight; seconds. Chromium caches it no longer. */
+/** How long a browser may cache a preflight, in seconds. Chromium caches it no longer. */
 export const PREFLIGHT_AGE_S = 7_200;
 
 const METHODS = 'GET, HEAD, POST, DELETE';

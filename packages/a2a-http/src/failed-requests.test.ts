@@ -48,7 +48,7 @@ test('requests beside A2A that fail are counted, and their lines name trace, tas
     );
     assert.equal(rig.totals.requestErrors, index + 1);
   }
-  assert.equal(rig.totals.requests, before, 'they are no requests of A2A');
+  assert.equal(rig.totals.requests, before, 'they do not count as A2A requests');
   assert.equal(await ask('/tasks/no*id/audit'), 404);
   assert.deepEqual(
     [lines(), rig.totals.requestErrors],

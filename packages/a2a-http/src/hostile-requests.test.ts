@@ -50,7 +50,7 @@ test('two message ids that differ in a lone surrogate are two messages [S1-9]', 
   assert.equal(userMessages.length, 2);
 });
 
-test('a tenant that is no string is refused, not ignored', async t => {
+test('a tenant that is not a string is refused, not ignored', async t => {
   const rig = await openRig(t);
   for (const tenant of [['acme'], 7, {}, true]) {
     assert.equal((await call(rig, 'list', { tenant })).error?.code, -32602, JSON.stringify(tenant));

@@ -89,7 +89,7 @@ test('a blocking send ends at input-required, and the next message continues fro
   assert.equal(second.result.task.status.state, 'TASK_STATE_COMPLETED');
 });
 
-test('white space alone is no message: -32602 in every dialect, for a reply too, and nothing is stored [S0-43 S4-32]', async t => {
+test('a message with only white space is refused with -32602 in every dialect, even as a reply, and nothing is stored [S0-43 S4-32]', async t => {
   const rig = await openRig(t);
   let received = 0;
   rig.relay.onClient = async (taskId, { turn }) => {

@@ -151,7 +151,7 @@ test('a stream stays open during auth-required', async t => {
   assert.deepEqual(shape(frames), ['task submitted', 'working', 'auth_required', 'working', 'completed']);
 });
 
-test('a client that disconnects at once changes nothing, and is no error [S4-25 S2-35]', async t => {
+test('a client that disconnects at once changes nothing, and does not count as an error [S4-25 S2-35]', async t => {
   const rig = await openRig(t);
   const started = Promise.withResolvers<string>();
   const left = Promise.withResolvers<void>();

@@ -128,7 +128,7 @@ test('a task id that another caller uses is answered as one that none uses [C-9]
       return JSON.stringify(refused).replaceAll(id, 'ID');
     };
     assert.equal(await answers('used'), await answers('free'));
-    // The id in the log of another caller is no way to its task either.
+    // The id that another caller's task has in the log does not lead to it either.
     for (const form of [LEGACY, {}])
       assert.equal((await call(rig, 'get', { id: ofAnna }, { ...form, headers })).error?.code, NOT_FOUND);
   }

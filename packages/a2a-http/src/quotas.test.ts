@@ -92,7 +92,7 @@ test('messages up to the burst are taken, the next gets 429 with the time until 
   await begun(rig, BERT);
   for (const subject of ['a', 'a', 'b', 'b']) await begun(rig, caller(subject, 't'));
   await assertRefused(await post(rig, 'send', later(), { headers: caller('c', 't') }), { from: 1, to: 50 });
-  assert.ok((await call(rig, 'list', {}, { headers: ANNA })).result, 'reading is no message');
+  assert.ok((await call(rig, 'list', {}, { headers: ANNA })).result, 'reading does not count as a message');
 });
 
 test('bytes of requests up to the burst are taken, the next request gets 429, and a cancel is never refused', async t => {

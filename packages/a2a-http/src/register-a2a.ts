@@ -33,7 +33,7 @@ export type A2AHttpOptions = {
 };
 
 /**
- * How long busy connections may stay open after closing began; milliseconds. Longer than streams take to end, and than a read
+ * How long busy connections may stay open after closing began. Longer than streams take to end, and than a read
  * waits for the log.
  */
 export const CLOSE_MS_MAX = 6_000;
@@ -194,7 +194,7 @@ function refusedStatus(thrown: unknown): number | undefined {
   return thrown instanceof RefusedRequest ? thrown.statusCode : undefined;
 }
 
-/** A fault at a path that is no part of A2A, such as a probe. */
+/** A fault at a path outside A2A, such as a probe. */
 function sendOwnFault(server: A2AServer, thrown: { statusCode?: number }, reply: FastifyReply): FastifyReply {
   const error = faultOf(server, thrown);
   report(server, error);

@@ -4,7 +4,7 @@ import { EXTENSIONS_HEADER, LEGACY_EXTENSIONS_HEADER } from '@hopline/agent-card
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 
 /**
- * What keeps web pages away from a server without authentication, which every browser on its network can reach. With
+ * Keeps web pages away from a server without authentication, which every browser on its network can reach. With
  * authentication the credentials do: they are in headers that a browser does not add by itself.
  */
 export type RequestGuardOptions = {

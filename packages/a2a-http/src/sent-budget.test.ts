@@ -125,7 +125,7 @@ test('an export beyond the budget is paced and complete, and the next request ge
   const lines = Array.from({ length: 10 }, (_, n) => `${n}`.repeat(999).concat('\n'));
   const { taskId, limitedTo } = await openTask(t, async () => ReadableStream.from(lines));
   const exported = (rig: Rig) => restResponse(rig, `GET /tasks/${taskId}/export`, { headers: ANNA });
-  // Of the ten lines the last five wait 20 ms each.
+  // The last five of the ten lines wait 20 ms each.
   const paced = await limitedTo(5_000, { ownerSentBytesPerSecond: 50_000 });
   const startedMs = performance.now();
   assert.equal(await (await exported(paced)).text(), lines.join(''));

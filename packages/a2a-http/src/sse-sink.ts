@@ -83,7 +83,7 @@ export type SseSinkOptions = {
 };
 
 /**
- * Turns a response into an event stream of one dialect in the framing of one binding. What is flushed in one turn of the event loop is one
+ * Turns a response into an event stream of one dialect in the framing of one binding. Everything flushed in one turn of the event loop is one
  * chunk in one write, for all streams in one callback: with many viewers of a task, `response.write` of each would cost a third of their
  * CPU (four parts and a callback for each chunk).
  */

@@ -84,7 +84,7 @@ export function registerTaskExport(scope: FastifyInstance, server: A2AServer, ex
         body.once('close', () => release(caller));
         // The response has begun: only the log and the metrics of this server name the cause.
         body.once('error', thrown => failed(fromLog(thrown, taskId)));
-        // Of the time without progress (`viewerStallMsMax`) only that of a client counts which does not read, not that of the log.
+        // The time without progress (`viewerStallMsMax`) counts only while the client does not read, not while the log is read.
         reply.raw.on('timeout', () => {
           if (reply.raw.writableLength > 0) reply.raw.destroy();
         });

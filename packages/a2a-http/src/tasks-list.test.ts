@@ -132,7 +132,7 @@ test('a page has the state and the order of the log where the index lags', async
     await call(rig, 'send', sendParams(userMessage('y', { taskId: ids[n]! })));
     await sleep(2);
   }
-  // It has read the newest one of the log alone: as far as the index knows, the others wait for input.
+  // Only the newest task was read from the log: as far as the index knows, the others wait for input.
   const waiting = await list(other, { status: 'TASK_STATE_INPUT_REQUIRED' });
   assert.deepEqual(idsOf(waiting), []);
   assert.deepEqual(idsOf(await list(await rig.another())), ids, 'the newest status first');
@@ -163,7 +163,7 @@ for (const state of ['TASK_STATE_COMPLETED', 'TASK_STATE_WORKING'] as const) {
     const first = list(rig);
     await asked.promise;
     await rig.log.tasks.put('gone', { ...gone, generation: 4 });
-    // Of another context, it reads the index and nothing else.
+    // For another context, it reads only the index.
     await list(rig, { contextId: 'another' });
     held.resolve();
     await first;

@@ -231,7 +231,7 @@ test('after retention a gap is sent, then the task as it is, then what follows',
   assert.equal(result.status.state, 'TASK_STATE_COMPLETED');
 });
 
-test('what is stored while a client catches up, and has left memory by then, is read from the log: it is no gap', async t => {
+test('events stored while a client catches up, which have left memory by then, are read from the log and are not a gap', async t => {
   const rig = await openRig(t, { limits: { ringFactsMax: 1 } });
   const taskId = await working(rig, ['a', 'b', 'c']);
   const live = await open(rig, 'subscribe', { id: taskId });

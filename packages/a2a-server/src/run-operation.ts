@@ -101,7 +101,7 @@ export async function runOperation(
     };
     const operationContext = context;
     const result = await hop.run(() => HANDLERS[operation](server, operationContext));
-    // Of reads at the same time the first ones may have used up the budget that all of them met.
+    // Concurrent reads may already have used up the budget that all of them found.
     if (READS.has(operation)) server.quotas.requireSentRoom(caller);
     const answer = result === 'streamed' ? result : request.encode(result);
     if (answer !== 'streamed') server.quotas.countSent(caller, answer.length);

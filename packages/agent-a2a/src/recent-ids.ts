@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 
-/** UTF-16 units up to which an id is kept unchanged. Of a longer id only the hash is kept. */
+/** UTF-16 units up to which an id is kept unchanged. A longer id is kept as a hash. */
 export const KEPT_ID_UNITS_MAX = 128;
 
 /** The stored form of an id: a turn keeps thousands of them, and a remote agent may send each as long as a whole event. */

@@ -201,7 +201,7 @@ export class RemoteClient {
     return await requestWithin(url, { method: 'POST', headers, body, dispatcher: this.#http, signal });
   }
 
-  /** Reads a JSON response. Some servers send an HTTP error with the JSON-RPC error in its body, some the HTTP error alone. */
+  /** Reads a JSON response. Some servers send an HTTP error with the JSON-RPC error in its body, some only the HTTP error. */
   async #answer(response: Dispatcher.ResponseData<unknown>): Promise<RemoteResponse> {
     const { statusCode } = response;
     const failed = new AgentFault(`the agent answered with HTTP ${statusCode}`, isRetryableStatus(statusCode), {

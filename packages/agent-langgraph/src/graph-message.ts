@@ -11,7 +11,7 @@ export type GraphMessage = {
   isLast: boolean;
   text: string;
   toolCalls: readonly { id: string; name: string }[];
-  /** Of a tool result. */
+  /** Present on a tool result. */
   toolCallId: string | undefined;
   toolFailed: boolean;
 };

@@ -11,7 +11,7 @@ import { planTurn } from './turn-start.ts';
 type Limits = {
   /** Between two events of a graph, milliseconds: a node may work in silence, and a model may think. */
   silenceMsMax: number;
-  /** Of one turn, milliseconds. */
+  /** Duration of one turn. */
   totalMsMax: number;
 };
 

@@ -16,7 +16,7 @@ import { ServerClient } from './server-client.ts';
 import { uuidOf } from './thread.ts';
 
 export type ServerGraphOptions = {
-  /** Of a LangGraph server for Python or JavaScript: `langgraph dev`, `langgraph up`, or the platform. */
+  /** URL of a LangGraph server for Python or JavaScript: `langgraph dev`, `langgraph up`, or the platform. */
   url: string;
   /** A graph name from the server's `langgraph.json`, or the id of an assistant. */
   assistant: string;

@@ -135,7 +135,7 @@ async function textAfter(event: AgentEvent): Promise<string> {
   return (await foldAll(task)).textOf('streaming_result');
 }
 
-test('attempts exhausted: the turn fails with that reason alone', async () => {
+test('after its last attempt a turn fails with only that reason', async () => {
   const task = await TaskLog.create('caipe');
   await run(task, scripted([text('never')]), task.job(4, { exhausted: true }));
   assert.deepEqual(await task.inputs(), [

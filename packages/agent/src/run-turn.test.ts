@@ -219,7 +219,7 @@ test('one message that is the whole answer: a supervisor shows it as its answer,
   assert.deepEqual([end.message?.parts, end.direct], [parts, true]);
 });
 
-test('parts that are no text are artifacts of their own, with their source [S2-37]', async () => {
+test('parts other than text are artifacts of their own, with their source [S2-37]', async () => {
   const task = await TaskLog.create('caipe');
   const parts = [{ text: 'see ' }, { data: { n: 1 } }];
   await run(
@@ -336,7 +336,7 @@ test('a directly addressed agent sets the states of its task itself [S0-46]', as
   assert.equal(fold.task?.status.state, 'TASK_STATE_COMPLETED');
 });
 
-test('progress of a called agent is seen and is no answer [S4-21]', async () => {
+test('progress of a called agent is visible but not part of the answer [S4-21]', async () => {
   const task = await TaskLog.create('caipe');
   const progress = ['10 %', '90 %'].map(content => ({ type: 'progress' as const, message: message(content) }));
   await run(task, scripted([...progress, text('answer'), done]));
@@ -421,7 +421,7 @@ test('a process that stops leaves the wait for credentials to the next turn [S3-
   }
 });
 
-test('a file of a server that names its answer is no answer text; the artifact of another agent is its answer', async () => {
+test('a file of a server that names its answer is not answer text; the artifact of another agent is its answer', async () => {
   const chunk = (artifactId: string, name: string, content: string): AgentEvent => ({
     type: 'artifact',
     artifact: { artifactId, name, parts: [{ text: content }] },

@@ -7,7 +7,7 @@ import { overBecause } from './task-watch.ts';
 /** By then a relay has nearly always stored the end of a turn as a fact: one read confirms it, without a subscription. Milliseconds. */
 const FIRST_LOOK_MS = 20;
 /**
- * A stored end that no relay shows for this long is abandoned, and another attempt runs; milliseconds. As long as one append of a writer is
+ * A stored end that no relay shows for this long is abandoned, and another attempt runs. As long as one append of a writer is
  * retried: far longer than a takeover of a shard, so an outage of all relays repeats no turn that ended shortly before it.
  */
 export const END_SHOWN_MS_MAX = 5 * 60_000;

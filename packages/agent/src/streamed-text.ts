@@ -110,7 +110,7 @@ export class TextStreams {
     return this.#lanes;
   }
 
-  /** The text outside of any stream; empty where that is written past `token` and `snapshot`. */
+  /** The text outside of any stream. Empty if that text does not pass `token` or `snapshot`. */
   get text(): string {
     return this.#byStream.get('')?.content.text ?? '';
   }

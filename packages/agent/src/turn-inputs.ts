@@ -130,7 +130,7 @@ export class TurnInputs {
     this.#lanes.closeAll();
     const { state, history, reason, retryable = false, resume } = end;
     for (const added of history ?? []) this.#checkSize(added);
-    // A client that continues a task knows its id: only the first turn can be answered with a message alone.
+    // A client that continues a task knows its id: only the first turn can be answered with just a message.
     const direct = message !== undefined && end.direct && work.turn === 1 && { direct: end.direct };
     const ended = { state, ...(message && { message }), ...direct, ...(history && { history }) };
     const kept = resume !== undefined && { resume };

@@ -34,7 +34,7 @@ export class TurnMetrics {
   #toolsSinceMs: number | undefined;
   #hasText = false;
   #lastMs: number | undefined;
-  /** Of the hop's segment so far. */
+  /** Values of the hop's current segment. */
   #events = 0;
   #tokens = 0;
   #characters = 0;

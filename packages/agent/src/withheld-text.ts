@@ -16,7 +16,7 @@ export class WithheldText implements TextLanes {
     this.#unitsMax = unitsMax;
   }
 
-  /** Throws BoundExceeded and keeps what it has: that still fits into the event that ends the call. */
+  /** Throws BoundExceeded and keeps the text so far, which still fits into the event that ends the call. */
   token(lane: string, _header: LaneArtifact, text: string): void {
     this.#set(lane, text.length, (this.#texts.get(lane) ?? '') + text);
   }

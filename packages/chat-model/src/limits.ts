@@ -20,7 +20,7 @@ export type ModelLimits = {
   firstTokenMsMax: number;
   /** Between two tokens. */
   silenceMsMax: number;
-  /** Of one request. */
+  /** Duration of one request. */
   totalMsMax: number;
   /** Requests for one step, the first included. */
   triesMax: number;

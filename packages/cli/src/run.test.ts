@@ -185,7 +185,7 @@ test('trace prints the audit of the server; the exit code is 1 when an input is 
   }
 });
 
-test('--version prints the version alone', async () => {
+test('--version prints only the version', async () => {
   const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
   for (const option of ['--version', '-v']) assert.deepEqual((await hopline({}, [option])).out, `${version}\n`);
 });

@@ -9,7 +9,7 @@ import { notA2A, type RequestOptions, type Transport } from './transport.ts';
 
 /** An agent card, and whether its signature was verified. */
 export type Card = {
-  /** The card as received. Of a verified card only the part that the signature covers. */
+  /** The card as received. A verified card has only the part that the signature covers. */
   json: JsonObject;
   agent: RemoteAgent;
   /** URL of the card. */

@@ -1,11 +1,11 @@
 /** Bounds of single requests. */
 export type ClientLimits = {
-  /** A stream without bytes for this long counts as broken; milliseconds. Hopline sends a comment every 15 s. */
+  /** A stream without bytes for this long counts as broken. Hopline sends a comment every 15 s. */
   silenceMsMax: number;
-  /** Bound of `get`, `list`, `cancel` and `card`; milliseconds. Cancel waits up to 10 s for the agent. */
+  /** Bound of `get`, `list`, `cancel` and `card`. Cancel waits up to 10 s for the agent. */
   callMsMax: number;
   /**
-   * Bound of `send`, which waits for the end of the turn; milliseconds. The server responds with the current task after 600 s.
+   * Bound of `send`, which waits for the end of the turn. The server responds with the current task after 600 s.
    */
   sendMsMax: number;
 };

@@ -58,7 +58,7 @@ export class Tries {
     this.#progressed = true;
   }
 
-  /** Delay before the next try; milliseconds. Throws the error when there is no next try. */
+  /** Milliseconds before the next try. Throws the error if no further try is allowed. */
   waitMs({ error, delayMs = 0, reached }: FailedTry, nowMs: number): number {
     this.#reached ||= reached;
     if (this.#progressed || nowMs - this.#openedMs >= STEADY_MS) this.#failed = 0;

@@ -7,7 +7,7 @@ import { endsInHalf, utf8Bytes } from './text-cut.ts';
 type Position = { atMs: number; arrivedMs: number; rank: number };
 
 /**
- * Held text of a lane. Of its tokens only the first and the last positions are kept, so that memory does not grow with the tokens
+ * Held text of a lane. Only the positions of its first and last tokens are kept, so that memory does not grow with the tokens
  * held.
  */
 type Held = {

@@ -193,7 +193,7 @@ export type CallState = { agent: string; state?: TerminalState | InterruptedStat
  */
 export type PendingRequest = { n: number; at: number };
 
-/** What is folded of a producer's newest attempt. */
+/** State folded from a producer's newest attempt. */
 export type ProducerState = {
   /** Work item of the first run that wrote. Inputs of other items are rejected. Absent: written by a version without it. */
   item?: number;

@@ -123,7 +123,7 @@ export class AppendQueue implements CommandQueue {
   }
 
   /**
-   * Takes commands from the head: at least one, and about `unitsMax` units at most. A copy-forward is taken alone: a record
+   * Takes commands from the head: at least one, and about `unitsMax` units at most. A copy-forward is taken by itself: a record
    * stored with it would mark it as folded before it happened, and the next owner would skip it.
    */
   take(unitsMax = RECORD_TEXT_UNITS_MAX): QueuedCommand[] {
@@ -160,7 +160,7 @@ function mergeRuns(a: TextRun, b: TextRun): TextRun {
     ...b.chunk,
     firstSeq,
     count: count + b.chunk.count,
-    // Of the oldest token, which is in the first run.
+    // These describe the oldest token, which is in the first run.
     heldMs,
     firstAt,
     ...(firstTrace && { firstTrace }),

@@ -5,7 +5,7 @@ import { mountProbes, type ProbeOptions } from './probes.ts';
 /** A request whose headers are incomplete after this time is closed. A probe sends its few headers at once. */
 const PROBE_HEADERS_MS_MAX = 1_000;
 /**
- * An idle connection is closed after this time, so that idle ones cannot use all slots; milliseconds. Above READY_CHECK_MS_MAX.
+ * An idle connection is closed after this time, so that idle ones cannot use all slots. Above READY_CHECK_MS_MAX.
  */
 const PROBE_IDLE_MS_MAX = 2_000;
 

@@ -29,7 +29,7 @@ export class MetricsText {
 
 type Sample = { name: string; labels: Record<string, string>; value: number };
 
-/** `name{label="value",…} number`, with an optional timestamp; anything else is no sample. */
+/** `name{label="value",…} number`, with an optional timestamp; anything else is not a sample. */
 const SAMPLE = /^([A-Za-z_:][\w:]*)(?:\{(.*)\})? (\S+)(?: \d+)?$/;
 const LABEL = /(\w+)="((?:[^"\\]|\\.)*)"/g;
 

@@ -12,7 +12,7 @@ const IS_CHECKOUT = import.meta.url.endsWith('.ts');
 export type OwnCommand = {
   /** Such as `hopline`, before the arguments. */
   prefix: string;
-  /** What starts a local cluster; undefined: this installation cannot. */
+  /** Command that starts a local cluster; undefined if this installation cannot start one. */
   start: string | undefined;
   /** The tarballs of the public packages, which no registry has, and the command that writes them; undefined outside a checkout. */
   tarballs: { folder: string; pack: string } | undefined;

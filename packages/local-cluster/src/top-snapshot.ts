@@ -20,7 +20,7 @@ export type TopReading = {
   agents: ListedAgent[];
   /** Undefined when only the address of the server is known. */
   processes: ReadProcess[] | undefined;
-  /** What could not be read, and why. */
+  /** Parts that could not be read, and why. */
   missing: string[];
 };
 
@@ -43,7 +43,7 @@ export async function readCluster(
     try {
       return await reading;
     } catch (thrown) {
-      // A server without such a list is no fault; one that cannot be reached is.
+      // A server without such a list is not a fault; one that cannot be reached is.
       if (!(thrown instanceof A2AError) || thrown.code !== 'UNSUPPORTED_OPERATION') throw thrown;
       missing.push(`${what}: the server has no list of them`);
       return absent;
@@ -96,7 +96,7 @@ export type TopSnapshot = {
   missing: string[];
 };
 
-/** Of all processes, also those that several replicas of an agent have. Absent members are not known. */
+/** Figures over all processes, including those of several replicas of an agent. Absent members are unknown. */
 export type TopAgent = {
   name: string;
   state: string;

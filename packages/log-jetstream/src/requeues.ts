@@ -2,7 +2,7 @@ import type { Role } from '@hopline/events';
 import { type KeyValue, LogConflict } from '@hopline/log';
 
 /**
- * Of the first `deliveries` deliveries of an item, `count` did not count as attempts: they were requeued or reached no worker. `begun`: the
+ * `count` of the first `deliveries` deliveries of an item did not count as attempts: they were requeued or reached no worker. `begun`: the
  * last delivery that began in a worker, 1 by default.
  */
 export type RequeueEntry = { deliveries: number; count: number; begun?: number };

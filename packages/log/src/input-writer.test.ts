@@ -519,7 +519,7 @@ test('a held input is sent with the next one, in one record', async () => {
   );
   writer.addHeld(REMOTE_RUN, 60_000);
   await acknowledge(0);
-  assert.equal(appended.length, 1, 'an acknowledgement does not send it alone');
+  assert.equal(appended.length, 1, 'an acknowledgement does not send it by itself');
   await writer.flush();
   assert.deepEqual([appended.length, appended[1]?.n], [2, 3]);
 });

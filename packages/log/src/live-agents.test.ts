@@ -135,7 +135,7 @@ test('a malformed entry, or one with the name of another agent, is not listed', 
     { ...own, url: undefined },
     { ...own, heartbeat: '1' },
     { ...own, description: 'No calendar has its time.', heartbeat: 8.64e15 + 1 },
-    { ...own, description: 'Of no time.', heartbeat: 1e20 },
+    { ...own, description: 'Without a time.', heartbeat: 1e20 },
   ];
   for (const [index, entry] of malformed.entries()) await log.agents.put(`argocd.m${index}`, entry as AgentEntry);
   // NATS permits each agent the keys of its own name.

@@ -21,10 +21,10 @@ export type TaskMeasure = {
   chunks: number;
   tokens: number;
   characters: number;
-  /** From the message to the first text of an agent, and to the last event; milliseconds. */
+  /** Milliseconds from the message to the first text of an agent, and to the last event. */
   firstTextMs: number | undefined;
   totalMs: number;
-  /** Of each call: agent and milliseconds. */
+  /** The agent and the milliseconds of each call. */
   calls: { agent: string; ms: number | undefined }[];
 };
 

@@ -4,7 +4,7 @@ import type { TextRun } from '@hopline/task';
 
 type PendingToken = { n: number; seq: number; at: number; text: string; trace: string | undefined };
 
-/** What only the clock of the relay decided about a chunk. */
+/** The part of a chunk that only the relay's clock decided. */
 type Timing = Pick<ChunkProvenance, 'reason' | 'heldMs' | 'waitMs'>;
 
 /** Tokens of one producer's attempt in one lane that no chunk contains yet. */

@@ -41,7 +41,7 @@ export class Diverged extends Error {
 
 /** Reasons that a relay gives by itself, when it could not fold or store what the inputs led to. */
 const RELAY_REASONS: ReadonlySet<unknown> = new Set([TOO_LARGE, TASK_TOO_LARGE, NOT_ENCODABLE, INPUT_UNREADABLE]);
-/** Of the aggregate: ordinals, sequences and sizes, which depend on what one append happened to contain. */
+/** Members of the aggregate that depend on the content of one append: ordinals, sequences and sizes. */
 const PROGRESS_MEMBERS: ReadonlySet<string> = new Set(['producers', 'foldedSeq', 'lastNSeq', 'storedBytes']);
 
 type StoredFact = { fact: Fact; seq: number; at: number };

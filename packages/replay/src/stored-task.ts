@@ -5,7 +5,7 @@ import { readTaskFile, TaskFileError, type TaskHeader } from '@hopline/task-file
 /** All stored records of a task. */
 export type StoredTask = {
   taskId: string;
-  /** Of the newest record. */
+  /** Aggregate of the newest record. */
   aggregate: TaskAggregate;
   facts: StoredFacts[];
   inputs: StoredInput[];

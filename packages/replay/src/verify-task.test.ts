@@ -42,7 +42,7 @@ test('the facts of a relay are the same, whatever its settings and its clock mad
   }
 });
 
-test('a takeover, a dead attempt, a repeated record, a late one and a rejected one are no differences', () => {
+test('a takeover, a dead attempt, a repeated record, a late one and a rejected one are not differences', () => {
   const task = new TaskBuilder().message().send(supervisor(), status('TASK_STATE_WORKING'), call);
   task.send(agent(1, 1), open(), text('a', 'dead', ' at')).after(5_000);
   task.send(agent(1, 2), open(), text('a', 'live')).again().after(10).copyForward();

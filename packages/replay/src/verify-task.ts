@@ -10,7 +10,7 @@ import type { StoredTask, UnreadableTask } from './stored-task.ts';
 import { timedReplay } from './timed-replay.ts';
 
 /**
- * What differs, from the least to the most: `byte`: members of facts, or the order of facts; `semantic`: the text or the parts of an
+ * Levels of a difference, from the least to the most: `byte`: members of facts, or the order of facts; `semantic`: the text or the parts of an
  * artifact, messages, calls; `outcome`: the state in which the task is.
  */
 export type DifferenceLevel = 'byte' | 'semantic' | 'outcome';
@@ -81,7 +81,7 @@ const FREE_REASONS: ReadonlySet<unknown> = new Set([TOO_LARGE, TASK_TOO_LARGE, N
 function hasFreeOutcome(task: StoredTask): boolean {
   const last = factsOf(task).findLast(fact => fact.kind === 'status.changed');
   const reason = last?.kind === 'status.changed' ? last.event.statusUpdate.metadata?.reason : undefined;
-  // Of an open task the inputs may be ahead of the facts; the recorded replay holds every stored fact against them.
+  // The inputs of an open task may be ahead of its facts; the recorded replay compares them with every stored fact.
   return !isTerminal(task.aggregate.state) || FREE_REASONS.has(reason);
 }
 

@@ -14,7 +14,7 @@ export type WhatIfRow = {
   frames: number;
   chunks: number;
   tokens: number;
-  /** Of the oldest token of each chunk, milliseconds; 0 without a chunk. */
+  /** Hold of the oldest token of each chunk in milliseconds; 0 without a chunk. */
   heldMs: { p50: number; p99: number; max: number };
   /**
    * Chunks x event cost + delay of every token, milliseconds, and the lowest such sum for the same arrivals, known in advance: no rule can

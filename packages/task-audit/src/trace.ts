@@ -94,7 +94,7 @@ export type TaskTrace = {
   gaps: TracedGap[];
   producers: ProducerActivity[];
   events: VisibleEvent[];
-  /** Of the oldest token of each chunk: its hold time in the relay, and its age when its append began. */
+  /** Hold time of each chunk's oldest token in the relay, and its age when its append began. */
   heldMs: Percentiles;
   ageMs: Percentiles;
 };

@@ -78,7 +78,7 @@ export type TaskEnd = {
   /** 0 if the file has no record. */
   lastInputSeq: number;
   lastFactsSeq: number;
-  /** Of the newest record of facts, or of the task at the time of the export when the file contains no facts. */
+  /** Generation of the newest record of facts, or of the task at the time of the export if the file contains no facts. */
   generation: number;
   state: TaskState;
 };
@@ -92,7 +92,7 @@ export type TaskProgress = {
   lastInputSeq: number;
   lastFactsSeq: number;
   generation: number;
-  /** Of the newest record of facts. */
+  /** State after the newest record of facts. */
   state?: TaskState;
 };
 

@@ -209,7 +209,7 @@ const CHANGES: { [title: string]: { fault: TaskFileFault; message: RegExp; chang
     message: /^line 4: the fact has an unknown kind/,
     change: lines => Object.assign(lines[3]!.record.facts[0], { kind: 'task.merged' }),
   },
-  'a version that is no number': {
+  'a version that is not a number': {
     fault: 'not a task file',
     message: /^not a task file/,
     change: ([header]) => Object.assign(header!, { version: 'one' }),
@@ -219,7 +219,7 @@ const CHANGES: { [title: string]: { fault: TaskFileFault; message: RegExp; chang
     message: /^line 1: this header lacks a member/,
     change: ([header]) => Reflect.deleteProperty(header!, 'contextId'),
   },
-  'a task id that is no subject': {
+  'a task id that is not a subject': {
     fault: 'malformed',
     message: /^line 1: this header/,
     change: ([header]) => Object.assign(header!, { taskId: 'a.>' }),
@@ -254,7 +254,7 @@ const CHANGES: { [title: string]: { fault: TaskFileFault; message: RegExp; chang
     message: /^line 3: the facts do not begin with the creation/,
     change: lines => lines.splice(2, 1),
   },
-  'an event whose parts are no list': {
+  'an event whose parts are not a list': {
     fault: 'malformed',
     message: /^line 4: a member of the fact artifact.updated/,
     change: lines => Object.assign(lines[3]!.record.facts[0].event.artifactUpdate.artifact, { parts: 'text' }),
@@ -333,7 +333,7 @@ describe('a task file that must not be used', () => {
       fault: 'malformed',
       message: /^line 2: an object has the same member twice$/,
     },
-    'bytes that are no UTF-8': {
+    'bytes that are not UTF-8': {
       text: example => Buffer.concat([Buffer.from(example), Buffer.from([0xff, 0x0a])]),
       fault: 'malformed',
       message: /^line 8: this is not UTF-8$/,
@@ -380,7 +380,7 @@ describe('a task file that must not be used', () => {
     );
   });
 
-  it('may repeat a member name in another object, and white space is no fault', async () => {
+  it('may repeat a member name in another object, and white space is allowed', async () => {
     const { decodeLine } = await import('./json-line.ts');
     const body = '{"a": [1, {"a": "{\\"a\\":1}"}, [{"b": 1}, {"b": 2}]], "b": {"a": 1, "b": 2}}';
     const { createHash } = await import('node:crypto');

@@ -12,7 +12,7 @@ import {
   type TaskProgress,
 } from '@hopline/task-file';
 
-/** A task as it is when its export begins. What is stored later is not part of it. */
+/** A task as it is when its export begins. Later records are not part of it. */
 export type TaskExport = {
   header: TaskHeader;
   outcome: Pick<TaskAggregate, 'generation' | 'state'>;
@@ -63,7 +63,7 @@ export async function exportTask(
 
 async function* nothing(): AsyncGenerator<never, void> {}
 
-/** Retention removes the oldest records: a task whose first record is no beginning has lost it. */
+/** Retention removes the oldest records: a task whose first record does not begin it has lost its beginning. */
 async function partialOf(
   { inputs, facts }: Pick<Log, 'inputs' | 'facts'>,
   newest: StoredFacts,
@@ -81,7 +81,7 @@ async function firstOf<T>(items: AsyncIterable<T>): Promise<T | undefined> {
   return undefined;
 }
 
-/** Of the current turn, and the agent that was addressed directly. */
+/** Producers of the current turn, and the agent that was addressed directly. */
 function agentsOf({ role, calls }: TaskAggregate): string[] {
   const direct = role === 'supervisor' ? [] : [role.slice('agent.'.length)];
   return [...new Set([...direct, ...Object.values(calls).map(({ agent }) => agent)])];
@@ -99,7 +99,7 @@ async function* factsEntries(stored: AsyncIterable<StoredFacts>, after = 0): Asy
     // A later copy repeats facts that stand before it: its record has none.
     const { copied: _copied, ...own } = record;
     const { generation, at } = own.aggregate;
-    // The newest record has no time when it was read alone; its facts are as old.
+    // A newest record that was read by itself has no time; its facts are as old.
     yield { kind: 'facts', seq, storedAt: storedAt ?? at, generation, record: own, ...(trace && { trace }) };
   }
 }

@@ -75,7 +75,7 @@ it('a task that is exported and imported under its ids is the same to clients of
   assert.deepEqual(aggregate.owner, OWNER);
 });
 
-it('a task with new ids differs in them alone, and links to its origin', async () => {
+it('a task with new ids differs only in them, and links to its origin', async () => {
   const [origin, target] = [createMemoryLog(), createMemoryLog()];
   await storeTask(origin, 'task-1');
   const file = await fileOf(origin, ['task-1']);

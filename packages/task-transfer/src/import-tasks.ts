@@ -8,13 +8,13 @@ import { type Binding, rebindRecord } from './rebind-record.ts';
 
 /** Key of the task's metadata that links an imported task to the one that was exported. Only Hopline writes keys of this prefix. */
 const ORIGIN_KEY = 'hopline.origin';
-/** What new ids, the link and the place in the log may add to a record; bytes. */
+/** Bytes that new ids, the link and the position in the log may add to a record. */
 const BINDING_BYTES = 1_024;
 
 export type ImportOptions = {
   /** The tasks keep their ids, contexts and owners: only into a log without facts. */
   sameIds: boolean;
-  /** Of tasks with new ids. Absent: no owner, as where authentication is off. */
+  /** Owner of tasks with new ids. Absent: no owner, as without authentication. */
   owner?: Owner | undefined;
   /** Tasks that have not ended end as canceled. Default: they are refused. */
   endsOpen?: boolean;

@@ -7,7 +7,7 @@ import { TURNS_MAX } from './limits.ts';
 /** A client's message or cancel. */
 export function decideClient(aggregate: TaskAggregate | undefined, command: ClientCommand, at: number): Decision {
   if (command.input.kind === 'unknown') return reject('unknown kind');
-  // The server of an agent has clients of that agent alone.
+  // The server of an agent has clients of only that agent.
   if (command.server !== undefined && aggregate !== undefined && aggregate.role !== command.server) return reject('other agent');
   if (command.input.kind === 'message') {
     if (aggregate !== undefined) return continueTask(aggregate, command.input, at);

@@ -84,7 +84,7 @@ test('for any inputs: generations are 1..n, the terminal event is last, appends 
   );
 });
 
-test('the aggregate is the fold of the facts alone, as the log stores them', () => {
+test('the aggregate follows only from the facts that the log stores', () => {
   const stored = <T>(value: T): T => JSON.parse(JSON.stringify(value));
   fc.assert(
     fc.property(fc.array(step, { maxLength: 40 }), steps => {
@@ -112,7 +112,7 @@ test('a lane keeps what is folded of it over events without text; a later attemp
   assert.deepEqual(folded(), [0, undefined]);
 });
 
-test('a whole artifact in one event is no lane: nothing of it stays in the aggregate', () => {
+test('a whole artifact in one event does not become a lane, and leaves nothing in the aggregate', () => {
   const story = new Scenario().message('hello');
   const notice = { kind: 'artifact', lane: 'a', artifact: { name: 'notice' }, parts: [{ text: 'x' }], append: false } as const;
   story.input(supervisor(), { ...notice, parts: [...notice.parts], last: true });

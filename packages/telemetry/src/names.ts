@@ -4,7 +4,7 @@
  * deprecated as "moved"), the draft A2A conventions (open-telemetry/semantic-conventions-genai#195); `hopline.*` is ours.
  */
 
-/** `service.name` is this and the service, as `hopline-relay`; `service.namespace` is it where the cluster has no prefix. */
+/** Prefix of `service.name`, as in `hopline-relay`, and the `service.namespace` of a cluster without a prefix. */
 export const SERVICE_PREFIX = 'hopline';
 /** Instrumentation scope of Hopline's tracer and meter. */
 export const SCOPE = 'hopline';
@@ -140,7 +140,7 @@ const COUNT_ATTRIBUTES = {
   failed: 'hopline.failed',
   gaps: 'hopline.gaps',
   toolCalls: 'hopline.tool_calls',
-  /** Set through `max`; milliseconds. To the first text of an agent, never the supervisor's plan. */
+  /** Milliseconds, set through `max`, to the first text of an agent, never the supervisor's plan. */
   firstTokenMs: 'hopline.first_token_ms',
   gapMsMax: 'hopline.gap_ms_max',
   heldMsMax: 'hopline.held_ms_max',

@@ -10,7 +10,7 @@ import { exportFault, reportSdkFaults } from './sdk-faults.ts';
 import { spanIds } from './span-ids.ts';
 import { startMetrics } from './start-metrics.ts';
 
-/** Bound on flushing the last spans at shutdown; milliseconds. An unreachable collector must not delay a drain. */
+/** Bound on flushing the last spans at shutdown. An unreachable collector must not delay a drain. */
 export const TELEMETRY_SHUTDOWN_MS_MAX = 2_000;
 /** Longer span attributes are truncated; UTF-16 units. Attributes of megabytes have exhausted the memory of processes. */
 export const ATTRIBUTE_CHARS_MAX = 512;

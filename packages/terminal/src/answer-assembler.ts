@@ -156,7 +156,7 @@ export class AnswerAssembler {
   #printedBeginningOf(whole: string, all: string): string {
     let start = 0;
     for (const text of this.#printedTexts()) {
-      // A slice to the end of a text is no copy of it.
+      // A slice to the end of a text does not copy it.
       if (whole.startsWith(all.slice(start))) return all.slice(start);
       start += text.length;
     }

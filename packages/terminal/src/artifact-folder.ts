@@ -6,7 +6,7 @@ import type { Part } from '@hopline/a2a';
 const FILES_MAX = 100;
 /** Longest file name; UTF-8 bytes. File systems allow 255, and a suffix may follow. */
 const FILE_NAME_BYTES_MAX = 120;
-/** Of a longer name only the beginning and the end are read, UTF-16 units: an agent chooses its length. */
+/** UTF-16 units of a name that are read at its beginning and end, because an agent chooses its length. */
 const NAME_CHARS_READ_MAX = 1_024;
 /** Names tried when files of that name exist: `card.md`, `card-2.md`, … */
 const SUFFIX_MAX = 1_000;

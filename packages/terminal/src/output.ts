@@ -5,7 +5,7 @@ import { type Display, withoutControls } from './display.ts';
 /** A standard stream of the process. */
 export type Sink = {
   readonly isTTY?: boolean | undefined;
-  /** Of a terminal. */
+  /** Size of a terminal. */
   readonly columns?: number | undefined;
   readonly rows?: number | undefined;
   write(text: string): unknown;
@@ -88,7 +88,7 @@ export class Output implements Display {
     if (this.#out.isTTY) this.#aside(text, DIM);
   }
 
-  /** A result beside the answer: printed always, because a pipe holds the answer alone. */
+  /** Prints a result beside the answer, even into a pipe, which otherwise has only the answer. */
   artifact(text: string): void {
     this.#aside(text, DIM);
   }

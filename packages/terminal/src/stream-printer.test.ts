@@ -116,11 +116,11 @@ test('a failed task shows its reason', () => {
   assert.match(
     printed([bare]),
     /task t-1 failed: no agent fits/,
-    'a profile without messages has the reason in the metadata alone',
+    'a profile without messages has the reason only in the metadata',
   );
 });
 
-test('progress and artifacts of an unknown name are no answer, and a whole answer is compared with the answer alone', () => {
+test('progress and artifacts with unknown names are not part of the answer, and a whole answer is compared only with the answer', () => {
   const text = printed([
     chunk('n', 'progress', 'Choosing a greeting'),
     chunk('a', 'streaming_result', 'Hello\n'),

@@ -129,7 +129,7 @@ export class StreamPrinter {
     if (beside !== undefined) this.#artifacts.update({ ...update, artifact: beside });
   }
 
-  /** What of an artifact is no answer: all of a named one, and files and data within an answer. */
+  /** Parts of an artifact outside the answer: everything of a named one, and files and data within an answer. */
   #besideAnswer(artifact: Artifact): Artifact | undefined {
     const role = this.#roleOf(artifact);
     if (role === 'named') return artifact;

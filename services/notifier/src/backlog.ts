@@ -186,7 +186,7 @@ export class Backlog {
   }
 
   /**
-   * The newest delivery, if the fact belongs to it. Of whole tasks only the delivered ones are kept: one for each fact would be
+   * The newest delivery, if the fact belongs to it. Only delivered whole tasks are kept: one for each fact would be
    * quadratic in a task with many artifacts.
    */
   #joinedBy(fact: Fact): PendingDelivery | undefined {

@@ -108,11 +108,11 @@ class FoldingShard {
 }
 
 const malformed: [string, unknown][] = [
-  ['a call whose message is no message', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ ...CALL, message: { text: 'x' } }] }],
+  ['a call whose message is not a message', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ ...CALL, message: { text: 'x' } }] }],
   ['a call whose presentation is a text', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ ...CALL, presentation: 'own' }] }],
-  ['a call whose trace is no carrier', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ ...CALL, trace: { traceparent: 1 } }] }],
-  ['tokens that are no strings', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ kind: 'text', lane: 'a', tokens: [5] }] }],
-  ['a history that is no list', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ ...WORKING, history: 5 }] }],
+  ['a call whose trace is not a carrier', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ ...CALL, trace: { traceparent: 1 } }] }],
+  ['tokens that are not strings', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ kind: 'text', lane: 'a', tokens: [5] }] }],
+  ['a history that is not a list', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ ...WORKING, history: 5 }] }],
   ['a step without payload', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ kind: 'step', step: '1' }] }],
   ['an unknown state', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ kind: 'status', state: 'TASK_STATE_DONE' }] }],
   ['an ordinal below 1', { v: 1, at: 1, from: FROM, n: 0, inputs: [WORKING] }],

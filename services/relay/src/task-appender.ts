@@ -49,7 +49,7 @@ export class TaskAppender {
   readonly #options: TaskAppenderOptions;
   #aggregate: TaskAggregate | undefined;
   #newestSeq: number;
-  /** Of the task's records that this relay knows: the newest one of another relay is left out. */
+  /** Bytes of the task's records that this relay knows, without the newest one of another relay. */
   #storedBytes: number;
   #taskStart: TaskStart | undefined;
   #takeover: Takeover | undefined;

@@ -65,7 +65,7 @@ export async function createAgent(entry: AgentEntry, context: CreateAgentOptions
   }
 }
 
-/** The agent may be an instance of a class, whose methods need it as `this` and are no members of a copy. */
+/** The agent may be an instance of a class, whose methods need it as `this` and are not members of a copy. */
 function described(agent: Agent, description: string): Agent {
   const runBatches = agent.runBatches?.bind(agent);
   return {

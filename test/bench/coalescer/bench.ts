@@ -26,11 +26,14 @@ export type CoalescerRow = {
   eventsPer1000: number;
   meanAddedMs: number;
   p99AddedMs: number;
-  /** Cost of all streams over the offline optimum of all streams. The optimum may hold a token indefinitely; our rules hold one for at most holdMsMax. */
+  /**
+   * Cost of all streams over the offline optimum of all streams. The optimum may hold a token indefinitely; our rules hold one for at most
+   * holdMsMax.
+   */
   costRatio: number;
   /** The same for the worst single lane of `WORST_TOKENS_MIN` tokens or more. */
   worstLaneRatio: number;
-  /** Of clocks without structure: cost over that of the best online rule that knows the distribution. */
+  /** Cost for clocks without structure, over that of the best online rule that knows the distribution. */
   bestOnlineRatio?: number;
 };
 

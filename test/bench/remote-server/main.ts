@@ -12,7 +12,7 @@ import { WIRES, type Wire, type WireName } from './wires.ts';
  * milliseconds between them.
  */
 
-/** When the tokens of each answer since the last call were sent, monotonic milliseconds; of an answer without pauses the first alone. */
+/** Send times of the tokens of each answer since the last call, in monotonic milliseconds. An answer without pauses has only the first. */
 let sentTimesMs: number[][] = [];
 
 async function listen({ wire: name }: { wire: WireName }): Promise<string> {

@@ -31,7 +31,7 @@ const ENV = {
 };
 
 export type ClusterNeeds = {
-  /** Of each stream; with 3, NATS is a cluster of three servers. */
+  /** Replicas of each stream. With 3, NATS is a cluster of three servers. */
   replicas: 1 | 3;
   /** Every service reaches NATS through proxies of its own. */
   proxied?: boolean;
@@ -53,7 +53,7 @@ export class CampaignCluster implements AsyncDisposable {
   readonly replicas: Replica[] = [];
   readonly remoteAgent: ServiceProcess;
   readonly nats: ReadonlyMap<string, NatsServer>;
-  /** Of the test itself: no fault is between it and NATS. */
+  /** Connection of the test itself, with no fault between it and NATS. */
   readonly log: Log;
   readonly runsFolder: string;
   /** Directory of the store of NATS, when a class chose it. */

@@ -48,7 +48,7 @@ export type ClassResult = Verdict & {
 const PROBES = 24;
 /** Everything has ended so long after the last fault and the begin of the last task. */
 const LIVENESS_MS_MAX = 120_000;
-/** Of the least number of faults; the tasks that are missing then run without. */
+/** Most faults of a run, as a multiple of the least number. Remaining tasks run without faults. */
 const FAULTS_FACTOR_MAX = 3;
 /** Between two faults. */
 const QUIET_MS = { min: 2_000, max: 5_000 };

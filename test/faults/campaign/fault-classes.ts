@@ -113,7 +113,7 @@ function proxyFault(
   };
 }
 
-/** The remote agent is no part of Hopline: its tasks may fail as it does. */
+/** The remote agent is not part of Hopline: its tasks may fail with it. */
 const REMOTE_GONE = /the agent cannot be reached|the stream ended without a terminal state|the agent answered with error/;
 const LOST_SHARE = 0.2;
 const CLOCK_STEP_S_MAX = 3_600;
@@ -251,7 +251,7 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
       const stalled = servers.find(server => server !== away && server !== powerless)!;
       await away.kill();
       await sleep(random.between(3_000, 6_000));
-      // A synced disk has all that was acknowledged. What is lost without it: test/faults/one-power-loss.test.ts.
+      // A synced disk has all that was acknowledged. test/faults/one-power-loss.test.ts shows the loss without it.
       await powerless.kill();
       stalled.pause();
       await Promise.all([away.restart(), powerless.restart()]);

@@ -71,7 +71,7 @@ const killRemoteAgent: Fault = async (_replica, { cluster, random }) => {
 
 const lasts = (random: Random) => sleep(random.between(LASTS_MS.min, LASTS_MS.max));
 
-/** Deaths and frozen paths most often: together they show what neither shows alone. */
+/** Mostly deaths and frozen paths: together they show faults that neither shows by itself. */
 const OF_PROCESSES: readonly Fault[] = [kill, kill, kill, freezePath, freezePath, suspend, cutPath, slowPath, loseAnswers];
 /** At most one of them in a strike. */
 const OF_NEIGHBOURS: readonly Fault[] = [killNats, killRemoteAgent];

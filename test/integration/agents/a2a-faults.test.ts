@@ -218,7 +218,9 @@ test('limits: silence before the first event, silence after it, total time', asy
 });
 
 for (const dialect of ['0.3', '1.0'] as const) {
-  test(`comments and frames of unknown kinds are no sign of life of a ${dialect} agent`, { timeout: 60_000 }, async t => {
+  test(`comments and frames of unknown kinds do not count as signs of life of a ${dialect} agent`, {
+    timeout: 60_000,
+  }, async t => {
     const pinging = { dialect, pingMs: 20 };
     const mute = await pair(t, { ...pinging, script: [{ hang: true }] }, { firstEventMsMax: 200 });
     assert.deepEqual(await failure(mute.agent), { type: 'failed', reason: 'the agent sent nothing for 0.2 s', retryable: true });

@@ -138,7 +138,7 @@ test('finished calls leave no listener on the signal of their turn', async t => 
   assert.equal(getEventListeners(signal, 'abort').length, 0);
 });
 
-test('pings and log messages of a server are no progress of a call', async t => {
+test('pings and log messages of a server do not count as progress of a call', async t => {
   const ended = lastOf(await eventsOf(hostile(t, { silenceMsMax: 200 }), 'ping {}'), 'failed');
   assert.equal(ended.reason, 'tool ping timed out');
 });

@@ -199,7 +199,7 @@ test('a model that falls silent is a typed failure, never a hang', { timeout: 30
   await assertFailure(t, [{ text: 'so' }, { stall: true }], failure, { silenceMsMax: 200 });
 });
 
-test('comments and empty chunks are no sign of life of a model', { timeout: 30_000 }, async t => {
+test('comments and empty chunks do not count as signs of life of a model', { timeout: 30_000 }, async t => {
   const notBegun = { reason: 'the model did not start its answer in time', retryable: true };
   await assertFailure(t, [{ keepAlive: true }], notBegun, { firstTokenMsMax: 300 });
   const silent = { reason: 'the model fell silent', retryable: true };

@@ -83,7 +83,7 @@ const chunks = (id: string, tokens: readonly string[]): Sent[] =>
 const whole = (id: string, artifact: string): Sent => ({ artifact, id, append: false, last: true });
 const prefixes = (tokens: readonly string[]) => tokens.map((_token, index) => tokens.slice(0, index + 1).join(''));
 
-/** Tokens as models have them: repeated ones, spaces, halves of a text that cannot be seen alone. */
+/** Tokens as models have them: repeated ones, spaces, halves of a text that mean nothing by themselves. */
 const token = fc.oneof(
   { weight: 3, arbitrary: fc.constantFrom('ha', 'ha', ' ', '\n', '-', 'ok', '👩‍🚀', '漢', '\r\n') },
   fc.string({ unit: 'grapheme', maxLength: 8 }),
@@ -228,7 +228,7 @@ test('an agent that works in steps, and repeats the text of each, shows every st
       ]);
       const text = ending === 'none' ? undefined : ending === 'all' ? all : texts.at(-1)!;
       if (text !== undefined && isArtifact) sent.push(whole('result', text));
-      // The status of a step that follows one without a copy holds both: it is no copy of all that was sent.
+      // The status of a step that follows one without a copy contains both, so it is not a copy of everything that was sent.
       fc.pre(steps.every(({ isRepeated }, index) => !isRepeated || index === 0 || steps[index - 1]!.isRepeated));
       assert.equal(answerOf({ sent, ...(text !== undefined && !isArtifact && { end: text }) }), all);
     }),

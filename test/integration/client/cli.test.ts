@@ -171,7 +171,7 @@ test('trace prints the inputs of each agent, the events that clients received, a
   const asked = lines((await hopline(['ask', 'go', '--json'])).out);
   const { id } = asked[0].event.task;
   const characters = [...ANSWER].length;
-  // Of the server, and of the log: the same.
+  // The server and the log return the same.
   for (const from of [[], ['--nats']]) {
     const trace = (...argv: string[]) =>
       new HoplineCommand(cluster.url, ['trace', ...from, ...argv], '', { NATS_URL: cluster.nats.url }).finished;
@@ -274,7 +274,7 @@ test('rerun sends the messages of a task again as a new one that refers to it, a
   assert.deepEqual([none.code, none.err], [2, `hopline: ${origin} has no message 3\n`]);
 });
 
-test('rerun compares the tasks of a file with their new runs; a task that it cannot read fails alone', async () => {
+test('rerun compares the tasks of a file with their new runs; an unreadable task does not affect the others', async () => {
   const [plain, failing] = ['hello', 'please fail'].map(text => hopline(['ask', '--json', text]));
   const ids = [await plain, await failing].map(one => (lines(one!.out)[0] as { event: { task: { id: string } } }).event.task.id);
   const folder = await mkdtemp(join(tmpdir(), 'hopline-rerun-'));
@@ -291,7 +291,7 @@ test('rerun compares the tasks of a file with their new runs; a task that it can
     assert.match(both.out, /\n1 task: 0 same, 1 differ, 1 not completed\n$/);
     await writeFile(file, 'no task id\n');
     const invalid = await hopline(['rerun', '--file', file, '--yes']);
-    assert.deepEqual([invalid.code, invalid.err], [2, `hopline: ${file}, line 1: this is no task id\n`]);
+    assert.deepEqual([invalid.code, invalid.err], [2, `hopline: ${file}, line 1: not a task id\n`]);
   } finally {
     await rm(folder, { recursive: true });
   }

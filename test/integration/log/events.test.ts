@@ -82,7 +82,7 @@ describe('events of the log', () => {
       onRejected(fault);
       stop.abort();
     }))
-      assert.fail('a record in the shard of another task is no input');
+      assert.fail('a record in the shard of another task is not an input');
     assert.deepEqual(rejected, ['not a record']);
 
     const abort = new AbortController();
@@ -106,7 +106,7 @@ describe('events of the log', () => {
     assert.equal(reported({ type: 'undecodable', where: 'key-value' }), 2);
   });
 
-  test('a key that was deleted, or purged by an operator, is absent, and nothing to report', async () => {
+  test('a key that was deleted, or purged by an operator, is absent and is not reported', async () => {
     events = [];
     const entry = { contextId: 'c', role: 'supervisor', state: 'TASK_STATE_WORKING', startSeq: 0, generation: 0, at: 1 } as const;
     await log.tasks.put('deleted', entry);

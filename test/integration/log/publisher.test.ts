@@ -10,7 +10,7 @@ import { startNats } from '../../support/nats/nats-server.ts';
 
 const IN_FLIGHT_MAX = 512;
 const MIB = 1024 * 1024;
-/** Of a publish of which 4 fill the 16 MiB in flight, and 16 the 64 MiB that wait. */
+/** Size of a publish: 4 fill the 16 MiB in flight, and 16 the 64 MiB that wait. */
 const QUARTER_WINDOW = 'x'.repeat(4 * MIB - 1_024);
 const record = (text: string): InputRecord => {
   const from = { id: 'c', agent: 'a', turn: 1, attempt: 1 };
@@ -47,7 +47,7 @@ test('waiting publishes are bounded in bytes: beyond the bound they reject at on
   await server.kill();
   const appends = Array.from({ length: 24 }, (_, i) => log.inputs.append('task', record(QUARTER_WINDOW), { id: `task:${i}` }));
   const settled = Promise.allSettled(appends);
-  // Not after a wait: only the restart below ends that of the others.
+  // These fail at once; the others wait until the restart below.
   const refused = await Promise.allSettled(appends.slice(20));
   for (const result of refused) assert.ok(result.status === 'rejected' && result.reason instanceof LogUnavailable);
   await server.restart();

@@ -36,7 +36,7 @@ test('a bucket that was lost and created again is seen by every view that is ope
   await Promise.all(
     watched.map(async name => {
       const bucket = log[name] as unknown as KeyValue<object>;
-      // Of the forms that each bucket accepts.
+      // Entries in the forms that each bucket accepts.
       const value = {
         taskId: 't',
         fingerprint: 'f',

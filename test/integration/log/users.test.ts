@@ -232,7 +232,7 @@ describe('the users of the log on a real server', { timeout: 120_000 }, () => {
     await log.close();
   });
 
-  test('a publish without permission fails alone: others in flight are stored', async t => {
+  test('a publish without permission does not affect others in flight, which are stored', async t => {
     const proxy = await startNatsProxy(server.port);
     t.after(() => proxy.close());
     const log = await open('ingress', { servers: proxy.url, ackTimeoutMs: 250 });

@@ -47,7 +47,7 @@ const NOTICES = {
 };
 
 /**
- * What a task shows of its agent's statuses: all of them in its history, as the SDKs do, or the newest alone, which is a piece of the text.
+ * Which of its agent's statuses a task shows: all of them in its history, as the SDKs do, or only the newest, which is a piece of the text.
  * Artifacts are kept always.
  */
 export type KeptStatuses = 'all' | 'newest';

@@ -45,7 +45,7 @@ export async function stream(...args: Parameters<typeof post>): Promise<Frame[]>
 
 export const states = (frames: Frame[]): string[] => frames.flatMap(({ data }) => (data.status ? [data.status.state] : []));
 
-/** Artifacts as a client of this dialect folds them: by index alone. */
+/** Artifacts as a client of this dialect folds them: only by index. */
 export function fold(frames: Frame[]): Map<number, { text: string; closed: boolean }> {
   const folded = new Map<number, { text: string; closed: boolean }>();
   for (const { artifact } of frames.map(frame => frame.data)) {

@@ -37,7 +37,7 @@ type Ports = Record<'otlp' | 'otlpGrpc' | 'query' | 'queryGrpc' | 'spanMetrics',
 export class Jaeger extends ExportedSpans implements AsyncDisposable {
   /** Where services send their spans. */
   readonly endpoint: string;
-  /** Of the query API and the UI. */
+  /** URL of the query API and the UI. */
   readonly url: string;
   readonly #child: ChildProcess;
   readonly #folder: string;

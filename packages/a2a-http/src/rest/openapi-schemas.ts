@@ -173,14 +173,14 @@ export function queryOf(name: Query, inPath?: string): JsonObject[] {
   });
 }
 
-/** A path parameter. Text that is no task id names no task; `:` would start a verb. */
+/** A path parameter. Text that is not a task id names no task; `:` would start a verb. */
 export function inPathSchema(path: string, name: string): JsonObject {
   if (name === 'id' && path.includes('{taskId}'))
     return plain(requests.GetTaskPushNotificationConfigRequest.properties.id) as JsonObject;
   return { type: 'string', minLength: 1, maxLength: TASK_ID_CHARS_MAX, pattern: '^[A-Za-z0-9_-]+$' };
 }
 
-/** A path parameter is no member of the body. */
+/** Path parameters are not members of the body. */
 function without(inPath: string, schema: unknown): unknown {
   const { properties, required = [], ...rest } = schema as { properties: JsonObject; required?: string[] };
   const { [inPath]: _inPath, ...others } = properties;

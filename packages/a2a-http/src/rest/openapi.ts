@@ -11,7 +11,7 @@ import { REST_ROUTES } from './routes.ts';
 
 const OPENAPI_PATH = '/openapi.json';
 
-/** How long clients may cache the document; seconds. Its server address may change with the card. */
+/** How long clients may cache the document, in seconds. Its server address may change with the card. */
 const DOCUMENT_AGE_S = 300;
 
 /**

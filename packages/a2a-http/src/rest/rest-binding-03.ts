@@ -58,7 +58,7 @@ async function answerRest03(
   }
 }
 
-/** In 0.3 a list is the tasks alone, without pages ([A2A 0.3] 7, `tasks/list`): the first page is sent. */
+/** In 0.3 a list has only tasks and no pages ([A2A 0.3] 7, `tasks/list`), so the first page is sent. */
 function tasksOf(answer: OperationAnswer): unknown {
   return (answer as JsonObject).tasks;
 }

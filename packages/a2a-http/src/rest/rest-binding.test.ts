@@ -75,7 +75,7 @@ test('both content types are accepted, and the accepted one is sent', async t =>
     ['*/*', 'application/a2a+json'],
     ['application/json', 'application/json'],
     ['application/a2a+json, application/json', 'application/a2a+json'],
-    // What SDKs accept to read a stream; its error is JSON all the same.
+    // SDKs accept these types when they read a stream. Its error is JSON nevertheless.
     ['text/event-stream', 'application/json'],
     ['text/event-stream, application/a2a+json', 'application/a2a+json'],
   ];

@@ -28,7 +28,7 @@ export const chat = command({
   options: { agent: AGENT, context: CONTEXT, continue: CONTINUE, out: OUT, answer: ANSWER },
   notes:
     '/help lists the commands within a chat. Ctrl-C cancels the answer in progress; a second one leaves. ' +
-    'Without a terminal, standard output has the answers alone, each ended by a line feed, and the exit code is that of the last one.',
+    'Without a terminal, standard output has only the answers, each ended by a line feed, and the exit code is that of the last one.',
   run({ options: { out, ...options } }, context) {
     return new Chat(context, { ...options, folder: outFolder(out) }).run();
   },

@@ -40,7 +40,7 @@ test('the folder is HOPLINE_HOME, else the XDG state folder, else below HOME; wi
   assert.equal(new Conversations({}).last('http://a/'), undefined);
 });
 
-test('a folder that cannot be written is no error', () => {
+test('a folder that cannot be written is not an error', () => {
   const stored = new Conversations({ HOPLINE_HOME: import.meta.filename });
   assert.equal(stored.remember('http://a/', { contextId: 'c' }), false);
 });

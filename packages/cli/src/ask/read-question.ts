@@ -1,10 +1,10 @@
 import { addAbortSignal, type Readable } from 'node:stream';
 import { UsageError } from '../command/usage-error.ts';
 
-/** Largest question from standard input; bytes. A server accepts requests of about 1 MiB. */
+/** Largest question from standard input. A server accepts requests of about 1 MiB. */
 export const QUESTION_BYTES_MAX = 1_000_000;
 
-/** Reads standard input unchanged to its end. Throws UsageError when it is empty or white space alone, too large or not UTF-8. */
+/** Reads standard input unchanged to its end. Throws UsageError when it is empty or only white space, too large or not UTF-8. */
 export async function readQuestion(input: Readable, signal: AbortSignal): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;

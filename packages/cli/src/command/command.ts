@@ -81,7 +81,7 @@ export type CommandContext = Omit<ProcessContext, 'stdout' | 'stderr'> & {
   /** One JSON object per line. */
   json: boolean;
   url: string;
-  /** Of the server at `url`; made with the credentials of the environment when it is first read. */
+  /** Client of the server at `url`, created with the credentials of the environment when it is first read. */
   readonly client: Client;
   conversations: Conversations;
   own: OwnCommand;

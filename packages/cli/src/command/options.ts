@@ -64,7 +64,7 @@ export function timeSince(given: string, now = Date.now()): Date {
   throw new UsageError('must be a duration (30s, 15m, 2h, 7d) or a date (2026-11-22)');
 }
 
-/** Parses a duration; milliseconds. */
+/** Parses a duration into milliseconds. */
 export function durationMs(given: string): number {
   const [, length, unit] = /^(\d{1,6})(ms|[smhd])$/.exec(given) ?? [];
   if (unit !== undefined) return Number(length) * (unit === 'ms' ? 1 : UNIT_MS[unit as keyof typeof UNIT_MS]);

@@ -112,7 +112,7 @@ test('in a pipe top prints one snapshot as lines, with --json as one object', as
   assert.deepEqual([agents[0].name, processes[0].instance, processes[0].memoryBytes], ['argocd', 'ingress-1', 104_857_600]);
 });
 
-test('with the address of a server alone, or a server without lists, top names what is missing', async t => {
+test('with only the address of a server, or a server without lists, top names what is missing', async t => {
   const { start, written } = await openTop(t, { isLocal: false });
   assert.equal(await start([], false), 0);
   assert.match(written.out, /missing: rates, lag, processes and the load of agents: known only for the cluster of `npm start`/);

@@ -105,7 +105,7 @@ function kindsOf({ inputs, facts }: Export): RecordKind[] {
   return inputs ? ['inputs'] : ['facts'];
 }
 
-/** Writes the tasks one after the other. What is read goes out at once, in blocks. */
+/** Writes the tasks one after the other, each block as soon as it is read. */
 class Exporter {
   records = 0;
   readonly #order: Export;

@@ -20,7 +20,7 @@ export const replay = command({
   name: 'replay',
   subject: one('TASK|FILE', 'one task id or one task file', 'files'),
   summary: 'prints the stream of a task as it happened, from the server or from a file',
-  details: 'nothing runs again. Of an unfinished file it prints what the file has',
+  details: 'nothing runs again. An unfinished file is printed as far as it goes',
   options: {
     pace: PACE,
     from: parsed('C', 'starts after this cursor', cursor),

@@ -47,7 +47,7 @@ export const serve = command({
   async run({ subject: files, options }, { json, output, environment, signal }) {
     const { host = HOST_DEFAULT, port = PORT_DEFAULT, grpcPort = 0, pace = 1, match = 'text', fault } = options;
     await assertFits(files);
-    // Loaded on demand: the other commands are no server.
+    // Loaded on demand, because the other commands are not servers.
     const [{ createReplayServer, parseFaults, readRecordings }, { createLogger }, { AllowedHosts }] = await Promise.all([
       import('@hopline/replay-server'),
       import('@hopline/telemetry'),

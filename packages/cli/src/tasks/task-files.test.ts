@@ -76,7 +76,7 @@ test('an export whose connection breaks goes on where it ended', async () => {
   assert.ok(server.requests.length >= 3);
 });
 
-test('an export into a file that was cut writes the rest alone', async () => {
+test('an export into a truncated file writes only the rest', async () => {
   await using server = await exporting(100);
   const file = join(folder, 'cut.hopline.jsonl');
   const kept = `${LINES.slice(0, 3).join('\n')}\n`;

@@ -11,5 +11,5 @@ test('a list of task ids may have comments and empty lines; up to 10,000 ids are
   assert.equal((await read(ids.join('\n'))).length, 10_000);
   await assert.rejects(read([...ids, 'one-more'].join('\n')), /^UsageError: tasks.txt has more than 10000 task ids$/);
   await assert.rejects(read('# nothing\n'), /^UsageError: tasks.txt has no task id$/);
-  await assert.rejects(read('a\nno id\n'), /^UsageError: tasks.txt, line 2: this is no task id$/);
+  await assert.rejects(read('a\nno id\n'), /^UsageError: tasks.txt, line 2: not a task id$/);
 });

@@ -15,7 +15,7 @@ export async function taskIdsIn(stream: Readable, name: string): Promise<string[
       number += 1;
       const text = line.trim();
       if (text === '' || text.startsWith('#')) continue;
-      if (!isTaskId(text)) throw new UsageError(`${name}, line ${number}: this is no task id`);
+      if (!isTaskId(text)) throw new UsageError(`${name}, line ${number}: not a task id`);
       if (ids.push(text) > TASK_IDS_MAX) throw new UsageError(`${name} has more than ${TASK_IDS_MAX} task ids`);
     }
   } catch (thrown) {

@@ -73,7 +73,7 @@ export const factCases: Case[] = [
     },
   },
   {
-    name: 'the newest record of a later version is no absent one: last rejects, and readers skip it',
+    name: 'a newest record of a later version does not count as absent: last rejects, and readers skip it',
     async run({ log }) {
       const taskId = newTask();
       const [first] = await appendRun(log, taskId, 1, 1);

@@ -280,7 +280,7 @@ export const inputCases: Case[] = [
     },
   },
   {
-    name: 'an agent name or a record id that is no part of a subject or header throws TypeError, and stores nothing',
+    name: 'an agent name or a record id that cannot be part of a subject or header throws TypeError, and stores nothing',
     async run({ log }) {
       const taskId = newTask();
       const ofAgent = (agent: string) => ({ ...inputRecord(1), from: { id: 'call-1', agent, turn: 1, attempt: 1 } });
