@@ -12,8 +12,6 @@ const FOR_OTHERS = [
   'packages/*/src/**/{index,signing,*test-kit,memory-log}.ts',
   // Constructors for the authors of agents.
   'packages/agent/src/event-constructors.ts',
-  // Inspection of pure state, for property tests.
-  'packages/coalesce/src/coalescer.ts',
   'packages/a2a/src/fold.ts',
 ];
 

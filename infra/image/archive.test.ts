@@ -21,7 +21,7 @@ const CONFIG: ImageConfig = {
   labels: { 'org.opencontainers.image.title': 'sample' },
 };
 
-/** Two layers of the same content; the names of the files of a folder are created in the given order. */
+/** Two layers with the same content. The files of a folder are created in the given order. */
 function layers(name: string, files: readonly string[], modifiedAt: Date): string[] {
   const folder = join(work, name);
   for (const file of files) {

@@ -11,7 +11,7 @@ export type ImageConfig = {
   /** Name and tag, e.g. `hopline:0.1.0`. */
   name: string;
   architecture: Architecture;
-  /** Time of the image and of every file in it: that of the commit. */
+  /** Time of the image and of every file in it: the time of the commit. */
   created: Date;
   user?: string;
   workingFolder?: string;
@@ -74,7 +74,7 @@ function imageJson(config: ImageConfig, layers: readonly { digest: string }[]): 
   };
 }
 
-/** `portable` leaves out users, groups and device numbers of the machine that builds. */
+/** `portable` omits users, groups and device numbers of the build machine. */
 async function writeTar(file: string, cwd: string, entries: readonly string[], mtime: Date): Promise<void> {
   await create({ file, cwd, portable: true, mtime, noDirRecurse: true }, [...entries]);
 }
@@ -90,7 +90,7 @@ async function sha256(file: string): Promise<string> {
   return hash.digest('hex');
 }
 
-/** What a registry stores and a node downloads. */
+/** The bytes that a registry stores and a node downloads. */
 async function gzipBytes(file: string): Promise<number> {
   let bytes = 0;
   await pipeline(createReadStream(file), createGzip(), async chunks => {

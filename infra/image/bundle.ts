@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { build } from 'esbuild';
 import { bundledPackages, licenseTexts, sbom } from './bill-of-materials.ts';
 
-/** The arguments that start a service; every other argument is a command of the CLI. */
+/** Arguments that start a service. Any other argument is a command of the CLI. */
 const ROLES = ['ingress', 'relay', 'supervisor', 'sub-agent', 'notifier', 'console'] as const;
 
 /** CommonJS dependencies call `require` for built-in modules; ES modules have none. */
@@ -18,7 +18,7 @@ if (roles.includes(role)) {
 } else await import('./cli.mjs');
 `;
 
-/** A module agent imports `@hopline/agent` from any folder; it must get the copy that the sub-agent uses. */
+/** A module agent may import `@hopline/agent` from any folder, and must get the copy that the sub-agent uses. */
 const AGENT_KIT = { name: '@hopline/agent', type: 'module', exports: { '.': './agent.mjs', './test-kit': './test-kit.mjs' } };
 
 /**
@@ -45,7 +45,7 @@ export async function bundle(root: string, folder: string): Promise<void> {
     platform: 'node',
     format: 'esm',
     target: 'node26',
-    // Names stay: they are in stack traces and in the names of errors.
+    // Keeps names, which appear in stack traces and as names of errors.
     minifyWhitespace: true,
     minifySyntax: true,
     keepNames: true,

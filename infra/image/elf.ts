@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 
-/** The two architectures of images, by the names of OCI, Debian and Go. */
+/** The two architectures of images, by their names in OCI, Debian and Go. */
 export const ARCHITECTURES = ['amd64', 'arm64'] as const;
 export type Architecture = (typeof ARCHITECTURES)[number];
 
-/** What an image must know of a program or library. `needed`: names of the libraries that it is linked with. */
+/** Properties of a program or library that an image needs. `needed`: names of the libraries it is linked with. */
 export type Elf = { architecture: Architecture; interpreter?: string; needed: string[] };
 
 const MAGIC = Buffer.from('\x7fELF\x02\x01', 'latin1');
@@ -19,7 +19,10 @@ const DYNAMIC_ENTRY_BYTES = 16;
 
 type Segment = { type: number; offset: number; address: number; bytes: number };
 
-/** Reads a 64-bit little-endian ELF file; undefined for any other file. `ldd` runs programs, so it cannot read those of another machine. */
+/**
+ * Reads a 64-bit little-endian ELF file; undefined for any other file. `ldd` would run the program, so it cannot read those of another
+ * machine.
+ */
 export function readElf(path: string): Elf | undefined {
   const file = readFileSync(path);
   if (!file.subarray(0, MAGIC.length).equals(MAGIC)) return undefined;

@@ -10,10 +10,10 @@ export type Copied = { from: string; to: string };
 export const OWN_ARCHITECTURE: Architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
 
 const LIBRARY_FOLDER = { amd64: 'x86_64-linux-gnu', arm64: 'aarch64-linux-gnu' } as const;
-/** What Debian's packages of these names contain is everything that Node is linked with. */
+/** Debian packages that together contain everything Node is linked with. */
 const DEBIAN_PACKAGES = ['libc6', 'libstdc++6', 'libgcc-s1', 'libatomic1'];
 
-/** The libraries that a program of this machine is linked with: those of this machine. */
+/** The libraries that a program of this machine is linked with, from this machine. */
 export function ownLibraries(program: string): Copied[] {
   let output: string;
   try {
@@ -27,8 +27,8 @@ export function ownLibraries(program: string): Copied[] {
 }
 
 /**
- * The libraries that a program of another architecture is linked with: those of Debian, from the package sources of this machine, which
- * apt checks. Unpacks them below `folder`.
+ * The libraries that a program of another architecture is linked with, from Debian: they come from the package sources of this machine, which
+ * apt verifies. Unpacks them below `folder`.
  */
 export function debianLibraries(program: string, architecture: Architecture, folder: string): Copied[] {
   unpackDebianPackages(architecture, folder);
@@ -49,7 +49,7 @@ export function debianLibraries(program: string, architecture: Architecture, fol
   return [...found.values()].sort(byTarget);
 }
 
-/** Lists of packages of their own, so that those of this machine stay as they are. */
+/** Uses package lists of its own, so that those of this machine stay unchanged. */
 function unpackDebianPackages(architecture: Architecture, folder: string): void {
   const state = mkdtempSync(join(tmpdir(), 'hopline-apt-'));
   try {

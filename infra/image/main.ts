@@ -41,7 +41,7 @@ async function main(): Promise<void> {
   const architecture = ARCHITECTURES.find(one => platform === `linux/${one}`);
   if (architecture === undefined) throw new Error(`--platform ${platform}: use linux/amd64 or linux/arm64`);
   if (nats !== undefined && architecture !== OWN_ARCHITECTURE) {
-    throw new Error(`--nats: the nats-server of the tests is for linux/${OWN_ARCHITECTURE} alone; leave out --platform`);
+    throw new Error(`--nats: the nats-server of the tests is built only for linux/${OWN_ARCHITECTURE}; remove --platform`);
   }
   const path = (given: string) => resolve(process.env.INIT_CWD ?? process.cwd(), given);
   if (rootfs !== undefined) {
@@ -52,7 +52,7 @@ async function main(): Promise<void> {
   if (nats !== undefined) await inTemporaryFolder(folder => natsImage(path(nats), folder));
 }
 
-/** The Node of infra/local/bootstrap/pins.json, of the platform: the one that runs this command may be another version. */
+/** The Node of infra/local/bootstrap/pins.json for the platform. This command may itself run on another version. */
 function pinnedNode(): string {
   const path = process.env.HOPLINE_IMAGE_NODE;
   if (!path) throw new Error('HOPLINE_IMAGE_NODE is not set: run this through `npm run image`, on Linux with glibc');

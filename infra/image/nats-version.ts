@@ -6,8 +6,8 @@ const PINS = JSON.parse(readFileSync(new URL('../local/bootstrap/pins.json', imp
 export const TAG_DEFAULT: string = PINS.natsServer.goVersion;
 
 /**
- * What `helm install` and `docker compose` need for an image of this version, which depends on where the machine has its nats-server from;
- * undefined: nothing.
+ * Options for `helm install` and `docker compose` that select an image of this version, which depends on the nats-server of the machine.
+ * Undefined if none are needed.
  */
 export function versionHint(version: string): string | undefined {
   if (version === TAG_DEFAULT) return undefined;

@@ -28,13 +28,15 @@ const { version } = JSON.parse(readFileSync(new URL('../local/bootstrap/pins.jso
 const name = `node-linux-${other === 'arm64' ? 'arm64' : 'x64'}`;
 const otherNode = join(homedir(), '.cache/hopline', `${name}-${version}`, 'node_modules', name, 'bin/node');
 const withoutNode = !existsSync(otherNode) && `no ${name} is cached: npm run image -- --rootfs DIR --platform linux/${other}`;
-test('every program and library of the other architecture is for it', { skip: skip || withoutNode }, () => {
+test('every program and library in an image for another architecture has that architecture', {
+  skip: skip || withoutNode,
+}, () => {
   const base = join(work, 'other');
   writeBase(base, otherNode, other, join(work, 'packages'));
   assert.throws(() => requireComplete(base, OWN_ARCHITECTURE), new RegExp(`is for ${other}`));
 });
 
-test('the Dockerfile runs the image as the archive does', () => {
+test('the Dockerfile starts the image in the same way as the archive', () => {
   const text = readFileSync(new URL('../docker/Dockerfile', import.meta.url), 'utf8');
   const of = (instruction: string) => new RegExp(`^${instruction} (.*)$`, 'm').exec(text)?.[1];
   const final = {

@@ -9,7 +9,7 @@ const USER_ID = 65_532;
 const NODE_PATH = '/nodejs/bin/node';
 const APP_FOLDER = '/app';
 
-/** How a container of the image runs; the Dockerfile has the same. */
+/** How a container of the image runs. The Dockerfile has the same values. */
 export const RUN = {
   user: `${USER_ID}:${USER_ID}`,
   workingFolder: APP_FOLDER,
@@ -21,13 +21,13 @@ export const RUN = {
 const ETC = {
   passwd: `hopline:x:${USER_ID}:${USER_ID}::/tmp:/sbin/nologin\n`,
   group: `hopline:x:${USER_ID}:\n`,
-  // Without this file glibc does not look into /etc/hosts.
+  // Without this file glibc does not read /etc/hosts.
   'nsswitch.conf': 'hosts: files dns\n',
 };
 
 /**
- * What changes with Node alone: Node, the libraries it is linked with, and the files that libc reads. `unpacked`: an empty folder for
- * packages with libraries of another architecture.
+ * The layer that changes only with Node: Node, the libraries it is linked with, and the files that libc reads. `unpacked`: an empty folder
+ * for packages with libraries of another architecture.
  */
 export function writeBase(folder: string, node: string, architecture: Architecture, unpacked: string): void {
   const found = readElf(node)?.architecture;
@@ -42,7 +42,7 @@ export function writeBase(folder: string, node: string, architecture: Architectu
   requireComplete(folder, architecture);
 }
 
-/** Throws unless every program and library below `folder` is for this architecture, and what it is linked with is there, too. */
+/** Throws unless every program and library below `folder` is for this architecture, together with everything it is linked with. */
 export function requireComplete(folder: string, architecture: Architecture): void {
   const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter(entry => entry.isFile());
   const names = new Set(files.map(({ name }) => name));
@@ -56,13 +56,13 @@ export function requireComplete(folder: string, architecture: Architecture): voi
   }
 }
 
-/** What changes with every release: the bundles. */
+/** The layer that changes with every release: the bundles. */
 export async function writeApp(root: string, folder: string): Promise<void> {
   await bundle(root, join(folder, APP_FOLDER));
   normalize(folder);
 }
 
-/** A statically linked program and nothing else, such as nats-server. Throws where it needs libraries. */
+/** The layer of a single statically linked program, such as nats-server. Throws if it needs libraries. */
 export function writeProgram(program: string, folder: string, path: string): void {
   const needed = readElf(program)?.needed ?? [];
   if (needed.length > 0) throw new Error(`${program} is linked with ${needed.join(', ')}; a static build is needed`);
@@ -70,7 +70,7 @@ export function writeProgram(program: string, folder: string, path: string): voi
   normalize(folder);
 }
 
-/** Libraries are linked by a short name that is a symbolic link; the image holds the file under the name that the loader asks for. */
+/** Programs refer to libraries by a short name, which is a symbolic link. The image has the file under the name that the loader opens. */
 function copyProgram(from: string, to: string): void {
   mkdirSync(dirname(to), { recursive: true });
   cpSync(realpathSync(from), to);
@@ -82,7 +82,7 @@ function write(path: string, text: string): void {
   writeFileSync(path, text);
 }
 
-/** Modes of a checkout depend on the umask of its user. */
+/** Sets file modes, because those of a checkout depend on the umask of its user. */
 function normalize(folder: string): void {
   chmodSync(folder, 0o755);
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {

@@ -11,7 +11,7 @@ import {
   userName,
 } from '@hopline/log-jetstream';
 
-/** A configuration of nats-server with a user for each service; passwords come from its environment. */
+/** A configuration of nats-server with a user for each service. Passwords come from its environment. */
 export function serverConfiguration(options: { prefix?: string | undefined; agents?: readonly string[] } = {}): string {
   const { prefix = '', agents = [] } = options;
   const users: ServerUser[] = agents.length > 0 ? serverUsers(agents) : [...serverUsers([]), ANY_AGENT];
@@ -27,7 +27,7 @@ jetstream { store_dir: "./jetstream", sync_interval: $NATS_SYNC_INTERVAL }
 ${authorization(new Map(variables), prefix)}`;
 }
 
-/** Placeholders in what the Helm chart reads: the chart replaces them, and removes that of a prefix it does not have. */
+/** Placeholders in the file that the Helm chart reads. The chart replaces them, and removes the prefix if it has none. */
 const PREFIX_PLACEHOLDER = 'HOPLINE-PREFIX';
 const AGENT_PLACEHOLDER = 'hopline-agent-name';
 

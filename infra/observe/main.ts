@@ -4,13 +4,13 @@ import { mkdirSync, openSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
-import { runningCluster } from '@hopline/cli';
+import { runningCluster } from '@hopline/local-cluster';
 import { natsMetrics } from './nats-metrics.ts';
 import { findPrograms, missingLines } from './programs.ts';
 import { targetsOf, writeTargets } from './scrape-targets.ts';
 import { ADDRESSES, prepareStack, type StartedProgram } from './stack.ts';
 
-/** `npm run observe`: Prometheus, Jaeger and Grafana beside `npm start`, from the programs that this machine has. */
+/** `npm run observe`: runs Prometheus, Jaeger and Grafana beside `npm start`, if this machine has the programs. */
 
 const TARGETS_MS = 2_000;
 
@@ -70,7 +70,7 @@ function start({ name, command, env }: StartedProgram, state: string): { child: 
   return { child, ended };
 }
 
-/** Serves the metrics of NATS for Prometheus. A cluster that starts again has another monitoring port. */
+/** Serves the metrics of NATS for Prometheus. A restarted cluster has another monitoring port. */
 async function listen(monitorOf: () => string | undefined): Promise<{ port: number; close(): void }> {
   const read = async () => {
     const url = monitorOf();

@@ -43,7 +43,7 @@ export async function natsMetrics(monitorUrl: string): Promise<string> {
     lines.add('jetstream_stream_total_messages', 'Messages stored', of, stream.state.messages);
     lines.add('jetstream_stream_last_seq', 'Sequence of the newest message', of, stream.state.last_seq);
     for (const { name, delivered, num_pending, num_ack_pending, num_redelivered } of stream.consumer_detail ?? []) {
-      // Only the work queue has consumers whose names stay: readers of one task live for seconds.
+      // Only the consumers of the work queue have lasting names; readers of one task live for seconds.
       if (!stream.name.endsWith('_WORK')) continue;
       const consumer = { ...of, consumer_name: name };
       lines.add('jetstream_consumer_num_pending', 'Messages that were not delivered yet', consumer, num_pending);

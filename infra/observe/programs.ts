@@ -9,7 +9,7 @@ const PROGRAMS = {
 } as const;
 export type ProgramName = keyof typeof PROGRAMS;
 
-/** Where each program comes from, for a machine that lacks it. */
+/** Download page of each program, for a machine that lacks it. */
 const SOURCES: Record<ProgramName, string> = {
   prometheus: 'apt install prometheus, brew install prometheus, or https://prometheus.io/download/',
   jaeger: 'version 2, https://www.jaegertracing.io/download/',

@@ -1,15 +1,15 @@
 import { renameSync, writeFileSync } from 'node:fs';
-import type { RunFile } from '@hopline/cli';
+import type { RunFile } from '@hopline/local-cluster';
 
 type TargetGroup = { targets: string[]; labels: { instance: string } };
 
-/** The processes with metrics, as a file for Prometheus' file discovery. NATS has an exporter instead. */
+/** Writes the processes with metrics to a file for Prometheus' file discovery. NATS has an exporter instead. */
 export function targetsOf({ processes }: Pick<RunFile, 'processes'>): TargetGroup[] {
   const scraped = processes.filter(({ service, url }) => service !== 'nats' && url.startsWith('http'));
   return scraped.map(({ url, instance }) => ({ targets: [new URL(url).host], labels: { instance } }));
 }
 
-/** Replaces the file at once: Prometheus reads it at any time. */
+/** Replaces the file atomically, because Prometheus may read it at any time. */
 export function writeTargets(path: string, groups: readonly TargetGroup[]): void {
   const draft = `${path}.new`;
   writeFileSync(draft, JSON.stringify(groups, null, 2));

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ProgramName } from './programs.ts';
 
-/** What the stack listens on, on the loopback address alone. */
+/** Ports of the stack, on the loopback address only. */
 export const ADDRESSES = {
   prometheus: '127.0.0.1:9090',
   jaeger: '127.0.0.1:16686',
@@ -17,7 +17,7 @@ const CHART = fileURLToPath(new URL('../helm/hopline/', import.meta.url));
 
 export type StartedProgram = { name: ProgramName; command: string[]; url: string; env: Record<string, string> };
 
-/** Writes the configuration of the stack into `state`, and returns how each program that was found is started. */
+/** Writes the configuration of the stack into `state`. Returns how to start each program that was found. */
 export function prepareStack(
   found: Partial<Record<ProgramName, string>>,
   { state, natsMetrics }: { state: string; natsMetrics: string },
@@ -50,7 +50,7 @@ export function prepareStack(
     write('grafana-datasources.yaml', 'grafana/datasources/hopline.yaml');
     write('grafana-dashboards.yaml', 'grafana/dashboards/hopline.yaml');
     const [host, port] = ADDRESSES.grafana.split(':') as [string, string];
-    // Without a login, because it listens on the loopback address alone.
+    // No login is needed, because it listens only on the loopback address.
     add('grafana', found.grafana.endsWith('grafana') ? ['server'] : [], {
       GF_SERVER_HTTP_ADDR: host,
       GF_SERVER_HTTP_PORT: port,
@@ -64,7 +64,7 @@ export function prepareStack(
   return programs;
 }
 
-/** Replaces `${NAME}`. Throws for a name without a value, because the program would report it as a fault of its own. */
+/** Replaces `${NAME}`. Throws for a name without a value, which the program would report as a fault of its own. */
 function withValues(text: string, values: Readonly<Record<string, string>>): string {
   return text.replaceAll(/(?<!\$)\$\{(\w+)\}/g, (_, name: string) => {
     const value = values[name];

@@ -1,10 +1,13 @@
 import { join } from 'node:path';
 import { Application, LogLevel, type TypeDocOptions } from 'typedoc';
 
-/** Entry points whose exported names people use; the command has none. */
+/** Entry points with public names. The command has none. */
 const ENTRY_POINTS = ['packages/client/src/index.ts', 'packages/agent/src/index.ts', 'packages/agent/src/test-kit.ts'];
 
-/** Writes the API reference of the public packages as HTML into `outFolder`. Resolves with what is wrong with it, such as a public name without a comment. */
+/**
+ * Writes the API reference of the public packages as HTML into `outFolder`. Resolves with its faults, such as a public name without a
+ * comment.
+ */
 export async function writeApiReference(root: string, outFolder: string | undefined): Promise<string[]> {
   const problems: string[] = [];
   const options: TypeDocOptions = {
@@ -12,7 +15,7 @@ export async function writeApiReference(root: string, outFolder: string | undefi
     entryPoints: ENTRY_POINTS.map(path => join(root, path)),
     tsconfig: join(root, 'infra', 'release', 'tsconfig.typedoc.json'),
     readme: 'none',
-    // Types of internal packages are shown where they are used, not listed.
+    // Types of internal packages are shown where they are used, not listed separately.
     validation: { notExported: false, invalidLink: true, notDocumented: true },
     packagesRequiringDocumentation: ['@hopline/client', '@hopline/agent'],
     requiredToBeDocumented: ['Function', 'Class', 'Interface', 'TypeAlias', 'Variable', 'Enum'],

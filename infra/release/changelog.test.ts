@@ -12,12 +12,12 @@ test('the unreleased notes become those of the version, and an empty section beg
   );
 });
 
-test('a changelog that ends with the unreleased notes is taken to its end', () => {
+test('unreleased notes at the end of the changelog are taken completely', () => {
   const { changelog } = nextChangelog('## Unreleased\n- a\n', '1.0.0', '2026-02-02');
   assert.equal(changelog, '## Unreleased\n\n## 1.0.0 - 2026-02-02\n\n- a\n\n');
 });
 
-test('no notes, no release', () => {
+test('a release without notes is refused', () => {
   for (const text of ['', '## 0.1.0\n- a\n', '## Unreleased\n\n## 0.1.0\n- a\n'])
     assert.throws(() => nextChangelog(text, '1.0.0', '2026-02-02'), /no notes/);
 });

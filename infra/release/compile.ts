@@ -2,14 +2,14 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative, sep } from 'node:path';
 
-/** What a compiled file refers to. Bare specifiers and relative ones, in JavaScript and in declarations; not a text that ends in one of the words. */
+/** Import specifiers in JavaScript and in declarations, bare or relative. Does not match a text that ends in one of the keywords. */
 const SPECIFIER = /((?<!['"-])\bfrom\s*|(?<!['"-])\bimport\s*\(?\s*|import\.meta\.resolve\(\s*)(['"])([^'"\n]+)\2/g;
-/** A file that another process runs, such as the sub-agent of `hopline agent`. */
+/** Files that another process runs, such as the sub-agent of `hopline agent`. */
 const FILE_URL = /(new URL\(\s*)(['"])(\.[^'"\n]+)\.ts\2(?=,\s*import\.meta\.url)/g;
 
 /**
- * What Node 20 lacks of the sources' language, ES2024, and of Node (both came with 21 and 22). The compiled code calls these instead, so that no global of the user's process is changed. A test
- * runs every command of the package on the lowest Node that it declares.
+ * Features of the sources' ES2024 and of Node that Node 20 lacks (both came with 21 and 22). The compiled code calls these functions
+ * instead, so that it changes no global of the user's process. A test runs every command of the package on the lowest Node that it declares.
  */
 const DOWNLEVEL_FILE = 'node-20.js';
 const DOWNLEVEL = {
@@ -26,7 +26,7 @@ const DOWNLEVEL = {
 
 export type Workspace = { folder: string; name: string; exports: Readonly<Record<string, string>> };
 
-/** Compiles every package to JavaScript with declarations below `outFolder`; the tree there mirrors the repository. */
+/** Compiles every package to JavaScript with declarations below `outFolder`, in the same tree as the repository. */
 export function compile(root: string, outFolder: string): void {
   const tsc = join(root, 'node_modules', '.bin', 'tsc');
   execFileSync(tsc, ['-p', join(root, 'infra', 'release'), '--outDir', outFolder], { cwd: root, stdio: 'inherit' });
@@ -57,12 +57,12 @@ function downlevel(text: string, file: string, outFolder: string): string {
   }, text);
 }
 
-/** The compiler copies no JSON from outside the source folders, such as a package.json that holds the version. */
+/** The compiler does not copy JSON from outside the source folders, such as a package.json with the version. */
 function jsonImports(text: string): string[] {
   return [...text.matchAll(SPECIFIER)].map(match => match[3]!).filter(specifier => /^\..*\.json$/.test(specifier));
 }
 
-/** Of a package.json the code reads the version alone, and every package has that of the repository. */
+/** The code reads only the version of a package.json, which is the same in every package. */
 function copyJson(copy: string, source: string, version: string): void {
   mkdirSync(dirname(copy), { recursive: true });
   if (basename(source) === 'package.json') writeFileSync(copy, `${JSON.stringify({ version, type: 'module' })}\n`);
@@ -81,8 +81,9 @@ export function readWorkspaces(root: string): Workspace[] {
 }
 
 /**
- * Replaces imports of workspace packages by relative paths: a published package then contains all it needs of Hopline, and the internal packages stay internal. Two copies of one internal
- * package in one process would break `instanceof` on its errors, which is why nothing published depends on another published package.
+ * Replaces imports of workspace packages by relative paths, so that a published package contains everything it needs of Hopline, and the
+ * internal packages stay internal. Two copies of one internal package in one process would break `instanceof` on its errors, so nothing
+ * published depends on another published package.
  */
 function linked(text: string, file: string, outFolder: string, workspaces: readonly Workspace[]): string {
   return text
@@ -119,7 +120,7 @@ function filesBelow(folder: string): string[] {
     .map(entry => join(entry.parentPath, entry.name));
 }
 
-/** All files that `entries` reach, and the names of the packages they import that are not Hopline's. Full paths. */
+/** All files that `entries` reach, and the names of the third-party packages they import. Full paths. */
 export function reachable(entries: readonly string[]): { files: string[]; packages: string[] } {
   const files = new Set<string>();
   const packages = new Set<string>();

@@ -7,7 +7,7 @@ import { NODE_MIN, PUBLIC_PACKAGES, type PublicPackage } from './public-packages
 
 export type Tarball = { name: string; version: string; path: string; bytes: number; unpackedBytes: number; files: number };
 
-/** Makes the tarballs of the public packages in `outFolder`, which is created. Throws where a package cannot be compiled or packed. */
+/** Makes the tarballs of the public packages in `outFolder`, which is created. Throws if a package cannot be compiled or packed. */
 export function packAll(root: string, outFolder: string): Tarball[] {
   mkdirSync(outFolder, { recursive: true });
   const work = mkdtempSync(join(tmpdir(), 'hopline-pack-'));
@@ -70,7 +70,7 @@ function pack(root: string, compiled: string, staging: string, target: PublicPac
   };
 }
 
-/** Versions as installed in the workspace: what the tests ran with is the lower bound. */
+/** Versions that the workspace has installed. The lower bound is the version that the tests ran with. */
 function dependencies(root: string, names: readonly string[]): Record<string, string> {
   const folders = readWorkspaces(root).map(({ folder }) => join(root, folder));
   return Object.fromEntries(

@@ -37,10 +37,10 @@ test('publint finds nothing wrong with the tarballs', async () => {
 test('the types of the tarballs resolve wherever their code does', async () => {
   for (const { name, path } of tarballs) {
     const checked = await checkPackage(createPackageFromTarballData(new Uint8Array(readFileSync(path))));
-    // The command has no types, because no code imports it.
+    // The command has no types, because code does not import it.
     if (name === '@hopline/cli') continue;
     assert.ok(checked.types, `${name} has no types`);
-    // The packages are ES modules alone: `require` of them works from Node 20.19 on, and older resolution modes are not served.
+    // The packages have only ES modules. `require` of them works from Node 20.19 on; older resolution modes are not served.
     const problems = checked.problems.filter(
       ({ kind, ...where }) => kind !== 'CJSResolvesToESM' && !('resolutionKind' in where && where.resolutionKind === 'node10'),
     );
@@ -48,7 +48,7 @@ test('the types of the tarballs resolve wherever their code does', async () => {
   }
 });
 
-test('a tarball holds code, declarations, README and licence, and no test', () => {
+test('a tarball contains code, declarations, README and license, but no tests', () => {
   for (const { path, files, bytes } of tarballs) {
     assert.ok(files > 3, basename(path));
     assert.ok(bytes < 768 * 1024, `${basename(path)} has ${bytes} bytes`);

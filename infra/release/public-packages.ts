@@ -1,4 +1,4 @@
-/** The packages that people install. Everything else is internal and travels inside them. */
+/** The packages that people install. All other packages are internal, and are contained in them. */
 export const PUBLIC_PACKAGES = [
   {
     folder: 'packages/client',
@@ -19,5 +19,5 @@ export const PUBLIC_PACKAGES = [
 
 export type PublicPackage = (typeof PUBLIC_PACKAGES)[number];
 
-/** Oldest Node that the published packages run on; a test installs them there. */
+/** Oldest Node that the published packages support. A test installs them there. */
 export const NODE_MIN = '>=20.19';

@@ -17,7 +17,7 @@ const COPIED = [
   'infra/helm/hopline-agent/Chart.yaml',
 ];
 
-/** A repository of these files, at version 0.1.0 with notes. */
+/** A repository with these files, at version 0.1.0 with notes. */
 function repository(t: TestContext) {
   const folder = mkdtempSync(join(tmpdir(), 'hopline-release-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -65,7 +65,7 @@ test('a release sets the version of every manifest, chart and image, and commits
   ]);
 });
 
-test('a version of another form, a changed tree and a tag that exists change nothing', t => {
+test('an invalid version, a changed tree or an existing tag changes nothing', t => {
   const { git, release } = repository(t);
   const refused = (message: RegExp, ...args: string[]) => {
     const { status, stderr } = release(...args);

@@ -8,14 +8,14 @@ const USAGE =
   'npm run release -- VERSION   e.g. 0.2.0: sets the version, dates the changelog, commits, tags and prints the release notes';
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
-/** Where files name the version: what stands before and after it. */
+/** Where files contain the version: the text before and after it. */
 const VERSIONS: Record<string, RegExp> = {
   '**/package.json': /^( {2}"version": ")[^"]*(")/m,
   'infra/helm/*/Chart.yaml': /^(version: |appVersion: ")[^"\n]*("?)$/gm,
   'infra/compose/compose.yaml': /(image: hopline:\$\{HOPLINE_VERSION:-)[^}]*(\})/g,
 };
 
-/** Prepares a release on this machine. It pushes and publishes nothing: that is the owner's decision. */
+/** Prepares a release on this machine. Pushing and publishing are the owner's decision. */
 function release(version: string | undefined): void {
   if (version === undefined || !/^\d+\.\d+\.\d+(-[0-9a-z.]+)?$/.test(version)) throw new Error(USAGE);
   if (git('status', '--porcelain') !== '') throw new Error('the working tree has changes: commit or stash them first');
@@ -23,7 +23,7 @@ function release(version: string | undefined): void {
   const today = new Date().toISOString().slice(0, 10);
   const { changelog, notes } = nextChangelog(read('CHANGELOG.md'), version, today);
   write('CHANGELOG.md', changelog);
-  // The root has the version; a test holds every other package.json to it.
+  // The root has the version; a test compares every other package.json with it.
   const changed = Object.entries(VERSIONS).flatMap(([pattern, before]) => {
     const paths = git('ls-files', '--', `:(glob)${pattern}`).split('\n');
     for (const path of paths) write(path, read(path).replace(before, `$1${version}$2`));

@@ -10,7 +10,7 @@ export default defineConfig({
     target: 'es2023',
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
-    // The modules of this workspace and what they import have no effect when loaded: what the page does not use stays out of it.
+    // Modules of this workspace and their imports have no side effects, so unused ones are left out of the page.
     rolldownOptions: { treeshake: { moduleSideEffects: id => id.endsWith('.css') || id.includes('/console/app/') } },
   },
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },

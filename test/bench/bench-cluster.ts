@@ -8,7 +8,7 @@ import type { ProducerMethods } from './producer/main.ts';
 
 const CLIENT_MAIN = new URL('client/main.ts', import.meta.url);
 const PRODUCER_MAIN = new URL('producer/main.ts', import.meta.url);
-/** Time for start-up of the services, such as leases and compilation; milliseconds. */
+/** Time for start-up of the services, such as leases and compilation. */
 const SETTLE_MS = 500;
 
 export type Client = LoadProcess<ClientMethods>;

@@ -1,4 +1,4 @@
-import { freePort } from '@hopline/cli/free-port';
+import { freePort } from '@hopline/local-cluster';
 import { Chromium, chromiumPath, NO_CHROMIUM, type Page } from '../e2e/browser/chromium.ts';
 import { ServiceProcess } from '../support/cluster/service-process.ts';
 import { type DirectCluster, startDirectCluster } from './bench-cluster.ts';

@@ -11,11 +11,11 @@ import { ANSWER, STREAMED } from './tokens.ts';
 
 const EVERY_MS = 20;
 const TOKEN_CHARS = 24;
-/** How long the quiet caller's last tokens may take; milliseconds. */
+/** How long the quiet caller's last tokens may take. */
 const RECEIPT_MS_MAX = 60_000;
 const AGENT = 'reader';
 const TENANTS = { quiet: 'quiet', noisy: 'noisy' };
-/** Longest acceptable age of the quiet caller's tokens beside a neighbor; milliseconds. */
+/** Longest acceptable age of the quiet caller's tokens beside a neighbor. */
 const P99_MS_MAX = 1_000;
 
 /** `stamps`: tokens of the quiet caller beside the long task. `tasks` of `tokens` at `perSecond`: of the caller with many. */

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { freePort } from '@hopline/cli/free-port';
+import { freePort } from '@hopline/local-cluster';
 import { createStreams, startNats } from '../support/nats/nats-server.ts';
 import { killAtExit } from './measure/kill-at-exit.ts';
 import { children, residentKibOf } from './measure/process-usage.ts';

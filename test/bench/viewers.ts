@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { freePort } from '@hopline/cli/free-port';
+import { freePort } from '@hopline/local-cluster';
 import { FACTS_STREAM } from '@hopline/log-jetstream';
 import { connect } from '@nats-io/transport-node';
 import { ServiceProcess } from '../support/cluster/service-process.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { auditDependencies } from './audit.ts';
 
-/** A package manager that prints a text and ends with a code. */
+/** A fake package manager that prints a text and exits with a code. */
 const printing = (text: string, code: number) => [
   process.execPath,
   '-e',

@@ -4,12 +4,12 @@ import { readFileSync } from 'node:fs';
 const AUDIT_MS_MAX = 2 * 60 * 1000;
 const OUTPUT_BYTES_MAX = 16 * 1024 * 1024;
 
-/** `found`: there are advisories; `unknown`: the registry did not answer, so none can be known. */
+/** `found`: advisories exist. `unknown`: the registry did not answer. */
 export type AuditResult = { outcome: 'none' | 'found' | 'unknown'; output: string };
 
 /**
- * Asks the registry for advisories on the dependencies of production. pnpm ends with code 1 for an advisory and for a registry
- * that does not answer; only the first prints a report.
+ * Asks the registry for advisories on production dependencies. pnpm exits with code 1 both for an advisory and for a registry
+ * that does not answer, but prints a report only for an advisory.
  */
 export function auditDependencies(command: readonly string[]): Promise<AuditResult> {
   const [program = '', ...args] = [...command, 'audit', '--prod', '--audit-level', 'moderate', '--json'];
@@ -37,7 +37,7 @@ if (import.meta.main) {
   const { outcome, output } = await auditDependencies(['npx', '--yes', packageManager]);
   if (outcome === 'none') console.log('No advisory of moderate severity or above on the dependencies of production.');
   else if (outcome === 'found') console.error(`Advisories on dependencies:\n${output}`);
-  // A registry without advisories must not block a change, nor look like a passed audit: GitHub shows this line as a warning.
+  // A registry that does not answer must neither block a change nor look like a passed audit. GitHub shows this line as a warning.
   else console.log(`::warning::The registry did not answer; dependencies were NOT audited.\n${output}`);
   process.exitCode = outcome === 'found' ? 1 : 0;
 }

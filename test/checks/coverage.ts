@@ -1,6 +1,6 @@
 type FileCoverage = { path: string; lines: readonly { line: number; count: number }[] };
 
-/** Covered lines of packages and services over several test runs. A line counts as covered when any run executed it. */
+/** Covered lines of packages and services over several test runs. A line counts as covered if any run executed it. */
 export class Coverage {
   static readonly globs = {
     coverageIncludeGlobs: ['packages/*/src/**/*.ts', 'services/*/src/**/*.ts'],

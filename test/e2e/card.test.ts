@@ -9,8 +9,8 @@ import { ClientFactory, ClientFactoryOptions, DefaultAgentCardResolver, JsonRpcT
 import { DIALECTS, foldEvents, type Message } from '@hopline/a2a';
 import { type AgentCard, RESUME_EXTENSION_URI } from '@hopline/agent-card';
 import { verifyAgentCard } from '@hopline/agent-card/verify';
-import { freePort } from '@hopline/cli/free-port';
 import { createClient } from '@hopline/client';
+import { freePort } from '@hopline/local-cluster';
 import { createRemoteJWKSet, type JWK } from 'jose';
 import { DRIVERS } from '../conformance/client-drivers.ts';
 import { until } from '../kit/until.ts';

@@ -205,7 +205,7 @@ function assertSame(inLog: number, inMetrics: number, hop: string): void {
   );
 }
 
-/** Rounding to milliseconds at each border costs at most this, seconds. */
+/** Rounding to milliseconds at each border costs at most this. */
 const ROUNDING_S = 0.01;
 
 function assertNear(sum: number, whole: number, what: string): void {

@@ -237,7 +237,7 @@ test('the model decides about a failed agent; when it stays silent, the task fai
   assert.deepEqual([final.status.state, final.metadata.failedAgents[0]?.agent], ['completed', 'argocd']);
   const [result, invented] = toolResults(hopline.requests[1]!);
   assert.match(result!, /^so far\n(out of order\n)?\[the agent failed: /);
-  assert.equal(invented, 'There is no agent of that name.');
+  assert.equal(invented, 'No agent has that name.');
   hopline.script([call('argocd', 'broken')], [{ call: '_finish', args: {} }]);
   const silent = await collect(hopline.url, { text: 'try' });
   assert.equal(shapeOf(silent.at(-1)!), 'status:failed');

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Fold, type Metadata } from '@hopline/a2a';
-import { freePort } from '@hopline/cli/free-port';
+import { freePort } from '@hopline/local-cluster';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, type Frame, messageParams, textOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';

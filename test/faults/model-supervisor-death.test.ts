@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { freePort } from '@hopline/cli/free-port';
+import { freePort } from '@hopline/local-cluster';
 import { newest, type Reply } from '../support/agents/model-server.ts';
 import { collect, type Frame, frames, messageParams, rpc, shapeOf, textOf } from '../support/cluster/a2a-stream.ts';
 import {

@@ -10,7 +10,7 @@ import { Cluster } from '../support/cluster/cluster.ts';
 
 const TOKENS = countingTokens(400);
 const ANSWER = TOKENS.join('');
-/** Servers report the log as unavailable after trying for 20 s; milliseconds. */
+/** Servers report the log as unavailable after trying for 20 s. */
 const ANSWER_MS_MAX = 30_000;
 /** Events of an open stream before the log becomes unavailable. */
 const EVENTS_BEFORE = 8;

@@ -15,7 +15,7 @@ const ACK_WAIT_MS = 1_500;
  * another sub-agent, and its share of a busy machine.
  */
 const CANCEL_REACHES_MS_MAX = 30_000;
-/** Longest pause between two requests of a cancel, with some margin, milliseconds. */
+/** Longest pause between two requests of a cancel, with some margin. */
 const REPEATED_MS_MAX = 4_500;
 /** One minute of text. */
 const TOKENS = 3_000;

@@ -15,7 +15,7 @@ import { fuzzedRest03 } from './rest-requests-03.ts';
 import { fuzzedRpc, RPC_METHODS } from './rpc-requests.ts';
 
 const RUNS = 100;
-/** The log is idle after this time without a write, and without an unfinished task; milliseconds. */
+/** The log is idle after this time without a write, and without an unfinished task. */
 const QUIET_MS = 120;
 
 let agent: RemoteAgent;

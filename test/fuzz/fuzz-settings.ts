@@ -6,7 +6,7 @@ import type { Parameters } from 'fast-check';
  */
 const { HOPLINE_FUZZ_SEED: seed, HOPLINE_FUZZ_PATH: path, HOPLINE_FUZZ_FACTOR: factor = '1' } = process.env;
 
-/** Limit for each response on a loaded machine; milliseconds. */
+/** Limit for each response on a loaded machine. */
 export const ANSWER_MS_MAX = 15_000;
 
 export function runs<T>(count: number): Parameters<T> {

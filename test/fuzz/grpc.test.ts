@@ -12,7 +12,7 @@ import { filled, PLANTED } from './placeholders.ts';
 
 const RUNS_OF_A_PROCEDURE = 40;
 const BODY_BYTES_MAX = 64 * 1024;
-/** A stream is closed after this silence; milliseconds. */
+/** A stream is closed after this silence. */
 const QUIET_MS = 50;
 
 /** The status of a call. INTERNAL and UNKNOWN are faults; an exceeded deadline is a call that hung. */

@@ -9,7 +9,7 @@ import type { Known } from './placeholders.ts';
 /** Small limits, so that a fuzzer exceeds them. */
 const BODY_BYTES_MAX = 64 * 1024;
 const RECORD_BYTES_MAX = 48 * 1024;
-/** Lifetime of a feed after its last viewer; milliseconds. */
+/** Lifetime of a feed after its last viewer. */
 const LINGER_MS = 50;
 const SETTLE_MS_MAX = 20_000;
 

@@ -126,7 +126,7 @@ test('bodies that are not JSON text (gzip, other character encodings, half a cha
   }
 });
 
-/** Heap growth allowed for two thousand rejected requests, for compiled code and pooled buffers; bytes. */
+/** Heap growth allowed for two thousand rejected requests, for compiled code and pooled buffers, in bytes. */
 const HEAP_GROWTH_MAX = 8 * 1024 * 1024;
 const REFUSED = 2_000;
 

@@ -25,7 +25,7 @@ before(
     });
     const auth = { issuer: ISSUER, audience: AUDIENCE, jwksSecret: 'jwks' };
     const agents = [recorded('guide', false), recorded('shown', true)];
-    // Ready: every pod has started, the agents included.
+    // Ready means that every pod has started, including the agents.
     await release.upgrade({ auth, allowUnauthenticated: false, nats: { replicas: 1 }, agents });
     url = await release.forward();
   },
@@ -42,14 +42,14 @@ function recorded(name: string, expose: boolean): object {
   return { name, expose, replicas: 1, pdb: false, folder: '/app/demo', entry };
 }
 
-test('ingress answers a client with a token of the issuer, and no other', options, async () => {
+test('ingress answers only a client with a token of the issuer', options, async () => {
   await assert.rejects(release.ask(url, 'explain hopline'), /requires authentication/i);
   const token = await issuer.token({ exp: Math.floor(Date.now() / 1000) + 600 });
   const asked = release.cliWith({ HOPLINE_TOKEN: token }, 'ask', '--url', url, 'explain hopline');
   assert.match(await asked, /relay/);
 });
 
-test('probes and metrics are on no port of the Service', options, async () => {
+test('no port of the Service exposes probes or metrics', options, async () => {
   for (const path of ['metrics', 'livez', 'readyz']) assert.equal((await fetch(`${url}${path}`)).status, 404, path);
 });
 

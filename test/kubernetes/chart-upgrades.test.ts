@@ -15,7 +15,7 @@ function natsSet(spec: object): Record<string, object> {
   return { [path]: { apiVersion: 'apps/v1', kind: 'StatefulSet', metadata: { name: 'hopline-nats' }, spec } };
 }
 
-/** The volume claims of this many nodes, without a StatefulSet, as an uninstall leaves them. */
+/** The volume claims of the given number of nodes, without a StatefulSet, as an uninstall leaves them. */
 function natsClaims(nodes: number): Record<string, object> {
   const claims = Array.from({ length: nodes }, (_, node) => `data-hopline-nats-${node}`);
   const of = (name: string) => ({ apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name } });
@@ -36,7 +36,7 @@ test('an upgrade over a log of another format or with other shards is refused be
     await upgradeOver(record(recorded), 'shards=32'),
     /shards: the log of this release has 16 shards.*Nothing was changed/,
   );
-  // Another prefix or server is another log.
+  // Another prefix or server means another log.
   const another = ['shards=32', 'settings.HOPLINE_PREFIX=blue'];
   assert.match(await upgradeOver(record({ ...recorded, format: '2' }), ...another), /prefix: "blue"/);
   const server = ['nats.enabled=false', 'nats.url=nats://other:4222'];
@@ -54,7 +54,7 @@ test('an upgrade that would resize the volumes of NATS is refused before anythin
 const NODES = [1, 3, 5];
 for (const from of NODES) {
   for (const to of NODES) {
-    // A cluster of three accepts two more nodes: its quorum has the streams and moves none of them.
+    // A cluster of three accepts two more nodes, because its quorum keeps the streams and moves none of them.
     const isAllowed = from === to || (from === 3 && to === 5);
     test(`${from} to ${to} NATS nodes is ${isAllowed ? 'allowed' : 'refused before anything is applied'}`, { skip }, async () => {
       const volumeClaimTemplates = [{ spec: { resources: { requests: { storage: '10Gi' } } } }];
@@ -92,14 +92,14 @@ test('a release that changes only its version restarts no pod', { skip }, t => {
   const before = workloads(CHART, [...pinned, ...metrics]);
   assert.ok(Object.keys(before).length >= 9);
   assert.deepEqual(workloads(next, [...pinned, ...metrics]), before);
-  // A version without a pinned image is another program, and still no other NATS.
+  // A version without a pinned image changes the services, but not NATS.
   const nats = (path: string, values: readonly string[]) => workloads(path, values)['StatefulSet/hopline-nats'];
   assert.ok(nats(next, []));
   assert.deepEqual(nats(next, []), nats(CHART, []));
   assert.deepEqual(nats(next, metrics), nats(CHART, metrics));
 });
 
-/** What determines whether a workload replaces its pods. */
+/** The part of a workload that determines whether it replaces its pods. */
 function workloadOf({ kind, metadata, spec }: Manifest): [string, unknown][] {
   const template = spec?.jobTemplate?.spec.template ?? spec?.template;
   return template === undefined ? [] : [[`${kind}/${metadata.name}`, template]];

@@ -22,7 +22,7 @@ import {
   withoutKubeconform,
 } from './rendered-chart.ts';
 
-/** Values that turn on what is off by default. */
+/** Values that turn on everything that is off by default. */
 const EVERYTHING = [
   'httpIngress.enabled=true',
   'podMonitor.enabled=true',
@@ -117,10 +117,10 @@ for (const [name, values] of Object.entries(MATRIX)) {
   });
 }
 
-test('a setting reaches its service as the values file has it, large numbers included', { skip }, t => {
+test('a setting reaches its service unchanged from the values file, large numbers included', { skip }, t => {
   const folder = mkdtempSync(join(tmpdir(), 'hopline-chart-'));
   t.after(() => rmSync(folder, { recursive: true }));
-  // Numbers of a file, unlike those of --set, are floating point to Helm.
+  // Helm treats numbers from a file, unlike those of --set, as floating point.
   const settings = {
     HOPLINE_TASK_STORED_BYTES_MAX: 2_147_483_648,
     HOPLINE_COPY_FORWARD_AFTER_MS: 1_000_000,
@@ -155,7 +155,7 @@ test('values.yaml and values.schema.json name the same values', () => {
   const paths = (value: unknown, schema: Schema, path: string): string[] =>
     Object.keys(path.endsWith('.settings') ? {} : (schema.properties ?? {})).flatMap(name => {
       const inner = (value as Record<string, unknown> | undefined)?.[name];
-      // An image of one service has no defaults: it replaces that of all.
+      // The image of one service has no defaults, because it replaces the image of all.
       if (path !== '' && name === 'image' && path !== '.nats') return [];
       return paths(inner, schema.properties![name]!, `${path}.${name}`).concat(inner === undefined ? [`${path}.${name}`] : []);
     });
@@ -173,7 +173,7 @@ function valueFor(name: string): string {
   return pattern === undefined ? 'given' : `${/\(\((\w+)/.exec(pattern)![1]}://given`;
 }
 
-/** The value with which a service's settings are given. */
+/** The value that sets a service's settings. */
 const SETTINGS_OF: Record<string, string> = {
   ingress: 'ingress.settings',
   relay: 'relay.settings',
@@ -182,7 +182,7 @@ const SETTINGS_OF: Record<string, string> = {
   console: 'console.settings',
   'sub-agent': 'agents[0].settings',
 };
-/** Settings that the chart permits only with another value. */
+/** Settings for which the chart permits only another value. */
 const EXPOSED = ['agents[0].expose=true'];
 
 for (const [service, variables] of Object.entries(
@@ -233,7 +233,7 @@ test('a further host name joins those of the Service', { skip }, () => {
   assert.equal(hosts('settings.HOPLINE_ALLOWED_HOSTS=*'), '*');
 });
 
-test('the console runs over ingress, without access to NATS, where it is enabled', { skip }, () => {
+test('an enabled console runs over ingress, without access to NATS', { skip }, () => {
   const named = (manifests: readonly Manifest[]) => manifests.filter(({ metadata }) => metadata.name === 'hopline-console');
   assert.deepEqual(named(render([])), []);
   const keys = ['allowUnauthenticated=false', 'auth.apiKeysSecret=keys'];
@@ -343,7 +343,7 @@ test('a NATS of one node ends at once, and the ingress answers 503 meanwhile ins
   assert.equal(periodSeconds * failureThreshold, 60);
 });
 
-test('chart and code agree: name and tag of the image, version of nats-server, settings', { skip }, () => {
+test('chart and code agree on the name and tag of the image, the version of nats-server, and the settings', { skip }, () => {
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
   const chart = parse(readFileSync(join(CHART, 'Chart.yaml'), 'utf8'));
   assert.deepEqual([chart.version, chart.appVersion], [version, version]);
@@ -358,7 +358,7 @@ test('chart and code agree: name and tag of the image, version of nats-server, s
   }
 });
 
-test('an uninstall keeps the key of the secrets in the volumes, as it keeps the volumes', { skip }, () => {
+test('an uninstall keeps the key of the secrets that are in the kept volumes', { skip }, () => {
   const kept = render(EVERYTHING).filter(({ metadata }) => metadata.annotations?.['helm.sh/resource-policy'] === 'keep');
   assert.deepEqual(
     kept.map(({ kind, metadata }) => `${kind}/${metadata.name}`),
@@ -366,7 +366,7 @@ test('an uninstall keeps the key of the secrets in the volumes, as it keeps the 
   );
 });
 
-test('the console has an Ingress resource or a route of its own, and answers under its host names', { skip }, () => {
+test('the console has its own Ingress resource or route, and answers under its host names', { skip }, () => {
   const named = (values: readonly string[]) =>
     render(['console.enabled=true', ...values]).filter(({ metadata }) => metadata.name === 'hopline-console');
   const hostsOf = (manifests: readonly Manifest[]) => {
@@ -418,7 +418,7 @@ test('the console has an Ingress resource or a route of its own, and answers und
   );
 });
 
-test('one service may have another image, or another version of that of all', { skip }, () => {
+test('one service may have another image, or another version of the common image', { skip }, () => {
   const digest = `sha256:${'0'.repeat(64)}`;
   const imageOf = (...values: string[]) =>
     podSpecs(render(values))
@@ -436,7 +436,7 @@ test('one service may have another image, or another version of that of all', { 
   );
 });
 
-test('a variable that stands twice is that of the service, and `env` replaces a setting', { skip }, () => {
+test('if a variable is set twice, the value of the service wins, and `env` replaces a setting', { skip }, () => {
   const values = ['env[0].name=A', 'env[0].value=all', 'env[1].name=B', 'env[1].value=all', 'settings.C=all'];
   const own = ['relay.env[0].name=B', 'relay.env[0].value=own', 'relay.env[1].name=C', 'relay.env[1].value=own'];
   const options = 'settings.NODE_OPTIONS=--use-openssl-ca';
@@ -448,7 +448,7 @@ test('a variable that stands twice is that of the service, and `env` replaces a 
   assert.deepEqual(of('NODE_OPTIONS'), ['--max-old-space-size-percentage=60 --use-openssl-ca']);
 });
 
-test('an agent of the list that is autoscaled has bounds without naming them', { skip }, () => {
+test('an autoscaled agent of the list has default bounds', { skip }, () => {
   const agent = [
     'agents[0].name=a',
     'agents[0].entry.adapter=a2a',
@@ -462,7 +462,7 @@ test('an agent of the list that is autoscaled has bounds without naming them', {
   assert.match(rejection('ingress.grpc.port=8000'), /ingress\.grpc\.port: 8000 is a port of HTTP/);
 });
 
-test('an autoscaled service has no replica count, which would undo the scaling at every upgrade', { skip }, () => {
+test('an autoscaled service has no replica count, because it would undo the scaling at every upgrade', { skip }, () => {
   const manifests = render(['relay.autoscaling.enabled=true']);
   const relay = manifests.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'hopline-relay');
   assert.equal(relay?.spec.replicas, undefined);
@@ -527,7 +527,7 @@ test('ingress answers under the names of its Service and routes', { skip }, () =
   assert.equal(variables.find(variable => variable.name === 'HOPLINE_ALLOWED_HOSTS')?.value, names.join());
 });
 
-test('ingress and notifier alone get the key of secrets, which the chart generates or an existing Secret has', { skip }, () => {
+test('only ingress and notifier get the key of secrets, from the chart or from an existing Secret', { skip }, () => {
   type Variable = { name: string; valueFrom?: { secretKeyRef?: { name: string; key: string } } };
   const holders = (values: readonly string[]) =>
     render(values).flatMap(({ kind, metadata, spec }) => {
@@ -580,7 +580,7 @@ test('each service connects to NATS as a user of its own', { skip }, () => {
   );
 });
 
-test('a service has the Secret of its own for another NATS, or that of all', { skip }, () => {
+test('a service uses its own Secret for another NATS, or the common one', { skip }, () => {
   const agents = [
     'agents[0].name=guide',
     'agents[0].entry.adapter=a2a',
@@ -634,7 +634,7 @@ for (const [name, values] of Object.entries(NATS_USERS)) {
   });
 }
 
-test('only nodes of NATS reach the port of its routes, and they need a password', { skip }, () => {
+test('only NATS nodes reach the port of its routes, and they need a password', { skip }, () => {
   const manifests = render([]);
   const policy = manifests.find(({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === 'hopline-nats')!;
   type Rule = { from?: { podSelector: { matchLabels: Record<string, string> } }[]; ports: { port: string }[] };
@@ -673,7 +673,7 @@ test('values of `pods` apply to every pod: services, NATS, backups and the test'
   assert.ok(templates.length >= 9);
 });
 
-test('a label or annotation of a value replaces none that selects pods, and every default of the Ingress resource', {
+test('a custom label never replaces one that selects pods, a custom annotation replaces any default of the Ingress resource', {
   skip,
 }, () => {
   const nginx = 'nginx\\.ingress\\.kubernetes\\.io/proxy-read-timeout';
@@ -719,12 +719,12 @@ test('Prometheus scrapes the probe port of each pod, in one job for each cluster
     assert.equal(job, 'hopline/default/a2a');
     assert.match(job, new RegExp(`^(?:${jobs})$`), 'the alert of a dead process finds it');
   }
-  // Agents of the chart hopline-agent have other labels than the pods of this release.
+  // Agents of the chart hopline-agent have other labels than pods of this release.
   const [, agents] = monitors;
   assert.deepEqual(agents!.spec.selector!.matchLabels, { 'app.kubernetes.io/part-of': 'a2a' });
 });
 
-test('the route for gRPC shares no host name with that for HTTP at one listener, which would accept one of the two', {
+test('the gRPC route shares no host name with the HTTP route at one listener, which would accept only one of them', {
   skip,
 }, () => {
   const values = ['gateway.enabled=true', 'gateway.parentRefs[0].name=edge', 'gateway.hostnames={a.example.com}'];
@@ -741,7 +741,7 @@ test('the route for gRPC shares no host name with that for HTTP at one listener,
   assert.match(ingress!.value!, /,a\.example\.com,grpc\.example\.com$/);
 });
 
-test('helm test asks a question where it needs no credentials, and reads the card elsewhere', { skip }, () => {
+test('helm test asks a question if no credentials are needed, otherwise it reads the card', { skip }, () => {
   const test = (values: readonly string[]) => render(values).find(({ kind }) => kind === 'Pod')!.spec;
   assert.deepEqual(test([]).containers[0]!.args, ['ask', 'explain hopline', '--url', 'http://hopline-ingress:8000/']);
   const { containers, volumes } = test(['auth.apiKeysSecret=keys', 'ingress.tlsSecret=tls']);
@@ -750,7 +750,7 @@ test('helm test asks a question where it needs no credentials, and reads the car
   assert.deepEqual(volumes, [{ name: 'tls', secret: { secretName: 'tls', items, optional: true } }]);
 });
 
-test('the notes of an installation name what of the agent card is 127.0.0.1', { skip }, () => {
+test('the notes of an installation list the parts of the agent card that name 127.0.0.1', { skip }, () => {
   const notes = (values: readonly string[]) => {
     const args = ['install', 'hopline', CHART, '--dry-run=client', ...values.flatMap(value => ['--set', value])];
     const { stdout } = spawnSync('helm', args, { encoding: 'utf8', maxBuffer: 1 << 26 });
@@ -767,7 +767,7 @@ test('the notes of an installation name what of the agent card is 127.0.0.1', { 
   for (const values of [env, ['ingress.publicUrl=https://a.example/', grpc]]) assert.deepEqual(named(values), []);
 });
 
-test('Services and the Ingress resource name HTTPS where the pods serve it', { skip }, () => {
+test('Services and the Ingress resource name HTTPS if the pods serve it', { skip }, () => {
   const protocols = (values: readonly string[]) =>
     render(['httpIngress.enabled=true', ...values]).flatMap(({ kind, metadata, spec }) => {
       if (metadata.name !== 'hopline-ingress') return [];
@@ -778,7 +778,7 @@ test('Services and the Ingress resource name HTTPS where the pods serve it', { s
   assert.deepEqual(protocols(['ingress.tlsSecret=tls']), ['https', 'https', 'HTTPS']);
 });
 
-test('no Service and no route leads to probes and metrics', { skip }, () => {
+test('no Service and no route exposes probes or metrics', { skip }, () => {
   const grpc = ['gateway.grpc.hostnames={grpc.example.com}'];
   for (const [name, values] of Object.entries({ ...MATRIX, 'gRPC route': [...MATRIX['Gateway API']!, ...grpc] })) {
     const manifests = render(values);
@@ -788,7 +788,7 @@ test('no Service and no route leads to probes and metrics', { skip }, () => {
       const probe = ports.find(port => port.name === 'probes');
       if (probe === undefined) continue;
       assert.equal(readinessProbe!.httpGet.port, 'probes', name);
-      // The other services serve nothing else there.
+      // The other services serve only probes and metrics there.
       if (!ports.some(port => port.name === 'http' || port.name === 'grpc')) continue;
       assert.equal(env.find(variable => variable.name === 'HOPLINE_PROBE_PORT')?.value, `${probe.containerPort}`, name);
       probes.add(probe.containerPort);
@@ -816,7 +816,7 @@ function environments(values: readonly string[]): Record<string, Record<string, 
 const ISSUER = ['auth.issuer=https://login.example/', 'auth.audience=hopline', 'allowUnauthenticated=false'];
 const AGENT = ['agents[0].name=guide', 'agents[0].entry.adapter=a2a', 'agents[0].entry.url=http://a/'];
 
-test('one value authenticates ingress and the agents that are exposed; the others answer on loopback only', { skip }, () => {
+test('one value authenticates ingress and the exposed agents; the others listen only on loopback', { skip }, () => {
   for (const values of [[], ISSUER.concat('auth.jwksUrl=https://login.example/jwks.json')]) {
     for (const [name, env] of Object.entries(environments([...AGENT, ...values]))) {
       if (!name.includes('agent')) continue;
@@ -842,7 +842,7 @@ test('one value authenticates ingress and the agents that are exposed; the other
   assert.deepEqual([ipv6.HOPLINE_HOST, ipv6.HOPLINE_PROBE_HOST], ['127.0.0.1', '::']);
 });
 
-test('authentication that would stop a server at start is refused with what to set', { skip }, () => {
+test('authentication values that would stop a server at start are refused with the fix', { skip }, () => {
   assert.match(rejection('allowUnauthenticated=false'), /allowUnauthenticated: false needs auth\.issuer/);
   assert.match(rejection(...ISSUER), /auth: set issuer, audience and one of jwksUrl and jwksSecret together/);
   assert.match(rejection('auth.jwksUrl=https://a/'), /set issuer, audience/);
@@ -854,7 +854,7 @@ test('authentication that would stop a server at start is refused with what to s
   assert.match(own('tlsSecret=tls'), /tlsSecret \(agent-guide\): nothing reaches the agent/);
 });
 
-test('an agent has two pods and a budget unless its entry has other values, and supervisors wait for one that is scheduled again', {
+test('an agent has two pods and a budget by default, and supervisors wait for an agent that is rescheduled', {
   skip,
 }, () => {
   const of = (values: readonly string[]) => {
@@ -874,7 +874,7 @@ test('an agent has two pods and a budget unless its entry has other values, and 
   ]);
 });
 
-test('values that render and cannot work are refused with what to set', { skip }, () => {
+test('values that render but cannot work are refused with the fix', { skip }, () => {
   const NAMED = 'agents[1].name=guide';
   const refused: [values: readonly string[], expected: RegExp][] = [
     [['gateway.enabled=true'], /gateway\.parentRefs is required/],
@@ -901,7 +901,7 @@ test('values that render and cannot work are refused with what to set', { skip }
   for (const [values, expected] of refused) assert.match(rejection(...values), expected, values.join());
 });
 
-test('nats-server syncs at the interval of a value, by default at its own', { skip }, () => {
+test('nats-server syncs at the interval in the values, by default at its own', { skip }, () => {
   const conf = (...values: string[]) =>
     render(values).find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === 'hopline-nats')!.data!['nats.conf']!;
   assert.doesNotMatch(conf(), /sync/);
@@ -911,7 +911,7 @@ test('nats-server syncs at the interval of a value, by default at its own', { sk
   }
 });
 
-test('no pod but those of a value reaches the monitoring port of NATS, and only metrics that are on the port of metrics', {
+test('only the pods in a value reach the monitoring port of NATS, and the metrics port serves only metrics', {
   skip,
 }, () => {
   type Rule = { from?: unknown; ports: { port: string }[] };

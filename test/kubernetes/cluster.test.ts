@@ -9,7 +9,7 @@ import { checkAnswers, Load } from './load.ts';
 import { CHART, Release } from './release.ts';
 
 const QUESTION = 'explain hopline';
-/** The recorded answer takes about ten seconds; a fault in its middle meets a running turn. */
+/** The recorded answer takes about ten seconds, so a fault in its middle hits a running turn. */
 const MID_STREAM_MS = 3_000;
 const TIMEOUT_MS = 600_000;
 
@@ -61,13 +61,13 @@ for (const component of ['relay', 'ingress', 'supervisor', 'agent-guide']) {
 test('a NATS node that restarts in mid-stream costs no text', options, async () => {
   const asked = release.ask(url, QUESTION);
   await sleep(MID_STREAM_MS);
-  // Never by force: the next pod would open the volume while the server of this one still writes to it.
+  // Never by force: the next pod would open the volume while the old server still writes to it.
   await release.kubectl('delete', 'pod/hopline-nats-0');
   assert.equal(await asked, answer);
   await release.kubectl('rollout', 'status', 'statefulset/hopline-nats', '--timeout=180s');
 });
 
-test('a rolling update of everything under load, NATS included, fails no request and costs no text', options, async () => {
+test('a rolling update of everything under load, including NATS, fails no request and costs no text', options, async () => {
   const load = await Load.start(release, { name: 'rolling', image: await release.image(), workers: 4 });
   await load.complete(4);
   const quiet = (await load.answers()).length;
@@ -81,7 +81,7 @@ test('a rolling update of everything under load, NATS included, fails no request
   checkAnswers('rolling update', answers.slice(quiet));
 });
 
-test('relays scale from one to five and back in mid-stream without cost', options, async () => {
+test('relays scale from one to five and back in mid-stream without losing text', options, async () => {
   await release.upgrade({ relay: { replicas: 1 } });
   const load = await Load.start(release, { name: 'scaling', image: await release.image(), workers: 4 });
   await load.complete(4);
@@ -95,7 +95,7 @@ test('relays scale from one to five and back in mid-stream without cost', option
 
 const kubeletPid = Number(process.env.HOPLINE_KUBELET_PID ?? '0');
 const KUBELET_STOPPED_MS = 45_000;
-test('a node whose kubelet stands still costs no text', {
+test('a node whose kubelet is frozen costs no text', {
   ...options,
   skip: missing ?? (kubeletPid === 0 && 'HOPLINE_KUBELET_PID is not set: the process id of the kubelet of a cluster for tests'),
 }, async () => {
@@ -109,7 +109,7 @@ test('a node whose kubelet stands still costs no text', {
   }
   await release.rolledOut();
   await load.complete(8);
-  // Kubernetes removes the pods of a silent node from their Services; with one node none is left, and new connections are refused.
+  // Kubernetes removes the pods of a silent node from their Services. With one node no pod is left, so new connections are refused.
   checkAnswers('kubelet stopped for 45 s', await load.stop(), { refusedConnectionsAllowed: true });
 });
 
@@ -119,14 +119,14 @@ const DRAINS = {
   'one pod of the agent: its questions wait until it is back': { replicas: 1, left: 0 },
 };
 for (const [name, { replicas, left }] of Object.entries(DRAINS)) {
-  test(`a drain of the node fails no task; ${name}`, options, async t => {
+  test(`draining the node fails no task; ${name}`, options, async t => {
     const nodes = (await release.kubectl('get', 'nodes', '--output', 'name')).trim().split('\n');
-    // Only a cluster of one node is surely one for tests, and only there no evicted pod finds another node.
+    // Only a cluster of one node is certainly a test cluster, and only there an evicted pod finds no other node.
     if (nodes.length > 1) return t.skip('the cluster has more than one node');
     const node = nodes[0]!.replace('node/', '');
     const values = JSON.parse(await release.helm('get', 'values', 'hopline', '--all', '--output', 'json'));
     await release.upgrade({ agents: [{ ...values.agents[0], replicas, pdb: true }] });
-    // A plan names the skill that chose the agent only while there is another agent: the answers would differ in it.
+    // A plan names the chosen agent's skill only while another agent exists, so the answers would differ in it.
     await release.kubectl(
       'wait',
       '--for=delete',
@@ -171,16 +171,21 @@ test('an added agent restarts no other pod, and answers', options, async () => {
   assert.match(added[0]!, /agent-second/);
 });
 
-test('an agent as a release of its own restarts no other pod, and answers', options, async () => {
+/** The default of the chart hopline-agent. */
+const AGENT_REPLICAS = 2;
+test('an agent with a release of its own restarts no other pod, and answers', options, async () => {
   const pods = async () => (await release.kubectl('get', 'pods', '--output', 'name')).split('\n');
   const before = await pods();
   const values = JSON.parse(await release.helm('get', 'values', 'hopline', '--all', '--output', 'json'));
   await release.addAgent('third', { folder: '/app/demo', entry: { ...values.agents[0].entry, default: false, skills: [] } });
-  const added = (await pods()).filter(pod => !before.includes(pod));
-  assert.equal(added.length, 1, added.join());
-  assert.match(added[0]!, /agent-third/);
-  assert.match(await release.cli('ask', '--url', url, '--agent', 'third', QUESTION), /relay/);
-  await release.helm('uninstall', 'third', '--wait');
+  try {
+    const added = (await pods()).filter(pod => !before.includes(pod));
+    assert.equal(added.length, AGENT_REPLICAS, added.join());
+    for (const pod of added) assert.match(pod, /agent-third/);
+    assert.match(await release.cli('ask', '--url', url, '--agent', 'third', QUESTION), /relay/);
+  } finally {
+    await release.helm('uninstall', 'third', '--wait');
+  }
 });
 
 test('an upgrade to another format of the log, or to other shards, is refused and changes nothing', options, async () => {

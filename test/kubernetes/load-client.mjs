@@ -1,4 +1,4 @@
-// Runs in a pod, in the image of Hopline: asks one question again and again through the Service and prints one line of JSON for each answer.
+// Runs in a pod, in the image of Hopline. Asks one question repeatedly through the Service, and prints one line of JSON for each answer.
 import { createHash, randomUUID } from 'node:crypto';
 
 const { URL: url, QUESTION: question, WORKERS: workers } = process.env;
@@ -38,7 +38,7 @@ class Question {
     return { ...this.report, ms: Math.round(performance.now() - startedMs), task: this.#task, hash, length: text.length };
   }
 
-  /** One request and what it streams. Resolves with the wait before the next one. */
+  /** One request and its stream. Resolves with the wait before the next one. */
   async #request() {
     const isSend = this.#task === undefined;
     const [method, params] = isSend ? ['message/stream', { message: this.#message }] : ['tasks/resubscribe', { id: this.#task }];
@@ -60,7 +60,7 @@ class Question {
       }
       if (this.report.state === undefined) this.report.broken += 1;
     } catch (error) {
-      // A stream that breaks is resumed; a request without any answer has failed.
+      // A broken stream is resumed. A request without any answer has failed.
       if (this.#cursor !== undefined && error.message === 'terminated') this.report.broken += 1;
       else this.report.failed.push(`${method}: ${error.cause?.code ?? error.name}`);
     } finally {
@@ -93,7 +93,10 @@ class Question {
       const text = parts.map(part => part.text ?? '').join('');
       this.#artifacts.set(artifactId, result.append ? (this.#artifacts.get(artifactId) ?? '') + text : text);
     }
-    if (result.final) this.report.state = result.status.state;
+    if (!result.final) return;
+    const { state, message } = result.status;
+    const reason = result.metadata?.reason ?? message?.parts.map(part => part.text ?? '').join('');
+    this.report.state = state === 'completed' ? state : `${state}: ${reason}`;
   }
 }
 

@@ -6,7 +6,7 @@ import type { Release } from './release.ts';
 const SCRIPT = readFileSync(new URL('load-client.mjs', import.meta.url), 'utf8');
 const POLL_MS = 1_000;
 
-/** What a client saw of one question. */
+/** A client's record of one question. */
 type Answer = {
   ms: number;
   refused: number;
@@ -15,6 +15,7 @@ type Answer = {
   broken: number;
   gaps: number;
   silencesMs: number[];
+  /** For any other than `completed` with its reason. */
   state: string;
   task: string;
   hash: string;
@@ -63,13 +64,13 @@ export class Load {
     return lines.split('\n').flatMap(line => (line === '' ? [] : [JSON.parse(line) as Answer]));
   }
 
-  /** Resolves when as many answers more than now are complete. */
+  /** Resolves when the given number of further answers is complete. */
   async complete(more: number): Promise<void> {
     const count = (await this.answers()).length + more;
     while ((await this.answers()).length < count) await sleep(POLL_MS);
   }
 
-  /** Ends the clients; what they saw. */
+  /** Stops the clients and returns their records. */
   async stop(): Promise<Answer[]> {
     const answers = await this.answers();
     await this.#release.kubectl('delete', `pod/${this.#name}`, `configmap/${this.#name}`);
@@ -77,7 +78,7 @@ export class Load {
   }
 }
 
-/** No request failed (unless connections may be refused), no text was lost or doubled. Prints the figures. */
+/** Asserts that no request failed (unless connections may be refused), and that no text was lost or doubled. Prints the figures. */
 export function checkAnswers(what: string, answers: readonly Answer[], { refusedConnectionsAllowed = false } = {}): void {
   const sum = (of: (answer: Answer) => number) => answers.reduce((total, answer) => total + of(answer), 0);
   const silencesMs = answers.flatMap(answer => answer.silencesMs).sort((a, b) => a - b);

@@ -42,12 +42,12 @@ async function isRefused(from: number, to: number): Promise<void> {
   assert.equal(await objects(), found);
 }
 
-test('one node does not become three, and the task is still there', options, async () => {
+test('an upgrade from one node to three is refused, and the task is still there', options, async () => {
   await isRefused(1, 3);
   assert.equal(await release.cli('get', '--url', url, task), stored);
 });
 
-test('the way to three nodes is a backup, and the task is still there', options, async () => {
+test('a backup moves the log to three nodes, and the task is still there', options, async () => {
   const claim = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } };
   await release.apply({ apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name: 'backups' }, spec: claim });
   await release.upgrade({ ...nodes(1), backup: { ...backup, enabled: true } });
@@ -66,9 +66,9 @@ test('the way to three nodes is a backup, and the task is still there', options,
   assert.equal(await release.cli('get', '--url', url, task), stored);
 });
 
-test('three nodes do not become one', options, () => isRefused(3, 1));
+test('an upgrade from three nodes to one is refused', options, () => isRefused(3, 1));
 
-test('three nodes become five under load without cost, and do not become three again', options, async () => {
+test('three nodes become five under load without losing text, and an upgrade back to three is refused', options, async () => {
   const load = await Load.start(release, { name: 'five', image: await release.image(), workers: 2 });
   await load.complete(2);
   await release.upgrade(nodes(5));

@@ -20,18 +20,18 @@ type Schema = {
   items?: Schema;
 };
 
-/** Names that YAML reads as numbers and truths unless they are quoted, and the longest that Helm allows for a release. */
+/** Names that YAML reads as numbers or booleans unless they are quoted, and the longest name that Helm allows for a release. */
 const NAMES = ['hopline', 'a', '123', '1e5', '0x1f', 'on', 'null', 'my.release', `${'x'.repeat(52)}y`, `${'x'.repeat(39)}.y`];
 const RESOURCES = { requests: { cpu: '1', memory: '64Mi' } };
 
-/** Settings that every service has, and variables of other programs. */
+/** Settings of every service, and variables of other programs. */
 const ANY_SETTINGS = {
   OTEL_A: fc.constantFrom('a', 7, 1e6, true),
   NODE_OPTIONS: fc.constantFrom('a', true),
   HOPLINE_LOOP_LAG_MS_MAX: fc.constantFrom('', 1e4, '60000'),
 };
 
-/** Values that their schema leaves open: of these Kubernetes accepts only some. */
+/** Values that the schema leaves open although Kubernetes accepts only some of them. */
 const OPEN: [path: RegExp, value: fc.Arbitrary<unknown>][] = [
   [/^settings$/, fc.record({ ...ANY_SETTINGS, HOPLINE_PREFIX: fc.constantFrom('a', 7, 1e6, true) }, { requiredKeys: [] })],
   [/\.settings$/, fc.record(ANY_SETTINGS, { requiredKeys: [] })],
@@ -71,14 +71,14 @@ const OPEN: [path: RegExp, value: fc.Arbitrary<unknown>][] = [
   [/repository$|registry$/, fc.constantFrom('a', 'a.example.com/b')],
   [/folder$|path$|profile$/, fc.constantFrom('/a', '1e5')],
   [/^global$/, fc.constant({})],
-  // Most sets are to be rendered: these are refused together with others.
+  // Most sets should render; these values are refused in combination with others.
   [/(autoscaling|keda)\.min$/, fc.integer({ min: 1, max: 11 })],
   [/(autoscaling|keda)\.max$/, fc.integer({ min: 10, max: 100 })],
   [/(keda|gateway|backup)\.enabled$/, fc.integer({ min: 0, max: 4 }).map(chance => chance === 0)],
   [/nats\.enabled$/, fc.integer({ min: 0, max: 4 }).map(chance => chance > 0)],
 ];
 
-/** Values that the schema allows, each of them left out as often as not. */
+/** Values that the schema allows, each of which is omitted half of the time. */
 function valuesOf(schema: Schema, path = ''): fc.Arbitrary<unknown> {
   const open = OPEN.find(([pattern]) => pattern.test(path));
   if (open !== undefined) return open[1];
@@ -117,7 +117,7 @@ const nameOf = (item: unknown) => (item as { name?: unknown }).name;
 const LABEL = /^([A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?)?$/;
 const LABEL_NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
-/** What the schemas of Kubernetes leave out. */
+/** Checks that the schemas of Kubernetes omit. */
 function checkNames(text: string): void {
   const manifests = manifestsOf(text);
   const ids = manifests.map(({ kind, metadata }) => `${kind}/${metadata.name}`);
@@ -141,7 +141,7 @@ function checkNames(text: string): void {
 }
 
 for (const chart of ['hopline', 'hopline-agent']) {
-  test(`chart ${chart}: values that the schema allows make objects that Kubernetes accepts, or a sentence`, {
+  test(`chart ${chart}: values that the schema allows render objects that Kubernetes accepts, or an error sentence`, {
     skip: withoutKubeconform,
   }, () => {
     const path = join(CHART, '..', chart);
@@ -155,13 +155,13 @@ for (const chart of ['hopline', 'hopline-agent']) {
           writeFileSync(file, JSON.stringify(values));
           const args = ['template', release, path, '--kube-version', '1.34.0', '--values', file];
           const { status, stdout, stderr } = spawnSync('helm', args, { encoding: 'utf8', maxBuffer: 1 << 26 });
-          // Of `fail` and `required`, not of a template that cannot go on.
+          // The error comes from `fail` or `required`, not from a broken template.
           if (status !== 0) return assert.match(stderr, /^Error: execution error at \(/m);
           rendered += 1;
           assert.equal(schemaFaults(stdout), '');
           checkNames(stdout);
         }),
-        // Bounded in time: each run starts two programs.
+        // Bounded by time, because each run starts two programs.
         { ...runs(25), markInterruptAsFailure: false },
       );
     } finally {

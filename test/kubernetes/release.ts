@@ -1,7 +1,7 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { freePort } from '@hopline/cli/free-port';
+import { freePort } from '@hopline/local-cluster';
 
 export const CHART = fileURLToPath(new URL('../../infra/helm/hopline', import.meta.url));
 const AGENT_CHART = fileURLToPath(new URL('../../infra/helm/hopline-agent', import.meta.url));
@@ -9,7 +9,7 @@ const CLI = fileURLToPath(new URL('../../packages/cli/src/main.ts', import.meta.
 const RETRY_MS = 200;
 const run = promisify(execFile);
 
-/** A release of the chart in a namespace of its own, which enforces the restricted Pod Security Standard. */
+/** A release of the chart in its own namespace, which enforces the restricted Pod Security Standard. */
 export class Release {
   readonly namespace: string;
   readonly #forwards = new Set<ChildProcess>();
@@ -40,14 +40,14 @@ export class Release {
     await this.upgrade(values, chart);
   }
 
-  /** `install` does it, too. */
+  /** `install` does the same. */
   async createNamespace(): Promise<void> {
     await this.kubectl('create', 'namespace', this.namespace);
     const enforce = 'pod-security.kubernetes.io/enforce=restricted';
     await this.kubectl('label', 'namespace', this.namespace, enforce);
   }
 
-  /** Runs a script of Node in a pod of its own, in the image of ingress. Resolves with what it prints. */
+  /** Runs a Node script in its own pod, in the image of ingress. Resolves with its output. */
   async runScript(name: string, script: string): Promise<string> {
     const container = {
       name: 'script',
@@ -67,14 +67,14 @@ export class Release {
     return this.kubectl('logs', name);
   }
 
-  /** One agent as a release of its own. */
+  /** An agent with a release of its own. */
   async addAgent(name: string, values: object): Promise<void> {
     await this.upgrade(values, AGENT_CHART, name);
   }
 
   /**
-   * Waits until every pod is ready; `waits` false: returns at once. Without --reset-values, helm takes `{}` for no values and keeps those
-   * of the release before, its image included.
+   * Waits until every pod is ready, unless `waits` is false. Without --reset-values, helm takes `{}` for no values and keeps those
+   * of the previous release, including its image.
    */
   async upgrade(values: object, chart = CHART, name = 'hopline', waits = true): Promise<void> {
     const wait = waits ? ['--wait'] : [];
@@ -120,7 +120,7 @@ export class Release {
     return url;
   }
 
-  /** Waits until a forwarded address answers: any server of A2A has a card, and the probes are on a port that no Service has. */
+  /** Waits until a forwarded address answers. Every A2A server has a card, and the probes are on a port that no Service has. */
   async reachable(url: string): Promise<void> {
     while (
       !(await fetch(`${url}.well-known/agent-card.json`)
@@ -136,7 +136,7 @@ export class Release {
     return this.kubectl('get', 'deployment/hopline-ingress', '--output', 'jsonpath={.spec.template.spec.containers[0].image}');
   }
 
-  /** Waits until the pods of every service, and of NATS, are those of the newest template. */
+  /** Waits until the pods of every service, including NATS, match the newest template. */
   async rolledOut(): Promise<void> {
     const workloads = await this.kubectl('get', 'deployment,statefulset', '--output', 'name');
     for (const name of workloads.split('\n').filter(one => one !== '')) {
@@ -153,7 +153,7 @@ export class Release {
     return this.cliWith({}, ...args);
   }
 
-  /** The command line with further environment. */
+  /** Runs the command line with additional environment variables. */
   async cliWith(environment: Record<string, string>, ...args: string[]): Promise<string> {
     const { stdout } = await run(process.execPath, [CLI, ...args], {
       env: { ...process.env, ...environment },

@@ -53,7 +53,7 @@ export function template(values: readonly string[], chart = CHART): string[] {
   return ['template', 'hopline', chart, '--kube-version', '1.34.0', ...values.flatMap(value => ['--set', value])];
 }
 
-/** Throws for a key that stands twice, which parsers of YAML treat differently. */
+/** Throws for a duplicate key, which YAML parsers treat differently. */
 export function manifestsOf(text: string): Manifest[] {
   return parseAllDocuments(text).flatMap(document => {
     for (const error of document.errors) throw error;
@@ -69,7 +69,7 @@ export function renderChart(chart: string, values: readonly string[]): Manifest[
   return manifestsOf(execFileSync('helm', template(values, chart), { encoding: 'utf8', maxBuffer: 1 << 26 }));
 }
 
-/** What the API server of Kubernetes would not accept; empty: nothing. */
+/** Parts that the Kubernetes API server would not accept; empty if none. */
 export function schemaFaults(input: string): string {
   const args = ['-strict', '-schema-location', SCHEMAS];
   const { status, stdout, stderr } = spawnSync(KUBECONFORM, args, { input, encoding: 'utf8' });

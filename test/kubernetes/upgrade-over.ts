@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { template } from './rendered-chart.ts';
 
-/** What helm prints for an upgrade, in a cluster that has these objects of the release before, by their path. */
+/** The output of helm for an upgrade, in a cluster that has these objects of the previous release, by their paths. */
 export async function upgradeOver(objects: Record<string, object>, ...values: string[]): Promise<string> {
   const kinds = Object.entries({
     v1: ['ConfigMap', 'Secret', 'Service', 'Pod', 'PersistentVolumeClaim'],

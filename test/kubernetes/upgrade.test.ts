@@ -46,7 +46,7 @@ after(async () => {
   if (!missing) await release.close();
 });
 
-test('an upgrade from the version before, under load, fails no request and costs no text', options, async () => {
+test('an upgrade from the previous version, under load, fails no request and costs no text', options, async () => {
   const load = await Load.start(release, { name: 'upgrade', image: IMAGE_BEFORE, workers: 3 });
   await load.complete(3);
   await release.upgrade({});
@@ -56,7 +56,7 @@ test('an upgrade from the version before, under load, fails no request and costs
   assert.notEqual(await release.image(), IMAGE_BEFORE);
 });
 
-test('tasks of the version before are readable', options, async () => {
+test('tasks of the previous version are readable', options, async () => {
   assert.equal(await release.cli('get', '--url', url, taskBefore), answer);
   assert.equal(await release.cli('follow', '--url', url, taskBefore), answer);
 });
@@ -88,7 +88,7 @@ for (const [name, { services, skip }] of Object.entries(MIXED)) {
   });
 }
 
-test('a rollback under load fails no request, and the version before reads the tasks of this one', options, async () => {
+test('a rollback under load fails no request, and the previous version reads the tasks of this one', options, async () => {
   await release.ask(url, QUESTION);
   const task = await newestTask();
   const load = await Load.start(release, { name: 'rollback', image: IMAGE_BEFORE, workers: 3 });

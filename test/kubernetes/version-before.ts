@@ -28,7 +28,7 @@ try {
   rmSync(work, { recursive: true, force: true });
 }
 
-/** Both versions have the version of package.json as their tag until a release; one name in a cluster is one image. */
+/** Until a release, both versions have the version of package.json as their tag, but one name in a cluster is one image. */
 function rename(from: string, to: string): void {
   const files = join(work, 'image');
   mkdirSync(files);

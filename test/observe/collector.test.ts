@@ -12,13 +12,13 @@ import { prepareStack } from '../../infra/observe/stack.ts';
 import { JAEGER, JAEGER_ABSENT, Jaeger } from '../support/telemetry/jaeger.ts';
 
 const COLLECTOR = new URL('../../infra/observe/config/collector.yaml', import.meta.url);
-/** More than the decision wait of the collector under test, on a loaded machine. */
+/** Longer than the decision wait of the collector under test, even on a loaded machine. */
 const SAMPLED_MS_MAX = 60_000;
 
 type Policy = { name: string; string_attribute?: { key: string; values: string[] } };
 type Collector = { processors: { tail_sampling: { policies: Policy[] } } };
 
-test('the sampling of the collector names attributes and methods that the services export', () => {
+test('the sampling rules of the collector name only attributes and methods that the services export', () => {
   const { processors } = parse(readFileSync(COLLECTOR, 'utf8')) as Collector;
   const named = processors.tail_sampling.policies.flatMap(({ string_attribute }) => string_attribute ?? []);
   assert.ok(named.length > 3);
@@ -29,7 +29,7 @@ test('the sampling of the collector names attributes and methods that the servic
   }
 });
 
-test('Jaeger takes the configuration that npm run observe writes', { skip: JAEGER_ABSENT }, t => {
+test('Jaeger accepts the configuration that npm run observe writes', { skip: JAEGER_ABSENT }, t => {
   const state = mkdtempSync(join(tmpdir(), 'hopline-observe-'));
   t.after(() => rmSync(state, { recursive: true, force: true }));
   const [program] = prepareStack({ jaeger: JAEGER }, { state, natsMetrics: '127.0.0.1:1' });
@@ -37,7 +37,7 @@ test('Jaeger takes the configuration that npm run observe writes', { skip: JAEGE
   assert.equal(status, 0, stderr);
 });
 
-/** Spans that each keep their trace, and what makes them worth it. */
+/** Spans for which the collector must keep the trace, and the reason for each. */
 const KEPT: Record<string, { name: string; attributes?: Record<string, string>; isError?: boolean; ms?: number }> = {
   'an error': { name: 'invoke_agent a', isError: true },
   'a slow turn': { name: 'process raw', ms: 6_000 },
@@ -49,7 +49,7 @@ const KEPT: Record<string, { name: string; attributes?: Record<string, string>; 
 };
 const ORDINARY = 200;
 
-test('the collector keeps what an operator looks for, also when it ends after the request, and a part of the rest', {
+test('the collector keeps traces that operators look for, even if they end after the request, and a sample of the rest', {
   skip: JAEGER_ABSENT,
   timeout: 180_000,
 }, async () => {
@@ -77,16 +77,16 @@ test('the collector keeps what an operator looks for, also when it ends after th
     },
     SAMPLED_MS_MAX,
   );
-  // A tenth of 200, give or take: outside of these bounds by chance less than once in a million runs.
+  // About a tenth of 200: chance alone exceeds these limits less than once in a million runs.
   assert.ok(rest.length < ORDINARY / 2, `${rest.length} of ${ORDINARY}`);
 });
 
-/** Turns of each kind. By chance, a tenth of them would all be kept once in 10^20 runs. */
+/** Turns of each kind. If only a tenth were kept, all of them would be kept by chance once in 10^20 runs. */
 const TURNS = 20;
-/** Longer than the decision wait of collector.yaml, milliseconds. */
+/** Longer than the decision wait of collector.yaml. */
 const LONG_MS = 40_000;
 
-test('the collector keeps turns that are slow or fail after its decision, and a part of those that are quick', {
+test('the collector keeps turns that are slow or fail after its decision, and a sample of the quick ones', {
   skip: JAEGER_ABSENT,
   timeout: 300_000,
 }, async () => {
@@ -113,7 +113,7 @@ test('the collector keeps turns that are slow or fail after its decision, and a 
   } finally {
     await telemetry.shutdown();
   }
-  // The last spans of a trace come after its decision.
+  // The last spans of a trace arrive after its decision.
   const spansOf = ({ id }: { id: string }) => jaeger.ofTrace(id).length;
   const isWhole = () => ([...slow, ...failing].every(turn => spansOf(turn) === 2) ? true : undefined);
   await jaeger.until('the long turns', isWhole, SAMPLED_MS_MAX);

@@ -4,7 +4,7 @@ import { JAEGER_ABSENT, Jaeger } from '../support/telemetry/jaeger.ts';
 import { questionOfS0, TRACE_SCENARIOS } from '../support/telemetry/trace-scenarios.ts';
 import { startTraceWorld, type TraceWorld } from '../support/telemetry/trace-world.ts';
 
-/** The trees of test/e2e/trace-trees.test.ts, from a real Jaeger: what it stores and shows is what was exported. */
+/** The trees of test/e2e/trace-trees.test.ts, read from a real Jaeger: it must store and show exactly the exported spans. */
 
 const TIMEOUT_MS = 240_000;
 const options = { skip: JAEGER_ABSENT, timeout: TIMEOUT_MS };
@@ -41,7 +41,7 @@ const SEARCHES: [string, Record<string, string>][] = [
   ['hopline-supervisor', { 'hopline.cause': 'redelivery' }],
 ];
 
-test('Jaeger: every search of the guide finds something, and a task is found in each of its services', options, async () => {
+test('Jaeger: every search of the guide finds a trace, and a task is found in each of its services', options, async () => {
   for (const [service, tags] of SEARCHES)
     assert.ok((await jaeger.find(service, tags)).length > 0, `${service} ${JSON.stringify(tags)}`);
   const failed = await jaeger.find('hopline-relay', { 'a2a.task.state': 'failed' });

@@ -7,14 +7,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { freePort } from '@hopline/cli/free-port';
+import { freePort } from '@hopline/local-cluster';
 import { natsMetrics } from '../../infra/observe/nats-metrics.ts';
 import type { Cluster } from '../support/cluster/cluster.ts';
 import { type NatsServer, startNats } from '../support/nats/nats-server.ts';
 
 const PROMETHEUS = process.env.PROMETHEUS ?? 'prometheus';
 const isMissing = spawnSync(PROMETHEUS, ['--version']).error !== undefined;
-/** For `skip` of a test. */
+/** For the option `skip` of a test. */
 export const withoutPrometheus = isMissing && 'no prometheus on PATH (Debian: apt install prometheus)';
 
 /** The rules that the chart installs, unchanged. */
@@ -43,7 +43,7 @@ export async function startMonitoredNats(stack: AsyncDisposableStack): Promise<M
   return { nats, exporterPort: (exporter.address() as AddressInfo).port };
 }
 
-/** Prometheus with the shipped rules; reads metrics and evaluates rules every second. Ends with `stack`. */
+/** Prometheus with the shipped rules. Scrapes metrics and evaluates rules every second. Ends with `stack`. */
 export async function startPrometheus(
   stack: AsyncDisposableStack,
   { cluster, exporterPort }: { cluster: Cluster; exporterPort: number },
@@ -68,7 +68,7 @@ export async function startPrometheus(
   const args = [`--config.file=${file}`, `--storage.tsdb.path=${join(folder, 'data')}`, `--web.listen-address=127.0.0.1:${port}`];
   const child = spawn(PROMETHEUS, args, { stdio: 'ignore' });
   const exited = once(child, 'exit');
-  // A test that is interrupted runs no `defer`.
+  // An interrupted test does not run `defer`.
   process.once('exit', () => child.kill('SIGKILL'));
   stack.defer(async () => {
     child.kill();

@@ -13,7 +13,7 @@ import { startMonitoredNats, startPrometheus, withoutPrometheus } from './promet
 
 const WAIT_MS_MAX = 120_000;
 
-/** Panels of what this load does not have: no MCP server runs here. */
+/** Panels without data under this load, which runs no MCP server. */
 const WITHOUT_DATA = ['Hopline / Agents, Tools'];
 
 test('every query of every dashboard returns data on a cluster under mixed load, and no alert fires', {
@@ -82,7 +82,7 @@ function questionTo(agent: string) {
   };
 }
 
-/** A query as Prometheus takes it: Grafana replaces its variables. */
+/** A query in the form that Prometheus accepts, with Grafana's variables replaced. */
 function plain(expr: string): string {
   const ranges = expr.replaceAll('$__rate_interval', '1m').replaceAll('$__range', '5m');
   return ranges.replaceAll('"$job"', '".*"').replaceAll('"$agent"', '".*"');

@@ -6,15 +6,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { freePort } from '@hopline/cli/free-port';
+import { freePort } from '@hopline/local-cluster';
 import { until } from '../kit/until.ts';
 import { type NatsServer, startNats } from '../support/nats/nats-server.ts';
 
-/** `npm run observe` beside a real nats-server. Its programs listen on fixed ports, so stand-ins take their places. */
+/** `npm run observe` beside a real nats-server. Its programs listen on fixed ports, so fakes replace them. */
 
 const MAIN = fileURLToPath(new URL('../../infra/observe/main.ts', import.meta.url));
 
-/** A folder of a cluster, and a PATH with these programs alone. */
+/** A folder of a cluster, and a PATH with only these programs. */
 function folders(t: TestContext, programs: readonly string[]): { home: string; path: string } {
   const folder = mkdtempSync(join(tmpdir(), 'hopline-stack-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -62,7 +62,7 @@ async function monitored(t: TestContext): Promise<{ nats: NatsServer; monitorPor
   return { nats, monitorPort };
 }
 
-test('without programs or without a cluster, observe names what is missing and ends', async t => {
+test('without programs or without a cluster, observe names what is missing and exits', async t => {
   const none = start(t, folders(t, []));
   assert.equal(await none.ended, 1);
   assert.match(none.output(), /^hopline: nothing to start; install one of these and run the command again:\n/);
@@ -72,7 +72,7 @@ test('without programs or without a cluster, observe names what is missing and e
   assert.match(alone.output(), /^hopline: no local cluster is running .*run npm start/);
 });
 
-test('observe scrapes the processes and the NATS server of a cluster, also after the cluster has started again', async t => {
+test('observe scrapes the processes and the NATS server of a cluster, even after the cluster has restarted', async t => {
   const place = folders(t, ['prometheus', 'jaeger']);
   const { home } = place;
   const first = await monitored(t);

@@ -1,6 +1,6 @@
 import { SCHEMAS } from '../../services/sub-agent/src/agent-entry.ts';
 
-/** As in infra/local/launcher/agents-file.ts. */
+/** The same limits as in infra/local/launcher/agents-file.ts. */
 const AGENTS_MAX = 64;
 const NAME = '^[a-z0-9][a-z0-9-]{0,31}$';
 
@@ -33,7 +33,7 @@ function entryOf(schema: Schema): Schema {
   return { ...schema, properties: { ...properties, name: { type: 'string', pattern: NAME }, skills: either }, required };
 }
 
-/** `reason` is the sentence of an error of our own, not a keyword. */
+/** `reason` is our own error sentence, not a keyword of JSON Schema. */
 function withoutReason(name: string, value: unknown): unknown {
   return name === 'reason' && typeof value === 'string' ? undefined : value;
 }

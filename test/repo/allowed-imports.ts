@@ -1,25 +1,41 @@
+/** The layers of the packages, lowest first. A package imports only packages of its own layer or a lower one. packages/README.md shows them. */
+export const LAYERS: readonly (readonly string[])[] = [
+  // The protocol, and what every process needs.
+  ['a2a', 'coalesce', 'lifecycle', 'outbound-http', 'telemetry', 'webhook-guard'],
+  // The vocabulary of the log and of clients.
+  ['agent-card', 'chat-model', 'client', 'endpoint', 'events', 'profiles'],
+  // The rules of a task, and the interface of the log.
+  ['context-history', 'fold', 'log', 'replay', 'task', 'task-audit', 'task-file', 'task-transfer'],
+  // The broker, the A2A server, and the interface of agents.
+  ['a2a-grpc', 'a2a-http', 'a2a-server', 'agent', 'log-jetstream'],
+  // Adapters, and programs for people.
+  ['agent-a2a', 'agent-langgraph', 'agent-mcp', 'agent-model', 'cli', 'local-cluster', 'replay-server', 'terminal'],
+];
+
 /**
- * The layer map: the workspace packages that each package or service may import. An edge that is missing here fails the build, and so does
- * an unused one. Layer 0 is the protocol and the process, 1 the vocabulary of the log, 2 the pure rules and the log's interface, 3 the broker,
- * the A2A bindings and the agents' interface, 4 the adapters. Services are on top and never import each other.
+ * The workspace packages that each package or service may import. An edge that is missing here fails the build, and so does an unused one.
+ * Services may import every layer and never import each other.
  */
 export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   a2a: [],
   telemetry: [],
   coalesce: [],
-  lifecycle: ['telemetry'],
+  lifecycle: ['a2a', 'telemetry'],
   'webhook-guard': [],
   'outbound-http': [],
   'agent-card': ['a2a'],
-  endpoint: ['a2a', 'agent-card', 'lifecycle', 'telemetry'],
+  endpoint: ['a2a', 'agent-card', 'events', 'lifecycle', 'telemetry'],
   client: ['a2a', 'agent-card'],
   'chat-model': ['a2a', 'outbound-http', 'telemetry'],
+  'local-cluster': ['a2a', 'client'],
+  terminal: ['a2a', 'client', 'profiles'],
   cli: [
     'a2a',
     'task-audit',
     'client',
     'events',
     'lifecycle',
+    'local-cluster',
     'log-jetstream',
     'profiles',
     'replay',
@@ -27,6 +43,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
     'task-file',
     'task-transfer',
     'telemetry',
+    'terminal',
   ],
   events: ['a2a'],
   'task-file': ['a2a', 'events'],
@@ -79,7 +96,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
     'webhook-guard',
   ],
   relay: ['a2a', 'coalesce', 'events', 'fold', 'lifecycle', 'log', 'log-jetstream', 'task', 'telemetry'],
-  console: ['a2a', 'a2a-http', 'cli', 'client', 'endpoint', 'lifecycle', 'replay', 'task-audit', 'telemetry'],
+  console: ['a2a', 'a2a-http', 'client', 'endpoint', 'lifecycle', 'local-cluster', 'replay', 'task-audit', 'telemetry'],
   notifier: ['a2a', 'events', 'lifecycle', 'log', 'log-jetstream', 'task', 'telemetry', 'webhook-guard'],
   supervisor: [
     'a2a',
@@ -124,6 +141,9 @@ export const PURE_PACKAGES: Record<string, readonly string[]> = {
 
 /** The only packages that may import the in-memory log. The replay server keeps its tasks there: they end with the process. */
 export const MEMORY_LOG_IMPORTERS = ['log', 'replay-server'];
+
+/** Nothing imports the command but its own tests and the writer of its reference: what others need of it is a package of its own. */
+export const COMMAND_IMPORTERS = ['packages/cli/', 'test/e2e/packages.test.ts', 'test/repo/cli-document.ts'];
 
 /** The only folders that may import a NATS client. */
 export const NATS_IMPORTERS = ['packages/log-jetstream', 'test'];

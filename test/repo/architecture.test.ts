@@ -2,7 +2,15 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { ALLOWED_IMPORTS, BANNED_NAMES, MEMORY_LOG_IMPORTERS, NATS_IMPORTERS, PURE_PACKAGES } from './allowed-imports.ts';
+import {
+  ALLOWED_IMPORTS,
+  BANNED_NAMES,
+  COMMAND_IMPORTERS,
+  LAYERS,
+  MEMORY_LOG_IMPORTERS,
+  NATS_IMPORTERS,
+  PURE_PACKAGES,
+} from './allowed-imports.ts';
 import { importsOf, isTest, projectFiles, ROOT, read } from './source-files.ts';
 
 const files = projectFiles();
@@ -36,6 +44,25 @@ test('packages import exactly what the layer map allows', () => {
     assert.deepEqual([...imports].sort(), [...allowed].sort(), `imports of ${from}`);
   }
   assert.deepEqual(Object.keys(ALLOWED_IMPORTS).sort(), [...edges().keys()].sort());
+});
+
+test('every package is in one layer, and imports only its own layer or lower ones', () => {
+  const packages = [...new Set(projectFiles().flatMap(path => /^packages\/([^/]+)\/package\.json$/.exec(path)?.[1] ?? []))];
+  assert.deepEqual(LAYERS.flat().toSorted(), packages.toSorted());
+  const layerOf = (name: string) => LAYERS.findIndex(layer => layer.includes(name));
+  for (const name of packages)
+    for (const imported of ALLOWED_IMPORTS[name]!)
+      assert.ok(layerOf(imported) <= layerOf(name), `${name} is in a lower layer than ${imported}, which it imports`);
+});
+
+test('packages/README.md shows the layers, the highest first, with one line for each package', () => {
+  const sections = read('packages/README.md')
+    .split(/^## (?=\d\. )/m)
+    .slice(1);
+  const shown = sections.map(section =>
+    [...section.matchAll(/^\| \[[\w-]+\]\(([\w-]+)\/README\.md\) \|/gm)].map(([, name]) => name),
+  );
+  assert.deepEqual(shown.toReversed(), LAYERS);
 });
 
 test('package.json declares exactly the imported workspace packages', () => {
@@ -98,6 +125,16 @@ test('pure packages use no I/O, clock or randomness', () => {
   }
 });
 
+test('only its own tests import the command', () => {
+  for (const path of files.filter(file => /\.(ts|tsx|mjs)$/.test(file))) {
+    if (COMMAND_IMPORTERS.some(allowed => path.startsWith(allowed))) continue;
+    for (const module of importsOf(path)) {
+      const target = module.startsWith('.') ? join(dirname(path), module) : module;
+      assert.ok(!/^(@hopline|packages)\/cli(\/|$)/.test(target), `${path} imports ${module}, which is part of the command`);
+    }
+  }
+});
+
 test('only log-jetstream imports a NATS client', () => {
   for (const path of sources) {
     const nats = importsOf(path).some(module => module.startsWith('@nats-io/'));
@@ -111,7 +148,7 @@ test('only main.ts reads the environment', () => {
   }
 });
 
-test('production code does not import the in-memory log, but for the replay server', () => {
+test('only the replay server imports the in-memory log in production code', () => {
   for (const path of production) {
     if (!MEMORY_LOG_IMPORTERS.includes(packageOf(path))) assert.ok(!importsOf(path).includes('@hopline/log/memory'), path);
   }

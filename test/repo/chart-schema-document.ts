@@ -5,7 +5,7 @@ import { SERVICES, type ServiceSettings } from './settings-document.ts';
 
 type Schema = { [member: string]: unknown; properties?: Record<string, Schema>; items?: Schema };
 
-/** Paths of `settings` in the values of each chart, by the service that reads them; all: every service. */
+/** Paths of `settings` in the values of each chart, by the service that reads them; `all`: every service. */
 const SETTINGS_OF: Record<string, Record<string, string>> = {
   hopline: {
     settings: 'all',
@@ -22,8 +22,8 @@ const SETTINGS_OF: Record<string, Record<string, string>> = {
 const CHARACTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_';
 const PREFIX = 'HOPLINE_';
 /**
- * Variables that do not begin with PREFIX: each alternative leaves it at one character. Helm's regular expressions have no lookahead,
- * and its messages about `propertyNames` name a wrong place.
+ * Matches variables that do not begin with PREFIX: each alternative deviates from it at one character. Helm's regular expressions have no
+ * lookahead, and its messages about `propertyNames` name a wrong place.
  */
 const WITHOUT_PREFIX = `^(${[...PREFIX].map(differsAt).join('|')})$`;
 
@@ -33,12 +33,12 @@ function differsAt(character: string, index: number): string {
   return index === 0 ? rest : `${PREFIX.slice(0, index)}(${rest})?`;
 }
 
-/** Paths of an agent as an entry of an agents file. */
+/** Paths in the values that hold an agent in the form of an agents file. */
 const ENTRY_OF: Record<string, string> = { hopline: 'agents.entry', 'hopline-agent': 'entry' };
 
 /**
- * The text of values.schema.json of a chart: as it is written, with what the services declare in place of the schemas of `settings`
- * and of entries.
+ * The text of a chart's values.schema.json: the written file, with the schemas of `settings` and of agent entries generated from the
+ * services' declarations.
  */
 export async function chartSchemaDocument(chart: string): Promise<string> {
   const file = new URL(`../../infra/helm/${chart}/values.schema.json`, import.meta.url);
@@ -60,13 +60,13 @@ function withoutLongRepeats(member: string, value: unknown): unknown {
   return member === 'pattern' && /\{\d*,?\d{4,}\}/.test(String(value)) ? undefined : value;
 }
 
-/** What an agents file accepts, without the name: a condition for each adapter, so that a message is about the one that is named. */
+/** The form of an agents file, without the name. A condition for each adapter lets a message refer to the adapter that is named. */
 async function entrySchema(): Promise<Schema> {
   const { properties } = JSON.parse(await agentsSchemaDocument(), withoutLongRepeats) as Schema;
   const forms = properties!.agents!.items!.oneOf as (Schema & { required: string[] })[];
   const adapters = forms.map(({ properties }) => properties!.adapter!.const);
   return {
-    // An empty map is refused with a sentence.
+    // An empty map is refused with an error sentence.
     properties: { adapter: { enum: adapters } },
     additionalProperties: true,
     allOf: forms.map(({ properties: { name: _name, ...own } = {}, required, ...form }) => ({
@@ -81,7 +81,7 @@ function memberOf(schema: Schema, path: string): Schema {
   return path.split('.').reduce<Schema>((found, name) => (found.items ?? found).properties![name]!, schema);
 }
 
-/** Names that begin with HOPLINE_ are settings; others are for Node, OpenTelemetry, proxies and agents. */
+/** Names that begin with HOPLINE_ are settings. Others are for Node, OpenTelemetry, proxies and agents. */
 function settingsSchema(names: readonly string[]): Schema {
   const own = names.filter(name => name.startsWith(PREFIX)).sort();
   return {
@@ -91,7 +91,7 @@ function settingsSchema(names: readonly string[]): Schema {
   };
 }
 
-/** What a service accepts. A value may be text, as in an environment; empty text counts as not set. */
+/** Values that a service accepts. A value may be text, as in an environment; empty text counts as not set. */
 function valueSchema(setting: Setting): Schema {
   switch (setting.type) {
     case 'boolean':
@@ -105,7 +105,7 @@ function valueSchema(setting: Setting): Schema {
     case 'url':
       return { type: 'string', ...(setting.schemes && { pattern: `^((${setting.schemes.join('|')})://.*)?$` }) };
     case 'string':
-      // A number or a truth of a values file becomes text.
+      // A number or boolean of a values file becomes text.
       return { type: ['string', 'number', 'boolean'], ...(setting.max !== undefined && { maxLength: setting.max }) };
   }
 }

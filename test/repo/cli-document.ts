@@ -1,18 +1,16 @@
-import { COMMANDS, isCommand } from '../../packages/cli/src/commands.ts';
-import { helpText } from '../../packages/cli/src/help.ts';
+import { commandHelp, overviewHelp } from '../../packages/cli/src/command/help.ts';
+import { COMMANDS } from '../../packages/cli/src/commands.ts';
 
 const INTRO = `# The command \`hopline\`
 
-Generated from \`packages/cli/src/commands.ts\` by \`node test/repo/write-reference.ts\`. Do not edit by hand.
+Generated from the commands of \`packages/cli/src\` by \`node test/repo/write-reference.ts\`. Do not edit by hand.
 
 In a checkout run it as \`npm run -s hopline -- COMMAND\`. Output, signals and the rules for pipes: [packages/cli](../../packages/cli/README.md).
 `;
 
 /** The text of docs/reference/cli.md. */
 export function cliDocument(): string {
-  const sections = ['' as const, ...Object.keys(COMMANDS).filter(isCommand)].map(command => {
-    const heading = command === '' ? '' : `## ${command}\n\n`;
-    return `${heading}\`\`\`text\n${helpText(command).trim()}\n\`\`\`\n`;
-  });
-  return [INTRO, ...sections].join('\n');
+  const block = (help: string) => `\`\`\`text\n${help.trim()}\n\`\`\`\n`;
+  const sections = COMMANDS.map(command => `## ${command.name}\n\n${block(commandHelp(command))}`);
+  return [INTRO, block(overviewHelp(COMMANDS)), ...sections].join('\n');
 }

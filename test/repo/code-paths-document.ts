@@ -1,14 +1,21 @@
-import type { CodePath } from './code-paths.ts';
+import type { CodePath, FilesBeside, TokenPath } from './code-paths.ts';
 
 const marks = (name: string) => [`<!-- path of a ${name} -->\n`, `<!-- end of the path of a ${name} -->\n`] as const;
 
 /** The list of a path, as ARCHITECTURE.md shows it between its marks. */
-export function sectionOf({ title, steps }: CodePath): string {
+export function sectionOf(path: CodePath | TokenPath): string {
+  const { title, steps } = path;
   const lines = steps.map(({ file, does, over }, index) => {
     const seam = over === undefined ? '' : `\n   *— \`${over}\` —*\n\n`;
     return `${seam}${index + 1}. [${file}](${file}) ${does}\n`;
   });
-  return `\n**${title}**\n\n${lines.join('')}\n`;
+  const beside = 'beside' in path ? `\nThese execute for each token as well:\n\n${path.beside.map(besideOf).join('')}` : '';
+  return `\n**${title}**\n\n${lines.join('')}${beside}\n`;
+}
+
+function besideOf({ do: purpose, files }: FilesBeside): string {
+  const links = files.map(file => `  [${file}](${file})`);
+  return `- ${purpose}:\n${links.join(',\n')}\n`;
 }
 
 /** The text between the marks of a path; undefined where a document has none. */

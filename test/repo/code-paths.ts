@@ -1,4 +1,4 @@
-/** A file on a path: it takes the text, or the record made of it, and passes it on. Files that only check or measure it are not listed. */
+/** A file on a path: it decides about the text, holds it, rewrites it or passes it on. */
 export type PathStep = {
   file: string;
   /** What the file does with it, as the end of a sentence. */
@@ -13,25 +13,37 @@ export type CodePath = {
   /** Name of the marked section of ARCHITECTURE.md. */
   name: string;
   title: string;
-  /** Files, each counted once. */
+  /** Files of the steps, each counted once. */
   filesMax: number;
   steps: readonly PathStep[];
 };
+
+/** The token's path lists every production file that executes for a token: the measurement of token-path.test.ts compares them. */
+export type TokenPath = CodePath & {
+  beside: readonly FilesBeside[];
+  /** Files that execute for one token, those of the steps included. */
+  executedMax: number;
+};
+
+/** Files that execute for a token without being a step: what they do with it, as the beginning of a sentence. */
+export type FilesBeside = { do: string; files: readonly string[] };
 
 const inPackage = (name: string) => (file: string) => `packages/${name}/src/${file}`;
 const a2a = inPackage('a2a');
 const agent = inPackage('agent');
 const coalesce = inPackage('coalesce');
+const events = inPackage('events');
 const fold = inPackage('fold');
 const http = inPackage('a2a-http');
 const jetstream = inPackage('log-jetstream');
 const log = inPackage('log');
 const server = inPackage('a2a-server');
 const task = inPackage('task');
+const telemetry = inPackage('telemetry');
 const relay = (file: string) => `services/relay/src/${file}`;
 const supervisor = (file: string) => `services/supervisor/src/${file}`;
 
-/** From a2a.raw to the pipeline of a task: the same for every input. */
+/** From a2a.raw to the pipeline of a task. */
 const INPUT_TO_PIPELINE: readonly PathStep[] = [
   { file: jetstream('pull-inbox.ts'), does: 'receives the stored message', over: 'a2a.raw' },
   { file: jetstream('ordered-reader.ts'), does: 'keeps the order of the shard' },
@@ -42,67 +54,119 @@ const INPUT_TO_PIPELINE: readonly PathStep[] = [
   { file: fold('task-inputs.ts'), does: 'skips what is folded already' },
 ];
 
-/** From a fact of one task to the socket of one client. */
-const FACT_TO_FRAME: readonly PathStep[] = [
-  { file: jetstream('facts.ts'), does: 'decodes the republished record', over: 'a2a.live' },
-  { file: log('follow.ts'), does: 'splices stored and live records' },
-  { file: log('read-task.ts'), does: 'merges facts that were copied forward', via: [log('fact-log.ts')] },
-  { file: server('feed/task-feed.ts'), does: 'follows the task once for all viewers' },
-  { file: task('project.ts'), does: 'folds each fact into the task' },
-  { file: server('feed/visible-entry.ts'), does: 'adds the cursor', via: [server('feed/task-feed.ts')] },
-  { file: server('feed/fact-ring.ts'), does: 'keeps the newest facts' },
-  { file: server('stream/viewer.ts'), does: 'picks the next fact of one client', via: [server('feed/task-feed.ts')] },
-  { file: http('sse-sink.ts'), does: 'builds the frame', via: [server('stream/event-sink.ts')] },
-  { file: a2a('dialect-0.3/dialect.ts'), does: "selects the client's dialect", via: [a2a('dialect.ts')] },
-  { file: a2a('dialect-0.3/encode.ts'), does: 'encodes the event, once per dialect' },
-  {
-    file: http('sse-stream.ts'),
-    does: 'sends the frame',
-    via: [a2a('dialect-0.3/dialect.ts'), a2a('dialect.ts'), http('sse-sink.ts')],
-  },
-  { file: server('stream/paced-writer.ts'), does: 'writes it to the socket' },
-];
-
-export const TOKEN_PATH: CodePath = {
+export const TOKEN_PATH: TokenPath = {
   name: 'token',
   title: "A token: from the agent's `yield` to the SSE frame",
-  filesMax: 40,
+  filesMax: 47,
+  executedMax: 83,
   steps: [
     { file: agent('define-agent.ts'), does: 'turns the yielded string into an event' },
-    { file: agent('run-attempt.ts'), does: 'reads the events of one attempt', via: [agent('agent.ts')] },
+    { file: agent('run-attempt.ts'), does: 'reads the events of one attempt' },
     { file: agent('abortable-events.ts'), does: 'ends them when the turn is cancelled' },
-    { file: agent('turn-inputs.ts'), does: 'maps events to inputs', via: [agent('run-attempt.ts')] },
-    { file: agent('answer-text.ts'), does: 'decides which artifact the text belongs to' },
-    { file: agent('answer-deduplicator.ts'), does: 'removes what the agent repeats' },
-    { file: agent('streamed-text.ts'), does: 'separates concurrent texts' },
+    { file: agent('turn-inputs.ts'), does: 'maps events to inputs' },
+    { file: agent('streamed-text.ts'), does: 'decides which lane the text belongs to' },
     { file: agent('lane-writer.ts'), does: 'opens the lane' },
-    {
-      file: log('input-writer.ts'),
-      does: 'batches tokens into records',
-      via: [agent('turn-inputs.ts'), agent('run-attempt.ts')],
-    },
-    { file: jetstream('inputs.ts'), does: 'names the subject', via: [log('input-log.ts')] },
+    { file: log('input-writer.ts'), does: 'batches tokens into records' },
+    { file: jetstream('inputs.ts'), does: 'names the subject' },
     { file: jetstream('codec.ts'), does: 'encodes the record' },
     { file: jetstream('publisher.ts'), does: 'publishes it until it is acknowledged' },
-    ...INPUT_TO_PIPELINE,
-    { file: fold('task-text.ts'), does: 'passes its tokens to the coalescer' },
+    { file: jetstream('pull-inbox.ts'), does: 'receives the stored message', over: 'a2a.raw' },
+    { file: jetstream('ordered-reader.ts'), does: 'keeps the order of the shard' },
+    { file: jetstream('delivery.ts'), does: 'reads its sequence and time' },
+    { file: events('decode-input.ts'), does: 'decodes the record' },
+    { file: relay('shard.ts'), does: 'passes it to the pipeline of its task' },
+    { file: relay('task-pipeline.ts'), does: 'accepts it in the order of the log' },
+    { file: fold('task-inputs.ts'), does: 'skips what is folded already' },
+    { file: fold('ordinal-deduplicator.ts'), does: 'skips the tokens that the producer has sent before' },
+    { file: fold('coalesced-text.ts'), does: 'passes its tokens to the coalescer' },
     { file: coalesce('coalescer.ts'), does: 'decides when the text leaves' },
-    { file: coalesce('lane.ts'), does: 'holds it and cuts the chunk' },
-    {
-      file: fold('append-queue.ts'),
-      does: 'queues it while an append is in flight',
-      via: [coalesce('coalescer.ts'), fold('task-text.ts'), fold('task-inputs.ts')],
-    },
+    { file: coalesce('arrival-model.ts'), does: 'expects the next token' },
+    { file: coalesce('hold-policy.ts'), does: 'weighs its wait against a chunk' },
+    { file: coalesce('lane.ts'), does: 'holds the text and cuts the chunk' },
+    { file: coalesce('text-cut.ts'), does: 'keeps characters whole' },
+    { file: fold('pending-tokens.ts'), does: 'knows which inputs the chunk was made of' },
+    { file: fold('append-queue.ts'), does: 'queues it while an append is in flight' },
     { file: relay('task-appender.ts'), does: 'takes what fits into one record' },
-    { file: task('decide.ts'), does: 'decides which facts follow', via: [fold('decide-batch.ts')] },
+    { file: fold('decide-batch.ts'), does: 'decides about all of it' },
+    { file: task('decide.ts'), does: 'decides which facts follow' },
     { file: task('decide-run.ts'), does: 'appends to, or replaces, the artifact' },
+    { file: task('decide-agent.ts'), does: 'checks that its producer may still write' },
     { file: task('decision.ts'), does: 'makes the fact' },
+    { file: task('evolve.ts'), does: 'applies it to the aggregate in the record' },
+    { file: jetstream('facts.ts'), does: 'appends the record, fenced by the expected sequence' },
+    { file: jetstream('facts.ts'), does: 'decodes the republished record', over: 'a2a.live' },
+    { file: log('follow.ts'), does: 'splices stored and live records' },
+    { file: log('read-task.ts'), does: 'merges facts that were copied forward' },
+    { file: server('feed/task-feed.ts'), does: 'follows the task once for all viewers' },
+    { file: server('feed/held-view.ts'), does: 'holds the task for snapshots' },
+    { file: task('project.ts'), does: 'folds each fact into the task' },
+    { file: server('feed/visible-entry.ts'), does: 'adds the cursor' },
+    { file: server('feed/fact-ring.ts'), does: 'keeps the newest facts' },
+    { file: server('stream/viewer.ts'), does: 'picks the next fact of one client' },
+    { file: http('sse-sink.ts'), does: 'makes the frame' },
+    { file: a2a('dialect-0.3/encode.ts'), does: "encodes the event, once per dialect, in the client's" },
+    { file: a2a('dialect-0.3/part.ts'), does: 'encodes its text' },
+    { file: server('stream/paced-writer.ts'), does: 'refuses it while a larger text is being written' },
+    { file: http('sse-sink.ts'), does: 'writes the frames of one turn of the event loop to the socket' },
+  ],
+  beside: [
     {
-      file: jetstream('facts.ts'),
-      does: 'appends the record, fenced by the expected sequence',
-      via: [task('decide.ts'), fold('decide-batch.ts'), relay('task-appender.ts'), log('fact-log.ts')],
+      do: 'Read or make a part of it for a step',
+      files: [
+        a2a('code-points.ts'),
+        a2a('dialect.ts'),
+        a2a('json-value.ts'),
+        a2a('types.ts'),
+        agent('turn-end.ts'),
+        events('cursor.ts'),
+        events('facts.ts'),
+        events('inputs.ts'),
+        events('subjects.ts'),
+        log('fact-log.ts'),
+        log('names.ts'),
+        jetstream('ack.ts'),
+        jetstream('connection.ts'),
+        jetstream('lasting-subscription.ts'),
+        jetstream('names.ts'),
+        task('artifact-id.ts'),
+      ],
     },
-    ...FACT_TO_FRAME,
+    {
+      do: 'Account for it',
+      files: [
+        fold('input-ledger.ts'),
+        relay('checkpoint-barriers.ts'),
+        relay('relay.ts'),
+        relay('side-effects.ts'),
+        server('feed/byte-budget.ts'),
+        server('feed/task-feeds.ts'),
+      ],
+    },
+    {
+      do: 'Measure it',
+      files: [
+        agent('turn-metrics.ts'),
+        jetstream('append-health.ts'),
+        relay('log-stored.ts'),
+        relay('measure-facts.ts'),
+        relay('task-hop.ts'),
+        server('stream/delivery-meter.ts'),
+        telemetry('histogram.ts'),
+        telemetry('hop-span.ts'),
+        telemetry('metrics.ts'),
+        telemetry('propagation.ts'),
+      ],
+    },
+    {
+      do: 'Follow the task as well',
+      files: [
+        agent('task-watch.ts'),
+        supervisor('call-items.ts'),
+        supervisor('planned-turn.ts'),
+        supervisor('supervise.ts'),
+        supervisor('turn-view.ts'),
+      ],
+    },
   ],
 };
 
@@ -172,12 +236,32 @@ export const MESSAGE_PATH: CodePath = {
     { file: supervisor('supervisor.ts'), does: 'starts the turn', via: [log('work-queue.ts'), log('log.ts')] },
     { file: supervisor('supervise.ts'), does: 'follows the task and conducts the turn' },
     { file: supervisor('planned-turn.ts'), does: 'plans which agents to call' },
-    { file: supervisor('agent-calls.ts'), does: 'stores the call before its work' },
+    { file: supervisor('agent-calls.ts'), does: 'decides how the call and its answer show' },
     {
-      file: jetstream('work.ts'),
-      does: "queues the agent's work item",
-      via: [supervisor('turn-runner.ts'), supervisor('supervise.ts'), log('log.ts'), log('work-queue.ts')],
+      file: supervisor('call-items.ts'),
+      does: 'makes the call, with what its work needs',
+      via: [supervisor('turn-runner.ts'), supervisor('supervise.ts')],
     },
+    { file: log('input-writer.ts'), does: 'puts it into a record' },
+    { file: jetstream('inputs.ts'), does: 'names the subject', via: [log('input-log.ts')] },
+    { file: jetstream('codec.ts'), does: 'encodes the record' },
+    { file: jetstream('publisher.ts'), does: 'publishes it until it is acknowledged' },
+    ...INPUT_TO_PIPELINE,
+    { file: fold('append-queue.ts'), does: 'queues it while an append is in flight' },
+    { file: relay('task-appender.ts'), does: 'takes what fits into one record' },
+    { file: task('decide.ts'), does: 'decides which facts follow', via: [fold('decide-batch.ts')] },
+    { file: task('decide-agent.ts'), does: 'begins the call' },
+    {
+      file: jetstream('facts.ts'),
+      does: 'appends the record, fenced by the expected sequence',
+      via: [task('decide.ts'), fold('decide-batch.ts'), relay('task-appender.ts'), log('fact-log.ts')],
+    },
+    {
+      file: relay('side-effects.ts'),
+      does: 'requests work of the agent',
+      via: [log('fact-log.ts'), relay('task-pipeline.ts'), relay('pipeline-context.ts')],
+    },
+    { file: jetstream('work.ts'), does: 'queues the work item', via: [log('log.ts'), log('work-queue.ts')] },
     { file: jetstream('publisher.ts'), does: 'publishes it until it is acknowledged' },
     { file: jetstream('pull-inbox.ts'), does: 'receives the work item', over: 'a2a.work' },
     { file: jetstream('work-consumer.ts'), does: 'takes it when a slot is free' },
@@ -189,5 +273,8 @@ export const MESSAGE_PATH: CodePath = {
   ],
 };
 
-/** All files of a path, each once, in the order of their first step. */
+/** The files of a path's steps, each once, in the order of their first step. */
 export const filesOf = ({ steps }: CodePath): string[] => [...new Set(steps.map(step => step.file))];
+
+/** All files that execute for a token. */
+export const executedFilesOf = (path: TokenPath): string[] => [...filesOf(path), ...path.beside.flatMap(({ files }) => files)];

@@ -21,7 +21,7 @@ const variables = JSON.parse(readFileSync(`${ROOT}/infra/local/launcher/service-
   string[]
 >;
 
-test('compose: every service of Hopline has settings that it knows, and a NATS user of its own', () => {
+test('compose: every service of Hopline has only known settings, and its own NATS user', () => {
   const roles = Object.values(services).filter(({ command }) => Array.isArray(command) && command[0]! in variables);
   assert.deepEqual(new Set(roles.map(({ command }) => command![0])), new Set(Object.keys(variables)));
   for (const { command, environment = {} } of roles) {
@@ -33,7 +33,7 @@ test('compose: every service of Hopline has settings that it knows, and a NATS u
   }
 });
 
-test('compose: images are those of the chart or have a fixed tag, and ports are published on this machine alone', () => {
+test('compose: images match the chart or have a fixed tag, and ports are published only on this machine', () => {
   const { version } = JSON.parse(readFileSync(`${ROOT}/package.json`, 'utf8'));
   const pins = JSON.parse(readFileSync(`${ROOT}/infra/local/bootstrap/pins.json`, 'utf8'));
   assert.equal(pins.natsServer.image, `nats:${pins.natsServer.goVersion}`, 'npm start takes its image where the chart does');

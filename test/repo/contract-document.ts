@@ -34,5 +34,5 @@ function entry(id: string, text: string, deviation: string | undefined, tests: P
   return `- <a id="${id.toLowerCase()}"></a>**[${id}]** ${text}${differs}\n${proven.join('')}`;
 }
 
-/** Characters of a title that Markdown would interpret. */
+/** Characters that Markdown would interpret in a title. */
 const escaped = (title: string) => title.replaceAll(/[*_<[\]|]/g, '\\$&');

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { projectFiles, read } from './source-files.ts';
 
-/** The documents that Hopline was specified from, and the number of requirements taken from each. */
+/** The documents that specified Hopline, and the number of requirements taken from each. */
 export const DOCUMENTS = {
   S0: { title: 'A2A Event Flow Architecture', origin: 'CAIPE (cnoe-io/ai-platform-engineering), October 2025', rows: 47 },
   S1: { title: 'LangGraph to A2A mapping', origin: 'Aion Server', rows: 32 },
@@ -25,15 +25,15 @@ export const DOCUMENTS = {
 /** One requirement of a document. */
 type Row = {
   requirement: string;
-  /** Where Hopline differs from the document. */
+  /** Difference between Hopline and the document. */
   deviation?: string;
 };
 
-/** What Hopline does where the documents, or versions of A2A, contradict each other. */
+/** Hopline's behavior where the documents, or versions of A2A, contradict each other. */
 type Decision = {
   conflict: string;
   decision: string;
-  /** The rows whose tests prove the decision, beside the tests that name it. */
+  /** Rows whose tests prove the decision, in addition to the tests that name it. */
   rows: string[];
 };
 

@@ -33,6 +33,34 @@ test('every link to a section leads to a heading', () => {
   }
 });
 
+test('a decision record has the one header form, its file is named after its title, and the index lists it', () => {
+  const index = read('docs/adr/README.md');
+  const records = documents.filter(path => /^docs\/adr\/\d{4}-/.test(path));
+  assert.ok(records.length > 80);
+  for (const path of records) {
+    const text = read(path);
+    const [, number, title] =
+      /^# (\d+)\. (.+)\n\nStatus: .+ · Date: \d{4}-\d\d-\d\d\n\n## Context\n/.exec(text) ?? assert.fail(`${path}: header`);
+    const name = `${number!.padStart(4, '0')}-${title!
+      .toLowerCase()
+      .replaceAll(/[^a-z0-9]+/g, '-')
+      .replace(/-$/, '')}.md`;
+    assert.equal(path, `docs/adr/${name}`);
+    assert.ok(index.includes(`| ${number} | [${title}](${name}) |`), `docs/adr/README.md lacks ${name}`);
+  }
+});
+
+test('every number of a decision record is used, or listed as unused', () => {
+  const index = read('docs/adr/README.md');
+  const used = documents.flatMap(path => /^docs\/adr\/(\d{4})-/.exec(path)?.slice(1).map(Number) ?? []);
+  const [, list] =
+    /were never used: ([\d, and\n]+) have no record/.exec(index) ?? assert.fail('docs/adr/README.md lists no unused numbers');
+  const unused = list!.split(/\D+/).filter(Boolean).map(Number);
+  const numbers = [...used, ...unused].toSorted((a, b) => a - b);
+  assert.deepEqual(numbers, [...new Set(numbers)]);
+  for (let number = 1; number < 100; number += 1) assert.ok(numbers.includes(number), `record ${number}`);
+});
+
 test('documents name only tests that exist', () => {
   for (const path of documents) {
     for (const [, file] of read(path).matchAll(/`((?:test|packages|services|infra)\/[\w./-]+\.test\.(?:ts|mjs))`/g)) {
@@ -110,7 +138,7 @@ test('the schema refuses an unknown field and an unknown adapter', () => {
   assert.equal(matches({ agent: [agent] }), false);
 });
 
-test('every command of the examples is one of this repository, and Python is named as machines have it', () => {
+test('every command of the examples belongs to this repository, and Python has the name that machines use', () => {
   const lines = [...read('infra/examples/README.md').matchAll(/^```sh\n([\s\S]*?)^```/gm)].flatMap(([, text]) =>
     text!.trim().split('\n'),
   );

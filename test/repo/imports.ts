@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { ROOT, read } from './source-files.ts';
 
-/** Imports and re-exports with the names they bind. */
+/** Imports and re-exports, with the names that they bind. */
 const NAMED = /(?:^|\n)\s*(import|export)\s+(?:type\s+)?(\{[^}]*\}|[\w$]+|\* as [\w$]+)\s*from\s*'([^']+)'/g;
 
 type Import = { from: string; names: string[]; reExports: boolean };
@@ -15,7 +15,7 @@ function importsIn(path: string): Import[] {
   }));
 }
 
-/** `type A as B` names A in the module it comes from. */
+/** For `type A as B`: A is the name in the imported module. */
 function nameOf(specifier: string): string[] {
   const name = specifier
     .trim()
@@ -24,7 +24,7 @@ function nameOf(specifier: string): string[] {
   return name === '' ? [] : [name];
 }
 
-/** The files that declare what a file imports: a name of another package is followed through that package's index. */
+/** The files that declare a file's imports. A name from another package is followed through that package's index. */
 export function filesImportedBy(path: string): Set<string> {
   const found = importsIn(path).flatMap(({ from, names }) => {
     const target = resolve(path, from);

@@ -1,4 +1,4 @@
-/** A table in Markdown, its columns aligned; the first row is the head. */
+/** A table in Markdown with aligned columns. The first row is the head. */
 export function markdownTable(rows: readonly (readonly string[])[]): string {
   const widths = rows[0]!.map((_, column) => Math.max(...rows.map(row => row[column]!.length)));
   const line = (cells: readonly string[]) => `| ${cells.map((cell, column) => cell.padEnd(widths[column]!)).join(' | ')} |`;

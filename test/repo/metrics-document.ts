@@ -49,7 +49,7 @@ export async function metricsDocument(): Promise<string> {
   return `${INTRO}\n${markdownTable([columns, ...rows])}\n${labelsSection()}`;
 }
 
-/** Every label with its one meaning, and its values where the list is closed. */
+/** Every label with its single meaning, and its values if the list is closed. */
 function labelsSection(): string {
   const values = Object.values(METRICS).flatMap(({ name, ...metric }) =>
     Object.entries('labels' in metric ? metric.labels : {}).flatMap(([label, list]) =>

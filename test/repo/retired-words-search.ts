@@ -6,7 +6,7 @@ export type RetiredUse = { path: string; line: number; word: string; use: string
 
 /** Files whose text people read. Other files (recordings, golden files, lockfiles) are checked by name only. */
 const TEXT = /\.(?:ts|mjs|md|py|html|ya?ml)$|(?:^|\/)package\.json$|^test\/repo\/.*\.json$/;
-/** The list itself, and what is generated from sources that are checked, or from the words of others. */
+/** The list itself, and files generated from checked sources or quoted from other projects. */
 const UNREAD: readonly RegExp[] = [
   /^test\/repo\/retired-words/,
   /^docs\/contract\.md$/,
@@ -41,7 +41,7 @@ export function retiredUses(): RetiredUse[] {
     });
 }
 
-/** `path:line "word": use …`; a path whose own name is meant has no line. */
+/** `path:line "word": use …`. Without a line if the path itself contains the word. */
 export function describeUse({ path, line, word, use }: RetiredUse): string {
   return `${line === 0 ? path : `${path}:${line}`} "${word}": use ${use}`;
 }

@@ -26,7 +26,7 @@ const name = (old: string, use: string): RetiredWord => ({
   use,
 });
 
-/** A type whose name is an ordinary word of prose: matched where code declares or uses a type. */
+/** A type whose name is an ordinary English word, matched only where code declares or uses a type. */
 const typeName = (old: string, use: string): RetiredWord => ({
   word: old,
   pattern: new RegExp(`(?:\\b(?:type|class|interface|new|extends|implements|as)\\s+|[:<|&]\\s*)${old}\\b(?!\\s+[a-z0-9])`),

@@ -49,6 +49,6 @@ test('every title with rows at its end is found', () => {
 });
 
 test('docs/contract.md is up to date', () => {
-  // Not `equal`: its message would contain both documents.
+  // Does not use `equal`, whose message would contain both documents.
   assert.ok(read('docs/contract.md') === contractDocument(), 'out of date: run node test/repo/write-contract.ts');
 });

@@ -5,14 +5,14 @@ import { METRICS } from '../../packages/telemetry/src/metric-registry.ts';
 import { isTest, projectFiles, read } from './source-files.ts';
 
 /**
- * An operator copies a word from the alert or the runbook into a search of logs and metrics: the words are the same everywhere. A log
- * line and its metric share their reason (`snakeWord`), so the values of labels stand for both.
+ * An operator copies a word from the alert or the runbook into a search of logs and metrics, so the words must be the same everywhere. A log
+ * line and its metric share their reason (`snakeWord`), so the values of labels cover both.
  */
 const RUNBOOK = 'infra/RUNBOOK.md';
 const GUIDES = ['operating', 'observing', 'upgrading', 'kubernetes'].map(name => `docs/guides/${name}.md`);
 const OPERATORS_READ = [RUNBOOK, ...GUIDES, 'docs/reference/failures.md'];
 const RULES = ['infra/helm/hopline/rules/alerts.yaml', 'infra/helm/hopline/rules/recording.yaml'];
-/** Buckets of NATS, and the metrics that the collector makes of spans. */
+/** Buckets of NATS, and the metrics that the collector derives from spans. */
 const BUCKETS = /^hopline_(leases|presence|agents|push_|tasks$|contexts|messages|message_ids|spans)/;
 
 const definitions = Object.values(METRICS);
@@ -28,7 +28,7 @@ test('every log line that a document names is written by a service', () => {
   let found = 0;
   for (const path of OPERATORS_READ) {
     const text = read(path);
-    // After "log line" or "log of the sub-agent:" stand one or several lines in code.
+    // One or several lines in code follow "log line" or "log of the sub-agent:".
     for (const [, list] of text.matchAll(/\b[Ll]og(?: lines?| of [^|`:]*:) ((?:`[^`]+`(?:, then | or | and |, )?)+)/g))
       for (const [, line] of list!.matchAll(/`([^`]+)`/g)) {
         if (line!.startsWith('log: ')) continue;
@@ -44,7 +44,7 @@ test('every log line that a document names is written by a service', () => {
   assert.ok(found >= 25, `${found} lines`);
 });
 
-test('every line of LINE is in the runbook, and a service writes it', () => {
+test('every line of LINE is in the runbook, and is written by a service', () => {
   const code = projectFiles().filter(path => /^(packages|services)\/.*\.ts$/.test(path) && !isTest(path));
   const used = new Set(code.flatMap(path => [...read(path).matchAll(/\bLINE\.(\w+)/g)].map(([, key]) => key!)));
   for (const [key, line] of Object.entries(LINE)) {
@@ -53,8 +53,8 @@ test('every line of LINE is in the runbook, and a service writes it', () => {
   }
 });
 
-test('metrics and the words of their labels are those that the services export', () => {
-  // The generated reference has the names as Prometheus sees them: `hopline_gaps_total` of `hopline.gaps`.
+test('the runbook names only metrics and label values that the services export', () => {
+  // The generated reference has the names of Prometheus: `hopline_gaps_total` for `hopline.gaps`.
   const rows = [...read('docs/reference/metrics.md').matchAll(/^\| `([a-z0-9_]+)`\s+\| `([a-z0-9_.]+)`/gm)];
   const labels = new Map(rows.map(([, exported, own]) => [exported!, labelsOf(definitions.find(({ name }) => name === own))]));
   assert.ok(labels.size > 40);

@@ -31,11 +31,11 @@ export const SERVICES: Record<string, ServiceSettings> = {
 
 const EVERY_SERVICE = 'Every service';
 
-/** The heading of a declaration: the services that declare the setting exactly like this one. */
+/** The heading of a declaration: the services that declare the setting identically. */
 function headingOf(setting: string, declaration: Setting): string {
   const declaring = Object.entries(SERVICES).filter(([, settings]) => setting in settings);
   const same = declaring.filter(([, settings]) => isDeepStrictEqual(settings[setting], declaration)).map(([service]) => service);
-  // A setting of all services with another default in one of them is listed for all, and again for that one.
+  // A common setting with another default in one service is listed for all services, and again for that one.
   const isCommon = declaring.length === Object.keys(SERVICES).length && same.length > 1;
   return isCommon ? EVERY_SERVICE : joined(same);
 }

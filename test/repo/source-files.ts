@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Paths of the project's files: tracked, or new and not ignored; without deleted ones. */
+/** Paths of the project's files: tracked files, and new ones that are not ignored. Excludes deleted files. */
 export function projectFiles(): string[] {
   const listed = execFileSync('git', ['ls-files', '-co', '--exclude-standard', '--deduplicate'], { cwd: ROOT, encoding: 'utf8' });
   const removed = new Set(execFileSync('git', ['ls-files', '-d'], { cwd: ROOT, encoding: 'utf8' }).split('\n'));

@@ -3,12 +3,12 @@ import { test } from 'node:test';
 import { projectFiles, read } from './source-files.ts';
 
 /**
- * No registry has these names, so a stranger who registers one runs code on every machine that installs it. Until they are published, everything
- * installs the tarballs of a checkout (`npm run pack`). CONTRIBUTING.md lists the names to reserve, and what a release changes here.
+ * No registry has these names, so a stranger who registers one could run code on every machine that installs it. Until they are published,
+ * everything installs the tarballs of a checkout (`npm run pack`). CONTRIBUTING.md lists the names to reserve, and the changes for a release.
  */
 const NAME = String.raw`(?:@hopline\/[\w-]+|hopline)(?:@[\w.^~-]+)?(?=[\s\`'"\\)]|$)`;
 const INSTALLS = [
-  // `npx --no` runs what is installed and fetches nothing.
+  // `npx --no` runs only installed packages and downloads nothing.
   new RegExp(String.raw`\b(?:npx|bunx|(?:pnpm|yarn) dlx)(?! --no\b)(?: -\S+)* ${NAME}`),
   new RegExp(String.raw`\bnpm (?:exec|x)(?! --no\b)(?: -\S+)* (?:-- )?${NAME}`),
   new RegExp(String.raw`\b(?:npm|pnpm|yarn|bun) (?:install|i|add)(?: [^\s\`'"]+)*? ${NAME}`),

@@ -52,9 +52,9 @@ function table(rows: readonly Row[]): string {
   return markdownTable([head, ...rows.map(row => [row.value, row.default, row.allowed, row.meaning])]);
 }
 
-/** One row for each value that has no members of its own. */
+/** One row for each value without members. */
 function rowsOf(path: string, schema: Schema, value: unknown): Row[] {
-  // The members of `settings` are those of settings.md, those of an entry in agents.schema.json.
+  // settings.md lists the members of `settings`, agents.schema.json those of an entry.
   const members = /(^|\.)(settings|entry)$/.test(path) ? undefined : (schema.properties ?? schema.items?.properties);
   if (members === undefined) {
     return [{ value: code(path), default: shown(value), allowed: allowedOf(schema), meaning: cell(schema.description ?? '') }];

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { safeFileName } from '@hopline/terminal';
 import { parse } from 'yaml';
-import { safeFileName } from '../../packages/cli/src/artifact-folder.ts';
 
 const read = (path: string) => parse(readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8'));
 
-test('the lockfile has a checksum for every package, and none from git or an address', () => {
+test('the lockfile has a checksum for every package, and takes none from git or a URL', () => {
   const packages = Object.entries<{ resolution: Record<string, unknown> }>(read('pnpm-lock.yaml').packages);
   assert.ok(packages.length > 400);
   for (const [name, { resolution }] of packages) {
@@ -15,7 +15,7 @@ test('the lockfile has a checksum for every package, and none from git or an add
   }
 });
 
-test('no dependency may run a script at installation', () => {
+test('no dependency may run an install script', () => {
   const { allowBuilds, dangerouslyAllowAllBuilds } = read('pnpm-workspace.yaml');
   assert.equal(dangerouslyAllowAllBuilds, undefined);
   assert.deepEqual([...new Set(Object.values(allowBuilds))], [false]);

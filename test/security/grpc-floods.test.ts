@@ -17,7 +17,7 @@ import {
 } from '../../packages/a2a-grpc/src/raw-http2.test-kit.ts';
 import { openRig, type Rig, until } from '../../packages/a2a-grpc/src/rig.test-kit.ts';
 
-/** Tolerated delay of a bound on a busy machine; milliseconds. */
+/** Tolerated delay of a bound on a busy machine. */
 const PATIENCE_MS = 10_000;
 
 const head = (stream: number, flags = END_HEADERS, more = {}) =>
@@ -31,7 +31,7 @@ const half = (bytes: number) => {
   return begun;
 };
 
-/** Other clients continue. */
+/** Asserts that other clients continue. */
 async function answers(rig: Rig): Promise<void> {
   const failure = await rig
     .client()
@@ -87,12 +87,12 @@ test('an unfinished header block is cut with its connection when a ping is not a
   assert.ok(ms >= heartbeatMs + pingMsMax - 50 && ms < heartbeatMs + pingMsMax + PATIENCE_MS, `cut after ${ms} ms`);
 });
 
-/** A bound of nghttp2, the HTTP/2 library of Node. */
+/** A limit of nghttp2, the HTTP/2 library of Node. */
 const NGHTTP2 = { continuationFrames: 8, resetsBurst: 1_000, answersWaiting: 1_000 };
-/** A bound of Node: `maxHeaderListPairs`. */
+/** A limit of Node: `maxHeaderListPairs`. */
 const HEADER_FIELDS_MAX = 128;
 
-/** Whether a connection survives frames sent at once. The response to each of `answered` must arrive before the check. */
+/** Whether a connection survives frames sent at once. The responses to all of `answered` must arrive before the check. */
 async function survives(
   t: TestContext,
   rig: Rig,
@@ -195,7 +195,7 @@ test('request bytes up to the limit of a connection pass, one more refuses a cal
   for (const stream of streams) raw.send(head(stream), data(stream, half(10_000)));
   other.send(head(1), data(1, half(10_000)));
   await answers(rig);
-  // The window of the connection reopens by what was read.
+  // The window of the connection reopens by the bytes read.
   await until(() => raw.of(FRAME.window, 0).reduce((sum, { payload }) => sum + payload.readUInt32BE(0), 0) > 1_000_000 - 65_535);
   assert.deepEqual(raw.of(FRAME.headers), [], 'a million bytes are held');
   raw.send(head(201), data(201, Buffer.of(0)));
@@ -234,7 +234,7 @@ function deaf(t: TestContext, rig: Rig): RawConnection {
   return raw;
 }
 
-test('a response that its client does not read is dropped in time, also a small one despite pings', async t => {
+test('a response that its client does not read is dropped in time, even a small one despite pings', async t => {
   const viewerStallMsMax = 700;
   const rig = await openRig(t, { limits: { viewerStallMsMax, heartbeatMs: 100 } });
   const { task } = await rig.client().call('SendMessage', {
@@ -254,7 +254,7 @@ test('a response that its client does not read is dropped in time, also a small 
   await answers(rig);
 });
 
-test('a client that does not close its end of an idle connection loses its slot', async t => {
+test('a client that keeps an idle connection half open loses its slot', async t => {
   const [idleConnectionMs, closeMsMax] = [300, 300];
   const rig = await openRig(t, { limits: { connectionsMax: 1 }, grpc: { limits: { idleConnectionMs, closeMsMax } } });
   const raw = new RawConnection(t, rig.port);

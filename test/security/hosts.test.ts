@@ -11,7 +11,7 @@ const json = { 'content-type': 'application/json' };
 const v1 = { 'a2a-version': '1.0' };
 const rpc = (method: string, params: object = {}) => JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
 
-/** What a page could want of each kind of server, and the form of a refusal there. */
+/** Requests that a page could send to each kind of server, and the form of a refusal. */
 const A2A_REQUESTS: Record<string, RawRequest & { form: RegExp }> = {
   'JSON-RPC of 1.0': {
     line: 'POST /',
@@ -56,7 +56,7 @@ function send(url: string, { line, headers, body = '' }: RawRequest, more: RawRe
   return exchangeRaw(url, requestText({ line, headers: { ...headers, ...more }, body }));
 }
 
-test('a server without authentication answers under its own names and under addresses only', async t => {
+test('a server without authentication answers only under its own names and IP addresses', async t => {
   const { urls } = await openServers(t, { hosts: HOSTS });
   for (const [kind, requests] of Object.entries(REQUESTS)) {
     const url = urls[kind as keyof typeof urls];
@@ -70,7 +70,7 @@ test('a server without authentication answers under its own names and under addr
           assert.doesNotMatch(body, /evil|nip|secret_metric/);
         }
       });
-      // Probes ask for no credentials, so they are under no name that a public route may have.
+      // Probes ask for no credentials, so they do not answer under names that a public route may have.
       const isBesideA2A = kind !== 'probes' && PROBES.has(name);
       const served = isBesideA2A ? ALLOWED.filter(isAddress) : ALLOWED;
       await t.test(`${kind}, ${name}: ${isBesideA2A ? '' : 'every own name and '}every address is served`, async () => {
@@ -128,7 +128,7 @@ const OTHERS = [
   'file://',
 ];
 
-/** Requests that change something or cost something. */
+/** Requests that change state or cost resources. */
 const STATE_CHANGING: Record<string, RawRequest> = {
   'JSON-RPC': { line: 'POST /', headers: { ...json, ...v1 }, body: rpc('CancelTask', { id: 'x' }) },
   'message:send': { line: 'POST /message:send', headers: { ...json, ...v1 }, body: '{}' },
@@ -197,7 +197,7 @@ test('with HOPLINE_CORS_ORIGINS=* every page is served', async t => {
   assert.equal((await send(urls.ingress, STATE_CHANGING.cancel!, { host: 'localhost', origin: 'null' })).status, 404);
 });
 
-test('with authentication credentials protect A2A, whatever Host and Origin are; probes and metrics still check Host', async t => {
+test('with authentication, credentials protect A2A whatever Host and Origin are; probes and metrics still check Host', async t => {
   const auth = keyAuth();
   const { urls } = await openServers(t, { auth });
   const other = { host: 'evil.example', origin: 'https://evil.example' };
@@ -219,7 +219,7 @@ test('with authentication credentials protect A2A, whatever Host and Origin are;
   }
 });
 
-/** Accepts one key. */
+/** Accepts a single key. */
 function keyAuth(): Authenticator {
   const card = { securitySchemes: {}, securityRequirements: [], security: [] };
   return {

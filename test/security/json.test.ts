@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { call, openRig, type Rig, sendParams, userMessage } from '../../packages/a2a-http/src/http-server.test-kit.ts';
 import { HOSTILE } from '../fuzz/json-tree.ts';
 
-/** JSON as text, because `JSON.stringify` writes none of these. */
+/** JSON as text, because `JSON.stringify` cannot write these values. */
 async function post(rig: Rig, body: string) {
   const headers = { 'content-type': 'application/json', 'a2a-version': '1.0' };
   const response = await fetch(rig.url, { method: 'POST', headers, body });
@@ -15,7 +15,7 @@ const message = (more: string) => `{"messageId":"m-${crypto.randomUUID()}","role
 const send = (more: string, params = '') =>
   `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":${message(more)}${params}}}`;
 
-/** Members that change an object's prototype where a parser or a merge is careless. */
+/** Members that would change an object's prototype in a careless parser or merge. */
 const POLLUTION: Record<string, string> = {
   'in the request': '{"jsonrpc":"2.0","id":1,"method":"ListTasks","params":{},"__proto__":{"polluted":1}}',
   'as params': '{"jsonrpc":"2.0","id":1,"method":"ListTasks","params":{"__proto__":{"polluted":1}}}',

@@ -1,8 +1,8 @@
 import type { TestContext } from 'node:test';
 import { defineAgent } from '@hopline/agent';
-import { freePort } from '@hopline/cli/free-port';
 import type { Authenticator, CorsRules } from '@hopline/endpoint';
 import { AllowedHosts, createHealth, type ProbeOptions, startProbeServer } from '@hopline/lifecycle';
+import { freePort } from '@hopline/local-cluster';
 import { createMemoryLog } from '@hopline/log/memory';
 import { createLogger } from '@hopline/telemetry';
 import { webhookRules } from '@hopline/webhook-guard';
@@ -14,7 +14,7 @@ export const logger = createLogger({ service: 'test', instance: 'test', level: '
 
 export type OpenServersOptions = { hosts?: AllowedHosts; publicUrl?: string; cors?: CorsRules; auth?: Authenticator };
 
-/** One server of each kind as the services compose them, on one log in memory. */
+/** One server of each kind, composed as in the services, on one log in memory. */
 export async function openServers(
   t: TestContext,
   { hosts = new AllowedHosts(), publicUrl, cors, auth }: OpenServersOptions = {},

@@ -1,15 +1,15 @@
 import { connect } from 'node:net';
 
-/** A connection is destroyed after this time; milliseconds. */
+/** A connection is destroyed after this time. */
 const ANSWER_MS_MAX = 20_000;
 
-/** `statuses`: of every response on the connection. */
+/** `statuses`: the statuses of all responses on the connection. */
 export type RawAnswer = { status: number; statuses: number[]; head: string; body: string };
 
 /** A silent connection is half closed after this time; milliseconds. Requests behind another one are answered long before. */
 const QUIET_MS = 500;
 
-/** Sends the bytes on a new connection, and reads until the server closes it: at once with `connection: close` or an error. */
+/** Sends the bytes on a new connection, and reads until the server closes it, which happens at once with `connection: close` or an error. */
 export function exchangeRaw(url: string, bytes: string): Promise<RawAnswer> {
   const { hostname, port } = new URL(url);
   const { promise, resolve, reject } = Promise.withResolvers<RawAnswer>();
@@ -30,7 +30,7 @@ export function exchangeRaw(url: string, bytes: string): Promise<RawAnswer> {
     clearTimeout(late);
     clearTimeout(quiet);
     const [head = '', ...rest] = text.split('\r\n\r\n');
-    // A response has no line end behind its body.
+    // A response has no line feed after its body.
     const statuses = [...text.matchAll(/HTTP\/1\.\d (\d{3}) /g)].map(([, status]) => Number(status));
     resolve({ status: statuses[0] ?? 0, statuses, head, body: rest.join('\r\n\r\n') });
   });
@@ -39,12 +39,12 @@ export function exchangeRaw(url: string, bytes: string): Promise<RawAnswer> {
 
 export type RawRequest = {
   line: string;
-  /** Several values: the header is repeated. */
+  /** Several values repeat the header. */
   headers?: Readonly<Record<string, string | readonly string[]>>;
   body?: string;
 };
 
-/** One request with exactly these headers. */
+/** Sends one request with exactly these headers. */
 export function requestText({ line, headers = {}, body = '' }: RawRequest): string {
   const fields = Object.entries(headers).flatMap(([name, values]) => [values].flat().map(value => `${name}: ${value}\r\n`));
   const length = body === '' ? '' : `content-length: ${Buffer.byteLength(body)}\r\n`;

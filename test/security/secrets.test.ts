@@ -14,7 +14,7 @@ import { Cluster } from '../support/cluster/cluster.ts';
 import { type Issuer, startIssuer } from '../support/cluster/issuer.ts';
 import { OtlpReceiver } from '../support/telemetry/otlp-receiver.ts';
 
-/** Secrets planted in requests, searched for in all output. */
+/** Secrets planted in requests, which the test searches for in all output. */
 const SECRETS = {
   key: `planted-key-${randomUUID()}`,
   /** A webhook token, which A2A puts into the body. */
@@ -124,7 +124,7 @@ async function plant(token: string): Promise<number[]> {
   return statuses;
 }
 
-test('credentials are in no log line, subject, record, work item, key, header or span; text is in messages only [S4-43]', {
+test('credentials never appear in log lines, subjects, records, work items, keys, headers or spans; text only in messages [S4-43]', {
   timeout: 120_000,
 }, async () => {
   const token = await issuer.token({ sub: 'ann', tenant: 'acme' });
@@ -165,7 +165,7 @@ test('credentials are in no log line, subject, record, work item, key, header or
     for (const [index, payload] of payloads.entries())
       assert.ok(!payload.includes(secret), `${published[index]!.subject}: ${secret}`);
   }
-  // A webhook's token is only in the bucket of configurations.
+  // Only the bucket of configurations contains a webhook's token.
   for (const { subject, payload } of published) {
     assert.ok(!payload.includes(push) || subject.startsWith('$KV.hopline_push'), `${subject}: a webhook's token`);
   }

@@ -8,13 +8,13 @@ const GET = 'GET /readyz HTTP/1.1\r\nhost: localhost\r\n';
 const POST = 'POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n';
 const BODY = '{"jsonrpc":"2.0","id":7,"method":"tasks/get","params":{"id":"x"}}';
 const LENGTH = `content-length: ${BODY.length}\r\n`;
-/** A request that must never be answered: it is part of another one. */
+/** A request that must never be answered, because it is part of another one. */
 const HIDDEN = 'GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n';
 
-/** No response, or this one alone. */
+/** Allowed responses: none, or only this one. */
 const MALFORMED: Record<string, string> = {
   'empty lines': '\r\n\r\n',
-  'a method alone': 'GET\r\n\r\n',
+  'only a method': 'GET\r\n\r\n',
   'HTTP/0.9': 'GET / HTTP/0.9\r\n\r\n',
   'HTTP/9.9': 'GET / HTTP/9.9\r\nhost: localhost\r\n\r\n',
   'HTTP/2 with prior knowledge': 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
@@ -39,7 +39,7 @@ const MALFORMED: Record<string, string> = {
   'TE that is not chunked last': `${POST}transfer-encoding: chunked, gzip\r\n\r\n0\r\n\r\n${HIDDEN}`,
   'TE unknown': `${POST}transfer-encoding: xchunked\r\n\r\n0\r\n\r\n${HIDDEN}`,
   'two TE': `${POST}transfer-encoding: chunked\r\ntransfer-encoding: identity\r\n\r\n0\r\n\r\n${HIDDEN}`,
-  'a chunk size that is no number': `${POST}transfer-encoding: chunked\r\n\r\nzz\r\n`,
+  'a chunk size that is not a number': `${POST}transfer-encoding: chunked\r\n\r\nzz\r\n`,
   'a chunk size that overflows': `${POST}transfer-encoding: chunked\r\n\r\nffffffffffffffffff\r\nx`,
   'a chunk without its line end': `${POST}transfer-encoding: chunked\r\n\r\n1\r\nxx0\r\n\r\n${HIDDEN}`,
   'a body that is shorter than its length': `${POST}content-length: ${BODY.length + 9}\r\n\r\n${BODY}`,
@@ -71,7 +71,7 @@ test('malformed and ambiguous requests get an error or no response, and nothing 
         }),
       );
     cases.push(
-      t.test(`${kind}: a whole request is answered, so the cases above are what is refused`, async () => {
+      t.test(`${kind}: a whole request is answered, which proves that the cases above are refused`, async () => {
         assert.equal((await exchangeRaw(url, `${GET}\r\n`)).status, 200);
         assert.deepEqual((await exchangeRaw(url, `${GET}\r\n${GET}\r\n`)).statuses, [200, 200]);
       }),
@@ -111,7 +111,7 @@ const TYPES = [
   '*/*',
 ];
 
-test('bodies of another type than JSON are refused before they are read', async t => {
+test('bodies of other types than JSON are refused before they are read', async t => {
   const { urls } = await openServers(t);
   for (const { name, line, headers, body } of [JSON_RPC, REST]) {
     for (const type of TYPES)

@@ -67,7 +67,7 @@ async function openBindings(t: TestContext) {
   return { url, rpc, client, relay, log, id };
 }
 
-/** An answer without what differs from task to task: ids and times. */
+/** An answer without the values that differ from task to task: ids and times. */
 const alike = (text: string, id: string): string =>
   text.replaceAll(id, 'ID').replace(/[0-9a-f-]{36}|\d{4}-\d\d-\d\dT[\d:.]+Z/g, '*');
 
@@ -178,7 +178,7 @@ const GRPC: Record<string, { version: '1.0' | '0.3'; calls: Record<string, (id: 
   },
 };
 
-/** Every way to name a task: binding and operation, and how to send it. */
+/** Every way to name a task: binding, operation, and a function that sends the request. */
 function attempts({ url, rpc, client }: Bindings): Record<string, (id: string, caller: Headers) => Promise<Answer>> {
   const all: Record<string, (id: string, caller: Headers) => Promise<Answer>> = {};
   for (const [binding, { version, methods }] of Object.entries(RPC)) {
@@ -227,7 +227,7 @@ test('the task of another caller', async t => {
   const before = JSON.stringify(relay.aggregate(id));
   for (const [caller, headers] of Object.entries(STRANGERS)) {
     for (const [name, attempt] of Object.entries(attempts(bindings)))
-      await t.test(`${name}: is for ${caller} the same as an unknown task`, async () => {
+      await t.test(`${name}: ${caller} gets the same answer as for an unknown task`, async () => {
         const [victim, none] = [await attempt(id, headers), await attempt(unknown, headers)];
         assert.equal(victim.status, none.status);
         assert.equal(victim.text.replaceAll(id, 'ID'), none.text.replaceAll(unknown, 'ID'));
@@ -246,7 +246,7 @@ test('the task of another caller', async t => {
       ['tasks/pushNotification/get', (named: string) => ({ id: named })],
     ] as const;
     for (const [method, params] of begun)
-      await t.test(`${method} of ${caller} with its id is answered as with an id that none uses`, async () => {
+      await t.test(`${method} of ${caller} with its id is answered as with an unused id`, async () => {
         const as = { 'a2a-version': '0.1', ...headers };
         const [taken, free] = [await bindings.rpc(method, params(id), as), await bindings.rpc(method, params(unknown), as)];
         assert.equal(JSON.parse(taken.text).result.id, id);

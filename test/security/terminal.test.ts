@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { Output, type Sink } from '@hopline/terminal';
 import { Screen } from '../../infra/local/launcher/screen.ts';
-import { Output, type Sink } from '../../packages/cli/src/output.ts';
 import { showLogRecord } from '../../packages/telemetry/src/log-line.ts';
 
-/** Sequences by which text commands a terminal, or shows itself in another order. */
+/** Sequences with which text controls a terminal, or appears in another order. */
 const SEQUENCES: Record<string, string> = {
   'clear the screen': '\x1b[2J\x1b[H',
   'move the cursor up and overwrite': '\x1b[1A\x1b[2K',

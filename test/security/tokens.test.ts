@@ -35,7 +35,7 @@ const hmac =
   text =>
     createHmac(hash, secret).update(text).digest();
 
-/** A token of the issuer with other claims or another head; and tokens that it did not sign. */
+/** Tokens of the issuer with other claims or headers, and tokens that it did not sign. */
 function token(payload: unknown = claims(), head: Json = {}, signer: Signer = rs256(rsa.privateKey)): string {
   const text = `${part({ alg: 'RS256', kid: 'rsa', ...head })}.${part(payload)}`;
   return `${text}.${signer(text).toString('base64url')}`;

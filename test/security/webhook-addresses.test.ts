@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openServers } from './open-servers.ts';
 
-/** URLs that lead a notifier to addresses that are not public, or somewhere else than they appear to. */
+/** URLs that lead a notifier to addresses that are not public, or to another place than they seem to. */
 const FORBIDDEN = [
   'http://hooks.example/',
   'ftp://hooks.example/',

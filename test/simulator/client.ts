@@ -24,7 +24,7 @@ export type TaskPlan = {
   viewers: { afterMs: number; leavesAfter: number[]; pauseMs: number }[];
 };
 
-/** A response that takes longer is abandoned by the client, milliseconds. */
+/** A response that takes longer is abandoned by the client. */
 const RESPONSE_MS_MAX = 15_000;
 const RETRY_MS = 300;
 
@@ -219,6 +219,7 @@ export class Client {
       cursor,
       closed: connection.signal,
       isClientGone: () => connection.signal.aborted,
+      encode: () => Buffer.alloc(0),
       openSink: () => connection,
     };
     return new Promise((resolve, reject) => {

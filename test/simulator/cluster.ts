@@ -29,7 +29,7 @@ export type ClusterSettings = {
   topology: Topology;
   shards: number;
   recordBytesMax: number;
-  /** A repetition of an id is stored again after this; milliseconds. */
+  /** A repetition of an id is stored again after this. */
   duplicateWindowMs: number;
   ackWaitMs: number;
   leaseMs: number;
@@ -38,6 +38,8 @@ export type ClusterSettings = {
   copyForwardAfterMs: number | undefined;
   /** So small that a copy of a short task has several parts. */
   copyPartUnitsMax: number | undefined;
+  /** Processes are of the version before this one until their slot is upgraded. */
+  startsWithVersionBefore?: true;
 };
 
 export type ProfileUsed = 'caipe' | 'transparent';
@@ -71,9 +73,9 @@ export type ClusterDeps = {
 
 /** Far shorter than that of production: a run takes a minute. */
 const SILENT_MS = 10_000;
-/** How long a service that could not start waits for its next start, milliseconds. */
+/** How long a service that could not start waits for its next start. */
 const RESTART_MS = 1_000;
-/** A service that does not stop in this time is killed, milliseconds. */
+/** A service that does not stop in this time is killed. */
 const STOP_MS_MAX = 25_000;
 const WORK_BOUNDS = { attemptsMax: 3, requeuesMax: 30 };
 
@@ -88,7 +90,7 @@ export class Cluster {
   readonly #deps: ClusterDeps;
   readonly #slots = new Map<string, Incarnation | undefined>();
   readonly #starts = new Map<string, number>();
-  /** Their processes are of the next version from the next start on. */
+  /** Their processes are of a later version from the next start on: of the next one, or of this one where all began with that before. */
   readonly upgradedSlots = new Set<string>();
   /** Every start of every service. */
   readonly incarnations: Incarnation[] = [];
@@ -134,7 +136,9 @@ export class Cluster {
       store: this.store.another(),
       gone: new AbortController(),
     };
-    incarnation.link.isNextVersion = this.upgradedSlots.has(slot);
+    const isUpgraded = this.upgradedSlots.has(slot);
+    if (this.settings.startsWithVersionBefore) incarnation.link.isVersionBefore = !isUpgraded;
+    else incarnation.link.isNextVersion = isUpgraded;
     this.#slots.set(slot, incarnation);
     this.incarnations.push(incarnation);
     trace.add(process.name, 'start');

@@ -31,7 +31,11 @@ export type Fault = { at: number } & (
       delayMs: number;
     }
   | /** Subscriptions are served by a replica that is behind. */ { kind: 'lag'; slot: string; forMs: number; lagMs: number }
-  | /** SIGTERM, and a process of the next version. */ { kind: 'upgrade' | 'downgrade'; slot: string; forMs: number }
+  | /** SIGTERM, and a process of a later version, or of the earlier one again. */ {
+      kind: 'upgrade' | 'downgrade';
+      slot: string;
+      forMs: number;
+    }
   | /** A stream or bucket is full. */ { kind: 'refuse writes'; part: LogPart; forMs: number }
   | { kind: 'lose live messages'; count: number }
   | /** A replica without the newest record answers followers. */ { kind: 'stale tails'; count: number }
@@ -67,7 +71,7 @@ export function endOfFaults(faults: readonly Fault[]): number {
   return Math.max(0, ...faults.map(fault => fault.at + ('forMs' in fault ? fault.forMs : 0)));
 }
 
-/** A service that stops drains first: longer than the simulator lets it take (STOP_MS_MAX of cluster.ts), milliseconds. */
+/** A service that stops drains first: longer than the simulator lets it take (STOP_MS_MAX of cluster.ts). */
 const DRAIN_MS_MAX = 25_000;
 
 /** When each fault is in effect, milliseconds of the run. */

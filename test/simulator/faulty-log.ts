@@ -1,4 +1,4 @@
-import type { Fact, FactRecord, InputRecord, Role, TraceCarrier, Work } from '@hopline/events';
+import type { AgentInput, Fact, FactRecord, InputRecord, Role, TraceCarrier, Work } from '@hopline/events';
 import {
   backoffMs,
   type Change,
@@ -26,7 +26,7 @@ import type { Trace } from './trace.ts';
 import type { VirtualClock, VirtualProcess } from './virtual-clock.ts';
 import type { Delivery, WorkBroker } from './work-broker.ts';
 
-/** As in the JetStream log: wait for an answer before a request is sent again, and time limit of an operation, milliseconds. */
+/** As in the JetStream log: wait for an answer before a request is sent again, and time limit of an operation. */
 const ANSWER_TIMEOUT_MS = 2_000;
 const OPERATION_TIMEOUT_MS = 20_000;
 const DONE_TIMEOUT_MS = 10_000;
@@ -210,10 +210,11 @@ class FaultyInputs implements InputLog {
   }
 
   append(...[taskId, record, options]: Parameters<InputLog['append']>): ReturnType<InputLog['append']> {
-    const { isNextVersion } = this.#wire.link;
+    const { isNextVersion, isVersionBefore } = this.#wire.link;
     const append = async () => {
       if (isNextVersion) await this.#inner.append(taskId, unknownInput(record), { id: `${options.id}:next` });
-      return this.#inner.append(taskId, isNextVersion ? asNextVersion(record) : record, options);
+      const stored = isVersionBefore ? inputsOfVersionBefore(record) : record;
+      return this.#inner.append(taskId, isNextVersion ? asNextVersion(stored) : stored, options);
     };
     return this.#wire.write('inputs', options.id, append, options.timeoutMs);
   }
@@ -249,7 +250,9 @@ class FaultyFacts implements FactLog {
   }
 
   append(...[record, options]: Parameters<FactLog['append']>): ReturnType<FactLog['append']> {
-    const stored = this.#wire.link.isNextVersion ? factsOfNextVersion(record) : record;
+    const { isNextVersion, isVersionBefore } = this.#wire.link;
+    const earlier = isVersionBefore ? { ...record, facts: record.facts.map(withoutContent) } : record;
+    const stored = isNextVersion ? factsOfNextVersion(record) : earlier;
     return this.#wire.write('facts', options.id, () => this.#inner.append(stored, options), options.timeoutMs);
   }
 
@@ -343,6 +346,10 @@ class FaultyWork implements WorkQueue {
     this.#broker = deps.broker;
   }
 
+  get duplicateWindowMs(): number {
+    return this.#broker.options.duplicateWindowMs;
+  }
+
   async requireRoom(role: Role): Promise<void> {
     await this.#wire.read('work room', role, () => this.#deps.store.work.requireRoom(role));
   }
@@ -354,7 +361,9 @@ class FaultyWork implements WorkQueue {
   async request(role: Role, work: Work, options: { id: string; trace?: TraceCarrier }): Promise<void> {
     requireRole(role);
     requireTaskId(work.taskId);
-    const item = this.#wire.link.isNextVersion ? asNextVersion(work) : work;
+    const { isNextVersion, isVersionBefore } = this.#wire.link;
+    if (isVersionBefore && work.call !== undefined && this.#deps.process.name.startsWith('relay')) return;
+    const item = isNextVersion ? asNextVersion(work) : work;
     await this.#wire.write('work', options.id, async () => this.#broker.request(role, item, options.id, options.trace));
   }
 
@@ -445,6 +454,17 @@ class FaultyWork implements WorkQueue {
 /** Members that this version does not know. */
 function asNextVersion<T>(value: T): T {
   return { ...value, next: { note: 'of the next version' } };
+}
+
+function inputsOfVersionBefore(record: InputRecord): InputRecord {
+  return 'inputs' in record ? { ...record, inputs: record.inputs.map(withoutContent) } : record;
+}
+
+/** A call as the version before stored it. */
+function withoutContent<T extends Fact | AgentInput>(value: T): T {
+  if (value.kind !== 'call' && value.kind !== 'call.started') return value;
+  const { presentation: _p, message: _m, metadata: _md, resume: _r, trace: _t, ...call } = value;
+  return call as T;
 }
 
 /** A record of the same writer with an input of an unknown kind. An agent's is of a producer of its own: each kind takes an ordinal. */

@@ -1,7 +1,7 @@
 import type { Random } from './random.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
-/** Delay of one message in one direction without a fault, milliseconds. */
+/** Delay of one message in one direction without a fault. */
 const DELAY_MS_MAX = 2;
 
 /**
@@ -33,6 +33,8 @@ export class Link {
   heldUntil = new Map<string, number>();
   /** The process is of the next version: what it writes has members and kinds that this one does not know. */
   isNextVersion = false;
+  /** The process is of the version before: its calls have no content, and a relay queues no work of calls. */
+  isVersionBefore = false;
   /** Readers fail once. */
   brokenReads = 0;
   #lastRequestAt = 0;

@@ -27,15 +27,64 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     breaks: /^one attempt of an agent/,
     edits: [
       {
-        file: 'services/supervisor/src/supervise.ts',
-        from: 'if (view.aggregate?.producers[call.id] !== undefined) {',
-        to: 'if (view.aggregate === undefined) {',
+        file: 'services/supervisor/src/call-items.ts',
+        from: 'if (workingCall(started) !== undefined || view.ended(name) !== undefined) continue;',
+        to: 'if (view.ended(name) !== undefined) continue;',
+      },
+      {
+        file: 'services/supervisor/src/call-items.ts',
+        from: 'if (begun !== undefined || !(await this.#isQueued(call))) await this.#request(call);',
+        to: 'await this.#request(call);',
       },
       // Without it the second item is refused when it starts.
       {
         file: 'packages/events/src/inputs.ts',
         from: 'return one.item === undefined || other.item === undefined || one.item === other.item;',
         to: 'return true;',
+      },
+    ],
+  },
+  'a silent call queued again on takeover': {
+    themes: ['silent agents'],
+    breaks: /^one attempt of an agent/,
+    edits: [
+      {
+        file: 'services/supervisor/src/call-items.ts',
+        from: 'if (workingCall(started) !== undefined || view.ended(name) !== undefined) continue;',
+        to: 'if (this.#hasWritten(call) || view.ended(name) !== undefined) continue;',
+      },
+      {
+        file: 'services/supervisor/src/call-items.ts',
+        from: 'if (begun !== undefined || !(await this.#isQueued(call))) await this.#request(call);',
+        to: 'await this.#request(call);',
+      },
+    ],
+  },
+  'a silent call queued again by the next relay': {
+    themes: ['silent agents'],
+    breaks: /^one attempt of an agent/,
+    edits: [
+      {
+        file: 'services/relay/src/side-effects.ts',
+        from: 'if (isForgotten && (await work.hasItem(item.role, item.work.taskId))) return;',
+        to: 'void isForgotten;',
+      },
+    ],
+  },
+  'calls that a relay of the version before stores are not queued': {
+    themes: ['upgrade from the version before'],
+    breaks: /^everything ends/,
+    edits: [
+      {
+        file: 'services/supervisor/src/call-items.ts',
+        from: 'if (begun !== undefined || !(await this.#isQueued(call))) await this.#request(call);',
+        to: 'void begun;',
+      },
+      // It finds them a while later.
+      {
+        file: 'services/supervisor/src/lost-items.ts',
+        from: 'if (!isGone || signal.aborted) continue;',
+        to: 'if (isGone || !isGone) continue;',
       },
     ],
   },

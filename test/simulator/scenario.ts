@@ -34,7 +34,7 @@ export function scenarioOf(seed: number, theme?: string): Scenario {
   const workload = new Random(seed, 'workload');
   const tasks = Array.from({ length: workload.between(3, 6) }, (_, index) => taskPlan(workload, `task-${index + 1}`));
   planCancels(new Random(seed, 'cancels'), tasks);
-  const settings = {
+  const settings: ClusterSettings = {
     ...SETTINGS,
     ...(workload.chance(0.3) && {
       copyForwardAfterMs: workload.between(2_000, 10_000),
@@ -43,9 +43,11 @@ export function scenarioOf(seed: number, theme?: string): Scenario {
   };
   const random = new Random(seed, 'faults');
   const chosen = theme ?? random.pick(THEME_NAMES);
+  if (chosen === UPGRADE) settings.startsWithVersionBefore = true;
   const replicas = ([name, count]: [string, number]) => Array.from({ length: count }, (_, index) => `${name}-${index + 1}`);
   const faults = THEMES[chosen]!(random, Object.entries(settings.topology).flatMap(replicas));
   if (chosen === 'payloads' && random.chance(0.3)) tasks[0] = wideTaskPlan(random, 'task-1');
+  if (chosen === SILENT_AGENTS) planSilence(new Random(seed, 'silence'), tasks);
   // Work that begins at any moment of an update must not notice it.
   if (chosen === 'rolling update')
     for (let short = 1; short <= PROBES; short++)
@@ -129,6 +131,12 @@ function planCancels(random: Random, tasks: readonly TaskPlan[]): void {
   }
 }
 
+/** Agents write nothing for longer than the work queue remembers the ids of their items. */
+function planSilence(random: Random, tasks: readonly TaskPlan[]): void {
+  for (const script of tasks.flatMap(({ turns }) => turns.flatMap(({ scripts }) => Object.values(scripts))))
+    script.silentMs = random.between(1.5 * SETTINGS.duplicateWindowMs, 3 * SETTINGS.duplicateWindowMs);
+}
+
 function scriptOf(random: Random, asks: boolean): AgentScript {
   // Long turns are quiet most of the time: they outlast windows and leases without many events.
   const everyMs = random.pick([20, 100, 400, 1_500]);
@@ -146,6 +154,10 @@ type Theme = (random: Random, slots: readonly string[]) => Fault[];
 
 const WRITERS = ['agent.writer-1', 'agent.writer-2'];
 const SUPERVISORS = ['supervisor-1', 'supervisor-2'];
+const RELAYS = ['relay-1', 'relay-2'];
+
+const SILENT_AGENTS = 'silent agents';
+const UPGRADE = 'upgrade from the version before';
 
 const isSibling = (slot: string, other: string) =>
   slot.slice(0, slot.lastIndexOf('-')) === other.slice(0, other.lastIndexOf('-'));
@@ -250,6 +262,24 @@ class FaultMaker {
   }
 }
 
+/** Some processes are upgraded, and some of them rolled back. */
+function twoVersions(random: Random, slots: readonly string[]): Fault[] {
+  const make = new FaultMaker(random, slots);
+  const begin = random.between(500, 6_000);
+  const move = (kind: 'upgrade' | 'downgrade', slot: string, at: number): Fault => ({
+    at,
+    kind,
+    slot,
+    forMs: random.between(100, 1_000),
+  });
+  const upgraded = slots.filter(() => random.chance(0.5));
+  const upgrades = upgraded.map((slot, index) => move('upgrade', slot, begin + index * random.between(300, 1_500)));
+  const rolledBack = upgraded.filter(() => random.chance(0.3));
+  const end = endOfFaults(upgrades) + 2_000;
+  const downgrades = rolledBack.map((slot, index) => move('downgrade', slot, end + index * random.between(300, 1_500)));
+  return [...upgrades, ...downgrades, ...make.several(0, 1, [() => make.of('kill', 100, 6_000, 'relay')])];
+}
+
 /** Faults of one run belong together: a run with every fault at once explains nothing. */
 const THEMES: Readonly<Record<string, Theme>> = {
   none: () => [],
@@ -277,6 +307,17 @@ const THEMES: Readonly<Record<string, Theme>> = {
     const [sibling] = [...WRITERS, ...SUPERVISORS].filter(slot => slot !== stall.slot && isSibling(slot, stall.slot));
     const at = stall.at + random.between(SETTINGS.ackWaitMs, stall.forMs + 1_000);
     return [stall, { at, kind: 'kill', slot: sibling!, forMs: random.between(100, 6_000) }];
+  },
+  [SILENT_AGENTS]: random => {
+    const replace = (slots: readonly string[], at: number): Fault[] => {
+      const [everyMs, kind] = [random.between(100, 3_000), random.pick(['kill', 'stop'] as const)];
+      return slots.map((slot, index) => ({ at: at + index * everyMs, kind, slot, forMs: random.between(100, 6_000) }));
+    };
+    // A supervisor that takes over repeats the state of its task: an input without a fact, which holds the checkpoint of the shard back.
+    const early = random.chance(0.5) ? replace(SUPERVISORS, random.between(2_000, 6_000)) : [];
+    // The services that queued the items, or may queue them again, are replaced when the queue has forgotten their ids.
+    const late = random.pick([SUPERVISORS, RELAYS, [...SUPERVISORS, ...RELAYS], [...RELAYS, ...SUPERVISORS]]);
+    return [...early, ...replace(late, random.between(1.5 * SETTINGS.duplicateWindowMs, 3 * SETTINGS.duplicateWindowMs))];
   },
   'long stalls': (random, slots) => {
     // Longer than the log retries a write.
@@ -333,22 +374,8 @@ const THEMES: Readonly<Record<string, Theme>> = {
     const make = new FaultMaker(random, slots);
     return make.several(1, 4, [() => make.setClock(), () => make.setClock(), () => make.of('kill', 100, 6_000)]);
   },
-  'two versions': (random, slots) => {
-    const make = new FaultMaker(random, slots);
-    const begin = random.between(500, 6_000);
-    const move = (kind: 'upgrade' | 'downgrade', slot: string, at: number): Fault => ({
-      at,
-      kind,
-      slot,
-      forMs: random.between(100, 1_000),
-    });
-    const upgraded = slots.filter(() => random.chance(0.5));
-    const upgrades = upgraded.map((slot, index) => move('upgrade', slot, begin + index * random.between(300, 1_500)));
-    const rolledBack = upgraded.filter(() => random.chance(0.3));
-    const end = endOfFaults(upgrades) + 2_000;
-    const downgrades = rolledBack.map((slot, index) => move('downgrade', slot, end + index * random.between(300, 1_500)));
-    return [...upgrades, ...downgrades, ...make.several(0, 1, [() => make.of('kill', 100, 6_000, 'relay')])];
-  },
+  'two versions': twoVersions,
+  [UPGRADE]: twoVersions,
   payloads: (random, slots) => {
     const make = new FaultMaker(random, slots);
     return [make.poison(), ...make.several(0, 1, [() => make.poison(), () => make.of('kill', 100, 6_000)])];

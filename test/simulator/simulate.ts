@@ -18,7 +18,7 @@ import { WebhookReceiver } from './webhook-receiver.ts';
  * milliseconds of the run.
  */
 const LIVENESS_MS_MAX = 60_000;
-/** The cluster runs on for this long after everything has ended: nothing may happen then. Milliseconds. */
+/** The cluster runs on for this long after everything has ended: nothing may happen then. */
 const REST_MS = 1_000;
 const CHECK_MS = 250;
 
@@ -95,9 +95,10 @@ export async function simulate(scenario: Scenario, { trace: keepsLines = false, 
   }
 }
 
-/** How long the agents of a task work in one attempt of each turn, milliseconds. */
+/** How long the agents of a task work in one attempt of each turn. */
 function workMs({ turns }: TaskPlan): number {
-  const ofScript = ({ tokens, everyMs, openArtifacts }: AgentScript) => (tokens + (openArtifacts?.count ?? 0)) * everyMs;
+  const ofScript = ({ tokens, everyMs, silentMs = 0, openArtifacts }: AgentScript) =>
+    silentMs + (tokens + (openArtifacts?.count ?? 0)) * everyMs;
   return turns.reduce((sum, { scripts }) => sum + Math.max(...Object.values(scripts).map(ofScript)), 0);
 }
 

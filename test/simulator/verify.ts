@@ -146,7 +146,7 @@ const DISRUPTIONS: ReadonlySet<Fault['kind']> = new Set([
   'rebuild inputs',
   'lose facts',
 ]);
-/** An agent that was up for this long is registered, milliseconds. */
+/** An agent that was up for this long is registered. */
 const REGISTERED_MS = 4_000;
 
 /** A failure names its reason, and the reason is one that the script or the faults of the run explain. */

@@ -3,7 +3,7 @@ import type { Fact } from '@hopline/events';
 import type { Log } from '@hopline/log';
 import { type Checkpoint, replayFacts } from '@hopline/replay';
 
-/** A transaction ends with the batch that reaches this many records: the checkpoint is written with what follows from them, so that none counts twice. */
+/** A transaction ends with the batch that reaches this many records. It includes the checkpoint, so that no record counts twice. */
 const TRANSACTION_RECORDS = 1_000;
 
 const SCHEMA = `
@@ -17,7 +17,7 @@ const SCHEMA = `
 
 type Statements = Record<keyof typeof STATEMENTS, StatementSync>;
 
-/** A projection of the log into SQLite: one row for each task and each call, without the text of any. */
+/** A projection of the log into SQLite: one row for each task and each call, without their texts. */
 export class TaskTable {
   readonly #db: DatabaseSync;
   readonly #statements: Statements;
@@ -29,7 +29,7 @@ export class TaskTable {
     this.#statements = Object.fromEntries(prepared) as Statements;
   }
 
-  /** Applies what was stored since the last time. Resolves with the number of records and tokens. */
+  /** Applies the records stored since the last run. Resolves with the number of records and tokens. */
   async update(log: Pick<Log, 'shards' | 'facts'>): Promise<{ records: number; tokens: number }> {
     const replay = replayFacts(log, { ...this.#after(), shardsAtOnce: log.shards });
     const done = { records: 0, tokens: 0 };
@@ -72,7 +72,7 @@ export class TaskTable {
     return row === undefined ? {} : { after: JSON.parse(row.json) as Checkpoint };
   }
 
-  /** The tokens of the fact. */
+  /** The number of tokens in the fact. */
   #apply(task: string, fact: Fact): number {
     const { created, turn, state, text, frame, callStarted, callEnded } = this.#statements;
     switch (fact.kind) {

@@ -7,13 +7,12 @@ import { SetupError } from './setup-error.mjs';
 
 const BUILD_MS_MAX = 2 * 60 * 1000;
 const STAMP = 'services/console/dist/.built';
-/** What the page consists of: its own sources, and the folders that they import from. */
+/** Sources of the page: its own, and the folders that they import from. */
 const SOURCES = [
   'services/console/app',
   'services/console/vite.config.ts',
   'packages/a2a/src',
   'packages/client/src',
-  'packages/cli/src',
   'packages/events/src',
   'packages/replay/src',
   'packages/task/src',
@@ -22,7 +21,7 @@ const SOURCES = [
 ];
 
 /**
- * Builds the page of the console, unless it is built from these sources.
+ * Builds the page of the console, unless it was already built from these sources.
  * @param {string} root
  * @param {{ node: string, env: NodeJS.ProcessEnv, progress: ReturnType<import('./progress.mjs').createProgress> }} tools
  */

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { pageKey } from './console-page.mjs';
 
-test('the page of the console is built again exactly when one of its sources changes', t => {
+test('the page of the console is rebuilt exactly when one of its sources changes', t => {
   const root = mkdtempSync(join(tmpdir(), 'console-page-'));
   t.after(() => rmSync(root, { recursive: true }));
   mkdirSync(join(root, 'services/console/app/public'), { recursive: true });

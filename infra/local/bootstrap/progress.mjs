@@ -1,5 +1,5 @@
 const REDRAW_MS = 1000;
-/** Without a terminal, a step that runs longer than this is printed once at its start; milliseconds. */
+/** Without a terminal, a step that runs longer than this is printed once at its start. */
 const SLOW_STEP_MS = 1500;
 
 /**

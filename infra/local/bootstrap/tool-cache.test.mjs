@@ -32,7 +32,7 @@ test('two concurrent callers fill a folder once', async t => {
   assert.deepEqual(readdirSync(cache), ['tool-1']);
 });
 
-test('a failed fill leaves nothing, and the next one starts over', async t => {
+test('a failed fill leaves no files, and the next one starts over', async t => {
   const cache = temporaryFolder(t);
   const broken = async folder => {
     writeFileSync(join(folder, 'half'), '');

@@ -47,7 +47,7 @@ export async function requireRunning(node) {
 const IMAGE_PLATFORMS = { 'linux/amd64': 'linux-x64', 'linux/arm64': 'linux-arm64' };
 
 /**
- * The platform, as in pins.json, whose Node an image has: that of `--platform`, else this machine's.
+ * The platform, as in pins.json, of an image's Node: the one in `--platform`, otherwise this machine's.
  * @param {string[]} args @param {string} own @returns {string}
  */
 export function imagePlatform(args, own) {

@@ -17,12 +17,12 @@ const INTRODUCTION = `Hello, I am the guide of this demo. No language model is a
 To meet other agents, write one (docs/guides/first-agent.md), or name yours in an agents file (npm start -- --agents FILE).
 `;
 
-/** Pause between two words of the introduction, milliseconds. */
+/** Pause between two words of the introduction. */
 const WORD_MS = 12;
 
 const recording = await createRecordingAgent({ path: RECORDING, pace: 'recorded' });
 
-/** The demo's default agent: it explains Hopline with a recorded answer, and answers any other message with what can be asked. */
+/** The demo's default agent. It explains Hopline with a recorded answer, and answers any other message with the questions it can answer. */
 export default {
   description: 'Explains how Hopline works (a recorded answer), and what else can be asked here.',
   skills: async () => [

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type ProcessState, processState } from '@hopline/cli';
+import { type ProcessState, processState } from '@hopline/local-cluster';
 import type { Cluster } from './cluster.ts';
 
 const POLL_MS = 2000;
@@ -8,13 +8,13 @@ const START_POLL_MS = 200;
 /** `fault` is null while the agent can work. */
 export type AgentState = ProcessState & { name: string };
 
-/** The states of all agents: whether each process runs, and what its /readyz lists as degraded. */
+/** The states of all agents: whether each process runs, and which dependencies its /readyz lists as degraded. */
 export async function agentStates(cluster: Cluster): Promise<AgentState[]> {
   const agents = cluster.list().filter(({ agent }) => agent !== undefined);
   return Promise.all(
     agents.map(async process => {
       const state = await processState(process);
-      // A process that still loads, on a slow machine, does not answer.
+      // On a slow machine a process that is still loading does not answer.
       const isLoading = !state.isReady && process.pid !== null && process.restarts === 0;
       return { name: process.agent?.name ?? '', ...state, isStarting: state.isStarting || isLoading };
     }),
@@ -32,8 +32,8 @@ export async function startedAgents(cluster: Cluster, msMax: number, signal: Abo
 }
 
 /**
- * Reports each change of an agent whose process runs until `signal` aborts; the cluster reports processes that end. `known` is what
- * was reported before.
+ * Reports each change of an agent whose process runs until `signal` aborts. The cluster reports processes that end. `known`: the states that were
+ * reported before.
  */
 export async function watchAgents(
   cluster: Cluster,

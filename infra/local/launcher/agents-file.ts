@@ -57,7 +57,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** What is wrong with an entry: clauses that continue the sentence "the agents file …". */
+/** The faults of an entry, as clauses that continue the sentence "the agents file …". */
 function faultsOf(agent: unknown, index: number): string[] {
   const { name, adapter } = (agent ?? {}) as Partial<AgentEntry>;
   const isNamed = typeof name === 'string' && NAME.test(name);

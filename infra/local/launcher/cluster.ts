@@ -1,12 +1,12 @@
-import type { ListedProcess } from '@hopline/cli';
+import type { ListedProcess } from '@hopline/local-cluster';
 import { becomesReady } from './readiness.ts';
 import { type ProcessEvents, type ProcessSpec, SupervisedProcess } from './supervised-process.ts';
 
-/** A service with this many exits before it is ready cannot start. */
+/** A service that exits this many times before it is ready cannot start. */
 const EXITS_BEFORE_READY_MAX = 3;
-/** A process that drains for longer is killed; milliseconds. */
+/** A process that drains for longer is killed. */
 const DRAIN_MS_MAX = 8000;
-/** First clients and new work, then agents, then the writer of facts, then webhook deliveries, then the store. */
+/** First clients and new work, then agents, the writer of facts, webhook deliveries, and finally the store. */
 const DRAIN_ORDER = ['console', 'ingress', 'supervisor', 'sub-agent', 'relay', 'notifier', 'nats'];
 
 /** The processes of one local cluster: starts, restarts and drains them in order. */
@@ -54,7 +54,7 @@ export class Cluster {
   }
 }
 
-/** Waits until a process is ready. @returns null, or the fault as a sentence: what the process itself reported. */
+/** Waits until a process is ready. @returns null, or the fault as a sentence that the process itself reported. */
 export async function waitReady(
   process: SupervisedProcess,
   probe: () => Promise<boolean>,

@@ -1,28 +1,28 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { noticePrinter, StreamPrinter } from '@hopline/cli';
 import { createClient } from '@hopline/client';
 import { kindOfArtifact } from '@hopline/profiles';
+import { noticePrinter, StreamPrinter } from '@hopline/terminal';
 import { LaunchError } from './launch-error.ts';
 import type { Screen } from './screen.ts';
 
-/** The agents that run when no agents file is named. */
+/** The agents that run without an agents file. */
 export const DEMO_AGENTS = fileURLToPath(new URL('../demo/agents.json', import.meta.url));
 
 /** The demo answer takes about ten seconds. */
 const ANSWER_MS_MAX = 120_000;
-/** Cursors kept for the resume command; for a longer stream it uses one of the first. */
+/** Cursors kept for the resume command. For a longer stream it uses one of the first. */
 const CURSORS_MAX = 10_000;
 
 export type DemoRun = { taskId: string | null; cursors: string[]; frames: number; firstTextMs: number | null; totalMs: number };
 
-/** The question of the demo: its agents call a real tool and stream a long text. */
+/** The question of the demo. Its agents call a real tool and stream a long text. */
 export function demoQuestion(): string {
   const { text } = JSON.parse(readFileSync(new URL('../demo/question.json', import.meta.url), 'utf8'));
   return text;
 }
 
-/** Sends the demo question to `url`, with these headers, and prints the stream. Rejects with the client's error, or a LaunchError after 120 s. */
+/** Sends the demo question to `url` with these headers, and prints the stream. Rejects with the client's error, or a LaunchError after 120 s. */
 export async function runDemo(
   url: string,
   headers: Record<string, string>,

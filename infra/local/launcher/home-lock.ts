@@ -1,11 +1,11 @@
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { shellQuoted } from '@hopline/cli';
+import { shellQuoted } from '@hopline/local-cluster';
 import { LaunchError } from './launch-error.ts';
 import { commandLine, isAlive, startedAt } from './process-identity.ts';
 
 /**
- * The process that holds a home. `command` and `startedAt` distinguish it from a later process with the same id: in a container that starts
- * again, only `startedAt` does. Older versions have written none.
+ * The process that holds a home. `command` and `startedAt` distinguish it from a later process with the same id; after a restart of a
+ * container, only `startedAt` does. Older versions wrote neither.
  */
 type Holder = { pid: number; command: string; startedAt?: string; url: string };
 

@@ -40,7 +40,7 @@ test('a home that is not writable is named in the error', t => {
   });
 });
 
-test('a home is for its owner alone, and may be several folders deep', t => {
+test('only its owner may read a home, which may be several folders deep', t => {
   const { folder } = newHome(t);
   const deep = homePaths(join(folder, 'a/b/c'));
   createHome(deep);
@@ -74,12 +74,12 @@ test('a second start on a home names the running process', t => {
   lockHome(lockFile, 'http://127.0.0.1:8001/')();
 });
 
-test('the lock of an ended process is taken over, also when its id is reused or the file is truncated', t => {
+test('the lock of an ended process is taken over, even if its id is reused or the file is truncated', t => {
   const { lockFile } = newHome(t);
   const stale = [
     { pid: 2 ** 22 + 1, command: 'node main.ts', url: '' },
     { pid: process.pid, command: 'another program that had this id', url: '' },
-    // In a container that starts again every process gets its id and its command again.
+    // After a restart of a container every process gets the same id and command again.
     { pid: process.pid, command: commandLine(process.pid), startedAt: 'earlier', url: '' },
   ];
   for (const text of [...stale.map(holder => JSON.stringify(holder)), '', '{"pid":']) {
@@ -88,13 +88,13 @@ test('the lock of an ended process is taken over, also when its id is reused or 
   }
 });
 
-test('the lock of an older version, which has no time of the start, is respected', t => {
+test('the lock of an older version, which has no start time, is respected', t => {
   const { lockFile } = newHome(t);
   writeFileSync(lockFile, JSON.stringify({ pid: process.pid, command: commandLine(process.pid), url: '' }));
   assert.throws(() => lockHome(lockFile, ''), /already runs/);
 });
 
-test('a folder of something else keeps its mode; what the home has in it is for its owner alone', t => {
+test('an existing folder keeps its mode; only its owner may read the files of the home in it', t => {
   const { folder } = newHome(t);
   const shared = join(folder, 'shared');
   mkdirSync(shared, { mode: 0o755 });

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { NATS_USERS_FILE } from '@hopline/cli';
+import { NATS_USERS_FILE } from '@hopline/local-cluster';
 import { LaunchError } from './launch-error.ts';
 
 /** Incremented when a version cannot read the data of the previous one. */
@@ -37,10 +37,10 @@ export function homePaths(folder: string): Home {
 export function createHome(home: Home): void {
   try {
     makeFolder(home.folder);
-    // A folder with something else in it keeps the mode that its owner has chosen: HOPLINE_HOME may be any.
+    // A folder with other files keeps the mode that its owner has chosen, because HOPLINE_HOME may be any folder.
     const isNew = readdirSync(home.folder).length === 0;
     for (const folder of [home.store, home.logs]) makeFolder(folder);
-    // The log store and the logs of a home hold what users asked.
+    // The log store and the logs of a home contain users' questions.
     for (const folder of [...(isNew ? [home.folder] : []), home.store, home.logs]) chmodSync(folder, 0o700);
     writeOnce(home.secretsKey, `${randomBytes(32).toString('base64')}\n`);
   } catch (error) {
@@ -50,7 +50,7 @@ export function createHome(home: Home): void {
   }
 }
 
-/** Of two starts at the same time, one writes. */
+/** If two starts run at the same time, only one writes. */
 function writeOnce(path: string, text: string): void {
   if (existsSync(path)) return;
   try {
@@ -60,7 +60,7 @@ function writeOnce(path: string, text: string): void {
   }
 }
 
-/** Level by level, because mkdir with `recursive` never returns below /proc (Node 26.10). */
+/** Creates one level at a time, because mkdir with `recursive` never returns below /proc (Node 26.10). */
 function makeFolder(folder: string): void {
   const parent = dirname(folder);
   if (parent !== folder && !existsSync(parent)) makeFolder(parent);

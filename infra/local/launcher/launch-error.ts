@@ -1,4 +1,4 @@
-/** A start that failed. The message states the fault and what to do. */
+/** A failed start. The message names the fault and the fix. */
 export class LaunchError extends Error {
   override name = 'LaunchError';
 }

@@ -1,5 +1,5 @@
 import { rmSync } from 'node:fs';
-import { freePort } from '@hopline/cli/free-port';
+import { freePort } from '@hopline/local-cluster';
 import { type AgentsFile, readAgentsFile } from './agents-file.ts';
 import { Cluster, waitReady } from './cluster.ts';
 import { DEMO_AGENTS } from './demo.ts';
@@ -18,9 +18,9 @@ import { serviceProcesses } from './service-processes.ts';
 import { stopStaleCluster } from './stale-cluster.ts';
 import type { SupervisedProcess } from './supervised-process.ts';
 
-/** Of the services without which no question is answered. A cold start on a slow machine takes most of a minute. */
+/** Time limit of the services that a question needs. A cold start on a slow machine takes most of a minute. */
 const READY_MS_MAX = 120_000;
-/** Of NATS, and of agents, which may come later: the cluster is up without them. */
+/** Time limit of NATS, and of agents. Agents may start later: the cluster is up without them. */
 const SOON_READY_MS_MAX = 30_000;
 const LOG_CHECK_MS = 2000;
 /** The console listens on 8090 when ingress listens on 8000. */
@@ -28,11 +28,11 @@ const CONSOLE_PORT_OFFSET = 90;
 const PORT_MAX = 65_535;
 
 export type LaunchPaths = { root: string; servicesFolder: string; natsServer: string | null };
-/** `stop` ends a start in progress; `kill` kills every process at once, also during a drain. */
+/** `stop` also ends a start in progress. `kill` kills every process at once, even during a drain. */
 export type Signals = { stop: AbortSignal; kill: AbortSignal };
 export type LocalCluster = { url: string; home: Home; cluster: Cluster; close(): Promise<void> };
 
-/** Starts the cluster and resolves when it is ready. On a LaunchError nothing is left running and the home is released. */
+/** Starts the cluster and resolves when it is ready. On a LaunchError no process is left running and the home is released. */
 export async function launch(options: Options, paths: LaunchPaths, screen: Screen, signals: Signals): Promise<LocalCluster> {
   const agents = readAgentsFile(options.agentsFile ?? DEMO_AGENTS);
   const home = homePaths(options.home);
@@ -79,13 +79,13 @@ export async function launch(options: Options, paths: LaunchPaths, screen: Scree
   return { url, home, cluster, close };
 }
 
-/** Links to the console stay valid when the cluster starts again, unless something else has the port. */
+/** Reuses the console's port, so that links stay valid when the cluster starts again, unless another program has the port. */
 async function consolePortNear(ingressPort: number): Promise<number> {
   const port = ingressPort + CONSOLE_PORT_OFFSET;
   return port <= PORT_MAX && (await isPortFree(port)) ? port : freePort();
 }
 
-/** `isUp`: a wrong setting found earlier than that ends the start, which reports it. */
+/** `isUp`: a wrong setting found before that ends the start, which reports it. */
 type RunState = { url: string; nats: string; natsMonitor?: string; isUp: boolean };
 
 function createCluster(home: Home, run: RunState, screen: Screen): Cluster {
@@ -99,7 +99,7 @@ function createCluster(home: Home, run: RunState, screen: Screen): Cluster {
       writeRunFile(home.runFile, { url, nats, ...more, logs: home.logs, processes });
       isListed = true;
     } catch (error) {
-      // Such as a full disk: the processes run without their list.
+      // For example on a full disk: the processes run without their list.
       const { code } = error as NodeJS.ErrnoException;
       if (isListed) screen.warning(`run.json cannot be written (${code}): until it can, hopline status shows an older state`);
       isListed = false;
@@ -125,7 +125,7 @@ function boundLogs(cluster: Cluster, home: Home): void {
   for (const { instance } of cluster.list()) boundLog(`${home.logs}/${instance}.log`);
 }
 
-/** Loaded on demand, because a NATS server of the operator has users of its own. */
+/** Loaded on demand, because the operator's own NATS server has its own users. */
 async function createUsers({ agents }: AgentsFile, home: Home): Promise<NatsUsers> {
   const { NatsUsers } = await import('./nats-users.ts');
   const names = agents.map(({ name }) => name);
@@ -149,7 +149,7 @@ async function startNats({ cluster, home, paths, users, run, signal }: StartNats
   return nats.url;
 }
 
-/** Asks an existing server before any service does: each of them would wait half a minute and fail in its own words. */
+/** Checks an existing server before any service connects: otherwise each service would wait half a minute and fail in its own words. */
 async function requireNats(natsUrl: string, screen: Screen): Promise<void> {
   const [{ checkNats, LOG_SETTINGS }, { defineConfig }] = await Promise.all([
     import('@hopline/log-jetstream'),
@@ -177,13 +177,13 @@ async function startServices(cluster: Cluster, specs: Parameters<Cluster['run']>
       process.spec.service === 'sub-agent' ? SOON_READY_MS_MAX : READY_MS_MAX,
     );
   const faults = await unlessAborted(Promise.all(processes.map(wait)), signal);
-  // The cluster works without an agent that ends by itself, and restarts it; a wrong setting stays wrong.
+  // The cluster works without an agent that ends by itself, and restarts it. A wrong setting is permanent.
   const isFatal = (process: SupervisedProcess) => process.isFinal || process.spec.service !== 'sub-agent';
   const fatal = faults.filter((fault, index) => fault !== null && isFatal(processes[index] as SupervisedProcess));
   if (fatal.length > 0) throw new LaunchError(withoutRepeats(fatal as string[]).join('\nhopline: '));
 }
 
-/** Services that share a wrong setting report the same sentence under their own names: the first one stands for all. */
+/** Services that share a wrong setting report the same sentence under their own names; only the first one is shown. */
 function withoutRepeats(faults: readonly string[]): string[] {
   const bySentence = new Map<string, string>();
   for (const fault of faults) {

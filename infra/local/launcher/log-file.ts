@@ -25,14 +25,14 @@ export function boundLog(path: string, bytesMax = LOG_BYTES_MAX): void {
   }
 }
 
-/** Size of the log; 0 when there is none. A process that starts writes from there on. */
+/** Size of the log; 0 without one. A process that starts writes from there on. */
 export function logSize(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
 /**
- * Why a process ended, from what it wrote since `from`: its last lines of plain text without the frames of stacks, or the message
- * of its last JSON line. "" when it wrote nothing.
+ * Why a process ended, according to its output since `from`: its last lines of plain text without stack frames, or the message
+ * of its last JSON line. "" if it wrote nothing.
  */
 export function faultInLog(path: string, from = 0): string {
   const lines = readTail(path, from).trimEnd().split('\n');
@@ -62,7 +62,7 @@ function readTail(path: string, from: number): string {
   }
   try {
     const { size } = fstatSync(file);
-    // A log that was moved since is shorter.
+    // If the log was moved since, it is shorter.
     const begin = Math.max(from <= size ? from : 0, size - TAIL_BYTES);
     const tail = Buffer.alloc(size - begin);
     readSync(file, tail, 0, tail.length, begin);

@@ -21,12 +21,12 @@ import { promisify } from 'node:util';
 import { hasEnded } from './process-identity.ts';
 import { type RunningProcess, readRunFile } from './run-file.ts';
 
-/** A fake of every service: /readyz, one streamed answer at POST /, and both ways to stop a service. */
+/** A fake of every service: /readyz, one streamed answer at POST /, and both ways of stopping. */
 const FAKE_SERVICE = `
 import { createServer } from 'node:http';
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 const { HOPLINE_PORT, HOPLINE_HOST, HOPLINE_INSTANCE, HOPLINE_STDIN_LIFELINE, HOPLINE_AGENT } = process.env;
-// The launcher passes on no variable that it does not know.
+// The launcher passes on only variables that it knows.
 const { FAKE_NOTES, FAKE_BROKEN, FAKE_WRONG, FAKE_UNREACHABLE, FAKE_SLOW, FAKE_KEY } = JSON.parse(readFileSync(new URL('../../../fake.json', import.meta.url)));
 const end = cause => { appendFileSync(FAKE_NOTES, HOPLINE_INSTANCE + ' ' + cause + '\\n'); process.exit(0); };
 if (HOPLINE_INSTANCE === FAKE_BROKEN) { console.error('no such stream'); process.exit(1); }
@@ -37,7 +37,7 @@ if (HOPLINE_STDIN_LIFELINE === '1') process.stdin.on('end', () => end('lost its 
 createServer((request, response) => {
   const isReached = existsSync(FAKE_NOTES + '.reached') || !FAKE_UNREACHABLE?.split(',').includes(HOPLINE_INSTANCE);
   const degraded = isReached ? [] : [{ check: 'agent', reason: 'ECONNREFUSED' }];
-  // An agent that has not answered yet, until the test lets it.
+  // An agent that does not answer until the test lets it.
   const isStarting = HOPLINE_INSTANCE === FAKE_SLOW && !existsSync(FAKE_NOTES + '.started');
   if (isStarting) degraded.push({ check: 'agent', reason: 'pending' });
   if (request.url === '/') appendFileSync(FAKE_NOTES + '.asked', '');
@@ -95,7 +95,7 @@ function start(t: TestContext, root: string, args: string[] = [], env: NodeJS.Pr
   });
   let text = '';
   for (const stream of [child.stdout, child.stderr]) stream?.setEncoding('utf8').on('data', piece => (text += piece));
-  // Not `exit`, after which output may still arrive.
+  // Does not wait for `exit`, after which output may still arrive.
   const exited = once(child, 'close').then(([code]) => code as number | null);
   t.after(async () => {
     child.kill('SIGTERM');
@@ -221,13 +221,13 @@ test('a home in use, a port in use and an old data folder are errors of one sent
   assert.equal(readRunFile(join(root, '.hopline/run.json')).length, 8, 'the first cluster is unaffected');
 });
 
-test('a run.json that cannot be written is reported once, and the cluster goes on', async t => {
+test('a run.json that cannot be written is reported once, and the cluster keeps running', async t => {
   const root = checkout(t);
   const launcher = start(t, root, ['--no-demo']);
   await launcher.prints(/Hopline is up/);
   const runFile = join(root, '.hopline/run.json');
   const relay = readRunFile(runFile).find(({ service }) => service === 'relay') as RunningProcess;
-  // As a full disk, but for any user.
+  // Acts like a full disk, but for any user.
   rmSync(runFile);
   mkdirSync(join(runFile, 'in-the-way'), { recursive: true });
   process.kill(relay.pid, 'SIGKILL');
@@ -254,7 +254,7 @@ test('services end when the launcher is killed, and the next start on the home c
   await next.prints(/Hopline is up/);
 });
 
-test('a service that cannot start fails the launch with what it wrote; an agent that cannot start is listed', async t => {
+test('a service that cannot start fails the launch with its output; an agent that cannot start is listed', async t => {
   const root = checkout(t);
   const failing = start(t, root, [], { FAKE_BROKEN: 'supervisor-1' });
   assert.equal(await failing.exit(), 1);
@@ -278,7 +278,7 @@ test('a wrong setting ends the start with the sentence of the service, once, and
   assert.doesNotMatch(wrong.output(), /restart|exit code|Hopline is up/);
 });
 
-test('an agent that cannot be reached is listed with the reason, and again when it can be', async t => {
+test('an agent that cannot be reached is listed with the reason, and again when it is reachable', async t => {
   const root = checkout(t);
   writeFileSync(join(root, 'mine.json'), '{"agents":[{"name":"argocd","adapter":"a2a","url":"http://127.0.0.1:8001/"}]}');
   const launcher = start(t, root, ['--agents', 'mine.json'], { FAKE_UNREACHABLE: 'sub-agent-argocd' });
@@ -289,7 +289,7 @@ test('an agent that cannot be reached is listed with the reason, and again when 
   await launcher.prints(/agent argocd ✓/);
 });
 
-test('the first question waits for an agent that is starting, which is no fault', async t => {
+test('the first question waits for an agent that is still starting, without reporting a fault', async t => {
   const root = checkout(t);
   const launcher = start(t, root, [], { FAKE_SLOW: 'sub-agent-files' });
   await launcher.prints(/agent files … starting\n[\s\S]*agent guide ✓/);
@@ -300,7 +300,7 @@ test('the first question waits for an agent that is starting, which is no fault'
   assert.doesNotMatch(launcher.output(), /✗/);
 });
 
-test('an existing NATS server is asked first, and what is wrong with it is the only sentence', async t => {
+test('an existing NATS server is checked first, and its fault is the only sentence', async t => {
   const root = checkout(t);
   const away = start(t, root, [], { NATS_URL: 'nats://user:secret@127.0.0.1:1' });
   assert.equal(await away.exit(), 1);
@@ -310,7 +310,7 @@ test('an existing NATS server is asked first, and what is wrong with it is the o
   );
 });
 
-test('where callers need credentials, the first question is sent with those of the environment, or not at all', async t => {
+test('if callers need credentials, the first question is sent with those of the environment, or not at all', async t => {
   const root = checkout(t);
   const settings = { HOPLINE_AUTH_API_KEYS_FILE: 'keys.json', FAKE_KEY: 'key-of-ann' };
   const without = start(t, root, [], settings);
@@ -324,7 +324,7 @@ test('where callers need credentials, the first question is sent with those of t
   assert.doesNotMatch(asked.output(), /key-of-ann/);
 });
 
-test('HOPLINE_HOST is the address of the public endpoint alone', { skip: process.platform !== 'linux' }, async t => {
+test('HOPLINE_HOST is the address of only the public endpoint', { skip: process.platform !== 'linux' }, async t => {
   const root = checkout(t);
   const launcher = start(t, root, ['--no-demo'], { HOPLINE_HOST: '127.0.0.2', HOPLINE_PREFIX: 'blue' });
   await launcher.prints(/Hopline is up: http:\/\/127\.0\.0\.2:\d+\//);
@@ -334,7 +334,7 @@ test('HOPLINE_HOST is the address of the public endpoint alone', { skip: process
     assert.equal(new URL(url).hostname, service === 'ingress' ? '127.0.0.2' : '127.0.0.1', service);
   const nowhere = start(t, root, [], { HOPLINE_HOST: '192.0.2.1', HOPLINE_HOME: 'other' });
   assert.equal(await nowhere.exit(), 1);
-  assert.match(nowhere.output(), /HOPLINE_HOST is 192\.0\.2\.1, which is no address of this machine \(EADDRNOTAVAIL\)/);
+  assert.match(nowhere.output(), /HOPLINE_HOST is 192\.0\.2\.1, which is not an address of this machine \(EADDRNOTAVAIL\)/);
 });
 
 /** The variables of running processes whose value contains `text`, by instance. */
@@ -346,7 +346,7 @@ function holders(root: string, text: string): Record<string, string[]> {
   return Object.fromEntries(found);
 }
 
-test('a process gets the secrets that it needs and no others', { skip: process.platform !== 'linux' }, async t => {
+test('a process gets only the secrets that it needs', { skip: process.platform !== 'linux' }, async t => {
   const root = checkout(t);
   const agents = [
     { name: 'argo', adapter: 'a2a', url: 'http://127.0.0.1:1', auth: { bearerEnv: 'ARGO_TOKEN' } },
@@ -370,7 +370,7 @@ test('a process gets the secrets that it needs and no others', { skip: process.p
   });
 });
 
-test('a file that a setting names is relative to the folder of the user, for every process', {
+test('a file path in a setting is relative to the folder of the user, for every process', {
   skip: process.platform !== 'linux',
 }, async t => {
   const root = checkout(t);
@@ -384,7 +384,7 @@ test('a file that a setting names is relative to the folder of the user, for eve
   ]);
 });
 
-test('own agents run instead of the demo and receive no question', async t => {
+test('custom agents run instead of the demo and receive no question', async t => {
   const root = checkout(t);
   writeFileSync(join(root, 'mine.json'), '{"agents":[{"name":"mine","adapter":"a2a","url":"http://127.0.0.1:1"}]}');
   const launcher = start(t, root, ['--agents', 'mine.json']);

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { credentialsOf, ownCommand } from '@hopline/cli';
+import { credentialsOf, EnvironmentError, ownCommand } from '@hopline/local-cluster';
 import { type AgentState, agentStates, startedAgents, watchAgents } from './agent-states.ts';
 import { type DemoRun, demoQuestion, runDemo } from './demo.ts';
 import { type LocalCluster, launch } from './launch.ts';
@@ -12,19 +12,19 @@ import { absolutePaths } from './process-environment.ts';
 import { Screen } from './screen.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, '');
-/** For agents of an unknown kind: shown in a command, never sent by the launcher. */
+/** Placeholder for agents of an unknown kind. Shown in a command, never sent by the launcher. */
 const QUESTION_FOR_ANY_AGENT = 'Hello, what can you do?';
 
 /** A terminal's Ctrl-C arrives directly and through the parent process; signals within this time count as one. */
 const SAME_PRESS_MS = 1000;
-/** The first question waits so long for agents that are still starting, because an answer without them lacks a part of what it promises. */
+/** How long the first question waits for agents that are still starting, because an answer without them lacks a promised part. */
 const DEMO_AGENTS_MS_MAX = 60_000;
 
 const screen = new Screen(process.stdout, process.env);
 const stop = new AbortController();
 const kill = new AbortController();
 
-// The cluster keeps running when the reader of this output is gone (`npm start | head`).
+// The cluster keeps running when the reader of this output exits (`npm start | head`).
 process.stdout.on('error', () => {});
 onStopSignals({
   stop: reason => {
@@ -43,7 +43,8 @@ try {
   else await run(options);
 } catch (error) {
   process.exitCode = 1;
-  if (!stop.signal.aborted) screen.line(`hopline: ${error instanceof LaunchError ? error.message : String(error)}`);
+  if (!stop.signal.aborted)
+    screen.line(`hopline: ${error instanceof LaunchError || error instanceof EnvironmentError ? error.message : String(error)}`);
 }
 // Everything the launcher owned is closed; an open IPC channel or socket must not keep the process alive.
 process.exit();
@@ -91,7 +92,7 @@ function showAgent({ name, fault, isStarting }: AgentState): void {
   else screen.warning(`  agent ${name} ✗ ${fault}; tried again every few seconds`);
 }
 
-/** The states when the agents of the demo can work, or cannot, or take too long. */
+/** The states once the agents of the demo can work, cannot work, or take too long. */
 async function whenStarted(cluster: LocalCluster['cluster'], first: readonly AgentState[]): Promise<readonly AgentState[]> {
   const namesOf = (states: readonly AgentState[]) => states.filter(({ isStarting }) => isStarting).map(({ name }) => name);
   const starting = namesOf(first);
@@ -106,7 +107,7 @@ async function whenStarted(cluster: LocalCluster['cluster'], first: readonly Age
   return states;
 }
 
-/** What the first question is sent with; undefined: none is sent. */
+/** The credentials of the first question. Undefined: no question is sent. */
 function demoHeaders(options: Options): Record<string, string> | undefined {
   if (!options.runsDemo || options.agentsFile !== null || stop.signal.aborted) return undefined;
   const required = callerCredentials(process.env);
@@ -143,7 +144,7 @@ function showNextSteps({ url, home, cluster }: LocalCluster, options: Options, {
   const cursor = demo?.cursors[Math.floor(demo.cursors.length / 2)];
   const resume = demo?.taskId && cursor !== undefined ? { taskId: demo.taskId, cursor } : null;
   const question = options.agentsFile === null ? demoQuestion() : QUESTION_FOR_ANY_AGENT;
-  // That question names no skill, so one of several agents is named.
+  // The question names no skill, so with several agents it names one of them.
   const asked = agents.find(({ fault }) => fault === null) ?? agents[0];
   const agent = options.agentsFile !== null && agents.length > 1 ? asked?.name : undefined;
   const command = ownCommand(process.env, process.env.INIT_CWD ?? process.cwd()).prefix;

@@ -6,7 +6,7 @@ import { HOST } from './ports.ts';
 import { natsEnvironment } from './process-environment.ts';
 import type { ProcessSpec } from './supervised-process.ts';
 
-/** `monitor`: HTTP without credentials, which names streams and connections and shows no record. */
+/** `monitor`: port of HTTP without credentials, which lists streams and connections but no records. */
 export type NatsPorts = { port: number; monitor: number };
 
 /** The nats-server of this cluster: JetStream on disk in the home, and fixed ports so that clients reconnect after a restart. */

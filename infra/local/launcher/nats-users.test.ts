@@ -20,7 +20,7 @@ const PLAN = {
   relays: 2,
 };
 
-test('each service gets its own user and password, and credentials of the environment for another server do not reach it', async t => {
+test('each service gets its own user and password, and no credentials of the environment for another server', async t => {
   const home = homePaths(mkdtempSync(join(tmpdir(), 'hopline-')));
   t.after(() => rmSync(home.folder, { recursive: true }));
   const natsUsers = new NatsUsers(['guide', 'files'], 'blue');
@@ -53,7 +53,7 @@ test('each service gets its own user and password, and credentials of the enviro
   }
 });
 
-test('passwords are new at each start, and stand in files of their owner alone, also where such a file existed', async t => {
+test('passwords are new at each start, in files that only their owner may read, even if such a file existed', async t => {
   const home = homePaths(mkdtempSync(join(tmpdir(), 'hopline-')));
   t.after(() => rmSync(home.folder, { recursive: true }));
   createHome(home);

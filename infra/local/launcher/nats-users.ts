@@ -1,17 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import { rmSync, writeFileSync } from 'node:fs';
-import { COMMAND_USERS, type CommandLogins } from '@hopline/cli';
+import { COMMAND_USERS, type CommandLogins } from '@hopline/local-cluster';
 import { ANY_AGENT, authorization, type LogUser, type ServerUser, serverUsers, userName } from '@hopline/log-jetstream';
 
-/** Bytes of a password: it cannot be guessed. */
+/** Bytes of a password, enough that it cannot be guessed. */
 const PASSWORD_BYTES = 24;
 
-/** Settings with which a service connects. The empty ones keep credentials of the environment, meant for another server, away. */
+/** Settings with which a service connects. The empty ones hide credentials of the environment that are meant for another server. */
 export type NatsLogin = Record<'NATS_USER' | 'NATS_PASSWORD' | 'NATS_TOKEN' | 'NATS_CREDS' | 'NATS_CREDS_FILE', string>;
 
 /**
- * The NATS users of one start: one for each service and agent, with a password that only it receives, in its environment. Commands of the
- * same person find theirs in a file of the home.
+ * The NATS users of one start: one for each service and agent, each with a password that only its process receives, in its environment. Commands
+ * of the same person read theirs from a file of the home.
  */
 export class NatsUsers {
   readonly #passwords: ReadonlyMap<ServerUser, { text: string }>;
@@ -33,7 +33,7 @@ export class NatsUsers {
     return { NATS_USER: name, NATS_PASSWORD: password, NATS_TOKEN: '', NATS_CREDS: '', NATS_CREDS_FILE: '' };
   }
 
-  /** Writes the logins of `hopline` commands, and of the admin, for their owner alone. */
+  /** Writes the logins of `hopline` commands and of the admin. Only their owner may read them. */
   writeCommandLogins(path: string): void {
     const logins = Object.fromEntries(COMMAND_USERS.map(user => [user, this.#credentials(user === 'agent' ? ANY_AGENT : user)]));
     writePrivateFile(path, `${JSON.stringify(logins satisfies Partial<CommandLogins>, null, 2)}\n`);
@@ -46,7 +46,7 @@ export class NatsUsers {
   }
 }
 
-/** A file that only its owner may read, also when it existed with another mode. */
+/** A file that only its owner may read, even if it existed with another mode. */
 export function writePrivateFile(path: string, text: string): void {
   rmSync(path, { force: true });
   writeFileSync(path, text, { mode: 0o600 });

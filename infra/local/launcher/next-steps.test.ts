@@ -12,7 +12,7 @@ function shellArguments(line: string, env: Record<string, string> = {}): string[
   return output.split('\0').slice(0, -1);
 }
 
-test('the commands contain the values of the cluster and survive a shell, quotes included', () => {
+test('the commands contain the values of the cluster and survive shell quoting', () => {
   const question = `list_directory {"path":"it's"}`;
   const command = 'npm run -s hopline --';
   const lines = nextSteps({
@@ -37,7 +37,7 @@ test('the commands contain the values of the cluster and survive a shell, quotes
   assert.ok(lines.includes('   kill -9 4711'));
 });
 
-test('where callers need credentials, each curl sends them from the variable that the command reads', () => {
+test('if callers need credentials, each curl sends them from the variable that the command reads', () => {
   const step = { url: 'http://127.0.0.1:8000/', command: 'hopline', question: 'why?', processes, resume: null };
   const headersOf = (settings: Record<string, string>) => {
     const lines = nextSteps({ ...step, credentials: callerCredentials(settings) });
@@ -55,14 +55,14 @@ test('where callers need credentials, each curl sends them from the variable tha
   assert.deepEqual(headersOf({}), [undefined, undefined]);
 });
 
-test('the console opens at the task of the demo', () => {
+test('the console link opens the task of the demo', () => {
   const console = { service: 'console', instance: 'console-1', pid: 1, url: 'http://127.0.0.1:8090', restarts: 0 };
   const step = { url: 'http://127.0.0.1:8000/', command: 'hopline', question: 'why?', processes: [console] };
   assert.ok(nextSteps({ ...step, resume: { taskId: 't-1', cursor: '1.1' } }).includes('   http://127.0.0.1:8090/tasks/t-1'));
   assert.ok(nextSteps({ ...step, resume: null }).includes('   http://127.0.0.1:8090/'));
 });
 
-test('the command is the one that works here, with the address of a cluster on another port', () => {
+test('the printed command works in this folder, with the address of a cluster on another port', () => {
   const command = 'npm run -s hopline --';
   const step = (url: string) => nextSteps({ url, command, question: 'hello', processes, resume: null }).map(line => line.trim());
   assert.ok(step('http://127.0.0.1:8000/').includes('npm run -s hopline -- ask hello'));
@@ -71,7 +71,7 @@ test('the command is the one that works here, with the address of a cluster on a
     assert.ok(step('http://127.0.0.1:8000/').includes(line));
 });
 
-test('commands that read a home name the one of this cluster, unless they find it by themselves', () => {
+test('commands that read a home name the home of this cluster, unless they find it by themselves', () => {
   const step = { url: 'http://127.0.0.1:8001/', command: 'hopline', question: 'hello', processes, resume: null };
   const lines = nextSteps({ ...step, home: '/tmp/my home' });
   for (const command of ['status', 'logs -f']) assert.ok(lines.includes(`   HOPLINE_HOME='/tmp/my home' hopline ${command}`));

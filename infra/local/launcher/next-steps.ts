@@ -1,29 +1,27 @@
-import { apiKeyHeader, type ListedProcess, shellQuoted } from '@hopline/cli';
+import { apiKeyHeader, type ListedProcess, shellQuoted, URL_DEFAULT } from '@hopline/local-cluster';
 
-/** The server that the command asks without --url. */
-const URL_DEFAULT = 'http://127.0.0.1:8000/';
 const JSON_HEADER = "-H 'content-type: application/json'";
 
 export type NextSteps = {
   url: string;
-  /** How `hopline` is run here. */
+  /** How to run `hopline` here. */
   command: string;
   /** The home of this cluster, unless it is the one that `hopline` finds by itself. */
   home?: string | undefined;
   question: string;
-  /** The agent to ask; absent: the question finds its own. */
+  /** The agent to ask. Absent: the skills decide. */
   agent?: string | undefined;
   processes: ListedProcess[];
-  /** What a caller sends, where the cluster requires credentials. */
+  /** Header of a caller, if the cluster requires credentials. */
   credentials?: CallerCredentials | undefined;
   /** The demo's task and the cursor of one of its frames; null when the demo did not run. */
   resume: { taskId: string; cursor: string } | null;
 };
 
-/** `variable`: where `hopline` commands, and the hints, take the credentials from. */
+/** `variable`: the variable from which `hopline` commands, and the hints, read the credentials. */
 export type CallerCredentials = { variable: 'HOPLINE_API_KEY' | 'HOPLINE_TOKEN'; header: string };
 
-/** Undefined: the settings require no credentials of a caller. */
+/** Undefined if the settings require no credentials. */
 export function callerCredentials(settings: Readonly<Record<string, string | undefined>>): CallerCredentials | undefined {
   if (settings.HOPLINE_AUTH_API_KEYS_FILE)
     return { variable: 'HOPLINE_API_KEY', header: `${apiKeyHeader(settings)}: $HOPLINE_API_KEY` };
@@ -33,7 +31,7 @@ export function callerCredentials(settings: Readonly<Record<string, string | und
 
 /** Commands to try, with the values of this cluster. */
 export function nextSteps({ url, command, home, question, agent, processes, credentials, resume }: NextSteps): string[] {
-  // In double quotes the shell inserts the variable: the credentials themselves are not printed.
+  // In double quotes the shell expands the variable, so the credentials themselves are not printed.
   const curl = `curl -N ${url} ${JSON_HEADER}${credentials === undefined ? '' : ` -H "${credentials.header}"`}`;
   const local = home === undefined ? command : `HOPLINE_HOME=${shellQuoted(home)} ${command}`;
   const relay = processes.find(({ service }) => service === 'relay');

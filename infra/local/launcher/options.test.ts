@@ -56,7 +56,7 @@ test('an unknown option is named in the error', () => {
   assert.throws(() => parse(['--prot', '1']), { name: 'LaunchError', message: /--prot.*see `npm start -- --help`$/s });
 });
 
-test('an option that npm took for itself is refused with the command that works', () => {
+test('an option that npm consumed is refused with the command that works', () => {
   for (const [name, option] of [
     ['npm_config_port', '--port 8001'],
     ['npm_config_demo', '--no-demo'],
@@ -87,11 +87,11 @@ test('--origin adds pages to those of the setting, as browsers write them', () =
     });
 });
 
-test('TLS, with which no process of the local cluster would be seen as ready, is refused', () => {
+test('TLS is refused, because no process of the local cluster would ever become ready', () => {
   for (const name of ['HOPLINE_TLS_CERT_FILE', 'HOPLINE_TLS_KEY_FILE', 'HOPLINE_TLS_CLIENT_CA_FILE'])
     assert.throws(() => parse([], { [name]: 'cert.pem' }), {
       name: 'LaunchError',
-      message: `${name}: the local cluster serves HTTP alone; unset it, and let a proxy before the cluster end TLS`,
+      message: `${name}: the local cluster serves plain HTTP; unset this setting and terminate TLS in a proxy`,
     });
   assert.equal(parse([], { HOPLINE_TLS_CERT_FILE: '' }).port, 8000);
 });

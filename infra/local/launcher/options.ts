@@ -14,14 +14,14 @@ export type Options = {
   host: string;
   /** gRPC port of ingress; 0 chooses a free one. */
   grpcPort: number;
-  /** Full path; null: the agents of the demo. */
+  /** Full path. Null: the agents of the demo. */
   agentsFile: string | null;
   runsDemo: boolean;
   profile: string;
   /** Full path of the folder with the state of this cluster. */
   home: string;
   natsUrl: string | null;
-  /** Of pages that may use the cluster from a browser, added to HOPLINE_CORS_ORIGINS. */
+  /** Origins of pages that may use the cluster from a browser, added to HOPLINE_CORS_ORIGINS. */
   origins: string[];
   relays: number;
   help: boolean;
@@ -53,7 +53,7 @@ export function parseOptions(argv: string[], env: NodeJS.ProcessEnv, base: strin
   };
 }
 
-/** HOPLINE_CORS_ORIGINS with the origins of the command line. */
+/** HOPLINE_CORS_ORIGINS together with the origins of the command line. */
 export function corsSetting({ origins }: Pick<Options, 'origins'>, env: NodeJS.ProcessEnv): Record<string, string> {
   if (origins.length === 0 || env.HOPLINE_CORS_ORIGINS === '*') return {};
   return {
@@ -63,7 +63,7 @@ export function corsSetting({ origins }: Pick<Options, 'origins'>, env: NodeJS.P
   };
 }
 
-/** npm takes an option before `--` for itself, in silence: `npm start --port 8001` would start on port 8000. */
+/** npm silently consumes an option before `--`: `npm start --port 8001` would start on port 8000. */
 function requireOwnArguments(env: NodeJS.ProcessEnv): void {
   const taken = [
     ['port', '--port 8001'],
@@ -74,11 +74,11 @@ function requireOwnArguments(env: NodeJS.ProcessEnv): void {
   if (taken) throw new LaunchError(`npm took ${taken[1]} for itself; put options after \`--\`: npm start -- ${taken[1]}`);
 }
 
-/** The launcher, its commands and the console ask every process over HTTP: with TLS none of them would ever be ready. */
+/** The launcher, its commands and the console use plain HTTP for every process: with TLS none would ever be ready. */
 function requireHttp(env: NodeJS.ProcessEnv): void {
   const name = ['HOPLINE_TLS_CERT_FILE', 'HOPLINE_TLS_KEY_FILE', 'HOPLINE_TLS_CLIENT_CA_FILE'].find(setting => env[setting]);
   if (name)
-    throw new LaunchError(`${name}: the local cluster serves HTTP alone; unset it, and let a proxy before the cluster end TLS`);
+    throw new LaunchError(`${name}: the local cluster serves plain HTTP; unset this setting and terminate TLS in a proxy`);
 }
 
 function readArguments(argv: string[]) {
@@ -99,7 +99,7 @@ function readArguments(argv: string[]) {
   }
 }
 
-/** Ingress would refuse it too, but with the name of a setting that the user has not set. */
+/** Ingress would refuse it too, but would name a setting that the user has not set. */
 function originOf(text: string): string {
   if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol) && new URL(text).pathname === '/')
     return new URL(text).origin;

@@ -10,7 +10,7 @@ export async function requireFreePort(port: number, host: string = HOST): Promis
   if (fault === null) return;
   if (fault === 'EADDRNOTAVAIL' || fault === 'ENOTFOUND')
     throw new LaunchError(
-      `HOPLINE_HOST is ${host}, which is no address of this machine (${fault}); use 127.0.0.1, 0.0.0.0 or one of its own`,
+      `HOPLINE_HOST is ${host}, which is not an address of this machine (${fault}); use 127.0.0.1, 0.0.0.0 or one of its addresses`,
     );
   const reason = fault === 'EADDRINUSE' ? 'is in use' : `cannot be opened (${fault})`;
   const other = port < 65_535 ? port + 1 : port - 1;
@@ -21,7 +21,7 @@ export async function isPortFree(port: number): Promise<boolean> {
   return (await bindFault(port)) === null;
 }
 
-/** The address of a listener in a URL that this machine can open: a wildcard is reached through loopback. */
+/** The address of a listener in a URL that this machine can open. A wildcard address is reached through loopback. */
 export function urlHost(host: string): string {
   if (host === '0.0.0.0') return HOST;
   if (host === '::') return '[::1]';

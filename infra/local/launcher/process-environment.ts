@@ -4,9 +4,9 @@ import SETTINGS from './service-variables.json' with { type: 'json' };
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What every program may need: where things are, language and time zone. The names below HOME are those that MCP servers inherit. */
+/** Variables that every program may need: paths, language and time zone. The names below HOME are those that MCP servers inherit. */
 const SYSTEM = ['PATH', 'TMPDIR', 'LANG', 'LANGUAGE', 'TZ', 'HOME', 'LOGNAME', 'SHELL', 'TERM', 'USER'];
-/** Not NODE_DEBUG, which writes requests with their headers to the log, and not NODE_TLS_REJECT_UNAUTHORIZED. */
+/** Variables of Node. Excludes NODE_DEBUG, which writes requests with their headers to the log, and NODE_TLS_REJECT_UNAUTHORIZED. */
 const NODE = [
   'NODE_ENV',
   'NODE_OPTIONS',
@@ -16,15 +16,15 @@ const NODE = [
   'SSL_CERT_FILE',
   'SSL_CERT_DIR',
 ];
-/** Their values may contain credentials, so only services that call servers outside the cluster get them. */
+/** Variables whose values may contain credentials. Only services that call servers outside the cluster get them. */
 const PROXY = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY'].flatMap(name => [name, name.toLowerCase()]);
 const WITH_OUTBOUND_CALLS = ['ingress', 'supervisor', 'sub-agent', 'notifier'];
-/** Of the Go runtime. */
+/** Variables of the Go runtime. */
 const GO = ['GOMAXPROCS', 'GOMEMLIMIT', 'GOGC'];
 const PREFIXES = ['LC_'];
 const NODE_PREFIXES = [...PREFIXES, 'OTEL_'];
 
-/** Settings of a model server: for agents of the adapter `model`, and for supervisors that plan with a model. */
+/** Settings of a model server, for agents of the adapter `model` and for supervisors that plan with a model. */
 const OPENAI = 'OPENAI_';
 /** The name of an environment variable. */
 const VARIABLE = /^[A-Za-z_]\w{0,127}$/;
@@ -32,19 +32,19 @@ const VARIABLE = /^[A-Za-z_]\w{0,127}$/;
 /** Settings that are paths of files. */
 const PATH_SETTING = /^(?:HOPLINE|NATS)_\w+_FILE$|^HOPLINE_PROFILE_MODULE$/;
 
-/** The settings that are paths, relative to `folder` as --agents is: each process runs in a folder of its own. */
+/** The settings that are paths, relative to `folder` like --agents, because each process runs in a folder of its own. */
 export function absolutePaths(inherited: Environment, folder: string): Record<string, string> {
   const paths = Object.entries(inherited).filter(([name, path]) => PATH_SETTING.test(name) && path);
   return Object.fromEntries(paths.map(([name, path = '']) => [name, resolve(folder, path)]));
 }
 
-/** Of the launcher's environment, what the NATS server needs. */
+/** The variables of the launcher's environment that the NATS server needs. */
 export function natsEnvironment(inherited: Environment): NodeJS.ProcessEnv {
   return pick(inherited, [...SYSTEM, ...GO], PREFIXES);
 }
 
 /**
- * Of the launcher's environment, what a service needs: its own settings and those of Node and OpenTelemetry. An agent gets the
+ * The variables of the launcher's environment that a service needs: its own settings and those of Node and OpenTelemetry. An agent gets the
  * variables that its entry names, and none of another agent.
  */
 export function serviceEnvironment(service: string, inherited: Environment, agent?: AgentEntry): NodeJS.ProcessEnv {

@@ -27,7 +27,7 @@ export function commandLine(pid: number): string {
   return readProc(pid, 'cmdline').replaceAll('\0', ' ').trim();
 }
 
-/** When a process started, comparable on the same machine until it starts again, or "". */
+/** When a process started, or "". Comparable on the same machine until it reboots. */
 export function startedAt(pid: number): string {
   return process.platform === 'linux' ? (statFields(pid)[START_FIELD] ?? '') : readPs(pid, 'lstart');
 }
@@ -36,7 +36,7 @@ function processState(pid: number): string {
   return process.platform === 'linux' ? (statFields(pid)[0] ?? '') : readPs(pid, 'stat');
 }
 
-/** The 22nd field of /proc/PID/stat: clock ticks from the start of the machine. */
+/** The 22nd field of /proc/PID/stat: clock ticks since the machine booted. */
 const START_FIELD = 22 - 3;
 
 /** The fields of /proc/PID/stat from the third on, the state. */

@@ -1,9 +1,9 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import type { ListedProcess, RunFile } from '@hopline/cli';
+import type { ListedProcess, RunFile } from '@hopline/local-cluster';
 
 export type RunningProcess = ListedProcess & { pid: number };
 
-/** For its owner alone. Replaces the file atomically: a concurrent reader finds the old list or the new one. */
+/** Only its owner may read the file. Replaces it atomically, so that a concurrent reader finds the old list or the new one. */
 export function writeRunFile(path: string, content: RunFile): void {
   const draft = `${path}.${process.pid}`;
   try {

@@ -53,7 +53,7 @@ test('notices about the cluster wait for the end of an answer, in order', () => 
   assert.equal(text(), 'half a line\ndone\nrelay-1 ended\nrun.json cannot be written\nrelay-1 restarted\n');
 });
 
-test('a process that fails without end is not kept from the reader by an answer', () => {
+test('notices of a process that fails repeatedly are shown even during an answer', () => {
   const { screen, text } = screenOf(false);
   screen.holdNotices();
   for (let count = 1; count <= 51; count += 1) screen.notice(`${count}`);

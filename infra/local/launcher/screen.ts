@@ -1,6 +1,6 @@
-import { type Display, hasColors, type Sink, withoutControls } from '@hopline/cli';
+import { type Display, hasColors, type Sink, withoutControls } from '@hopline/terminal';
 
-/** Notices that wait for the end of an answer; with more of them the answer is broken up rather than the reader kept waiting. */
+/** Notices that wait for the end of an answer. Beyond this many, the answer is interrupted rather than the reader left waiting. */
 const HELD_NOTICES_MAX = 50;
 
 /** All output of the launcher. Streamed text and lines share it: a line within a text starts on its own line. */
@@ -10,7 +10,7 @@ export class Screen implements Display {
   #atLineStart = true;
   #held: (() => void)[] | undefined;
 
-  /** Colors as in every command of Node: `environment` may have FORCE_COLOR or NO_COLOR. */
+  /** Colors follow the convention of Node's commands: `environment` may have FORCE_COLOR or NO_COLOR. */
   constructor(output: Sink, environment: Readonly<Record<string, string | undefined>>) {
     this.#output = output;
     this.#colors = hasColors(output, environment);
@@ -41,17 +41,17 @@ export class Screen implements Display {
     this.#write(this.#style('31', text));
   }
 
-  /** A line about the cluster, which belongs to no answer: it waits while one streams. */
+  /** A line about the cluster, which belongs to no answer. While an answer streams, it waits. */
   notice(text: string): void {
     this.#unlessHeld(() => this.line(text));
   }
 
-  /** The same for something wrong. */
+  /** The same for an error. */
   warning(text: string): void {
     this.#unlessHeld(() => this.warn(text));
   }
 
-  /** From now on notices wait. Returns what prints them and ends that. */
+  /** From now on notices wait. Returns a function that prints them and ends the wait. */
   holdNotices(): () => void {
     this.#held = [];
     return () => this.#release();

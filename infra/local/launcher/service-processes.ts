@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { freePort } from '@hopline/cli/free-port';
+import { freePort } from '@hopline/local-cluster';
 import type { LogUser } from '@hopline/log-jetstream';
 import type { AgentEntry, AgentsFile } from './agents-file.ts';
 import type { Home } from './home.ts';
@@ -10,7 +10,7 @@ import { AUTHOR_FD, type ProcessSpec } from './supervised-process.ts';
 
 export type ServicesPlan = {
   home: Home;
-  /** Contains one folder per service with `src/main.ts`. */
+  /** Contains one folder per service, with `src/main.ts`. */
   servicesFolder: string;
   natsUrl: string;
   /** Absent: the environment contains the credentials of the NATS server that it names. */
@@ -25,7 +25,7 @@ export type ServicesPlan = {
   agents: AgentsFile;
 };
 
-/** Below the launcher's own limit, so that a service can still flush its spans and log what it could not end. */
+/** Shorter than the launcher's own limit, so that a service can still flush its spans and log unfinished work. */
 const SERVICE_DRAIN_MS_MAX = 5000;
 
 type Service = {
@@ -37,7 +37,7 @@ type Service = {
   host: string;
   agent?: { name: string; target: string };
   entry?: AgentEntry;
-  /** The agent's code is its operator's own. */
+  /** Runs code of the operator's own agent. */
   isLocalCode?: boolean;
 };
 
@@ -53,7 +53,7 @@ export function serviceProcesses(plan: ServicesPlan): ProcessSpec[] {
     host: HOST,
   });
   const relays = Array.from({ length: plan.relays }, (_, i) => ({ ...one('relay'), instance: `relay-${i + 1}` }));
-  // A sub-agent runs in the folder of the agents file, so that relative paths in its entry, also in `args`, start there.
+  // A sub-agent runs in the folder of the agents file, from which relative paths in its entry start, also those in `args`.
   const agents = plan.agents.agents.map(entry => ({
     ...one('sub-agent'),
     instance: `sub-agent-${entry.name}`,
@@ -63,13 +63,13 @@ export function serviceProcesses(plan: ServicesPlan): ProcessSpec[] {
     isLocalCode: entry.adapter === 'module' || (entry.adapter === 'langgraph' && entry.module !== undefined),
     env: { HOPLINE_AGENT: JSON.stringify(entry), HOPLINE_AGENTS_DIR: plan.agents.folder },
   }));
-  // A key of the operator takes precedence.
+  // A key set by the operator takes precedence.
   const hasKey = process.env.HOPLINE_SECRETS_KEY || process.env.HOPLINE_SECRETS_KEY_FILE;
   const secrets = hasKey ? {} : { HOPLINE_SECRETS_KEY_FILE: plan.home.secretsKey };
   const consoleUrl = process.env.HOPLINE_CONSOLE_URL || `http://${HOST}:${plan.consolePort}/`;
   const offers = { HOPLINE_GRPC_PORT: String(plan.grpcPort), HOPLINE_PUSH: 'true', HOPLINE_CONSOLE_URL: consoleUrl, ...secrets };
   const ingress = { ...one('ingress', plan.ingressPort), env: offers, host: plan.host };
-  // On loopback whatever HOPLINE_HOST is: it is not asked for by name.
+  // On loopback whatever HOPLINE_HOST is, because clients do not use it by name.
   const webConsole = {
     ...one('console', plan.consolePort),
     env: {
@@ -81,7 +81,7 @@ export function serviceProcesses(plan: ServicesPlan): ProcessSpec[] {
   return services.map(service => serviceProcess(service, plan));
 }
 
-/** What an agent connects to or runs: host and port of its URL, else its command or its file. */
+/** The target of an agent: host and port of its URL, otherwise its command or its file. */
 function targetOf({ url, command, path, module }: AgentEntry): string {
   if (typeof url === 'string') return URL.canParse(url) ? new URL(url).host : '';
   return [command, path, module].find(target => typeof target === 'string') ?? '';

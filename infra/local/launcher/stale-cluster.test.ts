@@ -19,7 +19,7 @@ async function running(t: TestContext, ...args: string[]): Promise<number> {
   return child.pid as number;
 }
 
-test('a nats-server and services left on the home are ended; an unrelated process with a reused id is not', async t => {
+test('a nats-server and services left on the home are ended, but not an unrelated process with a reused id', async t => {
   const folder = mkdtempSync(join(tmpdir(), 'hopline-'));
   t.after(() => rmSync(folder, { recursive: true }));
   const home = homePaths(folder);

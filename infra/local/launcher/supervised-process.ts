@@ -9,9 +9,9 @@ export type ProcessSpec = {
   instance: string;
   cwd: string;
   logPath: string;
-  /** The process writes to file descriptor 3 what only the author of an agent may see. */
+  /** The process writes text that only the author of an agent may see to file descriptor 3. */
   writesForAuthor?: boolean;
-  /** Of a sub-agent: its name, and what it connects to or runs. */
+  /** Only for a sub-agent: its name, and its target. */
   agent?: { name: string; target: string };
   prepare: () => Promise<{ command: string[]; env: NodeJS.ProcessEnv; url: string }>;
 };
@@ -41,7 +41,7 @@ const RESTART_MS_MAX = 5000;
 const HEALTHY_MS = 30_000;
 
 /**
- * Delay before a restart, doubled from 0.2 s to 5 s; milliseconds.
+ * Delay before a restart, doubled from 0.2 s to 5 s.
  * @param previousMs the delay before the last start, 0 for the first
  * @param livedMs how long the process then ran
  */
@@ -91,17 +91,17 @@ export class SupervisedProcess {
     return Math.max(0, this.#starts - 1);
   }
 
-  /** How the process ended last, e.g. `exit code 1`; "" when it never has. */
+  /** How the process last ended, e.g. `exit code 1`; "" if it never has. */
   get ending(): string {
     return this.#ending;
   }
 
-  /** What the process wrote about its end, from its newest start on. */
+  /** Output of the process about its end, since its newest start. */
   get fault(): string {
     return faultInLog(this.spec.logPath, this.#logStart);
   }
 
-  /** The process is not restarted, because its settings are invalid. */
+  /** The process is not restarted because its settings are invalid. */
   get isFinal(): boolean {
     return this.#isFinal;
   }
@@ -123,12 +123,12 @@ export class SupervisedProcess {
       ?.setEncoding('utf8')
       .on('data', (text: string) => this.#events.authorText?.(this, text))
       .on('error', () => {});
-    // The pipe of a child that just ended breaks; its exit is handled below.
+    // The pipe of a child that has just ended breaks. Its exit is handled below.
     child.stdin?.on('error', () => {});
     this.#url = url;
     let ended = false;
     const settle = (ending: string) => {
-      // A program that cannot start emits only "error", a running one "exit".
+      // A program that cannot start emits only "error"; a running one emits only "exit".
       if (ended) return;
       ended = true;
       this.#ended(ending, performance.now() - startedAt);
@@ -177,7 +177,7 @@ export class SupervisedProcess {
     return killed;
   }
 
-  /** Kills the process, for a second Ctrl-C. */
+  /** Kills the process after a second Ctrl-C. */
   kill(): void {
     this.#stopping = true;
     this.#child?.kill('SIGKILL');

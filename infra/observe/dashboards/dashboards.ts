@@ -5,7 +5,7 @@ const FIRST_TOKEN = 'hopline_time_to_first_token_seconds';
 const CHUNK = 'hopline_chunk_duration_seconds';
 const agentVariable = { name: 'agent', label: 'Agent', query: 'label_values(hopline_turns_ended_total{job=~"$job"}, agent)' };
 const ofAgent = 'agent=~"$agent"';
-/** Share of the time that all hops took. */
+/** Share of each hop in the time of all hops. */
 const HOP_SHARE = `sum by (hop) (rate(${HOPS}_sum{job=~"$job"}[$__range])) / scalar(sum(rate(${HOPS}_sum{job=~"$job"}[$__range])))`;
 
 const overview: Dashboard = {

@@ -8,7 +8,7 @@ export type Query = { expr: string; legend: string };
 export type Panel = {
   kind: 'timeseries' | 'stat' | 'bargauge' | 'table' | 'heatmap' | 'traces' | 'text';
   title: string;
-  /** What an operator learns from it, and when to act. */
+  /** What the panel shows an operator, and when to act. */
   description: string;
   unit: Unit;
   queries: readonly Query[];
@@ -68,7 +68,7 @@ export function rate(metric: string, { by = '', where = '' } = {}): string {
   return `${sum} (rate(${metric}{${selector(where)}}[$__rate_interval]))`;
 }
 
-/** How often something happened in the shown range. */
+/** Number of events in the shown range. */
 export function total(metric: string, { by = '', where = '' } = {}): string {
   const sum = by === '' ? 'sum' : `sum by (${by})`;
   return `${sum} (increase(${metric}{${selector(where)}}[$__range]))`;

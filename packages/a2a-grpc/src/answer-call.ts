@@ -1,13 +1,6 @@
 import { Metadata } from '@grpc/grpc-js';
 import { A2AError, type Dialect, type DialectName, namedDialect, operationOf, VERSION_HEADER } from '@hopline/a2a';
-import {
-  type A2AServer,
-  type OperationResult,
-  type RequestHeaders,
-  report,
-  runOperation,
-  type ServerRequest,
-} from '@hopline/a2a-server';
+import { type A2AServer, type RequestHeaders, report, runOperation, type ServerRequest } from '@hopline/a2a-server';
 import { CallStream, lengthPrefixed, type StreamingCall } from './call-stream.ts';
 import { GrpcSink } from './grpc-sink.ts';
 import { extensionHeaders, failure, headersOf, metadataOf } from './metadata.ts';
@@ -24,7 +17,7 @@ type ResponseHooks = Pick<ServerRequest, 'openSink' | 'nameExtensions'> & {
 };
 
 /**
- * Answers a unary call with one message or a status. Never throws. It is registered as a stream of one message: only for
+ * Answers a unary call with one message or a status. Never throws. It is registered as a stream of one message, because only for
  * streams can the server see that the client reads nothing.
  */
 export function answerUnary(server: A2AServer, procedure: Procedure, { card, hosts }: AnswerOptions) {
@@ -35,9 +28,8 @@ export function answerUnary(server: A2AServer, procedure: Procedure, { card, hos
       const nameExtensions = (uris: readonly string[]) => stream.begin(metadataOf(extensionHeaders(procedure, uris)));
       const isPublic = procedure.isCard && server.extendedCard === undefined;
       const hooks = { openSink: noStream, nameExtensions, isAnswered: () => stream.answered };
-      const answer = isPublic ? await card() : await runProcedure(server, procedure, call, hooks);
-      const message = lengthPrefixed(procedure.response(answer));
-      server.metrics?.sent.add(message.length);
+      const message = isPublic ? encoded(procedure, await card()) : await runProcedure(server, procedure, call, hooks);
+      if (message === 'streamed') throw new A2AError('INTERNAL_ERROR');
       if (!stream.begun) stream.begin(new Metadata());
       if (await stream.sendAll(message, server.limits.viewerStallMsMax)) stream.end(new Metadata());
       else stream.cut();
@@ -66,7 +58,7 @@ export function answerStreaming(server: A2AServer, procedure: Procedure, { hosts
   };
 }
 
-/** As for HTTP: a name that is not this server's may be one that a web page has pointed here. */
+/** As over HTTP, a name that is not this server's may be one that a web page has pointed here. */
 function requireHost(call: StreamingCall, hosts: GrpcHosts | undefined): void {
   if (hosts !== undefined && !hosts.allows(call.getHost())) throw new A2AError('PERMISSION_DENIED', { detail: hosts.refusal });
 }
@@ -76,7 +68,7 @@ async function runProcedure(
   procedure: Procedure,
   call: StreamingCall,
   { isAnswered, ...hooks }: ResponseHooks,
-): Promise<OperationResult> {
+): ReturnType<typeof runOperation> {
   const { dialect, method } = procedure;
   server.metrics?.received.add(call.request.length);
   const headers = headersOf(call.metadata);
@@ -89,6 +81,7 @@ async function runProcedure(
     binding: BINDING,
     dialect,
     params,
+    encode: answer => encoded(procedure, answer),
     bytes: call.request.length,
     headers,
     closed: closed.signal,
@@ -114,6 +107,10 @@ function refusal(server: A2AServer, procedure: Procedure, call: StreamingCall, t
   const error = A2AError.from(thrown);
   report(server, error, { binding: BINDING, headers: headersOf(call.metadata) });
   return failure(procedure, error);
+}
+
+function encoded(procedure: Procedure, answer: unknown): Buffer {
+  return lengthPrefixed(procedure.response(answer));
 }
 
 function noStream(): never {

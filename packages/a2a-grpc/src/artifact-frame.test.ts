@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Artifact, DIALECTS, type Part, type StreamResponse } from '@hopline/a2a';
+import { testBothWays } from '@hopline/a2a/test-kit';
 import { withGeneration } from '@hopline/agent-card';
 import fc from 'fast-check';
 import { artifactFrameEncoder } from './artifact-frame.ts';
@@ -14,7 +15,7 @@ const VERSIONS = [
   { version: '0.3', service: SERVICE_0_3 },
 ] as const;
 
-/** Lengths at which the length of a field has one byte more, and text of one to four bytes a character. */
+/** Lengths at which a length field grows by one byte, and text of one to four bytes a character. */
 const text = fc
   .tuple(
     fc.constantFrom(0, 1, 20, 42, 63, 64, 126, 127, 128, 5_461, 16_383, 16_384, 70_000),
@@ -25,7 +26,7 @@ const any = fc.oneof(fc.string(), fc.string({ unit: 'binary' }), text);
 const key = fc.oneof(any, fc.constantFrom('generation', '__proto__', '0', 'task_id', 'artifact_id'));
 const json = fc.oneof(fc.jsonValue(), fc.double(), fc.integer(), fc.constantFrom(null, -0, 1e300, undefined, []));
 const metadata = fc.dictionary(key, fc.oneof(json, fc.dictionary(key, json, { maxKeys: 3 })), { maxKeys: 3 });
-/** Absent, empty, undefined, or of a wrong type: what only the library reads is left to it. */
+/** Absent, empty, undefined and mistyped values: the fast writer leaves them to the library. */
 const odd = fc.constantFrom<unknown>(undefined, null, 7, '', 'x', [], {});
 const sometimes = <T>(value: fc.Arbitrary<T>): fc.Arbitrary<T> =>
   fc.oneof({ weight: 12, arbitrary: value }, { weight: 1, arbitrary: odd as fc.Arbitrary<T> });
@@ -78,7 +79,7 @@ for (const { version, service } of VERSIONS) {
   const { procedure } = clientOf(service, 'SendStreamingMessage');
   const byLibrary = (value: StreamResponse) => lengthPrefixed(procedure.response(dialect.encodeEvent(value)));
 
-  test(`gRPC ${version}: a frame has the bytes that the library writes`, () => {
+  testBothWays(`gRPC ${version}: a frame has the bytes that the library writes`, () => {
     fc.assert(
       fc.property(event, fc.boolean(), (artifactUpdate, counts) => {
         const plain = { artifactUpdate };
@@ -90,7 +91,7 @@ for (const { version, service } of VERSIONS) {
     );
   });
 
-  test(`gRPC ${version}: chunks of text do not pass the library, other events do`, () => {
+  test(`gRPC ${version}: chunks of text bypass the library, other events do not`, () => {
     const encode = artifactFrameEncoder(procedure.output);
     const one = (parts: Part[]): StreamResponse => ({
       artifactUpdate: {

@@ -2,9 +2,9 @@ import type { DescMessage } from '@bufbuild/protobuf';
 import type { Artifact, Metadata, Part, StreamResponse, TaskArtifactUpdateEvent } from '@hopline/a2a';
 import { FRAME_PREFIX_BYTES, writeFramePrefix } from './call-stream.ts';
 
-/** Levels of metadata that are written here; the library knows the limit of protobuf. */
+/** Levels of metadata that are written here. The library knows the limit of protobuf. */
 const METADATA_DEPTH_MAX = 16;
-/** UTF-8 bytes of a UTF-16 unit, at most. */
+/** Maximum UTF-8 bytes of a UTF-16 unit. */
 const UNIT_BYTES_MAX = 3;
 /** A tag and a length. */
 const FIELD_BYTES_MAX = 6;
@@ -13,9 +13,9 @@ const BUFFER_BYTES = 16 * 1024;
 const BUFFER_BYTES_MAX = 1024 * 1024;
 
 /**
- * Encodes a chunk of text straight into the bytes that the library writes. Nearly every frame is one, and through the library's
- * message objects it costs several times as much. Returns undefined for any other event, and for values that only the library checks
- * or repairs. `response`: the definition of a result of a stream.
+ * Encodes a chunk of text directly into the bytes that the library would write. Nearly every frame is one, and the library's
+ * message objects cost several times as much. Returns undefined for any other event, and for values that only the library checks
+ * or repairs. `response`: the definition of a stream's result.
  */
 export function artifactFrameEncoder(response: DescMessage): (event: StreamResponse) => Buffer | undefined {
   const tags = tagsOf(response);
@@ -79,7 +79,7 @@ const BOOL = 8;
 
 const UPDATE_MEMBERS = new Set(['taskId', 'contextId', 'artifact', 'append', 'lastChunk', 'metadata']);
 const ARTIFACT_MEMBERS = new Set(['artifactId', 'name', 'description', 'parts', 'metadata', 'extensions']);
-/** 0.3 has no media type nor file name of a text. */
+/** 0.3 has neither the media type nor the file name of a text. */
 const PART_MEMBERS = new Set(['text', 'metadata']);
 
 /** Shared by all frames: a frame is written in one synchronous call, and its bytes are copied. */
@@ -89,7 +89,7 @@ let buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES);
 class FrameWriter {
   readonly #tags: Tags;
   #at = FRAME_PREFIX_BYTES;
-  /** The value is one that this writer knows. */
+  /** True while this writer knows every part of the value. */
   #known = true;
 
   constructor(tags: Tags) {
@@ -141,7 +141,7 @@ class FrameWriter {
     this.#checkMembers(part, PART_MEMBERS);
     const { text, metadata } = part;
     const start = this.#begin(this.#tags.part);
-    // One of several contents: it is written although it is empty.
+    // A oneof member is written even if it is empty.
     if (typeof text === 'string') this.#string(this.#tags.text, text);
     else this.#known = false;
     this.#metadata(this.#tags.partMetadata, metadata);
@@ -158,7 +158,7 @@ class FrameWriter {
   #struct(tag: number, struct: Metadata, depthLeft: number): void {
     const start = this.#begin(tag);
     for (const key of Object.keys(struct)) {
-      // The library keeps it out of the prototype in its own way.
+      // The library handles it in its own way, to keep it out of the prototype.
       if (key === '__proto__') this.#known = false;
       const entry = this.#begin(ENTRIES);
       this.#string(ENTRY_KEY, key);
@@ -225,7 +225,7 @@ class FrameWriter {
     return this.#at;
   }
 
-  /** Writes the length; a content of 128 bytes and more moves, since its length has several bytes. */
+  /** Writes the length. A content of 128 bytes or more moves, because its length has several bytes. */
   #end(start: number): void {
     const length = this.#at - start;
     if (length < 0x80) {

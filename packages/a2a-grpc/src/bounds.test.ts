@@ -51,7 +51,7 @@ const HEAD = {
   'a2a-version': '1.0',
 };
 
-test('a stream whose client reads nothing is cut at its bound; others of its connection get everything, and it resumes', async t => {
+test('a stream whose client reads nothing is cut at its limit; others of its connection get everything, and it can resume', async t => {
   const rig = await openRig(t, { limits: { viewerBufferBytesMax: 128 * KIB, ringBytesMax: 64 * KIB } });
   const id = await started(rig);
   const client = rig.client({ 'grpc.max_receive_message_length': -1 });
@@ -179,7 +179,7 @@ test('a connection that answers no ping is dropped, with its streams', async t =
   await until(() => rig.open() === 0);
 });
 
-test('requests that are no gRPC, and unknown procedures, are refused', async t => {
+test('requests that are not gRPC, and unknown procedures, are refused', async t => {
   const rig = await openRig(t);
   const connection = session(t, rig);
   const exchange = async (headers: object): Promise<Record<string, unknown>> => {

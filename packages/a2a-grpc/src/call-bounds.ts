@@ -15,9 +15,9 @@ import { http2StreamOf } from './http2-stream.ts';
 export const ANSWERED_REQUEST_MS_MAX = 1_000;
 
 export type CallBounds = {
-  /** How long a client has to send its request completely; milliseconds. */
+  /** How long a client has to send its request completely. */
   requestMsMax: number;
-  /** How long a client may read nothing of the rest of a response before its stream is reset; milliseconds. */
+  /** How long a client may read nothing of a pending response before its stream is reset. */
   stallMsMax: number;
   /** Bytes of the requests in progress on one connection, from their first byte to the end of their calls. */
   connectionBytesMax: number;

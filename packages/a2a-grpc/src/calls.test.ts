@@ -42,7 +42,7 @@ test('1.0: a send waits for the end, and a stream has the same events [S1-2]', a
   assert.deepEqual([tasks.length, totalSize, pageSize], [1, 2, 1]);
 });
 
-test('white space alone is INVALID_ARGUMENT, in both versions [S4-32]', async t => {
+test('a message with only white space is INVALID_ARGUMENT, in both versions [S4-32]', async t => {
   const client = (await openRig(t)).client();
   const blank = { messageId: 'm', role: 'ROLE_USER' };
   const sent = failed(client.call('SendMessage', { message: { ...blank, parts: [{ text: ' \n ' }] } }));
@@ -96,7 +96,7 @@ test('an invalid request gets a status with its reason, and nothing is stored [S
   assert.equal(rig.open(), 0);
 });
 
-test('the 1.0 service accepts 1.0 and its patches only [C-6]', async t => {
+test('the 1.0 service accepts only 1.0 and its patches [C-6]', async t => {
   const rig = await openRig(t);
   const client = rig.client();
   for (const version of ['1.0', '1.0.1']) {
@@ -161,7 +161,7 @@ test('stream metadata has the cursor to resume from, and a subscription resumes 
   assert.match(String(last), new RegExp(`^${events.length}\\.\\d+$`));
   const id = events[0].task.id;
   for (let seen = 1; seen <= events.length; seen += 1) {
-    // A count is enough: the generation decides, the rest of a cursor is a hint.
+    // The generation alone decides; the rest of a cursor is a hint.
     const back = client.stream('SubscribeToTask', { id }, { metadata: { 'last-event-id': `${seen}.0` } });
     assert.deepEqual(await back.rest(), events.slice(seen));
   }
@@ -197,7 +197,7 @@ test('with the resume extension events have their generation, encoded separately
   }
 });
 
-test('the extended card is returned when there is one, else refused [S4-2]', async t => {
+test('the extended card is returned if the server has one, otherwise refused [S4-2]', async t => {
   const extended = { ...CARD, name: 'for you' };
   const rig = await openRig(t, { extendedCard: () => extended });
   assert.equal((await rig.client().call('GetExtendedAgentCard', {})).name, 'for you');
@@ -208,7 +208,7 @@ test('the extended card is returned when there is one, else refused [S4-2]', asy
   assert.deepEqual([refused.code, refused.details[0].reason], [status.FAILED_PRECONDITION, 'UNSUPPORTED_OPERATION']);
 });
 
-test('after retention the headers name the gap; the task and what follows come next', async t => {
+test('after retention the headers name the gap; then come the task and later events', async t => {
   const rig = await openRig(t, { limits: { ringFactsMax: 1 } });
   const id = await started(rig);
   await rig.relay.openArtifact(id, 'l');

@@ -6,7 +6,7 @@ import { SERVICE_0_3, SERVICE_1_0 } from './services.ts';
 const SERVICES = { '1.0': SERVICE_1_0, '0.3': SERVICE_0_3 } as const;
 type Version = keyof typeof SERVICES;
 
-// biome-ignore lint/suspicious/noExplicitAny: a test reads what it expects, and fails where it is not there.
+// biome-ignore lint/suspicious/noExplicitAny: a test reads the members it expects, and fails if they are missing.
 type Any = any;
 
 type CallOptions = { version?: Version; metadata?: Record<string, string>; deadline?: number };

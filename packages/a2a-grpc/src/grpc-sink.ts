@@ -1,4 +1,4 @@
-import { A2AError, type Dialect, type DialectName, type StreamResponse, type Task } from '@hopline/a2a';
+import { A2AError, type Dialect, type DialectName, type StreamResponse, type Task, takesFastPaths } from '@hopline/a2a';
 import type { EventEncoder, EventSink, Gap, VisibleEntry } from '@hopline/a2a-server';
 import { RESUME_EXTENSION_URI, taskWithGeneration, withGeneration } from '@hopline/agent-card';
 import { artifactFrameEncoder } from './artifact-frame.ts';
@@ -21,7 +21,8 @@ type Forms = { plain: EventEncoder<Buffer>; counting: EventEncoder<Buffer> };
 
 function formsOf({ dialect, output, response }: Procedure): Forms {
   const encodeArtifact = artifactFrameEncoder(output);
-  const framed = (event: StreamResponse) => encodeArtifact(event) ?? lengthPrefixed(response(dialect.encodeEvent(event)));
+  const byLibrary = (event: StreamResponse) => lengthPrefixed(response(dialect.encodeEvent(event)));
+  const framed = (event: StreamResponse) => (takesFastPaths() ? encodeArtifact(event) : undefined) ?? byLibrary(event);
   return {
     plain: { encode: framed },
     counting: { encode: (event, _index, generation) => framed(withGeneration(event, generation)) },

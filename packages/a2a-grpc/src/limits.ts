@@ -10,13 +10,13 @@ export const GRPC_LIMITS = {
    * byte to the end of their calls. Beyond that, new calls are refused.
    */
   connectionMegabytesMax: 64,
-  /** A connection that does not answer a ping in this time is dropped; milliseconds. */
+  /** A connection that does not answer a ping in this time is dropped. */
   pingMsMax: 20_000,
-  /** A connection without calls is closed after this time; milliseconds. */
+  /** A connection without calls is closed after this time. */
   idleConnectionMs: 300_000,
   /**
    * Calls still open this long after draining began are cut, and so are connections that the server has closed and the client
-   * has not; milliseconds.
+   * has not.
    */
   closeMsMax: 3_000,
 };

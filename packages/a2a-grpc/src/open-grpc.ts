@@ -25,7 +25,7 @@ export type A2AGrpcOptions = {
 export type GrpcServer = {
   /** Resolves with the port; 0 takes a free one. Rejects when it cannot listen. */
   listen(host: string, port: number): Promise<number>;
-  /** Drains the server, sends GOAWAY, and cuts what is open after `closeMsMax`. */
+  /** Drains the server, sends GOAWAY, and cuts calls and connections that are still open after `closeMsMax`. */
   close(): Promise<void>;
 };
 
@@ -89,7 +89,7 @@ export function openGrpc(server: A2AServer, options: A2AGrpcOptions): GrpcServer
 
 /** The library's own listener can neither bound connections nor replace its certificate. */
 function createListener(grpc: Server, tls: GrpcTls | undefined, closeMsMax: number): NetServer {
-  // Insecure: TLS is terminated before it.
+  // Insecure credentials: TLS is already terminated.
   const { injectConnection } = grpc.createConnectionInjector(ServerCredentials.createInsecure());
   const accept = (socket: Socket) => {
     injectConnection(socket);

@@ -14,7 +14,7 @@ const STATUS = 'lf.a2a.v1.TaskStatus';
 const written = (type: string, json: object) => read(type, writeMessage(messageType(type), json as Record<string, unknown>));
 const nested = (levels: number): unknown => Array.from({ length: levels }).reduce<unknown>(inner => [inner], 1);
 
-test('any bytes are decoded as a request or refused as invalid', () => {
+test('any bytes are either decoded as a request or refused as invalid', () => {
   fc.assert(
     fc.property(fc.constantFrom(...PROCEDURES), fc.uint8Array({ maxLength: 64 }), (procedure, bytes) => {
       try {

@@ -6,7 +6,7 @@ import { repaired } from './repair.ts';
 const TOLERANT = { ignoreUnknownFields: true };
 
 /**
- * Decodes a message to ProtoJSON; members with default values are absent. Throws INVALID_PARAMS for bytes that are no such
+ * Decodes a message to ProtoJSON; members with default values are absent. Throws INVALID_PARAMS for bytes that are not such a
  * message, or that nest deeper than 100 levels, the limit of every protobuf runtime; a level of JSON takes two or three.
  */
 export function readMessage(type: DescMessage, bytes: Uint8Array): JsonObject {

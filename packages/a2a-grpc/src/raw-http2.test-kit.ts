@@ -57,7 +57,7 @@ export function getTaskBytes(id: string): Buffer {
   return Buffer.concat([prefix, message]);
 }
 
-/** An HTTP/2 connection frame by frame, for what no client library does. Answers pings and settings unless `silent`. */
+/** An HTTP/2 connection frame by frame, for behavior that client libraries lack. Answers pings and settings unless `silent`. */
 export class RawConnection {
   readonly socket: Socket;
   readonly frames: RawFrame[] = [];

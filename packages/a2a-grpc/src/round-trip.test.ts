@@ -18,7 +18,7 @@ import { SERVICE_0_3, SERVICE_1_0 } from './services.ts';
 const plain = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
 
 const name = fc.string({ minLength: 1, maxLength: 8 });
-// Reserved keys hold what 0.3 cannot express; clients cannot use them.
+// Reserved keys hold values that 0.3 cannot express; clients cannot use them.
 const key = name.filter(text => !text.startsWith('hopline.') && text !== 'data_part_compat' && text !== '__proto__');
 const metadata = fc.dictionary(key, fc.jsonValue(), { minKeys: 1, maxKeys: 3 });
 const described = { filename: name, mediaType: name, metadata };

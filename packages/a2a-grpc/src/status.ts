@@ -13,8 +13,8 @@ export type GrpcStatus = {
   /** One sentence, for `grpc-message`. */
   message: string;
   /**
-   * google.rpc.Status, for `grpc-status-details-bin`: the same with a google.rpc.ErrorInfo, and a google.rpc.RetryInfo where
-   * HTTP has Retry-After.
+   * google.rpc.Status, for `grpc-status-details-bin`: the same with a google.rpc.ErrorInfo, and a google.rpc.RetryInfo if HTTP would
+   * have Retry-After.
    */
   details: Uint8Array;
 };

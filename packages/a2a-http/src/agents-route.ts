@@ -1,6 +1,6 @@
 import { type A2AServer, fromLog } from '@hopline/a2a-server';
 import type { FastifyInstance } from 'fastify';
-import { registerOwnRoute } from './own-route.ts';
+import { registerHoplineRoute } from './hopline-route.ts';
 
 export const AGENTS_PATH = '/agents';
 
@@ -17,10 +17,9 @@ export type ListedAgent = {
   lastSeenAt: string;
 };
 
-/** GET `/agents`: the agents that `metadata.agent` of a message may name, for callers that may use an operation of A2A. */
+/** GET `/agents`: the agents that `metadata.agent` of a message may name. */
 export function registerAgents(scope: FastifyInstance, server: A2AServer, agents: () => readonly ListedAgent[]): void {
-  registerOwnRoute(scope, server, { path: AGENTS_PATH, method: 'list_agents' }, async ({ headers }) => {
-    await server.authenticate({ headers, tenant: undefined });
+  registerHoplineRoute(scope, server, { path: AGENTS_PATH, method: 'list_agents' }, async () => {
     // Without the log the registry is out of date: every agent would look silent.
     await server.log.check().catch(error => {
       throw fromLog(error);

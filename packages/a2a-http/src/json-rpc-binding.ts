@@ -16,7 +16,7 @@ import {
   VERSION_HEADER,
   VERSION_QUERY,
 } from '@hopline/a2a';
-import { type A2AServer, type OperationResult, report, runOperation } from '@hopline/a2a-server';
+import { type A2AServer, type OperationAnswer, report, runOperation } from '@hopline/a2a-server';
 import { isTaskId } from '@hopline/events';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { setErrorHeaders } from './error-headers.ts';
@@ -47,9 +47,10 @@ export async function answerJsonRpc(
     const operation = operationOf(dialect, method, ALL);
     taskId = taskIdOf(params);
     const ambiguous = named === undefined && isAmbiguous(method);
-    const understood = { binding: BINDING, dialect, ambiguous, params, framing: rpcFraming(id, taskId) };
+    const encode = (answer: OperationAnswer) => encodedAnswer(id, answer);
+    const understood = { binding: BINDING, dialect, ambiguous, params, encode, framing: rpcFraming(id, taskId) };
     const answer = await runOperation(server, operation, operationRequest(server, request, reply, understood));
-    return answer === 'streamed' ? undefined : sendResult(reply, id, answer);
+    return answer === 'streamed' ? undefined : reply.type('application/json; charset=utf-8').send(answer);
   } catch (thrown) {
     const error = A2AError.from(thrown);
     report(server, error, { binding: BINDING, headers: request.headers });
@@ -74,9 +75,9 @@ function taskIdOf(params: unknown): string | undefined {
   return typeof id === 'string' && isTaskId(id) ? id : undefined;
 }
 
-function sendResult(reply: FastifyReply, id: RpcId, result: Exclude<OperationResult, 'streamed'>): FastifyReply {
+function encodedAnswer(id: RpcId, answer: OperationAnswer): Buffer {
   const { before, after } = rpcSuccessAround(id);
-  return reply.type('application/json; charset=utf-8').send(`${before}${JSON.stringify(result)}${after}`);
+  return Buffer.from(`${before}${JSON.stringify(answer)}${after}`);
 }
 
 /** Errors that concern the connection or the caller, not the request. */

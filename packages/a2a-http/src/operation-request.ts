@@ -13,7 +13,7 @@ export function operationRequest(
   { limits }: Pick<A2AServer, 'limits'>,
   request: FastifyRequest,
   reply: FastifyReply,
-  understood: Pick<ServerRequest, 'binding' | 'dialect' | 'ambiguous' | 'params'> & { framing: Framing },
+  understood: Pick<ServerRequest, 'binding' | 'dialect' | 'ambiguous' | 'params' | 'encode'> & { framing: Framing },
 ): ServerRequest {
   const { framing, ...parsed } = understood;
   const named = understood.dialect.name === '1.0' ? EXTENSIONS_HEADER : LEGACY_EXTENSIONS_HEADER;

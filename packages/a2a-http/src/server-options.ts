@@ -7,7 +7,7 @@ import type { Cors } from './cors.ts';
 /** Characters of one path segment; longer ones match nothing. */
 const PATH_PART_CHARS_MAX = 1_024;
 
-/** Interval at which late requests are looked for; milliseconds. */
+/** Interval at which late requests are looked for. */
 export const LATE_REQUEST_CHECK_MS = 1_000;
 
 /** Options of the HTTP server, or of an HTTPS server when `tls` is given. `cors`: the same instance as for `registerA2A`. */

@@ -8,7 +8,7 @@ import { CLOSE_MS_MAX } from './register-a2a.ts';
 import { LATE_REQUEST_CHECK_MS } from './server-options.ts';
 
 const MIB = 1024 * 1024;
-/** Tolerated delay of a response on a busy machine; milliseconds. */
+/** Tolerated delay of a response on a busy machine. */
 const PATIENCE_MS = 10_000;
 
 type Raw = { socket: Socket; received: () => string; closed: Promise<void> };

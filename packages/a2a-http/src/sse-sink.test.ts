@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
-import type { IncomingMessage } from 'node:http';
+import { once } from 'node:events';
+import { get, type IncomingMessage } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { DIALECTS } from '@hopline/a2a';
-import fastify from 'fastify';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { DIALECTS, frameResult, type Task } from '@hopline/a2a';
+import fastify, { type FastifyReply } from 'fastify';
 import { type Frame, open, openRig, type StreamReader, sendParams, userMessage } from './http-server.test-kit.ts';
 import { SseSink } from './sse-sink.ts';
 
@@ -29,14 +32,22 @@ test('viewers of one event get it with the ids of their own requests, in their o
   }
 });
 
+const OK = ': ok\n\n';
+const STALL_MS = 30_000;
+const DIALECT = DIALECTS['1.0'];
+
+function sinkOf(reply: FastifyReply): SseSink {
+  const framing = { before: '', after: '', failure: () => ({}) };
+  return new SseSink(reply, DIALECT, { framing, extensions: [], stallMs: STALL_MS });
+}
+
 /** The request of a stream whose head is written. */
 async function requestOfStream(t: TestContext): Promise<IncomingMessage> {
   const app = fastify();
   t.after(() => app.close());
   const opened = Promise.withResolvers<IncomingMessage>();
   app.get('/', (request, reply) => {
-    const framing = { before: '', after: '', failure: () => ({}) };
-    const sink = new SseSink(reply, DIALECTS['1.0'], { framing, extensions: [], stallMs: 1_000 });
+    const sink = sinkOf(reply);
     assert.equal(request.headers.authorization, 'Bearer x');
     sink.open();
     opened.resolve(request.raw);
@@ -44,11 +55,127 @@ async function requestOfStream(t: TestContext): Promise<IncomingMessage> {
   });
   const url = await app.listen({ host: '127.0.0.1', port: 0 });
   const response = await fetch(url, { headers: { authorization: 'Bearer x' } });
-  assert.equal(await response.text(), ': ok\n\n');
+  assert.equal(await response.text(), OK);
   return opened.promise;
 }
 
 test('an open stream holds no header of its request', async t => {
   const { headers, rawHeaders } = await requestOfStream(t);
   assert.deepEqual([headers, rawHeaders], [{}, []]);
+});
+
+/** A server whose responses are open streams, in order of their requests. Returns its port. */
+async function serve(t: TestContext, onSink: (sink: SseSink, index: number) => Promise<void>): Promise<number> {
+  const app = fastify({ forceCloseConnections: true });
+  t.after(() => app.close());
+  let count = 0;
+  app.get('/', (_request, reply) => {
+    const sink = sinkOf(reply);
+    sink.open();
+    void onSink(sink, count++);
+  });
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  return (app.server.address() as AddressInfo).port;
+}
+
+/** A short frame, and the sink that sends it. */
+const gap = (from: number) => `event: gap\ndata: {"missing":{"from":${from},"to":${from}}}\n\n`;
+function sendGap(sink: SseSink, from: number): void {
+  sink.addGap({ from, to: from });
+  sink.flush();
+}
+
+const taskOf = (text: string): Task => ({
+  id: 't',
+  contextId: 'c',
+  status: { state: 'TASK_STATE_WORKING' },
+  artifacts: [{ artifactId: 'a', parts: [{ text }] }],
+});
+const snapshot = (task: Task) =>
+  DIALECT.encodeSnapshot(task)
+    .map((result, index, all) => `${index === all.length - 1 ? 'id: 1.1\n' : ''}data: ${frameResult(DIALECT, result)}\n\n`)
+    .join('');
+
+async function bodyOf(port: number): Promise<string> {
+  const [response] = (await once(get({ port, host: '127.0.0.1' }), 'response')) as [NodeJS.ReadableStream];
+  response.setEncoding('utf8');
+  let text = '';
+  for await (const chunk of response) text += chunk;
+  return text;
+}
+
+/** Everything that a server sends to these bytes, until it closes the connection or `isOver`. */
+async function exchange(port: number, bytes: string, isOver: (text: string) => boolean): Promise<string> {
+  const socket = connect(port, '127.0.0.1');
+  socket.setEncoding('utf8');
+  socket.write(bytes);
+  let text = '';
+  for await (const chunk of socket) {
+    text += chunk;
+    if (isOver(text)) break;
+  }
+  return text;
+}
+
+test('what is flushed arrives once and in order, in the turn of the head and later, beside a large snapshot and at the end', async t => {
+  const [short, large] = [taskOf('é'), taskOf('“large” '.repeat(400_000))];
+  const port = await serve(t, async sink => {
+    sendGap(sink, 1);
+    sendGap(sink, 2);
+    await nextTurn();
+    sink.addSnapshot(short, '1.1', 1);
+    sink.flush();
+    sendGap(sink, 3);
+    await nextTurn();
+    sendGap(sink, 4);
+    sink.addSnapshot(large, '1.1', 1);
+    let isSending = true;
+    const sending = sink.flushAll(STALL_MS).finally(() => (isSending = false));
+    // Dropped while the snapshot is being written.
+    for (; isSending; await nextTurn()) sendGap(sink, 99);
+    assert.equal(await sending, true);
+    sendGap(sink, 5);
+    sink.addGap({ from: 6, to: 6 });
+    sink.end();
+    sendGap(sink, 100);
+  });
+  const body = await bodyOf(port);
+  const expected = `${OK}${gap(1)}${gap(2)}${snapshot(short)}${gap(3)}${gap(4)}${snapshot(large)}${gap(5)}${gap(6)}`;
+  assert.ok(body === expected, `${body.length} characters instead of ${expected.length}`);
+});
+
+test('a client of HTTP/1.0 reads a stream without chunks', async t => {
+  const port = await serve(t, async sink => {
+    await nextTurn();
+    sendGap(sink, 1);
+    await nextTurn();
+    sink.addGap({ from: 2, to: 2 });
+    sink.end();
+  });
+  const text = await exchange(port, 'GET / HTTP/1.0\r\nhost: x\r\n\r\n', () => false);
+  assert.equal(text.split('\r\n\r\n')[1], `${OK}${gap(1)}${gap(2)}`);
+});
+
+test('the stream of a pipelined request waits for the one before it', async t => {
+  const [first, second] = [Promise.withResolvers<SseSink>(), Promise.withResolvers<SseSink>()];
+  const port = await serve(t, async (sink, index) => [first, second][index]!.resolve(sink));
+  void Promise.all([first.promise, second.promise]).then(async ([ahead, behind]) => {
+    await nextTurn();
+    sendGap(behind, 21);
+    sendGap(ahead, 11);
+    await nextTurn();
+    ahead.addGap({ from: 12, to: 12 });
+    ahead.end();
+    await nextTurn();
+    behind.addGap({ from: 22, to: 22 });
+    behind.end();
+  });
+  const request = 'GET / HTTP/1.1\r\nhost: x\r\n\r\n';
+  const text = await exchange(port, request + request, all => all.split('\r\n0\r\n\r\n').length === 3);
+  const bodies = text.split('HTTP/1.1 200 OK').slice(1);
+  const contents = bodies.map(body => body.slice(body.indexOf('\r\n\r\n') + 4).replaceAll(/(^|\r\n)[0-9a-f]+\r\n/g, ''));
+  assert.deepEqual(
+    contents.map(content => content.replaceAll('\r\n', '')),
+    [`${OK}${gap(11)}${gap(12)}`, `${OK}${gap(21)}${gap(22)}`],
+  );
 });

@@ -1,8 +1,24 @@
-import { type A2AError, type Dialect, type DialectName, frameResult, sseComment, sseFrame, type Task } from '@hopline/a2a';
-import type { ArtifactIndex, EventEncoder, EventSink, Gap, VisibleEntry } from '@hopline/a2a-server';
+import type { ServerResponse } from 'node:http';
+import {
+  type A2AError,
+  type Dialect,
+  type DialectName,
+  frameResult,
+  SSE_CONTENT_TYPE,
+  sseComment,
+  sseFrame,
+  type Task,
+} from '@hopline/a2a';
+import {
+  type ArtifactIndex,
+  type EventEncoder,
+  type EventSink,
+  type Gap,
+  PacedWriter,
+  type VisibleEntry,
+} from '@hopline/a2a-server';
 import { RESUME_EXTENSION_URI, taskWithGeneration, withGeneration } from '@hopline/agent-card';
 import type { FastifyReply } from 'fastify';
-import { SseStream } from './sse-stream.ts';
 
 /** How a binding frames the results of a dialect. */
 export type Framing = {
@@ -39,19 +55,43 @@ function encoderOf(dialect: Dialect, countsGenerations: boolean): EventEncoder<s
 /** The newest frame of an event and what it was made of: viewers of a task get it one after the other, most with equal request ids. */
 let newest: { entry: VisibleEntry; encoder: EventEncoder<string>; before: string; after: string; frame: string } | undefined;
 
+/** Sinks with text that was flushed in this turn of the event loop. */
+let waiting: SseSink[] = [];
+
+function writeWaiting(): void {
+  const sinks = waiting;
+  waiting = [];
+  let chunk = NO_CHUNK;
+  for (const sink of sinks) chunk = sink.write(chunk);
+}
+
+/** A text and its bytes as a chunk of HTTP/1.1. */
+type Chunk = { text: string; bytes: Buffer };
+const NO_CHUNK: Chunk = { text: '', bytes: Buffer.alloc(0) };
+
+function chunkOf(text: string): Chunk {
+  return { text, bytes: Buffer.from(`${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`) };
+}
+
 export type SseSinkOptions = {
   framing: Framing;
   /** URIs of the active extensions. */
   extensions: readonly string[];
-  /** A client that reads nothing of the remaining bytes for this long after the end is cut; milliseconds. */
+  /** A client that reads nothing of the remaining bytes for this long after the end is cut; before the end, the viewer checks it. */
   stallMs: number;
 };
 
-/** Turns a response into an event stream of one dialect in the framing of one binding. */
+/**
+ * Turns a response into an event stream of one dialect in the framing of one binding. What is flushed in one turn of the event loop is one
+ * chunk in one write, for all streams in one callback: with many viewers of a task, `response.write` of each would cost a third of their
+ * CPU (four parts and a callback for each chunk).
+ */
 export class SseSink implements EventSink {
   /** Only until the stream is open: the reply holds the request with its body. */
   #reply: FastifyReply | undefined;
-  readonly #stream: SseStream;
+  readonly #response: ServerResponse;
+  readonly #writer: PacedWriter;
+  readonly #stallMs: number;
   readonly #dialect: Dialect;
   readonly #encoder: EventEncoder<string>;
   readonly #framing: Framing;
@@ -60,11 +100,16 @@ export class SseSink implements EventSink {
   readonly #after: string;
   /** Whole frames that wait for `flush`. */
   #frames = '';
+  /** Text that was flushed in this turn of the event loop. */
+  #flushed = '';
+  #written = 0;
 
   constructor(reply: FastifyReply, dialect: Dialect, { framing, extensions, stallMs }: SseSinkOptions) {
     reply.hijack();
     this.#reply = reply;
-    this.#stream = new SseStream(reply.raw, stallMs);
+    this.#response = reply.raw;
+    this.#writer = new PacedWriter(reply.raw);
+    this.#stallMs = stallMs;
     this.#dialect = dialect;
     this.#countsGenerations = extensions.includes(RESUME_EXTENSION_URI);
     this.#encoder = encoderOf(dialect, this.#countsGenerations);
@@ -74,21 +119,37 @@ export class SseSink implements EventSink {
   }
 
   get closed(): boolean {
-    return this.#stream.closed;
+    return this.#writer.closed;
   }
 
   get backlog(): number {
-    return this.#stream.backlog;
+    return this.#writer.backlog + this.#flushed.length;
   }
 
+  /** UTF-16 units sent so far; about the bytes of Latin text. */
   get written(): number {
-    return this.#stream.written;
+    return this.#written;
   }
 
+  /** Sends the headers and a comment at once, before any event exists (S0-2). */
   open(): void {
     const reply = this.#reply;
     if (reply === undefined) return;
-    this.#stream.open(reply.getHeaders());
+    const defined = Object.entries(reply.getHeaders()).filter(([, value]) => value !== undefined) as [string, string][];
+    this.#response.writeHead(200, {
+      ...Object.fromEntries(defined),
+      'content-type': `${SSE_CONTENT_TYPE}; charset=utf-8`,
+      'cache-control': 'no-cache, no-transform',
+      // nginx would buffer the whole response.
+      'x-accel-buffering': 'no',
+    });
+    // In one write with the comment, but not as one text: Node keeps the head, and as dozens of pieces unless it was written by itself.
+    const { socket } = this.#response;
+    socket?.cork();
+    this.#response.flushHeaders();
+    process.nextTick(() => socket?.uncork());
+    const comment = sseComment('ok');
+    if (this.#writer.send(comment)) this.#written += comment.length;
     // Idle streams are many and long: they hold neither the headers of a browser nor a caller's credentials.
     reply.request.raw.rawHeaders = [];
     reply.request.raw.headers = {};
@@ -122,38 +183,79 @@ export class SseSink implements EventSink {
 
   flush(): void {
     const frames = this.#takeFrames();
-    if (frames !== '') this.#stream.send(frames);
+    if (frames !== '') this.#send(frames);
   }
 
   flushAll(stallMs: number): Promise<boolean> {
-    return this.#stream.sendAll(this.#takeFrames(), stallMs);
+    this.write();
+    const frames = this.#takeFrames();
+    this.#written += frames.length;
+    return this.#writer.sendAll(Buffer.from(frames), stallMs);
   }
 
   end(): void {
-    this.#stream.end(this.#takeFrames());
+    this.#end(this.#takeFrames());
   }
 
   fail(error: A2AError): void {
-    this.#stream.end(this.#failure(error));
+    this.#end(this.#failure(error));
   }
 
   /** Readers of the binding see a retryable error, readers of SSE the drain event with its retry delay. */
   drain(error: A2AError, retryMs: number): void {
     const data = JSON.stringify(this.#framing.failure(error, this.#dialect.name));
     const errorFrame = this.#framing.failureEvent === undefined ? '' : this.#failure(error);
-    this.#stream.end(sseFrame({ retryMs, event: 'drain', data }) + errorFrame);
+    this.#end(sseFrame({ retryMs, event: 'drain', data }) + errorFrame);
   }
 
   cut(): void {
-    this.#stream.cut();
+    this.#response.destroy();
   }
 
   keepAlive(): void {
-    this.#stream.send(sseComment('keep-alive'));
+    this.#send(sseComment('keep-alive'));
   }
 
   onClose(listener: () => void): void {
-    this.#stream.onClose(listener);
+    this.#writer.onClose(listener);
+  }
+
+  /** Writes what was flushed. `shared`: the chunk of another stream, written if it has the same text; returns the one to share next. */
+  write(shared = NO_CHUNK): Chunk {
+    const text = this.#flushed;
+    this.#flushed = '';
+    if (text === '' || this.closed) return shared;
+    const { socket, chunkedEncoding, writableCorked } = this.#response;
+    // HTTP/1.0 has no chunks; a pipelined response has no socket before the one ahead of it has ended; a corked one still holds what
+    // was written in this turn, such as its head.
+    if (socket === null || !chunkedEncoding || writableCorked > 0) {
+      this.#writer.send(text);
+      return shared;
+    }
+    const chunk = text === shared.text ? shared : chunkOf(text);
+    socket.write(chunk.bytes);
+    return chunk;
+  }
+
+  /** Sends whole frames or a comment with the next write. Skipped while a larger text is being written. */
+  #send(text: string): void {
+    if (this.closed || this.#writer.slicing) return;
+    this.#written += text.length;
+    if (this.#flushed === '' && waiting.push(this) === 1) process.nextTick(writeWaiting);
+    this.#flushed += text;
+  }
+
+  /** Ends with a last text. While a larger one is being written there is no clean end: the connection is cut. */
+  #end(text: string): void {
+    if (this.closed) return;
+    if (this.#writer.slicing) {
+      this.cut();
+      return;
+    }
+    this.write();
+    this.#written += text.length;
+    this.#response.setTimeout(this.#stallMs);
+    this.#response.end(text);
   }
 
   #takeFrames(): string {

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LIMITS } from '@hopline/a2a-server';
 import { call, openRig, type Rig, sendParams, userMessage } from './http-server.test-kit.ts';
 
-/** A shorter time would cut a healthy client on a busy machine; milliseconds. */
+/** A shorter time would cut a healthy client on a busy machine. */
 const STALL_MS = 1_500;
 const PATIENCE_MS = 20_000;
 /** More than the kernel buffers for a connection. */
@@ -36,7 +36,7 @@ function writeRequest(t: TestContext, rig: Rig, head: string): Socket {
   return socket.on('error', () => {});
 }
 
-/** How long the only connection slot is taken; milliseconds. */
+/** How long the only connection slot is taken, in milliseconds. */
 async function msUntilSlotFree(rig: Rig): Promise<number> {
   const startedAt = performance.now();
   for (;;) {

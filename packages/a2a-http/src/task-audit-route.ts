@@ -2,7 +2,7 @@ import { A2AError } from '@hopline/a2a';
 import { type A2AServer, fromLog, requireOwnTask } from '@hopline/a2a-server';
 import { type Cursor, parseCursor } from '@hopline/events';
 import type { FastifyInstance } from 'fastify';
-import { registerOwnRoute } from './own-route.ts';
+import { registerHoplineRoute } from './hopline-route.ts';
 
 export const TASK_AUDIT_PATH = '/tasks/{taskId}/audit';
 export const EVENT_AUDIT_PATH = '/tasks/{taskId}/audit/{cursor}';
@@ -36,26 +36,21 @@ export function registerTaskAudit(scope: FastifyInstance, server: A2AServer, aud
       running -= 1;
     }
   };
-  registerOwnRoute(
-    scope,
-    server,
-    { path: TASK_AUDIT_PATH, method: 'audit_task' },
-    async ({ headers, params: { taskId = '' } }) => {
-      await requireOwnTask(server, headers, taskId);
-      return run(taskId, async () => {
-        const found = await audits.report(taskId);
-        // Retention has removed the task since its owner was checked.
-        if (found === undefined) throw new A2AError('TASK_NOT_FOUND');
-        return found;
-      });
-    },
-  );
-  registerOwnRoute(
+  registerHoplineRoute(scope, server, { path: TASK_AUDIT_PATH, method: 'audit_task' }, async (caller, { taskId = '' }) => {
+    await requireOwnTask(server, caller, taskId);
+    return run(taskId, async () => {
+      const found = await audits.report(taskId);
+      // Retention has removed the task since its owner was checked.
+      if (found === undefined) throw new A2AError('TASK_NOT_FOUND');
+      return found;
+    });
+  });
+  registerHoplineRoute(
     scope,
     server,
     { path: EVENT_AUDIT_PATH, method: 'explain_event' },
-    async ({ headers, params: { taskId = '', cursor: text = '' } }) => {
-      await requireOwnTask(server, headers, taskId);
+    async (caller, { taskId = '', cursor: text = '' }) => {
+      await requireOwnTask(server, caller, taskId);
       const cursor = parseCursor(text);
       if (cursor === undefined)
         throw new A2AError('INVALID_PARAMS', { taskId, detail: 'the cursor is not of the form GENERATION.SEQUENCE' });

@@ -1,6 +1,6 @@
 import { type A2AServer, type PushDeliveries, pushDeliveriesOf } from '@hopline/a2a-server';
 import type { FastifyInstance } from 'fastify';
-import { registerOwnRoute } from './own-route.ts';
+import { registerHoplineRoute } from './hopline-route.ts';
 
 export const TASK_DELIVERIES_PATH = '/tasks/{taskId}/deliveries';
 
@@ -9,12 +9,12 @@ type ListedWebhook = Omit<PushDeliveries, 'failingSince' | 'retryAt'> & { failin
 
 /** GET `/tasks/{taskId}/deliveries`: for the task's owner, how far each of its webhooks is. A2A has the configurations only. */
 export function registerTaskDeliveries(scope: FastifyInstance, server: A2AServer): void {
-  registerOwnRoute(
+  registerHoplineRoute(
     scope,
     server,
     { path: TASK_DELIVERIES_PATH, method: 'list_deliveries' },
-    async ({ headers, params: { taskId = '' } }) => ({
-      webhooks: (await pushDeliveriesOf(server, headers, taskId)).map(listed),
+    async (caller, { taskId = '' }) => ({
+      webhooks: (await pushDeliveriesOf(server, caller, taskId)).map(listed),
     }),
   );
 }

@@ -134,7 +134,7 @@ test('a client that leaves, also before the first line, frees its place, and not
   }
 });
 
-/** A shorter time would cut a healthy client on a busy machine; milliseconds. */
+/** A shorter time would cut a healthy client on a busy machine. */
 const STALL_MS = 1_500;
 
 /** More lines than the kernel buffers for a connection. */

@@ -1,8 +1,10 @@
+import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { A2AError } from '@hopline/a2a';
 import { type A2AServer, fromLog, report, requireOwnTask } from '@hopline/a2a-server';
 import { isSameOwner, type Owner } from '@hopline/events';
 import type { FastifyInstance } from 'fastify';
+import { callerWithRoom } from './hopline-route.ts';
 import { readInTime } from './reading-time.ts';
 import { sendRestError } from './rest/rest-binding.ts';
 
@@ -27,7 +29,12 @@ export function registerTaskExport(scope: FastifyInstance, server: A2AServer, ex
   /** The caller of each export that runs. */
   const running: Owner[] = [];
   const release = (caller: Owner) => running.splice(running.indexOf(caller), 1);
-  const open = async (caller: Owner, taskId: string, query: ExportQuery): Promise<AsyncIterable<string>> => {
+  const open = async (
+    caller: Owner,
+    taskId: string,
+    query: ExportQuery,
+    response: ServerResponse,
+  ): Promise<AsyncIterable<string>> => {
     if (!isSameOwner(caller, undefined) && running.some(other => isSameOwner(other, caller))) {
       server.quotas.countRefusal('exports');
       throw new A2AError('QUOTA_EXCEEDED', { detail: 'an export of this caller is running; retry when it has ended' });
@@ -41,7 +48,11 @@ export function registerTaskExport(scope: FastifyInstance, server: A2AServer, ex
       if (lines === undefined) throw new A2AError('TASK_NOT_FOUND');
       const iterator = lines[Symbol.asyncIterator]();
       // A log that cannot be read is an error of the request, not a broken response.
-      return withFirst(await iterator.next(), iterator);
+      const budget = server.quotas.sentBudget(caller);
+      return withFirst(await iterator.next(), iterator, async line => {
+        await budget?.pace(() => response.destroyed);
+        server.quotas.countSent(caller, Buffer.byteLength(line));
+      });
     } catch (thrown) {
       release(caller);
       throw fromLog(thrown, taskId);
@@ -59,9 +70,15 @@ export function registerTaskExport(scope: FastifyInstance, server: A2AServer, ex
         return error;
       };
       try {
-        const caller = await requireOwnTask(server, request.headers, taskId);
+        const caller = await callerWithRoom(server, request);
+        await requireOwnTask(server, caller, taskId);
         const { records, after } = request.query;
-        const lines = await open(caller, taskId, { records: textOf('records', records), after: textOf('after', after) });
+        const lines = await open(
+          caller,
+          taskId,
+          { records: queryValue('records', records), after: queryValue('after', after) },
+          reply.raw,
+        );
         const body = Readable.from(readInTime(lines, server.limits.exportReadMsMax, () => reply.raw.destroy()));
         // Also when the client leaves before the end: Fastify destroys the stream.
         body.once('close', () => release(caller));
@@ -79,13 +96,18 @@ export function registerTaskExport(scope: FastifyInstance, server: A2AServer, ex
   );
 }
 
-/** `first`, then the rest. When the client leaves, also before it has read anything, what is being read of the log ends. */
-function withFirst(first: IteratorResult<string>, rest: AsyncIterator<string>): AsyncIterable<string> {
+/** `first`, then the rest, each after `pace`. When the client leaves, also before it has read anything, what is being read of the log ends. */
+function withFirst(
+  first: IteratorResult<string>,
+  rest: AsyncIterator<string>,
+  pace: (line: string) => Promise<void>,
+): AsyncIterable<string> {
   let next: IteratorResult<string> | undefined = first;
   const iterator: AsyncIterator<string> = {
     next: async () => {
       const line = next ?? (await rest.next());
       next = undefined;
+      if (line.done !== true) await pace(line.value);
       return line;
     },
     return: async () => (await rest.return?.()) ?? { done: true, value: undefined },
@@ -93,7 +115,7 @@ function withFirst(first: IteratorResult<string>, rest: AsyncIterator<string>): 
   return { [Symbol.asyncIterator]: () => iterator };
 }
 
-function textOf(name: string, value: unknown): string | undefined {
+function queryValue(name: string, value: unknown): string | undefined {
   if (value === undefined || typeof value === 'string') return value;
   throw new A2AError('INVALID_PARAMS', { detail: `the query may have ${name} once` });
 }

@@ -11,7 +11,7 @@ import type { EventSink } from './stream/event-sink.ts';
 import type { OpenStreams } from './stream/open-streams.ts';
 import type { TaskIndex } from './task-index.ts';
 
-/** What all operations of one A2A server share, whatever bindings expose it. */
+/** State and settings that all operations of one A2A server share, for every binding. */
 export type A2AServer = {
   log: Log;
   role: Role;
@@ -20,9 +20,9 @@ export type A2AServer = {
   logger: Logger;
   metrics: HopMetrics | undefined;
   authenticate: Authenticate;
-  /** Sees each request before its operation, may wait, refuse it by an A2AError, or replace its stream. Absent: nothing does. */
+  /** Runs before each operation. It may wait, reject the request with an A2AError, or replace its stream. Absent: none runs. */
   intercept: ((request: ServerRequest) => Promise<ServerRequest>) | undefined;
-  /** Ids in the log by those that clients chose where these tasks were recorded. Absent: the server has no recorded tasks. */
+  /** Maps the task ids that clients chose in recorded tasks to ids in the log. Absent: the server has no recorded tasks. */
   recordedTaskIds: ReadonlyMap<string, string> | undefined;
   /** Whether streaming is available. Must equal the card's capability. */
   streaming: boolean;
@@ -32,7 +32,7 @@ export type A2AServer = {
   push: boolean;
   /** Whether new tasks are written to the index of all servers at once, before their relay does it. */
   writesIndex: boolean;
-  /** Why a webhook URL is refused, as the end of a sentence that does not quote the URL; undefined when it is allowed. */
+  /** The problem of a webhook URL, as the end of a sentence that does not quote the URL; undefined when the URL is allowed. */
   webhookProblem(url: string): string | undefined;
   /** Output media types of the card. Empty: unknown, and any request is accepted. */
   outputModes(): readonly string[];
@@ -55,33 +55,35 @@ export type A2AServer = {
 export type ServerRequest = {
   binding: Binding;
   dialect: Dialect;
-  /** The request names no version, and its method exists in 0.3 and in the legacy form: the task decides (`dialectFor`). */
+  /** Whether 0.3 and the legacy form share the method and the request names no version: the task then decides (`dialectFor`). */
   ambiguous?: boolean;
   params: unknown;
   /** Size of the request's body. */
   bytes: number;
   /** Lower-case names: cursor, trace context, credentials. */
   headers: RequestHeaders;
-  /** A cursor from outside the headers. A `last-event-id` header takes precedence. */
+  /** A cursor sent outside the headers. A `last-event-id` header takes precedence. */
   cursor?: string | undefined;
-  /** Aborts when the response ends or its client disconnects. Bindings may create it when it is first read: few streams do. */
+  /** Aborts when the response ends or its client disconnects. Created when first read, because few streams need it. */
   readonly closed: AbortSignal;
   /** The client has disconnected before the response ended. */
   isClientGone(): boolean;
   /** Names the active extensions in the response. Called before `openSink`, and only when there are any. */
   nameExtensions?(uris: readonly string[]): void;
+  /** The bytes of the response, for an operation that is not answered by a stream. */
+  encode(answer: OperationAnswer): Buffer;
   /** Turns the response into a stream of events. `extensions`: URIs of the active ones. */
   openSink(dialect: Dialect, extensions: readonly string[]): EventSink;
 };
 
-/** What one operation works with: the request, its caller and its telemetry. */
+/** Context of one operation: the request, its caller and its telemetry. */
 export type OperationContext = Pick<ServerRequest, 'dialect' | 'ambiguous' | 'params' | 'cursor' | 'openSink'> & {
   /** URIs of the active extensions. */
   extensions: readonly string[];
-  /** Only its own tasks are visible to it. */
+  /** The only owner whose tasks are visible to the operation. */
   caller: Owner;
   hop: Hop;
-  /** The task of the request, once it is known: for the log line of a failure. */
+  /** The task of the request once it is known, for the log line of a failure. */
   taskId?: string;
   /** Epoch milliseconds. */
   receivedAt: number;
@@ -89,6 +91,7 @@ export type OperationContext = Pick<ServerRequest, 'dialect' | 'ambiguous' | 'pa
   readonly signal: AbortSignal;
 };
 
-/** The result, or `streamed` when the response became a stream of events. */
-export type OperationResult = JsonObject | JsonObject[] | null | 'streamed';
+export type OperationAnswer = JsonObject | JsonObject[] | null;
+/** The answer, or `streamed` when the response became a stream of events. */
+export type OperationResult = OperationAnswer | 'streamed';
 export type OperationHandler = (server: A2AServer, context: OperationContext) => Promise<OperationResult>;

@@ -11,9 +11,9 @@ export type Authenticate = (request: { headers: RequestHeaders; tenant: string |
 
 const ANONYMOUS: Owner = {};
 
-/** Authentication is off: every caller is the same, and there are no tenants, as the card names none ([A2A 1.0] 8.3.2). */
+/** With authentication off, all callers are the same and no tenant exists, because the card names none ([A2A 1.0] 8.3.2). */
 export const anonymous: Authenticate = async ({ tenant }) => {
-  if (tenant !== undefined) throw new A2AError('TASK_NOT_FOUND', { detail: 'there is no such tenant' });
+  if (tenant !== undefined) throw new A2AError('TASK_NOT_FOUND', { detail: 'unknown tenant' });
   return ANONYMOUS;
 };
 

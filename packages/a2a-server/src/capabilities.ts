@@ -3,7 +3,7 @@ import { activeExtensions, EXTENSIONS_HEADER, extensionUris, LEGACY_EXTENSIONS_H
 import type { A2AServer } from './a2a-server.ts';
 import { firstOf, type RequestHeaders } from './authenticate.ts';
 
-/** Throws UNSUPPORTED_OPERATION for a stream when the card declares none ([A2A 1.0] 3.3.4). */
+/** Throws UNSUPPORTED_OPERATION for a stream unless the card declares streaming ([A2A 1.0] 3.3.4). */
 export function assertOffered({ streaming }: A2AServer, operation: Operation): void {
   if (streaming || (operation !== 'stream' && operation !== 'subscribe')) return;
   throw new A2AError('UNSUPPORTED_OPERATION', { detail: 'the agent card declares no streaming' });

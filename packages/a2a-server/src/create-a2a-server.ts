@@ -38,7 +38,7 @@ export type A2AServerOptions = {
   >
 >;
 
-/** Checks the syntax only. Which addresses are allowed is a rule of the process that calls webhooks. */
+/** Checks only the syntax of a webhook URL. The process that calls webhooks decides which addresses are allowed. */
 function webhookSyntaxProblem(text: string): string | undefined {
   const url = URL.parse(text);
   if (url === null) return 'is not an absolute URL';

@@ -1,4 +1,4 @@
-export type { A2AServer, OperationResult, ServerRequest } from './a2a-server.ts';
+export type { A2AServer, OperationAnswer, ServerRequest } from './a2a-server.ts';
 export type { Authenticate, RequestHeaders } from './authenticate.ts';
 export { anonymous } from './authenticate.ts';
 export type { A2AServerOptions } from './create-a2a-server.ts';

@@ -1,35 +1,35 @@
 /** Bounds of an A2A server. Each has a default, which the process may override. */
 export type Limits = {
-  /** Largest request body; a larger one gets 413; bytes. */
+  /** Largest request body. A larger one gets 413. */
   bodyBytesMax: number;
   /** Streams and waiting sends open at once in this process. Further ones get 503 with Retry-After. */
   streamsMax: number;
   /**
-   * Streams and waiting sends of one caller in this process, and as many sends and cancels that do not wait for a turn. Undefined: two
-   * fifths of `streamsMax`; all of them without authentication. Further ones get 429, as beyond each limit of an owner.
+   * Streams and waiting sends of one caller in this process. The same number applies to sends and cancels that do not wait. Undefined: two
+   * fifths of `streamsMax`, or all of them without authentication. Like every limit of an owner, it answers further requests with 429.
    */
   ownerStreamsMax: number | undefined;
-  /** Messages of one caller to this process, which may begin a turn each: on average, and at once. */
+  /** Messages of one caller to this process, each of which may begin a turn: average rate, and burst. */
   ownerMessagesPerSecond: number;
   ownerMessagesBurst: number;
-  /** Bytes of requests of one caller to this process: on average, and at once. */
+  /** Request bytes of one caller to this process: average rate, and burst. */
   ownerRequestBytesPerSecond: number;
   ownerRequestBytesBurst: number;
   /**
-   * Bytes that the event streams of one caller send in this process: on average, and at once. Beyond it they are paced. Without
-   * authentication there is no bound, because there are no others.
+   * Bytes that this process sends to one caller, in answers and event streams: average rate, and burst. Beyond it streams and exports are
+   * slowed down, and other requests except cancels get 429. Unlimited without authentication, where no other caller needs protection.
    */
   ownerSentBytesPerSecond: number;
   ownerSentBytesBurst: number;
   /** Tasks of one caller that have not ended, over all processes. */
   ownerOpenTasksMax: number;
-  /** Push configurations of one caller, also of ended tasks until retention removes them, over all processes. */
+  /** Push configurations of one caller over all processes, including those of ended tasks until retention removes them. */
   ownerPushConfigsMax: number;
-  /** All callers of a tenant together may use so many times what one owner may. */
+  /** Multiple of the limits of one owner that all callers of a tenant together may use. */
   tenantLimitFactor: number;
   /**
-   * Share of the log's bytes that the tasks of one tenant, or of one caller without a tenant, may take, over all processes: its next task
-   * gets 429. 1: no limit.
+   * Share of the log's bytes that the tasks of one tenant, or of one caller without a tenant, may take, over all processes. At the
+   * limit its next task gets 429. 1: no limit.
    */
   tenantStoredShare: number;
   /**
@@ -38,58 +38,56 @@ export type Limits = {
    */
   viewerBufferBytesMax: number;
   /**
-   * A client that reads nothing of a stream or response for this long, while the server waits for it, is disconnected;
-   * milliseconds.
+   * A client that reads nothing of a stream or response for this long, while the server waits for it, is disconnected.
    */
   viewerStallMsMax: number;
   /**
    * A client that takes longer than this to read EXPORT_READ_BYTES_MIN of an export is disconnected: it holds one of few places. The
-   * time that the log takes does not count; milliseconds.
+   * time that the log takes does not count.
    */
   exportReadMsMax: number;
-  /** Interval of the comment that keeps idle streams open through proxies; milliseconds. */
+  /** Interval of the comment that keeps idle streams open through proxies. */
   heartbeatMs: number;
-  /** After this long a blocking send returns the task as it is; milliseconds. */
+  /** After this long a blocking send returns the task as it is. */
   blockingWaitMsMax: number;
   /**
-   * How long the relay has to process a stored message before the client gets UNAVAILABLE. The message is not lost;
-   * milliseconds.
+   * How long the relay has to process a stored message before the client gets UNAVAILABLE. The message is not lost.
    */
   firstFactMsMax: number;
-  /** How long a non-blocking send waits for the task to leave `submitted` before it returns the task as it is; milliseconds. */
+  /** How long a non-blocking send waits for the task to leave `submitted` before it returns the task as it is. */
   workingWaitMsMax: number;
-  /** After this long a cancel returns the task as it is; milliseconds. */
+  /** After this long a cancel returns the task as it is. */
   cancelWaitMsMax: number;
-  /** How long a read waits until this process has folded what the log already holds; milliseconds. */
+  /** How long a read waits until this process has folded what the log already holds. */
   freshMsMax: number;
-  /** How long a feed without viewers stays open for a client that reconnects; milliseconds. */
+  /** How long a feed without viewers stays open for a client that reconnects. */
   feedLingerMs: number;
   /** Feeds kept without viewers; the oldest is closed first. */
   idleFeedsMax: number;
   /** Newest facts of a followed task kept in memory, so that a recent cursor needs no read of the log. */
   ringFactsMax: number;
   ringBytesMax: number;
-  /** Those facts of all followed tasks; of the tasks that have had no new one for longest they leave memory first. Bytes. */
+  /** Bytes of those facts of all followed tasks. Facts of the tasks that have been idle for longest leave memory first. */
   ringsBytesMax: number;
   /**
-   * The followed tasks themselves, for snapshots and answers. Beyond it those of the tasks that have had nothing new for longest leave
-   * memory, and are read from the log when a client needs them. Bytes.
+   * Bytes of the followed tasks themselves, for snapshots and answers. Tasks that have been idle for longest leave memory first, and are
+   * read from the log when a client needs them.
    */
   viewsBytesMax: number;
-  /** Tasks that ListTasks can find, those with the newest status; about 300 bytes each, held from the first list on. */
+  /** Tasks with the newest status that ListTasks can find. They take about 300 bytes each, from the first list on. */
   listedTasksMax: number;
   /**
-   * Open tasks of a caller, those with the newest status, whose state a list reads from the log. For others it shows the index,
+   * Open tasks of a caller with the newest status whose state a list reads from the log. For further tasks it shows the index,
    * which may lag.
    */
   listedOpenTasksMax: number;
-  /** How long a push configuration set before its task waits for that task (S3-23); milliseconds. */
+  /** How long a push configuration set before its task waits for that task (S3-23). */
   pushWaitMsMax: number;
   /** Open connections of the process, busy or idle; further ones are dropped at once. */
   connectionsMax: number;
-  /** Requests on one connection. Then the client opens another, perhaps to another replica. */
+  /** Requests on one connection. Afterwards the client opens another, perhaps to another replica. */
   requestsPerConnectionMax: number;
-  /** How long a client has to send headers and body completely before the request is cut; milliseconds. */
+  /** How long a client has to send headers and body completely before the request is cut. */
   requestMsMax: number;
 };
 

@@ -22,11 +22,11 @@ type FailedRequest = {
   taskId: string | undefined;
 };
 
-/** Errors that are in the metrics and have a span, and the request that failed with each. */
+/** Errors that are already in the metrics and have a span, and the request that failed with each. */
 const recorded = new WeakMap<A2AError, FailedRequest>();
 
 type Failure = FailedRequest & {
-  /** How the request is counted among those of A2A; absent for a request beside A2A. */
+  /** How metrics count the request among those of A2A; absent for a request beside A2A. */
   counted?: { binding: Binding; operation: Operation | 'unknown' };
   isGone: boolean;
 };
@@ -47,10 +47,10 @@ export function recordFailure(server: A2AServer, error: A2AError, { counted, isG
   }
 }
 
-/** A request that no version of A2A has. */
+/** Method of a request that no version of A2A has. */
 export type RequestBesideA2A = { method: HoplineMethod; taskId?: string };
 
-/** A request that has no span: one of A2A that was refused before its operation was known, or one beside A2A. */
+/** A request without a span: an A2A request refused before its operation was known, or one beside A2A. */
 type UnrecordedRequest = { headers: RequestHeaders } & ({ binding: Binding } | RequestBesideA2A);
 
 /**
@@ -81,7 +81,7 @@ function recordUnrecorded(server: A2AServer, error: A2AError, request: Unrecorde
     return;
   }
   const { method } = request;
-  // Text that cannot be a task id stays out.
+  // Text that cannot be a task id is left out.
   const taskId = request.taskId !== undefined && isTaskId(request.taskId) ? request.taskId : undefined;
   const hop = startHop(method, { kind: 'server', parent, attributes: { [ATTR.a2aTask]: taskId, ...role } });
   recordFailure(server, error, { method, hop, taskId, isGone: false });

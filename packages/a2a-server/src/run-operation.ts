@@ -1,6 +1,6 @@
 import { A2AError, type Operation } from '@hopline/a2a';
 import { A2A_METHOD, type A2aMethod, ATTR, SPAN, startHop } from '@hopline/telemetry';
-import type { A2AServer, OperationContext, OperationHandler, OperationResult, ServerRequest } from './a2a-server.ts';
+import type { A2AServer, OperationContext, OperationHandler, ServerRequest } from './a2a-server.ts';
 import { firstOf } from './authenticate.ts';
 import { assertOffered, requestedExtensions } from './capabilities.ts';
 import { extendedCard } from './operations/extended-card.ts';
@@ -13,10 +13,10 @@ import { tasksList } from './operations/tasks-list.ts';
 import { tasksSubscribe } from './operations/tasks-subscribe.ts';
 import { recordFailure, traceCarrierOf } from './report.ts';
 
-/** Time after which a client with UNAVAILABLE should retry, and with QUOTA_EXCEEDED where nothing better is known; milliseconds. */
+/** Default Retry-After of UNAVAILABLE, and of QUOTA_EXCEEDED if no better time is known. */
 const RETRY_AFTER_MS = 1_000;
 
-/** When the client of a failed request should retry; milliseconds. Undefined where the error does not ask for it. */
+/** Retry-After of a failed request in milliseconds. Undefined if the error does not ask for a retry. */
 export function retryAfterMs({ code, retryAfterMs }: A2AError): number | undefined {
   return code === 'UNAVAILABLE' || code === 'QUOTA_EXCEEDED' ? (retryAfterMs ?? RETRY_AFTER_MS) : undefined;
 }
@@ -49,8 +49,20 @@ const SPAN_OF: Readonly<Record<Operation, A2aMethod>> = {
   extendedCard: A2A_METHOD.getExtendedCard,
 };
 
-/** Runs an operation in its own span, for any binding, and counts it. Rejects with an A2AError. */
-export async function runOperation(server: A2AServer, operation: Operation, request: ServerRequest): Promise<OperationResult> {
+/** Operations that a caller beyond its budget of sent bytes may begin: streams are paced, and a cancel is never refused. */
+const BEYOND_SENT_BUDGET: ReadonlySet<Operation> = new Set(['stream', 'subscribe', 'cancel']);
+/** Operations that change nothing, so that they can be refused when their answer is known. */
+const READS: ReadonlySet<Operation> = new Set(['get', 'list']);
+
+/**
+ * Runs an operation in its own span, for any binding, and counts it. Resolves with the bytes of the response, or with `streamed` when
+ * it became a stream of events. Rejects with an A2AError.
+ */
+export async function runOperation(
+  server: A2AServer,
+  operation: Operation,
+  request: ServerRequest,
+): Promise<Buffer | 'streamed'> {
   const { binding, dialect, ambiguous = false, params, bytes, headers } = request;
   const receivedAt = Date.now();
   const startedMs = performance.now();
@@ -67,6 +79,7 @@ export async function runOperation(server: A2AServer, operation: Operation, requ
     const caller = await server.authenticate({ headers, tenant: tenantOf(request) });
     server.quotas.takeBytes(caller, bytes, operation === 'cancel');
     assertOffered(server, operation);
+    if (!BEYOND_SENT_BUDGET.has(operation)) server.quotas.requireSentRoom(caller);
     const { openSink } = server.intercept === undefined ? request : await server.intercept(request);
     const extensions = requestedExtensions(server, dialect.name, headers);
     if (extensions.length > 0) request.nameExtensions?.(extensions);
@@ -88,15 +101,19 @@ export async function runOperation(server: A2AServer, operation: Operation, requ
     };
     const operationContext = context;
     const result = await hop.run(() => HANDLERS[operation](server, operationContext));
+    // Of reads at the same time the first ones may have used up the budget that all of them met.
+    if (READS.has(operation)) server.quotas.requireSentRoom(caller);
+    const answer = result === 'streamed' ? result : request.encode(result);
+    if (answer !== 'streamed') server.quotas.countSent(caller, answer.length);
     const outcome = request.isClientGone() ? 'client_gone' : 'ok';
-    // A stream goes on in a span of its own: this one is exported now, so that it survives the process.
+    // A stream continues in a span of its own; this one is exported now, so that it survives the process.
     if (result === 'streamed') hop.taken({ name: SPAN.deliverEvents, kind: 'internal' });
     else {
       hop.set({ [ATTR.outcome]: outcome });
       hop.end();
     }
     server.metrics?.requests.add(1, { binding, operation, outcome });
-    return result;
+    return answer;
   } catch (thrown) {
     const error = A2AError.from(thrown);
     const isGone = error.code === 'UNAVAILABLE' && request.isClientGone();

@@ -8,7 +8,7 @@ import { TinyRelay } from './tiny-relay.test-kit.ts';
 /** A line that a server logged. */
 export type Line = { level: string; fields: LogFields; message: string };
 
-/** For tests of a binding: a server in profile `caipe` with what it logs and counts. */
+/** Test kit of a binding: a server in profile `caipe`, with its log lines and metrics. */
 export type TestServer = {
   log: MemoryLog;
   relay: TinyRelay;

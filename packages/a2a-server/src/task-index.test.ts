@@ -107,7 +107,7 @@ function openHeld(readyMsMax: number) {
   return { tasks, held, index: new TaskIndex({ tasks, role: 'supervisor', entriesMax: 10, readyMsMax, onLost }) };
 }
 
-test('ready waits for the newest write, and no longer', async t => {
+test('ready waits for the newest write and no longer', async t => {
   const { tasks, held, index } = openHeld(5_000);
   t.after(() => index.close());
   await index.ready();
@@ -120,7 +120,7 @@ test('ready waits for the newest write, and no longer', async t => {
   assert.deepEqual(ids(index), ['a']);
 });
 
-test('ready resolves after a bucket without new writes was read again', async t => {
+test('ready resolves when a bucket without new writes has been read again', async t => {
   const { tasks, held, index } = openHeld(2_000);
   t.after(() => index.close());
   await index.ready();

@@ -19,9 +19,9 @@ export function comparePositions(a: IndexPosition, b: IndexPosition): number {
 export type TaskIndexOptions = {
   tasks: KeyValue<TaskIndexEntry>;
   role: Role;
-  /** Most tasks held, about 300 bytes each; the one with the oldest status is dropped first. */
+  /** Most tasks in memory, about 300 bytes each. The task with the oldest status is dropped first. */
   entriesMax: number;
-  /** How long a read waits until the bucket as it is now has been read; milliseconds. */
+  /** How long a read waits until the current content of the bucket has been read. */
   readyMsMax: number;
   onLost(error: unknown): void;
 };
@@ -36,7 +36,7 @@ export class TaskIndex {
   readonly #closing = new AbortController();
   readonly #complete = Promise.withResolvers<void>();
   readonly #known = new Map<string, IndexedTask>();
-  /** Oldest first: nearly every change is the newest and goes to the end. */
+  /** Oldest first, because nearly every change is the newest one and goes to the end. */
   #ordered: IndexedTask[] = [];
   #following = false;
   /** Every write of the bucket up to this revision has been read. */
@@ -86,7 +86,7 @@ export class TaskIndex {
     for (const waiter of this.#waiters) if (waiter.revision <= this.#followed) waiter.resolve();
   }
 
-  /** Adds what this process has seen of a task, which may be newer than the bucket. */
+  /** Adds a state of a task that this process has seen, which may be newer than the bucket. */
   note(taskId: string, entry: Omit<TaskIndexEntry, 'startSeq'>): void {
     const { role, generation, at, contextId, state, owner } = entry;
     const known = this.#known.get(taskId);
@@ -138,7 +138,7 @@ export class TaskIndex {
       },
       lost: error => this.#options.onLost(error),
     });
-    // Following resumes by itself after a loss; waiting reads end by their time limit.
+    // Following resumes by itself after a loss; waiting reads time out.
     following.catch(() => {});
   }
 

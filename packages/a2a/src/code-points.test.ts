@@ -36,7 +36,7 @@ test('a cut never splits a surrogate pair, and is at most one unit before the in
   );
 });
 
-test('the span in which two texts differ splits no character', () => {
+test('the range in which two texts differ splits no character', () => {
   for (const [a, b, wanted] of [
     ['same', 'same', [4, 4, 4]],
     ['one two three', 'one 2 three', [4, 7, 5]],

@@ -4,7 +4,7 @@ export function codePoints(text: string): number {
   for (let index = 1; index < text.length; index += 1) {
     if (splitsPair(text, index)) {
       count -= 1;
-      // The low half that was counted is not a high half.
+      // The counted low half does not follow a high half.
       index += 1;
     }
   }
@@ -20,7 +20,7 @@ export function cutIndex(text: string, index: number): number {
   return splitsPair(text, index) ? index - 1 : index;
 }
 
-/** Where two texts differ: they are the same before `start`, and after `aEnd` and `bEnd`. Never inside a surrogate pair. */
+/** The range in which two texts differ: they are equal before `start`, and after `aEnd` and `bEnd`. Never splits a surrogate pair. */
 export function differingSpan(a: string, b: string): { start: number; aEnd: number; bEnd: number } {
   const shorter = Math.min(a.length, b.length);
   let start = 0;

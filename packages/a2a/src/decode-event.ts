@@ -4,14 +4,14 @@ import { isObject } from './json-value.ts';
 import type { DialectName } from './version.ts';
 
 /**
- * What a remote agent answered or streamed: an event, something to skip and count, or a JSON-RPC error whose `message` is the
+ * One answer or streamed result of a remote agent: an event, a value to skip and count, or a JSON-RPC error whose `message` is the
  * agent's own text.
  */
 export type RemoteResponse = DecodedEvent | { error: { code: number; message: string; retryable: boolean } };
 
 const WRAPPED = ['task', 'message', 'statusUpdate', 'artifactUpdate'];
 
-/** The dialect of one result, whatever was negotiated: some agents answer 1.0 requests in 0.3, and the other way round. */
+/** The dialect of one result, whatever was negotiated, because some agents answer 1.0 requests in 0.3, and vice versa. */
 function resultDialect(result: unknown): DialectName {
   const wrapped = isObject(result) && result.kind === undefined && WRAPPED.some(member => isObject(result[member]));
   return wrapped && isObject(result) && result.status === undefined ? '1.0' : '0.3';
@@ -22,7 +22,7 @@ export function decodeRemoteEvent(result: unknown): DecodedEvent {
   return DIALECTS[resultDialect(result)].decodeEvent(result);
 }
 
-/** Members whose strings are interpreted, and copied where they have no meaning: a part of an unknown kind is kept as it is. */
+/** Members whose strings are interpreted, but copied if they have no meaning: a part of an unknown kind is kept unchanged. */
 export const INTERPRETED_MEMBERS: ReadonlySet<string> = new Set(['kind', 'type', 'state', 'role']);
 
 /** Decodes one JSON-RPC response of a remote agent, from a frame of a stream or a whole body. */

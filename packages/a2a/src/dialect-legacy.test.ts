@@ -65,7 +65,7 @@ test('a snapshot is each artifact whole, then the state [S3-31]', () => {
   );
 });
 
-test('text split anywhere folds back to itself by index alone [S0-30]', () => {
+test('text split anywhere folds back to itself using only the index [S0-30]', () => {
   const run = fc.array(fc.record({ index: fc.nat(2), text: fc.string({ unit: 'binary' }) }), { maxLength: 30 });
   fc.assert(
     fc.property(run, chunks => {

@@ -89,7 +89,7 @@ test('limits of a message hold at their edges', () => {
   refusal(() => v10.decodeSend(id(ID_CHARS_MAX + 1)));
 });
 
-test('0.3 accepts what older clients send: no kind, type for kind, nulls, unknown members', () => {
+test('0.3 accepts requests of older clients: no kind, type for kind, nulls, unknown members', () => {
   const parts = [
     { type: 'text', text: ' a ' },
     { text: 'b' },

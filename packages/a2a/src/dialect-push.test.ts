@@ -167,7 +167,7 @@ for (const name of DIALECT_NAMES) {
   });
 }
 
-test('requests for configurations are decoded in the words of each dialect', () => {
+test('each dialect decodes requests for configurations by its own names', () => {
   const { '1.0': v10, '0.3': v03, legacy } = DIALECTS;
   const one = { taskId: 't', id: 'c' };
   assert.deepEqual(v10.push.decodeGet(one), one);

@@ -14,7 +14,7 @@ import type {
 import type { Message, StreamResponse, Task } from './types.ts';
 import { type DialectName, VERSION_OF } from './version.ts';
 
-/** The operations of a client, whatever a dialect names them. */
+/** The operations of a client, independent of their names in a dialect. */
 export const OPERATIONS = [
   'send',
   'stream',
@@ -30,7 +30,7 @@ export const OPERATIONS = [
 ] as const;
 export type Operation = (typeof OPERATIONS)[number];
 
-/** A value from an agent that is no event of any dialect. The caller skips and counts it; it never ends the stream. */
+/** A value from an agent that is not an event of any dialect. The caller skips and counts it; it never ends the stream. */
 export type UnknownEvent = { unknown: 'not an object' | 'unknown kind' | 'unknown state' | 'no artifact' };
 
 /** One decoded result of a stream. */
@@ -75,9 +75,9 @@ export interface Dialect {
    * form writes it.
    */
   encodeEvent(event: StreamResponse, artifactIndex?: number): JsonObject;
-  /** The results of the frames for a task as it is now: one where the dialect has an event for a whole task. */
+  /** The results of the frames for the current task: a single one if the dialect has an event for a whole task. */
   encodeSnapshot(task: Task): JsonObject[];
-  /** JSON text of a result and of members beside it, for clients that do not read the result (C-7). Absent: the result alone. */
+  /** JSON text of a result and of members beside it, for clients that do not read the result (C-7). Absent: only the result. */
   frameText?(result: JsonObject): string;
   /** The result of a send. */
   encodeSendResult(result: { task: Task } | { message: Message }): JsonObject;

@@ -47,7 +47,7 @@ function plain<T>(value: T): T {
   return JSON.parse(JSON.stringify(value)) as T;
 }
 
-// Reserved keys hold what 0.3 cannot express; clients cannot use them.
+// Reserved keys hold values that 0.3 cannot express; clients cannot use them.
 const metadata = fc
   .dictionary(
     fc.string({ minLength: 1 }).filter(key => !key.startsWith('hopline.') && key !== 'data_part_compat'),

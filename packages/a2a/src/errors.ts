@@ -89,14 +89,14 @@ export type A2AErrorOptions = {
   retryable?: boolean;
   /** For UNAUTHENTICATED: the value of `WWW-Authenticate` (RFC 9110 11.6.1). */
   challenge?: string;
-  /** For QUOTA_EXCEEDED and UNAVAILABLE: when the client should retry; milliseconds. */
+  /** For QUOTA_EXCEEDED and UNAVAILABLE: when the client should retry. */
   retryAfterMs?: number;
   /** For logs and spans only; never on the wire. */
   cause?: unknown;
 };
 
 /**
- * The error class of Hopline's servers. It holds everything a client may see of a failure; everything else stays in `cause`.
+ * The error class of Hopline's servers. It holds everything that a client may see of a failure; the rest stays in `cause`.
  */
 export class A2AError extends Error {
   override readonly name = 'A2AError';

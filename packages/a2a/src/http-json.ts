@@ -27,7 +27,7 @@ export function paramsOfQuery(query: unknown): JsonObject {
 }
 
 /**
- * A body as params. No body and null mean no members; members of `path` override the body. A body that is no object is left to
+ * A body as params. No body and null mean no members; members of `path` override the body. A body that is not an object is left to
  * the schema. Throws INVALID_PARAMS.
  */
 export function paramsOfBody(body: unknown, path: JsonObject): unknown {

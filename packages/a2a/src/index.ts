@@ -12,6 +12,8 @@ export { clientTaskId, clientTaskIdCharsMax, storedTaskId } from './dialect-lega
 export { DIALECTS, isAmbiguous, unversionedDialect } from './dialects.ts';
 export type { A2AErrorCode, A2AErrorOptions, A2AErrorRow } from './errors.ts';
 export { A2A_ERRORS, A2AError, errorInfos } from './errors.ts';
+export { failureReason } from './failure-reason.ts';
+export { setFastPaths, takesFastPaths } from './fast-paths.ts';
 export type { FoldedArtifact, Violation, ViolationRule } from './fold.ts';
 export { Fold, foldEvents, textOf, VIOLATIONS } from './fold.ts';
 export type { HttpJsonFailure } from './http-json.ts';
@@ -36,6 +38,7 @@ export { ID_CHARS_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, PARTS_MAX, PUSH_CONFIGS
 export type { SseEvent, SseFrame } from './sse.ts';
 export { decodeSse, decodeSseBatches, SSE_CONTENT_TYPE, SSE_EVENT_BYTES_MAX, sseComment, sseFrame } from './sse.ts';
 export type {
+  AgentSkill,
   Artifact,
   InterruptedState,
   Message,

@@ -4,6 +4,8 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { decodeRemoteResponse, INTERPRETED_MEMBERS } from './decode-event.ts';
+import { testBothWays } from './fast-paths.test-kit.ts';
+import { setFastPaths } from './fast-paths.ts';
 import { JsonStream } from './json-stream.ts';
 
 function parsed(parse: () => unknown): unknown {
@@ -20,7 +22,7 @@ const text = fc.oneof(
   fc.constantFrom('', 'a', '"', '\\', '\n', 'text', 'slot 0', ':'),
 );
 const leaf = fc.oneof(text, fc.integer(), fc.boolean(), fc.constant(null));
-/** Documents of a stream: a few shapes, whose strings differ, with white space, members that stand twice, and reserved names. */
+/** Documents of a stream, in a few shapes: different strings, white space, duplicate members, and reserved names. */
 const shape = fc.record({
   key: fc.constantFrom('text', '__proto__', '0', 'a b'),
   rest: fc.dictionary(text, leaf, { maxKeys: 2 }),
@@ -47,7 +49,7 @@ const stream = fc.array(shape, { minLength: 1, maxLength: 2 }).chain(shapes =>
   ),
 );
 
-test('documents of a stream have the values that JSON.parse gives them', () => {
+testBothWays('documents of a stream have the values that JSON.parse gives them', () => {
   fc.assert(
     fc.property(stream, documents => {
       const json = new JsonStream();
@@ -89,7 +91,7 @@ const member = fc.constantFrom(
   'mediaType',
   'retryable',
 );
-/** Events of remote agents in both notations, of few shapes, with members that have another meaning where they stand. */
+/** Events of remote agents in both notations, in few shapes, with members whose meaning depends on their place. */
 const response = fc
   .record({ dialect: fc.nat(1), hasText: fc.boolean(), more: fc.array(fc.tuple(member, fc.nat(5)), { maxLength: 2 }) })
   .chain(({ dialect, hasText, more }) =>
@@ -109,7 +111,7 @@ const response = fc
     ),
   );
 
-test('events of remote agents are decoded as one by one', () => {
+testBothWays('events of remote agents are decoded as if one by one', () => {
   fc.assert(
     fc.property(response, documents => {
       const json = new JsonStream(decodeRemoteResponse, INTERPRETED_MEMBERS);
@@ -119,7 +121,7 @@ test('events of remote agents are decoded as one by one', () => {
   );
 });
 
-test('a part whose kind differs is decoded by its kind', () => {
+testBothWays('a part whose kind differs is decoded by its kind', () => {
   const json = new JsonStream(decodeRemoteResponse, INTERPRETED_MEMBERS);
   for (const kind of ['a', 'b', 'text', 'file']) {
     const artifact = { artifactId: 'a', parts: [{ kind, value: kind }] };
@@ -128,7 +130,7 @@ test('a part whose kind differs is decoded by its kind', () => {
   }
 });
 
-test('what does not differ is read once, and shared', () => {
+test('equal members are read once and shared', () => {
   const json = new JsonStream();
   const values = ['a', 'b', 'c', 'ü', '"quoted"', 'e'].map(
     (piece, index) => json.read(JSON.stringify({ id: `m${index}`, parts: [{ text: piece }], metadata: { agent: 'x' } })) as Value,
@@ -143,14 +145,23 @@ test('what does not differ is read once, and shared', () => {
   assert.notEqual(values[2]!.parts, values[5]!.parts);
 });
 
-test('text that is no JSON is refused, though it has the form of the documents before it', () => {
+test('without fast paths every document is parsed, and nothing is shared', t => {
+  setFastPaths(false);
+  t.after(() => setFastPaths(true));
+  const json = new JsonStream();
+  const [one, other] = ['a', 'b', 'c'].map(id => json.read(`{"id":"${id}","same":{}}`) as { same: object }).slice(1);
+  assert.notEqual(one!.same, other!.same);
+  assert.ok(!Object.isFrozen(other!.same));
+});
+
+testBothWays('text that is not JSON is refused, even in the form of the documents before it', () => {
   const json = new JsonStream();
   for (const piece of ['a', 'b']) json.read(`{"text":"${piece}"}`);
   for (const wrong of ['{"text":"a\nb"}', '{"text":"a\\"}', '{"text":"a"}}', '{"text":"a"', '{"text":"a" "b"}'])
     assert.throws(() => json.read(wrong), SyntaxError, wrong);
 });
 
-test('an unpaired half of a surrogate is kept, as JSON.parse keeps it', () => {
+testBothWays('an unpaired half of a surrogate is kept, as by JSON.parse', () => {
   const json = new JsonStream();
   for (const piece of ['a', 'b', '\ud800', '👍']) assert.deepEqual(json.read(`{"text":"${piece}"}`), { text: piece });
 });

@@ -1,20 +1,22 @@
-/** UTF-16 units of a document that is compared with the one before it. */
+import { takesFastPaths } from './fast-paths.ts';
+
+/** Maximum UTF-16 units of a document that is compared with the previous one. */
 const DOCUMENT_CHARS_MAX = 8 * 1024;
-/** Comparisons that may fail in a row; afterwards one of SKIPPED_MAX documents is compared. */
+/** Comparisons that may fail in a row. Afterwards only one of SKIPPED_MAX documents is compared. */
 const FAILED_MAX = 8;
 const SKIPPED_MAX = 64;
-/** Strings in which two documents may differ. */
+/** Maximum strings in which two documents may differ. */
 const SLOTS_MAX = 8;
 
-/** A document with holes: the text around its slots, and what was read of it. */
+/** A document with holes: the text around its slots, and its decoded value. */
 type Form = { around: string[]; value: Node };
-/** A container on the way to a slot, and its members that lead there. Its other members are the same in every document. */
+/** A container on the path to a slot, and its members on that path. Its other members are the same in every document. */
 type Node = { container: unknown[] | { [name: string]: unknown }; members: { name: string | number; at: number | Node }[] };
 
 /**
- * Reads the JSON documents of one stream. A token's document differs from the one before it in a few strings, and parsing it again
- * would be most of the cost of the token. The difference of two documents gives a form; a document with exactly its text around strings
- * that are not empty has the value of the form with these strings. Members that do not differ are shared between values, and frozen.
+ * Reads the JSON documents of one stream. The document of a token differs from the previous one only in a few strings, and parsing it again
+ * would be most of the token's cost. The difference of two documents gives a form. A later document with exactly the form's text around
+ * non-empty strings has the value of the form with these strings. Members that do not differ are shared between values, and frozen.
  */
 export class JsonStream<T = unknown> {
   readonly #decode: (value: unknown) => T;
@@ -26,8 +28,8 @@ export class JsonStream<T = unknown> {
   #skipped = 0;
 
   /**
-   * `decode`: reads a parsed document. It copies a string, or interprets it without a copy; what it interprets and may also copy stands
-   * in members of the names `interpreted`. A document that differs in an interpreted string is decoded by itself.
+   * `decode`: reads a parsed document. It either copies a string or interprets it. Members that it may interpret or copy must be in
+   * `interpreted`. A document that differs in an interpreted string is decoded by itself.
    */
   constructor(decode: (value: unknown) => T = value => value as T, interpreted: ReadonlySet<string> = new Set()) {
     this.#decode = decode;
@@ -36,6 +38,7 @@ export class JsonStream<T = unknown> {
 
   /** Throws SyntaxError as `JSON.parse` does. */
   read(text: string): T {
+    if (!takesFastPaths()) return this.#decode(JSON.parse(text));
     if (this.#form !== undefined) {
       const strings = stringsIn(text, this.#form.around);
       if (strings !== undefined) return filled(this.#form.value, strings) as T;
@@ -78,7 +81,7 @@ function stringsIn(text: string, around: readonly string[]): string[] | undefine
   return from === text.length ? strings : undefined;
 }
 
-/** V8 copies a slice of at most these units; a longer one keeps the whole text in memory. */
+/** V8 copies a slice of at most this many units; a longer one keeps the whole text in memory. */
 const COPIED_UNITS_MAX = 12;
 
 function copyOf(text: string, from: number, to: number): string {
@@ -86,7 +89,7 @@ function copyOf(text: string, from: number, to: number): string {
   return [text.slice(from, from + COPIED_UNITS_MAX), text.slice(from + COPIED_UNITS_MAX, to)].join('');
 }
 
-/** Whether the units stand for themselves in a JSON string. */
+/** Whether the units need no escape in a JSON string. */
 function isPlain(text: string, from: number, to: number): boolean {
   for (let index = from; index < to; index += 1) {
     const unit = text.charCodeAt(index);
@@ -98,7 +101,7 @@ function isPlain(text: string, from: number, to: number): boolean {
 const BACKSLASH = 0x5c;
 const SPACE = 0x20;
 
-/** Of two documents without escapes that differ in strings alone, which are no names of members. */
+/** The slots of two documents without escapes that differ only in string values (never in member names). */
 function formOf(
   one: string,
   other: string,
@@ -132,13 +135,13 @@ function formOf(
     at += piece.length + 1;
   }
   around.push(other.slice(from));
-  // A member that stands twice has the value of the last one, and a string may be interpreted: then a mark is missing.
+  // A duplicate member has the value of the last one, and a string may be interpreted; in both cases a marker is missing.
   const found: string[] = [];
   const value = nodeOf(decode(JSON.parse(pieces.join('"'))), marks, found);
   return typeof value === 'object' && found.length === slots.length ? { around, value } : undefined;
 }
 
-/** What leads to a mark: the number of its slot, or a container. Undefined where none is below; such a value is frozen. */
+/** The path to a marker: the number of its slot, or a container. Undefined without a marker below; such a value is frozen. */
 function nodeOf(value: unknown, marks: readonly string[], found: string[]): number | Node | undefined {
   if (typeof value === 'string' && marks.includes(value)) {
     found.push(value);

@@ -2,10 +2,10 @@ import type { DecodedEvent } from './dialect.ts';
 import { isObject, type JsonObject, list, metadata, object, present, text, texts } from './json-value.ts';
 import type { Artifact, Message, Part, Task, TaskState, TaskStatus } from './types.ts';
 
-/** What differs between dialects inside objects whose members have the same names. */
+/** Differences between dialects inside objects whose members have the same names. */
 export type Notation = {
   part(value: unknown): Part;
-  /** undefined for a value that is no state of the dialect. */
+  /** Undefined for a value that is not a state of the dialect. */
   state(value: unknown): TaskState | undefined;
   isUser(role: unknown): boolean;
 };

@@ -50,7 +50,7 @@ test('any text in any frame survives any split and any line end [S2-26]', async 
   );
 });
 
-test('an event of the limit passes, one of a byte more is refused, whole or in pieces, whatever its characters are', async () => {
+test('an event of the maximum size passes, one byte more is refused, whole or in pieces, whatever its characters are', async () => {
   const refused = (error: unknown) => error instanceof A2AError && error.code === 'INVALID_AGENT_RESPONSE';
   for (const character of ['x', 'ü', '水', '😀']) {
     const data = character.repeat(1200 / Buffer.byteLength(character));
@@ -62,7 +62,7 @@ test('an event of the limit passes, one of a byte more is refused, whole or in p
   await assert.rejects(decoded(`data: ${'x'.repeat(5000)}`, [1500, 3000], 1000), refused);
 });
 
-test('events of one chunk come together, in order; a chunk that completes none yields nothing', async () => {
+test('events of one chunk are yielded together, in order; a chunk that completes no event yields nothing', async () => {
   const chunks = ['data: a\n\ndata: b\n\nda', 'ta: ', 'c\n\n'].map(text => new TextEncoder().encode(text));
   const batches: string[][] = [];
   for await (const events of decodeSseBatches(ReadableStream.from(chunks))) batches.push(events.map(({ data }) => data));

@@ -29,11 +29,11 @@ export function sseComment(text: string): string {
 
 export type SseEvent = { data: string; id?: string; event?: string };
 
-/** Data of one event that a reader accepts by default, bytes in UTF-8: four times the largest snapshot of Hopline. */
+/** Default limit for the data of one event, in UTF-8 bytes: four times the largest snapshot of Hopline. */
 export const SSE_EVENT_BYTES_MAX = 16 * 1024 * 1024;
-/** What stands before the data of a line, and is no part of it. */
+/** The prefix of a data line, which is not part of the data. */
 const DATA_FIELD = 'data: ';
-/** Bytes of one UTF-16 unit in UTF-8, at most. */
+/** Maximum UTF-8 bytes of one UTF-16 unit. */
 const UNIT_BYTES_MAX = 3;
 
 /** The events of a byte stream, one by one, as `decodeSseBatches` decodes them. */
@@ -59,7 +59,7 @@ export async function* decodeSseBatches(
   let events: SseEvent[] = [];
   let overflow = false;
   const parser = createParser({
-    // Units of an event that is not complete: it has no fewer bytes.
+    // Units of an incomplete event, which has at least as many bytes.
     maxBufferSize: eventBytesMax + DATA_FIELD.length,
     onEvent: ({ data, id, event }) => {
       overflow ||= isLonger(data, eventBytesMax);
@@ -79,7 +79,7 @@ export async function* decodeSseBatches(
   }
 }
 
-/** Encodes only what may be too long: counting bytes costs as much as the rest of a small event. */
+/** Encodes only events that may be too long, because counting bytes costs as much as the rest of a small event. */
 function isLonger(text: string, bytesMax: number): boolean {
   return text.length * UNIT_BYTES_MAX > bytesMax && new TextEncoder().encode(text).length > bytesMax;
 }

@@ -117,3 +117,14 @@ export function isInterrupted(state: TaskState): state is InterruptedState {
 export function isInProgress(state: TaskState): boolean {
   return !isTerminal(state) && !isInterrupted(state);
 }
+
+/** A skill on an agent card. The planner matches messages against its tags and examples. */
+export type AgentSkill = {
+  id: string;
+  name: string;
+  description: string;
+  tags: string[];
+  examples?: string[];
+  inputModes?: string[];
+  outputModes?: string[];
+};

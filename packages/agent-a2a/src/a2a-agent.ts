@@ -34,6 +34,7 @@ export function createA2AAgent(options: A2AOptions): Agent {
   };
   return {
     reportsWork: true,
+    repeatsText: true,
     get description() {
       return description ?? (card?.description || 'An A2A agent.');
     },

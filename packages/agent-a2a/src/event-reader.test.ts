@@ -81,7 +81,7 @@ test('the history of a polled task is the answer so far, without notices and ear
   assert.deepEqual(one.snapshot(task({ history })), { events: [{ type: 'snapshot', text: 'one two' }], isWhole: true });
 });
 
-test('a task without the first text, or with less than was received, is not whole', () => {
+test('a task without the first text, or with less than was received, is incomplete', () => {
   const one = reader();
   one.read(working('one', 'm1'));
   assert.equal(one.snapshot(task({ history: [message(' two', 'm2')] })).isWhole, false);
@@ -100,7 +100,7 @@ test('a task without the first text, or with less than was received, is not whol
   assert.equal(reader().snapshot(task({})).isWhole, false, 'without any content a task may be incomplete');
 });
 
-test('without a setting, texts that are held are decided by a poll, an artifact or the end of the turn', () => {
+test('without a setting, a poll, an artifact or the end of the turn decides about held texts', () => {
   const texts = ['Hi', 'Hi there', 'Hi there, you', 'Hi there, you all'];
   const message10 = (index: number) => message(texts[index]!, `m${index}`);
   const begun = () => {
@@ -134,7 +134,7 @@ test('without a setting, texts that are held are decided by a poll, an artifact 
   assert.deepEqual(textsOf([...begun().end()]), [['text', 'Hi there']], 'a turn that fails has what was sent');
 });
 
-test('absent or empty members are no fault [S2-29]', () => {
+test('absent or empty members are not a fault [S2-29]', () => {
   const one = reader();
   const events: StreamResponse[] = [
     { statusUpdate: { taskId: '', contextId: '', status: { state: 'TASK_STATE_WORKING' } } },
@@ -186,7 +186,7 @@ test('credentials are requested once and do not end the turn [S3-5]', () => {
   assert.equal(one.state.waiting, undefined);
 });
 
-test('that the agent works is one event, unless another one shows it', () => {
+test("the start of the agent's work is one event, unless another event shows it", () => {
   const status = (state: TaskState) => ({ statusUpdate: { taskId: 't', contextId: 'c', status: { state } } });
   const bare = reader();
   assert.deepEqual(bare.read({ task: task({ status: { state: 'TASK_STATE_SUBMITTED' } }) }), []);

@@ -36,13 +36,13 @@ export type ReaderOptions = {
 };
 
 /**
- * Converts the A2A events of a remote agent in one turn to agent events, which `take` returns together: a generator for each would cost
- * as much as the rest of a token.
+ * Converts the A2A events of a remote agent in one turn to agent events, which `take` returns together: a generator for each event would
+ * cost as much as the rest of a token.
  */
 export class EventReader {
   /** Ids of the agent's own task, for cancelling, recovering and continuing it. Clients never see them. */
   ids: { taskId?: string; contextId?: string } = {};
-  /** A terminal or interrupted event was read. */
+  /** True once a terminal or interrupted event was read. */
   ended = false;
   /** The pending request for credentials. */
   waiting: Waiting | undefined;
@@ -52,7 +52,7 @@ export class EventReader {
   readonly #artifacts = new Set<string>();
   readonly #texts: StatusTexts;
   #events = 0;
-  /** The agent's state is working, and an event has shown it. */
+  /** True if the agent's state is working and an event has shown it. */
   #isWorking = false;
   #read: AgentEvent[] = [];
   /** Id of the first status message of the answer: a history that contains it contains all of them. */
@@ -113,13 +113,13 @@ export class EventReader {
     }
   }
 
-  /** The text that is still held, once none follows. `message`: with which the agent ends. */
+  /** Emits the text that is still held, when no text follows. `message`: the one with which the agent ends. */
   end(message?: Message): void {
     if (message !== undefined) this.#texts.compare(textOf(message.parts), this.#read);
     this.#texts.end(this.#read);
   }
 
-  /** Emits the request once, although every poll returns it: the agent may receive the credentials out of band and continue. */
+  /** Emits the request only once, although every poll returns it: the agent may receive the credentials out of band and continue. */
   #authorize(message: Message | undefined): void {
     if (this.waiting !== undefined) return;
     this.#isWorking = false;
@@ -149,7 +149,7 @@ export class EventReader {
   }
 
   #wholeText(messages: readonly Message[]): void {
-    // A message without an id may have been read already.
+    // A message without an id may already have been read.
     if (this.#texts.deltas === undefined)
       for (const message of messages) if (message.messageId !== '') this.#working(message, undefined);
     if (this.#texts.deltas !== undefined) this.#read.push({ type: 'snapshot', text: this.#answerOf(messages) });
@@ -196,7 +196,7 @@ export class EventReader {
   #working(message: Message, metadata: Metadata | undefined): void {
     const { messageId, parts } = message;
     const { deltas = 'incremental', text: shown, onSkipped } = this.#options;
-    // An agent that is known to be cumulative may use one id for all versions of its text.
+    // An agent that is known to send cumulative text may use one id for all versions of its text.
     if (deltas === 'incremental' && messageId !== '' && !this.#recent.add(messageId)) {
       onSkipped('repeated message');
       return;

@@ -12,7 +12,7 @@ test('the card is looked for under the URL and at the root, at the new path and 
   assert.equal(cardUrls('http://a.test').length, 2);
 });
 
-test('the path of the card is used where its host matches; otherwise the configured URL stays', () => {
+test('the path of the card is used if its host matches; otherwise the configured URL stays', () => {
   const url = (cardUrl: string, configured: string) =>
     agentOfCard({ name: 'n', url: cardUrl }, `${configured}/.well-known/agent.json`, configured).url;
   assert.equal(url('http://a.test/rpc', 'http://a.test'), 'http://a.test/rpc');

@@ -1,18 +1,18 @@
 export type A2ALimits = {
-  /** From the request to the first event, milliseconds. Comments and frames of unknown kinds are no events. */
+  /** Time from the request to the first event. Comments and frames of unknown kinds are not events. */
   firstEventMsMax: number;
   /**
-   * Between two events of a stream, or two changes of the task after the stream ended, milliseconds. The time in which we do not
+   * Time between two events of a stream, or two changes of the task after the stream ended. The time in which we do not
    * read does not count.
    */
   silenceMsMax: number;
-  /** Of one turn, milliseconds. */
+  /** Duration of one turn. */
   totalMsMax: number;
-  /** With a webhook: between two polls without a call, milliseconds. A lost call only delays the turn by this. */
+  /** With a webhook: interval of polls without a call. A lost call delays the turn only by this. */
   lostCallMsMax: number;
-  /** While subscribed: between two polls without an event, milliseconds. An end whose event is lost delays the turn by this. */
+  /** While subscribed: interval of polls without an event. A lost end event delays the turn by this. */
   lostEndMsMax: number;
-  /** Of one event or one whole response, bytes. */
+  /** Bytes of one event or one whole response. */
   eventBytesMax: number;
 };
 

@@ -24,7 +24,7 @@ export type A2AOptions = Partial<A2ALimits> & {
   extensions?: readonly string[];
   /** PEM texts: a private certificate authority of the agent, and our client certificate with its key. */
   tls?: AgentTls;
-  /** Webhooks for agents that push and do not stream; absent: the task is polled. */
+  /** Webhooks for agents that push but do not stream. Absent: the task is polled. */
   webhooks?: Webhooks;
   onSkipped?: (what: Skipped) => void;
 };
@@ -52,7 +52,7 @@ export class AgentFault extends Error {
     this.word = word ?? WORDS[reason] ?? 'remote_fault';
   }
 
-  /** The agent has not answered in the time that the request had. */
+  /** The agent did not answer within the time limit of the request. */
   get isDeadline(): boolean {
     return this.word === TOO_SLOW;
   }

@@ -2,7 +2,7 @@ import { AgentFault, NO_TERMINAL_STATE } from './options.ts';
 
 /**
  * Polls whenever a subscription has brought no event for a while. `signal` aborts with the turn, and when a poll shows that the
- * subscription is to be left. A failed poll proves nothing.
+ * subscription should be abandoned. A failed poll proves nothing.
  */
 export class QuietPoll implements Disposable {
   readonly signal: AbortSignal;
@@ -17,7 +17,7 @@ export class QuietPoll implements Disposable {
     this.#timer = setTimeout(() => void this.#poll(), everyMs);
   }
 
-  /** Stops polling while our side processes events and does not read: those that wait to be read would be lost. */
+  /** Stops polling while our side processes events and does not read; otherwise events that wait to be read would be lost. */
   pause(): void {
     this.#isPaused = true;
   }

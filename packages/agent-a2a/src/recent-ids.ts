@@ -1,17 +1,17 @@
 import { hash } from 'node:crypto';
 
-/** UTF-16 units of an id that is kept as it is; of a longer one the hash is kept. */
+/** UTF-16 units up to which an id is kept unchanged. Of a longer id only the hash is kept. */
 export const KEPT_ID_UNITS_MAX = 128;
 
-/** What is kept of an id: a turn keeps thousands of them, and a remote agent may send each as long as a whole event. */
+/** The stored form of an id: a turn keeps thousands of them, and a remote agent may send each as long as a whole event. */
 export function keptId(id: string): string {
-  // Not of UTF-8, in which ids that differ in half a surrogate pair are equal.
+  // Does not hash UTF-8, in which ids that differ only in half a surrogate pair are equal.
   return id.length <= KEPT_ID_UNITS_MAX ? id : hash('sha256', Buffer.from(id, 'utf16le'));
 }
 
 /**
- * Recent ids: at least the `max` newest and fewer than twice as many. A repeated delivery follows the first one closely. Two sets, of
- * which the older is dropped whole, because deleting single ids costs more than the rest of a token.
+ * Recent ids: at least the `max` newest and fewer than twice as many. A repeated delivery follows the first one closely. Two sets, the older
+ * of which is dropped as a whole, because deleting single ids would cost more than the rest of a token.
  */
 export class RecentIds {
   #newer = new Set<string>();

@@ -32,7 +32,7 @@ import { requestWithin } from './request-within.ts';
 
 /** Lifetime of a cached card, milliseconds: skills change. */
 const CARD_MS_MAX = 30_000;
-/** Time limit of fetching a card and of tasks/get, milliseconds. */
+/** Time limit of fetching a card and of tasks/get. */
 export const CALL_MS_MAX = 10_000;
 const CONNECT_MS_MAX = 5_000;
 const CARD_BYTES_MAX = 1024 * 1024;
@@ -54,9 +54,9 @@ type Context = {
   signal: AbortSignal;
   trace: Turn['trace'];
   totalMsMax: number;
-  /** Whether the agent may be silent now, because it waits for credentials. */
+  /** Whether the agent may be silent now because it waits for credentials. */
   mayBeSilent?: () => boolean;
-  /** The agent whose dialect `params` are in; absent: they are the same in every dialect. */
+  /** The agent in whose dialect `params` are. Absent: they are the same in every dialect. */
   agent?: RemoteAgent;
 };
 

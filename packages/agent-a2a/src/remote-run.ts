@@ -3,17 +3,17 @@ import { CANCEL_TRY_MS_MAX, type CancelRequest, type Turn } from '@hopline/agent
 import { AgentFault } from './options.ts';
 import type { RemoteClient } from './remote-client.ts';
 
-/** What a later attempt needs to cancel the agent's task (`Agent.cancelRemoteRun`). */
+/** State that a later attempt needs to cancel the agent's task (`Agent.cancelRemoteRun`). */
 export type RemoteRun = { taskId: string };
 
-/** Undefined for what another adapter has stored: an operator may change the adapter of an agent while its tasks go on. */
+/** Undefined for state of another adapter, because an operator may change the adapter of an agent while its tasks run. */
 export function taskIdOf(run: unknown): string | undefined {
   return isObject(run) && typeof run.taskId === 'string' ? run.taskId : undefined;
 }
 
 /**
- * One tasks/cancel. Every answer counts, an error too: the task is not known any more, or has ended. Repeated are what a server or a proxy
- * answers while it restarts, and silence.
+ * Sends tasks/cancel. Any answer counts, even an error: the task is unknown or has ended. The request is repeated only after silence, and
+ * after answers that a server or proxy sends while it restarts.
  */
 export function cancelRequest(client: RemoteClient, taskId: string, trace: Turn['trace']): CancelRequest {
   return async signal => {

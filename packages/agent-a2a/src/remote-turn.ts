@@ -26,12 +26,12 @@ const GET_TRIES_MAX = 5;
 const GET_RETRY_MS_MIN = 200;
 const GET_RETRY_MS_BASE = 300;
 const GET_RETRY_MS_MAX = 2_400;
-/** First and longest pause between two tasks/get, milliseconds. */
+/** First and longest pause between two tasks/get. */
 const POLL_MS = 250;
 const POLL_MS_MAX = 2_000;
-/** Timers may fire early by this, milliseconds. */
+/** Timers may fire early by this. */
 const CLOCK_MS = 5;
-/** While a task is followed after a broken stream, what it holds is read this often, milliseconds. */
+/** Interval at which the content of a task is read while it is followed after a broken stream. */
 const SHOW_MS = 2_000;
 
 /** Method not found, unsupported operation: the agent does not stream, whatever its card states. */
@@ -85,11 +85,11 @@ export class RemoteTurn {
   #webhookCalls: WebhookCalls | undefined;
   #isStreamRefused = false;
   #hasSubscribed = false;
-  /** Another run of this turn has sent the message, and no snapshot has proved to be the whole text. */
+  /** Another run of this turn has sent the message, and no snapshot has proved that the text is complete. */
   #isUnproved = false;
-  /** The task that the log knows as begun by this attempt. */
+  /** The task that the log knows was begun by this attempt. */
   #reported: string | undefined;
-  /** It has failed, and no other attempt follows. */
+  /** The turn has failed, and no other attempt follows. */
   #hasFailed = false;
   /** The last state was a poll, so the next poll pauses. */
   #isPolling = false;
@@ -106,7 +106,7 @@ export class RemoteTurn {
     this.#endsAtMs = performance.now() + options.limits.totalMsMax;
   }
 
-  /** Its events, those that arrived together in one array. */
+  /** The events of the turn, in arrays of those that arrived together. */
   async *run(): AsyncGenerator<AgentEvent[]> {
     try {
       for await (const events of this.#runStates()) yield events;
@@ -153,8 +153,8 @@ export class RemoteTurn {
   }
 
   /**
-   * Whether another run of this turn has sent the message to the task that waited for it: an earlier attempt, or the same one, which a
-   * killed nats-server delivers again. Sent twice, it would start two runs in one task, and their texts would mix.
+   * Whether another run of this turn has already sent the message to the task that waited for it: an earlier attempt, or the same one, which a
+   * killed nats-server delivers again. A second send would start two runs in one task, and their texts would mix.
    */
   async #isSent(): Promise<boolean> {
     const { taskId } = resumeOf(this.#turn);
@@ -181,12 +181,12 @@ export class RemoteTurn {
       if (taskId === continued) continue;
       await cancels.cancel(taskId, cancelRequest(client, taskId, turn.trace)).catch(error => {
         if (error instanceof AgentFault && error.message === UNREACHABLE) throw error;
-        // It has the request and does not answer: waiting longer would not stop it sooner.
+        // The agent has the request and does not answer. Waiting longer would not stop it sooner.
       });
     }
   }
 
-  /** What a later attempt needs to cancel the task. */
+  /** State that a later attempt needs to cancel the task. */
   #reportRun(): void {
     const { taskId } = this.#reader.ids;
     if (taskId === undefined || taskId === this.#reported) return;
@@ -218,7 +218,7 @@ export class RemoteTurn {
 
   async *#stream(agent: RemoteAgent): AsyncGenerator<AgentEvent[]> {
     let mayBeStale = resumeOf(this.#turn).taskId !== undefined;
-    // A refusal by the server that the card before this one described does not apply to this stream.
+    // A refusal by the server that the previous card described does not apply to this stream.
     this.#isStreamRefused = false;
     for await (const responses of this.#client.stream('stream', this.#options.params(agent), { ...this.#context(), agent })) {
       try {
@@ -229,7 +229,7 @@ export class RemoteTurn {
           mayBeStale = false;
         }
       } finally {
-        // What arrived before an error comes before it.
+        // Events that arrived before an error are yielded before it.
         const events = this.#reader.take();
         if (events.length > 0) yield events;
       }
@@ -274,7 +274,7 @@ export class RemoteTurn {
     this.#isUnproved &&= !isWholeText(task, { turn: this.#turn, options: this.#options.reader });
     const isWhole = !this.#isUnproved && this.#reader.snapshot(task);
     yield this.#reader.take();
-    // What another run has shown stands beside the failure.
+    // The failure keeps the text that another run has shown.
     const hasFailed = isTerminal(state) && state !== 'TASK_STATE_COMPLETED';
     if (isSettled(state) && !isWhole && !(hasFailed && this.#isUnproved)) throw new AgentFault(NO_TERMINAL_STATE, true);
     // The message of a status in progress is a message of the turn, which `snapshot` has read.
@@ -327,7 +327,7 @@ export class RemoteTurn {
   }
 
   /**
-   * Whether the task no longer works although no event has shown it: its end may come before a subscription, and a2a-sdk 0.3 for
+   * Whether the task has stopped working although no event has shown it: its end may come before a subscription, and a2a-sdk 0.3 for
    * Python ends no subscription to a task whose `execute()` raised.
    */
   async #hasEndedUnseen(signal: AbortSignal): Promise<boolean> {

@@ -1,29 +1,29 @@
 import { type AgentEvent, GrowingText, isRepetition } from '@hopline/agent';
 
-/** Artifacts of one turn that are kept to compare texts, and snapshots, with. */
+/** Artifacts of one turn that are kept for comparison with texts and snapshots. */
 export const ARTIFACTS_MAX = 1024;
 
 export type StatusText = { text: string; id: string };
 
 type ArtifactText = { text: GrowingText; isWhole: boolean };
-/** A copy of artifacts in the making. `rest`: what it has not repeated yet. */
+/** A possible copy of artifacts. `rest`: the part that it has not repeated yet. */
 type Mirror = { of: string; held: StatusText[]; rest: string };
 
 /**
- * Removes from the pieces of an answer, each the text of a status, those that repeat it: Google ADK streams deltas, then
- * the whole text as a status, then as an artifact. Two forms are known by their text:
+ * Removes those pieces of an answer that repeat it. Each piece is the text of a status: Google ADK streams deltas, then sends
+ * the whole text as a status, then as an artifact. Two forms are recognized by their text:
  *
  * - One piece is equal to all pieces since the last repetition. It is held until the next event: a whole text that follows, or came
  *   before as an artifact, decides. Otherwise it is a repetition if it is long enough that no model emits it as a piece.
  * - The pieces, from the first on, are the text of the artifacts before them. They are held as long as they repeat it.
  *
- * `events`: where the other pieces go.
+ * `events`: receives the other pieces.
  */
 export class RepeatedTexts {
-  /** The pieces since the last repetition, and what was repeated then. */
+  /** The pieces since the last repetition, and the text that was repeated then. */
   #pieces = new GrowingText();
   #repeated: string | undefined;
-  /** It is equal to `#pieces`, or to `#repeated` where no piece came since. */
+  /** True if the held text equals `#pieces`, or `#repeated` when no piece followed. */
   #held: StatusText | undefined;
   readonly #artifacts = new Map<string, ArtifactText>();
   #newest: { id: string; artifact: ArtifactText } | undefined;
@@ -38,7 +38,7 @@ export class RepeatedTexts {
     else if (this.#pieces.length > 0 ? !this.#isLongArtifact(text) : !this.#beginMirror(rest)) this.#emit(rest, events);
   }
 
-  /** The agent sends a text that may be its whole answer: it decides about the held one. */
+  /** The agent sends a text that may be its whole answer, which decides about the held text. */
   compare(whole: string, events: AgentEvent[]): void {
     const held = this.#held;
     if (held === undefined) return;
@@ -46,7 +46,7 @@ export class RepeatedTexts {
     else if (whole === this.#pieces.text + held.text) this.#release(held, events);
   }
 
-  /** Another event follows, which decides nothing. */
+  /** Another event follows, which does not decide about the held text. */
   settle(events: AgentEvent[]): void {
     const held = this.#held;
     if (held === undefined) return;
@@ -54,7 +54,7 @@ export class RepeatedTexts {
     else this.#release(held, events);
   }
 
-  /** No text follows. A copy that has not reached its end is a text of its own. */
+  /** No text follows. An incomplete copy is a text of its own. */
   end(events: AgentEvent[]): void {
     this.settle(events);
     const mirror = this.#mirror;
@@ -132,7 +132,7 @@ export class RepeatedTexts {
     return true;
   }
 
-  /** Returns what the piece adds to the artifacts: nothing as long as it repeats them. */
+  /** Returns the part of the piece that is new compared with the artifacts: nothing while it repeats them. */
   #continueMirror(mirror: Mirror, piece: StatusText, events: AgentEvent[]): string {
     const { text } = piece;
     const { held, rest } = mirror;
@@ -146,7 +146,7 @@ export class RepeatedTexts {
       this.#drop(held.map(({ text }) => text).join('') + rest);
       return text.slice(rest.length);
     }
-    // Only their beginning is that of the artifacts: it is another text, and all of it is new.
+    // Only their beginning equals that of the artifacts, so it is another text, and all of it is new.
     for (const one of held) this.#emit(one, events);
     return text;
   }

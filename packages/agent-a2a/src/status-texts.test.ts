@@ -27,7 +27,7 @@ function fold(texts: readonly string[], { deltas, whole }: { deltas?: Deltas; wh
   return { answers, end: apply(events => status.end(events)), count };
 }
 
-/** The texts begin with CUMULATIVE_STEPS that each repeat their predecessor and add to it. */
+/** Texts that begin with CUMULATIVE_STEPS, each of which repeats its predecessor and adds to it. */
 function looksCumulative(texts: readonly string[]): boolean {
   let steps = 0;
   for (const [index, text] of texts.slice(1).entries()) {
@@ -43,7 +43,7 @@ const pieces = fc.array(fc.string({ unit: fc.constantFrom('h', 'a', ' ', '\n', '
   maxLength: 30,
 });
 
-test('pieces of the answer are added up, also where a piece repeats the one before it', () => {
+test('pieces of the answer are added up, even if a piece repeats the previous one', () => {
   assert.deepEqual(fold(['ha', 'ha', 'haha']).end, 'hahahaha');
   assert.deepEqual(fold(['Here', ' is', ' it']).answers, ['Here', 'Here is', 'Here is it']);
   fc.assert(
@@ -54,7 +54,7 @@ test('pieces of the answer are added up, also where a piece repeats the one befo
   );
 });
 
-test('texts that contain those before them are the answer so far, and nothing that was sent is taken back', () => {
+test('texts that contain the previous ones are the answer so far, and no sent text is taken back', () => {
   const { answers, count } = fold(['Here', 'Here is', 'Here is', 'Here is the', 'Here is the text', 'Here is the text.']);
   assert.deepEqual(answers, ['Here', 'Here', 'Here', 'Here', 'Here is the text', 'Here is the text.']);
   assert.equal(count, 1);
@@ -67,7 +67,7 @@ test('texts that contain those before them are the answer so far, and nothing th
   );
 });
 
-test('a short answer is decided by the whole text that follows it, else it is pieces', () => {
+test('the whole text after a short answer decides about it, otherwise it is pieces', () => {
   const texts = ['Hi', 'Hi there'];
   assert.equal(fold(texts, { whole: 'Hi there' }).end, 'Hi there');
   assert.equal(fold(texts, { whole: 'HiHi there' }).end, 'HiHi there');
@@ -75,7 +75,7 @@ test('a short answer is decided by the whole text that follows it, else it is pi
   assert.equal(fold(texts).end, 'HiHi there');
 });
 
-test('a text is held only as long as it may repeat the one before it, and no more than a few', () => {
+test('a text is held only while it may repeat the previous one, and only a few are held', () => {
   assert.deepEqual(fold(['a', 'ab', 'c']).answers, ['a', 'a', 'aabc']);
   const same = Array.from({ length: HELD_TEXTS_MAX + 3 }, () => '-');
   const lengths = fold(same).answers.map(answer => answer.length);
@@ -86,7 +86,7 @@ test('a text is held only as long as it may repeat the one before it, and no mor
   assert.deepEqual(lengths.slice(-2), [HELD_TEXTS_MAX + 2, HELD_TEXTS_MAX + 3]);
 });
 
-test('a setting decides alone; without one, texts that look cumulative later are reported', () => {
+test('a setting takes precedence; without one, texts that look cumulative later are reported', () => {
   const texts = ['a', 'ab', 'abc', 'abcd'];
   assert.deepEqual(fold(texts, { deltas: 'incremental' }), {
     answers: ['a', 'aab', 'aababc', 'aababcabcd'],

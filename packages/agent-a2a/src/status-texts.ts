@@ -2,25 +2,25 @@ import type { AgentEvent } from '@hopline/agent';
 import type { Deltas } from './options.ts';
 import { RepeatedTexts, type StatusText } from './repeated-texts.ts';
 
-/** Texts are cumulative when, from the first on, so many in a row begin with the text before them and are longer. */
+/** Texts are cumulative if so many in a row, from the first on, begin with the previous text and are longer. */
 export const CUMULATIVE_STEPS = 3;
-/** Texts held while it is undecided; with one more they are pieces. */
+/** Texts held while undecided. With one more they are pieces. */
 export const HELD_TEXTS_MAX = 8;
 
 /**
- * The texts of an agent's working statuses as events of the answer. Without a setting the first texts decide what they are: the
- * next piece of the answer each, or the answer so far. A text that repeats its predecessor and adds to it may be either. It is held
- * until the texts after it, or the whole answer, decide, so that nothing that was sent has to be taken back.
+ * Converts the texts of an agent's working statuses to events of the answer. Without a setting the first texts decide their meaning: each is the
+ * next piece of the answer, or each is the answer so far. A text that repeats its predecessor and adds to it may be either. It is held
+ * until later texts, or the whole answer, decide, so that no sent text has to be taken back.
  *
- * `events`: where the events go. A generator would cost as much as the rest of a token.
+ * `events`: receives the events. A generator would cost as much as the rest of a token.
  */
 export class StatusTexts {
   #deltas: Deltas | undefined;
-  /** The first text, which was sent, and the held ones, while it is undecided. */
+  /** The first text, which was sent, and the held ones, while undecided. */
   #undecided: StatusText[] = [];
   #last: string | undefined;
   #steps = 0;
-  /** Absent with a setting, which is followed to the letter. */
+  /** Absent with a setting, which is always followed. */
   readonly #repeated: RepeatedTexts | undefined;
   readonly #onCumulative: () => void;
 
@@ -31,7 +31,7 @@ export class StatusTexts {
     this.#onCumulative = deltas === undefined ? onCumulative : () => {};
   }
 
-  /** Undefined while it is undecided. */
+  /** Undefined while undecided. */
   get deltas(): Deltas | undefined {
     return this.#deltas;
   }
@@ -53,7 +53,7 @@ export class StatusTexts {
     else if (this.#steps === CUMULATIVE_STEPS) this.#decide('cumulative', events);
   }
 
-  /** The agent has sent a text that may be its whole answer: it decides if it is one of the two possible ones. */
+  /** The agent has sent a text that may be its whole answer. It decides if it is one of the two possible answers. */
   compare(whole: string, events: AgentEvent[]): void {
     this.#repeated?.compare(whole, events);
     if (this.#deltas !== undefined || this.#undecided.length < 2) return;
@@ -64,7 +64,7 @@ export class StatusTexts {
   /** Text of an artifact, which the texts of statuses may repeat. */
   artifact(id: string, text: string, chunk: { append: boolean; last: boolean }, events: AgentEvent[]): void {
     const soFar = this.#repeated?.artifact(id, text, chunk);
-    // Chunks beside the statuses: what adds up to their text are pieces.
+    // If chunks beside the statuses add up to their text, the texts are pieces.
     if (soFar !== undefined && this.#deltas === undefined && this.#undecided.length > 1) {
       const pieces = this.#undecided.map(({ text }) => text).join('');
       if (soFar.length === pieces.length && soFar.text === pieces) this.#decide('incremental', events);
@@ -72,12 +72,12 @@ export class StatusTexts {
     this.#repeated?.settle(events);
   }
 
-  /** Another event follows: a text that may be a repetition is not held any longer. */
+  /** Another event follows, so a text that may be a repetition is not held any longer. */
   settle(events: AgentEvent[]): void {
     this.#repeated?.settle(events);
   }
 
-  /** No text follows: held texts that nothing has decided about are pieces, as A2A means them. */
+  /** No text follows: held texts that are still undecided are pieces, as A2A defines them. */
   end(events: AgentEvent[]): void {
     if (this.#deltas === undefined && this.#undecided.length > 1) {
       const isWhole = this.#last !== undefined && this.#repeated?.isArtifact(this.#last);

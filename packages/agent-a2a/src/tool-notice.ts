@@ -45,7 +45,7 @@ export function noticeOfArtifact(artifact: { name?: string; description?: string
   const named = noticeOfMetadata(artifact.metadata, phase);
   const tool = named?.tool ?? described;
   if (tool === undefined) return undefined;
-  // Some servers state the outcome in the description alone.
+  // Some servers state the outcome only in the description.
   const failed = named?.failed === true || (phase === 'end' && (outcome === 'failed' || outcome === 'rejected'));
   return { phase, ...named, tool, failed };
 }

@@ -3,9 +3,9 @@ import type { Turn } from '@hopline/agent';
 import { EventReader, type ReaderOptions } from './event-reader.ts';
 
 /**
- * Whether a task that another attempt began holds the text of its turn from its first character on. An agent need not keep its text in the
- * task: what it has then is the newest piece. Proof is a text that begins with what clients have seen, or the end of a task with its results:
- * artifacts are what a task leaves ([A2A 1.0] 3.7), statuses are not.
+ * Whether a task that another attempt began holds the text of its turn from the first character on. An agent need not keep its text in the
+ * task, which then has only the newest piece. The text is proved complete if it begins with what clients have seen, or if the task has ended
+ * with results: a task keeps its artifacts ([A2A 1.0] 3.7), but not its statuses.
  */
 export function isWholeText(task: Task, { turn, options }: { turn: Turn; options: ReaderOptions }): boolean {
   const { shownText = '' } = turn;
@@ -16,7 +16,7 @@ export function isWholeText(task: Task, { turn, options }: { turn: Turn; options
   return task.status.state === 'TASK_STATE_COMPLETED' && artifacts !== '';
 }
 
-/** The texts that a turn makes of a task: of its statuses, of its artifacts, of its last message. */
+/** The texts of a turn that a task contains: of its statuses, its artifacts, and its last message. */
 function textsOf(task: Task, options: ReaderOptions): { answer: string; artifacts: string; ending: string } {
   const reader = new EventReader({ ...options, onSkipped: () => {}, onCumulative: () => {} });
   reader.snapshot(task);

@@ -22,7 +22,7 @@ test('one card serves 1.0 and 0.3 clients [S4-1 C-13]', () => {
   assert.deepEqual(JSON.parse(JSON.stringify(card)), card);
 });
 
-test('every configured field is on the card, and no other [S4-1]', () => {
+test('the card has every configured field and no other [S4-1]', () => {
   const more = {
     provider: { organization: 'Acme', url: 'https://acme.example' },
     documentationUrl: 'https://acme.example/docs',

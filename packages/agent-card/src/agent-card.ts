@@ -1,23 +1,14 @@
+import type { AgentSkill } from '@hopline/a2a';
 import { present } from '@hopline/a2a/json-value';
 
 /** Cards are served at both well-known paths. */
 export const AGENT_CARD_PATHS = ['/.well-known/agent-card.json', '/.well-known/agent.json'] as const;
 
-/** The keys that verify a card's signatures, as a JWK set. */
+/** Path of the keys that verify a card's signatures, as a JWK set. */
 export const CARD_KEYS_PATH = '/.well-known/jwks.json';
 
-export type AgentSkill = {
-  id: string;
-  name: string;
-  description: string;
-  tags: string[];
-  examples?: string[];
-  inputModes?: string[];
-  outputModes?: string[];
-};
-
 /**
- * One interface: a binding in a version. `url`: its base address. `tenant`: what a client of 1.0 sends with each request ([A2A
+ * One interface of a binding in a version. `url`: its base address. `tenant`: the value that a 1.0 client sends with each request ([A2A
  * 1.0] 8.3.2).
  */
 export type AgentInterface = {
@@ -102,7 +93,7 @@ export type AgentCardSettings = {
 };
 
 export const MODES: readonly string[] = ['text/plain', 'application/json'];
-/** A card must have a skill ([A2A 1.0] 5.7); this one is used when there are none. */
+/** Used when no other skill exists, because a card must have one ([A2A 1.0] 5.7). */
 const CHAT: AgentSkill = { id: 'chat', name: 'Chat', description: 'Answers a message', tags: ['chat'] };
 
 const NONE: AgentCapabilities = {

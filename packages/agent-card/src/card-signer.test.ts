@@ -62,7 +62,7 @@ test('the configured key id wins; an RSA key may name its algorithm [S4-5]', asy
   assert.deepEqual([signer.kid, signer.alg], ['configured', 'PS512']);
 });
 
-/** Members of the private half, for every type of key (RFC 7518 6). */
+/** Members of the private half of every key type (RFC 7518 6). */
 const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
 
 test('the published key verifies, is named, and contains nothing private [S4-5]', async () => {
@@ -84,7 +84,7 @@ test('the published key verifies, is named, and contains nothing private [S4-5]'
   }
 });
 
-/** Every change of one value of a document: a character, a flag, a removed member, a new one. */
+/** Every single change to a document: of a character or flag, by removing a member, or by adding one. */
 function* tampered(value: unknown): Generator<unknown> {
   if (typeof value === 'string') yield `${value.slice(0, -1)}${value.endsWith('~') ? '-' : '~'}`;
   else if (typeof value === 'boolean') yield !value;
@@ -103,7 +103,7 @@ function* tampered(value: unknown): Generator<unknown> {
   }
 }
 
-test('any change is detected, or excluded from what was verified [S4-5]', async () => {
+test('any change is detected, or lies outside the verified part [S4-5]', async () => {
   const { privateKey, publicKey } = generateKeyPairSync('ed25519');
   const signer = await CardSigner.open({ key: pem(privateKey) });
   const signatures = await signer.sign(card);

@@ -25,7 +25,7 @@ const RSA_ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'];
 export class CardSigner {
   readonly kid: string;
   readonly alg: string;
-  /** Differs when signatures would differ: by key, key id or URL. */
+  /** Changes when signatures would change: with the key, the key id or the URL. */
   readonly identity: string;
   /** The public key for clients (RFC 7517 4), derived from the public half, so no private member can leak into it. */
   readonly publicKey: JWK;
@@ -42,7 +42,7 @@ export class CardSigner {
     this.publicKey = { ...jwk, kid: names.kid, alg: names.alg, use: 'sig' };
   }
 
-  /** Throws TypeError for a key that cannot sign: one sentence, with nothing of the key. */
+  /** Throws TypeError for a key that cannot sign, with one sentence that contains nothing of the key. */
   static async open({ key: content, keyId, jku }: CardSignerSettings): Promise<CardSigner> {
     const jwk = jwkOf(content);
     const key = privateKeyOf(jwk ?? content);
@@ -58,7 +58,7 @@ export class CardSigner {
   /** Creates one signature per form in which clients verify the card; `SignedForm` describes the forms. */
   async sign(card: JsonObject): Promise<CardSignature[]> {
     const { message, filled, whole } = signedForms(card);
-    // The form of the specification is first: a client that tries one signature tries this one.
+    // The form of the specification comes first, because some clients try only one signature.
     const forms = [...new Set([message, filled, whole])];
     return Promise.all(forms.map(form => this.#signed(form)));
   }

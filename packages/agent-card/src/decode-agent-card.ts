@@ -1,8 +1,7 @@
-import { A2AError, type DialectName, type JsonObject } from '@hopline/a2a';
+import { A2AError, type AgentSkill, type DialectName, type JsonObject } from '@hopline/a2a';
 import { isObject, list, object, present, text, texts } from '@hopline/a2a/json-value';
-import type { AgentSkill } from './agent-card.ts';
 
-/** What Hopline needs to know of a remote agent. */
+/** The parts of a remote agent's card that Hopline needs. */
 export type RemoteAgent = {
   name: string;
   description: string;
@@ -11,9 +10,9 @@ export type RemoteAgent = {
   url: string;
   /** The tenant to send in every request ([A2A 1.0] AgentInterface.tenant). */
   tenant?: string;
-  /** false only when the card has false. */
+  /** False only if the card has false. */
   streaming: boolean;
-  /** true only when the card has true: the agent calls a webhook when a task changes. */
+  /** True only if the card has true: the agent calls a webhook when a task changes. */
   pushNotifications: boolean;
   skills: AgentSkill[];
 };

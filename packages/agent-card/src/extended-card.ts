@@ -4,7 +4,7 @@ import { CARD_MESSAGE, messageOf } from './card-messages.ts';
 import type { CardAgent } from './merged-skills.ts';
 import { mergedSkills } from './merged-skills.ts';
 
-/** Lists the agents of the server. Only extended cards have it. */
+/** Skill that lists the agents of the server. Only extended cards have it. */
 export const AGENTS_EXTENSION_URI = 'https://hopline.dev/extensions/agents/v1';
 
 /** An agent, and whether its registration is current. */

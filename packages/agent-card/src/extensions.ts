@@ -7,7 +7,7 @@ import type { AgentExtension } from './agent-card.ts';
 export const EXTENSIONS_HEADER = 'a2a-extensions';
 export const LEGACY_EXTENSIONS_HEADER = 'x-a2a-extensions';
 
-/** URIs of one request that are evaluated. */
+/** URIs evaluated per request. */
 export const EXTENSIONS_MAX = 32;
 
 /** The URIs of a header, separated by commas. */

@@ -5,7 +5,6 @@ export type {
   AgentExtension,
   AgentInterface,
   AgentProvider,
-  AgentSkill,
   CardSecurity,
 } from './agent-card.ts';
 export { AGENT_CARD_PATHS, agentCard, CARD_KEYS_PATH, MODES } from './agent-card.ts';

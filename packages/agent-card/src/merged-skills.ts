@@ -1,4 +1,4 @@
-import type { AgentSkill } from './agent-card.ts';
+import type { AgentSkill } from '@hopline/a2a';
 
 /** An agent, as it registers itself. */
 export type CardAgent = { name: string; description: string; skills: readonly AgentSkill[] };

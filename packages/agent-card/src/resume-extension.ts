@@ -10,7 +10,7 @@ export const RESUME_EXTENSION_URI = 'https://hopline.dev/extensions/resume/v1';
  */
 const GENERATION_KEY = 'generation';
 
-/** The declaration on the card. `params` names where a cursor is found and how it is sent back. */
+/** The declaration on the card. `params` states where clients find a cursor and how they send it back. */
 export const resumeExtension: AgentExtension = {
   uri: RESUME_EXTENSION_URI,
   description: 'Streams have a cursor; a client that reconnects with it gets exactly what follows, from any replica.',

@@ -4,7 +4,7 @@ import canonicalize from 'canonicalize';
 import { CARD_MESSAGE, messageOf } from './card-messages.ts';
 
 /**
- * The texts that a signature of a card can cover, canonical by RFC 8785.
+ * The texts that a signature of a card may cover, canonical by RFC 8785.
  * `whole`: the served document without its signatures; for readers of plain JSON.
  * `message`: the form of [A2A 1.0] 8.4.1: the fields of the protobuf message, those with default values only where required or
  * set.

@@ -3,15 +3,15 @@ import { isDeeperThan, isObject, list, text } from '@hopline/a2a/json-value';
 import { base64url, type CryptoKey, decodeProtectedHeader, flattenedVerify, type JWK } from 'jose';
 import { type SignedForm, signedForms } from './signed-forms.ts';
 
-/** Signatures of one card that are checked. */
+/** Signatures checked per card. */
 export const SIGNATURES_MAX = 8;
 
 /** Asymmetric algorithms only: with a shared secret every reader could sign. */
 const ALGORITHMS = ['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519', 'RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'];
 
 /**
- * Finds the public key of a signature; undefined for an unknown key. `jku` is the address of the keys according to the card:
- * its author chose it, so it is no reason to trust them.
+ * Finds the public key of a signature; undefined for an unknown key. `jku` is the address of the keys according to the card. The author
+ * of the card chose it, so do not trust it.
  */
 export type CardKeyOf = (kid: string, jku: string | undefined) => Promise<CryptoKey | JWK | undefined>;
 

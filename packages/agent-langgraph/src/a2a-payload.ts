@@ -23,7 +23,7 @@ export function readMessageObject(message: JsonObject): Message {
   );
 }
 
-/** Reads a task, which is a patch: every member is optional. */
+/** Reads a task as a patch: every member is optional. */
 export function readTask(task: JsonObject): StreamResponse | undefined {
   const holders = [isObject(task.status) ? task.status.message : undefined, ...listOf(task.artifacts), ...listOf(task.history)];
   const isOld = is03(task) || holders.some(is03);

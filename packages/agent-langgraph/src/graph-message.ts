@@ -37,7 +37,7 @@ export function readMessage(value: unknown): GraphMessage | undefined {
     // Chunks of this process have `concat`; those of a server have the type.
     isChunk: type.endsWith('Chunk') || typeof value.concat === 'function',
     isLast: value.chunk_position === 'last',
-    text: textOf(value.content),
+    text: contentText(value.content),
     toolCalls: listOf(value.tool_calls).flatMap(callOf),
     toolCallId: stringOf(value.tool_call_id),
     toolFailed: value.status === 'error',
@@ -62,7 +62,7 @@ function callOf(call: unknown): { id: string; name: string }[] {
 }
 
 /** Joins the text blocks in order. Reasoning, tool input and images are not text of the answer. */
-function textOf(content: unknown): string {
+function contentText(content: unknown): string {
   if (typeof content === 'string') return content;
   let text = '';
   for (const block of listOf(content)) {

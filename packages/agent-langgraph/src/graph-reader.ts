@@ -31,7 +31,7 @@ export class GraphReader {
   #interrupts: readonly Interrupt[] = [];
   #node: string | undefined;
   #outboxIsNew: boolean;
-  /** The end that the graph wrote in `custom`. It takes precedence: nothing is inferred from the state. */
+  /** The end that the graph wrote in `custom`. It takes precedence over the state. */
   #explicitEnd: AgentEvent | undefined;
 
   constructor(options: GraphReaderOptions) {
@@ -59,7 +59,7 @@ export class GraphReader {
   values(chunk: unknown): void {
     if (!isObject(chunk)) return;
     this.#interrupts = readInterrupts(chunk[INTERRUPT]);
-    // JavaScript sends the interrupts alone, Python sends them with the state.
+    // JavaScript sends only the interrupts, Python sends them with the state.
     if (Object.keys(chunk).some(key => key !== INTERRUPT)) this.#values = chunk;
   }
 

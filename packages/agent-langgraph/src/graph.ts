@@ -14,7 +14,7 @@ export type Interrupt = { id: string; value: unknown };
 /** The newest checkpoint of a thread. */
 export type ThreadState = {
   values: Readonly<Record<string, unknown>>;
-  /** Nodes are due: the previous run was cut off, or waits. */
+  /** Nodes are due: the previous run was cut off, or is interrupted. */
   unfinished: boolean;
   interrupts: readonly Interrupt[];
   /** The task and message that started the checkpoint's run, where the checkpointer keeps them (a server's does). */
@@ -36,7 +36,7 @@ export type GraphRun = {
   trace: { traceparent?: string; tracestate?: string };
   /** The run must stop when it aborts. */
   signal: AbortSignal;
-  /** Called with what `cancelRun` needs, once the run has begun at a server. */
+  /** Called with the state that `cancelRun` needs, once the run has begun at a server. */
   began?: ((run: unknown) => void) | undefined;
 };
 
@@ -47,7 +47,7 @@ export interface Graph {
   threadState(thread: string, signal: AbortSignal): Promise<ThreadState | undefined>;
   /** The events of a run, those that arrive together in one array. Throws GraphFault for failures of the graph or its server. */
   stream(run: GraphRun): AsyncIterable<readonly GraphEvent[]>;
-  /** Cancels a run that a process has reported by `began`, maybe another one; of a server only. See `Agent.cancelRemoteRun`. */
+  /** Cancels a run that some process has reported by `began`; only for servers. See `Agent.cancelRemoteRun`. */
   cancelRun?(run: unknown, trace: GraphRun['trace']): Promise<void>;
   /** The user's text as the graph's own type of message. */
   humanMessage(text: string, id: Message['messageId']): unknown;
@@ -66,7 +66,7 @@ export class GraphFault extends Error {
   }
 }
 
-/** Names the class of the error, where it is a plain name: enough to find it in the graph's own log. */
+/** Names the class of the error if it is a plain name: enough to find it in the graph's own log. */
 export function failureOf(errorName: unknown): GraphFault {
   if (errorName === 'GraphRecursionError') return new GraphFault('the graph exceeded its recursion limit');
   const isName = typeof errorName === 'string' && /^[A-Za-z_]\w{0,47}$/.test(errorName);

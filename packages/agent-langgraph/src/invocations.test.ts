@@ -65,7 +65,7 @@ test('the number of tracked invocations is bounded: the oldest ended one is drop
   assert.ok(invocations.has('0') && invocations.has('more') && !invocations.has('1'));
 });
 
-test('of more open invocations than the bound the oldest one ends, and the others keep their texts', () => {
+test('with more open invocations than the limit the oldest one ends, and the others keep their texts', () => {
   const invocations = new Invocations();
   for (let index = 0; index < INVOCATIONS_MAX; index++) [...invocations.add(chunk(`i${index}`, `${index}`), origin)];
   assert.deepEqual(

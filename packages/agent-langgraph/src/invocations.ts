@@ -10,13 +10,13 @@ type Invocation = {
   nodeKey: string;
   text: string;
   textHash: number;
-  /** May still be repeated by a copy: it was streamed, and was not repeated yet. */
+  /** A copy may still repeat it: it was streamed, and was not repeated yet. */
   isCopyable: boolean;
 };
 
 /**
- * Invocations tracked in one turn. Their texts are bounded by the text of the turn. Beyond it the oldest one that has ended is forgotten,
- * without one the oldest, which ends.
+ * Invocations tracked in one turn. Their texts are bounded by the text of the turn. Beyond the limit the oldest ended one is forgotten; if
+ * none has ended, the oldest one ends.
  */
 export const INVOCATIONS_MAX = 10_000;
 
@@ -26,13 +26,13 @@ export const INVOCATIONS_MAX = 10_000;
  */
 export class Invocations {
   readonly #known = new Map<string, Invocation>();
-  /** Those that have not ended, by node: every update of the graph ends a node, and a turn may have thousands of invocations. */
+  /** Open invocations by node: every update of the graph ends a node, and a turn may have thousands of invocations. */
   readonly #openOf = new Map<string, Set<Invocation>>();
   readonly #ended = new Set<Invocation>();
   readonly #texts = new TextIndex();
-  /** Of those that may still be repeated by a copy. */
+  /** Invocations that a copy may still repeat. */
   readonly #copyable = new TextIndex();
-  /** Those whose text has changed since it was indexed. */
+  /** Invocations whose text has changed since it was indexed. */
   readonly #changed = new Set<Invocation>();
   #unnamed = 0;
 
@@ -82,7 +82,7 @@ export class Invocations {
   }
 
   #append(invocation: Invocation, text: string): void {
-    // Only once between two looks at the indexes, because a text changes with each of its chunks.
+    // Only once between two uses of the indexes, because a text changes with each of its chunks.
     if (!this.#changed.has(invocation)) {
       this.#unindex(invocation);
       this.#changed.add(invocation);
@@ -147,7 +147,7 @@ class TextIndex {
   }
 }
 
-/** `before`: of the text that `text` continues, so that a text which grows by chunks is hashed once. */
+/** `before`: hash of the text that `text` continues, so that a growing text is hashed only once. */
 function hashOf(text: string, before = 0): number {
   let hash = before;
   for (let index = 0; index < text.length; index += 1) hash = (Math.imul(hash, 31) + text.charCodeAt(index)) | 0;

@@ -33,6 +33,8 @@ export async function createLangGraphAgent(options: LangGraphOptions): Promise<A
   const locks = new ThreadLocks();
   const runBatches = (turn: Turn) => withThreadLock(locks, turn, runWithLimits(graph, turn, { limits, onSkipped }));
   return {
+    // A graph may write its answer as tokens, as A2A events, and into its state.
+    repeatsText: true,
     description,
     skills: async () => {
       const skill = await graph.describe(AbortSignal.timeout(SKILLS_MS_MAX));

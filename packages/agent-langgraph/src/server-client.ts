@@ -5,11 +5,11 @@ import type { JsonObject } from './json.ts';
 
 /** Bytes of a response that is not a stream. The state of a thread comes as one body. */
 export const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
-/** Time limit of a request that is not a stream, milliseconds. */
+/** Time limit of a request that is not a stream. */
 const ANSWER_MS_MAX = 30_000;
 export const UNREACHABLE = 'the LangGraph server cannot be reached';
 
-/** No redirect is followed, and a run on a broken connection may have begun. */
+/** Follows no redirect, and retries nothing: a run on a broken connection may have begun. */
 const FETCH = { redirectsMax: 0, freshConnections: true };
 const fetchJson = boundedFetch({ ...FETCH, bytesMax: ANSWER_BYTES_MAX });
 /** The events of a stream are bounded one by one, by `decodeSse`. */
@@ -66,7 +66,7 @@ export class ServerClient {
     return { location, events: eventsOf(response.body, request.signal) };
   }
 
-  /** Returns the status of the response, whatever it is. */
+  /** Returns the status of the response, even an error. */
   async status(path: string, request: ServerRequest): Promise<number> {
     const response = await this.#send(fetchJson, path, request);
     await response.body?.cancel();

@@ -41,7 +41,7 @@ async function serve(t: TestContext, run: Answer, others: Record<string, Answer>
   };
   const used = new WeakSet<object>();
   const server = createServer((request, response) => {
-    // As a server whose idle timeout ends while a kept connection is being reused.
+    // Acts like a server whose idle timeout ends while a kept connection is being reused.
     if (used.has(request.socket)) return void request.socket.destroy();
     used.add(request.socket);
     const path = request.url ?? '';
@@ -144,7 +144,7 @@ test('an aborted turn cancels its run once and emits nothing more', async t => {
   assert.equal(requested.filter(path => path.endsWith('/runs/run-1/cancel')).length, 1);
 });
 
-test('comments and heartbeats are no sign of life of a graph', { timeout: 30_000 }, async t => {
+test('comments and heartbeats do not count as a sign of life of a graph', { timeout: 30_000 }, async t => {
   const { url } = await serve(t, response => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     response.write('event: values\ndata: {"messages":[]}\n\n');
@@ -178,7 +178,7 @@ const running: Answer = response => {
   response.write('event: values\ndata: {"messages":[]}\n\n');
 };
 
-test('a run is reported, and another process cancels it; statuses of a busy server are repeated', async t => {
+test('a run is reported, and another process cancels it; a cancel that a busy server refuses is repeated', async t => {
   const answers = [503, 429, 200];
   const cancel: Answer = response => response.writeHead(answers.shift() ?? 500).end();
   const { url, requested } = await serve(t, running, { cancel });
@@ -202,7 +202,7 @@ test('a run is reported, and another process cancels it; statuses of a busy serv
   await dying;
 });
 
-test('an attempt cancels the run of the one before it, then continues from the thread', async t => {
+test('an attempt cancels the run of the previous one, then continues from the thread', async t => {
   const ai = { type: 'ai', id: 'a', content: 'whole' };
   const { url, requested } = await serve(t, events(['values', { messages: [ai] }]), { cancel: status(404) });
   const run = { thread: 'the-thread', id: 'run-1' };

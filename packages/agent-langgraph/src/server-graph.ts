@@ -89,7 +89,7 @@ export class ServerGraph implements Graph {
             if (graphEvent !== undefined) read.push(graphEvent);
           }
         } finally {
-          // What arrived before an error comes before it.
+          // Events that arrived before an error are yielded before it.
           if (read.length > 0) yield read;
         }
       }
@@ -144,7 +144,7 @@ export class ServerGraph implements Graph {
     };
   }
 
-  /** Every answer counts but those of a server that restarts or is busy: after any other the run has ended, or is not known any more. */
+  /** Any answer counts, except from a server that restarts or is busy: the run has ended or is unknown. */
   #cancelRequest({ thread, id }: ServerRun, trace: GraphRun['trace']): CancelRequest {
     const path = `/threads/${encodeURIComponent(thread)}/runs/${encodeURIComponent(id)}/cancel`;
     return async signal => {
@@ -155,7 +155,7 @@ export class ServerGraph implements Graph {
   }
 }
 
-/** What another attempt needs to cancel a run. */
+/** State that another attempt needs to cancel a run. */
 type ServerRun = { thread: string; id: string };
 
 function isServerRun(run: unknown): run is ServerRun {

@@ -15,7 +15,7 @@ function startOf(resume: unknown, state: Partial<ThreadState>) {
   return planTurn({ graph, turn, state: thread, keys: new Set(['messages']) });
 }
 
-test('a message runs the graph, whatever an adapter before this one has left for the agent', () => {
+test('a message runs the graph, even if another adapter left state for the agent', () => {
   const update = { messages: [{ type: 'human', content: 'next', id: 'm2' }] };
   const run = { kind: 'run', input: { kind: 'state', update }, isContinued: false };
   for (const resume of [undefined, { contextId: 'theirs' }, { taskId: 'asks' }, 'text', null, { interrupts: 'i1' }]) {
@@ -24,7 +24,7 @@ test('a message runs the graph, whatever an adapter before this one has left for
   }
 });
 
-test('the answer to a shown interrupt goes to it, and once the thread has taken it only the end is missing', () => {
+test('the answer to a shown interrupt goes to it, and once the thread has it only the end is missing', () => {
   const resume = toResume([QUESTION]);
   const asked = startOf(resume, { interrupts: [QUESTION], unfinished: true });
   assert.deepEqual(asked, { kind: 'run', input: { kind: 'resume', answer: 'next', update: {} }, isContinued: false });

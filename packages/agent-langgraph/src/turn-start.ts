@@ -20,7 +20,7 @@ export function toResume(interrupts: readonly Interrupt[]): Resume {
   return { interrupts: interrupts.map(keyOf) };
 }
 
-/** Undefined for what another adapter left: an operator may change the adapter of an agent while its contexts go on. */
+/** Undefined for state of another adapter, because an operator may change the adapter of an agent while its contexts continue. */
 function resumeOf({ resume }: Turn): Resume | undefined {
   return isObject(resume) && Array.isArray(resume.interrupts) ? (resume as Resume) : undefined;
 }

@@ -57,7 +57,7 @@ export async function callTool({ tool, args }: ToolCall, options: CallToolOption
       resetTimeoutOnProgress: true,
       maxTotalTimeout: limits.totalMsMax,
     };
-    // In `_meta` as MCP specifies (SEP-414), and in the headers of HTTP for what stands in between.
+    // In `_meta` as MCP specifies (SEP-414), and in the HTTP headers for proxies in between.
     const params = { name: tool, arguments: args, _meta: { ...trace } };
     return (await withRequestId(onSent, () =>
       withTraceHeaders(trace, () => client.callTool(params, undefined, request)),

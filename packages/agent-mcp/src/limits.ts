@@ -1,20 +1,20 @@
 /** Tool calls in one message. */
 export const CALLS_MAX = 32;
-/** Braces that are no JSON around a call: each costs a scan of all that it encloses, of the rest of the text if it is not closed. */
+/** Braces around a call that are not JSON: each costs a scan of everything that it encloses, or of the rest of the text if it is not closed. */
 export const NESTED_MAX = 16;
 /** Tools offered of one server. */
 export const TOOLS_MAX = 512;
 /** Progress notifications that wait for the reader; above this, the oldest is dropped. */
 export const PROGRESS_PENDING_MAX = 64;
-/** Of one response, bytes. It is the SDK's bound for stdio. */
+/** Bytes of one response, the same as the SDK's limit for stdio. */
 export const RESPONSE_BYTES_MAX = 10 * 1024 * 1024;
 
 export type McpLimits = {
-  /** Of starting the server and the handshake, milliseconds. */
+  /** Time for starting the server and the handshake. */
   connectMsMax: number;
-  /** Without a result or progress of a call, milliseconds. */
+  /** Time without a result or progress of a call. */
   silenceMsMax: number;
-  /** Of one call, milliseconds. */
+  /** Duration of one call. */
   totalMsMax: number;
 };
 

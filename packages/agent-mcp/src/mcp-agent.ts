@@ -52,7 +52,7 @@ async function* runTurn(session: McpSession, limits: McpLimits, turn: Turn): Asy
   yield { type: 'done' };
 }
 
-/** The calls of an earlier attempt run again, because nothing else has their results. */
+/** The calls of an earlier attempt run again, because their results are not stored. */
 async function cancelEarlierCalls(session: McpSession, { remoteRuns = [], trace }: Turn): Promise<void> {
   for (const run of remoteRuns) await session.cancelCall(run, trace);
 }
@@ -101,7 +101,7 @@ function agentMessage(text: string): Message {
   return { messageId: randomUUID(), role: 'ROLE_AGENT', parts: [{ text }] };
 }
 
-/** Length of the first line of a description in the list of tools, UTF-16 units. */
+/** Length of the first line of a description in the list of tools. */
 const DESCRIPTION_CHARS_MAX = 160;
 
 function listing(tools: readonly Tool[]): string {

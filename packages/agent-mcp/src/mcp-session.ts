@@ -19,7 +19,10 @@ export type McpServer =
 export type McpConnection = {
   client: Client;
   tools: () => readonly Tool[];
-  /** What another process needs to cancel a request. Undefined where none can: a server over stdio dies with its process, and one without sessions has no name for a request. */
+  /**
+   * State that another process needs to cancel a request. Undefined if that is impossible: a server over stdio dies with its process, and
+   * one without sessions has no name for a request.
+   */
   callOf: (request: RequestId) => RemoteCall | undefined;
 };
 
@@ -29,7 +32,7 @@ const CLIENT = { name: 'hopline', version: packageJson.version };
  * session and is read event by event, so it is unbounded. Fresh connections: a call on a broken one may have run its tool.
  */
 const FETCH = { bytesMax: RESPONSE_BYTES_MAX, boundedMethods: ['POST'], redirectsMax: REDIRECTS_MAX, freshConnections: true };
-/** Time limit of a ping, milliseconds. */
+/** Time limit of a ping. */
 const PING_MS_MAX = 5_000;
 
 /** A connection to a server, shared by all turns, opened on first use and reopened after a loss. */
@@ -65,7 +68,7 @@ export class McpSession {
     this.#checking.delete(client);
   }
 
-  /** Cancels a call of this server that a process has begun, maybe another one. See `Agent.cancelRemoteRun`. */
+  /** Cancels a call of this server that some process has begun. See `Agent.cancelRemoteRun`. */
   async cancelCall(call: unknown, trace: Turn['trace']): Promise<void> {
     if (!('url' in this.#server) || !isRemoteCall(call) || call.server !== serverKey(this.#server.url)) return;
     await this.#cancels.cancel(keyOfCall(call), cancelRequest(this.#server, call, trace));
@@ -96,7 +99,7 @@ export class McpSession {
     transport.send = async (message, options) => {
       const cancelled = cancelledBy(message);
       const call = cancelled === undefined ? undefined : callOf(cancelled);
-      // The SDK would send it once.
+      // The SDK would send it only once.
       if (call !== undefined && 'url' in this.#server)
         return await this.#cancels.begin(keyOfCall(call), cancelRequest(this.#server, call, {}));
       noteSent(message);
@@ -119,7 +122,7 @@ export class McpSession {
   }
 }
 
-/** The name of the SDK's error, McpError, is the same whatever went wrong; people read this one in `status`. */
+/** The SDK's error is always named McpError, whatever went wrong; people read this name in `status`. */
 function connectFault(error: unknown): unknown {
   const code = error instanceof McpError ? error.code : undefined;
   if (code === ErrorCode.RequestTimeout)

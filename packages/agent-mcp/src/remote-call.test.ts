@@ -14,8 +14,8 @@ import { createMcpAgent } from './mcp-agent.ts';
 type Body = { method?: string };
 
 /**
- * A server over HTTP with one tool, `work`, which ends when its call is canceled. `refuses`: how many cancels a proxy in front of it
- * answers with 503. `sessions: false`: it has none.
+ * A server over HTTP with one tool, `work`, which ends when its call is canceled. `refuses`: number of cancels that a proxy in front of it
+ * answers with 503. `sessions: false`: a server without sessions.
  */
 async function serve(t: TestContext, { refuses = 0, sessions = true } = {}) {
   const transports = new Map<string, StreamableHTTPServerTransport>();
@@ -84,7 +84,7 @@ const turn = (more: Partial<Turn> = {}): Turn => ({
   ...more,
 });
 
-/** Begins a call that does not end by itself; `runs` is what its process has reported. */
+/** Begins a call that does not end by itself. `runs` is what its process has reported. */
 async function begin(agent: ReturnType<typeof createMcpAgent>, calls: readonly unknown[], more: Partial<Turn> = {}) {
   const runs: unknown[] = [];
   const events = agent.run(turn({ remoteRunBegan: run => runs.push(run), ...more }))[Symbol.asyncIterator]();
@@ -129,7 +129,7 @@ test('a call of a turn that is canceled is canceled at the server, also when its
   assert.equal(refused.length, 2);
 });
 
-test('what another server or adapter has begun is left alone', async t => {
+test('runs of another server or adapter are not canceled', async t => {
   const { url } = await serve(t);
   const agent = agentOf(t, url);
   await agent.cancelRemoteRun?.({ taskId: 'a remote task' }, {});
@@ -143,7 +143,7 @@ test('a server that has forgotten the session ends the cancel', { timeout: 30_00
   assert.equal(first.calls[0]?.isCanceled, false);
 });
 
-test('a server without sessions has no name for a call, so none is reported', { timeout: 30_000 }, async t => {
+test('a call at a server without sessions has no name, so none is reported', { timeout: 30_000 }, async t => {
   const { url, calls } = await serve(t, { sessions: false });
   const { runs } = await begin(agentOf(t, url), calls);
   assert.deepEqual(runs, []);

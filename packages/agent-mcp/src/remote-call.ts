@@ -6,7 +6,10 @@ import { boundedFetch } from '@hopline/outbound-http';
 import type { JSONRPCMessage, RequestId } from '@modelcontextprotocol/sdk/types.js';
 import { RESPONSE_BYTES_MAX } from './limits.ts';
 
-/** What another process needs to cancel a call: its request in a session of the server, whose address is hashed because it may hold a secret. */
+/**
+ * State that another process needs to cancel a call: its request in a session of the server, whose address is hashed because it may hold a
+ * secret.
+ */
 export type RemoteCall = { server: string; session: string; request: RequestId; protocol?: string };
 
 export function isRemoteCall(run: unknown): run is RemoteCall {

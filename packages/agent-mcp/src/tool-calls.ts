@@ -10,7 +10,7 @@ export type FoundCalls =
 
 /** A tool name in the form recommended by the MCP specification, right before the arguments. */
 const TOOL_BEFORE = /([A-Za-z0-9_.\-/]{1,128})\s{0,8}$/;
-/** Largest distance from the start of the name to `{`, UTF-16 units. */
+/** Largest distance from the start of the name to `{`. */
 const LOOK_BACK_CHARS = 136;
 
 const UNKNOWN_TOOL = 'the agent has no tool of that name';
@@ -51,7 +51,7 @@ function callInData({ data }: { data: unknown }, isTool: (name: string) => boole
 
 function callsInText(text: string, isTool: (name: string) => boolean): FoundCalls {
   const calls: ToolCall[] = [];
-  /** Where the objects end that are no JSON and enclose `at`. */
+  /** Ends of the objects that are not JSON and enclose `at`. */
   let enclosing: number[] = [];
   for (let at = text.indexOf('{'); at >= 0; at = text.indexOf('{', at)) {
     const start = at;

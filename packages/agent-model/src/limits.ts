@@ -2,7 +2,7 @@ export { MODEL_MS_MAX, OPENAI_BASE_URL_DEFAULT } from '@hopline/chat-model/limit
 
 /** Bounds of one turn, configurable. */
 export const MODEL_AGENT_LIMITS = {
-  /** Requests to the model; each but the last ends in tool calls. */
+  /** Requests to the model. Each one except the last ends in tool calls. */
   stepsMax: 16,
   /** Text of one tool result that the model reads, UTF-16 units; a longer one is cut, with a note. */
   toolResultUnitsMax: 64 * 1024,

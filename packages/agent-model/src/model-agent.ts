@@ -61,10 +61,10 @@ class ToolLoop {
     this.#messages = promptMessages({ system: options.system, history: turn.history, message: turn.message });
   }
 
-  /** Its events, those that arrived together in one array. */
+  /** The events of the turn, in arrays of those that arrived together. */
   async *run(toolbox: Toolbox): AsyncGenerator<readonly AgentEvent[]> {
     const { remoteRuns = [], trace } = this.#turn;
-    // Tool calls of an earlier attempt: the model may make others now. Its own request has ended with the connection of that process.
+    // Tool calls of an earlier attempt: the model may make other ones now. The request of that attempt ended with its process.
     const tools = await Promise.all(remoteRuns.map(call => toolbox.cancelCall(call, trace)))
       .then(() => toolbox.open())
       .catch(() => undefined);

@@ -95,7 +95,7 @@ export class OpenTools {
     { signal, trace, remoteRunBegan }: Pick<Turn, 'signal' | 'trace' | 'remoteRunBegan'>,
   ): Promise<ToolResult> {
     const offered = this.#tools.get(name);
-    if (offered === undefined) return { text: 'There is no tool of that name.', artifacts: [], failed: true };
+    if (offered === undefined) return { text: 'No tool has that name.', artifacts: [], failed: true };
     const { session, tool } = offered;
     const began = remoteRunBegan && { began: remoteRunBegan };
     const options = { session, limits: this.#limits, signal, trace, onprogress: () => {}, ...began };

@@ -1,6 +1,5 @@
-import type { Message, Part } from '@hopline/a2a';
+import type { Message } from '@hopline/a2a';
 import type { AgentEvent } from './agent.ts';
-import type { TokenOrigin } from './lane-writer.ts';
 import type { TextStreams } from './streamed-text.ts';
 
 export type ArtifactChunk = Omit<Extract<AgentEvent, { type: 'artifact' }>, 'type'>;
@@ -8,10 +7,11 @@ export type ArtifactChunk = Omit<Extract<AgentEvent, { type: 'artifact' }>, 'typ
 /** How the message of `done` relates to the text before it (`AgentEvent`). */
 export type Standing = 'repeats' | 'replaces';
 
-/** Turns the text and the artifacts of an agent into lanes: `AnswerText` or `OwnText`, by the call's presentation. */
+/** Turns the text and the artifacts of an agent into lanes: `AnswerText` or `PassThroughText`, by the call's presentation. */
 export interface AgentText {
   readonly streams: TextStreams;
-  token(text: string, stream: string | undefined, origin: TokenOrigin): void;
+  /** Takes the tokens: `streams` itself, unless the agent repeats its text. */
+  readonly tokens: Pick<TextStreams, 'token'>;
   snapshot(text: string): void;
   artifact(chunk: ArtifactChunk): void;
   /** Takes the message of a turn that ended well, if it had one; returns the message that is still to be shown. */
@@ -20,12 +20,6 @@ export interface AgentText {
   wholeAnswer(message: Message): Message | undefined;
   /** Answer text that the client does not see; absent where all text is forwarded. */
   readonly withheld?: string | undefined;
-}
-
-export function textOf(parts: readonly Part[]): string {
-  let text = '';
-  for (const part of parts) text += part.text ?? '';
-  return text;
 }
 
 export function isTextOnly({ parts }: Message): boolean {

@@ -25,7 +25,7 @@ async function run(body: AgentDefinition['run'], logger = quiet, showError?: (er
   await runTurn({ log: task.log, agent, name: 'a', logger, showError, signal: new AbortController().signal }, task.job());
 }
 
-test('spans an agent begins are below the receipt of its turn, which is exported before, also after it has waited', async () => {
+test('spans that an agent begins are below the receipt of its turn, which is exported first, even if the agent waits', async () => {
   memory.reset();
   await run(async function* (turn) {
     yield 'a';
@@ -40,7 +40,7 @@ test('spans an agent begins are below the receipt of its turn, which is exported
   assert.equal(own.parentSpanContext?.spanId, turn.spanContext().spanId);
 });
 
-test('what an agent throws is logged by its class and its place in the source, without its words', async () => {
+test('an error that an agent throws is logged by its class and its place in the source, without its text', async () => {
   const lines: string[] = [];
   const logger = createLogger({ service: 't', instance: 't', level: 'info', destination: { write: line => lines.push(line) } });
   await run(async function* (turn) {
@@ -55,7 +55,7 @@ test('what an agent throws is logged by its class and its place in the source, w
   assert.ok(!lines.join('').includes('secret'));
 });
 
-test('what an agent throws, or yields wrongly, is shown to its author, and stands in no span', async () => {
+test('an error that an agent throws or causes is shown to its author, and is in no span', async () => {
   memory.reset();
   const shown: unknown[] = [];
   const thrown = new RangeError('a secret');

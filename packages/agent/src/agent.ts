@@ -1,4 +1,4 @@
-import type { Artifact, Message, Metadata } from '@hopline/a2a';
+import type { AgentSkill, Artifact, Message, Metadata } from '@hopline/a2a';
 import type { InputSource, Owner } from '@hopline/events';
 import type { TurnLog } from './turn-log.ts';
 
@@ -9,6 +9,11 @@ export interface Agent {
   readonly description: string;
   /** Its events show when it begins to work (`working`), as those of a server that queues tasks. Any other agent works from the beginning of its turn. */
   readonly reportsWork?: true;
+  /**
+   * It may send one text several times: as tokens, whole in an artifact, and in its last message, as remote servers do. In a supervisor's
+   * answer the text then stands once (S2-2). The text of any other agent is shown as it comes.
+   */
+  readonly repeatsText?: true;
   /** Called every 30 s: an adapter may learn its skills from a server. Rejects when they are not available now. */
   skills(): Promise<AgentSkill[]>;
   /**
@@ -34,9 +39,6 @@ export interface Agent {
 export async function* eventsOf(batches: AsyncIterable<readonly AgentEvent[]>): AsyncGenerator<AgentEvent> {
   for await (const events of batches) yield* events;
 }
-
-/** A skill on the agent card. The planner matches messages against its tags and examples. */
-export type AgentSkill = { id: string; name: string; description: string; tags: string[]; examples?: string[] };
 
 /** One message of a client for the agent, with its context. */
 export type Turn = {

@@ -35,25 +35,25 @@ const streamed = (...tokens: string[]) => {
   return shown;
 };
 
-test('the whole text once more, in an artifact: shown once [S2-2]', () => {
+test('a whole text repeated in an artifact is shown once [S2-2]', () => {
   assert.equal(streamed('Hel', 'lo').whole('a', 'Hello').text, 'Hello');
   assert.equal(streamed('Hel', 'lo').first('a', 'Hel').chunk('a', 'lo').chunk('a', '', { last: true }).text, 'Hello');
   assert.equal(streamed('Hel', 'lo').first('a', 'Hello', { last: false }).text, 'Hello');
 });
 
-test('the whole text once more, in the message of the end: shown once [S2-2]', () => {
+test('a whole text repeated in the message of the end is shown once [S2-2]', () => {
   const shown = streamed('Hel', 'lo');
   assert.equal(shown.ending('Hello'), true);
   assert.equal(shown.text, 'Hello');
 });
 
-test('tokens and chunks of one text side by side: shown once [S2-2]', () => {
+test('tokens and chunks of one text side by side are shown once [S2-2]', () => {
   const shown = new Shown();
   shown.token('Hel').first('a', 'Hel').token('lo').chunk('a', 'lo').token('!').chunk('a', '!', { last: true });
   assert.equal(shown.text, 'Hello!');
 });
 
-test('a partial_result or final_result is the whole answer, shown before [S0-20 C-25]', () => {
+test('a partial_result or final_result is the whole answer that was already shown [S0-20 C-25]', () => {
   const shown = new Shown();
   shown.first('one', 'a').first('two', 'x').chunk('one', 'b').chunk('two', 'y');
   assert.equal(shown.text, 'axby');
@@ -61,12 +61,12 @@ test('a partial_result or final_result is the whole answer, shown before [S0-20 
   assert.equal(shown.text, 'abxy');
 });
 
-test('an artifact that goes on from the tokens adds its rest', () => {
+test('an artifact that continues the tokens adds only its rest', () => {
   assert.equal(streamed('Hel').whole('a', 'Hello').text, 'Hello');
   assert.equal(streamed('Hel').first('a', 'He').chunk('a', 'llo').chunk('a', '!').text, 'Hello!');
 });
 
-test('an artifact with another text: no shorter, it is the final form; shorter, it is more text', () => {
+test('an artifact with another text replaces a shorter text as its final form, and adds to a longer one', () => {
   assert.equal(streamed('Looking it up').whole('a', 'The answer is 42.').text, 'The answer is 42.');
   assert.equal(streamed('A long answer, streamed.').whole('a', 'sources').text, 'A long answer, streamed.sources');
   assert.equal(streamed('Hi').first('a', 'Ho').chunk('a', 'use').text, 'HiHouse');
@@ -86,14 +86,14 @@ test('an append to an artifact that was never opened opens it', () => {
   assert.equal(new Shown().chunk('a', 'one').chunk('a', ' two').text, 'one two');
 });
 
-test('an artifact from its beginning again: cumulative, repeated, changed', () => {
+test('an artifact that starts again may be cumulative, repeated, or changed', () => {
   assert.equal(new Shown().first('a', 'one').first('a', 'one two').first('a', 'one two three').text, 'one two three');
   assert.equal(new Shown().first('a', 'one').chunk('a', ' two').whole('a', 'one two').text, 'one two');
   assert.equal(new Shown().token('x: ').first('a', 'one').whole('a', 'uno').text, 'x: uno');
   assert.equal(new Shown().first('a', 'one').token(' tail').whole('a', 'uno').text, 'uno tail');
 });
 
-test('of more artifacts than are kept apart the oldest is forgotten: its text is shown again rather than lost', () => {
+test('beyond the limit the oldest artifact is forgotten, and its text is shown again rather than lost', () => {
   for (const [others, text] of [
     [ANSWER_ARTIFACTS_MAX - 1, ''],
     [ANSWER_ARTIFACTS_MAX, 'first'],
@@ -106,7 +106,7 @@ test('of more artifacts than are kept apart the oldest is forgotten: its text is
   }
 });
 
-test('a token costs no more for artifacts beyond those that are kept apart', async () => {
+test('a token costs no more if there are more artifacts than are tracked', async () => {
   const shown = new Shown().token('a');
   for (let index = 0; index < 20 * ANSWER_ARTIFACTS_MAX; index += 1) shown.first(`${index}`, '');
   const bytes = await bytesAllocated(() => {
@@ -116,7 +116,7 @@ test('a token costs no more for artifacts beyond those that are kept apart', asy
   assert.ok(bytes < 40_000_000, `${bytes} bytes`);
 });
 
-test('the message of the end: the only answer, a longer form of tokens, or a word of farewell', () => {
+test('the message of the end may be the only answer, a longer form of the tokens, or a closing remark', () => {
   const alone = new Shown();
   assert.equal(alone.ending('42'), true);
   assert.equal(alone.text, '42');
@@ -139,7 +139,7 @@ test('a snapshot replaces all text, from tokens and artifacts', () => {
   assert.equal(streamed('a').first('x', 'b').snapshot('c').whole('x', 'b').text, 'cb');
 });
 
-test('one artifact is folded as its own reader would fold it, however it is cut', () => {
+test('one artifact is folded as its own reader would fold it, however it is split', () => {
   const text = fc.string({ unit: fc.constantFrom('a', 'b', ' '), minLength: 1, maxLength: 12 });
   fc.assert(
     fc.property(fc.array(text, { minLength: 1, maxLength: 8 }), chunks => {

@@ -14,6 +14,11 @@ export type ArtifactText = { id: string; isResult: boolean; text: string; append
  */
 type ArtifactState = { own: GrowingText; repeats?: string | undefined; start?: number | undefined };
 
+/** Whether the text is the whole answer: there is none before it, it continues the answer, or it is no shorter than tokens with another text. */
+export function isWholeAnswer(text: string, { answer, tokensOnly }: { answer: string; tokensOnly: boolean }): boolean {
+  return text.startsWith(answer) || (tokensOnly && text.length >= answer.length);
+}
+
 /**
  * The one answer of an agent that may send it in several ways: as tokens, whole in an artifact, or in its last message (S2-2). Text that
  * repeats the answer adds nothing; new text is never dropped.
@@ -67,19 +72,18 @@ export class AnswerDeduplicator {
    * tokens with another text. Other texts, such as `Done.`, are not the answer and never replace an artifact. `covered`: the answer has it.
    */
   ending(text: string): { covered: boolean; change: TextChange | undefined } {
-    if (this.#isWholeAnswer(text)) return { covered: true, change: this.snapshot(text) };
+    if (this.#isWhole(text)) return { covered: true, change: this.snapshot(text) };
     return { covered: this.#answer.text.endsWith(text), change: undefined };
   }
 
-  #isWholeAnswer(text: string): boolean {
-    const answer = this.#answer.text;
-    return text.startsWith(answer) || (this.#tokensOnly && text.length >= answer.length);
+  #isWhole(text: string): boolean {
+    return isWholeAnswer(text, { answer: this.#answer.text, tokensOnly: this.#tokensOnly });
   }
 
   /** An artifact in one chunk. After tokens it counts as the same answer in its final form, unless it is shorter. */
   #whole({ id, text }: ArtifactText): TextChange | undefined {
     const lengthBefore = this.#answer.length;
-    const isWhole = this.#isWholeAnswer(text);
+    const isWhole = this.#isWhole(text);
     // An agent that works in steps may repeat the last one. Short artifacts may be equal without being copies.
     const isEnd = !isWhole && (this.#tokensOnly || isRepetition(text)) && this.#answer.text.endsWith(text);
     const change = isWhole ? this.snapshot(text) : isEnd ? undefined : this.token(text);

@@ -33,6 +33,14 @@ test('strings are the answer byte for byte, and everything else has its own plac
   assert.equal(events.at(-1)?.type, 'done');
 });
 
+test('an agent that passes on another server’s text may declare that it repeats it', () => {
+  const run: AgentDefinition['run'] = async function* () {};
+  assert.equal('repeatsText' in define(run), false);
+  assert.equal('repeatsText' in define(run, { repeatsText: false }), false);
+  assert.equal(define(run, { repeatsText: true }).repeatsText, true);
+  assert.throws(() => define(run, { repeatsText: 'yes' as never }), /repeatsText is a string, not a boolean/);
+});
+
 test('the turn has all text parts joined by nothing, the message itself, the history and its attempt [S1-6]', async () => {
   const seen: unknown[] = [];
   const agent = define(async function* (turn) {

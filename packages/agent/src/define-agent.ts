@@ -1,7 +1,7 @@
-import { isObject, type Message, type Metadata, textOf } from '@hopline/a2a';
+import { type AgentSkill, isObject, type Message, type Metadata, textOf } from '@hopline/a2a';
 import { isAgentName } from '@hopline/events';
 import { type Tracer, trace } from '@opentelemetry/api';
-import type { Agent, AgentEvent, AgentSkill, Turn } from './agent.ts';
+import type { Agent, AgentEvent, Turn } from './agent.ts';
 import { AgentMisuse, kindOf } from './misuse.ts';
 import { NO_LOG, type TurnLog } from './turn-log.ts';
 
@@ -34,6 +34,11 @@ export type AgentDefinition = {
   name: string;
   description: string;
   skills?: readonly (string | SkillDefinition)[];
+  /**
+   * For an agent that passes on what another server sends: that may repeat its text, as tokens, in an artifact or in its last message. A
+   * supervisor's answer then has the text once. Default false: what is yielded twice is shown twice.
+   */
+  repeatsText?: boolean;
   /** Yields strings (text of the answer, byte for byte) and events of the kit's constructors. Its end is `done`; an error is a failed turn. */
   run(turn: AgentTurn): AsyncIterable<string | AgentEvent>;
   /** Releases what the agent holds. Called once, after the last turn. */
@@ -64,16 +69,18 @@ const EVENT_TYPES: ReadonlySet<unknown> = new Set<AgentEvent['type']>([
 /** Makes an agent of a definition. Throws AgentMisuse with the name of the wrong member. */
 export function defineAgent(definition: AgentDefinition): DefinedAgent {
   if (typeof definition !== 'object' || definition === null) throw new AgentMisuse(`the definition is ${kindOf(definition)}`);
-  const { name, description, skills = [], run, close } = definition;
+  const { name, description, skills = [], repeatsText = false, run, close } = definition;
   if (typeof name !== 'string' || !isAgentName(name)) throw new AgentMisuse('name must be 1 to 32 of a-z, 0-9 and - (not first)');
   if (typeof description !== 'string' || description === '')
     throw new AgentMisuse('description must be a string that is not empty');
   if (typeof run !== 'function') throw new AgentMisuse(`run is ${kindOf(run)}; it must be a generator: async *run(turn) { … }`);
+  if (typeof repeatsText !== 'boolean') throw new AgentMisuse(`repeatsText is ${kindOf(repeatsText)}, not a boolean`);
   if (!Array.isArray(skills)) throw new AgentMisuse(`skills is ${kindOf(skills)}, not an array`);
   const fullSkills = skills.map((skill, index) => skillOf(skill, index));
   return {
     name,
     description,
+    ...(repeatsText && { repeatsText }),
     skills: async () => fullSkills,
     run: turn => checkedEvents(definition, turn),
     close: async () => close?.call(definition),

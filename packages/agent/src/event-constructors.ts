@@ -3,7 +3,7 @@ import type { Message, Metadata, Part } from '@hopline/a2a';
 import type { AgentEvent } from './agent.ts';
 import { AgentMisuse, kindOf } from './misuse.ts';
 
-/** Events that a defined agent may yield beside strings; authors write no message ids or states. All constructors throw AgentMisuse. */
+/** Events that a defined agent may yield in addition to strings. Authors write no message ids or states. All constructors throw AgentMisuse. */
 
 export type ArtifactSpec = {
   /** Clients see it. It also pairs the chunks of one artifact within the turn, unless `id` is given. */
@@ -55,7 +55,7 @@ export function needsInput(question: string, { resume }: { resume?: unknown } = 
   return { type: 'interrupted', state: 'TASK_STATE_INPUT_REQUIRED', message, ...(resume !== undefined && { resume }) };
 }
 
-/** The turn is over; the end of `run` means the same. */
+/** Ends the turn, like the end of `run`. */
 export function done(): AgentEvent {
   return { type: 'done' };
 }

@@ -13,7 +13,7 @@ async function turnOf(tokens: number): Promise<() => Promise<unknown>> {
   return () => runTurn({ log: task.log, agent, name: 'argocd', logger: quiet, signal: new AbortController().signal }, task.job());
 }
 
-// Both have several times EVENTS_AT_ONCE_MAX: before its first turn of the event loop a writer stores large records only.
+// Both have several times EVENTS_AT_ONCE_MAX tokens: before its first turn of the event loop a writer stores only large records.
 test('the cost per token is the same in turns of 5000 and of 20 000 tokens', async () => {
   const src = new URL('.', import.meta.url);
   const measures = {
@@ -35,7 +35,7 @@ test('a token does not copy the text before it', async () => {
   const bytes = await bytesAllocated(() => {
     for (let i = 0; i < tokens; i += 1) content.token(' token');
   });
-  // A copy per token would be 30 GB in all, a rope is 5 MB.
+  // A copy per token would be 30 GB in total; a rope is 5 MB.
   assert.ok(bytes < 50_000_000, `${bytes} bytes`);
   assert.equal(content.snapshot(' token'.repeat(tokens)), undefined);
 });

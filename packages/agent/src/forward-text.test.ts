@@ -16,7 +16,7 @@ async function run(mode: 'caipe' | 'transparent', events: AgentEvent[]) {
 
 const data = { artifactId: 'd', name: 'table', parts: [{ text: ' And.' }, { data: { a: 1 } }] };
 
-test('text that is not forwarded goes to the supervisor with the end of the call, whole and once; the rest is shown [S2-9 C-5]', async () => {
+test('text that is not forwarded reaches the supervisor with the end of the call, whole and once; the rest is shown [S2-9 C-5]', async () => {
   const { task, fold } = await run('caipe', [
     { type: 'text', text: 'wrong' },
     { type: 'snapshot', text: 'right ✅' },
@@ -34,7 +34,7 @@ test('text that is not forwarded goes to the supervisor with the end of the call
   );
 });
 
-test('concurrent texts that are not forwarded are withheld in order of opening, each whole; artifacts apart are shown [S2-9 C-5]', async () => {
+test('concurrent texts that are not forwarded are withheld in order of opening, each whole; other artifacts are shown [S2-9 C-5]', async () => {
   const thought = { artifactId: 'r', name: 'reasoning', parts: [{ text: 'Hm.' }] };
   const { task, fold } = await run('caipe', [
     { type: 'text', text: 'on', stream: 'a' },
@@ -71,7 +71,7 @@ test('text that is not forwarded is bounded by the one event that contains it', 
   assert.equal(whole.task.ended()?.withheldText?.length, unitsMax);
   const beyond = await run('caipe', [...two('x'.repeat(unitsMax - 1), 'yz'), { type: 'done' }]);
   assert.equal(beyond.task.ended()?.state, 'TASK_STATE_FAILED');
-  // What is kept of it still fits into the event.
+  // The kept part of it still fits into the event.
   assert.equal(beyond.task.ended()?.withheldText?.length, unitsMax - 1);
   const shorter = await run('caipe', [
     { type: 'text', text: 'x'.repeat(unitsMax) },

@@ -26,7 +26,7 @@ export type TextChange = { replace: boolean; text: string };
 export type TokenOrigin = { id?: string; source?: InputSource };
 
 /** Where text goes: LaneWriter, or WithheldText. */
-export type TextLanes = Pick<LaneWriter, 'write' | 'open'>;
+export type TextLanes = Pick<LaneWriter, 'token' | 'write' | 'open'>;
 
 /**
  * Writes the inputs of one attempt, and opens and closes its lanes. A lane is opened with its first text, and again when a text replaces it. A
@@ -49,17 +49,24 @@ export class LaneWriter {
     this.#inputBytesMax = inputBytesMax;
   }
 
-  /** Throws BoundExceeded after TURN_TEXT_BYTES_MAX. */
-  write(lane: string, artifact: LaneArtifact, change: TextChange | undefined, { id, source }: TokenOrigin = {}): void {
+  /** Adds text that is not empty. Throws BoundExceeded after TURN_TEXT_BYTES_MAX. */
+  token(lane: string, artifact: LaneArtifact, text: string, { id, source }: TokenOrigin = {}): void {
+    this.#countText(text);
+    if (!this.#open.has(lane)) this.open(lane, artifact, source);
+    this.#send(lane, text, id);
+  }
+
+  /** Adds text, or replaces all before it. Throws as `token`. */
+  write(lane: string, artifact: LaneArtifact, change: TextChange | undefined, origin: TokenOrigin = {}): void {
     if (change === undefined) return;
-    this.#textBytes += Buffer.byteLength(change.text);
-    if (this.#textBytes > TURN_TEXT_BYTES_MAX)
-      throw new BoundExceeded(`the agent sent more than ${TURN_TEXT_BYTES_MAX} bytes of text in one turn`);
-    if (change.replace || !this.#open.has(lane)) this.open(lane, artifact, source);
-    if (change.text === '') return;
-    // The writer splits text, but not ids.
-    if (id !== undefined && id.length * UNIT_BYTES_MAX > this.#inputBytesMax) throw this.#tooLarge();
-    this.#sink.token(lane, change.text, Date.now(), id);
+    const { replace, text } = change;
+    if (!replace) {
+      this.token(lane, artifact, text, origin);
+      return;
+    }
+    this.#countText(text);
+    this.open(lane, artifact, origin.source);
+    if (text !== '') this.#send(lane, text, origin.id);
   }
 
   open(lane: string, artifact: LaneArtifact, source?: InputSource): void {
@@ -98,6 +105,18 @@ export class LaneWriter {
   addHeld(input: Exclude<AgentInput, TextInput>, holdMs: number): void {
     this.#check(input);
     this.#sink.addHeld(input, holdMs);
+  }
+
+  #send(lane: string, text: string, id: string | undefined): void {
+    // The writer splits text, but not ids.
+    if (id !== undefined && id.length * UNIT_BYTES_MAX > this.#inputBytesMax) throw this.#tooLarge();
+    this.#sink.token(lane, text, Date.now(), id);
+  }
+
+  #countText(text: string): void {
+    this.#textBytes += Buffer.byteLength(text);
+    if (this.#textBytes > TURN_TEXT_BYTES_MAX)
+      throw new BoundExceeded(`the agent sent more than ${TURN_TEXT_BYTES_MAX} bytes of text in one turn`);
   }
 
   #check(input: AgentInput): void {

@@ -1,4 +1,4 @@
-/** Text of one turn, UTF-8 bytes: it is kept to compare snapshots with. */
+/** UTF-8 bytes of the text of one turn, which is kept for comparison with snapshots. */
 export const TURN_TEXT_BYTES_MAX = 16 * 1024 * 1024;
 /** Events of one turn. */
 export const TURN_EVENTS_MAX = 2_000_000;
@@ -16,19 +16,19 @@ export const WAITING_BYTES_MAX = TURN_TEXT_BYTES_MAX / 8;
  * in one turn of the event loop, without an acknowledgement, a cancellation or another task.
  */
 export const EVENTS_AT_ONCE_MAX = 2_048;
-/** An agent that does not stop after its turn is abandoned after this, milliseconds. Longer than a cancel of a remote agent may take. */
+/** An agent that does not stop after its turn is abandoned after this time. Longer than a cancel of a remote agent may take. */
 export const STOP_MS_MAX = 3_000;
 
 /**
- * What a later attempt needs to cancel a remote run is stored with the first event after it, or alone after this, milliseconds: an agent
- * that answers at once costs no further record, and one that thinks for a minute can be canceled from its first second.
+ * The state for canceling a remote run is stored with the first event after it, or by itself after this time: an agent
+ * that answers at once causes no further record, and one that thinks for a minute can be canceled from its first second.
  */
 export const REMOTE_RUN_HOLD_MS = 250;
-/** Remote runs of one attempt that are stored; an agent that begins more is canceled by its own process only. */
+/** Stored remote runs of one attempt. If an agent begins more, only its own process can cancel them. */
 export const REMOTE_RUNS_MAX = 64;
-/** One request to cancel a remote run, milliseconds. */
+/** Time limit of one request to cancel a remote run. */
 export const CANCEL_TRY_MS_MAX = 2_000;
-/** How long a cancel is repeated until the server answers or refuses it, milliseconds: as long as a restart of the server takes. */
+/** How long a cancel is repeated until the server answers or refuses it: as long as a restart of the server takes. */
 export const CANCEL_MS_MAX = 30_000;
 
 /** Retries of a call that failed as retryable. Fewer than the attempts of a work item, so that the last failure keeps its own reason. */

@@ -9,16 +9,16 @@ type TurnWork = Pick<Work, 'call' | 'turn'>;
 /** A tool call that an earlier attempt began and did not end. */
 type OpenTool = { lane: string; tool: string; callId: string };
 
-/** What earlier attempts of the same work left in the task. */
+/** State that earlier attempts of the same work left in the task. */
 export type PriorAttempts = {
-  /** Lanes that are closed: their artifacts are complete and stand (S4-19). */
+  /** Closed lanes, whose artifacts are complete and remain (S4-19). */
   closedLanes: ReadonlySet<string>;
   /** Lanes that a client has seen and that are still open. */
   openLanes: ReadonlySet<string>;
   openTools: readonly OpenTool[];
-  /** Text of the answer that clients see of them. */
+  /** Text of the answer that clients see from them. */
   shownText: string;
-  /** Runs that they began at a server and of which the log shows no end. */
+  /** Runs that they began at a server, and whose end the log does not show. */
   remoteRuns: readonly unknown[];
 };
 
@@ -53,7 +53,7 @@ export async function readPriorAttempts(log: Log, newest: StoredFacts, { call, t
   return { closedLanes, openLanes, openTools: [...openTools.values()], shownText, remoteRuns: remoteRuns.open };
 }
 
-/** Text of a closed lane stands, and no later attempt writes it again. */
+/** Text of a closed lane remains, and no later attempt writes it again. */
 function noteText({ lane, chunk, event }: Extract<Fact, { kind: 'artifact.updated' }>, texts: Map<string, string>): void {
   const { artifact, append = false, lastChunk = false } = event.artifactUpdate;
   if (lastChunk) texts.delete(lane);

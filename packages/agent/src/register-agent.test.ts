@@ -48,7 +48,7 @@ async function register(log: Log, heartbeats: number): Promise<Registration> {
   };
 }
 
-test('a registered agent has one listener on its signal, not one for each heartbeat, and its entry has the mark of a default agent', {
+test('a registered agent has one listener on its signal, not one for each heartbeat, and its entry marks a default agent', {
   timeout: 30_000,
 }, async () => {
   const log = createMemoryLog();
@@ -124,7 +124,7 @@ test('an instance that starts removes the entries of instances that died long ag
   await log.close();
 });
 
-test('skills of any length fit the registry: each is cut to what an agents file may have', { timeout: 30_000 }, async () => {
+test('skills of any length fit the registry: each is cut to the limits of an agents file', { timeout: 30_000 }, async () => {
   const log = createMemoryLog();
   const stop = new AbortController();
   const reached = Promise.withResolvers<AgentEntry>();

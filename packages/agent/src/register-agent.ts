@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import type { AgentSkill } from '@hopline/a2a';
 import { type AgentEntry, isAgentSkill, type Log, sleepUnlessAborted } from '@hopline/log';
 import { errorWord, type Logger } from '@hopline/telemetry';
-import type { Agent, AgentSkill } from './agent.ts';
+import type { Agent } from './agent.ts';
 import { AgentMisuse } from './misuse.ts';
 
-/** Interval of an agent's heartbeats in the registry, milliseconds. */
+/** Interval of an agent's heartbeats in the registry. */
 export const HEARTBEAT_INTERVAL_MS = 2_000;
 /** The agent's skills are requested this often, milliseconds; with every heartbeat until they were received once. */
 const SKILLS_MS = 30_000;
@@ -13,7 +14,10 @@ const FIRST_SKILLS_MS_MAX = 3_000;
 /** Skills of an entry, and characters of a description: every supervisor keeps all entries. */
 export const SKILLS_MAX = 128;
 export const DESCRIPTION_CHARS_MAX = 512;
-/** As in the agents file: of the skills that remote agents and code describe, an entry of 1 MiB would be refused with every heartbeat. */
+/**
+ * The same limits as in the agents file: an entry of 1 MiB, from skills that remote agents and code describe, would be refused with every
+ * heartbeat.
+ */
 export const SKILL_NAME_CHARS_MAX = 128;
 export const TAGS_MAX = 32;
 export const TAG_CHARS_MAX = 64;
@@ -21,7 +25,7 @@ export const EXAMPLES_MAX = 8;
 export const EXAMPLE_CHARS_MAX = 256;
 const MALFORMED_SKILLS =
   'skills() must resolve with a list of skills: id, name and description are strings, tags a list of strings';
-/** An instance that was killed leaves its entry behind. The next one that starts removes it after this time, milliseconds. */
+/** An instance that was killed leaves its entry behind. The next one that starts removes it after this time. */
 export const DEAD_INSTANCE_MS = 60 * 60_000;
 
 export type RegisterAgentOptions = {
@@ -30,20 +34,20 @@ export type RegisterAgentOptions = {
   agent: Agent;
   /** Address of the agent's own A2A endpoint. */
   url: string;
-  /** From the agents file; one with the id of an agent's own skill replaces it. */
+  /** Skills from the agents file. A skill with the same id as one of the agent replaces it. */
   skills: readonly AgentSkill[];
-  /** It takes messages that no skill fits. */
+  /** Whether it takes messages that fit no skill. */
   isDefault: boolean;
   logger: Logger;
   signal: AbortSignal;
   heartbeatMs?: number;
   onRegistered?: (entry: AgentEntry) => void;
-  /** Called after each request for the agent's skills; `fault` is why the agent does not answer, or cannot be started. */
+  /** Called after each request for the agent's skills. `fault`: why the agent does not answer, or cannot be started. */
   onSkills?: (fault: unknown) => void;
 };
 
 /**
- * Keeps the entry of this instance of the agent in the registry until `signal` aborts, then removes it. Without skills the agent is
+ * Keeps the entry of this agent instance in the registry until `signal` aborts, then removes it. If the skills are unknown, the agent is
  * registered with what is known.
  */
 export async function registerAgent(options: RegisterAgentOptions): Promise<void> {
@@ -66,7 +70,7 @@ export async function registerAgent(options: RegisterAgentOptions): Promise<void
   await log.agents.delete(key).catch(error => logger.warn({ agent: name, err: error }, 'agent could not be removed'));
 }
 
-/** A live instance whose clock is that wrong registers again with its next heartbeat. */
+/** A live instance with such a wrong clock registers again with its next heartbeat. */
 async function removeDeadInstances({ log, name, logger }: RegisterAgentOptions): Promise<void> {
   try {
     const dead = (await log.agents.under(name)).filter(({ value }) => value.heartbeat < Date.now() - DEAD_INSTANCE_MS);

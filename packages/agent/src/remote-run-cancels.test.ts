@@ -4,7 +4,7 @@ import { RemoteRunCancels } from './remote-run-cancels.ts';
 
 const UNREACHABLE = new Error('unreachable');
 
-/** Fails so many times, then answers. */
+/** Fails the given number of times, then answers. */
 function server(failures: number) {
   const requests: number[] = [];
   return {
@@ -16,7 +16,7 @@ function server(failures: number) {
   };
 }
 
-test('a cancel is repeated until the server answers, and never after that', async () => {
+test('a cancel is repeated until the server answers, and never afterwards', async () => {
   const cancels = new RemoteRunCancels();
   const { request, requests } = server(2);
   await cancels.cancel('run', request);
@@ -28,7 +28,7 @@ test('a cancel is repeated until the server answers, and never after that', asyn
   assert.equal(requests.length, 4, 'a run that was continued is canceled again');
 });
 
-test('a run that has ended by itself is not canceled', async () => {
+test('a run that ended by itself is not canceled', async () => {
   const cancels = new RemoteRunCancels();
   const { request, requests } = server(0);
   cancels.ended('run');
@@ -36,7 +36,7 @@ test('a run that has ended by itself is not canceled', async () => {
   assert.equal(requests.length, 0);
 });
 
-test('a turn that ends waits for the first request, and who asks again waits for the answer', async () => {
+test('a turn that ends waits for the first request, and a second caller waits for the answer', async () => {
   const cancels = new RemoteRunCancels();
   const { request, requests } = server(1);
   await cancels.begin('run', request);
@@ -45,7 +45,7 @@ test('a turn that ends waits for the first request, and who asks again waits for
   assert.equal(requests.length, 2);
 });
 
-test('a server that ignores a request gets it again, and the cancel fails at its limit', async () => {
+test('a server that ignores a request receives it again, and the cancel fails at its limit', async () => {
   const cancels = new RemoteRunCancels({ msMax: 1_000, tryMsMax: 20 });
   let requests = 0;
   const silent = () => {

@@ -2,19 +2,19 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fullJitterMs } from '@hopline/a2a';
 import { CANCEL_MS_MAX, CANCEL_TRY_MS_MAX } from './limits.ts';
 
-/** Bounds of the pauses between two requests, milliseconds. */
+/** Bounds of the pauses between two requests. */
 const RETRY_MS_MIN = 100;
 const RETRY_MS_BASE = 300;
 const RETRY_MS_MAX = 4_000;
-/** Ids kept of runs that are over. */
+/** Ids of finished runs that are kept. */
 const OVER_MAX = 4_096;
 
 /** One request to cancel a run. Resolves when the server has answered or refused; rejects when it should be repeated. */
 export type CancelRequest = (signal: AbortSignal) => Promise<unknown>;
 
 /**
- * Cancels the remote runs of an adapter: each request is repeated, with jitter, until the server has answered or refused it. A run that is
- * over, or that is being canceled, gets no second series of requests.
+ * Cancels the remote runs of an adapter. Each request is repeated, with jitter, until the server has answered or refused it. A finished run, or
+ * one that is already being canceled, gets no second series of requests.
  */
 export class RemoteRunCancels {
   readonly #running = new Map<string, Promise<void>>();
@@ -28,7 +28,7 @@ export class RemoteRunCancels {
     this.#tryMsMax = tryMsMax;
   }
 
-  /** The run goes on: a task that waited for its client is continued under its old id. */
+  /** The run continues: a task that waited for its client is continued under its old id. */
   begun(id: string): void {
     this.#over.delete(id);
   }
@@ -45,7 +45,7 @@ export class RemoteRunCancels {
   /** Rejects with the error of the last request when none was answered within CANCEL_MS_MAX. */
   async cancel(id: string, request: CancelRequest): Promise<void> {
     if (this.#over.has(id)) return;
-    // The first caller brings the request; the others wait for it.
+    // The first caller starts the request; others wait for it.
     const running =
       this.#running.get(id) ??
       this.#untilAnswered(request)
@@ -56,7 +56,7 @@ export class RemoteRunCancels {
   }
 
   /**
-   * As `cancel`, for a turn that is ending: resolves after the first request, whatever comes of it. The further ones go on, and
+   * As `cancel`, for a turn that is ending: resolves after the first request, whatever its result. Further requests continue, and
    * `cancel` waits for them.
    */
   async begin(id: string, request: CancelRequest): Promise<void> {
@@ -67,7 +67,7 @@ export class RemoteRunCancels {
     await tried;
   }
 
-  /** Repeats no request any more. */
+  /** Sends no further repetitions. */
   close(): void {
     this.#closed.abort();
   }

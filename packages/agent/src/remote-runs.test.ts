@@ -10,7 +10,7 @@ const RUN = { taskId: 'remote-1' };
 
 type Script = (turn: Turn) => AsyncIterable<AgentEvent>;
 
-/** An agent whose runs are at a server: `canceled` has what was canceled there. */
+/** An agent whose runs are at a server. `canceled` lists the runs canceled there. */
 function remoteAgent(script: Script, onCancel: () => Promise<void> = async () => {}) {
   const canceled: unknown[] = [];
   const agent: Agent = {
@@ -47,7 +47,7 @@ async function deadAttempt(task: TaskLog, events: AgentEvent[] = [text('half')])
 
 const cancel = (task: TaskLog) => task.when({ kind: 'client', taskId: task.taskId, input: { kind: 'cancel' } }).store();
 
-test('what a later attempt needs to cancel a run is stored in the record of the first text', async () => {
+test('the state for canceling a run is stored in the record of the first text', async () => {
   const task = await TaskLog.create('caipe');
   await run(task, remoteAgent(turn => beginning(turn, text('a'), text('b'))).agent);
   const [first] = await task.records();
@@ -78,7 +78,7 @@ test('an agent that thinks has its run stored before its first text', async () =
   await running;
 });
 
-test('the next attempt learns what clients see and which runs may go on', async () => {
+test('the next attempt receives the text that clients see and the runs that may continue', async () => {
   const task = await TaskLog.create('caipe');
   await deadAttempt(task);
   let turn: Turn | undefined;
@@ -93,7 +93,7 @@ test('the next attempt learns what clients see and which runs may go on', async 
   assert.deepEqual([turn?.remoteRuns, turn?.shownText], [[RUN], 'half']);
 });
 
-test('an item that is delivered again for a canceled task cancels what its dead attempt had begun', async () => {
+test('an item that is redelivered for a canceled task cancels the runs of its dead attempt', async () => {
   const task = await TaskLog.create('caipe');
   await deadAttempt(task);
   await cancel(task);
@@ -102,7 +102,7 @@ test('an item that is delivered again for a canceled task cancels what its dead 
   assert.deepEqual(canceled, [RUN]);
 });
 
-test('an item that is delivered again after the agent has ended its turn cancels nothing', async () => {
+test('an item that is redelivered after the agent has ended its turn cancels nothing', async () => {
   const task = await TaskLog.create('caipe');
   await run(task, remoteAgent(turn => beginning(turn, text('whole'))).agent);
   await task.fold();
@@ -111,7 +111,7 @@ test('an item that is delivered again after the agent has ended its turn cancels
   assert.deepEqual(canceled, []);
 });
 
-test('a cancel without an answer is delivered again; the last delivery ends the item', async () => {
+test('after a cancel without an answer the item is redelivered; the last delivery ends it', async () => {
   const task = await TaskLog.create('caipe');
   await deadAttempt(task);
   await cancel(task);
@@ -148,7 +148,7 @@ test('an item is done when the server has answered the cancel of a canceled task
   assert.deepEqual(canceled, [RUN]);
 });
 
-test('a turn that fails cancels what it began; one that waits for its client does not', async () => {
+test('a turn that fails cancels its runs; one that waits for its client does not', async () => {
   const failing = await TaskLog.create('caipe');
   const failed = remoteAgent(turn => beginning(turn, { type: 'failed', reason: 'x', retryable: false }));
   await run(failing, failed.agent);

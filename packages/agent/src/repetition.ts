@@ -1,6 +1,6 @@
-/** Shortest text whose copy counts as a repetition by itself, in UTF-16 units: models emit "ha" and "ha" again. */
+/** Shortest text, in UTF-16 units, whose copy counts as a repetition by itself: models emit "ha" and "ha" again. */
 export const REPEATED_UNITS_MIN = 12;
-/** Fewest different units of it: models draw lines of dashes and indent by tokens of spaces. */
+/** Minimum number of different units in it: models draw lines of dashes and indent with tokens of spaces. */
 export const REPEATED_DISTINCT_MIN = 4;
 
 /** Whether a copy of the text is a repetition rather than a token that follows an equal one. */

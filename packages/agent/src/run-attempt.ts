@@ -120,12 +120,13 @@ function inputWriter({ log, name: agent }: AttemptDeps, job: Job, { hop, takenAt
 
 function turnInputs(deps: AttemptDeps, { work, attempt }: Job, context: AttemptContext, sink: InputWriter): TurnInputs {
   const { log, name: agent, forwardText = true } = deps;
-  const { reportsWork = false } = deps.agent;
+  const { reportsWork = false, repeatsText = false } = deps.agent;
   const { prior, authorizing } = context;
   const eventBytesMax = Math.floor(log.recordBytesMax * EVENT_SHARE);
   const inputBytesMax = Math.floor(log.recordBytesMax * INPUT_SHARE);
   const limits = { eventBytesMax, inputBytesMax };
-  return new TurnInputs({ work, agent, attempt, sink, ...limits, prior, authorizing, reportsWork, forwardText });
+  const traits = { reportsWork, repeatsText, forwardText };
+  return new TurnInputs({ work, agent, attempt, sink, ...limits, prior, authorizing, ...traits });
 }
 
 /** A signal that aborts when the task no longer needs the turn, or when it cannot be watched any more (`lost`). */

@@ -483,6 +483,6 @@ test('work whose turn a stale read does not show yet waits for that turn instead
   assert.equal(outcome?.state, 'TASK_STATE_COMPLETED');
 
   const never = task.job(1, { turn: 3 });
-  await assert.rejects(newestOfTurn(task.log, never, new AbortController().signal, 20), /not in the log/);
+  await assert.rejects(newestOfTurn(task.log, never, new AbortController().signal, 20), /the log does not contain the turn/);
   await assert.rejects(newestOfTurn(task.log, never, AbortSignal.timeout(20)), Requeued);
 });

@@ -150,19 +150,40 @@ test('snapshots: equal, going on, replacing [S2-2]', async () => {
   assert.equal(fold.textOf('streaming_result'), 'three');
 });
 
+const textArtifact = (name: string, content: string): AgentEvent => ({
+  type: 'artifact',
+  artifact: { artifactId: name, name, parts: [{ text: content }] },
+  append: false,
+  lastChunk: true,
+});
+
 test('a result that repeats the stream is shown once: artifact, message, both [S2-2]', async () => {
-  const artifact: AgentEvent = {
-    type: 'artifact',
-    artifact: { artifactId: 'r', name: 'result', parts: [{ text: 'Hello' }] },
-    append: false,
-    lastChunk: true,
-  };
   const task = await TaskLog.create('caipe');
-  await run(task, scripted([text('Hel'), text('lo'), artifact, { type: 'done', message: message('Hello') }]));
+  const script = [text('Hel'), text('lo'), textArtifact('result', 'Hello'), { type: 'done', message: message('Hello') } as const];
+  await run(task, { ...scripted(script), repeatsText: true });
   const fold = await task.fold();
   assert.equal(fold.textOf('streaming_result'), 'Hello');
   assert.equal(fold.artifacts.size, 1);
   assert.equal(task.ended()?.message, undefined, 'the supervisor gets the text once (S2-11)');
+});
+
+test('the text of an agent that repeats nothing is shown as it comes: an equal artifact is more text, and a final result is the whole', async () => {
+  const answerOf = async (...script: AgentEvent[]) => {
+    const task = await TaskLog.create('caipe');
+    await run(task, scripted(script));
+    const fold = await task.fold();
+    assert.deepEqual(fold.violations, []);
+    return [fold.textOf('streaming_result'), task.ended()?.message?.parts[0]?.text];
+  };
+  const ending = (content: string): AgentEvent => ({ type: 'done', message: message(content) });
+  const words = [text('Hel'), text('lo')];
+  assert.deepEqual(await answerOf(...words, textArtifact('result', 'Hello')), ['HelloHello', undefined]);
+  assert.deepEqual(await answerOf(...words, textArtifact('final_result', 'Hello')), ['Hello', undefined]);
+  assert.deepEqual(await answerOf(...words, { type: 'snapshot', text: 'Hello!' }), ['Hello!', undefined]);
+  assert.deepEqual(await answerOf(...words, ending('Hello')), ['Hello', undefined]);
+  assert.deepEqual(await answerOf(...words, ending('Good day')), ['Good day', undefined]);
+  assert.deepEqual(await answerOf(...words, ending('Hi')), ['Hello', 'Hi']);
+  assert.deepEqual(await answerOf(...words, textArtifact('result', '!'), ending('Good day')), ['Hello!', 'Good day']);
 });
 
 test('a message that is the only answer is the answer; one that is not stays a message', async () => {

@@ -9,16 +9,16 @@ import { AGENT_FAILED, type AttemptDeps, AttemptFailed, runAttempt } from './run
 import { newestOfTurn, overBecause, watchTask } from './task-watch.ts';
 import type { TurnOutcome } from './turn-end.ts';
 
-/** What `runTurn` works with. */
+/** Dependencies of `runTurn`. */
 export type RunTurnDeps = AttemptDeps & {
-  /** When the item was taken, epoch milliseconds: one instant for all that is measured. Default: now. */
+  /** When the item was taken, in epoch milliseconds: the same instant for all measurements. Default: now. */
   takenAt?: number;
 };
 
 /**
- * Runs one work item with an agent: its events go to the log, in order, as fast as the log takes them. Stops when the task ends, goes on to a
- * later turn, or a newer attempt runs. Resolves when the end of the turn is stored, or the task needs none: `requireShownEnd` decides when the
- * item is done. Rejects when it must be delivered again: with Requeued at a shutdown, AttemptFailed, Superseded, or the error of the log.
+ * Runs one work item with an agent. Its events go to the log, in order, as fast as the log takes them. Stops when the task ends or proceeds to a
+ * later turn, or a newer attempt runs. Resolves when the end of the turn is stored, or the task needs none; `requireShownEnd` decides when the
+ * item is done. Rejects if it must be delivered again: with Requeued at a shutdown, AttemptFailed, Superseded, or the error of the log.
  */
 export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome> {
   const { log, name, takenAt = Date.now() } = deps;
@@ -48,7 +48,7 @@ export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome>
     return outcome;
   } catch (error) {
     hop.set({ [ATTR.outcome]: outcomeOf(error) });
-    // A turn that is released or superseded is no error: another attempt continues.
+    // A turn that is released or superseded is not an error: another attempt continues.
     if (error instanceof AttemptFailed) hop.fail(error.word);
     else if (!isExpected(error)) hop.fail(errorWord(error));
     throw error;
@@ -58,7 +58,7 @@ export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome>
   }
 }
 
-/** Ends of an attempt that are not faults. */
+/** Errors that end an attempt but are not faults. */
 export function isExpected(error: unknown): error is Error {
   return error instanceof Superseded || error instanceof Requeued || error instanceof AttemptFailed;
 }

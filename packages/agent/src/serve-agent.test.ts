@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import type { AgentSkill } from '@hopline/a2a';
 import { ATTEMPTS_MAX_DEFAULT } from '@hopline/log';
 import { createLogger, type HopMetrics } from '@hopline/telemetry';
-import type { Agent, AgentSkill, Turn } from './agent.ts';
+import type { Agent, Turn } from './agent.ts';
 import { DESCRIPTION_CHARS_MAX, SKILLS_MAX } from './register-agent.ts';
 import { type ServeAgentOptions, serveAgent } from './serve-agent.ts';
 import { ANSWER, CALL, quiet, scripted, TaskLog } from './task-log.test-kit.ts';
@@ -67,7 +68,7 @@ test('an agent is registered, sends heartbeats, and leaves', async t => {
   assert.equal(await registered(task), undefined);
 });
 
-test('an agent without an answer is registered with what is known, and its skills are requested again', async t => {
+test('an agent that does not answer is registered with what is known, and its skills are requested again', async t => {
   const task = await TaskLog.create('caipe');
   let asked = 0;
   const agent = {
@@ -100,7 +101,7 @@ test('the registry entry is bounded', async t => {
   assert.ok(value.skills.every(one => one.description.length === DESCRIPTION_CHARS_MAX));
 });
 
-test('work of the role is run, as often as its attempts allow, then settled', async t => {
+test('work of the role runs as often as its attempts allow, and is then settled', async t => {
   const task = await TaskLog.create('caipe', { attemptsMax: 1 });
   counted.length = 0;
   const log = task.log.inputs;

@@ -1,7 +1,7 @@
-import { stateWord } from '@hopline/a2a';
+import { type AgentSkill, stateWord } from '@hopline/a2a';
 import { type AgentEntry, type Job, type Log, Requeued, Superseded } from '@hopline/log';
 import { flushLog, type HopMetrics, inTrace, LINE, type Logger, redeliveryCause, taskLogger } from '@hopline/telemetry';
-import type { Agent, AgentSkill } from './agent.ts';
+import type { Agent } from './agent.ts';
 import { RETRIES_DEFAULT } from './limits.ts';
 import { registerAgent } from './register-agent.ts';
 import { AttemptFailed } from './run-attempt.ts';
@@ -12,16 +12,16 @@ import type { TurnOutcome } from './turn-end.ts';
 /** Running turns get this long to end when the agent stops serving, milliseconds; then they are requeued. */
 const DRAIN_MS = 10_000;
 
-/** What `serveAgent` works with. */
+/** Dependencies of `serveAgent`. */
 export type ServeAgentOptions = {
   log: Log;
   /** Name of the agent: its role is `agent.<name>`. */
   name: string;
   agent: Agent;
-  /** Where the agent's own A2A endpoint is, for the registry. */
+  /** Address of the agent's own A2A endpoint, for the registry. */
   url: string;
   skills?: readonly AgentSkill[];
-  /** It takes messages that no skill fits; false by default. */
+  /** Whether it takes messages that fit no skill. Default: false. */
   isDefault?: boolean;
   /** Concurrent turns. */
   slots: number;
@@ -34,14 +34,14 @@ export type ServeAgentOptions = {
   retries?: number;
   /** False: a supervisor's client does not see the agent's text (C-5); true by default. */
   forwardText?: boolean;
-  /** Receives what the agent throws, for the terminal of its author: it may hold content. */
+  /** Receives errors that the agent throws, for the terminal of its author: they may contain content. */
   showError?: ((error: unknown) => void) | undefined;
   heartbeatMs?: number;
   /** How long the log may take to show the end of a turn, milliseconds; default END_SHOWN_MS_MAX. */
   endShownMsMax?: number;
   /** Called after each heartbeat with the current entry. */
   onRegistered?: (entry: AgentEntry) => void;
-  /** Called after each request for the agent's skills, with why it failed. */
+  /** Called after each request for the agent's skills, with the reason of a failure. */
   onSkills?: (fault: unknown) => void;
 };
 
@@ -90,7 +90,7 @@ async function runJob(options: ServeAgentOptions, job: Job, release: AbortSignal
   const logger = taskLogger(options.logger, work.taskId);
   try {
     const outcome = await measuredTurn({ ...options, logger }, job, release);
-    // The end of an item that is only settled is all that its deliveries write: whichever is stored first counts.
+    // An item that is only settled writes nothing but its end, so whichever delivery is stored first counts.
     if (outcome === undefined || exhausted) return;
     job.leaveSlot?.();
     const waiting = { lastN: outcome.lastN, signal: release, ...(endShownMsMax !== undefined && { waitMs: endShownMsMax }) };
@@ -117,7 +117,7 @@ async function measuredTurn(options: ServeAgentOptions, job: Job, release: Abort
   if (exhausted) metrics.deadLetters.add(1, { agent: name, reason: 'attempts_exhausted' });
   metrics.activeTasks.add(1, { agent: name });
   inTrace(job.trace, () => logger.info({ agent: name, attempt, turn: work.turn, cause }, LINE.turnTaken));
-  // The agent may end the process with its first word.
+  // The agent may end the process with its first output.
   flushLog(logger);
   const startedMs = performance.now();
   try {
@@ -139,7 +139,7 @@ async function measuredTurn(options: ServeAgentOptions, job: Job, release: Abort
 
 type TurnLabel = 'completed' | 'failed' | 'canceled' | 'rejected' | 'input-required' | 'auth-required' | 'over';
 
-/** A client that addresses the agent directly has no call: its item comes from the relay. */
+/** A client that addresses the agent directly causes no call: the item comes from the relay. */
 function measureQueue(metrics: HopMetrics, agent: string, { work: { queuedAt, call } }: Job, takenAt: number): void {
   const hop = call === undefined ? 'work_queue' : 'agent_queue';
   if (queuedAt !== undefined) metrics.hopDuration.recordMs(takenAt - queuedAt, { hop, agent });

@@ -76,7 +76,7 @@ test('a superseded attempt whose last append is stored late leaves the work item
 });
 
 for (const mode of ['caipe', 'direct'] as const) {
-  test(`the item of a turn is done when the log shows its end, not when it is stored: ${mode}`, async () => {
+  test(`the item of a turn is done when the log shows its end, not when the end is stored: ${mode}`, async () => {
     const { task, lastN } = await storedEnd(mode);
     let isDone = false;
     const shown = requireShownEnd(task.log, task.job(), { lastN, signal }).then(() => {
@@ -104,7 +104,7 @@ test('an end that a relay has stored within 20 ms is confirmed by one read, with
   assert.equal(reads, 1);
 });
 
-test('a later attempt, another item, a later turn or the end of the task decides what becomes of the item', async () => {
+test('a later attempt, another item, a later turn or the end of the task decides the outcome of the item', async () => {
   const wait = ({ task, lastN }: Awaited<ReturnType<typeof storedEnd>>) =>
     requireShownEnd(task.log, task.job(), { lastN, signal });
   const superseded = await storedEnd('caipe');
@@ -129,7 +129,7 @@ test('a later attempt, another item, a later turn or the end of the task decides
   await wait(continued);
 });
 
-test('a turn that leaves its wait for credentials to the next one has ended, although its task goes on', async () => {
+test('a turn that leaves its wait for credentials to the next one has ended, although its task continues', async () => {
   for (const mode of ['caipe', 'direct'] as const) {
     const task = await TaskLog.create(mode);
     const stop = new AbortController();
@@ -150,7 +150,7 @@ test('a turn that leaves its wait for credentials to the next one has ended, alt
   }
 });
 
-test('an end that no relay shows is abandoned after END_SHOWN_MS_MAX, at a shutdown at once, and with the log when it is away', async t => {
+test('an end that no relay shows is abandoned after END_SHOWN_MS_MAX, at once at a shutdown, and with the log if it is away', async t => {
   const { task, lastN } = await storedEnd('caipe');
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const waited: number[] = [];
@@ -187,7 +187,7 @@ test('an end that no relay shows is abandoned after END_SHOWN_MS_MAX, at a shutd
   await assert.rejects(requireShownEnd({ facts }, task.job(), { lastN, signal }), LogUnavailable);
 });
 
-test('a newer attempt that has left no fact is known by its item: the older one leaves it alone', async t => {
+test('a newer attempt without a fact is found by its item, and the older one does not touch it', async t => {
   const { task, lastN } = await storedEnd('caipe');
   t.mock.timers.enable({ apis: ['setInterval'] });
   const answers = [() => Promise.reject(new LogUnavailable('away')), async () => false, async () => true];

@@ -42,7 +42,7 @@ export async function requireShownEnd(
   const ended = AbortSignal.any([signal, takenOver.signal, AbortSignal.timeout(waitMs)]);
   await sleepUnlessAborted(FIRST_LOOK_MS, ended);
   const newest = await log.facts.last(work.taskId);
-  if (newest === undefined) throw new Error('work for a task that is not in the log');
+  if (newest === undefined) throw new Error('the log does not contain the task of this work item');
   const isShown = ({ record: { aggregate } }: typeof newest) => {
     const over = overBecause(aggregate, job);
     if (over === 'superseded') throw new Superseded();

@@ -39,7 +39,7 @@ test('any sequence of tokens and snapshots folds to the text that was meant', ()
 test('a stream whose lane another one has taken over leaves nothing behind', () => {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
-  const lanes = { open: () => {}, write: () => {} };
+  const lanes = { open: () => {}, token: () => {}, write: () => {} };
   const streams = new TextStreams({ lanes, lane: 'answer', header: () => ({}), shared: true });
   const ended = 2_000;
   const name = (index: number) => Buffer.alloc(10_000, `${index} `).toString();

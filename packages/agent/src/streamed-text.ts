@@ -53,6 +53,10 @@ export class LaneText {
     return this.#text.length;
   }
 
+  add(text: string): void {
+    this.#text.add(text);
+  }
+
   token(text: string): TextChange | undefined {
     if (text === '') return undefined;
     this.#text.add(text);
@@ -106,6 +110,11 @@ export class TextStreams {
     return this.#lanes;
   }
 
+  /** The text outside of any stream; empty where that is written past `token` and `snapshot`. */
+  get text(): string {
+    return this.#byStream.get('')?.content.text ?? '';
+  }
+
   /** Throws BoundExceeded when more than TURN_TEXTS_MAX streams are open. */
   laneOf(stream = ''): StreamLane {
     const known = this.#byStream.get(stream);
@@ -118,9 +127,11 @@ export class TextStreams {
     return lane;
   }
 
-  token(text: string, stream: string | undefined, origin: TokenOrigin): void {
+  token(text: string, stream: string | undefined, origin?: TokenOrigin): void {
     const { lane, header, content } = this.laneOf(stream);
-    this.#options.lanes.write(lane, header, content.token(text), origin);
+    if (text === '') return;
+    content.add(text);
+    this.#options.lanes.token(lane, header, text, origin);
   }
 
   /** The whole text outside of any stream. */

@@ -127,7 +127,7 @@ export class TaskLog extends StoredScenario {
   }
 }
 
-/** An agent that plays a list of events, or a generator. */
+/** An agent that plays a list of events or a generator. */
 export function scripted(script: AgentEvent[] | ((turn: Turn) => AsyncIterable<AgentEvent>)): Agent {
   return {
     description: 'Plays a script',

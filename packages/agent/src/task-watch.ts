@@ -45,7 +45,10 @@ export async function newestOfTurn(
   for await (const stored of await log.facts.follow(taskId, newest?.seq ?? 0, ended)) {
     if (stored.record.aggregate.turn >= turn) return stored;
   }
-  const missing = newest === undefined ? 'work for a task that is not in the log' : 'work for a turn that is not in the log';
+  const missing =
+    newest === undefined
+      ? 'the log does not contain the task of this work item'
+      : 'the log does not contain the turn of this work item';
   throw signal.aborted ? new Requeued('shutdown') : new Error(missing);
 }
 
@@ -60,7 +63,7 @@ export async function watchTask(log: Log, job: RunningJob, signal: AbortSignal):
   await sleepUnlessAborted(WATCH_AFTER_MS, signal);
   if (signal.aborted) return undefined;
   const newest = await log.facts.last(job.work.taskId);
-  if (newest === undefined) throw new Error('work for a task that is not in the log');
+  if (newest === undefined) throw new Error('the log does not contain the task of this work item');
   const over = overBecause(newest.record.aggregate, job);
   if (over !== undefined) return over;
   for await (const { record } of await log.facts.follow(job.work.taskId, { newest: newest.seq }, signal)) {

@@ -12,21 +12,21 @@ import { DONE, endOf, failed, failureOf, isEnd, type TurnEnd } from './turn-end.
 import { TurnInputs } from './turn-inputs.ts';
 import { turnLog } from './turn-log.ts';
 
-/** A turn beside its message. */
+/** Members of a turn other than its message. */
 export type PlayOptions = Partial<Pick<Turn, 'attempt' | 'history' | 'metadata' | 'resume' | 'signal'>>;
 
 /** Result of `playTurn`. */
 export type PlayedTurn = {
   /** The answer as a client folds it. */
   readonly text: string;
-  /** The agent's own artifacts, tool calls left out, in order of opening. */
+  /** The agent's own artifacts in order of opening, without tool calls. */
   readonly artifacts: readonly FoldedArtifact[];
   /** Progress lines, in order. */
   readonly notices: readonly string[];
   readonly end: TurnEnd;
   /** Every event as the agent sent it. */
   readonly events: readonly AgentEvent[];
-  /** What the turn logged, one line each. */
+  /** Lines that the turn logged. */
   readonly log: readonly string[];
 };
 
@@ -92,7 +92,7 @@ async function pumpEvents(
   }
 }
 
-/** Inputs of one turn, tokens as they came. */
+/** Inputs of one turn, with tokens as they arrived. */
 class Collected implements InputSink {
   readonly inputs: AgentInput[] = [];
 

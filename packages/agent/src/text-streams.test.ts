@@ -40,7 +40,7 @@ for (const mode of ['caipe', 'transparent', 'aion', 'direct'] as const) {
   });
 }
 
-test('streams one after the other: an artifact each; in aion they go on in the one that clients know [S1-25]', async () => {
+test('consecutive streams have an artifact each; in aion they continue the one that clients know [S1-25]', async () => {
   const script: AgentEvent[] = [text('a', 'one '), { type: 'text-end', stream: 'a' }, text('b', 'two')];
   assert.deepEqual((await play('transparent', script)).texts, ['one ', 'two']);
   assert.deepEqual((await play('caipe', script)).texts, ['one ', 'two']);
@@ -49,7 +49,7 @@ test('streams one after the other: an artifact each; in aion they go on in the o
   assert.deepEqual([...fold.artifacts.keys()], ['aion:stream-delta']);
 });
 
-test('a stream that speaks again after its end begins a text of its own where another one is speaking [S1-25]', async () => {
+test('a stream that resumes after its end begins a new text if another stream is active [S1-25]', async () => {
   const script: AgentEvent[] = [
     text('a', 'one'),
     { type: 'text-end', stream: 'a' },
@@ -60,7 +60,7 @@ test('a stream that speaks again after its end begins a text of its own where an
   assert.deepEqual((await play('aion', script)).texts, ['onetwo!', 'late']);
 });
 
-test('a turn has so many texts at once and no more; those that have ended make room', async () => {
+test('the number of concurrent texts of a turn is limited; ended ones make room', async () => {
   const many = Array.from({ length: TURN_TEXTS_MAX }, (_, index) => text(`s${index}`, `${index};`));
   const full = await play('direct', [...many, { type: 'text-end', stream: 's3' }, text('more', 'x')]);
   assert.equal(full.texts[3], '3;x');
@@ -86,7 +86,7 @@ test('a last message that repeats a stream adds nothing; one that replaces the t
   assert.deepEqual([replaced.texts, replaced.task.ended()?.message], [['another answer', ''], undefined]);
 });
 
-test('aion: one transitory Stream Delta, closed once, gone from the task when it has ended; the message stays [S1-26 S1-28 C-18 C-19]', async () => {
+test('aion: one transitory Stream Delta, closed once and removed with the end of its task; the message stays [S1-26 S1-28 C-18 C-19]', async () => {
   const { fold, view, task } = await play('aion', [
     { type: 'text', text: 'Hel' },
     { type: 'text', text: 'lo' },
@@ -131,7 +131,7 @@ test('messages join the history once by their id, and metadata the metadata of t
   assert.deepEqual(view?.task.metadata, { a: 1 });
 });
 
-test('the mode and the step an input comes from are kept in the log, and not shown to clients [S1-21]', async () => {
+test('the mode and the step of an input are kept in the log, and not shown to clients [S1-21]', async () => {
   const source = { mode: 'messages', node: 'left' };
   const { task, fold } = await play('transparent', [
     { type: 'text', stream: 'a', text: 'x', source },
@@ -154,7 +154,7 @@ test('the mode and the step an input comes from are kept in the log, and not sho
   assert.ok(!JSON.stringify([...fold.artifacts.values(), fold.task]).includes('messages'));
 });
 
-test('a second attempt replaces every text of the first, also those it does not write again [C-5]', async () => {
+test('a second attempt replaces every text of the first, even those it does not write again [C-5]', async () => {
   const task = await TaskLog.create('caipe');
   const dead = scripted(async function* () {
     yield* TWO_AT_ONCE;

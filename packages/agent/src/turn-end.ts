@@ -19,7 +19,7 @@ export type TurnEnd = {
   resume?: unknown;
 };
 
-/** `lastN`: ordinal of its last input. `undefined`: the turn was over, or another attempt had it, and nothing was written. */
+/** `lastN`: ordinal of its last input. `undefined`: the turn was over or belonged to another attempt, so nothing was written. */
 export type TurnOutcome = (TurnEnd & { lastN: number }) | undefined;
 
 export const DONE: TurnEnd = { state: 'TASK_STATE_COMPLETED' };
@@ -55,7 +55,7 @@ export function failureOf(error: unknown): TurnEnd {
   return failed(error instanceof AgentMisuse ? error.message : 'the agent failed', false);
 }
 
-/** Where it was thrown, for the agent's author: file name and line, without the message of the error. */
+/** Where the error was thrown, for the agent's author: file name and line, without its message. */
 export function placeOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   const { stack = '', message } = error;

@@ -3,12 +3,12 @@ import type { StatusInput, Work } from '@hopline/events';
 import { agentPresentation, callNotice, TRANSPARENT, withKind } from '@hopline/profiles';
 import { artifactIdOf, ROOT_AGENT } from '@hopline/task';
 import type { AgentEvent } from './agent.ts';
+import { AgentArtifacts } from './agent-artifacts.ts';
 import type { AgentText } from './agent-text.ts';
 import { AnswerText } from './answer-text.ts';
 import { type InputSink, LaneWriter, UNIT_BYTES_MAX } from './lane-writer.ts';
 import { BoundExceeded, REMOTE_RUN_HOLD_MS, REMOTE_RUNS_MAX, TURN_ARTIFACTS_MAX, TURN_EVENTS_MAX } from './limits.ts';
-import { OwnArtifacts } from './own-artifacts.ts';
-import { OwnText } from './own-text.ts';
+import { PassThroughText } from './pass-through-text.ts';
 import type { PriorAttempts } from './prior-attempts.ts';
 import type { EndEvent, TurnEnd } from './turn-end.ts';
 
@@ -27,6 +27,8 @@ export type TurnInputsOptions = {
   authorizing?: boolean;
   /** Its events show when it begins to work (`Agent.reportsWork`). */
   reportsWork?: boolean;
+  /** It may send one text several times (`Agent.repeatsText`). */
+  repeatsText?: boolean;
   /** False: a supervisor's client does not see the agent's text; the supervisor reads it with the end of the call (C-5). */
   forwardText: boolean;
 };
@@ -43,6 +45,7 @@ export class TurnInputs {
   readonly #prefix: string;
   readonly #lanes: LaneWriter;
   readonly #text: AgentText;
+  readonly #tokens: AgentText['tokens'];
   readonly #tools = new Map<string, OpenTool>();
   #events = 0;
   #artifacts = 0;
@@ -65,6 +68,7 @@ export class TurnInputs {
     this.#prefix = work.call?.id ?? `${ROOT_AGENT}/${work.turn}`;
     this.#lanes = new LaneWriter(sink, attempt, inputBytesMax);
     this.#text = this.#agentText();
+    this.#tokens = this.#text.tokens;
     const statusPasses = work.call !== undefined && this.#presentation.progress === 'status';
     this.#isWorking = !statusPasses && !this.#authorizing;
   }
@@ -103,7 +107,7 @@ export class TurnInputs {
     }
     if (event.type !== 'progress' || this.#presentation.progress !== 'status') this.#work();
     if (event.type === 'text' || event.type === 'snapshot' || event.type === 'artifact') this.#replacePrior();
-    if (event.type === 'text') this.#text.token(event.text, event.stream, event);
+    if (event.type === 'text') this.#tokens.token(event.text, event.stream, event);
     else if (event.type === 'text-end') this.#text.streams.end(event.stream);
     else if (event.type === 'snapshot') this.#text.snapshot(event.text);
     else if (event.type === 'artifact') this.#text.artifact(event);
@@ -155,11 +159,11 @@ export class TurnInputs {
   }
 
   #agentText(): AgentText {
-    const { work, agent, eventBytesMax, prior, forwardText } = this.#options;
+    const { work, agent, eventBytesMax, prior, forwardText, repeatsText = false } = this.#options;
     const { text, separateClose } = this.#presentation;
     const lanes = this.#lanes;
     const lane = `${this.#prefix}/answer`;
-    const artifacts = new OwnArtifacts({
+    const artifacts = new AgentArtifacts({
       lanes,
       prefix: `${this.#prefix}/artifact`,
       closedLanes: prior.closedLanes,
@@ -171,10 +175,10 @@ export class TurnInputs {
     if (text.as === 'answer') {
       // The end of a call is one event, and holds the withheld text.
       const withheldUnitsMax = forwardText ? undefined : Math.floor(eventBytesMax / UNIT_BYTES_MAX);
-      return new AnswerText({ lanes, lane, presentation: text, artifacts, withheldUnitsMax });
+      return new AnswerText({ lanes, lane, presentation: text, artifacts, withheldUnitsMax, repeatsText });
     }
     const messageId = text.as === 'transitory' && { messageId: artifactIdOf(work.taskId, `${lane}/message`) };
-    return new OwnText({ lanes, lane, artifact: text.artifact, artifacts, ...messageId });
+    return new PassThroughText({ lanes, lane, artifact: text.artifact, artifacts, ...messageId });
   }
 
   #authorize({ message, resume }: Extract<AgentEvent, { type: 'auth-required' }>): void {

@@ -3,7 +3,7 @@ import type { ToolCall } from '@hopline/events';
 import { ATTR, COUNT, executeToolSpan, type Hop, type HopMetrics, startHop, type TraceCarrier } from '@hopline/telemetry';
 import type { AgentEvent } from './agent.ts';
 
-/** Tool calls of one turn that have a span each; the span of the turn counts all. */
+/** Tool calls of one turn with their own spans. The span of the turn counts all. */
 const TOOL_SPANS_MAX = 64;
 /** Characters of a tool's name in the log. */
 const TOOL_NAME_CHARS_MAX = 64;
@@ -15,7 +15,7 @@ export type TurnMetricsOptions = {
   /** Epoch milliseconds at which this process took the work item. */
   takenAt: number;
   isFirstAttempt: boolean;
-  /** A tool call that has a span has ended. */
+  /** Called when a tool call with a span has ended. */
   onToolEnd: (call: ToolCall) => void;
 };
 

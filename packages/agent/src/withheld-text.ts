@@ -17,14 +17,23 @@ export class WithheldText implements TextLanes {
   }
 
   /** Throws BoundExceeded and keeps what it has: that still fits into the event that ends the call. */
-  write(lane: string, _header: LaneArtifact, change: TextChange | undefined): void {
-    if (change === undefined) return;
-    const before = this.#texts.get(lane) ?? '';
-    const units = this.#units + change.text.length - (change.replace ? before.length : 0);
+  token(lane: string, _header: LaneArtifact, text: string): void {
+    this.#set(lane, text.length, (this.#texts.get(lane) ?? '') + text);
+  }
+
+  /** Throws as `token`. */
+  write(lane: string, header: LaneArtifact, change: TextChange | undefined): void {
+    if (change?.replace) this.#set(lane, change.text.length - (this.#texts.get(lane)?.length ?? 0), change.text);
+    else if (change !== undefined) this.token(lane, header, change.text);
+  }
+
+  /** `unitsAdded`: how much longer the text is than the one that it replaces. */
+  #set(lane: string, unitsAdded: number, text: string): void {
+    const units = this.#units + unitsAdded;
     if (units > this.#unitsMax)
       throw new BoundExceeded(`the agent sent more than ${this.#unitsMax} characters that are not forwarded`);
     this.#units = units;
-    this.#texts.set(lane, change.replace ? change.text : before + change.text);
+    this.#texts.set(lane, text);
   }
 
   /** An earlier attempt may have run under another policy: the empty lane replaces what it streamed. */

@@ -8,7 +8,7 @@ async function all<T>(arrivals: Arrivals<T>): Promise<T[]> {
   return items;
 }
 
-test('items that are there are one array, and a late one is another', async () => {
+test('available items are one array, and a late one is another', async () => {
   const late = Promise.withResolvers<void>();
   const stream = new ReadableStream<number>({
     async start(controller) {
@@ -43,7 +43,7 @@ test('every item arrives in order, however many there are, and a slow reader sto
   );
 });
 
-test('an error comes after the items before it', async () => {
+test('an error is thrown after the items before it', async () => {
   const failing = async function* () {
     yield 1;
     yield 2;
@@ -57,7 +57,7 @@ test('an error comes after the items before it', async () => {
   assert.deepEqual(items, [1, 2]);
 });
 
-test('a wait ends when the stream is cancelled, and the source learns the reason', async () => {
+test('a wait ends when the stream is cancelled, and the source receives the reason', async () => {
   let reason: unknown;
   const stream = new ReadableStream<number>({
     cancel: why => {

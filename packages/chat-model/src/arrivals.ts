@@ -1,7 +1,7 @@
-/** Items that are read before they are taken. */
+/** Items that are buffered before they are taken. */
 const READ_AHEAD_MAX = 1_024;
 
-/** Reads a stream in arrays of what arrives in one turn of the event loop: each step of a stream costs more than a token. */
+/** Reads a stream in arrays of the items that arrive in one turn of the event loop, because each step of a stream costs more than a token. */
 export class Arrivals<T> {
   readonly #reader: ReadableStreamDefaultReader<T>;
   #items: T[] = [];
@@ -14,7 +14,7 @@ export class Arrivals<T> {
     this.#reader = stream.getReader();
   }
 
-  /** Resolves with undefined at the end. Rejects with the error of the stream, after what arrived before it. */
+  /** Resolves with undefined at the end. Rejects with the error of the stream, after the items before it. */
   async next(): Promise<T[] | undefined> {
     if (!this.#isReading && !this.#hasEnded) this.#read();
     await this.#arrived.promise;

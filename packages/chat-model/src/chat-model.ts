@@ -89,7 +89,7 @@ class OpenAICompatibleModel implements ChatModel {
             if (event !== undefined) events.push(event);
           }
         } finally {
-          // What arrived before an error comes before it.
+          // Items that arrived before an error are yielded before it.
           if (events.length > 0) {
             progress.hasEvents = true;
             // Silence does not count while the reader waits, e.g. for the log.

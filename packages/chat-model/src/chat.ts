@@ -14,7 +14,7 @@ export type ChatTool = { name: string; description: string; parameters: Record<s
 export type ChatRequest = {
   messages: readonly ChatMessage[];
   tools: readonly ChatTool[];
-  /** Length of the step, UTF-16 units; default STEP_UNITS_MAX. */
+  /** Limit for the length of the step in UTF-16 units. Default: STEP_UNITS_MAX. */
   unitsMax?: number;
   trace: TraceCarrier;
   signal: AbortSignal;
@@ -28,7 +28,7 @@ export type Step = { text: string; calls: ToolCall[] };
 
 export interface ChatModel {
   /**
-   * Streams one answer of the model, the events that arrived together in one array, and returns it whole. Retryable failures are
+   * Streams one answer of the model, in arrays of events that arrived together, and returns it whole. Retryable failures are
    * retried within `ModelLimits`.
    * Throws ModelError, or the reason of `signal` when it aborts.
    */

@@ -1,11 +1,11 @@
 /** The address of models without a configured one. */
 export const OPENAI_BASE_URL_DEFAULT = 'https://api.openai.com/v1';
 
-/** Text, reasoning and arguments of one step together, UTF-16 units. */
+/** Total length of the text, reasoning and arguments of one step. */
 export const STEP_UNITS_MAX = 512 * 1024;
 /** Tool calls of one step. */
 export const STEP_CALLS_MAX = 32;
-/** Of one response, bytes: in a step of STEP_UNITS_MAX every token has some 200 bytes of JSON around it. */
+/** Bytes of one response: in a step of STEP_UNITS_MAX, every token has about 200 bytes of JSON around it. */
 export const RESPONSE_BYTES_MAX = 64 * 1024 * 1024;
 /** First delay before a retry, milliseconds; doubled per failure, with full jitter. */
 export const RETRY_MS_BASE = 500;
@@ -18,9 +18,9 @@ export const MODEL_MS_MAX = 280_000;
 export type ModelLimits = {
   /** From the request to the first token, milliseconds; a model may reason in silence. */
   firstTokenMsMax: number;
-  /** Between two tokens, milliseconds. */
+  /** Between two tokens. */
   silenceMsMax: number;
-  /** Of one request, milliseconds. */
+  /** Of one request. */
   totalMsMax: number;
   /** Requests for one step, the first included. */
   triesMax: number;

@@ -3,15 +3,19 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import type { StepEvent } from './chat.ts';
+import { setFastPaths } from '@hopline/a2a';
+import { testBothWays } from '@hopline/a2a/test-kit';
+import fc from 'fast-check';
+import type { Step, StepEvent } from './chat.ts';
 import { createChatModel } from './chat-model.ts';
 import { mergedTextFetch } from './merged-text.ts';
+import type { ModelError } from './model-error.ts';
 
-/** A server that sends this body in one packet. */
-async function serving(t: TestContext, body: string, type = 'text/event-stream'): Promise<string> {
+/** A server that sends the given body in one packet. */
+async function serving(t: TestContext, body: string | (() => string), type = 'text/event-stream'): Promise<string> {
   const server = createServer((_request, response) => {
     response.writeHead(200, { 'content-type': type });
-    response.end(body);
+    response.end(typeof body === 'string' ? body : body());
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -24,14 +28,21 @@ const chunk = (delta: object, more: object = {}) =>
   frame({ id: 'c', object: 'chat.completion.chunk', choices: [{ index: 0, delta, finish_reason: null, ...more }] });
 const END = `${chunk({}, { finish_reason: 'stop' })}${frame('[DONE]')}`;
 
-async function eventsOf(url: string): Promise<{ events: StepEvent[]; text: string }> {
+/** The events of a step, and the step or the code of its error. */
+async function outcomeOf(url: string): Promise<{ events: StepEvent[]; step?: Step; failure?: string }> {
   const model = createChatModel({ model: 'm', baseUrl: url, limits: { triesMax: 1 } });
   const step = model.step({ messages: [], tools: [], trace: {}, signal: AbortSignal.timeout(30_000) });
   const events: StepEvent[] = [];
-  for (;;) {
-    const { done, value } = await step.next();
-    if (done) return { events, text: value.text };
-    events.push(...value);
+  try {
+    for (;;) {
+      const { done, value } = await step.next();
+      // The library gives a call a random id when its index was used before.
+      const calls = done ? value.calls.map(call => ({ ...call, id: call.id.startsWith('call-') ? call.id : 'random' })) : [];
+      if (done) return { events, step: { ...value, calls } };
+      events.push(...value);
+    }
+  } catch (error) {
+    return { events, failure: (error as ModelError).code };
   }
 }
 
@@ -41,15 +52,58 @@ test('texts that arrive together are one event for the library, and leave it one
   const url = await serving(t, body);
   const merged = await (await mergedTextFetch(1_000_000)(url)).text();
   assert.equal(merged.split('\n\n').length, 4, merged);
-  const { events, text } = await eventsOf(url);
+  const { events, step } = await outcomeOf(url);
   assert.deepEqual(
     events,
     tokens.map(token => ({ type: 'text', text: token })),
   );
-  assert.equal(text, tokens.join(''));
+  assert.equal(step?.text, tokens.join(''));
 });
 
-test('what stands between texts keeps its place', async t => {
+const token = fc.oneof(fc.string({ unit: 'grapheme' }), fc.constantFrom('', ' ', '"', '\\', '\n'));
+const call = (index: number, args: string) => ({
+  tool_calls: [{ index, id: `call-${index}`, type: 'function', function: { name: 'look', arguments: args } }],
+});
+const usage = { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 };
+/** Events as models stream them: mostly text, partly with other members beside it. */
+const streamed = fc.array(
+  fc.oneof(
+    { weight: 8, arbitrary: token.map(content => chunk({ content })) },
+    { weight: 1, arbitrary: token.map(content => chunk({ role: 'assistant', content, refusal: null })) },
+    { weight: 1, arbitrary: token.map(reasoning_content => chunk({ reasoning_content })) },
+    { weight: 1, arbitrary: token.map(content => chunk({ content, reasoning_content: 'hm' })) },
+    { weight: 1, arbitrary: fc.nat(2).map(index => chunk(call(index, '{}'))) },
+    { weight: 1, arbitrary: token.map(content => chunk({ content, ...call(3, '') })) },
+    { weight: 1, arbitrary: token.map(content => frame({ choices: [{ index: 0, delta: { content } }], usage })) },
+    { weight: 1, arbitrary: fc.constant(': comment\n\n') },
+  ),
+  { maxLength: 20 },
+);
+
+test('a step has the same events as with unmerged texts', async t => {
+  let body = '';
+  const url = await serving(t, () => body);
+  t.after(() => setFastPaths(true));
+  await fc.assert(
+    fc.asyncProperty(streamed, async frames => {
+      body = `${frames.join('')}${END}`;
+      setFastPaths(true);
+      const merged = await outcomeOf(url);
+      setFastPaths(false);
+      assert.deepEqual(merged, await outcomeOf(url));
+    }),
+    { numRuns: 100 },
+  );
+});
+
+test('without fast paths a response reaches the library unchanged', async t => {
+  setFastPaths(false);
+  t.after(() => setFastPaths(true));
+  const body = `${chunk({ content: 'a' })}${chunk({ content: 'b' })}${END}`;
+  assert.equal(await (await mergedTextFetch(1_000_000)(await serving(t, body))).text(), body);
+});
+
+test('events between texts keep their place', async t => {
   const parts = [
     ...['a', 'b'].map(content => chunk({ content })),
     chunk({ reasoning_content: 'hm' }),
@@ -58,14 +112,14 @@ test('what stands between texts keeps its place', async t => {
     chunk({ content: [{ type: 'text', text: 'f' }] }),
     ...['g', 'h'].map(content => chunk({ content })),
   ];
-  const { events } = await eventsOf(await serving(t, `${parts.join('')}${END}`));
+  const { events } = await outcomeOf(await serving(t, `${parts.join('')}${END}`));
   const short = events.map(event =>
     event.type === 'reasoning' ? `(${event.text})` : event.type === 'text' ? event.text : event.type,
   );
   assert.deepEqual(short, ['a', 'b', '(hm)', 'c', 'd', '(well)', 'e', 'f', 'g', 'h']);
 });
 
-test('a text beside what the library reads too passes as it is', async t => {
+test('a text beside members that the library reads passes unchanged', async t => {
   const text = (content: string) => chunk({ content });
   const choice = { index: 0, delta: { content: 'x' }, finish_reason: null };
   const others = [
@@ -85,22 +139,18 @@ test('a text beside what the library reads too passes as it is', async t => {
   }
 });
 
-test('what came before an error is yielded before it', async t => {
+test('events before an error are yielded before it', async t => {
   const body = `${chunk({ content: 'a' })}${chunk({ content: 'b' })}${frame('{"choices":[{')}`;
-  const model = createChatModel({ model: 'm', baseUrl: await serving(t, body), limits: { triesMax: 1 } });
-  const step = model.step({ messages: [], tools: [], trace: {}, signal: AbortSignal.timeout(30_000) });
-  const texts: string[] = [];
-  await assert.rejects(
-    async () => {
-      for await (const events of step) for (const event of events) if (event.type === 'text') texts.push(event.text);
-    },
-    { code: 'cut_off' },
+  const { events, failure } = await outcomeOf(await serving(t, body));
+  assert.equal(failure, 'cut_off');
+  assert.deepEqual(
+    events.map(event => 'text' in event && event.text),
+    ['a', 'b'],
   );
-  assert.deepEqual(texts, ['a', 'b']);
 });
 
 for (const type of ['text/event-stream', 'application/json'])
-  test(`a response of ${type} is read up to its bound`, async t => {
+  testBothWays(`a response of ${type} is read up to its limit`, async t => {
     const body = type === 'text/event-stream' ? chunk({ content: 'a'.repeat(100) }) : JSON.stringify('a'.repeat(100));
     const url = await serving(t, body, type);
     const bytes = Buffer.byteLength(body);

@@ -1,18 +1,27 @@
-import { decodeSseBatches, isObject, type JsonObject, JsonStream, SSE_CONTENT_TYPE, type SseEvent, sseFrame } from '@hopline/a2a';
+import {
+  decodeSseBatches,
+  isObject,
+  type JsonObject,
+  JsonStream,
+  SSE_CONTENT_TYPE,
+  type SseEvent,
+  sseFrame,
+  takesFastPaths,
+} from '@hopline/a2a';
 import { boundedFetch, boundedResponse, ResponseTooLarge } from '@hopline/outbound-http';
 import { Arrivals } from './arrivals.ts';
 
 /**
- * A `fetch` for the library, in which each event passes four streams and a schema, at more than the cost of a token. Texts that
- * arrive together therefore become one event, whose content is a list: the library returns them one by one, as they were. Every
- * other event passes as it is. `bytesMax`: of one response, which the library reads into memory where it is no stream.
+ * A `fetch` for the library, in which each event passes four streams and a schema, which costs more than a token. Texts that
+ * arrive together therefore become one event whose content is a list; the library returns them one by one, unchanged. Every
+ * other event passes unchanged. `bytesMax`: limit of one response that the library reads into memory because it is not a stream.
  */
 export function mergedTextFetch(bytesMax: number): typeof fetch {
   const send = boundedFetch({ bytesMax, boundedMethods: [] });
   return async (input, init) => {
     const response = await send(input, init);
     const isStream = response.ok && response.headers.get('content-type')?.startsWith(SSE_CONTENT_TYPE) === true;
-    return isStream && response.body !== null
+    return isStream && response.body !== null && takesFastPaths()
       ? mergedText(response, response.body, bytesMax)
       : boundedResponse(response, bytesMax);
   };
@@ -78,7 +87,7 @@ function mergedData({ value, choice, delta }: TextEvent, texts: readonly TextEve
   return JSON.stringify({ ...value, choices: [{ ...choice, delta: { ...delta, content } }] });
 }
 
-/** An event that holds a text and nothing else that the library reads; undefined for any other, and for what is no JSON. */
+/** An event that holds a text and no other member that the library reads. Undefined for any other event, and for text that is not JSON. */
 function textEvent(data: string, json: JsonStream): TextEvent | undefined {
   const value = parse(data, json);
   if (!isObject(value) || isPresent(value.error) || isPresent(value.usage)) return undefined;

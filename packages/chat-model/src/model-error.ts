@@ -38,7 +38,7 @@ export class ModelError extends Error {
   override readonly name = 'ModelError';
   readonly code: ModelErrorCode;
   readonly retryable: boolean;
-  /** The provider's `Retry-After`, milliseconds. */
+  /** The provider's `Retry-After`. */
   readonly retryAfterMs: number | undefined;
 
   constructor(code: ModelErrorCode, response: { status?: number; retryAfterMs?: number | undefined } = {}) {

@@ -10,7 +10,7 @@ export type PromptParts = {
   history: readonly Message[];
   /** The message of the turn. Ingress has bounded it, so that it is never left out. */
   message: Message | undefined;
-  /** Added to the note that stands for a file, e.g. what becomes of the file. */
+  /** Added to the note that replaces a file, e.g. what happens to the file. */
   fileNote?: string;
 };
 

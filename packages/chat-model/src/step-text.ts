@@ -66,7 +66,7 @@ export class StepText {
 
   #finish(reason: LanguageModelV4FinishReason): void {
     if (reason.unified === 'length') throw new ModelError('length_limit');
-    // The library names a refusal so as well: the model ended it by itself, so that it is whole.
+    // The library reports a refusal in the same way. The model ended it by itself, so it is complete.
     if (reason.unified === 'content-filter' && reason.raw !== 'stop') throw new ModelError('filtered');
     if (reason.unified === 'error') throw new ModelError('cut_off');
   }

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { EXIT } from './exit-code.ts';
+import { EXIT } from './command/exit-code.ts';
 import { run } from './run.ts';
 
 const interruption = new AbortController();

@@ -5,10 +5,10 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { StreamResponse, TaskState } from '@hopline/a2a';
 import { agentCard } from '@hopline/agent-card';
+import { QUESTION_BYTES_MAX } from './ask/read-question.ts';
 import { type Reply, startServer } from './one-task-server.test-kit.ts';
-import { QUESTION_BYTES_MAX } from './read-question.ts';
 import { run } from './run.ts';
-import { taskReport } from './trace-report.test-kit.ts';
+import { taskReport } from './trace/trace-report.test-kit.ts';
 
 const CHECKOUT = fileURLToPath(new URL('../../../', import.meta.url));
 const OWN = 'npm run -s hopline --';
@@ -351,9 +351,15 @@ test('agent reports a missing file or cluster before it starts a process', async
 });
 
 test('agent that cannot start prints the reason instead of log lines', { timeout: 30_000 }, async () => {
-  const { code, err, out } = await hopline({}, ['agent', `${import.meta.dirname}/exit-code.ts`, '--export', 'missing'], {
+  const { code, err, out } = await hopline({}, ['agent', `${import.meta.dirname}/command/exit-code.ts`, '--export', 'missing'], {
     environment: { NATS_URL: 'nats://127.0.0.1:1' },
   });
   assert.deepEqual([code, out], [1, '']);
   assert.match(err, /^sub-agent: .*exit-code\.ts exports no missing; .*\n$/);
+});
+
+test('a folder of --out that cannot be created is a usage error, before anything is sent', async () => {
+  const { code, err, requests } = await hopline({}, ['get', 't-1', '--out', `${import.meta.filename}/files`]);
+  assert.deepEqual([code, requests.length], [2, 0]);
+  assert.match(err, /^hopline: --out .*: the folder cannot be created \(ENOTDIR\)\n$/);
 });

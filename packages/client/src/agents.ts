@@ -10,7 +10,7 @@ export type ListedAgent = {
   state: 'live' | 'silent';
   /** Takes the messages that fit no skill. */
   default: boolean;
-  /** ISO 8601; absent if the server does not know it. */
+  /** ISO 8601. Absent if the server does not know it. */
   lastSeenAt?: string;
 };
 

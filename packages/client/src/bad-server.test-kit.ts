@@ -28,7 +28,7 @@ type ReceivedRequest = { method: string; params: { message?: Message; id?: strin
 export type BadServer = {
   readonly url: string;
   readonly requests: readonly ReceivedRequest[];
-  /** Ids of messages that started a task, as idempotency in a context has it. */
+  /** Ids of messages that started a task, for idempotency in a context. */
   readonly started: ReadonlySet<string>;
   openResponses(): number;
   close(): Promise<void>;
@@ -36,12 +36,12 @@ export type BadServer = {
 
 export type BadServerOptions = {
   events: readonly StreamResponse[];
-  /** What the n-th POST gets, from 0 on. */
+  /** The fault of the n-th POST, from 0 on. */
   fault?: (n: number, request: ReceivedRequest) => ConnectionFault | undefined;
   dialect?: '1.0' | '0.3';
   /** false: frames have no ids. */
   cursors?: boolean;
-  /** Of GET requests: body by path. */
+  /** Responses to GET requests: body by path. */
   documents?: Record<string, string>;
   port?: number;
 };
@@ -68,7 +68,7 @@ export function story(tokens: number, end: TaskState = 'TASK_STATE_COMPLETED'): 
 
 export const cursorOf = (generation: number): string => `${generation}.${generation + 100}`;
 
-/** A server of one task whose connections have the faults that the test chooses. */
+/** A server with one task, whose connections have the faults that the test chooses. */
 export async function startBadServer(options: BadServerOptions): Promise<BadServer> {
   const requests: ReceivedRequest[] = [];
   const started = new Set<string>();

@@ -12,7 +12,7 @@ const run = promisify(execFile);
 const hook = new URL('no-built-ins.test-hook.ts', import.meta.url).href;
 const cwd = fileURLToPath(new URL('..', import.meta.url));
 
-/** What a bundler would take, and no code out of text: pages whose Content-Security-Policy lacks 'unsafe-eval' refuse that. */
+/** Files that a bundler would take, without code generated from text: pages whose Content-Security-Policy lacks 'unsafe-eval' refuse it. */
 const AS_BROWSERS = ['--conditions=browser', '--disallow-code-generation-from-strings'];
 
 const inBrowser = (script: string) =>

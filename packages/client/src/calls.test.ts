@@ -79,7 +79,7 @@ test('a task is decoded completely in both dialects, including files and media t
   });
 });
 
-test('a repeated cancel succeeds when the lost response had canceled the task; an ended task is an error', async () => {
+test('a repeated cancel succeeds if the lost response had canceled the task; otherwise an ended task is an error', async () => {
   const lost: ConnectionFault[] = [{ kind: 'drop' }, refused('TASK_NOT_CANCELABLE')];
   await withServer({ fault: plan(...lost, result(task('TASK_STATE_CANCELED'))) }, async (_server, client) => {
     assert.equal((await client.cancel(IDS.taskId)).status.state, 'TASK_STATE_CANCELED');

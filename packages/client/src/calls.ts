@@ -5,7 +5,7 @@ import { FailedTry } from './failed-try.ts';
 import type { ClientLimits } from './limits.ts';
 import type { CallOptions } from './notice.ts';
 import { parseJson } from './parse-json.ts';
-import { chunksOf, textOf } from './read-body.ts';
+import { bodyText, chunksOf } from './read-body.ts';
 import { notA2A, resultOf, type Transport } from './transport.ts';
 import { pause, type RetryLimits, Tries } from './tries.ts';
 
@@ -22,7 +22,7 @@ export type TaskPage = {
 export type ExportOptions = CallOptions & {
   /** `inputs`, `facts` or `inputs,facts`; default: both. */
   records?: string;
-  /** Where an export that was cut goes on (`encodeProgress` of @hopline/task-file). */
+  /** Position at which an interrupted export continues (`encodeProgress` of @hopline/task-file). */
   after?: string;
 };
 
@@ -121,15 +121,15 @@ export class Calls {
     return json;
   }
 
-  /** A JSON document of Hopline's own, outside of A2A: another server has none. */
+  /** A JSON document of Hopline's own, outside A2A. Other servers have none. */
   async #document(path: string, absent: string, call: CallOptions): Promise<unknown> {
     return this.#withRetries(call, async () => {
       const response = await this.#ownOnce(new URL(path, this.#transport.url), absent, call);
-      return parseJson(await textOf(response, this.#limits.silenceMsMax));
+      return parseJson(await bodyText(response, this.#limits.silenceMsMax));
     });
   }
 
-  /** A response of Hopline's own, whose body is not read yet. */
+  /** A response of Hopline's own, with an unread body. */
   #own(url: URL, absent: string, call: CallOptions): Promise<Response> {
     return this.#withRetries(call, () => this.#ownOnce(url, absent, call));
   }

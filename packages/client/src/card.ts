@@ -4,12 +4,12 @@ import { type CardKeyOf, verifyAgentCard } from '@hopline/agent-card/verify';
 import { FailedTry } from './failed-try.ts';
 import type { CallOptions } from './notice.ts';
 import { parseJson } from './parse-json.ts';
-import { textOf } from './read-body.ts';
+import { bodyText } from './read-body.ts';
 import { notA2A, type RequestOptions, type Transport } from './transport.ts';
 
 /** An agent card, and whether its signature was verified. */
 export type Card = {
-  /** The card as received; of a verified card only what the signature covers. */
+  /** The card as received. Of a verified card only the part that the signature covers. */
   json: JsonObject;
   agent: RemoteAgent;
   /** URL of the card. */
@@ -33,7 +33,7 @@ export async function readCard(transport: Transport, options: RequestOptions): P
     if (thrown instanceof FailedTry && thrown.error.code === 'INVALID_AGENT_RESPONSE') return transport.get(older, options);
     throw thrown;
   });
-  const json = parseJson(await textOf(response, options.headMsMax));
+  const json = parseJson(await bodyText(response, options.headMsMax));
   if (!isObject(json)) throw notA2A('the agent card is not a JSON object');
   return cardOf(json, response.url || path.href);
 }

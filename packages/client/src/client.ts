@@ -89,9 +89,12 @@ export type Client = {
   card(options?: CardOptions): Promise<Card>;
   /** The agents of a Hopline server. Throws UNSUPPORTED_OPERATION for a server without such a list. */
   agents(options?: CallOptions): Promise<ListedAgent[]>;
-  /** Where a task of the caller spent its time, and what became of each of its inputs; of a Hopline server. Numbers and names, never text. */
+  /**
+   * Where a task of the caller spent its time, and what became of each of its inputs. Only on Hopline servers. Numbers and names, never
+   * text.
+   */
   audit(taskId: string, options?: CallOptions): Promise<JsonObject>;
-  /** Where one event of a task of the caller comes from; of a Hopline server. Numbers and names, never text. */
+  /** The origin of one event of a task of the caller. Only on Hopline servers. Numbers and names, never text. */
   explain(taskId: string, cursor: string, options?: CallOptions): Promise<JsonObject>;
   /**
    * The bytes of a task file (`*.hopline.jsonl`); of a Hopline server. Retries until the first byte; a connection that breaks later is

@@ -1,7 +1,7 @@
 import type { A2AError } from '@hopline/a2a';
 
 type FailedTryOptions = {
-  /** Delay requested by the server; milliseconds. */
+  /** Delay requested by the server. */
   delayMs?: number | undefined;
   /** The server responded. false: there may be no server at this address. */
   reached?: boolean;

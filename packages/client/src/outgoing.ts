@@ -18,7 +18,7 @@ export function messageOf(outgoing: OutgoingMessage): Message {
   };
 }
 
-/** The trace context of a new, sampled trace. Its first span, that of the caller, is not exported. */
+/** The trace context of a new, sampled trace. Its first span, the caller's, is not exported. */
 export function newTraceparent(): string {
   const hex = Array.from(crypto.getRandomValues(new Uint8Array(24)), byte => byte.toString(16).padStart(2, '0')).join('');
   return `00-${hex.slice(0, 32)}-${hex.slice(32)}-01`;

@@ -1,4 +1,4 @@
-/** undefined for what is not JSON. */
+/** Returns undefined for text that is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;

@@ -1,7 +1,7 @@
 import { A2AError } from '@hopline/a2a';
 import { FailedTry } from './failed-try.ts';
 
-/** Largest response body, a task with all its content; bytes. */
+/** Largest response body, a task with all its content. */
 export const RESPONSE_BYTES_MAX = 16 * 1024 * 1024;
 
 /**
@@ -23,7 +23,7 @@ export async function* chunksOf(body: ReadableStream<Uint8Array>, silenceMsMax: 
 }
 
 /** A body as text. Throws FailedTry like chunksOf, and INVALID_AGENT_RESPONSE for a body of more than `bytesMax`. */
-export async function textOf(response: Response, silenceMsMax: number, bytesMax = RESPONSE_BYTES_MAX): Promise<string> {
+export async function bodyText(response: Response, silenceMsMax: number, bytesMax = RESPONSE_BYTES_MAX): Promise<string> {
   if (response.body === null) return '';
   const decoder = new TextDecoder();
   let text = '';

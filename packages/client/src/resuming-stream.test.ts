@@ -68,7 +68,7 @@ test('each event arrives once, in order and of one task, whatever happens to con
         assert.equal(server.started.size, 1);
         const [first] = server.requests;
         for (const { params, headers } of server.requests) {
-          // Until something has come the same message is sent, and after that where it was.
+          // Until an event has arrived the same message is sent again, afterwards the last position.
           if (params.message !== undefined) assert.deepEqual(params.message, first!.params.message);
           else assert.match(String(headers['last-event-id']), /^\d+\.\d+$/);
           assert.equal(headers['a2a-version'], dialect);
@@ -149,7 +149,7 @@ test('without cursors a broken stream continues with an unknown gap and the curr
   const fault = (): ConnectionFault => ({ kind: 'cut', after: 1 });
   await withServer({ ...server, fault, client: { retry: { ...QUICK, triesMax: 4 } } }, async (bad, client) => {
     await assert.rejects(collect(client.stream('x')), code('UNAVAILABLE'));
-    // The first one brought something, so it is not counted with the others.
+    // The first connection brought an event, so it does not count.
     assert.equal(bad.requests.length, 4);
   });
 });
@@ -169,7 +169,7 @@ test('without cursors, a task that ended during an interruption is yielded in it
     const end = { cursor: undefined, event: { task: task('TASK_STATE_COMPLETED') } };
     assert.deepEqual(await collect(client.stream('x')), [...shown, { gap: 'unknown' }, end]);
   });
-  // One that goes on, and cannot be followed, stays an error.
+  // An error for a task that continues but cannot be followed remains an error.
   await withServer(server('TASK_STATE_WORKING'), async (_server, client) => {
     await assert.rejects(collect(client.stream('x')), code('UNSUPPORTED_OPERATION'));
   });

@@ -21,7 +21,7 @@ test('every error of the catalogue survives a round trip in both dialects [S3-32
   }
 });
 
-test('a number alone identifies an unambiguous code; an unknown number is an internal error without retries [S3-32]', () => {
+test('a number identifies an unambiguous code; an unknown number is an internal error without retries [S3-32]', () => {
   for (const code of CODES) {
     const { rpc } = A2A_ERRORS[code];
     const first = CODES.find(one => A2A_ERRORS[one].rpc === rpc);
@@ -42,7 +42,7 @@ test('a reason that contradicts the number, and malformed data, are ignored', ()
   }
 });
 
-test('an error of HTTP+JSON, which has an HTTP status in place of the number, is named by its reason', () => {
+test('an error of HTTP+JSON, which has an HTTP status instead of the number, is identified by its reason', () => {
   const sent = new A2AError('TASK_NOT_FOUND', { taskId: 't-1' });
   const read = errorOf(JSON.parse(JSON.stringify(httpJsonFailure(sent).error)));
   assert.deepEqual([read.code, read.message, read.retryable], ['TASK_NOT_FOUND', 'Task not found', false]);

@@ -11,7 +11,7 @@ import {
 } from '@hopline/a2a';
 import { FailedTry } from './failed-try.ts';
 import { parseJson } from './parse-json.ts';
-import { textOf } from './read-body.ts';
+import { bodyText } from './read-body.ts';
 import { errorOf } from './rpc-error.ts';
 
 export type TransportOptions = {
@@ -23,7 +23,7 @@ export type TransportOptions = {
 
 export type RequestOptions = {
   signal: AbortSignal | undefined;
-  /** Bound until the response headers arrive; milliseconds. */
+  /** Bound until the response headers arrive. */
   headMsMax: number;
   traceparent?: string | undefined;
 };
@@ -96,7 +96,7 @@ function codeOf(thrown: unknown): string {
 
 /** The `result` of a JSON-RPC response. Throws FailedTry with the response's error. */
 export async function resultOf(response: Response, silenceMsMax: number): Promise<unknown> {
-  const body = parseJson(await textOf(response, silenceMsMax));
+  const body = parseJson(await bodyText(response, silenceMsMax));
   if (isObject(body) && isObject(body.error)) throw new FailedTry(errorOf(body.error));
   if (isObject(body) && 'result' in body) return body.result;
   throw notA2A('the body is not a JSON-RPC response');
@@ -106,7 +106,7 @@ export function notA2A(detail: string): FailedTry {
   return new FailedTry(new A2AError('INVALID_AGENT_RESPONSE', { detail, retryable: false }));
 }
 
-/** Largest error body that is read; bytes. */
+/** Largest error body that is read. */
 const ERROR_BYTES_MAX = 64 * 1024;
 /** Request timeout, too early, too many requests; in addition to all 5xx. */
 const RETRYABLE_STATUSES = [408, 425, 429];
@@ -122,7 +122,7 @@ async function failureOf(response: Response, silenceMsMax: number): Promise<Fail
   const { status } = response;
   const retryable = status >= 500 || RETRYABLE_STATUSES.includes(status);
   const delayMs = retryAfterMs(response.headers.get('retry-after'));
-  const body = parseJson(await textOf(response, silenceMsMax, ERROR_BYTES_MAX).catch(() => ''));
+  const body = parseJson(await bodyText(response, silenceMsMax, ERROR_BYTES_MAX).catch(() => ''));
   if (isObject(body) && isObject(body.error)) return new FailedTry(errorOf(body.error, retryable), { delayMs });
   const code = retryable ? 'UNAVAILABLE' : (CODES_OF_STATUSES[status] ?? 'INVALID_AGENT_RESPONSE');
   return new FailedTry(new A2AError(code, { detail: `the server responded with HTTP ${status}`, retryable }), {

@@ -8,11 +8,11 @@ export type RetryLimits = {
   triesMax: number;
   /** The same while no server has ever responded: a wrong address must fail soon. */
   unreachedTriesMax: number;
-  /** Time from the first consecutive failure to the start of the last try; milliseconds. */
+  /** Time from the first consecutive failure to the start of the last try. */
   totalMsMax: number;
-  /** Upper bound of the delay after the first failure, doubled after each further one; milliseconds. */
+  /** Upper bound of the delay after the first failure, doubled after each further one. */
   baseMs: number;
-  /** Upper bound of every delay, before the delay that a server requests; milliseconds. */
+  /** Upper bound of every delay, before the delay that a server requests. */
   waitMsMax: number;
 };
 
@@ -25,7 +25,7 @@ export const RETRY_LIMITS: RetryLimits = {
   waitMsMax: 15_000,
 };
 
-/** A stream that stayed open this long counts as progress without an event, because a task may wait for days; milliseconds. */
+/** A stream that stayed open this long counts as progress without an event, because a task may wait for days. */
 export const STEADY_MS = 10_000;
 
 /**

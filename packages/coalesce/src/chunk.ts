@@ -1,12 +1,11 @@
-/** One token as the source produced it. `R` is the caller's provenance: what it needs to find the token again. */
-export type Token<R> = {
+/** One token as the source produced it. Its provenance stays with the caller, who finds it again by the counts of the chunks. */
+export type Token = {
   /**
    * Any UTF-16 text, also empty, white space only, or half a surrogate pair. Never changed, trimmed or joined with a separator.
    */
   text: string;
   /** Source time in milliseconds, for statistics only: decisions use the `nowMs` of the call. */
   atMs: number;
-  ref: R;
 };
 
 /**
@@ -24,24 +23,21 @@ export type Token<R> = {
 export const FLUSH_REASONS = ['each', 'first', 'ready', 'quiet', 'delay', 'age', 'size', 'boundary', 'close'] as const;
 export type FlushReason = (typeof FLUSH_REASONS)[number];
 
-export type Chunk<R> = {
+export type Chunk = {
   lane: string;
   text: string;
-  /** Provenance of the oldest and the newest token with text in this chunk. */
-  first: R;
-  last: R;
   /** Tokens that end in this chunk, empty ones included. Over all chunks of a lane they add up to the tokens offered. */
   count: number;
   /**
-   * Set when the chunk ends inside `last`: UTF-16 units of that token that have left with this chunk and those before it, 1 or
-   * more. The rest follows in the lane's next chunk. This happens when a token exceeds `chunkBytesMax`, and when a forced flush
-   * meets half a surrogate pair.
+   * Set when the chunk ends inside a token, the one after those it counts: UTF-16 units of that token that have left with this
+   * chunk and those before it, 1 or more. The rest follows in the lane's next chunk. This happens when a token exceeds
+   * `chunkBytesMax`, and when a forced flush meets half a surrogate pair.
    */
   lastOffset?: number;
   reason: FlushReason;
   /** Milliseconds the oldest token was held. */
   heldMs: number;
-  /** `atMs` of `first` and `last`. */
+  /** `atMs` of the oldest and the newest token with text in this chunk. */
   firstAtMs: number;
   lastAtMs: number;
 };

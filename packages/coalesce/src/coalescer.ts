@@ -12,20 +12,20 @@ import { endsInHalf, endsOpen, pieceEnd, utf8Bytes } from './text-cut.ts';
  * when it fires. Tokens offered at one `nowMs` are one arrival. A late `tick` (an append is in flight) is safe: chunks grow by
  * the tokens offered meanwhile.
  */
-export type Coalescer<R> = {
+export type Coalescer = {
   readonly settings: Readonly<CoalesceSettings>;
   /** All lanes, in the order they were opened. At most LANES_MAX. */
-  readonly lanes: Map<string, Lane<R>>;
+  readonly lanes: Map<string, Lane>;
   /** The lanes that hold text. */
-  readonly holding: Set<Lane<R>>;
+  readonly holding: Set<Lane>;
   /** Tokens offered so far, which is the rank of the next one. */
   offered: number;
-  /** The latest time passed in. Time that steps back is replaced by it. */
+  /** The latest time passed in. It replaces an earlier time. */
   nowMs: number;
 };
 
 /** Throws RangeError for settings that are out of bounds. */
-export function createCoalescer<R>(settings: Partial<CoalesceSettings> = {}): Coalescer<R> {
+export function createCoalescer(settings: Partial<CoalesceSettings> = {}): Coalescer {
   const complete = Object.freeze({ ...DEFAULT_SETTINGS, ...settings });
   checkSettings(complete);
   return { settings: complete, lanes: new Map(), holding: new Set(), offered: 0, nowMs: Number.NEGATIVE_INFINITY };
@@ -35,10 +35,10 @@ export function createCoalescer<R>(settings: Partial<CoalesceSettings> = {}): Co
  * Takes one token of a lane. Returns the chunks that cannot wait for `tick`: every token in pass-through, and chunks that reached
  * their size. A token over `chunkBytesMax` leaves at once, in pieces.
  */
-export function offer<R>(coalescer: Coalescer<R>, key: string, token: Token<R>, nowMs: number): Chunk<R>[] {
+export function offer(coalescer: Coalescer, key: string, token: Token, nowMs: number): Chunk[] {
   const { eventCostMs, chunkBytesMax, holdMsMax } = coalescer.settings;
   const now = advance(coalescer, nowMs);
-  const chunks: Chunk<R>[] = [];
+  const chunks: Chunk[] = [];
   const lane = coalescer.lanes.get(key) ?? openLane(coalescer, key, now, chunks);
   const bytes = utf8Bytes(token.text);
   if (lane.held !== undefined && lane.held.bytes + bytes > chunkBytesMax)
@@ -53,9 +53,9 @@ export function offer<R>(coalescer: Coalescer<R>, key: string, token: Token<R>, 
 }
 
 /** Chunks that are due, in the order of each lane's oldest token. */
-export function tick<R>(coalescer: Coalescer<R>, nowMs: number): Chunk<R>[] {
+export function tick(coalescer: Coalescer, nowMs: number): Chunk[] {
   const now = advance(coalescer, nowMs);
-  const chunks: Chunk<R>[] = [];
+  const chunks: Chunk[] = [];
   for (const lane of byOldest(coalescer)) {
     if (dueMs(coalescer, lane) > now) continue;
     const { first, text } = lane.held!;
@@ -72,9 +72,9 @@ export function tick<R>(coalescer: Coalescer<R>, nowMs: number): Chunk<R>[] {
  * pair at the end of a lane stays held for HALF_PAIR_HOLD_MS: its other half may follow the event, and half a pair does not
  * survive UTF-8.
  */
-export function flush<R>(coalescer: Coalescer<R>, nowMs: number, reason: FlushReason = 'boundary'): Chunk<R>[] {
+export function flush(coalescer: Coalescer, nowMs: number, reason: FlushReason = 'boundary'): Chunk[] {
   const now = advance(coalescer, nowMs);
-  const chunks: Chunk<R>[] = [];
+  const chunks: Chunk[] = [];
   for (const lane of byOldest(coalescer)) send(coalescer, lane, sendableEnd(lane), reason, now, chunks);
   return chunks;
 }
@@ -83,18 +83,18 @@ export function flush<R>(coalescer: Coalescer<R>, nowMs: number, reason: FlushRe
  * Ends one lane and returns all its held text, unpaired halves included. Its model is forgotten. Returns no chunk if nothing is
  * held.
  */
-export function close<R>(coalescer: Coalescer<R>, key: string, nowMs: number): Chunk<R>[] {
+export function close(coalescer: Coalescer, key: string, nowMs: number): Chunk[] {
   const now = advance(coalescer, nowMs);
-  const chunks: Chunk<R>[] = [];
+  const chunks: Chunk[] = [];
   const lane = coalescer.lanes.get(key);
   if (lane !== undefined) closeLane(coalescer, lane, 'close', now, chunks);
   return chunks;
 }
 
 /** Ends all lanes at the end of the task, in the order of each lane's oldest token. */
-export function closeAll<R>(coalescer: Coalescer<R>, nowMs: number): Chunk<R>[] {
+export function closeAll(coalescer: Coalescer, nowMs: number): Chunk[] {
   const now = advance(coalescer, nowMs);
-  const chunks: Chunk<R>[] = [];
+  const chunks: Chunk[] = [];
   for (const lane of byOldest(coalescer)) closeLane(coalescer, lane, 'close', now, chunks);
   coalescer.lanes.clear();
   return chunks;
@@ -104,55 +104,37 @@ export function closeAll<R>(coalescer: Coalescer<R>, nowMs: number): Chunk<R>[] 
  * The latest time for the next `tick`, on the clock of `nowMs`. May lie in the past: tick as soon as all waiting tokens are
  * offered. Undefined when nothing is held.
  */
-export function wakeAtMs<R>(coalescer: Coalescer<R>): number | undefined {
+export function wakeAtMs(coalescer: Coalescer): number | undefined {
   let wakeMs = Number.POSITIVE_INFINITY;
   for (const lane of coalescer.holding) wakeMs = Math.min(wakeMs, dueMs(coalescer, lane));
   return wakeMs === Number.POSITIVE_INFINITY ? undefined : wakeMs;
 }
 
-/** The amount of held text, and the oldest token that has not left completely: all tokens offered before it have. */
-export function held<R>(coalescer: Coalescer<R>): { tokens: number; bytes: number; lanes: number; oldest: R | undefined } {
-  let tokens = 0;
-  let bytes = 0;
-  for (const lane of coalescer.holding) {
-    tokens += lane.held!.count;
-    bytes += lane.held!.bytes;
-  }
-  return { tokens, bytes, lanes: coalescer.holding.size, oldest: byOldest(coalescer)[0]?.held?.first.ref };
-}
-
 /** Reasons that end a chunk under every policy, the greedy one included. */
 const FORCED: ReadonlySet<FlushReason> = new Set(['size', 'boundary', 'close']);
 
-function advance<R>(coalescer: Coalescer<R>, nowMs: number): number {
+function advance(coalescer: Coalescer, nowMs: number): number {
   if (nowMs > coalescer.nowMs) coalescer.nowMs = nowMs;
   return coalescer.nowMs;
 }
 
-function dueMs<R>(coalescer: Coalescer<R>, lane: Lane<R>): number {
+function dueMs(coalescer: Coalescer, lane: Lane): number {
   // The policy has nothing to release while half a pair is all that is left.
   if (coalescer.settings.eventCostMs === 0 || isHalfLeft(lane)) return lane.notBeforeMs;
   lane.policy.decide();
   return Math.max(lane.policy.dueMs, lane.notBeforeMs);
 }
 
-function isHalfLeft<R>(lane: Lane<R>): boolean {
+function isHalfLeft(lane: Lane): boolean {
   return lane.notBeforeMs > Number.NEGATIVE_INFINITY && lane.held?.text.length === 1 && sendableEnd(lane) === 0;
 }
 
-function byOldest<R>(coalescer: Coalescer<R>): Lane<R>[] {
+function byOldest(coalescer: Coalescer): Lane[] {
   const lanes = [...coalescer.holding];
   return lanes.length < 2 ? lanes : lanes.sort((a, b) => a.held!.first.rank - b.held!.first.rank);
 }
 
-function send<R>(
-  coalescer: Coalescer<R>,
-  lane: Lane<R>,
-  end: number,
-  reason: FlushReason,
-  now: number,
-  chunks: Chunk<R>[],
-): void {
+function send(coalescer: Coalescer, lane: Lane, end: number, reason: FlushReason, now: number, chunks: Chunk[]): void {
   const chunk = take(lane, end, reason, now);
   if (lane.held === undefined) coalescer.holding.delete(lane);
   else lane.notBeforeMs = lane.held.first.arrivedMs + HALF_PAIR_HOLD_MS;
@@ -161,29 +143,29 @@ function send<R>(
   if (coalescer.settings.eventCostMs > 0) lane.policy.left(now, FORCED.has(reason));
 }
 
-function sendPieces<R>(coalescer: Coalescer<R>, lane: Lane<R>, now: number, chunks: Chunk<R>[]): void {
+function sendPieces(coalescer: Coalescer, lane: Lane, now: number, chunks: Chunk[]): void {
   while (lane.held !== undefined && sendableEnd(lane) > 0) {
     const end = Math.min(sendableEnd(lane), pieceEnd(lane.held.text, 0, coalescer.settings.chunkBytesMax));
     send(coalescer, lane, end, 'size', now, chunks);
   }
 }
 
-function closeLane<R>(coalescer: Coalescer<R>, lane: Lane<R>, reason: FlushReason, now: number, chunks: Chunk<R>[]): void {
+function closeLane(coalescer: Coalescer, lane: Lane, reason: FlushReason, now: number, chunks: Chunk[]): void {
   if (lane.held !== undefined) send(coalescer, lane, lane.held.text.length, reason, now, chunks);
   coalescer.lanes.delete(lane.key);
 }
 
-function openLane<R>(coalescer: Coalescer<R>, key: string, now: number, chunks: Chunk<R>[]): Lane<R> {
+function openLane(coalescer: Coalescer, key: string, now: number, chunks: Chunk[]): Lane {
   if (coalescer.lanes.size >= LANES_MAX) {
     const evicted = idleLane(coalescer) ?? byOldest(coalescer)[0];
     if (evicted !== undefined) closeLane(coalescer, evicted, 'size', now, chunks);
   }
-  const lane = createLane<R>(key, coalescer.settings);
+  const lane = createLane(key, coalescer.settings);
   coalescer.lanes.set(key, lane);
   return lane;
 }
 
-function idleLane<R>(coalescer: Coalescer<R>): Lane<R> | undefined {
+function idleLane(coalescer: Coalescer): Lane | undefined {
   for (const lane of coalescer.lanes.values()) if (lane.held === undefined) return lane;
   return undefined;
 }

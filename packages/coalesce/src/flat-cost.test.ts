@@ -4,12 +4,12 @@ import { blocksRun } from '../../../test/support/counted-work.ts';
 import { createCoalescer, offer, tick, wakeAtMs } from './coalescer.ts';
 
 function coalesce(tokens: number, gapMs: number): void {
-  const coalescer = createCoalescer<number>();
+  const coalescer = createCoalescer();
   for (let index = 0; index < tokens; index++) {
     const nowMs = index * gapMs;
     const wakeMs = wakeAtMs(coalescer);
     if (wakeMs !== undefined && wakeMs < nowMs) tick(coalescer, wakeMs);
-    offer(coalescer, 'lane', { text: ' word', atMs: nowMs, ref: index }, nowMs);
+    offer(coalescer, 'lane', { text: ' word', atMs: nowMs }, nowMs);
     if (index % 3 === 2) tick(coalescer, nowMs);
   }
 }

@@ -26,7 +26,7 @@ export const CREDIT_EVENTS = 16;
  */
 export const REFILL_SHARE = 1 / 32;
 
-/** Tokens that wait to leave together, as the sums from which their delay at any later time follows. */
+/** Tokens that wait to be sent together, as the sums from which their delay at any later time follows. */
 type HeldDelay = {
   tokens: number;
   startMs: number;
@@ -45,7 +45,7 @@ export class HoldPolicy {
   readonly #own: HeldDelay = { tokens: 0, startMs: 0, offsetMs: 0 };
   readonly #shadow: HeldDelay = { tokens: 0, startMs: 0, offsetMs: 0 };
   #creditMs: number;
-  /** Nothing of the lane has left yet. */
+  /** True until text of the lane was sent. */
   #fresh = true;
   #arrivedMs = Number.NEGATIVE_INFINITY;
   #arrivedTokens = 0;

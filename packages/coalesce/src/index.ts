@@ -1,5 +1,5 @@
 export { type Chunk, FLUSH_REASONS, type FlushReason, type Token } from './chunk.ts';
-export { type Coalescer, close, closeAll, createCoalescer, flush, held, offer, tick, wakeAtMs } from './coalescer.ts';
+export { type Coalescer, close, closeAll, createCoalescer, flush, offer, tick, wakeAtMs } from './coalescer.ts';
 export { CREDIT_EVENTS, REFILL_SHARE } from './hold-policy.ts';
 export { type Optimum, offlineOptimum } from './offline-optimum.ts';
 export {

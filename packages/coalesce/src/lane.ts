@@ -3,42 +3,42 @@ import { HoldPolicy } from './hold-policy.ts';
 import type { CoalesceSettings } from './settings.ts';
 import { endsInHalf, utf8Bytes } from './text-cut.ts';
 
-/** Position of a token: its provenance, times, and rank among all tokens of the coalescer. */
-type Position<R> = { ref: R; atMs: number; arrivedMs: number; rank: number };
+/** Position of a token: its times, and its rank among all tokens of the coalescer. */
+type Position = { atMs: number; arrivedMs: number; rank: number };
 
 /**
  * Held text of a lane. Of its tokens only the first and the last positions are kept, so that memory does not grow with the tokens
  * held.
  */
-type Held<R> = {
+type Held = {
   text: string;
   /** UTF-8 bytes of `text`, 2 too many for each pair that was split over two tokens. */
   bytes: number;
   count: number;
-  first: Position<R>;
-  last: Position<R>;
+  first: Position;
+  last: Position;
   /**
    * The newest token with text, the only one a cut can fall into (without text: the first token); its length in UTF-16 units, and
    * the number of tokens from it to the last.
    */
-  tail: Position<R>;
+  tail: Position;
   tailUnits: number;
   tailCount: number;
   /** The token before `tail`: the last whole one if the cut falls right before `tail`. */
-  beforeTail: Position<R> | undefined;
+  beforeTail: Position | undefined;
 };
 
-export type Lane<R> = {
+export type Lane = {
   readonly key: string;
   readonly policy: HoldPolicy;
-  held: Held<R> | undefined;
+  held: Held | undefined;
   /**
    * No timer releases the text before this, because its end is open: only half a pair is held, or a cluster may continue.
    */
   notBeforeMs: number;
 };
 
-export function createLane<R>(key: string, settings: CoalesceSettings): Lane<R> {
+export function createLane(key: string, settings: CoalesceSettings): Lane {
   return {
     key,
     policy: new HoldPolicy(settings.eventCostMs, settings.holdMsMax),
@@ -47,8 +47,8 @@ export function createLane<R>(key: string, settings: CoalesceSettings): Lane<R> 
   };
 }
 
-export function append<R>(lane: Lane<R>, token: Token<R>, bytes: number, nowMs: number, rank: number): void {
-  const position = { ref: token.ref, atMs: token.atMs, arrivedMs: nowMs, rank };
+export function append(lane: Lane, token: Token, bytes: number, nowMs: number, rank: number): void {
+  const position = { atMs: token.atMs, arrivedMs: nowMs, rank };
   const units = token.text.length;
   const held = lane.held;
   lane.notBeforeMs = Number.NEGATIVE_INFINITY;
@@ -70,21 +70,21 @@ export function append<R>(lane: Lane<R>, token: Token<R>, bytes: number, nowMs: 
   held.tailCount++;
 }
 
-/** End of the text that may leave while the lane is open: half a pair at the end stays. */
-export function sendableEnd<R>(lane: Lane<R>): number {
+/** End of the text that may be sent while the lane is open. Half a pair at the end stays. */
+export function sendableEnd(lane: Lane): number {
   const text = lane.held?.text ?? '';
   return endsInHalf(text) ? text.length - 1 : text.length;
 }
 
 /** Takes the held text up to `end`. Text after `end` belongs to the newest token with text and stays held. */
-export function take<R>(lane: Lane<R>, end: number, reason: FlushReason, nowMs: number): Chunk<R> | undefined {
+export function take(lane: Lane, end: number, reason: FlushReason, nowMs: number): Chunk | undefined {
   const held = lane.held;
   if (held === undefined || (end === 0 && held.text.length > 0)) return undefined;
   const heldMs = nowMs - held.first.arrivedMs;
-  const base = { lane: lane.key, first: held.first.ref, reason, heldMs, firstAtMs: held.first.atMs };
+  const base = { lane: lane.key, reason, heldMs, firstAtMs: held.first.atMs };
   if (end === held.text.length) {
     lane.held = undefined;
-    return { ...base, text: held.text, last: held.last.ref, count: held.count, lastAtMs: held.last.atMs };
+    return { ...base, text: held.text, count: held.count, lastAtMs: held.last.atMs };
   }
   const { tail, tailUnits, tailCount, beforeTail } = held;
   const text = held.text.slice(0, end);
@@ -94,7 +94,7 @@ export function take<R>(lane: Lane<R>, end: number, reason: FlushReason, nowMs: 
   // low.
   lane.held = { ...held, text: rest, bytes: held.bytes - utf8Bytes(text), count: tailCount, first: tail };
   if (rest.length === tailUnits && beforeTail !== undefined) {
-    return { ...base, text, last: beforeTail.ref, count, lastAtMs: beforeTail.atMs };
+    return { ...base, text, count, lastAtMs: beforeTail.atMs };
   }
-  return { ...base, text, last: tail.ref, count, lastAtMs: tail.atMs, lastOffset: tailUnits - rest.length };
+  return { ...base, text, count, lastAtMs: tail.atMs, lastOffset: tailUnits - rest.length };
 }

@@ -18,7 +18,7 @@ export const HOLD_MS_MAX = 60_000;
 export const CHUNK_BYTES_MIN = 4;
 
 /**
- * Half a surrogate pair waits this long for its other half, milliseconds, then leaves alone: held text keeps a checkpoint back.
+ * Half a surrogate pair waits this long for its other half, then it is sent unpaired: held text holds back the checkpoint.
  * Longer than a source waits for a log that stalls (20 s), so that only a source that is gone gets its pair split.
  */
 export const HALF_PAIR_HOLD_MS = 30_000;

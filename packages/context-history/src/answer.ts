@@ -1,7 +1,7 @@
 import { type Artifact, type Message, type Part, textOf } from '@hopline/a2a';
 import { kindOfArtifact } from '@hopline/profiles';
 
-/** What a client has received at the end of a turn. */
+/** The text that a client has received at the end of a turn. */
 export type TurnOutput = {
   /** In order of opening. */
   artifacts: readonly Artifact[];

@@ -4,13 +4,13 @@ import { taskOfArtifacts } from '@hopline/task/test-kit';
 import { bytesAllocated } from '../../../test/support/counted-work.ts';
 import { TaskTurns } from './task-turns.ts';
 
-test('the turns of a task are not copied for each of its artifacts', async () => {
+test('reading the turns of a task does not copy it for each of its artifacts', async () => {
   const { facts } = taskOfArtifacts(5_000);
   const turns = new TaskTurns();
   const bytes = await bytesAllocated(() => {
     for (const fact of facts) turns.apply(fact);
   });
-  // A copy of the list for each fact is 100 MB.
+  // A copy of the list for each fact would be 100 MB.
   assert.ok(bytes < 20_000_000, `${bytes} bytes`);
   assert.equal(turns.contextId, 'c1');
 });

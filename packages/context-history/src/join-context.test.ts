@@ -34,7 +34,7 @@ test('a task joins a context that was made for it without a read, and a repeated
   assert.deepEqual(await joinContext(log, { ...contextTask('t1'), isNew: true }), []);
 });
 
-test('the same context id of another owner is another context', async () => {
+test('equal context ids of two owners are two contexts', async () => {
   const log = createMemoryLog();
   await joinContext(log, contextTask('t1', 'ann'));
   assert.deepEqual(await joinContext(log, contextTask('t2', 'bob')), []);
@@ -81,7 +81,7 @@ test('a permanent conflict rejects after TRIES_MAX tries', async () => {
 const FIRST = '01936f3e-7a10-7c21-a5b2-0123456789ab';
 const MADE = '01936f3e-7a10-8c21-a5b2-0123456789ab';
 
-test('a context id that was made for a task names it, so its entry begins with the second task', async () => {
+test('a context id made for a task names it, so its entry begins with the second task', async () => {
   const log = createMemoryLog();
   const { contexts } = log;
   assert.equal(contextIdFor(FIRST), MADE);
@@ -95,7 +95,7 @@ test('a context id that was made for a task names it, so its entry begins with t
   assert.deepEqual(await join('t2'), [FIRST], 'a repeated join');
 });
 
-test('ids of other forms name no task', () => {
+test('ids of other forms do not name a task', () => {
   for (const contextId of ['c1', FIRST, MADE.toUpperCase(), `${MADE}0`, MADE.replace('01', '04'), MADE.replace('-a', '-c')])
     assert.equal(firstTaskOf(contextId), undefined, contextId);
   for (const taskId of ['t1', MADE]) assert.throws(() => contextIdFor(taskId), TypeError);
@@ -114,7 +114,7 @@ test('a list that a server of an earlier version began gets the first task; a fu
   assert.equal((await join('and another'))[0], 't3');
 });
 
-test('a context is in use when it has an entry, or when the task that its id names is in it and has the same owner', async () => {
+test('a context is in use if it has an entry, or if the task that its id names is in it and has the same owner', async () => {
   const log = createMemoryLog();
   const ann = { subject: 'ann' };
   assert.equal(await isContextInUse(log, ann, MADE), false);

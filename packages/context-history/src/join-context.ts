@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { isSameOwner, type Owner } from '@hopline/events';
 import { CONTEXT_TASKS_MAX, type Log, LogConflict, LogUnavailable } from '@hopline/log';
 
-/** Of the tasks that start in one context at the same time, one wins each round. */
+/** Rounds of attempts, because only one of the tasks that start in one context at the same time wins each round. */
 export const TRIES_MAX = 50;
 
 /** `isNew`: the context id was made for this task, so the context is created without a read; a repeated join finds it there. */
@@ -10,7 +10,7 @@ export type ContextTask = { owner: Owner | undefined; contextId: string; taskId:
 
 type ContextLog = Pick<Log, 'contexts' | 'facts'>;
 
-/** Two owners may use the same context id for different contexts. A hash, because ids of clients need not be valid keys. */
+/** Two owners may use the same context id for different contexts. Hashed, because ids of clients need not be valid keys. */
 export function contextKey(owner: Owner | undefined, contextId: string): string {
   return hash('sha256', JSON.stringify([owner?.tenant ?? null, owner?.subject ?? null, contextId]));
 }
@@ -44,7 +44,7 @@ export async function isContextInUse(log: ContextLog, owner: Owner | undefined, 
   return first !== undefined && (await isIn(log, owner, contextId, first));
 }
 
-/** An id of another caller's context must list nothing, and a client may make up an id of this form. */
+/** An id of another caller's context must not reveal its tasks, and a client may make up an id of this form. */
 async function isIn({ facts }: ContextLog, owner: Owner | undefined, contextId: string, taskId: string): Promise<boolean> {
   const aggregate = (await facts.last(taskId))?.record.aggregate;
   return aggregate !== undefined && aggregate.contextId === contextId && isSameOwner(aggregate.owner, owner);

@@ -165,7 +165,7 @@ test('a first turn without earlier tasks reads nothing', async () => {
   assert.deepEqual((await readContextHistory(noLog, newest, 1)).messages, []);
 });
 
-test('bounds: tasks, messages and characters, each at its edge; the newest win, and there is no hole', async () => {
+test('the bounds (tasks, messages and characters) hold at their edges; the newest win, and no message is left out between them', async () => {
   const log = createMemoryLog();
   const earlier: string[] = [];
   for (let index = 1; index <= 4; index += 1) {

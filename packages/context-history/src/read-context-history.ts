@@ -64,7 +64,10 @@ async function* earlierTasks(log: Facts, task: TaskTurns, key: ConversationKey):
   }
 }
 
-/** The origin of a fork is in another context. What its agents stored for their next turn is of its end, so the fork does not get it. */
+/**
+ * The origin of a fork is in another context. State that its agents stored for their next turn belongs to its end, so the fork does not get
+ * it.
+ */
 async function* originOf(
   log: Facts,
   fork: ForkPoint,

@@ -40,7 +40,7 @@ export class LoggedTask {
     return this.#store(this.#task.input(this.#from(producer), input));
   }
 
-  /** A whole artifact, as one run of text in a lane of its own. */
+  /** A whole artifact, as one run of text in its own lane. */
   async artifact(header: string | LaneArtifact, text: string, lane?: string): Promise<this> {
     const artifact = typeof header === 'string' ? { name: header } : header;
     const ofTurn = `${this.#task.aggregate!.turn}/${lane ?? artifact.name}`;

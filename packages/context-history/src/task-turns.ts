@@ -16,7 +16,7 @@ export type TaskTurn = {
   resumes: readonly Resume[];
 };
 
-/** What the tasks of one conversation share. */
+/** Properties that the tasks of one conversation share. */
 export type ConversationKey = Pick<TaskAggregate, 'contextId' | 'role'> & { owner?: Owner | undefined };
 
 /** Folds the facts of one task into its turns. */
@@ -68,7 +68,7 @@ export class TaskTurns {
     return this.#task.view?.task.contextId;
   }
 
-  /** A fork goes on from here: the last turn has the answer that it has, as one that a later message superseded. */
+  /** A fork continues from here: the last turn keeps its present answer, like a turn that a later message superseded. */
   cut(): this {
     this.#isCut = true;
     return this;

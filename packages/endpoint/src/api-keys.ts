@@ -1,5 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto';
-import { type Caller, isSubject, isTenant, NOT_VALID, SUBJECT_CHARS_MAX, TENANT_CHARS_MAX, type Verdict } from './caller.ts';
+import type { Owner } from '@hopline/events';
+import { isSubject, isTenant, NOT_VALID, SUBJECT_CHARS_MAX, TENANT_CHARS_MAX, type Verdict } from './caller.ts';
 
 /** Keys in one file: each request is compared with all of them (a thousand take 0.05 ms). */
 export const API_KEYS_MAX = 1_000;
@@ -7,7 +8,7 @@ export const API_KEYS_MAX = 1_000;
 export const API_KEY_CHARS_MIN = 16;
 export const API_KEY_CHARS_MAX = 512;
 
-export type ApiKey = { sha256: Buffer; caller: Caller };
+export type ApiKey = { sha256: Buffer; caller: Owner };
 
 const FIELDS = ['key_sha256', 'subject', 'tenant'];
 const SHA256_HEX = /^[0-9a-f]{64}$/;

@@ -117,7 +117,7 @@ test('without authentication every caller is anonymous and the card has no secur
   assert.equal(card, undefined);
 });
 
-test('tenants come from credentials only; another one is not found', async t => {
+test('tenants come only from credentials; another tenant is not found', async t => {
   const { authenticate } = await open(t);
   const bearer = async (claims: object) => ({ authorization: `Bearer ${await issuer.token({ ...claims })}` });
   const ann = await bearer({ tenant: 'acme' });
@@ -141,7 +141,7 @@ test('without authentication only listed tenants can be named', async t => {
   await assert.rejects(authenticate({}, 'umbrella'), { code: 'TASK_NOT_FOUND' });
 });
 
-test('keys removed from the file are refused from then on; a broken file changes nothing and is logged', async t => {
+test('keys removed from the file are refused from then on; a broken file is logged and changes nothing', async t => {
   const { authenticate, at, lines } = await open(t);
   await writeFile(at('keys.json'), 'SECRET');
   while (lines.length === 0) {

@@ -1,10 +1,11 @@
 import { A2AError } from '@hopline/a2a';
 import type { CardSecurity } from '@hopline/agent-card';
+import type { Owner } from '@hopline/events';
 import { WatchedFile } from '@hopline/lifecycle';
 import type { Logger } from '@hopline/telemetry';
 import { parseApiKeys, verdictOnKey } from './api-keys.ts';
 import { type BearerRules, verdictOnToken } from './bearer-token.ts';
-import { type Caller, type Refusal, tenantByCredentials, tenantByList, type Verdict } from './caller.ts';
+import { type Refusal, tenantByCredentials, tenantByList, type Verdict } from './caller.ts';
 import { cardSecurity, challengeOf, type RequiredCredentials } from './card-security.ts';
 import { type FindKey, parseKeySet } from './key-set.ts';
 import { RemoteKeySet } from './remote-key-set.ts';
@@ -28,7 +29,7 @@ export type Authenticator = {
    * its challenge, with UNAVAILABLE while credentials cannot be checked, and with TASK_NOT_FOUND for a tenant that is not the
    * caller's. While authentication is off the caller has no subject.
    */
-  authenticate(request: { headers: Headers; tenant: string | undefined }): Promise<Caller>;
+  authenticate(request: { headers: Headers; tenant: string | undefined }): Promise<Owner>;
   /** For the agent card; undefined while authentication is off. */
   readonly card: CardSecurity | undefined;
   close(): void;
@@ -65,7 +66,7 @@ const REASONS: Readonly<Record<Refusal, string>> = {
   'not valid': 'the credentials are not valid',
 };
 
-function callerOf(verdict: Verdict, required: RequiredCredentials): Caller {
+function callerOf(verdict: Verdict, required: RequiredCredentials): Owner {
   if ('caller' in verdict) return verdict.caller;
   throw unauthenticated(REASONS[verdict.refusal], required, true);
 }
@@ -74,7 +75,7 @@ function unauthenticated(detail: string, required: RequiredCredentials, refused:
   return new A2AError('UNAUTHENTICATED', { detail, challenge: challengeOf(required, refused) });
 }
 
-/** The scheme's name is case-insensitive (RFC 9110 11.1). Several headers are no token. */
+/** The scheme's name is case-insensitive (RFC 9110 11.1). Several headers do not form a token. */
 function bearerTokenOf(header: string | string[] | undefined): string | undefined {
   return header === undefined ? undefined : /^bearer +(.*)$/i.exec(String(header))?.[1]?.trim();
 }

@@ -22,7 +22,7 @@ test('a valid token identifies its caller, with its tenant', async () => {
   assert.deepEqual(await verdict(await issuer.token(claims), rules), { caller: { subject: 'ann', tenant: 'umbrella' } });
 });
 
-test('another issuer or audience, no expiry, no subject, not yet valid: refused', async () => {
+test('a token with another issuer or audience, without expiry or subject, or not yet valid is refused', async () => {
   const claims: Claims[] = [
     { iss: 'https://other.example' },
     { iss: undefined },
@@ -60,7 +60,7 @@ test('only the configured asymmetric algorithms are accepted', async () => {
   assert.equal(await refusal([head, body].join('.')), 'not valid');
 });
 
-test('names hold at their edges: subject, tenant, the whole token', async () => {
+test('the lengths of subject, tenant and token hold at their edges', async () => {
   const cases: [claims: Claims, expected: string][] = [
     [{ sub: 's'.repeat(SUBJECT_CHARS_MAX) }, 'taken'],
     [{ sub: 's'.repeat(SUBJECT_CHARS_MAX + 1) }, 'not valid'],

@@ -3,7 +3,7 @@ import { errors, jwtVerify } from 'jose';
 import { isSubject, isTenant, NOT_VALID, type Verdict } from './caller.ts';
 import type { FindKey } from './key-set.ts';
 
-/** Longest token that is parsed; characters. */
+/** Longest token that is parsed. */
 export const TOKEN_CHARS_MAX = 8_192;
 
 /** Asymmetric signatures only: with a shared secret every verifier could also issue tokens. */
@@ -26,7 +26,7 @@ export type BearerRules = {
   issuer: string;
   audience: string;
   algorithms: readonly Algorithm[];
-  /** Tolerated clock difference to the issuer; milliseconds. */
+  /** Tolerated clock difference to the issuer. */
   clockToleranceMs: number;
   /** Claim with the caller's tenant. Absent: no tenant. */
   tenantClaim: string;

@@ -1,13 +1,9 @@
 import { A2AError } from '@hopline/a2a';
+import type { Owner } from '@hopline/events';
 
-/**
- * An authenticated caller. Without authentication the subject is absent, and a tenant is only the name that the request gave.
- */
-export type Caller = { tenant?: string; subject?: string };
-
-/** Longest subject, the limit of `sub` in OpenID Connect; characters. */
+/** Longest subject, the limit of `sub` in OpenID Connect. */
 export const SUBJECT_CHARS_MAX = 255;
-/** Longest tenant; characters. */
+/** Longest tenant. */
 export const TENANT_CHARS_MAX = 128;
 
 export const isSubject = (value: unknown): value is string => isName(value, SUBJECT_CHARS_MAX);
@@ -21,12 +17,12 @@ function isName(value: unknown, charsMax: number): value is string {
 export type Refusal = 'expired' | 'not valid';
 
 /** The result of checking one credential. */
-export type Verdict = { caller: Caller } | { refusal: Refusal };
+export type Verdict = { caller: Owner } | { refusal: Refusal };
 
 export const NOT_VALID: Verdict = { refusal: 'not valid' };
 
 /** The caller of a request that names a tenant, or none (path, `params.tenant`, gRPC field; an empty name counts as none). */
-type ResolveTenant = (caller: Caller, tenant: string | undefined) => Caller;
+type ResolveTenant = (caller: Owner, tenant: string | undefined) => Owner;
 
 /** Tenants come from credentials only. A request may repeat the caller's; any other is not found. */
 export const tenantByCredentials: ResolveTenant = (caller, tenant) => {
@@ -45,5 +41,5 @@ export function tenantByList(tenants: readonly string[]): ResolveTenant {
 }
 
 function notFound(): A2AError {
-  return new A2AError('TASK_NOT_FOUND', { detail: 'there is no such tenant' });
+  return new A2AError('TASK_NOT_FOUND', { detail: 'unknown tenant' });
 }

@@ -2,9 +2,9 @@ import { createSecureContext, type SecureVersion, type TlsOptions } from 'node:t
 import { WatchedFile } from '@hopline/lifecycle';
 import type { Logger } from '@hopline/telemetry';
 
-/** Interval at which certificates are reloaded; milliseconds. */
+/** Interval at which certificates are reloaded. */
 const CERTIFICATES_RECHECK_MS = 1_000;
-/** Time limit of a TLS handshake; Node would hold the connection for two minutes; milliseconds. */
+/** Time limit of a TLS handshake; Node would hold the connection for two minutes. */
 export const TLS_HANDSHAKE_MS_MAX = 5_000;
 
 export type EndpointTlsOptions = {

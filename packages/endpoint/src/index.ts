@@ -1,7 +1,6 @@
 export { AUTH_SETTINGS, authFromSettings } from './auth-settings.ts';
 export type { Authenticator, AuthOptions, Headers } from './authenticator.ts';
 export { createAuthenticator } from './authenticator.ts';
-export type { Caller } from './caller.ts';
 export type { CorsRules } from './cors-settings.ts';
 export { corsFromSettings } from './cors-settings.ts';
 export { ENDPOINT_SETTINGS, withEndpointChecked } from './endpoint-settings.ts';

@@ -62,7 +62,7 @@ test('a new key is found at once, but made-up key ids cause at most one request 
   assert.equal(state.required, 2);
 });
 
-test('while the URL is unreachable, cached keys count until they are too old; then callers get UNAVAILABLE', async t => {
+test('while the URL is unreachable, cached keys apply until they are too old; then callers get UNAVAILABLE', async t => {
   const issuer = await createIssuer();
   const { state, ask, keys, lines } = await open(t, issuer.keySet);
   assert.equal(await ask(await issuer.token()), 'taken');
@@ -79,7 +79,7 @@ test('while the URL is unreachable, cached keys count until they are too old; th
   assert.equal(await ask(await issuer.token()), 'taken');
 });
 
-test('a response that is too large, no key set, or redirected is refused', async t => {
+test('a response that is too large, is not a key set, or redirects is refused', async t => {
   const issuer = await createIssuer();
   const padded = (bytes: number) => issuer.keySet + ' '.repeat(bytes - issuer.keySet.length);
   const { state, ask, lines } = await open(t, padded(KEY_SET_BYTES_MAX + 1));

@@ -3,19 +3,19 @@ import { LINE, type Logger } from '@hopline/telemetry';
 import { errors } from 'jose';
 import { type FindKey, parseKeySet } from './key-set.ts';
 
-/** Time limit of a complete response; milliseconds. */
+/** Time limit of a complete response. */
 export const KEY_SET_FETCH_MS_MAX = 5_000;
 export const KEY_SET_BYTES_MAX = 256 * 1024;
-/** Keys of this age are refetched while they stay in use; milliseconds. */
+/** Keys of this age are refetched while they stay in use. */
 export const KEY_SET_FRESH_MS = 600_000;
-/** A token with an unknown key id causes a refetch, at most this often: anyone can make up key ids; milliseconds. */
+/** Minimum time between refetches for unknown key ids, because anyone can make up key ids. */
 export const KEY_SET_COOLDOWN_MS = 30_000;
-/** Delay after a failed fetch; milliseconds. */
+/** Delay after a failed fetch. */
 export const KEY_SET_RETRY_MS = 2_000;
 
 export type RemoteKeySetOptions = {
   url: string;
-  /** How long keys stay in use after they were due for a refetch; milliseconds. */
+  /** How long keys stay in use after they were due for a refetch. */
   staleMsMax: number;
   logger: Logger;
   /** Milliseconds of a monotonic clock. */
@@ -89,7 +89,7 @@ export class RemoteKeySet {
     } catch (error) {
       this.#nextTryMs = this.#now() + KEY_SET_RETRY_MS;
       if (this.#closing.signal.aborted) return;
-      this.#options.logger.warn({ reason: reasonOf(error) }, LINE.keySetNotFetched);
+      this.#options.logger.warn({ reason: fetchFailure(error) }, LINE.keySetNotFetched);
     }
   }
 
@@ -111,7 +111,7 @@ export class RemoteKeySet {
 }
 
 /** fetch puts the reason in its cause. */
-function reasonOf(error: unknown): string {
+function fetchFailure(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown';
   const { code } = (error.cause ?? {}) as { code?: unknown };
   return typeof code === 'string' ? code : error.message;

@@ -12,7 +12,7 @@ import {
 import type { AgentInput, AgentRecord, ClientInput, InputRecord, RelayInput } from './inputs.ts';
 import { isRole } from './subjects.ts';
 
-/** Levels of nesting of one input, in JSON: deeper ones could exhaust the stack of code that walks or encodes them. */
+/** Levels of nesting of one input in JSON. Deeper ones could exhaust the stack of code that walks or encodes them. */
 export const INPUT_DEPTH_MAX = JSON_DEPTH_MAX;
 
 /** Why a stored payload is not an input record. `wrong writer`: its subject permits another service than the one it claims. */
@@ -39,7 +39,7 @@ export function decodeInputRecord(value: unknown): InputRecord | RecordFault {
   return decoded.includes(undefined) ? 'not a record' : ({ ...value, inputs: decoded } as AgentRecord);
 }
 
-/** Text is flat once its members are checked, and it is what most records hold. */
+/** Text, the content of most records, is flat once its members are checked. */
 const isTooDeep = (input: unknown) => !(isObject(input) && input.kind === 'text') && isDeeperThan(input, INPUT_DEPTH_MAX);
 
 type Members = { readonly [name: string]: (value: unknown) => boolean };
@@ -62,7 +62,7 @@ const isAny = () => true;
 const optional = (isValid: (value: unknown) => boolean) => (value: unknown) => value === undefined || isValid(value);
 const arrayOf = (isValid: (value: unknown) => boolean) => (value: unknown) => Array.isArray(value) && value.every(isValid);
 function objectOf(members: Members): (value: unknown) => boolean {
-  // Listed once, because it takes longer than the checks.
+  // A constant, because building the list takes longer than the checks.
   const checks = Object.entries(members);
   return value => isObject(value) && checks.every(([name, isValid]) => isValid(value[name]));
 }
@@ -79,7 +79,7 @@ const isPart = objectOf({
   mediaType: optional(isText),
   metadata: optional(isObject),
 });
-/** An id that a client chose stands in every record of its task. Code points, as JSON Schema counts where a client sends it. */
+/** An id that a client chose is in every record of its task. Counted in code points, as JSON Schema does where a client sends it. */
 const isId = (value: unknown) => isText(value) && value.length <= 2 * ID_CHARS_MAX && [...value].length <= ID_CHARS_MAX;
 const isMessage = objectOf({
   messageId: isText,
@@ -104,7 +104,7 @@ const isTaskState = (value: unknown): value is TaskState => TASK_STATES.some(sta
 const isState = (value: unknown) => isTaskState(value) && value !== 'TASK_STATE_SUBMITTED';
 const isEnd = (value: unknown) => isTaskState(value) && !isInProgress(value);
 
-/** What a status and the end of a call have in common. */
+/** Members that a status and the end of a call share. */
 const OUTCOME: Members = {
   message: optional(isMessage),
   direct: optional(isTrue),
@@ -152,7 +152,16 @@ const AGENT_INPUTS = kindsOf({
     source: optional(isSource),
   },
   status: { state: isState, ...OUTCOME, resume: isAny, source: optional(isSource) },
-  call: { call: isText, agent: isText, statusPasses: optional(isTrue) },
+  call: {
+    call: isText,
+    agent: isText,
+    statusPasses: optional(isTrue),
+    presentation: optional(isObject),
+    message: optional(isMessage),
+    metadata: optional(isObject),
+    resume: isAny,
+    trace: optional(objectOf({ traceparent: optional(isText), tracestate: optional(isText) })),
+  },
   ended: {
     call: isText,
     state: isEnd,

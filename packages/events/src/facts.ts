@@ -12,6 +12,7 @@ import type {
 import { type InputSource, isSameItem, type LaneArtifact, type Producer, type ProfileName } from './inputs.ts';
 import type { Owner } from './owner.ts';
 import type { Role } from './subjects.ts';
+import type { CallContent } from './work.ts';
 
 /**
  * Facts: what happened to a task, in the only order that counts, as stored on `a2a.log.<shard>.<taskId>`. A fact with an `event`
@@ -29,7 +30,7 @@ export type ChunkProvenance = {
   /** Ordinal of the last token that ends in the chunk; the source counts ordinals per attempt. */
   n: number;
   /**
-   * UTF-16 units of token n+1 that have left with this chunk and those before it: the token was too large for one chunk, or a
+   * UTF-16 units of token n+1 in this chunk and earlier ones, because the token was too large for one chunk, or a
    * surrogate pair was kept whole.
    */
   splitOffset?: number;
@@ -81,7 +82,7 @@ export type MessageReceived = FactBase & { kind: 'message.received'; message: Me
 export type StatusChanged = Visible & {
   kind: 'status.changed';
   event: { statusUpdate: TaskStatusUpdateEvent };
-  /** The agent created no task: the message of this status is its whole answer, and what a blocking send returns. */
+  /** The agent created no task: the message of this status is its whole answer, and the result of a blocking send. */
   direct?: true;
   /** The call whose agent reported the status; absent when the root producer did. */
   call?: string;
@@ -117,13 +118,14 @@ export type ArtifactUpdated = Visible & {
   source?: InputSource;
 };
 
+/** With the content of its input, the relay that stored the fact queues the work item of the call. */
 export type CallStarted = FactBase & {
   kind: 'call.started';
   call: string;
   agent: string;
-  /** As of the input. */
+  /** The same member as in the input. */
   statusPasses?: true;
-};
+} & Partial<CallContent>;
 
 export type CallEnded = FactBase & {
   kind: 'call.ended';
@@ -179,7 +181,7 @@ export type LaneState = {
   artifact?: LaneArtifact;
   /** Newest ordinal of the attempt whose text is folded into this lane; 0 before the first. */
   n: number;
-  /** UTF-16 units of token n+1 that are folded in as well. */
+  /** UTF-16 units of token n+1 that are already folded. */
   splitOffset?: number;
 };
 
@@ -193,7 +195,7 @@ export type PendingRequest = { n: number; at: number };
 
 /** What is folded of a producer's newest attempt. */
 export type ProducerState = {
-  /** Work item of the first run that wrote; the inputs of another item are rejected. Absent: of a version without it. */
+  /** Work item of the first run that wrote. Inputs of other items are rejected. Absent: written by a version without it. */
   item?: number;
   attempt: number;
   /** Ordinal up to which all of its inputs are folded. Inputs other than text advance it. */
@@ -236,13 +238,13 @@ export type TaskAggregate = {
   producers: Record<string, ProducerState>;
   /** Every raw record of the task up to and including this raw sequence is folded in or rejected for good. */
   foldedSeq: number;
-  /** The `foldedSeq` to which `lastN` of the producers belong. Another value: a version that does not know them has written since. */
+  /** The `foldedSeq` to which `lastN` of the producers belongs. With another value, a version that does not know them has written since. */
   lastNSeq?: number;
   /** Bytes of the task's records before this one, copies left out. Absent: counted from this record on. */
   storedBytes?: number;
 };
 
-/** What an aggregate holds under a name. Producers choose names: `constructor` may be one, and is a member of every object. */
+/** Looks up a member by name. Producers choose names such as `constructor`, which every object has. */
 export function entryOf<T>(entries: Readonly<Record<string, T>>, name: string): T | undefined {
   return Object.hasOwn(entries, name) ? entries[name] : undefined;
 }

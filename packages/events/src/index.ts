@@ -91,4 +91,5 @@ export {
   workSubject,
 } from './subjects.ts';
 export { titleCase } from './title-case.ts';
-export type { Work, WorkCall } from './work.ts';
+export type { CallContent, Work, WorkCall, WorkingCall } from './work.ts';
+export { workingCall, workOfCall } from './work.ts';

@@ -1,6 +1,7 @@
 import type { InterruptedState, Message, Metadata, Part, TaskState, TerminalState } from '@hopline/a2a';
 import type { Owner } from './owner.ts';
 import type { Role, Writer } from './subjects.ts';
+import type { CallContent } from './work.ts';
 
 /**
  * Inputs: requests of clients and output of agents, as stored on `a2a.raw.<shard>.<taskId>.<writer>`. The relay decides on them and stores
@@ -63,8 +64,8 @@ export type CopyForwardInput = {
 };
 
 /**
- * No worker of the turn has an item of work any more, and every input that it stored before is older than this one. If the turn
- * still runs when this input is reached, its end was removed before a relay read it.
+ * No worker of the turn has a work item any more, and every input that it stored is older than this one. If the turn
+ * still runs when this input is folded, its end was removed before a relay read it.
  */
 export type WorkGoneInput = {
   kind: 'work-gone';
@@ -151,14 +152,17 @@ export type StatusInput = {
   source?: InputSource;
 };
 
-/** The supervisor delegates a part of the task to an agent. Stored before the work is queued. */
+/**
+ * The supervisor delegates a part of the task to an agent. It holds what the agent's work item needs, and the relay that stores it queues
+ * that item. Without `presentation` and `message` the supervisor queues it itself: an earlier version wrote it, or they are too large.
+ */
 export type CallInput = {
   kind: 'call';
   call: string;
   agent: string;
   /** The agent itself reports that the task works, with or without a message. */
   statusPasses?: true;
-};
+} & Partial<CallContent>;
 
 /** A call has ended or waits for input. From the producer of that call, or from the root producer when it abandons the agent. */
 export type EndedInput = {
@@ -244,7 +248,7 @@ export type TakenWork = {
   /** `Work.queuedAt`; absent when unknown. */
   queuedAt?: number;
   at: number;
-  /** Of a later delivery: the one before it was returned in order, or its worker failed or died. */
+  /** Only of a later delivery: the previous one was returned in order, or its worker failed or died. */
   cause?: 'requeue' | 'redelivery';
 };
 
@@ -271,15 +275,15 @@ export type RelayRecord = { v: 1; at: number; from: 'relay'; input: RelayInput }
 
 export type InputRecord = ClientRecord | AgentRecord | RelayRecord;
 
-/** The writer whose output a record is. Of a client's input it is ingress, although the server of an agent appends some too. */
+/** The writer of a record. For a client's input it is ingress, although the server of an agent appends some too. */
 export function writerOf({ from }: InputRecord): Writer {
   if (from === 'client' || from === 'relay') return from;
   return from.id === 'supervisor' ? 'supervisor' : `agent.${from.agent}`;
 }
 
 /**
- * Whether the record may be one of the writer that its subject names. NATS limits who publishes on a subject, and this what a record
- * there may claim: the server of an agent begins only tasks of that agent, and nothing speaks for another producer.
+ * Whether the writer that its subject names may append the record. NATS limits who publishes on a subject; this limits what a record
+ * there may claim: the server of an agent begins only tasks of that agent, and no service writes for another producer.
  */
 export function mayAppend(writer: Writer, record: InputRecord): boolean {
   if (record.from !== 'client' || writer === 'client') return writer === writerOf(record);

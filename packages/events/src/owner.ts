@@ -1,6 +1,6 @@
 /**
- * The owner of a task: tenant and subject that authentication found in the request that created it. Both are absent where
- * authentication is off.
+ * The caller of a request, and the owner of the task that the request creates: tenant and subject, found by authentication. Without
+ * authentication the subject is absent, and a tenant is only a name that the request gave.
  */
 export type Owner = { tenant?: string; subject?: string };
 

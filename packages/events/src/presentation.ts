@@ -40,9 +40,12 @@ export type AgentPresentation = {
      * text stays.
      */
     | { as: 'own' | 'transitory'; artifact: LaneArtifact };
-  /** `status`: states with a message (`CallInput.statusPasses`); the agent also reports when it begins to work. Else one artifact that holds the newest line. */
+  /**
+   * `status`: states with a message (`CallInput.statusPasses`); the agent also reports when it begins to work. Else one artifact that holds
+   * the newest line.
+   */
   progress: 'status' | { name: string; description?: string };
   notices: NoticeTemplates;
-  /** Of every artifact that streams. */
+  /** Applies to every artifact that streams. */
   separateClose?: true;
 };

@@ -60,12 +60,12 @@ export const logShardFilter = (shard: number): string => `${LOG_PREFIX}.${shardT
 export const rawShardFilter = (shard: number): string => `${RAW_PREFIX}.${shardToken(shard)}.>`;
 
 /**
- * Queues of a role for the work of tenants, besides its queue for work without an owner: a tenant's work waits in one of them, so that it
- * delays the work of few others.
+ * Queues of a role for the work of tenants, in addition to its queue for work without an owner. A tenant's work waits in one of them, so
+ * that it delays the work of few others.
  */
 export const TENANT_QUEUES = 8;
 
-/** What shares a cluster with others: a tenant, or a caller without one. 8 hex digits; undefined without an owner. */
+/** The party that shares a cluster with others: a tenant, or a caller without one. 8 hex digits; undefined without an owner. */
 export function tenantTokenOf(owner: Owner | undefined): string | undefined {
   if (owner?.tenant === undefined && owner?.subject === undefined) return undefined;
   const { tenant, subject } = owner;

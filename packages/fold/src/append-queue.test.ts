@@ -38,7 +38,7 @@ test('runs that are merged in the queue keep the provenance of the oldest and th
   });
 });
 
-test('the oldest sequence is that of the oldest queued command, in whatever order commands came and were taken', () => {
+test('the oldest sequence belongs to the oldest queued command, in whatever order commands are added and taken', () => {
   const operations: ((queue: AppendQueue) => unknown)[] = [
     ...[1, 2, 3].map(seq => (queue: AppendQueue) => queue.push({ kind: 'unreadable' }, seq)),
     ...[1, 2, 3].map(seq => (queue: AppendQueue) => queue.pushRun(run(seq, 'a', 0), 1_000)),
@@ -81,7 +81,7 @@ test('runs of one lane are merged up to the bound; those of another lane, attemp
   assert.deepEqual(merged(5, first, each), ['abc', 'de'], 'in pass-through each token is a frame of its own');
 });
 
-test('a lane is closed by its newest queued run, unless another command or a mark follows it', () => {
+test('the newest queued run closes a lane, unless another command or a mark follows it', () => {
   const { from } = run(1, '');
   const mark = { from, n: 9 };
   const queue = new AppendQueue(() => 0);
@@ -109,7 +109,7 @@ test('a lane is closed by its newest queued run, unless another command or a mar
   assert.equal(queue.closeWithRun(from, 'a', mark), false);
 });
 
-test('a batch has at least one command and at most the bound; a copy-forward is one of its own', () => {
+test('a batch has at least one command and at most the limit; a copy-forward is a batch of its own', () => {
   const copyForward = { kind: 'copy-forward', startStoredAt: 1 } as const;
   const filled = () => {
     const queue = new AppendQueue(() => 0);

@@ -14,6 +14,23 @@ export type QueuedCommand = {
   size: number;
 };
 
+/** Where the fold of a task puts its commands: the relay's queue of appends, or a replay that decides each at once. */
+export interface CommandQueue {
+  /** Input sequence of the oldest record in the queue. */
+  readonly oldestSeq: number | undefined;
+
+  /** `mark`: set for an input that is not text. */
+  push(command: Command, firstSeq: number, mark?: QueuedCommand['mark']): void;
+
+  pushRun(run: TextRun): void;
+
+  /** Lets a queued run of the lane close it. False when none can: then the closing is a command of its own. */
+  closeWithRun(from: Producer, lane: string, mark: QueuedCommand['mark']): boolean;
+}
+
+/** Text of one record, UTF-16 units: large enough that a burst is one append, far below the log's record limit. */
+const RECORD_TEXT_UNITS_MAX = 128 * 1024;
+
 /** Reason of chunks that hold one token each (packages/coalesce). */
 const PASS_THROUGH = 'each';
 
@@ -25,7 +42,7 @@ const COMMAND_OVERHEAD_UNITS = 512;
  * makes chunks larger by itself. In pass-through mode (event cost 0) they stay apart, because each token is to be a frame of its
  * own (S1-27).
  */
-export class AppendQueue {
+export class AppendQueue implements CommandQueue {
   readonly #now: () => number;
   #commands: QueuedCommand[] = [];
   /** The commands that have no older one behind them, so the first is the oldest of all. A command keeps its `firstSeq`. */
@@ -63,7 +80,7 @@ export class AppendQueue {
     this.#oldest.push(queued);
   }
 
-  pushRun(run: TextRun, unitsMax: number): void {
+  pushRun(run: TextRun, unitsMax = RECORD_TEXT_UNITS_MAX): void {
     const last = this.#commands.at(-1);
     if (
       run.chunk.reason !== PASS_THROUGH &&
@@ -98,11 +115,18 @@ export class AppendQueue {
     return false;
   }
 
+  /** Drops all commands. */
+  clear(): void {
+    this.#commands = [];
+    this.#oldest = [];
+    this.#size = 0;
+  }
+
   /**
    * Takes commands from the head: at least one, and about `unitsMax` units at most. A copy-forward is taken alone: a record
    * stored with it would mark it as folded before it happened, and the next owner would skip it.
    */
-  take(unitsMax: number): QueuedCommand[] {
+  take(unitsMax = RECORD_TEXT_UNITS_MAX): QueuedCommand[] {
     let size = 0;
     let count = 0;
     for (const { command, size: more } of this.#commands) {

@@ -8,7 +8,7 @@ export const NOT_ENCODABLE = 'an event of this task cannot be encoded';
 /** The same for a task that has as many bytes as a task may have. */
 export const TASK_TOO_LARGE = 'the task has reached the limit of stored bytes';
 
-/** What follows from a batch of commands: the facts of one record, and the aggregate after them. */
+/** The result of a batch of commands: the facts of one record, and the aggregate after them. */
 export type BatchDecision = { facts: Fact[]; aggregate: TaskAggregate | undefined };
 
 export type BatchOptions = {
@@ -49,7 +49,7 @@ function withWait({ command, queuedMs }: QueuedCommand, nowMs: number): Command 
   return { ...command, chunk: { ...command.chunk, waitMs: Math.max(0, Math.round(nowMs - queuedMs)) } };
 }
 
-/** The aggregate after a command with a mark: everything of the producer's run up to ordinal `n`, text aside, is folded. */
+/** The aggregate after a command with a mark: the producer's run is folded up to ordinal `n`, except for text. */
 export function withMark(
   aggregate: TaskAggregate | undefined,
   mark: QueuedCommand['mark'],

@@ -1,6 +1,9 @@
-export type { QueuedCommand } from './append-queue.ts';
+export { AppendQueue, type CommandQueue, type QueuedCommand } from './append-queue.ts';
+export { CoalescedText } from './coalesced-text.ts';
 export { type BatchDecision, decideBatch, NOT_ENCODABLE, TASK_TOO_LARGE, TOO_LARGE, withMark } from './decide-batch.ts';
 export type { InputKind, InputOutcome } from './input-ledger.ts';
 export { InputLedger } from './input-ledger.ts';
-export { alreadyFolded, OrdinalDeduplicator, withoutStaleOrdinals } from './ordinal-deduplicator.ts';
+export { type FoldedText, withoutStaleOrdinals } from './ordinal-deduplicator.ts';
+export { attemptLaneKey, isEarlierAttempt } from './pending-tokens.ts';
 export { TaskInputs } from './task-inputs.ts';
+export type { TextCutter } from './text-cutter.ts';

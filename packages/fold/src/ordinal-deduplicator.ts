@@ -84,7 +84,7 @@ export class OrdinalDeduplicator {
     const { id, turn, item, attempt } = from;
     const run = { turn, attempt, ...(item !== undefined && { item }) };
     const seen = this.#producers.get(id);
-    // A repeated record must not lower it.
+    // A repeated record must not lower the ordinal.
     const nextN = Math.max(last + 1, seen === undefined || isLaterRun(from, seen) ? 1 : (seen.nextN ?? 1));
     const lastSeenOrdinal = Math.max(before.lastSeenOrdinal, last);
     this.#producers.set(id, { ...run, n: Math.max(before.n, last), lastSeenOrdinal, nextN });
@@ -93,8 +93,8 @@ export class OrdinalDeduplicator {
   }
 
   /**
-   * Raw sequence of the oldest accepted record whose ordinal is in no stored aggregate, because it made no fact. A relay that began
-   * behind it would take the producer's next record for a gap.
+   * Raw sequence of the oldest accepted record whose ordinal is in no stored aggregate, because it caused no fact. A relay that began
+   * behind it would mistake the producer's next record for a gap.
    */
   get oldestUnstoredSeq(): number | undefined {
     return this.#oldestUnstoredSeq;
@@ -119,7 +119,7 @@ export class OrdinalDeduplicator {
       if (run.turn !== aggregate.turn || !isKnownProducer(aggregate, id)) continue;
       const { turn: _turn, ...own } = run;
       const known = entryOf(aggregate.producers, id);
-      // Of a later attempt something is folded, but no whole record.
+      // Part of a later attempt is folded, but no whole record.
       if (known !== undefined && known.attempt > own.attempt) continue;
       changed.push([id, { ...own, n: known?.attempt === own.attempt ? known.n : 0, lastN }]);
     }

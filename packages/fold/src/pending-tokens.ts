@@ -68,7 +68,14 @@ export class PendingTokens {
   }
 }
 
+type Attempt = Pick<Producer, 'id' | 'turn' | 'attempt'>;
+
 /** Key of a producer's attempt in a lane. */
-export function attemptLaneKey(from: Producer, lane: string): string {
+export function attemptLaneKey(from: Attempt, lane: string): string {
   return `${from.id}\n${from.turn}.${from.attempt}\n${lane}`;
+}
+
+/** Whether `one` is of the same producer as `from`, and was replaced by it. */
+export function isEarlierAttempt({ id, turn, attempt }: Attempt, from: Attempt): boolean {
+  return id === from.id && (turn < from.turn || (turn === from.turn && attempt < from.attempt));
 }

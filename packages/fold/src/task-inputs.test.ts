@@ -5,8 +5,10 @@ import type { AgentInput, Fact, InputRecord, Producer, TaskAggregate, Writer } f
 import type { StoredInput } from '@hopline/log';
 import type { RejectionReason } from '@hopline/task';
 import fc from 'fast-check';
+import { AppendQueue } from './append-queue.ts';
+import { CoalescedText } from './coalesced-text.ts';
 import { decideBatch } from './decide-batch.ts';
-import { InputLedger } from './input-ledger.ts';
+import { type InputKind, InputLedger, type InputOutcome } from './input-ledger.ts';
 import { OrdinalDeduplicator, withoutStaleOrdinals } from './ordinal-deduplicator.ts';
 import { TaskInputs } from './task-inputs.ts';
 
@@ -20,18 +22,20 @@ const text = (...tokens: string[]): AgentInput => ({ kind: 'text', lane: 'a', to
 class FoldedTask {
   readonly facts: Fact[] = [];
   readonly rejected: RejectionReason[] = [];
+  readonly #outcomes: [InputKind, InputOutcome][] = [];
   nowMs = 0;
   #stored: TaskAggregate | undefined;
   #aggregate: TaskAggregate | undefined;
   readonly #log: StoredInput[] = [];
   readonly #coalesce: CoalesceSettings;
   #inputs: TaskInputs;
+  #queue: AppendQueue;
   #ledger: InputLedger;
   #nextN = 1;
 
   constructor(coalesce: Partial<CoalesceSettings> = {}) {
     this.#coalesce = { ...DEFAULT_SETTINGS, ...coalesce };
-    [this.#inputs, this.#ledger] = this.#begin();
+    [this.#inputs, this.#queue, this.#ledger] = this.#begin();
     const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'hi' }] };
     const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
     this.read({ v: 1, at: 0, from: 'client', input }, 'client');
@@ -55,14 +59,13 @@ class FoldedTask {
   /** Stores at most `appends` records. */
   append(appends = Number.POSITIVE_INFINITY): this {
     this.#inputs.releaseDueText(false);
-    for (let left = appends; left > 0 && this.#inputs.hasCommands; left -= 1) {
+    for (let left = appends; left > 0 && this.#queue.length > 0; left -= 1) {
       const onDecided = this.#ledger.settleCommand.bind(this.#ledger);
       const clocks = { now: () => this.nowMs, wallNow: () => this.nowMs };
-      const { facts, aggregate } = decideBatch(this.#aggregate, this.#inputs.takeBatch(), { ...clocks, onDecided });
+      const { facts, aggregate } = decideBatch(this.#aggregate, this.#queue.take(), { ...clocks, onDecided });
       this.#aggregate = aggregate;
       if (facts.length === 0 || aggregate === undefined) continue;
-      const foldedSeq = (this.#inputs.oldestSeq ?? this.#inputs.lastSeq + 1) - 1;
-      this.#stored = this.#inputs.folded(aggregate, Math.max(aggregate.foldedSeq, foldedSeq));
+      this.#stored = this.#inputs.folded(aggregate);
       this.#aggregate = this.#stored;
       this.#inputs.stored(this.#stored.foldedSeq);
       this.facts.push(...facts);
@@ -73,7 +76,7 @@ class FoldedTask {
   /** Another relay begins with the newest record, and reads every input again. */
   takeOver(): this {
     this.#aggregate = this.#stored && withoutStaleOrdinals(JSON.parse(JSON.stringify(this.#stored)));
-    [this.#inputs, this.#ledger] = this.#begin();
+    [this.#inputs, this.#queue, this.#ledger] = this.#begin();
     for (const stored of this.#log) this.#inputs.accept(stored, this.#aggregate);
     return this;
   }
@@ -88,16 +91,27 @@ class FoldedTask {
     return shown;
   }
 
+  /** What became of the inputs of one kind. */
+  ledgered(of: InputKind): InputOutcome[] {
+    return this.#outcomes.filter(([kind]) => kind === of).map(([, outcome]) => outcome);
+  }
+
   get reason(): unknown {
     const last = this.facts.at(-1);
     return last?.kind === 'status.changed' ? last.event.statusUpdate.metadata?.reason : undefined;
   }
 
-  #begin(): [TaskInputs, InputLedger] {
-    const ledger = new InputLedger({ onOutcome: () => {}, onRejected: reason => this.rejected.push(reason) });
-    const clocks = { now: () => this.nowMs, wallNow: () => this.nowMs };
-    const context = { coalesce: this.#coalesce, ...clocks };
-    return [new TaskInputs({ taskId: 't', aggregate: this.#aggregate, isExpired: false, ledger, context }), ledger];
+  #begin(): [TaskInputs, AppendQueue, InputLedger] {
+    const ledger = new InputLedger({
+      onOutcome: (kind, outcome) => this.#outcomes.push([kind, outcome]),
+      onRejected: reason => this.rejected.push(reason),
+    });
+    const now = () => this.nowMs;
+    const queue = new AppendQueue(now);
+    const text = new CoalescedText(this.#coalesce);
+    const clocks = { now, wallNow: now };
+    const aggregate = this.#aggregate;
+    return [new TaskInputs({ taskId: 't', aggregate, isExpired: false, ledger, text, queue, ...clocks }), queue, ledger];
   }
 }
 
@@ -199,6 +213,13 @@ test('a token longer than a record is continued by each owner where the one befo
   assert.deepEqual([task.rejected, task.reason], [[], undefined]);
 });
 
+test('a closing that follows text in the queue leaves with it, and is accepted once', () => {
+  const task = new FoldedTask().write(text('one')).append().write(text('two'), { kind: 'close', lane: 'a' }).append();
+  const closed = task.facts.at(-1);
+  assert.ok(closed?.kind === 'artifact.updated' && closed.event.artifactUpdate.lastChunk && closed.chunk?.count === 1);
+  assert.deepEqual([task.text, task.rejected, task.ledgered('close')], ['onetwo', [], ['received', 'accepted']]);
+});
+
 test('a record that is stored again is folded once, and the next one leaves no gap', () => {
   const task = new FoldedTask().write(text('a', 'b'), text('c')).append();
   task.read({ v: 1, at: 0, from: AGENT, n: 3, inputs: [text('a', 'b')] }).append();
@@ -223,13 +244,15 @@ test('a task that was discarded takes no input and shows no text that is still h
     onOutcome: (kind, outcome, count) => ledgered.push(`${kind} ${outcome} ${count}`),
     onRejected: () => {},
   });
-  const context = { coalesce: DEFAULT_SETTINGS, now: () => 0, wallNow: () => 0 };
-  const inputs = new TaskInputs({ taskId: 't', aggregate: undefined, isExpired: false, ledger, context });
+  const now = () => 0;
+  const [held, queue] = [new CoalescedText(DEFAULT_SETTINGS), new AppendQueue(now)];
+  const clocks = { now, wallNow: now };
+  const inputs = new TaskInputs({ taskId: 't', aggregate: undefined, isExpired: false, ledger, text: held, queue, ...clocks });
   inputs.discard();
   const record = { v: 1, at: 0, from: AGENT, n: 1, inputs: [OPEN, text('a', 'b')] } as const;
   const stored = { seq: 1, taskId: 't', record: { ...record, inputs: [...record.inputs] }, writer: 'agent.echo' as const };
   assert.equal(inputs.accept({ ...stored, bytes: 0, storedAt: 0 }, undefined), true);
   inputs.releaseDueText(true);
-  assert.deepEqual([inputs.hasCommands, inputs.oldestSeq, inputs.lastSeq], [false, undefined, 1]);
+  assert.deepEqual([queue.length, inputs.oldestSeq, inputs.lastSeq], [0, undefined, 1]);
   assert.deepEqual(ledgered, ['open received 1', 'open rejected 1', 'text received 2', 'text rejected 2']);
 });

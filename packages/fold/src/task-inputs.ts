@@ -1,56 +1,41 @@
-import type { CoalesceSettings } from '@hopline/coalesce';
 import { type AgentRecord, type ClientInput, isRole, type TaskAggregate, type Writer } from '@hopline/events';
 import type { StoredInput } from '@hopline/log';
-import { type ClientCommand, type Command, decide, isOfOtherAgent } from '@hopline/task';
-import { AppendQueue, type QueuedCommand } from './append-queue.ts';
+import { type ClientCommand, type Command, decide, isOfOtherAgent, type TextRun } from '@hopline/task';
+import type { CommandQueue } from './append-queue.ts';
 import type { InputLedger } from './input-ledger.ts';
 import { alreadyFolded, OrdinalDeduplicator } from './ordinal-deduplicator.ts';
-import { TaskText } from './task-text.ts';
-
-/** Text of one record, UTF-16 units: large enough that a burst is one append, far below the log's record limit. */
-const RECORD_TEXT_UNITS_MAX = 128 * 1024;
+import type { TextCutter } from './text-cutter.ts';
 
 export type TaskInputsOptions = {
   taskId: string;
   aggregate: TaskAggregate | undefined;
   isExpired: boolean;
   ledger: InputLedger;
-  context: {
-    coalesce: CoalesceSettings;
-    /** Monotonic milliseconds, for holds. */
-    now: () => number;
-    /** Epoch milliseconds, for the times of facts. */
-    wallNow: () => number;
-  };
+  /** Where the text is cut, and where the commands go: the two things that only a clock decides. */
+  text: TextCutter;
+  queue: CommandQueue;
+  /** Monotonic milliseconds, for holds. */
+  now: () => number;
+  /** Epoch milliseconds, the time of a decision. */
+  wallNow: () => number;
 };
 
 /**
- * Turns the inputs of one task into commands in order: skips ordinals that are folded already, and holds text in the coalescer.
+ * Turns the inputs of one task into commands in order: skips ordinals that are folded already, finds gaps, and lets text leave before
+ * what follows it.
  */
 export class TaskInputs {
-  readonly #taskId: string;
-  readonly #isExpired: boolean;
-  readonly #now: () => number;
-  readonly #wallNow: () => number;
-  readonly #ledger: InputLedger;
+  readonly #options: Omit<TaskInputsOptions, 'aggregate' | 'text'>;
   readonly #deduplicator: OrdinalDeduplicator;
-  readonly #coalesce: CoalesceSettings;
-  #text: TaskText;
-  #queue: AppendQueue;
-  #isDiscarded = false;
+  /** Undefined when the inputs are discarded. */
+  #text: TextCutter | undefined;
   #lastSeq: number;
 
-  constructor({ taskId, aggregate, isExpired, ledger, context }: TaskInputsOptions) {
-    this.#taskId = taskId;
-    this.#isExpired = isExpired;
-    this.#now = context.now;
-    this.#queue = new AppendQueue(this.#now);
-    this.#wallNow = context.wallNow;
-    this.#ledger = ledger;
+  constructor({ aggregate, text, ...options }: TaskInputsOptions) {
+    this.#options = options;
     this.#deduplicator = new OrdinalDeduplicator(aggregate);
     this.#lastSeq = aggregate?.foldedSeq ?? 0;
-    this.#coalesce = context.coalesce;
-    this.#text = new TaskText(context.coalesce, run => this.#queue.pushRun(run, RECORD_TEXT_UNITS_MAX));
+    this.#text = text;
   }
 
   /** Input sequence of the newest record that was accepted or folded. */
@@ -58,25 +43,16 @@ export class TaskInputs {
     return this.#lastSeq;
   }
 
-  /** Input sequence of the oldest record with text in the coalescer or a command in the queue. */
+  /** Input sequence of the oldest record with held text or a command in the queue. */
   get oldestSeq(): number | undefined {
-    const { oldestSeq: held } = this.#text;
-    const { oldestSeq: queued } = this.#queue;
+    const held = this.#text?.oldestSeq;
+    const queued = this.#options.queue.oldestSeq;
     return held === undefined || (queued !== undefined && queued < held) ? queued : held;
-  }
-
-  /** UTF-16 units in the queue. */
-  get queuedUnits(): number {
-    return this.#queue.size;
-  }
-
-  get hasCommands(): boolean {
-    return this.#queue.length > 0;
   }
 
   /** When `releaseDueText` must be called, monotonic milliseconds; undefined while no text waits for a time. */
   get wakeAt(): number | undefined {
-    return this.#text.wakeAt;
+    return this.#text?.wakeAt;
   }
 
   /** Queues the commands of the next input. False for an input that was folded before. */
@@ -84,52 +60,35 @@ export class TaskInputs {
     if (input.seq <= this.#lastSeq) return false;
     this.#lastSeq = input.seq;
     const { record } = input;
-    if (this.#isDiscarded) {
-      this.#ledger.rejectRecord('input' in record ? [record.input] : record.inputs, 'unreadable');
+    const { ledger, queue, now } = this.#options;
+    const text = this.#text;
+    if (text === undefined) {
+      ledger.rejectRecord('input' in record ? [record.input] : record.inputs, 'unreadable');
       return true;
     }
-    if (record.from !== 'client' && record.from !== 'relay') this.#acceptAgent(record, input, aggregate);
+    if (record.from !== 'client' && record.from !== 'relay') this.#acceptAgent(record, input, aggregate, text);
     else {
       const command: Command = record.from === 'relay' ? record.input : this.#clientCommand(record.input, input.writer);
-      if (this.#interruptsText(command, aggregate)) this.#text.closeAll(this.#now());
-      this.#ledger.receive(record.input.kind);
-      this.#queue.push(command, input.seq);
+      if (this.#interruptsText(command, aggregate)) this.#queueRuns(text.closeAll(now()));
+      ledger.receive(record.input.kind);
+      queue.push(command, input.seq);
     }
     return true;
   }
 
-  /** Drops all text and commands, and those of every later input: the task has failed. */
+  /** Drops all held text and every later input: the task has failed. */
   discard(): void {
-    this.#isDiscarded = true;
-    this.#text = new TaskText(this.#coalesce, () => {});
-    this.#queue = new AppendQueue(this.#now);
-  }
-
-  /** Queues the failure of the task, although its inputs are discarded. */
-  fail(seq: number): void {
-    this.#queue.push({ kind: 'unreadable' }, seq);
+    this.#text = undefined;
   }
 
   /** Queues text whose hold time is over; all text when the task is over. */
   releaseDueText(isOver: boolean): void {
-    if (this.#isDiscarded) return;
-    this.#text.releaseDue(this.#now(), isOver);
+    if (this.#text !== undefined) this.#queueRuns(this.#text.releaseDue(this.#options.now(), isOver));
   }
 
-  /** Takes the commands of the next append. */
-  takeBatch(): QueuedCommand[] {
-    return this.#queue.take(RECORD_TEXT_UNITS_MAX);
-  }
-
-  #clientCommand(input: ClientInput, writer: Writer): ClientCommand {
-    const server = isRole(writer) ? { server: writer } : {};
-    // A message that is read again must not begin a task whose facts have expired.
-    const isLate = this.#isExpired && input.kind === 'message';
-    return { kind: 'client', taskId: this.#taskId, input: isLate ? { ...input, continues: true } : input, ...server };
-  }
-
-  /** The aggregate as the next record holds it, where every input up to `foldedSeq` is folded. */
-  folded(aggregate: TaskAggregate, foldedSeq: number): TaskAggregate {
+  /** The aggregate as the next record holds it: every input is folded that neither the text nor the queue holds back. */
+  folded(aggregate: TaskAggregate): TaskAggregate {
+    const foldedSeq = Math.max(aggregate.foldedSeq, (this.oldestSeq ?? this.#lastSeq + 1) - 1);
     return this.#deduplicator.withLastOrdinals({ ...aggregate, foldedSeq }, foldedSeq);
   }
 
@@ -143,39 +102,51 @@ export class TaskInputs {
     this.#deduplicator.stored(foldedSeq);
   }
 
-  #acceptAgent(record: AgentRecord, stored: StoredInput, aggregate: TaskAggregate | undefined): void {
+  #queueRuns(runs: Iterable<TextRun>): void {
+    for (const run of runs) this.#options.queue.pushRun(run);
+  }
+
+  #clientCommand(input: ClientInput, writer: Writer): ClientCommand {
+    const server = isRole(writer) ? { server: writer } : {};
+    // A message that is read again must not begin a task whose facts have expired.
+    const isLate = this.#options.isExpired && input.kind === 'message';
+    return { kind: 'client', taskId: this.#options.taskId, input: isLate ? { ...input, continues: true } : input, ...server };
+  }
+
+  #acceptAgent(record: AgentRecord, stored: StoredInput, aggregate: TaskAggregate | undefined, text: TextCutter): void {
+    const { ledger, queue, now } = this.#options;
     // Before its ordinals count: they would make those of the producer itself look like duplicates.
     if (aggregate !== undefined && isOfOtherAgent(aggregate, record.from)) {
-      this.#ledger.rejectRecord(record.inputs, 'other agent');
+      ledger.rejectRecord(record.inputs, 'other agent');
       return;
     }
     const seen = this.#deduplicator.lookUp(record);
     if (seen === 'stale' || seen === 'other item') {
-      this.#ledger.rejectRecord(record.inputs, seen === 'stale' ? 'stale attempt' : seen);
+      ledger.rejectRecord(record.inputs, seen === 'stale' ? 'stale attempt' : seen);
       return;
     }
     if (this.#deduplicator.hasGapBefore(record)) {
-      this.#text.closeAll(this.#now());
-      this.#queue.push({ kind: 'lost', from: record.from }, stored.seq);
+      this.#queueRuns(text.closeAll(now()));
+      queue.push({ kind: 'lost', from: record.from }, stored.seq);
     }
     let n = record.n;
     for (const input of record.inputs) {
       if (input.kind === 'text') {
         const folded = alreadyFolded(record, input, n, seen, aggregate);
-        this.#ledger.receive('text', input.tokens.length);
-        this.#ledger.settle('text', 'duplicate', folded.tokens);
-        this.#text.offer(record, input, n, folded, stored, this.#now());
+        ledger.receive('text', input.tokens.length);
+        ledger.settle('text', 'duplicate', folded.tokens);
+        this.#queueRuns(text.offer(record, input, n, folded, stored, now()));
         n += input.tokens.length;
         continue;
       }
-      this.#ledger.receive(input.kind);
-      if (n <= seen.n) this.#ledger.settle(input.kind, 'duplicate');
+      ledger.receive(input.kind);
+      if (n <= seen.n) ledger.settle(input.kind, 'duplicate');
       else {
-        this.#text.flushFor(record.from, input, this.#now());
+        this.#queueRuns(text.flushFor(record.from, input, now()));
         const mark = { from: record.from, n };
-        const isClosedByRun = input.kind === 'close' && this.#queue.closeWithRun(record.from, input.lane, mark);
-        if (isClosedByRun) this.#ledger.settle('close', 'accepted');
-        else this.#queue.push({ kind: 'agent', from: record.from, input }, stored.seq, mark);
+        const isClosedByRun = input.kind === 'close' && queue.closeWithRun(record.from, input.lane, mark);
+        if (isClosedByRun) ledger.settle('close', 'accepted');
+        else queue.push({ kind: 'agent', from: record.from, input }, stored.seq, mark);
       }
       n++;
     }
@@ -189,6 +160,6 @@ export class TaskInputs {
    */
   #interruptsText(command: Command, aggregate: TaskAggregate | undefined): boolean {
     if (command.kind === 'copy-forward') return false;
-    return aggregate === undefined || decide(aggregate, command, this.#wallNow()).rejected === undefined;
+    return aggregate === undefined || decide(aggregate, command, this.#options.wallNow()).rejected === undefined;
   }
 }

@@ -5,12 +5,12 @@ import { isIP } from 'node:net';
 export const ALLOWED_HOSTS_MAX = 64;
 const NAME = /[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?/.source;
 const HOST = `${NAME}(?:\\.${NAME})*`;
-/** What HOPLINE_ALLOWED_HOSTS must match, and that in words. */
+/** Pattern of HOPLINE_ALLOWED_HOSTS, and its description for errors. */
 export const ALLOWED_HOSTS_FORM = {
   pattern: new RegExp(`^(?:\\*|${HOST}(?: *, *${HOST}){0,${ALLOWED_HOSTS_MAX - 1}})$`, 'i'),
   words: `up to ${ALLOWED_HOSTS_MAX} host names without ports, separated by commas, or only *`,
 };
-/** A name, an IPv4 address or a bracketed IPv6 address, and a port, which is of no interest. */
+/** A name, an IPv4 address or a bracketed IPv6 address, with an optional port that is ignored. */
 const AUTHORITY = /^(?:\[([^\]]*)\]|([^:@/\s[\]]+))(?::\d*)?$/;
 
 /**
@@ -37,7 +37,7 @@ export class AllowedHosts {
     return host !== undefined && host !== '' && (isIP(host) !== 0 || this.#names.has(host));
   }
 
-  /** Without any Host (HTTP/1.0) a request is allowed: every browser sends one. */
+  /** A request without any Host (HTTP/1.0) is allowed, because every browser sends one. */
   allowsRequest({ url = '', headersDistinct }: Pick<IncomingMessage, 'url' | 'headersDistinct'>): boolean {
     // The absolute form of a request target overrides Host (RFC 9112 3.2.2).
     const absolute = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(url)?.[1];

@@ -1,4 +1,5 @@
 import { hostname } from 'node:os';
+import { setFastPaths } from '@hopline/a2a';
 import { createLogger, type Logger, startTelemetry, type Telemetry } from '@hopline/telemetry';
 import packageJson from '../package.json' with { type: 'json' };
 import { type Config, ConfigError, type Env, type Settings } from './config.ts';
@@ -44,7 +45,17 @@ export async function bootService<T extends SettingsShape>(options: BootOptions<
     // Pods reuse low process ids and processes of one machine share a host name; together they are unique.
     const instance = base.HOPLINE_INSTANCE ?? `${hostname()}-${process.pid}`;
     const log = createLogger({ service: name, instance, level: base.HOPLINE_LOG_LEVEL, format: base.HOPLINE_LOG_FORMAT });
-    const telemetry = await startTelemetry({ service: name, cluster: env.HOPLINE_PREFIX, version, instance, env, log });
+    const fastPaths = base.HOPLINE_FAST_PATHS === 'on';
+    setFastPaths(fastPaths);
+    const telemetry = await startTelemetry({
+      service: name,
+      cluster: env.HOPLINE_PREFIX,
+      version,
+      instance,
+      env,
+      fastPaths,
+      log,
+    });
     log.info({ pid: process.pid, version, settings: options.config.effective(settings) }, 'starting');
     return { settings, base, instance, version, log, telemetry, health: createHealth() };
   } catch (error) {

@@ -22,8 +22,8 @@ export class ConfigError extends Error {
 }
 
 /**
- * Runs what a service makes of its settings before it opens the log. Whatever fails there (a missing file, a module that does not
- * load) is a fault of the settings: it rejects with ConfigError, and the process ends with EXIT_CONFIG.
+ * Runs code that prepares a service from its settings before it opens the log. Any error in it (a missing file, a module that does not
+ * load) is a fault of the settings: the promise rejects with ConfigError, and the process ends with EXIT_CONFIG.
  */
 export async function fromSettings<T>(work: () => Promise<T> | T): Promise<T> {
   try {
@@ -87,7 +87,7 @@ function load(entries: [string, Setting][], env: Env): Record<string, SettingVal
   return Object.freeze(values);
 }
 
-/** Longer invalid values are truncated in errors; characters. */
+/** Longer invalid values are truncated in errors. */
 const RAW_CHARS_MAX = 80;
 
 // A URL can contain a password, and an invalid one cannot be parsed to find it, so its value is not shown.

@@ -1,13 +1,13 @@
 import { closedWord, errorWord } from '@hopline/telemetry';
 
-/** Bound of one readiness check; milliseconds. */
+/** Bound of one readiness check. */
 export const READY_CHECK_MS_MAX = 1_000;
 
 export interface ReadyCheck {
   readonly name: string;
   /** Resolves if the dependency is usable, else rejects. Aborted after READY_CHECK_MS_MAX. */
   check(signal: AbortSignal): Promise<unknown>;
-  /** The process is of use without it: a failure is reported as degraded, and the process stays ready. */
+  /** The process is useful without this dependency: a failure is reported as degraded, and the process stays ready. */
   readonly optional?: true;
 }
 
@@ -69,7 +69,7 @@ function bounded({ check, optional }: ReadyCheck): () => Promise<string | undefi
       .then(() => check(signal))
       .then(
         () => undefined,
-        error => (signal.aborted ? 'timeout' : reasonOf(error, optional)),
+        error => (signal.aborted ? 'timeout' : checkFailure(error, optional)),
       )
       .finally(() => {
         running = undefined;
@@ -78,7 +78,7 @@ function bounded({ check, optional }: ReadyCheck): () => Promise<string | undefi
   };
 }
 
-function reasonOf(error: unknown, optional: true | undefined): string {
+function checkFailure(error: unknown, optional: true | undefined): string {
   return optional ? errorWord(error) : closedWord(error instanceof Error ? error.name : 'failed');
 }
 

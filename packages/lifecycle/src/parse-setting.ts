@@ -16,7 +16,7 @@ export function parseSetting(setting: Setting, raw: string): Parsed {
   return expected === undefined ? { value: value as SettingValue } : { expected };
 }
 
-/** undefined for an allowed value, else a description of the allowed values. */
+/** Returns undefined for an allowed value, otherwise a description of the allowed values. */
 export function checkSetting(setting: Setting, value: SettingValue): string | undefined {
   return allowed(setting, value) ? undefined : describeAllowed(setting);
 }

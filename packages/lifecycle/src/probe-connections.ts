@@ -1,17 +1,17 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Connections that stay open: probes and scrapers need few. */
+/** Connections that stay open. Probes and scrapers need few. */
 export const PROBE_CONNECTIONS_MAX = 64;
-/** Connections of one moment, until those beyond PROBE_CONNECTIONS_MAX are closed. Above the 511 that a listener queues. */
+/** Connections accepted at once, before those beyond PROBE_CONNECTIONS_MAX are closed. Must exceed the 511 that a listener queues. */
 const BURST_CONNECTIONS_MAX = 1_024;
 
-/** `new`: without a whole request so far. `idle`: answered, and kept open by its client. */
+/** `new`: no complete request has arrived yet. `idle`: answered, and kept open by its client. */
 type ConnectionState = 'new' | 'busy' | 'idle';
 
 /**
- * Keeps at most PROBE_CONNECTIONS_MAX connections. Beyond it the oldest one without a whole request is closed, then the oldest idle one,
- * and only then the newest: a client that holds connections without asking anything keeps no probe out.
+ * Keeps at most PROBE_CONNECTIONS_MAX connections. Beyond that it closes the oldest one without a complete request, then the oldest idle
+ * one, and only then the newest: a client that holds idle connections cannot keep probes out.
  */
 export function limitProbeConnections(server: Server): void {
   server.maxConnections = BURST_CONNECTIONS_MAX;
@@ -32,7 +32,7 @@ export function limitProbeConnections(server: Server): void {
     socket.once('close', () => states.delete(socket));
     if (states.size <= PROBE_CONNECTIONS_MAX || isQueued) return;
     isQueued = true;
-    // What has arrived with a connection is read one turn of the event loop after its acceptance.
+    // Data that arrived together with a connection is read one turn of the event loop after the connection is accepted.
     setImmediate(() => setImmediate(closeSurplus));
   });
   server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {

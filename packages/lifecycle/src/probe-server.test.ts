@@ -83,7 +83,7 @@ test('other paths are a JSON 404, and a fault contains no error message', async 
   assert.deepEqual([fault.status, fault.text], [500, '{"error":"internal"}']);
 });
 
-/** A connection that has sent `text`, and `closed`, which resolves when the server has closed it. */
+/** A connection that has sent `text`. `closed` resolves when the server has closed it. */
 async function hold(t: TestContext, url: string, text = '') {
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
   t.after(() => socket.destroy());
@@ -94,7 +94,7 @@ async function hold(t: TestContext, url: string, text = '') {
   return { socket, closed };
 }
 
-/** Status of one `/livez` over a connection of its own; 0 when it was closed without an answer. */
+/** Status of one `/livez` over a new connection; 0 when it was closed without an answer. */
 const livez = (url: string) =>
   new Promise<number>(resolve => {
     const request = httpGet(`${url}/livez`, { agent: false }, response => {
@@ -114,7 +114,7 @@ test('connections that stay silent close by themselves', async t => {
   assert.equal(await livez(server.url), 200);
 });
 
-test('half requests that are opened again whenever one is closed keep no probe out', { timeout: 60_000 }, async t => {
+test('half requests that are reopened whenever one is closed keep no probe out', { timeout: 60_000 }, async t => {
   const { server } = await probes(t);
   let isOver = false;
   let opened = 0;
@@ -129,7 +129,7 @@ test('half requests that are opened again whenever one is closed keep no probe o
     }
   };
   const attackers = Array.from({ length: PROBE_CONNECTIONS_MAX + 16 }, attack);
-  // All slots are taken, and taken again.
+  // All slots are taken, and each freed one is taken again.
   while (opened < 4 * PROBE_CONNECTIONS_MAX) await new Promise(resolve => setTimeout(resolve, 10));
   const statuses: number[] = [];
   for (let probe = 0; probe < 20; probe += 1) statuses.push(await livez(server.url));
@@ -193,7 +193,7 @@ test('the routes can be mounted on an existing server and stop measuring with it
   for (const path of ['/livez', '/readyz', '/metrics']) assert.equal((await fetch(`${url}${path}`)).status, 200);
 });
 
-test('on a server with other routes the probes answer under addresses and localhost, never under its names', async t => {
+test('on a server with other routes the probes answer under IP addresses and localhost, never under the names of the server', async t => {
   const app = fastify({ logger: false });
   t.after(() => app.close());
   const health = createHealth();

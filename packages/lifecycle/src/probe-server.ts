@@ -2,7 +2,7 @@ import fastify, { type FastifyReply } from 'fastify';
 import { limitProbeConnections } from './probe-connections.ts';
 import { mountProbes, type ProbeOptions } from './probes.ts';
 
-/** A request without all of its headers after this time is closed; milliseconds. A probe sends its few at once. */
+/** A request whose headers are incomplete after this time is closed. A probe sends its few headers at once. */
 const PROBE_HEADERS_MS_MAX = 1_000;
 /**
  * An idle connection is closed after this time, so that idle ones cannot use all slots; milliseconds. Above READY_CHECK_MS_MAX.

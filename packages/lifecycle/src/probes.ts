@@ -7,7 +7,7 @@ export interface ProbeOptions {
   readonly health: Health;
   /** Body of `/metrics`. */
   readonly metricsText: () => Promise<string>;
-  /** `/livez` fails when the event loop was blocked for longer than this; milliseconds. */
+  /** `/livez` fails when the event loop was blocked for longer than this. */
   readonly loopLagMsMax: number;
   /** Hosts under which the service, and a server that serves only probes, answers requests without credentials. */
   readonly hosts: AllowedHosts;
@@ -15,7 +15,7 @@ export interface ProbeOptions {
   readonly elsewhere?: boolean;
 }
 
-/** IP addresses and localhost: what kubelets, Prometheus and the local launcher use. A public route has a name. */
+/** IP addresses and localhost, which kubelets, Prometheus and the local launcher use. A public route has a name. */
 const ADDRESSES = new AllowedHosts();
 const NAME_REFUSAL = {
   error: 'probes and metrics answer only under IP addresses and localhost; HOPLINE_PROBE_PORT gives them a port of their own',
@@ -28,8 +28,8 @@ const MISDIRECTED_STATUS = 421;
 const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
 /**
- * Mounts the probes on a server with other routes. They ask for no credentials, so they answer under none of its names: the
- * public route of the server would serve them to every client.
+ * Mounts the probes on a server with other routes. Probes ask for no credentials, so they do not answer under the names of the server:
+ * its public route would expose them to every client.
  */
 export function registerProbes(app: FastifyInstance, options: ProbeOptions): void {
   if (options.elsewhere !== true) mountProbes(app, options, ADDRESSES, NAME_REFUSAL);

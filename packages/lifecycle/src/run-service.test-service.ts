@@ -4,7 +4,7 @@ import { fromSettings } from './config.ts';
 import { runService } from './run-service.ts';
 import { defineServiceConfig } from './service-settings.ts';
 
-/** A service with one fault, for run-service.test.ts. Arguments: environment as JSON, and how it behaves. */
+/** A service with one fault, for run-service.test.ts. Arguments: the environment as JSON, and the fault. */
 const [, , env = '{}', mode = 'well'] = process.argv;
 
 const config = defineServiceConfig({

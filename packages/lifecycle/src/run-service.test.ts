@@ -106,7 +106,7 @@ suite('a service process', { concurrency: 3, timeout: 120_000 }, () => {
     assert.equal((await service.ended).code, 0);
   });
 
-  test('HOPLINE_PROBE_PORT and HOPLINE_PROBE_HOST are where the probes listen', async () => {
+  test('the probes listen at HOPLINE_PROBE_PORT and HOPLINE_PROBE_HOST', async () => {
     const service = run('well', {
       HOPLINE_HOST: '127.0.0.2',
       HOPLINE_PROBE_HOST: '127.0.0.3',
@@ -193,7 +193,7 @@ suite('a service process', { concurrency: 3, timeout: 120_000 }, () => {
     assert.equal(stderr, 'test-service: HOPLINE_LOG_LEVLE is not a setting of Hopline; did you mean HOPLINE_LOG_LEVEL?\n');
   });
 
-  test('a fault that the start finds in the settings is one sentence with the exit code of the settings, without a stack', async () => {
+  test('a fault that the start finds in the settings is reported as one sentence, with the exit code of the settings and without a stack', async () => {
     const service = run('wrong-file');
     const { code, stderr } = await service.ended;
     assert.equal(code, EXIT_CONFIG);
@@ -201,7 +201,7 @@ suite('a service process', { concurrency: 3, timeout: 120_000 }, () => {
     assert.equal(messages(service).includes('start failed'), false);
   });
 
-  test('that sentence is the last line where log and standard error are one file, as with npm start', async t => {
+  test('that sentence is the last line if log and standard error are one file, as with npm start', async t => {
     const folder = mkdtempSync(join(tmpdir(), 'hopline-log-'));
     t.after(() => rmSync(folder, { recursive: true }));
     const path = join(folder, 'service.log');

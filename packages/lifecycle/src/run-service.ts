@@ -8,7 +8,7 @@ import { type ProbeServer, startProbeServer } from './probe-server.ts';
 import type { ProbeOptions } from './probes.ts';
 import { withinMs } from './within-ms.ts';
 
-/** A process that still runs this long after the drain and the last flush is ended; milliseconds. */
+/** A process that still runs this long after the drain and the last flush is ended. */
 const EXIT_GRACE_MS = 500;
 
 export interface ServiceContext<T extends SettingsShape> {
@@ -25,16 +25,16 @@ export interface ServiceContext<T extends SettingsShape> {
 }
 
 export interface RunningService {
-  /** Conditions for readiness. */
+  /** Readiness conditions. */
   readonly checks: readonly ReadyCheck[];
-  /** Ends everything in order. Called once; bounded by HOPLINE_DRAIN_MS_MAX. */
+  /** Shuts everything down in order. Called once, and bounded by HOPLINE_DRAIN_MS_MAX. */
   close(): Promise<void>;
 }
 
 export interface ServiceOptions<T extends SettingsShape> extends BootOptions<T> {
   /**
    * `own`: a probe server listens before `start` is called, by default on HOPLINE_HOST:HOPLINE_PORT. `mounted`: `start` calls
-   * `registerProbes`, which mounts nothing where HOPLINE_PROBE_PORT is set.
+   * `registerProbes`, which mounts nothing if HOPLINE_PROBE_PORT is set.
    */
   readonly probes: 'own' | 'mounted';
   /** Addresses under which clients find the service, for the Host check: URLs or `host:port`. */

@@ -69,6 +69,12 @@ export const SERVICE_SETTINGS = {
     unit: 'ms',
     doc: '/livez fails after a longer block of the event loop.',
   },
+  HOPLINE_FAST_PATHS: {
+    type: 'enum',
+    values: ['on', 'off'],
+    default: 'on',
+    doc: 'Whether the fast paths of docs/reference/fast-paths.md replace libraries. `off` is for tests and bug reports: it costs CPU, and shows whether a fault is in one of them.',
+  },
   HOPLINE_STDIN_LIFELINE: {
     type: 'boolean',
     default: false,

@@ -13,7 +13,7 @@ interface Base {
 type StringSetting = Base & {
   readonly type: 'string';
   readonly default?: string;
-  /** What the whole text must match, and that in words. */
+  /** Pattern that the whole text must match, and its description for errors. */
   readonly form?: { readonly pattern: RegExp; readonly words: string };
   readonly min?: number;
   readonly max?: number;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { suggestion } from './suggestion.ts';
 
-test('a name is suggested for one that resembles it, and only then', () => {
+test('a known name is suggested only for a name that resembles it', () => {
   const known = ['path', 'forwardText', 'silenceMsMax'];
   for (const [unknown, word] of [
     ['pth', 'path'],

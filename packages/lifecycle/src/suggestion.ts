@@ -1,6 +1,6 @@
 import { closest, distance } from 'fastest-levenshtein';
 
-/** A word that differs in more than a third of its characters is another word. */
+/** Names that differ in more than a third of their characters are unrelated. */
 const DIFFERENCE_MAX = 1 / 3;
 
 /** `; did you mean X?` for an unknown name that resembles a known one, else "". */

@@ -4,7 +4,7 @@ import { OTHER_VARIABLES, unknownSettings } from './unknown-settings.ts';
 
 const OWN = ['HOPLINE_HOST', 'TEST_KEY'];
 
-test('a variable that nothing reads is named, with the setting that it resembles', () => {
+test('an unknown HOPLINE_ variable is reported, with the setting that it resembles', () => {
   const env = { HOPLINE_FOO_BAR_BAZ: '1', HOPLINE_AUTH_ISSUR: 'x', HOPLINE_LEASEMS: '5000' };
   assert.deepEqual(unknownSettings(env, OWN), [
     'HOPLINE_FOO_BAR_BAZ is not a setting of Hopline',
@@ -27,7 +27,7 @@ test('settings of any service, variables of other programs, and names without th
   assert.deepEqual(unknownSettings({ HOPLINE_FOO: '' }, OWN), [], 'an empty value counts as not set');
 });
 
-test('what Kubernetes adds to a pod for a Service is known, a setting that resembles it is not', () => {
+test('variables that Kubernetes adds to a pod for a Service are known, a setting that resembles one is not', () => {
   const links = {
     HOPLINE_INGRESS_SERVICE_HOST: '10.96.0.7',
     HOPLINE_INGRESS_SERVICE_PORT: '8000',

@@ -2,7 +2,7 @@ import type { Env } from './config.ts';
 import SETTING_NAMES from './setting-names.json' with { type: 'json' };
 import { suggestion } from './suggestion.ts';
 
-/** Variables of other programs of Hopline, which a shell may export for them: command line, launcher, Compose, tests. */
+/** Variables of Hopline's other programs (command line, launcher, Compose, tests), which a shell may export for them. */
 export const OTHER_VARIABLES: readonly string[] = [
   'HOPLINE_AGENTS',
   'HOPLINE_API_KEY',
@@ -28,14 +28,14 @@ export const OTHER_VARIABLES: readonly string[] = [
   'HOPLINE_URL',
   'HOPLINE_VERSION',
 ];
-/** What Kubernetes adds to every pod for a Service whose name begins with `hopline`, unless `enableServiceLinks` is false. */
+/** Variables that Kubernetes adds to every pod for a Service whose name begins with `hopline`, unless `enableServiceLinks` is false. */
 const SERVICE_LINK =
   /^HOPLINE_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)$/;
 const LINK_VALUE = /^(?:(?:tcp|udp|sctp):\/\/.*|tcp|udp|sctp|\d+|[\d.]+|[\da-f:]+)$/i;
 
 /**
- * A sentence for each variable that begins with HOPLINE_ and that nothing reads: misspelt, it would be without effect in silence. A
- * setting of another service is known, because services share their environment.
+ * A sentence for each variable that begins with HOPLINE_ but that no program reads: a misspelt setting would silently have no effect.
+ * Settings of other services are known, because services share their environment.
  */
 export function unknownSettings(env: Env, own: readonly string[]): string[] {
   const known = new Set([...SETTING_NAMES, ...own]);

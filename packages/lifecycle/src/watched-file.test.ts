@@ -16,7 +16,7 @@ function parse(text: string): string {
   return text.slice(3);
 }
 
-test('after a write, replacement or removal the last valid content counts, and each fault is reported once', async t => {
+test('after a write, replacement or removal the last valid content applies, and each fault is reported once', async t => {
   const path = join(await folder(t), 'keys');
   await writeFile(path, 'ok 1');
   const faults: string[] = [];

@@ -1,8 +1,8 @@
 import { readFile, stat } from 'node:fs/promises';
 
-/** Larger than any file of keys, certificates or settings; bytes. */
+/** Larger than any file of keys, certificates or settings. */
 export const WATCHED_FILE_BYTES_MAX = 1024 * 1024;
-/** Shortest interval between two checks of a file; milliseconds. */
+/** Shortest interval between two checks of a file. */
 const FILE_RECHECK_MS = 1_000;
 
 export interface WatchedFileOptions<T> {

@@ -1,12 +1,12 @@
 import { LogUnavailable } from '@hopline/log';
 import type { LogNames } from './names.ts';
 
-/** Milliseconds. A failure counts for this long without another publish to its stream; after that it proves nothing. */
+/** A failure counts for this long without another publish to its stream. An older one proves nothing. */
 export const FAILURE_KEPT_MS = 60_000;
 
 /**
- * Whether the streams store what this process publishes. A server whose disk was full answers every request except appends, so
- * no question shows it, and a probe that writes would fill the disk further: the publishes themselves are the evidence.
+ * Whether the streams store what this process publishes. A server with a full disk answers every request except appends, so no request
+ * detects it, and a probe that writes would fill the disk further. The publishes themselves are the evidence.
  */
 export class AppendHealth {
   readonly #names: LogNames;

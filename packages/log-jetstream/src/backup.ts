@@ -9,14 +9,14 @@ import type { Connection } from './connection.ts';
 import { BUCKETS, type LogNames } from './names.ts';
 
 /**
- * Backup of the log in a folder: for each stream what `nats stream backup` writes (`backup.json`, `stream.tar.s2`), made by the
- * snapshot API of the server while the cluster runs, and a list of them that is written last.
+ * Backup of the log in a folder. For each stream it has the files of `nats stream backup` (`backup.json`, `stream.tar.s2`), made by the
+ * snapshot API of the server while the cluster runs. A list of the streams is written last.
  */
 
 const LIST_FILE = 'hopline-backup.json';
 const CONFIG_FILE = 'backup.json';
 const DATA_FILE = 'stream.tar.s2';
-/** For their owner alone: they contain the texts of all tasks. */
+/** Only their owner may read the files, because they contain the texts of all tasks. */
 const FOLDER_MODE = 0o700;
 const FILE_MODE = 0o600;
 /** Version of the folder's form. */
@@ -24,9 +24,9 @@ const FORM = 1;
 const CHUNK_BYTES = 128 * 1024;
 /** Longest wait for the next part of a snapshot, or for the server to take one. */
 const PART_MS_MAX = 30_000;
-/** A server unpacks a stream after the last part. */
+/** Time limit after the last part, when the server unpacks the stream. */
 const UNPACK_MS_MAX = 600_000;
-/** Wait for items that cannot be delivered, because as many as the consumer allows are in delivery. */
+/** Wait for items that cannot be delivered because the consumer's maximum is already in delivery. */
 const DELIVERY_MS_MAX = 2_000;
 const API_ERROR_MIN = 400;
 const STREAM_NOT_FOUND = 10059;
@@ -36,8 +36,8 @@ type BackupList = { form: number; prefix: string; createdAt: string; server: str
 type StoredStream = { config: StreamConfig; state: StreamState };
 
 /**
- * The order in which streams are backed up. A stream is never newer than one that it refers to: facts and queued work refer to inputs,
- * deliveries to facts. What is missing then is folded, delivered or indexed again.
+ * The order in which streams are backed up. No stream is newer than a stream that it refers to: facts and queued work refer to inputs,
+ * deliveries to facts. A restored cluster then folds, delivers or indexes again what is missing.
  */
 function streamsInOrder(names: LogNames): string[] {
   const buckets = Object.values(BUCKETS).map(name => `KV_${names.bucket(name)}`);
@@ -81,13 +81,13 @@ async function backUpStream(connection: Connection, name: string, folder: string
   try {
     const stored = await connection.api<StoredStream>(`STREAM.SNAPSHOT.${name}`, {
       deliver_subject: parts.subject,
-      // Readers create theirs again. Those of the work queue count deliveries, which number the attempts.
+      // Readers create their consumers again. Those of the work queue count deliveries, which number the attempts.
       no_consumers: name !== connection.names.workStream,
       chunk_size: CHUNK_BYTES,
     });
     const hash = createHash('sha256');
     for await (const part of parts) {
-      // Unlike `write`, it writes all of the part or rejects.
+      // Unlike `write`, it writes the whole part or rejects.
       await file.appendFile(part);
       hash.update(part);
     }
@@ -104,7 +104,7 @@ async function backUpStream(connection: Connection, name: string, folder: string
   }
 }
 
-/** The parts of one snapshot. Each is acknowledged when the next one is asked for, so that the disk sets the pace. */
+/** The parts of one snapshot. Each is acknowledged when the next one is requested, so that the disk sets the pace. */
 class Parts implements AsyncIterable<Uint8Array> {
   readonly subject: string;
   readonly #subscription: Subscription;
@@ -150,7 +150,7 @@ async function withinTime(next: Promise<IteratorResult<Msg>>): Promise<Msg> {
   }
 }
 
-/** The list of a complete backup. Rejects with LogMismatch for a folder that has none. */
+/** The list of a complete backup. Rejects with LogMismatch for a folder without one. */
 async function readList(folder: string): Promise<BackupList> {
   const path = join(folder, LIST_FILE);
   const text = await readFile(path, 'utf8').catch(cause => {
@@ -161,7 +161,7 @@ async function readList(folder: string): Promise<BackupList> {
   return list;
 }
 
-/** A list that was cut while it was written, as on a full disk, is no list. */
+/** Ignores a list that was cut off while it was written, for example on a full disk. */
 function parseList(path: string, text: string): BackupList {
   try {
     return JSON.parse(text) as BackupList;
@@ -171,7 +171,7 @@ function parseList(path: string, text: string): BackupList {
 }
 
 /**
- * Restores a backup where none of its streams exists, with `replicas` for each. Rejects with LogMismatch before anything is changed; a
+ * Restores a backup into a server that has none of its streams, with `replicas` for each. Rejects with LogMismatch before anything is changed; a
  * restore that fails later removes what it has restored.
  */
 export async function restore(
@@ -187,7 +187,7 @@ export async function restore(
   for (const { name } of list.streams) await requireAbsent(connection, name);
   const restored: string[] = [];
   try {
-    // Inputs first: a relay that starts in between finds no facts without the inputs that they refer to.
+    // Inputs first, so that a relay that starts in between finds no facts without the inputs that they refer to.
     for (const stream of list.streams.toReversed()) {
       const options = { folder: join(folder, stream.name), replicas, onStored: () => restored.push(stream.name) };
       await restoreStream(connection, stream, options);
@@ -238,7 +238,7 @@ async function restoreStream(
   }
   const end = await connection.nc.request(subject, '', { timeout: UNPACK_MS_MAX });
   requireTaken(name, end);
-  // Before that the name may be that of a stream which another process has created meanwhile.
+  // Earlier than that, the name may belong to a stream that another process has created meanwhile.
   onStored();
   const { state: found } = end.json<StreamInfo>();
   if (found.messages !== state.messages || found.last_seq !== state.last_seq) {
@@ -247,9 +247,9 @@ async function restoreStream(
 }
 
 /**
- * A server stores after a while that it has delivered an item, so a backup may lack the delivery of an attempt that has written already.
- * Run under the same number a second time, its inputs would be taken for those of the first run, and the turn would not end. So items
- * that count as not delivered are delivered once here, to be delivered again after the ack wait as the next attempt.
+ * A server stores with a delay that it has delivered an item, so a backup may lack the delivery of an attempt that has already written. If
+ * that attempt number ran again, its inputs would be mistaken for those of the first run, and the turn would not end. So items
+ * that count as not delivered are delivered once here, and again after the ack wait as the next attempt.
  */
 async function countDeliveries(connection: Connection): Promise<void> {
   const { workStream } = connection.names;
@@ -261,7 +261,7 @@ async function countDeliveries(connection: Connection): Promise<void> {
   }
 }
 
-/** The server answers a part that it takes with nothing. */
+/** The server accepts a part with an empty answer. */
 function requireTaken(name: string, answer: Msg): void {
   if (answer.data.length === 0) return;
   const { error } = answer.json<{ error?: { description: string } }>();

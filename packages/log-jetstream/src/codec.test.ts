@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
+import { testBothWays } from '@hopline/a2a/test-kit';
 import { headers } from '@nats-io/nats-core';
 import fc from 'fast-check';
 import {
@@ -35,7 +36,7 @@ test('records are decoded as they were encoded', () => {
   assert.deepEqual(decodeValue(encodePayload({ a: 1 })), { a: 1 });
 });
 
-test('facts alone are those of the record, whatever they contain and in whatever order its members stand', () => {
+testBothWays('the facts of a record are found whatever they contain, and in any order of its members', () => {
   const { facts, aggregate, ...rest } = factRecord;
   const start = '],"aggregate":{"taskId":"t"';
   const tricky = [
@@ -55,7 +56,7 @@ test('facts alone are those of the record, whatever they contain and in whatever
   assert.deepEqual(decodeFactsOnly(spaced, 't'), tricky);
 });
 
-test('a payload that is no record has no facts', () => {
+testBothWays('a payload that is not a record has no facts', () => {
   const { facts: _, ...withoutFacts } = factRecord;
   const broken = [
     { ...factRecord, facts: [null] },

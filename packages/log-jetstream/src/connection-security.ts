@@ -20,7 +20,7 @@ export function authentication(url: string, credentials: Credentials | undefined
   return pass === undefined ? { token: user } : { user, pass };
 }
 
-/** The name of the user, for messages; undefined where it is not known. */
+/** The user's name for messages; undefined if unknown. */
 export function knownUser(url: string, credentials: Credentials | undefined): string | undefined {
   const options = authentication(url, credentials);
   return typeof options.user === 'string' && options.user !== '' ? options.user : undefined;
@@ -34,7 +34,7 @@ export function isPermanent(reason: string): boolean {
   return /authorization|unable to parse credentials|^ENOENT/i.test(reason);
 }
 
-/** One sentence about a failed connection: what is wrong with the server at `address`, and which setting to check. */
+/** One sentence about a failed connection: the problem of the server at `address`, and the setting to check. */
 export function connectionFault(address: string, reason: string, dialMs: number): string {
   const at = `NATS at ${address}`;
   if (/connection refused|ECONNREFUSED/i.test(reason))

@@ -17,7 +17,7 @@ import { inboxOf, type LogUser } from './users.ts';
 const RECONNECT_WAIT_MS = 250;
 const RECONNECT_JITTER_MS = 250;
 /**
- * A connection without an answer (its path is gone, and nothing closes it) is replaced after 10 to 15 s: within the time limit of
+ * A connection that stops answering (its path is gone, and nothing closes it) is replaced after 10 to 15 s, within the time limit of
  * a publish.
  */
 const PING_INTERVAL_MS = 5_000;
@@ -36,14 +36,14 @@ export type ConnectOptions = {
   name: string;
   credentials?: Credentials | undefined;
   tls?: NatsTls | undefined;
-  /** Names of the cluster in the account. */
+  /** Names of the cluster's streams, subjects and buckets in the account. */
   names: LogNames;
   user?: LogUser | undefined;
   timeoutMs: number;
   onEvent: (event: LogEvent) => void;
 };
 
-/** What the server did not permit: the operation and its subject. */
+/** An operation that the server did not permit, and its subject. */
 export type Denial = Pick<PermissionViolationError, 'operation' | 'subject'>;
 
 /** One connection to NATS, shared by all parts of the log. */
@@ -83,7 +83,7 @@ export class Connection {
     if (this.closed.aborted) throw new LogUnavailable('the log is closed');
   }
 
-  /** Publishes without an acknowledgement. False without a connection, where nats.js would drop the message silently or throw. */
+  /** Publishes without an acknowledgement. Returns false without a connection, because nats.js would drop the message silently or throw. */
   send(subject: string, payload: string, reply?: string): boolean {
     if (!this.connected) return false;
     try {
@@ -104,7 +104,7 @@ export class Connection {
     }
   }
 
-  /** A request of the JetStream API that nats.js has no method for. Rejects with JetStreamApiError. */
+  /** A JetStream API request for which nats.js has no method. Rejects with JetStreamApiError. */
   async api<T>(call: string, request: object): Promise<T> {
     const answer = await this.nc.request(`$JS.API.${call}`, JSON.stringify(request), { timeout: API_TIMEOUT_MS });
     const { error, ...result } = answer.json<{ error?: ApiError } & T>();
@@ -112,7 +112,7 @@ export class Connection {
     return result as T;
   }
 
-  /** A new subject for answers, to which only the user of this connection may subscribe. */
+  /** A new subject for answers. Only the user of this connection may subscribe to it. */
   createInbox(): string {
     return createInbox(this.#inboxPrefix);
   }
@@ -209,8 +209,8 @@ export async function openConnection(options: ConnectOptions): Promise<Connectio
 }
 
 /**
- * A server without JetStream may have peers with it, so only the API's own answer counts. "Not enabled" is also what a cluster
- * reports before it has a leader: asked again until `timeoutMs` is over.
+ * A server without JetStream may have peers with it, so only the API's own answer counts. A cluster also answers "not enabled"
+ * before it has a leader, so the request is repeated until `timeoutMs` is over.
  */
 async function requireJetStream(
   nc: NatsConnection,
@@ -257,7 +257,7 @@ async function dial(options: ConnectOptions): Promise<NatsConnection> {
         timeout: DIAL_TIMEOUT_MS,
         // A stack trace per request halves the publish rate (40 k/s against 65-76 k/s, measured).
         noAsyncTraces: true,
-        // An expired or rotated credential must not end a running service: it reconnects when the credential is valid again.
+        // An expired or rotated credential must not end a running service, which reconnects once the credential is valid again.
         ignoreAuthErrorAbort: true,
       });
     } catch (error) {

@@ -11,7 +11,7 @@ export type Delivery = {
   deliveries: number;
   /** Epoch milliseconds at which the stream stored the message. */
   storedAt: number;
-  /** Messages that match the consumer and were not delivered yet. */
+  /** Messages for the consumer that were not delivered yet. */
   pending: number;
 };
 
@@ -19,7 +19,7 @@ const NANO_DIGITS_OF_MS = 6;
 const PREFIX = '$JS.ACK.';
 const DOT = 46;
 const ZERO = 48;
-/** Begins of the tokens of the subject in progress; reused, because a reader of the whole log parses one a message. */
+/** Positions at which the tokens of the current subject begin. Reused, because a reader of the whole log parses one subject a message. */
 const starts: number[] = [];
 
 /**

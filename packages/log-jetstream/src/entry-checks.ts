@@ -4,8 +4,8 @@ import { isObject } from './codec.ts';
 import type { BUCKETS } from './names.ts';
 
 /**
- * Whether an entry of a bucket has what its readers rely on. Several services and agents write these buckets, and operators may by hand:
- * an entry that fails counts as absent, so that it stops no reader of the others.
+ * Whether an entry of a bucket has the members that its readers rely on. Several services and agents write these buckets, and so may
+ * operators: an invalid entry counts as absent, so that readers can still use the others.
  */
 export type EntryCheck = (entry: Record<string, unknown>, key: string) => boolean;
 
@@ -21,7 +21,7 @@ const isOwner = optional(value => isObject(value) && isOptionalText(value.tenant
 const isAuthentication = optional(value => isObject(value) && isText(value.scheme) && isOptionalText(value.credentials));
 const isRequest = optional(value => isObject(value) && isNumber(value.n) && isTime(value.at));
 
-/** Readers check entries of agents and requeues themselves; only relays and notifiers write leases. */
+/** Readers check entries of agents and requeues themselves. Only relays and notifiers write leases. */
 type CheckedBucket = Exclude<keyof typeof BUCKETS, 'agents' | 'requeues' | 'leases'>;
 
 export const ENTRY_CHECKS: Readonly<Record<CheckedBucket, EntryCheck>> = {

@@ -1,3 +1,4 @@
+import { takesFastPaths } from '@hopline/a2a';
 import {
   type FactRecord,
   isTaskId,
@@ -39,7 +40,7 @@ import { retry } from './retry.ts';
 import { TailWatch } from './tail-watch.ts';
 import type { Party } from './turn-queue.ts';
 
-/** What the server stores of a record besides payload, subject and id: its own fields and the headers, in which a trace stands twice. */
+/** Bytes that the server stores of a record besides payload, subject and id: its own fields, and the headers with two copies of a trace. */
 const RECORD_OVERHEAD_BYTES = 104;
 const TRACE_BYTES = 148;
 
@@ -52,7 +53,7 @@ export class JetStreamFacts implements FactLog {
   readonly #history: HistoryReader;
   readonly #follow: FollowOptions;
   readonly #tails: TailWatch;
-  /** The server has accepted a subscription to a task of this user. */
+  /** The server has accepted a task subscription of this user. */
   #mayFollow = false;
 
   constructor(connection: Connection, publisher: Publisher, options: JetStreamFactsOptions) {
@@ -149,7 +150,7 @@ export class JetStreamFacts implements FactLog {
     const subject = this.#subject(taskId);
     const tail = (await this.#newest(subject))?.seq ?? 0;
     if (tail < from) return tail;
-    // A follower is often one record behind: that takes one request, a page takes four.
+    // A follower is often only one record behind, which one request can read; a page takes four.
     const next = await this.#next(subject, from);
     if (next?.seq === tail) {
       const record = decodeFacts(next.data, taskId);
@@ -188,7 +189,9 @@ export class JetStreamFacts implements FactLog {
       read: from => this.#read(taskId, from, party),
       tail: async () => tailOf(await jsm.direct.getMessage(names.factsStream, { last_by_subj: subject }), taskId),
       isLost: seq => this.#isLost(seq, stored => stored.subject === subject),
-      pushTail: (onTail, onLost) => this.#tails.watch(subject, onTail, onLost),
+      ...(takesFastPaths() && {
+        pushTail: (onTail: (tail: Tail) => void, onLost: () => void) => this.#tails.watch(subject, onTail, onLost),
+      }),
       subscribe: async (onLive, onReconnect) => {
         const live = names.subject(liveSubject(taskId, this.#shards));
         let isDenied = false;
@@ -202,7 +205,7 @@ export class JetStreamFacts implements FactLog {
           removeListener();
           subscription.unsubscribe();
         };
-        // It reads the log soon if no live record shows that it missed none, so it waits for no answer of the server.
+        // It soon reads the log if no live record shows that it missed none, so it need not wait for the server's answer.
         if (this.#mayFollow && typeof after === 'object') return unsubscribe;
         try {
           await retry(this.#connection, 'following a task', () => nc.flush(), { signal });

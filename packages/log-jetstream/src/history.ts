@@ -6,26 +6,26 @@ import { type PullEnd, PullInbox } from './pull-inbox.ts';
 import { LoopTurns, type Party, PartySlots } from './turn-queue.ts';
 
 /**
- * Reads the messages of a subject in pages, each with a consumer that lives for one pull. So a slow client never holds a
+ * Reads the messages of a subject in pages, each with a consumer that lives for one pull. A slow client therefore never holds a
  * consumer, and 500 clients that replay at once do not need 500 consumers (which left 0.5 k/s of ingest, measured). A page costs
  * 0.4 ms more than another pull on the same consumer.
  */
 const PAGE_RECORDS = 512;
-/** Of a reader of whole shards: few at a time, and a page costs six requests. */
+/** Messages per page for readers of whole shards. There are few such readers, and a page costs six requests. */
 const SHARD_PAGE_RECORDS = 4_096;
-/** Messages of such a page that are yielded, and decoded, at once. */
+/** Messages of such a page that are decoded and yielded together. */
 const BATCH_RECORDS = 256;
-/** Pages that one process reads at the same time. */
+/** Pages that one process reads concurrently. */
 const PAGES_AT_ONCE_MAX = 16;
-/** Most of them for one party, as of the slots of a worker. */
+/** Maximum of them for one party, like the slots of a worker. */
 const PARTY_PAGES_SHARE = 0.75;
 /**
- * Records of a longer page that its reader gets in one turn of the event loop: decoding and sending them takes 1 to 2 ms. A whole page of
- * each of 30 readers held back everything else by a second (measured; by 50 ms with turns).
+ * Records of a longer page that its reader receives in one turn of the event loop: decoding and sending them takes 1 to 2 ms. Whole pages
+ * for each of 30 readers delayed everything else by a second (measured; 50 ms with turns).
  */
 const RECORDS_PER_TURN = 16;
 const PAGE_EXPIRES_MS = 2_000;
-/** The replica that answers may lag behind the leader that named the tail: empty pages before the read fails. */
+/** Empty pages before the read fails, because the replica that answers may lag behind the leader that named the tail. */
 const EMPTY_PAGES_MAX = 5;
 
 /** A pull in progress. `ended` resolves after its last delivery. */
@@ -58,8 +58,8 @@ export class HistoryReader {
   }
 
   /**
-   * As `read`, many messages at a time, each batch while the rest of its page arrives: what is decoded at once is forgotten soon, where
-   * a whole page outlives the young generation of the heap. A slow reader holds a consumer, and no slot: it may read tasks meanwhile.
+   * Like `read`, but yields batches while the rest of the page arrives: objects decoded together are soon garbage, whereas
+   * a whole page outlives the young generation of the heap. A slow reader holds a consumer but no slot, so it may read tasks meanwhile.
    */
   readBatches(subject: string, from: number | Date, tail: number): AsyncGenerator<readonly Delivery[], void> {
     return this.#pages(subject, from, tail, next => this.#arrivingPage(subject, next, tail));
@@ -155,7 +155,7 @@ export class HistoryReader {
     return { ended: Promise.race([pulled, reached.promise]), close };
   }
 
-  /** False when retention has removed the rest. */
+  /** False if retention has removed the rest. */
   async #has(subject: string, from: number | Date): Promise<boolean> {
     const newest = await this.#connection.jsm.streams.getMessage(this.#stream, { last_by_subj: subject }).catch(() => undefined);
     if (newest === undefined || newest === null) return newest === undefined;
@@ -163,7 +163,7 @@ export class HistoryReader {
   }
 }
 
-/** Yields the batches without what follows `tail`; `onRead` gets the last sequence of each, before it is yielded. */
+/** Yields the batches up to `tail`. `onRead` gets the last sequence of each batch before it is yielded. */
 async function* upTo(
   tail: number,
   batches: AsyncGenerator<readonly Delivery[], PullEnd>,

@@ -29,7 +29,7 @@ import type { Publisher } from './publisher.ts';
 import { readExtent } from './retention.ts';
 import { type RetryOptions, retry } from './retry.ts';
 
-/** `writer`: of every record appended here. Absent: as the record claims, for tools and tests. */
+/** `writer`: writer of every record appended here. Absent, for tools and tests: taken from the record. */
 export type JetStreamInputsOptions = { shards: number; readBytesMax: number; writer?: Writer | undefined };
 
 export class JetStreamInputs implements InputLog {
@@ -136,8 +136,8 @@ export class JetStreamInputs implements InputLog {
   }
 
   /**
-   * Sequence 1 when the stream ends before `next - 1`, which was read: nothing new would arrive until it reaches `next` again. What
-   * was folded before is recognized.
+   * Returns sequence 1 when the stream ends before `next - 1`, which was read: otherwise nothing would arrive until the stream reaches
+   * `next` again. Records that were already folded are recognized.
    */
   #existing(next: number, lastSeq: number): number {
     if (next <= lastSeq + 1) return next;
@@ -153,7 +153,7 @@ export class JetStreamInputs implements InputLog {
     const { names } = this.#connection;
     const [, taskId = '', ...rest] = msg.subject.slice(names.subject(RAW_PREFIX).length + 1).split('.');
     const writer = rest.join('.');
-    // Any client may publish on any subject: in the shard of another task, two relays would write that task.
+    // Any client may publish on any subject: an input in the shard of another task would make two relays write that task.
     const isOwn = isTaskId(taskId) && isWriter(writer) && msg.subject === names.subject(rawSubject(taskId, this.#shards, writer));
     const decoded = isOwn ? decodeInput(msg.data) : 'not a record';
     const record = typeof decoded === 'string' || mayAppend(writer as Writer, decoded) ? decoded : 'wrong writer';

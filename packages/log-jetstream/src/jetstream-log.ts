@@ -28,9 +28,9 @@ import { STREAM_CREATOR, writerOfUser } from './users.ts';
 import { NatsWakeUps } from './wake-ups.ts';
 import { JetStreamWork } from './work.ts';
 
-/** Part of the server's max_payload reserved for headers, bytes. */
+/** Part of the server's max_payload reserved for headers. */
 const HEADER_BYTES_MAX = 16 * 1024;
-/** Bytes in flight to one reader; at least one record of maximum size. */
+/** Bytes in flight to one reader. Must fit at least one record of maximum size. */
 const READ_BYTES_MAX = 4 * 1024 * 1024;
 const CHECK_TIMEOUT_MS = 3_000;
 

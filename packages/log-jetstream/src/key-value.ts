@@ -12,7 +12,7 @@ import { type RetryOptions, retry } from './retry.ts';
 
 /**
  * A NATS key-value bucket (ADR-8, so `nats kv` reads it), written by the log's own publisher: a write without a leader is
- * retried, a lost ack is not a conflict, and a watch continues as soon as the connection is back. `@nats-io/kv` has none of the
+ * retried, a lost ack is not a conflict, and a watch continues as soon as the connection is back. `@nats-io/kv` does none of the
  * three.
  */
 const OPERATION = 'KV-Operation';
@@ -23,7 +23,7 @@ const NOTHING = new Uint8Array(0);
 /**
  * A watch is ready when it has yielded the newest revision that the bucket had afterwards. The server's count of pending messages
  * cannot decide it: a key that is overwritten while the consumer starts is counted wrong (seen on 2.15.2), and a lagging replica
- * counts its own messages. With constant writes, a key that is missing after so many comparisons was overwritten unread in each.
+ * counts its own messages. If writes never pause, a key still missing after this many comparisons was overwritten unread in each.
  */
 const COMPARISONS_MAX = 8;
 
@@ -74,7 +74,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
     } catch (error) {
       if (!(error instanceof LogConflict)) throw error;
       const newest = await this.#newest(key);
-      // What counts as absent for `get` must not keep its key for as long as it is stored.
+      // A deleted entry, which `get` treats as absent, must not occupy its key for as long as it is stored.
       if (!newest || (!isRemoval(newest.header.get(OPERATION)) && this.#decode(newest.data, key) !== undefined)) throw error;
       return this.#write(key, encodePayload(value), newest.seq);
     }
@@ -90,7 +90,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
 
   async revision(): Promise<number> {
     const get = () => this.#connection.jsm.streams.getMessage(this.#stream, { last_by_subj: `${this.#prefix}>` });
-    // Not the last sequence of the stream: that message may have been removed, and no watch would ever reach it.
+    // The last sequence of the stream would not do: that message may have been removed, and then no watch would ever reach it.
     return (await retry(this.#connection, this.#stream, get))?.seq ?? 0;
   }
 
@@ -100,7 +100,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
 
   async *watch(signal: AbortSignal): AsyncGenerator<Change<V>, void> {
     let created: string | undefined;
-    /** Revisions of a bucket that was created again begin at 1: the reader would wait for those of the lost one. */
+    /** Revisions of a recreated bucket begin at 1, so a reader would wait for those of the lost one. */
     const begin = async (from: number, options: RetryOptions) => {
       const now = await this.#createdAt(options);
       if (created !== undefined && now !== created) throw new LogUnavailable(`${this.#stream} was lost and created again`);
@@ -123,7 +123,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
     if (newest === undefined) return;
     let [position, comparisons, isReady] = [0, 0, newest === 0];
     if (isReady) yield { type: 'ready' };
-    /** Keys yielded before `ready`: only their removal is a change. */
+    /** Keys yielded before `ready`. For other keys a removal is not a change. */
     const yielded = new Set<string>();
     for await (const { deliveries, idle } of readOrdered(this.#connection, reading)) {
       for (const delivery of deliveries) {
@@ -183,7 +183,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
     return { type: 'entry', key, value: this.#decode(msg.data, key), revision: seq };
   }
 
-  /** Undefined for a value that readers cannot use: it counts as absent. */
+  /** Undefined for a value that readers cannot use, which counts as absent. */
   #decode(payload: Uint8Array, key: string): V | undefined {
     const value = decodeValue(payload);
     if (value !== undefined && this.#isValid(value, key)) return value as V;

@@ -5,22 +5,22 @@ import { pause, retry } from './retry.ts';
 
 const RETRY_MS_BASE = 1_000;
 const RETRY_MS_MIN = 250;
-/** Longest pause between two tries. Not shorter: each rejected one is logged here and by the server. */
+/** Longest pause between two tries. Not shorter, because both this process and the server log each rejected try. */
 const RETRY_MS_MAX = 30_000;
 
 export type LastingSubscriptionOptions = {
   onMsg: (msg: Msg) => void;
-  /** The server has rejected the subscription: from now on it receives nothing. */
+  /** The server has rejected the subscription, which now receives nothing. */
   onDenied?: () => void;
-  /** It receives again. */
+  /** The subscription receives again. */
   onPermitted?: () => void;
   /** Ends the subscription. Absent: it lasts as long as the connection. */
   signal?: AbortSignal;
 };
 
 /**
- * A subscription for the life of a service. nats.js makes it again after a reconnect, but forgets one that the server rejects, also
- * when an operator changes permissions at run time: that one is tried again, because the permission may be given back.
+ * A subscription for the life of a service. nats.js repeats it after a reconnect, but forgets a rejected one, even
+ * if an operator changes permissions at run time. A rejected one is tried again, because the permission may be granted again.
  */
 export class LastingSubscription {
   readonly #connection: Connection;

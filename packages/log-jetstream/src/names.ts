@@ -16,12 +16,12 @@ export const BUCKETS = {
   requeues: 'hopline_requeues',
 } as const;
 
-/** Letters, digits, `_` and `-`: what a stream, a bucket and a token of a subject may all contain. */
+/** Letters, digits, `_` and `-`: the characters allowed in streams, buckets and subject tokens alike. */
 export const PREFIX_FORM = /^[A-Za-z0-9_-]{1,32}$/;
 
 /**
  * The names of one cluster in a NATS account: streams, subjects and buckets. With a prefix several clusters share one account.
- * Consumers need none: their names are those of one stream. PROTOCOL.md section 2.1.
+ * Consumers need no prefix, because their names belong to a stream. PROTOCOL.md section 2.1.
  */
 export class LogNames {
   readonly inputsStream: string;
@@ -48,12 +48,12 @@ export class LogNames {
     return this.#prefix === '' ? subject : `${this.#prefix}.${subject}`;
   }
 
-  /** One of BUCKETS. */
+  /** The bucket, one of BUCKETS. */
   bucket(name: string): string {
     return this.#named(name);
   }
 
-  /** Streams and the streams of buckets. */
+  /** Streams, including the streams of buckets. */
   allStreams(): string[] {
     const buckets = Object.values(BUCKETS).map(name => `KV_${this.bucket(name)}`);
     return [this.inputsStream, this.factsStream, this.workStream, ...buckets];
@@ -64,7 +64,7 @@ export class LogNames {
   }
 }
 
-/** A queue of a role: that of work without an owner (undefined), or one of the tenants' queues. Each has a consumer of its own. */
+/** A queue of a role: the one for work without an owner (undefined), or one of the tenants' queues. Each has its own consumer. */
 export type Queue = number | undefined;
 
 export const QUEUES: readonly Queue[] = [undefined, ...Array.from({ length: TENANT_QUEUES }, (_, queue) => queue)];

@@ -10,15 +10,15 @@ export type JetStreamLogOptions = {
   servers: string;
   /** Connection name that the server shows: service and instance. */
   name: string;
-  /** Of the names of streams, subjects and buckets, so that several clusters share an account: 1 to 32 of A-Z, a-z, 0-9, _ and -. */
+  /** Prefix of the names of streams, subjects and buckets, so that several clusters share an account: 1 to 32 of A-Z, a-z, 0-9, _ and -. */
   prefix?: string | undefined;
   /** Expected number of shards, fixed when the streams are created. Default SHARDS_DEFAULT. */
   shards?: number;
   /** Replicas of each stream, 1, 3 or 5. Default 1. More than one requires nats-server 2.11. */
   replicas?: number;
   /**
-   * Whose part of the log this connection is: decides the subject of its answers and of its inputs, and whether it creates missing
-   * streams. Absent, for tools and tests: answers as NATS clients receive them, inputs of any writer, streams are created.
+   * The service that uses this connection. Decides the subjects of its answers and inputs, and whether it creates missing streams. Absent,
+   * for tools and tests: ordinary NATS inboxes, inputs of any writer, and streams are created.
    */
   user?: LogUser;
   credentials?: Credentials;
@@ -26,9 +26,9 @@ export type JetStreamLogOptions = {
   tls?: NatsTls;
   /** Retention in milliseconds. Applied when the streams are created. */
   maxAges?: Partial<MaxAges>;
-  /** Retention in bytes. Applied when the streams are created; the server reserves the sum. */
+  /** Retention in bytes. Applied when the streams are created. The server reserves the sum. */
   maxBytes?: Partial<MaxBytes>;
-  /** Time before the item of a dead worker is delivered again, milliseconds. Default ACK_WAIT_MS. */
+  /** Time before the item of a dead worker is delivered again. Default ACK_WAIT_MS. */
   ackWaitMs?: number;
   /** Attempts at an item of work. Default ATTEMPTS_MAX_DEFAULT. */
   attemptsMax?: number;
@@ -40,19 +40,19 @@ export type JetStreamLogOptions = {
   tenantItemsMax?: number;
   /** Share of a worker's slots that the items of one tenant may take. Default TENANT_SLOTS_SHARE_DEFAULT. */
   tenantSlotsShare?: number;
-  /** Time before a publish without an ack is sent again, milliseconds. Default ACK_TIMEOUT_MS. */
+  /** Time before a publish without an ack is sent again. Default ACK_TIMEOUT_MS. */
   ackTimeoutMs?: number;
-  /** Time limit for the first connection, and for each stream's creation, milliseconds. Default OPEN_TIMEOUT_MS. */
+  /** Time limit for the first connection, and for the creation of each stream. Default OPEN_TIMEOUT_MS. */
   openTimeoutMs?: number;
   /** Checks every RETENTION_CHECK_MS whether streams remove entries by bytes or are nearly full. Default false. */
   watchesRetention?: boolean;
   /**
    * Removes consumers and work that are not Hopline's, every `checkMs` (default UNKNOWN_CHECK_MS). `keptConsumers`: names of consumers
-   * that stay, or prefixes that end with `*`. Absent: nothing is removed.
+   * to keep, or prefixes that end with `*`. Absent: nothing is removed.
    */
   removesUnknown?: { keptConsumers: readonly string[]; checkMs?: number };
   follow?: Omit<FollowOptions, 'onReread'>;
-  /** Events of the connection and its readers, for logs and metrics. They never contain payload. */
+  /** Events of the connection and its readers, for logs and metrics. They contain no payload. */
   onEvent?: (event: LogEvent) => void;
 };
 
@@ -64,7 +64,7 @@ export type NatsTls = { ca?: string | undefined; cert?: string | undefined; key?
 
 export type MaxAges = {
   inputsMs: number;
-  /** Also of work, message ids and the task index. */
+  /** Also used for work, message ids and the task index. */
   factsMs: number;
 };
 
@@ -85,13 +85,13 @@ export type LogEvent =
   | { type: 'reader-restarted'; what: string }
   /** A write was refused: the stream or bucket has no room. `nearly-full`: writes will soon be refused. */
   | { type: 'full' | 'nearly-full'; stream: string }
-  /** An existing stream lacks a bound, and the server or its permissions refuse to add it. */
+  /** An existing stream lacks a limit, and the server or its permissions do not allow adding it. */
   | { type: 'bounds-refused'; stream: string }
   /** Consumers that are not Hopline's were removed from a stream. `name`: one of them. */
   | { type: 'unknown-consumers'; stream: string; count: number; name: string }
-  /** Messages for roles that no worker has were removed from the work stream. `name`: one of these roles. */
+  /** Messages for roles without workers were removed from the work stream. `name`: one of these roles. */
   | { type: 'unknown-work'; stream: string; count: number; name: string }
-  /** The stream or bucket removes its oldest entries by bytes, after `keptMs` and before their age. */
+  /** The stream or bucket removes its oldest entries by bytes, after `keptMs` and before the age at which it should. */
   | { type: 'removes-by-bytes'; stream: string; keptMs: number }
   /**
    * `inputs-rebuilt`: the stream of inputs was missing and was created again. `inputs-behind`: it ends before a checkpoint, because
@@ -111,28 +111,28 @@ export const MAX_BYTES_DEFAULT: MaxBytes = { inputs: 1024 * MIB, facts: 4096 * M
 /** A retry within this time is deduplicated by its id. Longer than a takeover, an election and a publish timeout together. */
 export const DUPLICATE_WINDOW_MS = 10 * MINUTE_MS;
 /**
- * Of leases and of heartbeats of relays and notifiers, which are written every hour and more often. It does not follow the retention of
- * tasks: without the checkpoint in its lease a shard reads all inputs that are stored.
+ * Retention of leases and of heartbeats of relays and notifiers, which are written every hour or more often. It is independent of the
+ * retention of tasks: without the checkpoint in its lease a shard reads all stored inputs.
  */
 export const LEASES_AGE_MS = 7 * DAY_MS;
 
 /*
- * Consumers of each stream. nats-server 2.15 allows 1,000 where a stream names no number, and one client could use them up. The numbers
+ * Consumers of each stream. By default nats-server 2.15 allows 1,000, which one client could use up. The numbers
  * are for 1,000 agents, each with one process, and 50 processes of ingress: far beyond what a NATS cluster of today serves.
  */
 
-/** Nine for each role (a queue of its own, and those of tenants): 1,000 agents and the supervisors take 9,009. */
+/** Nine for each role (one queue of its own, eight of tenants): 1,000 agents and the supervisors take 9,009. */
 export const WORK_CONSUMERS_MAX = 10_000;
 /**
- * Each process reads 16 pages of history at once, and has one consumer for 256 quiet tasks that it follows: 17 for an agent, 56 for an
+ * Each process reads 16 pages of history at once, and has one consumer per 256 quiet tasks that it follows: 17 consumers for an agent, 56 for an
  * ingress with 10,000 streams. Together 19,800.
  */
 export const FACTS_CONSUMERS_MAX = 20_000;
-/** One for each of at most 256 shards, and 16 pages of audits for each ingress: 1,056. Twice, because takeovers overlap. */
+/** One for each of up to 256 shards, and 16 pages of audits for each ingress: 1,056. Doubled, because takeovers overlap. */
 export const INPUTS_CONSUMERS_MAX = 2_500;
-/** One for each process that watches the bucket, and one that it replaces: 2,100. */
+/** Two for each process that watches the bucket, because a consumer and its replacement overlap: 2,100. */
 export const BUCKET_CONSUMERS_MAX = 2_500;
-/** Items of one role and task: a turn has at most 64 calls, and one item may be queued again for each. */
+/** Items of one role and task: a turn has at most 64 calls, each of which may be queued again once. */
 export const WORK_ITEMS_PER_SUBJECT_MAX = 128;
 
 export const ACK_WAIT_MS = 5_000;

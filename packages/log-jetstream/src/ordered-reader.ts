@@ -14,11 +14,11 @@ export type Reading = {
   stream: string;
   /** One subject filter. */
   filter: string;
-  /** First stream sequence or time, or `last-per-subject`: the newest message of each subject now, then all. */
+  /** First stream sequence or time, or `last-per-subject`: the current newest message of each subject, then all new ones. */
   from: number | Date | 'last-per-subject';
-  /** Called before each consumer is opened, with the sequence to begin at; returns the one to use. */
+  /** Called before each consumer is opened, with the sequence at which it would begin. Returns the sequence to use. */
   begin?: (from: number, options: RetryOptions) => Promise<number>;
-  /** Bytes in flight; at least the largest message. */
+  /** Bytes in flight. Must fit at least the largest message. */
   bytesMax: number;
   signal: AbortSignal;
 };
@@ -50,7 +50,7 @@ export async function openConsumer(connection: Connection, reading: Omit<Reading
     num_replicas: 1,
     ...startOf(from),
   };
-  // A new name for each try: the server of a consumer without an answer may be frozen, and a new name may go to another one.
+  // Uses a new name for each try: the server of a consumer that does not answer may be frozen, and a new name may be placed on another one.
   const create = () => connection.jsm.consumers.add(stream, { ...config, name: `hopline-${nuid.next()}` });
   const info = await retry(connection, `reading ${stream}`, create, { signal, ...(timeoutMs !== undefined && { timeoutMs }) });
   return { name: info.name, pending: info.num_pending };
@@ -58,13 +58,13 @@ export async function openConsumer(connection: Connection, reading: Omit<Reading
 
 function startOf(from: Reading['from']): Partial<ConsumerConfig> {
   if (from === 'last-per-subject') return { deliver_policy: DeliverPolicy.LastPerSubject };
-  // The server reads no year before 0, and stored nothing before 1970.
+  // The server cannot read years before 0, and stored nothing before 1970.
   if (from instanceof Date)
     return { deliver_policy: DeliverPolicy.StartTime, opt_start_time: new Date(Math.max(0, from.getTime())).toISOString() };
   return { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: Math.max(1, from) };
 }
 
-/** Not retried: the server removes an idle consumer by itself. */
+/** Not retried, because the server removes an idle consumer by itself. */
 export async function deleteConsumer(connection: Connection, stream: string, name: string): Promise<void> {
   if (connection.connected) await connection.jsm.consumers.delete(stream, name).catch(() => {});
 }
@@ -136,7 +136,7 @@ class DisposableConsumer {
     this.#reading.signal.addEventListener('abort', this.#onAbort);
   }
 
-  /** Ends when the consumer is lost or the signal aborts. Holds at most two pulls of messages: one yielded, one arriving. */
+  /** Ends when the consumer is lost or the signal aborts. Holds at most two pulls of messages: the one being yielded and the next. */
   async *batches(): AsyncGenerator<Batch, void> {
     while (!this.#reading.signal.aborted) {
       if (!this.#pulling && !this.#lost) this.#pull();

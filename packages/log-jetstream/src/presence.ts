@@ -8,7 +8,7 @@ import { LastingSubscription } from './lasting-subscription.ts';
 const ANSWER_MS_MAX = 250;
 
 /**
- * Core NATS: a subscription is gone with its connection, and the server answers a request to a subject without one at once ("no
+ * Uses core NATS: a subscription ends with its connection, and the server answers a request to a subject without subscribers at once ("no
  * responders").
  */
 export class NatsPresence implements Presence {

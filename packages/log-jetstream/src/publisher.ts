@@ -21,7 +21,7 @@ const IN_FLIGHT_BYTES_MAX = 16 * 1024 * 1024;
  * Bytes that may wait to be sent. Beyond it a publish fails at once, so that memory stays bounded while the log is unavailable.
  */
 const WAITING_BYTES_MAX = 64 * 1024 * 1024;
-/** Bytes that are not held for the end of the turn of the event loop. */
+/** Above this many bytes, publishes are not held for the end of the turn of the event loop. */
 const SEND_AT_ONCE_BYTES = 64 * 1024;
 const RETRY_MS_BASE = 50;
 const RETRY_MS_MAX = 1_000;
@@ -36,7 +36,7 @@ type OpenPublish = {
   subject: string;
   payload: Uint8Array;
   headers: MsgHdrs;
-  /** Monotonic milliseconds, as `retryAt`: a clock that is set must neither fail what is in flight nor keep it back. */
+  /** Monotonic milliseconds, as is `retryAt`: setting the system clock must neither fail publishes in flight nor delay them. */
   deadline: number;
   failures: number;
   /** Time of the next try if no answer arrives. */
@@ -61,7 +61,7 @@ export class Publisher {
   #waitingBytes = 0;
   #sweeping = false;
   #fillQueued = false;
-  /** The subscription to acknowledgements, while the server rejects it. */
+  /** The subscription to acknowledgements, set while the server rejects it. */
   #denied: Denial | undefined;
 
   constructor(connection: Connection, options: { recordBytesMax: number; ackTimeoutMs?: number | undefined }) {
@@ -107,7 +107,7 @@ export class Publisher {
     return promise;
   }
 
-  /** Sends the publishes of one turn of the event loop, of all tasks, in one write: a write costs more than a publish. */
+  /** Sends the publishes of one turn of the event loop, of all tasks, in one write, because a write costs more than a publish. */
   #queueFill(): void {
     if (this.#fillQueued) return;
     this.#fillQueued = true;
@@ -117,7 +117,7 @@ export class Publisher {
     });
   }
 
-  /** Sends waiting publishes while the window has room; a payload larger than the window is sent alone. */
+  /** Sends waiting publishes while the window has room. A payload larger than the window is sent by itself. */
   #fill(): void {
     while (this.#waiting.length > 0 && this.#open.size < IN_FLIGHT_MAX) {
       const next = this.#waiting[0]!;
@@ -215,7 +215,7 @@ export class Publisher {
     }
   }
 
-  /** In the original order. The server deduplicates by id what it stored before the disconnect. */
+  /** In the original order. The server deduplicates by id the publishes that it stored before the disconnect. */
   #resend(): void {
     for (const open of [...this.#open.values()]) this.#send(open);
     this.#fill();

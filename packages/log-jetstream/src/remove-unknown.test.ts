@@ -28,7 +28,7 @@ test('consumers of the queues of a role stay, with or without workers', () => {
   assert.deepEqual(unknown(own), ['agent-a-1_x', 'agent-a-1_x_0', 'agent-a-1_x_7']);
 });
 
-test('a consumer that lasts goes, whatever its name', () => {
+test("a durable consumer that is not Hopline's is removed, whatever its name", () => {
   const lasting = [
     durable('dos1'),
     durable(READER),
@@ -43,7 +43,7 @@ test('a consumer that lasts goes, whatever its name', () => {
   );
 });
 
-test('readers of people stay while they are few, and all go beyond that', () => {
+test('short-lived consumers of other clients stay while they are few, and are all removed beyond that', () => {
   const guests = Array.from({ length: GUEST_CONSUMERS_MAX }, (_, index) => shortLived(`cli${index}`, 300));
   assert.deepEqual(unknown(guests), []);
   const more = [...guests, shortLived('one-more')];
@@ -55,7 +55,7 @@ test('consumers that the operator names stay', () => {
   assert.deepEqual(unknown(listed, ['warehouse', 'audit-*']), ['audit', 'warehouse2']);
 });
 
-test('an item of work is in a queue of its role, or nowhere', () => {
+test('an item of work is in a queue of its role, or in none', () => {
   const cases: [subject: string, role: string, inQueue: boolean][] = [
     ['a2a.work.supervisor.t', 'supervisor', true],
     ['a2a.work.agent.guide.t', 'agent.guide', true],

@@ -5,21 +5,21 @@ import { BUCKETS, consumerName, type LogNames, QUEUES } from './names.ts';
 import type { JetStreamLogOptions } from './options.ts';
 
 /**
- * Removes from the streams of the log what Hopline did not make and what would use up a bound that all share. Every user of the log may
- * create consumers that last, and can have answers of the JetStream API stored as items of work, which no worker takes. Nothing else
- * removes either of them before its age.
+ * Removes from the streams of the log objects that Hopline did not create and that would exhaust a shared limit. Any user of the log may
+ * create durable consumers, and can have JetStream API answers stored as work items, which no worker takes. Otherwise both
+ * would stay until their age limit.
  */
 
-/** Time between two checks, milliseconds. One client creates about 700 consumers a second: far fewer than a stream allows. */
+/** Time between two checks. One client creates about 700 consumers a second, far fewer than a stream allows. */
 const UNKNOWN_CHECK_MS = 10_000;
-/** The server removes such a consumer within this time after its last reader: one that an operator looks into a stream with. */
+/** Consumers that the server removes within this time after their last reader: operators use them to inspect a stream. */
 const SHORT_LIVED_MS_MAX = 5 * 60_000;
-/** Short-lived consumers that are not Hopline's and may stay on a stream. Beyond it all of them are removed. */
+/** Short-lived consumers of other clients that may stay on a stream. Beyond that, all of them are removed. */
 export const GUEST_CONSUMERS_MAX = 64;
 /** From this share of its bytes on, the work stream is searched for items that no worker takes. */
 const WORK_SEARCH_SHARE = 1 / 8;
 const REMOVALS_AT_ONCE_MAX = 32;
-/** A user without the permission tries again after this time, milliseconds: it may be given meanwhile. */
+/** A user without the permission tries again after this time, because the permission may be granted meanwhile. */
 const DENIED_MS = 10 * 60_000;
 /** Subjects outside all queues of a known role that one check removes. */
 const SUBJECTS_PER_CHECK_MAX = 1_000;
@@ -34,7 +34,7 @@ export function removeUnknown(
   const work = new UnknownWork(connection);
   let isChecking = false;
   let deniedUntil = 0;
-  // What one check cannot do, for want of a leader, the next one may.
+  // Work that one check cannot do, for lack of a leader, is left to the next.
   const onError = (error: unknown) => {
     if (connection.toDenied(error) !== undefined) deniedUntil = performance.now() + DENIED_MS;
   };
@@ -53,7 +53,7 @@ type ListedConsumer = Pick<ConsumerInfo, 'name'> & {
   config: Pick<ConsumerInfo['config'], 'durable_name' | 'inactive_threshold' | 'filter_subject'>;
 };
 
-/** The consumers of a stream that must go. */
+/** The consumers of a stream that must be removed. */
 export function unknownConsumers(
   listed: readonly ListedConsumer[],
   isWorkers: (consumer: ListedConsumer) => boolean,
@@ -74,7 +74,7 @@ function isShortLived({ config }: ListedConsumer): boolean {
   return durable === undefined && threshold > 0 && threshold <= SHORT_LIVED_MS_MAX * NANOS_PER_MS;
 }
 
-/** Whether a consumer of the work stream is that of a queue of a role. */
+/** Whether a consumer of the work stream belongs to a queue of a role. */
 export function isWorkersConsumer({ name, config }: ListedConsumer, names: LogNames): boolean {
   const role = roleOf(name);
   if (!isRole(role)) return false;
@@ -83,7 +83,7 @@ export function isWorkersConsumer({ name, config }: ListedConsumer, names: LogNa
   );
 }
 
-/** Of a consumer with the name `consumerName` gives it. */
+/** Parses a consumer name that `consumerName` made. */
 function roleOf(consumer: string): string {
   return consumer.replace(/_\d+$/, '').replace(/^agent-/, 'agent.');
 }
@@ -113,8 +113,8 @@ async function atOnce(items: readonly string[], remove: (item: string) => Promis
 }
 
 /**
- * Where an item of work is queued: `role` as the subject names it, which need not be one; `inQueue`: a worker of that role would take
- * it.
+ * Where an item of work is queued. `role`: the role in the subject, which need not exist. `inQueue`: whether a worker of that role would
+ * take it.
  */
 export function workPlaceOf(subject: string): { role: string; inQueue: boolean } {
   const [, , first = '', ...rest] = subject.split('.');
@@ -124,12 +124,12 @@ export function workPlaceOf(subject: string): { role: string; inQueue: boolean }
 }
 
 /**
- * Removes items of unknown roles, and items outside all queues, from a work stream that fills. A role is known while an agent of
- * this name is registered, and as long as the consumer of a worker exists: that of an agent which is away keeps its work.
+ * Removes items of unknown roles, and items outside all queues, from a work stream that fills up. A role is known while an agent of
+ * that name is registered or the consumer of a worker exists, so an agent that is away keeps its work.
  */
 class UnknownWork {
   readonly #connection: Connection;
-  /** Roles that were unknown at the last check: a worker that starts has its consumer within one. */
+  /** Roles that were unknown at the last check. A worker that starts creates its consumer before the next one. */
   #suspects = new Set<string>();
 
   constructor(connection: Connection) {
@@ -151,7 +151,7 @@ class UnknownWork {
     }
     const due = [...unknown.keys()].filter(role => this.#suspects.has(role));
     this.#suspects = new Set(unknown.keys());
-    // Of a subject that is a prefix of others, only its own items.
+    // If the subject is a prefix of others, only its own items.
     const filters = due.flatMap(role => (role === 'agent' ? [role] : [role, `${role}.>`]));
     let count = 0;
     const purge = async (filter: string) => {

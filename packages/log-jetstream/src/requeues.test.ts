@@ -16,7 +16,7 @@ test('each delivery counts once; a delivery that a later one has followed does n
   assert.equal(await counts.begin({ ...ITEM, seq: 8 }, 2), 0);
 });
 
-test('deliveries that reached no worker count as none, those that began do', async () => {
+test('deliveries that reached no worker are not attempts, those that began are', async () => {
   const counts = new RequeueCounts(bucket());
   assert.equal(await counts.begin(ITEM, 4), 2, 'deliveries 2 and 3 were lost');
   assert.equal(await counts.begin(ITEM, 5), 2, 'delivery 4 began, and its worker died');
@@ -25,7 +25,7 @@ test('deliveries that reached no worker count as none, those that began do', asy
   assert.equal(await counts.begin(ITEM, 8), 4, 'delivery 7 was lost');
 });
 
-test('a delivery that begins late changes nothing of those after it', async () => {
+test('a delivery that begins late does not change later ones', async () => {
   const counts = new RequeueCounts(bucket());
   await counts.increment(ITEM, 4);
   assert.equal(await counts.begin(ITEM, 3), 1);
@@ -35,7 +35,7 @@ test('a delivery that begins late changes nothing of those after it', async () =
   assert.equal(await counts.begin(ITEM, 7), 2, 'delivery 6 began');
 });
 
-test('a worker learns that a later delivery has begun elsewhere, not that it was delivered again', async () => {
+test('a worker sees that a later delivery has begun elsewhere, not that one was merely sent', async () => {
   const counts = new RequeueCounts(bucket());
   assert.equal(await counts.hasBegunAfter(ITEM, 1), false);
   await counts.increment(ITEM, 3);

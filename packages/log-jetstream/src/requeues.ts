@@ -2,7 +2,7 @@ import type { Role } from '@hopline/events';
 import { type KeyValue, LogConflict } from '@hopline/log';
 
 /**
- * Of the first `deliveries` deliveries of an item, `count` were no attempts: they were requeued, or reached no worker. `begun`: the
+ * Of the first `deliveries` deliveries of an item, `count` did not count as attempts: they were requeued or reached no worker. `begun`: the
  * last delivery that began in a worker, 1 by default.
  */
 export type RequeueEntry = { deliveries: number; count: number; begun?: number };
@@ -26,7 +26,7 @@ export class RequeueCounts {
     this.#bucket = bucket;
   }
 
-  /** Records that a delivery begins. Returns how many of those before it were no attempts. */
+  /** Records that a delivery begins. Returns how many of the earlier ones were not attempts. */
   async begin(item: RequeuedItem, delivery: number): Promise<number> {
     const key = keyOf(item);
     const entry = await this.#bucket.get(key);
@@ -36,7 +36,7 @@ export class RequeueCounts {
     const count = before.count + lost;
     const value = { deliveries: Math.max(before.deliveries, delivery - 1), count, begun: Math.max(begun, delivery) };
     const write = entry === undefined ? this.#bucket.create(key, value) : this.#bucket.update(key, value, entry.revision);
-    // Without the record the next delivery counts this one as lost: bounded, and better than no attempt.
+    // Without the record, the next delivery counts this one as lost. That is bounded, and better than an uncounted attempt.
     await write.catch(() => {});
     return count;
   }
@@ -48,8 +48,8 @@ export class RequeueCounts {
   }
 
   /**
-   * Counts a delivery that is about to be requeued. A delivery that was counted, or that a later one has followed, is not counted
-   * again.
+   * Counts a delivery that is about to be requeued, unless it was already counted or a later one has followed
+   * it.
    */
   async increment(item: RequeuedItem, delivery: number): Promise<void> {
     const key = keyOf(item);
@@ -68,7 +68,7 @@ export class RequeueCounts {
   }
 }
 
-/** Operators can write to a bucket by hand. */
+/** Operators may write to a bucket by hand. */
 function isValid({ deliveries, count, begun = 1 }: RequeueEntry): boolean {
   return Number.isInteger(begun) && Number.isInteger(deliveries) && Number.isInteger(count) && count >= 0 && count <= deliveries;
 }

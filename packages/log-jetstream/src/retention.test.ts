@@ -10,7 +10,7 @@ const stream = (bytes: number, ageMs: number, more: { discard?: string; max_byte
   state: { bytes, messages: 1, first_ts: new Date(NOW - ageMs).toISOString() },
 });
 
-test('a stream that removes by bytes before its age is reported, with the time that it keeps', () => {
+test('a stream that removes entries by bytes before their age is reported, with the time that it keeps them', () => {
   assert.deepEqual(shortageOf(stream(900, HOUR_MS), NOW), { type: 'removes-by-bytes', stream: 'S', keptMs: HOUR_MS });
   assert.equal(shortageOf(stream(899, HOUR_MS), NOW), undefined, 'it has room');
   assert.equal(shortageOf(stream(1_000, 6 * HOUR_MS), NOW), undefined, 'it removes by age');

@@ -3,7 +3,7 @@ import type { Connection } from './connection.ts';
 import type { LogEvent } from './options.ts';
 import { retry } from './retry.ts';
 
-/** Time between two checks of what the streams keep, milliseconds. */
+/** Time between two checks of the retention of the streams. */
 const RETENTION_CHECK_MS = 60_000;
 /** A stream is checked from this share of its bytes on. */
 const NEARLY_FULL_SHARE = 0.9;
@@ -15,8 +15,8 @@ type StreamState = {
 };
 
 /**
- * What the operator of a stream must know: it removes entries by bytes before their age (`old` is discarded), or it will soon refuse
- * writes (`new` is).
+ * A condition that the operator of a stream must know: it removes entries by bytes before their age (`old` is discarded), or it will soon
+ * refuse writes (`new` is).
  */
 export function shortageOf({ config, state }: StreamState, nowMs: number): LogEvent | undefined {
   const { name: stream, max_bytes, max_age, discard } = config;

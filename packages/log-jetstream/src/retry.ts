@@ -10,7 +10,7 @@ const RETRY_MS_MAX = 1_000;
 export type RetryOptions = { timeoutMs?: number; signal?: AbortSignal };
 
 /**
- * Repeats an idempotent request until it is answered. Rejects with LogDenied when the user lacks a permission, with
+ * Repeats an idempotent request until an answer arrives. Rejects with LogDenied when the user lacks a permission, with
  * LogUnavailable on timeout, when the log is closed, or when `signal` aborts; with the server's error if a retry would fail the
  * same way.
  */

@@ -12,7 +12,7 @@ export type Password = { text: string } | { variable: string };
 
 export const ADMIN = 'admin';
 
-/** All users of a cluster: of the services, of each agent, and of people. A name of an agent becomes part of its subjects. */
+/** All users of a cluster: the services, each agent, and people. The name of an agent becomes part of its subjects. */
 export function serverUsers(agents: readonly string[]): ServerUser[] {
   for (const name of agents) requireAgent(name);
   return [ADMIN, ...SERVICE_USERS, ...agents.map(name => `agent.${name}` as const)];

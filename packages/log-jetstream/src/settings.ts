@@ -29,7 +29,7 @@ import type { LogUser } from './users.ts';
 const MINUTE_MS = 60_000;
 const MIB = 1024 * 1024;
 const PERCENT = 100;
-/** The largest record, 1 MiB by default, must fit several times. */
+/** Lower limit of the sizes: the largest record (1 MiB by default) must fit several times. */
 const bytes = { type: 'integer', min: 16 * MIB, max: 1024 ** 5, unit: 'bytes' } as const;
 const file = { type: 'string', optional: true, min: 1, max: 4_096 } as const;
 
@@ -151,10 +151,10 @@ export const LOG_SETTINGS = {
 
 export type LogSettings = Settings<typeof LOG_SETTINGS>;
 
-/** A full stream, or a missing permission, refuses thousands of writes a second: one log line of each in this time, milliseconds. */
+/** A full stream or a missing permission may refuse thousands of writes a second. Each kind is logged once in this time. */
 const REPEATED_LINE_MS = 10_000;
 
-/** `user`: whose part of the log the service works with. */
+/** `user`: the NATS user whose part of the log the service works with. */
 export type OpenOptions = {
   user: LogUser;
   name: string;
@@ -217,7 +217,7 @@ export async function openFromSettings(settings: LogSettings, openOptions: OpenO
   return log;
 }
 
-/** A counter that is born with its first event hides that event from every rate. */
+/** Counters are created at start: one that appears with its first event would hide that event from every rate. */
 function startShortagesAtZero({ logShortages }: HopMetrics, prefix: string | undefined, watchesRetention: boolean): void {
   const names = new LogNames(prefix);
   const reasons = ['full', ...(watchesRetention ? (['nearly_full', 'removes_by_bytes'] as const) : [])] as const;
@@ -231,7 +231,7 @@ function startUnknownAtZero({ unknownRemoved }: HopMetrics, prefix: string | und
   unknownRemoved.add(0, { stream: names.workStream, kind: 'unknown_work' });
 }
 
-/** How long `checkNats` waits for a server that is starting, milliseconds. */
+/** How long `checkNats` waits for a server that is starting. */
 const CHECK_MS_MAX = 2_000;
 
 /** Connects once and disconnects. Rejects with one sentence when services with these settings could not open the log. */
@@ -248,7 +248,7 @@ export async function backUpFromSettings(settings: LogSettings, { folder, onStre
   await connected(settings, connection => backUp(connection, folder, onStream));
 }
 
-/** Restores a backup where none of its streams exists. Needs the user `admin`. Rejects as openFromSettings. */
+/** Restores a backup into a server that has none of its streams. Needs the user `admin`. Rejects as openFromSettings. */
 export async function restoreFromSettings(settings: LogSettings, { folder, onStream }: BackupOptions): Promise<void> {
   await connected(settings, connection => restore(connection, { folder, replicas: settings.HOPLINE_REPLICAS }, onStream));
 }
@@ -276,7 +276,7 @@ function connectionOf(settings: LogSettings): Pick<JetStreamLogOptions, 'servers
   return { servers: settings.NATS_URL, ...(credentials && { credentials }), ...(tls && { tls }) };
 }
 
-/** Faults that a restart cannot mend are faults of the settings. */
+/** Faults that a restart cannot repair are faults of the settings. */
 function asConfigError(error: unknown): never {
   if (error instanceof LogMismatch) throw new ConfigError([error.message]);
   if (error instanceof LogUnavailable && error.message.includes('unable to parse credentials'))
@@ -284,7 +284,7 @@ function asConfigError(error: unknown): never {
   throw error;
 }
 
-/** Files are read at each connection; one that is missing at start is a wrong setting. */
+/** Files are read at each connection, but a file that is missing at start is a wrong setting. */
 function requireFiles(settings: LogSettings): void {
   const names = ['NATS_TLS_CA_FILE', 'NATS_TLS_CERT_FILE', 'NATS_TLS_KEY_FILE', 'NATS_CREDS_FILE'] as const;
   const faults = names.flatMap(name => {

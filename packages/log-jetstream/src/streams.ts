@@ -30,17 +30,17 @@ import { isTransient, pause, retry } from './retry.ts';
  * section 7.
  */
 
-/** Version of subjects and payloads. Different numbers are incompatible. The charts have it as an annotation. */
+/** Version of subjects and payloads. Different versions are incompatible. The charts have it as an annotation. */
 export const FORMAT = 1;
 
-/** `creates`: missing streams; otherwise they are awaited. */
+/** `creates`: creates missing streams. Otherwise waits for them. */
 export type StreamsOptions = {
   creates: boolean;
   shards: number;
   replicas: number;
   maxAges: MaxAges;
   maxBytes: MaxBytes;
-  /** The largest message that clients may send to the server, with its headers; bytes. */
+  /** The largest message that clients may send to the server, with its headers. */
   payloadBytesMax: number;
 };
 
@@ -48,7 +48,7 @@ type Spec = Partial<StreamConfig> & { name: string; subjects: string[] };
 
 /**
  * Creates missing streams, which several processes may do at the same time, or waits until another process has created them. The
- * creator also gives existing streams the bounds that they lack. Throws LogMismatch when an existing stream does not match.
+ * creator also adds missing limits to existing streams. Throws LogMismatch when an existing stream does not match.
  */
 export async function ensureStreams(connection: Connection, options: StreamsOptions, timeoutMs: number): Promise<void> {
   const specs = streamSpecs(connection.names, options);
@@ -65,8 +65,8 @@ export async function ensureStreams(connection: Connection, options: StreamsOpti
 }
 
 /**
- * Tasks and shards know the sequences of inputs that they have folded. So the stream of inputs of a cluster that has tasks begins
- * after all sequences that its predecessor can have had: at the time in microseconds.
+ * Tasks and shards store the sequences of inputs that they have folded. When the cluster already has tasks, a new stream of inputs
+ * therefore begins after every sequence that its predecessor can have had: at the current time in microseconds.
  */
 const REBUILT_SEQS_PER_MS = 1_000;
 
@@ -146,12 +146,12 @@ function streamSpecs(names: LogNames, { shards, replicas, maxAges, maxBytes, pay
       max_age: nanos(maxAges.factsMs),
       max_bytes: maxBytes.work,
       max_consumers: WORK_CONSUMERS_MAX,
-      // Answers of the JetStream API, which a client can have stored here, may be larger than what clients may send.
+      // Clients can have JetStream API answers stored here, and those may be larger than the messages that clients may send.
       max_msg_size: payloadBytesMax,
       max_msgs_per_subject: WORK_ITEMS_PER_SUBJECT_MAX,
       discard_new_per_subject: true,
     },
-    // Here and in the next bucket each process has a key of its own, whose removal is an entry as well; what is in use is written again.
+    // In this bucket and the next, each process has a key of its own, whose removal is an entry as well. Keys in use are written again.
     bucket(BUCKETS.leases, DiscardPolicy.New, LEASES_AGE_MS),
     bucket(BUCKETS.agents, DiscardPolicy.New, maxAges.factsMs),
     bucket(BUCKETS.tasks, DiscardPolicy.Old, maxAges.factsMs),
@@ -164,9 +164,9 @@ function streamSpecs(names: LogNames, { shards, replicas, maxAges, maxBytes, pay
 }
 
 const STREAM_NOT_FOUND = 10059;
-/** A retry may find the stream. */
+/** A retry may find the stream that the first try created. */
 const MISSING = { name: 'TimeoutError' };
-/** Another service created it in between, with other settings. */
+/** Another service created it meanwhile, with other settings. */
 const STREAM_NAME_IN_USE = 10058;
 
 function findStream(connection: Connection, name: string, timeoutMs: number): Promise<StreamInfo | undefined> {
@@ -211,7 +211,7 @@ async function ensureStream(connection: Connection, spec: Spec, timeoutMs: numbe
   }
 }
 
-/** Errors with the status of a transient one that a retry cannot fix: no cluster for the replicas, insufficient storage. */
+/** Errors with a transient status that a retry cannot fix: no cluster for the replicas, insufficient storage. */
 const PERMANENT = new Set([10074, 10047]);
 
 function asMismatch(spec: Spec): (error: unknown) => never {
@@ -227,7 +227,7 @@ function asMismatch(spec: Spec): (error: unknown) => never {
 }
 
 /**
- * Settings that keep one client from using up what all share. A stream of an earlier version lacks them. Each row is one update, because
+ * Settings that keep one client from exhausting what all share. Streams of an earlier version lack them. Each row is one update, because
  * servers before 2.15 refuse to change the first (and do not limit consumers by themselves).
  */
 const BOUNDS = [
@@ -238,7 +238,7 @@ const BOUNDS = [
 ] as const satisfies (keyof StreamConfig)[][];
 
 /**
- * Gives an existing stream the bounds that it lacks. A stream that cannot be changed is used as it is. Resolves with false when this
+ * Adds missing limits to an existing stream. A stream that cannot be changed is used as it is. Resolves with false when this
  * user lacks the permission.
  */
 async function boundStream(connection: Connection, spec: Spec, found: StreamConfig, timeoutMs: number): Promise<boolean> {
@@ -258,7 +258,7 @@ async function boundStream(connection: Connection, spec: Spec, found: StreamConf
   return isPermitted;
 }
 
-/** A server that reads new permissions without a restart keeps its connections; the next attempt is after this time. */
+/** Time until the next attempt: a server that reads new permissions without a restart keeps its connections. */
 const DENIED_RETRY_MS = 10 * 60_000;
 
 /**
@@ -278,7 +278,7 @@ async function boundStreamLater(connection: Connection, spec: Spec, timeoutMs: n
   }
 }
 
-/** An operator may raise a number, but not remove it. */
+/** An operator may raise a limit, but not remove it. */
 function isUnbounded(wanted: unknown, found: unknown): boolean {
   if (typeof wanted === 'number') return typeof found !== 'number' || found < wanted;
   return wanted !== undefined && wanted !== (found ?? false);
@@ -291,12 +291,12 @@ function requireMatch(spec: Spec, found: StreamConfig): void {
   for (const field of FIXED) {
     if (field in spec && !same(spec[field], found[field])) throw mismatch(spec, field, found[field]);
   }
-  // A bucket has one value for each key; in the work stream the number is a bound, which may be tuned.
+  // A bucket has one value for each key. In the work stream the number is a limit, which may be tuned.
   const { max_msgs_per_subject: values } = spec;
   if (values === 1 && found.max_msgs_per_subject !== 1) throw mismatch(spec, 'max_msgs_per_subject', found.max_msgs_per_subject);
 }
 
-/** A server drops fields it does not know without an error. */
+/** A server silently drops fields that it does not know. */
 function requireEcho(spec: Spec, found: StreamConfig): void {
   for (const field of Object.keys(spec) as (keyof Spec)[]) {
     if (!same(spec[field], found[field])) throw mismatch(spec, field, found[field]);

@@ -7,25 +7,25 @@ import { parseDelivery } from './delivery.ts';
 import { deleteConsumer } from './ordered-reader.ts';
 
 /**
- * Subjects of one consumer. The server compares each with each when the list changes: 256 take it 1 ms. Ten thousand quiet tasks are
- * forty consumers.
+ * Subjects of one consumer. When the list changes, the server compares each subject with each other: 1 ms for 256. Ten thousand quiet tasks
+ * need forty consumers.
  */
 export const WATCHED_SUBJECTS_MAX = 256;
 const HEARTBEAT_MS = 1_000;
-/** A consumer without a message or heartbeat for this long is lost, milliseconds. */
+/** A consumer without a message or heartbeat for this long is lost. */
 const SILENCE_MS_MAX = 3_500;
-/** The server removes the consumer of a process that has gone after this time, milliseconds. */
+/** The server removes the consumer of a dead process after this time. */
 const INACTIVE_MS = 30_000;
-/** Newest records that one consumer's followers read at once. */
+/** Newest records that the followers of one consumer read concurrently. */
 const READS_AT_ONCE_MAX = 8;
 const REOPEN_MS_BASE = 1_000;
 const REOPEN_MS_MAX = 30_000;
-/** A user without the permission to watch tries again after one to two of these, milliseconds: it may be given meanwhile. */
+/** A user without the permission to watch tries again after one to two of these: the permission may be granted meanwhile. */
 const DENIED_MS = 60_000;
 
 export type TailWatchOptions = {
   stream: string;
-  /** Interval of the one timer that does everything; milliseconds. A pushed record reaches its followers one to two of them later. */
+  /** Interval of the one timer that does everything. A pushed record reaches its followers one to two intervals later. */
   sweepMs: number;
   /** Newest record of a subject, read from the leader. */
   newest: (subject: string) => Promise<Tail | undefined>;
@@ -34,8 +34,8 @@ export type TailWatchOptions = {
 type Follower = { subject: string; onTail: (tail: Tail) => void; onLost: () => void };
 
 /**
- * The newest sequences of many quiet subjects, pushed by the server: consumers without payloads, shared by all followers of the
- * process, whose heartbeats show that nothing was lost. So a quiet follower costs no request, however many there are.
+ * The newest sequences of many quiet subjects, pushed by the server. All followers of the process share consumers without payloads, whose
+ * heartbeats show that nothing was lost. So a quiet follower costs no requests, however many there are.
  */
 export class TailWatch {
   readonly #connection: Connection;
@@ -77,7 +77,7 @@ export class TailWatch {
 
   #sweep(): void {
     const now = performance.now();
-    // After a pause of this process the heartbeats of the pause wait to be read.
+    // After this process was suspended, the heartbeats of that time still wait to be read.
     const wasPaused = now - this.#sweptAt > 2 * this.#options.sweepMs;
     this.#sweptAt = now;
     for (const group of this.#groups) {
@@ -99,10 +99,10 @@ class Group {
   readonly #options: TailWatchOptions;
   readonly #onDenied: () => void;
   readonly #followers = new Map<string, Set<Follower>>();
-  /** Followers whose newest record is still to be read, after the consumer has their subject. */
+  /** Followers whose newest record must still be read after their subject was added to the consumer. */
   #unconfirmed = new Set<Follower>();
   #consumer: WatchConsumer | undefined;
-  /** Newest sequences since the last sweep, and those of the sweep before: by then the live message has arrived as well. */
+  /** Newest sequences since the last sweep, and those of the previous sweep, whose live messages have arrived by now. */
   #fresh = new Map<string, number>();
   #due = new Map<string, number>();
   #isRefreshing = false;
@@ -130,7 +130,7 @@ class Group {
     this.#unconfirmed.add(follower);
   }
 
-  /** The consumer keeps the subject until its list changes for another one. */
+  /** The consumer keeps the subject until its list changes for another subject. */
   remove(follower: Follower): void {
     this.#unconfirmed.delete(follower);
     const others = this.#followers.get(follower.subject);
@@ -138,7 +138,7 @@ class Group {
     if (others?.size === 0) this.#followers.delete(follower.subject);
   }
 
-  /** Every follower checks its tail by itself until another consumer has its subject. */
+  /** Every follower checks its own tail until another consumer has its subject. */
   lose(): void {
     if (this.#consumer === undefined) return;
     this.close();
@@ -163,7 +163,7 @@ class Group {
     }
   }
 
-  /** Brings the consumer's subjects up to date, and then reads the newest record of each new follower. */
+  /** Updates the consumer's subjects, and then reads the newest record of each new follower. */
   async refresh(now: number): Promise<void> {
     if (this.#isRefreshing || this.#unconfirmed.size === 0 || now < this.#retryAt || !this.#connection.connected) return;
     this.#isRefreshing = true;
@@ -203,7 +203,7 @@ class Group {
       for (let follower = joining.pop(); follower !== undefined; follower = joining.pop()) {
         if (!this.#unconfirmed.has(follower)) continue;
         const tail = await this.#options.newest(follower.subject);
-        // Lost meanwhile: another consumer will confirm them.
+        // The consumer was lost meanwhile: another one will confirm them.
         if (this.#consumer !== consumer) return;
         if (this.#unconfirmed.delete(follower)) follower.onTail(tail ?? { seq: 0, startSeq: 0 });
       }
@@ -212,7 +212,7 @@ class Group {
   }
 }
 
-/** A push consumer in memory, without acks and without payloads. */
+/** A push consumer in memory, without acks or payloads. */
 class WatchConsumer {
   /** The subjects that the server watches. */
   subjects: ReadonlySet<string> = new Set();
@@ -248,7 +248,7 @@ class WatchConsumer {
     return !this.#isLost && now - this.#receivedAt < SILENCE_MS_MAX;
   }
 
-  /** Creates the consumer, or replaces its list: one that exists goes on where it is. */
+  /** Creates the consumer, or replaces its list. An existing consumer continues at its position. */
   async watch(subjects: ReadonlySet<string>): Promise<void> {
     const config: Partial<ConsumerConfig> = {
       name: this.#name,

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LoopTurns, type Party, PartySlots, TurnQueue } from './turn-queue.ts';
 
-/** Lets everything that is queued as a promise go on. */
+/** Lets all queued promise callbacks run. */
 const settle = () => new Promise<void>(resolve => setImmediate(resolve));
 
-test('parties take turns, whatever the number that each waits with', () => {
+test('parties take turns, however many readers of each wait', () => {
   const queue = new TurnQueue();
   const order: string[] = [];
   const wait = (party: Party, name: string) => queue.push(party, () => order.push(name));
@@ -17,7 +17,7 @@ test('parties take turns, whatever the number that each waits with', () => {
   assert.deepEqual(order, ['b1', 'a1', 'own1', 'b2', 'a2', 'b3', 'b4', 'b5']);
 });
 
-test('a party that may have none keeps its place', () => {
+test('a party that may not have a turn keeps its place', () => {
   const queue = new TurnQueue();
   for (const party of ['b', 'a']) queue.push(party, () => {});
   assert.equal(queue.shift(party => party === 'a')?.party, 'a');
@@ -28,7 +28,7 @@ test('a party that may have none keeps its place', () => {
   assert.equal(queue.shift()?.party, 'b');
 });
 
-test('one party takes three of four slots; another finds the fourth free, and the next free slots in turn', async () => {
+test('one party gets three of four slots; another finds the fourth free, and gets every other freed slot', async () => {
   const slots = new PartySlots(4, 0.75);
   const running = new Map<string, () => void>();
   const started: string[] = [];
@@ -57,7 +57,7 @@ test('one party takes three of four slots; another finds the fourth free, and th
   await Promise.all(all);
 });
 
-test('readers of the cluster itself may take all slots, and a failed one gives its slot back', async () => {
+test('readers of the cluster itself may take all slots, and a failed one returns its slot', async () => {
   const slots = new PartySlots(2, 0.5);
   let running = 0;
   const task = async () => {
@@ -73,7 +73,7 @@ test('readers of the cluster itself may take all slots, and a failed one gives i
   await slots.run('a', async () => {});
 });
 
-test('one reader goes on in each turn of the event loop, the parties in turn', async () => {
+test('each turn of the event loop resumes one reader, the parties in turn', async () => {
   const turns = new LoopTurns();
   const order: string[] = [];
   const perLoop: number[] = [];

@@ -1,11 +1,14 @@
-/** A tenant, or a caller without one (`tenantTokenOf`); undefined: a reader of the cluster itself, or a caller of a server without others. */
+/** A tenant, or a caller without one (`tenantTokenOf`). Undefined: a reader of the cluster itself, or a caller of a server without tenants. */
 export type Party = string | undefined;
 
 type Waiting = { party: Party; grant: () => void };
 
-/** Readers that wait: the parties take turns, and within a party the first comes first. So a party waits for other parties, not for their many reads. */
+/**
+ * Waiting readers. Parties take turns, and within a party the first come first. So a party waits for other parties, not for their many
+ * reads.
+ */
 export class TurnQueue {
-  /** The party whose turn is next comes first. */
+  /** Parties in the order of their next turns. */
   readonly #waiting = new Map<Party, Waiting[]>();
 
   push(party: Party, grant: () => void): void {
@@ -14,7 +17,7 @@ export class TurnQueue {
     else others.push({ party, grant });
   }
 
-  /** Removes and returns the next one of the parties that may have a turn. */
+  /** Removes and returns the next reader among the parties that may have a turn. */
   shift(mayHave: (party: Party) => boolean = () => true): Waiting | undefined {
     for (const [party, waiting] of this.#waiting) {
       if (!mayHave(party)) continue;
@@ -27,7 +30,7 @@ export class TurnQueue {
   }
 }
 
-/** Slots that parties share: one party has at most a share of them, so that others find one free. */
+/** Slots that parties share. One party may take only a part of them, so that others find one free. */
 export class PartySlots {
   readonly #slots: number;
   readonly #partySlots: number;
@@ -72,7 +75,7 @@ export class PartySlots {
   }
 }
 
-/** Lets one waiting reader go on in each turn of the event loop, so that what else the process does never waits for more than one. */
+/** Resumes one waiting reader in each turn of the event loop, so that other work of the process never waits for more than one. */
 export class LoopTurns {
   readonly #queue = new TurnQueue();
   #isQueued = false;

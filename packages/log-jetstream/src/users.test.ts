@@ -19,7 +19,7 @@ function overlaps(one: string, other: string): boolean {
   return true;
 }
 
-/** Filters of what a user may have delivered as it was stored. */
+/** Filters of the messages that a user may have delivered unchanged. */
 function delivered(user: LogUser): string[] {
   return permissionsOf(user, names).publish.flatMap(subject => {
     const match = /^\$JS\.API\.(?:CONSUMER\.CREATE\.[^.]+\.[^.]+|DIRECT\.GET\.[^.]+)\.(.+)$/.exec(subject);
@@ -27,7 +27,7 @@ function delivered(user: LogUser): string[] {
   });
 }
 
-test('agents and the supervisor may have nothing delivered that they can write: NATS answers to any subject that a request names', () => {
+test('agents and the supervisor may have nothing delivered that they can write, because NATS answers to any subject that a request names', () => {
   for (const user of ['supervisor', 'agent.guide', ANY_AGENT] as const) {
     const written = permissionsOf(user, names).publish.filter(subject => /^(?:a2a|\$KV)\./.test(subject));
     for (const filter of delivered(user)) assert.ok(!written.some(subject => overlaps(subject, filter)), `${user}: ${filter}`);
@@ -45,7 +45,7 @@ test('facts have one writer, and every input subject at most one', () => {
   assert.deepEqual(writersOf('a2a.raw.00.t.agent.files'), [ANY_AGENT]);
 });
 
-test('every subject of a cluster with a prefix has the prefix, so that clusters in one account are apart', () => {
+test('every subject of a cluster with a prefix has the prefix, which separates clusters in one account', () => {
   const blue = new LogNames('blue');
   for (const user of USERS) {
     const own = [permissionsOf(user, blue).publish, permissionsOf(user, blue).subscribe].flat();

@@ -12,21 +12,21 @@ import {
 import { BUCKETS, consumerName, type LogNames, QUEUES } from './names.ts';
 
 /**
- * The users of the log in NATS, one for each service, and the subjects that each may publish and subscribe to: the least with which its
- * part of the log works. infra/nats generates server configurations from them. PROTOCOL.md section 2.2.
+ * The users of the log in NATS, one for each service, and the subjects that each may publish and subscribe to: the minimum that its
+ * part of the log needs. infra/nats generates server configurations from them. PROTOCOL.md section 2.2.
  *
- * `operator` reads tasks and their inputs (`hopline trace --nats`). `agent.*` may be any agent, where agents are not known beforehand.
+ * `operator` reads tasks and their inputs (`hopline trace --nats`). `agent.*` may be any agent, for clusters whose agents are not known beforehand.
  */
 export type LogUser = 'relay' | 'ingress' | 'supervisor' | 'notifier' | 'operator' | `agent.${string}`;
 
-/** The services with one user each; sub-agents have one for each agent. */
+/** The services with one user each. Sub-agents have one user for each agent. */
 export const SERVICE_USERS = ['relay', 'ingress', 'supervisor', 'notifier', 'operator'] as const satisfies readonly LogUser[];
 export const ANY_AGENT = 'agent.*';
 
-/** Creates the streams that are missing; all other users wait for it. */
+/** The user that creates missing streams. All others wait for them. */
 export const STREAM_CREATOR: LogUser = 'relay';
 
-/** The writer of the inputs that a user appends. Undefined for one that appends none. */
+/** The writer of the inputs that a user appends. Undefined for a user that appends none. */
 export function writerOfUser(user: LogUser): Writer | undefined {
   if (user === 'notifier' || user === 'operator') return undefined;
   return user === 'ingress' ? 'client' : user;
@@ -67,7 +67,7 @@ function relay(rights: Rights): void {
 
 function ingress(rights: Rights): void {
   rights.publish(`${RAW_PREFIX}.*.*.client`);
-  // For the audit of a task.
+  // Needed for the audit of a task.
   rights.readInputs();
   rights.followFacts();
   rights.inspectWork('*');
@@ -102,8 +102,8 @@ function operator(rights: Rights): void {
 }
 
 /**
- * It serves A2A for its own clients too, so it reads the task index, message ids and contexts. It writes to no bucket that it may watch:
- * a user can have NATS deliver what it watches to any subject.
+ * A sub-agent serves A2A for its own clients too, so it reads the task index, message ids and contexts. It must not write to a bucket that
+ * it may watch: a user can have NATS deliver watched entries to any subject.
  */
 function agent(rights: Rights, user: Exclude<LogUser, (typeof SERVICE_USERS)[number]>): void {
   const name = user.slice('agent.'.length);
@@ -121,7 +121,7 @@ function agent(rights: Rights, user: Exclude<LogUser, (typeof SERVICE_USERS)[num
 
 type Bucket = keyof typeof BUCKETS;
 
-/** Collects the subjects of what a user may do, in the terms of NATS and its JetStream API. */
+/** Collects the subjects that a user needs, in the terms of NATS and its JetStream API. */
 class Rights {
   readonly permissions: Permissions = { publish: [], publishDenied: [], subscribe: [] };
   readonly #names: LogNames;
@@ -130,7 +130,7 @@ class Rights {
     this.#names = names;
   }
 
-  /** Its inbox, and the state of the streams, which every service checks at its start. */
+  /** The user's inbox, and the state of the streams, which every service checks at start. */
   answers(user: LogUser): void {
     this.permissions.subscribe.push(`${inboxOf(user, this.#names)}.>`);
     this.#api('INFO', ...this.#names.allStreams().map(stream => `STREAM.INFO.${stream}`));
@@ -144,18 +144,18 @@ class Rights {
     this.permissions.subscribe.push(this.#names.subject(subject));
   }
 
-  /** To be present, and to learn that another process is gone. */
+  /** Registers the user's presence, and detects that another process is gone. */
   findMembers(members: string): void {
     this.publish(presenceSubject(members));
     this.subscribe(presenceSubject(members));
   }
 
-  /** Creating a stream that exists changes nothing; updating it gives it the bounds that it lacks. */
+  /** Creating an existing stream changes nothing; updating it adds missing limits. */
   createStreams(): void {
     this.#api(...this.#names.allStreams().flatMap(stream => [`STREAM.CREATE.${stream}`, `STREAM.UPDATE.${stream}`]));
   }
 
-  /** What is not Hopline's: consumers on any stream, and items of work that no worker takes. */
+  /** Removes objects that are not Hopline's: consumers on any stream, and work items that no worker takes. */
   removeUnknown(): void {
     this.#api(...this.#names.allStreams().flatMap(stream => [`CONSUMER.LIST.${stream}`, `CONSUMER.DELETE.${stream}.*`]));
     this.#api(`STREAM.PURGE.${this.#names.workStream}`);
@@ -165,7 +165,7 @@ class Rights {
     this.#read(this.#names.inputsStream, this.#names.subject(`${RAW_PREFIX}.>`));
   }
 
-  /** One input by its sequence, for a writer that finds its id stored already. NATS wraps it in JSON, so it cannot pass for a record. */
+  /** Reads one input by its sequence, for a writer whose id is already stored. NATS wraps it in JSON, so it cannot pass for a record. */
   compareInput(): void {
     this.#api(`STREAM.MSG.GET.${this.#names.inputsStream}`);
   }
@@ -177,7 +177,7 @@ class Rights {
   followFacts(): void {
     this.readFacts();
     const { factsStream } = this.#names;
-    // With a list of subjects the name has no filter at its end; the stream has no other subjects.
+    // With a list of subjects, the API subject has no filter at its end; the stream has no other subjects.
     this.#api(`DIRECT.GET.${factsStream}.${this.#names.subject(`${LOG_PREFIX}.*.*`)}`, `CONSUMER.CREATE.${factsStream}.*`);
     this.subscribe(`${LIVE_PREFIX}.*.*`);
   }
@@ -197,12 +197,12 @@ class Rights {
     this.permissions.publish.push(...keys.map(key => `$KV.${this.#names.bucket(BUCKETS[name])}.${key}`));
   }
 
-  /** Work without an owner, and that of tenants. */
+  /** Work without an owner, and work of tenants. */
   requestWork(...roles: string[]): void {
     for (const role of roles) this.publish(`${WORK_PREFIX}.${role}.*`, `${WORK_PREFIX}.${role}.*.*.*`);
   }
 
-  /** How much work waits for a role. */
+  /** Counts the work that waits for a role. */
   inspectWork(consumer: string): void {
     this.#api(`CONSUMER.INFO.${this.#names.workStream}.${consumer}`);
   }
@@ -211,7 +211,7 @@ class Rights {
     const { workStream } = this.#names;
     const isAny = role === ANY_AGENT;
     for (const queue of QUEUES) {
-      // A name of a consumer is one token, which cannot be matched in part.
+      // A consumer name is one token, which a subject pattern cannot match in part.
       const consumer = isAny ? '*' : consumerName(role, queue);
       const filter = this.#names.subject(workFilter(role, queue));
       this.inspectWork(consumer);
@@ -232,7 +232,7 @@ class Rights {
     this.write('requeues', `${role}.*.*`);
   }
 
-  /** Consumers that live for one read. Their names are random, so that a user cannot name one of another. */
+  /** Consumers that live for one read. Their names are random, so that a user cannot guess those of another. */
   #read(stream: string, filter: string): void {
     this.#api(`STREAM.MSG.GET.${stream}`, `CONSUMER.CREATE.${stream}.*.${filter}`);
     this.#api(`CONSUMER.MSG.NEXT.${stream}.*`, `CONSUMER.DELETE.${stream}.*`);

@@ -18,12 +18,12 @@ import type { RequeueCounts } from './requeues.ts';
 import { pause, retry } from './retry.ts';
 import { type RunningItems, runItem } from './work-item.ts';
 
-/** Unacknowledged items of one queue, over all processes. */
+/** Unacknowledged items of one queue over all processes. */
 const UNACKED_MAX = 4_096;
 /** Waiting pulls of one queue, one per process. */
 const WORK_PULLS_MAX = 4_096;
 const PULL_EXPIRES_MS = 10_000;
-/** A pull is withdrawn when so much time has passed since its worker has fewer slots left than it asks for; milliseconds. */
+/** A pull is withdrawn this long after its worker has fewer free slots than the pull asks for. */
 const WITHDRAW_AFTER_MS = 250;
 const REOPEN_MS_BASE = 100;
 const REOPEN_MS_MAX = 5_000;
@@ -47,7 +47,7 @@ export type WorkConsumerOptions = DeliveryBounds & {
   ended: AbortSignal;
 };
 
-/** Takes the items of one queue of a role: as many at a time as its worker has slots left for the queue. */
+/** Takes the items of one queue of a role, as many at a time as the worker has slots for it. */
 export class WorkConsumer {
   readonly #connection: Connection;
   readonly #options: WorkConsumerOptions;
@@ -75,7 +75,7 @@ export class WorkConsumer {
     await Promise.all(this.#jobs);
   }
 
-  /** Pulls until a request is lost, or withdrawn because other queues have taken the slots. */
+  /** Pulls until a request is lost, or is withdrawn because other queues have taken the slots. */
   async #pull(): Promise<'lost' | 'withdrawn'> {
     const { slots, queue, ended } = this.#options;
     const inbox = new PullInbox(this.#connection, this.#connection.names.workStream, this.#name, msg => this.#start(msg));
@@ -101,14 +101,14 @@ export class WorkConsumer {
     clearTimeout(timer);
     unlisten();
     ended.removeEventListener('abort', onEnd);
-    // Items sent meanwhile still arrive: requeued if the worker stops, run otherwise.
+    // Items sent meanwhile still arrive. They are requeued if the worker stops, otherwise they run.
     await inbox.close();
     return withdrawn ? 'withdrawn' : 'lost';
   }
 
   /**
-   * Waits until the queue has a slot left. All queues pull at the same time, so each asks for a part of the slots: a worker holds at most
-   * one item for each queue that it cannot run yet. 0: the worker has ended.
+   * Waits until the queue has a free slot. All queues pull at the same time, so each asks for only a part of the slots: a worker holds at
+   * most one item per queue that it cannot run yet. 0: the worker has ended.
    */
   async #nextBatch(): Promise<number> {
     const { slots, queue, ended } = this.#options;
@@ -131,7 +131,7 @@ export class WorkConsumer {
     const inSlot = async (job: Job) => {
       const waits = !slot.isReady;
       await untilReady(slot, ended);
-      // While it waited, another worker may have written.
+      // Another worker may have written while this item waited.
       const { newest: _newest, ...rest } = job;
       await this.#handler({ ...(waits ? rest : job), leaveSlot: () => slot.release() });
     };
@@ -142,7 +142,7 @@ export class WorkConsumer {
     this.#jobs.add(job);
   }
 
-  /** Retries without a time limit while the log is unavailable: the items wait as well. */
+  /** Retries without a time limit while the log is unavailable, because the items wait as well. */
   async #untilAvailable(action: () => Promise<void>): Promise<void> {
     const { ended } = this.#options;
     for (let tries = this.#failures; !ended.aborted; tries += 1) {
@@ -156,7 +156,7 @@ export class WorkConsumer {
   }
 
   /**
-   * Leaves an existing consumer unchanged: during a rolling update a worker that lost its pull must not restore older settings.
+   * Leaves an existing consumer unchanged: in a rolling update, a worker that lost its pull must not restore older settings.
    */
   async #replace(): Promise<void> {
     const { names, jsm } = this.#connection;
@@ -174,7 +174,7 @@ export class WorkConsumer {
     const { role, queue, ended, ackWaitMs } = this.#options;
     const updatable = {
       ack_wait: nanos(ackWaitMs),
-      // The server bounds all deliveries; workers know which of them are attempts.
+      // The server limits all deliveries; only workers know which of them are attempts.
       max_deliver: deliveriesMax(this.#options),
       max_ack_pending: UNACKED_MAX,
     };

@@ -24,10 +24,10 @@ const DONE = '+ACK';
 const TERMINATED = '+TERM';
 const NAK = '-NAK';
 const IN_PROGRESS = '+WPI';
-/** Keep-alives within ackWaitMs: one or two may be lost. */
+/** Keep-alives within ackWaitMs, so that one or two may be lost. */
 const KEEP_ALIVES_PER_ACK_WAIT = 3;
 const ACK_TIMEOUT_MS = 2_000;
-/** Time limit to confirm `+ACK`. A job whose ack is not confirmed may run twice. */
+/** Time limit for confirming `+ACK`. A job whose ack is not confirmed may run twice. */
 const DONE_TIMEOUT_MS = 10_000;
 /** Time limit to count a requeue: two tries of a publish, and well within the drain time of a service. */
 const REQUEUE_COUNT_MS_MAX = 5_000;
@@ -56,7 +56,7 @@ export async function runItem(
   const work = decodeWork(msg.data);
   if (!work) {
     connection.onEvent({ type: 'undecodable', where: 'work' });
-    // In a rolling update a worker of the later version takes it. Deliveries that do not begin are no attempts.
+    // In a rolling update, a worker of the later version takes the item. Deliveries that do not begin are not attempts.
     if (isLaterVersion(msg.data)) nak(connection, delivery, options, REDELIVERY_MS_MAX);
     else respond(connection, msg, TERMINATED);
     return;
@@ -64,7 +64,7 @@ export async function runItem(
   const { running } = options;
   const { seq } = delivery;
   if (running.has(seq)) {
-    // Keep-alives were lost while the server was unavailable, but the handler still runs: it continues under the new delivery.
+    // Keep-alives were lost while the server was unavailable, but the handler still runs: it continues with the new delivery.
     running.set(seq, delivery);
     respond(connection, msg, IN_PROGRESS);
     return;
@@ -83,7 +83,7 @@ export async function runItem(
     const { role, requeueCounts } = options;
     const isTakenOver = () => requeueCounts.hasBegunAfter({ role, taskId: work.taskId, seq }, delivery.deliveries);
     await handler({ work, item: seq, ...count, ...known, isTakenOver, ...decodeTrace(msg.headers) });
-    // Keep-alives continue until the ack is confirmed: during a slow confirmation the item must not go to another worker.
+    // Keep-alives continue until the ack is confirmed, so that the item does not go to another worker during a slow confirmation.
     await confirmDone(connection, newest, options);
   } catch (error) {
     if (error instanceof Superseded) return;
@@ -103,7 +103,7 @@ async function requeuesBefore({ deliveries, seq }: Delivery, taskId: string, opt
   try {
     return Math.min(await requeueCounts.begin({ role, taskId, seq }, deliveries), requeuesMax);
   } catch (error) {
-    // At this many deliveries the attempts are exhausted whatever the count: the task must end even if the bucket is unreadable.
+    // At this many deliveries the attempts are exhausted whatever the count is: the task must end even if the bucket is unreadable.
     if (deliveries > attemptsMax + requeuesMax) return requeuesMax;
     throw error;
   }
@@ -125,8 +125,8 @@ async function confirmDone(connection: Connection, newest: () => Delivery, { rol
 }
 
 /**
- * Counts the requeue before the item is free: of the delivery with which the handler began. Those after it ran nothing, and the next one
- * that begins counts them. If the count cannot be written, the delivery counts as an attempt, as after a crash.
+ * Counts the requeue before the item is free, for the delivery with which the handler began. Later deliveries ran nothing, and the next
+ * one that begins counts them. If the count cannot be written, the delivery counts as an attempt, as after a crash.
  */
 async function countRequeue({ seq, deliveries }: Delivery, { role, requeueCounts }: ItemOptions, taskId: string): Promise<void> {
   await withinMs(requeueCounts.increment({ role, taskId, seq }, deliveries), REQUEUE_COUNT_MS_MAX).catch(() => {});
@@ -137,7 +137,7 @@ function retryWaitMs(failures: number, { ended }: ItemOptions): number {
 }
 
 /**
- * Asks for another delivery after `waitMs`. After the last one the server keeps the item but delivers it no more: it is a dead
+ * Asks for another delivery after `waitMs`. After the last delivery the server keeps the item as a dead
  * letter.
  */
 function nak(connection: Connection, { msg, deliveries }: Delivery, options: ItemOptions, waitMs: number): void {

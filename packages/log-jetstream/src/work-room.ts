@@ -5,17 +5,17 @@ import type { Connection } from './connection.ts';
 import { consumerName, QUEUES, type Queue } from './names.ts';
 import { CONSUMER_NOT_FOUND } from './work-consumer.ts';
 
-/** Share of the work stream's bytes for new messages: the rest is for calls of tasks that run. */
+/** Share of the work stream's bytes for new messages. The rest is for calls of running tasks. */
 const NEW_WORK_SHARE = 0.75;
-/** Readings kept; beyond it the oldest is dropped. */
+/** Cached readings. The oldest one is dropped first. */
 const READINGS_MAX = 10_000;
 
 type Problem = LogFull | undefined;
 type Reading = { problem: Promise<Problem>; readAtMs: number };
 
 /**
- * Whether the work stream has room for new messages of a role, and of a tenant. All roles share its bytes, so one role without workers
- * must not fill it, nor one tenant: servers ask before they accept a message.
+ * Whether the work stream has room for new messages of a role, and of a tenant. All roles share its bytes, so neither a role without workers
+ * nor a tenant may fill it: servers ask before they accept a message.
  */
 export class WorkRoom {
   readonly #connection: Connection;
@@ -30,7 +30,7 @@ export class WorkRoom {
     this.#tenantItemsMax = tenantItemsMax;
   }
 
-  /** Undefined when there is room, or while NATS does not answer: then the append of the message fails. */
+  /** Undefined if there is room, or while NATS does not answer, in which case the append of the message fails. */
   async problem(role: Role, owner: Owner | undefined): Promise<Problem> {
     const tenant = tenantTokenOf(owner);
     const ofRole = this.#recent(role, () => this.#ofRole(role));
@@ -54,7 +54,7 @@ export class WorkRoom {
     const { state, config } = await jsm.streams.info(names.workStream);
     if (config.max_bytes > 0 && state.bytes >= config.max_bytes * NEW_WORK_SHARE)
       return new LogFull(`${names.workStream} holds ${state.bytes} of ${config.max_bytes} bytes`);
-    // Fewer items than the bound in the whole stream are fewer in each role.
+    // If the whole stream has fewer items than the limit, so has each role.
     if (state.messages < this.#roleItemsMax) return undefined;
     const counts = await Promise.all(QUEUES.map(queue => this.#itemsOfQueue(role, queue)));
     const items = counts.reduce((sum, count) => sum + count, 0);

@@ -4,6 +4,7 @@ import { type DeliveryBounds, FairSlots, type Job, LogFull, requireRole, require
 import { encodePayload } from './codec.ts';
 import type { Connection } from './connection.ts';
 import { QUEUES, type Queue } from './names.ts';
+import { DUPLICATE_WINDOW_MS } from './options.ts';
 import type { Publisher } from './publisher.ts';
 import type { RequeueCounts } from './requeues.ts';
 import { pause, retry } from './retry.ts';
@@ -18,11 +19,12 @@ export type JetStreamWorkOptions = DeliveryBounds & {
   tenantSlotsShare: number;
 };
 
-/** How long a request waits for room in a full queue, and the time between two tries, milliseconds. */
+/** How long a request waits for room in a full queue, and the interval of its tries. */
 const FULL_WAIT_MS = 20_000;
 const FULL_RETRY_MS = 1_000;
 
 export class JetStreamWork implements WorkQueue {
+  readonly duplicateWindowMs = DUPLICATE_WINDOW_MS;
   readonly #connection: Connection;
   readonly #publisher: Publisher;
   readonly #options: JetStreamWorkOptions;

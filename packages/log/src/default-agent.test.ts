@@ -13,7 +13,7 @@ const agent = (name: string, more: Partial<AgentEntry> = {}): AgentEntry => ({
   ...more,
 });
 
-test('the default agent is the only one, else the configured one, else the first that is marked, else the only one without skills', () => {
+test('the default agent is the only agent, otherwise the configured one, the first marked one, or the only one without skills', () => {
   const bare = agent('bare', { skills: [] });
   const marked = ['a', 'b'].map(name => agent(name, { default: true }));
   const all = [...marked, bare, agent('z')];

@@ -1,6 +1,6 @@
 import type { AgentEntry } from './log.ts';
 
-/** Setting of the services that apply the rule below. */
+/** Setting of the services that choose a default agent (`defaultAgentOf`). */
 export const DEFAULT_AGENT_SETTINGS = {
   HOPLINE_DEFAULT_AGENT: {
     type: 'string',
@@ -12,8 +12,8 @@ export const DEFAULT_AGENT_SETTINGS = {
 } as const;
 
 /**
- * The agent for messages that no skill fits: the only one; else the configured one, if it is among `agents`; else the first that
- * its entry marks; else the only one without skills, which is meant for no particular question.
+ * The agent for messages that fit no skill. In this order: the only agent; the configured one, if it is among `agents`; the first one
+ * that its entry marks; the only one without skills, which is meant for any question.
  */
 export function defaultAgentOf(agents: readonly AgentEntry[], configured: string | undefined): AgentEntry | undefined {
   if (agents.length === 1) return agents[0];

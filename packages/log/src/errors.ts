@@ -1,4 +1,4 @@
-/** Another writer was first. Nothing of this write was stored. */
+/** Another writer was first, and nothing of this write was stored. */
 export class LogConflict extends Error {
   override readonly name = 'LogConflict';
 }
@@ -17,8 +17,8 @@ export class LogFull extends LogUnavailable {
 }
 
 /**
- * The log was restored to an earlier state: records that it acknowledged are gone, and others may follow in their place. What a reader
- * has folded may differ from what the log holds, so it begins again.
+ * The log was restored to an earlier state: records that it acknowledged are gone, and others may take their place. The state that a
+ * reader has folded may differ from the log, so the reader starts again from the beginning.
  */
 export class HistoryLost extends LogUnavailable {
   override readonly name = 'HistoryLost';
@@ -29,7 +29,7 @@ export class TenantFull extends LogFull {
   override readonly name = 'TenantFull';
 }
 
-/** The user of the connection lacks a permission, of writing or of receiving answers. A retry helps only after an operator has granted it. */
+/** The user of the connection lacks permission to write or to receive answers. A retry helps only after an operator has granted it. */
 export class LogDenied extends LogUnavailable {
   override readonly name = 'LogDenied';
 }
@@ -52,13 +52,13 @@ export class RecordTooLarge extends Error {
   override readonly name = 'RecordTooLarge';
 }
 
-/** The input nests deeper than readers of the log accept; nothing was stored. Another try makes the same input. */
+/** The input nests deeper than readers of the log accept. Nothing was stored, and a retry would produce the same input. */
 export class InputTooDeep extends Error {
   override readonly name = 'InputTooDeep';
 }
 
 /**
- * The newest record of the task was written by a later version of Hopline. A writer that took an older record for the newest would
+ * The newest record of the task was written by a later version of Hopline. A writer that mistook an older record for the newest would
  * pass the fence with an outdated aggregate.
  */
 export class LaterVersion extends Error {
@@ -70,5 +70,5 @@ export class LogMismatch extends Error {
   override readonly name = 'LogMismatch';
 }
 
-/** Why a reader is stopped that has done its work. One object for all: `abort()` makes an error with a stack trace each time. */
+/** Reason for stopping a reader that has finished. One shared object, because `abort()` creates an error with a stack trace each time. */
 export const NO_LONGER_NEEDED = new DOMException('no longer needed', 'AbortError');

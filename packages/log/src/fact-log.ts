@@ -11,7 +11,7 @@ export interface FactLog {
   append(record: FactRecord, options: AppendOptions): Promise<{ seq: number; bytes: number }>;
 
   /**
-   * The newest record of a task, read from the leader; undefined when there is none. `seq` is what the next append expects: the
+   * The newest record of a task, read from the leader; undefined when there is none. The next append must expect `seq`: the
    * sequence of the newest message on the task's subject. If that message is not a record, `record` is the one before it; rejects
    * with LaterVersion when it is a record of a later version.
    */
@@ -32,18 +32,18 @@ export interface FactLog {
   follow(taskId: string, after: FollowStart, signal: AbortSignal, owner?: Owner): Promise<AsyncIterable<StoredFacts>>;
 
   /**
-   * Facts of all tasks of one shard from `start` up to the newest record at the time of the call, in order, in batches: an await for each
-   * record would take as long as the record. Nothing else of a record is read, because half of its bytes are the aggregate. Payloads
+   * Facts of all tasks of one shard from `start` up to the newest record at the time of the call, in order. Yields batches, because an
+   * await for each record would take as long as decoding it. Reads only the facts of a record, because the aggregate is half of its bytes. Payloads
    * that are not records are skipped. Leaves no consumer behind.
    */
   readStoredShard(shard: number, start: ReadStart): AsyncIterable<readonly RecordFacts[]>;
 
-  /** What retention has left of all tasks, read from the leader. */
+  /** Extent of what retention has left of all tasks, read from the leader. */
   extent(): Promise<StreamExtent>;
 
   /**
-   * Whether the log has lost a record that it acknowledged: it ends before the record, or has another one in its place. Not when
-   * retention may have removed it. Read from the leader.
+   * Whether the log has lost a record that it acknowledged: it ends before the record, or has another one in its place. False if retention
+   * may have removed the record. Read from the leader.
    */
   isLost(mark: RecordMark): Promise<boolean>;
 }
@@ -54,30 +54,30 @@ export type RecordMark = { seq: number; id: string };
 /**
  * Where a follower begins: after a log sequence.
  * - `'new'`: the task cannot have records yet, so nothing is read first.
- * - `{ newest }`: a moment ago this was the sequence of the task's newest record. Nothing is read first either: a record that was
- *   stored since is read when a live one names it as its predecessor, or after NEWEST_CHECK_MS without a live one.
+ * - `{ newest }`: the sequence of the task's newest record a moment ago. Nothing is read first either: a record stored since
+ *   then is read when a live one names it as its predecessor, or after NEWEST_CHECK_MS without a live one.
  */
 export type FollowStart = number | 'new' | { newest: number };
 
-/** Where a read begins: at a sequence (inclusive), or with the first record that was stored at a time, epoch milliseconds, or later. */
+/** Where a read begins: at a sequence (inclusive), or with the first record stored at or after a time in epoch milliseconds. */
 export type ReadStart = { seq: number } | { sinceMs: number };
 
 /**
- * `firstSeq` is `lastSeq + 1` when nothing is left. `fill`: share of `bytesMax`, which the log may hold, 0 to 1. Without a bound 0, and
+ * Extent of a log. `firstSeq` is `lastSeq + 1` when nothing is left. `fill`: used share of `bytesMax`, 0 to 1; 0 without a limit, and then
  * `bytesMax` is absent.
  */
 export type StreamExtent = { firstSeq: number; lastSeq: number; fill: number; bytesMax?: number };
 
-/** `id`: unique over all tasks, and the same only for the same content: a retry sends the same id. */
+/** `id`: unique over all tasks. Equal ids mean equal content: a retry sends the same id. */
 export type AppendOptions = { expected: number; id: string; trace?: TraceCarrier; timeoutMs?: number };
 
 export type StoredFacts = {
   /** Log sequence. */
   seq: number;
   record: FactRecord;
-  /** Epoch milliseconds at which the log stored it; absent when a follower's server does not name it, and for the newest record. */
+  /** Epoch milliseconds at which the log stored it. Absent when the server does not report it to followers, and for the newest record. */
   storedAt?: number;
-  /** Identity of the relay that stored it, from the id of its append; absent when the id has another form. */
+  /** Identity of the relay that stored it, taken from the id of the append. Absent when the id has another form. */
   relay?: string;
   trace?: TraceCarrier;
 };
@@ -87,9 +87,9 @@ export type RecordFacts = {
   /** Log sequence. */
   seq: number;
   taskId: string;
-  /** Empty: the record copies facts of earlier ones forward, or stores an aggregate alone. */
+  /** Empty if the record copies earlier facts forward, or stores only an aggregate. */
   facts: readonly Fact[];
-  /** Epoch milliseconds at which the log stored it; absent where a read of the newest record of a task does not name it. */
+  /** Epoch milliseconds at which the log stored it. Absent when a read of the newest record of a task does not report it. */
   storedAt?: number;
 };
 
@@ -98,12 +98,12 @@ export function recordFactsOf({ seq, record, storedAt }: StoredFacts): RecordFac
   return { seq, taskId: aggregate.taskId, facts, ...(storedAt !== undefined && { storedAt }) };
 }
 
-/** Id of an append of a relay: its `n`-th one. `relay`: unique to this run of the process. */
+/** Id of the `n`-th append of a relay. `relay`: unique to this run of the process. */
 export function factsId(taskId: string, relay: string, n: number): string {
   return `${taskId}:${relay}:${n}`;
 }
 
-/** `{ relay }` or `{}`, to spread. */
+/** `{ relay }` or `{}`, for spreading into a record. */
 export function relayOfFactsId(id: string): { relay?: string } {
   const relay = /^[^:]+:(.+):\d+$/.exec(id)?.[1];
   return relay === undefined ? {} : { relay };

@@ -25,7 +25,7 @@ test('a queue has room up to its own bound and up to what others have left', () 
   assert.deepEqual([slots.room('a'), slots.room('b')], [2, 1], 'released once');
 });
 
-test('a free slot goes to the queue that runs fewest, then to the one served the longest time ago', async () => {
+test('a free slot goes to the queue that runs fewest items, then to the one served longest ago', async () => {
   const slots = new FairSlots<string>(2, () => 2);
   const first = reserve(slots, 'a');
   const second = reserve(slots, 'a');

@@ -8,8 +8,8 @@ export type Slot = {
 };
 
 /**
- * The slots of one worker, shared by queues. A slot that becomes free goes to the queue that runs fewest items, and of these to the one
- * that was served the longest time ago. Items wait here only when several queues delivered at the same time.
+ * The slots of one worker, shared by queues. A free slot goes to the queue that runs the fewest items, and among equals to the one that
+ * was served longest ago. Items wait here only if several queues delivered at the same time.
  */
 export class FairSlots<Q> {
   readonly #slots: number;
@@ -23,7 +23,7 @@ export class FairSlots<Q> {
   #runningCount = 0;
   #grants = 0;
 
-  /** `slotsMaxOf`: most slots of one queue. */
+  /** `slotsMaxOf`: maximum slots of one queue. */
   constructor(slots: number, slotsMaxOf: (queue: Q) => number) {
     this.#slots = slots;
     this.#slotsMaxOf = slotsMaxOf;

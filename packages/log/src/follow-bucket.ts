@@ -1,12 +1,12 @@
 import { backoffMs, sleepUnlessAborted } from './backoff.ts';
 import type { Change, KeyValue } from './key-value.ts';
 
-/** Wait before a lost watch is opened again, milliseconds, with full jitter. */
+/** Wait before a lost watch is reopened, with full jitter. */
 const REFOLLOW_MS_BASE = 200;
 const REFOLLOW_MS_MAX = 5_000;
 
 export type BucketView<V> = {
-  /** The entries of the bucket follow again from the beginning: at `ready`, entries that did not appear are gone. */
+  /** All entries of the bucket follow again. Entries that have not appeared by `ready` are gone. */
   begin(): void;
   change(change: Extract<Change<V>, { type: 'entry' }>): void;
   /** All entries of the bucket have been passed to `change`. */

@@ -64,7 +64,7 @@ function taskLog() {
     get checks() {
       return checks;
     },
-    /** A source that pushes tails: `push` does so for the newest record. */
+    /** A source that pushes tails. `push` pushes the newest record. */
     pushing: {
       ...source,
       pushTail(onTail, onLost) {
@@ -80,7 +80,7 @@ function taskLog() {
     losePush() {
       for (const { onLost } of pushes) onLost();
     },
-    /** `times`: how many times the live message arrives. */
+    /** `times`: number of times the live message arrives. */
     append(times: number, gap = 1) {
       const last = records.at(-1)?.seq ?? 0;
       seq += gap;
@@ -99,7 +99,7 @@ function taskLog() {
       return { seq: at, last, bytes: 100, decode: () => stored };
     },
     expire: (count: number) => void records.splice(0, count),
-    /** The newest records are gone, and their sequences come again. */
+    /** Removes the newest records, so that their sequences are used again. */
     lose(count: number) {
       records.splice(-count);
       seq = records.at(-1)?.seq ?? 0;
@@ -139,7 +139,7 @@ test('each stored record is yielded once and in order, whatever is lost, duplica
       const log = taskLog();
       for (let i = 0; i < before; i += 1) log.append(1);
       const after = start === 'middle' ? (log.records[Math.floor(before / 2)]?.seq ?? 0) : (log.records.at(-1)?.seq ?? 0);
-      // What is stored between the newest record and the subscription has no live message.
+      // A record stored between the newest record and the subscription has no live message.
       if (start === 'newest, then one') log.append(1);
       const abort = new AbortController();
       const options = { tailCheckMs: TAIL_CHECK_MS, bufferRecordsMax: 3 };
@@ -208,7 +208,7 @@ test('a follower whose push is lost checks the tail again, until the push is bac
   const ended = collect(await follow(log.pushing, 'new', abort.signal, { tailCheckMs: TAIL_CHECK_MS }), got);
   while (log.pushes.size === 0) await new Promise(resolve => setTimeout(resolve, 1));
   log.push();
-  // It waits for the push alone.
+  // It waits only for the push.
   await tick();
   log.losePush();
   log.append(0);
@@ -299,7 +299,7 @@ test('a check of the tail that fails is repeated after the next quiet time', asy
   assert.ok(failures > 2);
 });
 
-test('a gap is read from its beginning, or from the first record of a new task, never from the beginning of the log', async () => {
+test('a gap is read from its first record, or from the first record of a new task, never from the beginning of the log', async () => {
   const log = taskLog();
   const reasons: RereadReason[] = [];
   const abort = new AbortController();
@@ -320,7 +320,7 @@ test('a gap is read from its beginning, or from the first record of a new task, 
   assert.deepEqual(reasons, ['gap', 'gap']);
 });
 
-test('a follower after the newest record reads nothing when live records show that none is missing', async () => {
+test('a follower that starts after the newest record reads nothing if live records show that none is missing', async () => {
   const log = taskLog();
   log.append(1);
   const abort = new AbortController();
@@ -479,7 +479,7 @@ test('a live record whose predecessor is older than one that was yielded ends th
   assert.deepEqual(got, [1, 2, 3, 4, 5]);
 });
 
-test('sequences that come again are noticed before they pass the newest one', async () => {
+test('reused sequences are noticed before they pass the newest one', async () => {
   const { log, got, ended } = await followerOfFive(({ source }) => source, 60_000);
   log.lose(3);
   log.append(1);
@@ -487,7 +487,7 @@ test('sequences that come again are noticed before they pass the newest one', as
   assert.deepEqual(got, [1, 2, 3, 4, 5]);
 });
 
-test('a record that was folded again after a loss ends a follower of what was lost, and no other', async () => {
+test('a record folded again after a loss ends only followers of the lost records', async () => {
   const folded = (log: ReturnType<typeof taskLog>, lostAfter: number) => {
     const live = log.next(log.records.at(-1)!.seq + 1, 1);
     const record = live.decode()!.record;
@@ -504,7 +504,7 @@ test('a record that was folded again after a loss ends a follower of what was lo
   await same.ended;
 });
 
-test('a tail that lags, and one that retention removed, end no follower', async () => {
+test('a lagging tail, or one that retention removed, ends no follower', async () => {
   const lagging = await followerOfFive(
     ({ source, records }) => ({ ...source, tail: async () => ({ seq: records.length - 1, startSeq: 1 }) }),
     TAIL_CHECK_MS,

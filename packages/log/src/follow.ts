@@ -4,12 +4,12 @@ import type { FollowStart, StoredFacts } from './fact-log.ts';
 
 /**
  * Splices stored and live records of one task: subscribe, read the history, then yield live records, each once and in order.
- * Independent of the broker. A live message names its predecessor on the task's subject, which reveals a missed one. Nothing
- * reveals a missed last message, so the tail is checked after a quiet time and after a reconnect. A follower that stays quiet has
- * its tail pushed, where the source can do that, and then asks for nothing.
+ * The algorithm does not depend on the broker. A live message names its predecessor on the task's subject, which reveals a missed
+ * message. Nothing reveals a missed last message, so the tail is checked after a quiet time and after a reconnect. If the source can
+ * push tails, a follower that stays quiet has its tail pushed instead and stops asking.
  *
- * A log that was restored to an earlier state gives its sequences again. A record whose predecessor is older than one that was yielded
- * proves it; a tail that is older only hints at it, because it may lag, so the leader is asked. The follower then throws HistoryLost.
+ * A log that was restored to an earlier state reuses its sequences. A record whose predecessor is older than a yielded one proves a loss.
+ * An older tail only hints at it, because the tail may lag, so the follower asks the leader. It then throws HistoryLost.
  */
 export interface FollowSource {
   /** Resolves when the subscription is live. Calls `onReconnect` when messages may have been missed. */
@@ -24,14 +24,14 @@ export interface FollowSource {
   /** Whether the task's record at `seq` is gone although retention has not removed it. Asks the leader. */
   isLost(seq: number): Promise<boolean>;
   /**
-   * Calls `onTail` with the newest record, read from the leader, once the push is in place, and then for each record that follows, a
-   * moment later than a live message takes. `onLost`: records may be missed from now on, until `onTail` is called again. Returns a
-   * function that ends the push. Absent: the source cannot push, and its followers check the tail.
+   * Calls `onTail` with the newest record, read from the leader, once the push is established, and then for each later record, shortly
+   * after its live message. `onLost`: records may be missed until `onTail` is called again. Returns a function that ends the push.
+   * Absent if the source cannot push; its followers then check the tail.
    */
   pushTail?(onTail: (tail: Tail) => void, onLost: () => void): () => void;
 }
 
-/** The newest record of a task: 0 where it has none, and `startSeq` 0 where it is unknown. */
+/** The newest record of a task. 0 if it has none; `startSeq` is 0 if it is unknown. */
 export type Tail = { seq: number; startSeq: number };
 
 export type LiveRecord = {
@@ -45,7 +45,7 @@ export type LiveRecord = {
 };
 
 export type FollowOptions = {
-  /** Quiet time before the tail is checked, milliseconds. */
+  /** Quiet time before the tail is checked. */
   tailCheckMs?: number;
   bufferRecordsMax?: number;
   bufferBytesMax?: number;
@@ -57,24 +57,24 @@ export type RereadReason = 'gap' | 'tail' | 'overflow';
 
 export const TAIL_CHECK_MS = 2_000;
 /**
- * Checks of the tail after a quiet time without a live record between them, after which a follower has its tail pushed: shorter pauses
- * are cheaper to ask about.
+ * Consecutive checks of the tail without a live record, after which a follower has its tail pushed. Shorter pauses are
+ * cheaper to poll.
  */
 export const PUSH_AFTER_CHECKS = 3;
 /**
- * Quiet time before a follower that began after `{ newest }` reads the log, milliseconds. Most tasks have a record sooner: they
+ * Quiet time before a follower that began after `{ newest }` reads the log. Most tasks receive a record sooner and
  * save the read, which competes with the delivery of the task's first work.
  */
 export const NEWEST_CHECK_MS = 250;
-/** Live records that wait for the slow reader of one follower. On overflow they are dropped and read from the log. */
+/** Live records buffered for the slow reader of one follower. On overflow they are dropped and read from the log. */
 export const FOLLOW_BUFFER_RECORDS_MAX = 256;
 export const FOLLOW_BUFFER_BYTES_MAX = 1024 * 1024;
-/** More events than a task can have: a longer step between generations is a loss of records, not what retention has removed. */
+/** More events than a task can have. A larger step between generations is a loss of records, not an effect of retention. */
 const TASK_EVENTS_MAX = 1_000_000_000;
 /** Random fraction of the quiet time, so that thousands of followers do not check in the same instant. */
 const TAIL_CHECK_JITTER = 0.25;
 
-/** As `FactLog.follow`. */
+/** Same contract as `FactLog.follow`. */
 export async function follow(
   source: FollowSource,
   after: FollowStart,
@@ -95,31 +95,31 @@ class Follower {
   readonly #onReread: (why: RereadReason) => void;
   /** Everything up to this log sequence was yielded or skipped for good. */
   #seen: number;
-  /** Sequence of the newest record of the task that the log is known to have held; 0: none. */
+  /** Sequence of the newest record of the task that the log is known to have held; 0 if none. */
   #known: number;
   /** Generation after the newest record that was yielded. */
   #generation: number | undefined;
-  /** Live records up to this sequence may come after they were read. */
+  /** Live records up to this sequence may arrive after they were read from the log. */
   #readTo = 0;
   /** The log may hold records after `#seen` that are not in the buffer. */
   #isBehind: boolean;
-  /** No live record has shown yet that the log holds nothing between `newest` and the subscription. */
+  /** No live record has yet shown that nothing was stored between `newest` and the subscription. */
   #isUnconfirmed: boolean;
-  /** Start of the task, if known and nothing was seen yet: with it a read takes 12 ms instead of 150 ms in a million messages. */
+  /** Start of the task, if known and nothing was seen yet: a read that knows it takes 12 ms instead of 150 ms in a log of a million messages. */
   #startSeq = 0;
   #buffer: LiveRecord[] = [];
   #bufferBytes = 0;
   #checkTail = false;
-  /** Sequence of a record that the log holds, as a check or the push of the tail named it. */
+  /** Sequence of a record that the log holds, as reported by a check or a push of the tail. */
   #newest = 0;
-  /** Checks of the tail after a quiet time since the last live record; a record that a check has found does not restart them. */
+  /** Checks of the tail after a quiet time since the last live record. A record found by a check does not reset the count. */
   #quietChecks = 0;
-  /** The source reports each record of the task, so a quiet time proves that there is none. */
+  /** The source reports each record of the task, so silence means that none was stored. */
   #isPushed = false;
   #stopPush: (() => void) | undefined;
   #wake: (() => void) | undefined;
   #unsubscribe: (() => void) | undefined;
-  /** Checked for each record: `aborted` of a signal of several costs a walk over all of them. */
+  /** Checked for each record, because `aborted` of a combined signal walks over all of its sources. */
   #isClosed = false;
 
   constructor(source: FollowSource, after: FollowStart, signal: AbortSignal, options: FollowOptions) {
@@ -176,14 +176,14 @@ class Follower {
 
   #accept(live: LiveRecord): StoredFacts | undefined {
     if (live.seq <= this.#seen) {
-      // The read was faster, or the log gives its sequences again: the tail shows which.
-      // A read that was faster explains it; otherwise the log gives its sequences again.
+      // Either the read was faster, or the log reuses its sequences: the tail shows which.
+      // A faster read explains it; otherwise the log reuses its sequences.
       if (live.seq > this.#readTo && live.seq < this.#known) this.#checkTail = true;
       return undefined;
     }
     if (live.last > 0 && live.last < this.#known) throw lost();
     if (live.last > this.#seen) {
-      // The first record itself names 0: it begins the task.
+      // Only the first record itself names 0, because it begins the task.
       this.#startSeq ||= live.decode()?.record.startSeq ?? 0;
       this.#reread('gap');
       return undefined;
@@ -222,13 +222,13 @@ class Follower {
     }
   }
 
-  /** After a loss the first record that was folded again names the generation before it: a follower of lost records has another. */
+  /** After a loss, the first record folded again names the generation before it. A follower of lost records expects another one. */
   #noted(stored: StoredFacts): StoredFacts {
     const { facts, aggregate } = stored.record;
     const before = this.#generation;
     const first = facts.find(isVisible);
     if (first !== undefined && before !== undefined && first.lostAfter !== before) {
-      // The record that names it may have the sequence of one that was yielded.
+      // The record may have the sequence of a record that was already yielded.
       if (first.lostAfter !== undefined || first.generation - before > TASK_EVENTS_MAX) throw lost();
     }
     this.#generation = aggregate.generation;
@@ -256,7 +256,7 @@ class Follower {
   #pushTail(): void {
     this.#stopPush ??= this.#source.pushTail?.(
       tail => {
-        // Only the first one was read from the leader; the others arrive later than the live messages.
+        // Only the first tail was read from the leader; later ones arrive after the live messages.
         if (!this.#isPushed && tail.seq < this.#known) this.#checkTail = true;
         this.#isPushed = true;
         this.#noteTail(tail);
@@ -274,7 +274,7 @@ class Follower {
     const checkMs = isUnconfirmed ? NEWEST_CHECK_MS : this.#tailCheckMs;
     await new Promise<void>(resolve => {
       const onQuiet = () => {
-        // The leader is read: a replica that answers for the tail may lack the record that came before the subscription.
+        // Asks the leader, because a replica may lack the record that was stored before the subscription.
         if (isUnconfirmed) this.#isBehind = true;
         else if (this.#quietChecks++ >= PUSH_AFTER_CHECKS) this.#pushTail();
         this.#checkTail = !isUnconfirmed;

@@ -37,7 +37,6 @@ export type { Change, Entry, KeyValue } from './key-value.ts';
 export { AGENT_SILENCE_MS_MAX, isAgentSkill, LiveAgents, type RegisteredAgent } from './live-agents.ts';
 export type {
   AgentEntry,
-  AgentSkill,
   ContextEntry,
   LeaseValue,
   Log,

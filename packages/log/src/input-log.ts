@@ -34,14 +34,14 @@ export interface InputLog {
   /** All stored inputs of a task at the time of the call, in order. For audits; relays read shards. */
   read(taskId: string): AsyncIterable<StoredInput>;
 
-  /** The record at a raw sequence; undefined when retention has removed it, or it is no input record of the task. */
+  /** The record at a raw sequence. Undefined if retention has removed it, or if it is not an input record of the task. */
   recordAt(taskId: string, seq: number): Promise<InputRecord | undefined>;
 
-  /** What retention has left of the inputs of all tasks, read from the leader. */
+  /** Extent of what retention has left of the inputs of all tasks, read from the leader. */
   extent(): Promise<StreamExtent>;
 }
 
-/** `id`: unique over all tasks; the log keeps the first record of an id within the duplicate window. */
+/** `id`: unique over all tasks. The log keeps the first record with an id within the duplicate window. */
 export type InputAppendOptions = { id: string; trace?: TraceCarrier; timeoutMs?: number };
 
 /** A stored payload that is not an input record. It stays in the log until retention removes it. `pending`, `trace`: as in StoredInput. */
@@ -52,15 +52,15 @@ export type StoredInput = {
   seq: number;
   taskId: string;
   record: InputRecord;
-  /** The service that appended it, as far as the permissions of the log's users distinguish them. */
+  /** The service that appended it, as far as the permissions of the NATS users distinguish services. */
   writer: Writer;
-  /** Size of the payload, bytes. */
+  /** Size of the payload. */
   bytes: number;
   /** Epoch milliseconds at which the log stored it. */
   storedAt: number;
-  /** Records of the shard that follow it and were stored when it was delivered; only of `readShard`. */
+  /** Records of the shard that were stored after it by the time of its delivery. Only from `readShard`. */
   pending?: number;
-  /** Stored after the reading of its shard began; only of `readShard`. */
+  /** Whether it was stored after the reading of its shard began. Only from `readShard`. */
   isLive?: true;
   trace?: TraceCarrier;
 };

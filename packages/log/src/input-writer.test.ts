@@ -26,7 +26,7 @@ import { createMemoryLog } from './memory/memory-log.ts';
 const PRODUCER = { id: 'call-1', agent: 'argocd', turn: 2, attempt: 3 };
 const OPTIONS = { taskId: 'task-1', producer: PRODUCER };
 
-/** An input log that acknowledges when the test does. */
+/** An input log that acknowledges on the test's command. */
 function pendingLog() {
   const appended: { record: AgentRecord; options: InputAppendOptions }[] = [];
   let open = 0;
@@ -78,7 +78,7 @@ function pendingLog() {
   };
 }
 
-/** A writer whose first record, of so many tokens, is stored; and the ordinals of its records. */
+/** A writer whose first record, with the given number of tokens, is stored; and the ordinals of its records. */
 async function burst(tokens: number) {
   const pending = pendingLog();
   const writer = createInputWriter(pending.log, OPTIONS);
@@ -135,7 +135,7 @@ test('the first token is appended at once; tokens that arrive meanwhile are the 
   assert.equal(writer.nextN, 5);
 });
 
-test('the first record has the times of the work item, and the next one the tool calls that ended before it', async () => {
+test('the first record has the times of the work item, and the next one those of tool calls that ended before it', async () => {
   const pending = pendingLog();
   const taken = { queuedAt: 1, at: 2, cause: 'redelivery' } as const;
   const writer = createInputWriter(pending.log, { ...OPTIONS, taken });
@@ -159,7 +159,7 @@ test('the first record has the times of the work item, and the next one the tool
   );
 });
 
-test('a tool call that ends while a record is waiting is in that record, which may be the last one', async () => {
+test('a tool call that ends while a record waits is part of that record, even the last one', async () => {
   const pending = pendingLog();
   const writer = createInputWriter(pending.log, OPTIONS);
   writer.token('a', 'one', 5);
@@ -201,7 +201,7 @@ test('inputs of one synchronous step are one record; lanes and kinds keep their 
   assert.equal(writer.nextN, 17);
 });
 
-test('inputs that follow the first one without waiting for anything outside share its record', async () => {
+test('inputs that follow the first one without waiting for I/O share its record', async () => {
   const { log, appended, settled } = pendingLog();
   const writer = createInputWriter(log, OPTIONS);
   writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
@@ -352,7 +352,7 @@ test('a source that ignores ready fails, so memory is bounded', () => {
   const most = 100 * WAITING_OVERRUN_FACTOR;
   let waiting = 0;
   const fill = () => {
-    // One byte of text, and the twelve that a token takes beside it.
+    // One byte of text, and twelve bytes that each token adds.
     for (; waiting <= 10 * most; waiting += 13) writer.token('a', 'x', 0);
   };
   assert.throws(fill, RangeError);
@@ -453,7 +453,7 @@ test('an append is retried for APPEND_TIMEOUT_MS by default, within the time in 
   assert.ok(APPEND_TIMEOUT_MS < 10 * 60_000);
 });
 
-test('of two runs with one attempt number, as after a kill of nats-server, only the first to write goes on', async () => {
+test('if two runs have one attempt number, as after a kill of nats-server, only the first to write continues', async () => {
   const log = createMemoryLog();
   const token = async (writer: InputWriter, text: string) => {
     writer.token('answer', text);
@@ -469,7 +469,7 @@ test('of two runs with one attempt number, as after a kill of nats-server, only 
   assert.deepEqual(texts, ['first ', 'goes on']);
 });
 
-test('another item, turn or attempt of a call writes records of its own, although its ordinals begin again', async () => {
+test('another item, turn or attempt of a call writes records of its own, although its ordinals restart', async () => {
   const log = createMemoryLog();
   const { producer } = OPTIONS;
   const producers = [producer, { ...producer, item: 7 }, { ...producer, turn: 3 }, { ...producer, attempt: 4 }];
@@ -483,7 +483,7 @@ test('another item, turn or attempt of a call writes records of its own, althoug
   assert.deepEqual(stored, producers);
 });
 
-test('a record whose first acknowledgement was lost is stored once, and its writer goes on', async () => {
+test('a record whose first acknowledgement was lost is stored once, and its writer continues', async () => {
   const log = createMemoryLog();
   const append: InputLog['append'] = async (...args) => {
     await log.inputs.append(...args);
@@ -505,7 +505,7 @@ test('a record whose first acknowledgement was lost is stored once, and its writ
 
 const REMOTE_RUN = { kind: 'remote-run', run: { id: 'r' } } as const;
 
-test('a held input leaves with the next one, in one record', async () => {
+test('a held input is sent with the next one, in one record', async () => {
   const { log, appended, acknowledge } = heldLog();
   const writer = createInputWriter(log, OPTIONS);
   writer.addHeld(REMOTE_RUN, 60_000);
@@ -524,7 +524,7 @@ test('a held input leaves with the next one, in one record', async () => {
   assert.deepEqual([appended.length, appended[1]?.n], [2, 3]);
 });
 
-test('a held input that is taken while a record is in flight does not leave with its acknowledgement', async () => {
+test('a held input added while a record is in flight is not sent when that record is acknowledged', async () => {
   const { log, appended, acknowledge } = heldLog();
   const writer = createInputWriter(log, OPTIONS);
   writer.token('answer', 'a');
@@ -539,14 +539,14 @@ test('a held input that is taken while a record is in flight does not leave with
   );
 });
 
-test('a held input leaves alone after its time', async () => {
+test('a held input is sent by itself after its hold time', async () => {
   const { log, appended, acknowledge } = heldLog();
   createInputWriter(log, OPTIONS).addHeld(REMOTE_RUN, 10);
   await acknowledge(1);
   assert.deepEqual(appended[0]?.inputs, [REMOTE_RUN]);
 });
 
-/** A log that stores at once; `acknowledge` waits until it has so many records, and runs `during` while the last one is in flight. */
+/** A log that stores at once. `acknowledge` waits for the given number of records, and runs `during` while the last one is in flight. */
 function heldLog() {
   const appended: AgentRecord[] = [];
   let during = () => {};

@@ -23,18 +23,19 @@ import { requireTaskId } from './names.ts';
  */
 export interface InputWriter {
   /**
-   * Takes an input. Throws the writer's error if it has failed, and InputTooDeep for one that readers would skip: the writer goes on.
+   * Takes an input. Throws the writer's error if it has failed, and InputTooDeep, after which the writer continues, for an input that
+   * readers would skip.
    * `atMs`: source time in epoch milliseconds, now by default.
    */
   add(input: AgentInput, atMs?: number): void;
   /**
-   * As `add`, for an input that nothing waits for: it leaves with the next one, in the same record, or alone after `holdMs`. So it costs
+   * As `add`, for an input that no reader waits for: it is sent in the record of the next input, or by itself after `holdMs`. So it causes
    * no append in front of that input.
    */
   addHeld(input: Exclude<AgentInput, TextInput>, holdMs: number): void;
   /** Takes one token of a lane; allocates nothing when it joins a waiting record. `id`: the source's message id. */
   token(lane: string, text: string, atMs?: number, id?: string): void;
-  /** The next record contains a tool call that has ended. Call it before the input that follows the call. */
+  /** Adds a finished tool call to the next record. Call it before the input that follows the call. */
   toolEnded(call: ToolCall): void;
   /**
    * Resolves when less than `waitingBytesMax` is waiting: await it before the next read of the source. Rejects when the writer
@@ -56,17 +57,17 @@ export type InputWriterOptions = {
   producer: Producer;
   /** Creation context of the inputs. */
   trace?: TraceCarrier;
-  /** In the first record. */
+  /** Added to the first record. */
   taken?: TakenWork;
   /** Ordinal of the first input, default 1. */
   startN?: number;
-  /** Bytes that may wait before `ready` makes the source wait, default WAITING_BYTES_MAX. */
+  /** Bytes that may wait before `ready` blocks the source, default WAITING_BYTES_MAX. */
   waitingBytesMax?: number;
   /** How long one append is retried, milliseconds; default APPEND_TIMEOUT_MS. */
   timeoutMs?: number;
 };
 
-/** Ordinals in one record: a burst needs few appends, and the relay folds one record in some 2 ms. */
+/** Ordinals in one record. A burst then needs few appends, and the relay folds one record in about 2 ms. */
 export const RECORD_TOKENS_MAX = 2_048;
 /**
  * UTF-8 bytes of inputs in one record. JSON escapes take at most 6 bytes a byte, so a record of text stays under NATS's default
@@ -74,21 +75,21 @@ export const RECORD_TOKENS_MAX = 2_048;
  */
 export const RECORD_INPUT_BYTES_MAX = 96 * 1024;
 export const WAITING_BYTES_MAX = 512 * 1024;
-/** A record with as many tokens was filled by a burst within the time of one append. The record after it is held. */
+/** Tokens in a record that show a burst: so many arrived within the time of one append. The record after it is held. */
 export const BURST_TOKENS = 256;
 /**
- * Milliseconds for which a record of a burst is held to become full: a record costs all processes together as much CPU as some
- * hundred tokens, and a screen shows no text earlier than 16 ms after the text before it.
+ * Time for which a record of a burst is held so that it can fill up. Over all processes a record costs as much CPU as a few
+ * hundred tokens, and a screen shows no text sooner than 16 ms after the text before it.
  */
 export const BURST_HOLD_MS = 5;
 /**
- * A writer that stops costs its work item an attempt, although the agent lives. So it outlasts a frozen connection and a server
- * that is being replaced, and stays within the time in which the log stores an id once (10 min).
+ * When a writer stops, its work item loses an attempt although the agent lives. So a writer outlasts a frozen connection and a server
+ * that is being replaced, but stays within the time in which the log stores an id once (10 min).
  */
 export const APPEND_TIMEOUT_MS = 5 * 60_000;
-/** A source that ignores `ready` fails at this multiple of waitingBytesMax. */
+/** A source that ignores `ready` fails when this multiple of waitingBytesMax waits. */
 export const WAITING_OVERRUN_FACTOR = 16;
-/** Bytes of a token beside its text: quotes, commas, its time. */
+/** Bytes of a token besides its text: quotes, commas, its time. */
 const TOKEN_OVERHEAD_BYTES = 12;
 
 type Draft = {
@@ -98,7 +99,7 @@ type Draft = {
   ordinals: number;
   bytes: number;
   tools: ToolCall[];
-  /** It has nothing but inputs of `addHeld`, and waits so long for another, milliseconds. */
+  /** Set if the record has only inputs of `addHeld`: how long it waits for another input. */
   holdMs: number | undefined;
 };
 type Waiter = { resolve: () => void; reject: (error: unknown) => void };
@@ -123,7 +124,7 @@ class Writer implements InputWriter {
   #pumpQueued = false;
   /** Set while the next record of a burst is held. */
   #holdTimer: NodeJS.Timeout | undefined;
-  /** Set while the open record has nothing but inputs of `addHeld`. */
+  /** Set while the open record has only inputs of `addHeld`. */
   #companyTimer: NodeJS.Timeout | undefined;
   #waitingBytes = 0;
   #failure: { error: unknown } | undefined;
@@ -216,10 +217,10 @@ class Writer implements InputWriter {
     this.#send();
   }
 
-  /** Puts an input that is not text into the draft; its bytes. */
+  /** Puts an input that is not text into the draft. Returns its bytes. */
   #draftWith(input: Exclude<AgentInput, TextInput>, atMs: number): [Draft, number] {
     const bytes = Buffer.byteLength(JSON.stringify(input));
-    // A reader skips the whole record, and its producer would wait without end for the facts. Text is flat.
+    // A reader would skip the whole record, and its producer would wait forever for the facts. Text is flat and cannot nest.
     if (isDeeperThan(input, INPUT_DEPTH_MAX))
       throw new InputTooDeep(`an input of kind "${input.kind}" nests deeper than ${INPUT_DEPTH_MAX} levels of JSON`);
     const draft = this.#draftFor(bytes, atMs);
@@ -227,7 +228,7 @@ class Writer implements InputWriter {
     return [draft, bytes];
   }
 
-  /** The draft for the next input; a new one when the open one is full. */
+  /** The draft for the next input. Starts a new one when the open one is full. */
   #draftFor(bytes: number, atMs: number): Draft {
     if (this.#failure) throw this.#failure.error;
     if (this.#waitingBytes > this.#waitingBytesMax * WAITING_OVERRUN_FACTOR) {
@@ -247,7 +248,7 @@ class Writer implements InputWriter {
     this.#waitingBytes += bytes;
   }
 
-  /** Sends the open record with the end of this step, unless another one is in flight or a burst fills it. */
+  /** Sends the open record at the end of this step, unless another one is in flight or a burst is filling it. */
   #send(): void {
     if (this.#open !== undefined) this.#open.holdMs = undefined;
     const isHeld = this.#isHolding && this.#sealed.length === 0;
@@ -282,8 +283,8 @@ class Writer implements InputWriter {
     const { taskId, producer, trace, taken, startN = 1, timeoutMs = APPEND_TIMEOUT_MS } = this.#options;
     const measured = { ...(taken && draft.n === startN && { taken }), ...(draft.tools.length > 0 && { tools: draft.tools }) };
     const record: AgentRecord = { v: 1, at: draft.at, from: producer, n: draft.n, inputs: draft.inputs, ...measured };
-    // The id contains the turn and the work item: a later turn, or another item of the same call, begins again with attempt 1 and
-    // n 1, within the duplicate window.
+    // The id contains the turn and the work item, because a later turn, or another item of the same call, restarts with attempt 1 and
+    // n 1 within the duplicate window.
     const { turn, item = 0, attempt } = producer;
     const id = `${taskId}:${producer.id}:${turn}:${item}:${attempt}:${draft.n}`;
     const { seq, duplicate } = await this.#inputs.append(taskId, record, { id, timeoutMs, ...(trace && { trace }) });
@@ -292,13 +293,13 @@ class Writer implements InputWriter {
   }
 
   /**
-   * Whether the stored record of an id is ours, from a try whose acknowledgement was lost. A nats-server that is killed may forget
-   * that it has delivered an item, and deliver it again with the same count: two runs of one attempt then write with the same ids,
-   * and the first to write goes on.
+   * Whether the stored record with this id is ours, from a try whose acknowledgement was lost. A killed nats-server may forget that it
+   * has delivered an item, and deliver it again with the same count. Two runs of one attempt then write with the same ids,
+   * and only the first to write continues.
    */
   async #isStoredAt(seq: number, record: AgentRecord): Promise<boolean> {
     const stored = await this.#inputs.recordAt(this.#options.taskId, seq);
-    // Without it, retention has removed it.
+    // A missing record was removed by retention.
     return stored === undefined || isDeepStrictEqual(stored, JSON.parse(JSON.stringify(record)));
   }
 

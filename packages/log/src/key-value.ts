@@ -3,7 +3,7 @@ import type { StreamExtent } from './fact-log.ts';
 /** A small bucket of named JSON values with revisions: shard leases, task index, agent registry, message ids. */
 export interface KeyValue<V> {
   get(key: string): Promise<Entry<V> | undefined>;
-  /** The current entries with keys `<prefix>.<one token>`, sorted by key. Reads each of them: use it for small groups. */
+  /** The current entries with keys `<prefix>.<one token>`, sorted by key. Each costs a read, so use it for small groups. */
   under(prefix: string): Promise<Entry<V>[]>;
   /** Writes unconditionally. */
   put(key: string, value: V): Promise<number>;

@@ -18,7 +18,7 @@ async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise(resolve => setTimeout(resolve, 1));
 }
 
-/** A registry that is followed, by a clock that the test sets. */
+/** A followed registry, with a clock that the test sets. */
 async function followedAgents(t: TestContext) {
   const log = createMemoryLog();
   const stop = new AbortController();
@@ -50,7 +50,7 @@ test('an agent without heartbeats is not listed until its next one', async t => 
   await until(() => directory.list().length === 1);
 });
 
-test('an agent that has stopped in order was there a moment ago', async t => {
+test('an agent that stopped in order was seen a moment ago', async t => {
   const { log, clock, directory } = await followedAgents(t);
   assert.equal(directory.msSinceSeen(), Number.POSITIVE_INFINITY);
   await log.agents.put('a', agent('a', 'version'));
@@ -95,7 +95,7 @@ test('a lost registry watch is opened again; a first read that fails rejects', a
   );
 });
 
-test('an agent is live while one of its instances is; the newest heartbeat of a live one describes it', async t => {
+test('an agent is live while one of its instances is; the newest heartbeat of a live instance describes it', async t => {
   const { log, clock, directory } = await followedAgents(t);
   const heartbeat = (instance: string, version: string, at: number) =>
     log.agents.put(`a.${instance}`, { ...agent('a', version), heartbeat: at });
@@ -115,7 +115,7 @@ test('an agent is live while one of its instances is; the newest heartbeat of a 
   assert.deepEqual(seen(), [['a', true, 'v1', clock.now]], 'the instance with the newer heartbeat is silent');
 });
 
-test('an entry that is malformed, or has the name of another agent, is not listed', async t => {
+test('a malformed entry, or one with the name of another agent, is not listed', async t => {
   const log = createMemoryLog();
   const stop = new AbortController();
   t.after(() => stop.abort());

@@ -1,19 +1,19 @@
-import { isObject, isTime } from '@hopline/a2a';
+import { type AgentSkill, isObject, isTime } from '@hopline/a2a';
 import { followBucket } from './follow-bucket.ts';
 import type { KeyValue } from './key-value.ts';
-import type { AgentEntry, AgentSkill } from './log.ts';
+import type { AgentEntry } from './log.ts';
 
-/** An agent whose heartbeat has not changed for longer than this is not live, milliseconds. */
+/** An agent whose heartbeat has not changed for longer than this is not live. */
 export const AGENT_SILENCE_MS_MAX = 10_000;
 
 type SeenInstance = { entry: AgentEntry; seenAtMs: number };
 
-/** `seenAtMs`: when this process last saw a heartbeat of any of its instances, by `now`. */
+/** `seenAtMs`: when this process last saw a heartbeat of any instance, by `now`. */
 export type RegisteredAgent = AgentEntry & { isLive: boolean; seenAtMs: number };
 
 /**
- * The registered agents and whether they are live. Each running instance of an agent has an entry of its own, so that one that
- * stops leaves the others registered. Measured with this process's own clock, like the relays' leases.
+ * The registered agents and whether they are live. Each running instance of an agent has an entry of its own, so that the others stay
+ * registered when it stops. Liveness is measured with this process's own clock, like the relays' leases.
  */
 export class LiveAgents {
   readonly #now: () => number;
@@ -36,7 +36,7 @@ export class LiveAgents {
         found = new Map();
       },
       change: ({ key, value }) => {
-        // Any agent writes its own entries, and every reader uses those of all agents.
+        // An agent may write anything into its own entries, and every reader uses those of all agents.
         if (isAgentEntry(value) && key.split('.')[0] === value.name) {
           this.#seenAtMs = this.#now();
           found.set(key, { entry: value, seenAtMs: this.#seenAtMs });
@@ -50,7 +50,7 @@ export class LiveAgents {
     });
   }
 
-  /** Time since the newest heartbeat of any agent, those included that have stopped in order; Infinity: none was seen. Milliseconds. */
+  /** Milliseconds since the newest heartbeat of any agent, including agents that stopped in order. Infinity: none was seen. */
   msSinceSeen(): number {
     return this.#now() - this.#seenAtMs;
   }
@@ -84,7 +84,7 @@ function isAgentEntry(value: unknown): value is AgentEntry {
   return hasTexts && isTime(heartbeat) && Array.isArray(skills) && skills.every(isAgentSkill);
 }
 
-/** Whether a value is a skill: an agent of its operator's own code may return anything. */
+/** Whether a value is a skill. Custom agent code may return anything. */
 export function isAgentSkill(value: unknown): value is AgentSkill {
   if (!isObject(value)) return false;
   const { id, name, description, tags, examples = [] } = value;

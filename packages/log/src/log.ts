@@ -1,4 +1,4 @@
-import type { DialectName, TaskState } from '@hopline/a2a';
+import type { AgentSkill, DialectName, TaskState } from '@hopline/a2a';
 import type { Owner, PendingRequest, Role } from '@hopline/events';
 import type { FactLog, RecordMark } from './fact-log.ts';
 import type { InputLog } from './input-log.ts';
@@ -8,13 +8,13 @@ import type { WakeUps } from './wake-ups.ts';
 import type { WorkQueue } from './work-queue.ts';
 
 /**
- * The interface between Hopline and its broker. `log-jetstream` implements it, `@hopline/log/memory` is the twin for tests; one
+ * The interface between Hopline and its broker. `log-jetstream` implements it, and `@hopline/log/memory` is its twin for tests. One
  * contract suite runs on both.
  */
 export interface Log {
   /** Fixed when the log was created. */
   readonly shards: number;
-  /** Largest record the log accepts, bytes. */
+  /** Largest record that the log accepts. */
   readonly recordBytesMax: number;
   readonly inputs: InputLog;
   readonly facts: FactLog;
@@ -26,13 +26,13 @@ export interface Log {
   readonly agents: KeyValue<AgentEntry>;
   readonly messageIds: KeyValue<MessageIdEntry>;
   readonly contexts: KeyValue<ContextEntry>;
-  /** Holds credentials of webhooks, which must never appear in output: stored apart from everything else. */
+  /** Holds credentials of webhooks, which must never appear in output. Stored separately from everything else. */
   readonly pushConfigs: KeyValue<PushConfigEntry>;
   readonly pushProgress: KeyValue<PushProgressEntry>;
   /** Resolves when the log is reachable and its streams have a leader; rejects with LogUnavailable. For readiness probes. */
   check(): Promise<void>;
   /**
-   * Rejects with LogUnavailable while a stream did not store what this process appended last, for example because the disk of the
+   * Rejects with LogUnavailable if a stream did not store the last append of this process, for example because the disk of the
    * server was full. Sends nothing. For readiness probes.
    */
   checkAppends(): Promise<void>;
@@ -49,23 +49,23 @@ export type LeaseValue = Partial<ShardProgress> & {
   heartbeat?: number;
 };
 
-/** How far a shard is. The checkpoint is valid only while the log has `newest`. */
+/** The progress of a shard. The checkpoint is valid only while the log has `newest`. */
 export type ShardProgress = {
   /** Every raw record up to this sequence is folded in. */
   checkpoint: number;
   /** The newest record of facts that the owner stored. */
   newest?: RecordMark;
   /**
-   * The log lost records of the shard, so raw records up to this sequence are folded again where their facts are gone. Until the
+   * The log lost records of the shard, so raw records up to this sequence are folded again if their facts are gone. Present until the
    * checkpoint has passed it.
    */
   refoldTo?: number;
-  /** Other records of which it does not know whether the log still has them. Of a shard that starts again in its process; never stored. */
+  /** Other records that the log may have lost. Only for a shard that starts again in the same process; never stored. */
   unproven?: readonly RecordMark[];
 };
 
 /**
- * Key: the task id. The relay writes it on state changes, and once per MiB of records, never per chunk. The server writes it with
+ * Key: the task id. The relay writes it on state changes and once per MiB of records, never per chunk. The server writes it with
  * generation and `startSeq` 0 before it appends the first message.
  */
 export type TaskIndexEntry = {
@@ -81,12 +81,12 @@ export type TaskIndexEntry = {
   generation: number;
   /** As in the task's newest record at the time of the entry: every input of the task up to it is folded. */
   foldedSeq?: number;
-  /** Log sequence of that record, and what the task's records up to it take of the log, copies left out; bytes. */
+  /** Log sequence of that record, and the bytes that the task's records up to it take in the log, without copies. */
   seq?: number;
   storedBytes?: number;
   /** Epoch milliseconds of the state's change. */
   at: number;
-  /** The request for input that waits for an answer. */
+  /** The request for input that waits for an answer, if any. */
   inputRequest?: PendingRequest;
   /** The request for credentials that waits. */
   authRequest?: PendingRequest;
@@ -107,14 +107,12 @@ export type AgentEntry = {
   heartbeat: number;
 };
 
-export type AgentSkill = { id: string; name: string; description: string; tags: string[]; examples?: string[] };
-
-/** Key: hash of owner, context and message id, or of a task id that a client chose. The first writer decides the task id. */
+/** Key: hash of owner, context and message id, or of a task id that a client chose. The first writer determines the task id. */
 export type MessageIdEntry = { taskId: string; fingerprint: string };
 
 /** Key: hash of owner and context. The tasks of a context, oldest first; a task joins before its first message is appended. */
 export type ContextEntry = { tasks: string[] };
-/** Only the newest tasks of a context are kept. */
+/** The newest tasks of a context; older ones are dropped. */
 export const CONTEXT_TASKS_MAX = 20;
 
 /** Key: `<taskId>.<base64url of the configuration id>`. A webhook that a client registered for the events of a task. */
@@ -126,11 +124,11 @@ export type PushConfigEntry = {
   token?: string;
   /** `credentials` are secret. */
   authentication?: { scheme: string; credentials?: string };
-  /** In the bucket in place of the secrets, encrypted with HOPLINE_SECRETS_KEY; elsewhere only if no key opened it. */
+  /** In the bucket: replaces the secrets, encrypted with HOPLINE_SECRETS_KEY. Elsewhere: present only if no key opened it. */
   sealed?: string;
-  /** Dialect of the bodies: that of the client that created the configuration. */
+  /** Dialect of the bodies, which is that of the client that created the configuration. */
   dialect: DialectName;
-  /** Only events of a task of the same owner are delivered: the entry may be older than the task. */
+  /** Only events of a task of the same owner are delivered, because the entry may be older than the task. */
   owner?: Owner;
   /** Events after this generation are delivered; 0: all. */
   after: number;
@@ -142,27 +140,27 @@ export type PushConfigEntry = {
 };
 
 /**
- * Key: that of the configuration. Only the notifier writes it, and each write names the revision before it: a notifier that lost
- * its shard unnoticed fails and stops.
+ * Key: that of the configuration. Only the notifier writes it, and each write names the previous revision: a notifier that has lost
+ * its shard without noticing fails and stops.
  */
 export type PushProgressEntry = {
-  /** Revision of the configuration. A configuration that is written again has another revision and begins at its own `after`. */
+  /** Revision of the configuration. A configuration that is written again gets another revision and begins at its own `after`. */
   config: number;
   /** Every event up to this generation was delivered. */
   generation: number;
-  /** Log sequence of the record that held it, 0 before the first: where to read on. */
+  /** Log sequence of the record that held that event, 0 before the first. Reading continues there. */
   seq: number;
   /**
-   * Last generation of the delivery that has begun or is about to; a repetition sends the same events. Absent: no delivery has
+   * Last generation of the delivery that has begun or is about to begin. A repetition sends the same events. Absent if no delivery has
    * begun.
    */
   sending?: number;
-  /** Failed tries of the next delivery, and epoch milliseconds of the first one. */
+  /** Failed tries of the next delivery, and the time of the first one in epoch milliseconds. */
   failures: number;
   failingSince?: number;
-  /** Time of the next try, epoch milliseconds, and the wait before it: a notifier with another clock waits no longer. */
+  /** Time of the next try in epoch milliseconds, and the wait before it, so that a notifier with another clock waits no longer than that. */
   retryAt?: number;
   retryMs?: number;
-  /** Nothing more is delivered: the end of the task was delivered, or the webhook was abandoned. */
+  /** The end of the task was delivered, or the webhook was abandoned: nothing more is delivered. */
   over?: 'delivered' | 'abandoned';
 };

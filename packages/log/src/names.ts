@@ -1,16 +1,16 @@
 import { isAgentName, isRole, isTaskId, isWriter, type Role, type Writer } from '@hopline/events';
 
 /**
- * Names that become subject tokens or headers, checked here for every log. An invalid one is a bug of the caller, not a fault of the log:
- * it throws TypeError before anything is sent. The longest key belongs to a push configuration: a task id, and a configuration id of 128
- * characters in base64url of its UTF-8. Keys have the characters of a NATS key-value bucket (ADR-8), so that `nats kv` reads every bucket.
+ * Names that become subject tokens or headers, checked here for every log. An invalid one is a bug of the caller, not a fault of the log,
+ * so it throws TypeError before anything is sent. The longest key is that of a push configuration: a task id, and a configuration id of 128
+ * characters in base64url of its UTF-8. Keys use the characters of a NATS key-value bucket (ADR-8), so that `nats kv` reads every bucket.
  */
 export const KEY_CHARS_MAX = 1024;
 /** A SHA-256 in base64url has 43 characters. */
 const WAKE_KEY_CHARS_MAX = 64;
 const WAKE_KEY = /^[-\w]+$/;
 const KEY = /^[-/=\w]+(\.[-/=\w]+)*$/;
-/** Servers drop white space around a header, and UTF-8 maps every lone surrogate to one character: two ids would be the same. */
+/** Servers drop white space around a header, and UTF-8 maps every lone surrogate to one character, which would make two ids equal. */
 const RECORD_ID = /^[\x21-\x7e]+$/;
 
 export function requireTaskId(taskId: string): void {
@@ -34,7 +34,7 @@ export function requireRole(role: string): asserts role is Role {
     throw new TypeError('a role must be "supervisor" or "agent.<name>" with a name of 1 to 32 of a-z, 0-9 and "-"');
 }
 
-/** Throws also for the writer of an agent whose name is invalid. */
+/** Also throws if the writer is an agent whose name is invalid. */
 export function requireWriter(writer: string): asserts writer is Writer {
   if (!isWriter(writer)) throw new TypeError('the agent of a record must have a name of 1 to 32 of a-z, 0-9 and "-"');
 }

@@ -1,10 +1,10 @@
 /**
- * Which processes that hold shards are connected. A process that died leaves its connection at once, long before its heartbeat is
+ * Which processes that hold shards are connected. The connection of a dead process ends at once, long before its heartbeat is
  * stale. `member` is its key in the bucket of leases. Use it only to shorten a wait that also ends by the heartbeat.
  */
 export interface Presence {
   /** The member is present until `signal` aborts, this process dies or the log is closed. */
   enter(member: string, signal: AbortSignal): void;
-  /** True when no connected process is the member. False also when the broker does not answer. Never rejects. */
+  /** True if no connected process is the member. False if the broker does not answer. Never rejects. */
   isGone(member: string): Promise<boolean>;
 }

@@ -56,14 +56,14 @@ test('a read that begins at a copied start yields the copied facts; only the las
   );
 });
 
-test('facts that were yielded before are not yielded again from a copy, wherever the read began [S4-44]', async () => {
+test('facts that were already yielded are not repeated from a copy, wherever the read began [S4-44]', async () => {
   const copy = [copiedPart(20, 1, false, 1, 2), copiedPart(21, 2, true, 3, 4, 5)];
   const facts = async (...records: StoredFacts[]) => (await readAll(...records)).flatMap(one => one.facts);
   assert.deepEqual(await facts(plain(5, 5), ...copy, plain(30, 6)), factsOf(5, 6));
   assert.deepEqual(await facts(...copy, plain(30, 6), ...copy, plain(40, 7)), factsOf(1, 2, 3, 4, 5, 6, 7));
 });
 
-test('a read that resumes within a copied run yields the parts from there on [S4-44]', async () => {
+test('a read that resumes within a copied run yields the parts after that point [S4-44]', async () => {
   const facts = async (...records: StoredFacts[]) => (await readAll(...records)).flatMap(one => one.facts);
   const [first, second, third] = [copiedPart(20, 1, false, 1, 2), copiedPart(21, 2, false, 3), copiedPart(22, 3, true, 4, 5)];
   assert.deepEqual(await facts(second, third, plain(30, 6)), factsOf(3, 4, 5, 6));

@@ -2,12 +2,12 @@ import { type CopiedFacts, isVisible } from '@hopline/events';
 import { NO_LONGER_NEEDED } from './errors.ts';
 import type { FactLog, StoredFacts } from './fact-log.ts';
 
-/** Log sequence of the record with which the task begins, as `stored` names it; the newest record names the newest start. */
+/** Log sequence of the record with which the task begins, as `stored` names it. Only the newest record names the newest start. */
 export function startSeqOf({ seq, record }: StoredFacts): number {
   return record.startSeq || seq;
 }
 
-/** Reads everything stored of the task whose newest record is given, each fact once. */
+/** Reads all stored records of the task with the given newest record, each fact once. */
 export function readTask(facts: FactLog, newest: StoredFacts): AsyncIterable<StoredFacts> {
   if (isWhole(newest)) return fromStart([newest]);
   return fromStart(facts.read(newest.record.aggregate.taskId, startSeqOf(newest), newest.record.aggregate.owner));
@@ -21,13 +21,13 @@ export async function followTask(facts: FactLog, newest: StoredFacts, signal: Ab
   );
 }
 
-/** A new task is its newest record: a read of the log would find nothing else. */
+/** A new task consists of its newest record: a read of the log would find nothing else. */
 function isWhole(newest: StoredFacts): boolean {
   return startSeqOf(newest) === newest.seq;
 }
 
 /**
- * Yields `newest`, then what follows. The follower subscribes while the reader works on `newest`, so that the first work of a
+ * Yields `newest`, then the records after it. The follower subscribes while the reader works on `newest`, so that the first work of a
  * task waits for no request, and the records that this work causes arrive live.
  */
 async function* followFrom(facts: FactLog, newest: StoredFacts, signal: AbortSignal): AsyncGenerator<StoredFacts, void> {
@@ -50,8 +50,8 @@ async function* followFrom(facts: FactLog, newest: StoredFacts, signal: AbortSig
 /**
  * Makes facts that were copied forward (PROTOCOL.md 4.3) look as if they were stored for the first time. The records of a task
  * are read in two phases:
- * - the copied run: parts that the read begins with, up to the last part. Each one yields its copied facts as its own facts.
- * - plain records: everything after it. Later copies repeat facts that were yielded before, so they pass unchanged, with `facts`
+ * - the copied run: the parts at the beginning of the read, up to the last part. Each one yields its copied facts as its own facts.
+ * - plain records: everything after it. Later copies repeat facts that were already yielded, so they pass with `facts`
  *   empty.
  *
  * A read that begins with a plain record has no copied run. A plain record within the run ends it: the relay died before the last
@@ -74,7 +74,7 @@ export async function* fromStart(records: AsyncIterable<StoredFacts> | Iterable<
 }
 
 /**
- * Every copied part stores the aggregate after the newest fact. Only the last part keeps it: a reader that waits for a generation
+ * Every copied part stores the aggregate after the newest fact, but only the last part keeps it: a reader that waits for a generation
  * or a raw sequence must have received the facts up to there.
  */
 function expand(stored: StoredFacts, { facts, last }: CopiedFacts, generation: number): StoredFacts {

@@ -1,7 +1,7 @@
 /**
- * Signals between the processes of one agent: delivered at most once and not stored. Use them only to shorten a wait that also
- * ends by polling. A key is 1 to WAKE_KEY_CHARS_MAX letters, digits, `_` or `-`. It names the waiter and must reveal nothing to
- * other receivers.
+ * Signals between the processes of one agent, delivered at most once and not stored. Use them only to shorten a wait that also
+ * ends by polling. A key is 1 to WAKE_KEY_CHARS_MAX letters, digits, `_` or `-`. It identifies the waiting process and must reveal
+ * nothing to other receivers.
  */
 export interface WakeUps {
   /** Signals every listening process of the agent, this one included. Without a connection the signal is lost. */

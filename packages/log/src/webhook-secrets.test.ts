@@ -25,7 +25,7 @@ const ENTRY: PushConfigEntry = {
 const { token: _token, ...NO_TOKEN } = ENTRY;
 const NO_SECRETS: PushConfigEntry = { ...NO_TOKEN, authentication: { scheme: 'Bearer' } };
 
-/** What the bucket holds after a write, and a reader of it with other keys. */
+/** Content of the bucket after a write, and a reader of it with other keys. */
 async function stored(entry: PushConfigEntry, ...encoded: string[]) {
   const log = createMemoryLog();
   const sealed = withSealedWebhooks(log, encoded.length === 0 ? undefined : keys(...encoded));
@@ -50,7 +50,7 @@ test('the bucket holds no secret, and a holder of the key reads the entry as it 
   assert.deepEqual((await stored(NO_SECRETS, first)).raw, NO_SECRETS, 'nothing to seal');
 });
 
-test('every write has a seal of its own, also create and update', async () => {
+test('every write gets a new seal, also create and update', async () => {
   const log = createMemoryLog();
   const { pushConfigs } = withSealedWebhooks(log, keys(first));
   const seals = new Set<string | undefined>();
@@ -65,19 +65,19 @@ test('every write has a seal of its own, also create and update', async () => {
   assert.ok(!seals.has(undefined));
 });
 
-test('keys are rotated: a second one opens, then it seals', async () => {
+test('keys are rotated: a second key first only opens, then seals', async () => {
   const old = await stored(ENTRY, first);
   assert.deepEqual(await old.readBy(second, first), ENTRY);
   assert.deepEqual(await (await stored(ENTRY, second, first)).readBy(second), ENTRY);
 });
 
-test('without a key secrets are stored as they are; plain entries stay readable with one', async () => {
+test('without a key secrets are stored as plain text; plain entries stay readable with a key', async () => {
   const { raw, readBy } = await stored(ENTRY);
   assert.deepEqual(raw, ENTRY);
   assert.deepEqual(await readBy(first), ENTRY);
 });
 
-test('a seal that no key opens, that was changed or copied to another entry opens nowhere', async () => {
+test('a seal that no key opens, that was changed, or that was copied to another entry does not open', async () => {
   const { log, raw, readBy } = await stored(ENTRY, first);
   assert.deepEqual(await readBy(second), raw);
   assert.deepEqual(await readBy(), raw);

@@ -3,8 +3,11 @@ import type { StoredFacts } from './fact-log.ts';
 
 /** Work for supervisors and agents: each item goes to one worker at a time and stays until it is done. PROTOCOL.md section 6. */
 export interface WorkQueue {
+  /** How long the queue knows the id of an item, milliseconds. */
+  readonly duplicateWindowMs: number;
+
   /**
-   * Queues an item; the same id is queued once within the duplicate window. Retries as InputLog.append does; rejects with LogFull
+   * Queues an item; the same id is queued once within `duplicateWindowMs`. Retries as InputLog.append does; rejects with LogFull
    * when there was no room during all that time.
    */
   request(role: Role, work: Work, options: { id: string; trace?: TraceCarrier }): Promise<void>;
@@ -52,39 +55,39 @@ export type Job = {
    */
   exhausted: boolean;
   /**
-   * Whether a later delivery of the item has begun in another worker since. It may have written inputs that made no fact, so that no record
-   * shows it. Absent where an item is never delivered twice at once.
+   * Whether a later delivery of the item has begun in another worker. That worker may have written inputs that caused no fact, so records
+   * may not show it. Absent if an item is never delivered twice at once.
    */
   isTakenOver?: () => Promise<boolean>;
   /**
-   * Frees the slot of the worker while the item stays: its work is done, and only the confirmation of its end is awaited. Absent: the slot is
-   * free when the handler ends.
+   * Frees the slot of the worker while the item stays: the work is done, and only the confirmation of its end is missing. Absent: the slot
+   * is freed when the handler ends.
    */
   leaveSlot?: () => void;
-  /** The task as the requester of a fresh item knew it. Absent: the log must be read. The worker follows the task from there. */
+  /** The task as the requester of a fresh item knew it, from where the worker follows it. Absent: the worker must read the log. */
   newest?: StoredFacts;
   trace?: TraceCarrier;
 };
 
-/** A record of more bytes as JSON is not repeated in a work item. */
+/** Records larger than this, as JSON, are not repeated in a work item. */
 export const WORK_NEWEST_BYTES_MAX = 16 * 1024;
-/** The record of an item that waited longer than this, milliseconds, is not used: the task may have ended meanwhile. */
+/** The record in an item that waited longer than this is ignored, because the task may have ended meanwhile. */
 export const WORK_NEWEST_MS_MAX = 2_000;
 
-/** The member `newest` of a work item, to spread. */
+/** The member `newest` of a work item, for spreading. */
 export function newestForWork({ seq, record }: StoredFacts): Pick<Work, 'newest'> {
   return Buffer.byteLength(JSON.stringify(record)) <= WORK_NEWEST_BYTES_MAX ? { newest: { seq, record } } : {};
 }
 
 /**
- * The record with which the worker of an item may begin, to spread: on the first delivery of an item that was stored a moment ago, as
- * the record was. A later delivery reads the log, because another worker may have written. So does one of a request that was held
- * on its way, or followed an append whose acknowledgement was late: another relay may have requested the work meanwhile.
+ * The record with which the worker of an item may begin, for spreading. Only the first delivery has it, if item and record were stored a
+ * moment ago. A later delivery reads the log, because another worker may have written. The same applies if the request was held on its
+ * way or followed a late acknowledgement, because another relay may have requested the work meanwhile.
  */
 export function newestForJob({ newest }: Work, deliveries: number, storedAtMs: number): Pick<Job, 'newest'> {
   if (newest === undefined || deliveries > 1) return {};
   const since = Math.min(storedAtMs, newest.record.aggregate.at);
-  // By a clock that is far behind that of NATS or the relay, every item would be fresh.
+  // If the clock were far behind that of NATS or the relay, every item would look fresh.
   return Math.abs(Date.now() - since) <= WORK_NEWEST_MS_MAX ? { newest } : {};
 }
 
@@ -94,7 +97,7 @@ export const ROLE_ITEMS_MAX_DEFAULT = 20_000;
 export const TENANT_ITEMS_MAX_DEFAULT = 10_000;
 /** Share of a worker's slots that the items of one tenant may take. */
 export const TENANT_SLOTS_SHARE_DEFAULT = 0.75;
-/** How old the answer of `requireRoom` may be, milliseconds. */
+/** Maximum age of an answer of `requireRoom`. */
 export const ROOM_READ_MS = 1_000;
 /** Attempts at an item before it is settled as failed. */
 export const ATTEMPTS_MAX_DEFAULT = 3;

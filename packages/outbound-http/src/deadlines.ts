@@ -1,9 +1,9 @@
 export type DeadlineLimits = {
-  /** From the start to the first event, milliseconds. */
+  /** From the start to the first event. */
   firstEventMsMax: number;
-  /** Between two events, milliseconds. */
+  /** Between two events. */
   silenceMsMax: number;
-  /** From the start to the end, milliseconds. */
+  /** From the start to the end. */
   totalMsMax: number;
 };
 
@@ -34,7 +34,7 @@ export class Deadlines<Fault extends Error> implements Disposable {
     this.#silence = timer(firstEventMsMax, () => this.#expireUnlessPaused({ limit: 'first-event', ms: firstEventMsMax }));
   }
 
-  /** Why the operation was aborted; undefined when the caller aborted it, or nothing did. */
+  /** Why the operation was aborted. Undefined when it was not, or when the caller aborted it. */
   get fault(): Fault | undefined {
     return this.#fault;
   }
@@ -64,7 +64,7 @@ export class Deadlines<Fault extends Error> implements Disposable {
   [Symbol.dispose](): void {
     clearTimeout(this.#total);
     clearTimeout(this.#silence);
-    // The first event of a peer that was abandoned before it must set no timer.
+    // After an abort before the first event, a late first event must set no timer.
     this.#hasBegun = true;
   }
 

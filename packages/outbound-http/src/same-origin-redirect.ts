@@ -8,7 +8,8 @@ const MOVED: readonly number[] = [301, 302];
 export type RedirectResponse = { method: string; url: URL; status: number; location: string | null | undefined };
 
 /**
- * The URL to repeat a request at; undefined when the response is the answer. Python frameworks redirect `/mcp` to `/mcp/`, so redirects within the origin
+ * The URL for repeating a request, or undefined when the response is final. Python frameworks redirect `/mcp` to `/mcp/`, so redirects
+ * within the origin
  * are followed. A redirect to another origin is not: `fetch` drops `Authorization` there, but sends every other credential header.
  */
 export function sameOriginRedirect({ method, url, status, location }: RedirectResponse): URL | undefined {

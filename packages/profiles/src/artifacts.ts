@@ -6,10 +6,10 @@ import { fill } from './notices.ts';
 import type { ArtifactHeader, ConductingProfile, Profile } from './profile.ts';
 import { TRANSPARENT } from './transparent.ts';
 
-/** Kinds of artifacts by name, of all profiles that Hopline has: a server below may use any of them. */
+/** Kinds of artifacts by name in all built-in profiles, any of which a nested server may use. */
 const KINDS: Readonly<Record<string, ArtifactKind>> = { ...TRANSPARENT.kinds, ...AION.kinds, ...CAIPE.kinds };
 
-/** The kind of an artifact by its name; undefined for an artifact of an agent's own. */
+/** The kind of an artifact by its name; undefined for an artifact that only an agent knows. */
 export function artifactKind(name: string | undefined, kinds = KINDS): ArtifactKind | undefined {
   return name !== undefined && Object.hasOwn(kinds, name) ? kinds[name] : undefined;
 }
@@ -23,7 +23,7 @@ export function kindOfArtifact(
   return artifactKind(name, kinds) ?? (ARTIFACT_KINDS.has(recorded) ? (recorded as ArtifactKind) : undefined);
 }
 
-/** Records the kind on an artifact whose name only a custom profile has: no client and no other cluster knows it. */
+/** Records the kind on an artifact whose name exists only in a custom profile, because clients and other clusters do not know it. */
 export function withKind<A extends Pick<LaneArtifact, 'name' | 'metadata'>>(artifact: A, kind: ArtifactKind | undefined): A {
   if (kind === undefined || artifactKind(artifact.name) !== undefined) return artifact;
   return { ...artifact, metadata: { ...artifact.metadata, artifactKind: kind } };
@@ -35,14 +35,14 @@ export function laneArtifact(profile: Profile, header: ArtifactHeader, superviso
   return withKind<LaneArtifact>(artifact, artifactKind(header.name, profile.kinds));
 }
 
-/** Streamed text: an agent's with the call it came by, the supervisor's own without (C-24). */
+/** Streamed text: that of an agent with the id of its call, that of the supervisor without one (C-24). */
 export function answerArtifact(profile: ConductingProfile, supervisor: string, sourceAgent: string, call?: string): LaneArtifact {
   const artifact = laneArtifact(profile, profile.answer, supervisor);
   const metadata = { ...artifact.metadata, sourceAgent, ...(call !== undefined && { toolCallId: call }) };
   return { ...artifact, metadata };
 }
 
-/** What the called agent needs of the profile. `answer`: the artifact of its text, where the supervisor answers for it. */
+/** The part of the profile that the called agent needs. `answer`: the artifact of its text if the supervisor answers for it. */
 export function agentPresentation(profile: Profile, answer?: LaneArtifact): AgentPresentation {
   const { agent, separateClose, kinds } = profile;
   const base = { progress: agent.progress, notices: agent.notices, ...(separateClose && { separateClose }) };

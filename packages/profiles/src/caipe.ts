@@ -23,7 +23,7 @@ export const CAIPE: ConductingProfile = {
   },
   separateClose: true,
   agent: {
-    // Clients know the plan of a task by its name, and a task has one (S0-9).
+    // Clients find the plan of a task by its name, and a task has one plan (S0-9).
     text: { as: 'answer', nestedPlan: 'agent_execution_plan' },
     progress: { name: 'progress' },
     notices: TOOL_NOTICES,

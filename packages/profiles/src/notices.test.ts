@@ -42,7 +42,7 @@ test('a tool call as the client sees it [S2-1 S2-4 S2-5 S2-6 S2-37]', () => {
   ]);
 });
 
-test('a rejected call has a notice of its own; in a profile without one it is that of a failed call', () => {
+test('a rejected call has a notice of its own; a profile without one uses that of a failed call', () => {
   const options = { lane: 'l/end', agent: 'supervisor', tool: 'argocd', callId: 'c1' };
   const rejected = callNotice(CAIPE.calls, 'rejected', options);
   assert.deepEqual(rejected.parts, [{ text: '❌ Supervisor: Argocd rejected the message\n' }]);
@@ -67,7 +67,7 @@ test('a notice is as long as its names make it, in code points [S2-38 S2-39]', (
   const lengthOf = (tool: string, phase: 'start' | 'end') =>
     codePoints(toolNotice('l', 'argocd', tool, 'c', phase).parts[0]?.text ?? '');
   const tool = 'version_service__version';
-  // Titled, and with the line break: the 48 and 49 that the strings have, not the 47 and 49 of the diagram.
+  // Counts the title case and the line break: 48 and 49 as in the strings, not the 47 and 49 of the diagram.
   assert.deepEqual([lengthOf(tool, 'start'), lengthOf(tool, 'end')], [48 + 1, 49 + 1]);
   assert.deepEqual([lengthOf(`${tool}_2`, 'start'), lengthOf(`${tool}_2`, 'end')], [48 + 3, 49 + 3]);
 });

@@ -42,7 +42,7 @@ export function callNotice(
   // S2-3: some agents write the name in bold.
   const tool = name.replaceAll('**', '');
   const [known, artifactKind] = phase === 'start' ? [TOOL_NOTICES.start, 'call-start'] : [TOOL_NOTICES.end, 'call-end'];
-  // A custom profile has names that no other cluster or client knows.
+  // No other cluster or client knows the names of a custom profile.
   const kind = template.name !== known.name && { artifactKind };
   const failed = (phase === 'failed' || phase === 'rejected') && { failed: true };
   const outcome = phase === 'waiting' ? { waiting: true } : failed;

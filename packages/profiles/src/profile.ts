@@ -3,7 +3,7 @@ import type { AgentPresentation, ArtifactKind, LaneArtifact, NoticeTemplates } f
 /** Name and description of an artifact. `{supervisor}` in the description becomes the supervisor's display name. */
 export type ArtifactHeader = { name: string; description?: string };
 
-/** One agent takes the message; its artifacts, states and messages pass, and the supervisor adds nothing. */
+/** One agent takes the message. Its artifacts, states and messages pass through, and the supervisor adds nothing. */
 export type ForwardingProfile = ProfileBase & { turn: 'forward' };
 
 /** The supervisor plans, calls agents, streams their text, and ends with the whole answer. */
@@ -11,15 +11,15 @@ export type ConductingProfile = ProfileBase & {
   turn: 'conduct';
   /** The plan while it is streamed, and the same artifact once it is complete. */
   plan: { streaming: ArtifactHeader; complete: ArtifactHeader };
-  /** Text of agents and of the supervisor, as it is streamed. */
+  /** Text of agents and of the supervisor while it is streamed. */
   answer: ArtifactHeader;
-  /** The whole answer once more, before the final state. */
+  /** The whole answer once more, sent before the final state. */
   result: ArtifactHeader;
   /** Notices around the call of an agent: `{agent}` is the supervisor, `{tool}` the agent that is called. */
   calls: NoticeTemplates;
 };
 
-/** How a task shows to its clients. Plain JSON: a call holds the agent's part of it. */
+/** How clients see a task. Plain JSON, because a call stores the agent's part of it. */
 export type Profile = ForwardingProfile | ConductingProfile;
 
 type ProfileBase = {
@@ -33,9 +33,9 @@ type ProfileBase = {
 };
 
 type AgentText =
-  /** All text of the agent is one answer. A plan of a server below it keeps an artifact of its own, called `nestedPlan`. */
+  /** All text of the agent is one answer. The plan of a nested server keeps an artifact of its own, called `nestedPlan`. */
   | { as: 'answer'; nestedPlan: string }
-  /** The agent's artifacts and messages pass; text in neither of them is this artifact. */
+  /** The agent's artifacts and messages pass through; any other text becomes this artifact. */
   | { as: 'own'; artifact: LaneArtifact }
-  /** As `own`, but this artifact leaves the task at its end, and a message with the text stays. */
+  /** As `own`, but this artifact is removed at the end of the task, and a message with the text stays. */
   | { as: 'transitory'; artifact: LaneArtifact };

@@ -49,7 +49,7 @@ test('a call holds the kinds of all profiles, and the artifact of the answer', (
   assert.throws(() => agentPresentation(CAIPE), /no artifact/);
 });
 
-test('an artifact of a custom profile records its kind, one of a built-in profile has it by its name alone', () => {
+test('an artifact of a custom profile records its kind, one of a built-in profile is recognized by its name', () => {
   const plan = laneArtifact(ACME, ACME.plan.complete, 'Acme');
   assert.deepEqual([plan.metadata, kindOfArtifact(plan)], [{ artifactKind: 'plan' }, 'plan']);
   const answer = answerArtifact(ACME, 'Acme', 'argocd', 'c1');
@@ -61,7 +61,7 @@ test('an artifact of a custom profile records its kind, one of a built-in profil
   assert.deepEqual(agentPresentation(TRANSPARENT).text.artifact, { name: 'response' });
 });
 
-test('a name of a built-in profile decides over a recorded kind, and an unknown kind is not one', () => {
+test('a name of a built-in profile takes precedence over a recorded kind, and an unknown kind is ignored', () => {
   assert.equal(kindOfArtifact({ name: 'execution_plan_update', metadata: { artifactKind: 'answer' } }), 'plan');
   assert.equal(kindOfArtifact({ name: 'report', metadata: { artifactKind: 'drawing' } }), undefined);
   assert.equal(kindOfArtifact({ metadata: { artifactKind: ['plan'] } }), undefined);

@@ -8,10 +8,10 @@ import { TRANSPARENT } from './transparent.ts';
 
 export type Profiles = ReadonlyMap<string, Profile>;
 
-/** The profiles that Hopline has. */
+/** The built-in profiles. */
 export const PROFILES: Profiles = new Map([CAIPE, TRANSPARENT, AION].map(profile => [profile.name, profile]));
 
-/** Setting of the services that look profiles up: ingress its name, the supervisor its value. */
+/** Setting of the services that look profiles up: ingress for the name, the supervisor for the value. */
 export const PROFILE_SETTINGS = {
   HOPLINE_PROFILE_MODULE: {
     type: 'string',

@@ -1,7 +1,7 @@
 import { TOOL_NOTICES } from './notices.ts';
 import type { ForwardingProfile } from './profile.ts';
 
-/** Hopline in front of an existing agent: its own events pass; only ids, coalescing and hops are Hopline's. */
+/** Hopline in front of an existing agent: the agent's own events pass through; only ids, coalescing and hops are Hopline's. */
 export const TRANSPARENT: ForwardingProfile = {
   name: 'transparent',
   turn: 'forward',

@@ -6,17 +6,17 @@ import type { EventSink, ServerRequest } from '@hopline/a2a-server';
 const FAULT_NAME = 'hopline-fault';
 const DELAY_MS_MAX = 60_000;
 const COUNT_MAX = 1_000_000;
-/** How long a stream that is cut may take to deliver the frames before the cut; milliseconds. */
+/** Time limit for delivering the frames before a stream is cut. */
 const CUT_STALL_MS = 5_000;
 const POLL_MS = 5;
 
-/** What goes wrong, so that a client can be tested. */
+/** Faults for testing a client. */
 export type Faults = {
   /** Each stream is cut after this many frames. */
   cut?: number;
-  /** Each request waits this long; milliseconds. */
+  /** Each request waits this long, in milliseconds. */
   delay?: number;
-  /** The first requests, this many, are refused with UNAVAILABLE (HTTP 503). */
+  /** Number of first requests that are refused with UNAVAILABLE (HTTP 503). */
   refuse?: number;
 };
 
@@ -46,7 +46,7 @@ export class FaultInjector {
     this.#refusals = faults.refuse ?? 0;
   }
 
-  /** Throws UNAVAILABLE, and INVALID_PARAMS for a fault that has no meaning. */
+  /** Throws UNAVAILABLE, or INVALID_PARAMS for an unknown fault. */
   async apply(request: ServerRequest): Promise<ServerRequest> {
     const own = requested(request);
     const { cut = this.#faults.cut, delay = this.#faults.delay } = own;
@@ -114,7 +114,7 @@ function cutAfter(sink: EventSink, frames: number): EventSink {
   };
 }
 
-/** Resolves when the system has every byte: what the process still holds is discarded by a cut. */
+/** Resolves when the system has every byte, because a cut discards bytes that the process still holds. */
 async function sent(sink: EventSink): Promise<void> {
   await sink.flushAll(CUT_STALL_MS);
   // The first bytes of a response are held until the end of the turn.

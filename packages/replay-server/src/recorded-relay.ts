@@ -6,7 +6,7 @@ import { decide, evolve } from '@hopline/task';
 import { type Binding, rebindRecord } from '@hopline/task-transfer';
 import { questionOf, type Recording, type Recordings } from './recording.ts';
 
-/** Of the server that clients ask; a recording of an agent's own server answers there as well. */
+/** Role of the server that clients ask. Recordings of an agent's own server answer there as well. */
 export const ROLE = 'supervisor';
 
 /** A task that answers a client with a recording. */
@@ -23,18 +23,18 @@ type Playing = {
   /** Ids of the client's messages by those that they replace. */
   messageIds: Map<string, string>;
   stop: AbortController;
-  /** The newest write: writes of a task follow each other. */
+  /** The newest write, because writes of a task follow each other. */
   writing: Promise<void>;
 };
 
 /**
- * Takes the place of the relay and of the agents: the facts that answer a message are recorded ones, under the ids of the new task and
- * with the times of now, at the pace of the recording.
+ * Replaces the relay and the agents: recorded facts answer a message, under the ids of the new task and with current times,
+ * at the pace of the recording.
  */
 export class RecordedRelay {
   readonly #log: Log;
   readonly #recordings: Recordings;
-  /** Factor of the recorded speed; infinite: without waiting. */
+  /** Factor of the recorded speed. Infinite: without waiting. */
   readonly #pace: number;
   readonly #playing = new Map<string, Playing>();
 
@@ -47,7 +47,7 @@ export class RecordedRelay {
     this.#pace = pace;
   }
 
-  /** Makes a recorded task visible under its own ids, whole. */
+  /** Makes a whole recorded task visible under its own ids. */
   async store({ header, records }: Recording): Promise<void> {
     const { taskId, contextId } = header;
     const binding: Binding = { taskId, contextId, role: ROLE, shiftMs: 0 };
@@ -64,7 +64,7 @@ export class RecordedRelay {
 
   /** Answers messages until `signal` aborts. */
   async run(signal: AbortSignal): Promise<void> {
-    // A task that cannot be answered costs the others nothing.
+    // A task that cannot be answered must not affect the others.
     for await (const input of this.#log.inputs.readShard(0, 1, signal)) await this.#take(input).catch(this.#onError);
     for (const { stop } of this.#playing.values()) stop.abort();
   }
@@ -112,7 +112,7 @@ export class RecordedRelay {
       await this.#end(playing, 'TASK_STATE_REJECTED', this.#recordings.explain(input));
       return;
     }
-    // The task is the client's: its message and its metadata. What the record has beside it is recorded.
+    // The task belongs to the client, with its message and metadata. Everything else in the record is recorded.
     const created = rebindRecord(recording.records[0]!, playing.binding);
     this.#replaceMessage(playing, recording.records[0]!.aggregate.messageIds[0], input.message);
     await this.#append(playing, { ...created, facts: [...facts, ...created.facts.slice(1)] });
@@ -120,7 +120,7 @@ export class RecordedRelay {
     this.#play(playing, playing.stop.signal).catch(error => this.#onError(error));
   }
 
-  /** A further message answers a question of the recording, and the recording goes on where the same message stands in it. */
+  /** A further message answers a question of the recording, which continues at the same message. */
   async #continue(playing: Playing, input: MessageInput): Promise<void> {
     const { recording, next } = playing;
     const expected = recording?.records[next]?.facts.find(fact => fact.kind === 'message.received');
@@ -146,7 +146,7 @@ export class RecordedRelay {
     this.#play(playing, playing.stop.signal).catch(error => this.#onError(error));
   }
 
-  /** Until the end, or until the recording has a message of the client. */
+  /** Plays until the end, or until the recording has a message of the client. */
   async #play(playing: Playing, signal: AbortSignal): Promise<void> {
     const { recording, binding } = playing;
     const startMs = performance.now();
@@ -171,7 +171,7 @@ export class RecordedRelay {
     }
   }
 
-  /** A client of a task that was open when it was exported would wait without end. */
+  /** Otherwise a client of a task that was still open when exported would wait forever. */
   async #endEarly(playing: Playing): Promise<void> {
     if (!isInProgress(playing.newest.aggregate.state)) return;
     await this.#end(playing, 'TASK_STATE_FAILED', 'The recording ends here: the task was open when it was exported.');

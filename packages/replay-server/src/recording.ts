@@ -2,16 +2,16 @@ import { type Message, type Metadata, textOf } from '@hopline/a2a';
 import type { FactRecord, MessageInput } from '@hopline/events';
 import { type TaskEntry, TaskFileError, type TaskHeader } from '@hopline/task-file';
 
-/** A recorded task: what was asked, and the records of facts that answered. */
+/** A recorded task: the question, and the records of facts that answered it. */
 export type Recording = {
   header: TaskHeader;
   question: string;
-  /** The agent that the client named, as JSON; '' where it named none. */
+  /** The agent that the client named, as JSON; '' if it named none. */
   agent: string;
   records: FactRecord[];
 };
 
-/** The recordings of a task file, held in memory. Throws TaskFileError, also for a file that nothing can be served from. */
+/** The recordings of a task file, held in memory. Throws TaskFileError, also for a file from which nothing can be served. */
 export async function readRecordings(entries: AsyncIterable<TaskEntry>): Promise<Recording[]> {
   const recordings: Recording[] = [];
   let header: TaskHeader | undefined;
@@ -39,7 +39,7 @@ function recordingOf(header: TaskHeader, records: FactRecord[]): Recording {
   return { header, question: questionOf(message), agent: agentOf(message, created.request), records };
 }
 
-/** Messages that differ in white space alone ask the same. */
+/** Messages that differ only in white space ask the same question. */
 export function questionOf(message: Message | undefined): string {
   return textOf(message?.parts ?? [])
     .replace(/\s+/g, ' ')
@@ -54,7 +54,7 @@ function agentOf(message: Message | undefined, request: Metadata | undefined): s
 /** `text`: the recording of the same question, of the agent that the client names. `any`: every message gets a recording. */
 export type MatchRule = 'text' | 'any';
 
-/** Chooses the recording for a message; of several that fit, one after the other. */
+/** Chooses the recording for a message. If several match, it takes them in turn. */
 export class Recordings {
   readonly #all: readonly Recording[];
   readonly #rule: MatchRule;
@@ -77,7 +77,7 @@ export class Recordings {
     return this.#rule === 'any' || questionOf(recorded) === questionOf(sent);
   }
 
-  /** Why no recording fits, for the person who wrote the client. */
+  /** Why no recording matches, for the author of the client. */
   explain({ message, metadata }: MessageInput): string {
     const asked = questionOf(message);
     const agent = agentOf(message, metadata);

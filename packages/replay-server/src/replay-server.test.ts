@@ -148,7 +148,7 @@ test('recorded tasks are listed, read and subscribed to under their own ids', as
   assert.deepEqual(eventsOf(rest), eventsOf(items).slice(4));
 });
 
-test('a stream that is cut after each third frame is resumed without loss and without repetition', async t => {
+test('a stream that is cut after each third frame resumes without loss or repetition', async t => {
   const { client } = await serve(t, { faults: { cut: 3 } });
   const items = await collect(client().stream(message(QUESTION)));
   assert.deepEqual(
@@ -213,7 +213,7 @@ test('a question that is not recorded is rejected, with the recorded ones', asyn
   );
 });
 
-test('white space does not matter, the agent does where the client names one, and every message matches with `any`', async t => {
+test('white space is ignored, the agent must match if the client names one, and with `any` every message matches', async t => {
   const recordings = [...(await recorded(QUESTION, 'task-1', { agent: 'guide' }))];
   const strict = await serve(t, { recordings });
   const stateOf = async (client: ReturnType<typeof createClient>, text: string, metadata?: object) => {

@@ -14,13 +14,13 @@ import { type MatchRule, type Recording, Recordings } from './recording.ts';
 export type ReplayServerOptions = {
   recordings: readonly Recording[];
   match: MatchRule;
-  /** Factor of the recorded speed; infinite: without waiting. */
+  /** Factor of the recorded speed. Infinite: without waiting. */
   pace: number;
   faults: Faults;
   /** Version of Hopline, on the card. */
   version: string;
   logger: Logger;
-  /** Names of the server: every browser on its network can reach it. */
+  /** Host names of the server, because every browser on its network can reach it. */
   hosts: NonNullable<Parameters<typeof openHttp>[1]['hosts']> & NonNullable<Parameters<typeof openGrpc>[1]['hosts']>;
 };
 
@@ -30,12 +30,12 @@ export type ReplayServer = {
   close(): Promise<void>;
 };
 
-/** Largest record: any that a file may contain, with the message of a client; bytes. */
+/** Largest record: any that a file may contain, with the message of a client. */
 const RECORD_BYTES_MAX = 2 * LINE_BYTES_MAX;
 
 /**
- * An A2A server that answers with recorded tasks: every binding and dialect, resume, lists, cancel. The server is the one of ingress; its
- * log is in memory, and recorded facts take the place of relay and agents. Nothing leaves the process.
+ * An A2A server that answers with recorded tasks, with every binding and dialect, resume, lists and cancel. It is the server of ingress with
+ * a log in memory; recorded facts replace relay and agents. Nothing leaves the process.
  */
 export async function createReplayServer(options: ReplayServerOptions): Promise<ReplayServer> {
   const { recordings, match, pace, faults, version, logger, hosts } = options;
@@ -88,7 +88,7 @@ export async function createReplayServer(options: ReplayServerOptions): Promise<
   };
 }
 
-/** Stored ids by those that clients chose; of two callers with the same, the first one recorded. */
+/** Maps ids that clients chose to stored ids. If two callers chose the same id, the first recorded one wins. */
 function chosenIdsOf(recordings: readonly Recording[]): Map<string, string> {
   const ids = new Map<string, string>();
   for (const { header } of recordings) {

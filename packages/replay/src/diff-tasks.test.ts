@@ -9,7 +9,7 @@ const answer = (...tokens: string[]) =>
     .send(supervisor(), status('TASK_STATE_WORKING'), call)
     .send(agent(), open(), text('a', ...tokens), close(), ended);
 
-test('the same answer in other chunks and at other times is the same', () => {
+test('the same answer in other chunks and at other times is equal', () => {
   const { same, differences, a, b } = diffTasks(
     plainAnswer().stored({ eventCostMs: 0 }),
     plainAnswer().stored({ eventCostMs: 2_000 }),
@@ -30,7 +30,7 @@ test("the first text is that of an agent, not the supervisor's plan", () => {
   assert.ok(diffTasks(planned, planned).a.firstTextMs! >= 510);
 });
 
-test('other text, another end, another call and another message are named', () => {
+test('different text, ends, calls and messages are named', () => {
   const done = answer('yes').send(supervisor(), status('TASK_STATE_COMPLETED', 'bye')).stored();
   const failed = answer('no').send(supervisor(), status('TASK_STATE_FAILED')).stored();
   const { same, differences } = diffTasks(done, failed);
@@ -47,7 +47,7 @@ test('other text, another end, another call and another message are named', () =
   );
 });
 
-test('an artifact that both tasks have is no difference where one of them has more of its name', () => {
+test('an artifact that both tasks have is not a difference if one of them has more artifacts of its name', () => {
   const working = () => new TaskBuilder().message().send(supervisor(), status('TASK_STATE_WORKING'), call);
   const notice = (lane: string) => ({ ...open(lane), artifact: { name: 'notice' } });
   const sent = (...texts: string[]) =>
@@ -64,7 +64,7 @@ test('an artifact that both tasks have is no difference where one of them has mo
   ]);
 });
 
-test('parts that are the same are listed as well', () => {
+test('equal parts are listed as well', () => {
   const done = answer('yes').send(supervisor(), status('TASK_STATE_COMPLETED')).stored();
   assert.deepEqual(diffTasks(done, done).parts, [
     { name: 'states', a: 'working, completed', b: 'working, completed' },

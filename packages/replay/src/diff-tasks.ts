@@ -92,9 +92,9 @@ function contentOf({ facts: records }: Pick<StoredTask, 'facts'>): TaskContent {
   const { history = [], artifacts = [], status } = builder.view?.task ?? { status: undefined };
   const messages = [...history, ...(status?.message === undefined ? [] : [status.message])];
   for (const [index, message] of messages.entries())
-    parts.set(`message ${index + 1}`, `${message.role === 'ROLE_USER' ? 'user' : 'agent'}: ${textOf(message.parts)}`);
+    parts.set(`message ${index + 1}`, `${message.role === 'ROLE_USER' ? 'user' : 'agent'}: ${comparedText(message.parts)}`);
   const named = Map.groupBy(artifacts, ({ name }) => name ?? 'artifact');
-  const texts = [...named].map(([name, own]) => [name, own.map(artifact => textOf(artifact.parts)).toSorted()] as const);
+  const texts = [...named].map(([name, own]) => [name, own.map(artifact => comparedText(artifact.parts)).toSorted()] as const);
   return { parts, artifacts: new Map(texts), measure: measureOf(facts) };
 }
 
@@ -103,7 +103,7 @@ function withoutRepeats(states: readonly string[]): string[] {
   return states.filter((state, index) => state !== states[index - 1]);
 }
 
-function textOf(parts: readonly Part[]): string {
+function comparedText(parts: readonly Part[]): string {
   return parts.map(part => part.text ?? JSON.stringify(part)).join('');
 }
 
@@ -121,7 +121,7 @@ function measureOf(facts: readonly Fact[]): TaskMeasure {
     frames: facts.filter(isVisible).length,
     chunks: chunks.length,
     tokens: chunks.reduce((sum, { chunk }) => sum + chunk!.count, 0),
-    characters: chunks.reduce((sum, { event }) => sum + textOf(event.artifactUpdate.artifact.parts).length, 0),
+    characters: chunks.reduce((sum, { event }) => sum + comparedText(event.artifactUpdate.artifact.parts).length, 0),
     firstTextMs: firstText && firstText.at - startedAt,
     totalMs: (facts.at(-1)?.at ?? startedAt) - startedAt,
     calls: [...calls.values()].map(({ agent, ms }) => ({ agent, ms })),

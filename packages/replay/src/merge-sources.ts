@@ -1,4 +1,4 @@
-/** Items that are read ahead of the reader, over all sources; a batch more may follow. */
+/** Items that may be buffered ahead of the reader, over all sources. One more batch may follow. */
 const READ_AHEAD_ITEMS_MAX = 512;
 
 /** A batch of items, and the index of its source. */
@@ -55,7 +55,7 @@ export async function* mergeSources<T>(
       full.resolve();
       yield* batches;
     }
-    // A source that failed fails the merge, after what was read before.
+    // A failed source fails the merge, after the items that were already read.
     if (isDone) await pumps;
   } finally {
     isLeft = true;

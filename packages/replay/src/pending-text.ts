@@ -20,14 +20,6 @@ export class PendingText {
     this.lane = lane;
   }
 
-  copy(): PendingText {
-    const copy = new PendingText(this.from, this.lane);
-    // More of them than arguments of a call may be.
-    for (const token of this.#tokens) copy.#tokens.push(token);
-    copy.#offset = this.#offset;
-    return copy;
-  }
-
   get isEmpty(): boolean {
     return this.#tokens.length === 0;
   }
@@ -52,12 +44,13 @@ export class PendingText {
   }
 
   /** Takes the text of a stored chunk: the same tokens, cut at the same place. */
-  takeChunk(stored: ChunkProvenance, last: boolean): TextRun {
+  takeChunk(stored: ChunkProvenance): TextRun {
     const after = this.#tokens.findIndex(({ n }) => n > stored.n);
     let count = after < 0 ? this.#tokens.length : after;
-    // Tokens without text in front of half a pair may have left, and been rejected, without it.
-    for (; count > stored.count && this.#tokens[0]?.text === ''; count -= 1) this.#tokens.shift();
-    return this.#take(count, stored.splitOffset, stored, last);
+    // Tokens without text in front of half a pair may have left, and been rejected, without it. A chunk contains a part of a token at least.
+    const atLeast = stored.splitOffset === undefined ? Math.max(1, stored.count) : stored.count;
+    for (; count > atLeast && this.#tokens[0]?.text === ''; count -= 1) this.#tokens.shift();
+    return this.#take(count, stored.splitOffset, stored);
   }
 
   /** All text that may leave before an input that is no text. Without `isClosed`, half a surrogate pair at its end stays. */
@@ -67,16 +60,16 @@ export class PendingText {
     const tail = this.#tokens.findLastIndex(({ text }) => text.length > 0);
     const text = this.#tokens[tail]?.text ?? '';
     const timing = { reason: 'boundary', heldMs: 0, waitMs: 0 };
-    if (isClosed || !/[\ud800-\udbff]$/.test(text)) return all === 0 ? undefined : this.#take(all, undefined, timing, false);
+    if (isClosed || !/[\ud800-\udbff]$/.test(text)) return all === 0 ? undefined : this.#take(all, undefined, timing);
     const cut = text.length - 1;
     const left = tail === 0 ? this.#offset : 0;
-    if (cut > left) return this.#take(tail, cut, timing, false);
+    if (cut > left) return this.#take(tail, cut, timing);
     // Tokens without text stay with the half that follows them.
     const end = this.#tokens.slice(0, tail).findLastIndex(token => token.text.length > 0) + 1;
-    return end > 0 ? this.#take(end, undefined, timing, false) : undefined;
+    return end > 0 ? this.#take(end, undefined, timing) : undefined;
   }
 
-  #take(whole: number, split: number | undefined, timing: Timing & Partial<ChunkProvenance>, last: boolean): TextRun {
+  #take(whole: number, split: number | undefined, timing: Timing & Partial<ChunkProvenance>): TextRun {
     const first = this.#tokens[0];
     const taken = this.#tokens.splice(0, whole);
     const partial = split === undefined ? undefined : this.#tokens[0];
@@ -105,6 +98,6 @@ export class PendingText {
       ...(timing.waitMs !== undefined && { waitMs: timing.waitMs }),
     };
     this.#offset = split ?? 0;
-    return { kind: 'run', from: this.from, lane: this.lane, text, last, n, chunk };
+    return { kind: 'run', from: this.from, lane: this.lane, text, last: false, n, chunk };
   }
 }

@@ -10,13 +10,13 @@ import {
 } from '@hopline/log';
 import { mergeSources } from './merge-sources.ts';
 
-/** Which records a replay yields: those that are stored when it begins, of one task or of all tasks. */
+/** Selects the records that a replay yields: those stored when it begins, of one task or of all tasks. */
 export type ReplayRange = {
   /** Absent: all tasks. */
   taskId?: string;
-  /** Records that were stored at this time or later, epoch milliseconds. */
+  /** Only records stored at or after this time, in epoch milliseconds. */
   sinceMs?: number;
-  /** Records that were stored before this time, epoch milliseconds. */
+  /** Only records stored before this time, in epoch milliseconds. */
   untilMs?: number;
   /** Continues after the records of an earlier replay. */
   after?: Checkpoint;
@@ -28,15 +28,15 @@ export type ReplayRange = {
   signal?: AbortSignal;
 };
 
-/** JSON. The sequence of the newest record of each shard that a replay has yielded: store it with what was made of the records. */
+/** JSON with the sequence of each shard's newest yielded record. Store it together with what you derived from the records. */
 export type Checkpoint = { v: 1; shards: number; seqs: Record<number, number> };
 
 /** A replay that begins when it is iterated. */
 export interface RecordReplay<T> extends AsyncIterable<T> {
-  /** Of the records that were yielded so far, the one or the batch in progress included. */
+  /** Checkpoint of the yielded records, including the current one or the current batch. */
   readonly checkpoint: Checkpoint;
 
-  /** The same records, many at a time and of one shard each: faster where an await for each record takes as long as the work. */
+  /** The same records in batches of one shard: faster if an await for each record takes as long as its processing. */
   batches(): AsyncIterable<readonly T[]>;
 }
 
@@ -48,14 +48,14 @@ export class CheckpointMismatch extends Error {
 }
 
 /**
- * The facts of a range by record: in order per task, without an order between tasks, each fact once. Records without facts are left
- * out, and facts that were copied forward are not repeated. Of a task whose beginning retention has removed, a replay of all tasks yields what is left; a replay of that task
- * alone yields its copied facts, too.
+ * The facts of a range by record: in order per task, without an order between tasks, each fact once. Omits records without facts and
+ * repetitions of copied facts. If retention has removed the beginning of a task, a replay of all tasks yields the remaining
+ * facts; a replay of only that task also yields its copied facts.
  */
 export function replayFacts(log: Pick<Log, 'shards' | 'facts'>, range: ReplayRange = {}): RecordReplay<RecordFacts> {
   const { taskId } = range;
   const recordsOf = async function* (start: ReadStart): AsyncGenerator<StoredFacts, void> {
-    // After a checkpoint every copy repeats what was yielded.
+    // After a checkpoint every copy repeats facts that were already yielded.
     if (range.after !== undefined) return yield* log.facts.read(taskId!, 'seq' in start ? start.seq : 1);
     const newest = await log.facts.last(taskId!);
     if (newest !== undefined) yield* readTask(log.facts, newest);

@@ -9,14 +9,14 @@ import { timedReplay } from './timed-replay.ts';
 
 const EPOCH_MS = 1_790_000_000_000;
 
-/** For tests: a task whose inputs are written one by one and whose facts are those of a relay. */
+/** For tests: a task whose inputs are written one by one, with the facts that a relay would store. */
 export class TaskBuilder {
   readonly taskId = 'task-1';
   readonly inputs: StoredInput[] = [];
   #atMs = EPOCH_MS;
   readonly #ordinals = new Map<string, number>();
 
-  /** The next input is stored this much later. */
+  /** Delay of the next input. */
   after(ms: number): this {
     this.#atMs += ms;
     return this;
@@ -40,7 +40,7 @@ export class TaskBuilder {
     return this.#store({ v: 1, at: this.#atMs, from: 'relay', input: { kind: 'copy-forward', startStoredAt: EPOCH_MS } });
   }
 
-  /** A record of a producer; `again`: with the ordinals of its last record. */
+  /** A record of a producer. `again`: with the ordinals of its last record. */
   send(from: Producer, ...inputs: AgentInput[]): this {
     const run = `${from.id}.${from.turn}.${from.attempt}`;
     const n = (this.#ordinals.get(run) ?? 0) + 1;
@@ -51,7 +51,7 @@ export class TaskBuilder {
     return this.#store({ v: 1, at: this.#atMs, from, n, inputs });
   }
 
-  /** The newest record is stored once more, as after the duplicate window. */
+  /** Stores the newest record again, as after the duplicate window. */
   again(): this {
     return this.#store(this.inputs.at(-1)!.record);
   }

@@ -2,21 +2,21 @@ import type { TaskAggregate } from '@hopline/events';
 import { LaterVersion, type Log, readTask, type StoredFacts, type StoredInput } from '@hopline/log';
 import { readTaskFile, TaskFileError, type TaskHeader } from '@hopline/task-file';
 
-/** Everything that is stored of a task. */
+/** All stored records of a task. */
 export type StoredTask = {
   taskId: string;
   /** Of the newest record. */
   aggregate: TaskAggregate;
   facts: StoredFacts[];
   inputs: StoredInput[];
-  /** What a task file does not contain of it. */
+  /** Parts of the task that a task file does not contain. */
   lacks?: 'inputs' | 'beginning' | 'redacted content';
 };
 
-/** A task that cannot be read, and why in one sentence. */
+/** A task that cannot be read, and the reason in one sentence. */
 export type UnreadableTask = { taskId: string; unreadable: string };
 
-/** Reads a task from the log, facts first: an input that is stored later is not decided yet. Undefined for an unknown task. */
+/** Reads a task from the log, facts first, so that an input stored later counts as not decided yet. Undefined for an unknown task. */
 export async function readStoredTask(
   log: Pick<Log, 'inputs' | 'facts'>,
   taskId: string,
@@ -35,7 +35,7 @@ export async function readStoredTask(
   }
 }
 
-/** Tasks that are read at the same time. */
+/** Tasks read concurrently. */
 const READS_AT_ONCE = 8;
 
 /** Reads tasks from the log, in the order of their ids. Skips those that the log does not know. */

@@ -5,11 +5,11 @@ import type { TimedFact } from './timed-replay.ts';
 /** When the tokens of a run of text were stored, epoch milliseconds, by ordinal. */
 type Run = { ordinals: number[]; timesMs: number[]; left: number };
 
-/** What the chunks of some text cost, and the arrivals of each lane from which the lowest possible cost follows. */
+/** The cost of the chunks of some text, and the arrivals of each lane, which determine the lowest possible cost. */
 export type TextDelays = { chunks: number; delayMs: number; lanes: readonly (readonly number[])[] };
 
 /**
- * The delay of every token that left in a chunk, from the time at which the log stored it. Tokens that left in none are not counted: those of
+ * The delay of every token that left in a chunk, from the time at which the log stored it. Tokens outside of any chunk are not counted: those of
  * an attempt that another one replaced, and those that were rejected.
  */
 export function textDelays(inputs: readonly StoredInput[], made: readonly TimedFact[]): TextDelays {
@@ -42,7 +42,7 @@ function runsOf(inputs: readonly StoredInput[]): Map<string, Run> {
   return runs;
 }
 
-/** Of two items of work for one turn, the one that writes first is folded. */
+/** If one turn has two work items, only the first to write is folded. */
 function isOfFirstItem(items: Map<string, Producer>, { from }: AgentRecord): boolean {
   const key = `${from.id}/${from.turn}`;
   const first = items.get(key) ?? from;

@@ -1,7 +1,7 @@
 import { isTerminal } from '@hopline/a2a';
 import type { CoalesceSettings } from '@hopline/coalesce';
 import type { Fact, TaskAggregate } from '@hopline/events';
-import { decideBatch, InputLedger, TaskInputs } from '@hopline/fold';
+import { AppendQueue, CoalescedText, decideBatch, InputLedger, TaskInputs } from '@hopline/fold';
 import type { decide } from '@hopline/task';
 import type { StoredTask } from './stored-task.ts';
 
@@ -26,12 +26,13 @@ export function timedReplay(
   const now = () => nowMs;
   let aggregate: TaskAggregate | undefined;
   const ledger = new InputLedger({ onOutcome: () => {}, onRejected: () => {} });
-  const context = { coalesce, now, wallNow: now };
-  const folding = new TaskInputs({ taskId, aggregate, isExpired: false, ledger, context });
+  const text = new CoalescedText(coalesce);
+  const queue = new AppendQueue(now);
+  const folding = new TaskInputs({ taskId, aggregate, isExpired: false, ledger, text, queue, now, wallNow: now });
   const made: TimedFact[] = [];
   const append = () => {
-    while (folding.hasCommands) {
-      const batch = folding.takeBatch();
+    while (queue.length > 0) {
+      const batch = queue.take();
       const decided = decideBatch(aggregate, batch, { now, wallNow: now, onDecided: () => {}, ...(rules && { rules }) });
       ({ aggregate } = decided);
       for (const fact of decided.facts) made.push({ fact, atMs: nowMs });

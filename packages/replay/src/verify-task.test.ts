@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { AgentInput, ArtifactUpdated, Fact } from '@hopline/events';
+import type { Message } from '@hopline/a2a';
+import type { AgentInput, ArtifactUpdated, CallStarted, Fact } from '@hopline/events';
 import { decide } from '@hopline/task';
 import fc from 'fast-check';
 import {
@@ -49,6 +50,27 @@ test('a takeover, a dead attempt, a repeated record, a late one and a rejected o
   task.send({ ...agent(1, 2), id: 'unknown' }, open('b'), text('b', 'x')).send(agent(1, 2), text('a', ' text'), close(), ended);
   task.send(supervisor(), status('TASK_STATE_COMPLETED')).send(agent(1, 2), text('a', 'after the end')).message('m2');
   assert.equal(verdictOf(task.stored()), 'same');
+});
+
+test('a call that an earlier relay stored without its content is the same; one with other content differs', () => {
+  const message: Message = { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'go' }] };
+  const notice = { name: 'n', description: '', text: '' };
+  const notices = { start: notice, end: notice, failed: notice };
+  const presentation = { text: { as: 'own', artifact: { name: 'response' } }, progress: 'status', notices } as const;
+  const held = { ...call, presentation, message } as AgentInput;
+  const task = new TaskBuilder().message().send(supervisor(), status('TASK_STATE_WORKING'), held).send(agent(), open(), ended);
+  const stored = task.send(supervisor(), status('TASK_STATE_COMPLETED')).stored();
+  assert.equal(verdictOf(stored), 'same');
+  const changed = (change: (fact: CallStarted) => Fact) =>
+    storedTask(
+      stored,
+      factsOf(stored).map(fact => (fact.kind === 'call.started' ? change(fact) : fact)),
+    );
+  assert.ok(factsOf(stored).some(fact => fact.kind === 'call.started' && fact.message !== undefined));
+  const { at, call: id, agent: name } = factsOf(stored).find(fact => fact.kind === 'call.started')!;
+  assert.equal(verdictOf(changed(() => ({ kind: 'call.started', at, call: id, agent: name }))), 'same');
+  assert.equal(verdictOf(changed(fact => ({ ...fact, message: { ...message, messageId: 'm2' } }))), 'differs');
+  assert.equal(verdictOf(changed(() => ({ kind: 'call.started', at, call: id, agent: 'other' }))), 'differs');
 });
 
 test('a question and its answer, a timeout, a cancel and lost inputs are the same', () => {
@@ -107,6 +129,32 @@ test('a lost, repeated, changed or moved token is found, at the first fact that 
     return undefined;
   });
   assert.equal(provenance.level, 'byte');
+});
+
+/** A task with a fact of every kind. */
+function taskOfAllKinds(): StoredTask {
+  const step: AgentInput = { kind: 'step', step: '1', payload: 1 };
+  const task = new TaskBuilder().message().send(supervisor(), status('TASK_STATE_WORKING'), step, call);
+  task.send(agent(), { kind: 'remote-run', run: 'r' }, open('b'), text('b', 'one ', 'two'));
+  task.send(agent(), open('a'), text('a', 'three'), close('a'), close('b'));
+  task.send(agent(), ended).send(supervisor(), status('TASK_STATE_INPUT_REQUIRED', 'which?')).after(50).message('m2', 'that');
+  return task.send(supervisor(2), open('c'), text('c', 'four'), close('c'), status('TASK_STATE_COMPLETED')).stored();
+}
+
+test('a fact of any kind that is missing, repeated or later than the next one is found', () => {
+  const task = taskOfAllKinds();
+  const facts = factsOf(task);
+  const kinds = new Set(facts.map(({ kind }) => kind));
+  assert.equal(kinds.size, 9, [...kinds].join());
+  for (const [index, { kind }] of facts.entries()) {
+    const place = `${index}: ${kind}`;
+    if (index > 0) assert.equal(verdictOf(storedTask(task, facts.toSpliced(index, 1))), 'differs', `without ${place}`);
+    assert.equal(verdictOf(storedTask(task, facts.toSpliced(index, 0, facts[index]!))), 'differs', `twice ${place}`);
+    if (index > 1) {
+      const swapped = facts.toSpliced(index - 1, 2, facts[index]!, facts[index - 1]!);
+      assert.equal(verdictOf(storedTask(task, swapped)), 'differs', `too early ${place}`);
+    }
+  }
 });
 
 test('another end of the task is a difference of the outcome', () => {

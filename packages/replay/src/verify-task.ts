@@ -3,7 +3,8 @@ import { DEFAULT_SETTINGS } from '@hopline/coalesce';
 import type { Fact } from '@hopline/events';
 import { NOT_ENCODABLE, TASK_TOO_LARGE, TOO_LARGE } from '@hopline/fold';
 import { type decide, INPUT_UNREADABLE, TaskViewBuilder, WORKER_GONE } from '@hopline/task';
-import { type Divergence, RecordedReplay, ReplayFailed } from './recorded-replay.ts';
+import type { Divergence } from './recorded-facts.ts';
+import { ReplayFailed, recordedReplay } from './recorded-replay.ts';
 import { isSameFact } from './same-fact.ts';
 import type { StoredTask, UnreadableTask } from './stored-task.ts';
 import { timedReplay } from './timed-replay.ts';
@@ -42,7 +43,7 @@ export function verifyTask(task: StoredTask | UnreadableTask, { rules }: VerifyO
   const expired = whyExpired(task);
   if (expired !== undefined) return { taskId, verdict: 'expired', reason: expired };
   try {
-    const divergence = new RecordedReplay(task, rules).run();
+    const divergence = recordedReplay(task, rules);
     const timed = hasFreeOutcome(task)
       ? undefined
       : outcomeOf(timedReplay(task, { coalesce: DEFAULT_SETTINGS, ...(rules && { rules }) }).map(({ fact }) => fact));

@@ -14,7 +14,7 @@ test('a cheaper event gives more frames and less delay, and no text is lost', ()
   assert.ok(costly!.heldMs.p99 > normal!.heldMs.p99);
 });
 
-test('the settings of the relay that recorded a task give the recorded frames', () => {
+test('the settings of the recording relay reproduce the recorded frames', () => {
   const whatIf = new WhatIf({ settings: [{ eventCostMs: 40, holdMsMax: 100 }] });
   whatIf.add(plainAnswer().stored({ eventCostMs: 40, holdMsMax: 100 }));
   const [recorded, replayed] = whatIf.rows;
@@ -39,7 +39,7 @@ test('settings out of bounds are refused', () => {
   assert.throws(() => new WhatIf({ settings: [{ holdMsMax: 0 }] }), RangeError);
 });
 
-test('the cost of a setting is at least the optimum of its arrivals, and equals it where each token leaves at once', () => {
+test('the cost of a setting is at least the optimum of its arrivals, and equal to it if each token is sent at once', () => {
   const gaps = [5, 5, 40, 5, 120, 5, 5, 5, 300, 20, 20, 20];
   const task = new TaskBuilder().message().send(supervisor(), call).send(agent(), open());
   for (const gap of gaps) task.after(gap).send(agent(), text('a', 'word '));
@@ -55,7 +55,7 @@ test('the cost of a setting is at least the optimum of its arrivals, and equals 
   }
 });
 
-test('tokens of an attempt that was replaced, and tokens that were stored twice, cost nothing', () => {
+test('tokens of a replaced attempt, and repeated tokens, cost nothing', () => {
   const task = () => new TaskBuilder().message().send(supervisor(), call).send(agent(), open()).after(50);
   const end = (builder: TaskBuilder) => builder.send(agent(), close(), ended).send(supervisor(), status('TASK_STATE_COMPLETED'));
   const costOf = (builder: TaskBuilder) => {

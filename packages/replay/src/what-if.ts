@@ -6,7 +6,7 @@ import type { StoredTask } from './stored-task.ts';
 import { type TextDelays, textDelays } from './text-arrivals.ts';
 import { timedReplay } from './timed-replay.ts';
 
-/** What clients of the tasks would have received, and how long text would have waited for it. */
+/** The events that clients would have received, and how long text would have waited for them. */
 export type WhatIfRow = {
   /** Undefined: as it was recorded. */
   coalesce: Pick<CoalesceSettings, 'eventCostMs' | 'holdMsMax'> | undefined;
@@ -25,7 +25,7 @@ export type WhatIfRow = {
 
 export type WhatIfOptions = {
   settings: readonly Partial<CoalesceSettings>[];
-  /** What the supervisor adds for its clients (plan, notices, the whole answer once more) is left out, as in a profile that forwards. */
+  /** Omits the supervisor's additions for its clients (plan, notices, the whole answer once more), as in a profile that forwards. */
   forwards?: boolean;
 };
 
@@ -116,7 +116,7 @@ function forwarded(inputs: readonly StoredInput[]): StoredInput[] {
       .filter(({ kind }) => record.from.id !== SUPERVISOR || !SHOWN.has(kind))
       .map(one => (one.kind === 'open' ? { ...one, artifact: { ...one.artifact, separateClose: undefined } } : one));
     if (own.length === 0) return [];
-    // What is left out takes no ordinal, or the next input would begin behind a gap.
+    // Omitted inputs take no ordinals, otherwise the next input would begin behind a gap.
     const key = runOf(record.from);
     const n = record.from.id === SUPERVISOR ? (next.get(key) ?? 1) : record.n;
     next.set(

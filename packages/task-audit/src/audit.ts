@@ -9,10 +9,10 @@ import { partialOf, type TaskRecords } from './task-records.ts';
 export type Audit = {
   taskId: string;
   tallies: Tallies;
-  /** Text chunks that were stored, and the tokens in them beyond the first of each. */
+  /** Stored text chunks, and the tokens in them beyond the first of each. */
   chunks: number;
   mergedTokens: number;
-  /** Accepted inputs minus stored facts, per kind that facts can be counted by. Anything but 0 was lost or stored twice. */
+  /** Accepted inputs minus stored facts, per kind that facts can be counted by. Any value but 0 means lost or duplicated inputs. */
   unaccounted: { [kind in InputKind]?: number };
   /** Ids of artifacts whose stored content differs from that of the replayed inputs. */
   differing: string[];

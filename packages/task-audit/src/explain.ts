@@ -89,13 +89,13 @@ const KINDS = { 'task.created': 'task', 'status.changed': 'status', 'artifact.up
 
 type Origin = { stored: StoredFacts; before: StoredFacts | undefined; inputs: readonly StoredInput[] };
 
-/** Of a chunk the records that it names; of another event the record that the relay decided it from. */
+/** The records that a chunk names, or the record from which the relay decided another event. */
 function inputsOf(fact: VisibleFact, { stored, before, inputs }: Origin): StoredInput[] {
   if (fact.kind === 'artifact.updated' && fact.chunk !== undefined) {
     const { firstSeq, lastSeq } = fact.chunk;
     return inputs.filter(input => input.seq >= firstSeq && input.seq <= lastSeq && hasText(input, fact));
   }
-  // Every record up to `foldedSeq` was decided before, and those of later facts were stored after this one.
+  // Records up to `foldedSeq` were decided before; records of later facts were stored after this one.
   const folded = before?.record.aggregate.foldedSeq ?? 0;
   const last = stored.storedAt ?? Number.POSITIVE_INFINITY;
   const found = inputs.find(input => input.seq > folded && input.storedAt <= last && causes(input, fact));
@@ -126,7 +126,7 @@ function isOfLane(input: AgentInput, lane: string): boolean {
   return (input.kind === 'artifact' || input.kind === 'close') && input.lane === lane;
 }
 
-/** The end of a call or of the task closes what is open. */
+/** The end of the call or of the task closes open artifacts. */
 function endsTask(input: AgentInput): boolean {
   return input.kind === 'ended' || (input.kind === 'status' && stateWord(input.state) !== 'working');
 }

@@ -11,11 +11,11 @@ test('the audit of a task does not copy it for each of its artifacts', async () 
   const record = { v: 1 as const, facts, aggregate, startSeq: 1, startStoredAt: 1 };
   const records = { taskId: 't1', aggregate, facts: [{ seq: 1, record }], inputs: [] };
   const bytes = await bytesAllocated(() => auditOf(records));
-  // A copy of the list for each fact is 100 MB.
+  // A copy of the list for each fact would be 100 MB.
   assert.ok(bytes < 30_000_000, `${bytes} bytes`);
 });
 
-/** The audit of a task with inputs of `count` artifacts, of which the log has a fact for every second one. */
+/** The audit of a task with inputs of `count` artifacts. The log has a fact for every second one. */
 function audited(count: number): () => void {
   const { facts, aggregate } = taskOfArtifacts(count);
   const kept = facts.filter((_fact, index) => index % 2 === 0);

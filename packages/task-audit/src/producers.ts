@@ -22,7 +22,7 @@ export type ProducerActivity = Pick<Producer, 'id' | 'agent' | 'turn' | 'attempt
   lastTokenMs?: number;
   /** It has ended its turn, with a state or the end of its call. */
   endMs?: number;
-  /** Longest silence between two tokens, milliseconds. */
+  /** Longest silence between two tokens. */
   gapMsMax: number;
   /** From the producer's timestamp to the append, milliseconds. Includes the clock difference of two machines. */
   appendMs: Percentiles;

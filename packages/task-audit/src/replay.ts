@@ -11,7 +11,11 @@ type SeenRun = {
   n: number;
 };
 
-/** Decides the inputs of a task again, in order, without a coalescer or a clock. The relay must have reached the same result. */
+/**
+ * Decides the inputs of a task again, in order, without a coalescer or a clock. The relay must have reached the same result. Of the relay it
+ * shares only the rules of the task (ADR 26). Ordinals, attempts and items are judged here by code of its own on purpose: a defect in
+ * the relay's `TaskInputs` shows as a difference here, while `hopline verify` runs `TaskInputs` and would repeat it.
+ */
 export class Replay {
   readonly tallies: Tallies = emptyTallies();
   readonly task = new TaskViewBuilder();

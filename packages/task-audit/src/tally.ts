@@ -31,7 +31,7 @@ export type Tally = {
   rejected: { [reason in RejectionReason]?: number };
   /** Accepted by the decider. */
   accepted: number;
-  /** Above the newest record of an open task: not decided yet. */
+  /** Above the newest record of an open task, so not decided yet. */
   pending: number;
 };
 

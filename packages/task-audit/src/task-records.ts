@@ -6,7 +6,7 @@ export type TaskRecords = {
   taskId: string;
   /** The task when the read began. */
   aggregate: TaskAggregate;
-  /** Without `storedAt` where the facts were copied forward: the time is that of the copy. */
+  /** Copied facts have no `storedAt`, because the log knows only the time of the copy. */
   facts: StoredFacts[];
   inputs: StoredInput[];
 };
@@ -44,7 +44,7 @@ export async function readTaskRecords(
     if (facts.length + inputs.length > recordsMax) throw new TaskTooLong(`the task has more than ${recordsMax} records`);
     if (bytes > inputBytesMax) throw new TaskTooLong(`the inputs of the task have more than ${inputBytesMax} bytes`);
   };
-  // Read again although a new task is its newest record: only a read names the time at which it was stored.
+  // Read again although a new task consists of its newest record: only a read returns the time at which it was stored.
   for await (const stored of fromStart(
     withoutCopyTimes(log.facts.read(taskId, startSeqOf(newest), newest.record.aggregate.owner)),
   )) {
@@ -71,7 +71,7 @@ export type RecordKind = 'inputs' | 'facts';
 
 /**
  * The kinds of records whose beginning is missing: retention removes the oldest ones first, and an imported task has no inputs. Empty for a
- * whole task.
+ * complete task.
  */
 export function partialOf({ facts, inputs }: Pick<TaskRecords, 'facts' | 'inputs'>): RecordKind[] {
   const [input] = inputs;

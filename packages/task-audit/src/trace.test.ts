@@ -56,7 +56,7 @@ test('a trace counts the output of each producer in code points, and holds the t
   assert.equal(await reportTask(log, 'other'), undefined);
 });
 
-/** A task of a supervisor and one agent whose work was repeated, as services write it; times after 1,000,000. */
+/** A task of a supervisor and one agent whose work was repeated, as services write it. Times are after 1,000,000. */
 class TracedTask {
   readonly #log = createMemoryLog({ shards: 1 });
   readonly #scenario = new Scenario('t', () => START + this.#now);
@@ -105,7 +105,7 @@ class TracedTask {
 const START = 1_000_000;
 const at = (ms: number) => START + ms;
 
-test('a trace has the hops of a turn, its attempts, its takeovers with their cause, and what each gap was', async () => {
+test('a trace has the hops of a turn, its attempts, its takeovers with their cause, and the cause of each gap', async () => {
   const task = new TracedTask();
   await task.message(0);
   await task.store(10, 'relay-1-aaaaaaaa');
@@ -197,7 +197,7 @@ test('each turn has its hops, and the time in which the task waited for its clie
   assert.deepEqual(gaps, [{ fromMs: 30, toMs: 5_030, generation: 4, cause: 'client' }]);
 });
 
-test('each event is of the turn that wrote it, also where one record ends an artifact and begins the next turn', async () => {
+test('each event belongs to the turn that wrote it, even if one record ends an artifact and begins the next turn', async () => {
   const task = new TracedTask();
   const working = { kind: 'status', state: 'TASK_STATE_WORKING' } as const;
   await task.message(0, 'first', 'agent.argocd');
@@ -225,7 +225,7 @@ test('each event is of the turn that wrote it, also where one record ends an art
   );
 });
 
-test('a gap is what took more than half of it: a queue, a tool, text that waited in the relay, or silent producers', async () => {
+test('the cause of a gap is what took more than half of it: a queue, a tool, text that waited in the relay, or silent producers', async () => {
   const causes: [cause: string, { taken?: [queued: number, at: number]; tool?: [at: number, ms: number]; tokenAt?: number }][] = [
     ['agent', {}],
     ['queue', { taken: [50, 2_400] }],

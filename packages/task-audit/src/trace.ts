@@ -59,7 +59,7 @@ export type RelayPeriod = {
 
 /**
  * A time without events. Cause: the task waited for its client; a relay took it over; an attempt was repeated; work waited for a free worker; a
- * tool ran; text was there that the relay had not stored yet; or the producers wrote nothing.
+ * tool ran; the relay had not yet stored available text; or the producers wrote nothing.
  */
 export type TracedGap = {
   fromMs: number;
@@ -69,7 +69,7 @@ export type TracedGap = {
   cause: 'client' | 'takeover' | 'attempt' | 'queue' | 'tool' | 'relay' | 'agent';
 };
 
-/** Shorter times without events are no gaps, milliseconds. */
+/** Shorter times without events do not count as gaps. */
 const GAP_MS_MIN = 1_000;
 
 /** What one hop cost in the whole task; hops of chunks overlap, so that their sum may exceed the task's time. */
@@ -85,7 +85,7 @@ export type TaskTrace = {
   traces: string[];
   /** The hops by the names of docs/reference/hops.md, the most costly first. */
   totals: HopTotal[];
-  /** Kinds of records whose beginning is missing; absent for a whole task. */
+  /** Kinds of records whose beginning is missing. Absent for a complete task. */
   partial?: RecordKind[];
   /** Names of the hops that the log does not know. */
   notRecorded: readonly string[];
@@ -99,7 +99,7 @@ export type TaskTrace = {
   ageMs: Percentiles;
 };
 
-/** Derives the time line of a task from its records alone (S2-41). */
+/** Derives the timeline of a task only from its records (S2-41). */
 export function traceOf(records: TaskRecords): TaskTrace {
   const { taskId, aggregate, facts, inputs } = records;
   const partial = partialOf(records);
@@ -129,7 +129,7 @@ export function traceOf(records: TaskRecords): TaskTrace {
   };
 }
 
-/** Epoch milliseconds of the task's first input, or of its first fact where retention has removed the inputs. */
+/** Epoch milliseconds of the task's first input, or of its first fact if retention has removed the inputs. */
 export function startOf(facts: readonly StoredFacts[], inputs: readonly StoredInput[]): number {
   return inputs.reduce(
     (least, { record }) => Math.min(least, record.at),
@@ -164,7 +164,7 @@ export function visibleEventsOf(fact: Fact, { seq, storedAt, record }: StoredFac
   ];
 }
 
-/** The aggregate is that after the record: messages which follow the fact in it have begun later turns. */
+/** The aggregate is the one after the record, so messages that follow the fact in it have begun later turns. */
 function turnOf(fact: Fact, { facts, aggregate }: FactRecord): number {
   const later = facts.slice(facts.indexOf(fact) + 1).filter(({ kind }) => kind === 'message.received');
   return aggregate.turn - later.length;
@@ -257,7 +257,7 @@ function gapsOf(facts: readonly StoredFacts[], context: GapContext): TracedGap[]
   });
 }
 
-/** What took more than half of the gap; a takeover or a new attempt in it explains it, however long each took. */
+/** The activity that took more than half of the gap. A takeover or a new attempt in the gap explains it, however long it took. */
 function causeOf(
   { fromMs, toMs }: Pick<TracedGap, 'fromMs' | 'toMs'>,
   ageMs: number,

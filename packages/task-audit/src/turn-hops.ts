@@ -9,19 +9,19 @@ export type TurnHop = {
   turn: number;
   fromMs: number;
   toMs: number;
-  /** As the metric: without the time in tools for `agent`, and never negative. */
+  /** The same as in the metric: without the time in tools for `agent`, and never negative. */
   ms: number;
   agent?: string;
   /** Id of the producer; absent for `accept`. */
   producer?: string;
-  /** Of a tool. */
+  /** Name of the tool. */
   name?: string;
 };
 
 /** Hops that no record names: they lie behind the log. `docs/reference/metrics.md` has them over all tasks. */
 export const NOT_RECORDED = ['splice', 'socket', 'webhook'] as const;
 
-/** The hops of all turns, as far as they have ended. As in the metrics, a work item that was delivered again has none. */
+/** The hops of all turns that have ended. As in the metrics, a redelivered work item has none. */
 export function turnHopsOf(
   inputs: readonly StoredInput[],
   facts: readonly StoredFacts[],
@@ -66,7 +66,7 @@ function turnOf(fact: Fact): { turn: number; messageId: string } | undefined {
   return message && { turn: 1, messageId: message.messageId };
 }
 
-/** Until the work item was queued; while no worker has taken it, until the fact was stored, which is a millisecond less. */
+/** Until the work item was queued. If no worker has taken it, until the fact was stored, which is a millisecond earlier. */
 function acceptHop({ turn, receivedAt, storedAt }: Accepted, producers: readonly ProducerActivity[], startMs: number): TurnHop[] {
   const root = producers.find(producer => producer.turn === turn && isRoot(producer));
   const fromMs = receivedAt - startMs;

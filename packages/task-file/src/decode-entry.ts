@@ -73,7 +73,7 @@ const END = objectOf({
   state: isTaskState,
 });
 
-/** Members that folding a fact, or showing it, relies on. */
+/** Members that folding or showing a fact relies on. */
 const FACTS: { readonly [K in Fact['kind']]: Members } = {
   'task.created': {
     generation: isPositive,
@@ -157,7 +157,7 @@ export function decodeInput(value: JsonObject, line: number): InputEntry {
   const record = decodeInputRecord(value.record);
   if (record === 'unknown version')
     throw new TaskFileError('newer', line, 'the input is of a later version: use a newer Hopline');
-  if (typeof record === 'string') throw malformed(line, `the record is no input: ${record}`);
+  if (typeof record === 'string') throw malformed(line, `the record is not an input: ${record}`);
   return {
     kind: 'input',
     seq: Number(seq),
@@ -192,7 +192,7 @@ export function decodeFacts(value: JsonObject, line: number): FactsEntry {
 }
 
 function requireFact(fact: unknown, line: number): void {
-  if (!isObject(fact) || typeof fact.kind !== 'string') throw malformed(line, 'this is no fact');
+  if (!isObject(fact) || typeof fact.kind !== 'string') throw malformed(line, 'not a fact');
   if (!Object.hasOwn(FACTS, fact.kind))
     throw new TaskFileError('newer', line, 'the fact has an unknown kind: use a newer Hopline');
   const members = FACTS[fact.kind as Fact['kind']];

@@ -22,7 +22,7 @@ export const OUTCOME = { generation: 0, state: 'TASK_STATE_SUBMITTED' } as const
 
 const MESSAGE = { messageId: 'm1', role: 'ROLE_USER' as const, parts: [{ text: 'explain hopline' }] };
 
-/** A task of one message and one artifact: one record of facts for each of `texts`, after that which creates the task. */
+/** A task of one message and one artifact: one record that creates it, and one record of facts for each of `texts`. */
 export function exampleEntries(texts: readonly string[] = ['How', ' it works', ' 🎯\n']): RecordEntry[] {
   return [...exampleStream(texts)];
 }

@@ -16,8 +16,8 @@ export const RECORDS_MAX = 50_000_000;
 export type RecordKind = 'inputs' | 'facts';
 
 /**
- * `services`: what only services may read, such as the steps of a model. `text`: every text is filler of the same length, every id of a
- * task, context, message, artifact or person a pseudonym.
+ * `services`: content that only services may read, such as the steps of a model. `text`: every text is filler of the same length, every id of
+ * a task, context, message, artifact or person a pseudonym.
  */
 export type Redaction = 'services' | 'text';
 
@@ -36,9 +36,9 @@ export type TaskHeader = {
   /** Names of the agents that had a part in the task when it was exported. */
   agents: string[];
   contains: RecordKind[];
-  /** Retention had removed the beginning of these. Absent: they are whole. */
+  /** Records whose beginning retention had removed. Absent: all are complete. */
   partial?: RecordKind[];
-  /** What was taken out of the records (`withheld.ts`, `redacted.ts`). Absent: nothing. */
+  /** Content removed from the records (`withheld.ts`, `redacted.ts`). Absent: none. */
   redacted?: Redaction[];
 };
 
@@ -54,7 +54,7 @@ export type InputEntry = {
   trace?: TraceCarrier;
 };
 
-/** A record of `a2a.log`, each fact once: facts that were copied forward stand in the record that copied them. */
+/** A record of `a2a.log`. Each fact appears once: copied facts are in the record that copied them. */
 export type FactsEntry = {
   kind: 'facts';
   /** Log sequence. */
@@ -69,13 +69,13 @@ export type FactsEntry = {
 
 export type RecordEntry = InputEntry | FactsEntry;
 
-/** The last line of a task: what a cut file lacks. */
+/** The last line of a task, which a truncated file lacks. */
 export type TaskEnd = {
   kind: 'end';
   /** Number of records. */
   inputs: number;
   facts: number;
-  /** 0 without a record. */
+  /** 0 if the file has no record. */
   lastInputSeq: number;
   lastFactsSeq: number;
   /** Of the newest record of facts, or of the task at the time of the export when the file contains no facts. */
@@ -83,9 +83,9 @@ export type TaskEnd = {
   state: TaskState;
 };
 
-/** What was read or written of a task so far. */
+/** Progress of reading or writing a task. */
 export type TaskProgress = {
-  /** Of the last line. */
+  /** Sum of the last line. */
   sum: string;
   inputs: number;
   facts: number;
@@ -99,7 +99,7 @@ export type TaskProgress = {
 export type TaskEntry = { kind: 'header'; header: TaskHeader } | RecordEntry | TaskEnd;
 
 /**
- * `not a task file`: the first line is no header. `newer`: of a later version of the format or of a record. `edited`: a line does not have
+ * `not a task file`: the first line is not a header. `newer`: of a later version of the format or of a record. `edited`: a line does not have
  * the sum that it should. `truncated`: the end is missing. `malformed`: a line that no version writes. `too long`: above a limit.
  */
 export type TaskFileFault = 'not a task file' | 'newer' | 'edited' | 'truncated' | 'malformed' | 'too long';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { isDeeperThan, isObject, type JsonObject } from '@hopline/a2a';
 import { TaskFileError } from './format.ts';
 
-/** Levels of JSON of one line: those of an input (packages/events), which is below `record` and `inputs`, and some to spare. */
+/** Levels of JSON in one line: those of an input (packages/events), which is below `record` and `inputs`, and a few more. */
 const LINE_DEPTH_MAX = 80;
 
 /** The sum before the first line of a task. */
@@ -41,7 +41,7 @@ export function decodeLine(text: string, number: number, before: string): Decode
   return { value: members, sum };
 }
 
-/** The first line of a file, which names format and version before any sum is read: another version may sum otherwise. */
+/** The first line of a file, which names format and version before any sum is checked: another version may compute sums differently. */
 export function parse(text: string, number: number): JsonObject {
   let value: unknown;
   try {
@@ -60,7 +60,7 @@ export function parse(text: string, number: number): JsonObject {
   return value;
 }
 
-/** Of valid JSON: JSON.parse keeps only the last member of a name, and other readers keep the first one. */
+/** Finds duplicate members in valid JSON: JSON.parse keeps only the last one, and other readers keep the first one. */
 function hasDuplicateMember(json: string): boolean {
   /** Names of each open object; undefined for an array. */
   const open: (Set<string> | undefined)[] = [];

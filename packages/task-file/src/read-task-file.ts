@@ -17,16 +17,16 @@ import {
 import { decodeLine, FIRST_SUM, parse } from './json-line.ts';
 import { type Line, linesOf } from './lines.ts';
 
-/** Turns a line of one version of the format into the same line of the next one. Without its sum, which was checked before. */
+/** Converts a line of one version of the format to the next version. The sum was checked before and is omitted. */
 export type Upcast = (line: JsonObject) => JsonObject;
 
 /** `UPCASTS[n]` reads version n + 1. Its length is the version of the format less one. */
 const UPCASTS: readonly Upcast[] = [];
 
 export type ReadOptions = {
-  /** A file without its end is no error: the entries just stop. Default: false. */
+  /** A missing end is not an error: the entries just stop. Default: false. */
   allowTruncated?: boolean;
-  /** The bytes continue a task whose lines before were read already (`findResumePoint`). */
+  /** The bytes continue a task whose earlier lines were already read (`findResumePoint`). */
   after?: { header: TaskHeader; progress: TaskProgress } | undefined;
   lineBytesMax?: number;
   recordsMax?: number;
@@ -44,17 +44,17 @@ export async function* readTaskFile(bytes: Bytes, options: ReadOptions = {}): As
   for await (const { entry } of decodedLines(bytes, options)) yield entry;
 }
 
-/** Where a file that was cut ends, for the writer that continues it. */
+/** Position at which a truncated file ends, for the writer that continues it. */
 export type ResumePoint = {
-  /** The task whose end is missing; absent: the file ends after a whole task, or is empty. */
+  /** The task whose end is missing. Absent: the file ends after a whole task, or is empty. */
   open?: { header: TaskHeader; progress: TaskProgress };
   /** Headers of the tasks that are whole. */
   finished: TaskHeader[];
-  /** Bytes up to the end of the last whole line: the file is cut there. */
+  /** Bytes up to the end of the last complete line, where the file is cut. */
   bytes: number;
 };
 
-/** Reads a file that may be cut anywhere, and resolves with the place at which writing continues. Throws TaskFileError. */
+/** Reads a file that may be truncated anywhere, and resolves with the position at which writing continues. Throws TaskFileError. */
 export async function findResumePoint(bytes: Bytes, options: ReadOptions = {}): Promise<ResumePoint> {
   const finished: TaskHeader[] = [];
   let end = 0;
@@ -97,7 +97,7 @@ async function* decodedLines(bytes: Bytes, options: ReadOptions): AsyncGenerator
   }
 }
 
-/** A first line that is no text is no damaged line, but another kind of file. */
+/** If the first line is not text, the file is of another kind, not damaged. */
 async function* requireText(lines: AsyncIterable<Line>): AsyncGenerator<Line, void> {
   let isFirst = true;
   try {
@@ -112,7 +112,7 @@ async function* requireText(lines: AsyncIterable<Line>): AsyncGenerator<Line, vo
 }
 
 const notATaskFile = () =>
-  new TaskFileError('not a task file', 0, `this is no task file: its first line must be a header of the format ${TASK_FORMAT}`);
+  new TaskFileError('not a task file', 0, `not a task file: its first line must be a header of the format ${TASK_FORMAT}`);
 
 export const NO_PROGRESS: TaskProgress = {
   sum: FIRST_SUM,
@@ -123,12 +123,12 @@ export const NO_PROGRESS: TaskProgress = {
   generation: 0,
 };
 
-/** A place in a file as text for a URL. */
+/** A position in a file, as text for a URL. */
 export function encodeProgress(progress: TaskProgress): string {
   return Buffer.from(JSON.stringify(progress)).toString('base64url');
 }
 
-/** Undefined when the text is no place in a file. */
+/** Undefined if the text is not a position in a file. */
 export function decodeProgress(text: string): TaskProgress | undefined {
   try {
     const value: unknown = JSON.parse(Buffer.from(text, 'base64url').toString());
@@ -214,7 +214,7 @@ class TaskReader {
     return entry;
   }
 
-  /** Visible facts are numbered without a hole; a file whose beginning had expired begins with any number. */
+  /** Visible facts are numbered without gaps. A file whose beginning had expired may begin with any number. */
   #generationAfter(entry: FactsEntry, number: number): number {
     let { generation } = this.progress;
     const visible = entry.record.facts.filter(isVisible);
@@ -254,7 +254,7 @@ class TaskReader {
   }
 }
 
-/** Any first line that is no header makes the file another kind of file; within a file it is a damaged line. */
+/** A first line that is not a header makes the file another kind of file; any later one is a damaged line. */
 function headerOf(text: string, number: number): JsonObject {
   try {
     const value = parse(text, number);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import type { AgentRecord, FactRecord } from '@hopline/events';
+import type { AgentRecord, CallContent, FactRecord } from '@hopline/events';
 import fc from 'fast-check';
 import { exampleEntries, HEADER, OUTCOME } from './example-task.test-kit.ts';
 import type { RecordEntry } from './format.ts';
@@ -13,6 +13,20 @@ const KEY = new Uint8Array(32).fill(7);
 const SECRET = 'hunter2';
 const FROM = { id: 'call-1-1', agent: 'guide', turn: 1, item: 3, attempt: 1 };
 const message = (text: string) => ({ messageId: `m-${text}`, role: 'ROLE_AGENT' as const, parts: [{ text }] });
+
+/** What the work of a call needs, with a text in every member that a client or an agent fills. */
+const callContent = (text: string): CallContent => ({
+  presentation: {
+    text: { as: 'own', artifact: { name: 'response' } },
+    progress: 'status',
+    notices: { start: notice(text), end: notice(text), failed: notice(text) },
+  },
+  message: message(text),
+  metadata: { why: text },
+  resume: { token: text },
+  trace: { traceparent: text },
+});
+const notice = (text: string) => ({ name: 'n', description: text, text });
 
 /** A record with a text in every member that an agent fills. */
 function agentRecord(text: string): RecordEntry {
@@ -55,6 +69,7 @@ function agentRecord(text: string): RecordEntry {
       },
       { kind: 'status', state: 'TASK_STATE_WORKING', message: message(text), resume: text, metadata: { deep: { key: text } } },
       { kind: 'remote-run', run: { taskId: text } },
+      { kind: 'call', call: 'call-1-1', agent: 'guide', ...callContent(text) },
     ],
   };
   return { kind: 'input', seq: 9, storedAt: 2, writer: 'agent.guide', record };
@@ -81,7 +96,7 @@ it('a redacted file contains no text and no id, and is still a task file', async
   assert.deepEqual(header.redacted, ['text']);
 });
 
-it('a redacted record keeps words of the protocol; of metadata, names, form and truth values alone', () => {
+it('a redacted record keeps words of the protocol; its metadata keeps only names, structure and booleans', () => {
   const pseudonym = (taskId: string) => new Redactor(KEY).header({ ...HEADER, taskId }).taskId;
   const metadata = { state: SECRET, count: 7, isOn: true, none: null, list: [SECRET, 3] };
   const hidden = { state: 'xxxxxxx', count: 0, isOn: true, none: null, list: ['xxxxxxx', 0] };
@@ -155,7 +170,7 @@ it('a redacted text keeps its length and its white space, joined or in tokens', 
   );
 });
 
-it('equal ids get equal pseudonyms, with another key other ones', () => {
+it('equal ids get equal pseudonyms, which differ with another key', () => {
   const [one, again, other] = [KEY, KEY, new Uint8Array(32)].map(key => new Redactor(key).header(HEADER).taskId);
   assert.equal(one, again);
   assert.notEqual(one, other);
@@ -173,6 +188,7 @@ it('the owner of a task gets its texts, but not what only services read', () => 
   assert.equal(inputs[5].resume, undefined);
   assert.equal(inputs[5].message.parts[0].text, SECRET);
   assert.deepEqual(inputs[6], { kind: 'remote-run', run: null });
+  assert.deepEqual(inputs[7], { kind: 'call', call: 'call-1-1', agent: 'guide' });
 });
 
 it('the facts that the owner of a task gets are those that clients receive', () => {
@@ -194,9 +210,10 @@ it('the facts that the owner of a task gets are those that clients receive', () 
     artifact: {},
     source: { mode: SECRET },
   } as const;
+  const call = { kind: 'call.started', at: 1, call: 'c', agent: 'guide', ...callContent(SECRET) } as const;
   const [, entry] = exampleEntries();
   assert.ok(entry?.kind === 'facts');
-  const facts = [...entry.record.facts, step, ended, lane];
+  const facts = [...entry.record.facts, step, ended, lane, call];
   const shown = withheldFromOwner({ ...entry, record: { ...entry.record, facts } });
   assert.ok(!JSON.stringify(shown).includes(SECRET));
   assert.deepEqual((shown.record as FactRecord).facts[0], entry.record.facts[0]);

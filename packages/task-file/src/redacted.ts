@@ -25,14 +25,14 @@ const KEPT = [
   'mode',
   'scheme',
 ];
-/** Members whose form an agent or a client chooses: kept in size alone. */
+/** Members whose structure an agent or a client chooses: only their size is kept. */
 const OPAQUE = ['data', 'payload', 'resume', 'run'];
 const TRACES = ['trace', 'firstTrace', 'lastTrace'];
 
 /**
- * Replaces text by filler and ids by pseudonyms. What is not known to be harmless is text: a list of what is kept, not of what is
- * hidden. White space stays, every other UTF-16 unit becomes an `x`, so that joined tokens and their text stay equal. Pseudonyms are
- * the same for the same `key`; keep it secret, else a short id can be found by trying.
+ * Replaces text by filler and ids by pseudonyms. Every value that is not known to be harmless counts as text, so the list names what is kept, not
+ * what is hidden. White space stays, and every other UTF-16 unit becomes an `x`, so that joined tokens still equal their text. Pseudonyms are
+ * the same for the same `key`. Keep it secret; otherwise a short id can be found by trying.
  */
 export class Redactor {
   readonly #key: Uint8Array;
@@ -86,7 +86,7 @@ export class Redactor {
     return Object.fromEntries(Object.entries(value).filter(([name]) => !TRACES.includes(name)));
   }
 
-  /** JSON of a client or an agent: its names and its form stay. */
+  /** JSON of a client or an agent. Its names and its structure stay. */
   #free(value: unknown): unknown {
     if (typeof value === 'string') return filler(value);
     if (typeof value === 'number') return 0;
@@ -97,12 +97,12 @@ export class Redactor {
 
   #pseudonym(id: string): string {
     const hash = createHmac('sha256', this.#key).update(id).digest('hex');
-    // The form of a UUID: valid wherever the id of a task is.
+    // Has the form of a UUID, which is valid wherever a task id is.
     return hash.slice(0, 32).replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
   }
 }
 
-/** The dialect in which the task answers depends on them; only a server writes them. */
+/** Kept because they determine the dialect in which the task answers; only a server writes them. */
 function isLegacyMark(name: string): boolean {
   return name === 'hopline.dialect' || name === 'hopline.receivedAt';
 }

@@ -211,7 +211,7 @@ const CHANGES: { [title: string]: { fault: TaskFileFault; message: RegExp; chang
   },
   'a version that is no number': {
     fault: 'not a task file',
-    message: /^this is no task file/,
+    message: /^not a task file/,
     change: ([header]) => Object.assign(header!, { version: 'one' }),
   },
   'a header without its members': {
@@ -266,7 +266,7 @@ const CHANGES: { [title: string]: { fault: TaskFileFault; message: RegExp; chang
   },
   'an input of another form': {
     fault: 'malformed',
-    message: /^line 2: the record is no input: not a record/,
+    message: /^line 2: the record is not an input: not a record/,
     change: lines => Object.assign(lines[1]!.record.input, { message: 7 }),
   },
   'records that the header does not name': {
@@ -310,9 +310,9 @@ describe('a task file that must not be used', () => {
     'a picture': {
       text: () => Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0a, 0xff]),
       fault: 'not a task file',
-      message: /^this is no task file/,
+      message: /^not a task file/,
     },
-    'another JSON': { text: () => '{"hello":1}\n', fault: 'not a task file', message: /^this is no task file/ },
+    'another JSON': { text: () => '{"hello":1}\n', fault: 'not a task file', message: /^not a task file/ },
     'a line without end': {
       text: example => example + 'x'.repeat(5_000),
       fault: 'too long',

@@ -1,9 +1,9 @@
-import type { AgentInput, CallEnded, EndedInput, Fact, StepInput, StepRecorded } from '@hopline/events';
+import type { AgentInput, CallContent, CallEnded, EndedInput, Fact, StepInput, StepRecorded } from '@hopline/events';
 import type { RecordEntry } from './format.ts';
 
 /**
  * A record as the owner of its task may read it: without what only services read (PROTOCOL.md sections 3 and 4). Steps of the root
- * producer, what an agent gets back in its next turn, the end of a call, and where in the agent an input comes from. What clients
+ * producer, what an agent gets with a call and back in its next turn, the end of a call, and where in the agent an input comes from. What clients
  * receive is unchanged. The header of such a file has `services` in `redacted`.
  */
 export function withheldFromOwner(entry: RecordEntry): RecordEntry {
@@ -21,6 +21,8 @@ function withheldInput(input: AgentInput): AgentInput {
       return withoutPayload(input);
     case 'remote-run':
       return { ...input, run: null };
+    case 'call':
+      return withoutWork(input);
     case 'ended':
       return withoutContent(input);
     case 'status': {
@@ -43,6 +45,8 @@ function withheldFact(fact: Fact): Fact {
       return withoutPayload(fact);
     case 'remote-run.started':
       return { ...fact, run: null };
+    case 'call.started':
+      return withoutWork(fact);
     case 'call.ended':
       return withoutContent(fact);
     case 'status.changed': {
@@ -61,6 +65,11 @@ function withheldFact(fact: Fact): Fact {
 
 function withoutPayload<S extends StepInput | StepRecorded>(step: S): S {
   return { ...step, payload: null };
+}
+
+function withoutWork<C extends Partial<CallContent>>(call: C): Omit<C, keyof CallContent> {
+  const { presentation: _p, message: _m, metadata: _md, resume: _r, trace: _t, ...shown } = call;
+  return shown;
 }
 
 function withoutContent<E extends EndedInput | CallEnded>(ended: E): E {

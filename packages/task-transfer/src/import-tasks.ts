@@ -65,7 +65,7 @@ export async function checkImport(
     }
   }
   if (sameIds && !(await isEmpty(log)))
-    throw new ImportRefused('this cluster has facts already: the same ids can be imported into an empty one alone');
+    throw new ImportRefused('this cluster has facts already: only an empty one can import tasks under their own ids');
   return records;
 }
 

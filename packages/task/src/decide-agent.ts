@@ -2,6 +2,7 @@ import { isTerminal } from '@hopline/a2a';
 import {
   type ArtifactInput,
   type ArtifactUpdated,
+  type CallContent,
   type CallInput,
   type EndedInput,
   entryOf,
@@ -13,6 +14,7 @@ import {
   type StatusInput,
   type StepInput,
   type TaskAggregate,
+  workingCall,
 } from '@hopline/events';
 import type { AgentCommand } from './commands.ts';
 import { refusal } from './decide-run.ts';
@@ -161,7 +163,21 @@ function call(aggregate: TaskAggregate, from: Producer, input: CallInput, at: nu
   if (Object.hasOwn(aggregate.calls, input.call)) return reject('duplicate call');
   if (Object.keys(aggregate.calls).length >= CALLS_MAX) return failTask(aggregate, `more than ${CALLS_MAX} agent calls`, at);
   const { call, agent, statusPasses } = input;
-  return { facts: [{ kind: 'call.started', at, call, agent, ...(statusPasses && { statusPasses }) }] };
+  return { facts: [{ kind: 'call.started', at, call, agent, ...(statusPasses && { statusPasses }), ...contentOf(from, input) }] };
+}
+
+/** What the call's work item needs, all or nothing. Relays queue it, so it must come from a writer that may queue work for agents. */
+function contentOf({ id }: Producer, input: CallInput): CallContent | undefined {
+  const call = workingCall(input);
+  if (call === undefined || id !== SUPERVISOR) return undefined;
+  const { presentation, message, metadata, resume, trace } = call;
+  return {
+    presentation,
+    message,
+    ...(metadata && { metadata }),
+    ...(resume !== undefined && { resume }),
+    ...(trace && { trace }),
+  };
 }
 
 function ended(aggregate: TaskAggregate, from: Producer, input: EndedInput, at: number): Decision {

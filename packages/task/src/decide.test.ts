@@ -36,6 +36,40 @@ test('a later message has the ids of the task in the history, whatever its sende
   );
 });
 
+test('a call of the supervisor keeps all that its work needs, or nothing of it; one of an agent keeps nothing', () => {
+  const presentation = {
+    text: { as: 'own', artifact: { name: 'response' } },
+    progress: { name: 'progress' },
+    notices: {
+      start: { name: 's', description: '', text: '' },
+      end: { name: 'e', description: '', text: '' },
+      failed: { name: 'f', description: '', text: '' },
+    },
+  } as const;
+  const message: Message = { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'write' }] };
+  const call = { kind: 'call', call: 'call-1-1', agent: 'argocd' } as const;
+  const fact = { kind: 'call.started', call: 'call-1-1', agent: 'argocd' };
+  const whole = { presentation, message, metadata: { tone: 'dry' }, resume: null, trace: { traceparent: 't' } };
+  const kept: [Partial<typeof whole>, object][] = [
+    [whole, whole],
+    [
+      { presentation, message },
+      { presentation, message },
+    ],
+    [{ presentation, resume: null }, {}],
+    [{ message, metadata: { tone: 'dry' } }, {}],
+  ];
+  for (const [content, expected] of kept) {
+    const story = new Scenario().message('hello').input(supervisor(), { ...call, ...content });
+    const { at: _at, ...started } = story.facts.at(-1)!;
+    assert.deepEqual(started, { ...fact, ...expected });
+    assert.deepEqual(story.aggregate?.calls, { 'call-1-1': { agent: 'argocd' } }, 'each record holds the aggregate');
+  }
+  const direct = new Scenario('t2').message('hello', 'm1', 'agent.argocd', 'transparent');
+  const { at: _at, ...started } = direct.input(agent('agent'), { ...call, ...whole }).facts.at(-1)!;
+  assert.deepEqual(started, fact);
+});
+
 test('inputs under the id of another producer than the agent that sends them are rejected', () => {
   const story = started();
   const forged = { ...agent(), agent: 'files' };

@@ -70,7 +70,7 @@ export function projectRecord(
 }
 
 /** Copies that stand in the builder's view and in no other: they may change. */
-type OwnCopies = {
+type WritableCopies = {
   artifacts: Artifact[];
   /** The first of each id. */
   indexes: Map<string, number>;
@@ -86,11 +86,11 @@ type OwnCopies = {
  */
 export class TaskViewBuilder {
   #view: TaskView | undefined;
-  #own: OwnCopies | undefined;
+  #writable: WritableCopies | undefined;
 
   /** The view after the newest fact. It does not change. */
   get view(): TaskView | undefined {
-    this.#own = undefined;
+    this.#writable = undefined;
     return this.#view;
   }
 
@@ -116,8 +116,8 @@ export class TaskViewBuilder {
 
   #updated(view: TaskView, { event, generation, transitory: isTransitory }: ArtifactUpdated): TaskView {
     // A status that ends the task, or another task.created, replaces the artifacts.
-    if (this.#own === undefined || this.#own.artifacts !== view.task.artifacts) this.#own = ownCopiesOf(view);
-    const { artifacts, indexes, grown, transitory, transitoryIds } = this.#own;
+    if (this.#writable === undefined || this.#writable.artifacts !== view.task.artifacts) this.#writable = writableCopiesOf(view);
+    const { artifacts, indexes, grown, transitory, transitoryIds } = this.#writable;
     const { artifact, append } = event.artifactUpdate;
     const { artifactId } = artifact;
     const index = indexes.get(artifactId);
@@ -141,7 +141,7 @@ export class TaskViewBuilder {
   }
 }
 
-function ownCopiesOf({ task, transitory = [] }: TaskView): OwnCopies {
+function writableCopiesOf({ task, transitory = [] }: TaskView): WritableCopies {
   const artifacts = [...(task.artifacts ?? [])];
   const indexes = new Map<string, number>();
   for (const [index, { artifactId }] of artifacts.entries()) if (!indexes.has(artifactId)) indexes.set(artifactId, index);

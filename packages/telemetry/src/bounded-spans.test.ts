@@ -42,7 +42,7 @@ test('spans of a failed request are lost with its error, those of a successful o
   assert.deepEqual(losses, [{ reason: 'export_failed', count: 2, error }]);
 });
 
-test('the receipt of work leaves at once, one request at a time, and other spans wait', async () => {
+test('the span of received work is exported at once, one request at a time, and other spans wait', async () => {
   mock.timers.enable({ apis: ['setTimeout'] });
   try {
     const spans = new BoundedSpans(() => {});

@@ -4,32 +4,32 @@ import { SPAN } from './names.ts';
 /** Ended spans that wait for the collector; further ones are lost. About 2 KB each. */
 export const SPAN_QUEUE_MAX = 2_048;
 /**
- * Delay of an export, milliseconds, unless OTEL_BSP_SCHEDULE_DELAY is set: a process that is killed loses the spans of this time. The SDK's
- * default of 5 s would lose every span that was exported early so that it survives. A request to the collector costs an idle process about
- * 1.5 ms of CPU however few spans it has: 500 ms took 1 % of the CPU of a cluster at 20 tasks a second more than 1 s, and 200 ms 2 %.
- * ADR 53.
+ * Delay of an export, unless OTEL_BSP_SCHEDULE_DELAY is set. A killed process loses the spans of this time. The SDK's
+ * default of 5 s would lose the very spans that are exported early in order to survive. A request to the collector costs an idle process about
+ * 1.5 ms of CPU however few spans it has: compared with 1 s, a delay of 500 ms took 1 % more of the CPU of a cluster at 20 tasks a second, and
+ * 200 ms 2 % more. ADR 53.
  */
 export const SPAN_DELAY_MS = 1_000;
 
 /**
- * Spans that leave at once, with those that wait: an agent that dies with its first token would leave no trace of its attempt. One or two of
- * them a task, never one a chunk.
+ * Spans that are exported at once, together with those that wait: otherwise an agent that dies with its first token would leave no trace of
+ * its attempt. One or two of them a task, never one a chunk.
  */
 const LEAVES_AT_ONCE: string = SPAN.receiveWork;
-/** Least time between two exports for spans that leave at once, milliseconds: a busy worker makes at most ten requests a second of them. */
+/** Minimum time between two exports for such spans, so that a busy worker makes at most ten requests a second for them. */
 export const AT_ONCE_MS_MIN = 100;
 
 export type LostSpans = { reason: 'queue_full' | 'export_failed'; count: number; error?: unknown };
 
 type Result = Parameters<Parameters<SpanExporter['export']>[1]>[0];
 
-/** Counts the spans between the SDK's batch processor and its exporter, so that those that are lost are known. */
+/** Counts the spans between the SDK's batch processor and its exporter, in order to know how many are lost. */
 export class BoundedSpans {
   readonly #queueMax: number;
   readonly #onLost: (lost: LostSpans) => void;
   #waiting = 0;
   #lost = 0;
-  /** An export for spans that leave at once is under way, or was a moment ago. */
+  /** Whether an export for spans that are exported at once is in progress, or was a moment ago. */
   #leaving: 'no' | 'yes' | 'once more' = 'no';
 
   constructor(onLost: (lost: LostSpans) => void, queueMax = SPAN_QUEUE_MAX) {
@@ -64,7 +64,7 @@ export class BoundedSpans {
     };
   }
 
-  /** Spans in a request to the collector still count as waiting: the queue and the requests are one bound. */
+  /** Spans in a request to the collector still count as waiting, so one limit covers the queue and the requests. */
   exporter(inner: SpanExporter): SpanExporter {
     return {
       export: (spans, done) =>
@@ -86,7 +86,7 @@ export class BoundedSpans {
     }
     do {
       this.#leaving = 'yes';
-      // What failed is counted where it is exported.
+      // Failed spans are counted where they are exported.
       await batch.forceFlush().catch(() => {});
       await new Promise(resolve => setTimeout(resolve, AT_ONCE_MS_MIN).unref());
     } while (this.#isAskedAgain());

@@ -1,4 +1,4 @@
-/** Longest reason, code, state or agent name in a label, a span status or an `error.type`; characters. */
+/** Longest reason, code, state or agent name in a label, a span status or an `error.type`. */
 export const CLOSED_WORD_CHARS_MAX = 48;
 const CLOSED_WORD = /^[A-Za-z][A-Za-z0-9_.:/-]*$/;
 const PART_OF_AN_ID = /[0-9a-f]{8}|[0-9]{5}/i;
@@ -13,11 +13,11 @@ export function closedWord(word: string): string {
   return closed ? word : 'other';
 }
 
-/** Causes that `errorWord` looks through. */
+/** Nested causes that `errorWord` searches. */
 const CAUSES_MAX = 5;
 const SYSTEM_ERROR = /^E[A-Z0-9_]{1,30}$/;
 
-/** An error as a closed word: the code of the system error that caused it (`ECONNREFUSED`), else its own name; never its message. */
+/** An error as a closed word: the code of the system error that caused it (`ECONNREFUSED`), otherwise its own name; never its message. */
 export function errorWord(error: unknown): string {
   let cause = error;
   for (let depth = 0; depth < CAUSES_MAX && cause instanceof Error; depth += 1) {

@@ -2,19 +2,19 @@ import { ROOT_CONTEXT } from '@opentelemetry/api';
 import type { Resource } from '@opentelemetry/resources';
 import { contextFrom } from './propagation.ts';
 
-/** Delay of an export, milliseconds. */
+/** Delay of an export. */
 const LOG_DELAY_MS = 1_000;
 
 /** Severity numbers of the log data model by the levels of our lines. */
 const SEVERITIES: Readonly<Record<string, number>> = { trace: 1, debug: 5, info: 9, warn: 13, error: 17, fatal: 21 };
 
 export type LogExport = {
-  /** Takes one line as the logger wrote it: redacted already. */
+  /** Receives one line as the logger wrote it, already redacted. */
   line(line: string): void;
   stop(): Promise<void>;
 };
 
-/** Sends log lines to a collector, beside standard output. Lines that wait are bounded by the SDK (2,048); further ones are dropped. */
+/** Sends log lines to a collector, in addition to standard output. The SDK buffers at most 2,048 lines and drops further ones. */
 export async function startLogExport(url: string, resource: Resource): Promise<LogExport> {
   const [{ BatchLogRecordProcessor, LoggerProvider }, { OTLPLogExporter }] = await Promise.all([
     import('@opentelemetry/sdk-logs'),

@@ -10,7 +10,7 @@ export type Exporters = {
   readonly metricsIntervalMs?: number;
   /** False: `/metrics` is empty. */
   readonly servesMetrics: boolean;
-  /** Absent: log lines go to standard output alone. */
+  /** Absent: log lines go only to standard output. */
   readonly logsUrl?: string;
 };
 
@@ -20,8 +20,8 @@ const COLLECTOR = 'http://localhost:4318';
 
 /**
  * Reads OTEL_SDK_DISABLED, OTEL_{TRACES,METRICS,LOGS}_EXPORTER, OTEL_EXPORTER_OTLP_ENDPOINT and its variants per signal. Spans go to an
- * endpoint as soon as one is set; metrics and log lines only where their exporter is `otlp`. Throws for an unknown exporter, an unsupported
- * protocol, or an endpoint that is no URL; the error does not quote the endpoint.
+ * endpoint as soon as one is set; metrics and log lines only if their exporter is `otlp`. Throws for an unknown exporter, an unsupported
+ * protocol, or an endpoint that is not a URL; the error does not quote the endpoint.
  */
 export function exportersFrom(env: Env): Exporters {
   const isOff = env.OTEL_SDK_DISABLED?.toLowerCase() === 'true';
@@ -46,7 +46,7 @@ function exporterNames(env: Env, signal: Signal, known: readonly string[], byDef
   const variable = `OTEL_${signal}_EXPORTER`;
   const names = (env[variable] || byDefault).split(',').map(name => name.trim());
   if (names.some(name => !known.includes(name))) throw new Error(`${variable} must be one or more of ${known.join(', ')}`);
-  if (names.length > 1 && names.includes('none')) throw new Error(`${variable}: none stands alone`);
+  if (names.length > 1 && names.includes('none')) throw new Error(`${variable}: "none" cannot be combined with other exporters`);
   return names;
 }
 

@@ -11,7 +11,7 @@ export class Buckets {
   #min = Number.POSITIVE_INFINITY;
   #max = Number.NEGATIVE_INFINITY;
 
-  /** `bounds`: inclusive upper bounds, ascending; what is above the last one has a bucket of its own. */
+  /** `bounds`: inclusive upper bounds, ascending. Values above the last one have a bucket of their own. */
   constructor(attributes: Attributes, bounds: readonly number[]) {
     this.attributes = attributes;
     this.#bounds = bounds;
@@ -33,7 +33,7 @@ export class Buckets {
     if (value > this.#max) this.#max = value;
   }
 
-  /** A copy of what was counted so far, as the SDK's exporters read it. */
+  /** A copy of the current counts, in the form that the SDK's exporters read. */
   read() {
     return {
       buckets: { boundaries: [...this.#bounds], counts: [...this.#counts] },
@@ -45,7 +45,7 @@ export class Buckets {
   }
 }
 
-/** One metric whose values are counted here, and read when metrics are. */
+/** One metric whose values are counted here, and read when metrics are read. */
 export interface Histogram {
   readonly name: string;
   readonly unit: string;

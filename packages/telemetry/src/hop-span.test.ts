@@ -34,7 +34,7 @@ function only() {
   return spans[0]!;
 }
 
-test('a caller that counts on its own is asked when a segment ends, the last one included', () => {
+test('a caller that counts by itself is asked at the end of each segment, including the last', () => {
   record();
   const hop = startHop(SPAN.processInput, { kind: 'consumer', parent: cause(1) });
   let tokens = 2;
@@ -144,7 +144,7 @@ test('a segment rolls over at SEGMENT_MS_FIRST: same trace, linked, counters res
   assert.deepEqual([second?.parentSpanContext?.spanId, second?.links], [first?.spanContext().spanId, []]);
 });
 
-test('a long hop has one early segment, then one every SEGMENT_MS_MAX, also after its first span was taken', () => {
+test('a long hop has one early segment, then one every SEGMENT_MS_MAX, even after its first span was ended early', () => {
   for (const isTaken of [false, true]) {
     memory.reset();
     record();
@@ -179,7 +179,7 @@ test('every segment of a hop has the same parent', () => {
   assert.deepEqual(parents, Array(3).fill(spanContextFrom(cause(1))?.spanId));
 });
 
-test('a hop keeps at most HOP_LINKS_MAX initial links, and of later ones the first and the last', () => {
+test('a hop keeps at most HOP_LINKS_MAX initial links, and only the first and last of later ones', () => {
   record();
   const many = Array.from({ length: HOP_LINKS_MAX + 1 }, (_, n) => cause(n + 1));
   startHop(SPAN.processInput, { kind: 'consumer', links: many }).end();
@@ -193,7 +193,7 @@ test('a hop keeps at most HOP_LINKS_MAX initial links, and of later ones the fir
   assert.deepEqual(linked, [1, 600]);
 });
 
-test('a link to a request stays, whatever is linked after it', () => {
+test('a link to a request is kept, whatever is linked after it', () => {
   record();
   const hop = startHop(SPAN.processInput, { kind: 'consumer', parent: cause(1) });
   hop.linkRequest(cause(1));
@@ -248,7 +248,7 @@ test('without an SDK the parent passes through unchanged, no timer runs, and cou
   assert.ok(bytes < 8 * tokens, `${bytes} bytes`);
 });
 
-test('a message that is taken is a span of its own, exported before its work, and the parent of all that follows [S0-1]', () => {
+test('a received message has its own span, exported before its work and the parent of everything after it [S0-1]', () => {
   record();
   const queuedAt = Date.now() - 5_000;
   const receive = { name: SPAN.receiveInput, queuedAt, attributes: { [ATTR.operationType]: 'receive' } };
@@ -276,7 +276,7 @@ test('a message that is taken is a span of its own, exported before its work, an
   assert.equal(segments[1]?.links[0]?.context.spanId, segments[0]?.spanContext().spanId);
 });
 
-test('a request is exported when it is taken; its stream is a span below it, and the context for messages stays', () => {
+test('a request is exported when it is received; its stream is a span below it, and the context for messages stays', () => {
   record();
   const hop = startHop('send_streaming_message', { kind: 'server', parent: cause(1), attributes: { [ATTR.a2aTask]: 't-1' } });
   const before = hop.carrier();
@@ -294,7 +294,7 @@ test('a request is exported when it is taken; its stream is a span below it, and
   assert.deepEqual([stream?.attributes[ATTR.a2aTask], stream?.attributes[ATTR.a2aState]], ['t-1', 'completed']);
 });
 
-test('a later delivery of a work item links to the one before it, which it never saw, with the cause', () => {
+test('a later delivery of a work item links, with the cause, to the previous one, which it never saw', () => {
   trace.setGlobalTracerProvider(
     new TracerProvider({ idGenerator: spanIds, spanProcessors: [new SimpleSpanProcessor({ exporter: memory })] }),
   );

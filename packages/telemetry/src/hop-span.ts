@@ -15,7 +15,7 @@ import { carrierOf, contextFrom, spanContextFrom, type TraceCarrier } from './pr
 import { withSpanId } from './span-ids.ts';
 
 /**
- * After this time the first segment of a long hop ends and a linked one begins; milliseconds. Tail sampling decides 30 s after the first span
+ * The first segment of a long hop ends after this time, and a linked one begins. Tail sampling decides 30 s after the first span
  * of a trace, so what is slow must have ended a span by then. ADR 97.
  */
 export const SEGMENT_MS_FIRST = 10_000;
@@ -44,10 +44,10 @@ export interface HopOptions {
   readonly kind: Kind;
   /** Trace context of the message or request that caused this hop. Absent: the active span is the parent. */
   readonly parent?: TraceCarrier | undefined;
-  /** Other causes, at most HOP_LINKS_MAX of them. A link to the parent is left out. */
+  /** Other causes, at most HOP_LINKS_MAX of them. A link to the parent is omitted. */
   readonly links?: readonly TraceCarrier[];
   readonly attributes?: HopAttributes;
-  /** The message that this hop takes: a short span of its own, which is exported at once. */
+  /** The message that this hop receives. It has a short span of its own, which is exported at once. */
   readonly receive?: Receive;
 }
 
@@ -68,7 +68,7 @@ export interface Receive {
 /** The work of one service for one task: one span per segment, never one per token. */
 export interface Hop {
   /**
-   * Trace context for the messages and requests of this hop: the span that was exported when the hop was taken, else the current
+   * Trace context for the messages and requests of this hop: the span that was exported when the hop began, otherwise the current
    * segment. Empty without a trace.
    */
   carrier(): TraceCarrier;
@@ -76,15 +76,15 @@ export interface Hop {
   set(attributes: HopAttributes): void;
   /** Adds `n` >= 0 to a counter that is set on the span when the segment ends and starts at 0 in the next one. */
   count(key: CountKey, n?: number): void;
-  /** Keeps the largest value seen in the segment; `value` >= 0. */
+  /** Keeps the largest `value` (>= 0) of the segment. */
   max(key: CountKey, value: number): void;
   /**
-   * Calls `report` before the numbers of a segment are set, for a caller that counts tokens on its own: a call of the hop a token costs 0.2 µs.
+   * Calls `report` before the numbers of a segment are set, for a caller that counts tokens by itself: calling the hop for each token costs 0.2 µs.
    */
   beforeSegmentEnd(report: () => void): void;
   /** Links the segment to a cause. Only the first and the last call count: a chunk of 600 tokens has two links. */
   link(carrier: TraceCarrier): void;
-  /** Links the segment to a client's request, which is rare and which no later link replaces. The limit is that of a span's links. */
+  /** Links the segment to a client's request, which is rare and which no later link replaces. Limited by the links of a span. */
   linkRequest(carrier: TraceCarrier): void;
   /** Starts the next of several steps (a node of a graph): sets attributes of the segment and adds a span event. */
   step(attributes: HopAttributes): void;
@@ -95,7 +95,7 @@ export interface Hop {
    */
   nextSegment(reason: string): void;
   /**
-   * Ends the first span, so that it is exported while the hop goes on: later segments, of this name and kind, are its children, and
+   * Ends the first span, so that it is exported while the hop continues. Later segments, of this name and kind, are its children, and
    * `carrier` stays the same.
    */
   taken(segments: { name: SpanName; kind: Kind }): void;
@@ -146,7 +146,7 @@ function startSpan(
   return trace.getTracer(SCOPE).startSpan(name, options, parent);
 }
 
-/** A link, unless it leads to the parent or repeats another one: viewers draw both as a second edge. */
+/** Skips a link to the parent, or a repeated one: viewers draw both as a second edge. */
 function linkTo(carrier: TraceCarrier, parent: SpanContext | undefined, others: readonly Link[] = []): Link | undefined {
   const found = spanContextFrom(carrier);
   if (found === undefined || found.spanId === parent?.spanId) return undefined;
@@ -188,24 +188,27 @@ class PassingHop implements Hop {
 class RecordingHop implements Hop {
   #name: SpanName;
   #kind: Kind;
-  /** Parent of every segment: the span that was exported when the hop was taken, or the caller's. */
+  /** Parent of every segment: the span that was exported when the hop began, or the caller's. */
   #parent: Context;
   /** The exported span; absent while the hop has none. */
   #taken: SpanContext | undefined;
-  /** Of the hop when its segment began, and set since: the span gets those when it ends, not with each chunk. */
+  /** Attributes of the hop when its segment began, or set since. The span gets them when it ends, not with each chunk. */
   #attributes: HopAttributes;
   #changed: Attributes = {};
   #span: Span;
   #segment = 1;
-  /** Of the current segment, or of the exported span. */
+  /** Context of the current segment, or of the exported span. */
   #carrier: TraceCarrier | undefined;
-  /** By CountKey; NO_COUNT while the segment has none. A typed array of this size has its memory elsewhere: another cache line a call. */
+  /**
+   * By CountKey; NO_COUNT while the segment has none. A plain array, because a typed one of this size would touch another cache line on each
+   * call.
+   */
   readonly #counts: number[] = new Array(COUNT_NAMES.length).fill(NO_COUNT);
   #report: (() => void) | undefined;
   #steps = 0;
   #firstLink: string | undefined;
   #lastLink: TraceCarrier | undefined;
-  /** A segment has ended because of its age. */
+  /** A segment that is too old has ended. */
   #isLong = false;
   #timer: NodeJS.Timeout;
   #ended = false;
@@ -271,7 +274,7 @@ class RecordingHop implements Hop {
   }
 
   run<T>(fn: () => T): T {
-    // What the process that runs `fn` begins is below a span that survives it.
+    // Spans that `fn` begins are below a span that survives the process.
     return context.with(this.#taken === undefined ? trace.setSpan(this.#parent, this.#span) : this.#parent, fn);
   }
 
@@ -330,7 +333,7 @@ class RecordingHop implements Hop {
   #endSegment(attributes: Attributes): void {
     clearTimeout(this.#timer);
     this.#report?.();
-    // Compared here and not in `link`: a header's value is a slice of all headers, and comparing two of them took 0.3 µs an input.
+    // Compared here instead of in `link`: a header's value is a slice of all headers, and comparing two of them took 0.3 µs an input.
     const last = this.#lastLink?.traceparent === this.#firstLink ? undefined : this.#lastLink;
     const link = last === undefined ? undefined : this.#linkTo(last);
     if (link !== undefined) this.#span.addLink(link);

@@ -1,5 +1,5 @@
 /**
- * The hops of a task: where its time goes. They are disjoint. For a text of an agent, the hops from `accept` to `socket` add up to the time
+ * The hops of a task show where its time goes. They are disjoint. For a text of an agent, the hops from `accept` to `socket` add up to the time
  * from the client's request to the socket, because each hop begins at the instant at which the one before it ends.
  */
 export type HopDefinition = {
@@ -9,7 +9,7 @@ export type HopDefinition = {
   readonly to: string;
   /** The service that records it. */
   readonly measured: string;
-  /** What it is counted by. */
+  /** The unit that it counts. */
   readonly per: string;
   readonly meaning: string;
 };

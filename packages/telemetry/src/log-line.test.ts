@@ -17,7 +17,7 @@ test('a pretty line has local time, level, message, error and members, and no JS
   assert.match(lines[1]!, / {2}warn {2}webhook failed: refused\n$/);
 });
 
-test('the format auto is pretty on a terminal alone', t => {
+test('the format auto is pretty only on a terminal', t => {
   const { isTTY } = process.stdout;
   t.after(() => Object.assign(process.stdout, { isTTY }));
   for (const [terminal, expected] of [
@@ -38,7 +38,7 @@ test('an error is shown with its stack, from level error on', () => {
   assert.ok(lines[0]!.endsWith('\n'));
 });
 
-test('a value acts on no terminal and begins no line of its own', () => {
+test('a value cannot control a terminal or begin a line of its own', () => {
   const { log, lines } = capture('pretty');
   const hostile = 'a\x1b[2J\r\n12:00:00.000  info  forged\x9b\u202e\u2028\x7f';
   log.error({ agent: hostile, err: new Error(hostile) }, 'turn failed');
@@ -50,7 +50,7 @@ test('a value acts on no terminal and begins no line of its own', () => {
   assert.equal(printable('naïve שלום 日本語 👩‍👩‍👧'), 'naïve שלום 日本語 👩‍👩‍👧');
 });
 
-test('a pretty line is redacted as a JSON line is [S4-43]', () => {
+test('a pretty line is redacted like a JSON line [S4-43]', () => {
   const { log, lines } = capture('pretty');
   const err = Object.assign(new Error('at nats://user:PLANTED@host'), { cause: new Error('Bearer PLANTED') });
   log.child({ token: 'PLANTED' } as object).fatal({ err, parts: [{ text: 'PLANTED' }] } as object, 'Basic PLANTED');
@@ -58,7 +58,7 @@ test('a pretty line is redacted as a JSON line is [S4-43]', () => {
   assert.match(lines[0]!, /token=\[redacted\]/);
 });
 
-test('what is no JSON line is no record', () => {
+test('text that is not a JSON line is not a record', () => {
   for (const line of ['', 'plain', '{"level":', '[1]']) assert.equal(parseLogRecord(line), undefined);
   assert.equal(showLogRecord({ msg: 'one', n: 1, o: { a: 1 }, none: '' }), '      one  n=1  o={"a":1}  none=""');
   assert.match(timeOfDay(0), /^\d\d:00:00\.000$/);

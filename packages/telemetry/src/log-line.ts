@@ -1,11 +1,11 @@
 /** Members of a log line, as the logger wrote them. */
 export type LogRecord = Readonly<Record<string, unknown>>;
 
-/** Members that stand elsewhere in a shown line, or are too long for it: the settings of a start are in the JSON line. */
+/** Members shown elsewhere in a line, or too long for it: the settings of a start are only in the JSON line. */
 const SHOWN_APART = new Set(['time', 'level', 'service', 'instance', 'msg', 'err', 'settings']);
 /** Levels whose errors are shown with their stack. */
 const WITH_STACK = new Set(['error', 'fatal']);
-/** What commands a terminal, begins a new line, or shows text in another order. */
+/** Characters that control a terminal, begin a new line, or reorder text. */
 const UNSAFE = /(?!\t)[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_C}]/gu;
 
 /** The members of a JSON line; undefined for any other text. */
@@ -19,8 +19,8 @@ export function parseLogRecord(line: string): LogRecord | undefined {
 }
 
 /**
- * A line for a person: level, message, error and the other members as `name=value`; below it the stack of an error. A line of a person
- * begins where the logger began one: control characters of values are shown as escapes.
+ * A line for a person: level, message, error and the other members as `name=value`, and below it the stack of an error. Only the logger
+ * begins a line: control characters of values are shown as escapes.
  */
 export function showLogRecord(record: LogRecord): string {
   const level = String(record.level ?? '');
@@ -32,7 +32,7 @@ export function showLogRecord(record: LogRecord): string {
   return [shown.join('  '), ...frames].map(printable).join('\n');
 }
 
-/** Without characters that act on a terminal: those are escapes as in JSON. */
+/** Replaces characters that control a terminal by JSON escapes. */
 export function printable(text: string): string {
   return text.replace(UNSAFE, character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
@@ -44,7 +44,7 @@ export function timeOfDay(time: number): string {
   return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${two(date.getMilliseconds(), 3)}`;
 }
 
-/** Quoted where a space would hide where the value ends. */
+/** Quoted if a space would hide where the value ends. */
 function shownValue(value: unknown): string {
   return typeof value === 'string' && /^[^\s"=]+$/.test(value) ? value : JSON.stringify(value);
 }

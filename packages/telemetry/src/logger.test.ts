@@ -56,7 +56,7 @@ test('lines below the level are not written', () => {
   assert.deepEqual([...lines, ...silent.lines], []);
 });
 
-test('a task logger adds task_id to every line, also to those of its children', () => {
+test('a task logger adds task_id to every line, and to those of its children', () => {
   const { log, parsed } = capture();
   taskLogger(log, 't-1').child({ agent: 'argocd' }).info('taken');
   assert.equal(parsed()[0].task_id, 't-1');
@@ -101,7 +101,7 @@ test('every line within a trace has its trace id and span id, also after an awai
   assert.equal('trace_id' in outside, false);
 });
 
-test('lines of LINES_DELAY_MS are one write; a warning is written at once, after the lines before it', async () => {
+test('lines within LINES_DELAY_MS are one write; a warning is written at once, after the lines before it', async () => {
   const writes: string[][] = [];
   const written = Promise.withResolvers<void>();
   const output = {
@@ -135,7 +135,7 @@ test('lines of LINES_DELAY_MS are one write; a warning is written at once, after
   log.error('last');
 });
 
-test('a process that ends at once has written every line, in order', () => {
+test('a process that exits at once has written every line, in order', () => {
   const program = `import { createLogger } from ${JSON.stringify(new URL('logger.ts', import.meta.url).href)};
     const log = createLogger({ service: 'relay', instance: 'relay-1', level: 'info' });
     log.info('one');

@@ -54,16 +54,16 @@ export interface LoggerOptions {
 }
 
 const STDOUT = 1;
-/** Lines of this time are one write, milliseconds: a write costs more than the line. */
+/** Lines within this time are one write, because a write costs more than a line. */
 export const LINES_DELAY_MS = 20;
-/** Characters that are written at once. */
+/** Characters after which lines are written at once. */
 const LINES_CHARS_MAX = 16 * 1024;
 
 type Output = { write(line: string): void };
 
-/** Collects lines for one write. A warning or error is written at once, with the lines before it; so is everything at the end of the process. */
+/** Collects lines for one write. Writes at once for a warning or error, with the lines before it, and at the end of the process. */
 export class LineBuffer implements Output {
-  /** Of the line that is written next: pino sets it for an output that asks for metadata. */
+  /** Level of the line that is written next. pino sets it for an output that asks for metadata. */
   lastLevel = 0;
   readonly #output: Output;
   #lines = '';
@@ -94,7 +94,7 @@ function standardOutput(): LineBuffer {
   return lines;
 }
 
-/** What can be changed of a root logger while it is in use: who else receives its lines, its level, and when they are written. */
+/** Properties of a root logger that may change while it is in use: further receivers of its lines, its level, and when lines are written. */
 type Root = { line: ((line: string) => void) | undefined; setLevel: (level: LogLevel) => void };
 const roots = new WeakMap<Logger, Root>();
 

@@ -5,7 +5,7 @@ import { HOP_NAMES } from './hops.ts';
  * process, with 0: an alert on `increase()` misses a series whose first value is 1.
  */
 
-/** Labels: their only meanings. The view drops every other key, so that no id becomes a label. */
+/** The labels and their only meanings. The view drops every other key, so that no id becomes a label. */
 export const LABELS = {
   service: 'the service, as `relay`',
   agent: 'name of a configured agent, or `supervisor`',
@@ -138,7 +138,7 @@ export const METRICS = {
     unit: '{request}',
     meaning: 'Requests refused by a limit of their caller or its tenant, by the limit',
     services: SERVERS,
-    labels: { reason: ['messages', 'bytes', 'streams', 'requests', 'tasks', 'webhooks', 'stored', 'items', 'exports'] },
+    labels: { reason: ['messages', 'bytes', 'streams', 'requests', 'tasks', 'webhooks', 'stored', 'sent', 'items', 'exports'] },
   },
   requestDuration: {
     name: 'hopline.request.duration',
@@ -526,7 +526,7 @@ export const METRICS = {
   },
 } as const satisfies { readonly [key: string]: Definition };
 
-/** Observed when metrics are read; of every service. */
+/** Observed when metrics are read. Every service has it. */
 export const PROCESS_METRICS = {
   cpuTime: { name: 'process.cpu.time', type: 'counter', unit: 's', meaning: 'CPU time', labels: { mode: ['user', 'system'] } },
   memory: { name: 'process.memory.usage', type: 'gauge', unit: 'By', meaning: 'Resident memory' },

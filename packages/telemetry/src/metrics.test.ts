@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
+import fc from 'fast-check';
 import { LABELS, METRICS, PROCESS_METRICS } from './metric-registry.ts';
 import { createHopMetrics, LATENCY_BUCKETS_S, SERIES_PER_METRIC_MAX, startAgentAtZero } from './metrics.ts';
 import { startMetrics } from './start-metrics.ts';
 
-async function start() {
-  const reader = await startMetrics({ 'service.name': 'relay' });
+async function start(fastPaths = true) {
+  const reader = await startMetrics({ 'service.name': 'relay' }, undefined, undefined, fastPaths);
   return { reader, metrics: createHopMetrics('relay', reader) };
 }
 
@@ -34,7 +35,45 @@ test('counters, gauges and histograms appear as Prometheus text under the names 
   await reader.provider.shutdown();
 });
 
-test('an observed gauge exports what it reads now, and nothing that it read before', async () => {
+const agent = fc.constantFrom('argocd', 'github', 'not an agent: two words', undefined);
+const ms = fc.oneof(fc.double({ min: -1, max: 1e6, noNaN: true }), fc.constantFrom(0, 0.25, 0.5, 64, 65_536, 65_537));
+const count = fc.nat(1_000);
+/** Calls of instruments with and without labels, of both kinds of histogram. */
+const calls = fc.array(
+  fc.oneof(
+    fc.tuple(fc.constant('hop'), ms, agent),
+    fc.tuple(fc.constant('append'), ms, agent),
+    fc.tuple(fc.constant('model'), count, agent),
+    fc.tuple(fc.constant('tokens'), count, agent),
+    fc.tuple(fc.constant('streams'), fc.integer({ min: -5, max: 5 }), agent),
+  ) as fc.Arbitrary<[string, number, string | undefined]>,
+  { maxLength: 60 },
+);
+
+test('sums and histograms are exported as if the SDK had counted them', async () => {
+  await fc.assert(
+    fc.asyncProperty(calls, async made => {
+      const texts = [true, false].map(async fastPaths => {
+        const { reader, metrics } = await start(fastPaths);
+        for (const [kind, value, name] of made) {
+          if (kind === 'hop') metrics.hopDuration.recordMs(value, { hop: 'hold', agent: name });
+          else if (kind === 'append') metrics.appendDuration.recordMs(value);
+          else if (kind === 'model') metrics.modelTokens.record(value, { model: name, kind: 'input' });
+          else if (kind === 'tokens') metrics.tokens.add(value, { agent: name });
+          else metrics.openStreams.add(value);
+        }
+        const text = await reader.text();
+        await reader.provider.shutdown();
+        return text.split('\n').sort();
+      });
+      const [counted, bySdk] = await Promise.all(texts);
+      assert.deepEqual(counted, bySdk);
+    }),
+    { numRuns: 50 },
+  );
+});
+
+test('an observed gauge exports only what it reads now', async () => {
   const { reader, metrics } = await start();
   let owned = [1, 2, 3];
   metrics.shardLag.observe(() => owned.map(shard => [10 * shard, { shard }]));
@@ -76,7 +115,7 @@ test('metrics contain no ids: unknown labels are dropped, ids as values become o
   await reader.provider.shutdown();
 });
 
-test('labels that become the same point are one sum', async () => {
+test('labels that map to the same point are one sum', async () => {
   const { reader, metrics } = await start();
   for (const reason of ['0198f3b2-7c00-7000-8000-000000000001', 'two words', '0198f3b2-7c00-7000-8000-000000000002'])
     metrics.inputsRejected.add(2, { reason: reason as never });
@@ -95,7 +134,7 @@ test('SERIES_PER_METRIC_MAX bounds the series of one metric', async () => {
   await reader.provider.shutdown();
 });
 
-test('SERIES_PER_METRIC_MAX bounds the series of a histogram, and the last one has what is left', async () => {
+test('SERIES_PER_METRIC_MAX bounds the series of a histogram, and the last one receives the rest', async () => {
   const { reader, metrics } = await start();
   for (let n = 0; n < SERIES_PER_METRIC_MAX + 50; n++) metrics.hopDuration.recordMs(1, { hop: 'hold', agent: `a${n}` });
   const counts = (await reader.text()).split('\n').filter(one => one.startsWith('hopline_hop_duration_seconds_count'));
@@ -113,7 +152,7 @@ test('every metric name is a valid Prometheus name and unique after translation'
   for (const name of names) assert.match(name, /^[a-z][a-z0-9_]*$/);
 });
 
-test('every counter of a service exists from its start with 0, those of an agent once it is named', async () => {
+test('every counter of a service starts at 0, those of an agent once it is named', async () => {
   for (const service of ['ingress', 'relay', 'supervisor', 'sub-agent', 'notifier']) {
     const reader = await startMetrics({});
     const metrics = createHopMetrics(service, reader);
@@ -130,7 +169,7 @@ test('every counter of a service exists from its start with 0, those of an agent
   }
 });
 
-test('labels have one meaning each, and the series of a process are bounded', async () => {
+test('each label has one meaning, and the series of a process are bounded', async () => {
   for (const definition of Object.values(METRICS)) {
     const labels: object = 'labels' in definition ? definition.labels : {};
     for (const label of Object.keys(labels)) assert.ok(label in LABELS, `${definition.name}: ${label}`);

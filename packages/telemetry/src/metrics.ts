@@ -4,7 +4,7 @@ import { Buckets, type Histogram } from './histogram.ts';
 import { LABELS, type LabelName, METRICS } from './metric-registry.ts';
 import { SCOPE } from './names.ts';
 
-/** Upper bounds of the latency buckets: 0.25 ms times 2^n, up to 65.5 s; seconds. */
+/** Upper bounds of the latency buckets: 0.25 ms times 2^n, up to 65.5 s. */
 export const LATENCY_BUCKETS_S: readonly number[] = Array.from({ length: 19 }, (_, n) => 0.00025 * 2 ** n);
 /** Upper bounds of the buckets of token counts, as the GenAI conventions advise: 4^n. */
 const TOKEN_BUCKETS: readonly number[] = Array.from({ length: 14 }, (_, n) => 4 ** n);
@@ -59,8 +59,13 @@ export interface ObservedGauge {
   read(): (readonly [value: number, labels: Point])[];
 }
 
-/** Where instruments are read: `startMetrics` makes one that is exported. */
-export type Exported = { readonly meter: Meter; readonly histograms: Histogram[]; readonly gauges: ObservedGauge[] };
+/** The reader of the instruments. `startMetrics` makes one that is exported. `fastPaths` false: the SDK counts sums and histograms. */
+export type Exported = {
+  readonly meter: Meter;
+  readonly fastPaths: boolean;
+  readonly histograms: Histogram[];
+  readonly gauges: ObservedGauge[];
+};
 
 type Definition = Registry[keyof Registry];
 type Point = { [label: string]: string | number };
@@ -71,7 +76,7 @@ type Point = { [label: string]: string | number };
  */
 export function createHopMetrics(
   service: string,
-  exported: Exported = { meter: metrics.getMeter(SCOPE), histograms: [], gauges: [] },
+  exported: Exported = { meter: metrics.getMeter(SCOPE), fastPaths: true, histograms: [], gauges: [] },
 ): HopMetrics {
   const entries = Object.entries(METRICS).map(([key, definition]) => [key, createInstrument(service, exported, definition)]);
   const created = Object.fromEntries(entries) as HopMetrics;
@@ -105,13 +110,14 @@ export function setProcessMetrics(created: HopMetrics | undefined): void {
   ofProcess = created;
 }
 
-function createInstrument(service: string, { meter, histograms, gauges }: Exported, definition: Definition) {
+function createInstrument(service: string, { meter, fastPaths, histograms, gauges }: Exported, definition: Definition) {
   const { name, type, unit, meaning: description } = definition;
   const labelNames = 'labels' in definition ? Object.keys(definition.labels) : [];
-  // An instrument of the SDK copies, sorts and hashes the labels on every call, and a chunk of text is a dozen calls: sums and histograms
-  // are read when metrics are.
+  const bounds = unit === 's' ? LATENCY_BUCKETS_S : TOKEN_BUCKETS;
+  if (!fastPaths && !('observed' in definition)) return sdkInstrument(service, meter, definition, bounds);
+  // An instrument of the SDK copies, sorts and hashes the labels on every call, and a chunk of text causes a dozen calls. So sums and
+  // histograms are counted here, and read when metrics are read.
   if (type === 'histogram') {
-    const bounds = unit === 's' ? LATENCY_BUCKETS_S : TOKEN_BUCKETS;
     const series: Buckets[] = [];
     const create = (point: Point) => {
       if (series.length === SERIES_PER_METRIC_MAX) return series.at(-1)!;
@@ -147,9 +153,22 @@ function createInstrument(service: string, { meter, histograms, gauges }: Export
   };
 }
 
+/** The same instrument, counted by the SDK. */
+function sdkInstrument(service: string, meter: Meter, definition: Definition, bounds: readonly number[]) {
+  const { name, type, unit, meaning: description } = definition;
+  if (type === 'histogram') {
+    const histogram = meter.createHistogram(name, { unit, description, advice: { explicitBucketBoundaries: [...bounds] } });
+    const record = (value: number, labels?: Point) => histogram.record(value, pointOf(service, labels));
+    return { record, recordMs: (ms: number, labels?: Point) => record(Math.max(0, ms) / 1000, labels) };
+  }
+  const create = type === 'counter' ? meter.createCounter : meter.createUpDownCounter;
+  const sum = create.call(meter, name, { unit, description });
+  return { add: (n: number, labels?: Point) => sum.add(n, pointOf(service, labels)) };
+}
+
 type Branch<T> = { readonly next: Map<string | number | undefined, Branch<T>>; leaf?: T };
 
-/** What belongs to each point of one metric. A point is made once. A tree by label: a key of all labels was 1 % of the CPU of a relay. */
+/** The values of each point of one metric, created once per point. A tree by label, because a joined key was 1 % of the CPU of a relay. */
 class Points<T> {
   readonly #service: string;
   readonly #labels: readonly string[];
@@ -173,7 +192,7 @@ class Points<T> {
     return this.#created;
   }
 
-  /** Labels that are not closed words become the same point: they are not remembered one by one. */
+  /** Labels that are not closed words map to one point, and are not remembered one by one. */
   #ofPoint(point: Point): T {
     let branch = this.#root;
     for (const label of this.#labels) {

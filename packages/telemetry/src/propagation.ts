@@ -11,7 +11,7 @@ import {
 /** W3C trace context as message headers. The names are lower case because NATS compares header names byte by byte. */
 export type TraceCarrier = { traceparent?: string; tracestate?: string };
 
-/** W3C Trace Context level 1, section 3.3.1.1: longer lists may be dropped; characters. */
+/** W3C Trace Context level 1, section 3.3.1.1: longer lists may be dropped. */
 export const TRACESTATE_CHARS_MAX = 512;
 
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;

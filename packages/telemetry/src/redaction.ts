@@ -7,9 +7,9 @@ export const REDACTED = '[redacted]';
 export const LOG_DEPTH_MAX = 5;
 /** Entries of one object or array; further ones are dropped. */
 export const LOG_ENTRIES_MAX = 64;
-/** Longer strings are truncated; UTF-16 units. */
+/** Longer strings are truncated. */
 export const LOG_STRING_CHARS_MAX = 2048;
-/** Stack traces need more room than other strings; UTF-16 units. */
+/** Stack traces need more room than other strings. */
 export const LOG_STACK_CHARS_MAX = 8192;
 
 /** Compared in lower case without `-` and `_`: `access_token`, `accessToken` and `Access-Token` are equal. */

@@ -3,9 +3,9 @@ import { closedWord } from './closed-word.ts';
 import { LINE } from './lines.ts';
 import type { Logger } from './logger.ts';
 
-/** At most one line in this time while a collector is unreachable; milliseconds. */
+/** At most one line in this time while a collector is unreachable. */
 export const SDK_FAULT_INTERVAL_MS = 60_000;
-/** A line waits this long for further losses, because a full queue loses spans one at a time; milliseconds. */
+/** A line waits this long for further losses, because a full queue loses spans one at a time. */
 export const SDK_FAULT_DELAY_MS = 1_000;
 
 const VAGUE: ReadonlySet<string> = new Set(['queue_full', 'unknown']);

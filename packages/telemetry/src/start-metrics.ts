@@ -29,6 +29,7 @@ export async function startMetrics(
     servesMetrics: true,
   },
   onPushFailed: (error: unknown) => void = () => {},
+  fastPaths = true,
 ): Promise<MetricsReader> {
   const [sdk, { PrometheusExporter, PrometheusSerializer }, resources] = await Promise.all([
     import('@opentelemetry/sdk-metrics'),
@@ -62,7 +63,7 @@ export async function startMetrics(
     reader === undefined
       ? '# OTEL_METRICS_EXPORTER excludes prometheus\n'
       : serializer.serialize(withUnits((await reader.collect()).resourceMetrics));
-  return { provider, resource, text, meter: provider.getMeter(SCOPE), ...own };
+  return { provider, resource, text, meter: provider.getMeter(SCOPE), fastPaths, ...own };
 }
 
 /**

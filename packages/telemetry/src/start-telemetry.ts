@@ -26,6 +26,8 @@ export interface TelemetryOptions {
   readonly instance: string;
   /** The process environment. The endpoint is read from here; the SDK itself reads the other OTEL_* names. */
   readonly env: Env;
+  /** False: the SDK counts sums and histograms. HOPLINE_FAST_PATHS. */
+  readonly fastPaths?: boolean;
   /** Receives faults of the SDK (an unreachable collector), at most one line a minute. */
   readonly log?: Logger;
 }
@@ -57,7 +59,7 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Telemet
   };
   const contextManager = new AsyncLocalStorageContextManager().enable();
   const faults = log && reportSdkFaults(log);
-  const reader = await startMetrics(attributes, exporters, error => faults?.lost(exportFault(error), 0));
+  const reader = await startMetrics(attributes, exporters, error => faults?.lost(exportFault(error), 0), options.fastPaths);
   const stopObserving = observeProcess(reader.meter, service);
   metrics.setGlobalMeterProvider(reader.provider);
   const hopMetrics = createHopMetrics(service, reader);

@@ -3,14 +3,14 @@ import { lookup, Resolver } from 'node:dns/promises';
 import type { LookupFunction } from 'node:net';
 import { permits, type WebhookRules } from './webhook-rules.ts';
 
-/** A DNS query without an answer is sent again after this, milliseconds. */
+/** A DNS query without an answer is sent again after this. */
 const QUERY_MS_MAX = 2_000;
 const QUERIES_MAX = 2;
 
 /** All addresses of a name. */
 export type Resolve = (name: string) => Promise<LookupAddress[]>;
 
-/** The name resolves, at least in part, to an address that webhooks may not use. */
+/** The name resolves to at least one address that webhooks may not use. */
 export class ForbiddenAddress extends Error {
   override readonly name = 'ForbiddenAddress';
 }

@@ -1,9 +1,9 @@
 import { BlockList, isIP } from 'node:net';
 
 /**
- * IPv4 ranges that are not public, besides one address of a cloud provider: the IANA special-purpose registry
+ * IPv4 ranges that are not public: the IANA special-purpose registry
  * (https://www.iana.org/assignments/iana-ipv4-special-registry), which includes the addresses where cloud providers serve
- * metadata and credentials (169.254.169.254, 100.100.100.200).
+ * metadata and credentials (169.254.169.254, 100.100.100.200), and one more address of a cloud provider.
  */
 const IPV4_NOT_PUBLIC = [
   '0.0.0.0/8', // this network, unspecified

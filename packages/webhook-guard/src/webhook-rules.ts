@@ -3,7 +3,7 @@ import { isPublicAddress } from './public-address.ts';
 
 /** The addresses that webhooks may use. */
 export type WebhookRules = {
-  /** Allows http as well as https. */
+  /** Allows http in addition to https. */
   readonly http: boolean;
   /** Names and addresses that are allowed although they are not public. */
   readonly allow: AllowList;

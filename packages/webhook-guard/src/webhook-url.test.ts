@@ -74,7 +74,7 @@ suite('webhook URLs', () => {
       assert.notEqual(webhookUrlProblem(url, some), undefined, url);
   });
 
-  test('what no rules can allow is rejected without rules', () => {
+  test('a URL that no rules can allow is rejected without rules', () => {
     const cases: Record<string, RegExp> = {
       '': /absolute/,
       '/hook': /absolute/,

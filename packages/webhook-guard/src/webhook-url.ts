@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { permits, type WebhookRules } from './webhook-rules.ts';
 
-/** Longest webhook URL, characters. */
+/** Longest webhook URL. */
 export const WEBHOOK_URL_CHARS_MAX = 2048;
 /** Lower ports are rejected except 80 and 443: a webhook must not reach a mail or SSH server, not even a public one. */
 const UNPRIVILEGED_PORT_MIN = 1024;
@@ -11,7 +11,7 @@ const NOT_PUBLIC = 'has a host that is not on the public internet; HOPLINE_WEBHO
 
 /**
  * The problem of a webhook URL, as the predicate of a sentence that never quotes the URL; undefined if it may be called. Pure:
- * names are not resolved, so their addresses are checked when the notifier connects. Without `rules` it reports only what no
+ * names are not resolved, so their addresses are checked when the notifier connects. Without `rules` it reports only problems that no
  * rules can allow.
  */
 export function webhookUrlProblem(text: string, rules?: WebhookRules): string | undefined {

@@ -1,5 +1,5 @@
-import { duration } from '@hopline/cli/waterfall';
 import type { TaskReport } from '@hopline/task-audit';
+import { duration } from '@hopline/task-audit/waterfall';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Connection } from './connection.ts';
 import { visibleText } from './plain-text.ts';
@@ -86,13 +86,13 @@ export function ChunkTable({ session, connection, current, onSeek }: Props) {
   );
 }
 
-/** Where one event comes from, as `hopline why` has it. */
+/** The origin of one event, as `hopline why` reports it. */
 function Explanation({ session, connection, cursor }: { session: TaskSession; connection: Connection; cursor: string }) {
   const [value, setValue] = useState<Record<string, unknown>>();
   const [fault, setFault] = useState('');
   useEffect(() => {
     const stop = new AbortController();
-    // A playing task passes many events; only one that stays is explained.
+    // While a task plays, many events pass; only one that stays is explained.
     const timer = setTimeout(() => {
       connection
         .json<Record<string, unknown>>(`${session.path}/audit/${cursor}`, { signal: stop.signal })

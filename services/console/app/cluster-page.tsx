@@ -5,15 +5,15 @@ import { type Connection, type ConsoleInfo, UnreachableError } from './connectio
 import { chunksOf } from './follow-task.ts';
 import { visibleText } from './plain-text.ts';
 
-/** Points of the charts, one every two seconds. */
+/** Points of the charts: one every two seconds. */
 const POINTS_MAX = 150;
 const RECONNECT_MS = 2_000;
-/** Figures come every two seconds; milliseconds. */
+/** Interval of the figures. */
 const SILENCE_MS_MAX = 15_000;
 
 type Point = { at: number; tokens: number; events: number; requests: number };
 
-/** The whole cluster, as far as this user and this console may see it. */
+/** The cluster, as far as this user and this console may see it. */
 export function ClusterPage({ connection, info }: { connection: Connection; info: ConsoleInfo }) {
   const { figures, points, fault } = useFigures(connection);
   const { cluster, agents = [], processes, shards = [], missing = [] } = figures ?? {};
@@ -195,11 +195,11 @@ function useFigures(connection: Connection) {
   return { figures, points, fault };
 }
 
-/** The library of the chart is loaded only here. */
+/** The chart library is loaded only here. */
 function Chart({ title, points }: { title: string; points: readonly Point[] }) {
   const place = useRef<HTMLDivElement>(null);
   const draw = useRef<((points: readonly Point[]) => void) | undefined>(undefined);
-  // Some may come while the library is loaded.
+  // Figures may arrive while the library loads.
   const latest = useRef(points);
   latest.current = points;
   useEffect(() => {

@@ -10,13 +10,13 @@ import type { TaskFacts } from './read-task-facts.ts';
 import { comparePath, navigate, taskPath } from './routes.ts';
 import { rowOf, type TaskRow } from './task-rows.ts';
 
-/** Ingress runs few exports at a time; wait and number of further tries; milliseconds. */
+/** Wait and number of further tries, because ingress runs few exports at a time. */
 const RETRY_MS = 1_000;
 const RETRIES_MAX = 10;
-/** Tasks that the fields offer. */
+/** Tasks that the input fields suggest. */
 const OFFERED_TASKS = 50;
 
-/** Two tasks side by side: what `hopline diff` compares, with the texts. */
+/** Two tasks side by side: the comparison of `hopline diff`, with the texts. */
 export function ComparePage({ a, b, connection }: { a: string; b: string; connection: Connection }) {
   return (
     <div class="compare">
@@ -35,7 +35,7 @@ function TaskChoice({ a, b, connection }: { a: string; b: string; connection: Co
   useEffect(() => {
     connection.json<{ tasks: Parameters<typeof rowOf>[0][] }>(`/api/tasks?pageSize=${OFFERED_TASKS}&historyLength=1`).then(
       ({ tasks }) => setRows(tasks.map(rowOf)),
-      // Ids can be typed without it.
+      // Ids can also be typed.
       () => {},
     );
   }, []);
@@ -131,7 +131,7 @@ function Comparison({ a, b, connection }: { a: string; b: string; connection: Co
 
 const PartName = ({ part }: { part: TaskPart }) => <bdi>{visibleText(part.name.replaceAll('_', ' '))}</bdi>;
 
-/** Its text is drawn when it is opened: an answer may be long. */
+/** The text is rendered when it is opened, because an answer may be long. */
 function SamePart({ part }: { part: TaskPart }) {
   const [isOpen, setOpen] = useState(false);
   return (
@@ -163,7 +163,7 @@ const Difference = memo(({ part }: { part: TaskPart }) => {
             {text === undefined ? (
               <span class="muted">none</span>
             ) : (
-              // One text, so that its own first letters decide its direction.
+              // One text node, so that its own first letters decide its direction.
               <span class="text" dir="auto">
                 {visibleText(before)}
                 <mark>{visibleText(differing)}</mark>
@@ -183,7 +183,7 @@ function useDiff(a: string, b: string, connection: Connection): { diff: TaskDiff
   useEffect(() => {
     const stop = new AbortController();
     const read = async () => {
-      // Only this page needs the comparison.
+      // The comparison is loaded only on this page.
       const { compareTasks, readTaskFacts } = await import('./read-task-facts.ts');
       const facts: TaskFacts[] = [];
       for (const id of [a, b]) {

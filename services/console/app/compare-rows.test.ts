@@ -41,13 +41,13 @@ test('a text without spaces is cut as well, never within a character', () => {
     }
 });
 
-test('of a long difference its beginning and its end are shown', () => {
+test('a long difference shows its beginning and its end', () => {
   const [a, b] = differingTexts(`first${'x'.repeat(DIFFERING_CHARS_MAX)}last`, `y${'z'.repeat(DIFFERING_CHARS_MAX - 1)}`);
   assert.match(a.differing, /^firstx+ … 9 characters … x+last$/);
   assert.equal(b.differing.length, DIFFERING_CHARS_MAX);
 });
 
-test('of a long text only what differs is shown, with what stands around it', () => {
+test('a long text shows only its difference and the text around it', () => {
   const [left, right] = ['word '.repeat(1_000), 'tail '.repeat(1_000)];
   const [a, b] = differingTexts(`${left}one ${right}`, `${left}two ${right}`);
   assert.deepEqual([a.differing, b.differing], ['one', 'two']);

@@ -1,8 +1,8 @@
 import { cutIndex, differingSpan } from '@hopline/a2a';
-import { duration } from '@hopline/cli/waterfall';
 import type { TaskDiff, TaskMeasure } from '@hopline/replay/diff-tasks';
+import { duration } from '@hopline/task-audit/waterfall';
 
-/** A figure of both tasks. `change`: from A to B; empty where one has none. */
+/** A figure of both tasks. `change`: from A to B; empty if one task lacks the figure. */
 export type MeasureRow = { name: string; a: string; b: string; change: string };
 
 /** Figures that differ between any two runs: time, tokens and calls. Calls of one agent are matched in their order. */
@@ -21,7 +21,7 @@ export function measureRows({ a, b }: Pick<TaskDiff, 'a' | 'b'>): MeasureRow[] {
   ];
 }
 
-/** Milliseconds by agent and, of further calls, their number. A call that has not ended has none. */
+/** Milliseconds by agent; further calls of an agent have a number. A call that has not ended has no value. */
 function namedCalls({ calls }: TaskMeasure): Map<string, number | undefined> {
   const named = new Map<string, number | undefined>();
   for (const [agent, own] of Map.groupBy(calls, call => call.agent))
@@ -42,14 +42,14 @@ function changeOf(a: number, b: number, text: (value: number) => string): string
 
 const count = (value: number) => value.toLocaleString('en');
 
-/** A text around the place where it differs from the other: `differing` is empty where it only lacks what the other has. */
+/** A text around the place where it differs from the other. `differing` is empty if it only lacks text of the other. */
 export type DifferingText = { before: string; differing: string; after: string };
 
-/** Both texts around their difference. What is the same and further away is left out; characters. */
+/** Both texts around their difference. Equal text further away is omitted. */
 export const CONTEXT_CHARS = 1_000;
-/** Of a longer difference its beginning and its end are shown: a browser lays out the whole of it at once; characters. */
+/** Characters shown at each end of a longer difference, because a browser lays out all of it at once. */
 export const DIFFERING_CHARS_MAX = 20_000;
-/** How far a cut goes to stand between two words: some languages have no spaces; characters. */
+/** Distance within which a cut is moved to a space: some languages have none. */
 const WORD_CHARS_MAX = 100;
 
 export function differingTexts(a: string, b: string): [DifferingText, DifferingText] {

@@ -1,7 +1,7 @@
-/** What authenticates the user, sent as a header with every request. */
+/** Credentials of the user, sent as a header with every request. */
 export type Credentials = { header: string; value: string };
 
-/** What the console allows, from `/console.json`. */
+/** Permissions of the console, from `/console.json`. */
 export type ConsoleInfo = {
   version: string;
   writes: boolean;
@@ -9,7 +9,7 @@ export type ConsoleInfo = {
   links: { jaeger?: string; grafana?: string };
 };
 
-/** A response that is no success. `message`: what the server wrote for its caller. */
+/** An error response. `message`: the text that the server wrote for its caller. */
 export class RequestError extends Error {
   override readonly name = 'RequestError';
   readonly status: number;
@@ -20,25 +20,25 @@ export class RequestError extends Error {
   }
 }
 
-/** Nothing answered: the connection has the sentence for it, which stands on every page. What asked tries again. */
+/** No answer arrived. Every page shows the sentence of the connection, and the caller tries again. */
 export class UnreachableError extends Error {
   override readonly name = 'UnreachableError';
 }
 
-/** The console, or a proxy before it, could not reach the server behind it. */
+/** The console, or a proxy in front of it, could not reach the server behind it. */
 const GATEWAY_STATUSES = [502, 504];
-/** Time between two questions whether anything answers again; milliseconds. */
+/** Interval of the requests that check whether the server answers again. */
 const OUTAGE_CHECK_MS = 2_000;
 
-/** Only this tab, and until it closes. */
+/** Credentials are kept for this tab until it closes. */
 const STORAGE_KEY = 'hopline.credentials';
 
 /** Requests to the console, which passes them to ingress with the credentials of the user. */
 export class Connection {
   #credentials = storedCredentials();
-  /** When the server answered last, on its own clock; epoch milliseconds. */
+  /** Time of the server's last answer, by its own clock, in epoch milliseconds. */
   answeredAtMs = Date.now();
-  /** A sentence while the console or ingress does not answer, else empty. */
+  /** A sentence while the console or ingress does not answer, otherwise empty. */
   outage = '';
   onOutageChange: () => void = () => {};
   #outageTimer: ReturnType<typeof setTimeout> | undefined;
@@ -78,7 +78,7 @@ export class Connection {
   #unreachable(sentence: string): UnreachableError {
     this.#setOutage(`${sentence} This page continues when it does.`);
     clearTimeout(this.#outageTimer);
-    // A page that has read everything asks for nothing more.
+    // A page that has read everything sends no further requests.
     this.#outageTimer = setTimeout(() => {
       this.open('/api/.well-known/agent-card.json').then(
         ({ body }) => body?.cancel(),
@@ -110,7 +110,7 @@ async function messageOf(response: Response): Promise<string> {
     const message = typeof error === 'string' ? error : error?.message;
     if (message !== undefined) return message;
   } catch {
-    // A server on the way wrote the response.
+    // A proxy on the way wrote the response.
   }
   return `HTTP ${response.status}`;
 }

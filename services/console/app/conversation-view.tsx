@@ -4,19 +4,19 @@ import { memo } from './memo.ts';
 import { visibleText } from './plain-text.ts';
 import { StatePill } from './state-pill.tsx';
 
-/** Distance from the end at which new text still scrolls the view; pixels. */
+/** Distance in pixels from the end within which new text still scrolls the view. */
 const NEAR_END_PX = 80;
 
-/** Text only: what an agent writes is never interpreted. */
+/** Plain text only: output of an agent is never interpreted. */
 export function ConversationView({ value, follows }: { value: ConversationState; follows: boolean }) {
   const scroller = useRef<HTMLDivElement>(null);
   const isNearEnd = useRef(true);
-  // The element of the event: one that scrolled last may come after the page has gone.
+  // The element of the event, because a last scroll event may arrive after the page has gone.
   const onScroll = ({ currentTarget }: { currentTarget: HTMLElement }) => {
     const { scrollTop, scrollHeight, clientHeight } = currentTarget;
     isNearEnd.current = scrollHeight - scrollTop - clientHeight < NEAR_END_PX;
   };
-  // A part that is opened to be read stays where it is.
+  // Text that was opened for reading stays in place.
   const onClick = ({ target }: MouseEvent) => {
     if ((target as Element).closest('summary') !== null) isNearEnd.current = false;
   };
@@ -27,9 +27,9 @@ export function ConversationView({ value, follows }: { value: ConversationState;
     if (isFollowing.current && isNearEnd.current) element.scrollTop = element.scrollHeight;
   };
   useEffect(scrollToEnd, [value, follows]);
-  // Ends before the element is removed; an effect would end later.
+  // Runs before the element is removed; an effect would run later.
   useLayoutEffect(() => {
-    // Text is measured when it comes into view, and the view itself may be hidden on a narrow screen.
+    // Text is measured when it comes into view. On a narrow screen the view itself may be hidden.
     const observer = new ResizeObserver(scrollToEnd);
     observer.observe(scroller.current!);
     observer.observe(scroller.current!.firstElementChild!);
@@ -96,7 +96,7 @@ function ArtifactView({ block }: { block: ArtifactBlock }) {
       {!block.isClosed && <span class="block-open" title="not complete yet" />}
     </>
   );
-  // A whole answer repeats what was streamed.
+  // A whole answer repeats the streamed text.
   if (/^(final|partial)_result$/.test(block.name)) {
     return (
       <details class="block block-artifact">

@@ -47,7 +47,7 @@ test('at every position, forwards and backwards, the text is that of the referen
   }
 });
 
-test('text that is complete stays the same segments, so that only new text is drawn', () => {
+test('complete segments stay the same, so that only new text is rendered', () => {
   const conversation = new Conversation();
   conversation.add(task);
   conversation.add(chunk('a', `${'line\n'.repeat(1_000)}rest`, false));
@@ -60,7 +60,7 @@ test('text that is complete stays the same segments, so that only new text is dr
   for (const segment of after.segments.slice(0, -1)) assert.ok(segment.endsWith('\n'));
 });
 
-test('a line of any length becomes bounded segments, cut at spaces, and never inside a character', () => {
+test('a line of any length becomes bounded segments that are cut at spaces, never inside a character', () => {
   const word = 'ab🎯 ';
   for (const text of [
     word.repeat(5_000),
@@ -84,7 +84,7 @@ test('a line of any length becomes bounded segments, cut at spaces, and never in
   }
 });
 
-test('a chunk that replaces an artifact replaces its text, in its place', () => {
+test('a chunk that replaces an artifact replaces its text in the same place', () => {
   const conversation = new Conversation();
   for (const event of [task, chunk('a', 'one', false), chunk('b', 'x', false), chunk('a', 'two', false, true)])
     conversation.add(event);
@@ -92,7 +92,7 @@ test('a chunk that replaces an artifact replaces its text, in its place', () => 
   assert.deepEqual(blocks.map(textOf), ['why?', 'two', 'x']);
 });
 
-test("the client's answer stands where the next turn begins", () => {
+test("the client's answer appears where the next turn begins", () => {
   const conversation = new Conversation();
   for (const event of [task, state('WORKING'), state('INPUT_REQUIRED', 'which?'), state('WORKING')]) conversation.add(event);
   assert.equal(conversation.at(4).blocks.filter(({ kind }) => kind === 'message').length, 1);
@@ -101,7 +101,7 @@ test("the client's answer stands where the next turn begins", () => {
   assert.deepEqual(conversation.at(4).blocks.map(textOf), ['why?', '', 'which?', 'that one', '']);
 });
 
-test('after expired events the current task replaces what was shown', () => {
+test('after expired events the current task replaces the conversation', () => {
   const conversation = new Conversation();
   const { status } = task.task;
   const current = { ...task.task, status, artifacts: [{ artifactId: 'a', name: 'a', parts: [{ text: 'whole' }] }] };
@@ -118,7 +118,7 @@ test('after expired events the current task replaces what was shown', () => {
   );
 });
 
-test('data and files are named, never opened', () => {
+test('data and files are shown by name, never opened', () => {
   const conversation = new Conversation();
   const parts = [{ data: { a: 1 } }, { url: 'https://example.org/x', filename: 'x.svg', mediaType: 'image/svg+xml' }];
   conversation.add({ artifactUpdate: { ...ids, artifact: { artifactId: 'a', parts } } });

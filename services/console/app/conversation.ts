@@ -9,7 +9,7 @@ import {
   type Task,
 } from '@hopline/a2a';
 
-/** A part of the conversation as a client sees it. Blocks are never changed: a newer one replaces an older one. */
+/** A part of the conversation as a client sees it. Blocks are immutable: a newer one replaces an older one. */
 export type Block =
   | { kind: 'message'; key: string; role: 'user' | 'agent'; segments: readonly string[] }
   | { kind: 'state'; key: string; state: string; at: string | undefined; segments: readonly string[] }
@@ -21,7 +21,7 @@ export type ArtifactBlock = {
   key: string;
   name: string;
   agent: string | undefined;
-  /** Text in segments that end where a line may end; the page draws only those that changed. */
+  /** Text in segments that end where a line may end. The page renders only segments that changed. */
   segments: readonly string[];
   characters: number;
   isClosed: boolean;
@@ -31,9 +31,9 @@ export type ConversationState = { state: string; blocks: readonly Block[] };
 
 /** A segment is closed at the next line end after this many characters. */
 const SEGMENT_CHARS = 2_000;
-/** Without a line end it is closed at a space: the browser lays out a whole segment again when text is added to it; characters. */
+/** Without a line end, a segment is closed at a space: the browser lays out a whole segment again when text is added to it. */
 export const SEGMENT_CHARS_MAX = 4_000;
-/** States of the conversation that are kept, so that a seek folds at most this many events. */
+/** Interval in events of the kept conversation states, so that a seek folds at most this many events. */
 const SNAPSHOT_EVENTS = 500;
 
 /** The conversation after each event of a task. */
@@ -70,7 +70,7 @@ export class Conversation {
     this.#last = { count: 0, value: this.#snapshots[0]! };
   }
 
-  /** After the first `count` events. */
+  /** The conversation after the first `count` events. */
   at(count: number): ConversationState {
     const end = Math.min(count, this.#items.length);
     if (this.#last.count === end) return this.#last.value;
@@ -117,7 +117,7 @@ class BlockFold {
       this.#artifact(item.artifactUpdate.artifact, item.artifactUpdate.append === true, item.artifactUpdate.lastChunk === true);
   }
 
-  /** The current task: the first event, and what follows a gap. It contains everything so far. */
+  /** The current task as a whole: the first event, and the one after a gap. It contains everything so far. */
   #snapshot({ status, artifacts = [], history = [] }: Task, index: number): void {
     if (index > 0) {
       this.#blocks.splice(0, this.#blocks.length, ...this.#blocks.filter(({ kind }) => kind === 'gap'));
@@ -132,7 +132,7 @@ class BlockFold {
 
   #status(status: Task['status'], index: number): void {
     const state = stateWord(status.state);
-    // The answer of the client begins the next turn; its event is not in the stream.
+    // The client's answer begins the next turn, and its event is not in the stream.
     const answered = /required$/.test(this.#state) && state === 'working' ? this.#history[this.#userMessages] : undefined;
     if (answered !== undefined) this.#message(answered, index - 0.5);
     this.#state = state;
@@ -162,10 +162,10 @@ class BlockFold {
   }
 }
 
-/** Text in segments, as blocks have it. */
+/** Splits a text into segments for blocks. */
 export const segmentsOf = (text: string): readonly string[] => appended([], text);
 
-/** `segments` with more text; those that were complete stay the same strings. */
+/** `segments` with more text added. Complete segments stay the same strings. */
 function appended(segments: readonly string[], text: string): readonly string[] {
   if (text === '') return segments;
   const last = segments.at(-1) ?? '';
@@ -181,7 +181,7 @@ function appended(segments: readonly string[], text: string): readonly string[] 
   return [...before, ...added];
 }
 
-/** Where the first segment of a text ends; undefined while more text may belong to it. */
+/** End of the first segment of a text; undefined while more text may belong to it. */
 function segmentEnd(text: string): number | undefined {
   if (text.length < SEGMENT_CHARS) return undefined;
   const lineEnd = text.indexOf('\n', SEGMENT_CHARS - 1);
@@ -191,7 +191,7 @@ function segmentEnd(text: string): number | undefined {
   return space >= SEGMENT_CHARS ? space + 1 : cutIndex(text, SEGMENT_CHARS_MAX);
 }
 
-/** Parts that are no text are named, never opened. */
+/** Other parts than text are shown by name, never opened. */
 export function textOfParts(parts: readonly Part[]): string {
   return parts.map(textOfPart).join('');
 }

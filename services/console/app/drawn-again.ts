@@ -1,4 +1,4 @@
-/** Draws a canvas now, and again with each size of its element and each scheme of colors. Returns what ends it. */
+/** Draws a canvas now, and again whenever the size of its element or the color scheme changes. Returns a function that stops this. */
 export function drawnAgain(element: HTMLCanvasElement, draw: () => void): () => void {
   const observer = new ResizeObserver(draw);
   observer.observe(element);

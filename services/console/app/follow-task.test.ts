@@ -13,7 +13,7 @@ const text = (generation: number) =>
 const completed = (generation: number) =>
   frame(`${generation}.${generation}`, { statusUpdate: { ...ids, status: { state: 'TASK_STATE_COMPLETED' } } });
 
-/** Follows a task over these responses; each is the text of one connection, or the error of one. */
+/** Follows a task over these responses, each of which is the text or the error of one connection. */
 async function follow(responses: (string | Error)[]): Promise<{ items: FollowedItem[]; cursors: string[]; waits: number[] }> {
   const [items, cursors, waits]: [FollowedItem[], string[], number[]] = [[], [], []];
   const open = async (cursor: string) => {
@@ -31,21 +31,21 @@ async function follow(responses: (string | Error)[]): Promise<{ items: FollowedI
 const generationsOf = (items: FollowedItem[]) =>
   items.flatMap(item => ('event' in item ? [Number.parseInt(item.cursor!, 10)] : []));
 
-test('each connection continues after the last cursor: nothing is missing, nothing comes twice', async () => {
+test('each connection continues after the last cursor: no event is missing or repeated', async () => {
   const broken = `${text(1)}${text(2)}id: 3.3\ndata: {"artif`;
   const { items, cursors } = await follow([broken, text(2) + text(3), new TypeError('network'), completed(4)]);
   assert.deepEqual(generationsOf(items), [1, 2, 3, 4]);
   assert.deepEqual(cursors, ['0.0', '2.2', '3.3', '3.3']);
 });
 
-test('waits grow while nothing arrives, and begin again after progress', async () => {
+test('waits grow while nothing arrives, and restart after progress', async () => {
   const fault = () => new RequestError(503, 'starting');
   const { waits } = await follow([fault(), fault(), text(1), fault(), ...Array.from({ length: 9 }, fault), completed(2)]);
   assert.deepEqual(waits.slice(0, 4), [250, 500, 250, 500]);
   assert.equal(Math.max(...waits), 5_000);
 });
 
-test('a refusal that stays ends the stream; a limit does not', async () => {
+test('a permanent refusal ends the stream; a rate limit does not', async () => {
   await assert.rejects(follow([new RequestError(404, 'no such task')]), { message: 'no such task' });
   const { items } = await follow([new RequestError(429, 'slow down'), completed(1)]);
   assert.deepEqual(generationsOf(items), [1]);
@@ -59,12 +59,12 @@ test('expired events are reported once, with the task that follows', async () =>
   assert.deepEqual(generationsOf(items), [6]);
 });
 
-test('frames of unknown kinds and frames that are not JSON are passed over', async () => {
+test('frames of unknown kinds and frames that are not JSON are skipped', async () => {
   const { items } = await follow([`${frame('1.1', { later: {} })}id: 2.2\ndata: {nonsense\n\n${completed(3)}`]);
   assert.deepEqual(generationsOf(items), [3]);
 });
 
-test('a stream without a byte for its bound has ended, and its connection is closed', async () => {
+test('a stream that is silent for too long has ended, and its connection is closed', async () => {
   const closed = Promise.withResolvers<void>();
   const body = new ReadableStream<Uint8Array>({
     start: controller => controller.enqueue(new Uint8Array([1])),
@@ -76,7 +76,7 @@ test('a stream without a byte for its bound has ended, and its connection is clo
   assert.deepEqual(chunks, [new Uint8Array([1])]);
 });
 
-test('a wait leaves no listener behind, and ends with the reason of an abort', async () => {
+test('a wait leaves no listener behind, and rejects with the reason of an abort', async () => {
   const stop = new AbortController();
   await sleep(1, stop.signal);
   assert.deepEqual(getEventListeners(stop.signal, 'abort'), []);

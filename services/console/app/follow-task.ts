@@ -1,7 +1,7 @@
 import { decodeSse, type StreamResponse } from '@hopline/a2a';
 import { BEGINNING, type StreamItem, StreamPosition } from '@hopline/client/stream-position';
 
-/** What a follower yields; `connected` is for the indicator of the page. */
+/** Values that a follower yields. `connected` drives the indicator of the page. */
 export type FollowedItem = StreamItem | { connected: boolean };
 
 export type FollowOptions = {
@@ -12,15 +12,15 @@ export type FollowOptions = {
   signal: AbortSignal;
 };
 
-/** Ingress sends a comment at least every minute; a connection without one is dead; milliseconds. */
+/** Ingress sends a comment at least every minute; a connection without one is dead. */
 const SILENCE_MS_MAX = 75_000;
-/** Waits between two connections without progress; milliseconds. */
+/** Waits between two connections without progress. */
 const WAIT_MS_MIN = 250;
 const WAIT_MS_MAX = 5_000;
 
 /**
- * The events of a task from its beginning until it ends, over as many connections as it takes: each continues after the cursor of the last
- * event, so that none is missing and none comes twice. Throws what `open` rejects with when a retry cannot help.
+ * The events of a task from its beginning until it ends, over as many connections as needed: each continues after the cursor of the last
+ * event, so that no event is missing or repeated. Throws the error of `open` when a retry cannot help.
  */
 export async function* followTask({ taskId, open, sleep, signal }: FollowOptions): AsyncGenerator<FollowedItem> {
   const position = new StreamPosition(taskId, BEGINNING, false);
@@ -61,20 +61,20 @@ export function sleep(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Refused for a reason that stays: not a limit, and not a server that restarts. */
+/** A permanent refusal: not a rate limit, and not a server that restarts. */
 function isFinal(error: unknown): boolean {
   const status = (error as { status?: number }).status;
   return status !== undefined && status < 500 && status !== 429 && status !== 408;
 }
 
-/** The chunks of a body, until it ends or nothing has come for `silenceMsMax`: its connection may be dead, as after a sleep. */
+/** The chunks of a body, until it ends or is silent for `silenceMsMax`: its connection may be dead, as after a machine's sleep. */
 export async function* chunksOf(body: ReadableStream<Uint8Array>, silenceMsMax: number): AsyncGenerator<Uint8Array> {
   const reader = body.getReader();
   const read = () => readWithin(silenceMsMax, reader);
   try {
     for (let next = await read(); !next.done; next = await read()) yield next.value;
   } finally {
-    // Also when the consumer stops early: the connection must not stay open.
+    // Also when the consumer stops early, because the connection must not stay open.
     reader.cancel().catch(() => {});
   }
 }

@@ -10,15 +10,15 @@ type Props = { session: TaskSession; connection: Connection; index: number; onSe
 
 const ROW_PX = 28;
 const LINE_CHARS_MAX = 220;
-/** Frames of another dialect are shown at most so often: each time all of them are copied; milliseconds. */
+/** Minimum time between two renderings of frames in another dialect: each copies all of them. */
 const SHOWN_MS = 200;
-/** Ingress sends a comment at least every minute; milliseconds. */
+/** Ingress sends a comment at least every minute. */
 const SILENCE_MS_MAX = 75_000;
 const RECONNECT_MS = 2_000;
 
 type Frame = { cursor: string; kind: string; data: string };
 
-/** The frames of the stream. Those of another dialect are asked for once, as a client of that dialect receives them. */
+/** The frames of the stream. Frames of another dialect are requested once, as a client of that dialect receives them. */
 export function FrameTable({ session, connection, index, onSeek }: Props) {
   const [dialect, setDialect] = useState<'1.0' | '0.3'>('1.0');
   const { frames: legacy, fault } = useLegacyFrames(session, connection, dialect === '0.3');
@@ -81,7 +81,7 @@ function indented(data: string): string {
   }
 }
 
-/** Read from the beginning, once they are asked for. */
+/** Reads the frames from the beginning when they are first requested. */
 function useLegacyFrames(
   session: TaskSession,
   connection: Connection,

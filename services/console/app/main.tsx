@@ -31,7 +31,7 @@ function App() {
     document.title = titleOf(route);
     if (shown.current === location.pathname) return;
     shown.current = location.pathname;
-    // The link that was followed may be gone: keys and screen readers go on at the new page.
+    // The clicked link may be gone, so the focus moves to the new page for keys and screen readers.
     main.current?.focus({ preventScroll: true });
   });
   const signOut = () => {

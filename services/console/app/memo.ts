@@ -1,6 +1,6 @@
 import { Component, type ComponentType, type createElement } from 'preact';
 
-/** Draws a component again only when one of its members is another value. */
+/** Renders a component again only when one of its props has changed. */
 export function memo<P extends object>(Inner: (props: P) => ReturnType<typeof createElement> | null): ComponentType<P> {
   return class extends Component<P> {
     override shouldComponentUpdate(next: P): boolean {

@@ -5,10 +5,10 @@ import { navigate, taskPath } from './routes.ts';
 
 type Sent = { task?: { id: string } };
 
-/** Sends a message; the task continues without this request. */
+/** Sends a message. The task continues without this request. */
 function send(connection: Connection, text: string, task: { id: string; contextId: string } | undefined): Promise<Sent> {
   const ids = task && { taskId: task.id, contextId: task.contextId };
-  // Not with crypto.randomUUID, which a page without TLS has only on this machine.
+  // Does not use crypto.randomUUID, which a page without TLS has only on localhost.
   const message = messageOf({ parts: [{ text }], ...ids });
   return connection.post<Sent>('/api/message:send', { message, configuration: { returnImmediately: true } });
 }

@@ -10,7 +10,7 @@ test('characters that hide or reorder text are shown by their codes; other scrip
   assert.equal(visibleText('a\r\nb'), 'a\nb');
 });
 
-test('an excerpt is one line that is cut between characters', () => {
+test('an excerpt is one line, cut between characters', () => {
   assert.equal(excerpt(' a\n b ', 10), 'a b');
   assert.equal(excerpt('🎯'.repeat(5), 5), '🎯'.repeat(5));
   assert.equal(excerpt('🎯'.repeat(6), 5), `${'🎯'.repeat(4)}…`);

@@ -1,8 +1,8 @@
-/** Control characters and those that reorder text: what a line shows must be what it contains. Tabs and line ends stay. */
+/** Control characters and characters that reorder text: a line must show what it contains. Tabs and line ends stay. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is searched for.
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
 
-/** Text of agents and clients as it is shown: never as markup, and with its control characters visible. */
+/** Text of agents and clients for display: never as markup, and with visible control characters. */
 export function visibleText(text: string): string {
   return text.replaceAll('\r\n', '\n').replace(HIDDEN, character => {
     const code = character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0');
@@ -12,7 +12,7 @@ export function visibleText(text: string): string {
 
 /** One line of at most `charactersMax`. */
 export function excerpt(text: string, charactersMax: number): string {
-  // Far more than is shown, so that a text of megabytes costs nothing.
+  // Cut far beyond what is shown, so that a text of megabytes costs nothing.
   const line = visibleText(text.slice(0, charactersMax * 4))
     .replaceAll(/\s+/g, ' ')
     .trim();
@@ -28,7 +28,7 @@ const STEPS = [
   [Number.POSITIVE_INFINITY, 86_400 * SECOND_MS, 'd'],
 ] as const;
 
-/** `12 s ago`; clocks may differ, so nothing lies in the future. */
+/** `12 s ago`. Clocks may differ, so a time in the future counts as now. */
 export function ageText(at: string | undefined, nowMs: number): string {
   const ms = nowMs - Date.parse(at ?? '');
   if (Number.isNaN(ms)) return '';

@@ -2,13 +2,13 @@ import type { Marker, Recording } from './recording.ts';
 
 /** Steps of the speed, as multiples of the recorded pace. */
 export const SPEEDS = [0.25, 0.5, 1, 2, 4, 8, 16] as const;
-/** Arrow keys; milliseconds. */
+/** Steps of the arrow keys. */
 const ARROW_MS = 5_000;
 
 export type Playback = {
   /** Position on the played axis. */
   playMs: number;
-  /** Index of the last event that is shown; -1 before the first. */
+  /** Index of the last shown event; -1 before the first. */
   index: number;
   isPlaying: boolean;
   /** Shows each new event at once. */
@@ -29,7 +29,7 @@ export type PlaybackAction =
 
 export const LIVE: Playback = { playMs: 0, index: -1, isPlaying: false, isLive: true, speed: 1 };
 
-/** The keys of asciinema. Undefined for a key without a meaning, and with a modifier that browsers use. */
+/** The keys of asciinema. Undefined for an unassigned key, and for one with a modifier that browsers use. */
 export function actionOf(
   event: Pick<KeyboardEvent, 'key' | 'shiftKey' | 'ctrlKey' | 'altKey' | 'metaKey'>,
   endPlayMs: number,
@@ -105,11 +105,11 @@ export function applied(playback: Playback, action: PlaybackAction, recording: R
   }
 }
 
-/** Time has passed, or events have arrived. */
+/** Advances the playhead after time has passed or events have arrived. */
 export function advanced(playback: Playback, elapsedMs: number, recording: Recording): Playback {
   const end = recording.length - 1;
   if (!playback.isPlaying) {
-    // Times of the log have replaced those of arrival, so the place of an event may be another one.
+    // Log times have replaced arrival times, so the position of an event may have changed.
     const index = playback.isLive ? end : playback.index;
     const playMs = recording.playMs(Math.max(0, index));
     return index === playback.index && playMs === playback.playMs ? playback : { ...playback, index, playMs };

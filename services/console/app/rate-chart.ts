@@ -4,7 +4,7 @@ import 'uplot/dist/uPlot.min.css';
 export type RatePoint = { at: number; tokens: number; events: number };
 
 const HEIGHT_PX = 200;
-/** The time axis from the start; seconds. */
+/** Minimum length of the time axis. */
 const WINDOW_S_MIN = 60;
 
 const dataOf = (points: readonly RatePoint[]): uPlot.AlignedData => [
@@ -13,7 +13,7 @@ const dataOf = (points: readonly RatePoint[]): uPlot.AlignedData => [
   points.map(({ events }) => events),
 ];
 
-/** A chart of rates over time that follows the width and the colors of its place. Of no point it would show the year 1970. */
+/** A chart of rates over time that follows the width and the colors of its container. Without points it would show the year 1970. */
 export function openChart(
   place: HTMLElement,
   first: readonly RatePoint[],

@@ -14,7 +14,7 @@ function inChunks(file: string | Uint8Array, size = 7): ReadableStream<Uint8Arra
   });
 }
 
-test('an export has the facts of its task, however it arrives', async () => {
+test('an export has the facts of its task, however it is split', async () => {
   const task = plainAnswer().stored();
   const file = await taskFileOf(task);
   const read = await readTaskFacts(inChunks(file));

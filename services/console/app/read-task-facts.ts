@@ -4,14 +4,14 @@ import { diffTasks } from '@hopline/replay/diff-tasks';
 /** Stored records of a task, as an export has them. */
 export type TaskFacts = Parameters<typeof diffTasks>[0]['facts'];
 
-/** Of one export: two of them are held in the page; bytes. */
+/** Limit for one export, because the page holds two of them. */
 const EXPORT_BYTES_MAX = 64 * 1024 * 1024;
 
 export const compareTasks = (a: TaskFacts, b: TaskFacts): TaskDiff => diffTasks({ facts: a }, { facts: b });
 
 /**
- * The facts in the export of a task (packages/task-file). Its sums are not checked: it comes from ingress and not from a file. Throws an
- * Error of one sentence.
+ * The facts in the export of a task (packages/task-file). Its sums are not checked, because it comes from ingress and not from a file. Throws
+ * an Error with one sentence.
  */
 export async function readTaskFacts(body: ReadableStream<Uint8Array>, bytesMax = EXPORT_BYTES_MAX): Promise<TaskFacts> {
   const facts: TaskFacts = [];

@@ -8,7 +8,7 @@ const ids = { taskId: 't', contextId: 'c' };
 const text: StreamResponse = { artifactUpdate: { ...ids, artifact: { artifactId: 'a', parts: [{ text: 'x' }] }, append: true } };
 const working: StreamResponse = { statusUpdate: { ...ids, status: { state: 'TASK_STATE_WORKING' } } };
 
-/** Events at these times of the log, which arrived at once. */
+/** Events with these log times, all of which arrived at once. */
 function recorded(times: readonly number[], markerAt = -1): Recording {
   const recording = new Recording();
   for (const index of times.keys())
@@ -18,7 +18,7 @@ function recorded(times: readonly number[], markerAt = -1): Recording {
   return recording;
 }
 
-test('idle time takes a second of the bar, whatever it was', () => {
+test('idle time takes one second of the bar, however long it was', () => {
   const recording = recorded([0, 400, 60_400, 60_500]);
   assert.deepEqual(
     [0, 1, 2, 3].map(index => recording.playMs(index)),
@@ -97,7 +97,7 @@ test('keys with modifiers stay those of the browser', () => {
   for (const modifier of ['ctrlKey', 'altKey', 'metaKey']) assert.equal(key('5', { [modifier]: true }), undefined);
 });
 
-test('a live view follows, any move leaves it, and `l` returns to it', () => {
+test('a live view follows, moving the playhead stops that, and `l` returns to it', () => {
   const recording = recorded([0, 100, 200, 300]);
   const live = advanced(LIVE, 0, recording);
   assert.equal(live.index, 3);
@@ -107,7 +107,7 @@ test('a live view follows, any move leaves it, and `l` returns to it', () => {
   assert.equal(applied(moved, { type: 'live' }, recording, []).isLive, true);
 });
 
-test('the playhead stays at its event when times of the log replace those of arrival', () => {
+test('the playhead stays at its event when log times replace arrival times', () => {
   const recording = new Recording();
   for (let index = 0; index < 3; index += 1) recording.add(`${index + 1}.1`, text, 5);
   const live = advanced(LIVE, 0, recording);
@@ -136,7 +136,7 @@ test('steps end at the first and the last event', () => {
   assert.deepEqual([step(1, 1), step(0, -1), step(-1, -1)], [1, -1, -1]);
 });
 
-test('each time of a task of 100,000 events has its event', () => {
+test('each time in a task of 100,000 events has its event', () => {
   const recording = recorded(Array.from({ length: 100_000 }, (_, index) => index * 7));
   for (let index = 0; index < 100_000; index += 10) {
     assert.equal(recording.indexAt(index * 7), index);

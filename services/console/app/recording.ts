@@ -3,31 +3,31 @@ import type { TaskTrace } from '@hopline/task-audit';
 
 export type RecordedItem = { cursor: string; generation: number; seq: number; event: StreamResponse | 'gap' };
 export type Marker = { index: number; kind: 'state' | 'takeover' | 'attempt' | 'artifact' | 'gap'; label: string };
-/** A time without events that playing jumps over: it takes IDLE_MS_MAX of the bar. */
+/** Minimum length of a time without events that playing skips: it takes IDLE_MS_MAX of the bar. */
 export type IdleSpan = { fromPlayMs: number; toPlayMs: number; ms: number };
 
-/** Longest pause while playing; milliseconds. */
+/** Longest pause while playing. */
 export const IDLE_MS_MAX = 1_000;
-/** Pace of a task whose times are not known; milliseconds an event. */
+/** Pace of a task whose times are unknown, in milliseconds per event. */
 const UNKNOWN_PACE_MS = 40;
 
 type Times = Pick<TaskTrace, 'startedAt' | 'events' | 'relays' | 'producers'>;
 
-/** The events of a task with their times, on a time axis where idle times are short. */
+/** The events of a task with their times, on a time axis on which idle times are short. */
 export class Recording {
   readonly items: RecordedItem[] = [];
   /** Milliseconds after the task's first input. */
   readonly #atMs: number[] = [];
-  /** The same on the axis that is played. */
+  /** The same on the played axis. */
   readonly #playMs: number[] = [];
-  // Kept as events arrive, so that a frame of the page costs the same at any length of the task.
+  // Maintained as events arrive, so that rendering a frame costs the same at any length of the task.
   readonly #indexes = new Map<number, number>();
   readonly #eventMarkers: Marker[] = [];
   #idle: IdleSpan[] = [];
   #times: Times | undefined;
   #recorded = new Map<number, number>();
   #startedAt: number | undefined;
-  /** The server has no times of this task. */
+  /** True if the server has no times of this task. */
   isPaceUnknown = false;
 
   get length(): number {
@@ -38,7 +38,7 @@ export class Recording {
     return this.#playMs.at(-1) ?? 0;
   }
 
-  /** `nowMs`: when it arrived, epoch milliseconds; the time of events that the audit does not contain yet. */
+  /** `nowMs`: arrival time in epoch milliseconds, used for events that the audit does not contain yet. */
   add(cursor: string | undefined, event: StreamResponse | 'gap', nowMs: number): void {
     const [generation = 0, seq = 0] = (cursor ?? '').split('.').map(Number);
     this.items.push({ cursor: cursor ?? '', generation, seq, event });
@@ -50,7 +50,7 @@ export class Recording {
     this.#place(this.items.length - 1, nowMs - (this.#startedAt ?? nowMs));
   }
 
-  /** Times of the log replace times of arrival. */
+  /** Replaces arrival times by log times. */
   setTimes(times: Times | undefined): void {
     if (times === undefined) this.isPaceUnknown = true;
     else {
@@ -93,7 +93,7 @@ export class Recording {
     return upperBound(this.#atMs, atMs) - 1;
   }
 
-  /** `text`: a cursor, or a sequence of the log: the last event up to it. Undefined for anything else. */
+  /** `text`: a cursor, or a log sequence, which selects the last event up to it. Undefined for anything else. */
   indexOf(text: string): number | undefined {
     const [, generation, seq] = /^(?:(\d{1,15})\.)?(\d{1,15})$/.exec(text) ?? [];
     if (seq === undefined) return undefined;
@@ -102,7 +102,7 @@ export class Recording {
     return this.items.findLastIndex(isWithin);
   }
 
-  /** Index of the event of a generation; -1 when it has none. */
+  /** Index of the event of a generation; -1 if no event has it. */
   indexOfGeneration(generation: number): number {
     return this.#indexes.get(generation) ?? -1;
   }
@@ -111,7 +111,7 @@ export class Recording {
     return this.#idle;
   }
 
-  /** What `[` and `]` go to, in order. */
+  /** Targets of `[` and `]`, in order. */
   markers(): Marker[] {
     const found = [...this.#eventMarkers];
     const { relays = [], producers = [] } = this.#times ?? {};
@@ -145,7 +145,7 @@ function startOf(event: StreamResponse): number | undefined {
   return Number.isNaN(ms) ? undefined : ms;
 }
 
-/** Number of values that are at most `value`; `values` ascend. */
+/** Number of values that are at most `value`. `values` must be ascending. */
 function upperBound(values: readonly number[], value: number): number {
   let low = 0;
   let high = values.length;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { comparePath, routeOf, taskPath, titleOf } from './routes.ts';
 
-test('each page has its path, and ids of any characters lead back to themselves', () => {
+test('each page has its own path, and ids with any characters survive a round trip', () => {
   assert.deepEqual(routeOf('/'), { page: 'tasks' });
   assert.deepEqual(routeOf('/cluster'), { page: 'cluster' });
   for (const id of ['a', 'ä/b?c#d', '%']) {
@@ -18,7 +18,7 @@ test('an unknown path is the list', () => {
     assert.deepEqual(routeOf(path), { page: 'tasks' }, path);
 });
 
-test('each page has a title of its own, in which an id hides no character', () => {
+test('each page has its own title, in which an id cannot hide characters', () => {
   assert.equal(titleOf(routeOf('/')), 'Tasks · Hopline');
   assert.equal(titleOf(routeOf(taskPath('a\u202eb'))), 'Task a⟪U+202E⟫b · Hopline');
 });

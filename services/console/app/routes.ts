@@ -7,7 +7,7 @@ export type Route =
   | { page: 'compare'; a: string; b: string }
   | { page: 'cluster' };
 
-/** The page of a path; an unknown one is the list. */
+/** The page of a path. An unknown path is the list. */
 export function routeOf(pathname: string): Route {
   const [page, first, second, ...more] = segmentsOf(pathname);
   if (more.length > 0) return { page: 'tasks' };
@@ -33,7 +33,7 @@ export function titleOf(route: Route): string {
 }
 
 export const taskPath = (id: string) => `/tasks/${encodeURIComponent(id)}`;
-/** `b` may be empty: the page asks for it. */
+/** `b` may be empty; the page then asks for it. */
 export const comparePath = (a: string, b: string) =>
   ['/compare', a, b]
     .filter(part => part !== '')
@@ -48,7 +48,7 @@ export function navigate(path: string): void {
   scrollTo(0, 0);
 }
 
-/** Members of the query; empty ones are left out. Replaces the entry of the history. */
+/** Members of the query. Empty ones are omitted. Replaces the entry of the history. */
 export function setQuery(members: Readonly<Record<string, string>>): void {
   const url = new URL(location.href);
   for (const [name, value] of Object.entries(members)) {
@@ -72,7 +72,7 @@ export function useRoute(): Route {
   return routeOf(path);
 }
 
-/** A link within the page; with a modifier the browser opens it as it does others. */
+/** A link within the page. With a modifier key the browser handles it as any other link. */
 export function onLinkClick(event: MouseEvent): void {
   const link = (event.target as Element).closest?.('a');
   if (link === null || link === undefined || link.origin !== location.origin || link.target !== '') return;

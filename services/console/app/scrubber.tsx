@@ -1,4 +1,4 @@
-import { duration } from '@hopline/cli/waterfall';
+import { duration } from '@hopline/task-audit/waterfall';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { drawnAgain } from './drawn-again.ts';
 import { positionText } from './plain-text.ts';
@@ -16,7 +16,7 @@ type Props = {
   version: number;
 };
 
-/** The density is drawn at most so often: it reads every event; milliseconds. */
+/** Minimum time between two renderings of the density, which reads every event. */
 const DENSITY_MS = 200;
 
 const KEYS = [
@@ -31,7 +31,7 @@ const KEYS = [
   ['?', 'this help'],
 ] as const;
 
-/** The bar of the task: a click, a drag and the keys of asciinema move one playhead for all views. */
+/** The bar of the task. A click, a drag and the keys of asciinema move one playhead for all views. */
 export function Scrubber({ recording, markers, playback, isEnded, isConnected, act, version }: Props) {
   const { index, isPlaying, isLive, speed } = playback;
   const [showsHelp, setHelp] = useState(false);
@@ -181,7 +181,7 @@ function useBar(act: Props['act']) {
   };
 }
 
-/** How many events there are in each pixel: buckets, so that 100,000 events cost as much as 100. */
+/** Number of events per pixel, in buckets, so that 100,000 events cost as much as 100. */
 function Density({ recording, version }: { recording: Recording; version: number }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
@@ -191,7 +191,7 @@ function Density({ recording, version }: { recording: Recording; version: number
       drawDensity(canvas.current!, recording);
     }, DENSITY_MS);
   }, [version]);
-  // Ends before the element is removed; an effect would end later.
+  // Runs before the element is removed; an effect would run later.
   useLayoutEffect(() => {
     const stop = drawnAgain(canvas.current!, () => drawDensity(canvas.current!, recording));
     return () => {

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import type { Connection } from './connection.ts';
 
-/** Asks for what ingress accepts: a token of the issuer, or an API key. */
+/** Asks for the credentials that ingress accepts: a token of the issuer, or an API key. */
 export function SignIn({
   connection,
   apiKeyHeader,
@@ -13,7 +13,7 @@ export function SignIn({
 }) {
   const [kind, setKind] = useState<'token' | 'key'>('token');
   const [value, setValue] = useState('');
-  // Of a header; others would end as an error of the browser with each request.
+  // Characters that a header may contain; with others each request would fail in the browser.
   const isSendable = /^[\x21-\x7e]*$/.test(value.trim());
   const submit = (event: Event) => {
     event.preventDefault();

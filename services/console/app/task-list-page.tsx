@@ -25,13 +25,13 @@ import {
 import { VirtualRows } from './virtual-rows.tsx';
 
 const PAGE_TASKS = 100;
-/** Messages of a task that a search by text looks into; the newest ones. */
+/** Newest messages of a task that a text search reads. */
 const SEARCHED_MESSAGES_MAX = 20;
-/** Tasks that a search reads by itself, as many as `hopline list` does; a button continues it. */
+/** Tasks that a search reads by itself, like `hopline list`; a button continues it. */
 const SEARCHED_TASKS_MAX = 10_000;
-/** More news than these pages have, as after a day in the background, and the list begins again. */
+/** With more news than this many pages, as after a day in the background, the list is loaded again. */
 const NEWS_PAGES_MAX = 5;
-/** Ages of the tasks in view are drawn so often; milliseconds. */
+/** Interval at which the ages of visible tasks are rendered. */
 const AGES_MS = 2_000;
 const ROW_PX = 58;
 
@@ -225,9 +225,9 @@ function useTasks(connection: Connection, query: Query) {
   const [isLoading, setLoading] = useState(true);
   const next = useRef<string | undefined>(undefined);
   const isBusy = useRef(false);
-  /** When the list was asked for last, on the clock of the server; epoch milliseconds. */
+  /** When the list was last requested, by the server's clock, in epoch milliseconds. */
   const answeredAt = useRef(0);
-  /** Whether what was asked for is still wanted: a page of other filters must not come into the list. */
+  /** Whether the requested page is still wanted: a page for other filters must not enter the list. */
   const isWanted = useRef<() => boolean>(() => true);
   const [hasMore, setMore] = useState(false);
   const load = async (isAlive: () => boolean, token?: string) => {
@@ -249,7 +249,7 @@ function useTasks(connection: Connection, query: Query) {
     } finally {
       if (isAlive()) {
         isBusy.current = false;
-        // Still loading while nothing answers: the next question for news continues.
+        // Still loading if nothing answers: the next request for news continues it.
         if (isReached) setLoading(false);
       }
     }
@@ -264,12 +264,12 @@ function useTasks(connection: Connection, query: Query) {
       return load(() => isCurrent);
     };
     void restart();
-    /** Whether there were any. */
+    /** Whether there was any news. */
     const askForNews = async (): Promise<boolean> => {
       const since = newestAt(current.current);
       if (since === undefined) await load(() => isCurrent);
       else {
-        // States of open tasks change as well, so the news are of every state.
+        // Open tasks change their state as well, so the news include every state.
         const path = pagePath({ ...query, state: '' }, { statusTimestampAfter: newsSince(since, answeredAt.current) });
         const rows = await readNews(connection, path);
         if (!isCurrent) return false;
@@ -294,7 +294,7 @@ function useTasks(connection: Connection, query: Query) {
       isCurrent = false;
       stop();
     };
-    // A search by text needs more messages of each task; which text it is, the page decides.
+    // A text search needs more messages of each task; the page itself compares the text.
   }, [query.state, query.agent, query.time, query.text.trim() === '']);
   const loadMore = () => {
     if (next.current !== undefined && !isBusy.current) void load(isWanted.current, next.current);
@@ -310,7 +310,7 @@ function useTasks(connection: Connection, query: Query) {
   };
 }
 
-/** A state, and its newest value for what runs between two drawings. */
+/** A state variable, and a ref to its newest value for code that runs between two renderings. */
 function useLatest<T>(initial: T): [T, { readonly current: T }, (value: T) => void] {
   const [value, setValue] = useState(initial);
   const latest = useRef(initial);
@@ -333,8 +333,8 @@ function useNow(): number {
 }
 
 /**
- * A2A has no stream of all tasks, so the newest are asked for: at once when the page is looked at again, and more seldom while there
- * are none. Returns what ends it.
+ * A2A has no stream of all tasks, so the page polls for the newest ones: at once when it becomes visible again, and less often while
+ * nothing changes. Returns a function that stops it.
  */
 function pollWhileVisible(ask: () => Promise<boolean>): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;

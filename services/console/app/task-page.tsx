@@ -1,4 +1,4 @@
-import { duration } from '@hopline/cli/waterfall';
+import { duration } from '@hopline/task-audit/waterfall';
 import { useEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks';
 import { ChunkTable } from './chunk-table.tsx';
 import type { Connection, ConsoleInfo } from './connection.ts';
@@ -14,7 +14,7 @@ import { TaskSession } from './task-session.ts';
 import { TimelineView } from './timeline-view.tsx';
 import { WebhookList } from './webhook-list.tsx';
 
-/** The address names the event at the playhead after it has rested for so long; milliseconds. */
+/** Rest time of the playhead after which the address names its event. */
 const ADDRESS_MS = 250;
 const VIEWS = ['timeline', 'chunks', 'frames', 'webhooks'] as const;
 type View = (typeof VIEWS)[number] | 'conversation';
@@ -30,7 +30,7 @@ export function TaskPage({ id, connection, info }: { id: string; connection: Con
   useEffect(() => setQuery({ view: view === 'timeline' ? '' : view }), [view]);
   const shown = conversation.at(playback.index + 1);
   const seek = (index: number) => act({ type: 'index', index });
-  // Nothing was read, so there is nothing to play, export or compare.
+  // Nothing was read, so nothing can be played, exported or compared.
   if (session.fault !== '' && recording.length === 0) return <NoTask id={id} session={session} />;
   const { state } = conversation;
   return (
@@ -101,7 +101,7 @@ function NoTask({ id, session }: { id: string; session: TaskSession }) {
   );
 }
 
-/** The conversation is a tab on a narrow screen alone; beside it the timeline is shown. */
+/** On a narrow screen the conversation is a tab; elsewhere the timeline is shown beside it. */
 function Tabs({ view, onChange }: { view: View; onChange: (view: View) => void }) {
   const onKeyDown = (event: KeyboardEvent & { currentTarget: HTMLElement }) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
@@ -150,7 +150,7 @@ function TaskHead({
   session: TaskSession;
   connection: Connection;
   info: ConsoleInfo;
-  /** The newest one: what can be done with the task depends on it, wherever the playhead is. */
+  /** The newest state, which determines the possible actions wherever the playhead is. */
   state: string;
   stateAtPlayhead: string;
 }) {
@@ -271,7 +271,7 @@ function CancelButton({ session, connection }: { session: TaskSession; connectio
   );
 }
 
-/** The playhead: one for all views. It follows the task until it is moved. */
+/** The playhead, one for all views. It follows the task until it is moved. */
 function usePlayback(session: TaskSession, version: number): [Playback, (action: PlaybackAction) => void] {
   const { recording } = session;
   const [, redraw] = useReducer((count: number) => count + 1, 0);
@@ -287,20 +287,20 @@ function usePlayback(session: TaskSession, version: number): [Playback, (action:
     linked.current = null;
     const next = applied(latest.current, action, recording, recording.markers());
     set(next);
-    // A drag makes many: browsers refuse addresses that change too often.
+    // A drag makes many changes, and browsers refuse addresses that change too often.
     clearTimeout(addressTimer.current);
     addressTimer.current = setTimeout(
       () => setQuery({ seq: next.isLive ? '' : (recording.items[next.index]?.cursor ?? '') }),
       ADDRESS_MS,
     );
   };
-  // Of another page then.
+  // The playhead belongs to another page by now.
   useEffect(() => () => clearTimeout(addressTimer.current), []);
-  // Within the drawing of the new events, so that they are drawn once.
+  // Within the rendering of the new events, so that they are rendered once.
   if (linked.current === null && !latest.current.isPlaying) latest.current = advanced(latest.current, 0, recording);
   const playback = latest.current;
   useEffect(() => {
-    // A link to an event: it may arrive later than the first ones.
+    // A link to an event, which may arrive later than the first ones.
     if (linked.current === null) return;
     const index = recording.indexOf(linked.current);
     if (index === undefined) linked.current = null;

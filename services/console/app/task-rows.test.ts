@@ -23,7 +23,7 @@ const row = (id: string, at = '2026-01-01T00:00:00Z', state = 'working'): TaskRo
 };
 const idsOf = (rows: readonly TaskRow[]) => rows.map(({ id }) => id);
 
-test('new tasks wait, shown ones are updated in their place, and nothing comes twice', () => {
+test('new tasks wait, shown tasks are updated in place, and none appears twice', () => {
   let list = withPage(NO_TASKS, [row('b'), row('a')]);
   list = withNews(list, [row('c', '2026-01-01T00:00:02Z'), row('a', '2026-01-01T00:00:01Z', 'completed')]);
   assert.deepEqual([idsOf(list.shown), idsOf(list.waiting)], [['b', 'a'], ['c']]);
@@ -36,19 +36,19 @@ test('new tasks wait, shown ones are updated in their place, and nothing comes t
   assert.deepEqual(idsOf(list.shown), ['c', 'b', 'a', 'z']);
 });
 
-test('rows without a change stay the same objects, so that they are not drawn again', () => {
+test('unchanged rows stay the same objects, so that they are not rendered again', () => {
   const list = withPage(NO_TASKS, [row('a')]);
   assert.equal(withNews(list, [row('a')]).shown[0], list.shown[0]);
 });
 
-test('an answer without news leaves the list the same, so that nothing is drawn', () => {
+test('an answer without news leaves the list unchanged, so that nothing is rendered', () => {
   const list = withPage(NO_TASKS, [row('a'), row('b')]);
   assert.equal(withNews(list, []), list);
   assert.equal(withNews(list, [row('b')]), list);
   assert.notEqual(withNews(list, [{ ...row('b'), state: 'failed' }]), list);
 });
 
-test('questions for news become rare while there are none, and take at most a tenth of the time', () => {
+test('requests for news become rare while nothing changes, and take at most a tenth of the time', () => {
   let waitMs = NEWS_MS_MIN;
   for (let asked = 0; asked < 20; asked += 1) waitMs = nextNewsMs(waitMs, false, 5);
   assert.equal(waitMs, NEWS_MS_MAX);
@@ -57,14 +57,14 @@ test('questions for news become rare while there are none, and take at most a te
   assert.equal(nextNewsMs(NEWS_MS_MIN, true, 60_000), NEWS_MS_MAX);
 });
 
-test('changes are asked for from the newest one on, but never from a time that the server has not reached', () => {
+test('changes are requested from the newest one on, but never from a time that the server has not reached', () => {
   const answeredAtMs = Date.parse('2026-01-01T00:00:10Z');
   assert.equal(newsSince('2026-01-01T00:00:02.500Z', answeredAtMs), '2026-01-01T00:00:00.500Z');
   assert.equal(newsSince('2026-01-01T01:00:00Z', answeredAtMs), '2026-01-01T00:00:08.000Z');
   assert.equal(newsSince('', answeredAtMs), '2026-01-01T00:00:08.000Z', 'a task without a time');
 });
 
-test('filters apply together', () => {
+test('all filters apply together', () => {
   const now = Date.parse('2026-01-01T01:00:00Z');
   const all = { state: '', agent: '', sinceMs: 0, text: '' };
   const one = { ...row('a'), agents: ['guide'] };
@@ -75,7 +75,7 @@ test('filters apply together', () => {
   assert.equal(isShown(one, { ...all, sinceMs: 3_599_999 }, now), false);
 });
 
-test('a search looks into every message of the user and the reason of a failure, up to a bound', () => {
+test('a search reads every message of the user and the reason of a failure, up to a limit', () => {
   const message = (text: string) => ({ messageId: text, role: 'ROLE_USER' as const, parts: [{ text }] });
   const status = {
     state: 'TASK_STATE_FAILED' as const,
@@ -90,7 +90,7 @@ test('a search looks into every message of the user and the reason of a failure,
   assert.equal(searched.length, SEARCHED_CHARS_MAX);
 });
 
-test('filters that servers do not have are searches, and show how far they have searched', () => {
+test('filters that servers lack are searches, and show how far they have searched', () => {
   const none = { state: '', agent: '', text: ' ' };
   assert.deepEqual(
     [none, { ...none, state: 'failed' }, { ...none, state: 'open' }, { ...none, agent: 'a' }, { ...none, text: 'b' }].map(

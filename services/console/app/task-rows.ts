@@ -1,5 +1,4 @@
-import { stateWord, type Task, textOf } from '@hopline/a2a';
-import { reasonOf } from '@hopline/cli/failure-reason';
+import { failureReason, stateWord, type Task, textOf } from '@hopline/a2a';
 import { textOfParts } from './conversation.ts';
 import { excerpt } from './plain-text.ts';
 
@@ -10,19 +9,19 @@ export type TaskRow = {
   /** Time of the newest status, ISO 8601. */
   at: string;
   question: string;
-  /** What a search by text looks into: the messages of the user, and why the task failed or waits. In lower case. */
+  /** Text that a search reads: the messages of the user, and why the task failed or waits. In lower case. */
   searched: string;
-  /** Agents whose artifacts the task has; known only where artifacts were asked for. */
+  /** Agents whose artifacts the task has. Known only if artifacts were requested. */
   agents: readonly string[] | undefined;
 };
 
 const QUESTION_CHARS_MAX = 160;
-/** Of one task: the page keeps them for each task that was read. */
+/** Limits for one task, because the page keeps the texts of every task that was read. */
 export const SEARCHED_CHARS_MAX = 10_000;
 
 export function rowOf({ id, contextId, status, metadata, history = [], artifacts }: Task): TaskRow {
   const messages = history.filter(({ role }) => role === 'ROLE_USER');
-  const texts = [reasonOf(status, metadata), ...messages.map(({ parts }) => textOf(parts))];
+  const texts = [failureReason(status, metadata), ...messages.map(({ parts }) => textOf(parts))];
   const agents = artifacts?.flatMap(({ metadata }) => (typeof metadata?.sourceAgent === 'string' ? [metadata.sourceAgent] : []));
   return {
     id,
@@ -35,7 +34,7 @@ export function rowOf({ id, contextId, status, metadata, history = [], artifacts
   };
 }
 
-/** The list as it is shown, and what waits behind "N new", so that rows do not move under the pointer. */
+/** The shown list, and the tasks that wait behind "N new", so that rows do not move under the pointer. */
 export type TaskList = { shown: readonly TaskRow[]; waiting: readonly TaskRow[] };
 
 export const NO_TASKS: TaskList = { shown: [], waiting: [] };
@@ -46,7 +45,7 @@ export function withPage({ shown, waiting }: TaskList, rows: readonly TaskRow[])
   return { shown: [...shown, ...rows.filter(({ id }) => !known.has(id))], waiting };
 }
 
-/** Newer tasks: those that are shown are updated in place, others wait. The same list when nothing is new. */
+/** Adds newer tasks: shown ones are updated in place, others wait. Returns the same list if nothing is new. */
 export function withNews(list: TaskList, rows: readonly TaskRow[]): TaskList {
   const newest = new Map(rows.map(row => [row.id, row]));
   let hasChanged = false;
@@ -67,7 +66,7 @@ export function withWaitingShown({ shown, waiting }: TaskList): TaskList {
   return { shown: [...waiting, ...shown], waiting: [] };
 }
 
-/** Time of the newest status, for the next question; undefined without one. */
+/** Time of the newest status, for the next request; undefined without one. */
 export function newestAt({ shown, waiting }: TaskList): string | undefined {
   return [...shown, ...waiting].reduce<string | undefined>(
     (newest, { at }) => (newest !== undefined && newest >= at ? newest : at),
@@ -75,26 +74,26 @@ export function newestAt({ shown, waiting }: TaskList): string | undefined {
   );
 }
 
-/** Between two questions for news: while there are some, and while there are none for long; milliseconds. */
+/** Interval of the requests for news: while tasks change, and at most while nothing changes. */
 export const NEWS_MS_MIN = 1_000;
 export const NEWS_MS_MAX = 15_000;
-/** How much longer the wait becomes with each question without news. */
+/** Factor by which the interval grows with each request without news. */
 const NEWS_SLOWDOWN = 1.5;
-/** Part of the time in which ingress answers them: it reads each open task of the user for one. */
+/** Largest share of the time that ingress spends on these requests: it reads each open task of the user for one. */
 const NEWS_SHARE_MAX = 0.1;
 
-/** The next wait after one of `waitMs`, and an answer that took `tookMs`; milliseconds. */
+/** The next interval, after one of `waitMs` and an answer that took `tookMs`. */
 export function nextNewsMs(waitMs: number, hasNews: boolean, tookMs: number): number {
   const pacedMs = hasNews ? NEWS_MS_MIN : waitMs * NEWS_SLOWDOWN;
   return Math.min(NEWS_MS_MAX, Math.max(pacedMs, tookMs / NEWS_SHARE_MAX));
 }
 
-/** Clocks of relays differ, and the index of tasks lags: a change may be listed after a later one; milliseconds. */
+/** Overlap of two requests: clocks of relays differ and the task index lags, so a change may be listed after a later one. */
 const NEWS_OVERLAP_MS = 2_000;
 
 /**
- * From when on changes are asked for, ISO 8601. `answeredAtMs`: of the clock of the server, when it answered last. A task whose relay had a
- * clock in the future would hide every change until then.
+ * Start of the changes to request, ISO 8601. `answeredAtMs`: time of the server's last answer, by its own clock. Without it, a task whose relay
+ * had a fast clock would hide every change until that time.
  */
 export function newsSince(newest: string, answeredAtMs: number): string {
   const newestMs = Date.parse(newest);
@@ -106,12 +105,12 @@ const newestFirst = (rows: readonly TaskRow[]) => rows.toSorted((a, b) => b.at.l
 
 export type TaskFilter = { state: string; agent: string; sinceMs: number; text: string };
 
-/** Whether the page chooses tasks by what A2A servers have no filter for: then it reads on until it has found enough of them. */
+/** Whether the page itself filters by something that A2A servers cannot filter by. It then reads until it has found enough tasks. */
 export function isSearch({ state, agent, text }: Omit<TaskFilter, 'sinceMs'>): boolean {
   return state === 'open' || agent !== '' || text.trim() !== '';
 }
 
-/** What a search has covered, for people. `read`: tasks in this list; `total`: those that the server has. */
+/** Progress of a search, for people. `read`: tasks in this list. `total`: tasks that the server has. */
 export function searchedText({ found, read, total }: { found: number; read: number; total: number }): string {
   const count = (of: number) => of.toLocaleString('en');
   if (read >= total) return `${count(found)} found in ${count(read)} ${read === 1 ? 'task' : 'tasks'}`;
@@ -120,7 +119,7 @@ export function searchedText({ found, read, total }: { found: number; read: numb
 
 const OPEN_STATES = ['submitted', 'working', 'input-required', 'auth-required'];
 
-/** What of the list a filter shows. `state`: a state, `open`, or empty for all. */
+/** The tasks of the list that a filter shows. `state`: a state, `open`, or empty for all. */
 export function isShown({ state, at, agents, searched, id, contextId }: TaskRow, filter: TaskFilter, nowMs: number): boolean {
   if (filter.state === 'open' ? !OPEN_STATES.includes(state) : filter.state !== '' && filter.state !== state) return false;
   if (filter.agent !== '' && agents?.includes(filter.agent) !== true) return false;

@@ -5,20 +5,20 @@ import { Conversation } from './conversation.ts';
 import { followTask, sleep } from './follow-task.ts';
 import { Recording } from './recording.ts';
 
-/** An audit reads the whole task, so a task in progress is audited at most so often; milliseconds. */
+/** Minimum interval of the audits of a task in progress, because an audit reads the whole task. */
 const AUDIT_MS_MIN = 4_000;
-/** The first one waits for the end of the stream, at most so long: ingress would read the task for both at the same time; milliseconds. */
+/** Longest wait of the first audit for the end of the stream. Otherwise ingress would read the task for both at the same time. */
 const FIRST_AUDIT_MS = 1_000;
-/** After a refusal, because two audits are running; milliseconds. */
+/** Wait after a refusal, when two audits are already running. */
 const AUDIT_RETRY_MS = 1_500;
 
-/** One task as the page follows it: its events, its history and its audit. Calls `onChange` after each change, at most once a frame. */
+/** One task that the page follows: its events, its history and its audit. Calls `onChange` after changes, at most once per frame. */
 export class TaskSession {
   readonly recording = new Recording();
   readonly conversation = new Conversation();
   task: Task | undefined;
   report: TaskReport | undefined;
-  /** Why there is no audit; its text is the server's. */
+  /** Why the audit is missing; the text comes from the server. */
   auditFault = '';
   fault = '';
   /** No task of this user has the id. */
@@ -29,7 +29,7 @@ export class TaskSession {
   readonly #connection: Connection;
   readonly #onChange: () => void;
   readonly #stop = new AbortController();
-  /** On the clock of `performance.now()`, which nothing sets back. */
+  /** By the clock of `performance.now()`, which is never set back. */
   #auditAtMs = performance.now() + FIRST_AUDIT_MS - AUDIT_MS_MIN;
   #auditTimer: ReturnType<typeof setTimeout> | undefined;
   #isAuditing = false;
@@ -60,7 +60,7 @@ export class TaskSession {
       this.conversation.setHistory((this.task.history ?? []) as Message[]);
       this.#changed();
     } catch {
-      // The stream reports the fault.
+      // The stream reports the error.
     }
   }
 
@@ -128,7 +128,7 @@ export class TaskSession {
     }
     this.#isAuditing = false;
     if (retryMs !== undefined) this.#scheduleAudit(retryMs);
-    // Events that came while it ran.
+    // Events that arrived while it ran.
     else if (this.auditFault === '' && this.recording.length > this.#auditedEvents) this.#scheduleAudit(AUDIT_MS_MIN);
     this.#changed();
   }

@@ -1,5 +1,13 @@
-import { chunksOf, duration, endOf, GAP_CAUSES, TAKEOVER_CAUSES, type WaterfallRow, waterfallOf } from '@hopline/cli/waterfall';
 import type { ProducerActivity, TaskReport } from '@hopline/task-audit';
+import {
+  chunksOf,
+  duration,
+  endOf,
+  GAP_CAUSES,
+  TAKEOVER_CAUSES,
+  type WaterfallRow,
+  waterfallOf,
+} from '@hopline/task-audit/waterfall';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { drawnAgain } from './drawn-again.ts';
 import { memo } from './memo.ts';
@@ -8,12 +16,12 @@ import { visibleText } from './plain-text.ts';
 type Props = {
   report: TaskReport | undefined;
   fault: string;
-  /** The playhead, milliseconds after the task's first input. */
+  /** The playhead, in milliseconds after the task's first input. */
   playheadMs: number;
   onSeek: (ms: number) => void;
 };
 
-/** Rows that are drawn; more would not be read. */
+/** Maximum number of rendered rows; more would be unreadable. */
 const HOP_ROWS_MAX = 400;
 const TICKS = 5;
 
@@ -41,7 +49,7 @@ export function TimelineView({ report, fault, playheadMs, onSeek }: Props) {
   );
 }
 
-/** Everything on the axis but the playhead, which moves with each frame. */
+/** Everything on the axis except the playhead, which moves with each frame. */
 const Plot = memo(({ report }: { report: TaskReport }) => {
   const rows = useMemo(() => waterfallOf(report), [report]);
   const endMs = endOf(report);
@@ -173,7 +181,7 @@ function ProducerLane({ producer, report, endMs, percent }: LaneProps) {
   );
 }
 
-/** Each chunk of a producer at the time when it was stored, higher for more text. */
+/** The chunks of a producer at the times when they were stored, higher for more text. */
 function ChunkTicks({ report, producer, endMs }: Pick<LaneProps, 'report' | 'producer' | 'endMs'>) {
   const canvas = useRef<HTMLCanvasElement>(null);
   useEffect(() => {
@@ -206,7 +214,7 @@ function drawTicks(element: HTMLCanvasElement, report: TaskReport, producer: Pro
 type HopProps = { row: WaterfallRow; endMs: number; percent: (ms: number) => string };
 
 function HopRow({ row: { kind, label, fromMs, toMs, note }, endMs, percent }: HopProps) {
-  // The note stands behind the bar, or inside a long one that ends late.
+  // The note is behind the bar, or inside a long bar that ends late.
   const isLate = toMs > endMs * 0.7;
   const isInside = isLate && fromMs < endMs * 0.3;
   const shown = visibleText(label.replaceAll('_', ' '));

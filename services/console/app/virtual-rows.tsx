@@ -13,7 +13,7 @@ type Props = {
   onEnd?: () => void;
 };
 
-/** Rows of equal height, of which only those in view exist. */
+/** Rows of equal height. Only the visible ones exist. */
 export function VirtualRows({ count, rowHeight, row, keyOf, label, focus, onEnd }: Props) {
   const scroller = useRef<HTMLDivElement>(null);
   const [, redraw] = useReducer((version: number) => version + 1, 0);

@@ -3,7 +3,7 @@ import { type Connection, type RequestError, UnreachableError } from './connecti
 import { ageText, visibleText } from './plain-text.ts';
 import type { TaskSession } from './task-session.ts';
 
-/** As ingress lists them: without secrets. */
+/** Webhooks as ingress lists them, without secrets. */
 type Webhook = {
   id: string;
   url: string;
@@ -15,10 +15,10 @@ type Webhook = {
   retryAt?: string;
 };
 
-/** While one of them still gets events; milliseconds. */
+/** Polling interval while one of them still gets events. */
 const READ_MS = 3_000;
 
-/** How far each webhook of the task is. */
+/** The progress of each webhook of the task. */
 export function WebhookList({ session, connection }: { session: TaskSession; connection: Connection }) {
   const { webhooks, fault } = useWebhooks(session, connection);
   const newest = session.recording.items.at(-1)?.generation ?? 0;
@@ -78,7 +78,7 @@ function useWebhooks(session: TaskSession, connection: Connection): { webhooks: 
       } catch (error) {
         if (stop.signal.aborted) return;
         const { status, message } = error as RequestError;
-        // Such as an ingress without webhooks.
+        // For example from an ingress without webhooks.
         isOver = status === 404;
         if (!(error instanceof UnreachableError)) setFault(isOver ? 'ingress lists none' : message);
       }

@@ -33,12 +33,12 @@ test('reads and writes of tasks are passed on, and nothing else', () => {
   assert.equal(kindOfRequest('DELETE', '/tasks/a'), undefined);
 });
 
-test('a path that a server on the way could resolve to another one is refused', () => {
+test('a path that a proxy could resolve to another one is refused', () => {
   for (const path of ['/tasks/..', '/tasks/.', '/tasks/%2e%2e', '/tasks/.%2E/audit', '/tasks/%2e/audit'])
     assert.equal(kindOfRequest('GET', path), undefined, path);
 });
 
-test('of the headers only credentials and those of A2A are passed on', () => {
+test('only headers for credentials and A2A are passed on', () => {
   const received = {
     ...{ authorization: 'Bearer a', 'x-key': 'k', cookie: 'session=1', host: 'h', connection: 'upgrade', 'x-forwarded-for': '1' },
     ...{ 'a2a-version': '1.0', 'last-event-id': '1.2', 'accept-encoding': 'gzip' },

@@ -3,7 +3,7 @@ const SEGMENT = '[^/:?#]+';
 
 type Method = 'GET' | 'POST';
 
-/** The requests that are passed on. No others: the ingress answers some of its paths without credentials. */
+/** The only requests that are passed on, because ingress answers some of its paths without credentials. */
 const READS = [
   '/\\.well-known/agent-card\\.json',
   '/agents',
@@ -20,10 +20,10 @@ const WRITES = ['/message:send', '/message:stream', `/tasks/${SEGMENT}:cancel`];
 
 const READ = new RegExp(`^(?:${READS.join('|')})$`);
 const WRITE = new RegExp(`^(?:${WRITES.join('|')})$`);
-/** A dot segment, also encoded: a server on the way could resolve it. */
+/** A dot segment, also an encoded one: a proxy could resolve it. */
 const DOT_SEGMENT = /\/(?:\.|%2e){1,2}(?:\/|$)/i;
 
-/** Whether a request is passed on: `writes` are those that change something. Undefined: it never is. */
+/** Whether a request is passed on. `writes`: only if the console may write. Undefined: never. */
 export function kindOfRequest(method: string, path: string): 'read' | 'write' | undefined {
   const known: Method | undefined = method === 'GET' || method === 'POST' ? method : undefined;
   if (known === undefined || DOT_SEGMENT.test(path)) return undefined;
@@ -31,7 +31,7 @@ export function kindOfRequest(method: string, path: string): 'read' | 'write' | 
   return WRITE.test(path) ? 'write' : undefined;
 }
 
-/** Request headers that are passed on, besides that of API keys. No cookies: they are of another server on this host. */
+/** Request headers that are passed on, besides that of API keys. Cookies are not: they belong to another server on this host. */
 const REQUEST_HEADERS = [
   'accept',
   'content-type',
@@ -52,7 +52,7 @@ export function requestHeaders(received: Headers, apiKeyHeader: string): Record<
   return single(received, [...REQUEST_HEADERS, apiKeyHeader]);
 }
 
-/** What authenticates a caller. */
+/** Headers that authenticate a caller. */
 export function credentialsOf(received: Headers, apiKeyHeader: string): Record<string, string> {
   return single(received, ['authorization', apiKeyHeader]);
 }

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readAppFiles } from './app-files.ts';
 
-/** Script of the first view; gzip, bytes. */
+/** Limit for the gzipped script of the first view. */
 const FIRST_SCRIPT_BYTES_MAX = 100 * 1024;
 
-test('the first view loads less than 100 KB of script, and nothing inline or from elsewhere', () => {
+test('the first view loads less than 100 KB of script, nothing inline, and nothing from other hosts', () => {
   const files = readAppFiles();
   const html = files.get('/')!.bytes.toString();
   const scripts = [...html.matchAll(/<script\b[^>]*\bsrc="([^"]+)"[^>]*><\/script>/g)].map(([, path]) => path!);
@@ -16,6 +16,6 @@ test('the first view loads less than 100 KB of script, and nothing inline or fro
   assert.doesNotMatch(html, /<style|style="|https?:\/\//);
 });
 
-test('a console without its page does not start, and its message has the command', () => {
+test('a console whose page is not built does not start, and its message has the command', () => {
   assert.throws(() => readAppFiles(['/nowhere/']), { message: /npm start.*build/ });
 });

@@ -14,10 +14,10 @@ export type AppFile = { type: string; bytes: Buffer; gzipped: Buffer };
 /** The built page by path; `/` is the page itself. */
 export type AppFiles = ReadonlyMap<string, AppFile>;
 
-/** Beside the bundle in an image, else where `vite build` puts it. */
+/** Beside the bundle in an image, otherwise where `vite build` puts it. */
 const FOLDERS = ['./console-app/', '../dist/'].map(path => fileURLToPath(new URL(path, import.meta.url)));
 
-/** Reads all files at once, so that no path of a request reaches the file system. Throws an Error of one sentence. */
+/** Reads all files at start, so that no request path reaches the file system. Throws an Error with one sentence. */
 export function readAppFiles(folders: readonly string[] = FOLDERS): AppFiles {
   const folder = folders.find(one => existsSync(join(one, 'index.html')));
   if (folder === undefined)

@@ -1,26 +1,33 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sseFrame } from '@hopline/a2a';
-import { type ListedProcess, runningCluster } from '@hopline/cli';
-import { readCluster, snapshotOf, type TopReading, type TopSnapshot } from '@hopline/cli/top-snapshot';
 import { createClient } from '@hopline/client';
+import {
+  type ListedProcess,
+  readCluster,
+  runningCluster,
+  snapshotOf,
+  type TopReading,
+  type TopSnapshot,
+} from '@hopline/local-cluster';
 
-/** Interval of the figures; milliseconds. */
+/** Interval of the figures. */
 const INTERVAL_MS = 2_000;
-/** The first figures come after this time, because rates need two readings; milliseconds. */
+/** Delay of the first figures, because rates need two readings. */
 const FIRST_MS = 500;
 
 export type ClusterSource = {
   ingressUrl: string;
-  /** HOPLINE_CONSOLE_HOME. Absent: only what ingress shows of the cluster. */
+  /** HOPLINE_CONSOLE_HOME. Absent: only figures of the cluster that ingress shows. */
   home: string | undefined;
 };
 
-/** What `hopline top` shows, and the shards of each relay. */
+/** The figures of `hopline top`, and the shards of each relay. */
 export type ClusterFigures = TopSnapshot & { shards: { shard: number; relay: string; lag: number }[] };
 
 /**
- * The figures of the cluster for one caller, as frames of SSE. What ingress shows, it shows to the caller's credentials. Throws A2AError
- * before the first frame when it refuses them.
+ * The figures of the cluster for one caller, as SSE frames. Figures from ingress are limited to what the caller's credentials may see.
+ * Throws A2AError
+ * before the first frame when ingress refuses the credentials.
  */
 export async function clusterFrames(
   { ingressUrl, home }: ClusterSource,
@@ -63,7 +70,7 @@ function shardsOf({ processes = [] }: TopReading): ClusterFigures['shards'] {
     .toSorted((a, b) => a.shard - b.shard);
 }
 
-/** Undefined without a cluster on this machine. */
+/** Undefined if no cluster runs on this machine. */
 function processesOf(home: string | undefined): ListedProcess[] | undefined {
   if (home === undefined) return undefined;
   try {

@@ -7,7 +7,7 @@ import { AllowedHosts, createHealth } from '@hopline/lifecycle';
 import { createLogger } from '@hopline/telemetry';
 import { BODY_BYTES_MAX, type ConsoleServer, createConsole } from './console.ts';
 
-/** Stands for ingress: only the console's own limits are tested here. */
+/** A fake of ingress: only the console's own limits are tested here. */
 const upstream = createServer((request, response) => {
   request.resume();
   response.writeHead(200, { 'content-type': 'text/event-stream', 'set-cookie': 'a=1' });
@@ -49,7 +49,7 @@ after(async () => {
   upstream.close();
 });
 
-test('requests beyond the limit get 503; a place is free when a client has left', async () => {
+test('requests beyond the limit get 503; a client that leaves frees its slot', async () => {
   const leave = new AbortController();
   const stream = await fetch(`${url}/api/tasks/a:subscribe`, { signal: leave.signal });
   assert.equal(stream.status, 200);
@@ -60,7 +60,7 @@ test('requests beyond the limit get 503; a place is free when a client has left'
   assert.equal(status, 200);
 });
 
-test('a client that leaves while the console asks ingress about its authentication takes no place', async t => {
+test('a client that leaves while the console asks ingress about its authentication takes no slot', async t => {
   const asked = Promise.withResolvers<void>();
   const answer = Promise.withResolvers<void>();
   const ingress = createServer(async (request, response) => {

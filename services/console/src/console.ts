@@ -19,12 +19,12 @@ export type ConsoleDeps = {
   /** Users may send messages and cancel tasks. */
   writes: boolean;
   apiKeyHeader: string;
-  /** Address to listen on. */
+  /** Address on which the console listens. */
   host: string;
-  /** Callers off loopback need no credentials. */
+  /** Callers on other addresses than loopback need no credentials. */
   allowsNoneOnPublic: boolean;
   publicUrl: string | undefined;
-  /** Folder with a run.json; absent: the console has no figures of processes. */
+  /** Folder with a run.json. Absent: the console has no figures of processes. */
   home: string | undefined;
   links: { jaeger: string | undefined; grafana: string | undefined };
   version: string;
@@ -42,15 +42,15 @@ export type ConsoleServer = {
   close(): Promise<void>;
 };
 
-/** Largest request body, as that of ingress by default; bytes. */
+/** Largest request body, the same as the default of ingress. */
 export const BODY_BYTES_MAX = 1024 * 1024;
-/** Receipt of a whole request; milliseconds. */
+/** Time limit for receiving a whole request. */
 const REQUEST_MS_MAX = 30_000;
 
-/** Paths that the page shows by itself; a reload asks for them. */
+/** Paths of the page's own router, which a reload requests. */
 const PAGES = ['/', '/tasks', '/tasks/', '/tasks/:id', '/compare', '/compare/:a', '/compare/:a/:b', '/cluster'];
 
-/** One script and one style sheet of its own: text of an agent that became markup could still run and load nothing. */
+/** Allows only the page's own script and style sheet: agent text that became markup could neither run nor load anything. */
 const SECURITY_HEADERS = {
   'content-security-policy': [
     "default-src 'none'",
@@ -72,7 +72,7 @@ const SECURITY_HEADERS = {
   'permissions-policy': 'camera=(), geolocation=(), microphone=()',
 };
 
-/** The console: its page, and the API of ingress for that page. It keeps nothing, and has no access to the log. */
+/** The console: its page, and the API of ingress for that page. It stores nothing and has no access to the log. */
 export function createConsole(deps: ConsoleDeps): ConsoleServer {
   const ingress = new IngressConnection(deps.ingressUrl);
   const app = fastify(serverOptions(deps.tls));
@@ -80,7 +80,7 @@ export function createConsole(deps: ConsoleDeps): ConsoleServer {
   const guard = { hosts: deps.probes.hosts, origins: [], publicUrl: deps.publicUrl };
   guardHosts(app, guard);
   app.addHook('onRequest', async (_request, reply) => {
-    // Not returned: a hook that resolves with the reply has answered.
+    // Not returned, because a hook that resolves with the reply has answered.
     reply.headers(SECURITY_HEADERS);
   });
   app.setNotFoundHandler((_request, reply) => sendError(reply, new A2AError('METHOD_NOT_FOUND', { detail: 'no such path' })));
@@ -117,7 +117,7 @@ function serverOptions(tls: EndpointTls | undefined) {
     frameworkErrors: (_error: unknown, _request: FastifyRequest, reply: FastifyReply) => {
       sendError(reply, new A2AError('INVALID_PARAMS', { detail: 'the path must be valid percent-encoding' }));
     },
-    // As in ingress, which refuses ids that are too long.
+    // The same limit as in ingress, which refuses ids that are too long.
     routerOptions: { maxParamLength: 1_024 },
   } as const;
 }
@@ -146,7 +146,7 @@ function sendFile(
   return reply.type(type).send(isGzip ? gzipped : bytes);
 }
 
-/** A browser that names the site of a request names no other one; programs name none. */
+/** Refuses requests of other sites: browsers name the site of a request, programs name none. */
 async function refuseOtherSites({ headers }: FastifyRequest): Promise<void> {
   const site = headers['sec-fetch-site'];
   if (site === undefined || site === 'same-origin' || site === 'none') return;
@@ -162,7 +162,7 @@ function registerApi(scope: FastifyInstance, ingress: IngressConnection, deps: C
   /** Aborts when the client leaves, or the console drains. */
   const acquire = ({ headers, ip }: FastifyRequest, reply: FastifyReply): AbortSignal => {
     const { signal, release } = open.acquire({ credentials: credentialsOf(headers, apiKeyHeader), address: ip });
-    // The client may have left before: then `close` has been emitted.
+    // The client may have left already, and then `close` has been emitted.
     if (reply.raw.destroyed) release();
     else reply.raw.once('close', release);
     return signal;
@@ -179,7 +179,7 @@ function registerApi(scope: FastifyInstance, ingress: IngressConnection, deps: C
     const signal = acquire(request, reply);
     const source = { ingressUrl: ingress.url, home: deps.home };
     const frames = await clusterFrames(source, credentialsOf(request.headers, apiKeyHeader), signal).catch(thrown => {
-      // The client's own error names the address of ingress, which is no concern of the page.
+      // The client's own error names the address of ingress, which the page must not see.
       throw thrown instanceof A2AError && thrown.code === 'UNAVAILABLE' ? new IngressUnreachable(thrown) : thrown;
     });
     reply.headers({ 'content-type': SSE_CONTENT_TYPE, 'cache-control': 'no-store', 'x-accel-buffering': 'no' });
@@ -216,7 +216,7 @@ function endingQuietly(body: Readable): Readable {
   return body.on('error', () => {});
 }
 
-/** Callers of a public address need credentials; ingress, when it listens on loopback, may ask for none. */
+/** Callers of a public address need credentials, but an ingress on loopback may ask for none. */
 async function requireSafeAccess(ingress: IngressConnection, { host, allowsNoneOnPublic }: ConsoleDeps): Promise<void> {
   if (isLoopback(host) || allowsNoneOnPublic || (await ingress.requiresCredentials())) return;
   throw new A2AError('PERMISSION_DENIED', {
@@ -225,13 +225,13 @@ async function requireSafeAccess(ingress: IngressConnection, { host, allowsNoneO
   });
 }
 
-/** Undefined: that of the error's code. */
+/** Undefined: the status of the error's code. */
 function statusOf(thrown: Error): number | undefined {
   if (thrown instanceof RefusedRequest) return thrown.statusCode;
   return thrown instanceof IngressUnreachable ? 502 : undefined;
 }
 
-/** Never exposes an error's own text. */
+/** Never exposes the text of an error. */
 function faultOf(thrown: Error & { statusCode?: number }): A2AError {
   if (thrown instanceof RefusedRequest) return thrown.error;
   if (thrown instanceof A2AError) return thrown;

@@ -1,30 +1,30 @@
 import { A2AError } from '@hopline/a2a';
 import { type Dispatcher, Pool } from 'undici';
 
-/** Until ingress begins to answer; audits of long tasks take seconds; milliseconds. */
+/** Time limit until ingress begins to answer. Audits of long tasks take seconds. */
 const ANSWER_MS_MAX = 60_000;
-/** Without a byte of a stream; ingress sends a comment more often, at most every minute; milliseconds. */
+/** Longest silence of a stream. Ingress sends a comment at least every minute. */
 const SILENCE_MS_MAX = 150_000;
-/** How long the answer of ingress about its authentication is trusted; milliseconds. */
+/** How long the answer of ingress about its authentication is trusted. */
 const AUTH_CHECK_MS = 30_000;
 
 export type IngressRequest = {
   method: 'GET' | 'POST';
-  /** With its query. */
+  /** Path with its query. */
   path: string;
   headers: Record<string, string>;
   body?: Buffer;
   signal?: AbortSignal;
 };
 
-/** Nothing answered at the address of ingress: 502 of this gateway, where a 503 of ingress is passed on as it is. */
+/** Nothing answered at the address of ingress. This gateway answers 502, but passes a 503 of ingress on. */
 export class IngressUnreachable extends A2AError {
   constructor(cause: unknown) {
     super('UNAVAILABLE', { detail: 'ingress does not answer', cause });
   }
 }
 
-/** Requests to one ingress, or to the balancer before several. */
+/** Requests to one ingress, or to the load balancer in front of several. */
 export class IngressConnection {
   readonly url: string;
   readonly #pool: Pool;
@@ -62,7 +62,7 @@ export class IngressConnection {
     return this.#auth.isRequired;
   }
 
-  /** Rejects while ingress is not ready. Its own /readyz answers under no name. */
+  /** Rejects while ingress is not ready. Asks for a task list, because /readyz of ingress does not answer under its public name. */
   async check(signal: AbortSignal): Promise<void> {
     await this.#listStatus(signal);
   }

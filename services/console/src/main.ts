@@ -33,7 +33,7 @@ await runService({
     const url = await server.listen(settings.HOPLINE_PORT);
     logger.info({ url }, 'listening');
     return {
-      // The page shows that ingress does not answer, and continues when it does.
+      // The page shows that ingress does not answer, and continues when it answers again.
       checks: [{ name: 'ingress', check: signal => server.check(signal), optional: true }],
       close: () => server.close(),
     };

@@ -6,7 +6,7 @@ import { OpenRequests } from './open-requests.ts';
 const refused = (code: string) => (error: unknown) => error instanceof A2AError && error.code === code;
 const caller = (token: string, address = '192.0.2.1') => ({ credentials: { authorization: `Bearer ${token}` }, address });
 
-test('one caller takes a fifth, and another one of the same address still finds room', () => {
+test('one caller gets a fifth, and another one at the same address still finds room', () => {
   const requests = new OpenRequests(10);
   const anna = [requests.acquire(caller('anna')), requests.acquire(caller('anna'))];
   assert.throws(() => requests.acquire(caller('anna')), refused('QUOTA_EXCEEDED'));
@@ -18,7 +18,7 @@ test('one caller takes a fifth, and another one of the same address still finds 
   assert.throws(() => requests.acquire(caller('anna')), refused('QUOTA_EXCEEDED'));
 });
 
-test('one address takes four fifths, whatever credentials it makes up, and one without credentials a fifth', () => {
+test('one address gets four fifths, whatever credentials it makes up, and a caller without credentials a fifth', () => {
   const requests = new OpenRequests(10);
   for (let n = 0; n < 8; n += 1) requests.acquire(caller(`${n}`));
   assert.throws(() => requests.acquire(caller('8')), refused('QUOTA_EXCEEDED'));
@@ -30,7 +30,7 @@ test('one address takes four fifths, whatever credentials it makes up, and one w
   assert.throws(() => few.acquire(anonymous), refused('QUOTA_EXCEEDED'));
 });
 
-test('aborting all leaves the count to the ends of the requests', () => {
+test('aborting all requests leaves them counted until they end', () => {
   const requests = new OpenRequests(1);
   const { signal, release } = requests.acquire(caller('anna'));
   requests.abortAll();

@@ -1,21 +1,21 @@
 import { createHash } from 'node:crypto';
 import { A2AError } from '@hopline/a2a';
 
-/** Requests to ingress at once, streams included; further ones get 503. */
+/** Concurrent requests to ingress, including streams. Further ones get 503. */
 const REQUESTS_MAX = 500;
 /**
- * Share of them for one caller: one set of credentials, or without any one address. A page has two streams for each of its tabs. Further
- * ones get 429.
+ * Share of them for one caller: one set of credentials, or one address without any. A page has two streams for each of its tabs.
+ * Further ones get 429.
  */
 const CALLER_SHARE = 0.2;
-/** Share of them for one address, whatever its credentials: where ingress asks for none, a client can make them up. */
+/** Share of them for one address, whatever its credentials: if ingress asks for none, a client can make them up. */
 const ADDRESS_SHARE = 0.8;
-/** When a client should retry that has its share; milliseconds. */
+/** Retry-After for a caller that has used up its share. */
 const RETRY_AFTER_MS = 1_000;
 
 export type ConsoleCaller = { credentials: Readonly<Record<string, string>>; address: string };
 
-/** The requests of the console that are open, and whose they are. */
+/** The open requests of the console and their callers. */
 export class OpenRequests {
   readonly #max: number;
   readonly #open = new Set<AbortController>();
@@ -31,7 +31,7 @@ export class OpenRequests {
       throw new A2AError('UNAVAILABLE', { detail: `${this.#max} requests of the console are open; retry later` });
     const names = Object.entries(credentials);
     const ofAddress = `address ${address}`;
-    // Credentials are not kept.
+    // Credentials are not stored.
     const caller = names.length === 0 ? ofAddress : createHash('sha256').update(JSON.stringify(names)).digest('base64');
     const shares: [key: string, share: number][] = [
       [caller, CALLER_SHARE],

@@ -83,10 +83,10 @@ export const CARD_SETTINGS = {
 } as const satisfies Record<string, Setting>;
 
 type CardSettings = Settings<typeof CARD_SETTINGS>;
-/** With the settings of ingress that it uses. */
+/** The card settings, and the settings of ingress that they depend on. */
 type PublicCardSettings = CardSettings & { readonly HOPLINE_PUBLIC_URL?: string | undefined };
 
-/** The same config, whose `load` also checks the card settings together. */
+/** The same config. Its `load` also checks that the card settings agree with each other. */
 export function withCardChecked<T extends typeof CARD_SETTINGS & Readonly<Record<string, Setting>>>(
   config: Config<T>,
 ): Config<T> {
@@ -122,8 +122,8 @@ function cardFaults(settings: CardSettings): string[] {
 }
 
 /**
- * `version`: the version of Hopline. Rejects with one sentence when the key cannot be read or cannot sign; nothing of the key
- * is shown.
+ * `version`: the version of Hopline. Rejects with one sentence when the key cannot be read or cannot sign. The sentence contains nothing
+ * of the key.
  */
 export async function cardFromSettings(settings: PublicCardSettings, version: string): Promise<IngressCardOptions> {
   const organization = settings.HOPLINE_CARD_ORGANIZATION;

@@ -13,7 +13,7 @@ import { exportTask } from '@hopline/task-transfer';
 
 const KINDS: readonly RecordKind[] = ['inputs', 'facts'];
 
-/** Exports a task for its owner: without what only services read. An operator exports all of it with access to NATS (`--nats`). */
+/** Exports a task for its owner, without records that only services read. An operator with access to NATS exports everything (`--nats`). */
 export function taskExport(log: Log, hopline: string): ExportTask {
   return async (taskId, query) => {
     const contains = kindsOf(query.records);

@@ -27,7 +27,7 @@ export type IngressCardOptions = Pick<AgentCardSettings, CardText> & {
   signer?: CardSigner;
 };
 
-/** Tenants on one card: each repeats every interface, and cards are read often. Other tenants can be used as well. */
+/** Tenants listed on the card: each repeats every interface, and cards are read often. Further tenants can be used as well. */
 export const CARD_TENANTS_MAX = 16;
 
 /** Inputs of the cards that change at run time or are configured elsewhere. */
@@ -42,10 +42,10 @@ export type CardSources = {
   tenants: readonly string[];
 };
 
-/** The capabilities of the server that the card declares. */
+/** The server capabilities that the card declares. */
 type DeclaredCapabilities = Pick<A2AServerOptions, 'streaming' | 'extensions' | 'push' | 'outputModes' | 'extendedCard'>;
 
-/** Builds the public card and the matching capabilities of the server from the same values, so they cannot differ. */
+/** Builds the public card and the matching server capabilities from the same values, so that they cannot differ. */
 export function ingressCard(
   options: IngressCardOptions,
   sources: CardSources,
@@ -67,7 +67,7 @@ export function ingressCard(
     return agentCard({ ...texts, ...addresses, skills: mergedSkills(visible), capabilities, ...callers });
   };
   const extendedCard03 = new PublishedCard(() => extendedAgentCard(build(), agents()), signer);
-  // Signed separately: a signature of the whole document covers what is served.
+  // Signed separately, because a signature of the whole document covers exactly the served text.
   const extendedCard10 = new PublishedCard(() => cardOfMessage(extendedAgentCard(build(), agents())), signer);
   const extendedCard = async (_caller: unknown, version: DialectName): Promise<JsonObject> =>
     (await (version === '1.0' ? extendedCard10 : extendedCard03).current()).card;

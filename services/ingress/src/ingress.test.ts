@@ -106,7 +106,7 @@ const auth: NonNullable<IngressDeps['auth']> = {
 };
 const good = { authorization: 'Bearer good' };
 
-test('tenants are on the card only without authentication, between interfaces without one [S4-1]', async t => {
+test('tenants are on the card only without authentication, after the interfaces without a tenant and before their repetition [S4-1]', async t => {
   const { url } = await openIngress(t, { tenants: ['acme'] });
   const { supportedInterfaces } = await cardAt(url);
   assert.deepEqual(
@@ -254,7 +254,7 @@ async function agentsAt(url: string, headers: Record<string, string> = {}) {
   return { response, body: (await response.json()) as Agents & { error?: { status: string } } };
 }
 
-test('GET /agents lists the agents with their state, and which takes what no skill fits, but no address', async t => {
+test('GET /agents lists the agents with their state and the default agent, but no addresses', async t => {
   const { log, url } = await openIngress(t);
   const heartbeat = Date.parse('2026-01-02T03:04:05.678Z');
   const skills = [{ id: 'a', name: 'A', description: 'secret detail', tags: ['t'] }];
@@ -295,7 +295,7 @@ test('GET /agents lists the agents with their state, and which takes what no ski
   assert.equal((await agentsAt(configured.url)).body.agents[0]?.default, true);
 });
 
-test('GET /agents needs the credentials of an operation, and answers pages of the same origins', async t => {
+test('GET /agents needs the credentials of an operation, and answers pages of the allowed origins', async t => {
   const { url } = await openIngress(t, { auth, cors: { origins: ['https://page.example'], requestHeaders: [] } });
   const stranger = await agentsAt(url);
   assert.deepEqual([stranger.response.status, stranger.body.error?.status], [401, 'UNAUTHENTICATED']);
@@ -328,7 +328,7 @@ const TASK = 'task-1';
 const SECRET = 'what is the password';
 const ANSWER = 'it is 1234';
 
-/** An ingress with one task of Ann's. `audit` reads as the caller that it names. */
+/** An ingress with one task of Ann's. `audit` reads as the given caller. */
 async function openAudited(t: TestContext) {
   const authenticate: typeof auth.authenticate = async ({ headers: { caller } }) => {
     if (caller === undefined) throw new A2AError('UNAUTHENTICATED');
@@ -363,7 +363,7 @@ async function openAudited(t: TestContext) {
   return { log, url, task, audit, exported };
 }
 
-test('the owner of a task reads where its time went and that nothing was lost, without any text [S2-32 S2-41 S4-43]', async t => {
+test('the owner of a task reads where its time went and whether anything was lost, without any text [S2-32 S2-41 S4-43]', async t => {
   const { audit } = await openAudited(t);
   const { status, headers, body } = await audit('ann');
   assert.deepEqual([status, headers.get('content-type'), headers.get('cache-control')], [200, 'application/json', 'no-store']);
@@ -374,7 +374,7 @@ test('the owner of a task reads where its time went and that nothing was lost, w
   assert.doesNotMatch(body, /password|1234/);
 });
 
-test('a task whose beginning retention has removed is audited as far as it is left', async t => {
+test('a task whose beginning retention has removed is audited from its remaining records', async t => {
   const { audit, log, task } = await openAudited(t);
   const answer = async () => {
     const { status, body } = await audit('ann');
@@ -443,7 +443,7 @@ test(`a task of ${AUDIT_RECORDS_MAX} records, or ${AUDIT_INPUT_BYTES_MAX} bytes 
   assert.match((await audit('ann')).body, /inputs of the task have more than 33554432 bytes/);
 });
 
-/** Reads of inputs wait for `go`; `started` resolves with the one that is `nth`. */
+/** Reads of inputs wait for `go`. `started` resolves with the `nth` read. */
 function holdReads({ inputs }: Log, nth: number) {
   const go = Promise.withResolvers<void>();
   const started = Promise.withResolvers<void>();
@@ -469,7 +469,7 @@ test('two audits run at once, one more is 503', async t => {
   assert.equal((await audit('ann')).status, 200);
 });
 
-test('the owner of a task exports it as a file, and what was cut is continued to the same bytes', async t => {
+test('the owner of a task exports it as a file; an interrupted export continues to the same bytes', async t => {
   const { exported } = await openAudited(t);
   const { status, headers, body } = await exported('ann');
   assert.deepEqual(
@@ -487,7 +487,7 @@ test('the owner of a task exports it as a file, and what was cut is continued to
   assert.equal(withoutTime(cut + rest.body), withoutTime(body));
 });
 
-test('an export contains neither webhooks nor their credentials, nor what only services read', async t => {
+test('an export contains no webhooks, no credentials and no records that only services read', async t => {
   const { exported, log } = await openAudited(t);
   const planted = 'planted-secret';
   await log.pushConfigs.put(`${TASK}.aWQ`, {
@@ -521,7 +521,7 @@ test('the export of another owner’s task is as unknown as that of a task that 
   assert.equal((await exported()).status, 401);
 });
 
-test('an export with a query that has no meaning is 400', async t => {
+test('an export with an unknown query is 400', async t => {
   const { exported } = await openAudited(t);
   for (const query of ['?records=all', '?records=facts,facts', '?after=x', '?after=e30', '?records=facts&records=inputs'])
     assert.equal((await exported('ann', query)).status, 400, query);
@@ -541,7 +541,7 @@ test('an export is 429 with Retry-After while another one of its caller runs, an
   assert.equal((await exported('ann')).status, 503);
 });
 
-test('a client that leaves in the middle of an export frees its place', async t => {
+test('a client that leaves in the middle of an export frees its slot', async t => {
   const { exported, log, url } = await openAudited(t);
   const { read } = log.inputs;
   const left = Promise.withResolvers<void>();

@@ -16,19 +16,19 @@ export type IngressDeps = {
   profile: ProfileName;
   card: IngressCardOptions;
   /**
-   * Tenants that requests may name. On the card only while authentication is off; otherwise credentials determine the tenant,
+   * Tenants that requests may name. Listed on the card only while authentication is off. Otherwise credentials determine the tenant,
    * and the names stay private.
    */
   tenants?: readonly string[];
-  /** Public address; absent: the address it listens on. */
+  /** Public address. Absent: the address on which it listens. */
   publicUrl: string | undefined;
-  /** Linked at `/` for people with a browser; absent: no link. */
+  /** Linked at `/` for people with a browser. Absent: no link. */
   consoleUrl?: string | undefined;
   /** HOPLINE_DEFAULT_AGENT, for the list of agents. */
   defaultAgent?: string | undefined;
   /** Absent: no gRPC. Its `publicUrl`, `host:port`, defaults to the address it listens on. */
   grpc?: { port: number; publicUrl: string | undefined } | undefined;
-  /** Addresses that webhooks may have: the same rules as in the notifier, so that unusable webhooks are refused at once. */
+  /** Addresses that webhooks may have. The notifier has the same rules, so that unusable webhooks are refused at once. */
   webhooks: WebhookRules;
   limits: Partial<Limits>;
   /** Absent: plain HTTP. */
@@ -65,7 +65,7 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
   const webhookProblem = (webhook: string) => webhookUrlProblem(webhook, deps.webhooks);
   const own = { log, role: 'supervisor', profile, logger, metrics, limits, authenticate: auth?.authenticate } as const;
   const server = createA2AServer({ ...own, ...declared, webhookProblem });
-  // Credentials are in headers that no page of another origin has.
+  // Credentials are in headers that pages of other origins do not have.
   const hosts = auth?.card === undefined ? deps.probes.hosts : undefined;
   const http = openHttp(server, {
     card,
@@ -98,7 +98,7 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
   };
 }
 
-/** What callers may know of the agents: no addresses. */
+/** Parts of an agent's entry that callers may see. Excludes addresses. */
 function listAgents(agents: LiveAgents, configured: string | undefined): ListedAgent[] {
   const byDefault = defaultAgentOf(agents.list(), configured)?.name;
   return agents.all().map(({ name, description, skills, isLive, heartbeat }) => ({
@@ -111,7 +111,7 @@ function listAgents(agents: LiveAgents, configured: string | undefined): ListedA
   }));
 }
 
-/** For gRPC a card has host and port, as its clients expect. */
+/** In gRPC clients expect host and port on a card. */
 function grpcInterfaces(url: string): AgentInterface[] {
   return (['1.0', '0.3'] as const).map(protocolVersion => ({ url, protocolBinding: 'GRPC', protocolVersion }));
 }

@@ -63,7 +63,7 @@ await runService({
     return {
       checks: [
         { name: 'log', check: () => log.check() },
-        // Without it tasks can still be read and streams go on: an ingress that left its Service would end both.
+        // Tasks can be read and streams continue without it, so ingress stays ready: leaving its Service would end both.
         { name: 'appends', optional: true, check: () => log.checkAppends() },
       ],
       close: async () => {

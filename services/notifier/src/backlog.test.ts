@@ -20,7 +20,7 @@ function backlogOf(
   return new Backlog(log.facts, { taskId: 't', dialect, generation, seq, sending }, stop.signal, budget);
 }
 
-/** `upTo`: waits for this generation before the first delivery. */
+/** `upTo`: generation to wait for before the first delivery. */
 async function drained(backlog: Backlog, upTo?: number): Promise<PendingDelivery[]> {
   const all: PendingDelivery[] = [];
   await backlog.ready(upTo, 60_000);
@@ -58,7 +58,7 @@ async function task(log: MemoryLog, chunks: string[], end = true): Promise<void>
   if (end) await facts.status('TASK_STATE_COMPLETED');
 }
 
-test('a burst becomes few deliveries, in order and complete; delivered events do not come again', async () => {
+test('a burst becomes few deliveries, in order and complete; delivered events are not repeated', async () => {
   const log = createMemoryLog();
   await task(log, ['a', 'b', 'c', 'd']);
   const stop = new AbortController();
@@ -80,7 +80,7 @@ test('a burst becomes few deliveries, in order and complete; delivered events do
   );
 });
 
-test('a delivery in progress is repeated as it was, whatever waits behind it now', async () => {
+test('a delivery in progress is repeated unchanged, whatever waits behind it by then', async () => {
   const log = createMemoryLog();
   await task(log, ['a', 'b', 'c', 'd']);
   const backlog = backlogOf(log, new AbortController(), { generation: 1 });
@@ -88,7 +88,7 @@ test('a delivery in progress is repeated as it was, whatever waits behind it now
   assert.deepEqual([backlog.take(3)?.generation, backlog.take()?.generation], [3, 5]);
 });
 
-test('a whole task is repeated as it was, and one in a later delivery has what came after', async () => {
+test('a whole task is repeated unchanged; the next delivery has the later events', async () => {
   const log = createMemoryLog();
   await task(log, ['a', 'b', 'c', 'd']);
   const backlog = backlogOf(log, new AbortController(), { dialect: '0.3', generation: 1, sending: 3 });
@@ -138,7 +138,7 @@ test('an idle backlog waits again without blocking the event loop', async () => 
   assert.deepEqual(order, ['timer', 'idle', 'timer', 'idle', 'timer', 'idle']);
 });
 
-test('a slow webhook does not fill memory: reading pauses at the limit, and completes in the end', async () => {
+test('a slow webhook does not fill memory: reading pauses at the limit, and still completes', async () => {
   const log = createMemoryLog();
   const piece = 'x'.repeat(8 * 1024);
   const chunks = Array.from({ length: 200 }, (_, n) => `${n} ${piece}`);
@@ -149,7 +149,7 @@ test('a slow webhook does not fill memory: reading pauses at the limit, and comp
   while (read() < BACKLOG_BYTES_MAX / (9 * 1024)) await new Promise(resolve => setTimeout(resolve, 5));
   assert.equal(await backlog.ready(10_000, IDLE_MS), 'ready');
   await new Promise(resolve => setTimeout(resolve, IDLE_MS));
-  // Every chunk counts a little more than its 8 KiB; the one that exceeds the limit is included.
+  // Every chunk counts slightly more than its 8 KiB; the one that exceeds the limit is included.
   assert.ok(read() <= BACKLOG_BYTES_MAX / (8 * 1024) + 3, `${read()} records`);
   const text = (await drained(backlog))
     .map(({ event }) => ('artifactUpdate' in event ? event.artifactUpdate.artifact.parts[0]!.text : ''))
@@ -157,7 +157,7 @@ test('a slow webhook does not fill memory: reading pauses at the limit, and comp
   assert.equal(text, chunks.join(''));
 });
 
-test('all backlogs share a bound: beyond it each holds one record, and completes in the end', async () => {
+test('all backlogs share a limit: beyond it each holds one record, and still completes', async () => {
   const log = createMemoryLog();
   await task(log, ['a', 'b', 'c', 'd']);
   const budget = new BacklogBudget(1);
@@ -176,7 +176,7 @@ test('all backlogs share a bound: beyond it each holds one record, and completes
   assert.equal(budget.bytes, 0);
 });
 
-test('a backlog that stops counts no more, and a delivery in progress is read whole beyond the bound', async () => {
+test('a stopped backlog no longer counts, and a delivery in progress is read whole beyond the limit', async () => {
   const log = createMemoryLog();
   await task(log, ['a', 'b', 'c', 'd']);
   const budget = new BacklogBudget(1);
@@ -189,7 +189,7 @@ test('a backlog that stops counts no more, and a delivery in progress is read wh
   assert.deepEqual([backlog.take(5)?.generation, budget.bytes], [5, 0]);
 });
 
-test('1.0 resumes at its sequence; dialects with whole tasks or artifact indexes read from the start', async () => {
+test('1.0 resumes at its sequence; dialects with whole tasks or artifact indexes read from the beginning', async () => {
   const log = createMemoryLog();
   await task(log, ['a', 'b', 'c']);
   const { seq } = (await log.facts.last('t'))!;
@@ -213,7 +213,7 @@ test('a log failure rejects the waiting call', async () => {
   await assert.rejects(backlogOf(log, new AbortController()).ready(undefined, 60_000));
 });
 
-test('a notifier that restarts between two parts of a copy-forward delivers the task to its end [S4-44]', {
+test('a notifier that restarts between two parts of a copy-forward delivers the rest of the task [S4-44]', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
@@ -236,7 +236,7 @@ test('a notifier that restarts between two parts of a copy-forward delivers the 
   stop.abort();
 });
 
-test('after a loss of records, what was folded again is delivered, wherever it stands', async () => {
+test('after a loss of records, events that were folded again are delivered wherever they are in the log', async () => {
   for (const others of [0, 40]) {
     const log = createMemoryLog();
     await task(log, ['a', 'b', 'c', 'd'], false);

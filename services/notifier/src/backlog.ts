@@ -6,27 +6,27 @@ import { joinDeliveries, mergeDeliveries, type PendingDelivery } from './pending
 import { NOTIFICATION_FORMS } from './webhook-body.ts';
 
 /**
- * Events that wait for one slow webhook, bytes; above it reading pauses. Larger than a merged delivery, so that the next one is
+ * Events buffered for one slow webhook. Above it reading pauses. Larger than a merged delivery, so that the next one is
  * ready in time.
  */
 export const BACKLOG_BYTES_MAX = 256 * 1024;
 /**
- * The same for all webhooks of a process, bytes; above it each reads on only when it has no event left. In memory an event takes two to
+ * The same for all webhooks of a process. Above it, each reads on only when it has no event left. In memory an event takes two to
  * three times its bytes, and the container of the chart has 512 MiB.
  */
 const BACKLOGS_BYTES_MAX = 32 * 1024 * 1024;
-/** Counted for an event in addition to its content, bytes. */
+/** Overhead counted for each event in addition to its content. */
 const EVENT_BYTES = 512;
 
 export type BacklogStart = {
   taskId: string;
   dialect: DialectName;
-  /** Events up to this generation are delivered; the last one is in the record of this sequence (0: unknown). */
+  /** Events up to this generation are delivered. `seq`: sequence of the record with the last one (0: unknown). */
   generation: number;
   seq: number;
   /** Owner of the webhook's configuration; absent for an anonymous one. */
   owner?: Owner | undefined;
-  /** The previous attempt held all events up to this generation: it is repeated as it was, so they are read in any case. */
+  /** The previous attempt held all events up to this generation. It is repeated unchanged, so they are read in any case. */
   sending?: number | undefined;
 };
 
@@ -44,7 +44,7 @@ export class BacklogBudget {
   }
 }
 
-/** The events of a task that wait for one webhook: read ahead from the log, bounded, in order. */
+/** The events of a task that wait for one webhook: read ahead from the log, within limits, in order. */
 export class Backlog {
   readonly #start: BacklogStart;
   readonly #facts: FactLog;
@@ -53,7 +53,7 @@ export class Backlog {
   readonly #artifacts = new Map<string, number>();
   #deliveries: PendingDelivery[] = [];
   #bytes = 0;
-  /** Where notifications hold the whole task. */
+  /** The folded task, for dialects whose notifications hold the whole task. */
   readonly #task: TaskViewBuilder | undefined;
   #isEnded = false;
   #isOtherOwner = false;
@@ -77,9 +77,9 @@ export class Backlog {
   }
 
   /**
-   * Resolves with `ready` when a delivery can be taken, and all events up to generation `upTo` are read where that is given;
+   * Resolves with `ready` when a delivery can be taken and all events up to generation `upTo`, if given, are read;
    * `ended` when the task is over and everything was taken; `other-owner` when the task belongs to another owner; `idle` when
-   * nothing came for `idleMs`; `stopped` when the signal aborted. Rejects with LogUnavailable.
+   * no event arrived for `idleMs`; `stopped` when the signal aborted. Rejects with LogUnavailable.
    */
   async ready(upTo: number | undefined, idleMs: number): Promise<'ready' | 'ended' | 'other-owner' | 'idle' | 'stopped'> {
     const until = performance.now() + idleMs;
@@ -97,7 +97,7 @@ export class Backlog {
   }
 
   /**
-   * The next delivery: events up to generation `upTo` where that is given, otherwise as many as one delivery may hold; undefined
+   * The next delivery: events up to generation `upTo` if given, otherwise as many as one delivery may hold. Undefined
    * when none waits.
    */
   take(upTo?: number): PendingDelivery | undefined {
@@ -123,7 +123,7 @@ export class Backlog {
     return newest !== undefined && newest.generation >= (this.#start.sending ?? 0) && this.#budget.isSpent;
   }
 
-  /** Nothing counts once the signal has aborted. */
+  /** Once the signal has aborted, nothing counts. */
   #count(bytes: number): void {
     if (this.#signal.aborted) return;
     this.#bytes += bytes;
@@ -155,8 +155,8 @@ export class Backlog {
   }
 
   /**
-   * Whether the log holds the newest event that was delivered at its place. A log that lost records does not: what was folded again may
-   * stand before that place.
+   * Whether the log still holds the newest delivered event at its sequence. After a loss of records it does not, and events that were
+   * folded again may have lower sequences.
    */
   async #isStored(seq: number, before: number): Promise<boolean> {
     if (seq <= before) return false;
@@ -186,8 +186,8 @@ export class Backlog {
   }
 
   /**
-   * The newest delivery, if the fact is delivered with it. Of a whole task only those that are delivered are kept: one for each fact is
-   * the square of a task with many artifacts.
+   * The newest delivery, if the fact belongs to it. Of whole tasks only the delivered ones are kept: one for each fact would be
+   * quadratic in a task with many artifacts.
    */
   #joinedBy(fact: Fact): PendingDelivery | undefined {
     const newest = this.#deliveries.at(-1);

@@ -8,31 +8,31 @@ export type DeliveryHopOptions = {
   taskId: string;
   dialect: string;
   host: string;
-  /** Failures of the webhook before this run. */
+  /** Failures of the webhook before this run of deliveries. */
   failures: number;
 };
 
 /**
- * The span of one run of deliveries to a webhook: one per segment, with counts, not one per notification. It is in the trace of the task,
- * below the relay that stored the events; a later turn has a trace of its own.
+ * The span of one run of deliveries to a webhook: one per segment with counts, not one per notification. It belongs to the trace of the task,
+ * below the relay that stored the events. A later turn has a trace of its own.
  */
 export class DeliveryHop {
   readonly #options: DeliveryHopOptions;
   #hop: Hop | undefined;
   #traceId: string | undefined;
-  /** Trace of the last notification, also after its span has ended. */
+  /** Trace of the last notification, even after its span has ended. */
   #trace: TraceCarrier | undefined;
 
   constructor(options: DeliveryHopOptions) {
     this.#options = options;
   }
 
-  /** For the request: the receiver joins the trace of the task. */
+  /** Trace context for the request, so that the receiver joins the trace of the task. */
   carrier(): TraceCarrier {
     return this.#hop?.carrier() ?? {};
   }
 
-  /** A notification is about to be sent. */
+  /** Called before a notification is sent. */
   begin(delivery: PendingDelivery): void {
     const { trace = {}, lastTrace, event, generation, seq } = delivery;
     const traceId = spanContextFrom(trace)?.traceId;

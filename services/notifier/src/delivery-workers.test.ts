@@ -17,7 +17,7 @@ function workersOf(options: Partial<DeliveryWorkersOptions> = {}) {
   return { workers, runs, keys: () => runs.map(run => run.key) };
 }
 
-test('a bounded number of workers run; one that ends makes room for the oldest that waits', async () => {
+test('a bounded number of workers run; one that ends makes room for the one that has waited longest', async () => {
   const { workers, runs, keys } = workersOf();
   for (const key of ['a', 'b', 'c', 'd']) workers.start(key, 0, 1);
   await tick();
@@ -40,7 +40,7 @@ test('a worker that yields goes to the end of the queue', async () => {
   assert.deepEqual(keys(), ['a', 'b', 'a']);
 });
 
-test('a worker that waits for a retry, or failed, holds no slot and runs again in time', async () => {
+test('a worker that waits for a retry, or failed, holds no slot and runs again at its time', async () => {
   const { workers, runs, keys } = workersOf({ workersMax: 1, onError: () => 20 });
   for (const key of ['a', 'b']) workers.start(key, 0, 1);
   await tick();
@@ -57,7 +57,7 @@ test('a worker that waits for a retry, or failed, holds no slot and runs again i
   assert.deepEqual(Object.fromEntries(waited), { a: true, b: false });
 });
 
-test('the workers know since when the webhook fails that has failed longest', async () => {
+test('the workers report since when the longest failing webhook has failed', async () => {
   const { workers, runs } = workersOf();
   for (const key of ['a', 'b']) workers.start(key, 0, 1);
   await tick();
@@ -66,7 +66,7 @@ test('the workers know since when the webhook fails that has failed longest', as
   runs[1]!.end({ retryMs: 60_000, failingSince: 1_000 });
   await tick();
   assert.equal(workers.failingSince, 1_000);
-  // Another process has its shard now, or its task is over.
+  // Another process now has its shard, or its task is over.
   workers.cancel('b');
   assert.equal(workers.failingSince, 2_000);
   workers.start('a', 0, 2);
@@ -77,7 +77,7 @@ test('the workers know since when the webhook fails that has failed longest', as
   runs[3]!.end('finished');
 });
 
-test('a configuration that is deleted and written again: the new worker starts when the old one has ended', async () => {
+test('a configuration is deleted and written again: the new worker starts once the old one has ended', async () => {
   const { workers, runs } = workersOf();
   workers.start('a', 0, 1);
   await tick();
@@ -95,7 +95,7 @@ test('a configuration that is deleted and written again: the new worker starts w
   assert.equal(runs.length, 3, 'an ended worker blocks no other');
 });
 
-test('a new revision cancels the worker of the old one, and its own starts when that has ended', async () => {
+test('a new revision cancels the worker of the old one, and its own starts once that has ended', async () => {
   const { workers, runs, keys } = workersOf();
   workers.start('a', 0, 1);
   await tick();

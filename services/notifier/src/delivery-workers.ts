@@ -1,31 +1,31 @@
 import { sleepUnlessAborted } from '@hopline/log';
 
-/** Longest wait of one timer, milliseconds; a longer wait takes several. */
+/** Longest wait of one timer. A longer wait uses several. */
 const TIMER_MS_MAX = 60 * 60_000;
 
 export type WorkerSignals = {
-  /** No new delivery starts; the one in flight may finish. */
+  /** Stops new deliveries; the one in flight may finish. */
   draining: AbortSignal;
-  /** The delivery in flight is cancelled too. */
+  /** Cancels the delivery in flight as well. */
   cancelled: AbortSignal;
   /** Another worker waits for a slot. */
   mustYield: () => boolean;
-  /** The wait that the previous run ended with is over. */
+  /** The wait after the previous run is over. */
   hasWaited: boolean;
 };
 
 /**
- * Why a worker ended. `retryMs`: it runs again after so many milliseconds; `failingSince`: its attempts have failed since then, epoch
+ * Why a worker ended. `retryMs`: it runs again after this delay. `failingSince`: start of its current failures in epoch
  * milliseconds. A conflict rejects with LogConflict, an unavailable log with
  * LogUnavailable.
  */
 export type DeliveryEnd = 'finished' | 'stopped' | 'yielded' | { retryMs: number; failingSince?: number | undefined };
 
 export type DeliveryWorkersOptions = {
-  /** Workers that run at one time; the others wait for a slot in the order of their arrival. */
+  /** Workers that run at the same time. Others wait for a slot in the order of their arrival. */
   workersMax: number;
   run: (key: string, signals: WorkerSignals) => Promise<DeliveryEnd>;
-  /** Returns the pause before a worker that rejected restarts, milliseconds. */
+  /** Returns the pause before a worker that rejected restarts, in milliseconds. */
   onError: (shard: number, error: unknown) => number;
   /** A worker starts to run (+1) or stops (-1). */
   onRunning?: (change: 1 | -1) => void;
@@ -34,11 +34,11 @@ export type DeliveryWorkersOptions = {
 type Worker = {
   readonly key: string;
   readonly shard: number;
-  /** Of its configuration. */
+  /** Revision of its configuration. */
   readonly revision: number;
   readonly draining: AbortController;
   readonly cancelled: AbortController;
-  /** Resolves when it runs no more. */
+  /** Resolves when it no longer runs. */
   done: Promise<void>;
   timer: NodeJS.Timeout | undefined;
   hasWaited: boolean;
@@ -47,15 +47,15 @@ type Worker = {
 };
 
 /**
- * One worker per webhook of this process's shards. It runs, waits for a slot, or waits for its retry. Memory grows with the
- * number of webhooks only.
+ * One worker per webhook of this process's shards. It runs, waits for a slot, or waits for its retry. Memory grows only with the
+ * number of webhooks.
  */
 export class DeliveryWorkers {
   readonly #options: DeliveryWorkersOptions;
   readonly #workers = new Map<string, Worker>();
   /** Workers that wait for a slot, oldest first. */
   readonly #waiting = new Set<Worker>();
-  /** Ends of the workers that were removed and may still run, by key. */
+  /** Workers that were removed and may still run, by key. Each resolves at its end. */
   readonly #ending = new Map<string, Promise<void>>();
   #running = 0;
 
@@ -67,7 +67,7 @@ export class DeliveryWorkers {
     return this.#workers.size;
   }
 
-  /** Since when the webhook that has failed longest fails, epoch milliseconds; undefined while none fails. */
+  /** Start of the failures of the longest failing webhook in epoch milliseconds; undefined while none fails. */
   get failingSince(): number | undefined {
     let oldest: number | undefined;
     for (const { failingSince } of this.#workers.values())
@@ -122,7 +122,7 @@ export class DeliveryWorkers {
   async #drain(workers: Worker[], graceMs: number): Promise<void> {
     for (const worker of workers) {
       worker.draining.abort();
-      // The end of another one must not begin it: nothing would wait for it before the lease is released.
+      // The end of another worker must not start it, because nothing would wait for it before the lease is released.
       this.#waiting.delete(worker);
     }
     const all = Promise.all(workers.map(worker => worker.done));
@@ -194,7 +194,7 @@ export class DeliveryWorkers {
   }
 }
 
-/** How long a worker waits before it runs again, milliseconds; undefined: it does not. */
+/** How long a worker waits before it runs again, in milliseconds; undefined if it does not. */
 function waitMsOf(end: DeliveryEnd): number | undefined {
   if (end === 'yielded') return 0;
   return typeof end === 'object' ? end.retryMs : undefined;

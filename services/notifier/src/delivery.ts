@@ -12,10 +12,10 @@ import { RETRY_AFTER_MS_MAX, type RetryLimits, retryWaitMs } from './retry-polic
 import { bodyOf, CURSOR_HEADER, headersOf, isKnownDialect } from './webhook-body.ts';
 import type { AttemptFailure, AttemptOutcome, WebhookClient } from './webhook-client.ts';
 
-/** A worker without work for this long yields its slot to a waiting worker; milliseconds. */
+/** A worker without work for this long yields its slot to a waiting worker. */
 const IDLE_MS_MAX = 5_000;
 /**
- * A webhook that was set before its task ends this long after it has expired, milliseconds: the first message of the task may wait that
+ * How long after its expiry a webhook that was set before its task ends: the first message of the task may wait this
  * long for a relay.
  */
 const EXPIRED_GRACE_MS = 60 * 60_000;
@@ -25,9 +25,9 @@ export type DeliveryContext = {
   client: Pick<WebhookClient, 'post'>;
   rules: WebhookRules;
   retry: RetryLimits;
-  /** Of each configuration. */
+  /** Created for each configuration. */
   pace: PaceLimits;
-  /** Of all webhooks. */
+  /** Shared by all webhooks. */
   backlogs: BacklogBudget;
   metrics: HopMetrics;
   logger: Logger;
@@ -38,7 +38,7 @@ export type DeliveryContext = {
 type Webhook = { config: PushConfigEntry; host: string; headers: Record<string, string>; progress: Progress };
 
 /**
- * Delivers the events of one task to one webhook, each after the one before was accepted, until the task's last event is
+ * Delivers the events of one task to one webhook, each after the previous one was accepted, until the task's last event is
  * delivered or the worker must wait or stop.
  */
 export async function deliver(key: string, context: DeliveryContext, signals: WorkerSignals): Promise<DeliveryEnd> {
@@ -46,7 +46,7 @@ export async function deliver(key: string, context: DeliveryContext, signals: Wo
   if (webhook === undefined) return 'finished';
   const { over, retryAt = 0, retryMs = RETRY_AFTER_MS_MAX, failingSince } = webhook.progress.value;
   if (over !== undefined) return 'finished';
-  // The time may come from another clock, or from this one before it was set.
+  // The recorded time may come from another clock, or from this one before it was set.
   const waitMs = signals.hasWaited ? 0 : Math.min(retryAt - context.now(), retryMs);
   if (waitMs > 0) return { retryMs: waitMs, failingSince };
   return new Delivery(webhook, context, signals).run();
@@ -98,10 +98,10 @@ class Delivery {
     if (webhookUrlProblem(config.url, this.#context.rules) !== undefined) {
       return this.#recordFailure({ kind: 'failed', reason: 'forbidden_url', retry: 'never' });
     }
-    // A notifier of the later version, which replaces this one, knows it.
+    // A notifier of the later version, which will replace this one, knows the dialect.
     if (!isKnownDialect(config.dialect))
       return this.#recordFailure({ kind: 'failed', reason: 'unknown_dialect', retry: 'normal' });
-    // Without its secrets the receiver would refuse it; an operator may still add the key.
+    // The receiver would refuse it without its secrets; an operator may still add the key.
     if (config.sealed !== undefined) return this.#recordFailure({ kind: 'failed', reason: 'sealed', retry: 'normal' });
     const { generation, seq, sending } = progress.value;
     const reading = new AbortController();
@@ -130,7 +130,7 @@ class Delivery {
         const waitMs = this.#pace.waitMs(performance.now());
         if (waitMs > 0) {
           if (this.#signals.mustYield()) return end({ retryMs: this.#pace.settledInMs(performance.now()) });
-          // What is stored meanwhile is merged where the dialect allows it.
+          // Events stored meanwhile are merged if the dialect allows it.
           await sleepUnlessAborted(waitMs, this.#signals.draining);
           return this.#signals.draining.aborted ? end('stopped') : { step: 'next', upTo };
         }
@@ -160,7 +160,7 @@ class Delivery {
     }
   }
 
-  /** The server deletes such a configuration when a client begins the task later. */
+  /** The server deletes such a configuration if a client begins the task later. */
   async #hasExpired(): Promise<boolean> {
     const { taskId, waitsUntil } = this.#webhook.config;
     const { log, now } = this.#context;

@@ -87,7 +87,7 @@ async function finished(log: MemoryLog, taskId = 't1', owner?: Owner): Promise<v
   await facts.status('TASK_STATE_COMPLETED');
 }
 
-test('a configuration older than the notifier, of a finished task, gets the events after its generation', {
+test('a configuration older than the notifier, for a finished task, gets the events after its generation', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
@@ -114,7 +114,7 @@ test('a configuration written after the last event of its task is finished witho
   await notifier.stop();
 });
 
-test('a webhook whose task never starts ends after its time; one that may still wait gets the task', {
+test('a webhook whose task never starts ends after its time; one whose time is not over gets the task', {
   timeout: 40_000,
 }, async () => {
   const log = createMemoryLog();
@@ -122,7 +122,7 @@ test('a webhook whose task never starts ends after its time; one that may still 
   const waiting = `t2.${Buffer.from('cfg').toString('base64url')}`;
   const begun = `t3.${Buffer.from('cfg').toString('base64url')}`;
   const hoursAgo = (hours: number) => Date.now() - hours * 3_600_000;
-  // The others are quiet for as long before it.
+  // The other webhooks were idle for as long before it.
   await log.pushConfigs.put(waiting, config(hook.url, { taskId: 't2', waitsUntil: hoursAgo(0.9) }));
   await log.pushConfigs.put(begun, config(hook.url, { taskId: 't3', waitsUntil: hoursAgo(9) }));
   await log.pushConfigs.put(KEY, config(hook.url, { waitsUntil: hoursAgo(1) - 1 }));
@@ -137,7 +137,7 @@ test('a webhook whose task never starts ends after its time; one that may still 
   await notifier.stop();
 });
 
-test('by default a webhook on this machine gets nothing and is abandoned at once', {
+test('by default a webhook on this machine receives nothing and is abandoned at once', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
@@ -167,7 +167,7 @@ test('a configuration whose secrets no key opens waits for the key', { timeout: 
   await notifier.stop();
 });
 
-test('a configuration of an unknown dialect fails alone: its failures are recorded, and other webhooks of the task go on', {
+test('a configuration of an unknown dialect affects no other: its failures are recorded, and other webhooks of the task continue', {
   timeout: 20_000,
 }, async () => {
   const other = `t1.${Buffer.from('other').toString('base64url')}`;
@@ -186,7 +186,7 @@ test('a configuration of an unknown dialect fails alone: its failures are record
   }
 });
 
-test('notifications of a configuration keep their interval, and text that waits is merged, not lost', {
+test('notifications of a configuration keep their interval; text that waits is merged, not lost', {
   timeout: 30_000,
 }, async () => {
   for (const dialect of ['1.0', '0.3'] as const) {
@@ -219,7 +219,7 @@ test('notifications of a configuration keep their interval, and text that waits 
   }
 });
 
-test('0.3 posts the whole task: a long text costs a webhook no more than its bytes a second, failures included', {
+test('0.3 posts the whole task: even a long text stays within the byte rate of a webhook, failures included', {
   timeout: 60_000,
 }, async () => {
   for (const refused of [0, 1]) {
@@ -236,7 +236,7 @@ test('0.3 posts the whole task: a long text costs a webhook no more than its byt
     for (let n = 0; n < 12; n += 1) {
       await facts.text(piece);
       const seen = hook.received.length;
-      // Each piece would be a task of its own, if its webhook was not due yet.
+      // Without merging, each piece would be a task of its own.
       await new Promise(resolve => setTimeout(resolve, seen === 0 ? 20 : 5));
     }
     await facts.status('TASK_STATE_COMPLETED');
@@ -253,7 +253,7 @@ test('0.3 posts the whole task: a long text costs a webhook no more than its byt
     );
     const sizes = hook.received.map(({ body }) => body.length);
     const sent = sizes.reduce((sum, size) => sum + size, 0);
-    // The last body is sent before its time is due.
+    // The last body is sent before its time.
     const bound = ((performance.now() - beganMs) / 1_000 + 1) * bytesPerSecondMax + sizes.at(-1)!;
     assert.ok(sent <= bound, `${sent} bytes, bound ${bound}`);
   }
@@ -277,7 +277,7 @@ test('failures outlive the notifier: the next one continues their count [S3-25]'
   await second.stop();
 });
 
-test('a retry recorded by a clock that was ahead waits for its own time, not for that clock [S3-25]', {
+test('a retry recorded by a fast clock waits for its own delay, not for that clock [S3-25]', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
@@ -339,7 +339,7 @@ test('deleting a configuration cancels its delivery in flight, and nothing is se
   await notifier.stop();
 });
 
-test('a webhook gets nothing of a task with another owner: owners are compared with each record', {
+test('a webhook receives nothing of a task with another owner: owners are compared at each record', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
@@ -381,7 +381,7 @@ test('more webhooks than workers take turns: one whose task is silent blocks no 
   await notifier.stop();
 });
 
-test('two notifiers that both believe they own a shard: a receiver that deduplicates by cursor has every event once', {
+test('if two notifiers both believe that they own a shard, a receiver that deduplicates by cursor has every event once', {
   timeout: 30_000,
 }, async () => {
   const log = createMemoryLog();
@@ -389,7 +389,7 @@ test('two notifiers that both believe they own a shard: a receiver that deduplic
     await new Promise(resolve => setTimeout(resolve, 2));
     return 200;
   });
-  // Each has leases of its own and owns every shard for the whole test: worse than any takeover.
+  // Each has its own leases and owns every shard for the whole test, which is worse than any takeover.
   const other = createMemoryLog();
   const twin: MemoryLog = Object.assign(log.another(), { leases: other.leases });
   const notifiers = [await notifierOn(log.another()), await notifierOn(twin)];

@@ -25,9 +25,9 @@ export type NotifierDeps = {
   heartbeatMs?: number;
   /** Default: the certificate authorities that Node trusts. */
   trust?: Trust;
-  /** Replaced by tests. */
+  /** Overridden in tests. */
   resolve?: Resolve;
-  /** Replaced by tests that have no network. */
+  /** Overridden in tests without a network. */
   client?: Pick<WebhookClient, 'post' | 'close'>;
 };
 
@@ -38,15 +38,15 @@ export type Notifier = {
 };
 
 /**
- * Grace for deliveries in flight when a shard is released, milliseconds: far less than a lease, because the heartbeat waits
+ * Grace for deliveries in flight when a shard is released. Far less than a lease, because the heartbeat waits
  * meanwhile.
  */
 const RELEASE_MS_MAX = 100;
-/** Grace for deliveries in flight when the process drains, milliseconds. */
+/** Grace for deliveries in flight when the process drains. */
 const DRAIN_MS_MAX = 3_000;
 /**
- * Bounds of the pause before a worker restarts after an error (log unavailable, progress written by another notifier),
- * milliseconds.
+ * Limits of the pause before a worker restarts after an error (log unavailable, progress written by another
+ * notifier).
  */
 const RESTART_MS_MIN = 500;
 const RESTART_MS_MAX = 5_000;

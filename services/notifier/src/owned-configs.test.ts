@@ -39,7 +39,7 @@ async function open(t: TestContext, log: MemoryLog, onError: (error: unknown) =>
   return { configs, wanted };
 }
 
-test('a shard that starts at the end of the scan for another one is scanned as well', async t => {
+test('a shard that starts while the scan for another one ends is scanned as well', async t => {
   for (let ticks = 0; ticks < 60; ticks += 1) {
     const log = createMemoryLog({ shards: SHARDS });
     const [one, other] = [await put(log, FIRST), await put(log, SECOND)];
@@ -93,7 +93,7 @@ test('a shard that is lost and acquired again during its scan is scanned again',
   assert.deepEqual([...wanted].toSorted(), [before, between].toSorted());
 });
 
-test('after a lost watch, changes made meanwhile are found by one scan, without a read per finished configuration', async t => {
+test('changes made while a watch was lost are found by one scan, without a read per finished configuration', async t => {
   const log = createMemoryLog({ shards: SHARDS });
   const [over, open_] = [await put(log, FIRST, 'over'), await put(log, FIRST, 'open')];
   const { revision } = (await log.pushConfigs.get(over))!;

@@ -1,7 +1,7 @@
 import { isTaskId, shardOf } from '@hopline/events';
 import { type Change, followBucket, type KeyValue, type Log } from '@hopline/log';
 
-/** Pause after a failed scan, milliseconds. */
+/** Pause after a failed scan. */
 const RESCAN_MS = 500;
 
 /** Shard of the configuration's task; undefined for a malformed key. */
@@ -26,10 +26,10 @@ export type OwnedConfigsOptions = {
 export class OwnedConfigs {
   readonly #options: OwnedConfigsOptions;
   readonly #owned = new Set<number>();
-  /** Owned shards that wait for a scan. */
+  /** Owned shards that still need a scan. */
   readonly #unscanned = new Set<number>();
   #isScanning = false;
-  /** Keys of the bucket while it is read from the start. */
+  /** Keys of the bucket while it is read from the beginning. */
   #present: Set<string> | undefined;
 
   constructor(options: OwnedConfigsOptions) {
@@ -98,7 +98,7 @@ export class OwnedConfigs {
         await new Promise(resolve => setTimeout(resolve, RESCAN_MS));
       }
     }
-    // Synchronous with the loop condition: a shard that arrives after it starts a new scan.
+    // Synchronous with the loop condition, so that a shard that arrives afterwards starts a new scan.
     this.#isScanning = false;
   }
 

@@ -1,21 +1,21 @@
 export type PaceLimits = {
-  /** Least time between two notifications, milliseconds. */
+  /** Minimum time between two notifications. */
   intervalMs: number;
-  /** Bytes of bodies in a second. */
+  /** Bytes of bodies per second. */
   bytesPerSecondMax: number;
 };
 
-/** Bytes that may be sent at once, as the time that they take at the limit; milliseconds. */
+/** Bytes that may be sent at once, expressed as the time that they take at the limit. */
 const BURST_MS = 1_000;
 
 /**
- * When the next notification of a webhook may be sent. A body larger than the limit is sent whole, and the next one waits for its
- * time: in A2A 0.3 each body is the whole task, and a task grows. Times are monotonic milliseconds.
+ * When the next notification of a webhook may be sent. A body larger than the limit is sent whole, and the next one waits for the
+ * time it took: in A2A 0.3 each body is the whole task, which grows. Times are monotonic milliseconds.
  */
 export class Pace {
   readonly #limits: PaceLimits;
   #notBefore = 0;
-  /** When all bytes sent so far have had their time. */
+  /** Time at which the bytes sent so far are within the limit. */
   #settledAt = 0;
 
   constructor(limits: PaceLimits) {
@@ -30,12 +30,12 @@ export class Pace {
     this.#notBefore = nowMs + this.#limits.intervalMs;
   }
 
-  /** Until the next notification. */
+  /** Delay before the next notification. */
   waitMs(nowMs: number): number {
     return Math.max(0, this.#notBefore - nowMs, this.#settledAt - BURST_MS - nowMs);
   }
 
-  /** Until a new pace, which knows nothing of the bytes of this one, may send. */
+  /** Delay before a new `Pace`, which does not know the bytes counted here, may send. */
   settledInMs(nowMs: number): number {
     return Math.max(0, this.#notBefore - nowMs, this.#settledAt - nowMs);
   }

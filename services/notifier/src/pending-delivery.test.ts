@@ -40,7 +40,7 @@ test('chunks of one artifact become one chunk: the first opens or appends, the l
   assert.deepEqual([one.generation, one.seq, one.count, one.at], [4, 40, 3, 2]);
 });
 
-test('anything but appended text of the same open artifact stays a delivery of its own', () => {
+test('only appended text of the same open artifact is merged; anything else stays a delivery of its own', () => {
   const first = chunk(2);
   const data = { artifact: { artifactId: 'a', name: 'a', parts: [{ data: 1 }] } };
   const flagged = { artifact: { artifactId: 'a', name: 'a', parts: [{ text: 'x', metadata: { k: 1 } }] } };

@@ -4,17 +4,17 @@ import type { TraceCarrier } from '@hopline/events';
 /** One or several events of a task that are delivered as one notification. */
 export type PendingDelivery = {
   event: StreamResponse;
-  /** Of its last event, with the log sequence of that event's record. */
+  /** Cursor of its last event, with the log sequence of that event's record. */
   generation: number;
   seq: number;
   /** Number of its events. */
   count: number;
-  /** When its first event was stored, epoch milliseconds. */
+  /** When its first event was stored in epoch milliseconds. */
   at: number;
   /** Trace contexts of its first and its last record. */
   trace?: TraceCarrier | undefined;
   lastTrace?: TraceCarrier | undefined;
-  /** The task after its last event, for dialects whose notifications hold the whole task; set when the delivery is complete. */
+  /** The task after its last event, for dialects whose notifications hold the whole task. Set when the delivery is complete. */
   task?: Task | undefined;
   /** Index of the artifact within its task. */
   artifactIndex?: number | undefined;
@@ -23,13 +23,13 @@ export type PendingDelivery = {
   terminal: boolean;
 };
 
-/** Size of a merged delivery, bytes. */
+/** Limits of a merged delivery. */
 export const MERGED_BYTES_MAX = 128 * 1024;
 
 /**
  * Merges two waiting deliveries: chunks of one artifact, each appended to the one before, become one chunk with the same text. A
- * status, another artifact or a replacing chunk is never merged, and the order never changes. A whole task holds the result of
- * several artifact events anyway. Returns undefined when the second stays a delivery of its own.
+ * status, another artifact or a replacing chunk is never merged, and the order never changes. A whole task contains the result of
+ * several artifact events anyway. Returns undefined if the second must stay a delivery of its own.
  */
 export function mergeDeliveries(first: PendingDelivery, second: PendingDelivery): PendingDelivery | undefined {
   if (!('artifactUpdate' in first.event) || !('artifactUpdate' in second.event)) return undefined;
@@ -46,8 +46,8 @@ export function joinDeliveries(first: PendingDelivery, second: PendingDelivery):
 }
 
 function joinText(first: TaskArtifactUpdateEvent, second: TaskArtifactUpdateEvent): TaskArtifactUpdateEvent | undefined {
-  const text = textOf(first);
-  const more = textOf(second);
+  const text = onlyText(first);
+  const more = onlyText(second);
   const continues = second.append === true && first.lastChunk !== true && frameOf(first) === frameOf(second);
   if (!continues || text === undefined || more === undefined) return undefined;
   const artifact = { ...first.artifact, parts: [{ text: text + more }] };
@@ -55,13 +55,13 @@ function joinText(first: TaskArtifactUpdateEvent, second: TaskArtifactUpdateEven
   return { ...opening, artifact, ...(second.lastChunk !== undefined && { lastChunk: second.lastChunk }) };
 }
 
-/** The text of an update that is nothing but text. */
-function textOf({ artifact: { parts } }: TaskArtifactUpdateEvent): string | undefined {
+/** The text of an update that contains only text. */
+function onlyText({ artifact: { parts } }: TaskArtifactUpdateEvent): string | undefined {
   const [part, ...others] = parts;
   return part?.text !== undefined && others.length === 0 && Object.keys(part).length === 1 ? part.text : undefined;
 }
 
-/** Everything that two chunks of one text have in common. */
+/** The properties that two chunks of one text must share. */
 function frameOf({ artifact, metadata }: TaskArtifactUpdateEvent): string {
   const { artifactId, name, description, metadata: own, extensions } = artifact;
   return JSON.stringify([artifactId, name, description, own, extensions, metadata]);

@@ -2,7 +2,7 @@ import type { KeyValue, PushProgressEntry } from '@hopline/log';
 import type { PendingDelivery } from './pending-delivery.ts';
 
 /**
- * The durable progress of one webhook. Every write expects the revision of the previous one: of two notifiers that both believe
+ * The durable progress of one webhook. Every write expects the revision of the previous one: if two notifiers both believe that
  * they own a shard, one fails with LogConflict after at most one delivery that both sent.
  */
 export class Progress {
@@ -18,7 +18,7 @@ export class Progress {
     this.#revision = revision;
   }
 
-  /** `config`: revision of the configuration; `after`: its first event is the one after this generation. */
+  /** `config`: revision of the configuration. `after`: the first event to deliver is the one after this generation. */
   static async load(
     bucket: KeyValue<PushProgressEntry>,
     key: string,
@@ -34,16 +34,16 @@ export class Progress {
   }
 
   /**
-   * Records, before it is sent, that the next delivery holds all events up to this generation. A retry by any notifier then has
-   * the same cursor and body, and a notifier that lost the shard fails here, before it sends. Without it a notifier that resumed
-   * after a pause sent one event which its successor sent merged with the next: the receiver got text twice.
+   * Records, before sending, that the next delivery holds all events up to this generation. A retry by any notifier then has
+   * the same cursor and body, and a notifier that lost the shard fails here, before it sends. Otherwise a notifier that resumed
+   * after a pause could send one event that its successor had merged with the next, and the receiver would get text twice.
    */
   async begin(generation: number): Promise<void> {
     if (this.#value.sending === generation) return;
     await this.#write({ ...this.#value, sending: generation });
   }
 
-  /** Records an accepted delivery and the start of `next` in one write: under load a delivery costs one write. */
+  /** Records an accepted delivery and the start of `next` in one write, so that under load a delivery costs one write. */
   async delivered(
     { generation, seq, terminal }: Pick<PendingDelivery, 'generation' | 'seq' | 'terminal'>,
     next?: PendingDelivery,
@@ -58,7 +58,7 @@ export class Progress {
     await this.#write({ ...this.#value, over });
   }
 
-  /** Records an attempt that failed at `at`, epoch milliseconds. Without `retryMs` the webhook is abandoned. */
+  /** Records an attempt that failed at `at` (epoch milliseconds). Without `retryMs` the webhook is abandoned. */
   async failed(failure: { failures: number; failingSince: number; at: number; retryMs: number | undefined }): Promise<void> {
     const { failures, failingSince, at, retryMs } = failure;
     const { retryAt: _at, retryMs: _ms, ...value } = this.#value;

@@ -17,7 +17,7 @@ test('the wait is random, doubles, and has an upper bound [S3-25]', () => {
   ] as const) {
     const waits = Array.from({ length: 300 }, () => failed(failures)!);
     assert.ok(Math.max(...waits) <= edgeMs + 1 && Math.min(...waits) >= 0, `${failures}`);
-    // Full jitter: both halves of the range are drawn. 300 draws miss one of them once in 10^90.
+    // Full jitter draws from both halves of the range: 300 draws miss one of them once in 10^90.
     assert.ok(Math.max(...waits) > edgeMs / 2 && Math.min(...waits) < edgeMs / 2, `${failures}`);
   }
 });
@@ -27,7 +27,7 @@ test('the failure of the last allowed attempt abandons the webhook [S3-25]', () 
   assert.equal(failed(limits.attemptsMax), undefined);
 });
 
-test('a refusal gets fewer attempts, and a permanent failure none', () => {
+test('a refusal gets fewer attempts, and a permanent failure is not retried', () => {
   assert.notEqual(failed(REFUSALS_MAX - 1, { retry: 'limited' }), undefined);
   assert.equal(failed(REFUSALS_MAX, { retry: 'limited' }), undefined);
   assert.equal(retryWaitMs({ failures: 2, failingSince: NOW, retry: 'limited' }, { ...limits, attemptsMax: 2 }, NOW), undefined);

@@ -2,23 +2,23 @@ import { backoffMs } from '@hopline/log';
 import type { RetryClass } from './webhook-client.ts';
 
 export type RetryLimits = {
-  /** Attempts at one notification before its webhook is abandoned, the first one included. */
+  /** Attempts at one notification before its webhook is abandoned, including the first. */
   attemptsMax: number;
-  /** Upper bounds of the wait after the first failure, and of every wait; milliseconds. */
+  /** Upper bounds of the wait after the first failure, and of every wait. */
   retryMsBase: number;
   retryMsMax: number;
-  /** A webhook that fails for this long is abandoned; milliseconds since the first failure. */
+  /** A webhook that has failed for this long is abandoned. */
   abandonAfterMs: number;
 };
 
-/** Attempts at a webhook that refuses (4xx, a redirect, a forbidden address): the cause may be a deployment in progress. */
+/** Attempts at a webhook that refuses (4xx, a redirect, a forbidden address), because the cause may be a deployment in progress. */
 export const REFUSALS_MAX = 5;
-/** Upper bound of Retry-After, milliseconds. */
+/** Upper bound of Retry-After. */
 export const RETRY_AFTER_MS_MAX = 60 * 60_000;
 
 export type FailedAttempts = { failures: number; failingSince: number; retry: RetryClass; retryAfterMs?: number | undefined };
 
-/** Wait before the retry, milliseconds; undefined: abandon the webhook. `failures` includes the attempt that just failed. */
+/** Wait before the retry in milliseconds; undefined: abandon the webhook. `failures` includes the attempt that just failed. */
 export function retryWaitMs(
   { failures, failingSince, retry, retryAfterMs = 0 }: FailedAttempts,
   limits: RetryLimits,

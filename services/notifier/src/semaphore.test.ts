@@ -32,7 +32,7 @@ test('slots are bounded, granted in order, and released once', async () => {
     assert.ok(await semaphore.acquire(AbortSignal.timeout(10_000)), 'a slot is free again');
 });
 
-test('a request that is aborted while it waits takes no slot', async () => {
+test('a request that is aborted while waiting takes no slot', async () => {
   const semaphore = new Semaphore(1);
   const release = await semaphore.acquire(never);
   const abort = new AbortController();

@@ -1,7 +1,7 @@
-/** Gives a slot back; later calls do nothing. */
+/** Releases a slot. Later calls do nothing. */
 export type Release = () => void;
 
-/** A bounded number of slots, handed out in the order of the requests. */
+/** A bounded number of slots, granted in the order of the requests. */
 export class Semaphore {
   #free: number;
   readonly #waiting = new Set<() => void>();
@@ -31,7 +31,7 @@ export class Semaphore {
     });
   }
 
-  /** A released slot passes to the oldest waiter without becoming free, so that no later request overtakes it. */
+  /** A released slot passes to the oldest waiter without becoming free, so that no later request can overtake it. */
   #slot(): Release {
     let isReleased = false;
     return () => {
@@ -48,7 +48,7 @@ export class Semaphore {
   }
 }
 
-/** One semaphore per host, kept while a slot of it is held or waited for. */
+/** One semaphore per host, kept while a slot of it is held or awaited. */
 export class HostSemaphores {
   readonly #slots: number;
   readonly #hosts = new Map<string, { semaphore: Semaphore; users: number }>();

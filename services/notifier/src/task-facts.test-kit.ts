@@ -6,7 +6,7 @@ import { agent, StoredScenario } from '@hopline/task/test-kit';
 
 const LANE = 'a';
 
-/** Appends the facts of one task that an agent works on, one event a record. */
+/** Appends the facts of one task in which an agent works, one event a record. */
 export class TaskFacts {
   readonly #task: StoredScenario;
   readonly #owner: Owner | undefined;
@@ -20,14 +20,14 @@ export class TaskFacts {
     await this.#task.message('hi', 'm', 'agent.argocd', 'transparent', this.#owner && { owner: this.#owner }).store();
   }
 
-  /** Exactly one event: the rules would also pass through states between and close the lane. */
+  /** Appends exactly one event; the rules would also pass through intermediate states and close the lane. */
   async status(state: TaskState): Promise<void> {
     const { taskId, contextId, generation } = this.#task.aggregate!;
     const event = { statusUpdate: { taskId, contextId, status: { state } } };
     await this.#task.given({ kind: 'status.changed', at: Date.now(), generation: generation + 1, event }).store();
   }
 
-  /** A chunk of text; the first one opens its lane. */
+  /** Appends a chunk of text. The first one opens its lane. */
   async text(text: string, lastChunk = false): Promise<void> {
     const from = agent(ROOT_AGENT);
     if (this.#task.aggregate!.lanes[LANE] === undefined) await this.#task.open(from, LANE, { name: 'response' }).store();

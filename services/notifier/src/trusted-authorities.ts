@@ -5,14 +5,14 @@ import type { Logger } from '@hopline/telemetry';
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
 
-/** The certificate authorities of webhooks: the same object until the file changes. Never rejects. */
+/** The certificate authorities of webhooks. Returns the same object until the file changes. Never rejects. */
 export type Trust = () => Promise<SecureContext>;
 
 export type TrustOptions = {
   /** PEM file of authorities that are trusted in addition to Node's. */
   path: string;
   logger: Logger;
-  /** Minimum time between two checks of the file, milliseconds. Default: one second. */
+  /** Minimum time between two checks of the file. Default: one second. */
   recheckMs?: number;
 };
 
@@ -34,7 +34,7 @@ export async function openTrust({ path, logger, recheckMs }: TrustOptions): Prom
  */
 function contextOf(text: string): SecureContext {
   const own = text.match(CERTIFICATE) ?? [];
-  // OpenSSL skips what it cannot parse, and every connection would fail later.
+  // OpenSSL skips certificates that it cannot parse, and every connection would fail later.
   if (own.length === 0 || !own.every(isCertificate)) throw new Error('the file contains no PEM certificate, or a malformed one');
   return createSecureContext({ ca: [...getCACertificates('default'), ...own] });
 }

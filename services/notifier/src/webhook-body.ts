@@ -5,13 +5,13 @@ import type { PendingDelivery } from './pending-delivery.ts';
 type NotificationForm = { content: 'event' | 'task'; type: string; needsHistory: boolean };
 
 /**
- * Form of a notification in each dialect. 1.0: one StreamResponse in its HTTP+JSON form ([A2A 1.0] 4.3.3). 0.3: the whole task,
+ * Forms of a notification by dialect. 1.0: one StreamResponse in its HTTP+JSON form ([A2A 1.0] 4.3.3). 0.3: the whole task,
  * as the 0.x SDKs post it. April 2025: the status or artifact event.
  */
 export const NOTIFICATION_FORMS: Readonly<Record<DialectName, NotificationForm>> = {
   '1.0': { content: 'event', type: A2A_JSON_TYPE, needsHistory: false },
   '0.3': { content: 'task', type: 'application/json', needsHistory: true },
-  // The index of an artifact within its task depends on all artifacts before it.
+  // The index of an artifact in its task depends on all artifacts before it.
   legacy: { content: 'event', type: 'application/json', needsHistory: true },
 };
 

@@ -15,8 +15,8 @@ const never = new AbortController().signal;
 const LIMITS = { timeoutMs: 5_000, requestsMax: 4, hostRequestsMax: 2 };
 
 /**
- * A server that counts connections. It listens on all addresses of both families, so that every spelling of this machine reaches
- * it.
+ * A server that counts connections. It listens on all addresses of both families, so that every spelling of this machine's address
+ * reaches it.
  */
 async function trap() {
   let connections = 0;
@@ -67,7 +67,7 @@ const names =
 const forbidden = { kind: 'failed', reason: 'forbidden_address', retry: 'limited' };
 
 suite('nothing is sent to this machine or a private network', () => {
-  test('an address in any spelling, and localhost', async () => {
+  test("a URL with any spelling of this machine's address, or localhost, is refused", async () => {
     await using listening = await trap();
     const hosts = [
       '127.0.0.1',
@@ -92,7 +92,7 @@ suite('nothing is sent to this machine or a private network', () => {
     assert.equal(listening.connections(), 0);
   });
 
-  test('a name that resolves there, also beside a public address, mapped, by NAT64 or to metadata', async () => {
+  test('a name that resolves to a private address is refused, also beside a public one, mapped, by NAT64 or to metadata', async () => {
     await using listening = await trap();
     for (const answer of [
       ['127.0.0.1'],
@@ -112,16 +112,16 @@ suite('nothing is sent to this machine or a private network', () => {
     assert.equal(listening.connections(), 0);
   });
 
-  test('rebinding: a name that is public at the first lookup and private when the socket opens', async () => {
+  test('rebinding: a name that is public at the first lookup and private when the socket opens is refused', async () => {
     await using listening = await trap();
     const resolve = names(['93.184.215.14'], ['127.0.0.1']);
-    // The first lookup is the server's, when the webhook is configured.
+    // The server makes the first lookup when the webhook is configured.
     assert.deepEqual(await resolve('hooks.example'), [at('93.184.215.14')]);
     assert.deepEqual(await post(`http://hooks.example:${listening.port}/`, { resolve }), forbidden);
     assert.equal(listening.connections(), 0);
   });
 
-  test('a redirect there is not followed and counts as a refusal', async () => {
+  test('a redirect to a private address is not followed and counts as a refusal', async () => {
     await using listening = await trap();
     for (const status of [301, 302, 303, 307, 308]) {
       await using webhook = await serve((_request, response) => {
@@ -133,7 +133,7 @@ suite('nothing is sent to this machine or a private network', () => {
     assert.equal(listening.connections(), 0);
   });
 
-  test('an allow-list permits its entries only', async () => {
+  test('an allow-list permits only its entries', async () => {
     await using webhook = await serve((_request, response) => void response.end());
     await using listening = await trap();
     const { port } = new URL(webhook.url);
@@ -178,7 +178,7 @@ suite('responses of a webhook', () => {
     return await post(webhook.url, { allow: '127.0.0.1' });
   };
 
-  test('2xx is accepted; 5xx, 408, 425, 429 are retried; other 4xx a few times; 410 never [S3-25]', async () => {
+  test('2xx is accepted; 5xx, 408, 425 and 429 are retried; other 4xx a few times; 410 never [S3-25]', async () => {
     for (const status of [200, 201, 202, 204, 299]) assert.deepEqual(await answering(status), { kind: 'accepted', status });
     for (const status of [500, 502, 503, 504])
       assert.deepEqual(await answering(status), { kind: 'failed', reason: 'http_5xx', status, retry: 'normal' });
@@ -196,7 +196,7 @@ suite('responses of a webhook', () => {
     });
   });
 
-  test('Retry-After: seconds, a date, or malformed', () => {
+  test('Retry-After may be seconds or a date; a malformed one is ignored', () => {
     const now = Date.parse('2026-01-01T00:00:00Z');
     assert.equal(retryAfterMs('120', now), 120_000);
     assert.equal(retryAfterMs('Thu, 01 Jan 2026 00:01:00 GMT', now), 60_000);
@@ -204,7 +204,7 @@ suite('responses of a webhook', () => {
     for (const value of ['', 'soon', '-1.5e', ['1', '2'], undefined]) assert.equal(retryAfterMs(value, now), undefined);
   });
 
-  test('no listener, no response, an aborted response', { timeout: 30_000 }, async () => {
+  test('a missing listener, a missing response and an aborted response are retried', { timeout: 30_000 }, async () => {
     const gone = await serve(() => {});
     await gone[Symbol.asyncDispose]();
     const unreachable = (code: string) => ({ kind: 'failed', reason: 'unreachable', code, retry: 'normal' });
@@ -245,7 +245,7 @@ suite('responses of a webhook', () => {
     assert.deepEqual(outcome, { kind: 'accepted', status: 200 });
   });
 
-  test('a token that is invalid in a header is an outcome, not an exception [C-21]', async () => {
+  test('a token that a header cannot contain is an outcome, not an exception [C-21]', async () => {
     await using listening = await trap();
     const client = new WebhookClient({ http: true, allow: new AllowList('127.0.0.1') }, LIMITS);
     const headers = { authorization: 'Bearer a\r\nx-smuggled: 1' };
@@ -255,7 +255,7 @@ suite('responses of a webhook', () => {
     assert.equal(listening.connections(), 0);
   });
 
-  test('certificates that cannot be used fail the attempt, and the process goes on', { timeout: 30_000 }, async () => {
+  test('unusable certificates fail the attempt, and the process continues', { timeout: 30_000 }, async () => {
     await using listening = await trap();
     const unusable: Trust[] = [async () => ({}) as SecureContext, () => Promise.reject(new Error('no certificates'))];
     for (const trust of unusable) {

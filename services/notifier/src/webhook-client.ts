@@ -4,11 +4,11 @@ import { HostSemaphores, Semaphore } from './semaphore.ts';
 import type { Trust } from './trusted-authorities.ts';
 import { webhookAgent } from './webhook-connector.ts';
 
-/** A response body is read up to here and discarded, so that its connection can be reused; bytes. */
+/** Bytes of a response body that are read and discarded, so that its connection can be reused. */
 const RESPONSE_BYTES_MAX = 16 * 1024;
 
 export type WebhookLimits = {
-  /** One attempt, from the connection to the end of the response; milliseconds. */
+  /** One attempt, from the connection to the end of the response. */
   timeoutMs: number;
   /** Attempts in flight, in total and to one host. */
   requestsMax: number;
@@ -25,7 +25,7 @@ export type AttemptOutcome =
   | { kind: 'aborted' };
 
 /**
- * Logs and metrics get `reason`, `code` and the host only. `code`: the name that the system, TLS or OpenSSL gives the fault, such
+ * Logs and metrics get only `reason`, `code` and the host. `code`: the name that the system, TLS or OpenSSL gives the fault, such
  * as ECONNREFUSED.
  */
 export type AttemptFailure = {
@@ -49,7 +49,7 @@ type FailureReason =
   | 'unsendable'
   /** No key of HOPLINE_SECRETS_KEY opens the secrets of the configuration. */
   | 'sealed'
-  /** A later version wrote the configuration. */
+  /** The configuration was written by a later version. */
   | 'unknown_dialect';
 
 /**
@@ -65,7 +65,7 @@ export class WebhookClient {
   readonly #slots: Semaphore;
   readonly #hostSlots: HostSemaphores;
 
-  /** Without `trust` the certificate authorities of Node apply. Tests replace `resolve`. */
+  /** Without `trust` the certificate authorities of Node apply. Tests override `resolve`. */
   constructor(rules: WebhookRules, limits: WebhookLimits, { trust, resolve }: { trust?: Trust; resolve?: Resolve } = {}) {
     this.#limits = limits;
     this.#agent = webhookAgent({ rules, connectionsMax: limits.hostRequestsMax, resolve, trust });
@@ -76,7 +76,7 @@ export class WebhookClient {
   /** `slotWait` ends the wait for a slot, `signal` ends the attempt. */
   async post(notification: WebhookRequest, slotWait: AbortSignal, signal: AbortSignal): Promise<AttemptOutcome> {
     const waiting = AbortSignal.any([slotWait, signal]);
-    // The host's slot first: an attempt that waits for a slow host must not hold one of the slots that all hosts share.
+    // Takes the host's slot first: an attempt that waits for a slow host must not hold one of the slots that all hosts share.
     const releaseHost = await this.#hostSlots.acquire(new URL(notification.url).host, waiting);
     if (releaseHost === undefined) return { kind: signal.aborted ? 'aborted' : 'busy' };
     try {
@@ -106,7 +106,7 @@ export class WebhookClient {
         dispatcher: this.#agent,
         signal: AbortSignal.any([timeout, signal]),
       });
-      // The status decides; a body that breaks off or never ends does not change it.
+      // The status decides. A body that breaks off or never ends does not change the outcome.
       await response.body.dump({ limit: RESPONSE_BYTES_MAX, signal: AbortSignal.any([timeout, signal]) }).catch(() => {});
       return outcomeOf(response.statusCode, response.headers['retry-after']);
     } catch (error) {
@@ -116,7 +116,7 @@ export class WebhookClient {
   }
 }
 
-/** 4xx that ask for a retry: RFC 9110 15.5.9, RFC 8470 5.2, RFC 6585 4. */
+/** 4xx statuses that ask for a retry: RFC 9110 15.5.9, RFC 8470 5.2, RFC 6585 4. */
 const RETRYABLE_4XX = new Set([408, 425, 429]);
 const GONE = 410;
 
@@ -145,7 +145,7 @@ const CODE = /^[A-Z][A-Z0-9_]{1,79}$/;
 
 function failureOf(error: unknown, isTimeout: boolean): Omit<AttemptFailure, 'kind'> {
   if (error instanceof ForbiddenAddress) return { reason: 'forbidden_address', retry: 'limited' };
-  // A token or credentials that are invalid in a header.
+  // A token or credentials that a header cannot contain.
   if (error instanceof errors.InvalidArgumentError) return { reason: 'unsendable', retry: 'never' };
   if (isTimeout || error instanceof errors.ConnectTimeoutError) return { reason: 'timeout', retry: 'normal' };
   const { code } = error as { code?: unknown };

@@ -4,18 +4,18 @@ import { ForbiddenAddress, guardedLookup, hostOf, permits, type Resolve, type We
 import { Agent, buildConnector } from 'undici';
 import type { Trust } from './trusted-authorities.ts';
 
-/** Time limit of the TCP and TLS handshakes, milliseconds. */
+/** Time limit of the TCP and TLS handshakes. */
 const CONNECT_MS_MAX = 5_000;
-/** Headers of a response, bytes; only the status and Retry-After are used. */
+/** Response headers. Only the status and Retry-After are used. */
 const RESPONSE_HEADERS_BYTES_MAX = 16 * 1024;
-/** How long an idle connection is kept, milliseconds: the next chunk of a running task rarely takes longer. */
+/** How long an idle connection is kept. The next chunk of a running task rarely takes longer. */
 const KEEP_ALIVE_MS = 10_000;
 
 export type WebhookAgentOptions = {
   rules: WebhookRules;
   /** Connections to one origin. */
   connectionsMax: number;
-  /** Replaced by tests; the default is that of `guardedLookup`. */
+  /** Overridden in tests. Default: `guardedLookup`. */
   resolve?: Resolve | undefined;
   /** Default: the certificate authorities that Node trusts. */
   trust?: Trust | undefined;
@@ -51,7 +51,7 @@ function guardedConnector({ rules, resolve, trust }: WebhookAgentOptions): build
     // `net.connect` does not call `lookup` for a host that is an address.
     if (isIP(host) !== 0 && !permits(rules, host, host)) return callback(forbidden(), null);
     connect(options, (error, socket) => {
-      // Second check before the first byte of a token is written: the socket should be at the address that the lookup returned.
+      // Second check before the first byte of a token is written: the socket should be connected to the address that the lookup returned.
       if (error === null && !isAtPermittedAddress(rules, host, socket)) {
         socket.destroy();
         callback(forbidden(), null);
@@ -75,7 +75,7 @@ function trustedConnector(trust: Trust, build: (context: SecureContext) => build
         current = context;
         connect(options, callback);
       })
-      // What a connector throws is a failed attempt; uncaught it would end the process.
+      // An error that a connector throws is a failed attempt; uncaught it would end the process.
       .catch(error => callback(error, null));
   };
 }

@@ -1,5 +1,5 @@
 /**
- * Input sequences that hold back the shard's checkpoint: an append or a side effect of theirs is in flight. A sequence may be
+ * Input sequences that hold back the shard's checkpoint while one of their appends or side effects is in flight. A sequence may be
  * held more than once.
  */
 export class CheckpointBarriers {

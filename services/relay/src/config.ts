@@ -43,7 +43,7 @@ const declared = defineServiceConfig({
     min: 1024 * 1024,
     max: 1024 ** 4,
     unit: 'bytes',
-    doc: 'Bytes of records that one task may have in `A2A_LOG`, so that the output of no agent fills it alone; a task that has them fails at its next event.',
+    doc: 'Bytes of records that one task may have in `A2A_LOG`, so that no single agent can fill it. A task that has reached the limit fails at its next event.',
   },
   HOPLINE_LEASE_MS: {
     type: 'integer',
@@ -105,7 +105,7 @@ export const relayConfig: Config<RelaySettings> = {
     const settings = declared.load(env);
     if (copyForwardAfterMs(settings) >= settings.HOPLINE_TASKS_AGE_MS)
       throw new ConfigError([
-        'HOPLINE_COPY_FORWARD_AFTER_MS must be less than HOPLINE_TASKS_AGE_MS: later there are no facts left to copy forward',
+        'HOPLINE_COPY_FORWARD_AFTER_MS must be less than HOPLINE_TASKS_AGE_MS: later no facts are left to copy forward',
       ]);
     return settings;
   },

@@ -7,13 +7,13 @@ import { createLogger, type HopMetrics } from '@hopline/telemetry';
 import { createRelay, type Relay } from './relay.ts';
 
 const COPY_FORWARD_AFTER_MS = 300;
-/** Longer than a part. */
+/** Longer than one part. */
 const LONG = 'x'.repeat(100 * 1024);
 const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
 
 type Received = Map<string, number>;
 
-/** `received` counts the inputs that reached their task, by kind. */
+/** `received` counts, by kind, the inputs that reached their task. */
 function relayOn(
   log: MemoryLog,
   { copyForwardAfterMs, received }: { copyForwardAfterMs?: number; received?: Received } = {},
@@ -79,7 +79,7 @@ async function die(own: MemoryLog, relay: Relay): Promise<void> {
   void relay.stop().catch(() => {});
 }
 
-test('the next copy-forward falls due although the relay of the last one died before it wrote the index [S4-44]', {
+test('the next copy-forward becomes due although the relay of the last one died before it wrote the index [S4-44]', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
@@ -132,7 +132,7 @@ test('a relay that dies between two parts of a copy loses nothing, and its succe
   assert.equal(await textAt((await log.facts.last('t'))!), whole);
 });
 
-test('a record stored before a copy-forward does not mark it as folded: the next owner performs it [S4-44]', {
+test('a record stored before a copy-forward does not mark the copy-forward as folded: the next owner performs it [S4-44]', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();

@@ -9,7 +9,7 @@ import { createLogger, type HopMetrics } from '@hopline/telemetry';
 import { createRelay, type Relay } from './relay.ts';
 
 const COPY_FORWARD_AFTER_MS = 300;
-/** Longer than a part. */
+/** Longer than one part. */
 const LONG = 'x'.repeat(100 * 1024);
 const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {}, observe() {} }) }) as HopMetrics;
 const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
@@ -158,7 +158,7 @@ test('a relay that dies between two parts leaves the task unchanged; the next on
   await relay.stop();
 });
 
-test('a fact that fits no record beside the grown aggregate is not copied forward, and blocks nothing else', {
+test('a fact that does not fit into a record beside the grown aggregate is not copied forward, and blocks nothing else', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
@@ -180,7 +180,7 @@ test('a fact that fits no record beside the grown aggregate is not copied forwar
   await relay.stop();
 });
 
-test('a task of which nothing is stored between two copies fails, because no worker continues it [S4-44]', {
+test('a task fails if nothing was stored between two copies, because no worker continues it [S4-44]', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();

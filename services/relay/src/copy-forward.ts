@@ -25,7 +25,7 @@ export async function copyForward(
   const oldStart = { startSeq, startStoredAt };
   let newStartSeq = 0;
   try {
-    // Not readTask: `newest` has the aggregate alone, and after a copy of one part it would pass for the whole task.
+    // Does not use readTask: `newest` has only the aggregate, and after a copy of one part it would pass for the whole task.
     for await (const copied of partsOf(fromStart(facts.read(aggregate.taskId, startSeqOf(newest))), partUnitsMax)) {
       const start = copied.last ? { startSeq: newStartSeq, startStoredAt: nowMs } : oldStart;
       const seq = await append({ v: 1, facts: [], aggregate, ...start, copied });

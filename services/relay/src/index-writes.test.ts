@@ -17,7 +17,7 @@ const entry = (generation: number, startStoredAt = 1): TaskIndexEntry => ({
 
 const ended = (generation: number): TaskIndexEntry => ({ ...entry(generation), state: 'TASK_STATE_COMPLETED' });
 
-/** A bucket whose writes wait, in the order of their start, until the test lets them reach the log or fail. */
+/** A bucket whose writes wait, in the order they started, until the test lets them reach the log or fail. */
 function slow(tasks: KeyValue<TaskIndexEntry>) {
   const waiting: { what: string; settle: (error?: Error) => void }[] = [];
   const wait = async (what: string): Promise<void> => {
@@ -67,7 +67,7 @@ test('the index of a task is written in the order of its states, and a failed wr
   assert.equal((await log.tasks.get('a'))?.value.generation, 3);
 });
 
-test('the changes of a task within the delay are one write of the newest entry, and each caller learns of it', async () => {
+test('the changes of a task within the delay are one write of the newest entry, and each caller is notified', async () => {
   const { tasks } = createMemoryLog();
   const calls: string[] = [];
   const counted = new Proxy(tasks, {
@@ -122,7 +122,7 @@ test('an index write that conflicts is tried again a bounded number of times', a
   }
 });
 
-test('a write by the revision that this process has received needs no read, and one by an older revision reads once', async () => {
+test('a write with a revision that this process has received needs no read, and one with an older revision reads once', async () => {
   const { tasks } = createMemoryLog();
   const calls: string[] = [];
   const counted = new Proxy(tasks, {
@@ -152,7 +152,7 @@ test('a write by the revision that this process has received needs no read, and 
   assert.equal((await tasks.get('a'))?.value.generation, 6);
 });
 
-test('a task that ends soon has one write, with its end; one in progress is written after RUNNING_INDEX_DELAY_MS', async () => {
+test('a task that ends soon has one write, at its end; a running task is written after RUNNING_INDEX_DELAY_MS', async () => {
   const { tasks } = createMemoryLog();
   const writes = new IndexWrites(tasks);
   const startedMs = performance.now();
@@ -166,7 +166,7 @@ test('a task that ends soon has one write, with its end; one in progress is writ
   assert.equal((await tasks.get('works'))?.value.generation, 2);
 });
 
-test('an entry that shows a task waiting for its client is replaced after INDEX_DELAY_MS, also by one in progress', async () => {
+test('an entry that shows a waiting task is replaced after INDEX_DELAY_MS, even by a running one', async () => {
   const { tasks } = createMemoryLog();
   const shown: OpenTask = {
     entry: { ...entry(2), state: 'TASK_STATE_INPUT_REQUIRED' },

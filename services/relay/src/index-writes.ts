@@ -2,22 +2,22 @@ import { isInProgress, isInterrupted } from '@hopline/a2a';
 import { type Log, LogConflict, LogUnavailable, type TaskIndexEntry } from '@hopline/log';
 import type { OpenTask } from './task-deadlines.ts';
 
-/** Tries of one index write. Each conflict is a write of another relay, and a task has two for the time of a takeover. */
+/** Tries of one index write. Each conflict is a write of another relay, and a task has two relays during a takeover. */
 export const INDEX_TRIES_MAX = 8;
 /**
- * Wait before the entry of a task that has ended or waits for its client is written, milliseconds. Its changes in this time are one write,
- * which stays out of the way of other tasks' first text.
+ * Delay before the entry of a task that has ended or waits for its client is written. Its changes in this time are one write,
+ * which does not compete with the first text of other tasks.
  */
 const INDEX_DELAY_MS = 25;
 /**
- * The same for a task in progress: lists read such tasks from the log, and none of its deadlines is near. A task that ends sooner has one
+ * The same for a running task: lists read such tasks from the log, and none of its deadlines is near. A task that ends sooner has one
  * write.
  */
 export const RUNNING_INDEX_DELAY_MS = 500;
 
 /**
- * Writes the task index, one write per task at a time, and each by the revision that it replaces: never over an entry of a later
- * record. A relay that lost the task may have a write in flight; an entry that is `working` for a task in input-required makes no
+ * Writes the task index, one write per task at a time. Each write names the revision that it replaces, so that it never replaces the entry
+ * of a later record: a relay that lost the task may have a write in flight, and a `working` entry for a task in input-required would cause no
  * deadline.
  */
 export class IndexWrites {
@@ -51,7 +51,7 @@ export class IndexWrites {
     return waiting.stored.promise;
   }
 
-  /** The stored entry is that of a task that waits for its client: lists and the deadline of the answer follow it. */
+  /** The stored entry shows that the task waits for its client: lists and the deadline of the answer depend on it. */
   #isShownWaiting(taskId: string): boolean {
     const known = this.#known(taskId);
     return known !== undefined && isInterrupted(known.entry.state);
@@ -64,7 +64,7 @@ export class IndexWrites {
     this.#timer = setTimeout(() => this.#writeDue(), Math.ceil(atMs - performance.now()));
   }
 
-  /** Tasks that have ended are written together, also those whose delay is not over. */
+  /** Tasks that have ended are written together, even if their delay is not over. */
   #writeDue(): void {
     this.#wakeAtMs = Number.POSITIVE_INFINITY;
     const nowMs = performance.now();
@@ -116,11 +116,11 @@ export class IndexWrites {
   }
 }
 
-/** An entry; without `at`, that of the entry before it is kept. */
+/** An entry. Without `at`, the time of the previous entry is kept. */
 type IndexWrite = Omit<TaskIndexEntry, 'at'> & { at: number | undefined };
 type WaitingWrite = {
   entry: IndexWrite;
-  /** The task is in progress, and its stored entry shows it so. */
+  /** True if the task runs and its stored entry shows that. */
   mayWait: boolean;
   dueAtMs: number;
   stored: PromiseWithResolvers<void>;

@@ -26,7 +26,7 @@ async function reached(met: () => boolean): Promise<void> {
   while (!met()) await new Promise(resolve => setTimeout(resolve, 5));
 }
 
-/** A data part of `units`, without text. */
+/** A data part of `units` UTF-16 units, without text. */
 const file = (lane: string, units: number): AgentInput => ({
   kind: 'artifact',
   lane,
@@ -36,7 +36,7 @@ const file = (lane: string, units: number): AgentInput => ({
   last: true,
 });
 
-test('promise 1: inputs that fit into a record each are stored, however many wait for the same append', {
+test('promise 1: inputs that each fit into a record are stored, however many wait for the same append', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();

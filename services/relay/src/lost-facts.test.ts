@@ -73,7 +73,7 @@ async function storedWhen(log: MemoryLog, taskId: string, isEnough: (fold: Fold)
 const isDone = ({ task }: Fold) => task?.status.state === COMPLETED;
 const hasText = (text: string) => (fold: Fold) => fold.textOf('response') === text;
 
-/** Each generation follows the one before it, except once: there it is the time, and its event names the one before. */
+/** Asserts that each generation follows the previous one, with one exception: there it is the time, and its event names the previous one. */
 function assertLeap({ generations, losses }: Stored, startedAt: number): void {
   const leaps = generations.flatMap((generation, index) => {
     const before = generations[index - 1] ?? 0;
@@ -84,7 +84,7 @@ function assertLeap({ generations, losses }: Stored, startedAt: number): void {
   assert.deepEqual(losses, [leaps[0]!.before]);
 }
 
-test('a running task whose newest facts are gone has all its text, and its generations go on above the lost ones', {
+test('a running task whose newest facts are gone has all its text, and its generations continue above the lost ones', {
   timeout: 20_000,
 }, async t => {
   const log = createMemoryLog();
@@ -109,7 +109,7 @@ test('a running task whose newest facts are gone has all its text, and its gener
 });
 
 for (const when of ['while its relay runs', 'while no relay runs'] as const) {
-  test(`tasks that are gone come back with their ends when the log loses its tail ${when}`, { timeout: 30_000 }, async t => {
+  test(`lost tasks come back with their ends when the log loses its tail ${when}`, { timeout: 30_000 }, async t => {
     const log = createMemoryLog({ shards: 2 });
     let relay = await relayOn(log.another());
     t.after(() => relay.stop());
@@ -122,7 +122,7 @@ for (const when of ['while its relay runs', 'while no relay runs'] as const) {
     if (when === 'while no relay runs') await relay.stop();
     log.loseFacts(lastSeq);
     if (when === 'while no relay runs') {
-      // Another task gives the sequences again, so the end of the log shows nothing.
+      // Another task reuses the sequences, so the end of the log does not show the loss.
       for (let n = 1; n <= 20; n += 1) log.garbage('facts', 'x');
       relay = await relayOn(log.another());
     }
@@ -135,7 +135,7 @@ for (const when of ['while its relay runs', 'while no relay runs'] as const) {
   });
 }
 
-test('an idle task that continues before its relay has noticed the loss does not fail for lost inputs', {
+test('an idle task that continues before its relay has noticed the loss does not fail because of lost inputs', {
   timeout: 30_000,
 }, async t => {
   const log = createMemoryLog({ shards: 1 });

@@ -43,7 +43,7 @@ async function shownWhen(log: MemoryLog, isEnough: (fold: Fold) => boolean): Pro
   }
 }
 
-/** Another input of the same shard is folded after `seq`, so a relay has read all up to it. */
+/** Another input of the same shard is folded after `seq`, which shows that a relay has read everything up to it. */
 async function readUpTo(log: MemoryLog, seq: number): Promise<void> {
   const message = { messageId: 'x', role: 'ROLE_USER' as const, parts: [{ text: 'another task' }] };
   const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
@@ -52,7 +52,7 @@ async function readUpTo(log: MemoryLog, seq: number): Promise<void> {
   while ((await log.facts.last('other')) === undefined) await new Promise(resolve => setTimeout(resolve, 2));
 }
 
-/** Retention removes every input of the task that is stored now. */
+/** Simulates retention: removes every stored input of the task. */
 async function expireInputs(log: MemoryLog): Promise<void> {
   let newest = 0;
   for await (const { seq } of log.inputs.read('t')) newest = seq;
@@ -136,7 +136,7 @@ test('an input without a fact is read again by the next relay, so that the one a
   await second.stop();
 });
 
-test('last ordinals that an earlier version did not keep up to date fail no task', { timeout: 20_000 }, async () => {
+test('a task does not fail if an earlier version did not keep its last ordinals up to date', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   const first = await relayOn(log.another());
   await sendMessage(log);
@@ -148,7 +148,7 @@ test('last ordinals that an earlier version did not keep up to date fail no task
   await write(out, ' two');
   let folded = 0;
   for await (const { seq } of log.inputs.read('t')) folded = seq;
-  // An earlier version folds the record, and leaves the members that it does not know as they are.
+  // An earlier version folds the record, and leaves unknown members unchanged.
   const { seq: expected, record } = (await log.facts.last('t'))!;
   const [fact] = record.facts.filter(({ kind }) => kind === 'artifact.updated') as ArtifactUpdated[];
   const generation = record.aggregate.generation + 1;
@@ -192,7 +192,7 @@ test('the first record after a takeover has its time and cause, and each record 
   assert.ok(taken!.record.takeover!.at >= takenAt);
 });
 
-test('a takeover fails no task whose inputs are all stored, also while a later attempt writes', { timeout: 20_000 }, async () => {
+test('a takeover fails no task whose inputs are all stored, even while a later attempt writes', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   let relay = await relayOn(log.another());
   await sendMessage(log);

@@ -4,7 +4,7 @@ import { producerAgent } from '@hopline/task';
 import type { HopMetrics } from '@hopline/telemetry';
 import type { StoredStep } from './pipeline-context.ts';
 
-/** Counts stored facts and measures the hops of their chunks. Facts are counted, not what was decided, so that the log agrees. */
+/** Counts stored facts and measures the hops of their chunks. Counts facts instead of decisions, so that the figures agree with the log. */
 export function measureFacts({ facts, aggregate, receivedAt }: StoredStep, metrics: HopMetrics, nowMs: number): void {
   for (const fact of facts) {
     if (isVisible(fact)) metrics.events.add(1, { kind: EVENT_KINDS[fact.kind] });

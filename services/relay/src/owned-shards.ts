@@ -4,8 +4,8 @@ import { type HopMetrics, LINE, type Logger, ShardLines } from '@hopline/telemet
 import { Shard, type ShardContext } from './shard.ts';
 
 /**
- * Pause before a failed shard restarts, milliseconds, with full jitter and growing while the shard makes no progress: each restart reads
- * its lease and opens a consumer, and a log that refuses at once (no permission, a full account) would get ten a second for each shard.
+ * Pause before a failed shard restarts, with full jitter and growing while the shard makes no progress. Each restart reads the
+ * lease and opens a consumer, and a log that refuses at once (no permission, a full account) would get ten a second for each shard.
  */
 const RESTART_MS_MIN = 100;
 const RESTART_MS_MAX = 5_000;
@@ -18,10 +18,10 @@ export type OwnedShardsOptions = {
   logger: Logger;
 };
 
-/** Failures of a shard in succession, without progress between them. */
+/** Consecutive failures of a shard without progress in between. */
 type Failures = { count: number; checkpoint: number };
 
-/** The shards whose leases this relay holds: folds each until its lease is released, and restarts one that fails. */
+/** The shards whose leases this relay holds. Folds each until its lease is released, and restarts a failed one. */
 export class OwnedShards {
   readonly #options: OwnedShardsOptions;
   readonly #lines: ShardLines;
@@ -38,7 +38,7 @@ export class OwnedShards {
     return this.#running.get(index);
   }
 
-  /** Records of each shard that are stored and not folded. */
+  /** Records of each shard that are stored but not folded. */
   lags(): [number, { shard: number }][] {
     return [...this.#running.values()].map(shard => [shard.lag, { shard: shard.index }]);
   }
@@ -47,7 +47,7 @@ export class OwnedShards {
     const { context, metrics } = this.#options;
     this.#lines.acquired(index, cause, progress.checkpoint);
     metrics.ownedShards.add(1);
-    // A counter that is born with its first event hides that event from every rate.
+    // Counters are created at start: one that appears with its first event would hide that event from every rate.
     for (const reason of ['conflict', 'log_fault'] as const) metrics.shardRestarts.add(0, { reason, shard: index });
     if (cause !== 'restarted') {
       metrics.takeovers.add(1, { reason: cause });
@@ -70,7 +70,7 @@ export class OwnedShards {
     return shard.progress;
   }
 
-  /** No shard restarts any more: the relay releases its leases. */
+  /** Prevents further restarts while the relay releases its leases. */
   close(): void {
     this.#stop.abort();
   }

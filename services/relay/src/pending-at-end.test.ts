@@ -44,7 +44,7 @@ const relayOn = (log: MemoryLog) =>
   createRelay({ log: log.another(), instance: 'relay', coalesce, metrics, logger, leaseMs: 120, heartbeatMs: 30 });
 
 for (const when of ['before', 'after'] as const) {
-  test(`half a surrogate pair ${when} the end of its task holds back no checkpoint and stays in no memory`, {
+  test(`half a surrogate pair ${when} the end of its task neither holds back the checkpoint nor stays in memory`, {
     timeout: 20_000,
   }, async () => {
     const log = createMemoryLog({ shards: 1 });

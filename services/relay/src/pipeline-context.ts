@@ -1,31 +1,32 @@
 import type { CoalesceSettings } from '@hopline/coalesce';
-import type { Fact, MessageInput, Takeover, TaskAggregate, TraceCarrier } from '@hopline/events';
+import type { CallInput, Fact, MessageInput, Takeover, TaskAggregate, TraceCarrier } from '@hopline/events';
 import type { InputKind, InputOutcome } from '@hopline/fold';
 import type { FactLog, RecordMark } from '@hopline/log';
 import type { RejectionReason } from '@hopline/task';
 import type { RejectedRecord } from './rejected-records.ts';
 
-/** A task after an append, or after an input that was folded before. Side effects follow from it. */
+/** A task after an append, or after an input that was already folded. Side effects follow from it. */
 export type StoredStep = {
   /** Empty for a replay. */
   facts: readonly Fact[];
   aggregate: TaskAggregate;
   /** Log sequence of the newest record. */
   seq: number;
-  /** As in the task's newest record. */
+  /** The same as in the task's newest record. */
   startSeq: number;
   startStoredAt: number;
-  /** What the task's records take of the log, the newest one included. */
+  /** Bytes that the task's records take in the log, including the newest. */
   storedBytes: number;
   /**
-   * Set when the side effects may have been lost with the previous owner; `message` is the client's message that is read again.
+   * Set when the side effects may have been lost with the previous owner. `message` and `calls` are in the input that is read again;
+   * `storedAt`: epoch milliseconds at which the log stored that input.
    */
-  replay?: { message?: MessageInput };
+  replay?: { message?: MessageInput; calls?: readonly CallInput[]; storedAt?: number };
   /** Epoch milliseconds at which the server received the newest message. */
   receivedAt?: number | undefined;
 };
 
-/** What a pipeline needs from its shard. */
+/** Dependencies of a pipeline on its shard. */
 export type PipelineContext = {
   facts: FactLog;
   /**
@@ -34,19 +35,19 @@ export type PipelineContext = {
    */
   indexedSeq: (taskId: string) => Promise<number | undefined>;
   /**
-   * The log has lost records of the shard: an event that follows from an input up to this raw sequence may stand for one that clients
+   * The log has lost records of the shard: an event that follows from an input up to this raw sequence may replace one that clients
    * have received.
    */
   refoldTo?: number | undefined;
   coalesce: CoalesceSettings;
-  /** Bytes of records of one task; a task that has them fails. */
+  /** Bytes of records of one task. A task that reaches the limit fails. */
   taskBytesMax: number;
   /** JSON of the facts of one part of a copy, UTF-16 units; default PART_UNITS_MAX. */
   copyPartUnitsMax?: number | undefined;
   shards: number;
-  /** Since when this process owns the shard, and why: older facts were stored by another owner. */
+  /** When and why this process became the owner of the shard. Another owner stored older facts. */
   owned: Takeover;
-  /** Monotonic milliseconds, for holds: text must not wait for a clock that was set back. */
+  /** Monotonic milliseconds for holds, because text must not wait for a clock that was set back. */
   now: () => number;
   /** Epoch milliseconds, for the times of facts: a machine that was suspended must not stay behind. The decider lets none decrease. */
   wallNow: () => number;
@@ -54,14 +55,14 @@ export type PipelineContext = {
   appendId: (taskId: string) => string;
   /**
    * Called after a record is stored. A returned promise holds back the shard's checkpoint until it resolves. `isStopped`: the pipeline
-   * holds the task no longer, and what is not done yet is for its next owner.
+   * no longer holds the task, and the remaining work is left to the next owner.
    */
   applySideEffects: (step: StoredStep, trace: TraceCarrier, isStopped: () => boolean) => Promise<void> | undefined;
   onRejected: (reason: RejectionReason, count: number) => void;
-  /** A record was skipped, or could not be applied: its task fails. */
+  /** A record was skipped, or could not be applied, which fails its task. */
   onRejectedRecord: (rejected: RejectedRecord) => void;
   onOutcome: (kind: InputKind, outcome: InputOutcome, count: number) => void;
-  /** A record is stored. `isTakeover`: the first one of a task that another relay began. */
+  /** Called when a record is stored. `isTakeover`: it is the first record of a task that another relay began. */
   onStored: (step: StoredStep, trace: TraceCarrier, isTakeover: boolean) => void;
   /** An append was acknowledged after this many milliseconds. */
   onAppend: (ms: number, stored: RecordMark) => void;

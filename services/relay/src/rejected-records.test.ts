@@ -20,6 +20,7 @@ const MESSAGE_INPUT = {
 } as const;
 const OPEN: AgentInput = { kind: 'open', lane: 'a', artifact: { name: 'response' } };
 const WORKING: AgentInput = { kind: 'status', state: 'TASK_STATE_WORKING' };
+const CALL = { kind: 'call', call: 'c', agent: 'b' };
 const COMPLETED: AgentInput = { kind: 'status', state: 'TASK_STATE_COMPLETED' };
 
 function nested(levels: number): unknown {
@@ -28,7 +29,7 @@ function nested(levels: number): unknown {
   return value;
 }
 
-/** A shard that folds the inputs of a log in memory, and what it reports. */
+/** A shard that folds the inputs of a log in memory, and the reports of the shard. */
 class FoldingShard {
   readonly log: MemoryLog = createMemoryLog({ shards: 1 });
   readonly rejected: RejectedRecord[] = [];
@@ -69,7 +70,7 @@ class FoldingShard {
     return this.#shard.checkpoint;
   }
 
-  /** Stores any payload as a record of the task. */
+  /** Stores an arbitrary payload as a record of the task. */
   async append(taskId: string, payload: unknown): Promise<number> {
     return this.log.garbage('inputs', taskId, JSON.stringify(payload));
   }
@@ -82,7 +83,7 @@ class FoldingShard {
     await this.append(taskId, { v: 1, at: 1, from: FROM, n, inputs });
   }
 
-  /** The task as its facts show it once it has ended. */
+  /** The task as its facts show it after its end. */
   async ended(taskId: string): Promise<Fold> {
     const fold = new Fold();
     for await (const { record } of await this.log.facts.follow(taskId, 0, AbortSignal.timeout(10_000))) {
@@ -92,7 +93,7 @@ class FoldingShard {
     throw new Error('the task has not ended');
   }
 
-  /** Another task of the shard runs to its end. */
+  /** Runs another task of the shard to its end. */
   async assertServesOthers(taskId: string): Promise<void> {
     await this.start(taskId);
     await this.agent(taskId, 1, WORKING, OPEN, { kind: 'text', lane: 'a', tokens: ['whole'] }, COMPLETED);
@@ -107,6 +108,9 @@ class FoldingShard {
 }
 
 const malformed: [string, unknown][] = [
+  ['a call whose message is no message', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ ...CALL, message: { text: 'x' } }] }],
+  ['a call whose presentation is a text', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ ...CALL, presentation: 'own' }] }],
+  ['a call whose trace is no carrier', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ ...CALL, trace: { traceparent: 1 } }] }],
   ['tokens that are no strings', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ kind: 'text', lane: 'a', tokens: [5] }] }],
   ['a history that is no list', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ ...WORKING, history: 5 }] }],
   ['a step without payload', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ kind: 'step', step: '1' }] }],
@@ -128,7 +132,7 @@ test('a malformed record is skipped, reported with its sequence, and costs no ot
   assert.deepEqual(shard.rejected, []);
 });
 
-test('the task of a skipped agent record fails at the next one, because its text would have a hole', async () => {
+test('after a skipped agent record its task fails at the next one, because its text would have a hole', async () => {
   await using shard = new FoldingShard();
   await shard.start('t');
   await shard.agent('t', 1, WORKING, OPEN);
@@ -145,7 +149,7 @@ test('a record of a later version is skipped and reported as such', async () => 
   assert.deepEqual(shard.rejected, [{ seq, taskId: 't', fault: 'unknown version' }]);
 });
 
-test('an input of an unknown kind is skipped and counted: it cancels nothing and leaves no hole', async () => {
+test('an input of an unknown kind is skipped and counted: it neither cancels the task nor leaves a hole', async () => {
   await using shard = new FoldingShard();
   await shard.start('t');
   for (const input of [{ kind: 'pause' }, { kind: 'unknown' }]) {
@@ -178,7 +182,7 @@ test('an input may nest INPUT_DEPTH_MAX levels; one more is skipped, whatever it
   assert.equal((await shard.ended('t')).task?.status.state, 'TASK_STATE_COMPLETED');
 });
 
-test('what cannot be encoded, or throws elsewhere, fails its task and nothing else', async () => {
+test('an input that cannot be encoded, or throws elsewhere, fails only its task', async () => {
   for (const fault of ['append', 'side effect', 'every append'] as const) {
     let thrown = 0;
     const isHit = (facts: readonly { kind: string }[]) =>
@@ -222,7 +226,7 @@ test('what cannot be encoded, or throws elsewhere, fails its task and nothing el
   }
 });
 
-test('a task whose newest record lacks a part of its aggregate costs no other task', async () => {
+test('a task whose newest record lacks a part of its aggregate affects no other task', async () => {
   await using shard = new FoldingShard();
   const aggregate = { taskId: 't', contextId: 'c', state: 'TASK_STATE_WORKING', generation: 1, at: 1, turn: 1, foldedSeq: 0 };
   const record = { v: 1, facts: [], aggregate, startSeq: 1, startStoredAt: 1 };
@@ -260,6 +264,13 @@ test('no mutated record stops a shard', async () => {
         { kind: 'call', call: 'c', agent: 'b' },
         { ...WORKING, message: MESSAGE },
       ],
+    },
+    {
+      v: 1,
+      at: 1,
+      from: { ...FROM, id: 'supervisor', agent: 'supervisor' },
+      n: 1,
+      inputs: [{ kind: 'call', call: 'd', agent: 'b', presentation: {}, message: MESSAGE, metadata: {}, resume: 1, trace: {} }],
     },
     { v: 1, at: 1, from: FROM, n: 1, inputs: [{ kind: 'ended', call: 'c', state: 'TASK_STATE_FAILED', reason: 'r' }] },
     {
@@ -314,7 +325,7 @@ function mutated(base: unknown, mutations: readonly { at: number; value: unknown
   return copy;
 }
 
-test('a task that a later version wrote waits for a relay of that version; the others of its shard go on', async () => {
+test('a task that a later version wrote waits for a relay of that version; other tasks of its shard continue', async () => {
   await using shard = new FoldingShard();
   await shard.start('t');
   let newest = await shard.log.facts.last('t');
@@ -331,7 +342,7 @@ test('a task that a later version wrote waits for a relay of that version; the o
   await other.stop();
 });
 
-test('a task whose facts have expired is refused: no message begins it again', async () => {
+test('a task whose facts have expired is refused: a message cannot begin it again', async () => {
   for (const [hadFacts, message, begun] of [
     [true, MESSAGE_INPUT, false],
     [false, { ...MESSAGE_INPUT, continues: true }, false],
@@ -345,7 +356,7 @@ test('a task whose facts have expired is refused: no message begins it again', a
   }
 });
 
-test('times of facts follow the wall clock and never decrease; a hold does not depend on it', async () => {
+test('times of facts follow the wall clock and never decrease; a hold does not depend on the wall clock', async () => {
   let wallMs = 1_000_000;
   await using shard = new FoldingShard({
     wallNow: () => wallMs,
@@ -372,7 +383,7 @@ test('times of facts follow the wall clock and never decrease; a hold does not d
   assert.equal((await times(6)).at(-1), 9_000_000);
 });
 
-test('log lines for rejected records are bounded per minute, hold no content, and count those left out', () => {
+test('log lines for rejected records are limited per minute, contain no content, and count those left out', () => {
   const lines: Record<string, unknown>[] = [];
   const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
   const capturing = {

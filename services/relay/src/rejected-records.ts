@@ -1,7 +1,7 @@
 import type { RejectedInput } from '@hopline/log';
 import { type HopMetrics, inTrace, LINE, type Logger, snakeWord, taskLogger } from '@hopline/telemetry';
 
-/** `not applicable`: it was read, but the relay failed on it. `error`: whose name is logged, never its message. */
+/** `not applicable`: the record was read, but the relay failed to apply it. `error`: only its name is logged, never its message. */
 export type RejectedRecord = Omit<RejectedInput, 'fault'> & { fault: RejectedInput['fault'] | 'not applicable'; error?: unknown };
 
 /** Log lines for rejected records in one minute and one relay; the metric counts all of them. */

@@ -102,7 +102,7 @@ test('a message whose task id is new creates the task without a read of the log;
   const second = await relayOn(log);
   await until(async () => (await messagesOf('waiting')).length === 1);
   assert.ok(read.has('waiting'));
-  // A mark that is wrong: the append conflicts, the shard restarts, and the task is read.
+  // With a wrong mark the append conflicts, the shard restarts, and the task is read.
   await sendMessage(log, 'live', 'm2', true);
   await until(async () => (await messagesOf('live')).length === 2);
   assert.deepEqual(await messagesOf('live'), ['m1', 'm2']);
@@ -132,7 +132,7 @@ test('inputs removed before they were read fail the task: text with a gap never 
 
 test('the first text of a lane is stored at once, in the record that opens the lane; later text waits for its pace [S0-38]', async () => {
   const log = createMemoryLog();
-  // A lane without a pace would be held for half a minute.
+  // A lane whose pace is unknown would be held for half a minute.
   const relay = await relayOn(log, { ...coalesce, eventCostMs: 60_000, holdMsMax: 30_000 });
   const seen = records(log, 't1');
   await sendMessage(log, 't1');
@@ -165,7 +165,7 @@ test('the first text of a lane is stored at once, in the record that opens the l
   await relay.stop();
 });
 
-test('with an event cost of 0 every token is a frame of its own [S1-27]', async () => {
+test('with an event cost of 0 every token is its own frame [S1-27]', async () => {
   const log = createMemoryLog();
   const relay = await relayOn(log, { ...coalesce, eventCostMs: 0 });
   const seen = records(log, 't1');
@@ -184,7 +184,7 @@ test('with an event cost of 0 every token is a frame of its own [S1-27]', async 
 });
 
 test('a notice neither waits for held text nor overtakes the text before it [S2-27]', async () => {
-  // Text alone would be held for half a minute.
+  // Without the notice, text would be held for half a minute.
   const holdMsMax = 30_000;
   const log = createMemoryLog();
   const relay = await relayOn(log, { ...coalesce, eventCostMs: 60_000, holdMsMax });
@@ -357,7 +357,7 @@ test('two relays split the shards evenly, and one owns all when the other stops'
   await second.stop();
 });
 
-test('a full work queue fails no shard: the work is requested until there is room, and other tasks go on', {
+test('a full work queue fails no shard: the work is requested until there is room, and other tasks continue', {
   timeout: 20_000,
 }, async t => {
   const log = createMemoryLog({ shards: 1 });
@@ -410,7 +410,7 @@ test('a relay that takes over logs its shards together, at its start and after t
   assert.equal(lines.findLast(({ msg }) => msg === 'shards released')?.shards, 16);
 });
 
-test('a relay that stops while the work queue is full asks for work no more: the next owner of the shard does', {
+test('a relay that stops while the work queue is full no longer requests work: the next owner of the shard does', {
   timeout: 60_000,
 }, async () => {
   const log = createMemoryLog();
@@ -438,7 +438,7 @@ test('a relay that stops while the work queue is full asks for work no more: the
   await next.stop();
 });
 
-test('a shard whose log refuses at once restarts less and less often, and at once again after progress', async t => {
+test('a shard whose log refuses at once restarts less and less often, and quickly again after progress', async t => {
   t.mock.method(Math, 'random', () => 0.99);
   const log = createMemoryLog({ shards: 1 });
   const failedAtMs: number[] = [];

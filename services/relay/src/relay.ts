@@ -30,7 +30,7 @@ export type RelayDeps = {
   authTimeoutMs?: number | undefined;
   /** Age of an open task's start at which its facts are copied forward, milliseconds; absent: never. */
   copyForwardAfterMs?: number | undefined;
-  /** Bytes of records of one task; a task that has them fails. Default TASK_BYTES_MAX. */
+  /** Bytes of records of one task. A task that reaches the limit fails. Default TASK_BYTES_MAX. */
   taskBytesMax?: number;
   /** JSON of the facts of one part of a copy, UTF-16 units; default PART_UNITS_MAX. */
   copyPartUnitsMax?: number | undefined;

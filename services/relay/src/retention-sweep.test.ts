@@ -64,7 +64,7 @@ const WAITS = { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED' } as const;
 const WORKS = { kind: 'status', state: 'TASK_STATE_WORKING' } as const;
 const COMPLETED = { kind: 'status', state: 'TASK_STATE_COMPLETED' } as const;
 
-/** Ended tasks write so many bytes, not faster than the relay copies the open ones forward. */
+/** Writes the given number of bytes in ended tasks, no faster than the relay copies the open ones forward. */
 async function fill(log: MemoryLog, name: string, bytes: number, open: readonly string[]): Promise<void> {
   const text = 'x'.repeat(8 * 1024);
   const inputs: AgentInput[] = [
@@ -83,7 +83,7 @@ async function fill(log: MemoryLog, name: string, bytes: number, open: readonly 
   }
 }
 
-test('open tasks are copied whose beginning is within the margin of being discarded', () => {
+test('open tasks whose beginning is about to be discarded are copied', () => {
   const extent = { firstSeq: 101, lastSeq: 500 };
   assert.equal(copyForwardBelow({ ...extent, fill: 0 }), 101);
   assert.equal(copyForwardBelow({ ...extent, fill: 1 - COPY_FORWARD_MARGIN }), 101);
@@ -111,7 +111,7 @@ test('open tasks outlive a log that others fill three times, and lose no fact [S
   await relay.stop();
 });
 
-test('a working task that was silent for as long as copies by age permit fails instead of being copied without end', {
+test('a working task that was silent for as long as copies by age permit fails instead of being copied forever', {
   timeout: 60_000,
 }, async () => {
   const log = createMemoryLog({ shards: 1, factsBytesMax: BYTES_MAX });
@@ -125,7 +125,7 @@ test('a working task that was silent for as long as copies by age permit fails i
   await relay.stop();
 });
 
-test('the index keeps open tasks while others fill it three times, so that their deadlines hold', {
+test('the index keeps open tasks while others fill it three times, so that their deadlines apply', {
   timeout: 60_000,
 }, async () => {
   const log = createMemoryLog({ shards: 1, tasksBytesMax: 16 * 1024 });
@@ -147,7 +147,7 @@ test('the index keeps open tasks while others fill it three times, so that their
   await relay.stop();
 });
 
-/** A relay folds the beginning of a task, and none runs while its agent works on: these inputs are removed. */
+/** A relay folds the beginning of a task, and no relay runs while its agent continues. The agent's inputs are then removed. */
 async function outage(log: MemoryLog, work: () => Promise<void>): Promise<void> {
   const first = await relayOn(log.another());
   await message(log, 't');
@@ -160,7 +160,7 @@ async function outage(log: MemoryLog, work: () => Promise<void>): Promise<void> 
   log.expireAll('inputs', (await log.inputs.extent()).lastSeq + 1);
 }
 
-/** Takes the item of the task and ends as the agent does. */
+/** Takes the item of the task and settles it, as the agent would. */
 async function finish(log: MemoryLog, write: () => Promise<void>): Promise<void> {
   const stop = new AbortController();
   await log.work.take('agent.echo', { slots: 1, signal: stop.signal }, async () => {
@@ -169,7 +169,7 @@ async function finish(log: MemoryLog, write: () => Promise<void>): Promise<void>
   });
 }
 
-test('a task fails when its agent has finished and its last inputs were removed, although nothing is written afterwards', {
+test('a task fails if its agent has finished and its last inputs were removed, although nothing is written afterwards', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
@@ -209,7 +209,7 @@ for (const { shown, lost } of LOST_ENTRIES) {
   });
 }
 
-test('a record without a fact does not hide that the work is gone', { timeout: 20_000 }, async () => {
+test('a record without a fact does not hide that the work item is gone', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   await outage(log, () => finish(log, () => appendAgent(log, 't', [COMPLETED], 2)));
   const second = await relayOn(log.another());
@@ -221,7 +221,7 @@ test('a record without a fact does not hide that the work is gone', { timeout: 2
   await second.stop();
 });
 
-test('a silent task whose agent still has its item is left alone, however much was removed', { timeout: 20_000 }, async () => {
+test('a silent task whose agent still has its item is not touched, however much was removed', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   await outage(log, async () => {});
   const second = await relayOn(log.another());
@@ -234,7 +234,7 @@ test('a silent task whose agent still has its item is left alone, however much w
 
 const FULL = { firstSeq: 1, lastSeq: 10_000, fill: 1 };
 
-/** One sweep over index entries at a fixed time. Resolves with the inputs that it appended, and how many entries it wrote again and tasks it read. */
+/** One sweep over index entries at a fixed time. Resolves with the appended inputs, and the numbers of rewritten entries and read tasks. */
 async function sweepOver(
   log: MemoryLog,
   tasks: [string, OpenTask][],
@@ -255,7 +255,7 @@ async function sweepOver(
           return log.facts.last(taskId);
         },
         extent: async () => {
-          // A sweep begins when the one before it has ended.
+          // A sweep begins when the previous one has ended.
           if (++sweeps > 1) swept.resolve();
           return sweeps > 1 ? { ...FULL, fill: 0 } : extents.facts;
         },
@@ -307,7 +307,7 @@ test('one sweep examines at most EXAMINED_PER_SWEEP_MAX tasks', async () => {
   assert.equal((await sweepOver(createMemoryLog(), tasks.slice(1), SILENT_MS_MIN)).examined, EXAMINED_PER_SWEEP_MAX);
 });
 
-test('a task in progress is examined once SILENT_MS_MIN has passed since its newest fact, not a millisecond earlier', async () => {
+test('a running task is examined once SILENT_MS_MIN has passed since its newest fact, not a millisecond earlier', async () => {
   const log = createMemoryLog();
   const relay = await relayOn(log.another());
   await message(log, 't');

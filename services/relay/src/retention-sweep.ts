@@ -6,35 +6,35 @@ import type { IndexWrites } from './index-writes.ts';
 import { indexEntry } from './side-effects.ts';
 import { copyForwardInput, type OpenTask } from './task-deadlines.ts';
 
-/** Time between two sweeps, milliseconds. */
+/** Time between two sweeps. */
 const RETENTION_SWEEP_MS = 5_000;
 /**
- * An open task is copied forward when its beginning would be discarded after so many more bytes, as a share of all bytes that the
+ * An open task is copied forward when its beginning would be discarded after this many more bytes, as a share of the bytes that the
  * log may hold.
  */
 export const COPY_FORWARD_MARGIN = 0.25;
-/** Copies that one sweep may start: a copy stores all facts of its task, and brings the bound nearer for all others. */
+/** Copies that one sweep may start. A copy stores all facts of its task again, which brings all other tasks closer to the limit. */
 export const COPIES_PER_SWEEP_MAX = 64;
 /** Index entries that one sweep may write again. */
 export const ENTRIES_PER_SWEEP_MAX = 1_000;
 /**
- * Tasks that one sweep may examine, those first that were examined longest ago: each is a read, and thousands may wait for their
+ * Tasks that one sweep may examine, beginning with those examined longest ago: each costs a read, and thousands may wait for their
  * clients.
  */
 export const EXAMINED_PER_SWEEP_MAX = 256;
-/** An open task without a fact for this long is examined, and once in this time; milliseconds. */
+/** An open task without a fact for this long is examined, once per this time. */
 export const SILENT_MS_MIN = 60_000;
 
 export type RetentionSweepOptions = {
   log: Pick<Log, 'inputs' | 'facts' | 'work' | 'tasks'>;
   index: IndexWrites;
-  /** Of all shards. */
+  /** Open tasks of all shards. */
   openTasks: () => ReadonlyMap<string, OpenTask>;
   /** Whether this relay owns the shard of the task now. */
   owns: (taskId: string) => boolean;
   /** Whether an input, an append or a side effect of the task is in progress in this relay. */
   isBusy: (taskId: string) => boolean;
-  /** As of the copies by age; absent: nothing is copied. Milliseconds. */
+  /** The setting of copies by age. Absent: nothing is copied. */
   copyForwardAfterMs: number | undefined;
   /** Epoch milliseconds. */
   now: () => number;
@@ -44,9 +44,9 @@ export type RetentionSweepOptions = {
 };
 
 /**
- * Keeps open tasks from what retention removes by bytes: copies their facts forward, writes their index entries again, and ends a
- * task whose worker has finished while the inputs with its end were removed before a relay read them. An entry that was lost with
- * its relay, and whose inputs were removed too, is written from the log.
+ * Protects open tasks from retention by bytes: copies their facts forward, writes their index entries again, and ends a
+ * task whose worker has finished while its last inputs were removed before a relay read them. If an entry was lost with
+ * its relay, and its inputs were removed too, the entry is written from the log.
  */
 export class RetentionSweep {
   readonly #options: RetentionSweepOptions;
@@ -91,7 +91,7 @@ export class RetentionSweep {
     const below = copyForwardBelow(extent);
     if (copyForwardAfterMs === undefined || below <= extent.firstSeq) return;
     const due = this.#owned(tasks, ({ entry: { startSeq, generation } }, taskId) => {
-      // Of a task whose beginning is gone, a copy would hold a part as if it were the whole.
+      // If the beginning of a task is gone, a copy would present a part as the whole.
       const isOld = generation > 0 && startSeq >= extent.firstSeq && startSeq < below;
       return isOld && this.#copied.get(taskId) !== startSeq;
     });
@@ -134,7 +134,7 @@ export class RetentionSweep {
       const newest = await this.#options.log.facts.last(taskId);
       if (newest === undefined) continue;
       const { aggregate } = newest.record;
-      // Its relay died between the record and the index, and no successor reads the inputs that would write the entry again.
+      // Its relay died between the record and the index, and no successor reads inputs that would write the entry again.
       if (aggregate.generation > entry.generation) {
         await this.#options.index.put(taskId, indexEntry(stepOf(newest), aggregate.at));
         continue;
@@ -147,12 +147,12 @@ export class RetentionSweep {
     }
   }
 
-  /** Tasks of this relay's shards. What the condition excludes needs no shard. */
+  /** Tasks of this relay's shards. The condition is checked first, because it needs no shard. */
   #owned(tasks: ReadonlyMap<string, OpenTask>, isDue: (task: OpenTask, taskId: string) => boolean): [string, OpenTask][] {
     return [...tasks].filter(([taskId, task]) => isDue(task, taskId) && this.#options.owns(taskId));
   }
 
-  /** The producer that should write on and has no item of work. Called after the aggregate was read. */
+  /** The producer that should continue but has no work item. Called after the aggregate was read. */
   async #goneWork({ taskId, role, calls }: TaskAggregate): Promise<{ call?: string } | undefined> {
     const { work } = this.#options.log;
     if (!(await work.hasItem(role, taskId))) return {};
@@ -180,7 +180,7 @@ function stepOf(newest: StoredFacts): Parameters<typeof indexEntry>[0] {
   return { aggregate, seq, startSeq: startSeqOf(newest), startStoredAt, storedBytes: aggregate.storedBytes ?? 0 };
 }
 
-/** Open tasks that begin before this sequence are copied forward. Records differ in size; over many the share of sequences is that of bytes. */
+/** Open tasks that begin before this sequence are copied forward. Over many records, the share of sequences equals the share of bytes. */
 export function copyForwardBelow({ firstSeq, lastSeq, fill }: StreamExtent): number {
   const written = lastSeq + 1 - firstSeq;
   const room = 1 - fill;

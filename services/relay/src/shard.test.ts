@@ -52,7 +52,7 @@ function shardOf(log: MemoryLog, more: Partial<ShardContext> = {}): Shard {
   );
 }
 
-test('an ended task leaves memory after ENDED_IDLE_MS, an open one after IDLE_MS; what follows an end is rejected all the same', async t => {
+test('an ended task leaves memory after ENDED_IDLE_MS, an open one after IDLE_MS; later inputs of an ended task are still rejected', async t => {
   t.mock.timers.enable({ apis: ['setInterval'] });
   const log = createMemoryLog({ shards: 1 });
   let [nowMs, ids] = [0, 0];
@@ -88,7 +88,7 @@ test('an ended task leaves memory after ENDED_IDLE_MS, an open one after IDLE_MS
   }
 });
 
-test('a shard reads no more than its bound while an append is awaited, also of large records', async () => {
+test('a shard reads no more than its limit while an append is pending, even with large records', async () => {
   const log = createMemoryLog({ shards: 1 });
   const { append } = log.facts;
   const release = Promise.withResolvers<void>();

@@ -14,27 +14,27 @@ import type { PipelineContext } from './pipeline-context.ts';
 import { TaskPipeline } from './task-pipeline.ts';
 
 /**
- * Inputs of one shard that wait for an append (UTF-16 units) or for their task to be read (bytes). Above it the shard pauses
+ * Inputs of one shard that wait for an append (UTF-16 units) or for their task to be read (bytes). Above the limit the shard pauses
  * reading until the log catches up.
  */
 export const SHARD_WAITING_UNITS_MAX = 16 * 1024 * 1024;
-/** A task without input for this long is evicted from memory; its next input loads it from the log. Milliseconds. */
+/** A task without input for this long is evicted from memory; its next input loads it from the log. */
 export const IDLE_MS = 30_000;
-/** The same for a task that has ended: little follows its end, and each task in memory is a step of every checkpoint. Milliseconds. */
+/** The same for a task that has ended, because few inputs follow its end and each task in memory is a step of every checkpoint. */
 export const ENDED_IDLE_MS = 2_000;
 export const SWEEP_MS = 5_000;
 const CATCH_UP_POLL_MS = 5;
 /** Records, or bytes of them, between two checks of the bound: a check costs one step per task. */
 const RECORDS_PER_CHECK = 128;
 const BYTES_PER_CHECK = 1024 * 1024;
-/** Records of a task between two looks at which of them are folded. */
+/** Records of a task between two checks which of them are folded. */
 const RECORDS_PER_LOOK = 64;
-/** Records that are looked for at the same time. */
+/** Records checked concurrently. */
 const LOOKS_AT_ONCE_MAX = 16;
 
 export type ShardContext = Omit<PipelineContext, 'refoldTo'> & {
   inputs: InputLog;
-  /** The log has lost records of the shard, whose inputs are folded again. */
+  /** The log has lost records of the shard, and their inputs are folded again. */
   onRefold: (shard: number) => void;
 };
 
@@ -43,23 +43,23 @@ type LoadedTask = {
   pipeline: TaskPipeline | undefined;
   waiting: StoredInput[];
   waitingBytes: number;
-  /** Raw sequences that were not folded at the last look, oldest first. */
+  /** Raw sequences that were not folded at the last check, oldest first. */
   unfolded: number[];
-  /** Records read since the last look. */
+  /** Records read since the last check. */
   sinceLook: number;
-  /** The newest record that this shard stored of it: while the task is in memory, its next append proves that it is there. */
+  /** The newest record of the task that this shard stored. While the task is in memory, its next append proves that the log has it. */
   stored?: RecordMark;
-  /** Its facts were written by a later version: a relay of that version continues at this input, and this one folds none. */
+  /** A later version wrote its facts: a relay of that version continues at this input, and this relay folds none. */
   blockedAt?: number;
 };
 
 /**
  * All tasks of one shard: reads the shard's inputs in order and dispatches each to its task.
  *
- * The checkpoint holds only while the log keeps what was stored. So the shard knows its newest record, and looks for it when it starts,
- * before it continues a task from the log, and from time to time; and for the newest record of each task that it removes from memory,
- * because its newest record may be younger than a loss. If the log has lost one, the inputs are read from the beginning: what a task has
- * folded is recognized, and what is gone is folded again.
+ * The checkpoint is valid only while the log keeps the stored records. So the shard remembers its newest record, and checks that the log has it at
+ * start, before it continues a task from the log, and from time to time. It also checks the newest record of each task that it removes from memory,
+ * because that record may be newer than a loss. If the log has lost one, the inputs are read again from the beginning: inputs that a task has
+ * folded are recognized, and lost facts are made again.
  */
 export class Shard {
   readonly index: number;
@@ -70,12 +70,12 @@ export class Shard {
   #lastReadSeq: number;
   #newest: RecordMark | undefined;
   #refoldTo: number | undefined;
-  /** Records that no append will prove to be there, to be looked for. */
+  /** Records that no append will confirm, so they must be checked. */
   #unproven: RecordMark[] = [];
-  /** A look for the newest record, and the one that begins after it. */
+  /** The running check of the newest record, and the next one. */
   #looking: Promise<void> | undefined;
   #nextLook: Promise<void> | undefined;
-  /** Stored after the newest record that was read, readable or not, as of its delivery. */
+  /** Records stored after the newest one that was read, readable or not, at the time of its delivery. */
   #unread = 0;
   #reading: Promise<void> | undefined;
   #sweepTimer: NodeJS.Timeout | undefined;
@@ -102,7 +102,7 @@ export class Shard {
     this.#reading = this.#begin().catch(error => this.#fail(error));
   }
 
-  /** Stops reading and appending. Inputs that were not folded stay in the input log for the next owner. */
+  /** Stops reading and appending. Inputs that were not folded are left in the input log for the next owner. */
   async stop(): Promise<void> {
     this.#stop.abort();
     clearInterval(this.#sweepTimer);
@@ -118,7 +118,7 @@ export class Shard {
     return { checkpoint, ...(this.#newest && { newest: this.#newest }), ...(checkpoint < refoldTo && { refoldTo }), unproven };
   }
 
-  /** Every input of the shard up to this sequence is folded, side effects included. */
+  /** Raw sequence up to which every input of the shard is folded, including side effects. */
   get checkpoint(): number {
     if (this.#failed) return this.#checkpoint;
     let folded = this.#lastReadSeq;
@@ -131,7 +131,7 @@ export class Shard {
     return this.#checkpoint;
   }
 
-  /** Records of the shard that are stored and not folded: not read yet as of the newest delivery, or waiting here. */
+  /** Records of the shard that are stored but not folded: not read yet at the newest delivery, or waiting here. */
   get lag(): number {
     let lag = this.#unread;
     for (const task of this.#tasks.values()) lag += unfoldedOf(task).length;
@@ -171,7 +171,7 @@ export class Shard {
     if (this.#tasks.get(taskOf(before))?.stored?.id !== before.id) this.#unproven.push(before);
   }
 
-  /** Rejects when the log has lost a record. Calls at the same time share the looks that begin after them. */
+  /** Rejects if the log has lost a record. Concurrent calls share the next check. */
   #lookForNewest(): Promise<void> {
     if (this.#looking === undefined) {
       this.#looking = this.#look().finally(() => {
@@ -218,7 +218,7 @@ export class Shard {
 
   #dispatch(input: StoredInput): void {
     const task = this.#tasks.get(input.taskId);
-    // Of a blocked task nothing is folded, and nothing more is kept.
+    // A blocked task folds nothing, and nothing more is kept of it.
     if (task?.blockedAt !== undefined) return;
     if (task !== undefined) noteRead(task, input.seq);
     if (task?.pipeline !== undefined) {
@@ -244,16 +244,16 @@ export class Shard {
     const { facts, indexedSeq } = this.#context;
     const reading = Promise.all([facts.last(taskId), indexedSeq(taskId)]);
     const [found, seq] = await reading.catch(error => this.#block(taskId, task, error));
-    // The index is written after the facts: another relay may have stored the first ones between the two reads.
+    // The index is written after the facts, so another relay may have stored the first ones between the two reads.
     const newest = found ?? (seq === undefined ? undefined : await facts.last(taskId));
     const isNew = newest === undefined && (seq === undefined || (await this.#isLost(task, seq)));
-    // What was read may be older than what this shard has stored: the ordinals of the next input would show a gap.
+    // The read state may be older than what this shard has stored, and the ordinals of the next input would show a gap.
     await this.#lookForNewest();
     if (this.#stop.signal.aborted || task.blockedAt !== undefined) return;
     this.#continue(taskId, task, newest ?? (isNew ? 'new' : 'expired'));
   }
 
-  /** Whether the log has lost all facts of a task whose index entry names `seq`: retention has not come to that record yet. */
+  /** Whether the log has lost all facts of a task whose index entry names `seq`, although retention has not reached that record yet. */
   async #isLost(task: LoadedTask, seq: number): Promise<boolean> {
     if (task.waiting[0] === undefined || task.waiting[0].seq > (this.#refoldTo ?? 0)) return false;
     return seq >= (await this.#context.facts.extent()).firstSeq;
@@ -271,7 +271,7 @@ export class Shard {
     task.waitingBytes = 0;
   }
 
-  /** Keeps the checkpoint before the task's first input, so that a relay of the later version folds it. Other tasks go on. */
+  /** Holds the checkpoint before the task's first input, so that a relay of the later version folds it. Other tasks continue. */
   #block(taskId: string, task: LoadedTask, error: unknown): [undefined, undefined] {
     if (!(error instanceof LaterVersion)) throw error;
     const { seq, trace } = task.waiting[0]!;
@@ -290,7 +290,7 @@ export class Shard {
 
   #sweep(): void {
     this.#evictIdle();
-    // Without an answer the next sweep looks again.
+    // Without an answer the next sweep checks again.
     this.#lookForNewest().catch(error => error instanceof HistoryLost && this.#fail(error));
   }
 
@@ -326,7 +326,7 @@ function noteRead(task: LoadedTask, seq: number): void {
   if (task.sinceLook >= Math.max(RECORDS_PER_LOOK, task.unfolded.length / 2)) unfoldedOf(task);
 }
 
-/** Forgets what is folded, so that the list is as long as what waits. */
+/** Forgets folded records, so that the list contains only waiting ones. */
 function unfoldedOf(task: LoadedTask): readonly number[] {
   const { pipeline } = task;
   task.sinceLook = 0;
@@ -339,7 +339,7 @@ function unfoldedOf(task: LoadedTask): readonly number[] {
 
 /**
  * Whether the task cannot have facts yet, which saves a read of the log: its id was made for this message, and the message was stored
- * after this relay took the shard. Should another relay have folded it all the same, the append conflicts and the shard restarts.
+ * after this relay took the shard. If another relay has folded it nevertheless, the append conflicts and the shard restarts.
  */
 function createsTask({ record, isLive }: StoredInput): boolean {
   return isLive === true && record.from === 'client' && record.input.kind === 'message' && record.input.creates === true;

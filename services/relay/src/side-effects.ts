@@ -1,22 +1,42 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isTerminal, type Message, type Metadata } from '@hopline/a2a';
-import type { TraceCarrier, Work } from '@hopline/events';
-import { type Log, LogFull, newestForWork, type TaskIndexEntry } from '@hopline/log';
+import {
+  type CallInput,
+  type CallStarted,
+  entryOf,
+  type Fact,
+  type Role,
+  type TaskAggregate,
+  type TraceCarrier,
+  type Work,
+  workingCall,
+  workOfCall,
+} from '@hopline/events';
+import { type Log, LogFull, newestForWork, type TaskIndexEntry, type WorkQueue } from '@hopline/log';
 import { rootProducer } from '@hopline/task';
 import type { IndexWrites } from './index-writes.ts';
 import type { StoredStep } from './pipeline-context.ts';
 
-/** Wait between two requests for work while the queue is full, milliseconds. */
+/** Wait between two requests for work while the queue is full. */
 const FULL_RETRY_MS = 1_000;
-/** Bytes of records after which the index entry of a task is written again: servers add up what tenants have stored. */
+/** Bytes of records after which the index entry of a task is written again, so that servers can add up the bytes of tenants. */
 export const INDEXED_BYTES_STEP = 1024 * 1024;
 
 /** `queuedAt`: epoch milliseconds. */
 type RequestOptions = { trace: TraceCarrier; queuedAt: number; isStopped: () => boolean };
 
+/** A work item that follows from a message or a call. */
+type Item = {
+  role: Role;
+  id: string;
+  work: Work /** The producer that writes once the item is taken. */;
+  producer: string;
+  trace?: TraceCarrier;
+};
+
 /**
- * Follows a stored step: a message becomes a work item for the task's role, a change of state goes into the task index. Both
- * happen at least once: a work item has an id, and its worker reads the log before it starts.
+ * Follows a stored step: a message becomes a work item for the task's role, a call one for its agent, a change of state goes into the task
+ * index. All happen at least once: a work item has an id, and its worker reads the log before it starts.
  */
 export function applySideEffects(
   log: Pick<Log, 'work'>,
@@ -26,17 +46,11 @@ export function applySideEffects(
 ): Promise<void> | undefined {
   const effects: Promise<unknown>[] = [];
   const { facts, aggregate, replay } = step;
-  const request = (turn: number, message: Message, metadata: Metadata | undefined) =>
-    effects.push(requestWork(log, step, { turn, message, ...(metadata && { metadata }) }, options));
-  for (const fact of facts) {
-    if (fact.kind === 'task.created') request(1, fact.event.task.history!.at(-1)!, fact.request);
-    if (fact.kind === 'message.received') request(fact.turn, fact.message, fact.request);
-  }
-  const message = replay?.message;
-  const isNewest = message !== undefined && aggregate.messageIds.at(-1) === message.message.messageId;
-  // Queued once only within the duplicate window: once a worker has written, its item was delivered and needs no other.
-  const isTaken = aggregate.producers[rootProducer(aggregate)] !== undefined;
-  if (isNewest && !isTaken && !isTerminal(aggregate.state)) request(aggregate.turn, message.message, message.metadata);
+  const items = facts.flatMap(fact => itemOf(fact, aggregate) ?? []);
+  const newest = items.length === 0 ? {} : newestOf(step);
+  for (const item of items)
+    effects.push(request(log.work, { ...item, work: { queuedAt: options.queuedAt, ...item.work, ...newest } }, options));
+  for (const item of itemsReadAgain(step)) effects.push(requestAgain(log.work, item, replay?.storedAt, options));
   const status = facts.findLast(fact => fact.kind === 'task.created' || fact.kind === 'status.changed');
   if (replay !== undefined || status !== undefined) {
     effects.push(index.put(aggregate.taskId, indexEntry(step, status?.at ?? aggregate.at)));
@@ -44,6 +58,51 @@ export function applySideEffects(
     effects.push(index.put(aggregate.taskId, indexEntry(step, undefined)));
   }
   return effects.length === 0 ? undefined : Promise.all(effects).then(() => undefined);
+}
+
+function itemOf(fact: Fact, aggregate: TaskAggregate): Item | undefined {
+  switch (fact.kind) {
+    case 'task.created':
+      return messageItem(aggregate, { turn: 1, message: fact.event.task.history!.at(-1)!, metadata: fact.request });
+    case 'message.received':
+      return messageItem(aggregate, { turn: fact.turn, message: fact.message, metadata: fact.request });
+    case 'call.started': {
+      const item = callItem(aggregate, fact);
+      // The hop before it ends with the fact, whose time the supervisor reads.
+      return item && { ...item, work: { ...item.work, queuedAt: fact.at } };
+    }
+    default:
+      return undefined;
+  }
+}
+
+/** Items of inputs that are read again and whose worker has written nothing: their requests may be lost with the previous owner. */
+function itemsReadAgain({ aggregate, replay }: StoredStep): Item[] {
+  if (replay === undefined || isTerminal(aggregate.state)) return [];
+  const { message, calls = [] } = replay;
+  const isNewest = message !== undefined && aggregate.messageIds.at(-1) === message.message.messageId;
+  const items = isNewest ? [messageItem(aggregate, { turn: aggregate.turn, ...message })] : [];
+  items.push(...calls.flatMap(call => callItem(aggregate, call) ?? []));
+  return items.filter(({ producer }) => entryOf(aggregate.producers, producer) === undefined);
+}
+
+function messageItem(
+  aggregate: TaskAggregate,
+  { turn, message, metadata }: { turn: number; message: Message; metadata?: Metadata | undefined },
+): Item {
+  const { taskId, contextId, profile, role, owner } = aggregate;
+  const work: Work = { v: 1, taskId, contextId, turn, profile, message, ...(metadata && { metadata }), ...(owner && { owner }) };
+  return { role, id: `${taskId}:${turn}`, work, producer: rootProducer(aggregate) };
+}
+
+/** Undefined for a call that is over, and for one whose work the supervisor queues. */
+function callItem(aggregate: TaskAggregate, call: CallInput | CallStarted): Item | undefined {
+  const working = workingCall(call);
+  const known = entryOf(aggregate.calls, call.call);
+  if (working === undefined || known === undefined || known.state !== undefined || isTerminal(aggregate.state)) return undefined;
+  const id = `${aggregate.taskId}:${call.call}`;
+  const { trace } = working;
+  return { role: `agent.${known.agent}`, id, work: workOfCall(aggregate, working), producer: call.call, ...(trace && { trace }) };
 }
 
 /** Whether this record begins another INDEXED_BYTES_STEP: the same for every relay, without a note of the last entry. */
@@ -77,25 +136,29 @@ export function indexEntry<At extends number | undefined>(
   return { ...entry, ...(inputRequest && { inputRequest }), ...(authRequest && { authRequest }) };
 }
 
-async function requestWork(
-  log: Pick<Log, 'work'>,
-  { facts, aggregate, seq, startSeq, startStoredAt }: StoredStep,
-  request: Pick<Work, 'turn' | 'message' | 'metadata'>,
-  { trace, queuedAt, isStopped }: RequestOptions,
-): Promise<void> {
-  const { taskId, contextId, profile, role, owner } = aggregate;
-  const { turn } = request;
-  const record = { v: 1 as const, facts: [...facts], aggregate, startSeq, startStoredAt };
-  const newest = facts.length === 0 ? {} : newestForWork({ seq, record });
-  const work: Work = { v: 1, taskId, contextId, profile, ...request, ...(owner && { owner }), ...newest, queuedAt };
+function newestOf({ facts, aggregate, seq, startSeq, startStoredAt }: StoredStep): Pick<Work, 'newest'> {
+  return newestForWork({ seq, record: { v: 1, facts: [...facts], aggregate, startSeq, startStoredAt } });
+}
+
+/**
+ * Requests the item of an input that was read again. Within the duplicate window a repetition has no effect. After it only a queue without an
+ * item of the task shows that the first request is lost: a worker that is silent for so long still has its item.
+ */
+async function requestAgain(work: WorkQueue, item: Item, storedAt: number | undefined, options: RequestOptions): Promise<void> {
+  const isForgotten = storedAt === undefined || options.queuedAt - storedAt >= work.duplicateWindowMs;
+  if (isForgotten && (await work.hasItem(item.role, item.work.taskId))) return;
+  await request(work, { ...item, work: { ...item.work, queuedAt: options.queuedAt } }, options);
+}
+
+async function request(queue: WorkQueue, { role, id, work, trace }: Item, options: RequestOptions): Promise<void> {
   // A full queue must not fail the shard. The checkpoint waits, so a later owner of the shard requests the work too.
   for (;;) {
     try {
-      return await log.work.request(role, work, { id: `${taskId}:${turn}`, trace });
+      return await queue.request(role, work, { id, trace: trace ?? options.trace });
     } catch (error) {
       if (!(error instanceof LogFull)) throw error;
       await sleep(FULL_RETRY_MS, undefined, { ref: false });
-      if (isStopped()) throw error;
+      if (options.isStopped()) throw error;
     }
   }
 }

@@ -15,6 +15,7 @@ import {
   NOT_ENCODABLE,
   type QueuedCommand,
   TASK_TOO_LARGE,
+  type TaskInputs,
   TOO_LARGE,
 } from '@hopline/fold';
 import { RecordTooLarge, type StoredFacts, startSeqOf } from '@hopline/log';
@@ -35,8 +36,8 @@ export type TaskAppenderOptions = {
     PipelineContext,
     'facts' | 'now' | 'wallNow' | 'appendId' | 'onAppend' | 'taskBytesMax' | 'refoldTo' | 'copyPartUnitsMax'
   >;
-  /** Marks every input that the next append folds. */
-  folded: (aggregate: TaskAggregate) => TaskAggregate;
+  /** Knows which inputs each append folds. */
+  inputs: Pick<TaskInputs, 'folded'>;
   trace: () => TraceCarrier;
 };
 
@@ -133,7 +134,7 @@ export class TaskAppender {
       return undefined;
     }
     const { facts, aggregate } = this.#afterLoss(decided.facts, decided.aggregate);
-    const folded = { ...this.#options.folded(aggregate), storedBytes: this.#storedBytes };
+    const folded = { ...this.#options.inputs.folded(aggregate), storedBytes: this.#storedBytes };
     const taskStart = this.#taskStart ?? { startSeq: 0, startStoredAt: folded.at };
     try {
       this.#storedBytes += await this.#appendRecord({ v: 1, facts, aggregate: folded, ...taskStart });

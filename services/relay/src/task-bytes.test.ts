@@ -21,7 +21,7 @@ async function recordsOf(log: MemoryLog): Promise<StoredFacts[]> {
   return records;
 }
 
-/** Begins a task whose agent writes `words`, each stored before the next, on relays that take over from one another. */
+/** Begins a task whose agent writes `words`, each stored before the next, on relays that take over from each other. */
 async function write(
   t: TestContext,
   { taskBytesMax, words, relays = 1 }: { taskBytesMax?: number; words: number; relays?: number },
@@ -65,7 +65,7 @@ async function write(
 
 const endOf = (records: StoredFacts[]) => records.at(-1)!.record.facts.findLast(fact => fact.kind === 'status.changed')!;
 
-test('a task that has its bytes fails at its next event, with a reason; one byte below it goes on', async t => {
+test('a task that reaches its byte limit fails at its next event, with a reason; one byte below it continues', async t => {
   const records = await write(t, { words: 6 });
   assert.equal(records.at(-1)!.record.aggregate.state, 'TASK_STATE_COMPLETED');
   const before = records.slice(0, -2).reduce((sum, record) => sum + bytesOf(record), 0);
@@ -85,7 +85,7 @@ test('the bytes of a task are counted over takeovers', async t => {
   assert.ok(counted >= all - Math.max(...bytes) && counted <= all, `${counted} of ${all}`);
 });
 
-test('the index entry of a task in progress follows its bytes by steps, and keeps the time of its state', async t => {
+test('the index entry of a running task follows its bytes in steps, and keeps the time of its state', async t => {
   const log = createMemoryLog({ shards: 1 });
   const relay = await createRelay({ log, instance: 'relay', coalesce, metrics, logger });
   t.after(() => relay.stop());

@@ -9,7 +9,7 @@ import { createRelay, type Relay } from './relay.ts';
 import { CHECK_MS_MAX, inputTimeout, TaskDeadlines } from './task-deadlines.ts';
 
 const TIMEOUT_MS = 400;
-/** For a relay that must not see a deadline fall due, on a machine of any speed. */
+/** For a relay that must not see a deadline become due, however slow the machine is. */
 const FAR_MS = 60_000;
 const QUESTION = { messageId: 'q', role: 'ROLE_AGENT' as const, parts: [{ text: 'Which one?' }] };
 const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
@@ -92,7 +92,7 @@ test('a task whose client does not answer fails at its deadline, not before [S3-
   await relay.stop();
 });
 
-test('a deadline outlives every relay: one that starts after it fails the task [S3-8]', { timeout: 20_000 }, async () => {
+test('a deadline outlives every relay: a relay that starts after it fails the task [S3-8]', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   const own = log.another();
   const dead = await relayOn(own, FAR_MS);
@@ -125,7 +125,7 @@ test('an answer stored before the deadline wins although no relay ran until afte
   await relay.stop();
 });
 
-test('without the setting a task waits without limit, also across relays [S4-13]', { timeout: 20_000 }, async () => {
+test('without the setting a task waits without limit, even across relays [S4-13]', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   const first = await relayOn(log.another(), undefined);
   await startInputRequired(log, 't1');
@@ -165,7 +165,7 @@ test('a task that gets no credentials fails at its deadline, not before, and aft
   await relay.stop();
 });
 
-test('a task that got credentials in time continues; the input timeout does not apply to auth-required', {
+test('a task that received credentials in time continues; the input timeout does not apply to auth-required', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
@@ -243,7 +243,7 @@ test('inputs after the end of a task are rejected and counted with their reason 
   await relay.stop();
 });
 
-test('a deadline that passes while the machine is suspended falls due within CHECK_MS_MAX of its return [S3-8]', async t => {
+test('a deadline that passes while the machine is suspended becomes due within CHECK_MS_MAX of its return [S3-8]', async t => {
   const log = createMemoryLog();
   await log.tasks.create('t1', {
     contextId: 'c',

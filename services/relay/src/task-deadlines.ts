@@ -5,13 +5,13 @@ import { type Logger, taskLogger } from '@hopline/telemetry';
 
 /** Shortest pause between two checks, milliseconds: a check costs one step per waiting task. */
 const CHECK_MS_MIN = 100;
-/** Pause before a missed deadline is retried (another relay owns the shard, the log is unavailable), milliseconds. */
+/** Pause before a missed deadline is retried (another relay owns the shard, the log is unavailable). */
 const RETRY_MS = 1_000;
-/** Longest pause between two checks, milliseconds: timers stand still while the machine is suspended, and deadlines do not. */
+/** Longest pause between two checks, because timers stand still while the machine is suspended, and deadlines do not. */
 export const CHECK_MS_MAX = 60_000;
 
 /**
- * An input that falls due at `at`, epoch milliseconds. `name` is unique within the task, so several relays append the input once.
+ * An input that becomes due at `at`, epoch milliseconds. `name` is unique within the task, so that several relays append the input only once.
  */
 type Deadline = { at: number; name: string; input: RelayInput };
 
@@ -49,7 +49,7 @@ export function copyForwardRule(afterMs: number): DeadlineRule {
 const OPEN_STATES = ['submitted', 'working', 'input-required', 'auth-required'] as const;
 type OpenState = (typeof OPEN_STATES)[number];
 
-/** A start is copied once, whether its age or the bytes of the log are the cause. */
+/** A start is copied once, whether its age or the bytes of the log cause the copy. */
 export function copyForwardInput(startStoredAt: number): { name: string; input: CopyForwardInput } {
   return { name: `copy-forward:${startStoredAt}`, input: { kind: 'copy-forward', startStoredAt } };
 }
@@ -92,7 +92,7 @@ export class TaskDeadlines {
       ready: () => {},
       lost: error => options.logger.warn({ err: error }, 'task index lost'),
     });
-    // followBucket logs a first read that fails through `lost`, and keeps retrying.
+    // followBucket reports a failed first read through `lost`, and keeps retrying.
     following.catch(() => {});
   }
 

@@ -42,10 +42,10 @@ export class TaskHop {
   #hop: Hop | undefined;
   /** Span of the turn so far, of this relay or of the one before it. */
   #previous: TraceCarrier | undefined;
-  /** Why the next hop begins within a turn. */
+  /** Why the next hop begins in the middle of a turn. */
   #cause: 'takeover' | 'reload' | 'continuation';
   #isTakeover: boolean;
-  /** Of the hop's segment so far. */
+  /** Counts of the hop's current segment. */
   #sums = noSums();
 
   constructor(options: TaskHopOptions) {
@@ -56,24 +56,24 @@ export class TaskHop {
     this.#cause = this.#isTakeover ? 'takeover' : 'reload';
   }
 
-  /** For what the task stores and queues: a span that is exported already. */
+  /** Context for everything that the task stores and queues: a span that is already exported. */
   carrier(): TraceCarrier {
     return this.#hop?.carrier() ?? this.#previous ?? {};
   }
 
-  /** True once, where this relay continues a task that another one began. */
+  /** True once, if this relay continues a task that another one began. */
   takeTakeover(): boolean {
     const isTakeover = this.#isTakeover;
     this.#isTakeover = false;
     return isTakeover;
   }
 
-  /** An input that was not folded before. */
+  /** Called for an input that was not folded before. */
   input(input: StoredInput, aggregate: TaskAggregate | undefined): void {
     const isMessage = beginsTurn(input, aggregate);
     if (isMessage && this.#hop !== undefined) this.#end('superseded');
     if (this.#hop === undefined) {
-      // Inputs of a task that has ended are rejected: they are no work.
+      // Inputs of an ended task are rejected, and are not work.
       if (aggregate !== undefined && isTerminal(aggregate.state)) return;
       this.#hop = this.#start(input, aggregate, isMessage);
     }
@@ -111,7 +111,7 @@ export class TaskHop {
     this.#hop = undefined;
   }
 
-  /** The pipeline stops: the shard was released, or the task is idle. */
+  /** Called when the pipeline stops: the shard was released, or the task is idle. */
   end(): void {
     this.#end('stopped');
   }

@@ -1,7 +1,8 @@
 import { isInProgress, isTerminal } from '@hopline/a2a';
-import type { TaskAggregate } from '@hopline/events';
-import { InputLedger, type QueuedCommand, TaskInputs, withoutStaleOrdinals } from '@hopline/fold';
+import type { AgentRecord, CallInput, InputRecord, TaskAggregate } from '@hopline/events';
+import { AppendQueue, CoalescedText, InputLedger, type QueuedCommand, TaskInputs, withoutStaleOrdinals } from '@hopline/fold';
 import type { StoredFacts, StoredInput } from '@hopline/log';
+import { SUPERVISOR } from '@hopline/task';
 import { CheckpointBarriers } from './checkpoint-barriers.ts';
 import type { PipelineContext, StoredStep } from './pipeline-context.ts';
 import { isTaskFault, TaskAppender } from './task-appender.ts';
@@ -21,6 +22,7 @@ export class TaskPipeline {
   readonly #context: PipelineContext;
   readonly #hop: TaskHop;
   readonly #ledger: InputLedger;
+  readonly #queue: AppendQueue;
   readonly #inputs: TaskInputs;
   readonly #appender: TaskAppender;
   readonly #barriers = new CheckpointBarriers();
@@ -49,24 +51,19 @@ export class TaskPipeline {
         context.onRejected(reason, count);
       },
     });
-    const inputs = new TaskInputs({
-      taskId,
-      aggregate,
-      isExpired: stored === 'expired',
-      ledger,
-      context,
-    });
-    const folded = (aggregate: TaskAggregate) => {
-      const foldedSeq = (inputs.oldestSeq ?? inputs.lastSeq + 1) - 1;
-      return inputs.folded(aggregate, Math.max(aggregate.foldedSeq, foldedSeq));
-    };
+    const { now, wallNow } = context;
+    const queue = new AppendQueue(now);
+    const text = new CoalescedText(context.coalesce);
+    const isExpired = stored === 'expired';
+    const inputs = new TaskInputs({ taskId, aggregate, isExpired, ledger, text, queue, now, wallNow });
     this.taskId = taskId;
     this.#context = context;
     this.#hop = hop;
     this.#ledger = ledger;
+    this.#queue = queue;
     this.#inputs = inputs;
-    this.#appender = new TaskAppender({ taskId, newest, takeover, ledger, context, folded, trace: () => hop.carrier() });
-    this.lastInputAt = context.now();
+    this.#appender = new TaskAppender({ taskId, newest, takeover, ledger, context, inputs, trace: () => hop.carrier() });
+    this.lastInputAt = now();
   }
 
   get aggregate(): TaskAggregate | undefined {
@@ -75,7 +72,7 @@ export class TaskPipeline {
 
   /** UTF-16 units that wait for an append. */
   get queuedUnits(): number {
-    return this.#inputs.queuedUnits;
+    return this.#queue.size;
   }
 
   /** No text is held, no command is queued, no append or side effect is in flight. */
@@ -115,7 +112,7 @@ export class TaskPipeline {
     this.#guard(input.seq, () => {
       isNew = this.#inputs.accept(input, this.aggregate);
       if (isNew) this.#hop.input(input, this.aggregate);
-      else this.#replaySideEffects(input);
+      this.#replaySideEffects(input, isNew);
     });
     if (isNew) this.#advance();
   }
@@ -144,8 +141,9 @@ export class TaskPipeline {
     this.#isRejected = true;
     this.#context.onRejectedRecord({ seq, taskId: this.taskId, fault: 'not applicable', error, trace: this.#hop.carrier() });
     this.#inputs.discard();
+    this.#queue.clear();
     if (isSecond) return;
-    this.#inputs.fail(seq);
+    this.#queue.push({ kind: 'unreadable' }, seq);
     this.#startAppending();
   }
 
@@ -158,7 +156,7 @@ export class TaskPipeline {
   }
 
   #startAppending(): void {
-    if (this.#isAppending || this.#isStopped || !this.#inputs.hasCommands) return;
+    if (this.#isAppending || this.#isStopped || this.#queue.length === 0) return;
     this.#isAppending = true;
     this.#appendQueued().then(
       () => {
@@ -175,8 +173,8 @@ export class TaskPipeline {
   }
 
   async #appendQueued(): Promise<void> {
-    while (this.#inputs.hasCommands && !this.#isStopped) {
-      const batch = this.#inputs.takeBatch();
+    while (this.#queue.length > 0 && !this.#isStopped) {
+      const batch = this.#queue.take();
       const oldestSeq = Math.min(...batch.map(({ firstSeq }) => firstSeq));
       this.#barriers.hold(oldestSeq);
       try {
@@ -207,15 +205,26 @@ export class TaskPipeline {
 
   /**
    * An input that is folded already is read again after a takeover, and its side effects may be missing. One write of the task
-   * index covers all such inputs.
+   * index covers all such inputs. A call may be folded although its record is not: text before it was held.
    */
-  #replaySideEffects({ record, seq }: StoredInput): void {
+  #replaySideEffects({ record, seq, storedAt }: StoredInput, isNew: boolean): void {
+    const calls = this.#foldedCalls(record);
     const message = record.from === 'client' && record.input.kind === 'message' ? record.input : undefined;
-    if (message === undefined && this.#isReplayIndexed) return;
-    const step = this.#appender.replay({ ...(message && { message }) });
+    if (calls.length === 0 && (isNew || (message === undefined && this.#isReplayIndexed))) return;
+    const step = this.#appender.replay({ storedAt, calls, ...(message && { message }) });
     if (step === undefined) return;
     this.#isReplayIndexed = true;
     this.#applySideEffects(step, seq);
+  }
+
+  /** Calls of the record that the newest stored facts have. */
+  #foldedCalls(record: InputRecord): CallInput[] {
+    const { aggregate } = this;
+    if (aggregate === undefined || typeof record.from === 'string' || record.from.id !== SUPERVISOR) return [];
+    if (record.from.turn !== aggregate.turn) return [];
+    return (record as AgentRecord).inputs.filter(
+      (input): input is CallInput => input.kind === 'call' && Object.hasOwn(aggregate.calls, input.call),
+    );
   }
 
   /** Holds the shard's checkpoint below `seq` until the side effects are done. */

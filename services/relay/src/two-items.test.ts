@@ -40,7 +40,7 @@ async function storedText(log: MemoryLog): Promise<string> {
   return fold.textOf('response');
 }
 
-/** Two runs write tokens in turns, each with its own letter; the one named first is always ahead. */
+/** Two runs write tokens in turns, each with its own letter. The run named first is always ahead. */
 async function writeInTurns(runs: readonly (readonly [string, InputWriter])[], from: number, to: number): Promise<void> {
   for (let index = from; index < to; index++) {
     for (const [letter, out] of runs) {
@@ -50,7 +50,7 @@ async function writeInTurns(runs: readonly (readonly [string, InputWriter])[], f
   }
 }
 
-test('of two work items of one call, only the text of the first to write is folded, also after a takeover', async () => {
+test('if a call has two work items, only the text of the first to write is folded, also after a takeover', async () => {
   const log = createMemoryLog();
   let own = log.another();
   const dead = await relayOn(own);
@@ -92,7 +92,7 @@ test('of two work items of one call, only the text of the first to write is fold
   await relay.stop();
 });
 
-test('a later attempt of the item that writes replaces its text; the other item stays refused', async () => {
+test('a later attempt of the writing item replaces its text; the other item stays refused', async () => {
   const log = createMemoryLog();
   const relay = await relayOn(log);
   await sendMessage(log);

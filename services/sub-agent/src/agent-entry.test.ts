@@ -12,7 +12,7 @@ const MCP = { name: 'files', adapter: 'mcp', command: 'node', args: ['server.js'
 const MODEL = { name: 'llm', adapter: 'model', model: 'gpt-5-mini' };
 const RECORDING = { name: 'demo', adapter: 'recording', path: 'a.jsonl' };
 
-test('an unknown field is named before a missing one, with the field that was meant', () => {
+test('an unknown field is named before a missing one, with the field that it resembles', () => {
   rejects(
     { name: 'own', adapter: 'module', pth: './a.ts' },
     /^agent "own": unknown field pth; did you mean path\? known fields: /,

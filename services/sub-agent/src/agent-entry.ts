@@ -10,7 +10,7 @@ import { httpUrl, ms, strings, text, variable, variables } from './entry-fields.
 
 /** The schema of one entry of the agents file: common fields and those of each adapter. */
 
-/** A skill may be its name alone, as in `defineAgent`. */
+/** A skill may be only its name, as in `defineAgent`. */
 const SKILL_FORM = 'must be a text, or {"id": …, "name": …, "description": …, "tags": […]}';
 
 const skill = Type.Object(
@@ -32,7 +32,7 @@ function entry<const A extends string, P extends TProperties>(adapter: A, proper
     skills: Type.Optional(Type.Array(skill, { maxItems: 128 })),
     /** Retries of a call that failed as retryable. */
     retries: Type.Optional(Type.Integer({ minimum: 0, maximum: RETRIES_MAX })),
-    /** It takes messages that no skill of any agent fits. */
+    /** Whether it takes messages that fit no skill of any agent. */
     default: Type.Optional(Type.Boolean()),
     /** False: only the supervisor reads the agent's text; its client does not see it (C-5). */
     forwardText: Type.Optional(Type.Boolean()),
@@ -139,7 +139,7 @@ export function parseAgentEntry(json: string): AgentEntry {
   return entry;
 }
 
-/** The skill of a name alone; anything else as it is. */
+/** The skill of a bare name; anything else unchanged. */
 function skillOf(skill: unknown): unknown {
   if (typeof skill !== 'string') return skill;
   return {
@@ -189,9 +189,9 @@ function unknownField(field: string, known: readonly string[]): string {
   return `unknown field ${field}${similar === '' ? '; ' : `${similar} `}known fields: ${known.join(', ')}`;
 }
 
-/** All faults of an entry, the unknown fields first: one with a typing error is missing, too. */
+/** All faults of an entry, unknown fields first, because a misspelt field is also missing. */
 function faultsIn(errors: readonly ErrorObject[]): string {
-  // The error of a rule that has others below it stands for them, and has the `reason` for the whole field.
+  // The error of an outer rule replaces those below it, and has the `reason` for the whole field.
   const outer = errors.filter(({ keyword }) => keyword === 'anyOf' || keyword === 'oneOf');
   const isBelow = (error: ErrorObject) => outer.some(one => one !== error && isWithin(error.instancePath, one.instancePath));
   const shown = errors.filter(error => !isBelow(error));

@@ -1,10 +1,10 @@
 import { write } from 'node:fs';
 import { inspect } from 'node:util';
 
-/** Longest text about one error, characters: a pipe takes it at once. */
+/** Longest text about one error, which a pipe takes at once. */
 const ERROR_CHARS_MAX = 8 * 1024;
 
-/** Writes what an agent throws, with message, stack and causes, to a file descriptor of its author's terminal. */
+/** Writes errors that an agent throws, with message, stack and causes, to a file descriptor of its author's terminal. */
 export function authorTerminal(fd: number, agent: string): (error: unknown) => void {
   return error => {
     const text = `agent ${agent} threw ${inspect(error)}`.slice(0, ERROR_CHARS_MAX);

@@ -55,7 +55,7 @@ test('an A2A agent is not contacted before its first use', async () => {
   await agent.close();
 });
 
-test("a model's key comes from the named variable; the default key is sent to the default address only", async t => {
+test("a model's key comes from the named variable; the default key is sent only to the default address", async t => {
   const seen: (string | undefined)[] = [];
   const server = createServer((request, response) => {
     seen.push(request.headers.authorization);
@@ -86,7 +86,7 @@ test("a model's key comes from the named variable; the default key is sent to th
   await assert.rejects(make(missing), { message: 'the variable that apiKeyEnv names is not set' });
 });
 
-test('a variable that the code of an agent needs and that is not set is found at start', async t => {
+test('an unset variable that the code of an agent needs is reported at start', async t => {
   const folder = await mkdtemp(join(tmpdir(), 'sub-agent-'));
   t.after(() => rm(folder, { recursive: true }));
   await writeFile(join(folder, 'a.mjs'), 'export default { name: "a", description: "a", async *run() {} };');
@@ -98,7 +98,7 @@ test('a variable that the code of an agent needs and that is not set is found at
   assert.throws(() => make({ ...entry, env: { A: 'b' } }, folder), /env must be a list of names of environment variables/);
 });
 
-test('an instance of a class is an agent, also with a description of its own in its entry', async t => {
+test('an instance of a class is an agent, even with a description in its entry', async t => {
   const folder = await mkdtemp(join(tmpdir(), 'sub-agent-'));
   t.after(() => rm(folder, { recursive: true }));
   const text = `class Counter {

@@ -71,6 +71,7 @@ function described(agent: Agent, description: string): Agent {
   return {
     ...(agent.name !== undefined && { name: agent.name }),
     ...(agent.reportsWork && { reportsWork: agent.reportsWork }),
+    ...(agent.repeatsText && { repeatsText: agent.repeatsText }),
     description,
     skills: () => agent.skills(),
     run: turn => agent.run(turn),

@@ -17,7 +17,7 @@ export const variable = Type.String({
   pattern: '^[A-Za-z_][A-Za-z0-9_]{0,127}$',
   reason: 'must be the name of an environment variable',
 });
-/** Variables that code of the agent reads: a launcher passes on these alone. */
+/** Variables that the agent's code reads. A launcher passes on only these. */
 export const variables = Type.Optional(
   Type.Array(variable, { maxItems: 64, reason: 'must be a list of names of environment variables' }),
 );

@@ -46,7 +46,7 @@ test('a module that fails to load, or exports no agent, rejects with one sentenc
   await rejects('wrong.ts', /^wrong\.ts: export default is not an agent: run is undefined; it must be a generator: async \*run/);
 });
 
-test('a package resolves as for the module that imports it', async t => {
+test('a package resolves as it does for the module that imports it', async t => {
   const folder = await folderWith(t, { 'graph.ts': '' });
   const own = join(folder, 'node_modules', 'only-there');
   await mkdir(own, { recursive: true });

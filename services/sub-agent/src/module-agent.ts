@@ -44,13 +44,13 @@ function isAgent(value: unknown): value is Agent {
   return typeof run === 'function' && typeof skills === 'function' && typeof close === 'function';
 }
 
-/** Imports a package as the module at `path` would; undefined where that module cannot resolve it. */
+/** Imports a package as the module at `path` would. Undefined if that module cannot resolve it. */
 export async function importAs(
   specifier: string,
   { path, folder }: { path: string; folder: string },
 ): Promise<Record<string, unknown> | undefined> {
   const parentURL = pathToFileURL(resolve(folder, path)).href;
-  // Node 20, on which the published command runs, has no hooks.
+  // Node 20, which the published command supports, has no hooks.
   if (nodeModule.registerHooks === undefined) return undefined;
   const hooks = nodeModule.registerHooks({
     resolve: (name, context, next) => next(name, name === specifier ? { ...context, parentURL } : context),

@@ -15,7 +15,7 @@ export type SubAgentDeps = {
   agent: Agent;
   /** From the agents file. */
   skills: readonly AgentSkill[];
-  /** It takes messages that no skill of any agent fits. */
+  /** Whether it takes messages that fit no skill of any agent. */
   isDefault?: boolean | undefined;
   slots: number;
   /** Retries of a call that failed as retryable. */
@@ -25,10 +25,10 @@ export type SubAgentDeps = {
   drainMs: number;
   /** Overrides of LIMITS. */
   limits?: Partial<Limits>;
-  /** Receives what the agent throws, for the terminal of its author. */
+  /** Receives errors that the agent throws, for the terminal of its author. */
   showError?: ((error: unknown) => void) | undefined;
   version: string;
-  /** URL of the endpoint for clients; absent: the address it listens on. */
+  /** URL of the endpoint for clients. Absent: the address on which it listens. */
   publicUrl: string | undefined;
   /** Absent: remote agents get no webhook. */
   webhooks?: TurnWebhooks;
@@ -46,13 +46,13 @@ export type SubAgentDeps = {
 export type SubAgent = {
   /** Listens, consumes work and registers the agent. Resolves with the endpoint's URL once the agent is registered. */
   start(host: string, port: number): Promise<string>;
-  /** Rejects with why the agent does not answer or cannot be started, as of the newest request for its skills. */
+  /** Rejects with the reason why the agent did not answer the newest request for its skills, or cannot be started. */
   check(): Promise<void>;
   /** Waits for running turns, then closes endpoint and agent. */
   stop(): Promise<void>;
 };
 
-/** One agent: a worker for the supervisor's calls, and an A2A endpoint of its own for direct calls (S0-46). Both run the same turns. */
+/** One agent: a worker for the supervisor's calls, and its own A2A endpoint for direct calls (S0-46). Both run the same turns. */
 export function createSubAgent(deps: SubAgentDeps): SubAgent {
   const { log, name, agent, auth, webhooks } = deps;
   const stop = new AbortController();
@@ -110,11 +110,11 @@ function openEndpoint(deps: SubAgentDeps, skills: () => AgentSkill[]): A2AHttpSe
     metrics,
     extensions,
     ...(deps.limits && { limits: deps.limits }),
-    // NATS permits it to ingress alone (packages/log-jetstream/src/users.ts).
+    // NATS permits only ingress to do this (packages/log-jetstream/src/users.ts).
     writesIndex: false,
     authenticate: auth?.authenticate,
   });
-  // Credentials are in headers that no page of another origin has.
+  // Credentials are in headers that pages of other origins do not have.
   const hosts = auth?.card === undefined ? deps.probes.hosts : undefined;
   const http = openHttp(server, { card, publicUrl: deps.publicUrl, tls: deps.tls, cors: deps.cors, hosts });
   registerProbes(http.app, deps.probes);
@@ -124,7 +124,7 @@ function openEndpoint(deps: SubAgentDeps, skills: () => AgentSkill[]): A2AHttpSe
 
 type Worker = Required<Pick<ServeAgentOptions, 'url' | 'signal' | 'onRegistered' | 'onSkills'>>;
 
-/** Takes the agent's work and registers it. A worker that fails ends the process, so that it is restarted instead of looking alive. */
+/** Takes the agent's work and registers it. A failed worker ends the process, so that it restarts instead of looking alive. */
 function takeWork(deps: SubAgentDeps, worker: Worker): Promise<void> {
   const { log, name, agent, skills, isDefault = false, slots, drainMs, retries, forwardText, showError, metrics, logger } = deps;
   const serving = serveAgent({

@@ -10,9 +10,9 @@ import { RateLimit } from './rate-limit.ts';
 /** Length of a webhook token, bytes. The token is the only credential of a caller. */
 const TOKEN_BYTES = 32;
 const TOKEN = /^[-\w]{43}$/;
-/** Length of the discarded body of a call, bytes: an agent may send the whole task. */
+/** Bytes of a call's body that are discarded, because an agent may send the whole task. */
 export const CALL_BYTES_MAX = 4 * 1024 * 1024;
-/** Calls forwarded to other processes within a second: more than agents send that call for every token. A dropped call only delays its turn. */
+/** Calls forwarded to other processes per second: more than agents that call for every token send. A dropped call only delays its turn. */
 const CALLS_FORWARDED_PER_S_MAX = 1_000;
 
 /**
@@ -39,14 +39,14 @@ export class TurnWebhooks {
     return this.#turns.size;
   }
 
-  /** Sets the address the endpoint listens on. */
+  /** Sets the address on which the endpoint listens. */
   listening(address: string): void {
     this.#listening = address;
   }
 
   /** Exchanges calls with the agent's other processes until `signal` aborts. */
   share(wakeUps: WakeUps, agent: string, signal: AbortSignal): void {
-    // Without a public URL no other process shares the address.
+    // Without a public URL, other processes do not share the address.
     if (this.#publicUrl === undefined) return;
     wakeUps.listen(agent, key => this.#turns.get(key)?.(), signal);
     this.#forward = key => wakeUps.wake(agent, key);

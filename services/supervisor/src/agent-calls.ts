@@ -4,20 +4,20 @@ import { agentPresentation, answerArtifact, callNotice } from '@hopline/profiles
 import { SUPERVISOR } from '@hopline/task';
 import type { ConductingContext } from './turn-runner.ts';
 
-/** The notice of a call that has ended in this state; of any other one, that it failed. */
+/** The notice for a call that ended in this state; by default the one for a failed call. */
 const OUTCOMES: Partial<Record<CallEnded['state'], keyof NoticeTemplates>> = {
   TASK_STATE_COMPLETED: 'end',
   TASK_STATE_REJECTED: 'rejected',
 };
 
 export type CallOptions = {
-  /** What the agent left when it asked for input. */
+  /** State that the agent left when it asked for input. */
   resume?: unknown;
-  /** The agent's own request; absent: the client's message. */
+  /** The agent's own request. Absent: the client's message. */
   message?: Message;
 };
 
-/** Calls of a supervisor that conducts: one start notice and one end notice each, also after a takeover. */
+/** Calls of a supervisor that conducts. Each has one start notice and one end notice, even after a takeover. */
 export class AgentCalls {
   readonly #context: ConductingContext;
   readonly #noticed = new Set<string>();
@@ -32,17 +32,14 @@ export class AgentCalls {
     if (!view.calls.some(call => view.needsCredentials(call))) writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
   }
 
-  /** Begins a call, or queues again one that an earlier supervisor began: the same call is queued once. */
+  /** Begins a call, or continues one that an earlier supervisor began. */
   async start(call: string, agent: string, { resume, message }: CallOptions = {}): Promise<void> {
     const { writer, delegate, displayName, view, profile } = this.#context;
     const presentation = agentPresentation(profile, answerArtifact(profile, displayName, agent, call));
-    const statusPasses = presentation.progress === 'status' && { statusPasses: true as const };
-    if (!view.calls.includes(call)) writer.add({ kind: 'call', call, agent, ...statusPasses });
+    delegate({ call, agent, presentation, ...(resume !== undefined && { resume }), ...(message && { message }) });
     const lane = this.#lane(call, 'start');
     if (!view.isShown(lane)) writer.add(this.#notice('start', lane, call, agent));
-    // Order rule: the call stands in the log before an agent works on it, so that its end finds it.
     await writer.flush();
-    await delegate({ id: call, agent, presentation, ...(resume !== undefined && { resume }), ...(message && { message }) });
   }
 
   noticeEnd({ call, agent, state }: CallEnded): void {

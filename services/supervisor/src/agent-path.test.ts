@@ -11,7 +11,7 @@ const message = (metadata?: Metadata): Message => ({
   ...(metadata && { metadata }),
 });
 
-test('the first segment names the agent here, the rest is for the cluster behind it', () => {
+test('the first segment names the agent here, the rest belongs to the cluster behind it', () => {
   const path = (agent: unknown) => agentPathOf({ message: message({ agent }) });
   assert.deepEqual(path('middle'), { agent: 'middle' });
   assert.deepEqual(path('middle/lower'), { agent: 'middle', rest: 'lower' });
@@ -25,7 +25,7 @@ test('the metadata of the message takes precedence over that of the request', ()
   assert.deepEqual(agentPathOf({ message: message(), metadata: { agent: 'b' } }), { agent: 'b' });
 });
 
-test('what is no path of names is refused with a sentence', () => {
+test('a value that is not a path of names is refused with a sentence', () => {
   for (const agent of ['', '/', 'a/', '/a', 'a//b', 7, {}, ['a'], true]) {
     const request = { message: message({ agent }) };
     assert.throws(() => agentPathOf(request), { name: NoAgentFits.name, message: /^an agent must be named by/ }, String(agent));
@@ -41,7 +41,7 @@ test('a delegated call has only the rest of the path, where the client wrote it'
     [{ agent: 'a/b/c' }, { agent: 'd' }, { agent: 'b/c' }, undefined],
     [undefined, { agent: 'a/b', y: 2 }, undefined, { agent: 'b', y: 2 }],
     [undefined, { agent: 'a' }, undefined, undefined],
-    // The answer to an agent's question may name anything: the agent that asked continues.
+    // The answer to an agent's question may name any agent: the agent that asked continues.
     [{ agent: 'a//b' }, { agent: 7 }, undefined, undefined],
     [{ x: 1 }, { y: 2 }, { x: 1 }, { y: 2 }],
     [undefined, undefined, undefined, undefined],

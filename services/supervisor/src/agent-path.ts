@@ -9,7 +9,7 @@ type Request = { message: Message; metadata?: Metadata };
 const SEPARATOR = '/';
 
 /**
- * The path in `metadata.agent` of the message, else of the request; undefined where the client names no agent. Throws NoAgentFits
+ * The path in `metadata.agent` of the message, otherwise of the request. Undefined if the client names no agent. Throws NoAgentFits
  * for any other value.
  */
 export function agentPathOf(request: Request): AgentPath | undefined {
@@ -20,13 +20,13 @@ export function agentPathOf(request: Request): AgentPath | undefined {
   return path;
 }
 
-/** Whether the client has chosen the agent, also in a form that is refused. */
+/** Whether the client has chosen the agent, even in a form that is refused. */
 export function namesAgent(request: Request): boolean {
   return (chosenBy(request) ?? undefined) !== undefined;
 }
 
 /**
- * The request as the agent of a call gets it: with the rest of the path only. A cluster behind the agent would refuse the message
+ * The request for the agent of a call, with only the rest of the path. A cluster behind the agent would refuse the message
  * for a name that it does not know.
  */
 export function delegatedRequest({ message, metadata = {} }: Request): Request {
@@ -51,7 +51,7 @@ function parse(value: unknown): AgentPath | undefined {
   return end < 0 ? { agent: value } : { agent: value.slice(0, end), rest: value.slice(end + 1) };
 }
 
-/** undefined when no key is left. */
+/** Undefined if no key is left. */
 function withAgent({ agent: _consumed, ...others }: Metadata, agent: string | undefined): Metadata | undefined {
   const metadata = agent === undefined ? others : { ...others, agent };
   return Object.keys(metadata).length > 0 ? metadata : undefined;

@@ -12,10 +12,13 @@ const DESCRIPTION_UNITS_MAX = 4_096;
 export function agentTools(agents: readonly AgentEntry[]): ChatTool[] {
   return agents.slice(0, AGENT_TOOLS_MAX).map(({ name, description, skills }) => {
     const properties: Record<string, unknown> = {
-      request: { type: 'string', description: 'What the agent shall do, in words; it does not see this conversation.' },
+      request: {
+        type: 'string',
+        description: 'Complete instructions in plain language. The agent cannot see this conversation.',
+      },
     };
     if (skills.length > 0)
-      properties.skill = { type: 'string', enum: skills.map(({ id }) => id), description: 'The skill that is meant.' };
+      properties.skill = { type: 'string', enum: skills.map(({ id }) => id), description: 'Id of the skill to use.' };
     const parameters = { type: 'object', properties, required: ['request'], additionalProperties: false };
     return { name, description: described(description, skills), parameters };
   });
@@ -23,7 +26,7 @@ export function agentTools(agents: readonly AgentEntry[]): ChatTool[] {
 
 export const finishTool: ChatTool = {
   name: FINISH_TOOL,
-  description: "Ends the conversation when the agents' answers are the answer and nothing is to be added.",
+  description: 'Ends your turn. Call it when the agents have answered the user and you have nothing to add.',
   parameters: { type: 'object', properties: {}, additionalProperties: false },
 };
 

@@ -1,18 +1,18 @@
 import { type AgentEntry, type LiveAgents, sleepUnlessAborted } from '@hopline/log';
 
-/** How long a task waits for an agent that this process has never seen, milliseconds: at a cold start agents register after it. */
+/** How long a task waits for a first agent, because at a cold start agents register after this process. */
 export const FIRST_AGENT_WAIT_MS = 10_000;
 /** Default of HOPLINE_AGENT_WAIT_MS: within it a pod of a drained node is scheduled elsewhere and its image pulled. */
 export const AGENT_WAIT_MS = 60_000;
 const POLL_MS = 100;
 
 export type AgentWait = {
-  /** While no agent has been seen for this long, the wait is `firstMs`, else this; milliseconds. */
+  /** If no agent has been seen for this long, the wait is `firstMs`, otherwise this time. */
   waitMs: number;
   firstMs?: number;
 };
 
-/** Live agents; waits while there is none: longer when one was there a moment ago and may come back. */
+/** Live agents. Waits while there is none: longer if one was there a moment ago and may return. */
 export async function atLeastOneAgent(
   agents: Pick<LiveAgents, 'list' | 'msSinceSeen'>,
   { waitMs, firstMs = FIRST_AGENT_WAIT_MS }: AgentWait,

@@ -4,7 +4,7 @@ import { choiceOf } from './turn-outcome.ts';
 import type { TurnContext, TurnRunner } from './turn-runner.ts';
 import { continuingCallId } from './turn-view.ts';
 
-/** One agent takes the message; its artifacts, states and messages pass. Only ids, coalescing and hops are Hopline's. */
+/** One agent takes the message; its artifacts, states and messages pass through. Only ids, coalescing and hops are Hopline's. */
 export class ForwardingTurn implements TurnRunner {
   readonly #context: TurnContext;
   #begun = false;
@@ -62,11 +62,8 @@ export class ForwardingTurn implements TurnRunner {
   }
 
   async #call(id: string, agent: string, resume?: unknown): Promise<void> {
-    const { writer, delegate, view, profile } = this.#context;
-    const presentation = agentPresentation(profile);
-    const statusPasses = presentation.progress === 'status' && { statusPasses: true as const };
-    if (!view.calls.includes(id)) writer.add({ kind: 'call', call: id, agent, ...statusPasses });
+    const { writer, delegate, profile } = this.#context;
+    delegate({ call: id, agent, presentation: agentPresentation(profile), ...(resume !== undefined && { resume }) });
     await writer.flush();
-    await delegate({ id, agent, presentation, ...(resume !== undefined && { resume }) });
   }
 }

@@ -10,7 +10,7 @@ const CHECK_MS = 1_000;
 const GONE_MS = 2 * CHECK_MS;
 const SUSPENDED_MS = 60_000;
 
-/** One open call of the agent `writer`, and a clock in the hands of the test; the interval of the checks is real. */
+/** One open call of the agent `writer`, and a clock that the test controls. The interval of the checks is real. */
 function watched(t: TestContext) {
   let nowMs = 0;
   t.mock.method(performance, 'now', () => nowMs);
@@ -34,7 +34,7 @@ function watched(t: TestContext) {
     stop.abort();
     await watching;
   });
-  /** The next check, after a time that is longer than its interval when the process was suspended. */
+  /** The next check. A time longer than its interval means that the process was suspended. */
   const check = async (afterMs = CHECK_MS) => {
     const before = checks;
     nowMs += afterMs;
@@ -56,7 +56,7 @@ test('an agent that has been out of the registry for the whole time is abandoned
   ]);
 });
 
-test('after a suspension of its process, a supervisor gives agents the whole time to show that they live', async t => {
+test('after a suspension of its process, a supervisor gives agents the whole time to send a heartbeat', async t => {
   const { inputs, state, check } = watched(t);
   await check();
   state.isLive = false;

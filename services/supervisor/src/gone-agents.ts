@@ -1,20 +1,20 @@
 import { type Log, sleepUnlessAborted } from '@hopline/log';
 import type { TurnContext } from './turn-runner.ts';
 
-/** Interval at which the agents of open calls are looked up, milliseconds. */
+/** Interval at which the agents of open calls are looked up. */
 const LIVENESS_CHECK_MS = 1_000;
-/** After a longer interval this process was suspended and has seen no heartbeat meanwhile. Milliseconds. */
+/** After a longer interval this process was suspended and has seen no heartbeat meanwhile. */
 const SUSPENDED_MS = 5_000;
 
 export type GoneAgentsOptions = Pick<TurnContext, 'view' | 'writer' | 'isLive' | 'signal'> & {
   log: Pick<Log, 'check'>;
-  /** A call is abandoned when its agent has been out of the registry for this long, milliseconds. */
+  /** A call is abandoned when its agent has been out of the registry for this long. */
   agentGoneMs: number;
 };
 
 /**
- * Ends the calls of agents that have left the registry, under every planner and profile: without it their tasks stay open for as
- * long as the log keeps them. An agent that comes back in time continues with a new attempt. Resolves when `signal` aborts, rejects
+ * Ends the calls of agents that have left the registry, under every planner and profile. Otherwise their tasks would stay open for as
+ * long as the log keeps them. An agent that returns in time continues with a new attempt. Resolves when `signal` aborts, rejects
  * when the writer has failed.
  */
 export async function abandonGoneAgents({ view, writer, isLive, signal, log, agentGoneMs }: GoneAgentsOptions): Promise<void> {
@@ -26,7 +26,7 @@ export async function abandonGoneAgents({ view, writer, isLive, signal, log, age
     if (signal.aborted) return;
     const open = view.calls.filter(call => view.ended(call) === undefined && !abandoned.has(call));
     const missing = new Set(open.filter(call => !isLive(view.agentOf(call))));
-    // While the log is away no agent can show that it lives.
+    // While the log is away, an agent cannot show that it lives.
     const isAway = missing.size > 0 && (await log.check().then(isFalse, isTrue));
     if (signal.aborted) return;
     const now = performance.now();
@@ -36,7 +36,7 @@ export async function abandonGoneAgents({ view, writer, isLive, signal, log, age
       if (!missing.has(call) || isAway || wasSuspended || !lastLiveAt.has(call)) lastLiveAt.set(call, now);
       else if (now - lastLiveAt.get(call)! >= agentGoneMs) {
         abandoned.add(call);
-        // Its wait for credentials ends, too.
+        // Ends its wait for credentials as well.
         if (view.needsCredentials(call)) writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
         writer.add({ kind: 'ended', call, state: 'TASK_STATE_FAILED', reason: AGENT_GONE, retryable: true });
       }

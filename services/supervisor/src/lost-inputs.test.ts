@@ -34,7 +34,7 @@ for (const [fate, isShown] of [
     writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
     await writer.flush();
     const lastSeq = writer.lastSeq!;
-    // Of another producer, later inputs are folded already.
+    // Later inputs of another producer are already folded.
     const lastN = fate.startsWith('was folded') ? 1 : 0;
     const producers = { supervisor: { item: 1, attempt: 1, n: 0, lastN } };
     if (fate !== 'is stored') log.expireAll('inputs', lastSeq + 1);
@@ -49,7 +49,7 @@ for (const [fate, isShown] of [
   });
 }
 
-test('a supervisor whose inputs are not folded, and whose item has begun in another one, lets go of it', async () => {
+test('a supervisor whose inputs are not folded, and whose item has begun in another one, releases it', async () => {
   const log = createMemoryLog();
   const producer = { id: 'supervisor', agent: 'supervisor', turn: 1, item: 1, attempt: 1 };
   const writer = createInputWriter(log.inputs, { taskId: 't', producer });

@@ -2,7 +2,7 @@ import { foldedOrdinal, type Producer } from '@hopline/events';
 import { type InputWriter, type Job, type Log, Superseded, sleepUnlessAborted } from '@hopline/log';
 import type { TurnView } from './turn-view.ts';
 
-/** Time between two checks of a turn, milliseconds. */
+/** Time between two checks of a turn. */
 export const LOST_INPUTS_CHECK_MS = 60_000;
 
 export type LostInputsContext = {
@@ -10,19 +10,19 @@ export type LostInputsContext = {
   view: Pick<TurnView, 'aggregate'>;
   writer: InputWriter;
   producer: Pick<Producer, 'id' | 'item' | 'attempt'>;
-  /** As of the job. */
+  /** The same function as of the job. */
   isTakenOver?: Job['isTakenOver'];
   signal: AbortSignal;
   checkMs: number;
 };
 
 /**
- * A supervisor waits for facts of what it wrote. When its last input was removed before a relay read it, no fact follows, and no
- * record shows the gap. So it writes one more: an input that changes nothing (no lane has the name), and takes an ordinal. Without
+ * A supervisor waits for the facts of its inputs. If its last input was removed before a relay read it, no fact follows, and no
+ * record shows the gap. So the supervisor writes one more input, which changes nothing (no lane has its name) but takes an ordinal. Without
  * a gap it is rejected and does no harm.
  *
- * Nor does a fact follow when relays reject its inputs for those of a newer attempt, which may be dead by now. Rejects with Superseded then, so
- * that the item goes on. Resolves when `signal` aborts.
+ * No fact follows either if relays reject its inputs in favor of a newer attempt, which may be dead by now. It then rejects with Superseded, so
+ * that the item can continue. Resolves when `signal` aborts.
  */
 export async function showLostInputs(context: LostInputsContext): Promise<void> {
   const { log, view, writer, producer, isTakenOver = async () => false, signal, checkMs } = context;
@@ -30,7 +30,7 @@ export async function showLostInputs(context: LostInputsContext): Promise<void> 
     await sleepUnlessAborted(checkMs, signal);
     if (signal.aborted) return;
     const { lastSeq, nextN } = writer;
-    // Not `foldedSeq`: it passes a removed record when another producer writes on.
+    // Does not use `foldedSeq`, which passes a removed record when another producer writes.
     if (lastSeq === undefined || foldedIn(view, producer) >= nextN - 1) continue;
     // While the log is away, the next check decides.
     if (await isTakenOver().catch(() => false)) throw new Superseded();

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import type { AgentInput } from '@hopline/events';
-import type { InputWriter } from '@hopline/log';
+import { type InputWriter, LogFull } from '@hopline/log';
 import { abandonLostItems, ITEM_LOST, LOST_ITEMS_CHECK_MS } from './lost-items.ts';
 import type { TurnView } from './turn-view.ts';
 
-/** Two open calls; the test decides what the log has of them, and when. */
+/** Two open calls. The test decides when the log has which of their items. */
 function watched(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const inputs: AgentInput[] = [];
@@ -16,6 +16,7 @@ function watched(t: TestContext) {
     ['agent.writer', true],
     ['agent.reader', true],
   ]);
+  const isFull = { value: false };
   const producers: Record<string, { attempt: number; n: number }> = {};
   const view = {
     calls: ['call-1-1', 'call-1-2'],
@@ -24,7 +25,9 @@ function watched(t: TestContext) {
     needsCredentials: (call: string) => call === 'call-1-2',
     aggregate: { producers },
   };
-  const delegated = new Set<string>(['call-1-1', 'call-1-2']);
+  /** Calls that can be queued again. */
+  const requestable = new Set<string>();
+  const requested: string[] = [];
   const watching = abandonLostItems({
     view: view as unknown as TurnView,
     writer: { add: (input: AgentInput) => void inputs.push(input) } as unknown as InputWriter,
@@ -40,7 +43,13 @@ function watched(t: TestContext) {
       },
     } as unknown as Parameters<typeof abandonLostItems>[0]['log'],
     taskId: 't',
-    delegated,
+    items: {
+      queueLost: async call => {
+        requested.push(call);
+        if (isFull.value) throw new LogFull('full');
+        return requestable.delete(call);
+      },
+    },
     checkMs: LOST_ITEMS_CHECK_MS,
   });
   t.after(async () => {
@@ -51,7 +60,7 @@ function watched(t: TestContext) {
     t.mock.timers.tick(afterMs);
     for (let turns = 0; turns < 10; turns += 1) await setImmediate();
   };
-  return { inputs, asked, items, producers, delegated, check };
+  return { inputs, asked, items, producers, requestable, requested, isFull, check };
 }
 
 const lost = (call: string) => ({ kind: 'ended', call, state: 'TASK_STATE_FAILED', reason: ITEM_LOST, retryable: true });
@@ -68,7 +77,7 @@ test('a call whose agent has written nothing for a whole interval, and whose ite
   assert.deepEqual(inputs, [lost('call-1-1')]);
 });
 
-test('a call that waits for credentials ends that wait too', async t => {
+test('ending a call that waits for credentials ends that wait too', async t => {
   const { inputs, items, check } = watched(t);
   items.set('agent.reader', false);
   await check();
@@ -76,15 +85,32 @@ test('a call that waits for credentials ends that wait too', async t => {
   assert.deepEqual(inputs, [{ kind: 'status', state: 'TASK_STATE_WORKING' }, lost('call-1-2')]);
 });
 
-test('the item of an agent that writes is not looked up, nor that of a call that is not queued yet', async t => {
-  const { inputs, asked, items, producers, delegated, check } = watched(t);
+test('the item of an agent that writes is not looked up', async t => {
+  const { inputs, asked, items, producers, check } = watched(t);
   for (const role of items.keys()) items.set(role, false);
-  delegated.delete('call-1-2');
   for (let n = 1; n <= 3; n += 1) {
-    producers['call-1-1'] = { attempt: 1, n };
+    for (const call of ['call-1-1', 'call-1-2']) producers[call] = { attempt: 1, n };
     await check();
   }
   assert.deepEqual([inputs, asked], [[], []]);
+});
+
+test('a call whose item is gone is queued again first, and ends when the item is gone again; a full queue decides nothing', async t => {
+  const { inputs, items, requestable, requested, isFull, check } = watched(t);
+  items.set('agent.writer', false);
+  requestable.add('call-1-1');
+  isFull.value = true;
+  await check();
+  await check();
+  isFull.value = false;
+  await check();
+  assert.deepEqual([requested, inputs], [['call-1-1', 'call-1-1'], []]);
+  items.set('agent.writer', true);
+  await check();
+  assert.deepEqual([requested.length, inputs], [2, []]);
+  items.set('agent.writer', false);
+  await check();
+  assert.deepEqual(inputs, [lost('call-1-1')]);
 });
 
 test('while the log is away the next check decides', async t => {

@@ -1,28 +1,29 @@
 import type { TaskAggregate } from '@hopline/events';
 import { type Log, sleepUnlessAborted } from '@hopline/log';
+import type { CallItems } from './call-items.ts';
 import type { TurnContext } from './turn-runner.ts';
 
-/** Time between two looks at the open calls of a turn, milliseconds. */
+/** Time between two checks of the open calls of a turn. */
 export const LOST_ITEMS_CHECK_MS = 60_000;
 
 export type LostItemsOptions = Pick<TurnContext, 'view' | 'writer' | 'signal'> & {
   log: Pick<Log, 'work'>;
   taskId: string;
-  /** Calls whose items this supervisor has queued, or found delivered. */
-  delegated: ReadonlySet<string>;
+  items: Pick<CallItems, 'queueLost'>;
   checkMs: number;
 };
 
 /**
- * Ends the calls whose work item is gone: no worker has it, none will get it, and the task would stay open for as long as the log keeps it.
- * An item is gone after the loss of the work stream, a purge, or its expiry as a dead letter.
+ * Queues the items of calls that no worker has and none will get, once, and ends the calls whose items are gone again or whose agents have
+ * written before: their tasks would stay open for as long as the log keeps them. An item is gone after the loss of the work stream, a purge,
+ * or its expiry as a dead letter; it never was there when relays of two versions died and took over at the wrong moment.
  *
- * A call is looked up when its agent has written nothing from one check to the next. An agent that has just finished cannot lose its answer
- * to this: what it wrote was stored before its item was done, so relays fold it before the end that is written here. Resolves when `signal`
+ * A call is checked if its agent has written nothing from one check to the next. An agent that has just finished cannot lose its answer
+ * to this: its inputs were stored before its item was done, so relays fold them before the end that is written here. Resolves when `signal`
  * aborts, rejects when the writer has failed.
  */
 export async function abandonLostItems(options: LostItemsOptions): Promise<void> {
-  const { view, writer, signal, log, taskId, delegated, checkMs } = options;
+  const { view, writer, signal, log, taskId, items, checkMs } = options;
   const abandoned = new Set<string>();
   let written = new Map<string, string>();
   while (!signal.aborted) {
@@ -31,7 +32,7 @@ export async function abandonLostItems(options: LostItemsOptions): Promise<void>
     written = new Map();
     for (const call of view.calls) {
       if (signal.aborted) return;
-      if (view.ended(call) !== undefined || abandoned.has(call) || !delegated.has(call)) continue;
+      if (view.ended(call) !== undefined || abandoned.has(call)) continue;
       written.set(call, producerOf(view.aggregate, call));
       if (before.get(call) !== written.get(call)) continue;
       // While the log is away, the next check decides.
@@ -40,8 +41,9 @@ export async function abandonLostItems(options: LostItemsOptions): Promise<void>
         () => false,
       );
       if (!isGone || signal.aborted) continue;
+      if (await items.queueLost(call).catch(isTrue)) continue;
       abandoned.add(call);
-      // Its wait for credentials ends, too.
+      // Ends its wait for credentials as well.
       if (view.needsCredentials(call)) writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
       writer.add({ kind: 'ended', call, state: 'TASK_STATE_FAILED', reason: ITEM_LOST, retryable: true });
     }
@@ -50,6 +52,8 @@ export async function abandonLostItems(options: LostItemsOptions): Promise<void>
 
 /** Reason of a call whose work item is gone. */
 export const ITEM_LOST = 'the work item of the call is gone';
+
+const isTrue = () => true;
 
 function producerOf(aggregate: TaskAggregate | undefined, call: string): string {
   return JSON.stringify(aggregate?.producers[call] ?? null);

@@ -58,7 +58,7 @@ const step = (...calls: string[]): ModelStep => ({
 const results = (story: TaskStory, ...steps: ModelStep[]) =>
   conversation('orders', [], story.view, steps).flatMap(message => (message.role === 'tool' ? [message.text] : []));
 
-test('orders, the question, its own steps, and what came of its calls', () => {
+test('the prompt has instructions, the question, its own steps, and the results of its calls', () => {
   const story = new TaskStory().message('version?').answers('call-1-1-1', ' v3 \n');
   const messages = conversation('orders', [], story.view, [step('call-1-1-1')]);
   assert.deepEqual(
@@ -72,14 +72,14 @@ test('orders, the question, its own steps, and what came of its calls', () => {
   );
 });
 
-test('what the model has read of a call is the whole text, by its hash [S2-11]', () => {
+test('the text that the model has read of a call is recorded whole, by its hash [S2-11]', () => {
   const story = new TaskStory().message('version?').answers('call-1-1-1', 'v3 ✅');
   const sha256 = createHash('sha256').update('v3 ✅').digest('hex');
   assert.deepEqual(readOf(step('call-1-1-1'), story.view), [{ call: 'call-1-1-1', sha256, units: 4 }]);
   assert.deepEqual(readOf(undefined, story.view), []);
 });
 
-test('a failure, a stopped call, data, and a text beyond the bound are marked as such', () => {
+test('a failure, a stopped call, data, and a text beyond the limit are marked', () => {
   const reason = 'out of order';
   const story = new TaskStory().message('x').answers('call-1-1-1', 'so far', { state: 'TASK_STATE_FAILED', reason });
   story.appends('supervisor', { kind: 'call', call: 'call-1-1-2', agent: 'argocd' });
@@ -94,7 +94,7 @@ test('a failure, a stopped call, data, and a text beyond the bound are marked as
   assert.match(results(new TaskStory().message('x').answers('c', `${edge}y`), step('c'))[0]!, /x\n\[cut: 1 more characters\]$/);
 });
 
-test('data of an agent beyond the bound is cut with a mark, as its text is', () => {
+test('data of an agent beyond the limit is cut with a mark, like its text', () => {
   const story = new TaskStory().message('go');
   story.appends('supervisor', { kind: 'call', call: 'call-1-1-1', agent: 'argocd' });
   const parts = [{ data: { rows: 'x'.repeat(RESULT_UNITS_MAX / 2) } }];
@@ -107,7 +107,7 @@ test('data of an agent beyond the bound is cut with a mark, as its text is', () 
   assert.equal(result.length, RESULT_UNITS_MAX + 1 + mark.length);
 });
 
-test('a call that asked goes on under another id in the next turn: one result for the model', () => {
+test('a call that asked a question continues under another id in the next turn: one result for the model', () => {
   const question: Message = { messageId: 'q', role: 'ROLE_AGENT', parts: [{ text: 'Which?' }] };
   const story = new TaskStory().message('version?');
   story.appends('supervisor', { kind: 'step', step: '1', payload: step('call-1-1-1') });
@@ -125,7 +125,7 @@ test('a call that asked goes on under another id in the next turn: one result fo
   assert.deepEqual([story.view.requestTurn, story.view.messageOf(1)?.messageId], [1, 'version?']);
 });
 
-test('a call that waits for credentials is answered as one that asked; what ran beside it was stopped', () => {
+test('a call that waits for credentials is answered like one that asked; concurrent calls were stopped', () => {
   const story = new TaskStory().message('version?');
   story.appends('supervisor', { kind: 'status', state: 'TASK_STATE_WORKING' });
   story.appends('supervisor', { kind: 'step', step: '1', payload: step('call-1-1-1', 'call-1-1-2') });
@@ -146,7 +146,7 @@ test('a call that waits for credentials is answered as one that asked; what ran 
   assert.deepEqual([story.view.waiting.length, story.view.requestTurn], [0, 3]);
 });
 
-test('a message that answers no question begins a new request: no earlier step, and the context as its history', () => {
+test('a message that answers no question begins a new request: without earlier steps, and with the context as its history', () => {
   const story = new TaskStory().message('one');
   story.appends('supervisor', { kind: 'step', step: '1', payload: step() });
   story.message('two', 'm2');

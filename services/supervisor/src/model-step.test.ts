@@ -66,7 +66,7 @@ test('a step is a record that relays read, however deep the arguments of its cal
   }
   assert.ok('call' in callsOf(ARGS_DEPTH_MAX)[0]!);
   const [refused] = callsOf(ARGS_DEPTH_MAX + 1);
-  assert.deepEqual(refused, { id: 'c0', name: 'argocd', args: {}, refused: 'The arguments nest too deep.' });
+  assert.deepEqual(refused, { id: 'c0', name: 'argocd', args: {}, refused: 'The arguments are nested too deeply.' });
 });
 
 test('a record that no model made is not a step', () => {

@@ -67,11 +67,13 @@ export function chooseCalls(
     const own = { id, name, args: isTooDeep ? {} : args };
     if (name === FINISH_TOOL) return { ...own, finish: true };
     const agent = agents.find(entry => entry.name === name);
-    if (agent === undefined) return { ...own, refused: 'There is no agent of that name.' };
-    if (isTooDeep) return { ...own, refused: 'The arguments nest too deep.' };
+    if (agent === undefined) return { ...own, refused: 'No agent has that name.' };
+    if (isTooDeep) return { ...own, refused: 'The arguments are nested too deeply.' };
     const { request, skill } = args;
-    if (typeof request !== 'string' || request === '') return { ...own, refused: 'The argument "request" must be a text.' };
-    if (called >= Math.min(STEP_CALLS_MAX, callsLeft)) return { ...own, refused: 'Too many calls; this one was not made.' };
+    if (typeof request !== 'string' || request === '')
+      return { ...own, refused: 'The argument "request" must be a non-empty string.' };
+    if (called >= Math.min(STEP_CALLS_MAX, callsLeft))
+      return { ...own, refused: 'Too many calls in this step. This one was not made.' };
     called += 1;
     const chosen = { ...own, call: callId(called), agent: name };
     return typeof skill === 'string' && agent.skills.some(known => known.id === skill) ? { ...chosen, skill } : chosen;

@@ -21,7 +21,7 @@ export type ModelSettings = {
   model: ChatModel;
   /** Requests to the model for one message. */
   stepsMax: number;
-  /** The model ends with a summary; `metadata.summary` of the message takes precedence. */
+  /** Whether the model ends with a summary. `metadata.summary` of the message takes precedence. */
   sumsUp: boolean;
 };
 
@@ -31,8 +31,8 @@ const STEP_UNITS_MAX = 64 * 1024;
 type AgentCall = Extract<ChosenCall, { call: string }>;
 
 /**
- * A turn conducted by a model: its plan and its own words are streamed, it calls agents, reads their answers, and continues until it calls no
- * more. Every step is recorded before anything follows from it; a supervisor that takes over requests only the steps that are not recorded.
+ * A turn conducted by a model: its plan and its own words are streamed, it calls agents, reads their answers, and continues until it makes no
+ * more calls. Every step is recorded before its effects; a supervisor that takes over requests only the steps that are not recorded.
  */
 export class ModelTurn implements TurnRunner {
   readonly #context: ConductingContext;
@@ -60,8 +60,8 @@ export class ModelTurn implements TurnRunner {
   async #conduct(): Promise<void> {
     const { writer, work, attempt } = this.#context;
     this.#calls.begin();
-    // Inputs of an earlier supervisor may still be on their way into the log. Behind an input of a higher attempt they are rejected: once this
-    // mark is recorded, everything of the earlier supervisor is, too, or never will be.
+    // Inputs of an earlier supervisor may still be on their way into the log. After an input of a higher attempt they are rejected, so once this
+    // mark is recorded, every input of the earlier supervisor is recorded too, or never will be.
     if (attempt > 1) await this.#record(`taken-over-${work.turn}-${attempt}`, null);
     try {
       if (await this.#converse()) await this.#finish();
@@ -72,7 +72,7 @@ export class ModelTurn implements TurnRunner {
     await writer.flush();
   }
 
-  /** Runs the conversation to its end. Returns false when the turn ends otherwise: it waits for the client, or has failed. */
+  /** Runs the conversation to its end. Returns false if the turn ends otherwise: it waits for the client, or has failed. */
   async #converse(): Promise<boolean> {
     const { view, work, writer } = this.#context;
     const { stepsMax } = this.#settings;
@@ -119,7 +119,7 @@ export class ModelTurn implements TurnRunner {
       hasCalled || lanes.hasPlan ? undefined : planOfCalls(chosen.flatMap(call => ('call' in call ? [call.agent] : [])));
     const read = readOf(steps.at(-1), view);
     const step: ModelStep = { turn: work.turn, text: reply.text, ...(plan !== undefined && { plan }), calls: chosen, read };
-    // Before its lanes close: a supervisor that requests the step again could not replace a closed lane.
+    // Before its lanes close, because a supervisor that requests the step again could not replace a closed lane.
     await this.#record(String(number), step);
     lanes.complete(step);
     return step;
@@ -152,14 +152,14 @@ export class ModelTurn implements TurnRunner {
     await this.#until(() => view.steps.has(step));
   }
 
-  /** A call of the turn before is over, or continues under another id. */
+  /** Whether a call of the previous turn is over, or continues under another id. */
   async #call(chosen: AgentCall): Promise<void> {
     const { work } = this.#context;
     if (!chosen.call.startsWith(`call-${work.turn}-`)) return;
     await this.#run(chosen.call, chosen.agent, { message: requestOf(chosen, work) });
   }
 
-  /** Begins a call, unless it is over, and waits for its end. */
+  /** Begins a call unless it is over, and waits for its end. */
   async #run(call: string, agent: string, options: CallOptions): Promise<void> {
     const { view } = this.#context;
     if (view.ended(call) === undefined) {
@@ -170,7 +170,7 @@ export class ModelTurn implements TurnRunner {
     if (ended !== undefined && !isInterrupted(ended.state)) this.#calls.noticeEnd(ended);
   }
 
-  /** An agent's question becomes the task's; returns true if there is one. */
+  /** Turns an agent's question into the task's; returns true if there is one. */
   #passQuestion(): boolean {
     const { view, writer, work } = this.#context;
     const ended = view.ends.find(({ state }) => isInterrupted(state));
@@ -187,7 +187,7 @@ export class ModelTurn implements TurnRunner {
     // The supervisor's last words must be in the log to be part of the result.
     await this.#record(`own-text-${work.turn}-${this.#context.attempt}`, null);
     const lane = `${work.turn}/result`;
-    // Withheld text is for the model; if the model adds nothing, it is still the answer.
+    // Withheld text is for the model. If the model adds nothing, it is still the answer.
     const text = view.answerText() || view.withheldText();
     const artifact = laneArtifact(profile, profile.result, displayName);
     await addResult(this.#context, lane, artifact, text);
@@ -199,7 +199,7 @@ export class ModelTurn implements TurnRunner {
     const { view } = this.#context;
     const { ends } = view;
     const failed = ends.filter(({ state }) => state !== 'TASK_STATE_COMPLETED');
-    const hasOwn = view.ownText() !== '';
+    const hasOwn = view.supervisorText() !== '';
     if (ends.length === 0 && !hasOwn) return failure(this.#failureId(), 'the model returned no text', { retryable: true });
     if (failed.length === ends.length && !hasOwn) return outcomeOf(ends, this.#failureId());
     const isRecovered = ({ agent }: CallEnded) => ends.some(end => end.agent === agent && end.state === 'TASK_STATE_COMPLETED');

@@ -9,15 +9,15 @@ function runs(...tokens: string[]): string[] {
   return [...tokens.flatMap(token => reader.take(token)), ...reader.end()].map(({ kind, text }) => `${kind}:${text}`);
 }
 
-test('the plan goes out token by token with its markers, wherever a token is cut [S0-11]', () => {
+test('the plan is sent token by token with its markers, wherever a token is split [S0-11]', () => {
   assert.deepEqual(runs('⟦', '1. ', 'Argo', '⟧'), ['plan:⟦', 'plan:1. ', 'plan:Argo', 'plan:⟧']);
-  assert.deepEqual(runs('Sure. ⟦a⟧ So', ' be it'), ['own:Sure. ', 'plan:⟦', 'plan:a⟧', 'own: So', 'own: be it']);
-  assert.deepEqual(runs('no plan', ' needed'), ['own:no plan', 'own: needed']);
+  assert.deepEqual(runs('Sure. ⟦a⟧ So', ' be it'), ['prose:Sure. ', 'plan:⟦', 'plan:a⟧', 'prose: So', 'prose: be it']);
+  assert.deepEqual(runs('no plan', ' needed'), ['prose:no plan', 'prose: needed']);
 });
 
-test('white space around the plan is layout; inside of words it is text', () => {
+test('white space around the plan is layout; between words it is text', () => {
   assert.deepEqual(runs('\n', '⟦p⟧', '\n', '\n'), ['plan:⟦', 'plan:p⟧']);
-  assert.deepEqual(runs('⟦p⟧', '\n', '\n', 'Now', ' ', '\n'), ['plan:⟦', 'plan:p⟧', 'own:\n\nNow', 'own: ', 'own:\n']);
+  assert.deepEqual(runs('⟦p⟧', '\n', '\n', 'Now', ' ', '\n'), ['plan:⟦', 'plan:p⟧', 'prose:\n\nNow', 'prose: ', 'prose:\n']);
   assert.deepEqual(runs(' ', '\n'), []);
 });
 
@@ -27,23 +27,23 @@ test('white space before the words is not copied with each token', async () => {
   const bytes = await bytesAllocated(() => {
     for (let index = 0; index < tokens; index += 1) parser.take(' ');
   });
-  // A copy per token would be 450 MB in all.
+  // A copy per token would be 450 MB in total.
   assert.ok(bytes < 50_000_000, `${bytes} bytes`);
-  assert.deepEqual(parser.take('Now'), [{ kind: 'own', text: `${' '.repeat(tokens)}Now` }]);
+  assert.deepEqual(parser.take('Now'), [{ kind: 'prose', text: `${' '.repeat(tokens)}Now` }]);
 });
 
 test('a plan that is never closed is closed; a second one is text', () => {
   assert.deepEqual(runs('⟦p'), ['plan:⟦', 'plan:p', 'plan:⟧']);
-  assert.deepEqual(runs('⟦p⟧ see ⟦q⟧'), ['plan:⟦', 'plan:p⟧', 'own: see ⟦q⟧']);
+  assert.deepEqual(runs('⟦p⟧ see ⟦q⟧'), ['plan:⟦', 'plan:p⟧', 'prose: see ⟦q⟧']);
 });
 
-test('the same text comes out however it was cut', () => {
+test('the same text results however the input was split', () => {
   const piece = fc.constantFrom('⟦', '⟧', ' ', '\n', 'a', 'plan ', '✅');
   fc.assert(
     fc.property(fc.array(piece), fc.array(fc.nat(3)), (pieces, cuts) => {
       const text = pieces.join('');
       const reader = new PlanParser();
-      const split = { plan: '', own: '' };
+      const split = { plan: '', prose: '' };
       const tokens: string[] = [];
       for (let at = 0, turn = 0; at < text.length; turn += 1) {
         const to = at + (cuts[turn % Math.max(1, cuts.length)] ?? 0) + 1;

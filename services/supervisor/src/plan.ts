@@ -4,7 +4,7 @@ import { type ArtifactInput, type LaneArtifact, titleCase } from '@hopline/event
 const BEGIN = '⟦';
 const END = '⟧';
 
-/** The plan once it is complete: the same artifact, replaced and closed, so that a folded task has one plan and not two (C-3). */
+/** The plan once complete: the same artifact, replaced and closed, so that a folded task has one plan and not two (C-3). */
 export function completePlan(lane: string, artifact: LaneArtifact, text: string): ArtifactInput {
   return { kind: 'artifact', lane, artifact, parts: [{ text }], append: false, last: true };
 }
@@ -16,7 +16,7 @@ export async function* marked(tokens: AsyncIterable<string> | Iterable<string>):
   yield END;
 }
 
-/** The plan of a model that calls agents without a plan of its own (S0-11). */
+/** The plan for a model that calls agents without writing one (S0-11). */
 export function planOfCalls(agents: readonly string[]): string | undefined {
   if (agents.length === 0) return undefined;
   const lines = agents.map((agent, index) => `${index + 1}. ${titleCase(agent)}\n`);
@@ -24,11 +24,11 @@ export function planOfCalls(agents: readonly string[]): string | undefined {
 }
 
 /** A run of a model's text: its plan with both markers, or its own words. */
-export type TextRun = { kind: 'plan' | 'own'; text: string };
+export type TextRun = { kind: 'plan' | 'prose'; text: string };
 
 /**
  * Separates the plan in a model's text, from the first ⟦ to the first ⟧ after it, from the model's own words. White space around the plan
- * belongs to neither: an answer of layout alone must not exist. All other text passes unchanged, token by token, also later markers.
+ * belongs to neither, because an answer must not consist only of layout. All other text passes unchanged, token by token, including later markers.
  */
 export class PlanParser {
   #position: 'before' | 'plan' | 'after' | 'words' = 'before';
@@ -47,7 +47,7 @@ export class PlanParser {
     return runs;
   }
 
-  /** The step is over: closes a plan that is still open. */
+  /** Ends the step: closes a plan that is still open. */
   end(): TextRun[] {
     if (this.#position !== 'plan') return [];
     this.#position = 'after';
@@ -64,7 +64,7 @@ export class PlanParser {
 
   #outside(text: string, runs: TextRun[]): string {
     const begin = this.#hasPlan ? -1 : text.indexOf(BEGIN);
-    this.#own(begin < 0 ? text : text.slice(0, begin), runs);
+    this.#prose(begin < 0 ? text : text.slice(0, begin), runs);
     if (begin < 0) return '';
     this.#pending = '';
     this.#hasPlan = true;
@@ -73,24 +73,24 @@ export class PlanParser {
     return text.slice(begin + BEGIN.length);
   }
 
-  #own(text: string, runs: TextRun[]): void {
+  #prose(text: string, runs: TextRun[]): void {
     if (text === '') return;
     const words = this.#pending + text;
-    // What is pending is white space: to look at it again with each token would cost the square of its length.
+    // Pending text is white space; checking it again with each token would be quadratic in its length.
     if (this.#position !== 'words' && text.trim() === '') {
       this.#pending = words;
       return;
     }
     this.#pending = '';
     this.#position = 'words';
-    runs.push({ kind: 'own', text: words });
+    runs.push({ kind: 'prose', text: words });
   }
 }
 
 /** Plan and words of a whole step. */
-export function splitPlan(text: string): { plan: string; own: string } {
+export function splitPlan(text: string): { plan: string; prose: string } {
   const parser = new PlanParser();
-  const split = { plan: '', own: '' };
+  const split = { plan: '', prose: '' };
   for (const run of [...parser.take(text), ...parser.end()]) split[run.kind] += run.text;
   return split;
 }

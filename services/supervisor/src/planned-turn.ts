@@ -8,7 +8,7 @@ import type { ConductingContext, TurnRunner } from './turn-runner.ts';
 import { continuingCallId } from './turn-view.ts';
 
 /**
- * A turn by a plan: plan stream, plan, a start notice for each call, the agents' text as it comes, end notices, the whole result, the final
+ * A turn by a plan: plan stream, plan, a start notice for each call, the agents' text as it arrives, end notices, the whole result, and the final
  * state (S0-32). Every step reads the view first, so a supervisor that takes over appends only what is missing.
  */
 export class PlannedTurn implements TurnRunner {
@@ -36,7 +36,7 @@ export class PlannedTurn implements TurnRunner {
     const { view, work } = this.#context;
     this.#calls.begin();
     if (view.calls.length > 0) {
-      // An earlier supervisor has recorded the calls; their work may not have been queued.
+      // An earlier supervisor has recorded the calls, but may not have queued their work.
       const open = view.calls.filter(call => view.ended(call) === undefined);
       await Promise.all(open.map(call => this.#calls.start(call, view.agentOf(call), { resume: this.#resumeOf(call) })));
       return;
@@ -70,7 +70,7 @@ export class PlannedTurn implements TurnRunner {
       return undefined;
     }
     if (!view.isShown(this.#lane('plan'))) await this.#stream(plan);
-    // The plan is in the log already.
+    // The plan is already in the log.
     else for await (const _token of plan.text);
     return plan;
   }

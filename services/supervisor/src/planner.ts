@@ -23,7 +23,7 @@ export type Plan = {
   agents: string[];
 };
 
-/** Agents that a failure names; of more, their number. */
+/** Agents that a failure names. Further agents are only counted. */
 export const CHOICES_MAX = 32;
 
 /** Why no agent takes the message: a sentence for its sender, with the agents that can be named instead. */

@@ -29,14 +29,14 @@ async function plan(text: string, metadata = {}, available = agents, defaultAgen
   return { agents: made.agents, tokens };
 }
 
-test('skills decide: by tag, by id, by name of several words; several agents when several fit [S4-3]', async () => {
+test('skills decide by tag, by id, or by a name of several words; several agents may match [S4-3]', async () => {
   assert.deepEqual((await plan('will it Rain?')).agents, ['weather']);
   assert.deepEqual((await plan('files_tool {"path":"."}')).agents, ['files']);
   assert.deepEqual((await plan('use the argocd skill, please')).agents, ['argocd']);
   assert.deepEqual((await plan('deploy if there is no rain')).agents, ['argocd', 'weather']);
 });
 
-test('a message that no skill fits goes to the default agent: configured, marked by its entry, or the only one without skills', async () => {
+test('a message that fits no skill goes to the default agent: configured, marked by its entry, or the only one without skills', async () => {
   const chosen = async (available: AgentEntry[], named?: string) => (await plan('hello', {}, available, named)).agents;
   const marked = { ...entry('guide'), default: true as const };
   assert.deepEqual(await chosen([...agents, marked], 'weather'), ['weather']);
@@ -58,7 +58,7 @@ test('without a default agent the message fails with the agents that can be chos
   });
 });
 
-test('an agent that is named and not available fails with those that are, and a long list is cut', async () => {
+test('naming an unavailable agent fails with the available ones, and a long list is cut', async () => {
   await assert.rejects(plan('x', { agent: 'missing/lower' }), {
     message: 'the agent "missing" is not available; choose one of: argocd, weather, files',
     choices: ['argocd', 'weather', 'files'],
@@ -71,11 +71,11 @@ test('an agent that is named and not available fails with those that are, and a 
   });
 });
 
-test('a part of a word is no word', async () => {
+test('part of a word is not a match', async () => {
   await assert.rejects(plan('a rainbow'), NoAgentFits);
 });
 
-test('metadata.agent names one, and one agent alone takes everything', async () => {
+test('metadata.agent names one agent, and a single agent takes everything', async () => {
   assert.deepEqual((await plan('will it rain?', { agent: 'files' })).agents, ['files']);
   assert.deepEqual((await plan('will it rain?', { agent: 'files/lower' })).agents, ['files']);
   assert.deepEqual((await plan('anything', {}, [agents[0]!])).agents, ['argocd']);

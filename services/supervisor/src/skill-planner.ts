@@ -1,19 +1,19 @@
-import type { Message } from '@hopline/a2a';
+import type { AgentSkill, Message } from '@hopline/a2a';
 import { isAgentName, titleCase } from '@hopline/events';
-import { type AgentEntry, type AgentSkill, defaultAgentOf } from '@hopline/log';
+import { type AgentEntry, defaultAgentOf } from '@hopline/log';
 import { agentPathOf } from './agent-path.ts';
 import { NoAgentFits, type Plan, type Planner, type PlanRequest } from './planner.ts';
 
 /** Characters of one token of the plan, as a model would stream it (S0-11). */
 const TOKEN_CHARS = 6;
-/** Made once: it loads the rules of a language. */
+/** Created once, because it loads the rules of a language. */
 const GRAPHEMES = new Intl.Segmenter('en', { granularity: 'grapheme' });
 
 type Choice = { agent: AgentEntry; skill: AgentSkill | undefined };
 
 /**
  * Chooses agents without a model: the agent named in `metadata.agent`; the only live agent; every agent with a skill that the message names
- * (S4-3); else the default agent. A message names a skill when its text has the skill's id, name, or one of its tags as a word.
+ * (S4-3); otherwise the default agent. A message names a skill if its text has the skill's id, name, or one of its tags as a word.
  */
 export class SkillPlanner implements Planner {
   /** HOPLINE_DEFAULT_AGENT. */
@@ -48,7 +48,7 @@ export class SkillPlanner implements Planner {
 function named(name: string, agents: AgentEntry[]): AgentEntry {
   const agent = agents.find(candidate => candidate.name === name);
   if (agent !== undefined) return agent;
-  // Any other text is not repeated: it may have any length.
+  // Other text is not repeated, because it may be of any length.
   throw new NoAgentFits(`the ${isAgentName(name) ? `agent "${name}"` : 'named agent'} is not available`, agents);
 }
 

@@ -9,7 +9,7 @@ import { TurnView } from './turn-view.ts';
 
 type Phase = 'declared' | 'replacing' | 'open' | 'closed';
 
-/** Inputs in order, and a view with these lanes. */
+/** Records inputs in order, with a view that has these lanes. */
 function recordingContext(lanes: Record<string, Phase> = {}) {
   const inputs: string[] = [];
   const view = new TurnView();
@@ -33,12 +33,12 @@ function recordingContext(lanes: Record<string, Phase> = {}) {
     writer,
     profile: CAIPE,
     displayName: 'P',
-    delegate: async (call: unknown) => void delegated.push(call),
+    delegate: (call: unknown) => void (delegated.push(call) && inputs.push('call')),
   };
   return { context: context as unknown as ConductingContext, inputs, delegated };
 }
 
-test('a tool starts, the model streams, a tool ends: start, streaming_result, end [S2-31]', async () => {
+test('a tool starts, the model streams, the tool ends: start notice, streaming_result, end notice [S2-31]', async () => {
   const { context, inputs, delegated } = recordingContext();
   const calls = new AgentCalls(context);
   await calls.start('call-1-1-1', 'argocd', { message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'go' }] } });
@@ -59,7 +59,7 @@ test('a tool starts, the model streams, a tool ends: start, streaming_result, en
   assert.equal(delegated.length, 1);
 });
 
-test('a step that was streamed is closed; a plan that was not streamed is written whole', () => {
+test('a streamed step is closed; a plan that was not streamed is written whole', () => {
   const { context, inputs } = recordingContext();
   const lanes = new StepLanes(context, '2');
   lanes.token('⟦p');
@@ -78,10 +78,10 @@ test('a step that was streamed is closed; a plan that was not streamed is writte
   ]);
 });
 
-test('a step of an earlier supervisor is written again where it was not closed, and left alone where it was', () => {
+test("an earlier supervisor's step is written again if it was not closed, otherwise not touched", () => {
   const { context, inputs } = recordingContext({ '1/step-1/plan': 'closed', '1/step-1/own': 'open', '1/step-2/own': 'open' });
   new StepLanes(context, '1').complete({ text: '⟦p⟧ all of it' });
-  // A lane whose step was requested again and has no text any more is emptied.
+  // A lane whose step was requested again, and which now has no text, is emptied.
   new StepLanes(context, '2').complete({ text: '' });
   assert.deepEqual(inputs, [
     'open streaming_result 1/step-1/own',
@@ -92,7 +92,7 @@ test('a step of an earlier supervisor is written again where it was not closed, 
   ]);
 });
 
-test('a step that breaks off opens its lanes again: what comes next replaces', () => {
+test('a step that breaks off opens its lanes again, and the next text replaces theirs', () => {
   const { context, inputs } = recordingContext();
   const lanes = new StepLanes(context, '1');
   lanes.token('⟦p⟧ hal');

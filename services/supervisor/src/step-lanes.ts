@@ -8,14 +8,15 @@ import type { ConductingContext } from './turn-runner.ts';
 /** One step of the model as the client sees it: an artifact for the plan between its markers, and one for the supervisor's own words (C-24). */
 export class StepLanes {
   readonly #context: ConductingContext;
-  readonly #lanes: { plan: string; own: string };
+  readonly #lanes: Record<TextRun['kind'], string>;
   readonly #open = new Set<TextRun['kind']>();
   #parser = new PlanParser();
 
   constructor(context: ConductingContext, step: string) {
     this.#context = context;
     const prefix = `${context.work.turn}/step-${step}`;
-    this.#lanes = { plan: `${prefix}/plan`, own: `${prefix}/own` };
+    // Lane names are in the log, and an attempt of another version must choose the same.
+    this.#lanes = { plan: `${prefix}/plan`, prose: `${prefix}/own` };
   }
 
   get hasPlan(): boolean {
@@ -37,20 +38,20 @@ export class StepLanes {
   }
 
   /**
-   * Brings the lanes of a recorded step to their end, whichever supervisor streamed how much of it. A closed lane stays; a lane that this
+   * Completes the lanes of a recorded step, however much of it any supervisor has streamed. A closed lane stays; a lane that this
    * supervisor has not written itself is written again. So the client's view equals the record, byte for byte.
    */
   complete(step: Pick<ModelStep, 'text' | 'plan'>): void {
     const { writer, profile, displayName } = this.#context;
-    const { plan: planText, own } = splitPlan(step.text);
+    const { plan: planText, prose } = splitPlan(step.text);
     const plan = step.plan ?? planText;
     if (this.#needsClose('plan', plan))
       writer.add(completePlan(this.#lanes.plan, laneArtifact(profile, profile.plan.complete, displayName), plan));
-    if (this.#needsClose('own', own)) writer.add({ kind: 'close', lane: this.#lanes.own });
+    if (this.#needsClose('prose', prose)) writer.add({ kind: 'close', lane: this.#lanes.prose });
     this.#open.clear();
   }
 
-  /** Whether the lane has to be closed now; text that this supervisor has not written is written first. */
+  /** Whether the lane must be closed now. Text that this supervisor has not written is written first. */
   #needsClose(kind: TextRun['kind'], text: string): boolean {
     const phase = this.#context.view.aggregate?.lanes[this.#lanes[kind]]?.phase;
     if (this.#open.has(kind)) return true;

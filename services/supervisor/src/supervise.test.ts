@@ -3,10 +3,10 @@ import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import type { Message, TaskState } from '@hopline/a2a';
 import type { ChatMessage, ChatModel } from '@hopline/chat-model';
-import { INPUT_DEPTH_MAX, shardOf, type Work } from '@hopline/events';
+import { type CallContent, INPUT_DEPTH_MAX, shardOf, type Work } from '@hopline/events';
 import { LiveAgents, Requeued, Superseded } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
-import { PROFILES } from '@hopline/profiles';
+import { agentPresentation, PROFILES, TRANSPARENT } from '@hopline/profiles';
 import { agent, StoredScenario, supervisor } from '@hopline/task/test-kit';
 import { createHopMetrics, createLogger } from '@hopline/telemetry';
 import { AGENT_GONE } from './gone-agents.ts';
@@ -72,18 +72,19 @@ class Relayed implements Disposable {
   }
 }
 
-/** The supervisor has called one agent, which waits for credentials; then the supervisor has died. */
+/** The supervisor has called one agent, which waits for credentials. Then the supervisor has died. */
 async function waitingForCredentials(
   call: string,
   before: (task: StoredScenario) => unknown = () => {},
   profile = 'caipe',
+  content: Partial<CallContent> = {},
 ): Promise<Relayed> {
   const relayed = new Relayed();
   const { task } = relayed;
   await task.message('version?', 'm', 'supervisor', profile).store();
   await task.input(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' }).store();
   await before(task);
-  await task.input(supervisor(), { kind: 'call', call, agent: 'argocd' }).store();
+  await task.input(supervisor(), { kind: 'call', call, agent: 'argocd', ...content }).store();
   await task.input(agent(call), { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message: login }).store();
   return relayed;
 }
@@ -92,7 +93,7 @@ test('a supervisor that takes over does not hide that an agent waits for credent
   using relayed = await waitingForCredentials('call-1-1');
   relayed.relay();
   const supervised = relayed.supervise(2);
-  // The notice follows the state.
+  // The notice comes after the state.
   await relayed.until(() => relayed.hasLane('1/call-1-1/start'));
   assert.deepEqual(relayed.states, ['TASK_STATE_WORKING', 'TASK_STATE_AUTH_REQUIRED']);
   await relayed.task.input(agent(), { kind: 'status', state: 'TASK_STATE_WORKING' }).store();
@@ -127,7 +128,7 @@ test('an agent that is gone while it waits for credentials is abandoned, and its
   assert.deepEqual(relayed.states, states);
 });
 
-test('a supervisor that is stopped requeues its work; one whose log fails rejects with that error', async () => {
+test('a stopped supervisor requeues its work; one whose log fails rejects with that error', async () => {
   {
     using relayed = await waitingForCredentials('call-1-1');
     relayed.relay();
@@ -143,11 +144,17 @@ test('a supervisor that is stopped requeues its work; one whose log fails reject
   await assert.rejects(relayed.supervise(2), away);
 });
 
-test('a supervisor that takes over queues a call again only while its agent has written nothing [S0-1]', async () => {
-  for (const hasWritten of [false, true]) {
-    using relayed = await waitingForCredentials('call-1-1', task => {
+test('a supervisor that takes over queues a call again only if no relay does, and while its agent has written nothing [S0-1]', async () => {
+  const content = { presentation: agentPresentation(TRANSPARENT), message };
+  for (const { held, hasWritten } of [
+    { held: {}, hasWritten: false },
+    { held: {}, hasWritten: true },
+    { held: content, hasWritten: false },
+  ]) {
+    const write = (task: StoredScenario) => {
       if (hasWritten) task.aggregate!.producers = { 'call-1-1': { attempt: 1, n: 1 } };
-    });
+    };
+    using relayed = await waitingForCredentials('call-1-1', write, 'caipe', held);
     const { task, log } = relayed;
     const queued: string[] = [];
     log.work.request = async (_role, _work, { id }) => void queued.push(id);
@@ -157,11 +164,11 @@ test('a supervisor that takes over queues a call again only while its agent has 
     await task.input(agent(), { kind: 'status', state: 'TASK_STATE_WORKING' }).store();
     await task.input(agent(), { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_COMPLETED' }).store();
     await supervised;
-    assert.deepEqual(queued, hasWritten ? [] : ['t:call-1-1']);
+    assert.deepEqual(queued, hasWritten || held === content ? [] : ['t:call-1-1']);
   }
 });
 
-test('the notice of a call that its agent rejected states it, and the task is rejected', async () => {
+test('the notice of a call that its agent rejected shows that, and the task is rejected', async () => {
   using relayed = await waitingForCredentials('call-1-1');
   const { task } = relayed;
   relayed.relay();
@@ -176,7 +183,7 @@ test('the notice of a call that its agent rejected states it, and the task is re
   assert.equal(relayed.states.at(-1), 'TASK_STATE_REJECTED');
 });
 
-test('a turn whose other stored item has written first is left to that item', async () => {
+test('if the other stored item of a turn has written first, the turn is left to that item', async () => {
   using relayed = await waitingForCredentials('call-1-1');
   relayed.task.aggregate!.producers = { supervisor: { item: 2, attempt: 1, n: 1 } };
   await relayed.task.input(agent(), { kind: 'status', state: 'TASK_STATE_WORKING' }).store();
@@ -201,7 +208,7 @@ test('a superseded supervisor ends, and leaves the item to the newer attempt, un
   }
 });
 
-test('a turn whose next input nests too deep for the log fails its task with that reason, at the first attempt', async () => {
+test('if the next input of a turn nests too deep for the log, its task fails with that reason at the first attempt', async () => {
   using relayed = await waitingForCredentials('call-1-1', () => {}, 'transparent');
   const { task } = relayed;
   const data: unknown = JSON.parse('['.repeat(INPUT_DEPTH_MAX) + ']'.repeat(INPUT_DEPTH_MAX));
@@ -217,7 +224,7 @@ test('a turn whose next input nests too deep for the log fails its task with tha
 });
 
 for (const profile of ['caipe', 'transparent', 'aion']) {
-  test(`a call whose agent is gone is abandoned in profile ${profile} without a model, not while the log is away`, async () => {
+  test(`a call whose agent is gone is abandoned in profile ${profile} without a model, but not while the log is away`, async () => {
     using relayed = await waitingForCredentials('call-1-1', () => {}, profile);
     const { log } = relayed;
     let checks = 0;

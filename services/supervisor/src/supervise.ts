@@ -10,7 +10,6 @@ import {
   type LiveAgents,
   type Log,
   NO_LONGER_NEEDED,
-  newestForWork,
   Requeued,
   type StoredFacts,
   Superseded,
@@ -31,6 +30,7 @@ import {
 } from '@hopline/telemetry';
 import { delegatedRequest, namesAgent } from './agent-path.ts';
 import { AGENT_WAIT_MS, atLeastOneAgent } from './at-least-one-agent.ts';
+import { CallItems } from './call-items.ts';
 import { ForwardingTurn } from './forwarding-turn.ts';
 import { abandonGoneAgents } from './gone-agents.ts';
 import { LOST_INPUTS_CHECK_MS, showLostInputs } from './lost-inputs.ts';
@@ -114,7 +114,7 @@ async function followTurn(deps: SuperviseDeps, job: Job, { hop, takenAt, signal,
   const { log } = deps;
   const { work } = job;
   const newest = job.newest ?? (await log.facts.last(work.taskId));
-  if (newest === undefined) throw new Error('work for a task that is not in the log');
+  if (newest === undefined) throw new Error('the log does not contain the task of this work item');
   const records = await followTask(log.facts, newest, signal);
   const profile = deps.profiles.get(work.profile);
   const view = new TurnView(profile?.turn === 'conduct' ? profile.answer.name : undefined);
@@ -131,6 +131,7 @@ async function followTurn(deps: SuperviseDeps, job: Job, { hop, takenAt, signal,
       fail(other);
     }
   };
+  const items = new CallItems({ ...deps, job, view, writer, hop, takenAt });
   let turn: TurnRunner | undefined;
   for await (const record of records) {
     view.apply(record);
@@ -142,8 +143,9 @@ async function followTurn(deps: SuperviseDeps, job: Job, { hop, takenAt, signal,
     if (job.exhausted) writer.add(taskFailure('the supervisor failed several times'));
     else if (profile === undefined) writer.add(taskFailure(`the supervisor has no profile "${work.profile}"`));
     else {
-      const around = { profile, view, writer, newest, hop, takenAt, signal };
+      const around = { profile, view, writer, items, newest, hop, signal };
       turn ??= startTurn(deps, job, { ...around, fail: failTurn });
+      await items.queueUnheld();
       await turn.advance().catch(error => failTooDeep(writer, error));
     }
     // A writer that failed rejects here: the job is requeued instead of waiting for facts that never come.
@@ -203,11 +205,11 @@ function failTooDeep(writer: InputWriter, error: unknown): void {
 function startTurn(deps: SuperviseDeps, job: Job, state: RunState): TurnRunner {
   const { log, model, agentGoneMs, lostItemsCheckMs: checkMs = LOST_ITEMS_CHECK_MS } = deps;
   const { taskId } = job.work;
-  const delegated = new Set<string>();
-  const context = turnContext(deps, job, { ...state, delegated });
+  const { items } = state;
+  const context = turnContext(deps, job, state);
   const { signal, fail } = context;
   abandonGoneAgents({ ...context, log, agentGoneMs }).catch(error => signal.aborted || fail(error));
-  abandonLostItems({ ...context, log, taskId, delegated, checkMs }).catch(error => signal.aborted || fail(error));
+  abandonLostItems({ ...context, log, taskId, items, checkMs }).catch(error => signal.aborted || fail(error));
   return turnRunner(model, context);
 }
 
@@ -232,18 +234,15 @@ function inputWriter(log: Log, job: Job, { hop, takenAt }: { hop: Hop; takenAt: 
 }
 
 type RunState = Pick<TurnContext, 'profile' | 'view' | 'writer' | 'signal' | 'fail'> & {
+  items: CallItems;
   newest: StoredFacts;
   hop: Hop;
-  takenAt: number;
 };
 
-/** `delegated`: takes the calls whose items are queued. */
-function turnContext(deps: SuperviseDeps, job: Job, state: RunState & { delegated: Set<string> }): TurnContext {
-  const { profile, view, writer, newest, hop, takenAt, signal, fail, delegated } = state;
-  const { log, planner, agents, displayName, metrics, agentWaitMs = AGENT_WAIT_MS } = deps;
+function turnContext(deps: SuperviseDeps, job: Job, state: RunState): TurnContext {
+  const { profile, view, writer, items, newest, hop, signal, fail } = state;
+  const { log, planner, agents, displayName, agentWaitMs = AGENT_WAIT_MS } = deps;
   const { work, attempt } = job;
-  const { taskId, contextId, turn, profile: profileName, owner } = work;
-  const request = { ...delegatedRequest(work), ...(owner && { owner }) };
   return {
     work,
     profile,
@@ -254,29 +253,9 @@ function turnContext(deps: SuperviseDeps, job: Job, state: RunState & { delegate
     agents: () => atLeastOneAgent(agents, { waitMs: agentWaitMs }, signal),
     history: async beforeTurn => (await readContextHistory(log, newest, beforeTurn)).messages,
     isLive: agent => agents.list().some(({ name }) => name === agent),
-    delegate: async ({ agent, message, ...call }) => {
-      // Its work item was delivered, and is delivered again until it is done. A second one would run the agent twice.
-      if (view.aggregate?.producers[call.id] !== undefined) {
-        delegated.add(call.id);
-        return;
-      }
-      const item = {
-        v: 1 as const,
-        taskId,
-        contextId,
-        turn,
-        profile: profileName,
-        call,
-        ...request,
-        ...(message && { message }),
-        queuedAt: Date.now(),
-        ...(view.newest && newestForWork(view.newest)),
-      };
-      // A call that follows another one's end waited for that agent, not for the plan.
-      if (attempt === 1 && view.ends.length === 0) metrics.hopDuration.recordMs(item.queuedAt - takenAt, { hop: 'plan', agent });
-      await log.work.request(`agent.${agent}`, item, { id: `${taskId}:${call.id}`, trace: hop.carrier() });
-      delegated.add(call.id);
-      hop.run(() => deps.logger.info({ agent, call_id: call.id, turn }, 'call delegated'));
+    delegate: call => {
+      items.begin({ ...delegatedRequest(work), ...call, trace: hop.carrier() });
+      items.queueUnheld().catch(error => signal.aborted || fail(error));
     },
     fail,
     displayName,

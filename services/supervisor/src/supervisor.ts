@@ -11,13 +11,13 @@ export type SupervisorDeps = {
   model?: ModelSettings | undefined;
   profiles: Profiles;
   displayName: string;
-  /** A call is abandoned when its agent has been out of the registry for this long, milliseconds. */
+  /** A call is abandoned when its agent has been out of the registry for this long. */
   agentGoneMs: number;
   agentWaitMs: number;
   slots: number;
-  /** As in SuperviseDeps. */
+  /** The same as in SuperviseDeps. */
   lostInputsCheckMs?: number;
-  /** As in SuperviseDeps. */
+  /** The same as in SuperviseDeps. */
   lostItemsCheckMs?: number;
   metrics: HopMetrics;
   logger: Logger;

@@ -47,7 +47,7 @@ test('a result is one event up to RESULT_BYTES_MAX bytes of UTF-8; a longer one 
   }
 });
 
-test('350,000 Chinese characters, or as many that JSON escapes, fit into records of 1 MiB', async () => {
+test('350,000 Chinese characters, or as many characters that JSON escapes, fit into records of 1 MiB', async () => {
   for (const text of ['語'.repeat(350_000), '\u0001'.repeat(350_000)]) {
     const inputs = await added(new TurnView(), text);
     assert.equal(textOf(inputs), text);
@@ -55,11 +55,11 @@ test('350,000 Chinese characters, or as many that JSON escapes, fit into records
   }
 });
 
-test('a result that is larger than what may wait for the log is appended whole', async () => {
+test("a result larger than the writer's buffer is appended whole", async () => {
   const log = createMemoryLog();
   const producer = { id: 'supervisor', agent: 'supervisor', turn: 1, item: 1, attempt: 1 };
   const writer = createInputWriter(log.inputs, { taskId: 't', producer });
-  // A source that does not wait for the writer fails at 16 times as much.
+  // A source that does not wait for the writer fails at 16 times that size.
   const text = 'x'.repeat(17 * WAITING_BYTES_MAX);
   await addResult({ view: new TurnView(), writer }, LANE, ARTIFACT, text);
   await writer.flush();
@@ -68,7 +68,7 @@ test('a result that is larger than what may wait for the log is appended whole',
   assert.equal(textOf(inputs), text);
 });
 
-test('a supervisor that takes over replaces a result of which only a part was stored, and repeats no whole one', async () => {
+test('a supervisor that takes over replaces a partly stored result, and does not repeat a whole one', async () => {
   const text = 'x'.repeat(RESULT_BYTES_MAX + 1);
   const [first, second] = chunksOf(await added(new TurnView(), text));
   const task = new Scenario().message('hello').input(supervisor(), first!);

@@ -5,14 +5,14 @@ import type { NoAgentFits } from './planner.ts';
 import type { TurnContext } from './turn-runner.ts';
 
 /**
- * Largest text of one event of the final result, UTF-8 bytes; a longer result goes out in several chunks of one artifact. JSON
- * takes at most six bytes for one: such an event fits into a record of 1 MiB beside the task's aggregate.
+ * Largest text of one event of the final result, in UTF-8 bytes. A longer result is sent in several chunks of one artifact. JSON
+ * takes at most six bytes for one, so such an event fits into a record of 1 MiB beside the task's aggregate.
  */
 export const RESULT_BYTES_MAX = 128 * 1024;
 
 /**
- * Appends the whole answer in one artifact, before the final state (S0-20), unless an earlier supervisor has appended all of it. At the pace
- * of the log: the answers of all agents together may be larger than what a writer takes at once. Rejects when the writer has failed.
+ * Appends the whole answer in one artifact, before the final state (S0-20), unless an earlier supervisor has appended all of it. Waits for
+ * the log: the answers of all agents together may be larger than the writer's buffer. Rejects when the writer has failed.
  */
 export async function addResult(
   { view, writer }: Pick<TurnContext, 'view' | 'writer'>,
@@ -21,7 +21,7 @@ export async function addResult(
   text: string,
 ): Promise<void> {
   if (view.isShown(lane) && !view.isOpen(lane)) return;
-  // The first chunk replaces what the earlier supervisor appended before it died.
+  // The first chunk replaces the text that the earlier supervisor appended before it died.
   if (view.isShown(lane)) writer.add({ kind: 'open', lane, artifact });
   for (const chunk of resultChunks(lane, artifact, text)) {
     writer.add(chunk);
@@ -68,7 +68,7 @@ export function failure(messageId: string, reason: string, details: FailureDetai
   return { kind: 'status', state, message, metadata: { reason, retryable, ...metadata } };
 }
 
-/** What a client can do about it: the sentence is for its user, who names an agent in other words than a program does. */
+/** What a client can do about it. The sentence is for its user; a program names an agent in another way. */
 export function choiceOf({ choices }: NoAgentFits): Metadata {
   if (choices.length === 0) return {};
   return { choose: { agents: [...choices], option: '--agent NAME', member: 'metadata.agent' } };

@@ -1,5 +1,5 @@
 import type { Message } from '@hopline/a2a';
-import type { AgentPresentation, Work } from '@hopline/events';
+import type { Work, WorkingCall } from '@hopline/events';
 import type { AgentEntry, InputWriter } from '@hopline/log';
 import type { ConductingProfile, Profile } from '@hopline/profiles';
 import type { TraceCarrier } from '@hopline/telemetry';
@@ -7,7 +7,7 @@ import type { Planner } from './planner.ts';
 import type { TurnView } from './turn-view.ts';
 
 /**
- * Runs the turns of a profile: after every change in the log it appends what is due. An input that is appended twice does no harm: ordinals
+ * Runs the turns of a profile: after every change in the log it appends what is due. Appending an input twice does no harm, because ordinals
  * and the decider reject the second one.
  */
 export interface TurnRunner {
@@ -15,32 +15,25 @@ export interface TurnRunner {
   advance(): Promise<void>;
 }
 
-/** A call to an agent. */
-type Delegation = {
-  id: string;
-  agent: string;
-  presentation: AgentPresentation;
-  resume?: unknown;
-  /** Absent: the client's message. */
-  message?: Message;
-};
+/** A call to an agent. `message` is absent for the client's message. */
+type Delegation = Pick<WorkingCall, 'call' | 'agent' | 'presentation' | 'resume'> & { message?: Message };
 
 export type TurnContext = {
   work: Work;
-  /** How the task shows to its clients. */
+  /** How clients see the task. */
   profile: Profile;
   /** Delivery count of the work item: above 1 an earlier supervisor may have written inputs. */
   attempt: number;
   view: TurnView;
   writer: InputWriter;
   planner: Planner;
-  /** Live agents; waits for one to appear when there is none. */
+  /** Live agents. Waits for one to appear if there is none. */
   agents: () => Promise<AgentEntry[]>;
   /** Messages of the context before a turn, oldest first, read from the log. */
   history: (beforeTurn: number) => Promise<readonly Message[]>;
   isLive: (agent: string) => boolean;
-  /** Queues a call for an agent, unless the log shows that its agent has written already. */
-  delegate: (call: Delegation) => Promise<void>;
+  /** Stores a call, whose agent then gets its work; nothing if an earlier supervisor has stored it. */
+  delegate: (call: Delegation) => void;
   /** Ends the supervision with an error: for work that runs beside `advance`. */
   fail: (error: unknown) => void;
   /** The supervisor's name in artifact descriptions. */
@@ -49,5 +42,5 @@ export type TurnContext = {
   signal: AbortSignal;
 };
 
-/** The context of a turn whose supervisor plans and answers. */
+/** The context of a turn in which the supervisor plans and answers. */
 export type ConductingContext = TurnContext & { profile: ConductingProfile };

@@ -1,5 +1,13 @@
-import { type Artifact, isInterrupted, type Message } from '@hopline/a2a';
-import type { ArtifactUpdated, CallEnded, Fact, MessageReceived, StatusChanged, TaskAggregate } from '@hopline/events';
+import { type Artifact, isInterrupted, type Message, textOf } from '@hopline/a2a';
+import type {
+  ArtifactUpdated,
+  CallEnded,
+  CallStarted,
+  Fact,
+  MessageReceived,
+  StatusChanged,
+  TaskAggregate,
+} from '@hopline/events';
 import type { StoredFacts } from '@hopline/log';
 import { SUPERVISOR, TaskViewBuilder } from '@hopline/task';
 
@@ -14,8 +22,8 @@ export type Continuation = { question: Message | undefined; answer: Message; cal
 
 /** What the facts of one turn have recorded. Dropped when the next turn begins. */
 class TurnRecord {
-  /** Calls of agents, oldest first. */
-  readonly calls: string[] = [];
+  /** Calls of agents by id, oldest first. */
+  readonly calls = new Map<string, CallStarted>();
   /** Lanes with an event that clients see. */
   readonly lanes = new Set<string>();
   /** Producers of the artifacts of answer text by id, in order of opening. */
@@ -83,12 +91,12 @@ export class TurnView {
 
   /** Calls of this turn, oldest first. */
   get calls(): readonly string[] {
-    return this.#turn.calls;
+    return [...this.#turn.calls.keys()];
   }
 
   /** Ends of the calls of this turn, in order of the calls. */
   get ends(): readonly CallEnded[] {
-    return this.#turn.calls.flatMap(call => this.#ends.get(call) ?? []);
+    return this.calls.flatMap(call => this.#ends.get(call) ?? []);
   }
 
   /** Calls of the turn before that wait for the client: this turn continues them. */
@@ -98,6 +106,11 @@ export class TurnView {
 
   agentOf(call: string): string {
     return this.aggregate?.calls[call]?.agent ?? '';
+  }
+
+  /** The fact with which a call of this turn began. */
+  started(call: string): CallStarted | undefined {
+    return this.#turn.calls.get(call);
   }
 
   ended(call: string): CallEnded | undefined {
@@ -155,12 +168,12 @@ export class TurnView {
 
   /** The text streamed to the client in this turn: every segment of an agent in order of opening, then the supervisor's own (C-28). */
   answerText(): string {
-    return this.#textOf(producer => producer !== SUPERVISOR) + this.ownText();
+    return this.#textBy(producer => producer !== SUPERVISOR) + this.supervisorText();
   }
 
   /** The supervisor's own text in this turn. */
-  ownText(): string {
-    return this.#textOf(producer => producer === SUPERVISOR);
+  supervisorText(): string {
+    return this.#textBy(producer => producer === SUPERVISOR);
   }
 
   /** Text of agents in this turn that policy keeps from clients. */
@@ -171,7 +184,7 @@ export class TurnView {
   /** The answer of one call, streamed or withheld: every character once. */
   answerOf(call: string): string {
     const streamed = this.artifactsOf(call).filter(({ name }) => name === this.#answerName);
-    return streamed.map(textOf).join('') + (this.#ends.get(call)?.withheldText ?? '');
+    return streamed.map(({ parts }) => textOf(parts)).join('') + (this.#ends.get(call)?.withheldText ?? '');
   }
 
   /** All artifacts of one call, in order of opening. */
@@ -194,7 +207,7 @@ export class TurnView {
         if (fact.call !== undefined) this.#foldCallStatus(fact.call, fact);
         break;
       case 'call.started':
-        this.#turn.calls.push(fact.call);
+        this.#turn.calls.set(fact.call, fact);
         break;
       case 'call.ended':
         this.#ends.set(fact.call, fact);
@@ -209,7 +222,7 @@ export class TurnView {
 
   #beginTurn({ turn, message: answer }: MessageReceived): void {
     this.#messages.push(answer);
-    const pending = this.#turn.calls.flatMap(call => this.#pendingCall(call) ?? []);
+    const pending = this.calls.flatMap(call => this.#pendingCall(call) ?? []);
     for (const [index, { call, question }] of pending.entries())
       this.#continuations.set(call, { question, answer, call: continuingCallId(turn, index) });
     this.#turn = new TurnRecord(pending.map(({ question: _question, ...waiting }) => waiting));
@@ -241,10 +254,10 @@ export class TurnView {
     if (isAnswer && !answers.has(id)) answers.set(id, producer);
   }
 
-  #textOf(includes: (producer: string) => boolean): string {
+  #textBy(includes: (producer: string) => boolean): string {
     const answers = [...this.#turn.answers].filter(([, producer]) => includes(producer));
     return this.#artifacts(answers.map(([id]) => id))
-      .map(textOf)
+      .map(({ parts }) => textOf(parts))
       .join('');
   }
 
@@ -258,8 +271,4 @@ export class TurnView {
 /** The call of turn `turn` that continues the `index`-th waiting call of the turn before. */
 export function continuingCallId(turn: number, index: number): string {
   return `call-${turn}-${index + 1}`;
-}
-
-function textOf({ parts }: Artifact): string {
-  return parts.map(part => part.text ?? '').join('');
 }

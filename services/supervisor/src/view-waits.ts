@@ -1,4 +1,4 @@
-/** Waits for conditions on a view; they are checked after every record. */
+/** Waits for conditions on a view, which are checked after every record. */
 export class ViewWaits {
   readonly #signal: AbortSignal;
   readonly #waiting = new Set<() => void>();
@@ -8,7 +8,7 @@ export class ViewWaits {
     signal.addEventListener('abort', () => this.check(), { once: true });
   }
 
-  /** Checks all conditions: the view has changed. */
+  /** Checks all conditions after a change of the view. */
   check(): void {
     for (const check of [...this.#waiting]) check();
   }

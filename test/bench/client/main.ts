@@ -12,7 +12,7 @@ let asked: SentTask[] = [];
 let watching: SseConnection[] = [];
 let sightings: { stampMs: number[]; atMs: number[]; seq: number[] } = { stampMs: [], atMs: [], seq: [] };
 
-/** `agent`: the one that a cluster shall ask. `wire`: A2A 1.0 by default. */
+/** `agent`: the one that a cluster asks. `wire`: A2A 1.0 by default. */
 type Question = { url: string; text: string; artifact: string; wire?: WireName; agent?: string; tenant?: string };
 export type AskParams = Question & { count: number; staggerMs?: number };
 

@@ -141,11 +141,11 @@ function adversary(
   eventCostMs: number,
   waitMs: (index: number, dueMs: number, nowMs: number) => number,
 ): number[] {
-  const coalescer = createCoalescer<number>({ eventCostMs });
+  const coalescer = createCoalescer({ eventCostMs });
   const times: number[] = [];
   for (let nowMs = 0; times.length < tokens; ) {
     times.push(nowMs);
-    offer(coalescer, 'lane', { text: 'x', atMs: nowMs, ref: 0 }, nowMs);
+    offer(coalescer, 'lane', { text: 'x', atMs: nowMs }, nowMs);
     tick(coalescer, nowMs);
     const nextMs = nowMs + waitMs(times.length, wakeAtMs(coalescer) ?? nowMs, nowMs);
     for (let wakeMs = wakeAtMs(coalescer); wakeMs !== undefined && wakeMs < nextMs; wakeMs = wakeAtMs(coalescer))

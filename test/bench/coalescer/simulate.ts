@@ -19,10 +19,13 @@ function record(outcome: Outcome, arrivals: readonly number[], atMs: number): vo
  * The stream has no final event, so the last chunk leaves by timer.
  */
 export function simulateCoalescer(times: readonly number[], eventCostMs: number, holdMsMax: number, timerMs = 0): Outcome {
-  const coalescer = createCoalescer<number>({ eventCostMs, holdMsMax });
+  const coalescer = createCoalescer({ eventCostMs, holdMsMax });
   const outcome: Outcome = { events: [], delaysMs: [] };
-  const sent = (chunks: Chunk<number>[], nowMs: number) => {
-    for (const { first, last } of chunks) record(outcome, times.slice(first, last + 1), nowMs);
+  const sent = (chunks: Chunk[], nowMs: number) => {
+    for (const { count } of chunks) {
+      const first = outcome.delaysMs.length;
+      record(outcome, times.slice(first, first + count), nowMs);
+    }
   };
   const wakeBefore = (untilMs: number) => {
     for (let wakeMs = wakeAtMs(coalescer); wakeMs !== undefined; wakeMs = wakeAtMs(coalescer)) {
@@ -34,7 +37,7 @@ export function simulateCoalescer(times: readonly number[], eventCostMs: number,
   for (let index = 0; index < times.length; ) {
     const nowMs = times[index]!;
     wakeBefore(nowMs);
-    for (; times[index] === nowMs; index++) sent(offer(coalescer, 'lane', { text: 'x', atMs: nowMs, ref: index }, nowMs), nowMs);
+    for (; times[index] === nowMs; index++) sent(offer(coalescer, 'lane', { text: 'x', atMs: nowMs }, nowMs), nowMs);
     sent(tick(coalescer, nowMs), nowMs);
   }
   wakeBefore(Number.POSITIVE_INFINITY);

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { freePort } from '@hopline/cli/free-port';
+import { freePort } from '@hopline/local-cluster';
 import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';

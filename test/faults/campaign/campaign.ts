@@ -39,18 +39,18 @@ export type ClassResult = Verdict & {
   /** Load average of the machine at the end. */
   load: number;
   flow: FlowTimes;
-  /** The longest time for which the machine itself stood still, seconds. */
+  /** The longest time for which the machine itself stood still. */
   stillSeconds: number;
   untested?: string;
 };
 
 /** After the last fault so many tasks begin, a few of each shard: whatever happened, all of them must work. */
 const PROBES = 24;
-/** Everything has ended so long after the last fault and the begin of the last task. Milliseconds. */
+/** Everything has ended so long after the last fault and the begin of the last task. */
 const LIVENESS_MS_MAX = 120_000;
 /** Of the least number of faults; the tasks that are missing then run without. */
 const FAULTS_FACTOR_MAX = 3;
-/** Between two faults, milliseconds. */
+/** Between two faults. */
 const QUIET_MS = { min: 2_000, max: 5_000 };
 const STATUS_EVERY_MS = 30_000;
 const STILLNESS_CHECK_MS = 500;

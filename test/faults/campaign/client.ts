@@ -7,7 +7,7 @@ import { taskIdOf, ViewerLog } from '../../support/viewer-log.ts';
 import { monotonicMs } from './agents/run-file.ts';
 import type { TaskPlan } from './workload.ts';
 
-/** A stream without a byte for this long is abandoned; the server sends a comment every second. Milliseconds. */
+/** A stream without a byte for this long is abandoned; the server sends a comment every second. */
 const SILENCE_MS_MAX = 4_000;
 /** A response that takes longer is abandoned, milliseconds. A server without a log answers within 20 s. */
 const RESPONSE_MS_MAX = 25_000;

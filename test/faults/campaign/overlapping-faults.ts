@@ -6,12 +6,12 @@ type Target = { cluster: CampaignCluster; random: Random };
 
 /** Faults of one strike. */
 const TOGETHER = { min: 2, max: 3 };
-/** Each begins within this after the strike, and lasts longer: all of them overlap. Milliseconds. */
+/** Each begins within this after the strike, and lasts longer: all of them overlap. */
 const BEGIN_MS_MAX = 2_000;
 const LASTS_MS = { min: 3_000, max: 12_000 };
-/** A killed process starts again after this, milliseconds. */
+/** A killed process starts again after this. */
 const DEAD_MS = { min: 200, max: 2_000 };
-/** An item of work whose worker is silent goes to another one after this (`ackWait`), milliseconds. */
+/** An item of work whose worker is silent goes to another one after this (`ackWait`). */
 const ACK_WAIT_MS = 5_000;
 const LOST_SHARE = 0.2;
 

@@ -48,7 +48,7 @@ export type Verdict = {
 };
 
 const TASKS_AT_ONCE = 8;
-/** Webhooks, the index and inputs of ended agents follow the end of a task; milliseconds. */
+/** Webhooks, the index and inputs of ended agents follow the end of a task. */
 const SETTLE_MS_MAX = 60_000;
 const POLL_MS = 200;
 /** The text of a remote agent's failure is not passed on. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Fold } from '@hopline/a2a';
-import { freePort } from '@hopline/cli/free-port';
+import { freePort } from '@hopline/local-cluster';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { answer, type RemoteAgent, type Step, startRemoteAgent } from '../../support/agents/remote-agent.ts';
 import { frames } from '../../support/cluster/a2a-stream.ts';

@@ -11,7 +11,7 @@ import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { Agent } from '@hopline/agent';
 import { createMcpAgent } from '@hopline/agent-mcp';
-import { freePort } from '@hopline/cli/free-port';
+import { freePort } from '@hopline/local-cluster';
 import { eventsOf, lastOf, textOf, turnOf } from '../../support/agents/turn.ts';
 
 /** The reference servers cannot be imported; they run as commands. */

@@ -108,7 +108,7 @@ test('a tool that fails, dies or does not exist gives the model a result, and th
   assert.deepEqual(tools(events), ['error start', 'error end failed', 'die start', 'die end failed']);
   assert.deepEqual(
     server.requests.slice(1).map(request => newest(request, 'tool')),
-    ['no such file', 'The call failed: the MCP server closed the connection during die.', 'There is no tool of that name.'],
+    ['no such file', 'The call failed: the MCP server closed the connection during die.', 'No tool has that name.'],
   );
   lastOf(events, 'done');
 });

@@ -57,6 +57,7 @@ function textsOf({ sent, end }: Script, profile: typeof CAIPE | typeof TRANSPARE
     inputBytesMax: 1_000_000,
     prior: NO_PRIOR_ATTEMPTS,
     reportsWork: true,
+    repeatsText: true,
     forwardText: true,
   });
   inputs.begin();

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { freePort } from '@hopline/cli/free-port';
 import type { FactRecord } from '@hopline/events';
+import { freePort } from '@hopline/local-cluster';
 import { BUCKETS, FACTS_STREAM, openJetStreamLog } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { freePort } from '@hopline/cli/free-port';
 import { defineConfig } from '@hopline/lifecycle';
+import { freePort } from '@hopline/local-cluster';
 import { type Log, LogMismatch, LogUnavailable } from '@hopline/log';
 import {
   BUCKETS,

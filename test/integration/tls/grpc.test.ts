@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CallFailed, GrpcClient } from '@hopline/a2a-grpc/test-client';
-import { freePort } from '@hopline/cli/free-port';
+import { freePort } from '@hopline/local-cluster';
 import { ServiceProcess } from '../../support/cluster/service-process.ts';
 import { createStreams, startNats } from '../../support/nats/nats-server.ts';
 import { createAuthority } from './certificates.ts';

@@ -8,7 +8,7 @@ Writes the schemas beside this file. README.md names the sources.`;
 
 type Schema = { [member: string]: unknown };
 
-/** Kinds of Kubernetes itself that the charts use, by their name in the definitions. */
+/** Built-in kinds of Kubernetes that the charts use, by their names in the definitions. */
 const KINDS = {
   'configmap-v1': 'core.v1.ConfigMap',
   'persistentvolumeclaim-v1': 'core.v1.PersistentVolumeClaim',
@@ -30,7 +30,7 @@ function isObject(value: unknown): value is Schema {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Without what no check needs; references point to definitions.json. */
+/** Omits parts that no check needs. References point to definitions.json. */
 function trimmed(value: unknown, isPropertyMap = false): unknown {
   if (Array.isArray(value)) return value.map(one => trimmed(one));
   if (!isObject(value)) return value;

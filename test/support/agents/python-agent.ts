@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { freePort } from '@hopline/cli/free-port';
+import { freePort } from '@hopline/local-cluster';
 
 /** Agents written with the Python SDK, by SDK version: one that echoes, and one that plays the script it is sent (`PythonStep`). */
 const AGENTS = {

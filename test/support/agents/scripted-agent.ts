@@ -8,6 +8,8 @@ export type RemoteKind = (typeof REMOTE_KINDS)[number];
 export type AgentScript = {
   tokens: number;
   everyMs: number;
+  /** It writes nothing for this long, and then begins. */
+  silentMs?: number;
   /** Emoji whose two halves are tokens of their own. */
   splitsPairs?: boolean;
   /** Artifacts beside the answer that stay open, and the size of the description of each. */
@@ -62,6 +64,7 @@ export function scriptedAgent(name: string, runs: RunRecorder): DefinedAgent {
       const script = scripts[name] ?? { tokens: 1, everyMs: 10, end: 'done' };
       const run = runs.begin(name, turn, script);
       try {
+        if (script.silentMs !== undefined) await sleep(script.silentMs, undefined, { signal: turn.signal });
         const { count = 0, descriptionChars = 0 } = script.openArtifacts ?? {};
         for (let index = 0; index < count; index++) {
           await sleep(script.everyMs, undefined, { signal: turn.signal });

@@ -1,4 +1,4 @@
-import { freePort } from '@hopline/cli/free-port';
+import { freePort } from '@hopline/local-cluster';
 import { authorization, type LogUser, serverUsers, userName } from '@hopline/log-jetstream';
 import { type NatsProxy, startNatsProxy } from '../nats/nats-proxy.ts';
 import { type NatsServer, startNats } from '../nats/nats-server.ts';

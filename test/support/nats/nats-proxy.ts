@@ -17,7 +17,7 @@ export type NatsProxy = {
   freeze(): void;
   /** Freezes the connections that are open now; new ones pass. */
   strand(): void;
-  /** Delays everything by this from now on, in both directions; milliseconds. */
+  /** Delays everything by this from now on, in both directions, in milliseconds. */
   delay(ms: number): void;
   /** Passes what was held back. */
   thaw(): void;

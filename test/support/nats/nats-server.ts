@@ -3,7 +3,7 @@ import { accessSync, constants, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { freePort } from '@hopline/cli/free-port';
+import { freePort } from '@hopline/local-cluster';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 
 /** A real nats-server for one test file: 127.0.0.1, a free port, JetStream in its own directory. */

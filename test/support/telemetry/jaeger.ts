@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { freePort } from '@hopline/cli/free-port';
+import { freePort } from '@hopline/local-cluster';
 import { type AttributeValue, type ExportedSpan, ExportedSpans, SPAN_KINDS } from './exported-spans.ts';
 
 /** The program of Jaeger 2. */

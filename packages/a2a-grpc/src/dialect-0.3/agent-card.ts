@@ -31,7 +31,7 @@ function protoSchemes(schemes: unknown): JsonObject | undefined {
 }
 
 /**
- * A card for clients of all versions may have a scheme in the form of 1.0 already, which is the same in the definition of 0.3.
+ * A card for clients of all versions may already have a scheme in the form of 1.0, which is the same in the definition of 0.3.
  */
 function protoScheme(scheme: JsonObject): JsonObject {
   const { type, in: location, flows, ...rest } = scheme;

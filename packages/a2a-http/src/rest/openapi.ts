@@ -178,8 +178,13 @@ function exportTask(): JsonObject {
   const records = { type: 'string', pattern: '^(inputs|facts)(,(inputs|facts))?$' };
   const parameters = [
     { name: 'taskId', in: 'path', required: true, schema: inPathSchema('/tasks/{id}', 'id') },
-    { name: 'records', in: 'query', description: 'What the file contains; default: both.', schema: records },
-    { name: 'after', in: 'query', description: 'Where a file that was cut goes on.', schema: { type: 'string' } },
+    { name: 'records', in: 'query', description: 'Records in the file. Default: both.', schema: records },
+    {
+      name: 'after',
+      in: 'query',
+      description: 'Position at which to continue an interrupted export.',
+      schema: { type: 'string' },
+    },
   ];
   const summary = 'Streams the records of a task as a file, without what only services read. Not part of A2A.';
   return { operationId: 'ExportTask', summary, parameters, responses: { '200': file, ...errorResponses() } };

@@ -1,13 +1,13 @@
 import { A2AError, type JsonObject, rpcFailure } from '@hopline/a2a';
 import { dialect03Proto as dialect, errorType } from '@hopline/a2a/dialect-0.3-proto';
-import { type A2AServer, type OperationResult, report, runOperation } from '@hopline/a2a-server';
+import { type A2AServer, type OperationAnswer, report, runOperation } from '@hopline/a2a-server';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { setErrorHeaders } from '../error-headers.ts';
 import { operationRequest } from '../operation-request.ts';
 import { namedVersion } from '../read-request.ts';
 import type { Framing } from '../sse-sink.ts';
 import { answerRest, sendRestError } from './rest-binding.ts';
-import { bareJson, openRoutes, paramsOf } from './rest-request.ts';
+import { bareJson, encodeJson, openRoutes, paramsOf } from './rest-request.ts';
 import { type HttpMethod, REST_ROUTES_03, routeOf, routerPaths } from './routes.ts';
 
 const PREFIXES = ['', '/a2a'];
@@ -40,17 +40,17 @@ async function answerRest03(
     if (version !== undefined && version !== dialect.name)
       throw new A2AError('VERSION_NOT_SUPPORTED', { detail: 'this path requires A2A-Version: 0.3, or no such header' });
     const routed = routeOf(REST_ROUTES_03, path, pathParams);
-    if (routed === undefined) throw new A2AError('METHOD_NOT_FOUND', { detail: 'the path has no such task verb' });
+    if (routed === undefined) throw new A2AError('METHOD_NOT_FOUND', { detail: 'unknown task verb' });
     const operation = routed.route[request.method as HttpMethod];
     if (operation === undefined) return refuseMethod(server, request, reply, Object.keys(routed.route));
     const params = paramsOf(request, routed.params);
+    const encode = (answer: OperationAnswer) => encodeJson(operation === 'list' ? tasksOf(answer) : answer);
     const answer = await runOperation(
       server,
       operation,
-      operationRequest(server, request, reply, { binding: 'http', dialect, params, framing: FRAMING }),
+      operationRequest(server, request, reply, { binding: 'http', dialect, params, encode, framing: FRAMING }),
     );
-    if (answer === 'streamed') return undefined;
-    return bareJson(reply, 'application/json', operation === 'list' ? tasksOf(answer) : answer);
+    return answer === 'streamed' ? undefined : bareJson(reply, 'application/json', answer);
   } catch (thrown) {
     const error = A2AError.from(thrown);
     report(server, error, { binding: 'http', headers: request.headers });
@@ -59,7 +59,7 @@ async function answerRest03(
 }
 
 /** In 0.3 a list is the tasks alone, without pages ([A2A 0.3] 7, `tasks/list`): the first page is sent. */
-function tasksOf(answer: Exclude<OperationResult, 'streamed'>): unknown {
+function tasksOf(answer: OperationAnswer): unknown {
   return (answer as JsonObject).tasks;
 }
 
@@ -99,5 +99,5 @@ export function sendRestFault03(
 
 function sendRestError03(reply: FastifyReply, error: A2AError, status = error.row.http): FastifyReply {
   setErrorHeaders(reply, error);
-  return bareJson(reply.code(status), 'application/json', failureOf(error));
+  return bareJson(reply.code(status), 'application/json', encodeJson(failureOf(error)));
 }

@@ -6,7 +6,7 @@ import { setErrorHeaders } from '../error-headers.ts';
 import { operationRequest } from '../operation-request.ts';
 import { headerOf, namedVersion, readsEventsAlone } from '../read-request.ts';
 import type { Framing } from '../sse-sink.ts';
-import { bareJson, openRoutes, paramsOf } from './rest-request.ts';
+import { bareJson, encodeJson, openRoutes, paramsOf } from './rest-request.ts';
 import { type HttpMethod, REST_ROUTES, routeOf, routerPaths } from './routes.ts';
 
 /** Every address of the JSON-RPC binding is a base of this one too. A tenant precedes everything else. */
@@ -40,7 +40,7 @@ export async function answerRest(
   try {
     requireVersion(request);
     const routed = routeOf(REST_ROUTES, path, pathParams);
-    if (routed === undefined) throw new A2AError('METHOD_NOT_FOUND', { detail: 'there is no such path or task verb' });
+    if (routed === undefined) throw new A2AError('METHOD_NOT_FOUND', { detail: 'unknown path or task verb' });
     const method = routed.route[request.method as HttpMethod];
     if (method === undefined) return refuseMethod(server, request, reply, Object.keys(routed.route));
     const operation = operationOf(dialect, method, [dialect]);
@@ -48,7 +48,7 @@ export async function answerRest(
     const answer = await runOperation(
       server,
       operation,
-      operationRequest(server, request, reply, { binding: 'http', dialect, params, framing: FRAMING }),
+      operationRequest(server, request, reply, { binding: 'http', dialect, params, encode: encodeJson, framing: FRAMING }),
     );
     return answer === 'streamed' ? undefined : sendJson(request, reply, answer);
   } catch (thrown) {
@@ -71,11 +71,11 @@ function refuseMethod(server: A2AServer, request: FastifyRequest, reply: Fastify
 }
 
 /** The Go SDK reads the error of a stream, for which it accepts event streams only, only as `application/json`. */
-function sendJson(request: FastifyRequest, reply: FastifyReply, body: unknown): FastifyReply {
+function sendJson(request: FastifyRequest, reply: FastifyReply, json: Buffer): FastifyReply {
   const accepts = headerOf(request, 'accept') ?? '';
   const plain = readsEventsAlone(request) || (accepts.includes(JSON_TYPE) && !accepts.includes(A2A_JSON_TYPE));
   varyBy(reply, 'accept');
-  return bareJson(reply, plain ? JSON_TYPE : A2A_JSON_TYPE, body);
+  return bareJson(reply, plain ? JSON_TYPE : A2A_JSON_TYPE, json);
 }
 
 export function sendRestError(
@@ -85,5 +85,5 @@ export function sendRestError(
   status = error.row.http,
 ): FastifyReply {
   setErrorHeaders(reply, error);
-  return sendJson(request, reply.code(status), httpJsonFailure(error, status));
+  return sendJson(request, reply.code(status), encodeJson(httpJsonFailure(error, status)));
 }

@@ -33,13 +33,17 @@ export function paramsOf(request: FastifyRequest, path: Record<string, string>):
   return paramsOfBody(empty ? undefined : jsonOf(request.body), path);
 }
 
+export function encodeJson(body: unknown): Buffer {
+  return Buffer.from(JSON.stringify(body));
+}
+
 /** Sent as bytes: the framework would add a charset, which no JSON media type has. */
-export function bareJson(reply: FastifyReply, type: string, body: unknown): FastifyReply {
+export function bareJson(reply: FastifyReply, type: string, json: Buffer): FastifyReply {
   return (
     reply
       .header('content-type', type)
       // Shared caches do not key on API key headers: they would serve one caller's tasks to another.
       .header('cache-control', 'no-store')
-      .send(Buffer.from(JSON.stringify(body)))
+      .send(json)
   );
 }

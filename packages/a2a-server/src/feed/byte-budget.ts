@@ -1,13 +1,14 @@
-/** What holds memory that the log has as well. */
+/** A holder of memory that can be read again from the log. */
 export type Emptiable = { empty(): void };
 
 /**
- * Bytes of all holders of a process. Beyond its bound, holders are emptied: first those that have had nothing new for longest. They
+ * Counts the bytes of all holders of a process. When they exceed the bound, holders are emptied, beginning with those that have been idle for
+ * longest. A holder calls `remove` when it is empty.
  * call `remove` when they are empty.
  */
 export class ByteBudget {
   readonly #bytesMax: number;
-  /** The one that has had nothing new for longest is first. */
+  /** Ordered by the last addition: the holder that has been idle for longest is first. */
   readonly #holders = new Map<Emptiable, number>();
   #bytes = 0;
 
@@ -19,7 +20,7 @@ export class ByteBudget {
     return this.#bytes;
   }
 
-  /** Counts a holder that has something new. Its viewers are about to read that, so it is not emptied itself. */
+  /** Counts a holder that has just received something. It is not emptied itself, because its viewers are about to read that. */
   count(holder: Emptiable, bytes: number): void {
     this.remove(holder);
     this.#holders.set(holder, bytes);

@@ -20,7 +20,7 @@ function entry(generation: number, text = ''): VisibleEntry {
   return new VisibleEntry(fact, generation * 10, { storedAt: 1, readAt: 2 });
 }
 
-/** More than a test fills. */
+/** More than any test adds. */
 const ample = () => new ByteBudget(1_000_000_000);
 
 const held = (ring: FactRing, upTo: number) =>
@@ -51,7 +51,7 @@ test('a gap in the generations empties the ring: it is always contiguous', () =>
   assert.deepEqual(held(ring, 10), [5]);
 });
 
-test('all rings together have a bound: at it none is emptied, beyond it the one without a new fact for longest', () => {
+test('the bytes of all rings together are bounded: beyond the bound the ring that has been idle for longest is emptied', () => {
   const bytes = entry(1, 'x'.repeat(1_000)).bytes;
   const budget = new ByteBudget(4 * bytes);
   const [idle, busy, other] = Array.from({ length: 3 }, () => new FactRing(100, 1_000_000, budget)) as [
@@ -70,7 +70,7 @@ test('all rings together have a bound: at it none is emptied, beyond it the one 
   assert.deepEqual([held(idle, 3), budget.bytes], [[3], 4 * bytes]);
 });
 
-test('a ring with a new fact is not emptied for it, and an emptied one counts for nothing', () => {
+test('a new fact never empties its own ring, and an empty ring counts for nothing', () => {
   const budget = new ByteBudget(1);
   const ring = new FactRing(100, 1_000_000, budget);
   for (const generation of [1, 2]) ring.push(entry(generation));

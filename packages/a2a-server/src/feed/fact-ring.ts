@@ -3,7 +3,7 @@ import type { VisibleEntry } from './visible-entry.ts';
 
 /**
  * The newest visible facts of a task, contiguous by generation, bounded by count and bytes. The newest one is kept whatever its size,
- * until the budget of all rings empties this one. What it no longer has is read from the log.
+ * until the budget of all rings empties this one. Older facts are read from the log.
  */
 export class FactRing {
   readonly #factsMax: number;
@@ -29,7 +29,7 @@ export class FactRing {
     this.#budget.count(this, this.#bytes);
   }
 
-  /** undefined when it is older than the ring, or not there yet. */
+  /** Undefined for a fact that is older than the ring or has not arrived yet. */
   at(generation: number): VisibleEntry | undefined {
     const oldest = this.#entries[0];
     return oldest === undefined ? undefined : this.#entries[generation - oldest.generation];

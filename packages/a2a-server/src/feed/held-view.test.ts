@@ -31,7 +31,7 @@ function bytesOf(...facts: Fact[]): number {
   return budget.bytes;
 }
 
-test('all views together have a bound: at it none is dropped, beyond it the one without a new fact for longest', () => {
+test('the bytes of all views together are bounded: beyond the bound the view that has been idle for longest is dropped', () => {
   const one = bytesOf(text(2, 'x'.repeat(1_000)));
   const budget = new ByteBudget(2 * one);
   const [first, second] = [new HeldView(budget, 2 * one), new HeldView(budget, 2 * one)];
@@ -43,7 +43,7 @@ test('all views together have a bound: at it none is dropped, beyond it the one 
   assert.equal(second.view, undefined);
 });
 
-test('a view of more than the bound is dropped itself, and then only counts its facts', () => {
+test('a view larger than the bound is dropped at once, and afterwards only counts its facts', () => {
   const one = bytesOf(text(2, 'x'));
   const budget = new ByteBudget(one);
   const view = new HeldView(budget, one);
@@ -58,7 +58,7 @@ test('a view of more than the bound is dropped itself, and then only counts its 
   assert.deepEqual([view.isDropped, view.view, budget.bytes, seen], [true, undefined, 0, [3, 4]]);
 });
 
-test('an artifact that is replaced counts once, and a message of the client counts', () => {
+test('a replaced artifact counts once, and messages of the client count', () => {
   const replaced = bytesOf(text(2, 'x'.repeat(1_000)), text(3, 'y'.repeat(1_000), false), text(4, 'z', false));
   assert.equal(replaced, bytesOf(text(2, 'z')));
   const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'x'.repeat(500) }] };

@@ -4,24 +4,24 @@ import type { ByteBudget, Emptiable } from './byte-budget.ts';
 import { bytesOfParts } from './visible-entry.ts';
 
 /**
- * Memory of a part of an artifact besides its content. Measured: 53 bytes for a chunk of text, whose pieces V8 keeps apart until it is
- * encoded, and more for data.
+ * Memory that a part of an artifact takes besides its content. Measured: 53 bytes for a chunk of text, because V8 keeps the pieces of a
+ * text apart until it is encoded, and more for data.
  */
 const PART_BYTES = 64;
 
 /**
- * The task as clients see it, in memory while all such views fit into their budget. Once dropped it does not return: readers then read
- * the log, and this only costs each of them that read.
+ * The task as clients see it, kept in memory while all such views fit into their budget. A dropped view does not return: each reader
+ * then reads the log.
  */
 export class HeldView implements Emptiable {
   readonly #budget: ByteBudget;
   readonly #bytesMax: number;
   #builder: TaskViewBuilder | undefined = new TaskViewBuilder();
-  /** Bytes of each artifact, which the next event may replace. */
+  /** Bytes of each artifact, because the next event may replace it. */
   #artifacts = new Map<string, number>();
   #bytes = 0;
 
-  /** `bytesMax`: of this view alone, however much the budget has left. */
+  /** `bytesMax`: limit of this view, whatever the budget has left. */
   constructor(budget: ByteBudget, bytesMax: number) {
     this.#budget = budget;
     this.#bytesMax = bytesMax;
@@ -31,12 +31,12 @@ export class HeldView implements Emptiable {
     return this.#builder === undefined;
   }
 
-  /** Undefined when it was dropped, and before the first fact. */
+  /** Undefined before the first fact, and after the view was dropped. */
   get view(): TaskView | undefined {
     return this.#builder?.view;
   }
 
-  /** `onFact` is called after each fact, and returns the bytes of its content. */
+  /** `onFact` is called after each fact and returns the bytes of its content. */
   add(record: FactRecord, onFact: (fact: Fact) => number): void {
     const counted = (fact: Fact) => this.#count(fact, onFact(fact));
     if (this.#builder === undefined) {

@@ -18,13 +18,13 @@ import { FactRing } from './fact-ring.ts';
 import { HeldView } from './held-view.ts';
 import { VisibleEntry } from './visible-entry.ts';
 
-/** Called while the feed folds a record, in this order and without interruption, so the state of the feed matches the call. */
+/** Called synchronously while the feed folds a record, in this order, so that the state of the feed matches the call. */
 export type FeedListener = {
   /** For each fact. */
   onFact?(fact: Fact): void;
   /** After the facts of a record. */
   onRecord?(): void;
-  /** The log has lost facts that the feed had folded: what it holds now does not follow from what was received. */
+  /** The log has lost facts that the feed had folded, so its state no longer continues what viewers received. */
   onReset?(): void;
   /** The feed has failed; no further calls follow. */
   onFault?(fault: A2AError): void;
@@ -43,14 +43,14 @@ export type FeedBudgets = { rings: ByteBudget; views: ByteBudget };
 export type ViewAt = { view: TaskView; seq: number };
 
 /**
- * After a loss of records, the time in which the relay folds their inputs again, milliseconds. Viewers wait for it, because until then the
- * task is older than what they have received. A relay notices a loss at its next append to the task, or within 5 s.
+ * Time that viewers wait after a loss of records, in milliseconds, until the relay has folded their inputs again: before that the task
+ * is older than what they have received. A relay notices a loss at its next append to the task, or within 5 s.
  */
 export const REFOLD_MS_MAX = 10_000;
 
 /**
- * One task as this process follows it: a single subscription for all its viewers. Folds every fact, keeps the newest ones and
- * notifies the listeners. When the log has lost records of the task, it reads what is left and what follows, from the beginning.
+ * Follows one task with a single subscription for all viewers of this process. Folds every fact, keeps the newest ones and notifies the
+ * listeners. When the log has lost records of the task, the feed reads the remaining ones again from the beginning.
  */
 export class TaskFeed {
   readonly taskId: string;
@@ -72,14 +72,14 @@ export class TaskFeed {
   readonly #closing = new AbortController();
   readonly #budgets: FeedBudgets;
   #view: HeldView;
-  /** Records up to this log sequence were stored when the reading began, so nothing was received before them. */
+  /** Records up to this log sequence were stored before the reading began, so no live message of them arrives. */
   #storedTo = 0;
-  /** Of what is being read; aborted when the feed closes, and when the log has lost records. */
+  /** Aborts the current reading when the feed closes, or when the log has lost records. */
   #reader = new AbortController();
-  /** Generation that viewers may have received of a history that is lost, until a later one is folded. */
+  /** The newest generation that viewers may have received from a lost history, until a later one is folded. */
   #lostGeneration: number | undefined;
   #refoldTimer: NodeJS.Timeout | undefined;
-  /** A read of the log for a view that was dropped, which requests share while nothing is folded. */
+  /** A reading of the log in place of a dropped view. Requests share it until the next fact is folded. */
   #reading: { generation: number; result: Promise<ViewAt> } | undefined;
 
   constructor(taskId: string, log: Log, limits: Limits, budgets: FeedBudgets) {
@@ -106,8 +106,8 @@ export class TaskFeed {
   }
 
   /**
-   * The subscription leaves this process before the task's message, on the same connection, so waiting for its answer would only cost
-   * a round trip. A record that is missed all the same shows as a gap, or at the check of the tail.
+   * The subscription leaves this process before the task's message, on the same connection, so waiting for its confirmation would only
+   * cost a round trip. If a record is missed nevertheless, a gap or the check of the tail shows it.
    */
   #openNew(): void {
     void this.#run(this.#log.facts.follow(this.taskId, 'new', this.#reader.signal));
@@ -130,7 +130,7 @@ export class TaskFeed {
   }
 
   /**
-   * The task with everything that is folded: at once while it is in memory, else read from the log, where it may be newer. Throws
+   * The task with every folded fact: from memory if it is there, otherwise from the log, where it may be newer. Throws
    * TASK_NOT_FOUND or UNAVAILABLE.
    */
   async readView(): Promise<ViewAt> {
@@ -153,7 +153,7 @@ export class TaskFeed {
     }
   }
 
-  /** Resolves when everything now in the log is folded, so a client sees here what it saw on another replica. */
+  /** Resolves when everything now in the log is folded, so that a client finds here what it saw on another replica. */
   async refresh(): Promise<void> {
     if (this.ended) return;
     const { lastSeq } = this;
@@ -165,7 +165,7 @@ export class TaskFeed {
     await this.#waitUntilFolded(last.record.aggregate);
   }
 
-  /** The terminal fact is folded. Nothing follows it, so the subscription is closed. */
+  /** The terminal fact is folded and no fact can follow it, so the subscription is closed. */
   get ended(): boolean {
     return this.state !== undefined && isTerminal(this.state);
   }
@@ -195,7 +195,7 @@ export class TaskFeed {
     this.#reader.abort(NO_LONGER_NEEDED);
   }
 
-  /** Gives back the memory of a feed that is used no more. */
+  /** Releases the memory of a feed that is no longer used. */
   empty(): void {
     this.ring.empty();
     this.#view.empty();
@@ -204,7 +204,7 @@ export class TaskFeed {
   async #run(records: AsyncIterable<StoredFacts> | Promise<AsyncIterable<StoredFacts>>): Promise<void> {
     try {
       for await (const stored of fromStart(await records)) {
-        // A feed that was dropped meanwhile must not count in the budgets again.
+        // Another request may have dropped the feed meanwhile; it must not count in the budgets again.
         if (this.#reader.signal.aborted) break;
         if (!this.#follows(stored)) throw new HistoryLost('a record does not follow the one before it');
         this.#fold(stored);
@@ -219,7 +219,7 @@ export class TaskFeed {
     else this.#fail(new A2AError('UNAVAILABLE', { taskId: this.taskId }));
   }
 
-  /** Reads the task again. Its viewers are notified when the lost part is folded again, or has not come in time. */
+  /** Reads the task again. Notifies the viewers when the lost part is folded again, or has not been within its time. */
   async #restart(): Promise<void> {
     this.#reader = new AbortController();
     this.#lostGeneration = Math.max(this.#lostGeneration ?? 0, this.generation);
@@ -248,7 +248,7 @@ export class TaskFeed {
     }
   }
 
-  /** Whether nothing is missing between what is folded and a record that is read. Of what was stored at the beginning, all is read. */
+  /** Whether the record continues what is folded. Everything that was stored when the reading began is read in order. */
   #follows({ seq, record }: StoredFacts): boolean {
     if (this.lastSeq === 0 || seq <= this.#storedTo) return true;
     const first = record.facts.find(isVisible);
@@ -282,7 +282,7 @@ export class TaskFeed {
   }
 
   async #waitUntilFolded(aggregate: TaskAggregate): Promise<void> {
-    // Compared by content, not by sequence: the newest message of the subject may be no record.
+    // Compared by content, because the newest message of the subject may not be a record.
     const reached = () =>
       this.aggregate !== undefined &&
       this.aggregate.generation >= aggregate.generation &&
@@ -303,7 +303,7 @@ export class TaskFeed {
   }
 }
 
-/** The task whose newest record is given, as the log has it. Throws TASK_NOT_FOUND without one. */
+/** The task of the given newest record, as the log has it. Throws TASK_NOT_FOUND without a record. */
 export async function readView(facts: FactLog, last: StoredFacts | undefined): Promise<ViewAt> {
   if (last === undefined) throw new A2AError('TASK_NOT_FOUND');
   const builder = new TaskViewBuilder();

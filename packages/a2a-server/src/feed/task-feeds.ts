@@ -8,7 +8,7 @@ import type { TaskIndex } from '../task-index.ts';
 import { ByteBudget } from './byte-budget.ts';
 import { type FeedBudgets, type OpenMode, readView, TaskFeed } from './task-feed.ts';
 
-/** The right to use a feed. Release it once. */
+/** A lease of a feed. Release it once. */
 export type FeedLease = { feed: TaskFeed; release(): void };
 
 type CachedFeed = { feed: TaskFeed; opening: Promise<void>; users: number; linger: NodeJS.Timeout | undefined };
@@ -59,7 +59,7 @@ export class TaskFeeds {
     return { feed: cached.feed, release };
   }
 
-  /** The task as it is in the log now: from its feed if there is one, else read once. */
+  /** The task as the log has it now: from its feed if one is open, otherwise by one read. */
   async view(taskId: string, caller: Owner): Promise<TaskView> {
     if (this.#feeds.has(taskId)) {
       const { feed, release } = await this.acquire(taskId, 'existing', caller);
@@ -107,7 +107,7 @@ export class TaskFeeds {
     return cached;
   }
 
-  /** A client that saw a status here finds it in its next list here. */
+  /** Makes a status that a client saw here visible in its next list here. */
   #note({ taskId, aggregate }: TaskFeed, fact: Fact): void {
     if (fact.kind !== 'task.created' && fact.kind !== 'status.changed') return;
     const { contextId, role, owner } = aggregate!;

@@ -13,7 +13,7 @@ export type EventEncoder<T> = {
   encode(event: StreamResponse, artifactIndex: number | undefined, generation: number): T;
 };
 
-/** `storedAt` is absent when the log's server does not name it. */
+/** `storedAt` is absent when the NATS server does not report it. */
 export type LiveTimes = { storedAt: number | undefined; readAt: number };
 
 /** A fact that clients see, encoded once per encoder for any number of viewers. */

@@ -23,7 +23,7 @@ async function openFeed(t: TestContext): Promise<{ feed: TaskFeed; publish: () =
   return { feed, publish, end: () => relay.end(TASK, 'INPUT_REQUIRED') };
 }
 
-test('a wait that has ended is asked about no further fact', async t => {
+test('a wait that has ended receives no further facts', async t => {
   const { feed, publish, end } = await openFeed(t);
   let asked = 0;
   const met = () => {
@@ -39,7 +39,7 @@ test('a wait that has ended is asked about no further fact', async t => {
   assert.equal(asked, once);
 });
 
-test('a wait ends with what it waits around: its failure ends the wait', async t => {
+test('a wait fails when the action it wraps fails', async t => {
   const { feed, publish } = await openFeed(t);
   const seen: Fact[] = [];
   const failing = waitAround(

@@ -8,9 +8,9 @@ export type WaitOptions = {
 };
 
 /**
- * Resolves with `met` when `met` accepts a new fact, with `timeout` or `aborted` when that comes first. Rejects with the feed's
- * fault or what `met` throws. It listens before it returns, so a caller can check the present state and wait for the next in
- * one step.
+ * Resolves with `met` when `met` accepts a new fact, or with `timeout` or `aborted` if that comes first. Rejects with the feed's
+ * error or with what `met` throws. It listens before it returns, so a caller can check the present state and wait for the next
+ * one without missing a fact.
  */
 export async function waitFor(
   feed: TaskFeed,

@@ -9,14 +9,14 @@ import { addToIndex } from './open-tasks.ts';
 import type { ResolvedMessage } from './resolve-message.ts';
 
 /**
- * A message id usable in a header as it is: visible ASCII. Others are hashed as JSON: UTF-8 maps every lone surrogate to one
- * character.
+ * The id of a message as a header value. Visible ASCII stays as it is. Other ids are hashed as JSON, because UTF-8 would map every lone
+ * surrogate to the same character.
  */
 const HEADER_SAFE = /^[\x21-\x7e]{1,200}$/;
 
 /**
  * Appends the message that starts a task, and adds the task to its context and to the index. Resolves when the log has
- * acknowledged all. A retry with the same message id is stored once and names the same earlier tasks.
+ * acknowledged all writes. A retry with the same message id is stored once and names the same earlier tasks.
  */
 export async function appendFirst(server: A2AServer, context: OperationContext, resolved: ResolvedMessage): Promise<void> {
   const { taskId, contextId, message } = resolved;
@@ -90,7 +90,7 @@ async function append(
   const record = { v: 1, at: context.receivedAt, from: 'client', input } as const;
   try {
     await server.log.inputs.append(taskId, record, { id, trace: context.hop.carrier() });
-    // Everything that the input causes is below this span, so it is exported before the process can die.
+    // Every effect of the input has its span below this one, so it is exported before the process can die.
     context.hop.taken({ name: SPAN.deliverEvents, kind: 'internal' });
   } catch (thrown) {
     throw fromLog(thrown, taskId);

@@ -3,13 +3,12 @@ import { A2AError, clientTaskIdCharsMax, storedTaskId } from '@hopline/a2a';
 import { isSameOwner, isTaskId, type Owner, TASK_ID_CHARS_MAX } from '@hopline/events';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
 
-/** Characters of base64url of a caller's hash in the ids of its tasks: 132 bits, so that no caller finds a name with another's. */
+/** Characters (base64url) of the caller's hash in the ids of its tasks: 132 bits, so that no caller can find a name with the hash of another. */
 const CALLER_HASH_CHARS = 22;
 
 /**
- * The id in the log of the task that a request names. Only requests that the April 2025 form can read name a task by an id of the
- * client's: it is that of the caller's own task with this very id, else that of a task recorded under it, else the one derived from
- * caller and id.
+ * The id in the log of the task that a request names. Only requests that the April 2025 form can read may use an id that the client
+ * chose. The caller's own task with this very id comes first, then a task recorded under it, then the id derived from caller and name.
  */
 export async function taskIdOf(server: A2AServer, context: OperationContext, id: string): Promise<string> {
   const { dialect, ambiguous, caller } = context;
@@ -28,14 +27,14 @@ export async function ownTaskIdOf(server: A2AServer, context: OperationContext, 
   throw new A2AError('INVALID_PARAMS', { detail: `params.id must be 1 to ${charsMax} of A-Z, a-z, 0-9, _ and -` });
 }
 
-/** undefined without authentication: all callers are one. */
+/** Undefined without authentication, where all callers are one. */
 function hashOf(caller: Owner): string | undefined {
   if (isSameOwner(caller, undefined)) return undefined;
   const { tenant = null, subject = null } = caller;
   return hash('sha256', JSON.stringify([tenant, subject]), 'base64url').slice(0, CALLER_HASH_CHARS);
 }
 
-/** A task of another caller is as unknown as none. */
+/** Hides whether the task of another caller exists. */
 async function isOwnTask(server: A2AServer, id: string, caller: Owner): Promise<boolean> {
   if (!isTaskId(id)) return false;
   try {

@@ -32,7 +32,7 @@ async function checkOrigin({ log, role }: A2AServer, { caller }: OperationContex
   const newest = await log.facts.last(taskId);
   if (newest === undefined) throw new A2AError('TASK_NOT_FOUND', { taskId });
   const { aggregate } = newest.record;
-  // The answer for an unknown task: its existence stays hidden.
+  // The same answer as for an unknown task, so that its existence stays hidden.
   if (aggregate.role !== role || !isSameOwner(aggregate.owner, caller)) throw new A2AError('TASK_NOT_FOUND', { taskId });
   if ((parseCursor(cursor)?.generation ?? 0) > aggregate.generation)
     throw new A2AError('INVALID_PARAMS', { detail: 'cursor does not belong to this task', taskId });

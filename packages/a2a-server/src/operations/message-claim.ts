@@ -3,10 +3,10 @@ import { A2AError, type Message } from '@hopline/a2a';
 import type { Owner } from '@hopline/events';
 import { type KeyValue, LogConflict, type MessageIdEntry } from '@hopline/log';
 
-/** Attempts at a claim when the conflicting entry is gone by the time it is read. */
+/** Attempts at a claim, because retention may remove the conflicting entry before it is read. */
 const CLAIM_TRIES_MAX = 3;
 
-/** The scope of a message id: contexts of two owners differ, even under one name. */
+/** The scope of a message id. Contexts of two owners differ even if they have the same name. */
 export type MessageScope = { owner: Owner; contextId: string };
 
 /**

@@ -14,7 +14,7 @@ const NO_FACT = 0;
 /**
  * Adds a task to the index before its client learns the id. The relay updates the index only after it has stored the task, and
  * in between the client may request a list from another replica. An entry of the relay is kept. A server that does not write the index
- * only lists its own new tasks so early.
+ * lists only its own new tasks that early.
  */
 export async function addToIndex(
   { log, role, index, writesIndex }: A2AServer,
@@ -63,7 +63,7 @@ async function refresh(server: A2AServer, context: OperationContext, known: Inde
   const { taskId, contextId, owner, state } = known;
   const aggregate = await server.feeds.aggregate(taskId, context.caller);
   if (aggregate === undefined) {
-    // By then its server has answered UNAVAILABLE, or retention has removed the task.
+    // Until then its server has answered UNAVAILABLE, or retention has removed the task.
     if (known.at < Date.now() - server.limits.firstFactMsMax) server.index.forget(taskId, known.generation);
     return;
   }

@@ -77,7 +77,7 @@ async function targetOf(server: A2AServer, context: OperationContext, named: str
   return { taskId, generation: aggregate?.generation };
 }
 
-/** Pages follow the order of ids, and a page token holds the last id, so deletions in between shift nothing. */
+/** Pages are ordered by id and a page token holds the last id, so a deletion in between shifts nothing. */
 function pageOf(entries: PushConfigEntry[], { pageSize = entries.length, pageToken }: ListPushRequest) {
   const last = pageToken === undefined ? '' : Buffer.from(pageToken, 'base64url').toString();
   const remaining = entries.filter(entry => entry.id > last);

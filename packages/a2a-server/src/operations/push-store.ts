@@ -1,9 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { A2AError, type DialectName, type NewPushConfig, PUSH_CONFIGS_MAX, type PushConfig } from '@hopline/a2a';
-import { isSameOwner } from '@hopline/events';
+import { isSameOwner, type Owner } from '@hopline/events';
 import type { PushConfigEntry, PushProgressEntry } from '@hopline/log';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
-import type { RequestHeaders } from '../authenticate.ts';
 import { fromLog } from '../log-faults.ts';
 import { requireOwnTask } from './task-response.ts';
 
@@ -36,16 +35,16 @@ export async function pushConfigsOf(
   return own.filter(value => !isExpired(value, generation !== undefined)).sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** What the owner of a webhook may know of its deliveries: never its secrets. Times are epoch milliseconds. */
+/** Delivery state of a webhook for its owner, without secrets. Times are epoch milliseconds. */
 export type PushDeliveries = {
   id: string;
-  /** Without its query, which may be a secret of the receiver. */
+  /** Without its query, because the query may be a secret of the receiver. */
   url: string;
-  /** Of the bodies. */
+  /** Dialect of the bodies. */
   dialect: DialectName;
-  /** `abandoned`: it failed for too long, or refused; it gets nothing more. */
+  /** `abandoned`: deliveries failed for too long or were refused. The webhook gets nothing more. */
   state: 'delivering' | 'failing' | 'delivered' | 'abandoned';
-  /** Every event of the task up to this generation was delivered, or came before the webhook. */
+  /** The webhook received every event up to this generation, or was set later. */
   generation: number;
   /** Failed attempts at the next delivery. */
   failures: number;
@@ -55,8 +54,8 @@ export type PushDeliveries = {
 };
 
 /** The caller's webhooks of its own task, with the progress of the notifier, ordered by id. Throws TASK_NOT_FOUND. */
-export async function pushDeliveriesOf(server: A2AServer, headers: RequestHeaders, taskId: string): Promise<PushDeliveries[]> {
-  const caller = await requireOwnTask(server, headers, taskId);
+export async function pushDeliveriesOf(server: A2AServer, caller: Owner, taskId: string): Promise<PushDeliveries[]> {
+  await requireOwnTask(server, caller, taskId);
   const [configs, progress] = await Promise.all([
     orFault(server.log.pushConfigs.under(taskId), taskId),
     orFault(server.log.pushProgress.under(taskId), taskId),
@@ -130,7 +129,7 @@ export async function storePushConfig(
   const continues = known?.url === config.url && after !== undefined;
   const entry: PushConfigEntry = {
     ...requested,
-    // The same URL with another token, or abandoned before, continues after its last delivery; a new URL starts at the current
+    // The same URL with another token, or after it was abandoned, continues after its last delivery. A new URL starts at the current
     // generation.
     after: continues ? Math.max(after, progress?.generation ?? 0) : (generation ?? 0),
     ...(generation === undefined && { waitsUntil: Date.now() + server.limits.pushWaitMsMax }),
@@ -160,7 +159,7 @@ async function entryAt(
   return known;
 }
 
-/** Share of the bucket of delivery progress up to which webhooks are accepted: the rest is for the deliveries of those that exist. */
+/** Share of the bucket of delivery progress up to which webhooks are accepted. The rest is for deliveries to existing webhooks. */
 const NEW_WEBHOOKS_SHARE = 0.9;
 
 /** Refuses a webhook whose deliveries could not be recorded. */

@@ -1,8 +1,8 @@
 import type { Message, Metadata } from '@hopline/a2a';
 
 /**
- * Keys under this prefix decide identity and routing, so only Hopline writes them: a client's are removed. Of `hopline.fork` the server
- * writes what it has checked (fork.ts).
+ * Keys with this prefix decide identity and routing, so only Hopline may write them: keys of clients are removed. The server writes
+ * `hopline.fork` itself after it has checked it (fork.ts).
  */
 const RESERVED_PREFIX = 'hopline.';
 

@@ -9,7 +9,7 @@ import type { TaskFeed } from '../feed/task-feed.ts';
 import type { FeedLease } from '../feed/task-feeds.ts';
 import { claimMessage, fingerprintOf, reusedMessageId } from './message-claim.ts';
 
-/** A message with the task it belongs to. `turn.ts` has the table of what follows from `kind`. */
+/** A message and the task it belongs to. `turn.ts` has the table of what each `kind` causes. */
 export type ResolvedMessage = {
   taskId: string;
   contextId: string;
@@ -81,7 +81,7 @@ export function taskEnded(taskId: string): A2AError {
   });
 }
 
-/** Whether the task has the message. Throws INVALID_PARAMS when its id belongs to a message of other content. */
+/** Whether the task already has the message. Throws INVALID_PARAMS when another message has its id. */
 export async function hasMessage(feed: TaskFeed, message: Message): Promise<boolean> {
   if (feed.aggregate?.messageIds.includes(message.messageId) !== true) return false;
   const { view } = await feed.readView();
@@ -101,7 +101,7 @@ export async function acquireTask(server: A2AServer, context: OperationContext, 
   return lease;
 }
 
-/** Puts the task on the span of the request, so that a viewer is found by its task. Text that cannot be a task id stays out. */
+/** Sets the task on the span of the request, so that traces of viewers are found by task. Text that cannot be a task id is left out. */
 export function nameTask(context: OperationContext, taskId: string, contextId?: string): void {
   if (!isTaskId(taskId)) return;
   context.taskId = taskId;

@@ -60,8 +60,8 @@ export async function resolveRequest(
 }
 
 /**
- * Refuses a message that has no place before the response begins, so that its client gets a status, and stores its push configuration.
- * A message that its task may have already is only refused when it is appended.
+ * Refuses a message without room in its queue before the response begins, so that the client gets a status, and stores its push
+ * configuration. A message that may be a retry is checked only when it is appended.
  */
 async function admit(
   server: A2AServer,
@@ -71,7 +71,7 @@ async function admit(
 ): Promise<void> {
   if (resolved.kind === 'first') server.quotas.requireTaskRoom(context.caller);
   if (resolved.kind === 'first' || resolved.kind === 'continuation') {
-    // The answer is kept for a moment. A known one refuses the message here; a new one is read while the feed opens.
+    // The answer is cached for a moment. A cached one refuses the message here; otherwise it is read while the feed opens.
     const room = requireRoom(server, context, resolved.taskId);
     room.catch(() => {});
     await Promise.race([room, setImmediate()]);
@@ -80,7 +80,7 @@ async function admit(
 }
 
 /**
- * Throws INVALID_PARAMS for a message of text parts that are white space alone: a slip of the keyboard, not a question or an
+ * Throws INVALID_PARAMS for a message whose text parts are only white space: a slip of the keyboard, not a question or an
  * answer. Empty text is a message without text, which runs (S1-7).
  */
 function assertNotBlank({ parts }: Message): void {
@@ -141,7 +141,7 @@ async function resolveOwned(
   }
 }
 
-/** The first message without an id has taken its task's: sent twice, to any replica, it starts one task. */
+/** A first message without an id gets an id derived from its task, so that sending it twice, to any replica, starts one task. */
 async function resolveFirstOwned(
   server: A2AServer,
   context: OperationContext,

@@ -2,17 +2,14 @@ import { A2AError, DIALECTS, type Dialect, isLegacyTask, stateWord, type Task } 
 import { isTaskId, type Owner, type TaskAggregate } from '@hopline/events';
 import { ATTR } from '@hopline/telemetry';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
-import type { RequestHeaders } from '../authenticate.ts';
 
 /**
- * For routes beside A2A's operations: resolves with the caller, whose own the task is. Throws as GetTask does, so that
- * the tasks of others are as unknown here as there.
+ * For routes beside A2A's operations: throws as GetTask does unless the task is the caller's own, so that tasks of others are as
+ * unknown here as there.
  */
-export async function requireOwnTask(server: A2AServer, headers: RequestHeaders, taskId: string): Promise<Owner> {
-  const caller = await server.authenticate({ headers, tenant: undefined });
+export async function requireOwnTask(server: A2AServer, caller: Owner, taskId: string): Promise<void> {
   const aggregate = isTaskId(taskId) ? await server.feeds.aggregate(taskId, caller) : undefined;
   if (aggregate === undefined) throw new A2AError('TASK_NOT_FOUND');
-  return caller;
 }
 
 /** The task with at most `length` of its newest messages. Absent: all. 0: no history member ([A2A 1.0] 3.2.4). */

@@ -6,7 +6,7 @@ import { comparePositions, type IndexedTask, type IndexPosition } from '../task-
 import { hasFacts, READS_AT_ONCE_MAX, refreshOpenTasks } from './open-tasks.ts';
 import { withHistory } from './task-response.ts';
 
-/** Tasks of the index that one page may find removed or no longer matching; then the page ends early. */
+/** Index entries whose task turns out to be removed or no longer matching, per page. After that many the page ends early. */
 const MISSES_MAX = 100;
 /** Characters of JSON after which a page ends early. A single task may be larger. */
 const PAGE_CHARS_MAX = 4 * 1024 * 1024;
@@ -88,7 +88,7 @@ async function readTask(
   }
 }
 
-/** Without `includeArtifacts` the member is absent, with it always present ([A2A 1.0] 3.1.4). */
+/** Without `includeArtifacts` the member is absent; with it, it is always present ([A2A 1.0] 3.1.4). */
 function listedForm(task: Task, { historyLength, includeArtifacts }: ListTasksRequest): Task {
   const { artifacts = [], ...rest } = withHistory(task, historyLength);
   return includeArtifacts ? { ...rest, artifacts } : rest;

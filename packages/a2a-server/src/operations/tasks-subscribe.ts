@@ -9,9 +9,9 @@ import { acquireTask } from './resolve-message.ts';
 import { dialectOf, nameState } from './task-response.ts';
 
 /**
- * SubscribeToTask, tasks/resubscribe. With a cursor: exactly what follows it, also of a task that has ended. Without one: the
- * task as it is, then what follows. For a task that has ended, 1.0 and the legacy form then require UNSUPPORTED_OPERATION;
- * 0.3 leaves it open and gets the task and the end of the stream. The stream stays open while the task requires input.
+ * SubscribeToTask, tasks/resubscribe. With a cursor, the stream has exactly the events after it, also for a task that has ended. Without
+ * one, it has the task as it is, then the events that follow. For an ended task, 1.0 and the legacy form then require
+ * UNSUPPORTED_OPERATION; 0.3 does not, and gets the task and the end of the stream. The stream stays open while the task requires input.
  */
 export async function tasksSubscribe(server: A2AServer, context: OperationContext): Promise<OperationResult> {
   const { taskId } = context.dialect.decodeSubscribe(context.params);

@@ -65,7 +65,7 @@ export async function beginTurn(server: A2AServer, context: OperationContext, re
   }
 }
 
-/** A retry must not begin a task again whose facts have expired. Throws TASK_NOT_FOUND. */
+/** A retry must not start a task again whose facts have expired. Throws TASK_NOT_FOUND. */
 async function refuseExpired({ log }: A2AServer, taskId: string): Promise<void> {
   try {
     const entry = await log.tasks.get(taskId);

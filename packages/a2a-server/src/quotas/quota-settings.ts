@@ -51,7 +51,7 @@ export const QUOTA_SETTINGS = {
     min: 1_024,
     max: GIB,
     unit: 'bytes/s',
-    doc: 'Bytes that the event streams of one caller send in this process, on average; beyond it they are paced, not cut. Without authentication there is no bound.',
+    doc: 'Bytes that this process sends to one caller, on average. Beyond it event streams and exports are slowed down, and other requests except cancels get 429. Unlimited without authentication.',
   },
   HOPLINE_OWNER_SENT_BYTES_BURST: {
     type: 'integer',
@@ -59,7 +59,7 @@ export const QUOTA_SETTINGS = {
     min: 1_024,
     max: 64 * GIB,
     unit: 'bytes',
-    doc: 'Bytes that the event streams of one caller send in this process at once, after a pause.',
+    doc: 'Bytes that this process sends to one caller at once, after a pause.',
   },
   HOPLINE_OWNER_OPEN_TASKS_MAX: {
     type: 'integer',

@@ -16,7 +16,7 @@ function openQuotas(t: TestContext, limits: Partial<Limits>): Quotas {
   return quotas;
 }
 
-test('a new caller has its whole burst: one message of one, and a request of all its bytes', t => {
+test('a new caller has its whole burst: one message for a burst of one, and a request of all its bytes', t => {
   const bytes = { ownerRequestBytesPerSecond: 1_024, ownerRequestBytesBurst: 32_768, bodyBytesMax: 32_768 };
   const quotas = openQuotas(t, { ownerMessagesPerSecond: 1, ownerMessagesBurst: 1, ...bytes });
   for (let n = 0; n < 100; n += 1) {
@@ -26,7 +26,7 @@ test('a new caller has its whole burst: one message of one, and a request of all
   }
 });
 
-test('what a caller uses stays counted, however many other callers follow', t => {
+test('the usage of a caller stays counted, however many other callers follow', t => {
   const messages = { ownerMessagesPerSecond: 0.001, ownerMessagesBurst: 1 };
   const quotas = openQuotas(t, { streamsMax: 10, ownerStreamsMax: 2, ...messages });
   const [anna, bert] = [{ subject: 'anna' }, { subject: 'bert' }];
@@ -39,10 +39,10 @@ test('what a caller uses stays counted, however many other callers follow', t =>
   quotas.acquire(anna, 'stream')();
 });
 
-test('event streams of a caller share its budget and that of its tenant; without authentication there is none', t => {
+test('event streams of a caller share its budget and that of its tenant; without authentication they have no limit', t => {
   const quotas = openQuotas(t, { ownerSentBytesPerSecond: 1, ownerSentBytesBurst: 100, tenantLimitFactor: 2 });
   const [anna, bert, carl] = ['anna', 'bert', 'carl'].map(subject => ({ tenant: 't', subject }));
-  // After the buckets of all of them begin.
+  // After all token buckets have been created.
   const nowMs = performance.now() + 60_000;
   assert.equal(quotas.sentBudget(anna!)!.spend(100, nowMs), 0);
   assert.equal(quotas.sentBudget(anna!)!.spend(50, nowMs), 50_000);

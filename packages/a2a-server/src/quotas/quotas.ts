@@ -3,7 +3,7 @@ import { isSameOwner, type Owner, type Role } from '@hopline/events';
 import type { Log, PushConfigEntry, TaskIndexEntry } from '@hopline/log';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import type { Limits } from '../limits.ts';
-import { OwnedEntries, type PartyKeys, partyKeysOf } from './owned-entries.ts';
+import { OwnerCounts, type PartyKeys, partyKeysOf } from './owner-counts.ts';
 import { SentBudget } from './sent-budget.ts';
 import { StoredBytes } from './stored-bytes.ts';
 import { TokenBucket } from './token-bucket.ts';
@@ -12,9 +12,9 @@ import { TokenBucket } from './token-bucket.ts';
 export type SlotKind = 'stream' | 'request';
 
 /** Limits in the metric of refused requests. */
-type QuotaName = 'messages' | 'bytes' | 'streams' | 'requests' | 'tasks' | 'webhooks' | 'stored';
+type QuotaName = 'messages' | 'bytes' | 'streams' | 'requests' | 'tasks' | 'webhooks' | 'stored' | 'sent';
 
-/** What a caller, or all callers of a tenant, use of this process. */
+/** Usage of this process by a caller, or by all callers of a tenant. */
 type Party = { messages: TokenBucket; bytes: TokenBucket; sent: TokenBucket; slots: Record<SlotKind, number>; slotsMax: number };
 
 export type QuotasOptions = {
@@ -25,24 +25,24 @@ export type QuotasOptions = {
   logger: Logger;
 };
 
-/** Share of the slots for one caller by default, and the most that one caller or tenant may take. */
+/** Default share of the slots for one caller, and the largest share of one caller or tenant. */
 const OWNER_SLOTS_SHARE = 0.4;
 const PARTY_SLOTS_SHARE_MAX = 0.8;
-/** Parties kept; beyond it those that use nothing are dropped. */
+/** Callers and tenants kept in memory. Beyond it, those that use nothing are dropped. */
 const PARTIES_MAX = 10_000;
-/** When a client should retry that met a bound which falls only as its own tasks or webhooks end; milliseconds. */
+/** Retry-After for a client whose own tasks or webhooks must end first. */
 const COUNT_RETRY_MS = 10_000;
 const SLOT_RETRY_MS = 1_000;
-/** When a client should retry whose tenant has its share of the log, which falls as retention removes records; milliseconds. */
+/** Retry-After for a tenant that has used up its share of the log, which shrinks only as retention removes records. */
 const STORED_RETRY_MS = 60_000;
 /**
- * A server follows the bucket of a count when it has begun this part of the limit itself: before that, up to 16 servers together are
- * below it, and most servers never read what others have begun.
+ * A server begins to follow the bucket of a count when it has itself begun this part of the limit. Before that, up to 16 servers together
+ * are below the limit, and most servers never need to read the bucket.
  */
 const UNSEEN_SHARE = 1 / 16;
 
 /**
- * The limits of each caller, and of all callers of a tenant together, so that none of them takes everything. Streams, messages and bytes
+ * The limits of each caller, and of all callers of a tenant together, so that none of them can take everything. Streams, messages and bytes
  * are counted in this process; open tasks and webhooks over the cluster, from their buckets. Without authentication all callers are one.
  */
 export class Quotas {
@@ -50,25 +50,25 @@ export class Quotas {
   readonly #metrics: HopMetrics | undefined;
   readonly #owners = new Map<string, Party>();
   readonly #tenants = new Map<string, Party>();
-  readonly #tasks: OwnedEntries<TaskIndexEntry>;
-  readonly #webhooks: OwnedEntries<PushConfigEntry>;
+  readonly #tasks: OwnerCounts<TaskIndexEntry>;
+  readonly #webhooks: OwnerCounts<PushConfigEntry>;
   readonly #stored: StoredBytes | undefined;
 
   constructor({ log, role, limits, metrics, logger }: QuotasOptions) {
     this.#limits = limits;
     this.#metrics = metrics;
     const onLost = (error: unknown) => logger.warn({ err: error }, 'counts of owners lost');
-    this.#tasks = new OwnedEntries({
+    this.#tasks = new OwnerCounts({
       bucket: log.tasks,
       ownerOf: task => (task.role !== role || isTerminal(task.state) ? undefined : (task.owner ?? {})),
       onLost,
     });
     const { tenantStoredShare: shareMax } = limits;
     this.#stored = shareMax < 1 ? new StoredBytes({ log, shareMax, onLost }) : undefined;
-    this.#webhooks = new OwnedEntries({ bucket: log.pushConfigs, ownerOf: ({ owner = {} }) => owner, onLost });
+    this.#webhooks = new OwnerCounts({ bucket: log.pushConfigs, ownerOf: ({ owner = {} }) => owner, onLost });
   }
 
-  /** Counts the bytes of a request. Throws QUOTA_EXCEEDED, but never for a cancel: it is counted all the same. */
+  /** Counts the bytes of a request. Throws QUOTA_EXCEEDED, except for a cancel, which is only counted. */
   takeBytes(caller: Owner, bytes: number, isCancel: boolean): void {
     this.#take(caller, 'bytes', bytes, isCancel ? undefined : 'too many bytes of requests from this caller or its tenant');
   }
@@ -78,7 +78,19 @@ export class Quotas {
     this.#take(caller, 'messages', 1, 'too many messages from this caller or its tenant');
   }
 
-  /** For the event streams of a caller. Undefined without authentication: then there are no others to protect. */
+  /** Throws QUOTA_EXCEEDED while the caller or its tenant is beyond its budget of sent bytes. */
+  requireSentRoom(caller: Owner): void {
+    const waitMs = this.sentBudget(caller)?.waitMs(performance.now()) ?? 0;
+    if (waitMs > 0) throw this.#refusal('sent', 'too many bytes were sent to this caller or its tenant', waitMs);
+  }
+
+  /** Counts an answer that is written whole. */
+  countSent(caller: Owner, bytes: number): void {
+    this.#metrics?.sent.add(bytes);
+    this.sentBudget(caller)?.spend(bytes, performance.now());
+  }
+
+  /** Budget for responses that are written piece by piece. Undefined without authentication, where no other caller needs protection. */
   sentBudget(caller: Owner): SentBudget | undefined {
     if (isSameOwner(caller, undefined)) return undefined;
     return new SentBudget(this.#partiesOf(caller).map(({ sent }) => sent));
@@ -112,7 +124,7 @@ export class Quotas {
       );
   }
 
-  /** Counts a task that is about to begin. Throws QUOTA_EXCEEDED, unless it is counted already. */
+  /** Counts a task that is about to begin, unless it is already counted. Throws QUOTA_EXCEEDED. */
   addTask(caller: Owner, taskId: string): void {
     if (this.#tasks.has(taskId)) return;
     this.requireTaskRoom(caller);
@@ -142,7 +154,7 @@ export class Quotas {
   }
 
   #isFull(
-    entries: OwnedEntries<never> | OwnedEntries<TaskIndexEntry> | OwnedEntries<PushConfigEntry>,
+    entries: OwnerCounts<never> | OwnerCounts<TaskIndexEntry> | OwnerCounts<PushConfigEntry>,
     keys: PartyKeys,
     max: number,
   ) {
@@ -152,10 +164,10 @@ export class Quotas {
     return isFull;
   }
 
-  /** Takes from all parties of the caller or from none. `detail` undefined: takes in any case. */
+  /** Takes from all parties of the caller or from none. With `detail` undefined it always takes. */
   #take(caller: Owner, what: 'messages' | 'bytes', n: number, detail: string | undefined): void {
     const parties = this.#partiesOf(caller);
-    // After that of a new party: before it, its burst would not be whole.
+    // A later time than that of a new bucket, which would otherwise not have its whole burst.
     const nowMs = performance.now();
     const waitMs = Math.max(...parties.map(party => party[what].waitMs(n, nowMs)));
     if (waitMs > 0 && detail !== undefined) throw this.#refusal(what, detail, waitMs);
@@ -170,7 +182,7 @@ export class Quotas {
   #partiesOf(caller: Owner): Party[] {
     const { owner, tenant } = partyKeysOf(caller);
     const { streamsMax, ownerStreamsMax, tenantLimitFactor: factor } = this.#limits;
-    // A share protects others, and without authentication there are none.
+    // A share protects other callers; without authentication all callers are one.
     const isAnonymous = isSameOwner(caller, undefined);
     const most = isAnonymous ? streamsMax : streamsMax * PARTY_SLOTS_SHARE_MAX;
     const own = ownerStreamsMax ?? (isAnonymous ? streamsMax : streamsMax * OWNER_SLOTS_SHARE);
@@ -191,7 +203,7 @@ export class Quotas {
       new TokenBucket({ perSecond: perSecond * factor, burst: burst * factor }, nowMs);
     const party: Party = {
       messages: bucket(limits.ownerMessagesPerSecond, limits.ownerMessagesBurst),
-      // A burst holds the largest request.
+      // The burst must be able to hold the largest request.
       bytes: bucket(limits.ownerRequestBytesPerSecond, Math.max(limits.ownerRequestBytesBurst, limits.bodyBytesMax)),
       sent: bucket(limits.ownerSentBytesPerSecond, limits.ownerSentBytesBurst),
       slots: { stream: 0, request: 0 },

@@ -18,7 +18,7 @@ function entry(owner: Owner | undefined, { bytes, seq, isOpen = false }: Stored)
   return { ...common, ...(owner && { owner }), seq, storedBytes: bytes };
 }
 
-test('the tasks of all callers of a tenant count together, each with its newest entry; a caller without a tenant counts alone', () => {
+test('the tasks of all callers of a tenant count together, each by its newest entry; a caller without a tenant has a count of its own', () => {
   const counted = new BytesByTenant();
   counted.set('a', entry(ANNA, { bytes: 100, seq: 1, isOpen: true }));
   counted.set('b', entry(BERT, { bytes: 10, seq: 2 }));
@@ -42,7 +42,7 @@ test('a task counts until its newest record has left the log, open or ended', ()
   assert.deepEqual(left, [111, 11, 11, 1, 1, 0]);
 });
 
-test('many ended tasks are few numbers, and bytes are forgotten late by at most the share of two of them', () => {
+test('many ended tasks take little memory, and bytes are released late by at most two group shares', () => {
   const tasks = GROUPS_MAX * 50;
   const counted = new BytesByTenant();
   for (let seq = 1; seq <= tasks; seq += 1) counted.set(`${seq}`, entry(ANNA, { bytes: 10, seq }));
@@ -56,7 +56,7 @@ test('many ended tasks are few numbers, and bytes are forgotten late by at most 
   assert.equal(counted.of(ANNA), 0);
 });
 
-test('a tenant is full at its share of the log and not one byte below it, also for a process that starts later', async t => {
+test('a tenant is full at exactly its share of the log, also for a process that starts later', async t => {
   const log = createMemoryLog({ factsBytesMax: 1_000 });
   const open = () => {
     const stored = new StoredBytes({ log, shareMax: 0.5, onLost: error => assert.fail(String(error)) });
@@ -75,7 +75,7 @@ test('a tenant is full at its share of the log and not one byte below it, also f
   await until(() => second.isFull(ANNA));
 });
 
-test('a process that starts does not count tasks whose records have left the log before', async t => {
+test('a process that starts does not count tasks whose records have already left the log', async t => {
   const log = createMemoryLog();
   const facts = Object.assign(Object.create(log.facts), { extent: async () => ({ firstSeq: 10, bytesMax: 1_000 }) });
   await log.tasks.put('gone', entry(ANNA, { bytes: 900, seq: 9 }));

@@ -2,28 +2,28 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isTerminal } from '@hopline/a2a';
 import { isSameOwner, type Owner } from '@hopline/events';
 import { followBucket, type Log, type TaskIndexEntry } from '@hopline/log';
-import { partyKeysOf } from './owned-entries.ts';
+import { partyKeysOf } from './owner-counts.ts';
 
-/** Time between two looks at what retention has left of the log; milliseconds. */
+/** Time between two looks at what retention has left of the log. */
 const EXTENT_MS = 5_000;
 /** Groups of ended tasks of one tenant: retention removes a group when the newest of its records leaves. */
 export const GROUPS_MAX = 64;
 
-/** Ended tasks whose records end at or before `seq`. */
+/** Bytes of the ended tasks whose records end at or before `seq`. */
 type Group = { seq: number; bytes: number };
 type OpenTask = { tenant: string; bytes: number; seq: number };
 
-/** A tenant, or a caller without one. Without authentication all callers are one, and there are no others to protect. */
+/** A tenant, or a caller without one. Undefined without authentication, where no other caller needs protection. */
 const keyOf = (owner: Owner): string => owner.tenant ?? `:${partyKeysOf(owner).owner}`;
 
 /**
- * What the records of each tenant take of the log, from the index entries of their tasks. A task counts as a whole until its newest
- * record has left. Bounded: the ended tasks of a tenant are GROUPS_MAX numbers, open tasks are as many as the index holds.
+ * Bytes that the records of each tenant take in the log, from the index entries of its tasks. A task counts as a whole until its newest
+ * record has left. Memory is bounded: GROUPS_MAX numbers for the ended tasks of a tenant, and as many open tasks as the index holds.
  */
 export class BytesByTenant {
   readonly #open = new Map<string, OpenTask>();
   readonly #ended = new Map<string, Group[]>();
-  /** Sums of both. */
+  /** Bytes of open and ended tasks together. */
   readonly #bytes = new Map<string, number>();
 
   /** Takes the newest entry of a task. An ended task has no later one. */
@@ -63,7 +63,7 @@ export class BytesByTenant {
     this.#ended.set(tenant, groups);
     groups.push(group);
     if (groups.length <= GROUPS_MAX) return;
-    // The two neighbours with the fewest bytes, so that all groups become about as large.
+    // Merges the two neighbors with the fewest bytes, so that all groups stay about equally large.
     const pairOf = (at: number) => groups[at]!.bytes + groups[at + 1]!.bytes;
     let smallest = 0;
     for (let at = 1; at + 1 < groups.length; at += 1) if (pairOf(at) < pairOf(smallest)) smallest = at;
@@ -85,12 +85,12 @@ export type StoredBytesOptions = {
   onLost(error: unknown): void;
 };
 
-/** Follows the index and the extent of the log until it is closed, and finds the tenants that have their share. */
+/** Follows the index and the extent of the log until closed, and finds the tenants that have used up their share. */
 export class StoredBytes {
   readonly #options: StoredBytesOptions;
   readonly #closing = new AbortController();
   #counted = new BytesByTenant();
-  /** Of the log, when it was looked at last. */
+  /** Extent of the log when it was last read. */
   #firstSeq = 0;
   #bytesMax = Number.POSITIVE_INFINITY;
 
@@ -100,7 +100,7 @@ export class StoredBytes {
     void this.#watchExtent();
   }
 
-  /** Whether the tasks of the caller's tenant have its share of the log. False until the index has been read. */
+  /** Whether the tenant of the caller has used up its share of the log. False until the index has been read. */
   isFull(caller: Owner): boolean {
     const { shareMax } = this.#options;
     return !isSameOwner(caller, undefined) && this.#counted.of(caller) >= shareMax * this.#bytesMax;
@@ -111,7 +111,7 @@ export class StoredBytes {
   }
 
   #follow(): void {
-    // Counted apart until the bucket has been read again: while a lost watch is read again, no tenant has room for that reason.
+    // Counted separately until the bucket has been read again, so that a lost watch does not make every tenant look empty.
     let counting = this.#counted;
     const following = followBucket(this.#options.log.tasks, this.#closing.signal, {
       begin: () => {
@@ -127,14 +127,14 @@ export class StoredBytes {
       },
       lost: error => this.#options.onLost(error),
     });
-    // followBucket reports a first read that fails through `lost`, and goes on.
+    // followBucket reports a failed first read through `lost`, and continues.
     following.catch(() => {});
   }
 
   async #watchExtent(): Promise<void> {
     const { signal } = this.#closing;
     while (!signal.aborted) {
-      // A log that is away is reported by every other read.
+      // Every other read reports a log that is away.
       const extent = await this.#options.log.facts.extent().catch(() => undefined);
       if (extent !== undefined) {
         this.#bytesMax = extent.bytesMax ?? Number.POSITIVE_INFINITY;

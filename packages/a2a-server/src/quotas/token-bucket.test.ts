@@ -16,7 +16,7 @@ test('a full bucket gives its burst at once, then so many per second', () => {
   assert.equal(bucket.waitMs(1, 60_000), 125, 'a long pause fills it once');
 });
 
-test('more than a burst may be taken from a full bucket, and what is taken in any case must come back first', () => {
+test('a full bucket grants more than its burst, and a forced debt must be repaid first', () => {
   const bucket = new TokenBucket({ perSecond: 1, burst: 10 }, 0);
   assert.equal(bucket.waitMs(25, 0), 0);
   bucket.take(25, 0);

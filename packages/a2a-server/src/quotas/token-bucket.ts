@@ -12,13 +12,13 @@ export class TokenBucket {
     this.#atMs = nowMs;
   }
 
-  /** Milliseconds until `n` may be taken; 0 when they may be taken now. More than a burst may be taken from a full bucket. */
+  /** Milliseconds until `n` may be taken; 0 if they are available. A full bucket grants even more than its burst. */
   waitMs(n: number, nowMs: number): number {
     const missing = Math.min(n, this.#rate.burst) - this.#fill(nowMs);
     return missing <= 0 ? 0 : Math.ceil((1_000 * missing) / this.#rate.perSecond);
   }
 
-  /** Takes `n` in any case: what is missing must come back before the next are free. */
+  /** Takes `n` unconditionally. A debt must be repaid before more is available. */
   take(n: number, nowMs: number): void {
     this.#tokens = this.#fill(nowMs) - n;
   }

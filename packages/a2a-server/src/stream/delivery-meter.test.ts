@@ -7,7 +7,7 @@ import type { TaskFeed } from '../feed/task-feed.ts';
 import { VisibleEntry } from '../feed/visible-entry.ts';
 import { DeliveryMeter } from './delivery-meter.ts';
 
-/** What the stream of a message measures: the maxima of its span, and the labels of every first token. */
+/** Measurements of a message's stream: the maxima of its span, and the labels of every first token. */
 function measured({ facts, aggregate }: Scenario) {
   const maxima: number[] = [];
   const firstTokens: object[] = [];
@@ -32,7 +32,7 @@ const planned = () =>
     .open(supervisor(), 'plan', { name: 'execution_plan_streaming' })
     .text(supervisor(), 'plan', '1. Argocd');
 
-test("the first token is an agent's text, not the supervisor's plan, once a turn, in the metric as in the span", () => {
+test("the first token of a turn is an agent's text, not the supervisor's plan, both in the metric and in the span", () => {
   const other = { ...agent('call-1-2'), agent: 'github' };
   const { maxima, firstTokens, chunks } = measured(
     planned()
@@ -48,7 +48,7 @@ test("the first token is an agent's text, not the supervisor's plan, once a turn
   assert.deepEqual(
     chunks.map(({ agent: name }) => name),
     ['supervisor', 'argocd', 'github'],
-    'a plan that comes late is late',
+    'a late plan is measured late',
   );
 });
 

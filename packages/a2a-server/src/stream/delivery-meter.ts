@@ -12,7 +12,7 @@ export class DeliveryMeter {
   readonly #server: A2AServer;
   readonly #hop: Hop;
   readonly #receivedAt: number;
-  /** The stream belongs to a message, so its client waits for the first text. */
+  /** True for the stream of a message, whose client waits for the first text. */
   readonly #isTurn: boolean;
   #hasFirstToken = false;
   #unwritten: Unwritten[] | undefined;
@@ -33,7 +33,7 @@ export class DeliveryMeter {
     hop.count(COUNT.chunks);
     hop.count(COUNT.tokens, fact.chunk.count);
     if (entry.live === undefined || aggregate === undefined) return;
-    // Of many viewers of a task only the first measures it.
+    // Only the first viewer of a task measures it.
     if (!this.#isTurn && !entry.isUndelivered) return;
     this.#unwritten ??= [];
     this.#unwritten.push({ entry, agent: producerAgent(aggregate, fact.producer) });
@@ -54,7 +54,7 @@ export class DeliveryMeter {
 
   #measure({ entry, agent }: Unwritten, now: number): void {
     const { metrics } = this.#server;
-    // The supervisor's plan is on the socket before any agent has begun: it does not answer the question.
+    // The supervisor's plan does not answer the question: it reaches the socket before any agent has begun.
     if (this.#isTurn && !this.#hasFirstToken && agent !== SUPERVISOR) {
       this.#hasFirstToken = true;
       const sinceMs = now - this.#receivedAt;

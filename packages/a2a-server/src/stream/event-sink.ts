@@ -1,7 +1,7 @@
 import type { A2AError, Task } from '@hopline/a2a';
 import type { ArtifactIndex, VisibleEntry } from '../feed/visible-entry.ts';
 
-/** Generations that retention has removed before the client saw them. */
+/** Generations that retention removed before the client saw them. */
 export type Gap = { from: number; to: number };
 
 /**

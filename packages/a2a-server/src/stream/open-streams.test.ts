@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openServer } from '../server.test-kit.ts';
 
-test('a slot that is released twice is one slot', t => {
+test('releasing a slot twice frees one slot', t => {
   const { streams } = openServer(t, { limits: { streamsMax: 2, ownerStreamsMax: 2 } }).server;
   const [first] = [streams.acquire({}, 'stream'), streams.acquire({}, 'stream')];
   first!();
@@ -12,7 +12,7 @@ test('a slot that is released twice is one slot', t => {
   assert.equal(streams.count, 2);
 });
 
-test('a slot is refused with its reason: all are taken, or the server shuts down', t => {
+test('a refused slot names the reason: all slots are taken, or the server shuts down', t => {
   const { streams, limits } = openServer(t, { limits: { streamsMax: 2, ownerStreamsMax: 2 } }).server;
   const releases = Array.from({ length: limits.streamsMax }, () => streams.acquire({}, 'stream'));
   assert.throws(() => streams.acquire({}, 'stream'), /too many open streams/);

@@ -4,7 +4,7 @@ import type { HopMetrics } from '@hopline/telemetry';
 import type { Limits } from '../limits.ts';
 import type { Quotas, SlotKind } from '../quotas/quotas.ts';
 
-/** What the process does with an open stream: keep it alive and end it. */
+/** How the process keeps an open stream alive and ends it. */
 export type OpenStream = {
   keepAlive(): void;
   /** Asks the client to reconnect, and ends the stream. */
@@ -12,7 +12,7 @@ export type OpenStream = {
   cut(): void;
 };
 
-/** How long a client that reads nothing delays draining before its stream is cut; milliseconds. */
+/** How long a client that reads nothing delays draining before its stream is cut. */
 const DRAIN_MS_MAX = 2_000;
 
 /**

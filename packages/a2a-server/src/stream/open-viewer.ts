@@ -6,7 +6,7 @@ import { type StreamEnd, Viewer } from './viewer.ts';
 
 /**
  * Turns the response into an event stream and sends its head; later errors are frames. `onClose` runs once, however the stream
- * ends. `isTurn`: of a message's turn, so that it ends at INPUT_REQUIRED; false for subscriptions.
+ * ends. `isTurn`: the stream of a message, which also ends at INPUT_REQUIRED; false for subscriptions.
  */
 export function openViewer(
   server: A2AServer,
@@ -15,7 +15,7 @@ export function openViewer(
   onClose: () => void,
 ): Viewer {
   const sink = context.openSink(dialect, context.extensions);
-  // Idle streams are many: of the context they keep only this, not the request.
+  // There may be many idle streams, so they keep only this part of the context, not the request.
   const { hop } = context;
   const viewer = new Viewer(server, {
     sink,

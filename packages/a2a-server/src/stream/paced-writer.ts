@@ -9,12 +9,12 @@ const SLICE_BYTES = 64 * 1024;
  */
 export class PacedWriter {
   readonly #response: Writable;
-  /** A large message is being written in slices; nothing may be written in between. */
+  /** A large message is being written in slices; nothing else may be written in between. */
   #slicing = false;
 
   constructor(response: Writable) {
     this.#response = response;
-    // A connection reset by the client is no server fault; 'close' follows.
+    // A connection reset by the client is not a server fault; 'close' follows.
     response.on('error', () => {});
   }
 
@@ -56,7 +56,7 @@ export class PacedWriter {
   /** Calls `listener` once when the response ends, also when it has ended already. */
   onClose(listener: () => void): void {
     if (this.#response.destroyed) queueMicrotask(listener);
-    // Emitted once; `once` would keep a wrapper of 200 bytes for it.
+    // Emitted once anyway; `once` would keep a wrapper of 200 bytes.
     else this.#response.on('close', listener);
   }
 

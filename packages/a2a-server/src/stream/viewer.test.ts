@@ -58,7 +58,7 @@ function viewerOf(server: A2AServer, sink: EventSink, budget?: SentBudget): View
   });
 }
 
-test('a viewer listens to its feed until it stops, and to none when its client has left before', async t => {
+test('a viewer listens to its feed until it stops, and never starts if its client has already left', async t => {
   const { server, feed, listeners } = await openFeed(t);
   const ways = [
     (viewer: Viewer, from: TaskFeed) => viewer.follow(from, { generation: 0, seq: 0 }),
@@ -76,7 +76,7 @@ test('a viewer listens to its feed until it stops, and to none when its client h
   }
 });
 
-test('an event that the stream of one client cannot encode fails that stream alone', async t => {
+test('an event that cannot be encoded for one client fails only that stream', async t => {
   const { server, feed, relay, lines } = await openFeed(t);
   const failed: string[] = [];
   const received: string[] = [];
@@ -157,7 +157,7 @@ const until = async (met: () => boolean) => {
   while (!met()) await new Promise(setImmediate);
 };
 
-test('a log that lost its tail: open viewers get a gap and the task as it is once it was folded again, then what follows', async t => {
+test('a log that lost its tail: open viewers get a gap, the task once it is folded again, and the events after it', async t => {
   const { server, feed, log } = await openFeed(t);
   const sent: string[] = [];
   viewerOf(server, recordingSink(sent)).follow(feed, { generation: 0, seq: 0 });
@@ -178,7 +178,7 @@ test('a log that lost its tail: open viewers get a gap and the task as it is onc
   assert.deepEqual(sent, ['1', '2', '3', '4', 'gap 5-1000', 'task 1000 one two three ', '1001', '1002', 'end']);
 });
 
-test('a log that lost a task and gives its sequences again before the viewers notice: a gap and the task', async t => {
+test('a log that lost a task and reuses its sequences before the viewers notice: a gap and the task', async t => {
   const { server, feed, log } = await openFeed(t);
   const sent: string[] = [];
   viewerOf(server, recordingSink(sent)).follow(feed, { generation: 0, seq: 0 });
@@ -234,7 +234,7 @@ test('events that retention removed before they were read are a gap, never a hol
     live!.map(one => one.split(' ').slice(0, 2).join(' ')),
     ['2', 'gap 3-4', 'task 4'],
   );
-  // A viewer with a cursor before the hole, and one without a cursor.
+  // One viewer has a cursor before the hole, the other has none.
   viewerOf(server, recordingSink(resumed!)).follow(feed, { generation: 2, seq: 2 });
   viewerOf(server, recordingSink(late!)).followFromSnapshot(feed);
   await until(() => resumed!.length === 2 && late!.length === 1);
@@ -261,7 +261,7 @@ test('the snapshot of a task that others follow holds everything that they have 
   }
 });
 
-/** A client that reads everything; each event has 100 bytes. */
+/** A client that reads everything. Each event takes 100 bytes. */
 function countingSink(received: string[], cuts: string[]): EventSink {
   const sink = openSink(false, {
     addEvent: ({ cursor }) => void received.push(cursor),
@@ -273,10 +273,10 @@ function countingSink(received: string[], cuts: string[]): EventSink {
 
 const budgetOf = (perSecond: number, burst: number) => new SentBudget([new TokenBucket({ perSecond, burst }, performance.now())]);
 
-test('a stream beyond the budget of its caller waits, is not cut, and holds up no other', async t => {
+test("a stream beyond its caller's budget waits without being cut, and delays no other stream", async t => {
   const { server, feed, relay } = await openFeed(t);
   const [paced, other, cuts]: string[][] = [[], [], []];
-  // 50 bytes are missing after the first event: they come back within 14 hours.
+  // 50 bytes are missing after the first event; they come back within 14 hours.
   const viewer = viewerOf(server, countingSink(paced!, cuts!), budgetOf(0.001, 50));
   viewer.follow(feed, { generation: 1, seq: 0 });
   viewerOf(server, countingSink(other!, cuts!)).follow(feed, { generation: 1, seq: 0 });
@@ -301,7 +301,7 @@ test('a paced stream sends all of its events', async t => {
     stop();
     ended.resolve();
   };
-  // Only the log has them.
+  // The events are only in the log.
   feed.ring.empty();
   viewer.follow(feed, { generation: 0, seq: 0 });
   await ended.promise;

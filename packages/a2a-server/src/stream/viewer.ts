@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { A2AError, type A2AErrorCode, isTerminal } from '@hopline/a2a';
 import { formatCursor, isVisible } from '@hopline/events';
 import { type FactLog, fromStart } from '@hopline/log';
@@ -12,11 +11,8 @@ import type { DeliveryMeter } from './delivery-meter.ts';
 import type { EventSink } from './event-sink.ts';
 import type { OpenStream } from './open-streams.ts';
 
-/** Delay before a drained client reconnects, plus a random share of the same; milliseconds. */
+/** Delay before a drained client reconnects, plus a random share of the same. */
 const RECONNECT_MS = 500;
-
-/** A stream beyond the budget of its caller looks at least this often whether it may go on, or its client has left; milliseconds. */
-const PACE_MS_MAX = 1_000;
 
 /** `ended`: the turn or the task did. */
 export type StreamEnd = 'ended' | 'drain' | 'slow_viewer' | A2AErrorCode;
@@ -24,7 +20,7 @@ export type StreamEnd = 'ended' | 'drain' | 'slow_viewer' | A2AErrorCode;
 export type ViewerOptions = {
   sink: EventSink;
   meter: DeliveryMeter;
-  /** Undefined: without a bound. */
+  /** Undefined: no limit. */
   budget: SentBudget | undefined;
   /** The stream also ends at INPUT_REQUIRED: true for message streams, false for subscriptions ([A2A 1.0] 11.7). */
   endsAtInputRequired: boolean;
@@ -41,12 +37,12 @@ export class Viewer implements FeedListener, OpenStream {
   readonly #meter: DeliveryMeter;
   readonly #budget: SentBudget | undefined;
   readonly #endsAtInputRequired: boolean;
-  /** Of `sink.written`, what the budget has counted. */
+  /** Bytes of `sink.written` that the budget has already counted. */
   #spent = 0;
   #feed: TaskFeed | undefined;
   /** Generation of the next event. */
   #next = 1;
-  /** Log sequence at which to look for it. */
+  /** Log sequence at which to look for that event. */
   #hint = 0;
   #snapshotDue = false;
   /** The client may have received events that the log has lost. */
@@ -92,7 +88,7 @@ export class Viewer implements FeedListener, OpenStream {
     this.#sink.keepAlive();
   }
 
-  /** As a listener: of the feed that it follows. */
+  /** The feed that this viewer listens to. */
   onFault(fault: A2AError): void {
     this.#failBy(fault);
   }
@@ -130,21 +126,24 @@ export class Viewer implements FeedListener, OpenStream {
     this.#sink.cut();
   }
 
-  /** Follows its task no longer. */
+  /** Stops following the task. */
   stop(): void {
     this.#feed?.unlisten(this);
     this.#feed = undefined;
   }
 
   #attach(feed: TaskFeed): void {
-    // The client left while the feed opened: nothing would stop this viewer, and the feed may live for long.
+    // The client left while the feed opened. Nothing else would stop this viewer, and the feed may live for long.
     if (this.#sink.closed) return;
     this.#feed = feed;
     feed.listen(this);
     if (feed.fault !== undefined) this.fail(feed.fault);
   }
 
-  /** Writes all that the ring has. Events of one record go out in one write. Never throws: the feed calls it for each of its viewers. */
+  /**
+   * Writes everything that the ring has, the events of one record in one write. Never throws, because the feed calls it for each of its
+   * viewers.
+   */
   #pump(): void {
     const feed = this.#feed;
     if (feed === undefined || this.#busy || this.#sink.closed) return;
@@ -204,18 +203,18 @@ export class Viewer implements FeedListener, OpenStream {
     this.fail(error);
   }
 
-  /** Reads from the log what the ring no longer has, at the pace of the client, until the ring has the next event. */
+  /** Reads events that the ring no longer has from the log, at the pace of the client, until the ring has the next event. */
   async #catchUp(feed: TaskFeed): Promise<void> {
     const before = this.#next;
     const from = Math.max(feed.startSeq, Math.min(this.#hint, feed.lastSeq));
-    // The hint was wrong: it was after the event.
+    // The hint was wrong: it pointed behind the event.
     if (!(await this.#readFrom(feed, from)) && from > feed.startSeq) await this.#readFrom(feed, feed.startSeq);
-    // After a read that found something, what is still missing was stored since it began: the next read finds it.
+    // Events that are still missing after a successful read were stored since it began, so the next read finds them.
     if (this.#feed === undefined || this.#next > before) return;
     if (this.#next <= feed.generation && feed.ring.at(this.#next) === undefined) await this.#gap(feed, feed.generation);
   }
 
-  /** Resolves with false when it finds nothing, or only something later than the next event. */
+  /** Resolves with false if it finds no event, or only one later than the next event. */
   async #readFrom(feed: TaskFeed, from: number): Promise<boolean> {
     let found = false;
     for await (const { entry, seq } of readVisible(this.#server.log.facts, feed, from)) {
@@ -239,7 +238,7 @@ export class Viewer implements FeedListener, OpenStream {
     return found;
   }
 
-  /** Retention has removed the next events, or the log has lost some: sends the gap, then a snapshot. */
+  /** Retention removed the next events or the log lost some: sends the gap, then a snapshot. */
   async #gap(feed: TaskFeed, to: number): Promise<void> {
     this.#server.metrics?.gaps.add(1);
     this.#meter.gap();
@@ -278,7 +277,7 @@ export class Viewer implements FeedListener, OpenStream {
     return sent && this.#feed !== undefined;
   }
 
-  /** Counts what was written. Returns how long to wait before more is; milliseconds. */
+  /** Counts the written bytes. Returns the delay before the next write in milliseconds. */
   #spend(): number {
     if (this.#budget === undefined) return 0;
     const bytes = this.#sink.written - this.#spent;
@@ -286,13 +285,9 @@ export class Viewer implements FeedListener, OpenStream {
     return this.#budget.spend(bytes, performance.now());
   }
 
-  /** Waits until the caller is within its budget, or the stream ends. What is stored meanwhile is read afterwards. */
+  /** Waits until the caller is within its budget or the stream ends. Events stored meanwhile are read afterwards. */
   async #pace(): Promise<void> {
-    for (;;) {
-      const waitMs = this.#budget?.waitMs(performance.now()) ?? 0;
-      if (waitMs === 0 || this.#feed === undefined || this.#sink.closed) return;
-      await sleep(Math.min(waitMs, PACE_MS_MAX), undefined, { ref: false });
-    }
+    await this.#budget?.pace(() => this.#feed === undefined || this.#sink.closed);
   }
 
   #flush(): void {

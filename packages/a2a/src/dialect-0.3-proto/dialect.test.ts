@@ -61,7 +61,7 @@ test('requests for a configuration name the task as the path does', () => {
 });
 
 const name = fc.string({ minLength: 1, maxLength: 8 });
-// Reserved keys hold what 0.3 cannot express; clients cannot use them.
+// Reserved keys hold values that 0.3 cannot express; clients cannot use them.
 const key = name.filter(text => !text.startsWith('hopline.') && text !== 'data_part_compat' && text !== '__proto__');
 const metadata = fc.dictionary(key, fc.jsonValue(), { minKeys: 1, maxKeys: 3, noNullPrototype: true });
 const described = { filename: name, mediaType: name, metadata };

@@ -8,7 +8,7 @@ import { sendParams } from './requests.ts';
 
 const json = DIALECTS['0.3'];
 
-/** A value that is no object is left to the schema of the JSON form. */
+/** Leaves a value that is not an object to the schema of the JSON form. */
 const objectOr = (params: unknown, read: (object: JsonObject) => JsonObject): unknown =>
   isObject(params) ? read(params) : params;
 

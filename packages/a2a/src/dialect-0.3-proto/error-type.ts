@@ -1,6 +1,6 @@
 import type { A2AErrorCode } from '../errors.ts';
 
-/** Error names of A2A 0.3 (section 8), and the one of 1.0 for an unknown version. Other codes are no errors of the protocol. */
+/** Error names of A2A 0.3 (section 8), and the name of 1.0 for an unknown version. Other codes are not errors of the protocol. */
 const TYPES: Readonly<Partial<Record<A2AErrorCode, string>>> = {
   PARSE_ERROR: 'JSONParseError',
   INVALID_REQUEST: 'InvalidRequestError',

@@ -3,7 +3,7 @@ import { isObject, type JsonObject, present } from '../json-value.ts';
 
 /**
  * The params of a set. Clients send three forms: CreateTaskPushNotificationConfigRequest (the definition and the Python SDK),
- * its `config` alone (the JavaScript SDK), and the bare configuration. The resource name in it is not read: Python writes
+ * only its `config` (the JavaScript SDK), and the bare configuration. The resource name in it is not read: Python writes
  * `None` for an absent id.
  */
 export function setPushParams(taskId: unknown, request: JsonObject): JsonObject {

@@ -2,7 +2,7 @@ import { isObject, type JsonObject, metadata, object, present, text } from '../j
 import type { Metadata, Part } from '../types.ts';
 
 /**
- * 0.3 cannot express the media type and file name of a text or data part, nor data that is no object. They travel in the part's
+ * 0.3 cannot express the media type and file name of a text or data part, nor data that is not an object. They are stored in the part's
  * metadata, so that nothing is lost. The flag of wrapped data is the one that the 0.3 layer of @a2a-js/sdk 1.x writes and
  * reads.
  */
@@ -29,7 +29,7 @@ function merged(own: Metadata | undefined, extra: Metadata): { metadata?: Metada
   return Object.keys(all).length > 0 ? { metadata: all } : {};
 }
 
-/** Decodes by `kind`, `type` (older), or the only content member. A value that is no part of this dialect is kept as data. */
+/** Decodes by `kind`, `type` (older), or the only content member. A value that is not a part of this dialect is kept as data. */
 export function decodePart(value: unknown): Part {
   if (!isObject(value)) return { data: value };
   // The form of nearly every token.

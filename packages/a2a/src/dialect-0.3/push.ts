@@ -19,7 +19,7 @@ const checkList = paramsCheck(Type.Object({ id, metadata }));
 const checkDelete = paramsCheck(Type.Object({ id, pushNotificationConfigId: configId, metadata }));
 
 /**
- * Decodes a validated configuration; undefined for none. Of several schemes the first with a name is used, as in both official
+ * Decodes a validated configuration; undefined for none. If it has several schemes, the first one with a name is used, as in both official
  * SDKs: a request has one `Authorization`. Throws INVALID_PARAMS for credentials without a scheme.
  */
 export function decodePush(value: unknown): NewPushConfig | undefined {

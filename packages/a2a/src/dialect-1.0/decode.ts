@@ -13,7 +13,7 @@ export const decodeMessage = reader.message;
 
 function decodePart(value: unknown): Part {
   const content = isObject(value) ? contentOf(value) : undefined;
-  // A value that is no part of this dialect is kept as data.
+  // A value that is not a part of this dialect is kept as data.
   if (!isObject(value) || content === undefined) return { data: value };
   const { metadata: own, filename, mediaType } = value;
   if (own === undefined && filename === undefined && mediaType === undefined) return content;

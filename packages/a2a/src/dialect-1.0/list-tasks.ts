@@ -8,7 +8,7 @@ import { paramsCheck } from '../schema/validate.ts';
 import { TASK_STATES, type TaskState } from '../types.ts';
 import { withJsonNames } from './json-names.ts';
 
-/** What a Protocol Buffers client writes for "any state". */
+/** The value that a Protocol Buffers client writes for "any state". */
 const ANY_STATE = 'TASK_STATE_UNSPECIFIED';
 
 /** RFC 3339, as ProtoJSON writes a google.protobuf.Timestamp. */

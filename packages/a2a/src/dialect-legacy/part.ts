@@ -2,7 +2,7 @@ import { decodePart as decodePart03, encodePart as encodePart03 } from '../diale
 import { isObject, type JsonObject } from '../json-value.ts';
 import type { Part } from '../types.ts';
 
-/** The parts of 0.3 with `type` instead of `kind`; what 0.3 cannot express travels in the part's metadata here too. */
+/** The parts of 0.3 with `type` instead of `kind`. Values that 0.3 cannot express are stored in the part's metadata here too. */
 
 export function encodePart(part: Part): JsonObject {
   const { kind, ...rest } = encodePart03(part);

@@ -1,6 +1,6 @@
 /**
  * Clients of April 2025 choose the ids of their tasks, and two callers may choose the same. In the log such an id is
- * `own-<hash of the caller>-<id of the client>`, so that each caller has ids of its own; this form alone shows the client's part.
+ * `own-<hash of the caller>-<id of the client>`, so that each caller has its own ids. Only this form shows the client's part.
  */
 const STORED = /^own-[\w-]{22}-(.+)$/;
 
@@ -21,7 +21,7 @@ export function clientTaskId(storedId: string): string {
   return STORED.exec(storedId)?.[1] ?? storedId;
 }
 
-/** Most characters of a client's own id where ids of the log have at most `storedCharsMax`. */
+/** Maximum length of a client's own id if ids in the log have at most `storedCharsMax` characters. */
 export function clientTaskIdCharsMax(storedCharsMax: number, callerHash: string | undefined): number {
   return callerHash === undefined ? storedCharsMax : storedCharsMax - ADDED_CHARS;
 }

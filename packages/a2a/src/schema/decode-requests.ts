@@ -27,7 +27,7 @@ export function decodeSubscribe(params: unknown): SubscribeRequest {
   return { taskId: (params as JsonObject).id as string };
 }
 
-/** What differs between dialects in the params of a send. */
+/** Differences between dialects in the params of a send. */
 export type SendNotation = {
   check(params: unknown): void;
   message(value: JsonObject): Message;

@@ -12,11 +12,11 @@ export function paramsCheck(schema: TSchema): (params: unknown) => void {
   let check: ValidateFunction | undefined;
   return params => {
     check ??= ajv.compile(schema);
-    if (!check(params)) throw new A2AError('INVALID_PARAMS', { detail: reasonOf(check.errors ?? []) });
+    if (!check(params)) throw new A2AError('INVALID_PARAMS', { detail: brokenRule(check.errors ?? []) });
   };
 }
 
-function reasonOf(errors: ErrorObject[]): string {
+function brokenRule(errors: ErrorObject[]): string {
   // The last error is the outermost rule that failed: for a part that matches none of four forms, the sentence written for all
   // of them.
   const error = errors.at(-1);

@@ -7,7 +7,7 @@ import { type Recording, RecordingError } from './recording.ts';
  */
 export type Pace = 'recorded' | 'burst' | 'packets' | number;
 
-/** Tokens per second, at most. */
+/** Maximum tokens per second. */
 export const PACE_MAX = 100_000;
 const PACKET_TOKENS_MAX = 12;
 const PACKET_MS_PER_TOKEN = 20;

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Agent, AgentEvent, AgentSkill, Turn } from '../agent.ts';
+import type { AgentSkill } from '@hopline/a2a';
+import type { Agent, AgentEvent, Turn } from '../agent.ts';
 import { dueTimes, type Pace } from './pace.ts';
 import { loadRecording } from './recording.ts';
 

@@ -11,7 +11,7 @@ const refuses = (content: string, message: RegExp) =>
     (error: unknown) => error instanceof RecordingError && message.test(error.message),
   );
 
-test('tokens keep their bytes: white space, half of a pair, empty lines between', () => {
+test('tokens keep their bytes: white space, half a pair, empty lines in between', () => {
   const tokens = ['H', ' ', '\n', '\ud83d', '\udd27', 'e\u0301'];
   const content = `${tokens.map(t => JSON.stringify({ t })).join('\n\n')}\n`;
   assert.deepEqual(parseRecording(content, 'x').tokens, tokens);

@@ -1,15 +1,15 @@
 import { readFile, stat } from 'node:fs/promises';
 
-/** Largest recording, bytes: it is held in memory for the life of the agent. */
+/** Largest recording, which is held in memory for the life of the agent. */
 const FILE_BYTES_MAX = 64 * 1024 * 1024;
-/** Tokens of one recording, at most. */
+/** Maximum tokens of one recording. */
 export const TOKENS_MAX = 1_000_000;
-/** A token may come this late after the start of the recording, milliseconds, at most. */
+/** Latest time of a token after the start of the recording. */
 export const OFFSET_MS_MAX = 24 * 60 * 60 * 1000;
 
 export type Recording = {
   tokens: string[];
-  /** Milliseconds after the start at which each token came; absent unless every text line has `ms`. */
+  /** Milliseconds after the start at which each token came. Absent unless every text line has `ms`. */
   offsetsMs?: number[];
 };
 

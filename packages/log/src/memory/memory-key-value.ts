@@ -13,7 +13,7 @@ export class MemoryBucket {
   readonly #bytesMax: number;
   #revision = 0;
 
-  /** The oldest entries are removed, without a change, when all have more than `bytesMax` bytes. */
+  /** When all entries together exceed `bytesMax` bytes, the oldest are removed without a change event. */
   constructor(bytesMax = Number.POSITIVE_INFINITY) {
     this.#bytesMax = bytesMax;
   }

@@ -12,9 +12,9 @@ import { MemoryItems, MemoryWork, type MemoryWorkOptions } from './memory-work.t
 export type MemoryLogOptions = {
   shards?: number;
   recordBytesMax?: number;
-  /** Bytes of all facts: the oldest records beyond it are removed. Default: no bound. */
+  /** Limit for the bytes of all facts; the oldest records beyond it are removed. Default: unlimited. */
   factsBytesMax?: number;
-  /** Bytes of the task index: the oldest entries beyond it are removed. Default: no bound. */
+  /** Limit for the bytes of the task index; the oldest entries beyond it are removed. Default: unlimited. */
   tasksBytesMax?: number;
   attemptsMax?: number;
   requeuesMax?: number;
@@ -26,7 +26,7 @@ export type MemoryLogOptions = {
 
 /** A log in memory for tests, with the same contract as the JetStream log and fault injection. */
 export type MemoryLog = Log & {
-  /** Set a count to make that many of the next operations fail, in any process. */
+  /** Set a count to make the given number of next operations fail, in any process. */
   readonly faults: Faults;
   /** Another process on the same log. Its `close` simulates a crash: its running jobs are delivered again after ackWaitMs. */
   another(): MemoryLog;
@@ -36,9 +36,9 @@ export type MemoryLog = Log & {
   expire(what: 'inputs' | 'facts', taskId: string, below: number): void;
   /** Simulates retention: removes the inputs or facts of all tasks below a sequence. */
   expireAll(what: 'inputs' | 'facts', below: number): void;
-  /** Simulates that the inputs were deleted with their stream, and a service created it again (ADR 41). */
+  /** Simulates that an operator deleted the stream of inputs and a service created it again (ADR 41). */
   rebuildInputs(firstSeq: number): void;
-  /** Simulates a loss of power: the facts after a log sequence are gone, and those that follow get their sequences. */
+  /** Simulates a loss of power: the facts after a log sequence are gone, and new facts reuse their sequences. */
   loseFacts(lastSeq: number): void;
   /** Simulates the end of the duplicate window of the work queue: an item with a known id is stored again. */
   forgetWorkIds(): void;

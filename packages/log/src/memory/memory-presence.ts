@@ -5,7 +5,7 @@ export class MemoryPresence implements Presence {
   readonly #members: Set<string>;
   readonly #closed: AbortSignal;
 
-  /** `members`: of all processes of the twin. */
+  /** `members`: members of all processes of the twin. */
   constructor(members: Set<string>, closed: AbortSignal) {
     this.#members = members;
     this.#closed = closed;

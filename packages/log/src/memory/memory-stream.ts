@@ -8,7 +8,7 @@ export type StoredText = { seq: number; taskId: string; id: string; json: string
 
 export type WriteOptions = { id: string; expected?: number; trace?: object | undefined; timeoutMs?: number | undefined };
 
-/** Faults a test can inject: how many of the next operations each one hits. */
+/** Faults that a test can inject: for each, the number of next operations that it hits. */
 export type Faults = {
   /** The next writes are stored but their acks are lost: each is retried with the same id. */
   loseAcks: number;
@@ -26,7 +26,7 @@ export type Faults = {
 const ACK_WAIT_MS = 5;
 const WRITE_TIMEOUT_MS = 20_000;
 
-/** One stream of the twin: global sequence, subjects by task, deduplication by id, expected sequence, retention on request. */
+/** One stream of the twin: global sequence, subjects by task, deduplication by id, expected sequence, and retention on request. */
 export class MemoryStream {
   readonly #faults: Faults;
   readonly #recordBytesMax: number;
@@ -41,7 +41,7 @@ export class MemoryStream {
   readonly #listeners = new Set<(stored: StoredText, last: number) => void>();
   #seq = 0;
 
-  /** The oldest records are removed when all have more than `bytesMax` bytes. */
+  /** When all records together exceed `bytesMax` bytes, the oldest are removed. */
   constructor(faults: Faults, shards: number, recordBytesMax: number, bytesMax = Number.POSITIVE_INFINITY) {
     this.#faults = faults;
     this.#shards = shards;
@@ -96,7 +96,7 @@ export class MemoryStream {
     return stored.filter('seq' in start ? ({ seq }) => seq >= start.seq : ({ at }) => at >= start.sinceMs);
   }
 
-  /** `last`: sequence of the task's record before. Called in stream order. */
+  /** `last`: sequence of the task's previous record. Called in stream order. */
   listen(listener: (stored: StoredText, last: number) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -108,7 +108,7 @@ export class MemoryStream {
     return { firstSeq, lastSeq: this.#seq, fill: this.#bytes / bytesMax, ...(Number.isFinite(bytesMax) && { bytesMax }) };
   }
 
-  /** Simulates a stream that was deleted and created again: it is empty, knows no id, and begins with `firstSeq`. */
+  /** Simulates a stream that was deleted and created again: it is empty, knows no ids, and begins with `firstSeq`. */
   rebuild(firstSeq: number): void {
     this.expireAll(this.#seq + 1);
     this.#ids.clear();
@@ -116,7 +116,7 @@ export class MemoryStream {
   }
 
   /**
-   * Simulates a server that lost power before its last records were on disk: those after `lastSeq` are gone, with their ids, and the
+   * Simulates a server that lost power before its last records were on disk: the records after `lastSeq` are gone, with their ids, and the
    * sequences continue after it.
    */
   loseTail(lastSeq: number): void {
@@ -132,14 +132,17 @@ export class MemoryStream {
     this.#seq = Math.min(this.#seq, lastSeq);
   }
 
-  /** Whether the record at `seq` is gone, or not the one that `isSame` recognizes, although retention has not removed it. */
+  /** Whether the record at `seq` is gone or is not the one that `isSame` recognizes, although retention has not removed it. */
   isLost(seq: number, isSame: (stored: StoredText) => boolean): boolean {
     if (seq > this.#seq) return true;
     const stored = this.#all.find(one => one.seq === seq);
     return stored !== undefined && !isSame(stored);
   }
 
-  /** Simulates retention: removes the records of all tasks below `below`. It is longer than the duplicate window: ids are forgotten. */
+  /**
+   * Simulates retention: removes the records of all tasks below `below`. Also forgets their ids, because retention is longer than the
+   * duplicate window.
+   */
   expireAll(below: number): void {
     const [first] = this.#all;
     if (first === undefined || first.seq >= below) return;
@@ -162,7 +165,7 @@ export class MemoryStream {
     );
   }
 
-  /** Stores a payload as it is, and returns its sequence. */
+  /** Stores a payload unchanged, and returns its sequence. */
   storeGarbage(taskId: string, json: string): number {
     return this.#store({ taskId, json, bytes: Buffer.byteLength(json), id: `garbage-${this.#seq}` }).seq;
   }

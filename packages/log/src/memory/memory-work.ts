@@ -17,7 +17,7 @@ import {
 import { requireOpen } from './memory-records.ts';
 
 type Item = {
-  /** As a stream sequence. */
+  /** Counts like a stream sequence. */
   seq: number;
   id: string;
   role: Role;
@@ -70,7 +70,11 @@ export class MemoryItems {
 
 export type MemoryWorkOptions = DeliveryBounds & { ackWaitMs: number; roleItemsMax: number; tenantItemsMax: number };
 
+/** As that of a real stream. The twin forgets ids only when a test wants it. */
+const DUPLICATE_WINDOW_MS = 10 * 60_000;
+
 export class MemoryWork implements WorkQueue {
+  readonly duplicateWindowMs = DUPLICATE_WINDOW_MS;
   readonly #items: MemoryItems;
   readonly #options: MemoryWorkOptions;
   readonly #closed: AbortSignal;
@@ -144,7 +148,7 @@ export class MemoryWork implements WorkQueue {
     await Promise.all(running);
   }
 
-  /** The oldest item of the queue whose turn it is, of those that have room. */
+  /** The oldest item of the queue whose turn it is, among the queues that have room. */
   #next(role: Role, slots: FairSlots<number | undefined>): Item | undefined {
     const isAlive = (item: Item) => purposeOf(item.deliveries + 1, item.requeues, this.#options) !== 'dead';
     let next: Item | undefined;

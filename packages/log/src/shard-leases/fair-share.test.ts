@@ -12,7 +12,7 @@ function planShare(leases: Leases, instance: string): SharePlan {
   return plan(leases, instance, new Set([...leases.owners].flatMap(([shard, owner]) => (owner === instance ? [shard] : []))));
 }
 
-test('a shard that names this process as owner and is not worked on is taken, within the fair share', () => {
+test('a shard that names this process as owner but is not running is taken, within the fair share', () => {
   const leases = { shards: 4, live: live('me', 'other'), owners: owners(['me', 'me', 'me', 'other']) };
   assert.deepEqual(plan(leases, 'me', new Set([2])), { take: [0], release: [1] });
   assert.deepEqual(plan(leases, 'me', new Set()), { take: [0, 1], release: [2] });

@@ -1,16 +1,16 @@
 /** The leases as a process sees them: live processes, and the owner of each shard (no entry: no owner). */
 export type Leases = { shards: number; live: ReadonlySet<string>; owners: ReadonlyMap<number, string> };
 
-/** Shards to take and to release in order to hold the fair share and no more. */
+/** Shards to take and to release so that this process holds exactly its fair share. */
 export type SharePlan = { take: number[]; release: number[] };
 
 /**
- * Fair share without a coordinator: no process holds more than ceil(shards / live processes). A process that holds more releases
- * the excess, a process that holds less takes free shards. Two processes may want the same free shard: the lease's revision lets
+ * Fair share without a coordinator: no process holds more than ceil(shards / live processes). A process with more shards releases
+ * the excess, a process with fewer takes free shards. If two processes want the same free shard, the revision of the lease lets
  * one of them have it.
  *
- * `held`: the shards that this process works on. A shard that names it as owner and is not among them (the answer to a write was
- * lost) is taken first: no other process would take it.
+ * `held`: the shards that this process works on. A shard that names it as owner but is not among them (the answer to a write was
+ * lost) is taken first, because no other process would take it.
  */
 export function planShare(leases: Leases, instance: string, held: ReadonlySet<number>): SharePlan {
   const own = [...held];

@@ -24,7 +24,7 @@ test('a process counts as dead when its heartbeat has not changed for longer tha
   assert.deepEqual([...view.leases(1, LEASE_MS + 1).live], ['a']);
 });
 
-test('a member is silent from its late heartbeat to the end of its lease, and dead when it is gone, unless it shows another one', () => {
+test('a member is silent from its late heartbeat to the end of its lease, and dead once the broker reports it gone, unless it sends another heartbeat', () => {
   const view = viewOf({
     'relay.a': { owner: 'a', heartbeat: 1 },
     'relay.me': { owner: 'me', heartbeat: 1 },
@@ -61,7 +61,7 @@ test('the view is current when it was read and shows a heartbeat of this process
   assert.equal(view.isCurrent(LEASE_MS), true);
 });
 
-test('the silence of others counts from the first own heartbeat after a time without', () => {
+test('the silence of others counts from the first own heartbeat after an interruption', () => {
   const view = viewOf({ 'relay.a': { owner: 'a', heartbeat: 1 } });
   view.ready();
   seeOwnHeartbeat(view, 1, 0);
@@ -73,7 +73,7 @@ test('the silence of others counts from the first own heartbeat after a time wit
   assert.deepEqual([...view.leases(1, 10_001 + LEASE_MS).live], ['me']);
 });
 
-test('while the bucket is read the silence of others means nothing, and what it no longer holds is gone', () => {
+test('while the bucket is read, silence proves nothing; entries that it no longer holds are gone', () => {
   const view = viewOf({
     'relay.a': { owner: 'a', heartbeat: 1 },
     'relay.b': { owner: 'b', heartbeat: 1 },

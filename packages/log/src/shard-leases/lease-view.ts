@@ -11,9 +11,9 @@ export type LeaseKeys = { readonly member: string; readonly shard: string };
 export const memberKey = (keys: LeaseKeys, instance: string): string => `${keys.member}.${instance}`;
 export const shardKey = (keys: LeaseKeys, shard: number): string => `${keys.shard}.${shard}`;
 
-/** `revision`: of its newest heartbeat. */
+/** `revision`: revision of its newest heartbeat. */
 type SilentMember = { key: string; revision: number };
-/** Members without a heartbeat for this long are forgotten, milliseconds: each start of a process adds one, which the bucket keeps longer. */
+/** Members without a heartbeat for this long are forgotten: each start of a process adds one, which the bucket keeps longer. */
 export const MEMBER_FORGOTTEN_MS = 60 * 60_000;
 
 type SeenEntry = { value: LeaseValue; revision: number; changedAtMs: number };
@@ -22,8 +22,8 @@ type SeenEntry = { value: LeaseValue; revision: number; changedAtMs: number };
  * The lease bucket as this process sees it. Another process is live while its heartbeat keeps changing, measured with the
  * observer's monotonic clock: clocks of two machines are never compared, and nothing depends on the server's expiry timer.
  *
- * The view is current while this process sees its own heartbeat in it. After a time without (it was suspended or cut off, or writes
- * are slow), the silence of the others means nothing, and is counted from then on.
+ * The view is current while this process sees its own heartbeat in it. After an interruption (the process was suspended or cut off, or
+ * writes are slow), the earlier silence of the others proves nothing, and is counted from then on.
  */
 export class LeaseView {
   readonly #entries = new Map<string, SeenEntry>();
@@ -66,7 +66,7 @@ export class LeaseView {
     this.#ownSeenAtMs = nowMs;
   }
 
-  /** Entries that are kept. */
+  /** Entries in memory. */
   get size(): number {
     return this.#entries.size;
   }
@@ -87,7 +87,7 @@ export class LeaseView {
     return silent;
   }
 
-  /** The member has died, unless it has shown another heartbeat meanwhile. */
+  /** Marks a member as dead, unless it has sent another heartbeat meanwhile. */
   markGone({ key, revision }: SilentMember): void {
     const entry = this.#entries.get(key);
     if (entry?.revision === revision) entry.changedAtMs = Number.NEGATIVE_INFINITY;

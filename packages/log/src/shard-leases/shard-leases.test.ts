@@ -46,7 +46,7 @@ async function member(log: MemoryLog, instance: string, options: Partial<LeaseOp
   return { leases, running, events };
 }
 
-/** Time that passes by `advance` only, in steps of 10 ms, and members with the intervals of production in it. */
+/** Advances time only by `advance`, in steps of 10 ms, with the intervals of production for all members. */
 function virtualTime(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   let nowMs = 0;
@@ -61,7 +61,7 @@ function virtualTime(t: TestContext) {
   };
 }
 
-test('two processes share the shards; one takes all when the other stops, with its checkpoints', {
+test('two processes share the shards; one takes all shards and their checkpoints when the other stops', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
@@ -208,7 +208,7 @@ test('a shard whose lease another process has taken is stopped before it may sta
   await a.leases.stop();
 });
 
-test('a shard that takes long to stop is not started again meanwhile', { timeout: 20_000 }, async () => {
+test('a shard that is slow to stop is not started again meanwhile', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   const stopping = new Set<number>();
   const startedEarly: number[] = [];
@@ -235,7 +235,7 @@ test('a shard that takes long to stop is not started again meanwhile', { timeout
   await a.leases.stop();
 });
 
-/** A process on the log whose lease reads run `get`; returns the original too. */
+/** A process on the log whose lease reads run `get`. Also returns the original process. */
 function withLeaseGet(log: MemoryLog, get: MemoryLog['leases']['get']): { own: MemoryLog; get: MemoryLog['leases']['get'] } {
   const own = log.another();
   const original = own.leases.get.bind(own.leases);
@@ -329,7 +329,7 @@ test('a shard whose take was stored without an answer is started', { timeout: 20
 });
 
 for (const lost of ['answer', 'write'] as const) {
-  test(`shards whose releases fail (the ${lost} is lost) are worked on by one of two processes`, {
+  test(`shards whose releases fail (the ${lost} is lost) run in one of two processes`, {
     timeout: 20_000,
   }, async () => {
     const log = createMemoryLog();
@@ -346,7 +346,7 @@ for (const lost of ['answer', 'write'] as const) {
   });
 }
 
-/** A process on the log that sees the changes of the leases only while `isCut` is false. `isLost`: its watch breaks, and the next is cut. */
+/** A process on the log that sees changes of the leases only while `isCut` is false. `isLost`: its watch breaks, and the next one is cut. */
 function withHeldWatch(log: MemoryLog) {
   const own = log.another();
   const held = { isCut: false, isLost: false, watches: 0 };
@@ -365,7 +365,7 @@ function withHeldWatch(log: MemoryLog) {
   return { own, held };
 }
 
-test('a process that sees no heartbeat, not even its own, takes no shard of the others', { timeout: 20_000 }, async () => {
+test('a process that sees no heartbeat, not even its own, takes no shard of others', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   const a = await member(log, 'a');
   const { own, held } = withHeldWatch(log);
@@ -381,7 +381,7 @@ test('a process that sees no heartbeat, not even its own, takes no shard of the 
   await a.leases.stop();
 });
 
-test('a process keeps a shard that it has taken while its view still shows the owner before', { timeout: 20_000 }, async () => {
+test('a process keeps a shard that it has taken while its view still shows the previous owner', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   await log.leases.put('shard.3', { owner: 'dead', checkpoint: 7 });
   const { own, held } = withHeldWatch(log);
@@ -392,7 +392,7 @@ test('a process keeps a shard that it has taken while its view still shows the o
   };
   const a = await member(own, 'a');
   await until(() => held.isCut);
-  // Several rounds, of which each would renew.
+  // Several rounds, each of which would renew.
   a.running.set(3, 8);
   await until(() => a.running.size === SHARDS);
   await new Promise(resolve => setTimeout(resolve, 200));
@@ -401,7 +401,7 @@ test('a process keeps a shard that it has taken while its view still shows the o
   await a.leases.stop();
 });
 
-test('a renewal in conflict while the leases are read again costs no shard', { timeout: 20_000 }, async () => {
+test('a conflict of a renewal while the leases are read again costs no shard', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   const { own, held } = withHeldWatch(log);
   let conflicts = 0;
@@ -427,7 +427,7 @@ test('a renewal in conflict while the leases are read again costs no shard', { t
   await a.leases.stop();
 });
 
-test('a lease is written again before its bucket removes it, also when its checkpoint stays', async t => {
+test('a lease is written again before its bucket removes it, even if its checkpoint has not moved', async t => {
   const time = virtualTime(t);
   const log = createMemoryLog();
   let skippedMs = 0;
@@ -475,7 +475,7 @@ function withSlowWrites(log: MemoryLog, ms: number): MemoryLog {
 }
 
 for (const writeMs of [100, 200]) {
-  test(`with ${writeMs} ms a write no shard moves without need, and those of a dead process are taken in time`, async t => {
+  test(`with writes of ${writeMs} ms no shard moves without need, and those of a dead process are taken in time`, async t => {
     const time = virtualTime(t);
     const log = createMemoryLog();
     const options = { ...time.options, shards: 16 };

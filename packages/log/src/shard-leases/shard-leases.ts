@@ -10,20 +10,20 @@ import { type LeaseKeys, LeaseView, memberKey, shardKey } from './lease-view.ts'
 /** Milliseconds between two heartbeats of a process. */
 export const HEARTBEAT_INTERVAL_MS = 300;
 /**
- * A process without a heartbeat for this long counts as dead, milliseconds. One that the broker knows to be gone counts as dead after
- * two heartbeats: after a SIGKILL its shards stand still for some 0.9 s.
+ * A process without a heartbeat for this long counts as dead. If the broker reports it gone, it counts as dead after
+ * two heartbeats: after a SIGKILL its shards stand still for about 0.9 s.
  */
 export const LEASE_MS = 1_500;
 
 /**
- * A lease is written again after this long, also with the same checkpoint: the bucket removes entries that nothing writes, milliseconds.
+ * A lease is written again after this time even if its checkpoint is the same, because the bucket removes old entries.
  */
 export const LEASE_RENEWAL_MS = 60 * 60_000;
 
-/** A lease that the view does not show for so many times `leaseMs` after it was written is gone: no view that is current lags so far. */
+/** A lease that the view does not show within this multiple of `leaseMs` after its write is gone: a current view never lags that far. */
 const UNSEEN_LEASES = 10;
 
-/** Heartbeats that a process misses before the broker is asked whether it is still connected. */
+/** Missed heartbeats of a process after which the broker is asked whether it is still connected. */
 const SUSPECT_HEARTBEATS = 2;
 
 /** Why a shard starts: it never had an owner, its owner released it, its owner died, or it failed in this process. */
@@ -40,27 +40,27 @@ export type LeaseOptions = {
   leaseMs: number;
   /** Monotonic milliseconds. */
   now: () => number;
-  /** Called once the lease is held: process the shard from the checkpoint on. */
+  /** Called once the lease is held. Process the shard from the checkpoint on. */
   startShard: (shard: number, progress: ShardProgress, cause: ShardStart) => void;
-  /** Resolves with the shard's progress when nothing of the shard runs in this process any more; undefined when nothing ran. */
+  /** Stops a shard. Resolves with its progress once nothing of it runs in this process any more; undefined when nothing ran. */
   stopShard: (shard: number) => Promise<ShardProgress | undefined>;
-  /** Undefined for a shard that does not run. A checkpoint that goes back replaces a later one. */
+  /** The progress of a running shard, otherwise undefined. A checkpoint that goes back replaces a later one. */
   progressOf: (shard: number) => ShardProgress | undefined;
   onError: (error: unknown) => void;
 };
 
-/** Shards whose lease is being written or that are being stopped at the same time; more of them wait for the next round. */
+/** Shards whose lease is being written, or that are being stopped, at the same time. Further ones wait for the next round. */
 const CHANGES_MAX = 64;
 
 /** `writtenAtMs`: when this process began its last write of the lease. `isSeen`: the view has shown that write. */
 type Tenure = { revision: number; progress: ShardProgress; writtenAtMs: number; isSeen?: boolean };
 
 /**
- * Assigns shards to processes. Leases are a hint for efficiency: two owners of a shard do no harm, because the log accepts the
- * writes of one only. Order: a shard is stopped before its lease is released, and started after its lease is held.
+ * Assigns shards to processes. Leases only make work efficient: two owners of a shard do no harm, because the log accepts the
+ * writes of only one. A shard is stopped before its lease is released, and started after its lease is held.
  *
- * The heartbeat has a loop of its own, and each round only begins what is due, one change per shard at a time: a slow or lost write
- * delays its own shard. A write whose answer was lost may be stored all the same, so the view decides, not the answer.
+ * The heartbeat has a loop of its own, and each round only begins the changes that are due, one per shard at a time: a slow or lost write
+ * delays only its own shard. A write whose answer was lost may still be stored, so the view decides, not the answer.
  */
 export class ShardLeases {
   readonly #options: LeaseOptions;
@@ -150,7 +150,7 @@ export class ShardLeases {
     if (entry?.value.owner !== instance && this.#held.delete(shard)) await stopShard(shard);
   }
 
-  /** The lease as the log has it, not the view. Undefined when there is none, or when `isWanted` turned false. */
+  /** The lease as the log (not the view) has it. Undefined when there is none, or when `isWanted` turned false. */
   async #leaseOf(shard: number, isWanted: () => boolean): Promise<LeaseValue | undefined> {
     const { store, keys, heartbeatMs, onError } = this.#options;
     while (isWanted()) {
@@ -164,7 +164,7 @@ export class ShardLeases {
     return undefined;
   }
 
-  /** Runs `action` every `heartbeatMs`, or one after the other when it takes longer, until the process stops. */
+  /** Runs `action` every `heartbeatMs`, or back to back if it takes longer, until the process stops. */
   async #repeat(action: () => Promise<void>): Promise<void> {
     const { heartbeatMs, now, onError } = this.#options;
     for (let takenMs = 0; !this.#stop.signal.aborted; ) {
@@ -201,8 +201,8 @@ export class ShardLeases {
   }
 
   /**
-   * Asks the broker about processes whose heartbeat is late. The shards of one that is gone are taken at once; one that is only slow, or
-   * cut off, keeps them until its heartbeat is stale.
+   * Asks the broker about processes whose heartbeat is late. The shards of a process that is gone are taken at once; a process that is
+   * only slow, or cut off, keeps them until its heartbeat is stale.
    */
   #findGone(): void {
     const { presence, heartbeatMs, now, onError } = this.#options;
@@ -217,7 +217,7 @@ export class ShardLeases {
     }
   }
 
-  /** Begins what is due. Takes and releases come before renewals, which only save a later owner some reading. */
+  /** Begins the changes that are due. Takes and releases come before renewals, which only save a later owner some reading. */
   #round(): void {
     const { instance, now, shards } = this.#options;
     if (this.#view.isCurrent(now())) {
@@ -267,11 +267,11 @@ export class ShardLeases {
         await stopShard(shard);
         return;
       }
-      // Only this process writes its own name: an earlier renewal was stored, and its answer was lost.
+      // Only this process writes its own name, so an earlier renewal was stored and its answer was lost.
       tenure.revision = seen.revision;
     }
     if (seen?.revision === tenure.revision) tenure.isSeen = true;
-    // The lease was deleted, or its whole bucket, and perhaps another process has taken the shard since: it is taken again, or not.
+    // The lease or its whole bucket was deleted, and another process may have taken the shard since: try to take it again.
     else if (this.#view.isCurrent(now()) && (tenure.isSeen === true || now() - tenure.writtenAtMs > UNSEEN_LEASES * leaseMs)) {
       this.#held.delete(shard);
       await stopShard(shard);
@@ -301,7 +301,7 @@ export class ShardLeases {
   }
 }
 
-/** What of it is stored. */
+/** The stored part of the progress. */
 function progressIn(lease: Partial<ShardProgress> | undefined): ShardProgress {
   const { checkpoint = 0, newest, refoldTo } = lease ?? {};
   return { checkpoint, ...(newest && { newest }), ...(refoldTo !== undefined && { refoldTo }) };

@@ -234,7 +234,7 @@ export const followCases: Case[] = [
   },
 ];
 
-/** These run on a log that checks the tail only after a minute, so that no tail check helps. */
+/** These cases run on a log that checks the tail only after a minute, so a tail check cannot help them. */
 export const followWithoutTailCheckCases: Case[] = [
   {
     name: 'the subscription is live when follow resolves',

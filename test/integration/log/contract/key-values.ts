@@ -5,7 +5,7 @@ import { all, type Case, newTask, range, within } from './log-under-test.ts';
 
 const value = (taskId: string): MessageIdEntry => ({ taskId, fingerprint: 'f' });
 
-/** Changes of the keys that begin with `prefix`: all cases share the bucket. */
+/** Changes of the keys that begin with `prefix`, because all cases share the bucket. */
 function watching(changes: AsyncIterable<Change<MessageIdEntry>>, prefix: string) {
   const seen: (string | undefined)[] = [];
   const ended = (async () => {

@@ -90,7 +90,7 @@ export async function within<T>(promise: Promise<T>, what: string, ms = PATIENCE
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
-/** Runs that a busy machine delayed prove nothing: `run` must take less than `ms` once in so many runs. */
+/** A busy machine can delay a run, so `run` has to take less than `ms` only once in this many runs. */
 const FAST_RUNS_MAX = 8;
 
 /** Repeats `run`, which returns the milliseconds it took, until it took less than `ms`. */

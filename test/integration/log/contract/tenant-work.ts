@@ -103,7 +103,7 @@ export const tenantWorkCases: Case[] = [
         begun.push(work.taskId);
         await untilAborted(abort.signal);
       });
-      // By then the worker waits for each of the queues.
+      // By now the worker waits for each of the queues.
       await pause(500);
       await Promise.all(owners.map(owner => request(log, role, owner)));
       await pause(150);
@@ -127,7 +127,7 @@ export const tenantWorkCases: Case[] = [
       await request(log, role, undefined);
       await until(() => busy.running.length === 1, 'the item of the busy worker');
       const free = holder(await another(), role, SLOTS);
-      // It withdraws its requests.
+      // The worker withdraws its requests.
       await pause(700);
       await request(log, role, QUIET, 4);
       await until(() => free.running.length === 4, 'all items in the other worker');

@@ -55,7 +55,7 @@ export const workAttemptCases: Case[] = [
         await log.work.request(role, workItem(taskId), { id: taskId });
         await until(() => begun.length === 2, 'the second delivery');
         await taker.stop();
-        // The wait of a superseded one counts from its last keep-alive.
+        // The ack wait of a superseded delivery counts from its last keep-alive.
         const waitedMs = begun[1]! - ended[0]!;
         assert.ok(waitedMs >= 0.6 * waitMs, `${error.name}: after ${waitedMs} ms`);
       }

@@ -1,0 +1,62 @@
+import type { Message } from '@hopline/a2a';
+import type { LaneArtifact } from '@hopline/events';
+import type { AgentArtifacts } from './agent-artifacts.ts';
+import { type AgentText, type ArtifactChunk, isTextOnly, type Standing } from './agent-text.ts';
+import type { LaneWriter } from './lane-writer.ts';
+import { TextStreams } from './streamed-text.ts';
+
+export type PassThroughTextOptions = {
+  lanes: LaneWriter;
+  lane: string;
+  artifact: LaneArtifact;
+  artifacts: AgentArtifacts;
+  /** Id of the message that is made of the text; absent where the text's artifact stays in the task. */
+  messageId?: string;
+};
+
+/**
+ * The agent's own events pass: its artifacts as artifacts, its messages as messages. Text in neither of them is an artifact for each stream.
+ *
+ * Transitory text leaves the task at its end, and a message stays: the agent's own, else one with all the text (S1-24). Its streams share an
+ * artifact one after the other (S1-26), and have one each while they run at once; the first has the fixed id (S1-25).
+ */
+export class PassThroughText implements AgentText {
+  readonly streams: TextStreams;
+  readonly #artifacts: AgentArtifacts;
+  readonly #messageId: string | undefined;
+
+  constructor({ lanes, lane, artifact, artifacts, messageId }: PassThroughTextOptions) {
+    const { id } = artifact;
+    const header = (index: number) => (id === undefined || index === 0 ? artifact : { ...artifact, id: `${id}:${index + 1}` });
+    this.streams = new TextStreams({ lanes, lane, header, shared: messageId !== undefined });
+    this.#artifacts = artifacts;
+    this.#messageId = messageId;
+  }
+
+  get tokens(): TextStreams {
+    return this.streams;
+  }
+
+  snapshot(text: string): void {
+    this.streams.snapshot(text);
+  }
+
+  artifact({ artifact, append, lastChunk, source }: ArtifactChunk): void {
+    this.#artifacts.take(artifact, append, lastChunk, source);
+  }
+
+  ending(message: Message | undefined, standing: Standing | undefined): Message | undefined {
+    if (this.#messageId !== undefined) return message ?? this.#messageOfText(this.#messageId);
+    // S2-2: text of an artifact is not repeated in a message; other parts still are to be shown.
+    return standing === 'repeats' && message !== undefined && isTextOnly(message) ? undefined : message;
+  }
+
+  wholeAnswer(message: Message): Message {
+    return message;
+  }
+
+  #messageOfText(messageId: string): Message | undefined {
+    const text = this.streams.all.map(({ content }) => content.text).join('');
+    return text === '' ? undefined : { messageId, role: 'ROLE_AGENT', parts: [{ text }] };
+  }
+}

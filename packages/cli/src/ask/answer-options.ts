@@ -1,0 +1,16 @@
+import { flag, text, texts } from '../command/options.ts';
+
+/** Options of the commands that ask. */
+export const AGENT = text('NAME', 'the agent to ask, see `hopline agents`; default: chosen by the skills of the agents');
+export const CONTEXT = text('ID', 'continues a conversation');
+/** A conversation is named once: by its id, as the last one, or by a task of it. */
+export const CONTINUE = flag('continues the last conversation with this server, with the same agent', {
+  excludes: { options: ['context', 'task'] },
+});
+
+/** Options of the commands that print an answer. */
+export const OUT = text('DIR', 'saves the files and data of the answer in this folder; replaces no file', 'files');
+export const ANSWER = texts(
+  'NAME',
+  "artifacts of this name are the answer, too; for servers without Hopline's names of artifacts",
+);

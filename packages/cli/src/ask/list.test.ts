@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { json } from 'node:stream/consumers';
+import { type TestContext, test } from 'node:test';
+import { run } from '../run.ts';
+
+type Params = { pageSize: number; pageToken?: string; historyLength: number; includeArtifacts?: boolean };
+
+/** A server with these tasks; `reply`: the text of a response other than a page of them. */
+async function listing(
+  t: TestContext,
+  questions: readonly string[],
+  reply: (params: Params) => string | undefined = () => undefined,
+) {
+  const asked: Params[] = [];
+  const server = createServer(async (request, response) => {
+    const { params } = (await json(request)) as { params: Params };
+    asked.push(params);
+    const from = Number(params.pageToken ?? 0);
+    const tasks = questions.slice(from, from + params.pageSize).map((text, index) => ({
+      id: `t-${from + index}`,
+      contextId: 'c-1',
+      status: { state: 'TASK_STATE_COMPLETED', timestamp: '2026-11-22T08:00:00.000Z' },
+      ...(params.historyLength > 0 && { history: [{ messageId: 'm', role: 'ROLE_USER', parts: [{ text }] }] }),
+      ...(params.includeArtifacts && { artifacts: [{ artifactId: 'a', parts: [{ text }] }] }),
+    }));
+    const next = from + tasks.length < questions.length ? { nextPageToken: String(from + tasks.length) } : {};
+    response.end(reply(params) ?? JSON.stringify({ jsonrpc: '2.0', id: 1, result: { tasks, ...next } }));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close());
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, asked };
+}
+
+async function list(url: string, ...argv: string[]) {
+  const written = { out: '', err: '' };
+  const code = await run(['list', '--url', url, ...argv], {
+    environment: { NO_COLOR: '1' },
+    folder: '/',
+    stdin: process.stdin,
+    stdout: { write: text => (written.out += text) },
+    stderr: { write: text => (written.err += text) },
+    signal: new AbortController().signal,
+    takeInterrupts: () => {},
+  });
+  return { code, ...written };
+}
+
+const idsOf = (out: string) => out.match(/^t-\d+/gm) ?? [];
+/** More than a client reads. */
+const TOO_LARGE = ' '.repeat(17 * 1024 * 1024);
+
+test('tasks whose page is too large are read one by one, so that a filter misses none', { timeout: 60_000 }, async t => {
+  const { url } = await listing(t, ['one', 'two', 'two again'], ({ pageSize }) => (pageSize > 1 ? TOO_LARGE : undefined));
+  const found = await list(url, '--text', 'two');
+  assert.deepEqual([found.code, idsOf(found.out), found.err], [0, ['t-1', 't-2'], '']);
+});
+
+test('a task that alone is too large is listed without its question, and named where it cannot be searched', {
+  timeout: 60_000,
+}, async t => {
+  const isLarge = ({ pageToken, historyLength }: Params) => historyLength > 0 && (pageToken ?? '0') === '0';
+  const { url } = await listing(t, ['one', 'two'], params => (isLarge(params) ? TOO_LARGE : undefined));
+  const all = await list(url);
+  assert.deepEqual([idsOf(all.out), all.out.includes('"two"'), all.out.includes('"one"')], [['t-0', 't-1'], true, false]);
+  const found = await list(url, '--text', 'o');
+  assert.deepEqual([idsOf(found.out), found.err], [['t-1'], 'task t-0 is left out: it is too large to be searched\n']);
+});
+
+test('--json prints tasks without history and artifacts, with a filter as without one', async t => {
+  const { url } = await listing(t, ['one', 'two']);
+  const printed = [
+    await list(url, '--json'),
+    await list(url, '--json', '--text', 'o'),
+    await list(url, '--json', '--limit', '2'),
+  ];
+  const tasks = printed.map(({ out }) =>
+    out
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line)),
+  );
+  const status = { state: 'TASK_STATE_COMPLETED', timestamp: '2026-11-22T08:00:00.000Z' };
+  for (const listed of tasks)
+    assert.deepEqual(
+      listed,
+      [0, 1].map(index => ({ id: `t-${index}`, contextId: 'c-1', status })),
+    );
+});
+
+test('a server that sends empty pages without end is left', { timeout: 60_000 }, async t => {
+  const empty = JSON.stringify({ jsonrpc: '2.0', id: 1, result: { tasks: [], nextPageToken: 'more' } });
+  const { url, asked } = await listing(t, [], () => empty);
+  assert.deepEqual(await list(url, '--text', 'x'), { code: 0, out: '', err: '' });
+  assert.ok(asked.length > 1);
+});
+
+test('a task that works has lasted until now, not until the change of its state', { timeout: 60_000 }, async t => {
+  const startMs = Date.now() - 95_000;
+  const hex = startMs.toString(16).padStart(12, '0');
+  const status = { state: 'TASK_STATE_WORKING', timestamp: new Date(startMs).toISOString() };
+  const task = { id: `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`, contextId: 'c-1', status };
+  const { url } = await listing(t, [], () => JSON.stringify({ jsonrpc: '2.0', id: 1, result: { tasks: [task] } }));
+  assert.match((await list(url)).out, / working +1 m 3\d s /);
+  assert.match((await list(url, '--longer', '1m')).out, / working /);
+});

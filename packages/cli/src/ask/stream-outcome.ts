@@ -1,0 +1,58 @@
+import { isTerminal, type TaskState } from '@hopline/a2a';
+import type { StreamItem } from '@hopline/client';
+import { EXIT, type ExitCode, exitCodeOf } from '../command/exit-code.ts';
+import type { Conversation } from './conversations.ts';
+
+/** The task, cursor and state that a stream has reached so far, and the exit code that follows from them. */
+export class StreamOutcome {
+  taskId: string | undefined;
+  contextId: string | undefined;
+  cursor: string | undefined;
+  state: TaskState | undefined;
+  #hasMessage = false;
+  /** The server asks the client to choose another agent. */
+  #isAgentRefused = false;
+
+  constructor(taskId?: string, cursor?: string) {
+    this.taskId = taskId;
+    this.cursor = cursor;
+  }
+
+  record(item: StreamItem): void {
+    if ('gap' in item) return;
+    const { cursor, event } = item;
+    this.cursor = cursor ?? this.cursor;
+    if ('message' in event) {
+      this.#hasMessage = true;
+      this.contextId = event.message.contextId ?? this.contextId;
+    } else if ('task' in event) {
+      this.taskId = event.task.id;
+      this.contextId = event.task.contextId;
+      this.state = event.task.status.state;
+    } else {
+      const { taskId, contextId } = 'statusUpdate' in event ? event.statusUpdate : event.artifactUpdate;
+      this.taskId ??= taskId;
+      this.contextId ??= contextId;
+      if ('statusUpdate' in event) {
+        this.state = event.statusUpdate.status.state;
+        this.#isAgentRefused = event.statusUpdate.metadata?.choose !== undefined;
+      }
+    }
+  }
+
+  /** The conversation as `--continue` finds it; undefined when the stream named none. */
+  conversation(agent: string | undefined): Conversation | undefined {
+    if (!this.contextId) return undefined;
+    const waits = this.state === 'TASK_STATE_INPUT_REQUIRED' && this.taskId !== undefined;
+    const named = agent !== undefined && !this.#isAgentRefused;
+    return { contextId: this.contextId, ...(named && { agent }), ...(waits && { taskId: this.taskId! }) };
+  }
+
+  get ended(): boolean {
+    return this.#hasMessage || (this.state !== undefined && isTerminal(this.state));
+  }
+
+  get exitCode(): ExitCode {
+    return this.#hasMessage || this.state === undefined ? EXIT.ok : exitCodeOf(this.state);
+  }
+}

@@ -1,0 +1,49 @@
+import { A2AError } from '@hopline/a2a';
+import { logSettingsOf } from '@hopline/local-cluster';
+import type { CommandContext } from './command.ts';
+import { flag } from './options.ts';
+import { UsageError } from './usage-error.ts';
+
+/** Option of the commands that read a task from its server or, for operators, from the log. */
+export const NATS = flag(
+  'reads NATS (NATS_URL, default: the local cluster of `npm start`) instead of the server; for tasks of other callers',
+  { excludes: { options: ['url'], because: 'NATS_URL names the NATS server' } },
+);
+
+type Environment = CommandContext['environment'];
+type OpenLog = Awaited<ReturnType<typeof openLog>>;
+
+/** Opens the log as an operator, and closes it afterwards. */
+export async function withLog<T>(environment: Environment, name: string, use: (log: OpenLog) => Promise<T>): Promise<T> {
+  const log = await openLog(environment, name);
+  try {
+    return await use(log);
+  } finally {
+    await log.close();
+  }
+}
+
+/** The log, with the login of its operator, who reads it, or of its administrator, who may write it. Throws UsageError and UNAVAILABLE. */
+export async function openLog(environment: Environment, name: string, login: 'operator' | 'admin' = 'operator') {
+  const log = logSettingsOf(environment, login);
+  // Loaded on demand: the other commands need no broker.
+  const [{ LOG_SETTINGS, openFromSettings }, { ConfigError, defineConfig }, { createLogger }] = await Promise.all([
+    import('@hopline/log-jetstream'),
+    import('@hopline/lifecycle'),
+    import('@hopline/telemetry'),
+  ]);
+  const logger = createLogger({ service: 'hopline', instance: name, level: 'silent' });
+  try {
+    const settings = defineConfig(LOG_SETTINGS).load({ ...environment, ...log });
+    return await openFromSettings(settings, { user: 'operator', name, logger });
+  } catch (thrown) {
+    if (thrown instanceof ConfigError) throw new UsageError(thrown.message);
+    throw new A2AError('UNAVAILABLE', { detail: 'the log cannot be opened', cause: thrown });
+  }
+}
+
+/** The log throws a TypeError for a text that cannot be a task id. */
+export function undefinedForInvalidId(thrown: unknown): undefined {
+  if (!(thrown instanceof TypeError)) throw thrown;
+  return undefined;
+}

@@ -1,0 +1,34 @@
+import { A2AError } from '@hopline/a2a';
+import { logSettingsOf } from '@hopline/local-cluster';
+import type { BackedUpStream } from '@hopline/log-jetstream';
+import type { CommandContext } from '../command/command.ts';
+import { EXIT, type ExitCode } from '../command/exit-code.ts';
+import { UsageError } from '../command/usage-error.ts';
+
+/** Copies the streams of the log into a folder, or back, and prints each. */
+export async function copyStreams(
+  direction: 'backup' | 'restore',
+  folder: string,
+  { json, output, environment }: CommandContext,
+): Promise<ExitCode> {
+  const log = logSettingsOf(environment, 'admin');
+  // Loaded on demand: the other commands need no broker.
+  const [{ LOG_SETTINGS, backUpFromSettings, restoreFromSettings }, { ConfigError, defineConfig }] = await Promise.all([
+    import('@hopline/log-jetstream'),
+    import('@hopline/lifecycle'),
+  ]);
+  const onStream = (stream: BackedUpStream) => {
+    const { name, messages, bytes } = stream;
+    output.line(json ? JSON.stringify(stream) : `${name}: ${messages} messages, ${bytes} bytes`);
+  };
+  try {
+    const settings = defineConfig(LOG_SETTINGS).load({ ...environment, ...log });
+    await (direction === 'backup' ? backUpFromSettings : restoreFromSettings)(settings, { folder, onStream });
+  } catch (thrown) {
+    if (thrown instanceof ConfigError) throw new UsageError(thrown.message);
+    const reason = thrown instanceof Error ? thrown.message : String(thrown);
+    throw new A2AError('UNAVAILABLE', { detail: `the ${direction} is not complete: ${reason}`, cause: thrown });
+  }
+  if (!json) output.line(`${direction} complete: ${folder}`);
+  return EXIT.ok;
+}

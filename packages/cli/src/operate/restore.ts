@@ -1,0 +1,15 @@
+import { command } from '../command/command.ts';
+import { one } from '../command/subjects.ts';
+import { copyStreams } from './copy-streams.ts';
+
+export const restore = command({
+  name: 'restore',
+  subject: one('FOLDER', 'the folder of a backup', 'files'),
+  summary: 'restores a backup into a NATS server without streams of Hopline',
+  details:
+    'checks the folder first; each stream gets HOPLINE_REPLICAS replicas; a restore that fails removes what it has restored',
+  asksNoServer: true,
+  options: {},
+  notes: 'Needs NATS_URL and a user that may do everything. Start the relays afterwards: they would create empty streams.',
+  run: ({ subject: folder }, context) => copyStreams('restore', folder, context),
+});

@@ -1,0 +1,59 @@
+import { stateWord, TASK_STATES } from '@hopline/a2a';
+import type { TaskVerdict } from '@hopline/replay';
+import { firstDifference } from './first-difference.ts';
+
+/** The verdict on a task whose inputs were decided again, without the text of the task. */
+export function verdictLines(verdict: TaskVerdict, name: string): string[] {
+  switch (verdict.verdict) {
+    case 'same':
+      return [];
+    case 'expired':
+      return [`${name}: not verified: ${verdict.reason}`];
+    case 'differs':
+      return [`${name}: differs (${verdict.level})`, ...differenceLines(verdict).map(line => `  ${line}`)];
+    case 'failed':
+    case 'unreadable':
+      return [`${name}: ${verdict.verdict}: ${verdict.reason}`];
+  }
+}
+
+type Difference = Extract<TaskVerdict, { verdict: 'differs' }>;
+
+function differenceLines({ what, inputSeq, factSeq, expected, got, before, aggregateMember }: Difference): string[] {
+  if (inputSeq === undefined) return [what ?? 'the answer differs'];
+  const { state, turn, generation } = before ?? { generation: 0 };
+  const place = factSeq === undefined ? 'after the newest record' : `in record ${factSeq}`;
+  const found = firstDifference(expected, got);
+  return [
+    `input ${inputSeq}, ${place}; before: ${state === undefined ? 'no task' : `${stateOf(state)}, turn ${turn}`}, generation ${generation}`,
+    `stored:  ${expected === undefined ? 'nothing' : nameOf(expected)}`,
+    `decided: ${got === undefined ? 'nothing' : nameOf(got)}`,
+    // Without a path the facts differ as wholes: one of them is missing, as the lines before show.
+    ...(found === undefined || found.path.length === 0
+      ? []
+      : [`differs in ${found.path.join('.')}: ${shownValue(found.a)} is stored, ${shownValue(found.b)} decided`]),
+    ...(aggregateMember === undefined ? [] : [`the stored aggregate differs in ${aggregateMember}`]),
+    ...(what === undefined ? [] : [what]),
+  ];
+}
+
+function stateOf(state: string): string {
+  const found = TASK_STATES.find(one => one === state);
+  return found === undefined ? state : stateWord(found);
+}
+
+function nameOf(fact: NonNullable<Difference['expected']>): string {
+  const more = [
+    'generation' in fact && `generation ${fact.generation}`,
+    'lane' in fact && `lane ${fact.lane}`,
+    'call' in fact && fact.call !== undefined && `call ${fact.call}`,
+    fact.kind === 'status.changed' && stateOf(fact.event.statusUpdate.status.state),
+  ].filter(part => part !== false);
+  return [fact.kind, ...more].join(', ');
+}
+
+/** A value where it cannot be text of the task. */
+function shownValue(value: unknown): string {
+  if (typeof value === 'string') return `a text of ${value.length} characters`;
+  return typeof value === 'object' ? 'an object' : String(value ?? 'nothing');
+}

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { waterfallOf } from '@hopline/task-audit/waterfall';
+import { auditLines, CHUNK_LINES_MAX, traceLines } from './trace-lines.ts';
+import { STARTED_AT, taskReport } from './trace-report.test-kit.ts';
+
+test('a waterfall has the hops, texts, repeated attempts, takeovers and gaps of a task, with their causes [S2-41]', () => {
+  assert.deepEqual(
+    waterfallOf(taskReport(6)).map(({ kind, label, fromMs, toMs, note }) => [kind, label, fromMs, toMs, note]),
+    [
+      ['hop', 'accept', 0, 12, '12 ms'],
+      ['gap', 'gap', 10, 5_100, '5.09 s: a relay took over'],
+      ['hop', 'agent argocd', 50, 200, '110 ms'],
+      ['tool', 'tool argocd look_up', 60, 100, '40 ms'],
+      ['text', 'text argocd', 200, 200, '0 ms, 1 token in 0 chunks'],
+      ['attempt', 'attempt 2 argocd', 4_000, 5_070, '1.07 s, its worker failed or died'],
+      ['takeover', 'takeover', 4_900, 5_100, 'relay-2-bbbbbbbb: the relay before it died'],
+      ['text', 'text argocd', 5_070, 8_100, '3.03 s, 12 tokens in 6 chunks'],
+    ],
+  );
+});
+
+test('the text of a producer is that of its own turn: ids of producers come again in the next one', () => {
+  const report = taskReport(2);
+  const ofTurn = (turn: number, ms: number) => ({
+    producers: report.producers
+      .slice(2)
+      .map(one => ({ ...one, turn, firstTokenMs: one.firstTokenMs! + ms, lastTokenMs: one.lastTokenMs! + ms })),
+    events: report.events.map(event => ({ ...event, turn, atMs: event.atMs + ms, storedMs: event.storedMs! + ms })),
+  });
+  const [one, two] = [ofTurn(1, 0), ofTurn(2, 60_000)];
+  const trace = { ...report, producers: [...one.producers, ...two.producers], events: [...one.events, ...two.events] };
+  const texts = waterfallOf(trace).filter(({ kind }) => kind === 'text');
+  assert.deepEqual(
+    texts.map(({ turn, fromMs, toMs, note }) => [turn, fromMs, toMs, note]),
+    [
+      [1, 5_070, 8_100, '3.03 s, 4 tokens in 2 chunks'],
+      [2, 65_070, 68_100, '3.03 s, 4 tokens in 2 chunks'],
+    ],
+  );
+});
+
+test('a printed trace has absolute times, what each hop cost, the hops that the log lacks, and each chunk with its inputs', () => {
+  const text = traceLines(taskReport(3), { chunks: false, columns: undefined }).join('\n');
+  assert.match(text, /^task t completed, 5 events in 10\.000 s; context c\nstarted 2026-11-22T14:00:00\.000Z;/);
+  const { length } = '00:00:00.000';
+  const time = new Date(STARTED_AT + 4_900);
+  const minutes = `${time.getMinutes()}`.padStart(2, '0');
+  const takeover = text.split('\n').find(line => line.includes('takeover') && line.includes('|'))!;
+  assert.match(takeover.slice(0, length), new RegExp(`^\\d\\d:${minutes}:04\\.900$`));
+  assert.match(text, /\n {2}agent +1 +110 ms +110 ms\n/);
+  assert.match(text, /not recorded in the log: splice, socket, webhook/);
+  assert.match(text, /relay-2-bbbbbbbb: 9 records, from event 2 at \S+; took over at \S+ \(lost\)/);
+  assert.match(text, /attempt 1: 1 token, 1 character, 1 other event;/);
+  const hops = 'publish 4 ms, hold 25 ms, wait_for_append 1 ms, append 3 ms; 30 ms old';
+  assert.ok(text.includes(`response+ of argocd, 4 characters, 2 tokens of inputs 2 to 3, ready, ${hops}`), text);
+});
+
+test('the chunks of a long task are folded to one line for each run of them, unless all are asked for', () => {
+  const eventLines = (chunks: number, all: boolean) => {
+    const printed = traceLines(taskReport(chunks), { chunks: all, columns: 100 });
+    return printed.slice(printed.indexOf('events') + 1, printed.findIndex(line => line.startsWith('relay:')) - 1);
+  };
+  assert.equal(eventLines(CHUNK_LINES_MAX, false).length, CHUNK_LINES_MAX + 2);
+  const folded = eventLines(CHUNK_LINES_MAX + 1, false);
+  assert.equal(folded.length, 4);
+  assert.match(folded[1]!, /^ +2-42 +5\.100 s {2}response of argocd, 41 chunks, 164 characters, 82 tokens, until \d/);
+  assert.match(folded[3]!, /--chunks/);
+  assert.equal(eventLines(1_000, true).length, 1_002);
+});
+
+test('a waterfall fits a wide terminal, and keeps a short bar on a narrow one', () => {
+  for (const columns of [60, 120, 200]) {
+    const rows = traceLines(taskReport(3), { chunks: false, columns }).filter(line => line.includes('|'));
+    assert.equal(rows.length, waterfallOf(taskReport(3)).length);
+    const widths = rows.map(line => line.lastIndexOf('|') - line.indexOf('|'));
+    assert.deepEqual(new Set(widths).size, 1);
+    assert.ok(widths[0]! > 10 && (columns < 120 || rows.every(line => line.length <= columns)), `${columns}: ${rows.join('\n')}`);
+  }
+});
+
+test('a task whose beginning is missing is shown as partial, without a verdict on what cannot be counted', () => {
+  const view = { chunks: false, columns: undefined };
+  const report = taskReport(2, { partial: ['facts'] });
+  assert.ok(traceLines(report, view).some(line => line.startsWith('partial facts: ')));
+  assert.ok(!traceLines(taskReport(2), view).some(line => line.startsWith('partial')));
+  const text = { received: 3, accepted: 3, duplicates: 0, pending: 0, rejected: {} };
+  const audit = { ...report.audit, tallies: { text } as never, unaccounted: { text: 2 } };
+  assert.match(auditLines(audit).join('\n'), /2 UNACCOUNTED/);
+  const incomplete = auditLines({ ...audit, incomplete: true }).join('\n');
+  assert.doesNotMatch(incomplete, /UNACCOUNTED/);
+  assert.match(incomplete, /cannot be determined/);
+});

@@ -1,0 +1,101 @@
+import { writeFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { A2AError, isTerminal, type JsonObject, stateWord, TASK_STATES } from '@hopline/a2a';
+import type { TaskReport } from '@hopline/task-audit';
+import { noticePrinter, type Output } from '@hopline/terminal';
+import { type CommandContext, command } from '../command/command.ts';
+import { EXIT, type ExitCode } from '../command/exit-code.ts';
+import { NATS, undefinedForInvalidId, withLog } from '../command/open-log.ts';
+import { flag, text } from '../command/options.ts';
+import { TASK } from '../command/subjects.ts';
+import { UsageError } from '../command/usage-error.ts';
+import { inReportForm } from './in-report-form.ts';
+import { auditLines, eventLine, traceLines } from './trace-lines.ts';
+
+/** Interval between two reads of a task that `trace --follow` prints. */
+const FOLLOW_INTERVAL_MS = 2_000;
+
+export const trace = command({
+  name: 'trace',
+  subject: TASK,
+  summary: 'prints where a task spent its time and whether anything was lost',
+  details:
+    'a waterfall of its hops, what each hop cost, takeovers, repeated attempts and gaps with their cause, the events that clients received, ' +
+    'and the audit: every input and its outcome; numbers and names, never text; exit code 1 when an input is unaccounted for',
+  options: {
+    chunks: flag('prints every chunk; by default those of a long task are folded'),
+    follow: flag('prints the trace again every two seconds until the task ends; in a pipe the events as they come', {
+      short: 'f',
+    }),
+    html: text('FILE', 'writes the trace as one page that needs nothing else, for people without a backend', 'files'),
+    nats: NATS,
+  },
+  async run({ subject: taskId, options }, context) {
+    if (!options.nats) {
+      const { client, signal, output } = context;
+      const call = { signal, onNotice: noticePrinter(output) };
+      return await show(() => client.audit(taskId, call), options, context);
+    }
+    // Loaded on demand: the other commands need no broker.
+    const { reportTask } = await import('@hopline/task-audit');
+    return await withLog(context.environment, 'hopline-trace', log => {
+      const read = async () => {
+        const report = await reportTask(log, taskId).catch(undefinedForInvalidId);
+        if (report === undefined) throw new A2AError('TASK_NOT_FOUND');
+        return report;
+      };
+      return show(read, options, context);
+    });
+  },
+});
+
+type Options = { chunks: boolean; follow: boolean; html: string | undefined };
+type Shown = Pick<CommandContext, 'json' | 'output' | 'signal'>;
+
+async function show(read: () => Promise<JsonObject | TaskReport>, options: Options, shown: Shown): Promise<ExitCode> {
+  const { json, output, signal } = shown;
+  const view = { chunks: options.chunks, columns: output.columns };
+  let printed = 0;
+  for (;;) {
+    // The JSON of a server may have any form; inReportForm finds that out.
+    const report = (await read()) as TaskReport;
+    const isOver = !options.follow || report.state === undefined || ENDED.has(report.state);
+    if (json) output.line(JSON.stringify(report));
+    if (isOver) return await showReport(report, options, shown);
+    if (!json && output.columns !== undefined) output.screen(inReportForm(() => traceLines(report, view)));
+    else if (!json) {
+      const fresh = inReportForm(() => report.events.filter(({ generation }) => generation > printed));
+      for (const event of fresh) output.line(inReportForm(() => eventLine(event)));
+      printed = fresh.at(-1)?.generation ?? printed;
+    }
+    await sleep(FOLLOW_INTERVAL_MS, undefined, { signal });
+  }
+}
+
+const ENDED: ReadonlySet<string> = new Set(TASK_STATES.filter(isTerminal).map(stateWord));
+
+async function showReport(report: TaskReport, { chunks, html }: Options, { json, output }: Shown): Promise<ExitCode> {
+  // Loaded on demand: the other commands need no audit.
+  const { isBalanced } = await import('@hopline/task-audit');
+  const [lines, isFine] = inReportForm(() => {
+    const { audit } = report;
+    const all = [...traceLines(report, { chunks, columns: output.columns }), ...auditLines(audit)];
+    return [all, isBalanced(audit) || audit.incomplete] as const;
+  });
+  if (html !== undefined) await writePage(html, report, output);
+  else if (!json) for (const line of lines) output.line(line);
+  return isFine ? EXIT.ok : EXIT.failed;
+}
+
+async function writePage(path: string, report: TaskReport, output: Output): Promise<void> {
+  const { tracePage } = await import('./trace-page.ts');
+  const page = inReportForm(() => tracePage(report));
+  try {
+    await writeFile(path, page);
+  } catch (thrown) {
+    throw new UsageError(
+      `--html: the page cannot be written to ${path}: ${thrown instanceof Error ? thrown.message : String(thrown)}`,
+    );
+  }
+  output.artifact(`${path}, ${Buffer.byteLength(page)} bytes`);
+}

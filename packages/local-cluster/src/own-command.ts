@@ -1,0 +1,46 @@
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** Address of the local cluster, unless its launcher is given another port. */
+export const URL_DEFAULT = 'http://127.0.0.1:8000/';
+
+const CHECKOUT = fileURLToPath(new URL('../../../', import.meta.url));
+/** Published files are JavaScript. */
+const IS_CHECKOUT = import.meta.url.endsWith('.ts');
+
+/** How this command is run here, for the commands that hints print. */
+export type OwnCommand = {
+  /** Such as `hopline`, before the arguments. */
+  prefix: string;
+  /** What starts a local cluster; undefined: this installation cannot. */
+  start: string | undefined;
+  /** The tarballs of the public packages, which no registry has, and the command that writes them; undefined outside a checkout. */
+  tarballs: { folder: string; pack: string } | undefined;
+};
+
+/** `cwd` is the folder of the user. */
+export function ownCommand(environment: Readonly<Record<string, string | undefined>>, cwd: string): OwnCommand {
+  if (IS_CHECKOUT) {
+    const tarballs = join(resolve(CHECKOUT), 'dist');
+    const isHere = resolve(CHECKOUT) === resolve(cwd);
+    const folder = isHere ? '' : ` --prefix ${shellQuoted(resolve(CHECKOUT))}`;
+    // npm resolves `--output` where it was called.
+    const pack = `npm${folder} run pack${isHere ? '' : ` -- --output ${shellQuoted(tarballs)}`}`;
+    return { prefix: `npm${folder} run -s hopline --`, start: `npm${folder} start`, tarballs: { folder: tarballs, pack } };
+  }
+  // Set by `npx` and by the scripts of a package, whose commands are not on the PATH of a terminal. With --no, npx runs what is
+  // installed and fetches nothing: no registry has this package, and a stranger who registers its name must not run code here.
+  const prefix = environment.npm_command === undefined ? 'hopline' : 'npx --no hopline';
+  return { prefix, start: undefined, tarballs: undefined };
+}
+
+/** Makes a command that works here with the server at `url`, for hints: of arguments such as `follow TASK`. */
+export function commandLineFor({ prefix }: OwnCommand, url: string): (args: string) => string {
+  const option = url === URL_DEFAULT ? '' : ` --url ${shellQuoted(url)}`;
+  return args => `${prefix} ${args}${option}`;
+}
+
+/** A word for a POSIX shell. */
+export function shellQuoted(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}

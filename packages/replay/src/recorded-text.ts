@@ -1,0 +1,95 @@
+import { isTerminal } from '@hopline/a2a';
+import type { AgentInput, AgentRecord, Producer, TextInput } from '@hopline/events';
+import { attemptLaneKey, type FoldedText, isEarlierAttempt, type TextCutter } from '@hopline/fold';
+import type { StoredInput } from '@hopline/log';
+import type { TextRun } from '@hopline/task';
+import { PendingText } from './pending-text.ts';
+import type { RecordedFacts } from './recorded-facts.ts';
+
+/**
+ * Cuts text where the stored chunks end. Text that no stored chunk contains leaves before the input that follows it: the rules must
+ * reject it, or the facts differ. Each run is decided when it is taken, so the next stored fact is known before the next run.
+ */
+export class RecordedText implements TextCutter {
+  readonly wakeAt = undefined;
+  /** A replay stores nothing, so no sequence has to wait for text. */
+  readonly oldestSeq = undefined;
+  readonly #facts: RecordedFacts;
+  readonly #foldedSeq: number;
+  readonly #pending = new Map<string, PendingText>();
+
+  /** `foldedSeq`: everything up to it is stored, or was rejected. */
+  constructor(facts: RecordedFacts, foldedSeq: number) {
+    this.#facts = facts;
+    this.#foldedSeq = foldedSeq;
+  }
+
+  offer(
+    record: AgentRecord,
+    input: TextInput,
+    firstN: number,
+    { tokens: skip }: FoldedText,
+    stored: StoredInput,
+  ): readonly TextRun[] {
+    if (skip === input.tokens.length) return [];
+    const key = attemptLaneKey(record.from, input.lane);
+    const pending = this.#pending.get(key) ?? new PendingText(record.from, input.lane);
+    this.#pending.set(key, pending);
+    pending.push(record, input, firstN, skip, stored);
+    return [];
+  }
+
+  *flushFor(from: Producer, input: Exclude<AgentInput, TextInput>): Generator<TextRun, void> {
+    const closing = input.kind === 'close' ? this.#pending.get(attemptLaneKey(from, input.lane)) : undefined;
+    // Where a run contains the closing, text of other lanes may have been merged across it.
+    if (yield* this.#takeChunks(closing)) return;
+    if (closing !== undefined && !closing.isEmpty) return yield* this.#takeAll(closing, true);
+    // The other half of a surrogate pair does not come after its attempt or its task has ended.
+    const isEnd = input.kind === 'status' && isTerminal(input.state);
+    for (const pending of this.#pending.values()) yield* this.#takeAll(pending, isEnd || isEarlierAttempt(pending.from, from));
+  }
+
+  *closeAll(): Generator<TextRun, void> {
+    yield* this.#takeChunks(undefined);
+    for (const pending of this.#pending.values()) yield* this.#takeAll(pending, true);
+  }
+
+  /** After the last input, everything up to the folded sequence must be in a chunk. */
+  *releaseDue(_now: number, isOver: boolean): Generator<TextRun, void> {
+    if (!isOver) yield* this.#takeChunks('not closed');
+    else {
+      yield* this.#takeChunks(undefined);
+      for (const pending of this.#pending.values()) if (pending.firstSeq <= this.#foldedSeq) yield* this.#takeAll(pending, false);
+    }
+  }
+
+  /**
+   * The stored chunks whose tokens are all at hand. Ends with a run that contains the closing of its lane, and returns true then: such
+   * a chunk waits for `closing`. A chunk that another input may close waits for that input, too, while nothing is `not closed`.
+   */
+  *#takeChunks(closing: PendingText | 'not closed' | undefined): Generator<TextRun, boolean> {
+    for (let chunk = this.#facts.nextChunk; chunk !== undefined; chunk = this.#facts.nextChunk) {
+      const from = { id: chunk.producer, turn: this.#facts.aggregate?.turn ?? 0, attempt: chunk.attempt };
+      const pending = this.#pending.get(attemptLaneKey(from, chunk.lane));
+      if (pending?.holds(chunk.chunk) !== true) return false;
+      const isLast = chunk.event.artifactUpdate.lastChunk === true;
+      const isClosedNext = this.#facts.isNextChunkClosed;
+      if (isLast ? pending !== closing : isClosedNext && closing === 'not closed') return false;
+      const run = pending.takeChunk(chunk.chunk);
+      const last = { ...run, last: true };
+      // A run that closes its lane makes two facts where the first chunk must not be the last; otherwise the input closes it.
+      const isClosing =
+        pending === closing && pending.isEmpty && (isLast || (isClosedNext && this.#facts.decide(last).length > 1));
+      yield isClosing ? last : run;
+      this.#facts.assertChunkDecided(chunk);
+      if (isClosing) return true;
+    }
+    return false;
+  }
+
+  *#takeAll(pending: PendingText, isClosed: boolean): Generator<TextRun, void> {
+    const run = pending.takeAll(isClosed);
+    if (pending.isEmpty) this.#pending.delete(attemptLaneKey(pending.from, pending.lane));
+    if (run !== undefined) yield run;
+  }
+}

@@ -1,0 +1,109 @@
+import type { ProducerActivity } from './producers.ts';
+import type { TaskTrace, TracedGap, VisibleEvent } from './trace.ts';
+
+/** A row of the waterfall: a bar from `fromMs` to `toMs` after the task's first input. */
+export type WaterfallRow = {
+  kind: 'hop' | 'tool' | 'text' | 'attempt' | 'takeover' | 'gap';
+  turn: number;
+  label: string;
+  fromMs: number;
+  toMs: number;
+  /** Figures and causes. */
+  note: string;
+};
+
+/** Why a relay took over, in words. */
+export const TAKEOVER_CAUSES: Readonly<Record<string, string>> = {
+  fresh: 'the shard had no owner',
+  released: 'the relay before it released the shard',
+  lost: 'the relay before it died',
+  restarted: 'the shard failed and started again in the same relay',
+};
+
+/** The cause of a gap, in words. */
+export const GAP_CAUSES: Readonly<Record<TracedGap['cause'], string>> = {
+  client: 'the task waited for its client',
+  takeover: 'a relay took over',
+  attempt: 'the work was repeated',
+  queue: 'work waited for a free worker',
+  tool: 'a tool ran',
+  relay: 'text waited in the relay',
+  agent: 'the producers wrote nothing',
+};
+
+const ATTEMPT_CAUSES = { requeue: 'returned in order', redelivery: 'its worker failed or died' } as const;
+
+/** The hops of a task, the text of each producer, repeated attempts, takeovers and gaps, in the order of their beginnings. */
+export function waterfallOf(trace: TaskTrace): WaterfallRow[] {
+  const { hops, relays, gaps, producers } = trace;
+  const turnAt = (ms: number) => producers.findLast(({ firstMs }) => firstMs <= ms)?.turn ?? 1;
+  const rows = [
+    ...hops.map(({ hop, turn, fromMs, toMs, ms, agent, name }): WaterfallRow => {
+      const label = [hop, agent, name].filter(word => word !== undefined).join(' ');
+      return { kind: hop === 'tool' ? 'tool' : 'hop', turn, label, fromMs, toMs, note: duration(ms) };
+    }),
+    ...producers.flatMap(producer => attemptRows(producer)),
+    ...producers.flatMap(producer => textRows(producer, trace)),
+    ...relays.flatMap(({ relay, takeover, fromMs }): WaterfallRow[] => {
+      if (takeover === undefined) return [];
+      const { atMs, cause } = takeover;
+      const note = `${relay ?? 'another relay'}: ${TAKEOVER_CAUSES[cause] ?? cause}`;
+      return [{ kind: 'takeover', turn: turnAt(atMs), label: 'takeover', fromMs: atMs, toMs: Math.max(atMs, fromMs), note }];
+    }),
+    ...gaps.map(({ fromMs, toMs, cause }): WaterfallRow => {
+      const note = `${duration(toMs - fromMs)}: ${GAP_CAUSES[cause] ?? cause}`;
+      return { kind: 'gap', turn: turnAt(fromMs), label: 'gap', fromMs, toMs, note };
+    }),
+  ];
+  return rows.toSorted((a, b) => a.turn - b.turn || a.fromMs - b.fromMs || a.toMs - b.toMs);
+}
+
+function attemptRows({ agent, turn, attempt, takenMs, firstTokenMs, endMs, lastMs, cause }: ProducerActivity): WaterfallRow[] {
+  if (attempt === 1 || takenMs === undefined) return [];
+  const toMs = Math.max(takenMs, firstTokenMs ?? endMs ?? lastMs);
+  const why = cause === undefined ? '' : `, ${ATTEMPT_CAUSES[cause]}`;
+  const note = `${duration(toMs - takenMs)}${why}`;
+  return [{ kind: 'attempt', turn, label: `attempt ${attempt} ${agent}`, fromMs: takenMs, toMs, note }];
+}
+
+/** From the first token to the storage of the last chunk. */
+function textRows(
+  { id, agent, turn, attempt, tokens, firstTokenMs, lastTokenMs }: ProducerActivity,
+  trace: TaskTrace,
+): WaterfallRow[] {
+  if (firstTokenMs === undefined || lastTokenMs === undefined) return [];
+  const own = chunksOf(trace, { id, turn, attempt }).filter(({ atMs }) => atMs >= firstTokenMs);
+  const toMs = own.reduce((latest, { atMs, storedMs = atMs }) => Math.max(latest, storedMs), lastTokenMs);
+  const note = `${duration(toMs - firstTokenMs)}, ${plural(tokens, 'token')} in ${plural(own.length, 'chunk')}`;
+  return [{ kind: 'text', turn, label: `text ${agent}`, fromMs: firstTokenMs, toMs, note }];
+}
+
+/** The stored chunks of one attempt. */
+export function chunksOf(
+  { events }: Pick<TaskTrace, 'events'>,
+  { id, turn, attempt }: Pick<ProducerActivity, 'id' | 'turn' | 'attempt'>,
+): VisibleEvent[] {
+  return events.filter(event => {
+    return event.chunk !== undefined && event.producer === id && event.turn === turn && event.attempt === attempt;
+  });
+}
+
+/** The end of the task's time axis, milliseconds after its first input. */
+export function endOf({ events, producers, hops }: TaskTrace): number {
+  const ends = [
+    ...events.map(({ atMs, storedMs = atMs }) => storedMs),
+    ...producers.map(({ lastMs }) => lastMs),
+    ...hops.map(({ toMs }) => toMs),
+  ];
+  return ends.reduce((latest, ms) => Math.max(latest, ms), 1);
+}
+
+export function duration(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 120_000) return `${(ms / 1_000).toFixed(ms < 10_000 ? 2 : 1)} s`;
+  return `${Math.floor(ms / 60_000)} m ${Math.floor((ms % 60_000) / 1_000)} s`;
+}
+
+export function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}

@@ -1,0 +1,99 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { extname, join } from 'node:path';
+import type { Part } from '@hopline/a2a';
+
+/** Files of one command: an agent must not fill the folder without bound. */
+const FILES_MAX = 100;
+/** Longest file name; UTF-8 bytes. File systems allow 255, and a suffix may follow. */
+const FILE_NAME_BYTES_MAX = 120;
+/** Of a longer name only the beginning and the end are read, UTF-16 units: an agent chooses its length. */
+const NAME_CHARS_READ_MAX = 1_024;
+/** Names tried when files of that name exist: `card.md`, `card-2.md`, … */
+const SUFFIX_MAX = 1_000;
+
+/** The folder of `--out`: artifacts become files in it, never outside of it, and never replace a file. */
+export class ArtifactFolder {
+  readonly #folder: string;
+  readonly #filesMax: number;
+  #files = 0;
+  #failed = false;
+
+  /** Creates the folder. Throws the error of the file system when that is impossible. */
+  constructor(folder: string, filesMax = FILES_MAX) {
+    this.#folder = folder;
+    this.#filesMax = filesMax;
+    mkdirSync(folder, { recursive: true });
+  }
+
+  /** An artifact was not saved. */
+  get failed(): boolean {
+    return this.#failed;
+  }
+
+  fail(): void {
+    this.#failed = true;
+  }
+
+  /** Writes the content of an artifact; parts with a file name of their own become files of their own. Links are not fetched. */
+  save(name: string, parts: readonly Part[]): { paths: string[] } | { problem: string } {
+    const named = parts.filter(part => part.filename !== undefined && part.url === undefined);
+    const others = parts.filter(part => part.filename === undefined && part.url === undefined);
+    const files = named.map(part => ({ name: part.filename!, content: contentOf([part]) }));
+    const isData = others.length > 0 && others.every(({ data }) => data !== undefined);
+    if (others.length > 0)
+      files.push({ name: isData && extname(name) === '' ? `${name}.json` : name, content: contentOf(others) });
+    if (this.#files + files.length > this.#filesMax) return { problem: `${this.#filesMax} files are saved already` };
+    this.#files += files.length;
+    try {
+      return { paths: files.map(file => this.#write(safeFileName(file.name), file.content)) };
+    } catch (thrown) {
+      return { problem: `the file cannot be written (${codeOf(thrown) ?? 'unknown error'})` };
+    }
+  }
+
+  #write(name: string, content: Uint8Array): string {
+    const extension = extname(name);
+    const stem = name.slice(0, name.length - extension.length);
+    for (let n = 1; ; n += 1) {
+      const path = join(this.#folder, n === 1 ? name : `${stem}-${n}${extension}`);
+      try {
+        // Exclusive: neither replaces a file nor follows a link.
+        writeFileSync(path, content, { flag: 'wx' });
+        return path;
+      } catch (thrown) {
+        if (codeOf(thrown) !== 'EEXIST' || n === SUFFIX_MAX) throw thrown;
+      }
+    }
+  }
+}
+
+function codeOf(thrown: unknown): string | undefined {
+  return (thrown as NodeJS.ErrnoException).code;
+}
+
+/** The last segment of a path, with only characters that every file system accepts; never `.` or `..`, nor a hidden file. */
+export function safeFileName(name: string): string {
+  const segment = name.split(/[\\/]/).findLast(part => /[^.\s]/.test(part)) ?? '';
+  const isLong = segment.length > NAME_CHARS_READ_MAX;
+  const half = NAME_CHARS_READ_MAX / 2;
+  const clean = (isLong ? segment.slice(0, half) + segment.slice(-half) : segment)
+    .replaceAll(/[\p{C}<>:"|?*]/gu, '_')
+    .replace(/^[.\s]+/, '')
+    .replace(/[.\s]+$/, '');
+  if (clean === '') return 'artifact';
+  const extension = extname(clean);
+  const kept = extension.length > 16 ? '' : extension;
+  let stem = clean.slice(0, clean.length - kept.length);
+  while (Buffer.byteLength(stem + kept) > FILE_NAME_BYTES_MAX) stem = [...stem].slice(0, -1).join('');
+  // Names of devices on Windows, with any extension.
+  return /^(?:con|prn|aux|nul|com\d|lpt\d)$/i.test(stem.split('.')[0]!) ? `_${stem}${kept}` : stem + kept;
+}
+
+function contentOf(parts: readonly Part[]): Uint8Array {
+  return Buffer.concat(
+    parts.map(({ text, raw, data }) => {
+      if (text !== undefined) return Buffer.from(text);
+      return raw === undefined ? Buffer.from(`${JSON.stringify(data, undefined, 2)}\n`) : Buffer.from(raw, 'base64');
+    }),
+  );
+}

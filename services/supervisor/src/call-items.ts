@@ -1,0 +1,100 @@
+import { type CallInput, type WorkingCall, workingCall, workOfCall } from '@hopline/events';
+import { type InputWriter, type Job, type Log, newestForWork } from '@hopline/log';
+import type { Hop, HopMetrics, Logger } from '@hopline/telemetry';
+import type { TurnView } from './turn-view.ts';
+
+/**
+ * JSON of the content of a call, UTF-8 bytes. A larger one (a message with files) is not stored once more with each of its calls: the
+ * supervisor queues their items itself.
+ */
+export const CALL_CONTENT_BYTES_MAX = 64 * 1024;
+
+export type CallItemsOptions = {
+  log: Pick<Log, 'work'>;
+  job: Pick<Job, 'work' | 'attempt'>;
+  view: TurnView;
+  writer: InputWriter;
+  hop: Hop;
+  /** Epoch milliseconds at which the supervisor took its own item. */
+  takenAt: number;
+  metrics: Pick<HopMetrics, 'hopDuration'>;
+  logger: Pick<Logger, 'info'>;
+};
+
+/**
+ * The calls of a turn and their work items. The relay that stores a call with its content queues the item. Two kinds are left to the
+ * supervisor: calls that are stored without content, because it is too large or the relay is of an earlier version, and lost items.
+ */
+export class CallItems {
+  readonly #options: CallItemsOptions;
+  readonly #calls = new Map<string, WorkingCall>();
+  /** Calls that this supervisor began, and whether they followed from its plan and not from the end of another call. */
+  readonly #begun = new Map<string, { isPlanned: boolean }>();
+  readonly #seen = new Set<string>();
+  readonly #requestedAgain = new Set<string>();
+
+  constructor(options: CallItemsOptions) {
+    this.#options = options;
+  }
+
+  /** Stores a call, unless an earlier supervisor did. */
+  begin(call: WorkingCall): void {
+    const { view, writer, job, hop, logger } = this.#options;
+    this.#calls.set(call.call, call);
+    if (view.calls.includes(call.call)) return;
+    this.#begun.set(call.call, { isPlanned: job.attempt === 1 && view.ends.length === 0 });
+    writer.add(inputOf(call));
+    hop.run(() => logger.info({ agent: call.agent, call_id: call.call, turn: job.work.turn }, 'call delegated'));
+  }
+
+  /** Queues the items of calls that are stored without content. To be called after every record, and after `begin`. */
+  async queueUnheld(): Promise<void> {
+    const { view, takenAt, metrics } = this.#options;
+    for (const name of view.calls) {
+      const call = this.#calls.get(name);
+      const started = view.started(name);
+      if (call === undefined || started === undefined || this.#seen.has(name)) continue;
+      this.#seen.add(name);
+      const begun = this.#begun.get(name);
+      if (begun?.isPlanned) metrics.hopDuration.recordMs(started.at - takenAt, { hop: 'plan', agent: call.agent });
+      if (workingCall(started) !== undefined || view.ended(name) !== undefined) continue;
+      // An earlier supervisor may have queued the item. Its agent may have been silent since, for longer than the queue knows its id.
+      if (begun !== undefined || !(await this.#isQueued(call))) await this.#request(call);
+    }
+  }
+
+  /**
+   * Queues the item of a call again that the queue does not have: the relay died before it queued it, and its successor did not, or the
+   * stream lost it. Resolves with false when that cannot help: it was done before, or the agent has written.
+   */
+  async queueLost(name: string): Promise<boolean> {
+    const call = this.#calls.get(name);
+    if (call === undefined) return true;
+    if (this.#requestedAgain.has(name) || this.#hasWritten(call)) return false;
+    await this.#request(call);
+    this.#requestedAgain.add(name);
+    return true;
+  }
+
+  async #isQueued(call: WorkingCall): Promise<boolean> {
+    const { log, job } = this.#options;
+    return this.#hasWritten(call) || log.work.hasItem(`agent.${call.agent}`, job.work.taskId);
+  }
+
+  #hasWritten({ call }: WorkingCall): boolean {
+    return this.#options.view.aggregate?.producers[call] !== undefined;
+  }
+
+  async #request(call: WorkingCall): Promise<void> {
+    const { log, job, view, hop } = this.#options;
+    const newest = view.newest && newestForWork(view.newest);
+    const item = { ...workOfCall(job.work, call), queuedAt: Date.now(), ...newest };
+    await log.work.request(`agent.${call.agent}`, item, { id: `${job.work.taskId}:${call.call}`, trace: hop.carrier() });
+  }
+}
+
+function inputOf({ call, agent, ...content }: WorkingCall): CallInput {
+  const statusPasses = content.presentation.progress === 'status' && { statusPasses: true as const };
+  const isHeld = Buffer.byteLength(JSON.stringify(content)) <= CALL_CONTENT_BYTES_MAX;
+  return { kind: 'call', call, agent, ...statusPasses, ...(isHeld && content) };
+}
