@@ -152,7 +152,7 @@ test('a line is covered when any of the runs executed it', () => {
 test('every package of the workspace has the version of the release', () => {
   const root = fileURLToPath(new URL('../..', import.meta.url));
   const versionIn = (folder: string) => JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8')).version;
-  const folders = globSync(['packages/*', 'services/*', 'infra/local', 'infra/examples', 'test'], { cwd: root });
+  const folders = globSync(['packages/*/', 'services/*/', 'infra/local', 'infra/examples', 'test'], { cwd: root });
   assert.ok(folders.length > 20);
   for (const folder of folders) assert.equal(versionIn(folder), versionIn('.'), folder);
 });

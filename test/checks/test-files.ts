@@ -2,7 +2,12 @@ import { globSync, statSync } from 'node:fs';
 import { relative, resolve, sep } from 'node:path';
 
 /** Tests without a broker are beside the code, tests with one in `test/`; tests that fill a whole Kubernetes cluster run separately. */
-const UNIT = ['packages/**/*.test.ts', 'services/**/*.test.ts', 'infra/**/*.test.{ts,mjs}', 'test/{checks,repo}/**/*.test.ts'];
+const UNIT = [
+  'packages/**/*.test.ts',
+  'services/**/*.test.ts',
+  'infra/**/*.test.{ts,mjs}',
+  'test/{checks,kit,repo}/**/*.test.ts',
+];
 const WITH_BROKER = ['test/**/*.test.ts'];
 const ON_CLUSTER = ['test/kubernetes/{cluster,upgrade}.test.ts'];
 /** Unit tests that start clusters, install packages, build images, or need a tool of Prometheus. */

@@ -13,6 +13,7 @@ import { createClient } from '@hopline/client';
 import { freePort } from '@hopline/local-cluster';
 import { createRemoteJWKSet, type JWK } from 'jose';
 import { DRIVERS } from '../conformance/client-drivers.ts';
+import { until } from '../kit/until.ts';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, type Frame, messageParams, rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
@@ -20,7 +21,6 @@ import { ServiceProcess } from '../support/cluster/service-process.ts';
 
 /** A killed agent is removed after AGENT_SILENCE_MS_MAX of silence. */
 const GONE_MS_MAX = 60_000;
-const POLL_MS = 100;
 const PATH = '/.well-known/agent-card.json';
 
 const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
@@ -57,7 +57,7 @@ before(async () => {
     HOPLINE_CARD_KEY_FILE: join(folder, 'key.pem'),
     HOPLINE_CARD_KEY_ID: 'k1',
   });
-  await until(async () => (await skillsOf(cluster.url)).length === 4, GONE_MS_MAX);
+  await until(async () => (await skillsOf(cluster.url)).length === 4, undefined, GONE_MS_MAX);
 });
 
 after(async () => {
@@ -75,14 +75,6 @@ async function another(instance: string, env: Record<string, string>): Promise<S
   );
   await started.start();
   return started;
-}
-
-async function until(condition: () => Promise<boolean>, withinMs: number): Promise<void> {
-  const end = performance.now() + withinMs;
-  while (!(await condition())) {
-    assert.ok(performance.now() < end, `not within ${withinMs} ms`);
-    await new Promise(resolve => setTimeout(resolve, POLL_MS));
-  }
 }
 
 const get = (url: string, headers: Record<string, string> = {}) => fetch(`${url}${PATH}`, { headers });
@@ -241,7 +233,7 @@ function agentsOf(card: AgentCard | undefined): string[] {
 }
 
 test('the extended card is signed, lists each agent and skill, and requires authentication [S4-2]', async () => {
-  await until(async () => agentsOf((await extendedCard(known)).result).length === 2, GONE_MS_MAX);
+  await until(async () => agentsOf((await extendedCard(known)).result).length === 2, undefined, GONE_MS_MAX);
   const card = await cardAt(asking.url);
   assert.equal(card.capabilities.extendedAgentCard, true);
   assert.deepEqual(
@@ -336,7 +328,7 @@ test('skills and ETag change with the registered agents, and the new card is sig
   const before = (await get(cluster.url)).headers.get('etag');
   const [, beta] = cluster.agents as [ServiceProcess, ServiceProcess];
   await beta.kill('SIGTERM');
-  await until(async () => (await skillsOf(cluster.url)).length === 2, GONE_MS_MAX);
+  await until(async () => (await skillsOf(cluster.url)).length === 2, undefined, GONE_MS_MAX);
   const gone = await get(cluster.url, { 'if-none-match': before! });
   assert.equal(gone.status, 200);
   assert.notEqual(gone.headers.get('etag'), before);
@@ -347,11 +339,15 @@ test('skills and ETag change with the registered agents, and the new card is sig
   );
   assert.equal(signature?.whole, true);
   await beta.start();
-  await until(async () => (await skillsOf(cluster.url)).length === 4, GONE_MS_MAX);
+  await until(async () => (await skillsOf(cluster.url)).length === 4, undefined, GONE_MS_MAX);
   // Equal content has an equal tag.
   assert.equal((await get(cluster.url)).headers.get('etag'), before);
   // A killed agent does not deregister, so the extended card still lists it.
   await beta.kill('SIGKILL');
-  await until(async () => (await skillsOf(cluster.url)).length === 2, GONE_MS_MAX);
-  await until(async () => agentsOf((await extendedCard(known)).result).join() === 'alpha live,beta silent', GONE_MS_MAX);
+  await until(async () => (await skillsOf(cluster.url)).length === 2, undefined, GONE_MS_MAX);
+  await until(
+    async () => agentsOf((await extendedCard(known)).result).join() === 'alpha live,beta silent',
+    undefined,
+    GONE_MS_MAX,
+  );
 });

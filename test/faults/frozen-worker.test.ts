@@ -4,14 +4,14 @@ import { Fold } from '@hopline/a2a';
 import { defineAgent, serveAgent } from '@hopline/agent';
 import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
-import { createLogger, type HopMetrics } from '@hopline/telemetry';
+import { createLogger } from '@hopline/telemetry';
+import { NO_METRICS } from '../kit/no-metrics.ts';
 import { frames, messageParams } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { type NatsProxy, startNatsProxy } from '../support/nats/nats-proxy.ts';
 
 /** The item of a silent worker goes to another one after this. */
 const ACK_WAIT_MS = 1_500;
-const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {}, observe() {} }) }) as HopMetrics;
 const logger = createLogger({ service: 'test', instance: 'test', level: 'fatal' });
 
 let cluster: Cluster;
@@ -43,7 +43,7 @@ async function worker(servers: string, run: (attempt: number) => AsyncGenerator<
     run: ({ attempt }) => run(attempt),
   });
   const options = { log, name: 'writer', agent, url: 'http://writer/', skills: await agent.skills(), slots: 1, drainMs: 0 };
-  serveAgent({ ...options, signal: stop.signal, logger, metrics }).catch(() => {});
+  serveAgent({ ...options, signal: stop.signal, logger, metrics: NO_METRICS }).catch(() => {});
   return log;
 }
 

@@ -7,6 +7,7 @@ import { ATTEMPTS_MAX_DEFAULT } from '@hopline/log';
 import { WORK_STREAM } from '@hopline/log-jetstream';
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
+import { until } from '../kit/until.ts';
 import { countingTokens } from '../support/agents/counting-agent.ts';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { answer } from '../support/agents/remote-task.ts';
@@ -19,7 +20,6 @@ const TOKENS = countingTokens(200);
 const TOKENS_BEFORE = 100;
 const PAUSE_MS = 10;
 const RESTARTS = ATTEMPTS_MAX_DEFAULT + 2;
-const PATIENCE_MS = 60_000;
 
 /** Tasks that run at the same time while replicas restart. */
 const CALLERS = 4;
@@ -69,14 +69,6 @@ after(async () => {
 /** Number of all deliveries of a role's items. */
 async function deliveriesOf(role: Role): Promise<number> {
   return (await jsm.consumers.info(WORK_STREAM, role.replace('.', '-'))).delivered.consumer_seq;
-}
-
-async function until(condition: () => Promise<boolean> | boolean, what: string): Promise<void> {
-  const deadline = performance.now() + PATIENCE_MS;
-  while (!(await condition())) {
-    if (performance.now() > deadline) assert.fail(`${what}: not within ${PATIENCE_MS} ms`);
-    await new Promise(resolve => setTimeout(resolve, 20));
-  }
 }
 
 function messageTo(agent: string) {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Task } from '@hopline/a2a';
 import type { Log } from '@hopline/log';
+import { until } from '../kit/until.ts';
 import { type AskingCluster, startAskingCluster } from '../support/cluster/asking-cluster.ts';
 import type { Cluster } from '../support/cluster/cluster.ts';
 
@@ -12,7 +12,6 @@ const SHARE_PERCENT = 50;
 const ANSWER = 'x'.repeat(8 * 1024);
 /** More than the log holds several times: without a limit these remove every older task. */
 const FLOOD_MAX = 400;
-const WAIT_MS_MAX = 60_000;
 
 let asking: AskingCluster;
 let cluster: Cluster;
@@ -74,14 +73,6 @@ async function flood(): Promise<Sent> {
     assert.equal(sent.task.status.state, 'TASK_STATE_COMPLETED');
   }
   return assert.fail(`${FLOOD_MAX} tasks of one tenant were taken`);
-}
-
-async function until(condition: () => Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + WAIT_MS_MAX;
-  while (!(await condition())) {
-    assert.ok(Date.now() < deadline, `did not happen in ${WAIT_MS_MAX} ms`);
-    await sleep(100);
-  }
 }
 
 test("a tenant with its share of the log begins no further task, and another tenant's finished task stays readable", {

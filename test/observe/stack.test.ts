@@ -5,15 +5,14 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, wr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { freePort } from '@hopline/local-cluster';
+import { until } from '../kit/until.ts';
 import { type NatsServer, startNats } from '../support/nats/nats-server.ts';
 
 /** `npm run observe` beside a real nats-server. Its programs listen on fixed ports, so fakes replace them. */
 
 const MAIN = fileURLToPath(new URL('../../infra/observe/main.ts', import.meta.url));
-const WAIT_MS_MAX = 60_000;
 
 /** A folder of a cluster, and a PATH with only these programs. */
 function folders(t: TestContext, programs: readonly string[]): { home: string; path: string } {
@@ -54,14 +53,6 @@ function writeRun(home: string, instances: Record<string, string>, nats: NatsSer
     join(home, 'run.json'),
     JSON.stringify({ url: 'http://127.0.0.1:8000/', nats: nats.url, natsMonitor, logs: join(home, 'logs'), processes }),
   );
-}
-
-async function until<T>(find: () => T | undefined | Promise<T | undefined>): Promise<T> {
-  for (const endsAt = Date.now() + WAIT_MS_MAX; ; await sleep(50)) {
-    const found = await find();
-    if (found !== undefined) return found;
-    assert.ok(Date.now() < endsAt, 'not within WAIT_MS_MAX');
-  }
 }
 
 async function monitored(t: TestContext): Promise<{ nats: NatsServer; monitorPort: number }> {

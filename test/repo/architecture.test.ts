@@ -98,6 +98,19 @@ test('relative imports stay inside their package', () => {
   }
 });
 
+test('tests beside the sources import no broker and no cluster of test/, and the kit imports only types of packages', () => {
+  const beside = sources.filter(path => !path.startsWith('test/'));
+  for (const path of beside) {
+    const targets = importsOf(path).map(module => (module.startsWith('.') ? join(dirname(path), module) : module));
+    for (const target of targets.filter(found => found.startsWith('test/'))) {
+      assert.ok(isTest(path) && !/^test\/support\/(?:cluster|nats)\//.test(target), `${path} imports ${target}`);
+    }
+  }
+  for (const path of sources.filter(file => file.startsWith('test/kit/'))) {
+    for (const [line] of read(path).matchAll(/^import .*'@hopline\/.*$/gm)) assert.match(line, /^import type /, path);
+  }
+});
+
 test('pure packages use no I/O, clock or randomness', () => {
   for (const path of production.filter(file => packageOf(file) in PURE_PACKAGES)) {
     const builtIns = importsOf(path).filter(module => module.startsWith('node:'));

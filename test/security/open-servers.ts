@@ -4,13 +4,13 @@ import type { Authenticator, CorsRules } from '@hopline/endpoint';
 import { AllowedHosts, createHealth, type ProbeOptions, startProbeServer } from '@hopline/lifecycle';
 import { freePort } from '@hopline/local-cluster';
 import { createMemoryLog } from '@hopline/log/memory';
-import { createLogger, type HopMetrics } from '@hopline/telemetry';
+import { createLogger } from '@hopline/telemetry';
 import { webhookRules } from '@hopline/webhook-guard';
 import { createIngress } from '../../services/ingress/src/ingress.ts';
 import { createSubAgent } from '../../services/sub-agent/src/sub-agent.ts';
+import { NO_METRICS } from '../kit/no-metrics.ts';
 
 export const logger = createLogger({ service: 'test', instance: 'test', level: 'fatal' });
-const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {} }) }) as HopMetrics;
 
 export type OpenServersOptions = { hosts?: AllowedHosts; publicUrl?: string; cors?: CorsRules; auth?: Authenticator };
 
@@ -23,7 +23,7 @@ export async function openServers(
   const health = createHealth();
   health.started([]);
   const probes: ProbeOptions = { health, metricsText: async () => 'secret_metric 1\n', loopLagMsMax: 60_000, hosts };
-  const both = { log, publicUrl, cors, auth, probes, metrics, logger };
+  const both = { log, publicUrl, cors, auth, probes, metrics: NO_METRICS, logger };
   const ingress = await createIngress({
     ...both,
     profile: 'caipe',

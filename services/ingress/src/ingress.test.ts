@@ -10,8 +10,9 @@ import { type Log, LogUnavailable } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
 import { StoredScenario, supervisor } from '@hopline/task/test-kit';
 import { encodeProgress, findResumePoint, readTaskFile } from '@hopline/task-file';
-import { createLogger, type HopMetrics } from '@hopline/telemetry';
+import { createLogger } from '@hopline/telemetry';
 import { webhookRules } from '@hopline/webhook-guard';
+import { NO_METRICS } from '../../../test/kit/no-metrics.ts';
 import { AUDIT_INPUT_BYTES_MAX, AUDIT_RECORDS_MAX } from './audit-task.ts';
 import { createIngress, type IngressDeps } from './ingress.ts';
 import { CARD_TENANTS_MAX, type IngressCardOptions } from './ingress-card.ts';
@@ -38,8 +39,6 @@ async function openIngress(t: TestContext, deps: Partial<IngressDeps> = {}) {
   });
   const health = createHealth();
   health.started([{ name: 'log', check: () => log.check() }]);
-  const silent = { add: () => {}, recordMs: () => {}, observe: () => {} };
-  const metrics = new Proxy({}, { get: () => silent }) as HopMetrics;
   const ingress = await createIngress({
     log,
     profile: 'caipe',
@@ -53,7 +52,7 @@ async function openIngress(t: TestContext, deps: Partial<IngressDeps> = {}) {
     webhooks: webhookRules({ HOPLINE_WEBHOOK_ALLOW: undefined, HOPLINE_WEBHOOK_HTTP: false }),
     limits: {},
     probes: { health, metricsText: async () => '# none\n', loopLagMsMax: 60_000, hosts: new AllowedHosts() },
-    metrics,
+    metrics: NO_METRICS,
     logger: createLogger({ service: 'ingress', instance: 'test', level: 'silent' }),
   });
   const url = await ingress.listen('127.0.0.1', 0);

@@ -8,12 +8,13 @@ import type { Owner } from '@hopline/events';
 import type { Log, PushConfigEntry, PushProgressEntry } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { parseSecretsKeys, withSealedWebhooks } from '@hopline/log/webhook-secrets';
-import { createLogger, type HopMetrics } from '@hopline/telemetry';
+import { createLogger } from '@hopline/telemetry';
 import { AllowList } from '@hopline/webhook-guard';
+import { NO_METRICS } from '../../../test/kit/no-metrics.ts';
+import { until } from '../../../test/kit/until.ts';
 import { createNotifier, type Notifier, type NotifierDeps } from './notifier.ts';
 import { TaskFacts } from './task-facts.test-kit.ts';
 
-const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {}, observe() {} }) }) as HopMetrics;
 const logger = createLogger({ service: 'notifier', instance: 'test', level: 'fatal' });
 const KEY = `t1.${Buffer.from('cfg').toString('base64url')}`;
 
@@ -35,7 +36,7 @@ const notifierOn = (
     rules: { http: true, allow: new AllowList(allow) },
     limits: { timeoutMs: 5_000, requestsMax: 16, hostRequestsMax: 8, workersMax, intervalMs, bytesPerSecondMax },
     retry: { attemptsMax: 3, retryMsBase: 5, retryMsMax: 20, abandonAfterMs: 60_000, ...retry },
-    metrics,
+    metrics: NO_METRICS,
     logger,
     leaseMs: 200,
     heartbeatMs: 20,
@@ -70,14 +71,6 @@ const config = (url: string, more: Partial<PushConfigEntry> = {}): PushConfigEnt
   after: 0,
   ...more,
 });
-
-async function until<T>(look: () => T | Promise<T>): Promise<NonNullable<T>> {
-  for (;;) {
-    const found = await look();
-    if (found) return found;
-    await new Promise(resolve => setTimeout(resolve, 5));
-  }
-}
 
 const overOf = (log: MemoryLog, key = KEY): Promise<PushProgressEntry> =>
   until(async () => {

@@ -6,9 +6,10 @@ import { type TestContext, test } from 'node:test';
 import { type A2AOptions, createA2AAgent } from '@hopline/agent-a2a';
 import { AllowedHosts, createHealth } from '@hopline/lifecycle';
 import { createMemoryLog } from '@hopline/log/memory';
-import { createLogger, type HopMetrics } from '@hopline/telemetry';
+import { createLogger } from '@hopline/telemetry';
 import { createSubAgent } from '../../../services/sub-agent/src/sub-agent.ts';
 import { CALL_BYTES_MAX, TurnWebhooks } from '../../../services/sub-agent/src/turn-webhooks.ts';
+import { NO_METRICS } from '../../kit/no-metrics.ts';
 import {
   answer,
   type RemoteAgent,
@@ -18,7 +19,6 @@ import {
 } from '../../support/agents/remote-agent.ts';
 import { eventsOf, lastOf, textOf } from '../../support/agents/turn.ts';
 
-const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {}, observe() {} }) }) as HopMetrics;
 const logger = createLogger({ service: 'test', instance: 'test', level: 'fatal' });
 const PUSHES_ONLY = { streaming: false, pushNotifications: true };
 
@@ -42,7 +42,7 @@ async function trio(t: TestContext, remoteOptions: Partial<RemoteAgentOptions>, 
     version: '0.1.0',
     publicUrl: undefined,
   };
-  const subAgent = createSubAgent({ ...deps, retries: undefined, forwardText: undefined, probes, metrics, logger });
+  const subAgent = createSubAgent({ ...deps, retries: undefined, forwardText: undefined, probes, metrics: NO_METRICS, logger });
   const url = await subAgent.start('127.0.0.1', 0);
   t.after(async () => {
     await subAgent.stop();

@@ -5,12 +5,12 @@ import type { Agent } from '@hopline/agent';
 import { createA2AAgent } from '@hopline/agent-a2a';
 import { AllowedHosts, createHealth } from '@hopline/lifecycle';
 import { createMemoryLog } from '@hopline/log/memory';
-import { createLogger, type HopMetrics } from '@hopline/telemetry';
+import { createLogger } from '@hopline/telemetry';
 import { createRelay } from '../../../services/relay/src/relay.ts';
 import { createSubAgent } from '../../../services/sub-agent/src/sub-agent.ts';
+import { NO_METRICS } from '../../kit/no-metrics.ts';
 import { answer, type Step, startRemoteAgent } from '../../support/agents/remote-agent.ts';
 
-const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {}, observe() {} }) }) as HopMetrics;
 const logger = createLogger({ service: 'test', instance: 'test', level: 'fatal' });
 const coalesce = { eventCostMs: 80, holdMsMax: 100, chunkBytesMax: 32_768 };
 
@@ -21,12 +21,20 @@ async function serve(
   skills = [{ id: 'own', name: 'Own', description: 'From the file', tags: ['x'] }],
 ) {
   const log = createMemoryLog();
-  const relay = await createRelay({ log, instance: 'relay', coalesce, metrics, logger, leaseMs: 200, heartbeatMs: 50 });
+  const relay = await createRelay({
+    log,
+    instance: 'relay',
+    coalesce,
+    metrics: NO_METRICS,
+    logger,
+    leaseMs: 200,
+    heartbeatMs: 50,
+  });
   const health = createHealth();
   health.started([]);
   const probes = { health, metricsText: async () => '', loopLagMsMax: 60_000, hosts: new AllowedHosts() };
   const deps = { log, name: 'argocd', agent, skills, slots: 4, drainMs: 1_000, version: '0.1.0', publicUrl: undefined };
-  const subAgent = createSubAgent({ retries: undefined, forwardText: undefined, ...deps, probes, metrics, logger });
+  const subAgent = createSubAgent({ retries: undefined, forwardText: undefined, ...deps, probes, metrics: NO_METRICS, logger });
   const url = await subAgent.start('127.0.0.1', 0);
   t.after(async () => {
     await subAgent.stop();

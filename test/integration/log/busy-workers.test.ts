@@ -7,6 +7,7 @@ import { factRecord, workItem } from '@hopline/log/test-kit';
 import { openJetStreamLog, WORK_STREAM } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
+import { until } from '../../kit/until.ts';
 import { type NatsProxy, startNatsProxy } from '../../support/nats/nats-proxy.ts';
 import { startNats } from '../../support/nats/nats-server.ts';
 
@@ -15,10 +16,6 @@ const CONSUMER = 'agent-mine';
 const ACK_WAIT_MS = 2_000;
 /** Those of tenants, and that of work without an owner. */
 const QUEUES = TENANT_QUEUES + 1;
-
-async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await condition())) await pause(5);
-}
 
 async function open(t: TestContext) {
   const nats = await startNats();

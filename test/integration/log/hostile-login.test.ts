@@ -19,6 +19,7 @@ import {
 import { type JetStreamManager, jetstreamManager, type StreamConfig, type StreamUpdateConfig } from '@nats-io/jetstream';
 import { headers, type NatsConnection } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
+import { until } from '../../kit/until.ts';
 import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
 
 /** What the login of one agent can do to the log that all share, with the permissions that its service needs. */
@@ -34,14 +35,6 @@ const CHECK_MS = 200;
 
 const PASSWORDS = new Map<ServerUser, { text: string }>();
 for (const user of serverUsers(AGENTS)) PASSWORDS.set(user, { text: user });
-
-async function until(what: string, isTrue: () => Promise<boolean> | boolean): Promise<void> {
-  const deadline = Date.now() + WAIT_MS_MAX;
-  while (!(await isTrue())) {
-    assert.ok(Date.now() < deadline, what);
-    await new Promise(resolve => setTimeout(resolve, 25));
-  }
-}
 
 const taskRecord = (taskId: string) =>
   ({ v: 1, facts: [], aggregate: { taskId, generation: 1 }, startSeq: 0, startStoredAt: 1 }) as unknown as FactRecord;
@@ -121,7 +114,7 @@ describe('an agent that turns against the log', { timeout: 300_000 }, () => {
     await createConsumer('KV_hopline_tasks', { durable_name: 'dos', filter_subject: filter });
     const removesUnknown = { keptConsumers: ['warehouse'], checkMs: CHECK_MS };
     await open('relay', { removesUnknown, onEvent: event => events.push(event) });
-    await until('the consumers were not removed', () => removed('unknown-consumers') >= CONSUMERS + 1);
+    await until(() => removed('unknown-consumers') >= CONSUMERS + 1, 'the consumers were not removed');
     assert.deepEqual(
       (await consumersOf(FACTS_STREAM)).filter(name => !name.startsWith('hopline-')),
       ['warehouse'],
@@ -140,10 +133,10 @@ describe('an agent that turns against the log', { timeout: 300_000 }, () => {
     const answerTo = (reply: string) => attacker.publish('$JS.API.STREAM.MSG.GET.A2A_RAW', read, { reply });
     for (let index = 0; index < ANSWERS; index += 1) answerTo(`a2a.work.agent.absent.${index}`);
     await attacker.flush();
-    await until('the answers were not removed', async () => {
+    await until(async () => {
       const { state } = await admin.streams.info(WORK_STREAM);
       return removed('unknown-work') > 0 && state.messages === 0;
-    });
+    }, 'the answers were not removed');
     await ingress.work.requireRoom('supervisor');
     await relay.work.request('supervisor', work('t1'), { id: 't1' });
     const taken = new AbortController();
@@ -158,7 +151,7 @@ describe('an agent that turns against the log', { timeout: 300_000 }, () => {
     const guide = await open('agent.guide');
     const stop = new AbortController();
     const taking = guide.work.take('agent.guide', { slots: 1, signal: stop.signal }, async () => {});
-    await until('the agent has no consumers', async () => (await consumersOf(WORK_STREAM)).includes('agent-guide_7'));
+    await until(async () => (await consumersOf(WORK_STREAM)).includes('agent-guide_7'), 'the agent has no consumers');
     stop.abort();
     await taking;
     const before = removed('unknown-work');
@@ -166,7 +159,7 @@ describe('an agent that turns against the log', { timeout: 300_000 }, () => {
       await relay.work.request('agent.guide', work(`w${index}`, 'x'.repeat(MIB)), { id: `w${index}` });
     // The queue holds more than an eighth of its bytes, so it is searched.
     for (const place of ['absent.t', 'guide.0.0']) await adminConnection.request(`a2a.work.agent.${place}`, 'x');
-    await until('the other items were not removed', () => removed('unknown-work') === before + 2);
+    await until(() => removed('unknown-work') === before + 2, 'the other items were not removed');
     const { state } = await admin.streams.info(WORK_STREAM, { subjects_filter: 'a2a.work.>' });
     assert.equal(Object.keys(state.subjects ?? {}).filter(subject => subject.startsWith('a2a.work.agent.guide.w')).length, 40);
   });
@@ -220,7 +213,7 @@ test('150 agents start at one server: their logins, registry entries, workers an
     workers.push(log.work.take(`agent.${name}`, { slots: 1, signal: stop.signal }, done));
   }
   for (const name of names) await relay.work.request(`agent.${name}`, work(`t-${name}`), { id: name });
-  await until('not every agent took its work', () => answered.size === names.length);
+  await until(() => answered.size === names.length, 'not every agent took its work');
   const nc = await connect({ servers: server.url });
   const { state } = await (await jetstreamManager(nc)).streams.info(WORK_STREAM);
   await nc.close();
@@ -295,9 +288,9 @@ test('a relay without the permission to change streams reports it, starts, and c
   // An upgrade replaces the relays before the last NATS node has the permissions of the new version.
   server.reload(authorization(PASSWORDS));
   await server.restart();
-  await until('the stream has its bound', async () => {
+  await until(async () => {
     const found = await jsm.streams.info(WORK_STREAM).catch(() => undefined);
     return found?.config.max_consumers === WORK_CONSUMERS_MAX;
-  });
+  }, 'the stream has its bound');
   assert.equal(refused().length, 1);
 });

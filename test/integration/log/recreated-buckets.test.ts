@@ -1,19 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { followBucket, type KeyValue } from '@hopline/log';
 import { HEARTBEAT_INTERVAL_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
 import { BUCKETS, LogNames, openJetStreamLog } from '@hopline/log-jetstream';
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
+import { until } from '../../kit/until.ts';
 import { startNats } from '../../support/nats/nats-server.ts';
 
 /** Entries of the lost bucket: revisions of the new one stay below theirs. */
 const ENTRIES = 40;
-
-async function until(what: string, isMet: () => boolean | Promise<boolean>): Promise<void> {
-  for (const end = Date.now() + 60_000; !(await isMet()); await sleep(20)) if (Date.now() > end) assert.fail(what);
-}
 
 async function createAgain(jsm: JetStreamManager, bucket: string): Promise<void> {
   const stream = `KV_${new LogNames().bucket(bucket)}`;
@@ -62,10 +58,10 @@ test('a bucket that was lost and created again is seen by every view that is ope
         lost: () => {},
       });
       for (let n = 0; n < ENTRIES; n += 1) await bucket.put('old', { ...value, ...more });
-      await until(`${name} shows an entry`, () => view.has('old'));
+      await until(() => view.has('old'), `${name} shows an entry`);
       await createAgain(jsm, BUCKETS[name]);
       await bucket.put('new', { ...value, ...more });
-      await until(`${name} shows the new bucket`, () => view.has('new') && !view.has('old'));
+      await until(() => view.has('new') && !view.has('old'), `${name} shows the new bucket`);
     }),
   );
 });
@@ -97,7 +93,7 @@ test('shards keep their owner when the bucket of leases is lost and created agai
     onError: () => {},
   });
   await leases.start();
-  await until('all shards run', () => running.size === 4);
+  await until(() => running.size === 4, 'all shards run');
   for (let n = 0; n < ENTRIES; n += 1) await log.leases.put('relay.gone', { owner: 'gone', heartbeat: n });
   await createAgain(jsm, BUCKETS.leases);
   const owners = async () => {
@@ -106,8 +102,8 @@ test('shards keep their owner when the bucket of leases is lost and created agai
   };
   // A shard that fails meanwhile finds no lease.
   await leases.restart(3);
-  await until('every lease is written again', async () => (await owners()).every(owner => owner === 'a'));
-  await until('every shard runs', () => running.size === 4);
+  await until(async () => (await owners()).every(owner => owner === 'a'), 'every lease is written again');
+  await until(() => running.size === 4, 'every shard runs');
   assert.equal(leases.held.size, 4);
   await leases.stop();
 });

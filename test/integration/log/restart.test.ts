@@ -3,25 +3,17 @@ import { after, before, describe, test } from 'node:test';
 import type { AgentRecord, FactRecord, Work } from '@hopline/events';
 import { createInputWriter, type Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
+import { until } from '../../kit/until.ts';
 import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
 
 /** The server is killed and restarted twice under load. Every acknowledged record must be stored once and in order. */
 const TASKS = 12;
 const KILLS = 2;
 const BETWEEN_MS = 700;
-const SETTLE_MS_MAX = 20_000;
 
 const sleep = (ms: number) => new Promise(resolve => setTimeout(resolve, ms));
 const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
 const tasks = (name: string) => range(1, TASKS).map(i => `${name}-${i}`);
-
-async function until(condition: () => boolean, what: string): Promise<void> {
-  const deadline = Date.now() + SETTLE_MS_MAX;
-  while (!condition()) {
-    assert.ok(Date.now() < deadline, `${what}: not within ${SETTLE_MS_MAX} ms`);
-    await sleep(10);
-  }
-}
 
 /** Each kill meets a client that has reconnected since the last one. */
 async function killTwice(server: NatsServer, reconnects: () => number): Promise<void> {

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { DEFAULT_SETTINGS } from '@hopline/coalesce';
 import { rawSubject } from '@hopline/events';
 import type { FactLog, Log } from '@hopline/log';
@@ -9,10 +8,10 @@ import { createLogger, type HopMetrics } from '@hopline/telemetry';
 import { jetstream } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { createRelay, type Relay } from '../../../services/relay/src/relay.ts';
+import { until } from '../../kit/until.ts';
 import { startNats } from '../../support/nats/nats-server.ts';
 
 const UNREADABLE = 300;
-const WAIT_MS_MAX = 30_000;
 
 /** A log with one shard on a nats-server of its own, and relays on it whose lag can be read. */
 async function openLog(t: TestContext) {
@@ -48,14 +47,6 @@ async function sendMessage(log: Log, taskId: string): Promise<void> {
   const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
   const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
   await log.inputs.append(taskId, { v: 1, at: Date.now(), from: 'client', input }, { id: `${taskId}:msg:m` });
-}
-
-async function until(condition: () => boolean | Promise<boolean>, what: () => unknown): Promise<void> {
-  const deadline = Date.now() + WAIT_MS_MAX;
-  while (!(await condition())) {
-    assert.ok(Date.now() < deadline, `did not happen in ${WAIT_MS_MAX} ms: ${what()}`);
-    await sleep(20);
-  }
 }
 
 test('a shard whose newest inputs are unreadable has no lag once they are read', { timeout: 120_000 }, async t => {

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import type { Owner } from '@hopline/events';
 import type { Change, KeyValue } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
+import { until } from '../../../../test/kit/until.ts';
 import { OwnerCounts, partyKeysOf } from './owner-counts.ts';
 
 type Entry = { owner: Owner };
@@ -23,14 +24,6 @@ function silentlyExpiring(): KeyValue<Entry> {
 function counted(bucket: KeyValue<Entry>, now: () => number) {
   const entries = new OwnerCounts({ bucket, ownerOf: ({ owner }) => owner, onLost: error => assert.fail(String(error)), now });
   return { entries, countsOf: (owner: Owner) => Object.values(entries.counts(partyKeysOf(owner))) };
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  const deadline = Date.now() + 15_000;
-  while (!condition()) {
-    assert.ok(Date.now() < deadline, 'did not happen in 15 s');
-    await new Promise(resolve => setTimeout(resolve, 5));
-  }
 }
 
 test('an entry counts once for its owner and its tenant, and at once if this process adds it', async t => {

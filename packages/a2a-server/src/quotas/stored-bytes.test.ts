@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import type { Owner } from '@hopline/events';
 import type { TaskIndexEntry } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
+import { until } from '../../../../test/kit/until.ts';
 import { BytesByTenant, GROUPS_MAX, StoredBytes } from './stored-bytes.ts';
 
 const ANNA = { tenant: 't', subject: 'anna' };
@@ -15,14 +16,6 @@ function entry(owner: Owner | undefined, { bytes, seq, isOpen = false }: Stored)
   const state = isOpen ? 'TASK_STATE_WORKING' : 'TASK_STATE_COMPLETED';
   const common = { contextId: 'c', role: 'agent.echo', state, startSeq: 1, generation: 1, at: 1 } as const;
   return { ...common, ...(owner && { owner }), seq, storedBytes: bytes };
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  const deadline = Date.now() + 15_000;
-  while (!condition()) {
-    assert.ok(Date.now() < deadline, 'did not happen in 15 s');
-    await new Promise(resolve => setTimeout(resolve, 5));
-  }
 }
 
 test('the tasks of all callers of a tenant count together, each by its newest entry; a caller without a tenant has a count of its own', () => {

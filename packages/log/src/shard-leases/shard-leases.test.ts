@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { until } from '../../../../test/kit/until.ts';
 import { LogUnavailable } from '../errors.ts';
 import type { LeaseValue } from '../log.ts';
 import { createMemoryLog, type MemoryLog } from '../memory/memory-log.ts';
@@ -58,10 +59,6 @@ function virtualTime(t: TestContext) {
       }
     },
   };
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise(resolve => setTimeout(resolve, 5));
 }
 
 test('two processes share the shards; one takes all shards and their checkpoints when the other stops', {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { FollowStart, Log, StoredFacts } from '@hopline/log';
+import { until } from '../../../kit/until.ts';
 import {
   all,
   appendRun,
@@ -11,7 +12,6 @@ import {
   pause,
   range,
   take,
-  until,
   within,
 } from './log-under-test.ts';
 

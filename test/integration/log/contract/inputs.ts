@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { LogUnavailable, RecordTooLarge, type StoredInput } from '@hopline/log';
 import { factRecord, inputRecord, workItem } from '@hopline/log/test-kit';
-import { all, type Case, newTask, pause, range, TRACE, take, tasksOfOneShard, until, within } from './log-under-test.ts';
+import { until } from '../../../kit/until.ts';
+import { all, type Case, newTask, pause, range, TRACE, take, tasksOfOneShard, within } from './log-under-test.ts';
 
 const ALWAYS = new AbortController().signal;
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { type Change, KEY_CHARS_MAX, LogConflict, LogUnavailable, type MessageIdEntry } from '@hopline/log';
-import { all, type Case, newTask, range, until, within } from './log-under-test.ts';
+import { until } from '../../../kit/until.ts';
+import { all, type Case, newTask, range, within } from './log-under-test.ts';
 
 const value = (taskId: string): MessageIdEntry => ({ taskId, fingerprint: 'f' });
 

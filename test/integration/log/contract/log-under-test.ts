@@ -116,14 +116,6 @@ export async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
   return take(items, Number.POSITIVE_INFINITY);
 }
 
-export async function until(condition: () => boolean | Promise<boolean>, what: string, ms = PATIENCE_MS): Promise<void> {
-  const deadline = Date.now() + ms;
-  while (!(await condition())) {
-    if (Date.now() > deadline) throw new assert.AssertionError({ message: `${what}: not within ${ms} ms` });
-    await pause(5);
-  }
-}
-
 export function pause(ms: number): Promise<void> {
   return new Promise(resolve => setTimeout(resolve, ms));
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { type Case, until } from './log-under-test.ts';
+import { until } from '../../../kit/until.ts';
+import type { Case } from './log-under-test.ts';
 
 export const presenceCases: Case[] = [
   {

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { type Owner, type Role, tenantQueueOf } from '@hopline/events';
 import { type Job, type Log, LogFull, ROOM_READ_MS, TENANT_SLOTS_SHARE_DEFAULT, TenantFull } from '@hopline/log';
 import { workItem } from '@hopline/log/test-kit';
-import { type Case, CONTRACT_TENANT_ITEMS_MAX, newTask, pause, range, until } from './log-under-test.ts';
+import { until } from '../../../kit/until.ts';
+import { type Case, CONTRACT_TENANT_ITEMS_MAX, newTask, pause, range } from './log-under-test.ts';
 import { newRole, untilAborted, worker } from './worker.ts';
 
 const SLOTS = 8;

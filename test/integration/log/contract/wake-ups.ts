@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { type Case, pause, until } from './log-under-test.ts';
+import { until } from '../../../kit/until.ts';
+import { type Case, pause } from './log-under-test.ts';
 
 export const wakeUpCases: Case[] = [
   {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { type Job, REDELIVERY_MS_MIN, Requeued, SETTLE_DELIVERIES_MAX, Superseded } from '@hopline/log';
 import { workItem } from '@hopline/log/test-kit';
+import { until } from '../../../kit/until.ts';
 import {
   type Case,
   CONTRACT_ACK_WAIT_MS,
@@ -10,7 +11,6 @@ import {
   onceWithin,
   pause,
   range,
-  until,
   within,
 } from './log-under-test.ts';
 import { brief, newRole, untilAborted, worker } from './worker.ts';

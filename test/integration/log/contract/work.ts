@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { Role } from '@hopline/events';
 import { type Job, LogFull, newestForWork, ROOM_READ_MS, WORK_NEWEST_BYTES_MAX, WORK_NEWEST_MS_MAX } from '@hopline/log';
 import { factRecord, workItem } from '@hopline/log/test-kit';
+import { until } from '../../../kit/until.ts';
 import {
   type Case,
   CONTRACT_ACK_WAIT_MS,
@@ -11,7 +12,6 @@ import {
   pause,
   range,
   TRACE,
-  until,
   within,
 } from './log-under-test.ts';
 import { brief, dataOf, newRole, untilAborted, worker } from './worker.ts';

@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { until } from './until.ts';
+
+test('until resolves with what was found, also when it is 0 or empty', async () => {
+  const results = [null, undefined, false, 0];
+  assert.equal(await until(() => results.shift()), 0);
+  assert.equal(await until(async () => ''), '');
+});
+
+test('until fails at its bound, with what it waited for', async () => {
+  await assert.rejects(
+    until(() => false, 'the end', 20),
+    /^AssertionError \[ERR_ASSERTION\]: the end: not within 20 ms$/,
+  );
+  let looks = 0;
+  await assert.rejects(
+    until(
+      () => ++looks < 0,
+      () => `after ${looks} looks`,
+      20,
+    ),
+    /after \d+ looks: not within/,
+  );
+  await assert.rejects(
+    until(() => looks < 0, undefined, 1),
+    /looks < 0: not within 1 ms/,
+  );
+});
+
+test('until passes on what the look throws', async () => {
+  await assert.rejects(
+    until(() => {
+      throw new Error('lost');
+    }),
+    /lost/,
+  );
+});

@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** Long enough for a machine with a load of 20; a test that ends earlier passes its own. */
+const PATIENCE_MS = 60_000;
+/** Short: some conditions are met for a moment only. */
+const PAUSE_MS = 5;
+
+/**
+ * Resolves with the first result of `look` that is neither false, null nor undefined. Fails after `msMax` with `what` was waited for;
+ * without it, with the source text of `look`.
+ */
+export async function until<T>(
+  look: () => T | Promise<T>,
+  what: string | (() => unknown) = String(look),
+  msMax = PATIENCE_MS,
+): Promise<Exclude<NonNullable<T>, false>> {
+  const endsAtMs = performance.now() + msMax;
+  for (;;) {
+    const found = await look();
+    if (found !== false && found !== null && found !== undefined) return found as Exclude<NonNullable<T>, false>;
+    if (performance.now() > endsAtMs) assert.fail(`${typeof what === 'string' ? what : what()}: not within ${msMax} ms`);
+    await sleep(PAUSE_MS);
+  }
+}
