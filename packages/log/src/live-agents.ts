@@ -18,11 +18,12 @@ export type RegisteredAgent = AgentEntry & { isLive: boolean; seenAtMs: number }
 export class LiveAgents {
   readonly #now: () => number;
   #instances = new Map<string, SeenInstance>();
-  #seenAtMs = Number.NEGATIVE_INFINITY;
+  #seenAtMs: number;
 
   /** `now`: monotonic milliseconds. */
   constructor(now: () => number) {
     this.#now = now;
+    this.#seenAtMs = now();
   }
 
   /**
@@ -50,7 +51,10 @@ export class LiveAgents {
     });
   }
 
-  /** Milliseconds since the newest heartbeat of any agent, including agents that stopped in order. Infinity: none was seen. */
+  /**
+   * Milliseconds since the newest heartbeat of any agent, including agents that stopped in order. Until the first one, the time since
+   * this object was created: an agent may have stopped just before, because a drained node stops its pods together.
+   */
   msSinceSeen(): number {
     return this.#now() - this.#seenAtMs;
   }

@@ -59,7 +59,7 @@ const declared = defineServiceConfig({
     min: 1_000,
     max: 600_000,
     unit: 'ms',
-    doc: `A new task waits this long while no agent is registered, if one was within the same time; else ${FIRST_AGENT_WAIT_MS / 1_000} s. Then it fails.`,
+    doc: `A new task waits this long while no agent is registered, if one was, or if the supervisor started, within the same time; else ${FIRST_AGENT_WAIT_MS / 1_000} s. Then it fails.`,
   },
   HOPLINE_AGENT_GONE_MS: {
     type: 'integer',

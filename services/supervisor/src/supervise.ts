@@ -51,7 +51,7 @@ export type SuperviseDeps = {
   displayName: string;
   /** A call is abandoned when its agent has been out of the registry for this long, milliseconds. */
   agentGoneMs: number;
-  /** How long a task waits while no agent is registered, if one was within this time, milliseconds; default AGENT_WAIT_MS. */
+  /** How long a task waits while no agent is registered, if one was, or the supervisor started, within this time, milliseconds; default AGENT_WAIT_MS. */
   agentWaitMs?: number;
   /** Interval of the check for lost inputs, milliseconds; default LOST_INPUTS_CHECK_MS. */
   lostInputsCheckMs?: number;
