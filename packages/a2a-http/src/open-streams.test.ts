@@ -119,7 +119,7 @@ test('feeds without viewers are kept up to their bound, and the oldest is closed
   assert.equal(rig.following(), 3);
 });
 
-test('a feed that is used again while it lingers stays open', async t => {
+test('a lingering feed that is used again stays open', async t => {
   const rig = await openRig(t, { limits: { feedLingerMs: 200 } });
   const taskId = await started(rig);
   const stream = await open(rig, 'subscribe', { id: taskId });
@@ -130,7 +130,7 @@ test('a feed that is used again while it lingers stays open', async t => {
   assert.deepEqual(shape(await stream.rest()), ['failed']);
 });
 
-test('the end of the stream of a further message takes nothing from another viewer of the task', async t => {
+test('the stream of a further message ends without affecting another viewer of the task', async t => {
   const rig = await openRig(t, { limits: { feedLingerMs: 20 } });
   rig.relay.onClient = id => rig.relay.end(id, 'INPUT_REQUIRED');
   const { result } = await call(rig, 'send', sendParams(userMessage('x')));
@@ -176,7 +176,7 @@ test('a client that reads nothing is cut at its bound, others get everything, an
   );
 });
 
-test('a large snapshot does not count against its reader, and one never read is cut', async t => {
+test('a large snapshot does not count against its reader, and a reader that never reads it is cut', async t => {
   const rig = await openRig(t, { limits: { viewerBufferBytesMax: 128 * 1024, viewerStallMsMax: 1_500 } });
   const taskId = await started(rig);
   await rig.relay.openArtifact(taskId, 'l');
@@ -227,7 +227,7 @@ test('closing the app drains open streams with a retry delay, without waiting fo
   assert.deepEqual(shape(await resumed.rest()), ['failed']);
 });
 
-test('a stream that opens while the server drains is drained as well, and its connection delays no closing', async t => {
+test('a stream that opens while the server drains is drained as well, and its connection does not delay closing', async t => {
   const rig = await openRig(t);
   const [first, second] = [await started(rig), await started(rig)];
   const other = await rig.another();
