@@ -11,9 +11,9 @@ const DELAY_MS_MAX = 2;
 export class Link {
   readonly #clock: VirtualClock;
   readonly #random: Random;
-  /** The way is frozen without a reset: what was sent arrives afterwards. */
+  /** The path is frozen without a reset: sent messages arrive afterwards. */
   stalledUntil = 0;
-  /** The connection is down: what is sent is lost, subscriptions pause, live messages are missed. */
+  /** The connection is down: sent messages are lost, subscriptions pause, live messages are missed. */
   cutUntil = 0;
   /** Requests arrive and are executed, acknowledgements are lost. */
   acksLostUntil = 0;

@@ -22,11 +22,11 @@ import { connect } from '@nats-io/transport-node';
 import { until } from '../../kit/until.ts';
 import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
 
-/** What the login of one agent can do to the log that all share, with the permissions that its service needs. */
+/** These tests use the login of one agent, with the permissions that its service needs, to harm the log that all services share. */
 const AGENT = 'agent.fair';
 const AGENTS = ['fair', 'guide'];
 const CONSUMERS = 1_100;
-/** What nats-server 2.15 allows where a stream names no number. */
+/** The limit of nats-server 2.15 for a stream that sets none. */
 const SERVER_DEFAULT = 1_000;
 const ANSWERS = 260;
 const MIB = 1024 * 1024;

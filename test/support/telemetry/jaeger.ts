@@ -35,7 +35,7 @@ type Ports = Record<'otlp' | 'otlpGrpc' | 'query' | 'queryGrpc' | 'spanMetrics',
 
 /** Jaeger with its storage in memory, and all spans that its query API shows. */
 export class Jaeger extends ExportedSpans implements AsyncDisposable {
-  /** Where services send their spans. */
+  /** Address to which services send their spans. */
   readonly endpoint: string;
   /** URL of the query API and the UI. */
   readonly url: string;
