@@ -8,7 +8,7 @@ export type Query = { expr: string; legend: string };
 export type Panel = {
   kind: 'timeseries' | 'stat' | 'bargauge' | 'table' | 'heatmap' | 'traces' | 'text';
   title: string;
-  /** What the panel shows an operator, and when to act. */
+  /** Explains to an operator what the panel shows, and when to act. */
   description: string;
   unit: Unit;
   queries: readonly Query[];
