@@ -301,7 +301,8 @@ const THEMES: Readonly<Record<string, Theme>> = {
     return make.several(1, 4, [cut, loseAcks, () => make.slow(), () => make.breakReads(), () => make.loseLive()]);
   },
   'frozen path and a death': random => {
-    // Work of the frozen process goes to its sibling after ackWaitMs, and that one dies; then what the first one sent arrives.
+    // After ackWaitMs the work of a frozen process goes to its sibling, which then dies. Messages that the first process sent arrive after
+    // that.
     const make = new FaultMaker(random, random.pick([WRITERS, WRITERS, SUPERVISORS]));
     const stall = make.of('stall', 8_000, 14_000) as Extract<Fault, { kind: 'stall' }>;
     const [sibling] = [...WRITERS, ...SUPERVISORS].filter(slot => slot !== stall.slot && isSibling(slot, stall.slot));

@@ -12,7 +12,7 @@ export type Panel = {
   description: string;
   unit: Unit;
   queries: readonly Query[];
-  /** Columns of the 24 that a row has. */
+  /** Width in columns; a row has 24. */
   width: number;
   /** Value from which the panel turns red. */
   redFrom?: number;

@@ -27,7 +27,7 @@ export type TracedChunk = {
 /** An event as clients see it. */
 export type VisibleEvent = {
   generation: number;
-  /** Log sequence of its record: with the generation, its cursor. */
+  /** Log sequence of its record. Together with the generation it is the cursor. */
   seq: number;
   /** When its append began, milliseconds after the task's first input. */
   atMs: number;

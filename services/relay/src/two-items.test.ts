@@ -144,7 +144,7 @@ test('a relay without checkpoints requests the work of a message again only whil
   await relay.stop();
 });
 
-test('an agent that writes under the id of another one adds no text, and hides none of its ordinals', async () => {
+test("an agent that writes under another agent's id adds no text, and does not use up that agent's ordinals", async () => {
   const log = createMemoryLog();
   const relay = await relayOn(log.another());
   await sendMessage(log);
