@@ -87,7 +87,7 @@ describe('a task file', () => {
     );
   });
 
-  it('is found damaged wherever one character of it is changed', async () => {
+  it('is reported as damaged when any one character of it is changed', async () => {
     const text = await exampleText(['a']);
     await fc.assert(
       fc.asyncProperty(
