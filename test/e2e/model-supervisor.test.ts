@@ -256,7 +256,7 @@ test('the summary is optional: the setting is the default, metadata.summary over
   await collect(hopline.url, { text: 'hello' });
   await collect(hopline.url, { params: messageParams('hello', { metadata: { summary: true } }) });
   assert.match(systemOf(hopline.requests[0]), /Do not repeat/);
-  assert.match(systemOf(hopline.requests[1]), /conclude with a short summary/);
+  assert.match(systemOf(hopline.requests[1]), /finish with a short summary/);
 });
 
 test('inputs and facts of all tasks above balance, steps included [S2-32 S2-13]', () => hopline.assertConserved());
