@@ -57,8 +57,8 @@ const INPUT_TO_PIPELINE: readonly PathStep[] = [
 export const TOKEN_PATH: TokenPath = {
   name: 'token',
   title: "A token: from the agent's `yield` to the SSE frame",
-  filesMax: 46,
-  executedMax: 83,
+  filesMax: 45,
+  executedMax: 82,
   steps: [
     { file: agent('define-agent.ts'), does: 'turns the yielded string into an event' },
     { file: agent('run-attempt.ts'), does: 'reads the events of one attempt' },
@@ -105,7 +105,6 @@ export const TOKEN_PATH: TokenPath = {
     { file: server('stream/viewer.ts'), does: 'picks the next fact of one client' },
     { file: http('sse-sink.ts'), does: 'makes the frame' },
     { file: a2a('dialect-0.3/encode.ts'), does: "encodes the event, once per dialect, in the client's" },
-    { file: a2a('dialect-0.3/part.ts'), does: 'encodes its text' },
     { file: server('stream/paced-writer.ts'), does: 'refuses it while a larger text is being written' },
     { file: http('sse-sink.ts'), does: 'writes the frames of one turn of the event loop to the socket' },
   ],

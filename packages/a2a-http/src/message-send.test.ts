@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import type { Message } from '@hopline/a2a';
 import { LIMITS } from '@hopline/a2a-server';
 import { LogConflict, LogUnavailable } from '@hopline/log';
+import { until } from '../../../test/kit/until.ts';
 import { call, open, openRig, post, sendParams, shape, userMessage } from './http-server.test-kit.ts';
 
 /** Bound in `packages/task`: messages of one task. */
@@ -320,7 +321,7 @@ test('a message to a task that ends before it is processed is refused, in a send
   const { lastSeq } = await rig.log.inputs.extent();
   const answer = call(rig, 'send', sendParams(userMessage('y', { taskId: sent })));
   const stream = await open(rig, 'stream', sendParams(userMessage('y', { taskId: streamed })));
-  while ((await rig.log.inputs.extent()).lastSeq < lastSeq + 2) await new Promise(resolve => setTimeout(resolve, 2));
+  await until(async () => (await rig.log.inputs.extent()).lastSeq >= lastSeq + 2);
   for (const taskId of [sent, streamed]) await rig.relay.end(taskId, 'FAILED');
   rig.relay.resume();
   assert.equal((await answer).error?.code, -32004);
@@ -394,7 +395,7 @@ test('a cancel of a task that ends in another way meanwhile is refused [S3-27]',
   rig.relay.running = false;
   const { lastSeq } = await rig.log.inputs.extent();
   const canceled = call(rig, 'cancel', { id });
-  while ((await rig.log.inputs.extent()).lastSeq === lastSeq) await new Promise(resolve => setTimeout(resolve, 2));
+  await until(async () => (await rig.log.inputs.extent()).lastSeq > lastSeq);
   await rig.relay.end(id, 'FAILED');
   assert.equal((await canceled).error?.code, -32002);
 });

@@ -4,20 +4,13 @@ import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LogFull } from '@hopline/log';
+import { until } from '../../../test/kit/until.ts';
 import { call, open, openRig, post, type Rig, sendParams, shape, userMessage } from './http-server.test-kit.ts';
 import { CLOSE_MS_MAX } from './register-a2a.ts';
 
 async function started(rig: Rig): Promise<string> {
   const { result } = await call(rig, 'send', sendParams(userMessage('x'), '1.0', { blocking: false }));
   return result.task.id;
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  const deadline = Date.now() + 20_000;
-  while (!condition()) {
-    assert(Date.now() < deadline, 'did not happen in 20 s');
-    await sleep(5);
-  }
 }
 
 /** A client that sends a request and then reads nothing. */

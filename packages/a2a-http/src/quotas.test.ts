@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { A2AServerOptions, Authenticate, Limits } from '@hopline/a2a-server';
 import { LogUnavailable } from '@hopline/log';
+import { until } from '../../../test/kit/until.ts';
 import { call, open, openRig, post, type Rig, sendParams, userMessage } from './http-server.test-kit.ts';
 import { rest } from './rest.test-kit.ts';
 
@@ -38,14 +39,6 @@ async function assertRefused(response: Response, retryAfterS: { from: number; to
 async function begun(rig: Rig, headers: Record<string, string>): Promise<string> {
   const { result } = await call(rig, 'send', later(), { headers });
   return result.task.id;
-}
-
-async function until(condition: () => Promise<boolean> | boolean): Promise<void> {
-  const deadline = Date.now() + 15_000;
-  while (!(await condition())) {
-    assert.ok(Date.now() < deadline, 'did not happen in 15 s');
-    await new Promise(resolve => setTimeout(resolve, 5));
-  }
 }
 
 test('one caller has at most its share of the streams; further ones get 429, and other callers are served', async t => {

@@ -6,6 +6,7 @@ import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Authenticate, LIMITS } from '@hopline/a2a-server';
 import { LogUnavailable } from '@hopline/log';
+import { until } from '../../../test/kit/until.ts';
 import { call, openRig, type Rig, sendParams, userMessage } from './http-server.test-kit.ts';
 import { EXPORTS_AT_ONCE_MAX, type ExportTask } from './task-export-route.ts';
 
@@ -41,10 +42,6 @@ async function rigWith(t: TestContext, limits: Partial<typeof LIMITS> = {}, ownE
 
 const exported = (rig: Rig, taskId: string, signal?: AbortSignal) =>
   fetch(`${rig.url}/tasks/${taskId}/export`, { headers: { 'a2a-version': '1.0' }, ...(signal && { signal }) });
-
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise(resolve => setTimeout(resolve, 5));
-}
 
 test('exports beyond the limit get 503 with Retry-After, until a running one has ended', { timeout: 30_000 }, async t => {
   const { rig, taskId, opened } = await rigWith(t);

@@ -3,9 +3,9 @@ import type { AgentPresentation } from '@hopline/events';
 import { kindOfArtifact, withKind } from '@hopline/profiles';
 import type { AgentArtifacts } from './agent-artifacts.ts';
 import { type AgentText, type ArtifactChunk, isTextOnly, type Standing } from './agent-text.ts';
-import { AnswerDeduplicator, type ArtifactText, isWholeAnswer } from './answer-deduplicator.ts';
-import type { LaneWriter, TextChange, TextLanes, TokenOrigin } from './lane-writer.ts';
+import type { LaneWriter, TextLanes } from './lane-writer.ts';
 import { TextStreams } from './streamed-text.ts';
+import { RepeatedText, UniqueText, type UnstreamedText } from './unstreamed-text.ts';
 import { WithheldText } from './withheld-text.ts';
 
 export type AnswerTextOptions = {
@@ -27,10 +27,7 @@ export class AnswerText implements AgentText {
   readonly streams: TextStreams;
   readonly #presentation: AnswerTextOptions['presentation'];
   readonly #artifacts: AgentArtifacts;
-  /** Has the text that belongs to no stream, and removes what repeats it; undefined for an agent that sends each text once. */
-  readonly #deduplicator: AnswerDeduplicator | undefined;
-  /** Without a deduplicator: no artifact has text in the answer. */
-  #tokensOnly = true;
+  readonly #unstreamed: UnstreamedText;
   readonly #withheld: WithheldText | undefined;
   readonly #lanes: TextLanes;
   /** The agent is a server that names the artifacts of its answer: those of other names stand beside it. */
@@ -39,10 +36,10 @@ export class AnswerText implements AgentText {
   constructor({ lanes, lane, presentation, artifacts, withheldUnitsMax, repeatsText }: AnswerTextOptions) {
     this.#presentation = presentation;
     this.#artifacts = artifacts;
-    this.#deduplicator = repeatsText ? new AnswerDeduplicator() : undefined;
     this.#withheld = withheldUnitsMax === undefined ? undefined : new WithheldText(lanes, withheldUnitsMax);
     this.#lanes = this.#withheld ?? lanes;
     this.streams = new TextStreams({ lanes: this.#lanes, lane, header: () => presentation.artifact });
+    this.#unstreamed = repeatsText ? new RepeatedText(this.streams, this.#lanes) : new UniqueText(this.streams);
   }
 
   get withheld(): string | undefined {
@@ -50,17 +47,11 @@ export class AnswerText implements AgentText {
   }
 
   get tokens(): Pick<TextStreams, 'token'> {
-    return this.#deduplicator === undefined ? this.streams : this;
-  }
-
-  token(text: string, stream: string | undefined, origin?: TokenOrigin): void {
-    if (stream === undefined && this.#deduplicator !== undefined) this.#write(this.#deduplicator.token(text), origin);
-    else this.streams.token(text, stream, origin);
+    return this.#unstreamed.tokens;
   }
 
   snapshot(text: string): void {
-    if (this.#deduplicator === undefined) this.streams.snapshot(text);
-    else this.#write(this.#deduplicator.snapshot(text));
+    this.#unstreamed.snapshot(text);
   }
 
   artifact({ artifact, append, lastChunk: last, apart, source }: ArtifactChunk): void {
@@ -73,7 +64,8 @@ export class AnswerText implements AgentText {
     const isApart = apart === true || isOther;
     this.#namesAnswer ||= kind === 'answer' || kind === 'plan';
     const others = isApart ? parts : parts.filter(part => part.text === undefined);
-    if (others.length < parts.length) this.#artifactText({ id, isResult: kind === 'result', text: textOf(parts), append, last });
+    if (others.length < parts.length)
+      this.#unstreamed.artifact({ id, isResult: kind === 'result', text: textOf(parts), append, last });
     if (others.length === 0) return;
     const shown = kind === 'plan' ? { ...artifact, name: nestedPlan } : artifact;
     this.#artifacts.take({ ...withKind(shown, kind), parts: others }, append, last, source);
@@ -82,7 +74,7 @@ export class AnswerText implements AgentText {
   ending(message: Message | undefined, standing: Standing | undefined): Message | undefined {
     const text = textOf(message?.parts ?? []);
     if (message === undefined || text === '') return message;
-    const isShown = standing === 'repeats' || this.#isStreamed(text) || this.#takeEnding(text, standing);
+    const isShown = standing === 'repeats' || this.streams.isStreamed(text) || this.#takeEnding(text, standing);
     return isShown && isTextOnly(message) ? undefined : message;
   }
 
@@ -90,35 +82,9 @@ export class AnswerText implements AgentText {
     this.artifact({ artifact: { artifactId: messageId, parts }, append: false, lastChunk: true });
   }
 
-  #artifactText(chunk: ArtifactText): void {
-    const { isResult, text, append, last } = chunk;
-    if (this.#deduplicator !== undefined) {
-      const isCopy = last && !append && this.#isStreamed(text);
-      if (!isCopy) this.#write(this.#deduplicator.artifact(chunk));
-      return;
-    }
-    if (isResult && !append) this.streams.snapshot(text);
-    else this.streams.token(text, undefined);
-    this.#tokensOnly &&= text === '';
-  }
-
-  /** True when one of the agent's streams has this text. */
-  #isStreamed(text: string): boolean {
-    return this.streams.all.some(({ stream, content }) => stream !== '' && content.text === text);
-  }
-
   /** Returns true when the answer has the text. */
   #takeEnding(text: string, standing: Standing | undefined): boolean {
-    if (standing === 'replaces') return this.#replaceAll(text);
-    if (this.#deduplicator !== undefined) {
-      const { covered, change } = this.#deduplicator.ending(text);
-      this.#write(change);
-      return covered;
-    }
-    const answer = this.streams.text;
-    if (!isWholeAnswer(text, { answer, tokensOnly: this.#tokensOnly })) return answer.endsWith(text);
-    this.streams.snapshot(text);
-    return true;
+    return standing === 'replaces' ? this.#replaceAll(text) : this.#unstreamed.ending(text);
   }
 
   #replaceAll(text: string): true {
@@ -127,11 +93,5 @@ export class AnswerText implements AgentText {
     if (first === undefined || first.stream === '') this.snapshot(text);
     else this.#lanes.write(first.lane, first.header, first.content.snapshot(text));
     return true;
-  }
-
-  #write(change: TextChange | undefined, origin?: TokenOrigin): void {
-    if (change === undefined) return;
-    const { lane, header } = this.streams.laneOf();
-    this.#lanes.write(lane, header, change, origin);
   }
 }

@@ -115,6 +115,11 @@ export class TextStreams {
     return this.#byStream.get('')?.content.text ?? '';
   }
 
+  /** True when a stream of the agent has this text. */
+  isStreamed(text: string): boolean {
+    return this.#lanes.some(({ stream, content }) => stream !== '' && content.text === text);
+  }
+
   /** Throws BoundExceeded when more than TURN_TEXTS_MAX streams are open. */
   laneOf(stream = ''): StreamLane {
     const known = this.#byStream.get(stream);

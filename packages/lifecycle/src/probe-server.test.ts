@@ -4,6 +4,7 @@ import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import test, { type TestContext } from 'node:test';
 import fastify from 'fastify';
+import { until } from '../../../test/kit/until.ts';
 import { AllowedHosts } from './allowed-hosts.ts';
 import { createHealth } from './health.ts';
 import { PROBE_CONNECTIONS_MAX } from './probe-connections.ts';
@@ -130,7 +131,7 @@ test('a client that reopens incomplete requests whenever one is closed cannot ke
   };
   const attackers = Array.from({ length: PROBE_CONNECTIONS_MAX + 16 }, attack);
   // All slots are taken, and each freed one is taken again.
-  while (opened < 4 * PROBE_CONNECTIONS_MAX) await new Promise(resolve => setTimeout(resolve, 10));
+  await until(() => opened >= 4 * PROBE_CONNECTIONS_MAX);
   const statuses: number[] = [];
   for (let probe = 0; probe < 20; probe += 1) statuses.push(await livez(server.url));
   isOver = true;

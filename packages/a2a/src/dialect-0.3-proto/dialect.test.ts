@@ -7,7 +7,7 @@ import { A2AError } from '../errors.ts';
 import type { JsonObject } from '../json-value.ts';
 import type { Message, Part, StreamResponse } from '../types.ts';
 import { dialect03Proto } from './dialect.ts';
-import { protoResult } from './objects.ts';
+import { protoResult } from './encode.ts';
 
 const json = DIALECTS['0.3'];
 const wire = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;

@@ -1,10 +1,9 @@
 import type { Dialect, PushForm } from '../dialect.ts';
-import { withJsonFieldNames } from '../dialect-1.0/json-names.ts';
+import { withJsonFieldNames } from '../dialect-1.0/decode.ts';
 import { DIALECTS } from '../dialects.ts';
 import { isObject, type JsonObject } from '../json-value.ts';
-import { protoResult, protoTask } from './objects.ts';
-import { protoPushConfig, protoPushConfigs, setPushParams } from './push.ts';
-import { sendParams } from './requests.ts';
+import { sendParams, setPushParams } from './decode.ts';
+import { protoPushConfig, protoPushConfigs, protoResult, protoTask } from './encode.ts';
 
 const json = DIALECTS['0.3'];
 

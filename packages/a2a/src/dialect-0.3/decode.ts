@@ -1,8 +1,12 @@
 import type { DecodedEvent } from '../dialect.ts';
-import { isObject, type JsonObject, text } from '../json-value.ts';
+import { isObject, type JsonObject, list, metadata, object, present, text } from '../json-value.ts';
 import { objectReader } from '../object-reader.ts';
-import { decodePart } from './part.ts';
-import { decodeState } from './state.ts';
+import type { CreatePushRequest, DeletePushRequest, GetPushRequest, ListPushRequest, NewPushConfig } from '../requests.ts';
+import { authenticationOf, createPush03, deletePush03, getPush03, listPush03 } from '../schema/push-params.ts';
+import { sendParams } from '../schema/send-params-0.3.ts';
+import { paramsCheck } from '../schema/validate.ts';
+import type { Part, TaskState } from '../types.ts';
+import { DATA_WRAPPED, FILENAME, MEDIA_TYPE, STATES } from './encode.ts';
 
 const reader = objectReader({
   part: decodePart,
@@ -10,7 +14,7 @@ const reader = objectReader({
   isUser: role => role === 'user' || role === 'ROLE_USER',
 });
 
-export const decodeMessage = reader.message;
+const decodeMessage = reader.message;
 
 /** Decodes one result of a stream by `kind`, by `type` (older), or by its members where they are unambiguous. */
 export function decodeEvent(result: unknown): DecodedEvent {
@@ -35,4 +39,102 @@ function impliedKind(result: JsonObject): string | undefined {
   if (isObject(result.artifact)) return 'artifact-update';
   if (isObject(result.status)) return text(result.id) !== undefined && result.final === undefined ? 'task' : 'status-update';
   return Array.isArray(result.parts) && text(result.role) !== undefined ? 'message' : undefined;
+}
+
+/** Decodes by `kind`, `type` (older), or the only content member. A value that is not a part of this dialect is kept as data. */
+export function decodePart(value: unknown): Part {
+  if (!isObject(value)) return { data: value };
+  // The form of nearly every token.
+  if (value.kind === 'text' && typeof value.text === 'string' && value.metadata === undefined) return { text: value.text };
+  const kind = text(value.kind) ?? text(value.type);
+  const file = object(value.file);
+  if (file !== undefined && kind !== 'text' && kind !== 'data') return decodeFile(value, file);
+  const { [MEDIA_TYPE]: mediaType, [FILENAME]: filename, [DATA_WRAPPED]: wrapped, ...rest } = metadata(value.metadata) ?? {};
+  const extra = present({ metadata: metadata(rest), mediaType: text(mediaType), filename: text(filename) });
+  if (kind === 'text' || (kind !== 'data' && typeof value.text === 'string')) {
+    return { text: typeof value.text === 'string' ? value.text : '', ...extra };
+  }
+  if (!('data' in value)) return { data: value };
+  const data = wrapped === true && isObject(value.data) && 'value' in value.data ? value.data.value : value.data;
+  return { data, ...extra };
+}
+
+function decodeFile(part: JsonObject, file: JsonObject): Part {
+  const { bytes, uri, name, mimeType } = file;
+  const content = typeof bytes === 'string' ? { raw: bytes } : typeof uri === 'string' ? { url: uri } : undefined;
+  if (content === undefined) return { data: part };
+  return { ...content, ...present({ metadata: metadata(part.metadata), filename: text(name), mediaType: text(mimeType) }) };
+}
+
+const CANONICAL = new Map<string, TaskState>(Object.entries(STATES).map(([state, wire]) => [wire, state as TaskState]));
+
+/**
+ * Accepts the spellings in use: `input-required`, `input_required`, `cancelled` with two L (0.3 gRPC and REST), `TASK_STATE_…`.
+ * undefined for `unknown`, which 0.3 defines and nothing may emit, and for everything else.
+ */
+export function decodeState(value: unknown): TaskState | undefined {
+  if (typeof value !== 'string') return undefined;
+  const state = CANONICAL.get(value);
+  if (state !== undefined) return state;
+  const wire = value
+    .toLowerCase()
+    .replace(/^task_state_/, '')
+    .replaceAll('_', '-')
+    .replace('cancelled', 'canceled');
+  return CANONICAL.get(wire);
+}
+
+export const sendNotation = {
+  check: paramsCheck(sendParams),
+  message: decodeMessage,
+  // The 0.3 specification leaves the default open; both official SDKs block unless configured otherwise.
+  blocking: (configuration: { blocking?: unknown }) => configuration.blocking !== false,
+  push: (configuration: { pushNotificationConfig?: unknown }) => decodePush(configuration.pushNotificationConfig),
+};
+
+/**
+ * Decodes a validated configuration; undefined for none. If it has several schemes, the first one with a name is used, as in both official
+ * SDKs: a request has one `Authorization`. Throws INVALID_PARAMS for credentials without a scheme.
+ */
+export function decodePush(value: unknown): NewPushConfig | undefined {
+  if (!isObject(value)) return undefined;
+  const { authentication } = value;
+  const { schemes, credentials } = isObject(authentication) ? authentication : {};
+  const scheme = list(schemes).find(one => text(one) !== undefined);
+  return {
+    url: value.url as string,
+    ...present({
+      id: text(value.id),
+      token: text(value.token),
+      authentication: authenticationOf(text(scheme), text(credentials)),
+    }),
+  };
+}
+
+const checkCreatePush = paramsCheck(createPush03);
+const checkGetPush = paramsCheck(getPush03);
+const checkListPush = paramsCheck(listPush03);
+const checkDeletePush = paramsCheck(deletePush03);
+
+export function decodeCreatePush(params: unknown): CreatePushRequest {
+  checkCreatePush(params);
+  const { taskId, pushNotificationConfig } = params as { taskId: string; pushNotificationConfig: JsonObject };
+  return { taskId, config: decodePush(pushNotificationConfig)! };
+}
+
+export function decodeGetPush(params: unknown): GetPushRequest {
+  checkGetPush(params);
+  const { id: taskId, pushNotificationConfigId } = params as { id: string; pushNotificationConfigId?: unknown };
+  return { taskId, ...present({ id: text(pushNotificationConfigId) }) };
+}
+
+export function decodeListPush(params: unknown): ListPushRequest {
+  checkListPush(params);
+  return { taskId: (params as { id: string }).id };
+}
+
+export function decodeDeletePush(params: unknown): DeletePushRequest {
+  checkDeletePush(params);
+  const { id: taskId, pushNotificationConfigId } = params as { id: string; pushNotificationConfigId: string };
+  return { taskId, id: pushNotificationConfigId };
 }

@@ -1,19 +1,7 @@
 import type { Dialect } from '../dialect.ts';
-import { present } from '../json-value.ts';
 import { decodeCancel, decodeGet, decodeSend, decodeSubscribe } from '../schema/decode-requests.ts';
-import { sendParams } from '../schema/send-params-0.3.ts';
-import { paramsCheck } from '../schema/validate.ts';
-import { decodeEvent, decodeMessage } from './decode.ts';
-import { encodeEvent, encodeMessage, encodeTask } from './encode.ts';
-import { decodePush, push03, pushOf } from './push.ts';
-
-const sendNotation = {
-  check: paramsCheck(sendParams),
-  message: decodeMessage,
-  // The 0.3 specification leaves the default open; both official SDKs block unless configured otherwise.
-  blocking: (configuration: { blocking?: unknown }) => configuration.blocking !== false,
-  push: (configuration: { pushNotificationConfig?: unknown }) => decodePush(configuration.pushNotificationConfig),
-};
+import { decodeCreatePush, decodeDeletePush, decodeEvent, decodeGetPush, decodeListPush, sendNotation } from './decode.ts';
+import { encodeEvent, encodeMessage, encodePush, encodeSend, encodeTask } from './encode.ts';
 
 /** A2A 0.3, which clients and agents of 0.2 also speak on these methods. */
 export const dialect03: Dialect = {
@@ -30,7 +18,16 @@ export const dialect03: Dialect = {
     deletePush: 'tasks/pushNotificationConfig/delete',
     extendedCard: 'agent/getAuthenticatedExtendedCard',
   },
-  push: push03,
+  // 0.2 has one configuration per task, without an id, and neither `list` nor `delete` before 0.2.5.
+  push: {
+    decodeCreate: decodeCreatePush,
+    decodeGet: decodeGetPush,
+    decodeList: decodeListPush,
+    decodeDelete: decodeDeletePush,
+    encode: encodePush,
+    encodeList: configs => configs.map(encodePush),
+    deleted: null,
+  },
   decodeSend: params => decodeSend(params, sendNotation),
   decodeGet,
   decodeCancel,
@@ -40,15 +37,6 @@ export const dialect03: Dialect = {
   encodeEvent,
   encodeSnapshot: task => [encodeTask(task)],
   encodeSendResult: encodeEvent,
-  encodeSend: request => ({
-    message: encodeMessage(request.message),
-    configuration: present({
-      blocking: request.blocking,
-      historyLength: request.historyLength,
-      acceptedOutputModes: request.acceptedOutputModes,
-      pushNotificationConfig: request.push && pushOf(request.push),
-    }),
-    ...present({ metadata: request.metadata }),
-  }),
+  encodeSend,
   decodeEvent,
 };

@@ -1,18 +1,13 @@
+import type { TSchema } from 'typebox';
 import type { Dialect } from '../dialect.ts';
-import { present } from '../json-value.ts';
+import { type JsonObject, present } from '../json-value.ts';
+import type { PushConfig } from '../requests.ts';
 import { decodeCancel, decodeGet, decodeSend, decodeSubscribe } from '../schema/decode-requests.ts';
+import { cancelParams, getParams, subscribeParams } from '../schema/fields.ts';
+import { createPush10, listPush10, onePush10 } from '../schema/push-params.ts';
 import { sendParams } from '../schema/send-params-1.0.ts';
-import { paramsCheck } from '../schema/validate.ts';
-import { decodeEvent, decodeMessage } from './decode.ts';
-import { withJsonNames } from './json-names.ts';
-import { decodePush, push10 } from './push.ts';
-
-const sendNotation = {
-  check: paramsCheck(sendParams),
-  message: decodeMessage,
-  blocking: (configuration: { returnImmediately?: unknown }) => configuration.returnImmediately !== true,
-  push: (configuration: { taskPushNotificationConfig?: unknown }) => decodePush(configuration.taskPushNotificationConfig),
-};
+import { decodeCreatePush, decodeEvent, decodeListPush, decodeOnePush, sendNotation, withJsonNames } from './decode.ts';
+import { listParams } from './list-tasks.ts';
 
 /** A2A 1.0. The canonical types are this dialect's JSON, so encoding is the identity. */
 export const dialect10: Dialect = {
@@ -30,7 +25,15 @@ export const dialect10: Dialect = {
     deletePush: 'DeleteTaskPushNotificationConfig',
     extendedCard: 'GetExtendedAgentCard',
   },
-  push: push10,
+  push: {
+    decodeCreate: decodeCreatePush,
+    decodeGet: decodeOnePush,
+    decodeDelete: decodeOnePush,
+    decodeList: decodeListPush,
+    encode: encodePush,
+    encodeList: (configs, nextPageToken) => ({ configs: configs.map(encodePush), nextPageToken }),
+    deleted: {},
+  },
   decodeSend: params => decodeSend(withJsonNames(params), sendNotation),
   decodeGet: params => decodeGet(withJsonNames(params)),
   decodeCancel: params => decodeCancel(withJsonNames(params)),
@@ -52,3 +55,20 @@ export const dialect10: Dialect = {
   }),
   decodeEvent,
 };
+
+function encodePush({ id, taskId, url, authentication }: PushConfig): JsonObject {
+  return { id, taskId, url, ...present({ authentication: authentication && { scheme: authentication.scheme } }) };
+}
+
+/** Schemas of the requests of A2A 1.0, by the names of their messages in a2a.proto, for documents that describe the API. */
+export const REQUEST_SCHEMAS = {
+  SendMessageRequest: sendParams,
+  GetTaskRequest: getParams,
+  ListTasksRequest: listParams,
+  CancelTaskRequest: cancelParams,
+  SubscribeToTaskRequest: subscribeParams,
+  TaskPushNotificationConfig: createPush10,
+  GetTaskPushNotificationConfigRequest: onePush10,
+  ListTaskPushNotificationConfigsRequest: listPush10,
+  DeleteTaskPushNotificationConfigRequest: onePush10,
+} as const satisfies Record<string, TSchema>;

@@ -6,7 +6,7 @@ import { flag, historyLength, optionalId } from '../schema/fields.ts';
 import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, PAGE_TOKEN_CHARS_MAX } from '../schema/limits.ts';
 import { paramsCheck } from '../schema/validate.ts';
 import { TASK_STATES, type TaskState } from '../types.ts';
-import { withJsonNames } from './json-names.ts';
+import { withJsonNames } from './decode.ts';
 
 /** The value that a Protocol Buffers client writes for "any state". */
 const ANY_STATE = 'TASK_STATE_UNSPECIFIED';

@@ -1,12 +1,16 @@
 import type { DecodedEvent } from '../dialect.ts';
-import { decodeState } from '../dialect-0.3/state.ts';
-import { isObject, type JsonObject, list, text } from '../json-value.ts';
+import { decodePart as decodePart03, decodePush as decodePush03, decodeState } from '../dialect-0.3/decode.ts';
+import { isObject, type JsonObject, list, metadata, present, text, texts } from '../json-value.ts';
 import { objectReader } from '../object-reader.ts';
-import { decodePart } from './part.ts';
+import type { CreatePushRequest, GetPushRequest, NewPushConfig, SendRequest } from '../requests.ts';
+import { createPushLegacy, getPushLegacy } from '../schema/push-params.ts';
+import { sendParams } from '../schema/send-params-legacy.ts';
+import { paramsCheck } from '../schema/validate.ts';
+import type { Part } from '../types.ts';
 
 const reader = objectReader({ part: decodePart, state: decodeState, isUser: role => role === 'user' });
 
-export const decodeMessage = reader.message;
+const decodeMessage = reader.message;
 
 /** Decodes a result of a stream, bare or not, or a task, by `type` or by its members. Never throws. */
 export function decodeEvent(result: unknown): DecodedEvent {
@@ -48,4 +52,54 @@ function withId(artifact: JsonObject, place?: number): JsonObject {
 function artifactUpdate(result: JsonObject, artifact: JsonObject): DecodedEvent {
   const { append, lastChunk } = artifact;
   return reader.artifactUpdate({ ...canonical(result), artifact: withId(artifact), append, lastChunk });
+}
+
+/** Accepts a media type as the discriminator too, and keeps it as the part's media type. */
+function decodePart(value: unknown): Part {
+  const part = decodePart03(value);
+  const type = isObject(value) ? value.type : undefined;
+  if (typeof type !== 'string' || !type.includes('/') || part.mediaType !== undefined) return part;
+  return { ...part, mediaType: type };
+}
+
+const checkSend = paramsCheck(sendParams);
+
+/**
+ * Params of tasks/send and tasks/sendSubscribe. Both block until the turn ends, except a send whose task has a webhook (S3-33).
+ */
+export function decodeSend(params: unknown): SendRequest {
+  checkSend(params);
+  const { id, sessionId, message, historyLength, acceptedOutputModes, pushNotification, metadata: own } = params as JsonObject;
+  const { taskId: _task, contextId: _context, ...content } = decodeMessage(message as JsonObject);
+  return {
+    message: { ...content, ...present({ contextId: text(sessionId) }) },
+    ownTaskId: id as string,
+    blocking: true,
+    ...present({
+      metadata: metadata(own),
+      historyLength: typeof historyLength === 'number' ? historyLength : undefined,
+      acceptedOutputModes: texts(acceptedOutputModes),
+      push: decodePush(pushNotification),
+    }),
+  };
+}
+
+/** The configuration of a task. An id in it is ignored. */
+function decodePush(value: unknown): Omit<NewPushConfig, 'id'> | undefined {
+  const { id: _id, ...config } = decodePush03(value) ?? {};
+  return 'url' in config ? config : undefined;
+}
+
+const checkCreatePush = paramsCheck(createPushLegacy);
+const checkGetPush = paramsCheck(getPushLegacy);
+
+export function decodeCreatePush(params: unknown): CreatePushRequest {
+  checkCreatePush(params);
+  const { id: taskId, pushNotificationConfig } = params as { id: string; pushNotificationConfig: JsonObject };
+  return { taskId, config: decodePush(pushNotificationConfig)! };
+}
+
+export function decodeGetPush(params: unknown): GetPushRequest {
+  checkGetPush(params);
+  return { taskId: (params as { id: string }).id };
 }

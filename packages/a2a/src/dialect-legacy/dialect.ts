@@ -1,11 +1,8 @@
 import type { Dialect } from '../dialect.ts';
-import { pushOf } from '../dialect-0.3/push.ts';
-import { present } from '../json-value.ts';
+import { dialect03 } from '../dialect-0.3/dialect.ts';
 import { decodeCancel, decodeGet, decodeSubscribe } from '../schema/decode-requests.ts';
-import { decodeEvent } from './decode.ts';
-import { encodeEvent, encodeMessage, encodeSnapshot, encodeTask, frameText } from './encode.ts';
-import { pushLegacy } from './push.ts';
-import { decodeSend } from './send.ts';
+import { decodeCreatePush, decodeEvent, decodeGetPush, decodeSend } from './decode.ts';
+import { encodeEvent, encodeMessage, encodePush, encodeSend, encodeSnapshot, encodeTask, frameText } from './encode.ts';
 
 /** The form of April 2025, before 0.2: `tasks/*` methods, task ids chosen by clients, sessions, `type` on parts. */
 export const dialectLegacy: Dialect = {
@@ -19,7 +16,8 @@ export const dialectLegacy: Dialect = {
     createPush: 'tasks/pushNotification/set',
     getPush: 'tasks/pushNotification/get',
   },
-  push: pushLegacy,
+  // One configuration per task, without an id of its own.
+  push: { ...dialect03.push, decodeCreate: decodeCreatePush, decodeGet: decodeGetPush, encode: encodePush },
   decodeSend,
   decodeGet,
   decodeCancel,
@@ -30,19 +28,6 @@ export const dialectLegacy: Dialect = {
   encodeSnapshot,
   frameText,
   encodeSendResult: result => ('task' in result ? encodeTask(result.task) : encodeMessage(result.message)),
-  encodeSend: ({ message, ...request }) => {
-    const { contextId, taskId, ...content } = message;
-    return {
-      id: request.ownTaskId ?? taskId ?? '',
-      message: encodeMessage(content),
-      ...present({
-        sessionId: contextId,
-        historyLength: request.historyLength,
-        acceptedOutputModes: request.acceptedOutputModes,
-        pushNotification: request.push && pushOf(request.push),
-        metadata: request.metadata,
-      }),
-    };
-  },
+  encodeSend,
   decodeEvent,
 };

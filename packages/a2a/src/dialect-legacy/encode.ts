@@ -1,9 +1,8 @@
-import { isFinal } from '../dialect-0.3/encode.ts';
-import { encodeState } from '../dialect-0.3/state.ts';
+import { encodePart as encodePart03, encodeState, isFinal, pushOf, shownPush } from '../dialect-0.3/encode.ts';
 import { type JsonObject, present } from '../json-value.ts';
-import type { Artifact, Message, StreamResponse, Task, TaskStatus } from '../types.ts';
+import type { PushConfig, SendRequest } from '../requests.ts';
+import type { Artifact, Message, Part, StreamResponse, Task, TaskStatus } from '../types.ts';
 import { legacyMetadata } from './origin.ts';
-import { encodePart } from './part.ts';
 import { clientTaskId } from './task-id.ts';
 
 /**
@@ -98,4 +97,30 @@ export function frameText({ type, id, sessionId, final, ...bare }: JsonObject): 
   const shared = JSON.stringify(bare).slice(1, -1);
   const result = `${own.slice(0, -1)}${own.length > 2 && shared !== '' ? ',' : ''}${shared}}`;
   return typeof type === 'string' ? `${result},"type":${JSON.stringify(type)},${shared}` : result;
+}
+
+/** The part of 0.3 with `type` instead of `kind`. Values that 0.3 cannot express are stored in the part's metadata here too. */
+function encodePart(part: Part): JsonObject {
+  const { kind, ...rest } = encodePart03(part);
+  return { type: kind, ...rest };
+}
+
+export function encodeSend({ message, ...request }: SendRequest): JsonObject {
+  const { contextId, taskId, ...content } = message;
+  return {
+    id: request.ownTaskId ?? taskId ?? '',
+    message: encodeMessage(content),
+    ...present({
+      sessionId: contextId,
+      historyLength: request.historyLength,
+      acceptedOutputModes: request.acceptedOutputModes,
+      pushNotification: request.push && pushOf(request.push),
+      metadata: request.metadata,
+    }),
+  };
+}
+
+export function encodePush(config: PushConfig): JsonObject {
+  const { id: _id, ...shown } = shownPush(config);
+  return { id: clientTaskId(config.taskId), pushNotificationConfig: shown };
 }

@@ -2,11 +2,17 @@ import Type from 'typebox';
 import { A2AError } from '../errors.ts';
 import { present } from '../json-value.ts';
 import type { PushAuthentication } from '../requests.ts';
-import { optionalObject } from './fields.ts';
-import { PUSH_CONFIG_ID_CHARS_MAX, PUSH_SCHEME_CHARS_MAX, PUSH_SECRET_CHARS_MAX, PUSH_URL_CHARS_MAX } from './limits.ts';
+import { id, metadata, optionalObject } from './fields.ts';
+import {
+  PAGE_TOKEN_CHARS_MAX,
+  PUSH_CONFIG_ID_CHARS_MAX,
+  PUSH_SCHEME_CHARS_MAX,
+  PUSH_SECRET_CHARS_MAX,
+  PUSH_URL_CHARS_MAX,
+} from './limits.ts';
 
 /**
- * Members of push configurations. All but the id become lines of an HTTP request, so none may contain control characters.
+ * Params of push configurations. All members but the id become lines of an HTTP request, so none may contain control characters.
  * Absent, null and empty mean the same, as everywhere.
  */
 
@@ -21,8 +27,8 @@ const configIdOptions = {
   reason: `must be at most ${PUSH_CONFIG_ID_CHARS_MAX} characters without control characters`,
 };
 
-export const configId = Type.String({ ...configIdOptions, minLength: 1 });
-export const optionalConfigId = Type.Optional(Type.String({ ...configIdOptions, ...nullable }));
+const configId = Type.String({ ...configIdOptions, minLength: 1 });
+const optionalConfigId = Type.Optional(Type.String({ ...configIdOptions, ...nullable }));
 
 const url = Type.String({
   minLength: 1,
@@ -62,6 +68,28 @@ export const authentication03 = optionalObject({
 
 /** Members with the same names in every dialect. */
 export const pushConfig = { id: optionalConfigId, url, token: secret };
+
+const pushConfig03 = Type.Object({ ...pushConfig, authentication: authentication03 });
+
+/** Params of 1.0: TaskPushNotificationConfig of a2a.proto 1.0.1 is flat, and its `taskId` is empty in an inline configuration. */
+export const createPush10 = Type.Object({ taskId: id, ...pushConfig, authentication: authentication10 });
+export const onePush10 = Type.Object({ taskId: id, id: configId });
+export const listPush10 = Type.Object({
+  taskId: id,
+  // 0 is what ProtoJSON writes for "not set".
+  pageSize: Type.Optional(Type.Integer({ minimum: 0, maximum: 2_147_483_647, nullable: true })),
+  pageToken: Type.Optional(Type.String({ maxLength: PAGE_TOKEN_CHARS_MAX, nullable: true })),
+});
+
+/** Params of 0.3 and 0.2: the configuration is nested, beside its task id. */
+export const createPush03 = Type.Object({ taskId: id, pushNotificationConfig: pushConfig03, metadata });
+export const getPush03 = Type.Object({ id, pushNotificationConfigId: optionalConfigId, metadata });
+export const listPush03 = Type.Object({ id, metadata });
+export const deletePush03 = Type.Object({ id, pushNotificationConfigId: configId, metadata });
+
+/** Params of April 2025: a task has one configuration, so `id` is that of the task. */
+export const createPushLegacy = Type.Object({ id, pushNotificationConfig: pushConfig03 });
+export const getPushLegacy = Type.Object({ id, metadata });
 
 /** Throws INVALID_PARAMS for credentials without a scheme. */
 export function authenticationOf(name: string | undefined, credentials: string | undefined): PushAuthentication | undefined {
