@@ -8,7 +8,7 @@ const USAGE =
   'npm run release -- VERSION   e.g. 0.2.0: sets the version, dates the changelog, commits, tags and prints the release notes';
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
-/** Where files contain the version: the text before and after it. */
+/** Files that contain the version, each with the text before and after it. */
 const VERSIONS: Record<string, RegExp> = {
   '**/package.json': /^( {2}"version": ")[^"]*(")/m,
   'infra/helm/*/Chart.yaml': /^(version: |appVersion: ")[^"\n]*("?)$/gm,

@@ -18,7 +18,7 @@ const RUNS_MAX = 20;
 
 type Round = { bareUs: number; agentUs: number };
 
-/** CPU cost of an adapter per token, microseconds, beside reading the same stream without it. */
+/** CPU microseconds that an adapter costs per token, compared with reading the same stream without it. */
 export const adapters: Question = {
   name: 'adapters',
   async ask(size) {

@@ -15,17 +15,17 @@ const PLANS: Record<Size, Plan> = {
   tiny: { rounds: 1, streamed: 1_000, stored: 2_000 },
 };
 const STREAMED_PER_S = 2_000;
-/** Faster, because only the number of its events counts later. */
+/** A faster pace, because only the number of the task's events counts later. */
 const STORED_PER_S = 5_000;
 const SHOWN_MS_MAX = 60_000;
 const OPEN_MS_WANTED = 1_000;
 /** Minimum frames a second, of the 60 that a headless browser draws. */
 const FRAMES_WANTED = 58;
 const FRAME_MS = 1_000 / 60;
-/** Elements of the page at any length of a task: what is out of view is text or nothing. */
+/** Most elements of the page, at any length of a task: parts out of view are plain text or left out. */
 const ELEMENTS_MAX = 3_000;
 
-/** `cpuShare`: of the main thread. CPU does not depend on what else the machine does. */
+/** `cpuShare`: CPU share of the main thread, which does not depend on other processes of the machine. */
 type Frames = { perSecond: number; p99Ms: number; droppedShare: number; cpuShare: number; longestTaskMs: number };
 type Opening = { ms: number; cpuMs: number; elements: number; events: number };
 
@@ -98,7 +98,7 @@ const COUNT_FRAMES = `new Promise(resolve => {
 
 async function stream({ bench, web, path }: Measured, { streamed }: Plan): Promise<Frames> {
   const taskId = await begin(bench);
-  // A page that another one covers is not drawn: each gets a browser of its own.
+  // A page that another page covers is not drawn, so each page gets a browser of its own.
   await using browser = await Chromium.start(path);
   const page = await browser.open(`${web.url}/tasks/${taskId}`);
   await page.setSize(1_440, 900);

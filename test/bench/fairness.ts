@@ -93,7 +93,7 @@ async function besideManyTasks({ rounds, tasks, tokens, perSecond }: Plan): Prom
   await round();
   const alone = [];
   for (let index = 0; index < rounds; index++) alone.push(await round());
-  // They still run and wait when the cluster ends.
+  // Tasks still run and wait when the cluster ends.
   await asker.call('ask', { ...ask, count: tasks, tenant: TENANTS.noisy });
   const beside = [];
   for (let index = 0; index < rounds; index++) beside.push(await round());

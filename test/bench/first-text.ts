@@ -11,7 +11,7 @@ import type { Finding, Question, Size } from './question.ts';
 type Answer = { tokens: number; everyMs: number };
 const STREAM: Answer = { tokens: 3, everyMs: 20 };
 const ONE_TOKEN: Answer = { tokens: 1, everyMs: 0 };
-/** Other tasks beside the question: more tokens than they can stream while the bench runs. */
+/** Tasks that run beside the question. They have more tokens than they can stream while the bench runs. */
 const LOAD: Answer & { tasks: number } = { tasks: 40, tokens: 50 * 600, everyMs: 20 };
 const STAGGER_MS = 10;
 

@@ -16,7 +16,7 @@ const ROUNDS = { full: 5, quick: 3, tiny: 1 } as const;
 /** Tokens of each log. */
 const TOKENS = { full: 1_000_000, quick: 400_000, tiny: 2_000 } as const;
 const TASK_TOKENS = 500;
-/** Tokens of a chunk: what a relay stores of one agent at 50 tokens/s, and what it stores when appends are slower than tokens. */
+/** Tokens of a chunk: as a relay stores them for one agent at 50 tokens/s, and when appends are slower than tokens. */
 const CHUNK_TOKENS = [5, 50] as const;
 /** Tokens of an input record: what a producer has ready while its record before is in flight. */
 const RECORD_TOKENS = 5;
@@ -100,7 +100,7 @@ async function measure(chunkTokens: number, size: keyof typeof TOKENS): Promise<
   }
 }
 
-/** Adds to `cpuUs` the microseconds of processor time that each run of a way takes of this process. */
+/** Adds to `cpuUs` the CPU microseconds that each run of a way costs this process. */
 function timedByCpu<Name extends string>(
   cpuUs: Record<string, number[]>,
   ways: Record<Name, () => Promise<number>>,
@@ -126,7 +126,7 @@ async function sampleOf(log: Log): Promise<string[]> {
   return sample;
 }
 
-/** Seconds that parsing takes of as many records. */
+/** Seconds that it takes to parse this many records. */
 async function parseOnly(sample: readonly string[], records: number): Promise<number> {
   const started = performance.now();
   let count = 0;
@@ -177,7 +177,7 @@ async function joinInputs(log: Log, tokens: number): Promise<number> {
   return seconds;
 }
 
-/** Stores the inputs and facts of as many tasks as hold the tokens. */
+/** Stores the inputs and facts of enough tasks to hold the tokens. */
 async function fill(log: Log, tokens: number, chunkTokens: number): Promise<{ inputs: number; facts: number }> {
   const ids = Array.from({ length: tokens / TASK_TOKENS }, () => crypto.randomUUID());
   const stored = { inputs: 0, facts: 0 };

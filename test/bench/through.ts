@@ -43,7 +43,7 @@ type Rig = Peers & { plan: Plan; bench: BenchCluster };
 type Burst = { tokensPerSecond: number; cpu: CpuSeconds | undefined };
 type Short = { tasksPerSecond: number; cpu: CpuSeconds | undefined };
 
-/** What agents in processes of their own cost when they are asked through Hopline instead of directly. */
+/** How much do agents in processes of their own cost when they are asked through Hopline instead of directly? */
 export const through: Question = {
   name: 'through',
   async ask(size) {
@@ -187,7 +187,7 @@ async function shortTasks(rig: Rig): Promise<Finding[]> {
   return [rateFinding, await hops(rig, single.ours.flat())];
 }
 
-/** Where the milliseconds of a one-token task go. */
+/** Hops of the one-token tasks, in milliseconds. */
 async function hops({ bench, remote }: Rig, reports: AnswerReport[]): Promise<Finding> {
   const rows = [...(await hopsOf(bench.cluster.nats.url, reports))].map(([hop, ms]) => {
     const { p50, p99 } = latencyOf(Float64Array.from(ms));

@@ -33,7 +33,7 @@ const PUSHED_MS = 15_000;
 /** Bytes that one viewer adds. */
 type Held = { resident: number; heap: number };
 
-/** What does a viewer cost that has nothing to see? Each round has new processes, because a heap that was large stays large. */
+/** How much does an idle viewer cost? Each round has new processes, because a heap that was large stays large. */
 export const viewers: Question = {
   name: 'viewers',
   async ask(size) {
@@ -92,7 +92,7 @@ function apartRound(bench: DirectCluster, { tasks: count, quietMs }: Plan): Prom
     const nc = await connect({ servers: bench.cluster.nats.url });
     try {
       let requests = 0;
-      // What followers ask for, all of the stream of facts. Its size is what each relay asks for, with and without viewers.
+      // Counts the requests of followers to the stream of facts. Their size is that of each relay's requests, with and without viewers.
       const callback = (_error: unknown, { subject }: { subject: string }) => {
         if (subject.includes(`.${FACTS_STREAM}`) && !subject.startsWith('$JS.API.STREAM.INFO.')) requests += 1;
       };
@@ -132,7 +132,7 @@ async function growth(
   for (let left = WARM_UP_VIEWERS; left > 0; left -= VIEWERS_AT_ONCE) await watch(VIEWERS_AT_ONCE);
   await client.call('leave');
   const before = await memoryOf();
-  // All at once would measure what their requests leave behind for the allocator.
+  // Opening all at once would measure the memory that their requests leave behind in the allocator.
   for (let left = count; left > 0; left -= VIEWERS_AT_ONCE) await watch(Math.min(VIEWERS_AT_ONCE, left));
   const after = await memoryOf();
   return { resident: (after.resident - before.resident) / count, heap: (after.heap - before.heap) / count };

@@ -15,7 +15,7 @@ const PRINTS_ENVIRONMENT = `
     async *run() { yield JSON.stringify(process.env); },
   };`;
 
-test('code of an agent sees the variables that its entry lists, and no secret of another agent or of the cluster', {
+test("an agent's code sees the variables that its entry lists, and no secret of another agent or of the cluster", {
   timeout: 180_000,
 }, async t => {
   const folder = mkdtempSync(join(tmpdir(), 'hopline-environment-'));

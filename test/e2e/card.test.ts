@@ -158,7 +158,7 @@ test("the SDK's verifier finds the key at the signature's jku, on any ingress [S
     urls.push(jku ?? '');
     const response = await fetch(jku!);
     const text = await response.text();
-    // The SDK prints what is thrown here.
+    // The SDK prints errors that are thrown here.
     assert.equal(response.status, 200, text);
     const { keys } = JSON.parse(text) as { keys: JWK[] };
     return createPublicKey({ key: keys.find(key => key.kid === kid)!, format: 'jwk' });

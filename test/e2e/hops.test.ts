@@ -164,7 +164,7 @@ for (const [kind, text, agent] of KINDS) {
   );
 }
 
-/** A process that loses its processor between two looks at the clock measures that, too. */
+/** A process that loses its CPU between two readings of the clock measures that time too. */
 async function inOneOf(tries: number, measured: () => Promise<void>): Promise<void> {
   for (let left = tries - 1; ; left -= 1) {
     try {
@@ -175,7 +175,7 @@ async function inOneOf(tries: number, measured: () => Promise<void>): Promise<vo
   }
 }
 
-/** Every hop but those that lie behind the log. */
+/** Every hop except those behind the log. */
 const RECORDED_HOPS = HOP_NAMES.filter(hop => !NOT_RECORDED.some(name => name === hop));
 
 const report = async (taskId: string) => (await (await fetch(`${cluster.url}/tasks/${taskId}/audit`)).json()) as TaskTrace;
@@ -234,7 +234,7 @@ async function metric(name: string, of: 'relays' | 'ingresses' | 'services', lab
     .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0);
 }
 
-test('a collector that refuses costs no task anything: one warning names the cause and how many spans were lost', {
+test('a collector that refuses does not affect tasks: one warning names the cause and how many spans were lost', {
   timeout: 180_000,
 }, async () => {
   type Warning = { msg: string; spans_lost: number };

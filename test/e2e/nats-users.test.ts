@@ -70,13 +70,13 @@ test('a delegated task, its list, its audit and a cancel need no more than the p
   }
 });
 
-test('an agent that clients address directly needs no more either', { timeout: 60_000 }, async () => {
+test('an agent that clients address directly needs no further permission', { timeout: 60_000 }, async () => {
   const url = cluster.agents[0]!.url;
   assert.equal(textOf(await collect(`${url}/`, { text: 'direct' }), 'response'), words('direct'));
   assert.equal((await createClient({ url: `${url}/` }).list()).tasks.length, 1);
 });
 
-test('work that a stopped agent requeues, and shards that a killed relay leaves, need no more either', {
+test('no further permission is needed for work that a stopped agent requeues, or for shards that a killed relay leaves', {
   timeout: 120_000,
 }, async () => {
   const [agent, relay] = [cluster.agents[0]!, cluster.relays[0]!];
@@ -107,7 +107,7 @@ test('a webhook is stored, called and deleted with the permissions of ingress an
   assert.equal(configs.length, 1);
 });
 
-test('tasks that a killed relay left are verified, replayed and compared by an operator, of one id or of all', {
+test('an operator verifies, replays and compares tasks that a killed relay left, by id or all together', {
   timeout: 120_000,
 }, async () => {
   const { tasks } = await createClient({ url: `${cluster.url}/` }).list();

@@ -85,7 +85,7 @@ function endsOf(list: readonly Frame[]): [unknown, string][] {
 test('a path in metadata.agent names one agent at each cluster, and each consumes its own segment', {
   timeout: 120_000,
 }, async () => {
-  // "middle" alone leaves the choice to the middle, which has a default agent.
+  // "middle" without a further name leaves the choice to that cluster, which has a default agent.
   for (const path of ['middle', 'middle/lower', 'middle/lower/argocd', 'middle-plain/lower-plain/argocd']) {
     const list = await ask(top.caipe, 'go', path);
     const { state, reason } = outcomeOf(list);

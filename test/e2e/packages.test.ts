@@ -162,7 +162,7 @@ test('the command of the package replays a file and serves it', { timeout: 120_0
 /** A line of the command: its exit code, what standard output must have, and what makes one that runs on end with Ctrl-C. */
 type Line = { args: string[]; code?: number; prints?: RegExp; stdin?: string; until?: RegExp };
 
-/** A fault of the program, and not of its user. */
+/** Exit code of a fault of the program rather than of its user. */
 const CRASH = /TypeError|ReferenceError|SyntaxError|ERR_[A-Z]|\n {4}at /;
 const LINE_MS_MAX = 120_000;
 
@@ -244,7 +244,7 @@ test('every command of the package runs on the lowest Node that it declares and 
       status: [{ args: ['status'], prints: /ingress-1/ }],
       logs: [{ args: ['logs'], prints: /ready/ }],
       backup: [{ args: ['backup', at('backup')], prints: /messages/ }],
-      // The server has the streams.
+      // The server has created the streams.
       restore: [{ args: ['restore', at('backup')], code: 2 }],
       agent: [
         { args: ['agent', echo.path, '--name', `other-${index}`], until: /other/ },
@@ -276,7 +276,7 @@ test('a new agent, made by the command of the package, installs, passes its test
   await npm('install', '--no-audit', '--no-fund', '--prefer-offline');
   assert.match((await npm('test')).stdout, /pass 1\n/);
   if (lowest !== undefined) {
-    // It cannot pass there without having run: its types are not JavaScript.
+    // The test cannot pass there without having run, because its types are not JavaScript.
     const path = [dirname(lowest), env.PATH].join(delimiter);
     const old = await run('npm', ['test'], { cwd, env: { ...env, PATH: path } }).catch((error: { stdout: string }) => error);
     assert.match(old.stdout, /fail 1\n/);

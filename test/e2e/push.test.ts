@@ -275,7 +275,7 @@ test('a deleted configuration gets no more notifications, another of the same ta
   await log.pushConfigs.delete(gone.key);
   assert.equal(await deliveryOutcomeOf(log, stays), 'delivered');
   deleted.resolve();
-  // As long as the rest would take.
+  // As long as the remaining notifications would take.
   const later = await putWebhookConfig(log, { taskId, id: 'later', url: `${webhook.url}/later` });
   assert.equal(await deliveryOutcomeOf(log, later), 'delivered');
   assert.equal(webhook.accepted('/gone').length, 2);

@@ -36,7 +36,7 @@ before(async () => {
   const env = { HOPLINE_PUSH: 'true', HOPLINE_WEBHOOK_ALLOW: '127.0.0.1', HOPLINE_WEBHOOK_HTTP: 'true' };
   [origin, target] = await Promise.all([
     Cluster.start({ users: true, env, agents: [guide] }),
-    // Nothing can run here.
+    // A server at which no command can run.
     Cluster.start({ users: true, agents: [], supervisors: 0 }),
   ]);
   const pushNotificationConfig = { url: `http://127.0.0.1:9099/${PLANTED}`, token: PLANTED };
@@ -62,7 +62,10 @@ function hopline(cluster: Cluster, argv: readonly string[], user: 'operator' | '
   return new HoplineCommand(cluster.url, argv, '', { ...login, NATS_URL: cluster.nats.url }).finished;
 }
 
-/** What clients of 1.0, and of 0.3 or of the legacy form if the task began in it, read: the task, and its stream from the beginning. */
+/**
+ * The task and its stream from the beginning, as clients of 1.0 read them, and also clients of 0.3 or of the legacy form if the task began
+ * in it.
+ */
 async function shown(cluster: Cluster, id: string): Promise<string> {
   const lines: string[] = [];
   for (const dialect of ['1.0', '0.3'] as const) {
@@ -105,17 +108,21 @@ test('an export from the server is cut and continued, and an export of a whole f
   assert.equal(rest.replaceAll(/,"sum":"[^"]*"/g, ''), recordsOf(whole));
 });
 
-test('no export contains the credentials of a webhook, and a redacted one no text and no id', TIMEOUT, async () => {
-  const redacted = await hopline(origin, ['export', '--nats', '--redact', taskId]);
-  const served = await hopline(origin, ['export', taskId]);
-  for (const text of [redacted.out, served.out, readFileSync(file, 'utf8')]) assert.ok(!text.includes(PLANTED));
-  assert.ok(served.out.includes(taskId) && served.out.includes(QUESTION));
-  for (const secret of [taskId, QUESTION, 'streamed', 'Ingress']) assert.ok(!redacted.out.includes(secret), secret);
-  const path = join(folder, 'redacted.hopline.jsonl');
-  writeFileSync(path, redacted.out);
-  const replayed = await hopline(origin, ['replay', path, '--pace', 'max']);
-  assert.equal(replayed.out.length, textOf(original, 'streaming_result').length);
-});
+test(
+  'an export never contains the credentials of a webhook, and a redacted one contains neither text nor ids',
+  TIMEOUT,
+  async () => {
+    const redacted = await hopline(origin, ['export', '--nats', '--redact', taskId]);
+    const served = await hopline(origin, ['export', taskId]);
+    for (const text of [redacted.out, served.out, readFileSync(file, 'utf8')]) assert.ok(!text.includes(PLANTED));
+    assert.ok(served.out.includes(taskId) && served.out.includes(QUESTION));
+    for (const secret of [taskId, QUESTION, 'streamed', 'Ingress']) assert.ok(!redacted.out.includes(secret), secret);
+    const path = join(folder, 'redacted.hopline.jsonl');
+    writeFileSync(path, redacted.out);
+    const replayed = await hopline(origin, ['replay', path, '--pace', 'max']);
+    assert.equal(replayed.out.length, textOf(original, 'streaming_result').length);
+  },
+);
 
 test('a replay prints what a follower printed, from the server and from a file', TIMEOUT, async () => {
   const followed = await hopline(origin, ['follow', taskId]);
@@ -166,7 +173,7 @@ test('a task that is imported under new ids links to its origin, and is listed',
   assert.deepEqual([...artifacts.values()], [...expected.values()]);
 });
 
-test('a user who only reads cannot import, and of a bad file nothing is imported', TIMEOUT, async () => {
+test('a user who may only read cannot import, and nothing is imported from an invalid file', TIMEOUT, async () => {
   const countOf = async () => (await createClient({ url: target.url }).list()).totalSize;
   const before = await countOf();
   const refused = await hopline(target, ['import', file]);

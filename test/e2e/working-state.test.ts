@@ -9,7 +9,7 @@ import { Cluster } from '../support/cluster/cluster.ts';
 const DIALECTS = ['0.3', '1.0'] as const;
 const TIMEOUT = { timeout: 120_000 };
 
-/** The agents that wait for the client's look at the task go on. */
+/** Lets the agents continue that wait until the client has read the task. */
 const looked = new EventTarget();
 const remotes: RemoteAgent[] = [];
 const stops: (() => Promise<void>)[] = [];
@@ -59,7 +59,7 @@ async function resultOf(method: string, params: Record<string, unknown>): Promis
   return ((await response.json()) as { result: Record<string, unknown> }).result;
 }
 
-/** Streams an answer, and looks at the task when its first text is there. */
+/** Streams an answer, and reads the task when the first text has arrived. */
 async function play(agent: string, text = 'hi') {
   const list: Frame[] = [];
   let read: unknown;

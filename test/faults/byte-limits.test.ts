@@ -9,7 +9,7 @@ import { rpc } from '../support/cluster/a2a-stream.ts';
 import { type AskingCluster, startAskingCluster } from '../support/cluster/asking-cluster.ts';
 import type { Cluster } from '../support/cluster/cluster.ts';
 
-/** Records of filling tasks are smaller than this part of the log, and a sweep passes between two of them when it must. */
+/** Records of the filling tasks are smaller than this part of the log, and a sweep runs between two of them if it must. */
 const FACTS_BYTES = 512 * 1024;
 const INDEX_BYTES = 32 * 1024;
 const ANSWER = 'x'.repeat(24 * 1024);
@@ -82,9 +82,9 @@ test('a task that waits for its client outlives a log and an index that others f
   for (const one of restore) await one();
 });
 
-test('a task whose facts are gone is refused, and no message begins it again', { timeout: 120_000 }, async () => {
+test('a task whose facts are gone is refused, and a message cannot start it again', { timeout: 120_000 }, async () => {
   const asked = await send('deploy');
-  // By the entry of its relay a later relay knows that the task had facts.
+  // The entry of the task's relay shows a later relay that the task had facts.
   while (!((await log.tasks.get(asked.id))?.value.generation ?? 0)) await sleep(5);
   await cluster.relays[0]!.kill();
   await (await jetstreamManager(asking.nc)).streams.purge('A2A_LOG');

@@ -70,7 +70,7 @@ const textOf = (task: Task | undefined) =>
   (task?.artifacts ?? []).flatMap(({ parts }) => parts.map(part => part.text ?? '')).join('|');
 const isCompleted = (task: Task | undefined) => task?.status.state === 'TASK_STATE_COMPLETED';
 
-test('a log that lost its tail: an open viewer gets a gap, the task and its end, and no task is gone', {
+test('after the log lost its tail, an open viewer gets a gap, the task and its end, and every task still exists', {
   timeout: 180_000,
 }, async () => {
   assert.ok(isCompleted((await call('SendMessage', message('early'))).result?.task));

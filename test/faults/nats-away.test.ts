@@ -50,7 +50,7 @@ function request(index: number, method: string, path: string, headers: Headers, 
   });
 }
 
-/** What each service exports about its connection to NATS. */
+/** Each service's metric of its connection to NATS. */
 function connections(): Promise<number[]> {
   const connection = async ({ url }: { url: string }) => {
     const text = await (await fetch(`${url}/metrics`)).text();

@@ -45,7 +45,10 @@ test('with sync_interval always, the same loss of power costs nothing', { timeou
   assert.deepEqual(gone, []);
 });
 
-/** `isSynced`: the disk of the server that loses power holds all that it wrote. Resolves with ids: `gone` are those that the leader lacks. */
+/**
+ * `isSynced`: the disk of the server that loses power holds everything that it wrote. Resolves with ids; `gone` are the records that the
+ * leader lacks.
+ */
 async function losePower(t: TestContext, { syncInterval, isSynced }: { syncInterval: string | undefined; isSynced: boolean }) {
   const cluster = await startNatsCluster(NODES, { syncInterval });
   t.after(() => cluster.stop());
@@ -68,10 +71,10 @@ async function losePower(t: TestContext, { syncInterval, isSynced }: { syncInter
   await Promise.all([n1.restart(), n2.restart()]);
   const log = await openLog([n1, n2]);
   t.after(() => log.close());
-  // What a majority has stored in the term of the new leader decides: `n0` can no longer become leader with the records it has.
+  // A majority stores a record in the term of the new leader, so that `n0` can no longer become leader with the records it has.
   const later = await append(log, 'later', 1);
   n0.resume();
-  // It answers again.
+  // Wait until the server answers again.
   await withStreams([n0], async () => {});
 
   const found = await idsOfLeader([n1, n2]);
@@ -86,7 +89,7 @@ function openLog(servers: readonly NatsServer[]): Promise<Log> {
   return openJetStreamLog({ servers: urls, name: 'one-power-loss', replicas: NODES.length, openTimeoutMs: WAIT_MS_MAX });
 }
 
-/** Resolves with the ids of the records when the log has acknowledged all. */
+/** Resolves with the ids of the records when the log has acknowledged all of them. */
 async function append(log: Log, name: string, count: number): Promise<string[]> {
   const ids = Array.from({ length: count }, (_, index) => `${name}-${index}`);
   for (const id of ids) {
@@ -149,7 +152,7 @@ function idsOfLeader(servers: readonly NatsServer[]): Promise<Set<string>> {
         }
         return ids;
       } catch (error) {
-        // Also while the servers elect a leader of their own group.
+        // Works also while the servers elect a leader of their own group.
         if (error instanceof assert.AssertionError || Date.now() > end) throw error;
       }
     }

@@ -38,7 +38,7 @@ async function send(text: string, taskId?: string): Promise<Task> {
 
 const outputOf = (service: { output: string }[]) => service.map(({ output }) => output).join('');
 
-test('after the stream of inputs was lost and created again, open tasks and new ones go on', { timeout: 120_000 }, async () => {
+test('after the stream of inputs was lost and created again, open and new tasks continue', { timeout: 120_000 }, async () => {
   for (let earlier = 0; earlier < 20; earlier += 1) await send('hello');
   const asked = await send('deploy');
   assert.equal(asked.status.state, 'TASK_STATE_INPUT_REQUIRED', JSON.stringify(asked.status));

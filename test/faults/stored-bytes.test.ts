@@ -75,7 +75,7 @@ async function flood(): Promise<Sent> {
   return assert.fail(`${FLOOD_MAX} tasks of one tenant were taken`);
 }
 
-test("a tenant with its share of the log begins no further task, and another tenant's finished task stays readable", {
+test("a tenant whose tasks fill its share of the log cannot start another task, and another tenant's finished task stays readable", {
   timeout: 300_000,
 }, async () => {
   const kept = await complete('quiet', 'keep');

@@ -11,7 +11,7 @@ const OF_SERVERS = [BUCKETS.messageIds, BUCKETS.pushConfigs];
 /** Buckets in which a server adds entries that others change. */
 const BEGUN_BY_SERVERS = [BUCKETS.tasks, BUCKETS.contexts];
 
-/** What the log holds of requests. */
+/** Traces that requests have left in the log. */
 export class LogState {
   readonly #connection: NatsConnection;
 
@@ -24,8 +24,8 @@ export class LogState {
   }
 
   /**
-   * What servers have written, as one string: every other write follows from one of these. Writes that an earlier request caused in other
-   * services do not count, however late they are.
+   * Everything that servers have written, as one string: every other write follows from one of these. Writes that an earlier request caused
+   * in other services do not count, however late they are.
    */
   async ofServers(): Promise<string> {
     const { streams } = await jetstreamManager(this.#connection);

@@ -1,7 +1,7 @@
 /** A file on a path: it decides about the text, holds it, rewrites it or passes it on. */
 export type PathStep = {
   file: string;
-  /** What the file does with it, as the end of a sentence. */
+  /** Completes the sentence that begins with the file: its step for the token or message. */
   does: string;
   /** Files that connect this one with the step before it where no import does: an interface of both, or the file that calls both. */
   via?: readonly string[];

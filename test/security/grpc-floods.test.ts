@@ -15,7 +15,8 @@ import {
   headerBlock,
   RawConnection,
 } from '../../packages/a2a-grpc/src/raw-http2.test-kit.ts';
-import { openRig, type Rig, until } from '../../packages/a2a-grpc/src/rig.test-kit.ts';
+import { openRig, type Rig } from '../../packages/a2a-grpc/src/rig.test-kit.ts';
+import { until } from '../kit/until.ts';
 
 /** Tolerated delay of a bound on a busy machine. */
 const PATIENCE_MS = 10_000;

@@ -8,7 +8,7 @@ import type { Random } from './random.ts';
 import type { Trace } from './trace.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
-/** What one client does. */
+/** Plan of one client. */
 export type TaskPlan = {
   name: string;
   startAt: number;
@@ -41,7 +41,7 @@ export class Client {
   isWebhookAcknowledged = false;
   cancelAcknowledgedAt: number | undefined;
   isDone = false;
-  /** What it does or waits for, for reports. */
+  /** Current activity of the client, for reports. */
   activity = 'waits to start';
 
   constructor(plan: TaskPlan, deps: ClientDeps) {

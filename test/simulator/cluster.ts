@@ -90,7 +90,7 @@ export class Cluster {
   readonly #deps: ClusterDeps;
   readonly #slots = new Map<string, Incarnation | undefined>();
   readonly #starts = new Map<string, number>();
-  /** Their processes are of a later version from the next start on: of the next one, or of this one where all began with that before. */
+  /** Slots whose processes are of a later version from the next start on. */
   readonly upgradedSlots = new Set<string>();
   /** Every start of every service. */
   readonly incarnations: Incarnation[] = [];
@@ -157,7 +157,7 @@ export class Cluster {
     );
   }
 
-  /** As SIGKILL: nothing of the process happens any more; what it has sent still arrives. */
+  /** Like SIGKILL: the process does nothing more, but messages that it has sent still arrive. */
   kill(slot: string, which = this.#slots.get(slot)): void {
     if (which === undefined || which.process.state === 'dead') return;
     const { runs, trace } = this.#deps;
@@ -186,7 +186,7 @@ export class Cluster {
     this.kill(slot, incarnation);
   }
 
-  /** Ends the run: no process does anything any more. */
+  /** Ends the run: no process does anything afterwards. */
   close(): void {
     for (const slot of this.slots) this.kill(slot);
     void this.store.close();

@@ -104,7 +104,7 @@ class Wire {
     return this.#request(part, what, once, timeoutMs);
   }
 
-  /** Sends something that is not answered. */
+  /** Sends a message that gets no answer. */
   send(part: string, operation: () => void): void {
     const { clock, process } = this.#deps;
     if (process.state === 'dead') return;
@@ -162,7 +162,7 @@ class Wire {
     try {
       for await (const item of items) {
         if (process.state === 'dead') await never();
-        // What the broker has ready arrives together.
+        // Messages that the broker has ready arrive together.
         if (receivedAt !== clock.nowMs) await this.#arrival(signal);
         receivedAt = clock.nowMs;
         if (signal?.aborted) return;
@@ -197,7 +197,7 @@ class Wire {
   }
 }
 
-/** A new one for each caller: one that all share would keep every caller in memory. */
+/** A new promise for each caller: a shared one would keep every caller in memory. */
 const never = () => new Promise<never>(() => {});
 
 class FaultyInputs implements InputLog {

@@ -11,9 +11,9 @@ const DELAY_MS_MAX = 2;
 export class Link {
   readonly #clock: VirtualClock;
   readonly #random: Random;
-  /** The way is frozen without a reset: what was sent arrives afterwards. */
+  /** The path is frozen without a reset: sent messages arrive afterwards. */
   stalledUntil = 0;
-  /** The connection is down: what is sent is lost, subscriptions pause, live messages are missed. */
+  /** The connection is down: sent messages are lost, subscriptions pause, live messages are missed. */
   cutUntil = 0;
   /** Requests arrive and are executed, acknowledgements are lost. */
   acksLostUntil = 0;
@@ -50,7 +50,7 @@ export class Link {
     return this.cutUntil > this.#clock.nowMs;
   }
 
-  /** When a request that is sent now arrives; undefined: never. */
+  /** Arrival time of a request that is sent now; undefined if it is lost. */
   requestArrivesAt(part: string): number | undefined {
     if (this.isCut) return undefined;
     if ((this.missingUntil.get(part) ?? 0) > this.#clock.nowMs) return undefined;
@@ -67,7 +67,7 @@ export class Link {
     return arrivesAt;
   }
 
-  /** When an answer or a message that is sent now arrives; undefined: never. */
+  /** Arrival time of an answer or a message that is sent now; undefined if it is lost. */
   answerArrivesAt(): number | undefined {
     if (this.isCut) return undefined;
     if (this.reorderedUntil > this.#clock.nowMs) return this.#flowsAt() + this.#delay() + this.#random.next() * this.reorderMsMax;
@@ -75,7 +75,7 @@ export class Link {
     return this.#lastAnswerAt;
   }
 
-  /** When the next item of a subscription arrives; undefined: never. */
+  /** Arrival time of the next item of a subscription; undefined if it is lost. */
   itemArrivesAt(): number | undefined {
     const arrivesAt = this.answerArrivesAt();
     if (arrivesAt === undefined || this.lagUntil <= this.#clock.nowMs) return arrivesAt;

@@ -80,7 +80,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
         from: 'if (begun !== undefined || !(await this.#isQueued(call))) await this.#request(call);',
         to: 'void begun;',
       },
-      // It finds them a while later.
+      // The process finds them a while later.
       {
         file: 'services/supervisor/src/lost-items.ts',
         from: 'if (!isGone || signal.aborted) continue;',

@@ -280,7 +280,7 @@ function twoVersions(random: Random, slots: readonly string[]): Fault[] {
   return [...upgrades, ...downgrades, ...make.several(0, 1, [() => make.of('kill', 100, 6_000, 'relay')])];
 }
 
-/** Faults of one run belong together: a run with every fault at once explains nothing. */
+/** Faults of one run belong together, because a run with every fault at once explains nothing. */
 const THEMES: Readonly<Record<string, Theme>> = {
   none: () => [],
   deaths: (random, slots) => {
@@ -301,7 +301,8 @@ const THEMES: Readonly<Record<string, Theme>> = {
     return make.several(1, 4, [cut, loseAcks, () => make.slow(), () => make.breakReads(), () => make.loseLive()]);
   },
   'frozen path and a death': random => {
-    // Work of the frozen process goes to its sibling after ackWaitMs, and that one dies; then what the first one sent arrives.
+    // After ackWaitMs the work of a frozen process goes to its sibling, which then dies. Messages that the first process sent arrive after
+    // that.
     const make = new FaultMaker(random, random.pick([WRITERS, WRITERS, SUPERVISORS]));
     const stall = make.of('stall', 8_000, 14_000) as Extract<Fault, { kind: 'stall' }>;
     const [sibling] = [...WRITERS, ...SUPERVISORS].filter(slot => slot !== stall.slot && isSibling(slot, stall.slot));
@@ -327,7 +328,7 @@ const THEMES: Readonly<Record<string, Theme>> = {
     return make.several(1, 2, [stall, () => make.of('lose acks', 20_500, 28_000, service), () => make.of('freeze', 500, 12_000)]);
   },
   'log away': (random, slots) => {
-    // Nothing reaches the log for longer than writes are retried, at a time when it was slow already.
+    // The log cannot be reached for longer than writes are retried, at a time when it was already slow.
     const make = new FaultMaker(random, slots);
     const slow = ['relay-*', 'notifier-*'].map(slot => ({ ...make.slow(), slot, forMs: 20_000 }));
     const away = make.of(random.pick(['stall', 'lose acks']), 20_500, 28_000);

@@ -18,7 +18,7 @@ import { WebhookReceiver } from './webhook-receiver.ts';
  * milliseconds of the run.
  */
 const LIVENESS_MS_MAX = 60_000;
-/** The cluster runs on for this long after everything has ended: nothing may happen then. */
+/** The cluster runs on for this long after everything has ended; nothing may happen in that time. */
 const REST_MS = 1_000;
 const CHECK_MS = 250;
 
@@ -88,7 +88,7 @@ export async function simulate(scenario: Scenario, { trace: keepsLines = false, 
     return { violations: [...crashes, ...violations], digest: trace.digest, lines: trace.lines, endedAt, events: clock.events };
   } finally {
     cluster.close();
-    // What the end of the processes set free must not reach the next run.
+    // Callbacks that the end of the processes releases must not reach the next run.
     await new Promise(resolve => process.nextTick(resolve));
     process.off('unhandledRejection', onUnhandled);
     clock.uninstall();

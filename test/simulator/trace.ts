@@ -2,7 +2,7 @@ import type { VirtualClock } from './virtual-clock.ts';
 
 const LINES_KEPT_MAX = 200_000;
 
-/** What happened in a run, in order. Its digest covers every event; the lines are kept only on request. */
+/** Log of a run, in order. Its digest covers every event; the lines are kept only on request. */
 export class Trace {
   readonly #clock: VirtualClock;
   readonly #keepsLines: boolean;

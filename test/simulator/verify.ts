@@ -106,7 +106,7 @@ async function verifyLiveness(
   if (cluster.broker.size > 0) report(rule, `${cluster.broker.size} work items are open`);
 }
 
-/** What an acknowledged webhook has not received; undefined when it has everything. */
+/** Describes the events that an acknowledged webhook has not received; undefined when it has all of them. */
 export async function undeliveredOf(
   { isWebhookAcknowledged, webhookUrl }: Client,
   { taskId, generation }: TaskAggregate,
@@ -115,9 +115,9 @@ export async function undeliveredOf(
 ): Promise<string | undefined> {
   if (!isWebhookAcknowledged) return undefined;
   const [config] = await store.pushConfigs.under(taskId);
-  // A webhook that was set after the last event gets none.
+  // A webhook that was set after the last event gets no notification.
   const own = received.filter(({ url }) => url === webhookUrl);
-  // After the end nothing follows, also when the log lost it and it was folded again.
+  // No event may follow the end, even if the log lost the end and the relay folded it again.
   if (own.some(({ body }) => isEnd(JSON.parse(body) as StreamResponse))) return undefined;
   const delivered = Math.max(config?.value.after ?? 0, ...own.map(one => one.generation));
   return delivered >= generation ? undefined : `events up to ${delivered} of ${generation}`;

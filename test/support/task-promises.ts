@@ -9,7 +9,7 @@ import { type AgentRun, OPEN_ARTIFACT } from './agents/scripted-agent.ts';
 /** A promise that a run broke. `rule` is a sentence of this file, the same for all runs. */
 export type Violation = { rule: string; detail: string };
 
-/** What a client reads of a stream. */
+/** A frame of a stream, as a client reads it. */
 export type Frame =
   | { kind: 'event'; generation: number; cursor: string; json: string }
   | { kind: 'snapshot'; generation: number; cursor: string; task: Task }
@@ -18,7 +18,7 @@ export type Frame =
 /** A notification that the webhook of a client took. */
 export type Notification = { url: string; generation: number; body: string };
 
-/** What the client of a task knows about it. */
+/** A task, as far as its client knows it. */
 export type VerifiedTask = {
   plan: {
     name: string;

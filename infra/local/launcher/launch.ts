@@ -177,7 +177,7 @@ async function startServices(cluster: Cluster, specs: Parameters<Cluster['run']>
       process.spec.service === 'sub-agent' ? SOON_READY_MS_MAX : READY_MS_MAX,
     );
   const faults = await unlessAborted(Promise.all(processes.map(wait)), signal);
-  // The cluster works without an agent that ends by itself, and restarts it. A wrong setting is permanent.
+  // The cluster works without an agent that has exited, and restarts it. A wrong setting is permanent.
   const isFatal = (process: SupervisedProcess) => process.isFinal || process.spec.service !== 'sub-agent';
   const fatal = faults.filter((fault, index) => fault !== null && isFatal(processes[index] as SupervisedProcess));
   if (fatal.length > 0) throw new LaunchError(withoutRepeats(fatal as string[]).join('\nhopline: '));

@@ -8,11 +8,11 @@ export type Query = { expr: string; legend: string };
 export type Panel = {
   kind: 'timeseries' | 'stat' | 'bargauge' | 'table' | 'heatmap' | 'traces' | 'text';
   title: string;
-  /** What the panel shows an operator, and when to act. */
+  /** Explains to an operator what the panel shows, and when to act. */
   description: string;
   unit: Unit;
   queries: readonly Query[];
-  /** Columns of the 24 that a row has. */
+  /** Width in columns; a row has 24. */
   width: number;
   /** Value from which the panel turns red. */
   redFrom?: number;

@@ -4,9 +4,10 @@ import { type AddressInfo, createConnection, createServer, type Socket } from 'n
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { status } from '@grpc/grpc-js';
+import { until } from '../../../test/kit/until.ts';
 import { CallFailed, shape, userMessage } from './grpc-client.test-kit.ts';
 import { frameEncoder } from './grpc-sink.ts';
-import { openRig, type Rig, until } from './rig.test-kit.ts';
+import { openRig, type Rig } from './rig.test-kit.ts';
 import { PROCEDURES, SERVICE_1_0 } from './services.ts';
 
 const KIB = 1024;

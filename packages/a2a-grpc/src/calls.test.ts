@@ -4,8 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { status } from '@grpc/grpc-js';
 import { A2AError } from '@hopline/a2a';
 import { RESUME_EXTENSION_URI, resumeExtension } from '@hopline/agent-card';
+import { until } from '../../../test/kit/until.ts';
 import { type CallFailed, shape, userMessage } from './grpc-client.test-kit.ts';
-import { CARD, openRig, type Rig, until } from './rig.test-kit.ts';
+import { CARD, openRig, type Rig } from './rig.test-kit.ts';
 
 const ANSWER = ['task submitted', 'working', '=a', '+b', '+', 'completed'];
 

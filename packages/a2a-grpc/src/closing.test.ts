@@ -3,10 +3,11 @@ import { connect } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { status } from '@grpc/grpc-js';
+import { until } from '../../../test/kit/until.ts';
 import { CallFailed, userMessage } from './grpc-client.test-kit.ts';
 import { GRPC_LIMITS } from './limits.ts';
 import { callFields, END_HEADERS, FRAME, frame, headerBlock, RawConnection } from './raw-http2.test-kit.ts';
-import { openRig, type Rig, until } from './rig.test-kit.ts';
+import { openRig, type Rig } from './rig.test-kit.ts';
 
 const PATIENCE_MS = 10_000;
 const CLOSE_MS_MAX = 1_000;

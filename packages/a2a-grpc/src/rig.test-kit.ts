@@ -1,5 +1,4 @@
 import type { TestContext } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClientOptions } from '@grpc/grpc-js';
 import type { A2AServerOptions } from '@hopline/a2a-server';
 import { openServer, type TestServer } from '@hopline/a2a-server/test-kit';
@@ -49,12 +48,4 @@ async function listen(t: TestContext, { server, another, ...shown }: TestServer,
     return made;
   };
   return { ...shown, address, port, server: grpcServer, client, another: () => listen(t, another(), grpc) };
-}
-
-export async function until(condition: () => boolean): Promise<void> {
-  const deadline = Date.now() + 10_000;
-  while (!condition()) {
-    if (Date.now() > deadline) throw new Error('did not happen in 10 s');
-    await sleep(5);
-  }
 }

@@ -6,7 +6,7 @@ import { rest } from './rest.test-kit.ts';
 
 const outputModes = () => ['text/plain', 'application/json'];
 
-/** Params of a send in each dialect that accept some output modes. */
+/** Params of a send that accepts only some output modes, in each dialect. */
 const paramsWithModes = {
   '1.0': (acceptedOutputModes: string[]): JsonObject => ({ message: userMessage('x'), configuration: { acceptedOutputModes } }),
   '0.3': (acceptedOutputModes: string[]): JsonObject => ({

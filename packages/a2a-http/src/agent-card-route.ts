@@ -37,7 +37,7 @@ function sendDocument(
   return reply.header('content-type', type).send(Buffer.from(json));
 }
 
-/** Whether the client has this version already: weak comparison, as RFC 9110 13.1.2 requires. */
+/** Whether the client already has this version, by weak comparison as RFC 9110 13.1.2 requires. */
 function isKnown(ifNoneMatch: string | undefined, etag: string): boolean {
   const tags = (ifNoneMatch ?? '').split(',').map(tag => tag.trim());
   return tags.some(tag => tag === '*' || opaque(tag) === opaque(etag));

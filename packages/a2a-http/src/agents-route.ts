@@ -4,14 +4,14 @@ import { registerHoplineRoute } from './hopline-route.ts';
 
 export const AGENTS_PATH = '/agents';
 
-/** An agent as callers see it: never its address. */
+/** An agent as callers see it, without its address. */
 export type ListedAgent = {
   name: string;
   description: string;
   skills: { id: string; name: string }[];
-  /** `silent`: registered, and without heartbeat. */
+  /** `silent`: registered, but its heartbeats have stopped. */
   state: 'live' | 'silent';
-  /** It takes messages that no skill fits. */
+  /** Whether the agent takes messages that fit no skill. */
   default: boolean;
   /** ISO 8601, UTC. */
   lastSeenAt: string;
@@ -20,7 +20,7 @@ export type ListedAgent = {
 /** GET `/agents`: the agents that `metadata.agent` of a message may name. */
 export function registerAgents(scope: FastifyInstance, server: A2AServer, agents: () => readonly ListedAgent[]): void {
   registerHoplineRoute(scope, server, { path: AGENTS_PATH, method: 'list_agents' }, async () => {
-    // Without the log the registry is out of date: every agent would look silent.
+    // Without the log the registry is out of date, and every agent would look silent.
     await server.log.check().catch(error => {
       throw fromLog(error);
     });

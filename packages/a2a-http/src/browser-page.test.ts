@@ -4,7 +4,7 @@ import { openRig } from './http-server.test-kit.ts';
 
 const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
 
-test('in a browser the address of a server is a page that links the console and loads nothing', async t => {
+test('a browser that opens the address of a server gets a page that links the console and loads nothing', async t => {
   const rig = await openRig(t, { consoleUrl: 'http://127.0.0.1:8090/?a="<b>&c' });
   const response = await fetch(rig.url, { headers: { accept: BROWSER } });
   const page = await response.text();
@@ -23,7 +23,7 @@ test('without a known console the page has no link to one', async t => {
   );
 });
 
-test('clients, other paths and other methods get what they got before', async t => {
+test('clients, other paths and other methods get the same responses as without the page', async t => {
   const rig = await openRig(t, { consoleUrl: 'http://127.0.0.1:8090/' });
   for (const accept of ['application/json', '*/*', 'text/event-stream']) {
     const response = await fetch(rig.url, { headers: { accept } });

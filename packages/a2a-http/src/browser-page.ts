@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
-/** The page loads nothing and runs nothing. */
+/** The page may load and run nothing. */
 const HEADERS = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -9,12 +9,12 @@ const HEADERS = {
   vary: 'accept',
 };
 
-/** Whether a person opens the address of the server in a browser: only browsers ask for HTML there. */
+/** Whether a person opened the address of the server in a browser: only browsers ask for HTML. */
 export function isForBrowser({ method, raw, headers }: FastifyRequest): boolean {
   return method === 'GET' && /^\/(?:\?|$)/.test(raw.url ?? '') && /\btext\/html\b/.test(headers.accept ?? '');
 }
 
-/** What the server is, and where its pages are. */
+/** A page that describes the server and links to its other pages. */
 export function sendBrowserPage(reply: FastifyReply, consoleUrl: string | undefined): FastifyReply {
   const look =
     consoleUrl === undefined

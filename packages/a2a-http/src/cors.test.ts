@@ -32,7 +32,7 @@ const openFor = (t: TestContext, origins: readonly string[] | '*' | undefined, o
 type CrossOriginRequest = { path: string; method?: string; headers?: Record<string, string>; body?: string };
 type Answer = { status: number; headers: Record<string, string>; body: string };
 
-/** Not with `fetch`, which controls `Origin` itself. Bodies of streams are not read. */
+/** Does not use `fetch`, which sets `Origin` itself. Does not read the bodies of streams. */
 function exchange({ url }: Rig, { path, method = 'GET', headers = {}, body }: CrossOriginRequest): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const sent = request(url, { path, method, headers, agent: false }, response => {
@@ -57,7 +57,7 @@ const json = { 'content-type': 'application/json', ...v1 };
 const rpc = (method: string, params: object) => JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
 const stream = rpc('SendStreamingMessage', sendParams(userMessage('x')));
 
-/** Every kind of response of the server. */
+/** One request for each kind of response that the server gives. */
 const REQUESTS: [status: number, request: CrossOriginRequest][] = [
   [200, { path: '/.well-known/agent-card.json' }],
   [200, { path: '/.well-known/agent-card.json', method: 'HEAD' }],
@@ -165,7 +165,7 @@ test('a preflight of a listed page is answered at every path, without credential
   assert.deepEqual([authentications, rig.lines, rig.totals], [0, [], {}]);
 });
 
-test('a preflight of another origin, and other OPTIONS, are answered as without CORS', async t => {
+test('a preflight of another origin, and other OPTIONS, get the same response as without CORS', async t => {
   const rig = await openFor(t, [PAGE]);
   const without = await openFor(t, undefined);
   for (const path of PATHS) {

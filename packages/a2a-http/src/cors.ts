@@ -3,13 +3,13 @@ import { EXTENSIONS_HEADER, LEGACY_EXTENSIONS_HEADER } from '@hopline/agent-card
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
 export type CorsOptions = {
-  /** As browsers write them: `https://app.example`. `*`: every page, without cookies and client certificates. */
+  /** Origins as browsers send them (`https://app.example`), or `*` for every page, without cookies and client certificates. */
   origins: readonly string[] | '*';
-  /** Headers that pages may send besides those of A2A: those of API keys. */
+  /** Headers, besides those of A2A, that pages may send: those of API keys. */
   requestHeaders: readonly string[];
 };
 
-/** How long a browser may cache a preflight, in seconds. Chromium caches it no longer. */
+/** How long a browser may cache a preflight, in seconds. Chromium does not cache one for longer. */
 export const PREFLIGHT_AGE_S = 7_200;
 
 const METHODS = 'GET, HEAD, POST, DELETE';
@@ -45,7 +45,7 @@ export class Cors {
 
   /** Lets an allowed page read the response. Sets headers only, so that event streams have them too. */
   allow(request: FastifyRequest, reply: FastifyReply): void {
-    // The same for every origin, so caches need no Vary.
+    // The response is the same for every origin, so caches need no Vary.
     if (this.#origins === '*') {
       reply.header('access-control-allow-origin', '*').header('access-control-expose-headers', RESPONSE_HEADERS);
       return;

@@ -8,7 +8,7 @@ const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const traceparent = `00-${TRACE}-00f067aa0ba902b7-01`;
 
 let telemetry: Telemetry;
-// The trace of a line comes from the active context.
+// Log lines take their trace from the active context.
 before(async () => {
   telemetry = await startTelemetry({ service: 'ingress', instance: 'ingress-1', version: '0', env: {} });
 });
@@ -16,7 +16,7 @@ after(() => telemetry.shutdown());
 
 type Line = { level: string; msg: string; code: string; method: string; task_id: string; trace_id: string };
 
-/** A server with one task, whose log lines are read as an operator reads them. */
+/** A server with one task, and its log lines as an operator reads them. */
 async function openFailing(t: TestContext) {
   const written: Line[] = [];
   const destination = { write: (line: string) => void written.push(JSON.parse(line)) };
@@ -32,7 +32,7 @@ async function openFailing(t: TestContext) {
   return { rig, lines, ask, taskId: result.task.id as string };
 }
 
-test('requests beside A2A that fail are counted, and their lines name trace, task and method', async t => {
+test('failed requests outside A2A are counted, and their log lines name trace, task and method', async t => {
   const { rig, lines, ask, taskId } = await openFailing(t);
   const requests = [
     [`/tasks/${taskId}/audit`, 503, 'request refused', 'audit_task'],
@@ -57,7 +57,7 @@ test('requests beside A2A that fail are counted, and their lines name trace, tas
   );
 });
 
-test('a request of A2A that fails names trace, task and method in its line, in every binding', async t => {
+test('a failed A2A request names trace, task and method in its log line, in every binding', async t => {
   const { rig, lines, ask, taskId } = await openFailing(t);
   rig.log.facts.last = () => Promise.reject(new LogUnavailable('no leader'));
   const fields = () => lines().map(({ msg, code, method, task_id, trace_id }) => [msg, code, method, task_id, trace_id]);

@@ -76,7 +76,7 @@ test('a cursor that names nothing, a task of another caller, an expired task and
   assert.deepEqual(after, [lastSeq, claims, contexts]);
 });
 
-test('a fork that is sent again, on another replica, is the same task', async t => {
+test('a retried fork is the same task on any replica', async t => {
   const rig = await openAnswering(t);
   const { task: origin } = await send(rig, '2+2');
   const more = { messageId: 'again', contextId: 'new' };

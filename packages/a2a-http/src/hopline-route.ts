@@ -6,7 +6,7 @@ import { sendRestError } from './rest/rest-binding.ts';
 import { bareJson, encodeJson } from './rest/rest-request.ts';
 
 /**
- * GET of a path that no version of A2A has, with the errors of HTTP+JSON, for callers that may use an operation of A2A. `path` is as in OpenAPI;
+ * Route for GET of a path outside A2A. Callers need the same rights as for A2A, and errors are those of HTTP+JSON. `path` is as in OpenAPI;
  * `answer` rejects with an A2AError; `method` names the request in spans and log lines.
  */
 export function registerHoplineRoute(
@@ -30,7 +30,7 @@ export function registerHoplineRoute(
   });
 }
 
-/** The caller of a request beside A2A. Throws QUOTA_EXCEEDED while it is beyond its budget of sent bytes. */
+/** The caller of a request outside A2A. Throws QUOTA_EXCEEDED when the caller has used up its budget of sent bytes. */
 export async function callerWithRoom(server: A2AServer, { headers }: Pick<FastifyRequest, 'headers'>): Promise<Owner> {
   const caller = await server.authenticate({ headers, tenant: undefined });
   server.quotas.requireSentRoom(caller);

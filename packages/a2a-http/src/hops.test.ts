@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { until } from '../../../test/kit/until.ts';
 import { call, open, openRig, sendParams, userMessage } from './http-server.test-kit.ts';
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
@@ -39,7 +40,7 @@ test('frames and bytes are counted once per stream, latencies once per fact, for
   assert.equal(rig.totals.hopDuration, 6);
   assert.equal(rig.totals.chunkDuration, 2);
   assert.equal(rig.totals.timeToFirstToken, 1);
-  while (rig.open() > 0) await new Promise(resolve => setTimeout(resolve, 2));
+  await until(() => rig.open() === 0);
   assert(rig.totals.sent! > characters);
   assert(rig.totals.received! > 0);
 });

@@ -6,7 +6,7 @@ import { type RestRequest, rest } from './rest.test-kit.ts';
 
 const HINT = 'A2A: POST / takes JSON-RPC; the agent card is at /.well-known/agent-card.json';
 
-/** Requests found by a fuzzer. Each was once answered wrongly, or changed something while it was refused. */
+/** Requests found by a fuzzer. Each was once answered wrongly, or had an effect although it was refused. */
 
 /** Bytes that the server reserves in a record. */
 const ENVELOPE_BYTES = 16 * 1024;
@@ -22,7 +22,7 @@ test('a message too large for the log claims nothing: a shorter one may use its 
     return create(key, value);
   };
   const empty = Buffer.byteLength(JSON.stringify(userMessage('', { messageId: 'm', contextId: 'c' })));
-  // Two bytes twice: the braces of absent metadata.
+  // Absent metadata takes two bytes (its braces) in each of the two places.
   const room = RECORD_BYTES_MAX - ENVELOPE_BYTES - empty - 4;
   const ofLength = (chars: number) => userMessage('x'.repeat(chars), { messageId: 'm', contextId: 'c' });
   const refused = await post(rig, 'send', sendParams(ofLength(room + 1)));

@@ -23,10 +23,10 @@ import type { ExportTask } from './task-export-route.ts';
 /** A server on HTTP. */
 export type Rig = Omit<TestServer, 'server' | 'another'> & {
   url: string;
-  /** Subscriptions to the log. */
+  /** Number of subscriptions to the log. */
   following(): number;
   close(): Promise<void>;
-  /** Another process on the same log. */
+  /** Starts another process on the same log. */
   another(options?: Partial<A2AServerOptions>): Promise<Rig>;
 };
 
@@ -122,7 +122,7 @@ export async function call(rig: Rig, method: Method, params: unknown, options: C
 /** A frame as received, and its decoded event. */
 export type Frame = SseEvent & { rpc: RpcAnswer; decoded: DecodedEvent };
 
-/** An open stream: read frames one by one, or all. */
+/** An open stream, read one frame at a time or to its end. */
 export class StreamReader {
   readonly response: Response;
   readonly #events: AsyncIterator<SseEvent>;
@@ -159,7 +159,7 @@ export class StreamReader {
 
   async cut(): Promise<void> {
     await this.#events.return?.();
-    // A reader that has read nothing has not locked the body, which would stay open.
+    // A reader that has not read yet has not locked the body, which would otherwise stay open.
     if (!this.response.bodyUsed) await this.response.body?.cancel();
   }
 }

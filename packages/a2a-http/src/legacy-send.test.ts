@@ -113,7 +113,7 @@ test('a session is a context: its tasks share it, and it is returned under both 
   assert.match(result.sessionId, /^[0-9a-f-]{36}$/);
 });
 
-test('one id starts one task: retried concurrently, on another replica, or during work [S1-9]', async t => {
+test('one id starts one task, also when it is retried concurrently, on another replica, or during work [S1-9]', async t => {
   const rig = await openRig(t);
   const other = await rig.another();
   const begun = Promise.withResolvers<void>();
@@ -160,7 +160,7 @@ test('a task begins although another request has just looked for it and found no
   assert.equal((await lookedFor).error?.code, -32001);
 });
 
-test('of two different first messages for one task id, one is refused', async t => {
+test('when two different first messages name one task id, one of them is refused', async t => {
   const rig = await openRig(t);
   const other = await rig.another();
   rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
@@ -202,7 +202,7 @@ test('the errors of this form have data that names the task [S3-19 S3-20 S3-21 S
   }
 });
 
-test('push notifications are refused as the card declares, alone and inline [S4-23 S4-36]', async t => {
+test('push notifications are refused as the card declares, in requests of their own and inline [S4-23 S4-36]', async t => {
   const rig = await openRig(t);
   const pushNotification = { url: 'http://127.0.0.1/secret', token: 'secret' };
   const { error } = await send(rig, legacyParams('t', 'x', { pushNotification }));
@@ -225,7 +225,7 @@ test('a server fault names its task and that it is retryable, and nothing else [
   assert.deepEqual(error, { code: -32603, message: 'Internal error', data });
 });
 
-test('historyLength works in sends and in tasks/get', async t => {
+test('historyLength limits the history in sends and in tasks/get', async t => {
   const rig = await openRig(t);
   requireInputFirst(rig);
   await send(rig, legacyParams('t', 'one'));
@@ -234,7 +234,7 @@ test('historyLength works in sends and in tasks/get', async t => {
   assert.equal((await call(rig, 'get', { id: 't' }, legacy)).result.history.length, 3);
 });
 
-test('a message to a task whose facts have expired is TASK_NOT_FOUND, and begins no second task with its id [C-9]', async t => {
+test('a message to a task whose facts have expired is TASK_NOT_FOUND, and does not begin a second task with its id [C-9]', async t => {
   const rig = await openRig(t);
   const index = { contextId: 'c', role: 'supervisor', state: 'TASK_STATE_COMPLETED', startSeq: 1, generation: 3, at: 1 } as const;
   await rig.log.tasks.put('task-1', index);

@@ -3,9 +3,10 @@ import { test } from 'node:test';
 import type { Message } from '@hopline/a2a';
 import { LIMITS } from '@hopline/a2a-server';
 import { LogConflict, LogUnavailable } from '@hopline/log';
+import { until } from '../../../test/kit/until.ts';
 import { call, open, openRig, post, sendParams, shape, userMessage } from './http-server.test-kit.ts';
 
-/** Of `packages/task`: most messages of a task. */
+/** Bound in `packages/task`: messages of one task. */
 const TURNS_MAX = 256;
 
 test('a blocking send returns the ended task and its artifacts [S1-2 S3-4]', async t => {
@@ -22,7 +23,7 @@ test('a blocking send returns the ended task and its artifacts [S1-2 S3-4]', asy
   assert.deepEqual(v03.result.artifacts[0].parts, [{ kind: 'text', text: 'Here is' }]);
 });
 
-test('a send returns the message of an agent without a task, a retry too; a stream has a task [S1-11]', async t => {
+test('a send returns the direct message of an agent, and so does a retry; a stream has a task [S1-11]', async t => {
   const rig = await openRig(t);
   const parts = [{ text: '42' }];
   const message: Message = { messageId: 'a1', role: 'ROLE_AGENT', parts };
@@ -57,7 +58,7 @@ test('a non-blocking send answers a task that is working, in every dialect that 
   }
 });
 
-test('a non-blocking send answers at once when nothing takes the task, which continues without clients [S1-3 S3-33]', async t => {
+test('a non-blocking send answers at once even if no relay takes the task, which later runs without clients [S1-3 S3-33]', async t => {
   const rig = await openRig(t, { limits: { workingWaitMsMax: 30 } });
   const go = Promise.withResolvers<void>();
   const done = Promise.withResolvers<void>();
@@ -192,7 +193,7 @@ test('a retry with the members of its data in another order is the same message'
   assert.equal(other.error?.code, -32602);
 });
 
-test('a message claimed for a task that ended without it is refused, and stores nothing', async t => {
+test('a message whose claimed task has ended without it is refused, and nothing is stored', async t => {
   const rig = await openRig(t, { limits: { ...LIMITS, firstFactMsMax: 2_000 } });
   rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');
   const { id: taskId, contextId } = (await call(rig, 'send', sendParams(userMessage('x')))).result.task;
@@ -213,7 +214,7 @@ test('a message claimed for a task that ended without it is refused, and stores 
   assert.equal((await rig.log.inputs.extent()).lastSeq, lastSeq);
 });
 
-test('a claim that lost against one that is gone is made again, so that a retry finds its task', async t => {
+test('a claim that lost to an expired claim is retried, so that a retry finds its task', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const { messageIds } = rig.log;
@@ -320,7 +321,7 @@ test('a message to a task that ends before it is processed is refused, in a send
   const { lastSeq } = await rig.log.inputs.extent();
   const answer = call(rig, 'send', sendParams(userMessage('y', { taskId: sent })));
   const stream = await open(rig, 'stream', sendParams(userMessage('y', { taskId: streamed })));
-  while ((await rig.log.inputs.extent()).lastSeq < lastSeq + 2) await new Promise(resolve => setTimeout(resolve, 2));
+  await until(async () => (await rig.log.inputs.extent()).lastSeq >= lastSeq + 2);
   for (const taskId of [sent, streamed]) await rig.relay.end(taskId, 'FAILED');
   rig.relay.resume();
   assert.equal((await answer).error?.code, -32004);
@@ -394,7 +395,7 @@ test('a cancel of a task that ends in another way meanwhile is refused [S3-27]',
   rig.relay.running = false;
   const { lastSeq } = await rig.log.inputs.extent();
   const canceled = call(rig, 'cancel', { id });
-  while ((await rig.log.inputs.extent()).lastSeq === lastSeq) await new Promise(resolve => setTimeout(resolve, 2));
+  await until(async () => (await rig.log.inputs.extent()).lastSeq > lastSeq);
   await rig.relay.end(id, 'FAILED');
   assert.equal((await canceled).error?.code, -32002);
 });
@@ -424,7 +425,7 @@ test('push configurations are refused as the card declares [S4-36]', async t => 
   assert.doesNotMatch(JSON.stringify(error), /secret/);
 });
 
-test('a message whose work has no room is refused with 503 and stores nothing; a later retry is accepted', async t => {
+test('a message is refused with 503 when its work has no room, and nothing is stored; a later retry is accepted', async t => {
   const rig = await openRig(t, { memory: { roleItemsMax: 1 } });
   rig.relay.onClient = taskId => rig.relay.answer(taskId, ['done']);
   const message = { messageId: 'waiting', role: 'ROLE_USER' as const, parts: [{ text: 'x' }] };

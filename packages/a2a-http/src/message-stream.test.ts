@@ -129,7 +129,7 @@ test('a stream ends at input-required, and the next message streams on the same 
   }
 });
 
-test('a retried stream of a further message whose turn has ended at input-required is the task, and ends', async t => {
+test('retrying the stream of a further message whose turn ended at input-required returns the task, and ends', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');
   const { result } = await call(rig, 'send', sendParams(userMessage('x')));
@@ -212,7 +212,7 @@ test('two interleaved artifacts stay two [S0-47]', async t => {
   assert.deepEqual([folded.textOf('one'), folded.textOf('two')], ['xy', '12']);
 });
 
-test('while the log is unreachable a retryable error frame is sent', async t => {
+test('while the log is unreachable, clients get a retryable error frame', async t => {
   const rig = await openRig(t);
   rig.log.faults.refusals = 1;
   const frames = await (await open(rig, 'stream', sendParams(userMessage('x')), { id: 5 })).rest();

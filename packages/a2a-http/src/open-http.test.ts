@@ -28,7 +28,7 @@ test('the card has the address the server listens on, as clients reach it', asyn
   }
 });
 
-test('the card has the public address where there is one', async t => {
+test('the card has the public address if one is configured', async t => {
   const http = open(t, 'https://agents.example/a2a');
   assert.equal(http.url, 'https://agents.example/a2a');
   await http.listen('127.0.0.1', 0);

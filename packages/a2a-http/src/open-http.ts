@@ -10,20 +10,20 @@ import { serverOptions } from './server-options.ts';
 export type HttpTls = { readonly options: ServerOptions; keepFresh(server: HttpsServer): void };
 
 export type OpenHttpOptions = Omit<A2AHttpOptions, 'cors' | 'guard'> & {
-  /** Public address; absent: the address it listens on. */
+  /** Public address. Absent: the address that the server listens on. */
   publicUrl?: string | undefined;
   /** Absent: plain HTTP. */
   tls?: HttpTls | undefined;
-  /** Absent: pages of other origins have no access. */
+  /** Absent: pages of other origins cannot read responses. */
   cors?: CorsOptions | undefined;
-  /** Names of the server, for a server without authentication. Absent: callers authenticate. */
+  /** Host names of a server without authentication. Absent: callers authenticate. */
   hosts?: RequestGuardOptions['hosts'] | undefined;
 };
 
 export type A2AHttpServer = {
-  /** For a service's own routes, e.g. its probes; before it listens. */
+  /** Called before the server listens, to add a service's own routes such as its probes. */
   readonly app: FastifyInstance;
-  /** Where clients find the server, for its card; '' while it has no address. */
+  /** Address of the server in its card; '' until the server has one. */
   readonly url: string;
   /** Resolves with the address it listens on. */
   listen(host: string, port: number): Promise<string>;

@@ -4,20 +4,13 @@ import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LogFull } from '@hopline/log';
+import { until } from '../../../test/kit/until.ts';
 import { call, open, openRig, post, type Rig, sendParams, shape, userMessage } from './http-server.test-kit.ts';
 import { CLOSE_MS_MAX } from './register-a2a.ts';
 
 async function started(rig: Rig): Promise<string> {
   const { result } = await call(rig, 'send', sendParams(userMessage('x'), '1.0', { blocking: false }));
   return result.task.id;
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  const deadline = Date.now() + 20_000;
-  while (!condition()) {
-    assert(Date.now() < deadline, 'did not happen in 20 s');
-    await sleep(5);
-  }
 }
 
 /** A client that sends a request and then reads nothing. */
@@ -119,7 +112,7 @@ test('feeds without viewers are kept up to their bound, and the oldest is closed
   assert.equal(rig.following(), 3);
 });
 
-test('a feed that is used again while it lingers stays open', async t => {
+test('a lingering feed that is used again stays open', async t => {
   const rig = await openRig(t, { limits: { feedLingerMs: 200 } });
   const taskId = await started(rig);
   const stream = await open(rig, 'subscribe', { id: taskId });
@@ -130,7 +123,7 @@ test('a feed that is used again while it lingers stays open', async t => {
   assert.deepEqual(shape(await stream.rest()), ['failed']);
 });
 
-test('the end of the stream of a further message takes nothing from another viewer of the task', async t => {
+test('the stream of a further message ends without affecting another viewer of the task', async t => {
   const rig = await openRig(t, { limits: { feedLingerMs: 20 } });
   rig.relay.onClient = id => rig.relay.end(id, 'INPUT_REQUIRED');
   const { result } = await call(rig, 'send', sendParams(userMessage('x')));
@@ -176,7 +169,7 @@ test('a client that reads nothing is cut at its bound, others get everything, an
   );
 });
 
-test('a large snapshot does not count against its reader, and one never read is cut', async t => {
+test('a large snapshot does not count against its reader, and a reader that never reads it is cut', async t => {
   const rig = await openRig(t, { limits: { viewerBufferBytesMax: 128 * 1024, viewerStallMsMax: 1_500 } });
   const taskId = await started(rig);
   await rig.relay.openArtifact(taskId, 'l');
@@ -227,7 +220,7 @@ test('closing the app drains open streams with a retry delay, without waiting fo
   assert.deepEqual(shape(await resumed.rest()), ['failed']);
 });
 
-test('a stream that opens while the server drains is drained as well, and its connection delays no closing', async t => {
+test('a stream that opens while the server drains is drained as well, and its connection does not delay closing', async t => {
   const rig = await openRig(t);
   const [first, second] = [await started(rig), await started(rig)];
   const other = await rig.another();

@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { queryOf } from './read-request.ts';
 import { type Framing, SseSink } from './sse-sink.ts';
 
-/** One object for all requests: `abort()` makes an error with a stack trace each time. */
+/** Shared by all requests, because `abort()` creates an error with a stack trace each time. */
 const CLOSED = new DOMException('the connection was closed', 'AbortError');
 
 /** Converts an HTTP request into a request of the A2A server. */
@@ -28,7 +28,7 @@ export function operationRequest(
       closed ??= closing(response);
       return closed.signal;
     },
-    // A stream that has ended with a failure of its feed is closed as well, when the failure of its message arrives.
+    // The stream has already ended because its feed failed. The failure of its message arrives later, and closes it as well.
     isClientGone: () => response.destroyed && !response.writableEnded,
     nameExtensions: uris => void reply.header(named, uris.join(', ')),
     openSink: (dialect, extensions) => new SseSink(reply, dialect, { framing, extensions, stallMs: limits.viewerStallMsMax }),

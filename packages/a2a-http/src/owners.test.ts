@@ -67,11 +67,11 @@ test('contexts and message ids are separate per caller [S1-10]', async t => {
   }
 });
 
-/** The first request of the April 2025 form for a task id of the client's. */
+/** A first request in the April 2025 form, whose client chose the task id. */
 const ownParams = (id: string, text: string) => ({ id, message: { role: 'user', parts: [{ type: 'text', text }] } });
 const LEGACY = { dialect: 'legacy' } as const;
 
-test('each caller has task ids of its own: one id names a task of each, and reads, resumes and ends that one [C-9]', async t => {
+test('task ids are separate per caller: two callers use one id, and each reads, resumes and ends its own task [C-9]', async t => {
   const rig = await openRig(t, { authenticate, push: true });
   rig.relay.onClient = (taskId, { turn }) =>
     turn === 1 ? rig.relay.end(taskId, 'INPUT_REQUIRED') : rig.relay.answer(taskId, ['ok']);
@@ -108,7 +108,7 @@ test('each caller has task ids of its own: one id names a task of each, and read
   assert.deepEqual([again.error?.code, again.error?.data.taskId], [-32004, 'chosen'], 'errors name the id of the client');
 });
 
-test('a task id that another caller uses is answered as one that none uses [C-9]', async t => {
+test('a task id that another caller uses gets the same answer as an unused one [C-9]', async t => {
   const rig = await openRig(t, { authenticate, push: true });
   const inLog: string[] = [];
   rig.relay.onClient = taskId => {
@@ -128,7 +128,7 @@ test('a task id that another caller uses is answered as one that none uses [C-9]
       return JSON.stringify(refused).replaceAll(id, 'ID');
     };
     assert.equal(await answers('used'), await answers('free'));
-    // The id that another caller's task has in the log does not lead to it either.
+    // The id under which the log has the other caller's task does not lead to it either.
     for (const form of [LEGACY, {}])
       assert.equal((await call(rig, 'get', { id: ofAnna }, { ...form, headers })).error?.code, NOT_FOUND);
   }
@@ -136,7 +136,7 @@ test('a task id that another caller uses is answered as one that none uses [C-9]
   assert.equal(own.result.history.length, 1, 'the first caller sees no message of the others');
 });
 
-test('other versions list and read a task with the id of the log, which the April 2025 form reads too', async t => {
+test('other versions list and read a task by its id in the log, which the April 2025 form accepts too', async t => {
   const rig = await openOwned(t);
   await call(rig, 'send', ownParams('mine', 'x'), { ...LEGACY, headers: ANNA });
   const { body } = await rest(rig, 'GET /tasks', { headers: ANNA });
@@ -149,7 +149,7 @@ test('other versions list and read a task with the id of the log, which the Apri
   assert.equal(ended.error?.code, -32004, 'the id in the log names the same task');
 });
 
-test('with an owner a task id of a client has at most 101 characters, without one 128', async t => {
+test("a client's task id has at most 101 characters when tasks have owners, else 128", async t => {
   const [owned, free] = [await openOwned(t), await openRig(t)];
   free.relay.onClient = taskId => free.relay.answer(taskId, ['ok']);
   const send = (rig: Rig, id: string) => call(rig, 'send', ownParams(id, 'x'), { ...LEGACY, headers: ANNA });
@@ -160,7 +160,7 @@ test('with an owner a task id of a client has at most 101 characters, without on
   assert.equal((await send(free, 'x'.repeat(129))).error?.code, -32602);
 });
 
-test('without authentication the id of a client is the id in the log, and returned as sent whatever it looks like', async t => {
+test("without authentication the client's task id is the id in the log, and is returned as sent whatever its form", async t => {
   const rig = await openRig(t);
   rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const lookalike = `own-${'x'.repeat(22)}-mine`;
@@ -171,7 +171,7 @@ test('without authentication the id of a client is the id in the log, and return
   assert.notEqual(rig.relay.aggregate('mine'), undefined);
 });
 
-test('a stream of one caller continues while another is refused at the same task', async t => {
+test('a stream of one caller continues while the same task is refused to another caller', async t => {
   const rig = await openRig(t, { authenticate });
   const begun = Promise.withResolvers<string>();
   rig.relay.onClient = taskId => begun.resolve(taskId);

@@ -26,7 +26,7 @@ async function openInputRequired(
   return { rig, id: sent.result.task.id };
 }
 
-/** Params that set a webhook with all secrets. */
+/** Params that set a webhook with every kind of secret. */
 function setParams(dialect: DialectName, taskId: string, more: JsonObject = {}): JsonObject {
   const config = { url: URL, token: 'SECRET-1', ...more };
   if (dialect === '1.0') return { taskId, ...config, authentication: { scheme: 'Bearer', credentials: 'SECRET-2' } };
@@ -224,7 +224,7 @@ test('an inline webhook is stored before its message, in every dialect [S4-22]',
   assert.doesNotMatch(JSON.stringify(rig.lines), /SECRET|hooks/);
 });
 
-test('with a further message only later events are delivered; the same configuration changes nothing, another URL starts at the message [S4-22]', async t => {
+test('a webhook set with a further message gets only later events; repeating it changes nothing, another URL starts at the message [S4-22]', async t => {
   const { rig, id } = await openInputRequired(t);
   const entryOf = async () => (await rig.log.pushConfigs.under(id))[0]!;
   const asked = rig.relay.aggregate(id).generation;
@@ -244,7 +244,7 @@ test('with a further message only later events are delivered; the same configura
   assert.equal((await entryOf()).value.after, now);
 });
 
-test('the same URL with another token, or abandoned before, continues after its last delivery [S3-22]', async t => {
+test('the same URL with another token, or after its deliveries were abandoned, continues after the last delivery [S3-22]', async t => {
   const { rig, id } = await openInputRequired(t);
   const entryOf = async () => (await rig.log.pushConfigs.under(id))[0]!;
   const set = (token: string) => call(rig, 'createPush', { taskId: id, url: URL, token });
@@ -265,7 +265,7 @@ test('the same URL with another token, or abandoned before, continues after its 
   assert(again.revision > before.revision && before.revision > revision, 'the notifier that abandoned it sees a change');
 });
 
-test('without push notifications every dialect refuses them, alone and inline, and nothing is stored [S4-23 S4-36]', async t => {
+test('without push notifications every dialect refuses them, in requests of their own and inline, and nothing is stored [S4-23 S4-36]', async t => {
   const { rig, id } = await openInputRequired(t, { push: false });
   for (const dialect of DIALECTS) {
     for (const method of ['createPush', 'getPush', 'listPush', 'deletePush'] as const) {
@@ -306,7 +306,7 @@ test('a task has at most PUSH_CONFIGS_MAX webhooks, despite concurrent requests'
   assert((await create('c1')).result, 'one that is there is replaced');
 });
 
-test('a webhook of another caller at the same task is neither shown nor replaced nor deleted', async t => {
+test('a webhook of another caller for the same task is neither shown nor replaced nor deleted', async t => {
   const { rig, id } = await openInputRequired(t, { authenticate }, ANNA.headers);
   await call(rig, 'createPush', { taskId: id, id: 'hers', url: URL }, ANNA);
   const key = `${id}.${Buffer.from('his').toString('base64url')}`;
@@ -328,7 +328,7 @@ test('a webhook of another caller at the same task is neither shown nor replaced
   assert.equal((await rig.log.pushConfigs.get(key))?.revision, revision);
 });
 
-test('a webhook whose deliveries could not be recorded is refused with 503, and one that exists is replaced', async t => {
+test('a new webhook is refused with 503 if its deliveries could not be recorded; an existing one is replaced', async t => {
   const { rig, id } = await openInputRequired(t);
   const create = (name: string) => rest(rig, `POST /tasks/${id}/pushNotificationConfigs`, { body: { id: name, url: URL } });
   let fill = 0.899;
@@ -405,7 +405,7 @@ test('a legacy client with a webhook, set before or with its message, is answere
   go.resolve();
 });
 
-/** What the owner of the task may know of its webhooks. */
+/** Delivery state as the owner of the task may see it. */
 async function deliveriesOf(rig: Rig, id: string, headers: Record<string, string> = {}) {
   const response = await fetch(`${rig.url}/tasks/${id}/deliveries`, { headers });
   return { status: response.status, body: await response.text() };
@@ -436,7 +436,7 @@ test('the owner sees how far each webhook is, and never its secrets', async t =>
   await rig.log.pushProgress.update(key, { ...written, over: 'abandoned' }, stored);
   const [abandoned] = (JSON.parse((await deliveriesOf(rig, id, ANNA.headers)).body) as { webhooks: object[] }).webhooks;
   assert.deepEqual(abandoned, { ...failing, state: 'abandoned' });
-  // Another configuration with the same id: what was delivered of the one before does not count.
+  // Another configuration with the same id: deliveries of the previous one do not count.
   await call(rig, 'createPush', setParams('1.0', id, { id: 'a', url: 'https://other.example.org/' }), ANNA);
   const [renewed] = (JSON.parse((await deliveriesOf(rig, id, ANNA.headers)).body) as { webhooks: object[] }).webhooks;
   assert.deepEqual(renewed, { ...before, id: 'a', url: 'https://other.example.org/' });

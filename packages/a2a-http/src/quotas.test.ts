@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { A2AServerOptions, Authenticate, Limits } from '@hopline/a2a-server';
 import { LogUnavailable } from '@hopline/log';
+import { until } from '../../../test/kit/until.ts';
 import { call, open, openRig, post, type Rig, sendParams, userMessage } from './http-server.test-kit.ts';
 import { rest } from './rest.test-kit.ts';
 
@@ -40,15 +41,7 @@ async function begun(rig: Rig, headers: Record<string, string>): Promise<string>
   return result.task.id;
 }
 
-async function until(condition: () => Promise<boolean> | boolean): Promise<void> {
-  const deadline = Date.now() + 15_000;
-  while (!(await condition())) {
-    assert.ok(Date.now() < deadline, 'did not happen in 15 s');
-    await new Promise(resolve => setTimeout(resolve, 5));
-  }
-}
-
-test('one caller has at most its share of the streams; its further ones get 429, and those of others are served', async t => {
+test('one caller has at most its share of the streams; further ones get 429, and other callers are served', async t => {
   const rig = await openLimited(t, { streamsMax: 5 });
   const [hers, his] = [await begun(rig, ANNA), await begun(rig, BERT)];
   for (let n = 1; n <= 2; n += 1) await (await open(rig, 'subscribe', { id: hers }, { headers: ANNA })).take(1);
@@ -84,7 +77,7 @@ test('without authentication all callers are one, and may take all streams', asy
   assert.equal((await post(rig, 'subscribe', { id: result.task.id })).status, 503);
 });
 
-test('messages up to the burst are taken, the next gets 429 with the time until it is; a tenant has a burst for all callers', async t => {
+test('messages up to the burst are accepted, the next gets 429 with the time until one is; a tenant has one burst for all its callers', async t => {
   const rig = await openLimited(t, { ownerMessagesPerSecond: 0.02, ownerMessagesBurst: 2, tenantLimitFactor: 2 });
   for (let n = 1; n <= 2; n += 1) await begun(rig, ANNA);
   await assertRefused(await post(rig, 'send', later(), { headers: ANNA }), { from: 1, to: 50 });
@@ -95,7 +88,7 @@ test('messages up to the burst are taken, the next gets 429 with the time until 
   assert.ok((await call(rig, 'list', {}, { headers: ANNA })).result, 'reading does not count as a message');
 });
 
-test('bytes of requests up to the burst are taken, the next request gets 429, and a cancel is never refused', async t => {
+test('requests are accepted up to a burst of bytes, the next gets 429, and a cancel is never refused', async t => {
   const rig = await openLimited(t, { ownerRequestBytesPerSecond: 1_024, ownerRequestBytesBurst: 32_768, bodyBytesMax: 32_768 });
   const id = await begun(rig, ANNA);
   const large = later('x'.repeat(30_000));
@@ -106,7 +99,7 @@ test('bytes of requests up to the burst are taken, the next request gets 429, an
   assert.equal(canceled.result?.status.state, 'TASK_STATE_CANCELED');
 });
 
-test('open tasks are counted over all processes: one more gets 429, a message to one of them and one after its end do not', async t => {
+test('open tasks are counted over all processes: one more gets 429, unless it continues an open task or another has ended', async t => {
   const rig = await openLimited(t, { ownerOpenTasksMax: 3 });
   rig.relay.onClient = (taskId, { turn }) => rig.relay.end(taskId, turn > 1 ? 'COMPLETED' : 'INPUT_REQUIRED');
   const other = await rig.another();
@@ -118,14 +111,14 @@ test('open tasks are counted over all processes: one more gets 429, a message to
   await until(async () => (await post(rig, 'send', later(), { headers: ANNA })).status === 200);
 });
 
-test('a message that was refused and is sent again with its id does not pass the bound', async t => {
+test('a refused message that is sent again with its id does not get past the bound', async t => {
   const rig = await openLimited(t, { ownerOpenTasksMax: 1 });
   await begun(rig, ANNA);
   const params = later('x', { contextId: 'c' });
   for (let n = 1; n <= 2; n += 1) await assertRefused(await post(rig, 'send', params, { headers: ANNA }));
 });
 
-test('webhooks are counted over all tasks and processes: one more is refused at once, one that replaces another is not', async t => {
+test('webhooks are counted over all tasks and processes: one more is refused at once, a replacement is accepted', async t => {
   const rig = await openLimited(t, { ownerPushConfigsMax: 2 }, { push: true });
   const other = await rig.another();
   const [first, second, his] = [await begun(rig, ANNA), await begun(rig, ANNA), await begun(rig, BERT)];
@@ -141,7 +134,7 @@ test('webhooks are counted over all tasks and processes: one more is refused at 
   await until(async () => (await set(rig, ANNA, second, 'c')).status === 200);
 });
 
-test('work of one tenant that waits up to its bound: its next message gets 429, that of another is taken', async t => {
+test("at the bound of waiting work a tenant's next message gets 429, and other tenants' messages are accepted", async t => {
   const rig = await openRig(t, { authenticate, memory: { tenantItemsMax: 1 } });
   const owner = { tenant: 't', subject: 'a' };
   const work = { v: 1, taskId: 'w', contextId: 'c', turn: 1, profile: 'caipe', message: userMessage('x'), owner } as const;
@@ -151,7 +144,7 @@ test('work of one tenant that waits up to its bound: its next message gets 429, 
   await begun(rig, BERT);
 });
 
-test("a tenant whose tasks have its share of the log begins no other task; its open task and other tenants' go on", async t => {
+test("a tenant whose tasks fill its share of the log begins no other task; its open task and other tenants' tasks continue", async t => {
   const rig = await openRig(t, { authenticate, limits: { tenantStoredShare: 0.5 }, memory: { factsBytesMax: 10_000_000 } });
   rig.relay.onClient = (taskId, { turn }) => rig.relay.end(taskId, turn > 1 ? 'COMPLETED' : 'INPUT_REQUIRED');
   const [one, other] = [caller('a', 't'), caller('b', 't')];
@@ -173,14 +166,14 @@ test('HTTP+JSON reports a limit as 429 RESOURCE_EXHAUSTED with Retry-After', asy
   assert.match(headers.get('retry-after') ?? '', /^[1-9]\d?$/);
 });
 
-test('open tasks of a tenant are bounded over its callers: a caller that has none gets 429', async t => {
+test("a tenant's open tasks are bounded over all its callers: even a caller without open tasks gets 429", async t => {
   const rig = await openLimited(t, { ownerOpenTasksMax: 2, tenantLimitFactor: 2 });
   for (const subject of ['a', 'a', 'b', 'b']) await begun(rig, caller(subject, 't'));
   await assertRefused(await post(rig, 'send', later(), { headers: caller('c', 't') }));
   await begun(rig, caller('c', 'other'));
 });
 
-test('what failed to be stored is counted once: at the bound its retry is taken, and another one is not', async t => {
+test('a message that could not be stored is counted once: at the bound its retry is accepted, and another message is not', async t => {
   const rig = await openLimited(t, { ownerOpenTasksMax: 1, ownerPushConfigsMax: 1 }, { push: true });
   const failOnce = (store: { [name in 'append' | 'put']?: unknown }, name: 'append' | 'put') => {
     const original = store[name];

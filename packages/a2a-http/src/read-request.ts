@@ -23,7 +23,7 @@ export function queryOf(request: FastifyRequest, name: string): string | undefin
   return typeof value === 'string' ? value : undefined;
 }
 
-/** Whether the client accepts event streams only. */
+/** Whether the client accepts only event streams. */
 export function readsEventsAlone(request: FastifyRequest): boolean {
   return (headerOf(request, 'accept') ?? '').split(',').every(range => range.trim().toLowerCase() === SSE_CONTENT_TYPE);
 }

@@ -1,9 +1,9 @@
-/** What the client of an export must read within `exportReadMsMax`, bytes: by default 3.5 kB/s, less than any network of today. */
+/** Bytes that the client of an export must read within `exportReadMsMax`. By default this is 3.5 kB/s, less than any network of today. */
 export const EXPORT_READ_BYTES_MIN = 1024 * 1024;
 
 /**
- * The time that a client takes to read, without that in which it waits for what is read of the log. What it has read is
- * noticed in lumps, as the kernel buffers megabytes for a connection: a bound for each line would cut an honest client.
+ * Measures the time that a client takes to read, without the time in which it waits for the log. The kernel buffers megabytes for a
+ * connection, so reads are noticed in lumps: a deadline for each line would cut an honest client.
  */
 export class ReadingTime {
   readonly #msMax: number;
@@ -16,14 +16,14 @@ export class ReadingTime {
     this.#leftMs = msMax;
   }
 
-  /** The client reads `bytes` more. Returns within how many milliseconds it must have asked for what follows. */
+  /** Records that the client gets `bytes` more to read. Returns the milliseconds within which it must ask for more. */
   begin(bytes: number, nowMs: number): number {
     this.#bytes += bytes;
     this.#sinceMs = nowMs;
     return this.#leftMs;
   }
 
-  /** The client has read them, and waits for the log. */
+  /** Records that the client has read them, and waits for the log. */
   pause(nowMs: number): void {
     if (this.#sinceMs === undefined) return;
     this.#leftMs -= nowMs - this.#sinceMs;

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 
-/** Bytes of a refused body that are read and discarded. For larger bodies the connection is closed. */
+/** Bytes of a refused body that are read and discarded. The connection of a larger body is closed. */
 export const REFUSED_BODY_BYTES_MAX = 64 * 1024 * 1024;
 
 /**

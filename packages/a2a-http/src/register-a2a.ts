@@ -18,23 +18,23 @@ import { type ExportTask, registerTaskExport } from './task-export-route.ts';
 
 export type A2AHttpOptions = {
   card: PublishedCard;
-  /** Absent: pages of other origins have no access. */
+  /** Absent: pages of other origins cannot read responses. */
   cors?: Cors | undefined;
   /** Absent: callers authenticate. */
   guard?: RequestGuardOptions | undefined;
-  /** The agents behind the server; absent: it has no list of them. */
+  /** The agents behind the server. Absent: GET `/agents` does not exist. */
   agents?: () => readonly ListedAgent[];
-  /** Audits a task; absent: the server audits none. */
+  /** Audits a task. Absent: the server does not audit tasks. */
   audits?: TaskAudits;
-  /** Exports a task as a file; absent: the server exports none. */
+  /** Exports a task as a file. Absent: the server does not export tasks. */
   exportTask?: ExportTask;
-  /** Linked for people who open the server in a browser; absent: no link. */
+  /** Linked on the page for people who open the server in a browser. Absent: the page has no link. */
   consoleUrl?: string | undefined;
 };
 
 /**
- * How long busy connections may stay open after closing began. Longer than streams take to end, and than a read
- * waits for the log.
+ * How long busy connections may stay open after the server began to close. Longer than streams need to end, and longer than a read waits
+ * for the log.
  */
 export const CLOSE_MS_MAX = 6_000;
 
@@ -55,15 +55,15 @@ export function registerA2A(app: FastifyInstance, server: A2AServer, options: A2
   if (guard !== undefined) guardHosts(app, guard);
   app.setErrorHandler<{ statusCode?: number }>((error, _request, reply) => sendOwnFault(server, error, reply));
   let isClosing = false;
-  // A response of which the client reads nothing for this long is dropped with its connection: Node would keep both
-  // indefinitely. Progress restarts the time.
+  // If a client reads nothing of a response for this long, the response is dropped with its connection: Node would keep both indefinitely.
+  // Progress restarts the time.
   app.addHook('onSend', (_request, reply, _payload, done) => {
     reply.raw.setTimeout(limits.viewerStallMsMax);
     if (isClosing) reply.header('connection', 'close');
     done();
   });
-  // Node closes the connections that are idle when closing begins. One whose response ends later, of a stream for example, would stay open,
-  // and closing waits for it.
+  // Node closes the connections that are idle when closing begins. A connection whose response ends later, such as a stream, would stay
+  // open, and closing would wait for it.
   app.addHook('onResponse', (request, _reply, done) => {
     if (isClosing) request.raw.socket.destroySoon();
     done();
@@ -84,7 +84,7 @@ export function registerA2A(app: FastifyInstance, server: A2AServer, options: A2
     setTimeout(() => app.server.closeAllConnections(), CLOSE_MS_MAX).unref();
   });
   app.addHook('onClose', async () => server.close());
-  // Before the body is read: otherwise the framework would report the body's faults first, in its own words.
+  // Runs before the body is read: otherwise the framework would report the body's faults first, in its own words.
   app.addHook('onRequest', async (request, reply) =>
     request.is404 ? answerUnknownPath(request, reply, { cors, consoleUrl }) : undefined,
   );
@@ -103,7 +103,7 @@ function registerJsonRpc(scope: FastifyInstance, server: A2AServer, { card }: A2
   }
 }
 
-/** HTTP+JSON of 1.0, and the routes beside A2A, whose errors have the same form. */
+/** HTTP+JSON of 1.0, and the routes outside A2A, whose errors have the same form. */
 function registerHttpJson(scope: FastifyInstance, server: A2AServer, options: A2AHttpOptions): void {
   const { card, agents, audits, exportTask } = options;
   answerRestFaults(scope, server, sendRestError);
@@ -134,7 +134,7 @@ function answerRestFaults(scope: FastifyInstance, server: A2AServer, send: typeo
   });
 }
 
-/** Only in the scopes of the bindings: probes and other routes of a service are not for pages. */
+/** Only in the scopes of the bindings: pages need neither probes nor other routes of a service. */
 function allowPages(scope: FastifyInstance, cors: Cors | undefined): void {
   if (cors !== undefined) scope.addHook('onRequest', async (request, reply) => cors.allow(request, reply));
 }
@@ -150,21 +150,21 @@ function answerUnknownPath(
   return cors?.answersPreflight(request, reply) ? reply : sendNotFound(reply);
 }
 
-/** People try the address of a server with a client of HTTP. */
+/** People try the address of a server in a plain HTTP client. */
 const NOT_FOUND = { error: 'not found', hint: 'A2A: POST / takes JSON-RPC; the agent card is at /.well-known/agent-card.json' };
 
 function sendNotFound(reply: FastifyReply): FastifyReply {
   return reply.code(404).send(NOT_FOUND);
 }
 
-/** The bindings parse bodies: invalid JSON is an error of the binding, not of HTTP. */
+/** The bindings parse bodies, because invalid JSON is an error of the binding rather than of HTTP. */
 function takeJsonBytes(scope: FastifyInstance, limits: Limits): void {
   scope.removeAllContentTypeParsers();
   const options = { parseAs: 'buffer', bodyLimit: limits.bodyBytesMax } as const;
   scope.addContentTypeParser(JSON_TYPES, options, (_request, body, done) => done(null, body));
 }
 
-/** A fault before the request was parsed, as JSON-RPC; only here with an HTTP status. */
+/** A fault before the request was parsed, as a JSON-RPC error. Only such faults have an HTTP status of their own. */
 function sendFault(
   server: A2AServer,
   thrown: { statusCode?: number },

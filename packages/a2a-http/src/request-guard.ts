@@ -4,18 +4,18 @@ import { EXTENSIONS_HEADER, LEGACY_EXTENSIONS_HEADER } from '@hopline/agent-card
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 
 /**
- * Keeps web pages away from a server without authentication, which every browser on its network can reach. With
- * authentication the credentials do: they are in headers that a browser does not add by itself.
+ * Keeps web pages away from a server without authentication, which every browser on its network can reach. With authentication the guard is
+ * not needed: credentials are in headers that a browser does not add by itself.
  */
 export type RequestGuardOptions = {
-  /** The names of this server; those of other servers lead here by DNS rebinding. */
+  /** Host names of this server. A request for another name may have come by DNS rebinding. */
   hosts: { readonly refusal: string; allowsRequest(request: IncomingMessage): boolean };
   /** Origins of pages that may send requests. */
   origins: readonly string[] | '*';
   publicUrl: string | undefined;
 };
 
-/** Refused before a binding parses it; the bindings answer in their own form. */
+/** Thrown before a binding parses the request; the binding answers in its own form. */
 export class RefusedRequest extends Error {
   override readonly name = 'RefusedRequest';
   readonly statusCode: number;
@@ -31,10 +31,10 @@ export class RefusedRequest extends Error {
 /** RFC 9110 15.5.20. */
 const MISDIRECTED_STATUS = 421;
 
-/** Methods without effect: a page of another origin could not read the response either. */
+/** Methods without effect: a page of another origin could not read the response anyway. */
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS'];
 
-/** A page of another origin can send none of these without a preflight. */
+/** Media types that need a preflight when a page of another origin sends them. */
 const PREFLIGHTED_HEADERS = [
   'content-type',
   'authorization',
@@ -60,7 +60,7 @@ export function guardPages(scope: FastifyInstance, options: RequestGuardOptions)
       const detail = 'HOPLINE_CORS_ORIGINS does not list the origin of this page';
       throw new RefusedRequest(403, new A2AError('PERMISSION_DENIED', { detail }));
     }
-    // Other methods than POST, and JSON, are preflighted; Fastify refuses the types of forms.
+    // Browsers preflight every method except POST, and JSON; Fastify refuses the media types of forms.
     if (request.method !== 'POST' || PREFLIGHTED_HEADERS.some(name => request.headers[name] !== undefined)) return;
     const detail = 'a POST needs the header content-type: application/json, or A2A-Version';
     throw new RefusedRequest(415, new A2AError('CONTENT_TYPE_NOT_SUPPORTED', { detail }));

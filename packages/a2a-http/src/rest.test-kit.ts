@@ -27,7 +27,7 @@ export async function restResponse(rig: Pick<Rig, 'url'>, line: string, request:
 
 export type RestFrame = SseEvent & { json: JsonObject };
 
-/** Frames of a stream, to its end, or as many as `count`. */
+/** Reads `count` frames of a stream, or all of them. */
 export async function restFrames(response: Response, count = Number.POSITIVE_INFINITY): Promise<RestFrame[]> {
   const frames: RestFrame[] = [];
   for await (const event of decodeSse(response.body as AsyncIterable<Uint8Array>)) {

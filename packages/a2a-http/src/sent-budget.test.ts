@@ -8,7 +8,7 @@ import type { ExportTask } from './task-export-route.ts';
 const authenticate: Authenticate = async ({ headers }) => ({ tenant: 't', subject: String(headers['x-subject']) });
 const ANNA = { 'x-subject': 'anna' };
 const BERT = { 'x-subject': 'bert' };
-/** What an answer uses up does not come back while a test runs. */
+/** So slow that bytes which an answer used up do not come back while a test runs. */
 const NEVER_PER_SECOND = 0.001;
 const MESSAGE = userMessage('x'.repeat(10_000), { messageId: 'm', contextId: 'c' });
 
@@ -69,7 +69,7 @@ for (const [name, read] of Object.entries(READS)) {
   });
 }
 
-test('of reads at the same time only those are answered that the budget has room for', { timeout: 30_000 }, async t => {
+test('concurrent reads are answered only as far as the budget has room', { timeout: 30_000 }, async t => {
   const { unlimited, taskId, limitedTo } = await openTask(t);
   const size = (await (await post(unlimited, 'get', { id: taskId }, { headers: ANNA })).arrayBuffer()).byteLength;
   let callers = 0;
@@ -91,7 +91,7 @@ test('of reads at the same time only those are answered that the budget has room
   assert.deepEqual([statuses.filter(status => status === 200).length, statuses.filter(status => status === 429).length], [2, 18]);
 });
 
-test('a caller beyond its budget still cancels and opens streams; callers of its tenant have theirs', async t => {
+test('a caller beyond its budget may still cancel and open streams; other callers of its tenant have budgets of their own', async t => {
   const { unlimited, taskId, limitedTo } = await openTask(t);
   unlimited.relay.onClient = () => {};
   const begun = await call(unlimited, 'send', sendParams(userMessage('y'), '1.0', { blocking: false }), { headers: ANNA });
@@ -109,14 +109,14 @@ test('a caller beyond its budget still cancels and opens streams; callers of its
   assert.equal((await post(rig, 'list', {}, { headers: BERT })).status, 200);
 });
 
-test('what a caller reads is missing for its tenant', async t => {
+test("bytes that one caller reads are taken from its tenant's budget", async t => {
   const { taskId, limitedTo } = await openTask(t);
   const rig = await limitedTo(1_000, { tenantLimitFactor: 2 });
   assert.equal((await post(rig, 'get', { id: taskId }, { headers: ANNA })).status, 200);
   assert.equal((await post(rig, 'list', {}, { headers: BERT })).status, 429);
 });
 
-test('without authentication answers have no budget', async t => {
+test('without authentication there is no budget', async t => {
   const rig = await openRig(t, { limits: { ...LIMITS, ownerSentBytesPerSecond: NEVER_PER_SECOND, ownerSentBytesBurst: 1 } });
   for (let n = 1; n <= 3; n += 1) assert.equal((await post(rig, 'list', {})).status, 200);
 });

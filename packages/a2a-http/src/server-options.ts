@@ -4,16 +4,15 @@ import type { Limits } from '@hopline/a2a-server';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Cors } from './cors.ts';
 
-/** Characters of one path segment; longer ones match nothing. */
+/** Characters of one path segment; a longer one matches no route. */
 const PATH_PART_CHARS_MAX = 1_024;
 
-/** Interval at which late requests are looked for. */
+/** Interval between two searches for late requests. */
 export const LATE_REQUEST_CHECK_MS = 1_000;
 
 /** Options of the HTTP server, or of an HTTPS server when `tls` is given. `cors`: the same instance as for `registerA2A`. */
 export function serverOptions(limits: Limits, tls?: ServerOptions, cors?: Cors) {
-  // Node swaps the two timeouts when headersTimeout is the larger, as its default of 60 s is: bodies would have that long,
-  // checked every 30 s.
+  // Node swaps the two timeouts when headersTimeout is the larger. Its default is 60 s, so bodies would have that long, checked every 30 s.
   const server = { headersTimeout: limits.requestMsMax, connectionsCheckingInterval: LATE_REQUEST_CHECK_MS };
   return {
     http: server,
@@ -27,7 +26,7 @@ export function serverOptions(limits: Limits, tls?: ServerOptions, cors?: Cors) 
       cors?.allow(request, reply);
       if (cors?.answersPreflight(request, reply) !== true) refuseUrl(reply);
     },
-    // Longer than the longest id with its surroundings, so that every id reaches the operation that validates it.
+    // Longer than the longest id and the path around it, so that every id reaches the operation that validates it.
     routerOptions: { maxParamLength: PATH_PART_CHARS_MAX },
   } as const;
 }

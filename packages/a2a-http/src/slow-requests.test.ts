@@ -13,7 +13,7 @@ const PATIENCE_MS = 10_000;
 
 type Raw = { socket: Socket; received: () => string; closed: Promise<void> };
 
-/** A connection below any client library. */
+/** A raw connection, without any client library. */
 function speak(t: TestContext, rig: Rig, head: string): Raw {
   const { hostname, port } = new URL(rig.url);
   const { promise: closed, resolve } = Promise.withResolvers<void>();
@@ -66,7 +66,7 @@ test('a request sent byte by byte is cut at its deadline in any part, without de
   assert.deepEqual(rig.lines, []);
 });
 
-test('a refused request is answered after its body, so that a writing client reads the response', async t => {
+test('a refusal is sent after the whole body has arrived, so that a client that is still writing reads the response', async t => {
   const rig = await openRig(t);
   const length = 5 * MIB;
   for (const [status, head] of [
@@ -128,7 +128,7 @@ test('a response that ends after closing began closes its connection, and closin
     await held.promise;
     return last.call(rig.log.facts, id);
   };
-  // As an HTTP client with a pool of connections, which keeps them open.
+  // Keeps connections open, as a pooling HTTP client does.
   const raw = speak(
     t,
     rig,
@@ -137,7 +137,7 @@ test('a response that ends after closing began closes its connection, and closin
   await asked.promise;
   const startedAt = performance.now();
   const closing = rig.close();
-  // From now on the server closes.
+  // The server begins to close.
   assert.match(await stream.text(), /event: drain\n/);
   held.resolve();
   await closing;

@@ -43,7 +43,7 @@ function sinkOf(reply: FastifyReply): SseSink {
   return new SseSink(reply, DIALECT, { framing, extensions: [], stallMs: STALL_MS });
 }
 
-/** The request of a stream whose head is written. */
+/** The request of a stream whose head has been written. */
 async function requestOfStream(t: TestContext): Promise<IncomingMessage> {
   const app = fastify();
   t.after(() => app.close());
@@ -66,7 +66,7 @@ test('an open stream holds no header of its request', async t => {
   assert.deepEqual([headers, rawHeaders], [{}, []]);
 });
 
-/** A server whose responses are open streams, in order of their requests. Returns its port. */
+/** Starts a server whose responses are open streams, collected in the order of their requests. Returns its port. */
 async function serve(t: TestContext, onSink: (sink: SseSink, index: number) => Promise<void>): Promise<number> {
   const app = fastify({ forceCloseConnections: true });
   t.after(() => app.close());
@@ -106,7 +106,7 @@ async function bodyOf(port: number): Promise<string> {
   return text;
 }
 
-/** Everything that a server sends to these bytes, until it closes the connection or `isOver`. */
+/** Everything that a server sends in answer to these bytes, until it closes the connection or `isOver`. */
 async function exchange(port: number, bytes: string, isOver: (text: string) => boolean): Promise<string> {
   const socket = connect(port, '127.0.0.1');
   socket.setEncoding('utf8');
@@ -119,7 +119,7 @@ async function exchange(port: number, bytes: string, isOver: (text: string) => b
   return text;
 }
 
-/** Streams of one server: for each turn of the event loop, the streams that send its frame. */
+/** Streams of one server, one list for each turn of the event loop: the streams that send its frame. */
 const turns = fc.array(fc.subarray([0, 1, 2]), { minLength: 1, maxLength: 6 });
 
 testBothWays('streams that send equal and different frames in one turn get their own frames, whole and in order', async t => {
@@ -151,7 +151,7 @@ testBothWays('streams that send equal and different frames in one turn get their
 });
 
 testBothWays(
-  'what is flushed arrives once and in order, in the turn of the head and later, beside a large snapshot and at the end',
+  'flushed frames arrive once and in order, in the turn of the head and later, beside a large snapshot and at the end',
   async t => {
     const [short, large] = [taskOf('é'), taskOf('“large” '.repeat(400_000))];
     const port = await serve(t, async sink => {
@@ -166,7 +166,7 @@ testBothWays(
       sink.addSnapshot(large, '1.1', 1);
       let isSending = true;
       const sending = sink.flushAll(STALL_MS).finally(() => (isSending = false));
-      // Dropped while the snapshot is being written.
+      // This frame is dropped while the snapshot is being written.
       for (; isSending; await nextTurn()) sendGap(sink, 99);
       assert.equal(await sending, true);
       sendGap(sink, 5);
@@ -192,7 +192,7 @@ test('a client of HTTP/1.0 reads a stream without chunks', async t => {
   assert.equal(text.split('\r\n\r\n')[1], `${OK}${gap(1)}${gap(2)}`);
 });
 
-testBothWays('the stream of a pipelined request waits for the one before it', async t => {
+testBothWays('the stream of a pipelined request waits for the response ahead of it', async t => {
   const [first, second] = [Promise.withResolvers<SseSink>(), Promise.withResolvers<SseSink>()];
   const port = await serve(t, async (sink, index) => [first, second][index]!.resolve(sink));
   void Promise.all([first.promise, second.promise]).then(async ([ahead, behind]) => {

@@ -21,14 +21,14 @@ import {
 import { RESUME_EXTENSION_URI, taskWithGeneration, withGeneration } from '@hopline/agent-card';
 import type { FastifyReply } from 'fastify';
 
-/** How a binding frames the results of a dialect. */
+/** The framing of a binding: what surrounds the results of a dialect. */
 export type Framing = {
   /** JSON text before and after a result, in each frame of a stream. */
   before: string;
   after: string;
   /** The content of an error frame. */
   failure(error: A2AError, dialect: DialectName): object;
-  /** SSE event name of that frame; absent: none. */
+  /** SSE event name of the error frame. Absent: the frame has no name. */
   failureEvent?: string;
 };
 
@@ -53,10 +53,13 @@ function encoderOf(dialect: Dialect, countsGenerations: boolean): EventEncoder<s
   return encoder;
 }
 
-/** The newest frame of an event and what it was made of: viewers of a task get it one after the other, most with equal request ids. */
+/**
+ * The newest frame of an event, and the values it was made of: the viewers of a task get it one after the other, most with equal request
+ * ids.
+ */
 let newest: { entry: VisibleEntry; encoder: EventEncoder<string>; before: string; after: string; frame: string } | undefined;
 
-/** Sinks with text that was flushed in this turn of the event loop. */
+/** Sinks that have flushed text in this turn of the event loop. */
 let waiting: SseSink[] = [];
 
 function writeWaiting(): void {
@@ -66,7 +69,7 @@ function writeWaiting(): void {
   for (const sink of sinks) chunk = sink.write(chunk);
 }
 
-/** A text and its bytes as a chunk of HTTP/1.1. */
+/** A text, and the same text as a chunk of HTTP/1.1. */
 type Chunk = { text: string; bytes: Buffer };
 const NO_CHUNK: Chunk = { text: '', bytes: Buffer.alloc(0) };
 
@@ -78,7 +81,7 @@ export type SseSinkOptions = {
   framing: Framing;
   /** URIs of the active extensions. */
   extensions: readonly string[];
-  /** A client that reads nothing of the remaining bytes for this long after the end is cut; before the end, the viewer checks it. */
+  /** After the end, a client that reads nothing of the remaining bytes for this long is cut. Before the end, the viewer checks this. */
   stallMs: number;
 };
 
@@ -88,11 +91,11 @@ export type SseSinkOptions = {
  * CPU (four parts and a callback for each chunk).
  */
 export class SseSink implements EventSink {
-  /** Only until the stream is open: the reply holds the request with its body. */
+  /** Kept only until the stream is open, because the reply holds the request with its body. */
   #reply: FastifyReply | undefined;
   readonly #response: ServerResponse;
   readonly #writer: PacedWriter;
-  /** Whether chunks go to the socket, beside `response.write`. */
+  /** Whether chunks go to the socket, past `response.write`. */
   readonly #writesChunks = takesFastPaths();
   readonly #stallMs: number;
   readonly #dialect: Dialect;
@@ -143,10 +146,11 @@ export class SseSink implements EventSink {
       ...Object.fromEntries(defined),
       'content-type': `${SSE_CONTENT_TYPE}; charset=utf-8`,
       'cache-control': 'no-cache, no-transform',
-      // nginx would buffer the whole response.
+      // Otherwise nginx would buffer the whole response.
       'x-accel-buffering': 'no',
     });
-    // In one write with the comment, but not as one text: Node keeps the head, and as dozens of pieces unless it was written by itself.
+    // Written together with the comment, but not as one text: Node keeps the head, and keeps it as dozens of pieces unless it was written
+    // by itself.
     const { socket } = this.#response;
     socket?.cork();
     this.#response.flushHeaders();
@@ -168,9 +172,7 @@ export class SseSink implements EventSink {
     this.#frames += newest.frame;
   }
 
-  /**
-   * Only the last frame of a snapshot has the cursor: a client that disconnects before it resumes from its previous position.
-   */
+  /** Only the last frame of a snapshot has the cursor, so that a client that disconnects earlier resumes from its previous position. */
   addSnapshot(task: Task, cursor: string, generation: number): void {
     const extended = this.#countsGenerations ? taskWithGeneration(task, generation) : task;
     const results = this.#dialect.encodeSnapshot(extended);
@@ -223,7 +225,7 @@ export class SseSink implements EventSink {
     this.#writer.onClose(listener);
   }
 
-  /** Writes what was flushed. `shared`: the chunk of another stream, written if it has the same text; returns the one to share next. */
+  /** Writes the flushed text. `shared`: the chunk of another stream, written if it has the same text. Returns the chunk to share next. */
   write(shared = NO_CHUNK): Chunk {
     const text = this.#flushed;
     this.#flushed = '';
@@ -248,7 +250,7 @@ export class SseSink implements EventSink {
     this.#flushed += text;
   }
 
-  /** Ends with a last text. While a larger one is being written there is no clean end: the connection is cut. */
+  /** Ends the stream with a last text. While a larger one is being written a clean end is impossible, so the connection is cut. */
   #end(text: string): void {
     if (this.closed) return;
     if (this.#writer.slicing) {

@@ -8,10 +8,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LIMITS } from '@hopline/a2a-server';
 import { call, openRig, type Rig, sendParams, userMessage } from './http-server.test-kit.ts';
 
-/** A shorter time would cut a healthy client on a busy machine. */
+/** With a shorter time, a healthy client on a busy machine would be cut. */
 const STALL_MS = 1_500;
 const PATIENCE_MS = 20_000;
-/** More than the kernel buffers for a connection. */
+/** More bytes than the kernel buffers for a connection. */
 const TEXT_BYTES = 16 * 1024 * 1024;
 const PIECE_BYTES = 256 * 1024;
 
@@ -76,7 +76,7 @@ test('an ended stream that is not read to its end is dropped with its connection
   assert.ok(ms > STALL_MS - 200, `dropped after ${ms} ms`);
 });
 
-test('a slowly read response is sent whole', async t => {
+test('a client that reads its response slowly gets all of it', async t => {
   const { rig, get } = await openLarge(t);
   const startedAt = performance.now();
   const socket = writeRequest(t, rig, `${get}connection: close\n`);
@@ -94,7 +94,7 @@ test('a slowly read response is sent whole', async t => {
   assert.ok(performance.now() - startedAt > STALL_MS, 'it took longer than viewerStallMsMax');
 });
 
-test('a client waiting for its response is not dropped, even on a reused connection', async t => {
+test('a client that waits for its response is not dropped, even on a reused connection', async t => {
   const stallMs = 200;
   const rig = await openRig(t, { limits: { ...LIMITS, viewerStallMsMax: stallMs } });
   rig.relay.onClient = async taskId => {

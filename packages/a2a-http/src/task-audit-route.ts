@@ -10,17 +10,17 @@ export const EVENT_AUDIT_PATH = '/tasks/{taskId}/audit/{cursor}';
 /** Audits that run at the same time in this process; further ones get 503 with Retry-After. */
 const AUDITS_AT_ONCE_MAX = 2;
 
-/** What the log has about a task. Both may throw A2AError and errors of the log. */
+/** Reads audits from the log. Both methods may throw A2AError and errors of the log. */
 export type TaskAudits = {
   /** Resolves with undefined for an unknown task. */
   report: (taskId: string) => Promise<object | undefined>;
-  /** Where the event of a cursor comes from. Resolves with undefined when the task has no such event. */
+  /** Explains where the event of a cursor comes from. Resolves with undefined when the task has no such event. */
   explain: (taskId: string, cursor: Cursor) => Promise<object | undefined>;
 };
 
 /**
- * For the task's owner: GET `/tasks/{taskId}/audit`, where a task spent its time, and whether anything was lost; and GET
- * `/tasks/{taskId}/audit/{cursor}`, where one event comes from.
+ * Two routes for the task's owner: GET `/tasks/{taskId}/audit` reports where a task spent its time and whether anything was lost, and GET
+ * `/tasks/{taskId}/audit/{cursor}` reports where one event comes from.
  */
 export function registerTaskAudit(scope: FastifyInstance, server: A2AServer, audits: TaskAudits): void {
   let running = 0;

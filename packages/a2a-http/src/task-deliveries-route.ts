@@ -4,10 +4,10 @@ import { registerHoplineRoute } from './hopline-route.ts';
 
 export const TASK_DELIVERIES_PATH = '/tasks/{taskId}/deliveries';
 
-/** A webhook of a task; times are ISO 8601, UTC. */
+/** A webhook of a task. Times are ISO 8601 in UTC. */
 type ListedWebhook = Omit<PushDeliveries, 'failingSince' | 'retryAt'> & { failingSince?: string; retryAt?: string };
 
-/** GET `/tasks/{taskId}/deliveries`: for the task's owner, how far each of its webhooks is. A2A has the configurations only. */
+/** GET `/tasks/{taskId}/deliveries` reports to the task's owner how far each webhook has got. A2A has only the configurations. */
 export function registerTaskDeliveries(scope: FastifyInstance, server: A2AServer): void {
   registerHoplineRoute(
     scope,

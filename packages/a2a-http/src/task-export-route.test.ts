@@ -6,14 +6,15 @@ import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Authenticate, LIMITS } from '@hopline/a2a-server';
 import { LogUnavailable } from '@hopline/log';
+import { until } from '../../../test/kit/until.ts';
 import { call, openRig, type Rig, sendParams, userMessage } from './http-server.test-kit.ts';
 import { EXPORTS_AT_ONCE_MAX, type ExportTask } from './task-export-route.ts';
 
-/** The lines of an export, which come when the test sends them. */
+/** The lines of an export, which arrive when the test sends them. */
 class Lines {
   readonly #lines = new TransformStream<string>();
   readonly #writer = this.#lines.writable.getWriter();
-  /** Resolves when the server reads no further. */
+  /** Resolves when the server stops reading. */
   readonly closed = this.#writer.closed.catch(() => {});
   readonly readable = this.#lines.readable;
 
@@ -42,11 +43,7 @@ async function rigWith(t: TestContext, limits: Partial<typeof LIMITS> = {}, ownE
 const exported = (rig: Rig, taskId: string, signal?: AbortSignal) =>
   fetch(`${rig.url}/tasks/${taskId}/export`, { headers: { 'a2a-version': '1.0' }, ...(signal && { signal }) });
 
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise(resolve => setTimeout(resolve, 5));
-}
-
-test('exports beyond the limit get 503 with Retry-After, until one has ended', { timeout: 30_000 }, async t => {
+test('exports beyond the limit get 503 with Retry-After, until a running one has ended', { timeout: 30_000 }, async t => {
   const { rig, taskId, opened } = await rigWith(t);
   const running = Array.from({ length: EXPORTS_AT_ONCE_MAX }, () => exported(rig, taskId));
   await until(() => opened.length === EXPORTS_AT_ONCE_MAX);
@@ -63,7 +60,7 @@ test('exports beyond the limit get 503 with Retry-After, until one has ended', {
   assert.equal((await next).status, 200);
 });
 
-test('a caller has one export at a time: a second one gets 429 with Retry-After, and another caller has a place', {
+test("a caller has one export at a time: a second one gets 429 with Retry-After, and another caller's export is served", {
   timeout: 30_000,
 }, async t => {
   const opened: Lines[] = [];
@@ -112,7 +109,7 @@ test('an export that fails before its first line is an error of the request, and
   assert.equal(exports, EXPORTS_AT_ONCE_MAX * failures.length, 'each had a place');
 });
 
-test('a client that leaves, also before the first line, frees its place, and nothing more is read', {
+test('a client that disconnects, even before the first line, frees its place, and the log is read no further', {
   timeout: 30_000,
 }, async t => {
   const { rig, taskId, opened } = await rigWith(t);
@@ -127,14 +124,14 @@ test('a client that leaves, also before the first line, frees its place, and not
     }
     leave.abort();
     await response.catch(() => {});
-    // A connection that was opened later is served after the server has seen the end of this one.
+    // A connection that was opened later is served only after the server has seen the end of this one.
     await fetch(`${rig.url}/.well-known/agent-card.json`);
     lines.write('line\n');
     await lines.closed;
   }
 });
 
-/** A shorter time would cut a healthy client on a busy machine. */
+/** With a shorter time, a healthy client on a busy machine would be cut. */
 const STALL_MS = 1_500;
 
 /** More lines than the kernel buffers for a connection. */
@@ -146,7 +143,7 @@ async function* endless(onClosed: () => void): AsyncGenerator<string> {
   }
 }
 
-/** Asks for an export, and reads nothing of it. */
+/** Requests an export, and reads nothing of it. */
 function ask(t: TestContext, rig: Rig, taskId: string): Socket {
   const { hostname, port } = new URL(rig.url);
   const socket = connect(Number(port), hostname)
@@ -157,7 +154,7 @@ function ask(t: TestContext, rig: Rig, taskId: string): Socket {
   return socket;
 }
 
-test('an export whose log fails within the response is cut and logged; one whose client leaves is not', {
+test('an export is cut and logged if the log fails within the response, and not logged if the client disconnects', {
   timeout: 30_000,
 }, async t => {
   const reading = Promise.withResolvers<void>();
@@ -181,7 +178,7 @@ test('an export whose log fails within the response is cut and logged; one whose
   );
 });
 
-test('a client that reads nothing of its export for viewerStallMsMax frees its place, and not before', {
+test('a client that reads nothing of its export frees its place after viewerStallMsMax, and not before', {
   timeout: 60_000,
 }, async t => {
   let [opened, closed] = [0, 0];

@@ -11,22 +11,22 @@ import { sendRestError } from './rest/rest-binding.ts';
 export const TASK_EXPORT_PATH = '/tasks/{taskId}/export';
 
 /**
- * Exports that run at the same time in this process; further ones get 503 with Retry-After. A caller has one of them, and gets 429 for a
- * second one, so that none keeps the others out; without authentication all callers are one, and have all.
+ * Exports that run at the same time in this process; further ones get 503 with Retry-After. A caller may run one of them, and gets 429 for
+ * a second one, so that it cannot block other callers. Without authentication all clients are one caller and may use every place.
  */
 export const EXPORTS_AT_ONCE_MAX = 2;
 
-/** The query of an export, as it came; `after`: where a cut export goes on. */
+/** The query of an export as it was sent. `after`: cursor behind which a cut export continues. */
 type ExportQuery = { records: string | undefined; after: string | undefined };
 /** The lines of a task file. Resolves with undefined for an unknown task. May throw A2AError and errors of the log. */
 export type ExportTask = (taskId: string, query: ExportQuery) => Promise<AsyncIterable<string> | undefined>;
 
 /**
- * GET `/tasks/{taskId}/export`: the task as a file, for its owner, streamed as it is read. A log that fails within the response ends the
- * connection: the file then lacks its end, and the client asks for what follows.
+ * GET `/tasks/{taskId}/export` streams the task as a file to its owner. If the log fails within the response, the connection is cut: the
+ * file then lacks its end, and the client asks for the rest.
  */
 export function registerTaskExport(scope: FastifyInstance, server: A2AServer, exportTask: ExportTask): void {
-  /** The caller of each export that runs. */
+  /** The callers of the exports that are running. */
   const running: Owner[] = [];
   const release = (caller: Owner) => running.splice(running.indexOf(caller), 1);
   const open = async (
@@ -47,7 +47,7 @@ export function registerTaskExport(scope: FastifyInstance, server: A2AServer, ex
       // Retention has removed the task since its owner was checked.
       if (lines === undefined) throw new A2AError('TASK_NOT_FOUND');
       const iterator = lines[Symbol.asyncIterator]();
-      // A log that cannot be read is an error of the request, not a broken response.
+      // Read the first line before the response begins, so that an unreadable log is an error of the request rather than a broken response.
       const budget = server.quotas.sentBudget(caller);
       return withFirst(await iterator.next(), iterator, async line => {
         await budget?.pace(() => response.destroyed);
@@ -60,7 +60,7 @@ export function registerTaskExport(scope: FastifyInstance, server: A2AServer, ex
   };
   scope.get<{ Params: { taskId: string }; Querystring: Record<string, unknown> }>(
     TASK_EXPORT_PATH.replace('{taskId}', ':taskId'),
-    // HEAD would read a task of which nothing is sent.
+    // HEAD would read a task and send nothing of it.
     { exposeHeadRoute: false },
     async (request, reply) => {
       const { taskId } = request.params;
@@ -80,9 +80,9 @@ export function registerTaskExport(scope: FastifyInstance, server: A2AServer, ex
           reply.raw,
         );
         const body = Readable.from(readInTime(lines, server.limits.exportReadMsMax, () => reply.raw.destroy()));
-        // Also when the client leaves before the end: Fastify destroys the stream.
+        // Runs also when the client disconnects before the end, because Fastify destroys the stream.
         body.once('close', () => release(caller));
-        // The response has begun: only the log and the metrics of this server name the cause.
+        // The response has begun, so only the log and the metrics of this server can name the cause.
         body.once('error', thrown => failed(fromLog(thrown, taskId)));
         // The time without progress (`viewerStallMsMax`) counts only while the client does not read, not while the log is read.
         reply.raw.on('timeout', () => {
@@ -96,7 +96,9 @@ export function registerTaskExport(scope: FastifyInstance, server: A2AServer, ex
   );
 }
 
-/** `first`, then the rest, each after `pace`. When the client leaves, also before it has read anything, what is being read of the log ends. */
+/**
+ * Yields `first` and then the rest, each after `pace`. Reading the log ends when the client disconnects, even before it has read anything.
+ */
 function withFirst(
   first: IteratorResult<string>,
   rest: AsyncIterator<string>,

@@ -60,7 +60,7 @@ test('ListTasks returns newest status first, without artifacts, with totals, ove
   }
 });
 
-test('a task answered here is listed here at once, and a new status moves it to the front', async t => {
+test('a new task is listed at once by the process that answered, and a new status moves it to the front', async t => {
   const rig = await openRig(t);
   await list(rig);
   const [first, second] = await fill(rig, 2);
@@ -80,7 +80,7 @@ test('a server that may not write the index lists its own new tasks at once', as
   assert.deepEqual(idsOf(await list(rig)), [only]);
 });
 
-test('a task seen on one process is in the next list of any other, though its index lags', async t => {
+test('a task seen on one process is in the next list of any other, even if the index of that one lags', async t => {
   const rig = await openRig(t);
   const other = await rig.another();
   assert.deepEqual(idsOf(await list(other)), []);
@@ -94,7 +94,7 @@ test('a task seen on one process is in the next list of any other, though its in
   assert.deepEqual([idsOf(ended), ended.totalSize], [[waiting, done], 2]);
 });
 
-test('open tasks beyond the lookup bound are listed as in the index', async t => {
+test('open tasks beyond the lookup bound are listed as the index has them', async t => {
   const rig = await openRig(t, { limits: { listedOpenTasksMax: 2 } });
   const other = await rig.another();
   rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');
@@ -116,7 +116,7 @@ test('open tasks beyond the lookup bound are listed as in the index', async t =>
   );
 });
 
-test('a page has the state and the order of the log where the index lags', async t => {
+test('where the index lags, a page has the state and the order of the log', async t => {
   const rig = await openRig(t, { limits: { listedOpenTasksMax: 1 } });
   const other = await rig.another();
   rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');
@@ -138,7 +138,7 @@ test('a page has the state and the order of the log where the index lags', async
   assert.deepEqual(idsOf(await list(await rig.another())), ids, 'the newest status first');
 });
 
-test('a task that has no status but that of its first fact is listed, though the index does not know of the fact', async t => {
+test('a task whose only status is that of its first fact is listed even if the index does not have the fact', async t => {
   const rig = await openRig(t);
   rig.log.tasks.put = async () => 0;
   const { result } = await call(rig, 'send', sendParams(userMessage('x'), '1.0', { blocking: false }));
@@ -146,7 +146,7 @@ test('a task that has no status but that of its first fact is listed, though the
 });
 
 for (const state of ['TASK_STATE_COMPLETED', 'TASK_STATE_WORKING'] as const) {
-  test(`a task that is gone, ${state} in the index, is read once, and stays when a later status arrives meanwhile`, async t => {
+  test(`a removed task that is ${state} in the index is read once, and stays listed when a later status arrives meanwhile`, async t => {
     const rig = await openRig(t, { limits: { firstFactMsMax: 1 } });
     const gone = { contextId: 'c', role: 'supervisor', state, startSeq: 1, at: Date.now() - 1_000 } as const;
     await rig.log.tasks.put('gone', { ...gone, generation: 3 });
@@ -174,7 +174,7 @@ for (const state of ['TASK_STATE_COMPLETED', 'TASK_STATE_WORKING'] as const) {
   });
 }
 
-test('an open task that is gone is read once, whatever the lists ask for', async t => {
+test('a removed task that is open in the index is read once, whatever later lists ask for', async t => {
   const rig = await openRig(t);
   const gone = { contextId: 'c', role: 'supervisor', state: 'TASK_STATE_WORKING', startSeq: 1, generation: 3, at: 1 } as const;
   await rig.log.tasks.put('gone', gone);
@@ -239,7 +239,7 @@ test('filters apply: context, state, time of the status, and all combined', asyn
   }
 });
 
-test('pages have each task once at any page size, the last an empty token, and a constant total', async t => {
+test('pages of any size have each task once, an empty token on the last one, and a constant total', async t => {
   const rig = await openRig(t);
   const ids = await fill(rig, 7);
   for (const pageSize of [1, 2, 3, 7, 100]) {
@@ -259,7 +259,7 @@ test('pages have each task once at any page size, the last an empty token, and a
   }
 });
 
-test('a task created or changed between two pages shifts nothing unseen', async t => {
+test('a task created or changed between two pages does not shift an unseen one out of the list', async t => {
   const rig = await openRig(t);
   const ids = await fill(rig, 4);
   const first = await list(rig, { pageSize: 2 });
@@ -303,7 +303,7 @@ test('a page of large tasks ends early, and the next one continues', async t => 
   assert.deepEqual([idsOf(second), second.nextPageToken], [[ids[3], ids[2], ids[1], ids[0]], '']);
 });
 
-test('a page reads a bounded number of tasks that are gone, and the pages after it find the others', async t => {
+test('one page reads a bounded number of removed tasks, and later pages find the others', async t => {
   const rig = await openRig(t);
   const [only] = await fill(rig, 1);
   const gone = { contextId: 'c', role: 'supervisor', state: 'TASK_STATE_COMPLETED', startSeq: 1, generation: 3 } as const;
@@ -358,7 +358,7 @@ test('limits hold at their edges, and invalid members are named', async t => {
   assert.equal((await rpc(rig, {}, '0.3')).error?.code, -32601, '0.3 has no such method');
 });
 
-test('at most the newest tasks are held, and removed ones are skipped', async t => {
+test('only the newest tasks are held, and removed ones are skipped', async t => {
   const rig = await openRig(t, { limits: { listedTasksMax: 3, feedLingerMs: 0 } });
   const ids = await fill(rig, 5);
   const other = await rig.another();

@@ -82,7 +82,7 @@ test('with a cursor: exactly what follows it, no snapshot, live and after the en
   }
 });
 
-test('the cursor of the header precedes that of the URL, which an EventSource sends again as it was at first', async t => {
+test('the cursor of the header wins over that of the URL, which an EventSource repeats unchanged when it reconnects', async t => {
   const rig = await openRig(t);
   const taskId = await working(rig, ['a', 'b']);
   await rig.relay.end(taskId);
@@ -180,7 +180,7 @@ test('a client interrupted after any frame that resumes elsewhere with its last 
   assert.equal(fold(whole).textOf('streaming_result'), tokens.join(''));
 });
 
-test('live interruptions: each frame is seen once, whatever is published before the reconnect', async t => {
+test('a live stream interrupted anywhere shows each frame once, whatever is published before the reconnect', async t => {
   const rig = await openRig(t, { limits: { ringFactsMax: 4 }, memory: { follow: { tailCheckMs: 20 } } });
   const servers = [rig, await rig.another(), await rig.another()];
   const text = Array.from({ length: 60 }, (_, n) => `${n} `);
@@ -231,7 +231,7 @@ test('after retention a gap is sent, then the task as it is, then what follows',
   assert.equal(result.status.state, 'TASK_STATE_COMPLETED');
 });
 
-test('events stored while a client catches up, which have left memory by then, are read from the log and are not a gap', async t => {
+test('events stored while a client catches up are read from the log when memory no longer holds them, and are not a gap', async t => {
   const rig = await openRig(t, { limits: { ringFactsMax: 1 } });
   const taskId = await working(rig, ['a', 'b', 'c']);
   const live = await open(rig, 'subscribe', { id: taskId });
@@ -240,7 +240,7 @@ test('events stored while a client catches up, which have left memory by then, a
   const read = facts.read.bind(facts);
   let isFirst = true;
   facts.read = async function* (...from) {
-    // A read ends at what was the newest record when it began.
+    // A read ends at the record that was the newest when the read began.
     const stored: StoredFacts[] = [];
     for await (const one of read(...from)) stored.push(one);
     if (isFirst) {
@@ -268,7 +268,7 @@ test('with no memory for facts, clients of many tasks and clients that resume st
     assert.deepEqual(shape(await stream.rest()), ['working', '=a', '+b', '+c', '+d', '+.', 'completed']);
 });
 
-test('with no memory for tasks, snapshots, answers and duplicates come from the log', async t => {
+test('with no memory for tasks, snapshots, answers and duplicates are read from the log', async t => {
   const rig = await openRig(t, { limits: { viewsBytesMax: 1 } });
   const taskId = await working(rig, ['a', 'b']);
   const streams = await Promise.all([1, 2, 3].map(() => open(rig, 'subscribe', { id: taskId })));
@@ -289,7 +289,7 @@ test('with no memory for tasks, snapshots, answers and duplicates come from the 
   assert.equal(other.error?.code, -32602);
 });
 
-test('a read waits until this process has what the log holds, and is UNAVAILABLE when that takes too long', async t => {
+test('a read waits until this process has everything that the log holds, and is UNAVAILABLE when that takes too long', async t => {
   const rig = await openRig(t);
   const taskId = await working(rig, ['a']);
   const other = await rig.another({ limits: { ...LIMITS, freshMsMax: 1_000 } });
@@ -307,7 +307,7 @@ test('a read waits until this process has what the log holds, and is UNAVAILABLE
   assert.deepEqual(shape(await viewer.rest()), ['+.', 'completed']);
 });
 
-/** The records of a task, those after a generation only when `held` resolves. */
+/** The records of a task. Records after a generation follow only when `held` resolves. */
 async function* lateAfter(records: AsyncIterable<StoredFacts>, generation: number, held: Promise<void>) {
   for await (const stored of records) {
     if (stored.record.aggregate.generation > generation) await held;
@@ -336,7 +336,7 @@ test('two viewers of one task get the same bytes except the request id, and one 
   const third = await open(rig, 'subscribe', { id: taskId });
   await third.take(1);
   await third.cut();
-  // Written to both in one turn of the event loop; the end is written to each by itself.
+  // Written to both in one turn of the event loop, but each gets its own end.
   await rig.relay.text(taskId, 'l', 'b');
   await sleep(20);
   await rig.relay.end(taskId);

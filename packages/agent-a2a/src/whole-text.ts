@@ -16,7 +16,7 @@ export function isWholeText(task: Task, { turn, options }: { turn: Turn; options
   return task.status.state === 'TASK_STATE_COMPLETED' && artifacts !== '';
 }
 
-/** The texts of a turn that a task contains: of its statuses, its artifacts, and its last message. */
+/** The texts of a turn in a task: the texts of its statuses, of its artifacts, and of its last message. */
 function textsOf(task: Task, options: ReaderOptions): { answer: string; artifacts: string; ending: string } {
   const reader = new EventReader({ ...options, onSkipped: () => {}, onCumulative: () => {} });
   reader.snapshot(task);

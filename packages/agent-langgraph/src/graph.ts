@@ -2,7 +2,7 @@ import type { Message } from '@hopline/a2a';
 
 /** The interface to a LangGraph graph, in this process or behind a server. Both stream the same four modes. */
 
-/** A server names `messages` `messages-tuple`: [chunk, metadata]. */
+/** Stream modes. A LangGraph server calls `messages` `messages-tuple`, and sends [chunk, metadata]. */
 export const MODES = ['values', 'messages', 'custom', 'updates'] as const;
 export type Mode = (typeof MODES)[number];
 

@@ -9,6 +9,7 @@ import type { AgentEvent, Turn } from '@hopline/agent';
 import { Server } from '@modelcontextprotocol/sdk/server/index.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import { until } from '../../../test/kit/until.ts';
 import { createMcpAgent } from './mcp-agent.ts';
 
 type Body = { method?: string };
@@ -93,10 +94,6 @@ async function begin(agent: ReturnType<typeof createMcpAgent>, calls: readonly u
   rest.catch(() => {});
   await until(() => calls.length === 1);
   return { runs, rest };
-}
-
-async function until(isTrue: () => boolean): Promise<void> {
-  while (!isTrue()) await new Promise(resolve => setTimeout(resolve, 5));
 }
 
 test('a call is reported with its request in a session, and another process cancels it', { timeout: 30_000 }, async t => {

@@ -28,7 +28,7 @@ export type AgentTurn = {
 /** A skill; `id` defaults to the name in lower case with dashes, `description` to the name. */
 export type SkillDefinition = { name: string; id?: string; description?: string; tags?: string[]; examples?: string[] };
 
-/** What `defineAgent` needs. */
+/** Definition of an agent, as `defineAgent` takes it. */
 export type AgentDefinition = {
   /** 1 to 32 of a-z, 0-9 and -. Clients address the agent by it (`metadata.agent`). */
   name: string;

@@ -12,7 +12,7 @@ import { BoundExceeded, TURN_TEXT_BYTES_MAX } from './limits.ts';
 /** JSON takes at most this many bytes for a UTF-16 unit. */
 export const UNIT_BYTES_MAX = 6;
 
-/** Where inputs go: the part of an InputWriter that never waits. */
+/** Destination of inputs: the part of an InputWriter that never waits. */
 export interface InputSink {
   add(input: AgentInput): void;
   addHeld(input: Exclude<AgentInput, TextInput>, holdMs: number): void;
@@ -25,7 +25,7 @@ export type TextChange = { replace: boolean; text: string };
 /** The source's message id of a token, and where in the agent it comes from. */
 export type TokenOrigin = { id?: string; source?: InputSource };
 
-/** Where text goes: LaneWriter, or WithheldText. */
+/** Destination of text: LaneWriter or WithheldText. */
 export type TextLanes = Pick<LaneWriter, 'token' | 'write' | 'open'>;
 
 /**

@@ -3,7 +3,7 @@ import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
 import type { AgentEntry, Log } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
-import { createLogger } from '@hopline/telemetry';
+import { until } from '../../../test/kit/until.ts';
 import {
   DEAD_INSTANCE_MS,
   DESCRIPTION_CHARS_MAX,
@@ -15,6 +15,7 @@ import {
   TAG_CHARS_MAX,
   TAGS_MAX,
 } from './register-agent.ts';
+import { quiet } from './task-log.test-kit.ts';
 
 type Registration = { stop(): Promise<void>; signal: AbortSignal };
 
@@ -30,7 +31,7 @@ async function register(log: Log, heartbeats: number): Promise<Registration> {
     url: 'http://127.0.0.1:1/',
     skills: [],
     isDefault: true,
-    logger: createLogger({ service: 'test', instance: 'test', level: 'silent' }),
+    logger: quiet,
     signal: stop.signal,
     heartbeatMs: 1,
     onRegistered: () => {
@@ -87,7 +88,7 @@ test('an agent whose skills are malformed is registered without them, and its fa
     url: 'http://127.0.0.1:1/',
     skills: [],
     isDefault: false,
-    logger: createLogger({ service: 'test', instance: 'test', level: 'silent' }),
+    logger: quiet,
     signal: stop.signal,
     heartbeatMs: 1,
     onRegistered: reached.resolve,
@@ -114,7 +115,7 @@ test('an instance that starts removes the entries of instances that died long ag
   await log.agents.put('mine.silent', silentFor(DEAD_INSTANCE_MS - 60_000));
   await log.agents.put('other.dead', { ...silentFor(DEAD_INSTANCE_MS + 1), name: 'other' });
   const { stop } = await register(log, 1);
-  while ((await log.agents.get('mine.dead')) !== undefined) await new Promise(resolve => setTimeout(resolve, 1));
+  await until(async () => (await log.agents.get('mine.dead')) === undefined);
   await stop();
   assert.deepEqual(
     (await log.agents.under('mine')).map(({ key }) => key),
@@ -143,7 +144,7 @@ test('skills of any length fit the registry: each is cut to the limits of an age
     url: 'http://127.0.0.1:1/',
     skills: [],
     isDefault: false,
-    logger: createLogger({ service: 'test', instance: 'test', level: 'silent' }),
+    logger: quiet,
     signal: stop.signal,
     onRegistered: reached.resolve,
   });

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Requeued } from '@hopline/log';
+import { until } from '../../../test/kit/until.ts';
 import type { Agent, AgentEvent, Turn } from './agent.ts';
 import { REMOTE_RUN_HOLD_MS } from './limits.ts';
-import { runTurn } from './run-turn.ts';
-import { CALL, quiet, scripted, TaskLog } from './task-log.test-kit.ts';
+import { CALL, run, scripted, TaskLog, text } from './task-log.test-kit.ts';
 
 const RUN = { taskId: 'remote-1' };
 
@@ -23,15 +23,9 @@ function remoteAgent(script: Script, onCancel: () => Promise<void> = async () =>
   return { agent, canceled };
 }
 
-const text = (content: string): AgentEvent => ({ type: 'text', text: content });
-
 async function* beginning(turn: Turn, ...events: AgentEvent[]): AsyncGenerator<AgentEvent> {
   turn.remoteRunBegan?.(RUN);
   yield* events;
-}
-
-function run(task: TaskLog, agent: Agent, job = task.job(), signal = new AbortController().signal) {
-  return runTurn({ log: task.log, agent, name: 'argocd', logger: quiet, signal }, job);
 }
 
 /** Attempt 1 begins a run, shows text, and its process dies. */
@@ -71,7 +65,7 @@ test('an agent that thinks has its run stored before its first text', async () =
     }).agent,
   );
   const startedMs = performance.now();
-  while ((await task.records()).length === 0) await new Promise(resolve => setTimeout(resolve, 5));
+  await until(async () => (await task.records()).length > 0);
   assert.ok(performance.now() - startedMs >= REMOTE_RUN_HOLD_MS / 2);
   assert.deepEqual(await task.inputs(), [{ kind: 'remote-run', run: RUN }]);
   thought.resolve();
@@ -173,7 +167,7 @@ test('a run that waits for credentials is left to the next turn, and canceled wi
       await new Promise<void>(resolve => turn.signal.addEventListener('abort', () => resolve()));
     });
     const running = run(task, dying, task.job(), stop.signal).catch(() => {});
-    while ((await task.inputs()).every(({ kind }) => kind !== 'status')) await new Promise(resolve => setTimeout(resolve, 5));
+    await until(async () => (await task.inputs()).some(({ kind }) => kind === 'status'));
     await task.fold();
     if (end === 'cancel') await cancel(task);
     else await task.message('go on', 'm2').store();

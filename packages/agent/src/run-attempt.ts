@@ -28,7 +28,7 @@ export class AttemptFailed extends Error {
   }
 }
 
-/** What attempts of all turns work with. */
+/** Objects that the attempts of all turns share. */
 export type AttemptDeps = {
   log: Log;
   agent: Agent;

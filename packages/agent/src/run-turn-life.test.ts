@@ -3,19 +3,12 @@ import { test } from 'node:test';
 import type { Message } from '@hopline/a2a';
 import { INPUT_DEPTH_MAX } from '@hopline/events';
 import { LogUnavailable, Requeued, Superseded } from '@hopline/log';
-import type { Agent, AgentEvent } from './agent.ts';
+import { until } from '../../../test/kit/until.ts';
+import type { AgentEvent } from './agent.ts';
 import { TURN_ARTIFACTS_MAX, TURN_TEXT_BYTES_MAX } from './limits.ts';
 import { runTurn } from './run-turn.ts';
-import { CALL, quiet, scripted, TaskLog } from './task-log.test-kit.ts';
+import { CALL, done, message, quiet, run, scripted, TaskLog, text } from './task-log.test-kit.ts';
 import { newestOfTurn, WATCH_AFTER_MS } from './task-watch.ts';
-
-const text = (content: string, id?: string): AgentEvent => ({ type: 'text', text: content, ...(id !== undefined && { id }) });
-const message = (content: string): Message => ({ messageId: 'reply', role: 'ROLE_AGENT', parts: [{ text: content }] });
-const done: AgentEvent = { type: 'done' };
-
-function run(task: TaskLog, agent: Agent, job = task.job(), signal = new AbortController().signal) {
-  return runTurn({ log: task.log, agent, name: 'argocd', logger: quiet, signal }, job);
-}
 
 test('an agent that throws fails its turn, without a word of what it threw', async () => {
   for (const agent of [
@@ -100,7 +93,7 @@ test('a second attempt replaces the text of the first [C-5]', async () => {
 
 /** Waits until the agent's text is in the log. */
 async function written(task: TaskLog, content: string): Promise<void> {
-  while (!JSON.stringify(await task.records()).includes(`"${content}"`)) await new Promise(resolve => setTimeout(resolve, 1));
+  await until(async () => JSON.stringify(await task.records()).includes(`"${content}"`), `the text ${content}`);
 }
 
 /** The decider drops what it folded before, as the relay does by ordinals. */

@@ -1,19 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Message } from '@hopline/a2a';
 import { type ArtifactKind, isVisible } from '@hopline/events';
 import type { Agent, AgentEvent } from './agent.ts';
 import { EVENTS_AT_ONCE_MAX, WAITING_BYTES_MAX } from './limits.ts';
 import { runTurn } from './run-turn.ts';
-import { ANSWER, quiet, scripted, TaskLog } from './task-log.test-kit.ts';
-
-const text = (content: string, id?: string): AgentEvent => ({ type: 'text', text: content, ...(id !== undefined && { id }) });
-const message = (content: string): Message => ({ messageId: 'reply', role: 'ROLE_AGENT', parts: [{ text: content }] });
-const done: AgentEvent = { type: 'done' };
-
-function run(task: TaskLog, agent: Agent, job = task.job(), signal = new AbortController().signal) {
-  return runTurn({ log: task.log, agent, name: 'argocd', logger: quiet, signal }, job);
-}
+import { ANSWER, done, message, quiet, run, scripted, TaskLog, text } from './task-log.test-kit.ts';
 
 test('a called agent of profile caipe answers in the lane its supervisor names [S0-17 S0-19 S0-30]', async () => {
   const task = await TaskLog.create('caipe');

@@ -2,19 +2,16 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { AgentSkill } from '@hopline/a2a';
 import { ATTEMPTS_MAX_DEFAULT } from '@hopline/log';
-import { createLogger, type HopMetrics } from '@hopline/telemetry';
+import { createLogger } from '@hopline/telemetry';
+import { countingMetrics } from '../../../test/kit/counting-metrics.ts';
+import { until } from '../../../test/kit/until.ts';
 import type { Agent, Turn } from './agent.ts';
 import { DESCRIPTION_CHARS_MAX, SKILLS_MAX } from './register-agent.ts';
 import { type ServeAgentOptions, serveAgent } from './serve-agent.ts';
 import { ANSWER, CALL, quiet, scripted, TaskLog } from './task-log.test-kit.ts';
 
-const PATIENCE_MS = 30_000;
-
 const counted: string[] = [];
-const metrics = new Proxy(
-  {},
-  { get: (_target, name) => ({ add: (n: number) => counted.push(`${String(name)} ${n}`), recordMs() {}, observe() {} }) },
-) as HopMetrics;
+const metrics = countingMetrics((name, count) => void counted.push(`${name} ${count}`));
 
 const skill = (id: string, more: Partial<AgentSkill> = {}): AgentSkill => ({
   id,
@@ -46,23 +43,15 @@ function serve(t: TestContext, task: TaskLog, agent: Agent, options: Partial<Ser
 /** The entry of the only instance. */
 const registered = async ({ log }: TaskLog) => (await log.agents.under('argocd'))[0];
 
-const eventually = async (found: () => Promise<boolean> | boolean) => {
-  const late = performance.now() + PATIENCE_MS;
-  while (!(await found())) {
-    assert.ok(performance.now() < late, `not within ${PATIENCE_MS} ms`);
-    await new Promise(resolve => setTimeout(resolve, 5));
-  }
-};
-
 test('an agent is registered, sends heartbeats, and leaves', async t => {
   const task = await TaskLog.create('caipe');
   const agent = { ...scripted([]), skills: async () => [skill('own'), skill('both')] };
   const { stop, served } = serve(t, task, agent, { skills: [skill('both', { name: 'Configured' }), skill('more')] });
-  await eventually(async () => ((await registered(task))?.value.skills.length ?? 0) === 3);
+  await until(async () => ((await registered(task))?.value.skills.length ?? 0) === 3);
   const entry = (await registered(task))!.value;
   assert.equal(entry.url, 'http://a/');
   assert.deepEqual(entry.skills.map(({ id, name }) => `${id} ${name}`).sort(), ['both Configured', 'more more', 'own own']);
-  await eventually(async () => (await registered(task))!.value.heartbeat > entry.heartbeat);
+  await until(async () => (await registered(task))!.value.heartbeat > entry.heartbeat);
   stop();
   await served;
   assert.equal(await registered(task), undefined);
@@ -80,8 +69,8 @@ test('an agent that does not answer is registered with what is known, and its sk
     },
   };
   const { stop, served } = serve(t, task, agent, { skills: [skill('known')] });
-  await eventually(async () => (await registered(task))?.value.skills.length === 1);
-  await eventually(async () => (await registered(task))?.value.skills.length === 2);
+  await until(async () => (await registered(task))?.value.skills.length === 1);
+  await until(async () => (await registered(task))?.value.skills.length === 2);
   stop();
   await served;
   assert.equal(asked, 3, 'after the first answer skills are not requested with every heartbeat');
@@ -93,7 +82,7 @@ test('the registry entry is bounded', async t => {
     skill(`s${index}`, { description: 'x'.repeat(DESCRIPTION_CHARS_MAX + 1) }),
   );
   const { stop, served } = serve(t, task, { ...scripted([]), skills: async () => skills });
-  await eventually(async () => ((await registered(task))?.value.skills.length ?? 0) > 0);
+  await until(async () => ((await registered(task))?.value.skills.length ?? 0) > 0);
   const { value } = (await registered(task))!;
   stop();
   await served;
@@ -120,7 +109,7 @@ test('work of the role runs as often as its attempts allow, and is then settled'
   const logger = createLogger({ service: 'sub-agent', instance: 'test', level: 'info', destination });
   const { stop, served } = serve(t, task, agent, { log: { ...task.log, inputs }, logger });
   await task.log.work.request('agent.argocd', task.job().work, { id: 'w1' });
-  await eventually(async () => (await task.inputs()).some(input => input.kind === 'ended'));
+  await until(async () => (await task.inputs()).some(input => input.kind === 'ended'));
   stop();
   await served;
   assert.deepEqual((await task.inputs()).at(-1), {
@@ -154,7 +143,7 @@ test('a stop lets the running turn end, then requeues one that does not', async 
   await task.log.work.request('agent.argocd', task.job().work, { id: 'w1' });
   await running;
   stop();
-  await eventually(async () => (await task.inputs()).some(input => input.kind === 'ended'));
+  await until(async () => (await task.inputs()).some(input => input.kind === 'ended'));
   assert.equal((await task.fold()).textOf(ANSWER.name), 'in time');
   await served;
 
@@ -175,7 +164,7 @@ test('a stop lets the running turn end, then requeues one that does not', async 
   here.stop();
   await here.served;
   const there = serve(t, other, stuck);
-  await eventually(async () => (await other.inputs()).some(input => input.kind === 'ended'));
+  await until(async () => (await other.inputs()).some(input => input.kind === 'ended'));
   assert.equal((await other.fold()).textOf(ANSWER.name), 'by another');
   there.stop();
   await there.served;
@@ -197,7 +186,7 @@ test('a directly addressed agent gets the answer to its question, and the histor
   });
   const asking = serve(t, task, agent);
   await task.log.work.request('agent.argocd', task.job().work, { id: 'w1' });
-  await eventually(async () =>
+  await until(async () =>
     (await task.inputs()).some(input => input.kind === 'status' && input.state === 'TASK_STATE_INPUT_REQUIRED'),
   );
   await task.fold();
@@ -208,7 +197,7 @@ test('a directly addressed agent gets the answer to its question, and the histor
   // The end of this turn is not folded.
   const answered = serve(t, task, agent, { drainMs: 0 });
   await task.log.work.request('agent.argocd', task.job(1, { turn: 2, message }).work, { id: 'w2' });
-  await eventually(() => turns.length === 2);
+  await until(() => turns.length === 2);
   answered.stop();
   await answered.served;
   assert.deepEqual(
@@ -250,7 +239,7 @@ test('a call that failed as retryable is retried a bounded number of times, and 
     const { agent, calls: made } = failing(times, retryable);
     const { stop, served } = serve(t, task, agent, retries === undefined ? {} : { retries });
     await task.log.work.request('agent.argocd', task.job().work, { id: 'w' });
-    await eventually(async () => (await task.records()).some(({ inputs }) => inputs.some(({ kind }) => kind === 'ended')));
+    await until(async () => (await task.records()).some(({ inputs }) => inputs.some(({ kind }) => kind === 'ended')));
     // Its item is done when the end is shown.
     const fold = await task.fold();
     stop();
@@ -288,7 +277,7 @@ test('an agent that is stopped several times uses up neither its attempts nor it
     await served;
   }
   const last = serve(t, task, agent, { retries: 1 });
-  await eventually(async () => (await task.records()).some(({ inputs }) => inputs.some(({ kind }) => kind === 'ended')));
+  await until(async () => (await task.records()).some(({ inputs }) => inputs.some(({ kind }) => kind === 'ended')));
   const fold = await task.fold();
   last.stop();
   await last.served;

@@ -3,17 +3,15 @@ import { test } from 'node:test';
 import type { Producer } from '@hopline/events';
 import { type Job, LogUnavailable, Requeued, Superseded } from '@hopline/log';
 import { SUPERVISOR } from '@hopline/task';
-import type { HopMetrics } from '@hopline/telemetry';
-import type { AgentEvent } from './agent.ts';
+import { NO_METRICS } from '../../../test/kit/no-metrics.ts';
+import { until } from '../../../test/kit/until.ts';
 import { AttemptFailed } from './run-attempt.ts';
 import { runTurn } from './run-turn.ts';
 import { serveAgent } from './serve-agent.ts';
 import { END_SHOWN_MS_MAX, requireShownEnd } from './shown-end.ts';
-import { CALL, quiet, scripted, TaskLog } from './task-log.test-kit.ts';
+import { CALL, quiet, scripted, TaskLog, text } from './task-log.test-kit.ts';
 
-const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {}, observe() {} }) }) as HopMetrics;
 const { signal } = new AbortController();
-const text = (content: string): AgentEvent => ({ type: 'text', text: content });
 const ofAttempt = (attempt: number, item = 1): Producer => ({ id: CALL, agent: 'argocd', turn: 1, item, attempt });
 
 /** The next append of the log is held, as on a frozen path, until the test releases it. */
@@ -38,10 +36,6 @@ function heldAppends(task: TaskLog) {
   };
 }
 
-const until = async (isMet: () => boolean | Promise<boolean>) => {
-  while (!(await isMet())) await new Promise(resolve => setTimeout(resolve, 1));
-};
-
 /** Runs a turn to its stored end, which no relay has folded. */
 async function storedEnd(mode: 'caipe' | 'direct', job: (task: TaskLog) => Job = task => task.job()) {
   const task = await TaskLog.create(mode);
@@ -63,7 +57,16 @@ test('a superseded attempt whose last append is stored late leaves the work item
   });
   const stop = new AbortController();
   t.after(() => stop.abort());
-  const options = { name: 'argocd', agent, url: 'http://a/', slots: 1, signal: stop.signal, logger: quiet, metrics, drainMs: 0 };
+  const options = {
+    name: 'argocd',
+    agent,
+    url: 'http://a/',
+    slots: 1,
+    signal: stop.signal,
+    logger: quiet,
+    metrics: NO_METRICS,
+    drainMs: 0,
+  };
   void serveAgent({ ...options, log });
   await task.log.work.request('agent.argocd', task.job().work, { id: 'w1' });
   await until(() => attempts.length === 1);
@@ -205,7 +208,16 @@ test('an end that waits to be shown takes no slot of its worker', { timeout: 30_
   const agent = scripted([text('answer'), { type: 'done' }]);
   const stop = new AbortController();
   t.after(() => stop.abort());
-  const options = { name: 'argocd', agent, url: 'http://a/', slots: 1, signal: stop.signal, logger: quiet, metrics, drainMs: 0 };
+  const options = {
+    name: 'argocd',
+    agent,
+    url: 'http://a/',
+    slots: 1,
+    signal: stop.signal,
+    logger: quiet,
+    metrics: NO_METRICS,
+    drainMs: 0,
+  };
   void serveAgent({ ...options, log: task.log });
   const { work } = task.job();
   await task.log.work.request('agent.argocd', work, { id: 'w1' });

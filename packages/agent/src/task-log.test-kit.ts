@@ -17,6 +17,7 @@ import type { Command } from '@hopline/task';
 import { StoredScenario, supervisor } from '@hopline/task/test-kit';
 import { createLogger } from '@hopline/telemetry';
 import type { Agent, AgentEvent, Turn } from './agent.ts';
+import { runTurn } from './run-turn.ts';
 
 export const ANSWER = {
   name: 'streaming_result',
@@ -26,6 +27,19 @@ export const ANSWER = {
 export const CALL = 'call-1-1';
 
 export const quiet = createLogger({ service: 'test', instance: 'test', level: 'silent' });
+
+export const text = (content: string, id?: string): AgentEvent => ({
+  type: 'text',
+  text: content,
+  ...(id !== undefined && { id }),
+});
+export const message = (content: string): Message => ({ messageId: 'reply', role: 'ROLE_AGENT', parts: [{ text: content }] });
+export const done: AgentEvent = { type: 'done' };
+
+/** Runs one turn of the agent that the task names. */
+export function run(task: TaskLog, agent: Agent, job = task.job(), signal = new AbortController().signal) {
+  return runTurn({ log: task.log, agent, name: 'argocd', logger: quiet, signal }, job);
+}
 
 type Mode = 'caipe' | 'transparent' | 'aion' | 'direct';
 

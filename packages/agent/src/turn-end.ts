@@ -55,7 +55,7 @@ export function failureOf(error: unknown): TurnEnd {
   return failed(error instanceof AgentMisuse ? error.message : 'the agent failed', false);
 }
 
-/** Where the error was thrown, for the agent's author: file name and line, without its message. */
+/** The file name and line at which the error was thrown, for the agent's author. Contains nothing of its message. */
 export function placeOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   const { stack = '', message } = error;

@@ -119,7 +119,7 @@ test('events between texts keep their place', async t => {
   assert.deepEqual(short, ['a', 'b', '(hm)', 'c', 'd', '(well)', 'e', 'f', 'g', 'h']);
 });
 
-test('a text beside members that the library reads passes unchanged', async t => {
+test('a text is passed on unchanged if it stands beside other members that the library reads', async t => {
   const text = (content: string) => chunk({ content });
   const choice = { index: 0, delta: { content: 'x' }, finish_reason: null };
   const others = [

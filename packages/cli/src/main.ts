@@ -3,7 +3,7 @@ import { EXIT } from './command/exit-code.ts';
 import { run } from './run.ts';
 
 const interruption = new AbortController();
-/** What a command does on Ctrl-C instead of ending. */
+/** Called on Ctrl-C instead of ending the command. */
 let taken: (() => void) | undefined;
 
 const interrupt = () => {
@@ -15,7 +15,7 @@ process.on('SIGINT', () => (taken ?? interrupt)());
 process.on('SIGTERM', interrupt);
 let isOutputLost = false;
 process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
-  // The reader of the answer is gone (`hopline ask … | head`).
+  // The reader of the output has closed it (`hopline ask … | head`).
   if (code !== 'EPIPE' && !isOutputLost) {
     isOutputLost = true;
     process.exitCode = EXIT.failed;
@@ -29,7 +29,7 @@ const exitCode = await run(process.argv.slice(2), {
   environment: process.env,
   folder: process.cwd(),
   get stdin() {
-    // Lazy: only a command that reads standard input opens it.
+    // A getter, so that only a command that reads standard input opens it.
     return process.stdin;
   },
   stdout: process.stdout,
@@ -39,5 +39,5 @@ const exitCode = await run(process.argv.slice(2), {
     taken = interrupted;
   },
 });
-// The output may have been lost before, or be lost later.
+// Output may have been lost before this point, or may be lost later.
 process.exitCode = isOutputLost ? EXIT.failed : exitCode;

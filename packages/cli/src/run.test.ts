@@ -85,7 +85,7 @@ test('ask writes only the answer to a pipe, and also progress to a terminal', as
   ]);
 });
 
-test('ask reads its text unchanged from standard input, within a bound', async () => {
+test('ask reads its text unchanged from standard input, up to a bound', async () => {
   const replies = streaming({ task: task('TASK_STATE_COMPLETED') });
   for (const argv of [['ask'], ['ask', '-']]) {
     const { requests } = await hopline(replies, argv, { stdin: '\uFEFF two\nlines\n' });
@@ -126,7 +126,7 @@ test('the exit code and standard error report how a task ended', async () => {
   }
 });
 
-test('where no agent fits, the option that names one is printed with the agents of the server', async () => {
+test('when no agent fits, ask prints the option that names one and the agents of the server', async () => {
   const failed = { ...ids, status: { state: 'TASK_STATE_FAILED' as const, message: message('no agent fits this message') } };
   const choose = { agents: ['files', 'guide', 7, '$(rm)'], option: '--agent NAME', member: 'metadata.agent' };
   const { code, err, url } = await hopline(streaming({ statusUpdate: { ...failed, metadata: { choose } } }), ['ask', 'hi']);
@@ -134,7 +134,7 @@ test('where no agent fits, the option that names one is printed with the agents 
   assert.deepEqual([code, err], [1, `task t-1 failed: no agent fits this message\n${hint}\n`]);
 });
 
-test('agents: names, states, skills, and which one takes what fits no skill', async () => {
+test('agents prints names, states, skills, and the agent that takes messages without a fitting skill', async () => {
   const agents = [
     { name: 'files', description: 'Reads files', skills: [{ id: 'r', name: 'Read' }], state: 'live', default: false },
     { name: 'guide', description: '', skills: [], state: 'silent', default: true, lastSeenAt: '2026-11-22T08:00:00.000Z' },
@@ -190,7 +190,7 @@ test('--version prints only the version', async () => {
   for (const option of ['--version', '-v']) assert.deepEqual((await hopline({}, [option])).out, `${version}\n`);
 });
 
-test('list on a narrow terminal breaks between fields, never within one that fits', async () => {
+test('list breaks lines between fields on a narrow terminal, never within a field that fits', async () => {
   const listed = {
     ...task('TASK_STATE_FAILED'),
     id: '01a2023a-26f7-74dd-bed2-287701515e8f',
@@ -330,7 +330,7 @@ test('HOPLINE_TOKEN is sent as a bearer token, HOPLINE_API_KEY as a key; an inva
   }
 });
 
-test('a request without valid credentials prints how to set them, and never the ones that were sent', async () => {
+test('a request without valid credentials prints how to set them, and never the rejected ones', async () => {
   const error = {
     code: -32600,
     message: 'Authentication required: the credentials are not valid',
@@ -350,7 +350,7 @@ test('agent reports a missing file or cluster before it starts a process', async
   assert.match(noCluster.err, /no local cluster is running/);
 });
 
-test('agent that cannot start prints the reason instead of log lines', { timeout: 30_000 }, async () => {
+test('an agent that cannot start prints the reason instead of log lines', { timeout: 30_000 }, async () => {
   const { code, err, out } = await hopline({}, ['agent', `${import.meta.dirname}/command/exit-code.ts`, '--export', 'missing'], {
     environment: { NATS_URL: 'nats://127.0.0.1:1' },
   });
@@ -358,7 +358,7 @@ test('agent that cannot start prints the reason instead of log lines', { timeout
   assert.match(err, /^sub-agent: .*exit-code\.ts exports no missing; .*\n$/);
 });
 
-test('a folder of --out that cannot be created is a usage error, before anything is sent', async () => {
+test('an --out folder that cannot be created is a usage error, before anything is sent', async () => {
   const { code, err, requests } = await hopline({}, ['get', 't-1', '--out', `${import.meta.filename}/files`]);
   assert.deepEqual([code, requests.length], [2, 0]);
   assert.match(err, /^hopline: --out .*: the folder cannot be created \(ENOTDIR\)\n$/);

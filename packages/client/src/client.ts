@@ -10,7 +10,7 @@ import type { StreamItem } from './stream-position.ts';
 import { Transport } from './transport.ts';
 import { RETRY_LIMITS, type RetryLimits } from './tries.ts';
 
-/** Where the server is and how to reach it. */
+/** Address of the server, and how to reach it. */
 export type ClientOptions = {
   /** JSON-RPC endpoint of the server. */
   url: string;
@@ -90,8 +90,8 @@ export type Client = {
   /** The agents of a Hopline server. Throws UNSUPPORTED_OPERATION for a server without such a list. */
   agents(options?: CallOptions): Promise<ListedAgent[]>;
   /**
-   * Where a task of the caller spent its time, and what became of each of its inputs. Only on Hopline servers. Numbers and names, never
-   * text.
+   * Audits a task of the caller: where it spent its time, and what became of each of its inputs. Only on Hopline servers. Numbers and
+   * names, never text.
    */
   audit(taskId: string, options?: CallOptions): Promise<JsonObject>;
   /** The origin of one event of a task of the caller. Only on Hopline servers. Numbers and names, never text. */

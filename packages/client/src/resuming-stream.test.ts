@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { A2AError, type A2AErrorCode, type StreamResponse } from '@hopline/a2a';
 import fc from 'fast-check';
+import { collect } from '../../../test/kit/collect.ts';
+import { until } from '../../../test/kit/until.ts';
 import {
   type BadServerOptions,
   type ConnectionFault,
@@ -23,12 +25,6 @@ const plan =
   (...list: ConnectionFault[]) =>
   (n: number) =>
     list[n];
-
-async function collect(items: AsyncIterable<StreamItem>): Promise<StreamItem[]> {
-  const all: StreamItem[] = [];
-  for await (const item of items) all.push(item);
-  return all;
-}
 
 async function withServer(
   options: BadServerOptions & { client?: Partial<ClientOptions> },
@@ -297,7 +293,7 @@ test('an aborted signal ends a stream at any point with its reason; leaving the 
   }
   await withServer({ events: story(2), fault: plan(quiet) }, async (server, client) => {
     for await (const _item of client.stream('x')) break;
-    while (server.openResponses() > 0) await new Promise(resolve => setTimeout(resolve, 1));
+    await until(() => server.openResponses() === 0);
     assert.equal(server.requests.length, 1);
   });
 });

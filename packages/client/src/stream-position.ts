@@ -15,7 +15,7 @@ export type StreamEvent = { cursor: string | undefined; event: StreamResponse };
  */
 export type StreamGap = { gap: Missing | 'unknown' };
 
-/** What a stream yields. */
+/** An item that a stream yields. */
 export type StreamItem = StreamEvent | StreamGap;
 
 /** The position of a reader in a task's stream over all connections: turns frames into items, each event once. */

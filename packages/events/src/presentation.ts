@@ -1,7 +1,7 @@
 import type { LaneArtifact } from './inputs.ts';
 
 /**
- * What an artifact means to clients and to a supervisor above. Its name decides, or `metadata.artifactKind` where no built-in profile has
+ * Meaning of an artifact for clients and for a supervisor above. Its name decides, or `metadata.artifactKind` where no built-in profile has
  * the name; an artifact with neither is the agent's own.
  */
 export type ArtifactKind = 'plan' | 'answer' | 'result' | 'call-start' | 'call-end' | 'progress';

@@ -35,7 +35,7 @@ export type WorkCall = {
   resume?: unknown;
 };
 
-/** What the work item of a call holds beside the members of its task. */
+/** Content of a call's work item, besides the members of its task. */
 export type CallContent = {
   presentation: AgentPresentation;
   /** The client's message, or the supervisor's own request. */

@@ -14,7 +14,9 @@ export type QueuedCommand = {
   size: number;
 };
 
-/** Where the fold of a task puts its commands: the relay's queue of appends, or a replay that decides each at once. */
+/**
+ * Destination of the commands that the fold of a task makes: the relay's queue of appends, or a replay that decides each command at once.
+ */
 export interface CommandQueue {
   /** Input sequence of the oldest record in the queue. */
   readonly oldestSeq: number | undefined;

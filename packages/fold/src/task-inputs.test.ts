@@ -91,7 +91,7 @@ class FoldedTask {
     return shown;
   }
 
-  /** What became of the inputs of one kind. */
+  /** Outcomes of the inputs of one kind. */
   ledgered(of: InputKind): InputOutcome[] {
     return this.#outcomes.filter(([kind]) => kind === of).map(([, outcome]) => outcome);
   }

@@ -11,7 +11,7 @@ export type TaskInputsOptions = {
   aggregate: TaskAggregate | undefined;
   isExpired: boolean;
   ledger: InputLedger;
-  /** Where the text is cut, and where the commands go: the two things that only a clock decides. */
+  /** The cutter of the text, and the queue of the commands: only these two depend on a clock. */
   text: TextCutter;
   queue: CommandQueue;
   /** Monotonic milliseconds, for holds. */

@@ -4,6 +4,7 @@ import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import test, { type TestContext } from 'node:test';
 import fastify from 'fastify';
+import { until } from '../../../test/kit/until.ts';
 import { AllowedHosts } from './allowed-hosts.ts';
 import { createHealth } from './health.ts';
 import { PROBE_CONNECTIONS_MAX } from './probe-connections.ts';
@@ -114,7 +115,7 @@ test('connections that stay silent close by themselves', async t => {
   assert.equal(await livez(server.url), 200);
 });
 
-test('half requests that are reopened whenever one is closed keep no probe out', { timeout: 60_000 }, async t => {
+test('a client that reopens incomplete requests whenever one is closed cannot keep probes out', { timeout: 60_000 }, async t => {
   const { server } = await probes(t);
   let isOver = false;
   let opened = 0;
@@ -130,7 +131,7 @@ test('half requests that are reopened whenever one is closed keep no probe out',
   };
   const attackers = Array.from({ length: PROBE_CONNECTIONS_MAX + 16 }, attack);
   // All slots are taken, and each freed one is taken again.
-  while (opened < 4 * PROBE_CONNECTIONS_MAX) await new Promise(resolve => setTimeout(resolve, 10));
+  await until(() => opened >= 4 * PROBE_CONNECTIONS_MAX);
   const statuses: number[] = [];
   for (let probe = 0; probe < 20; probe += 1) statuses.push(await livez(server.url));
   isOver = true;

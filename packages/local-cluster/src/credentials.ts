@@ -2,7 +2,7 @@ import { EnvironmentError } from './environment-error.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Headers with the credentials of the environment. Throws a EnvironmentError that does not contain them. */
+/** Headers with the credentials of the environment. Throws an EnvironmentError that does not contain them. */
 export function credentialsOf(environment: Environment): Record<string, string> {
   const { HOPLINE_TOKEN: token, HOPLINE_API_KEY: key } = environment;
   return {

@@ -13,7 +13,7 @@ console.log(JSON.stringify(await Promise.all(Array.from({ length: ${PORTS} }, fr
 process.stdin.resume();
 `;
 
-test('processes that run at one time are given different ports', async () => {
+test('processes that run at the same time get different ports', async () => {
   const children = Array.from({ length: 3 }, () => promisify(execFile)(process.execPath, ['--input-type=module', '-e', SCRIPT]));
   const printed = Promise.all(
     children.map(async ({ child }) => JSON.parse(String((await child.stdout!.take(1).toArray())[0])) as number[]),
@@ -24,14 +24,14 @@ test('processes that run at one time are given different ports', async () => {
   assert.equal(new Set(ports).size, 3 * PORTS);
 });
 
-test('a port that another process uses is not given', async t => {
+test('a port in use by another process is not returned', async t => {
   const next = (await freePort()) + 1;
   const server = createServer().listen(next, '127.0.0.1');
   t.after(() => server.close());
   assert.notEqual(await freePort(), next);
 });
 
-test('a port is below those that Linux, macOS and Windows give to outgoing connections', async () => {
+test('ports are below the range that Linux, macOS and Windows use for outgoing connections', async () => {
   const ports = await Promise.all(Array.from({ length: 60 }, freePort));
   for (const port of ports) assert.ok(port < 32_768, String(port));
 });

@@ -1,4 +1,4 @@
-/** The samples of a page of metrics in the text form of Prometheus. */
+/** Parses the samples of a metrics page in the text form of Prometheus. */
 export class MetricsText {
   readonly #samples: readonly Sample[];
 
@@ -6,7 +6,7 @@ export class MetricsText {
     this.#samples = text.split('\n').flatMap(sampleOf);
   }
 
-  /** Sum of a metric over the series whose labels have these values; 0 without one. */
+  /** Sum of a metric over the series whose labels have these values; 0 if there is none. */
   sum(name: string, labels: Readonly<Record<string, string>> = {}): number {
     let sum = 0;
     for (const sample of this.#samples) {
@@ -16,7 +16,7 @@ export class MetricsText {
     return sum;
   }
 
-  /** Sum of a metric by the values of one label. */
+  /** Sums of a metric, by the values of one label. */
   by(name: string, label: string): Map<string, number> {
     const sums = new Map<string, number>();
     for (const sample of this.#samples) {

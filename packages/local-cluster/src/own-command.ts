@@ -8,13 +8,15 @@ const CHECKOUT = fileURLToPath(new URL('../../../', import.meta.url));
 /** Published files are JavaScript. */
 const IS_CHECKOUT = import.meta.url.endsWith('.ts');
 
-/** How this command is run here, for the commands that hints print. */
+/** The command as it is run here, for the commands that hints print. */
 export type OwnCommand = {
-  /** Such as `hopline`, before the arguments. */
+  /** Words before the arguments, such as `hopline`. */
   prefix: string;
   /** Command that starts a local cluster; undefined if this installation cannot start one. */
   start: string | undefined;
-  /** The tarballs of the public packages, which no registry has, and the command that writes them; undefined outside a checkout. */
+  /**
+   * Folder for the tarballs of the public packages, which no registry has, and the command that writes them. Undefined outside a checkout.
+   */
   tarballs: { folder: string; pack: string } | undefined;
 };
 
@@ -24,7 +26,7 @@ export function ownCommand(environment: Readonly<Record<string, string | undefin
     const tarballs = join(resolve(CHECKOUT), 'dist');
     const isHere = resolve(CHECKOUT) === resolve(cwd);
     const folder = isHere ? '' : ` --prefix ${shellQuoted(resolve(CHECKOUT))}`;
-    // npm resolves `--output` where it was called.
+    // npm resolves `--output` relative to the folder in which it was called.
     const pack = `npm${folder} run pack${isHere ? '' : ` -- --output ${shellQuoted(tarballs)}`}`;
     return { prefix: `npm${folder} run -s hopline --`, start: `npm${folder} start`, tarballs: { folder: tarballs, pack } };
   }
@@ -34,13 +36,13 @@ export function ownCommand(environment: Readonly<Record<string, string | undefin
   return { prefix, start: undefined, tarballs: undefined };
 }
 
-/** Makes a command that works here with the server at `url`, for hints: of arguments such as `follow TASK`. */
+/** Makes a command for hints from arguments such as `follow TASK`. It works here, with the server at `url`. */
 export function commandLineFor({ prefix }: OwnCommand, url: string): (args: string) => string {
   const option = url === URL_DEFAULT ? '' : ` --url ${shellQuoted(url)}`;
   return args => `${prefix} ${args}${option}`;
 }
 
-/** A word for a POSIX shell. */
+/** Quotes a word for a POSIX shell. */
 export function shellQuoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

@@ -1,16 +1,16 @@
 import type { ListedProcess } from './running-cluster.ts';
 
 const PROBE_MS_MAX = 2000;
-/** What a sub-agent reports until its agent has answered for the first time. */
+/** Reason that a sub-agent reports until its agent has answered for the first time. */
 const PENDING = 'pending';
 
 /**
- * State of a process of the local cluster. `isReady`: it does its work. `fault`: why not, or, of a sub-agent that is ready, why its
- * agent cannot work; a clause that follows a name. `isStarting`: the fault is only that it has not answered yet.
+ * State of a process of the local cluster. `isReady`: it does its work. `fault`: why it does not, or why the agent of a ready sub-agent
+ * cannot work; a clause that follows a name. `isStarting`: the only fault is that it has not answered yet.
  */
 export type ProcessState = { isReady: boolean; fault: string | null; isStarting: boolean };
 
-/** Asks the process: its /readyz, which lists an agent without an answer as degraded. nats-server has no such path. */
+/** Asks the process for its state at /readyz, which lists an agent without an answer as degraded. nats-server has no such path. */
 export async function processState({ pid, url, service, ending, agent }: ListedProcess): Promise<ProcessState> {
   const down = { isReady: false, isStarting: false };
   if (pid === null) return { ...down, fault: `does not run (${ending ?? 'starting'})`, isStarting: ending === undefined };
@@ -35,7 +35,7 @@ export async function processState({ pid, url, service, ending, agent }: ListedP
   return { isReady: true, fault, isStarting: reason === PENDING };
 }
 
-/** The launcher may have been killed, and its list with it outdated. */
+/** The launcher may have been killed, which makes its list outdated. */
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);

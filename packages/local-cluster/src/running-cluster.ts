@@ -7,7 +7,7 @@ const CHECKOUT = fileURLToPath(new URL('../../../', import.meta.url));
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** One process of the local cluster in `run.json`. `ending`: how it ended last. `agent`: of a sub-agent. */
+/** One process of the local cluster in `run.json`. `ending`: how it last ended. `agent`: only for a sub-agent. */
 export type ListedProcess = {
   service: string;
   instance: string;
@@ -46,7 +46,7 @@ export function runningCluster(environment: Environment): RunFile & { home: stri
   );
 }
 
-/** Users of the log for commands: `operator` reads it, `agent` may be any agent, `admin` edits streams with other tools. */
+/** Users of the log for commands. `operator` reads it, `agent` may act as any agent, `admin` edits streams with other tools. */
 export const COMMAND_USERS = ['operator', 'agent', 'admin'] as const;
 type CommandUser = (typeof COMMAND_USERS)[number];
 /** File in the home of a local cluster with the logins of COMMAND_USERS at its NATS server. */
@@ -57,7 +57,10 @@ export type LogLocation = { NATS_URL: string; HOPLINE_PREFIX?: string } & Partia
 const CREDENTIALS = ['NATS_USER', 'NATS_PASSWORD', 'NATS_TOKEN', 'NATS_CREDS', 'NATS_CREDS_FILE'] as const;
 type Credential = (typeof CREDENTIALS)[number];
 
-/** Settings that lead to the log of the cluster: NATS_URL, else what `run.json` names, with the login of `user` there. Throws EnvironmentError. */
+/**
+ * Settings to connect to the log of the cluster: those of NATS_URL, else those in `run.json` with the login of `user`. Throws
+ * EnvironmentError.
+ */
 export function logSettingsOf(environment: Environment, user: CommandUser): LogLocation {
   if (environment.NATS_URL) return { NATS_URL: environment.NATS_URL };
   const { nats, prefix, home } = runningCluster(environment);
@@ -65,7 +68,7 @@ export function logSettingsOf(environment: Environment, user: CommandUser): LogL
   return { NATS_URL: nats, ...(prefix !== undefined && !isSet && { HOPLINE_PREFIX: prefix }), ...loginOf(home, user) };
 }
 
-/** Absent for a cluster on a NATS server of its operator, whose credentials the environment contains. */
+/** Absent if the NATS server is the operator's own; its credentials are then in the environment. */
 function loginOf(home: string, user: CommandUser): Partial<Record<Credential, string>> {
   try {
     const login = (JSON.parse(readFileSync(`${home}/${NATS_USERS_FILE}`, 'utf8')) as CommandLogins)[user];
@@ -76,7 +79,7 @@ function loginOf(home: string, user: CommandUser): Partial<Record<Credential, st
   }
 }
 
-/** Folder with the logs of the local cluster, which stay after it has ended. Throws EnvironmentError. */
+/** Folder with the logs of the local cluster, which remain after it has ended. Throws EnvironmentError. */
 export function logsFolder(environment: Environment): string {
   const folders = homesOf(environment).map(home => `${home}/logs`);
   const found = folders.find(existsSync);

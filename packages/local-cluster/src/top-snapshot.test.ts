@@ -5,7 +5,7 @@ import { type ReadProcess, snapshotOf, type TopReading } from './top-snapshot.ts
 
 const reading = (monotonicMs: number, processes?: ReadProcess[]): TopReading => {
   const agents = [{ name: 'argocd', description: '', skills: [], state: 'live' as const, default: false }];
-  // The clock of the wall was set back between any two readings.
+  // The wall clock was set back between any two readings.
   return { at: 9_000 - monotonicMs, monotonicMs, tasks: [], counts: { working: 0 }, agents, processes, missing: [] };
 };
 const relay = (pid: number, text: string): ReadProcess => ({
@@ -18,7 +18,7 @@ const counted = (tokens: number, cpu: number, first: [sum: number, count: number
   `hopline_hop_duration_seconds_count{hop="agent",agent="argocd"} ${first[1]}\n` +
   `hopline_hop_duration_seconds_sum{hop="tool",agent="argocd"} 99\nhopline_hop_duration_seconds_count{hop="tool",agent="argocd"} 1`;
 
-test('rates are growth between two readings; a process that was replaced counts from 0; unknown figures are absent', () => {
+test('rates are growth between two readings; a replaced process counts from 0; unknown figures are absent', () => {
   const before = reading(0, [relay(1, counted(100, 1, [2, 2]))]);
   const same = snapshotOf('http://h/', before, reading(2_000, [relay(1, counted(300, 2, [5, 3]))]));
   assert.deepEqual([same.cluster?.rates.tokens, same.processes?.[0]?.cpu], [100, 0.5]);

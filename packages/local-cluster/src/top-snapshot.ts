@@ -4,15 +4,15 @@ import { MetricsText } from './metrics-text.ts';
 import { type ProcessState, processState } from './process-state.ts';
 import type { ListedProcess } from './running-cluster.ts';
 
-/** Tasks that are listed of each state; the counts are of all. */
+/** Tasks listed for each state; the counts include all. */
 const LISTED_MAX = 50;
 const METRICS_MS_MAX = 2_000;
 
-/** What one look at a cluster found. `metrics` of a process that did not answer is absent. */
+/** The data from one reading of a cluster. `metrics` is absent for a process that did not answer. */
 export type TopReading = {
   /** Epoch milliseconds, for people. */
   at: number;
-  /** On a clock that nothing sets back, for rates. */
+  /** Time for rates, from a clock that never goes back. */
   monotonicMs: number;
   /** The caller's open tasks, newest first, and how many there are of each state. */
   tasks: Task[];
@@ -83,7 +83,7 @@ async function readMetrics({ url, service, pid }: ListedProcess): Promise<Metric
   }
 }
 
-/** The figures of a cluster between two looks at it; `hopline top --json` prints one. */
+/** The figures of a cluster between two readings; `hopline top --json` prints them. */
 export type TopSnapshot = {
   at: string;
   url: string;
@@ -102,7 +102,7 @@ export type TopAgent = {
   state: string;
   activeTasks?: number;
   tokensPerS?: number;
-  /** Mean time from its work item to its first token, seconds: of this interval, else since the start; absent before the first. */
+  /** Mean seconds from a work item to its first token in this interval, else since the start; absent before the first token. */
   firstTokenS?: number;
   turnsEnded?: number;
   turnsFailed?: number;
@@ -110,7 +110,7 @@ export type TopAgent = {
 
 export type TopCluster = {
   openTasks: Record<string, number>;
-  /** Records of the shards that were stored and not read. */
+  /** Records of the shards that were stored but not read. */
   lag: number;
   openStreams: number;
   /** By second, over the interval. */
@@ -180,7 +180,7 @@ function sumOf(reading: TopReading, name: string, labels: Record<string, string>
   return metricsOf(reading).reduce((sum, metrics) => sum + metrics.sum(name, labels), 0);
 }
 
-/** Growth of a counter, process by process: one that was replaced began again with 0. */
+/** Growth of a counter, summed by process: a replaced process began again at 0. */
 function growthOf(before: TopReading, now: TopReading, name: string, labels: Record<string, string> = {}): number {
   return (now.processes ?? []).reduce((sum, { instance, pid, metrics }) => {
     const earlier = before.processes?.find(process => process.instance === instance && process.pid === pid)?.metrics;
@@ -202,7 +202,7 @@ function clusterOf(before: TopReading, now: TopReading, seconds: number): TopClu
     rates: each(RATES, name => growthOf(before, now, name) / seconds),
     totals: {
       ...each(TOTALS, name => sumOf(now, name)),
-      // The first owner of a shard took it from none.
+      // The first owner of a shard did not take it from another process.
       takeovers: sumOf(now, TOTALS.takeovers) - sumOf(now, TOTALS.takeovers, { reason: 'fresh' }),
     },
   };
@@ -212,7 +212,7 @@ function agentOf({ name, state }: ListedAgent, before: TopReading, now: TopReadi
   if (now.processes === undefined) return { name, state };
   const labels = { agent: name };
   const HOPS = 'hopline_hop_duration_seconds';
-  // By its own clock: an agent that is asked second could not have come first.
+  // Compared by its own clock: an agent that is asked second could not have come first.
   const own = { ...labels, hop: 'agent' };
   const [sum, count] = [growthOf(before, now, `${HOPS}_sum`, own), growthOf(before, now, `${HOPS}_count`, own)];
   const [sumAll, countAll] = [sumOf(now, `${HOPS}_sum`, own), sumOf(now, `${HOPS}_count`, own)];

@@ -113,8 +113,8 @@ async function atOnce(items: readonly string[], remove: (item: string) => Promis
 }
 
 /**
- * Where an item of work is queued. `role`: the role in the subject, which need not exist. `inQueue`: whether a worker of that role would
- * take it.
+ * The place of an item of work in the queue. `role`: the role in the subject, which need not exist. `inQueue`: whether a worker of that
+ * role would take it.
  */
 export function workPlaceOf(subject: string): { role: string; inQueue: boolean } {
   const [, , first = '', ...rest] = subject.split('.');

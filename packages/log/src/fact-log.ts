@@ -52,14 +52,14 @@ export interface FactLog {
 export type RecordMark = { seq: number; id: string };
 
 /**
- * Where a follower begins: after a log sequence.
+ * Start of a follower: after a log sequence.
  * - `'new'`: the task cannot have records yet, so nothing is read first.
  * - `{ newest }`: the sequence of the task's newest record a moment ago. Nothing is read first either: a record stored since
  *   then is read when a live one names it as its predecessor, or after NEWEST_CHECK_MS without a live one.
  */
 export type FollowStart = number | 'new' | { newest: number };
 
-/** Where a read begins: at a sequence (inclusive), or with the first record stored at or after a time in epoch milliseconds. */
+/** Start of a read: at a sequence (inclusive), or with the first record stored at or after a time in epoch milliseconds. */
 export type ReadStart = { seq: number } | { sinceMs: number };
 
 /**

@@ -17,7 +17,7 @@ export interface KeyValue<V> {
    * before this call.
    */
   revision(): Promise<number>;
-  /** What the bucket holds; sequences are revisions. Read from the leader. */
+  /** Extent of the bucket's content; sequences are revisions. Read from the leader. */
   extent(): Promise<StreamExtent>;
   /**
    * All current entries, then every change in order (value undefined: deleted). `ready` follows the entries that existed at the

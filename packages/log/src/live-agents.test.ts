@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { until } from '../../../test/kit/until.ts';
 import type { Change, KeyValue } from './key-value.ts';
 import { AGENT_SILENCE_MS_MAX, LiveAgents } from './live-agents.ts';
 import type { AgentEntry } from './log.ts';
@@ -13,10 +14,6 @@ const agent = (name: string, ...ids: string[]): AgentEntry => ({
   skills: ids.map(skill),
   heartbeat: 1,
 });
-
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise(resolve => setTimeout(resolve, 1));
-}
 
 /** A followed registry, with a clock that the test sets. */
 async function followedAgents(t: TestContext) {

@@ -6,6 +6,7 @@ import { BEGINNING, createClient, type StreamItem } from '@hopline/client';
 import type { Producer } from '@hopline/events';
 import { type StoredScenario, supervisor } from '@hopline/task/test-kit';
 import { createLogger } from '@hopline/telemetry';
+import { collect } from '../../../test/kit/collect.ts';
 import { type Faults, parseFaults } from './faults.ts';
 import { GAP_MS, record } from './recording.test-kit.ts';
 import type { MatchRule, Recording } from './recording.ts';
@@ -39,12 +40,6 @@ async function serve(t: TestContext, options: Options = {}) {
   const client = (more: Partial<Parameters<typeof createClient>[0]> = {}) =>
     createClient({ url, retry: { baseMs: 1, waitMsMax: 5 }, ...more });
   return { url, grpcPort, client };
-}
-
-async function collect(items: AsyncIterable<StreamItem>): Promise<StreamItem[]> {
-  const all: StreamItem[] = [];
-  for await (const item of items) all.push(item);
-  return all;
 }
 
 const message = (text: string, more: object = {}) => ({ parts: [{ text }], ...more });

@@ -22,7 +22,7 @@ export type Divergence = {
   factSeq?: number;
   /** The stored fact; absent: the log has none there. */
   expected?: Fact;
-  /** What the rules decide; absent: nothing. */
+  /** The fact that the rules decide. Absent: they decide none. */
   got?: Fact;
   /** The facts are the same, and the stored aggregate is not what follows from them: the member that differs. */
   aggregateMember?: string;

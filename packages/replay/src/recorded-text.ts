@@ -41,7 +41,7 @@ export class RecordedText implements TextCutter {
 
   *flushFor(from: Producer, input: Exclude<AgentInput, TextInput>): Generator<TextRun, void> {
     const closing = input.kind === 'close' ? this.#pending.get(attemptLaneKey(from, input.lane)) : undefined;
-    // Where a run contains the closing, text of other lanes may have been merged across it.
+    // If a run contains the closing, text of other lanes may have been merged across it.
     if (yield* this.#takeChunks(closing)) return;
     if (closing !== undefined && !closing.isEmpty) return yield* this.#takeAll(closing, true);
     // The other half of a surrogate pair does not come after its attempt or its task has ended.

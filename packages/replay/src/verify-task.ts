@@ -85,7 +85,7 @@ function hasFreeOutcome(task: StoredTask): boolean {
   return !isTerminal(task.aggregate.state) || FREE_REASONS.has(reason);
 }
 
-/** What a client has at the end, whatever chunks brought it. */
+/** State and text that a client has at the end, whatever chunks they came in. */
 type Outcome = { state: TaskState | undefined; parts: Record<string, string> };
 
 function outcomeOf(facts: readonly Fact[]): Outcome {

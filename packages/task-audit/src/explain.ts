@@ -28,7 +28,7 @@ export type ExplainedInput = {
   storedMs: number;
 };
 
-/** Where one event of a task comes from: numbers and names, never text. */
+/** Origin of one event of a task, in numbers and names, never text. */
 export type EventExplanation = Omit<VisibleEvent, 'agent' | 'turn' | 'producer' | 'attempt' | 'chunk'> & {
   taskId: string;
   cursor: string;

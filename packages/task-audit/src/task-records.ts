@@ -66,7 +66,7 @@ async function* withoutCopyTimes(records: AsyncIterable<StoredFacts>): AsyncGene
   }
 }
 
-/** What a task is made of. */
+/** The two kinds of records of a task. */
 export type RecordKind = 'inputs' | 'facts';
 
 /**

@@ -3,7 +3,7 @@ import { type Audit, auditOf } from './audit.ts';
 import { type ReadLimits, readTaskRecords } from './task-records.ts';
 import { type TaskTrace, traceOf } from './trace.ts';
 
-/** Where a task spent its time, and whether anything was lost: numbers and names, never text. */
+/** Report of the time that a task spent in each hop, and of losses. Numbers and names, never text. */
 export type TaskReport = TaskTrace & { audit: Audit };
 
 /** Resolves with undefined for an unknown task. Throws TaskTooLong. */

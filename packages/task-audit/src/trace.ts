@@ -27,7 +27,7 @@ export type TracedChunk = {
 /** An event as clients see it. */
 export type VisibleEvent = {
   generation: number;
-  /** Log sequence of its record: with the generation, its cursor. */
+  /** Log sequence of its record. Together with the generation it is the cursor. */
   seq: number;
   /** When its append began, milliseconds after the task's first input. */
   atMs: number;
@@ -72,7 +72,7 @@ export type TracedGap = {
 /** Shorter times without events do not count as gaps. */
 const GAP_MS_MIN = 1_000;
 
-/** What one hop cost in the whole task; hops of chunks overlap, so that their sum may exceed the task's time. */
+/** Cost of one hop in the whole task. Hops of chunks overlap, so their sum may exceed the task's time. */
 export type HopTotal = { hop: string; count: number; sumMs: number; maxMs: number };
 
 export type TaskTrace = {

@@ -61,7 +61,7 @@ export type FactsEntry = {
   seq: number;
   /** Epoch milliseconds at which the log stored it. */
   storedAt: number;
-  /** Generation of the task after the record: with `seq` the cursor of its last event. */
+  /** Generation of the task after the record. Together with `seq` it is the cursor of the record's last event. */
   generation: number;
   record: FactRecord;
   trace?: TraceCarrier;

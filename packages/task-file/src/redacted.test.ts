@@ -14,7 +14,7 @@ const SECRET = 'hunter2';
 const FROM = { id: 'call-1-1', agent: 'guide', turn: 1, item: 3, attempt: 1 };
 const message = (text: string) => ({ messageId: `m-${text}`, role: 'ROLE_AGENT' as const, parts: [{ text }] });
 
-/** What the work of a call needs, with a text in every member that a client or an agent fills. */
+/** Content of a call's work, with a text in every member that a client or an agent fills. */
 const callContent = (text: string): CallContent => ({
   presentation: {
     text: { as: 'own', artifact: { name: 'response' } },

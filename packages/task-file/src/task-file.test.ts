@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import fc from 'fast-check';
+import { collect } from '../../../test/kit/collect.ts';
 import { exampleEntries, HEADER, OUTCOME } from './example-task.test-kit.ts';
 import type { TaskEntry, TaskFileFault } from './format.ts';
 import { LINE_BYTES_MAX, TaskFileError } from './format.ts';
@@ -11,12 +12,6 @@ import { findResumePoint, type ReadOptions, readTaskFile } from './read-task-fil
 import { writeTask } from './write-task.ts';
 
 const encoder = new TextEncoder();
-
-async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
-  const all: T[] = [];
-  for await (const item of items) all.push(item);
-  return all;
-}
 
 async function textOf(lines: AsyncIterable<string>): Promise<string> {
   return (await collect(lines)).join('');

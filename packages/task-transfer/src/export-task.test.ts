@@ -4,6 +4,7 @@ import type { FactRecord } from '@hopline/events';
 import { createMemoryLog } from '@hopline/log/memory';
 import { StoredScenario, supervisor } from '@hopline/task/test-kit';
 import { type RecordEntry, type RecordKind, readTaskFile, TaskWriter, writeTask } from '@hopline/task-file';
+import { collect } from '../../../test/kit/collect.ts';
 import { exportTask } from './export-task.ts';
 
 const TASK = 'task-1';
@@ -25,9 +26,7 @@ async function openTask() {
 const OPTIONS = { hopline: '0.1.0', contains: ['inputs', 'facts'] as RecordKind[], now: 5 };
 
 async function textOf(lines: AsyncIterable<string>): Promise<string> {
-  let text = '';
-  for await (const line of lines) text += line;
-  return text;
+  return (await collect(lines)).join('');
 }
 
 it('a task in progress is exported as it is, with every record once', async () => {
@@ -38,8 +37,7 @@ it('a task in progress is exported as it is, with every record once', async () =
     [TASK, 'c', ['inputs', 'facts'], undefined, undefined],
   );
   assert.deepEqual(outcome, { generation: 4, state: 'TASK_STATE_SUBMITTED' });
-  const entries: RecordEntry[] = [];
-  for await (const entry of records()) entries.push(entry);
+  const entries = await collect(records());
   assert.deepEqual(
     entries.filter(({ kind }) => kind === 'input').map(({ seq }) => seq),
     [1, 2],

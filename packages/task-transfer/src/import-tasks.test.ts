@@ -50,7 +50,7 @@ async function importAll(
   return imported;
 }
 
-/** What a client reads of the task in every dialect: each event of its stream, and the task. */
+/** The task as a client reads it in every dialect: each event of its stream, and the task itself. */
 async function shown(log: Log, taskId: string): Promise<string> {
   const newest = (await log.facts.last(taskId))!;
   const lines: string[] = [];

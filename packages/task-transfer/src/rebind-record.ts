@@ -1,7 +1,7 @@
 import { isTime, type Message, type Metadata, type TaskStatus } from '@hopline/a2a';
 import { type Fact, type FactRecord, FORK_KEY, type Owner, type Role, type TaskAggregate } from '@hopline/events';
 
-/** What a recorded task becomes. */
+/** The ids and names that a recorded task gets. */
 export type Binding = {
   taskId: string;
   contextId: string;

@@ -166,7 +166,10 @@ function call(aggregate: TaskAggregate, from: Producer, input: CallInput, at: nu
   return { facts: [{ kind: 'call.started', at, call, agent, ...(statusPasses && { statusPasses }), ...contentOf(from, input) }] };
 }
 
-/** What the call's work item needs, all or nothing. Relays queue it, so it must come from a writer that may queue work for agents. */
+/**
+ * Content of the call's work item, complete or undefined. Relays queue the item, so the content must come from a writer that may queue work
+ * for agents.
+ */
 function contentOf({ id }: Producer, input: CallInput): CallContent | undefined {
   const call = workingCall(input);
   if (call === undefined || id !== SUPERVISOR) return undefined;

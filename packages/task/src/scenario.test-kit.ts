@@ -92,7 +92,7 @@ export class Scenario {
   }
 }
 
-/** Where records of facts are stored: `log.facts` of any log. */
+/** Store for records of facts: `log.facts` of any log. */
 export type FactSink = { append(record: FactRecord, options: { expected: number; id: string }): Promise<{ seq: number }> };
 
 /** For tests: a scenario whose facts are stored in a log, as its relay would store them. */

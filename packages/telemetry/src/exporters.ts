@@ -1,6 +1,6 @@
 export type Env = Readonly<Record<string, string | undefined>>;
 
-/** Where each signal goes, from the OTEL_* environment. */
+/** Destinations of each signal, from the OTEL_* environment. */
 export type Exporters = {
   /** Absent: no spans are created. */
   readonly tracesUrl?: string;

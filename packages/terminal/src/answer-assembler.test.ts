@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { AnswerAssembler } from './answer-assembler.ts';
 
-/** Collects the printed text, as a reader does who discards text that is void. */
+/** Collects the printed text, and discards void text as a reader does. */
 function reader(resumed = false) {
   const seen = { text: '', restarts: 0 };
   const restart = () => {
@@ -123,7 +123,7 @@ test('turns follow each other, and a snapshot after a gap repeats no text', () =
   assert.deepEqual(seen, { text: 'one two three!', restarts: 0 });
 });
 
-test('a whole answer of the newest turn alone does not contradict an interrupted earlier turn', () => {
+test('a whole answer with only the newest turn does not contradict an interrupted earlier turn', () => {
   const { seen, write, whole } = reader();
   write('a', 'broken', { append: false, last: true });
   write('b', 'new', { append: false, last: true });
@@ -131,7 +131,7 @@ test('a whole answer of the newest turn alone does not contradict an interrupted
   assert.deepEqual(seen, { text: 'brokennew', restarts: 0 });
 });
 
-test('a stream that begins within an answer does not print its beginning', () => {
+test("a stream that begins within an answer does not print the answer's beginning", () => {
   const { seen, write, whole } = reader(true);
   write('a', ' two');
   whole('one two');
@@ -166,7 +166,7 @@ test('a retry that repeats a long text in small parts is compared part by part',
   assert.deepEqual([seen.text, seen.restarts], [`${text.join('')}new`, 0]);
 });
 
-test('a retry that differs after a part that it repeats starts over with all of its own text', () => {
+test('a retry that differs after a repeated part starts over with all of its own text', () => {
   const { seen, write } = reader();
   write('a', 'one two three', { append: false });
   write('a', 'one ', { append: false });

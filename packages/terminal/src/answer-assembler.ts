@@ -1,18 +1,18 @@
 import { type Artifact, type TaskArtifactUpdateEvent, textOf } from '@hopline/a2a';
 import { kindOfArtifact } from '@hopline/profiles';
 
-/** What a heading over the text of an artifact needs; `metadata` names its agent. */
+/** The data for a heading over the text of an artifact; `metadata` names its agent. */
 export type ArtifactLabel = Pick<Artifact, 'artifactId' | 'name' | 'description' | 'metadata'>;
 
 /** Receives the text of the answer. Printed text cannot be taken back. */
 export type AnswerSink = {
   text(text: string, artifact: ArtifactLabel): void;
   /**
-   * All text so far is void; the answer starts over, because an agent was restarted, or because the whole answer at the end
-   * differs from the streamed text.
+   * All text so far is void and the answer starts over, because an agent was restarted, or because the whole answer at the end differs from
+   * the streamed text.
    */
   restart(cause: 'retry' | 'whole'): void;
-  /** This artifact contains the whole answer once more; all of its text is printed already. */
+  /** This artifact repeats the whole answer, all of which is printed already. */
   duplicate(artifact: ArtifactLabel, characters: number): void;
 };
 
@@ -20,16 +20,16 @@ export type AnswerSink = {
 type Segment = {
   label: ArtifactLabel;
   printed: string;
-  /** Waits for the segments before it. */
+  /** The segment waits for those before it. */
   pending: string;
-  /** Printed text of an earlier version, until the version that replaces it has caught up. */
+  /** Printed text of an earlier version, kept until the version that replaces it has caught up. */
   superseded: string;
   /** Characters of `superseded` that the new version has repeated; `pending` follows them. */
   repeated: number;
   closed: boolean;
 };
 
-/** Repeats the whole answer of a turn. */
+/** The segment repeats the whole answer of a turn. */
 const isWholeAnswer = (artifact: Artifact): boolean => kindOfArtifact(artifact) === 'result';
 
 /**
@@ -53,7 +53,7 @@ export class AnswerAssembler {
     this.#resumed = resumed;
   }
 
-  /** The printed text of this turn; of the previous turn as long as this one has none. */
+  /** The printed text of this turn, or of the previous turn while this one has none. */
   get printed(): string {
     return this.#printedTexts().join('') || this.#previous;
   }
@@ -77,12 +77,12 @@ export class AnswerAssembler {
     }
   }
 
-  /** Ignores artifacts of earlier turns. */
+  /** Ignores artifacts of earlier turns from now on. */
   skip(artifacts: readonly Artifact[]): void {
     for (const { artifactId } of artifacts) this.#finished.add(artifactId);
   }
 
-  /** Ends the turn and prints what still waits. */
+  /** Ends the turn and prints the text that still waits. */
   end(): void {
     this.#closeAll();
     this.#finishTurn();
@@ -114,10 +114,10 @@ export class AnswerAssembler {
     }
   }
 
-  /** False: the retry still repeats what the failed attempt had written, or the answer started over. */
+  /** Returns false while the retry only repeats the failed attempt, or when the answer started over. */
   #catchUp(segment: Segment): boolean {
     const { pending, superseded, repeated, closed } = segment;
-    // Only what is new is compared: a long text may come in many small parts.
+    // Compares only the new text, because a long text may come in many small parts.
     const expected = superseded.slice(repeated, repeated + pending.length);
     const isRepeated = pending.startsWith(expected);
     if (isRepeated && repeated + expected.length === superseded.length) {
@@ -152,7 +152,7 @@ export class AnswerAssembler {
     this.#finishTurn(whole);
   }
 
-  /** What the whole answer begins with: the text of the newest segments, of as many as possible. */
+  /** The text that the whole answer begins with: that of the newest segments, as many as possible. */
   #printedBeginningOf(whole: string, all: string): string {
     let start = 0;
     for (const text of this.#printedTexts()) {

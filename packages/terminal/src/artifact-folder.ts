@@ -2,16 +2,16 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import type { Part } from '@hopline/a2a';
 
-/** Files of one command: an agent must not fill the folder without bound. */
+/** Files written by one command, so that an agent cannot fill the folder. */
 const FILES_MAX = 100;
-/** Longest file name; UTF-8 bytes. File systems allow 255, and a suffix may follow. */
+/** Longest file name in UTF-8 bytes. File systems allow 255, and a suffix may follow. */
 const FILE_NAME_BYTES_MAX = 120;
-/** UTF-16 units of a name that are read at its beginning and end, because an agent chooses its length. */
+/** UTF-16 units that are read at the beginning and the end of a name, because an agent chooses its length. */
 const NAME_CHARS_READ_MAX = 1_024;
 /** Names tried when files of that name exist: `card.md`, `card-2.md`, … */
 const SUFFIX_MAX = 1_000;
 
-/** The folder of `--out`: artifacts become files in it, never outside of it, and never replace a file. */
+/** The folder of `--out`, in which artifacts become files. They are never written outside it and never replace a file. */
 export class ArtifactFolder {
   readonly #folder: string;
   readonly #filesMax: number;
@@ -57,7 +57,7 @@ export class ArtifactFolder {
     for (let n = 1; ; n += 1) {
       const path = join(this.#folder, n === 1 ? name : `${stem}-${n}${extension}`);
       try {
-        // Exclusive: neither replaces a file nor follows a link.
+        // Opened exclusively: this neither replaces a file nor follows a link.
         writeFileSync(path, content, { flag: 'wx' });
         return path;
       } catch (thrown) {

@@ -1,14 +1,14 @@
 import type { Notice } from '@hopline/client';
 
-/** What a StreamPrinter writes to. */
+/** The output of a StreamPrinter. */
 export type Display = {
   /** Text of the answer, as it arrives. */
   answer(text: string): void;
   /** A line about progress, for a person. */
   note(text: string): void;
-  /** A line that matters even when no person watches. */
+  /** A line that is printed even if no person watches. */
   warn(text: string): void;
-  /** A line about an artifact beside the answer; a note by default. */
+  /** A line about an artifact outside the answer; a note by default. */
   artifact?(text: string): void;
   /** Ends an unfinished line of the answer, also in a pipe. Without this method headings separate texts. */
   endLine?(): void;
@@ -20,8 +20,8 @@ export type Display = {
 const CONTROLS = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g;
 
 /**
- * Removes C0 and C1 controls except tab and line feed: the text of an agent must not command a terminal. Also those that reorder
- * what is shown (Unicode TR 9), so that `exe.txt` is never `txt.exe`; text from right to left needs none of them.
+ * Removes C0 and C1 controls except tab and line feed, because the text of an agent must not command a terminal. Also removes controls that
+ * reorder the shown text (Unicode TR 9), so that `exe.txt` is never shown as `txt.exe`; right-to-left text does not need them.
  */
 export function withoutControls(text: string): string {
   return text.replace(CONTROLS, '');
@@ -35,7 +35,7 @@ export function noticePrinter(display: Pick<Display, 'note'>): (notice: Notice) 
   };
 }
 
-/** Beside JSON, which has everything else, only saved artifacts are reported. */
+/** In JSON mode only saved artifacts are reported, because the JSON has everything else. */
 export function besideJson(display: Display): Display {
   return { answer: () => {}, note: () => {}, warn: () => {}, artifact: text => display.artifact?.(text) };
 }

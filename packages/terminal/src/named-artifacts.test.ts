@@ -65,7 +65,7 @@ test('--out saves text, bytes and data, and a retry that replaces an open artifa
   assert.equal(readdirSync(join(folder, 'new/one')).length, 4);
 });
 
-test('no file is written outside of the folder, and none is replaced, also through a link', () => {
+test('files are never written outside the folder and never replaced, also through a link', () => {
   const out = join(folder, 'out');
   const { write } = collect(new ArtifactFolder(out));
   writeFileSync(join(folder, 'secret'), 'mine');
@@ -93,7 +93,7 @@ test('names are safe on every file system, and keep their extension when they ar
   assert.ok(Buffer.byteLength(long) <= 120 && long.endsWith('ü.json'), long);
 });
 
-test('files and bytes are bounded: what exceeds a bound is reported and not saved', () => {
+test('the number of files and bytes is bounded, and the excess is reported and not saved', () => {
   const few = new ArtifactFolder(join(folder, 'few'), 2);
   const files = collect(few);
   for (const name of ['a', 'b']) files.write(name, [{ text: name }]);
@@ -118,7 +118,7 @@ test('an artifact whose beginning was not received is not saved', () => {
   assert.deepEqual(readdirSync(folder), []);
 });
 
-test('a folder that cannot be created is an error of the file system', () => {
+test('a folder that cannot be created throws the error of the file system', () => {
   writeFileSync(join(folder, 'file'), '');
   assert.throws(() => new ArtifactFolder(join(folder, 'file/x')), {
     code: 'ENOTDIR',

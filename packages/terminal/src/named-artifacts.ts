@@ -2,7 +2,7 @@ import type { Artifact, Part, TaskArtifactUpdateEvent } from '@hopline/a2a';
 import type { ArtifactFolder } from './artifact-folder.ts';
 import type { Display } from './display.ts';
 
-/** Content of unfinished artifacts that is kept in memory to be saved. */
+/** Bytes of unfinished artifacts that are kept in memory to be saved. */
 const KEPT_BYTES_MAX = 64 * 1024 * 1024;
 /** Longest name in a line. */
 const NAME_CHARS_MAX = 200;
@@ -11,13 +11,13 @@ type OpenArtifact = {
   name: string;
   parts: Part[];
   bytes: number;
-  /** Why the content is not complete; undefined: it is. */
+  /** Why the content is incomplete. Undefined: it is complete. */
   incomplete: string | undefined;
 };
 
 /**
- * Artifacts beside the answer: files, data, reports. Each is put together from its chunks and reported in one line when it is
- * complete; with a folder it is saved there as well.
+ * Artifacts outside the answer: files, data, reports. Each is joined from its chunks and reported in one line when it is complete; with a
+ * folder it is also saved.
  */
 export class NamedArtifacts {
   readonly #display: Pick<Display, 'artifact' | 'note' | 'warn'>;
@@ -34,7 +34,7 @@ export class NamedArtifacts {
     this.#keptBytesMax = keptBytesMax;
   }
 
-  /** Number of artifacts in this part of the stream. */
+  /** Number of these artifacts in this part of the stream. */
   get count(): number {
     return this.#count;
   }
@@ -57,12 +57,12 @@ export class NamedArtifacts {
       this.update({ taskId: '', contextId: '', artifact, append: false, lastChunk: false });
   }
 
-  /** Ignores artifacts of earlier turns. */
+  /** Ignores artifacts of earlier turns from now on. */
   skip(artifacts: readonly Artifact[]): void {
     for (const { artifactId } of artifacts) this.#reported.add(artifactId);
   }
 
-  /** The turn has ended: no open artifact gets a further chunk. */
+  /** The turn has ended: open artifacts get no more chunks. */
   end(): void {
     for (const [id, open] of this.#open) this.#report(id, open);
   }

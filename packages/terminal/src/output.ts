@@ -16,23 +16,26 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const DIM = '2';
 const RED = '31';
 
-/** A terminal that does not know its width. */
+/** For a terminal that does not know its width. */
 const COLUMNS_DEFAULT = 80;
 const COLUMNS_MIN = 20;
 const ROWS_DEFAULT = 24;
 /** Moves the cursor home and clears the terminal. */
 const CLEAR = '\x1b[H\x1b[2J';
-/** Removes what follows the cursor in its line. */
+/** Removes the rest of the line after the cursor. */
 const CLEAR_LINE = '\x1b[K';
 
-/** As `util.styleText` of Node decides: FORCE_COLOR, then NO_COLOR, NODE_DISABLE_COLORS and TERM; without them, a terminal has colors. */
+/**
+ * Whether to use colors, decided as by Node's `util.styleText`: FORCE_COLOR, then NO_COLOR, NODE_DISABLE_COLORS and TERM. Without them, a
+ * terminal has colors.
+ */
 export function hasColors({ isTTY }: Sink, environment: Environment): boolean {
   const depth = WriteStream.prototype.getColorDepth(environment);
   return depth > 2 && (environment.FORCE_COLOR !== undefined || isTTY === true);
 }
 
 /**
- * The output of a command: the answer goes to standard output, unchanged unless that is a terminal; all else to standard error.
+ * The output of a command. The answer goes to standard output, unchanged unless that is a terminal; everything else goes to standard error.
  */
 export class Output implements Display {
   readonly #out: Sink;
@@ -60,19 +63,19 @@ export class Output implements Display {
     this.#out.write(this.#out.isTTY ? withoutControls(text) : text);
   }
 
-  /** A line of the command's result that is not the answer of an agent. */
+  /** A line of the command's result that is not text of an agent. */
   line(text: string): void {
     this.#out.write(`${this.#out.isTTY ? withoutControls(text) : text}\n`);
   }
 
-  /** Replaces what the terminal shows, as far as its rows go; `last` is shown below, however few there are. */
+  /** Replaces the screen with as many lines as it has rows; `last` is shown below them, however few there are. */
   screen(lines: readonly string[], last: readonly string[] = []): void {
     this.#out.write(CLEAR);
     const rows = Math.max((this.#out.rows || ROWS_DEFAULT) - 1 - last.length, 1);
     for (const line of [...lines.slice(0, rows), ...last]) this.line(line);
   }
 
-  /** Part of a file on standard output, unchanged unless that is a terminal; resolves when more may be written. */
+  /** Writes part of a file to standard output, unchanged unless that is a terminal. Resolves when more may be written. */
   async raw(text: string): Promise<void> {
     const hasRoom = this.#out.write(this.#out.isTTY ? withoutControls(text) : text);
     if (hasRoom === false && 'once' in this.#out) await once(this.#out as NodeJS.WritableStream, 'drain');
@@ -88,29 +91,29 @@ export class Output implements Display {
     if (this.#out.isTTY) this.#aside(text, DIM);
   }
 
-  /** Prints a result beside the answer, even into a pipe, which otherwise has only the answer. */
+  /** Prints a result outside the answer, even into a pipe that otherwise gets only the answer. */
   artifact(text: string): void {
     this.#aside(text, DIM);
   }
 
-  /** Printed always, also when the output is piped. */
+  /** Always printed, even when the output is piped. */
   warn(text: string): void {
     this.#aside(text, RED);
   }
 
-  /** The terminal that a prompt is written to: that of standard output, else of standard error; undefined without one. */
+  /** The terminal for prompts: standard output, else standard error. Undefined if neither is a terminal. */
   get terminal(): NodeJS.WritableStream | undefined {
     return [this.#out, this.#err].find((sink): sink is Sink & NodeJS.WritableStream => sink.isTTY === true && 'on' in sink);
   }
 
-  /** Ends an unfinished line, also in a pipe: several answers follow each other. */
+  /** Ends an unfinished line, also in a pipe, because several answers follow each other. */
   endLine(): void {
     if (this.#unendedAnswer) this.#out.write('\n');
     this.#midLine = false;
     this.#unendedAnswer = false;
   }
 
-  /** Ends an unfinished line on a terminal, so that the prompt starts on its own. A pipe gets only the text of the agent. */
+  /** Ends an unfinished line on a terminal, so that the prompt starts on a line of its own. A pipe gets only the text of the agent. */
   end(): void {
     if (this.#out.isTTY && this.#midLine) {
       this.#out.write('\n');

@@ -4,7 +4,7 @@ import type { StreamResponse, TaskState } from '@hopline/a2a';
 import { Output } from './output.ts';
 import { StreamPrinter } from './stream-printer.ts';
 
-/** Everything on one display, notes and warnings as lines. */
+/** Collects everything on one display, with notes and warnings as lines. */
 function printed(events: StreamResponse[], answerNames: string[] = []): string {
   let text = '';
   const line = (content: string) => {
@@ -33,7 +33,7 @@ const status = (state: TaskState, text?: string): StreamResponse => ({
   },
 });
 
-test('the texts of two agents, and of two calls of one, are separated where no line feed does it', () => {
+test('texts of two agents, and of two calls of one agent, are separated even without a line feed between them', () => {
   const of = (sourceAgent: string, toolCallId: string, text: string, append = false, lastChunk = false): StreamResponse => {
     const artifact = {
       artifactId: toolCallId,
@@ -120,7 +120,7 @@ test('a failed task shows its reason', () => {
   );
 });
 
-test('progress and artifacts with unknown names are not part of the answer, and a whole answer is compared only with the answer', () => {
+test('progress and artifacts with unknown names are not part of the answer, and are not compared with a whole answer', () => {
   const text = printed([
     chunk('n', 'progress', 'Choosing a greeting'),
     chunk('a', 'streaming_result', 'Hello\n'),
@@ -143,7 +143,7 @@ test('progress and artifacts with unknown names are not part of the answer, and 
   ]);
 });
 
-test('artifacts of a custom profile are printed by the kind that they record', () => {
+test('artifacts of a custom profile are printed by their recorded kind', () => {
   const kinded = (artifactId: string, name: string, artifactKind: string, text: string): StreamResponse => ({
     artifactUpdate: { ...ids, artifact: { artifactId, name, metadata: { artifactKind }, parts: [{ text }] }, lastChunk: true },
   });
@@ -162,7 +162,7 @@ test('artifacts of a custom profile are printed by the kind that they record', (
   assert.equal(renamed, printed(builtIn));
 });
 
-test('an artifact without a name is the answer; so is one whose name the user gives', () => {
+test('an artifact without a name is part of the answer, and so is one whose name the user gives', () => {
   const unnamed = { artifactId: 'a', parts: [{ text: 'Hi' }] };
   assert.match(printed([{ artifactUpdate: { ...ids, artifact: unnamed, lastChunk: true } }]), /^── a\nHi$/);
   const events = [chunk('a', 'report', 'Good day', false, true), status('TASK_STATE_COMPLETED')];

@@ -18,7 +18,7 @@ import type { ArtifactFolder } from './artifact-folder.ts';
 import type { Display } from './display.ts';
 import { NamedArtifacts } from './named-artifacts.ts';
 
-/** Not printed: the complete version of the plan repeats it as a whole. */
+/** Artifacts that are not printed, because the complete version of the plan repeats them. */
 const PLAN_TOKENS = CAIPE.plan.streaming.name;
 
 const RESTARTS = {
@@ -27,17 +27,17 @@ const RESTARTS = {
 } as const;
 
 export type PrinterOptions = {
-  /** The stream begins within a task whose first part was printed before. */
+  /** The stream begins within a task, and the first part of the task was printed before. */
   resumed?: boolean;
   /** The message continues a task: the stream begins with the earlier turns, which are not part of this answer. */
   continued?: boolean;
   /** Names of artifacts that are the answer, in addition to those of Hopline's profiles. */
   answerNames?: readonly string[];
-  /** One of several messages: their tasks are named neither when they go on nor when they are completed. */
+  /** The message is one of several: its task is named neither when it continues nor when it is completed. */
   inConversation?: boolean;
-  /** How the user names one of these agents, separated by |, where a task failed because no agent fits. */
+  /** How the user names one of these agents (separated by |), for a task that failed because no agent fits. */
   howToChoose?: (agents: string) => string;
-  /** Saves the artifacts beside the answer. */
+  /** Saves the artifacts outside the answer. */
   folder?: ArtifactFolder | undefined;
 };
 
@@ -52,7 +52,7 @@ export class StreamPrinter {
   #skipHead: boolean;
   #gap = false;
   #headed = '';
-  /** The agent and call whose text was printed last. */
+  /** The agent and call of the last printed text. */
   #writer: string | undefined;
 
   constructor(
@@ -91,7 +91,7 @@ export class StreamPrinter {
     } else this.#event(item.event);
   }
 
-  /** Prints what waits for a later part of the turn. */
+  /** Prints the texts that wait for a later part of the turn. */
   end(): void {
     this.#answer.end();
     this.#artifacts.end();
@@ -129,7 +129,7 @@ export class StreamPrinter {
     if (beside !== undefined) this.#artifacts.update({ ...update, artifact: beside });
   }
 
-  /** Parts of an artifact outside the answer: everything of a named one, and files and data within an answer. */
+  /** Parts of an artifact outside the answer: all parts of a named artifact, and files and data within an answer. */
   #besideAnswer(artifact: Artifact): Artifact | undefined {
     const role = this.#roleOf(artifact);
     if (role === 'named') return artifact;
@@ -137,7 +137,7 @@ export class StreamPrinter {
     return role === 'progress' || parts.length === 0 ? undefined : { ...artifact, parts };
   }
 
-  /** An artifact of a name that no profile knows is not the answer: it is a file, data or a report of an agent. */
+  /** An artifact whose name no profile knows is not part of the answer: it is a file, data or a report of an agent. */
   #roleOf(artifact: Artifact): 'answer' | 'named' | 'progress' {
     const kind = kindOfArtifact(artifact);
     const { name = '' } = artifact;
@@ -161,7 +161,7 @@ export class StreamPrinter {
     this.#display.heading?.(`── ${name}${description === '' ? '' : ` · ${description}`}`);
   }
 
-  /** Two agents write two texts: the second one begins on its own line. A pipe that needs every byte takes --json. */
+  /** Text of another agent begins on a line of its own. A pipe that needs every byte uses --json. */
   #separate({ metadata }: ArtifactLabel): void {
     const { sourceAgent, toolCallId } = metadata ?? {};
     const writer = typeof sourceAgent === 'string' ? JSON.stringify([sourceAgent, toolCallId]) : undefined;
@@ -195,7 +195,7 @@ export class StreamPrinter {
   }
 }
 
-/** The agents that a server names where none fits a message (docs/reference/wire.md). */
+/** The agents that a server names when none fits a message (docs/reference/wire.md). */
 function choicesIn(metadata: Metadata | undefined): string[] {
   const choose = metadata?.choose;
   const agents = isObject(choose) && Array.isArray(choose.agents) ? choose.agents : [];

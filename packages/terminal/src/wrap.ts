@@ -1,6 +1,6 @@
 /**
- * Breaks a text between words into lines of at most `columns`, each after `indent` spaces; a longer word has a line of its own.
- * Spaces between words stay, so that words of the caller may be aligned.
+ * Breaks a text between words into lines of at most `columns`, each after `indent` spaces. A longer word has a line of its own. Spaces
+ * between words remain, so callers may align words.
  */
 export function wrap(text: string, columns: number, indent = 0): string[] {
   const width = Math.max(columns - indent, 1);
@@ -16,7 +16,7 @@ export function wrap(text: string, columns: number, indent = 0): string[] {
   return lines.map(one => ' '.repeat(indent) + one);
 }
 
-/** Fields of one entry in as few lines as fit: a field is not broken unless it alone is longer than a line. */
+/** Puts the fields of one entry into as few lines as possible. A field is broken only if it is longer than a line by itself. */
 export function layOut(fields: readonly string[], columns: number): string[] {
   const lines: string[] = [];
   for (const field of fields.filter(one => one.trim() !== '')) {

@@ -74,7 +74,7 @@ export function newestAt({ shown, waiting }: TaskList): string | undefined {
   );
 }
 
-/** Interval of the requests for news: while tasks change, and at most while nothing changes. */
+/** Shortest and longest interval between two requests for news. It is short while tasks change, and grows while nothing changes. */
 export const NEWS_MS_MIN = 1_000;
 export const NEWS_MS_MAX = 15_000;
 /** Factor by which the interval grows with each request without news. */

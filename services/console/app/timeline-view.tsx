@@ -25,7 +25,7 @@ type Props = {
 const HOP_ROWS_MAX = 400;
 const TICKS = 5;
 
-/** Where the task spent its time: lanes of producers and relays, the waterfall of hops, and their sums, on one axis. */
+/** Timeline of a task: lanes of producers and relays, the waterfall of hops, and their sums, on one axis. */
 export function TimelineView({ report, fault, playheadMs, onSeek }: Props) {
   const endMs = useMemo(() => (report === undefined ? 1 : endOf(report)), [report]);
   if (report === undefined)

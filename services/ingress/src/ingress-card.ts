@@ -20,7 +20,7 @@ export type IngressCardOptions = Pick<AgentCardSettings, CardText> & {
   streaming: boolean;
   /** Clients may set webhooks. */
   push: boolean;
-  /** Where the skills of the agents are listed: on the public card, or only on the extended one. */
+  /** The card that lists the skills of the agents: the public one, or only the extended one. */
   skills: 'public' | 'callers';
   /** Authenticated callers get an extended card. */
   extended: boolean;

@@ -4,6 +4,7 @@ import type { DialectName } from '@hopline/a2a';
 import type { Fact } from '@hopline/events';
 import type { FactLog } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
+import { until } from '../../../test/kit/until.ts';
 import { BACKLOG_BYTES_MAX, Backlog, BacklogBudget } from './backlog.ts';
 import type { PendingDelivery } from './pending-delivery.ts';
 import { TaskFacts } from './task-facts.test-kit.ts';
@@ -146,7 +147,7 @@ test('a slow webhook does not fill memory: reading pauses at the limit, and stil
   const { facts, read } = counting(log);
   const stop = new AbortController();
   const backlog = backlogOf({ facts }, stop);
-  while (read() < BACKLOG_BYTES_MAX / (9 * 1024)) await new Promise(resolve => setTimeout(resolve, 5));
+  await until(() => read() >= BACKLOG_BYTES_MAX / (9 * 1024));
   assert.equal(await backlog.ready(10_000, IDLE_MS), 'ready');
   await new Promise(resolve => setTimeout(resolve, IDLE_MS));
   // Every chunk counts slightly more than its 8 KiB; the one that exceeds the limit is included.

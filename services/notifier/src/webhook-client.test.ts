@@ -8,6 +8,7 @@ import { suite, test } from 'node:test';
 import type { SecureContext } from 'node:tls';
 import { promisify } from 'node:util';
 import { AllowList, type Resolve } from '@hopline/webhook-guard';
+import { until } from '../../../test/kit/until.ts';
 import type { Trust } from './trusted-authorities.ts';
 import { type AttemptOutcome, retryAfterMs, WebhookClient } from './webhook-client.ts';
 
@@ -291,7 +292,7 @@ suite('responses of a webhook', () => {
     const what = { url: webhook.url, headers: {}, body: () => '{}' };
     const cut = new AbortController();
     const sent = [client.post(what, never, never), client.post(what, never, cut.signal)];
-    while (held.length < LIMITS.hostRequestsMax) await new Promise(resolve => setTimeout(resolve, 5));
+    await until(() => held.length >= LIMITS.hostRequestsMax);
     assert.deepEqual(await client.post(what, AbortSignal.timeout(20), never), { kind: 'busy' });
     cut.abort();
     assert.deepEqual(await sent[1], { kind: 'aborted' });

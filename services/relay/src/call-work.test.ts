@@ -3,12 +3,9 @@ import { type TestContext, test } from 'node:test';
 import type { AgentInput, CallContent, Role, TaskAggregate, TraceCarrier, Work } from '@hopline/events';
 import { createInputWriter, type InputWriter } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
-import { createLogger, type HopMetrics } from '@hopline/telemetry';
-import { createRelay, type Relay } from './relay.ts';
-
-const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {}, observe() {} }) }) as HopMetrics;
-const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
-const coalesce = { eventCostMs: 80, holdMsMax: 100, chunkBytesMax: 32_768 };
+import { until } from '../../../test/kit/until.ts';
+import { COALESCE, relayOn } from './relay.test-kit.ts';
+import type { Relay } from './relay.ts';
 
 const TRACE = { traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01` };
 const CONTENT: CallContent = {
@@ -65,17 +62,16 @@ class Calls {
       if (work.call === undefined || queues) await request(role, work, { id, ...(trace && { trace }) });
     };
     Object.assign(own.work, { duplicateWindowMs: windowMs });
-    const relay = await createRelay({ log: own, instance: 'relay', coalesce, metrics, logger, leaseMs: 120, heartbeatMs: 30 });
+    const relay = await relayOn(own, { coalesce: { ...COALESCE, eventCostMs: 80 } });
     this.#context.after(() => relay.stop());
     return relay;
   }
 
   async reached(condition: (aggregate: TaskAggregate) => boolean): Promise<TaskAggregate> {
-    for (;;) {
+    return until(async () => {
       const aggregate = (await this.log.facts.last('t'))?.record.aggregate;
-      if (aggregate !== undefined && condition(aggregate)) return aggregate;
-      await new Promise(resolve => setTimeout(resolve, 2));
-    }
+      return aggregate !== undefined && condition(aggregate) && aggregate;
+    }, `a task with ${condition}`);
   }
 
   /** Ids that the next relay requests, at least `count`, before it has folded an input behind all others. */
@@ -100,7 +96,7 @@ test('the relay that stores a call queues its work, below the span of the superv
   out.add(task.call('call-1-1'));
   await out.flush();
   await task.reached(({ calls }) => calls['call-1-1'] !== undefined);
-  while (!(await task.log.work.hasItem('agent.writer', 't'))) await new Promise(resolve => setTimeout(resolve, 2));
+  await until(() => task.log.work.hasItem('agent.writer', 't'));
   const [request, ...others] = task.requests;
   assert.deepEqual(others, []);
   const { newest, queuedAt, ...work } = request!.work;
@@ -188,7 +184,7 @@ test('after the duplicate window the work of a silent agent is requested again o
   out.add(task.call('call-1-1'));
   await out.flush();
   await task.reached(({ calls }) => calls['call-1-1'] !== undefined);
-  while (!(await task.log.work.hasItem('agent.writer', 't'))) await new Promise(resolve => setTimeout(resolve, 2));
+  await until(() => task.log.work.hasItem('agent.writer', 't'));
   await first.stop();
   assert.deepEqual(await task.requestedBy(task.relay({ windowMs: 0 }), 0), []);
   assert.deepEqual(await task.requestedBy(task.relay(), 1), ['t:call-1-1'], 'within the window it is a repetition');
@@ -218,7 +214,7 @@ test('a call that is folded before the text in front of it is requested again, a
   await dead.stop();
   task.requests.length = 0;
   const next = await task.relay();
-  while (task.requests.length === 0) await new Promise(resolve => setTimeout(resolve, 2));
+  await until(() => task.requests.length > 0);
   assert.deepEqual(
     task.requests.map(({ id }) => id),
     ['t:call-1-2'],

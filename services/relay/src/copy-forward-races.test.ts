@@ -1,15 +1,26 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { AgentInput, ClientInput, FactRecord, RelayInput } from '@hopline/events';
-import { createInputWriter, type InputWriter, readTask, type StoredFacts } from '@hopline/log';
+import type { RelayInput } from '@hopline/events';
+import { readTask, type StoredFacts } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
-import { createLogger, type HopMetrics } from '@hopline/telemetry';
-import { createRelay, type Relay } from './relay.ts';
+import { countingMetrics } from '../../../test/kit/counting-metrics.ts';
+import { until } from '../../../test/kit/until.ts';
+import {
+  COALESCE,
+  kill,
+  newestOf,
+  recordsOf,
+  relayOn as relayWith,
+  sendMessage,
+  storedWhen,
+  write,
+  writerOf,
+} from './relay.test-kit.ts';
+import type { Relay } from './relay.ts';
 
 const COPY_FORWARD_AFTER_MS = 300;
 /** Longer than one part. */
 const LONG = 'x'.repeat(100 * 1024);
-const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
 
 type Received = Map<string, number>;
 
@@ -18,65 +29,32 @@ function relayOn(
   log: MemoryLog,
   { copyForwardAfterMs, received }: { copyForwardAfterMs?: number; received?: Received } = {},
 ): Promise<Relay> {
-  const add = (count: number, { kind, outcome }: { kind?: string; outcome?: string } = {}) => {
+  const metrics = countingMetrics((_name, count, { kind, outcome }) => {
     if (kind !== undefined && outcome === 'received') received?.set(kind, (received.get(kind) ?? 0) + count);
-  };
-  const metrics = new Proxy({}, { get: () => ({ add, recordMs() {}, observe() {} }) }) as HopMetrics;
-  const coalesce = { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 262_144 };
-  return createRelay({ log, instance: 'relay', coalesce, metrics, logger, leaseMs: 120, heartbeatMs: 30, copyForwardAfterMs });
+  });
+  return relayWith(log, { coalesce: { ...COALESCE, chunkBytesMax: 262_144 }, metrics, copyForwardAfterMs });
 }
 
-async function append(log: MemoryLog, from: 'client' | 'relay', input: ClientInput | RelayInput, id: string): Promise<void> {
-  await log.inputs.append('t', { v: 1, at: Date.now(), from, input } as Parameters<typeof log.inputs.append>[1], { id });
-}
-
-const message = (messageId: string): ClientInput => ({
-  kind: 'message',
-  message: { messageId, role: 'ROLE_USER', parts: [{ text: 'hello' }] },
-  contextId: 'c',
-  role: 'agent.echo',
-  profile: 'transparent',
-});
-
-function agent(log: MemoryLog, turn: number): InputWriter {
-  return createInputWriter(log.inputs, { taskId: 't', producer: { id: 'agent', agent: 'echo', turn, attempt: 1 } });
-}
-
-async function appendAgent(writer: InputWriter, ...inputs: AgentInput[]): Promise<void> {
-  for (const input of inputs) writer.add(input);
-  await writer.flush();
+async function append(log: MemoryLog, input: RelayInput, id: string): Promise<void> {
+  await log.inputs.append('t', { v: 1, at: Date.now(), from: 'relay', input }, { id });
 }
 
 const OPEN = { kind: 'open', lane: 'a', artifact: { name: 'a' } } as const;
 const INPUT_REQUIRED = { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED' } as const;
 const COMPLETED = { kind: 'status', state: 'TASK_STATE_COMPLETED' } as const;
 
-async function reached(met: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await met())) await new Promise(resolve => setTimeout(resolve, 5));
-}
-
-async function until(log: MemoryLog, met: (record: FactRecord) => boolean): Promise<StoredFacts> {
-  for await (const stored of await log.facts.follow('t', 0, new AbortController().signal)) if (met(stored.record)) return stored;
-  throw new Error('the log ended');
-}
-
 const copiedAfter = (log: MemoryLog, afterMs: number) =>
-  until(log, ({ copied, startStoredAt }) => copied?.last === true && startStoredAt > afterMs);
+  storedWhen(log, ({ copied, startStoredAt }) => copied?.last === true && startStoredAt > afterMs);
 
 /** Starts a task of several parts that waits for its client, and stops the relay. Resolves with `startStoredAt`. */
 async function waitingTask(log: MemoryLog): Promise<number> {
   const relay = await relayOn(log.another());
-  await append(log, 'client', message('m1'), 't:msg:m1');
+  await sendMessage(log, 't', { messageId: 'm1' });
   const texts = [LONG, LONG, LONG].map(token => ({ kind: 'text' as const, lane: 'a', tokens: [token] }));
-  await appendAgent(agent(log, 1), OPEN, ...texts, INPUT_REQUIRED);
-  await reached(async () => (await log.tasks.get('t'))?.value.state === 'TASK_STATE_INPUT_REQUIRED');
+  await write(writerOf(log), OPEN, ...texts, INPUT_REQUIRED);
+  await until(async () => (await log.tasks.get('t'))?.value.state === 'TASK_STATE_INPUT_REQUIRED');
   await relay.stop();
-  return (await log.facts.last('t'))!.record.startStoredAt;
-}
-
-async function die(own: MemoryLog, relay: Relay): Promise<void> {
-  await own.close();
-  void relay.stop().catch(() => {});
+  return (await newestOf(log)).record.startStoredAt;
 }
 
 test('the next copy-forward becomes due although the relay of the last one died before it wrote the index [S4-44]', {
@@ -88,7 +66,7 @@ test('the next copy-forward becomes due although the relay of the last one died 
   own.tasks.update = () => new Promise(() => {});
   const dead = await relayOn(own, { copyForwardAfterMs: COPY_FORWARD_AFTER_MS });
   const { record } = await copiedAfter(log, startStoredAt);
-  await die(own, dead);
+  await kill(own, dead);
   const relay = await relayOn(log.another(), { copyForwardAfterMs: COPY_FORWARD_AFTER_MS });
   await copiedAfter(log, record.startStoredAt);
   await relay.stop();
@@ -106,7 +84,7 @@ test('a relay that dies between two parts of a copy loses nothing, and its succe
         if (fact.kind === 'artifact.updated') text += fact.event.artifactUpdate.artifact.parts.map(part => part.text).join('');
     return text;
   };
-  const whole = await textAt((await log.facts.last('t'))!);
+  const whole = await textAt(await newestOf(log));
   assert.equal(whole.length, 3 * LONG.length);
   for (const diesAt of [2, 3]) {
     const own = log.another();
@@ -119,8 +97,8 @@ test('a relay that dies between two parts of a copy loses nothing, and its succe
     };
     const dead = await relayOn(own, { copyForwardAfterMs: COPY_FORWARD_AFTER_MS });
     await died.promise;
-    await die(own, dead);
-    const newest = (await log.facts.last('t'))!;
+    await kill(own, dead);
+    const newest = await newestOf(log);
     assert.deepEqual([newest.record.copied?.part, newest.record.copied?.last], [diesAt - 1, false]);
     assert.equal(await textAt(newest), whole);
   }
@@ -129,7 +107,7 @@ test('a relay that dies between two parts of a copy loses nothing, and its succe
   await relay.stop();
   assert.ok(record.startSeq < seq);
   log.expire('facts', 't', record.startSeq);
-  assert.equal(await textAt((await log.facts.last('t'))!), whole);
+  assert.equal(await textAt(await newestOf(log)), whole);
 });
 
 test('a record stored before a copy-forward does not mark the copy-forward as folded: the next owner performs it [S4-44]', {
@@ -152,13 +130,13 @@ test('a record stored before a copy-forward does not mark the copy-forward as fo
   const received: Received = new Map();
   const dead = await relayOn(own, { received });
   // While the message is being stored, the copy-forward and the agent's text wait together.
-  await append(log, 'client', message('m2'), 't:msg:m2');
-  await append(log, 'relay', { kind: 'copy-forward', startStoredAt }, `t:copy-forward:${startStoredAt}`);
-  await appendAgent(agent(log, 2), OPEN, { kind: 'text', lane: 'a', tokens: ['more'] });
-  await reached(() => received.get('text') === 1);
+  await sendMessage(log, 't', { messageId: 'm2' });
+  await append(log, { kind: 'copy-forward', startStoredAt }, `t:copy-forward:${startStoredAt}`);
+  await write(writerOf(log, { turn: 2 }), OPEN, { kind: 'text', lane: 'a', tokens: ['more'] });
+  await until(() => received.get('text') === 1);
   held.resolve();
   await died.promise;
-  await die(own, dead);
+  await kill(own, dead);
   const relay = await relayOn(log.another());
   await copiedAfter(log, startStoredAt);
   await relay.stop();
@@ -170,20 +148,20 @@ test('promise 1: half of a surrogate pair waits for its other half across inputs
   const log = createMemoryLog();
   const received: Received = new Map();
   const relay = await relayOn(log.another(), { received });
-  await append(log, 'client', message('m1'), 't:msg:m1');
-  const writer = agent(log, 1);
+  await sendMessage(log, 't', { messageId: 'm1' });
+  const writer = writerOf(log);
   const [high, low] = ['\ud83d', '\ude00'];
-  await appendAgent(writer, OPEN, { kind: 'text', lane: 'a', tokens: [high] });
-  await reached(() => received.get('text') === 1);
-  const { startStoredAt } = (await log.facts.last('t'))!.record;
-  await append(log, 'relay', { kind: 'copy-forward', startStoredAt }, `t:copy-forward:${startStoredAt}`);
-  await append(log, 'relay', { kind: 'timeout', request: 1 }, 't:timeout:1');
-  await append(log, 'client', message('m1'), 't:repeated-after-the-duplicate-window');
-  await reached(() => received.get('message') === 2);
-  await appendAgent(writer, { kind: 'text', lane: 'a', tokens: [low] }, COMPLETED);
-  await until(log, ({ aggregate }) => aggregate.state === 'TASK_STATE_COMPLETED');
+  await write(writer, OPEN, { kind: 'text', lane: 'a', tokens: [high] });
+  await until(() => received.get('text') === 1);
+  const { startStoredAt } = (await newestOf(log)).record;
+  await append(log, { kind: 'copy-forward', startStoredAt }, `t:copy-forward:${startStoredAt}`);
+  await append(log, { kind: 'timeout', request: 1 }, 't:timeout:1');
+  await sendMessage(log, 't', { messageId: 'm1', id: 't:repeated-after-the-duplicate-window' });
+  await until(() => received.get('message') === 2);
+  await write(writer, { kind: 'text', lane: 'a', tokens: [low] }, COMPLETED);
+  await storedWhen(log, ({ aggregate }) => aggregate.state === 'TASK_STATE_COMPLETED');
   const texts: string[] = [];
-  for await (const { record } of log.facts.read('t', 1))
+  for (const { record } of await recordsOf(log))
     for (const fact of record.facts)
       if (fact.kind === 'artifact.updated') texts.push(fact.event.artifactUpdate.artifact.parts[0]!.text!);
   assert.equal(texts.join(''), '😀');

@@ -1,34 +1,31 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isTerminal } from '@hopline/a2a';
-import type { AgentInput, Fact, FactRecord } from '@hopline/events';
-import { createInputWriter, readTask, type StoredFacts } from '@hopline/log';
+import type { AgentInput, Fact } from '@hopline/events';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { WORKER_GONE } from '@hopline/task';
-import { createLogger, type HopMetrics } from '@hopline/telemetry';
-import { createRelay, type Relay } from './relay.ts';
+import { until } from '../../../test/kit/until.ts';
+import {
+  COALESCE,
+  factsOf,
+  kill,
+  newestOf,
+  relayOn as relayWith,
+  sendMessage,
+  storedWhen,
+  write,
+  writerOf,
+} from './relay.test-kit.ts';
 
 const COPY_FORWARD_AFTER_MS = 300;
 /** Longer than one part. */
 const LONG = 'x'.repeat(100 * 1024);
-const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {}, observe() {} }) }) as HopMetrics;
-const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
 
-function relayOn(log: MemoryLog, copyForwardAfterMs?: number): Promise<Relay> {
-  const coalesce = { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 262_144 };
-  return createRelay({ log, instance: 'relay', coalesce, metrics, logger, leaseMs: 120, heartbeatMs: 30, copyForwardAfterMs });
-}
-
-async function message(log: MemoryLog, messageId: string): Promise<void> {
-  const content = { messageId, role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
-  const input = { kind: 'message', message: content, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
-  await log.inputs.append('t', { v: 1, at: Date.now(), from: 'client', input }, { id: `t:msg:${messageId}` });
-}
+const coalesce = { ...COALESCE, chunkBytesMax: 262_144 };
+const relayOn = (log: MemoryLog, copyForwardAfterMs?: number) => relayWith(log, { coalesce, copyForwardAfterMs });
 
 async function appendAgent(log: MemoryLog, turn: number, ...inputs: AgentInput[]): Promise<void> {
-  const writer = createInputWriter(log.inputs, { taskId: 't', producer: { id: 'agent', agent: 'echo', turn, attempt: 1 } });
-  for (const input of inputs) writer.add(input);
-  await writer.flush();
+  await write(writerOf(log, { turn }), ...inputs);
 }
 
 const INPUT_REQUIRED = { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED' } as const;
@@ -38,33 +35,16 @@ const textInputs = (lane: string, ...tokens: string[]): AgentInput[] => [
   { kind: 'text', lane, tokens },
 ];
 
-async function newestOf(log: MemoryLog): Promise<StoredFacts> {
-  return (await log.facts.last('t'))!;
-}
-
-async function until(log: MemoryLog, met: (record: FactRecord) => boolean): Promise<StoredFacts> {
-  const stop = new AbortController();
-  for await (const stored of await log.facts.follow('t', 0, stop.signal)) if (met(stored.record)) return stored;
-  throw new Error('the log ended');
-}
-
 const copiedAfter = (log: MemoryLog, afterMs: number) =>
-  until(log, ({ copied, startStoredAt }) => copied?.last === true && startStoredAt > afterMs);
-
-async function factsOf(log: MemoryLog): Promise<Fact[]> {
-  const facts: Fact[] = [];
-  for await (const { record } of readTask(log.facts, await newestOf(log))) facts.push(...record.facts);
-  return facts;
-}
+  storedWhen(log, ({ copied, startStoredAt }) => copied?.last === true && startStoredAt > afterMs);
 
 /** Starts a task of several parts that waits for its client, and stops the relay. */
 async function waitingTask(log: MemoryLog): Promise<Fact[]> {
   const relay = await relayOn(log.another());
-  await message(log, 'm1');
+  await sendMessage(log, 't', { messageId: 'm1' });
   await appendAgent(log, 1, ...textInputs('a', LONG, LONG, LONG), INPUT_REQUIRED);
-  await until(log, ({ aggregate }) => aggregate.state === 'TASK_STATE_INPUT_REQUIRED');
-  while ((await log.tasks.get('t'))?.value.state !== 'TASK_STATE_INPUT_REQUIRED')
-    await new Promise(resolve => setTimeout(resolve, 5));
+  await storedWhen(log, ({ aggregate }) => aggregate.state === 'TASK_STATE_INPUT_REQUIRED');
+  await until(async () => (await log.tasks.get('t'))?.value.state === 'TASK_STATE_INPUT_REQUIRED');
   await relay.stop();
   return factsOf(log);
 }
@@ -74,9 +54,9 @@ test('a short task, whose copy is one record, is copied forward repeatedly and l
 }, async () => {
   const log = createMemoryLog();
   const relay = await relayOn(log.another(), COPY_FORWARD_AFTER_MS);
-  await message(log, 'm1');
+  await sendMessage(log, 't', { messageId: 'm1' });
   await appendAgent(log, 1, ...textInputs('a', 'short'), INPUT_REQUIRED);
-  await until(log, ({ aggregate }) => aggregate.state === 'TASK_STATE_INPUT_REQUIRED');
+  await storedWhen(log, ({ aggregate }) => aggregate.state === 'TASK_STATE_INPUT_REQUIRED');
   const facts = await factsOf(log);
   const first = await copiedAfter(log, 0);
   await copiedAfter(log, first.record.startStoredAt);
@@ -100,9 +80,9 @@ test('an open task is copied forward repeatedly while retention removes its firs
   log.expire('facts', 't', second.record.startSeq);
   assert.deepEqual(await factsOf(log), facts);
 
-  await message(log, 'm2');
+  await sendMessage(log, 't', { messageId: 'm2' });
   await appendAgent(log, 2, ...textInputs('b', 'done'), COMPLETED);
-  const end = await until(log, ({ aggregate }) => aggregate.state === 'TASK_STATE_COMPLETED');
+  const end = await storedWhen(log, ({ aggregate }) => aggregate.state === 'TASK_STATE_COMPLETED');
   const all = await factsOf(log);
   assert.deepEqual(all.slice(0, facts.length), facts);
   assert.deepEqual(all.at(-1), end.record.facts.at(-1));
@@ -111,7 +91,7 @@ test('an open task is copied forward repeatedly while retention removes its firs
     generations,
     generations.map((_generation, index) => index + 1),
   );
-  while ((await log.tasks.get('t'))?.value.state !== 'TASK_STATE_COMPLETED') await new Promise(resolve => setTimeout(resolve, 5));
+  await until(async () => (await log.tasks.get('t'))?.value.state === 'TASK_STATE_COMPLETED');
   await relay.stop();
 });
 
@@ -122,9 +102,9 @@ test('a finished task is not copied forward, and without the setting no task is'
   const idle = await relayOn(log.another());
   await new Promise(resolve => setTimeout(resolve, COPY_FORWARD_AFTER_MS * 2));
   assert.equal((await newestOf(log)).seq, before.seq);
-  await message(log, 'm2');
+  await sendMessage(log, 't', { messageId: 'm2' });
   await appendAgent(log, 2, COMPLETED);
-  const end = await until(log, ({ aggregate }) => aggregate.state === 'TASK_STATE_COMPLETED');
+  const end = await storedWhen(log, ({ aggregate }) => aggregate.state === 'TASK_STATE_COMPLETED');
   await idle.stop();
   const relay = await relayOn(log.another(), COPY_FORWARD_AFTER_MS);
   await new Promise(resolve => setTimeout(resolve, COPY_FORWARD_AFTER_MS * 2));
@@ -147,8 +127,7 @@ test('a relay that dies between two parts leaves the task unchanged; the next on
   };
   const dead = await relayOn(own, COPY_FORWARD_AFTER_MS);
   await died.promise;
-  await own.close();
-  void dead.stop().catch(() => {});
+  await kill(own, dead);
   assert.equal((await newestOf(log)).record.copied?.part, 1);
   assert.deepEqual(await factsOf(log), facts);
   const relay = await relayOn(log.another(), COPY_FORWARD_AFTER_MS);
@@ -173,9 +152,9 @@ test('a fact that does not fit into a record beside the grown aggregate is not c
   const relay = await relayOn(own, COPY_FORWARD_AFTER_MS);
   const startStoredAt = async () => (await log.tasks.get('t'))?.value.startStoredAt ?? 0;
   const before = await startStoredAt();
-  while ((await startStoredAt()) === before) await new Promise(resolve => setTimeout(resolve, 5));
-  await message(log, 'm2');
-  await until(log, ({ aggregate }) => aggregate.turn === 2);
+  await until(async () => (await startStoredAt()) !== before);
+  await sendMessage(log, 't', { messageId: 'm2' });
+  await storedWhen(log, ({ aggregate }) => aggregate.turn === 2);
   assert.deepEqual((await factsOf(log)).slice(0, facts.length), facts);
   await relay.stop();
 });
@@ -185,9 +164,9 @@ test('a task fails if nothing was stored between two copies, because no worker c
 }, async () => {
   const log = createMemoryLog();
   const relay = await relayOn(log.another(), COPY_FORWARD_AFTER_MS);
-  await message(log, 'm1');
-  const copied = await until(log, ({ copied }) => copied?.last === true);
-  const end = await until(log, ({ aggregate }) => isTerminal(aggregate.state));
+  await sendMessage(log, 't', { messageId: 'm1' });
+  const copied = await storedWhen(log, ({ copied }) => copied?.last === true);
+  const end = await storedWhen(log, ({ aggregate }) => isTerminal(aggregate.state));
   const status = end.record.facts.findLast(fact => fact.kind === 'status.changed')!.event.statusUpdate;
   assert.deepEqual([status.status.state, status.metadata], ['TASK_STATE_FAILED', { reason: WORKER_GONE, retryable: true }]);
   assert.ok(end.record.aggregate.at - copied.record.startStoredAt >= COPY_FORWARD_AFTER_MS);

@@ -43,7 +43,7 @@ function slow(tasks: KeyValue<TaskIndexEntry>) {
   return { tasks: bucket as KeyValue<TaskIndexEntry>, waiting, started };
 }
 
-test('the index of a task is written in the order of its states, and a failed write blocks no later one', async () => {
+test('the index of a task is written in the order of its states, and a failed write does not block later ones', async () => {
   const log = createMemoryLog();
   const { tasks, waiting, started } = slow(log.tasks);
   const writes = new IndexWrites(tasks);

@@ -1,29 +1,22 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AgentInput, AgentRecord } from '@hopline/events';
-import { createInputWriter } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
-import { createLogger, type HopMetrics } from '@hopline/telemetry';
+import { countingMetrics } from '../../../test/kit/counting-metrics.ts';
+import { until } from '../../../test/kit/until.ts';
+import { COALESCE, logger, sendMessage, writerOf } from './relay.test-kit.ts';
 import { createRelay } from './relay.ts';
 import { SHARD_WAITING_UNITS_MAX } from './shard.ts';
 
-const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
-const coalesce = { eventCostMs: 80, holdMsMax: 100, chunkBytesMax: 32_768 };
+const coalesce = { ...COALESCE, eventCostMs: 80 };
 
 /** Counts the inputs that reached their tasks. */
-function counting(): { metrics: HopMetrics; received: () => number } {
+function counting() {
   let received = 0;
-  const add = (count: number, { kind, outcome }: { kind?: string; outcome?: string } = {}) => {
+  const metrics = countingMetrics((_name, count, { kind, outcome }) => {
     if (kind !== undefined && outcome === 'received') received += count;
-  };
-  return {
-    metrics: new Proxy({}, { get: () => ({ add, recordMs() {}, observe() {} }) }) as HopMetrics,
-    received: () => received,
-  };
-}
-
-async function reached(met: () => boolean): Promise<void> {
-  while (!met()) await new Promise(resolve => setTimeout(resolve, 5));
+  });
+  return { metrics, received: () => received };
 }
 
 /** A data part of `units` UTF-16 units, without text. */
@@ -49,19 +42,14 @@ test('promise 1: inputs that each fit into a record are stored, however many wai
   };
   const { metrics, received } = counting();
   const relay = await createRelay({ log: own, instance: 'relay', coalesce, metrics, logger });
-  const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
-  const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
-  await log.inputs.append('t', { v: 1, at: Date.now(), from: 'client', input }, { id: 't:msg:m' });
-  const writer = createInputWriter(log.inputs, {
-    taskId: 't',
-    producer: { id: 'agent', agent: 'echo', turn: 1, attempt: 1 },
-  });
+  await sendMessage(log);
+  const writer = writerOf(log);
   writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
   const half = log.recordBytesMax / 2;
   for (const lane of ['f1', 'f2', 'f3']) writer.add(file(lane, half));
   writer.add({ kind: 'status', state: 'TASK_STATE_COMPLETED' });
   await writer.flush();
-  await reached(() => received() === 6);
+  await until(() => received() === 6);
   held.resolve();
   const names: (string | undefined)[] = [];
   for await (const { record } of await log.facts.follow('t', 0, new AbortController().signal)) {
@@ -105,10 +93,10 @@ test('promise 5: a shard whose tasks cannot be loaded stops reading inputs at it
   };
   const { metrics, received } = counting();
   const relay = await createRelay({ log: own, instance: 'relay', coalesce, metrics, logger });
-  await reached(() => read >= SHARD_WAITING_UNITS_MAX / units);
+  await until(() => read >= SHARD_WAITING_UNITS_MAX / units);
   await new Promise(resolve => setTimeout(resolve, 200));
   assert.ok(read < records, `${read} of ${records} were read`);
   loaded.resolve();
-  await reached(() => received() === records);
+  await until(() => received() === records);
   await relay.stop();
 });

@@ -1,29 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { Fold } from '@hopline/a2a';
-import { type FactRecord, isVisible } from '@hopline/events';
-import { createInputWriter, type InputWriter } from '@hopline/log';
+import type { Fold } from '@hopline/a2a';
+import { isVisible } from '@hopline/events';
+import type { InputWriter } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
-import { createLogger, type HopMetrics } from '@hopline/telemetry';
-import { createRelay, type Relay } from './relay.ts';
+import { countingMetrics } from '../../../test/kit/counting-metrics.ts';
+import { until } from '../../../test/kit/until.ts';
+import { foldOf, kill, recordsOf, relayOn, sendMessage, writerOf } from './relay.test-kit.ts';
 
-const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {}, observe() {} }) }) as HopMetrics;
-const logger = createLogger({ service: 'relay', instance: 'test', level: 'silent' as never });
-const coalesce = { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 32_768 };
 const COMPLETED = 'TASK_STATE_COMPLETED';
-
-const relayOn = (log: MemoryLog, metered = metrics): Promise<Relay> =>
-  createRelay({ log, instance: 'relay', coalesce, metrics: metered, logger, leaseMs: 120, heartbeatMs: 30 });
-
-async function sendMessage(log: MemoryLog, taskId: string): Promise<void> {
-  const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
-  const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent', creates: true } as const;
-  await log.inputs.append(taskId, { v: 1, at: Date.now(), from: 'client', input }, { id: `${taskId}:m` });
-}
-
-const writerOf = (log: MemoryLog, taskId: string): InputWriter =>
-  createInputWriter(log.inputs, { taskId, producer: { id: 'agent', agent: 'echo', turn: 1, item: 1, attempt: 1 } });
 
 async function write(out: InputWriter, ...tokens: string[]): Promise<void> {
   for (const token of tokens) {
@@ -33,8 +18,8 @@ async function write(out: InputWriter, ...tokens: string[]): Promise<void> {
 }
 
 async function begin(log: MemoryLog, taskId: string, ...tokens: string[]): Promise<InputWriter> {
-  await sendMessage(log, taskId);
-  const out = writerOf(log, taskId);
+  await sendMessage(log, taskId, { creates: true });
+  const out = writerOf(log, { taskId, item: 1 });
   out.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
   out.add({ kind: 'open', lane: 'a', artifact: { name: 'response' } });
   await write(out, ...tokens);
@@ -50,25 +35,20 @@ async function complete(out: InputWriter): Promise<void> {
 type Stored = { fold: Fold; generations: number[]; losses: number[] };
 
 async function stored(log: MemoryLog, taskId: string): Promise<Stored> {
-  const records: FactRecord[] = [];
-  const fold = new Fold();
-  for await (const { record } of log.facts.read(taskId, 1)) records.push(record);
+  const records = (await recordsOf(log, taskId)).map(({ record }) => record);
   const visible = records.flatMap(({ facts }) => facts).filter(isVisible);
-  for (const { event } of visible) fold.add(event);
   return {
-    fold,
+    fold: foldOf(records),
     generations: visible.map(({ generation }) => generation),
     losses: visible.flatMap(({ lostAfter }) => lostAfter ?? []),
   };
 }
 
-async function storedWhen(log: MemoryLog, taskId: string, isEnough: (fold: Fold) => boolean) {
-  for (;;) {
+const storedWhen = (log: MemoryLog, taskId: string, isEnough: (fold: Fold) => boolean): Promise<Stored> =>
+  until(async () => {
     const found = await stored(log, taskId);
-    if (isEnough(found.fold)) return found;
-    await sleep(5);
-  }
-}
+    return isEnough(found.fold) && found;
+  }, `task ${taskId} with ${isEnough}`);
 
 const isDone = ({ task }: Fold) => task?.status.state === COMPLETED;
 const hasText = (text: string) => (fold: Fold) => fold.textOf('response') === text;
@@ -90,11 +70,8 @@ test('a running task whose newest facts are gone has all its text, and its gener
   const log = createMemoryLog();
   const startedAt = Date.now();
   const kinds: string[] = [];
-  const logEvents = { add: (_count: number, labels?: { kind?: string }) => void kinds.push(labels?.kind ?? '') };
-  const relay = await relayOn(
-    log.another(),
-    new Proxy(metrics, { get: (to, name) => (name === 'logEvents' ? logEvents : to[name as never]) }),
-  );
+  const metrics = countingMetrics((name, _count, { kind = '' }) => void (name === 'logEvents' && kinds.push(kind)));
+  const relay = await relayOn(log.another(), { metrics });
   t.after(() => relay.stop());
   const out = await begin(log, 't', 'one ', 'two ', 'three ');
   await storedWhen(log, 't', hasText('one two three '));
@@ -118,7 +95,7 @@ for (const when of ['while its relay runs', 'while no relay runs'] as const) {
     const { lastSeq } = await log.facts.extent();
     for (const taskId of ['a', 'b', 'c', 'd']) await complete(await begin(log, taskId, 'whole ', taskId));
     for (const taskId of ['a', 'b', 'c', 'd']) await storedWhen(log, taskId, isDone);
-    while ((await log.tasks.get('d'))?.value.state !== COMPLETED) await sleep(5);
+    await until(async () => (await log.tasks.get('d'))?.value.state === COMPLETED);
     if (when === 'while no relay runs') await relay.stop();
     log.loseFacts(lastSeq);
     if (when === 'while no relay runs') {
@@ -130,7 +107,7 @@ for (const when of ['while its relay runs', 'while no relay runs'] as const) {
       const { fold } = await storedWhen(log, taskId, isDone);
       assert.deepEqual([fold.textOf('response'), fold.violations], [`whole ${taskId}`, []]);
     }
-    await sendMessage(log, 'new');
+    await sendMessage(log, 'new', { creates: true });
     await storedWhen(log, 'new', ({ task }) => task !== undefined);
   });
 }
@@ -158,7 +135,7 @@ test('a task whose facts retention removed does not begin again when the log los
   t.after(() => relay.stop());
   await complete(await begin(log, 'old', 'x'));
   await storedWhen(log, 'old', isDone);
-  while ((await log.tasks.get('old'))?.value.state !== COMPLETED) await sleep(5);
+  await until(async () => (await log.tasks.get('old'))?.value.state === COMPLETED);
   const kept = (await log.facts.extent()).lastSeq;
   await complete(await begin(log, 'kept', 'y'));
   await storedWhen(log, 'kept', isDone);
@@ -185,14 +162,13 @@ test('a relay that dies while it folds lost facts again leaves the rest to its s
   const second = await relayOn(own);
   const { append } = own.facts;
   own.facts.append = () => new Promise(() => {});
-  while ((await log.leases.get('shard.0'))?.value.refoldTo === undefined) await sleep(5);
+  await until(async () => (await log.leases.get('shard.0'))?.value.refoldTo);
   own.facts.append = append;
-  await own.close();
-  void second.stop().catch(() => {});
+  await kill(own, second);
   const third = await relayOn(log.another());
   t.after(() => third.stop());
   const { losses } = await storedWhen(log, 't', hasText('one two three '));
   await complete(out);
   assert.equal(losses.length, 1);
-  while ((await log.leases.get('shard.0'))?.value.refoldTo !== undefined) await sleep(5);
+  await until(async () => (await log.leases.get('shard.0'))?.value.refoldTo === undefined);
 });

@@ -1,55 +1,21 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Fold } from '@hopline/a2a';
-import { type ArtifactUpdated, isVisible } from '@hopline/events';
-import { createInputWriter, type InputWriter } from '@hopline/log';
+import type { ArtifactUpdated } from '@hopline/events';
+import type { InputWriter } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { INPUTS_LOST } from '@hopline/task';
-import { createLogger, type HopMetrics } from '@hopline/telemetry';
-import { createRelay, type Relay } from './relay.ts';
-
-const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {}, observe() {} }) }) as HopMetrics;
-const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
-const coalesce = { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 32_768 };
-
-const relayOn = (log: MemoryLog): Promise<Relay> =>
-  createRelay({ log, instance: 'relay', coalesce, metrics, logger, leaseMs: 120, heartbeatMs: 30 });
-
-async function sendMessage(log: MemoryLog): Promise<void> {
-  const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'dose?' }] };
-  const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
-  await log.inputs.append('t', { v: 1, at: Date.now(), from: 'client', input }, { id: 't:msg' });
-}
-
-const writerOf = (log: MemoryLog, attempt = 1): InputWriter =>
-  createInputWriter(log.inputs, { taskId: 't', producer: { id: 'agent', agent: 'echo', turn: 1, item: 1, attempt } });
+import { recordsOf, relayOn, sendMessage, shownWhen, storedWhen, writerOf } from './relay.test-kit.ts';
 
 async function write(out: InputWriter, text: string): Promise<void> {
   out.token('a', text);
   await out.flush();
 }
 
-async function shown(log: MemoryLog): Promise<Fold> {
-  const fold = new Fold();
-  for await (const { record } of log.facts.read('t', 1)) for (const fact of record.facts.filter(isVisible)) fold.add(fact.event);
-  return fold;
-}
-
-async function shownWhen(log: MemoryLog, isEnough: (fold: Fold) => boolean): Promise<Fold> {
-  for (;;) {
-    const fold = await shown(log);
-    if (isEnough(fold)) return fold;
-    await new Promise(resolve => setTimeout(resolve, 2));
-  }
-}
-
 /** Another input of the same shard is folded after `seq`, which shows that a relay has read everything up to it. */
 async function readUpTo(log: MemoryLog, seq: number): Promise<void> {
-  const message = { messageId: 'x', role: 'ROLE_USER' as const, parts: [{ text: 'another task' }] };
-  const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
-  const stored = await log.inputs.append('other', { v: 1, at: Date.now(), from: 'client', input }, { id: 'other:msg' });
+  const stored = await sendMessage(log, 'other');
   assert.ok(stored.seq > seq);
-  while ((await log.facts.last('other')) === undefined) await new Promise(resolve => setTimeout(resolve, 2));
+  await storedWhen(log, () => true, 'other');
 }
 
 /** Simulates retention: removes every stored input of the task. */
@@ -64,7 +30,7 @@ for (const heldBefore of ['nothing', 'half a pair'] as const) {
     const log = createMemoryLog();
     const first = await relayOn(log.another());
     await sendMessage(log);
-    const out = writerOf(log);
+    const out = writerOf(log, { item: 1 });
     out.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
     out.add({ kind: 'open', lane: 'a', artifact: { name: 'response' } });
     await write(out, 'The dose is 1');
@@ -97,7 +63,7 @@ test('an attempt whose first inputs were removed fails the task', { timeout: 20_
   await sendMessage(log);
   await shownWhen(log, fold => fold.task !== undefined);
   await first.stop();
-  const out = writerOf(log);
+  const out = writerOf(log, { item: 1 });
   out.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
   await out.flush();
   await expireInputs(log);
@@ -114,12 +80,12 @@ test('an input without a fact is read again by the next relay, so that the one a
   const log = createMemoryLog({ shards: 1 });
   const first = await relayOn(log.another());
   await sendMessage(log);
-  const before = writerOf(log);
+  const before = writerOf(log, { item: 1 });
   before.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
   before.add({ kind: 'open', lane: 'a', artifact: { name: 'response' } });
   await write(before, 'one');
   await shownWhen(log, fold => fold.textOf('response') === 'one');
-  const again = writerOf(log, 2);
+  const again = writerOf(log, { item: 1, attempt: 2 });
   // The task is working already.
   again.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
   await again.flush();
@@ -140,7 +106,7 @@ test('a task does not fail if an earlier version did not keep its last ordinals 
   const log = createMemoryLog();
   const first = await relayOn(log.another());
   await sendMessage(log);
-  const out = writerOf(log);
+  const out = writerOf(log, { item: 1 });
   out.add({ kind: 'open', lane: 'a', artifact: { name: 'response' } });
   await write(out, 'one');
   await shownWhen(log, fold => fold.textOf('response') === 'one');
@@ -170,7 +136,7 @@ test('the first record after a takeover has its time and cause, and each record 
   const log = createMemoryLog();
   const first = await relayOn(log.another());
   await sendMessage(log);
-  const out = writerOf(log);
+  const out = writerOf(log, { item: 1 });
   out.add({ kind: 'open', lane: 'a', artifact: { name: 'response' } });
   await write(out, 'one ');
   await shownWhen(log, fold => fold.textOf('response') === 'one ');
@@ -182,8 +148,7 @@ test('the first record after a takeover has its time and cause, and each record 
   await write(out, 'three ');
   await shownWhen(log, fold => fold.textOf('response') === 'one two three ');
   await second.stop();
-  const records = [];
-  for await (const stored of log.facts.read('t', 1)) records.push(stored);
+  const records = await recordsOf(log);
   const relays = [...new Set(records.map(({ relay }) => relay))];
   assert.equal(relays.length, 2, `${relays}`);
   assert.match(relays[0] ?? '', /^relay-[0-9a-f]{8}$/);
@@ -198,7 +163,7 @@ test('a takeover fails no task whose inputs are all stored, even while a later a
   await sendMessage(log);
   let text = '';
   for (const attempt of [1, 2]) {
-    const out = writerOf(log, attempt);
+    const out = writerOf(log, { item: 1, attempt });
     text = '';
     out.add({ kind: 'open', lane: 'a', artifact: { name: 'response' } });
     for (let token = 0; token < 5; token++) {

@@ -7,6 +7,7 @@ import { INPUT_UNREADABLE, INPUTS_LOST } from '@hopline/task';
 import { createLogger, type HopMetrics, type Logger, startTelemetry } from '@hopline/telemetry';
 import fc from 'fast-check';
 import { REJECTED_LINES_PER_MINUTE_MAX, type RejectedRecord, RejectedRecords } from './rejected-records.ts';
+import { shardContext } from './shard.test-kit.ts';
 import { Shard, type ShardContext } from './shard.ts';
 
 const FROM = { id: 'agent', agent: 'echo', turn: 1, item: 1, attempt: 1 };
@@ -37,31 +38,14 @@ class FoldingShard {
   readonly failures: unknown[] = [];
   readonly context: ShardContext;
   readonly #shard: Shard;
-  #ids = 0;
 
   constructor(more: Partial<ShardContext> = {}) {
-    const { inputs, facts } = this.log;
-    this.context = {
-      inputs,
-      facts,
-      shards: 1,
-      taskBytesMax: Number.POSITIVE_INFINITY,
-      owned: { at: 0, cause: 'fresh' },
-      coalesce: { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 32_768 },
-      now: () => performance.now(),
-      wallNow: Date.now,
-      appendId: taskId => `${taskId}:${++this.#ids}`,
-      indexedSeq: async () => undefined,
-      onRefold: () => {},
-      applySideEffects: () => undefined,
+    this.context = shardContext(this.log, {
       onRejected: reason => void this.reasons.push(reason),
       onRejectedRecord: rejected => void this.rejected.push(rejected),
-      onOutcome: () => {},
-      onAppend: () => {},
-      onStored: () => {},
       onFailure: error => void this.failures.push(error),
       ...more,
-    };
+    });
     this.#shard = new Shard(0, { checkpoint: 0 }, this.context);
     this.#shard.start();
   }

@@ -1,37 +1,31 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Fold } from '@hopline/a2a';
+import type { Fold } from '@hopline/a2a';
 import { type AgentInput, type FactRecord, isVisible, type Producer } from '@hopline/events';
-import { createInputWriter, type InputWriter, LogFull, LogUnavailable } from '@hopline/log';
+import { LogFull, LogUnavailable } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { evolve } from '@hopline/task';
-import { createLogger, type HopMetrics } from '@hopline/telemetry';
+import { createLogger } from '@hopline/telemetry';
 import fc from 'fast-check';
-import { createRelay, type Relay } from './relay.ts';
+import { countingMetrics } from '../../../test/kit/counting-metrics.ts';
+import { until } from '../../../test/kit/until.ts';
+import {
+  COALESCE,
+  foldOf,
+  kill,
+  logger,
+  relayOn as relayWith,
+  sendMessage,
+  shownWhen,
+  storedWhen,
+  writerOf,
+} from './relay.test-kit.ts';
+import { createRelay } from './relay.ts';
 
-const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {}, observe() {} }) }) as HopMetrics;
-const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
-const coalesce = { eventCostMs: 80, holdMsMax: 100, chunkBytesMax: 32_768 };
+const coalesce = { ...COALESCE, eventCostMs: 80 };
 
-const relayOn = (log: MemoryLog, settings = coalesce): Promise<Relay> =>
-  createRelay({ log, instance: 'relay', coalesce: settings, metrics, logger, leaseMs: 120, heartbeatMs: 30 });
-
-async function sendMessage(log: MemoryLog, taskId: string, messageId = `${taskId}-m`, creates?: true): Promise<void> {
-  const message = { messageId, role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
-  const begun = { contextId: 'c', role: 'agent.echo', profile: 'transparent', ...(creates && { creates }) } as const;
-  const input = { kind: 'message', message, ...begun } as const;
-  await log.inputs.append(taskId, { v: 1, at: Date.now(), from: 'client', input }, { id: `${taskId}:${messageId}` });
-}
-
-async function until(met: () => Promise<boolean>): Promise<void> {
-  while (!(await met())) await sleep(5);
-}
-
-function writer(log: MemoryLog, taskId: string, attempt = 1): InputWriter {
-  const producer: Producer = { id: 'agent', agent: 'echo', turn: 1, attempt };
-  return createInputWriter(log.inputs, { taskId, producer });
-}
+const relayOn = (log: MemoryLog, settings = coalesce) => relayWith(log, { coalesce: settings });
 
 /** The fact records of a task up to its end. */
 async function records(log: MemoryLog, taskId: string): Promise<FactRecord[]> {
@@ -42,12 +36,6 @@ async function records(log: MemoryLog, taskId: string): Promise<FactRecord[]> {
     if (record.aggregate.state === 'TASK_STATE_COMPLETED') stop.abort();
   }
   return all;
-}
-
-function foldOf(all: FactRecord[]): Fold {
-  const fold = new Fold();
-  for (const { facts } of all) for (const fact of facts.filter(isVisible)) fold.add(fact.event);
-  return fold;
 }
 
 function assertSound(all: FactRecord[]): Fold {
@@ -70,7 +58,7 @@ test('the aggregate of a record equals the fold of all facts, so a new owner nee
   const relay = await relayOn(log);
   const seen = records(log, 't1');
   await sendMessage(log, 't1');
-  const out = writer(log, 't1');
+  const out = writerOf(log, { taskId: 't1' });
   out.add({ kind: 'open', lane: 'a', artifact: { name: 'response' } });
   for (const token of ['H', 'ere', ' is', ' ', '\n', 'ha', 'ha']) out.token('a', token);
   out.add({ kind: 'close', lane: 'a' });
@@ -92,18 +80,18 @@ test('a message whose task id is new creates the task without a read of the log;
   };
   const messagesOf = async (taskId: string) => (await last(taskId))?.record.aggregate.messageIds ?? [];
   const first = await relayOn(log);
-  await sendMessage(log, 'live', 'm1', true);
-  await sendMessage(log, 'unmarked', 'm1');
+  await sendMessage(log, 'live', { messageId: 'm1', creates: true });
+  await sendMessage(log, 'unmarked', { messageId: 'm1' });
   await until(async () => (await messagesOf('live')).length === 1 && (await messagesOf('unmarked')).length === 1);
   assert.deepEqual([...read], ['unmarked']);
   await first.stop();
 
-  await sendMessage(log, 'waiting', 'm1', true);
+  await sendMessage(log, 'waiting', { messageId: 'm1', creates: true });
   const second = await relayOn(log);
   await until(async () => (await messagesOf('waiting')).length === 1);
   assert.ok(read.has('waiting'));
   // With a wrong mark the append conflicts, the shard restarts, and the task is read.
-  await sendMessage(log, 'live', 'm2', true);
+  await sendMessage(log, 'live', { messageId: 'm2', creates: true });
   await until(async () => (await messagesOf('live')).length === 2);
   assert.deepEqual(await messagesOf('live'), ['m1', 'm2']);
   await second.stop();
@@ -119,12 +107,7 @@ test('inputs removed before they were read fail the task: text with a gap never 
   await append(1, [{ kind: 'open', lane: 'a', artifact: { name: 'response' } }]);
   await append(2, [{ kind: 'text', lane: 'a', tokens: ['one '] }]);
   await append(4, [{ kind: 'text', lane: 'a', tokens: ['three'] }]);
-  const stop = new AbortController();
-  const fold = new Fold();
-  for await (const { record } of await log.facts.follow('t1', 0, stop.signal)) {
-    for (const fact of record.facts.filter(isVisible)) fold.add(fact.event);
-    if (fold.ended) break;
-  }
+  const fold = await shownWhen(log, ({ ended }) => ended, 't1');
   assert.equal(fold.task?.status.state, 'TASK_STATE_FAILED');
   assert.equal(fold.textOf('response'), 'one ');
   await relay.stop();
@@ -136,7 +119,7 @@ test('the first text of a lane is stored at once, in the record that opens the l
   const relay = await relayOn(log, { ...coalesce, eventCostMs: 60_000, holdMsMax: 30_000 });
   const seen = records(log, 't1');
   await sendMessage(log, 't1');
-  const out = writer(log, 't1');
+  const out = writerOf(log, { taskId: 't1' });
   for (const lane of ['a', 'b']) {
     out.add({ kind: 'open', lane, artifact: { name: lane } });
     out.token(lane, `first of ${lane}`);
@@ -170,7 +153,7 @@ test('with an event cost of 0 every token is its own frame [S1-27]', async () =>
   const relay = await relayOn(log, { ...coalesce, eventCostMs: 0 });
   const seen = records(log, 't1');
   await sendMessage(log, 't1');
-  const out = writer(log, 't1');
+  const out = writerOf(log, { taskId: 't1' });
   out.add({ kind: 'open', lane: 'a', artifact: { name: 'response' } });
   for (let index = 0; index < 20; index++) {
     out.token('a', `${index} `);
@@ -189,7 +172,7 @@ test('a notice neither waits for held text nor overtakes the text before it [S2-
   const log = createMemoryLog();
   const relay = await relayOn(log, { ...coalesce, eventCostMs: 60_000, holdMsMax });
   await sendMessage(log, 't1');
-  const out = writer(log, 't1');
+  const out = writerOf(log, { taskId: 't1' });
   out.add({ kind: 'open', lane: 'a', artifact: { name: 'response' } });
   const notice = (lane: string) => ({
     ...{ kind: 'artifact' as const, lane, artifact: { name: lane } },
@@ -246,7 +229,7 @@ test('promise 1: relay deaths, conflicts and lost acknowledgements change no cha
         let relay = await relayOn(own);
         const seen = records(log, 't1');
         await sendMessage(log, 't1');
-        const out = writer(log, 't1');
+        const out = writerOf(log, { taskId: 't1' });
         const sent = { a: '', b: '' };
         let notices = 0;
         for (const lane of ['a', 'b']) out.add({ kind: 'open', lane, artifact: { name: lane } });
@@ -268,8 +251,7 @@ test('promise 1: relay deaths, conflicts and lost acknowledgements change no cha
           }
           if (step.next === 'kill') {
             const dead = relay;
-            await own.close();
-            void dead.stop().catch(() => {});
+            await kill(own, dead);
             own = log.another();
             relay = await relayOn(own);
           }
@@ -294,7 +276,7 @@ test('promise 1: a held half of a surrogate pair survives a later notice and the
   const dead = await relayOn(own);
   const seen = records(log, 't1');
   await sendMessage(log, 't1');
-  const out = writer(log, 't1');
+  const out = writerOf(log, { taskId: 't1' });
   for (const lane of ['a', 'b']) out.add({ kind: 'open', lane, artifact: { name: lane } });
   out.token('a', '👍'.slice(0, 1));
   await out.flush();
@@ -302,12 +284,8 @@ test('promise 1: a held half of a surrogate pair survives a later notice and the
   await out.flush();
   out.add({ kind: 'artifact', lane: 'n', artifact: { name: 'notice' }, parts: [{ text: 'n' }], append: false, last: true });
   await out.flush();
-  for (let stored = false; !stored; ) {
-    await new Promise(resolve => setTimeout(resolve, 2));
-    for await (const { record } of log.facts.read('t1', 1)) stored ||= record.aggregate.producers.agent?.n === 5;
-  }
-  await own.close();
-  void dead.stop().catch(() => {});
+  await storedWhen(log, ({ aggregate }) => aggregate.producers.agent?.n === 5, 't1');
+  await kill(own, dead);
   own = log.another();
   const relay = await relayOn(own);
   for (const lane of ['a', 'b']) out.token(lane, '👍'.slice(1));
@@ -324,16 +302,9 @@ test('a message whose first record exceeds the limit of the log is rejected, cou
 }, async () => {
   const log = createMemoryLog({ shards: 1, recordBytesMax: 4_096 });
   const rejected = Promise.withResolvers<string | undefined>();
-  const inputsRejected = { add: (_count: number, labels?: { reason?: string }) => rejected.resolve(labels?.reason) };
-  const counting = new Proxy(
-    {},
-    { get: (_target, name) => (name === 'inputsRejected' ? inputsRejected : { add() {}, recordMs() {}, observe() {} }) },
-  );
-  const options = { instance: 'relay', coalesce, metrics: counting as HopMetrics, logger, leaseMs: 120, heartbeatMs: 30 };
-  const relay = await createRelay({ log: log.another(), ...options });
-  const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'x'.repeat(3_700) }] };
-  const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
-  await log.inputs.append('large', { v: 1, at: Date.now(), from: 'client', input }, { id: 'large:msg' });
+  const metrics = countingMetrics((name, _count, { reason }) => name === 'inputsRejected' && rejected.resolve(reason));
+  const relay = await relayWith(log.another(), { coalesce, metrics });
+  await sendMessage(log, 'large', { text: 'x'.repeat(3_700) });
   const stop = new AbortController();
   const next = (await log.facts.follow('small', 'new', stop.signal))[Symbol.asyncIterator]();
   await sendMessage(log, 'small');
@@ -348,9 +319,6 @@ test('two relays split the shards evenly, and one owns all when the other stops'
   const log = createMemoryLog();
   const first = await relayOn(log.another());
   const second = await relayOn(log.another());
-  const until = async (fine: () => boolean) => {
-    while (!fine()) await new Promise(resolve => setTimeout(resolve, 5));
-  };
   await until(() => first.shards.size === 8 && second.shards.size === 8);
   await first.stop();
   await until(() => second.shards.size === 16);
@@ -382,7 +350,7 @@ test('a full work queue fails no shard: the work is requested until there is roo
   void log.work.take('agent.echo', { slots: 2, signal: stop.signal }, async ({ work }) => void taken.push(work.taskId));
   await sendMessage(log, 'refused');
   await sendMessage(log, 'other');
-  while (taken.length < 2) await new Promise(resolve => setTimeout(resolve, 5));
+  await until(() => taken.length >= 2);
   assert.deepEqual(taken, ['other', 'refused']);
   assert.deepEqual([refusals, reads], [3, 1], 'the shard was read once');
 });
@@ -395,8 +363,7 @@ test('a relay that takes over logs its shards together, at its start and after t
   const destination = { write: (line: string) => void lines.push(JSON.parse(line)) };
   const recorded = createLogger({ service: 'relay', instance: 'test', level: 'info', destination });
   const first = await relayOn(log);
-  const options = { log, instance: 'relay', coalesce, metrics, leaseMs: 120, heartbeatMs: 30 };
-  const second = await createRelay({ ...options, logger: recorded });
+  const second = await relayWith(log, { coalesce, logger: recorded });
   await until(async () => second.shards.size === 8);
   await first.stop();
   await until(async () => second.shards.size === 16);
@@ -442,11 +409,8 @@ test('a shard whose log refuses at once restarts less and less often, and quickl
   t.mock.method(Math, 'random', () => 0.99);
   const log = createMemoryLog({ shards: 1 });
   const failedAtMs: number[] = [];
-  const counting = new Proxy(metrics, {
-    get: (all, name) => {
-      const add = (count: number) => void (name === 'shardRestarts' && count > 0 && failedAtMs.push(performance.now()));
-      return { ...Reflect.get(all, name), add };
-    },
+  const metrics = countingMetrics((name, count) => {
+    if (name === 'shardRestarts' && count > 0) failedAtMs.push(performance.now());
   });
   const { append } = log.facts;
   let isRefused = true;
@@ -454,7 +418,7 @@ test('a shard whose log refuses at once restarts less and less often, and quickl
     if (isRefused) throw new LogUnavailable('refused: account has insufficient resources');
     return append.apply(log.facts, args);
   };
-  const relay = await createRelay({ log, instance: 'relay', coalesce, metrics: counting, logger });
+  const relay = await createRelay({ log, instance: 'relay', coalesce, metrics, logger });
   const pauses = () => failedAtMs.slice(1).map((at, index) => at - failedAtMs[index]!);
   try {
     await sendMessage(log, 't1');

@@ -1,13 +1,22 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isTerminal, stateWord } from '@hopline/a2a';
-import type { AgentInput, Fact, FactRecord, InputRecord, Role } from '@hopline/events';
-import { createInputWriter, readTask } from '@hopline/log';
+import type { AgentInput, InputRecord } from '@hopline/events';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { INPUTS_LOST, WORKER_GONE } from '@hopline/task';
-import { createLogger, type HopMetrics } from '@hopline/telemetry';
+import { until } from '../../../test/kit/until.ts';
 import { IndexWrites } from './index-writes.ts';
-import { createRelay, type Relay } from './relay.ts';
+import {
+  COALESCE,
+  factsOf,
+  kill,
+  logger,
+  relayOn as relayWith,
+  sendMessage,
+  storedWhen,
+  write,
+  writerOf,
+} from './relay.test-kit.ts';
 import {
   COPIES_PER_SWEEP_MAX,
   COPY_FORWARD_MARGIN,
@@ -21,42 +30,13 @@ import type { OpenTask } from './task-deadlines.ts';
 
 const HOUR_MS = 3_600_000;
 const SILENT_MS = 150;
-const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {}, observe() {} }) }) as HopMetrics;
-const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
-const coalesce = { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 262_144 };
+const coalesce = { ...COALESCE, chunkBytesMax: 262_144 };
 
-function relayOn(log: MemoryLog, copyForwardAfterMs?: number): Promise<Relay> {
-  const times = { leaseMs: 120, heartbeatMs: 30, sweepMs: 25, silentMs: SILENT_MS, copyForwardAfterMs };
-  return createRelay({ log, instance: 'relay', coalesce, metrics, logger, ...times });
-}
-
-async function message(log: MemoryLog, taskId: string, role: Role = 'agent.echo', messageId = 'm1'): Promise<void> {
-  const content = { messageId, role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
-  const input = { kind: 'message', message: content, contextId: 'c', role, profile: 'transparent' } as const;
-  await log.inputs.append(taskId, { v: 1, at: Date.now(), from: 'client', input }, { id: `${taskId}:msg:${messageId}` });
-}
+const relayOn = (log: MemoryLog, copyForwardAfterMs?: number) =>
+  relayWith(log, { coalesce, sweepMs: 25, silentMs: SILENT_MS, copyForwardAfterMs });
 
 async function appendAgent(log: MemoryLog, taskId: string, inputs: AgentInput[], startN = 1): Promise<void> {
-  const producer = { id: 'agent', agent: 'echo', turn: 1, attempt: 1 };
-  const writer = createInputWriter(log.inputs, { taskId, producer, startN });
-  for (const input of inputs) writer.add(input);
-  await writer.flush();
-}
-
-async function until(log: MemoryLog, taskId: string, met: (record: FactRecord) => boolean): Promise<FactRecord> {
-  for await (const { record } of await log.facts.follow(taskId, 0, new AbortController().signal)) if (met(record)) return record;
-  throw new Error('the log ended');
-}
-
-async function waitFor(isMet: () => Promise<boolean>): Promise<void> {
-  while (!(await isMet())) await new Promise(resolve => setTimeout(resolve, 5));
-}
-
-async function factsOf(log: MemoryLog, taskId: string): Promise<Fact[]> {
-  const facts: Fact[] = [];
-  const newest = (await log.facts.last(taskId))!;
-  for await (const { record } of readTask(log.facts, newest)) facts.push(...record.facts);
-  return facts;
+  await write(writerOf(log, { taskId, startN }), ...inputs);
 }
 
 const BYTES_MAX = 256 * 1024;
@@ -73,13 +53,11 @@ async function fill(log: MemoryLog, name: string, bytes: number, open: readonly 
     COMPLETED,
   ];
   for (let filler = 1; filler <= bytes / text.length; filler++) {
-    await message(log, `${name}-${filler}`);
+    await sendMessage(log, `${name}-${filler}`);
     await appendAgent(log, `${name}-${filler}`, inputs);
-    await until(log, `${name}-${filler}`, ({ aggregate }) => isTerminal(aggregate.state));
+    await storedWhen(log, ({ aggregate }) => isTerminal(aggregate.state), `${name}-${filler}`);
     for (const taskId of open)
-      await waitFor(
-        async () => ((await log.tasks.get(taskId))?.value.startSeq ?? 0) >= copyForwardBelow(await log.facts.extent()),
-      );
+      await until(async () => ((await log.tasks.get(taskId))?.value.startSeq ?? 0) >= copyForwardBelow(await log.facts.extent()));
   }
 }
 
@@ -97,9 +75,9 @@ test('open tasks outlive a log that others fill three times, and lose no fact [S
   const relay = await relayOn(log.another(), 24 * HOUR_MS);
   const open = { waiting: WAITS, working: WORKS };
   for (const [taskId, status] of Object.entries(open)) {
-    await message(log, taskId);
+    await sendMessage(log, taskId);
     await appendAgent(log, taskId, [status]);
-    await until(log, taskId, ({ aggregate }) => aggregate.state === status.state);
+    await storedWhen(log, ({ aggregate }) => aggregate.state === status.state, taskId);
   }
   const before = { waiting: await factsOf(log, 'waiting'), working: await factsOf(log, 'working') };
   for (let time = 1; time <= 3; time++) {
@@ -116,10 +94,10 @@ test('a working task that was silent for as long as copies by age permit fails i
 }, async () => {
   const log = createMemoryLog({ shards: 1, factsBytesMax: BYTES_MAX });
   const relay = await relayOn(log.another(), 1_000);
-  await message(log, 'silent');
+  await sendMessage(log, 'silent');
   await appendAgent(log, 'silent', [WORKS]);
-  await until(log, 'silent', ({ aggregate }) => aggregate.state === WORKS.state);
-  const end = await until(log, 'silent', ({ aggregate }) => isTerminal(aggregate.state));
+  await storedWhen(log, ({ aggregate }) => aggregate.state === WORKS.state, 'silent');
+  const { record: end } = await storedWhen(log, ({ aggregate }) => isTerminal(aggregate.state), 'silent');
   const { metadata } = end.facts.findLast(fact => fact.kind === 'status.changed')!.event.statusUpdate;
   assert.deepEqual(metadata, { reason: WORKER_GONE, retryable: true });
   await relay.stop();
@@ -130,17 +108,17 @@ test('the index keeps open tasks while others fill it three times, so that their
 }, async () => {
   const log = createMemoryLog({ shards: 1, tasksBytesMax: 16 * 1024 });
   const relay = await relayOn(log.another());
-  await message(log, 'waiting');
+  await sendMessage(log, 'waiting');
   await appendAgent(log, 'waiting', [WAITS]);
   const entryOf = async () => (await log.tasks.get('waiting'))!;
-  await waitFor(async () => (await log.tasks.get('waiting'))?.value.state === WAITS.state);
+  await until(async () => (await log.tasks.get('waiting'))?.value.state === WAITS.state);
   const { value } = await entryOf();
   for (let filler = 1; (await log.tasks.revision()) < 300; filler++) {
-    await message(log, `filler-${filler}`);
+    await sendMessage(log, `filler-${filler}`);
     await appendAgent(log, `filler-${filler}`, [COMPLETED]);
-    await until(log, `filler-${filler}`, ({ aggregate }) => isTerminal(aggregate.state));
-    await waitFor(async () => (await log.tasks.get(`filler-${filler}`)) !== undefined);
-    await waitFor(async () => (await entryOf()).revision >= copyForwardBelow(await log.tasks.extent()));
+    await storedWhen(log, ({ aggregate }) => isTerminal(aggregate.state), `filler-${filler}`);
+    await until(async () => (await log.tasks.get(`filler-${filler}`)) !== undefined);
+    await until(async () => (await entryOf()).revision >= copyForwardBelow(await log.tasks.extent()));
   }
   assert.ok((await log.tasks.extent()).firstSeq > 100, 'the index has removed its oldest entries');
   assert.deepEqual((await entryOf()).value, value);
@@ -150,11 +128,11 @@ test('the index keeps open tasks while others fill it three times, so that their
 /** A relay folds the beginning of a task, and no relay runs while its agent continues. The agent's inputs are then removed. */
 async function outage(log: MemoryLog, work: () => Promise<void>): Promise<void> {
   const first = await relayOn(log.another());
-  await message(log, 't');
-  await waitFor(() => log.work.hasItem('agent.echo', 't'));
+  await sendMessage(log, 't');
+  await until(() => log.work.hasItem('agent.echo', 't'));
   await appendAgent(log, 't', [WORKS]);
-  await until(log, 't', ({ aggregate }) => aggregate.state === WORKS.state);
-  await waitFor(async () => (await log.tasks.get('t'))?.value.state === WORKS.state);
+  await storedWhen(log, ({ aggregate }) => aggregate.state === WORKS.state);
+  await until(async () => (await log.tasks.get('t'))?.value.state === WORKS.state);
   await first.stop();
   await work();
   log.expireAll('inputs', (await log.inputs.extent()).lastSeq + 1);
@@ -175,7 +153,7 @@ test('a task fails if its agent has finished and its last inputs were removed, a
   const log = createMemoryLog();
   await outage(log, () => finish(log, () => appendAgent(log, 't', [COMPLETED], 2)));
   const second = await relayOn(log.another());
-  const { facts } = await until(log, 't', ({ aggregate }) => isTerminal(aggregate.state));
+  const { facts } = (await storedWhen(log, ({ aggregate }) => isTerminal(aggregate.state))).record;
   const { status, metadata } = facts.findLast(fact => fact.kind === 'status.changed')!.event.statusUpdate;
   assert.deepEqual([status.state, metadata?.reason], ['TASK_STATE_FAILED', INPUTS_LOST]);
   await second.stop();
@@ -193,18 +171,17 @@ for (const { shown, lost } of LOST_ENTRIES) {
     const log = createMemoryLog();
     const own = log.another();
     const first = await relayOn(own);
-    await message(log, 't');
+    await sendMessage(log, 't');
     await appendAgent(log, 't', [shown]);
-    await waitFor(async () => (await log.tasks.get('t'))?.value.state === shown.state);
+    await until(async () => (await log.tasks.get('t'))?.value.state === shown.state);
     own.tasks.update = () => new Promise(() => {});
     await appendAgent(log, 't', [lost], 2);
-    await until(log, 't', ({ aggregate }) => aggregate.state === lost.state);
-    await own.close();
-    void first.stop().catch(() => {});
+    await storedWhen(log, ({ aggregate }) => aggregate.state === lost.state);
+    await kill(own, first);
     log.expireAll('inputs', (await log.inputs.extent()).lastSeq + 1);
     assert.equal((await log.tasks.get('t'))?.value.state, shown.state);
     const second = await relayOn(log.another());
-    await waitFor(async () => (await log.tasks.get('t'))?.value.state === lost.state);
+    await until(async () => (await log.tasks.get('t'))?.value.state === lost.state);
     await second.stop();
   });
 }
@@ -216,7 +193,7 @@ test('a record without a fact does not hide that the work item is gone', { timeo
   const again = { id: 'agent', agent: 'echo', turn: 1, attempt: 2 };
   const record = { v: 1, at: Date.now(), from: again, n: 1, inputs: [WORKS] } as const;
   await log.inputs.append('t', structuredClone(record) as unknown as InputRecord, { id: 't:agent:1:0:2:1' });
-  const { aggregate } = await until(log, 't', ({ aggregate }) => isTerminal(aggregate.state));
+  const { aggregate } = (await storedWhen(log, ({ aggregate }) => isTerminal(aggregate.state))).record;
   assert.equal(aggregate.state, 'TASK_STATE_FAILED');
   await second.stop();
 });
@@ -227,7 +204,7 @@ test('a silent task whose agent still has its item is not touched, however much 
   const second = await relayOn(log.another());
   await new Promise(resolve => setTimeout(resolve, SILENT_MS * 3));
   await finish(log, () => appendAgent(log, 't', [COMPLETED], 2));
-  const { aggregate } = await until(log, 't', ({ aggregate }) => isTerminal(aggregate.state));
+  const { aggregate } = (await storedWhen(log, ({ aggregate }) => isTerminal(aggregate.state))).record;
   assert.equal(aggregate.state, 'TASK_STATE_COMPLETED');
   await second.stop();
 });
@@ -310,10 +287,10 @@ test('one sweep examines at most EXAMINED_PER_SWEEP_MAX tasks', async () => {
 test('a running task is examined once SILENT_MS_MIN has passed since its newest fact, not a millisecond earlier', async () => {
   const log = createMemoryLog();
   const relay = await relayOn(log.another());
-  await message(log, 't');
-  await waitFor(() => log.work.hasItem('agent.echo', 't'));
+  await sendMessage(log, 't');
+  await until(() => log.work.hasItem('agent.echo', 't'));
   await finish(log, async () => {});
-  await waitFor(async () => ((await log.tasks.get('t'))?.value.generation ?? 0) > 0);
+  await until(async () => ((await log.tasks.get('t'))?.value.generation ?? 0) > 0);
   await relay.stop();
   const { value: entry } = (await log.tasks.get('t'))!;
   const tasks: [string, OpenTask][] = [['t', { entry: { ...entry, startSeq: 9_999 }, revision: 9_999 }]];

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AgentInput, InputRecord } from '@hopline/events';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
+import { shardContext } from './shard.test-kit.ts';
 import { ENDED_IDLE_MS, IDLE_MS, SHARD_WAITING_UNITS_MAX, Shard, type ShardContext, SWEEP_MS } from './shard.ts';
 
 const MESSAGE: InputRecord = {
@@ -22,35 +23,7 @@ function agent(n: number, state: 'TASK_STATE_WORKING' | 'TASK_STATE_COMPLETED'):
   return { v: 1, at: 1, from: { id: 'agent', agent: 'echo', turn: 1, item: 1, attempt: 1 }, n, inputs };
 }
 
-/** The only shard of a log in memory, without holds and side effects. */
-function shardOf(log: MemoryLog, more: Partial<ShardContext> = {}): Shard {
-  let appends = 0;
-  return new Shard(
-    0,
-    { checkpoint: 0 },
-    {
-      inputs: log.inputs,
-      facts: log.facts,
-      shards: 1,
-      taskBytesMax: Number.POSITIVE_INFINITY,
-      owned: { at: 0, cause: 'fresh' },
-      coalesce: { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 32_768 },
-      now: () => performance.now(),
-      wallNow: Date.now,
-      appendId: taskId => `${taskId}:append-${++appends}`,
-      indexedSeq: async () => undefined,
-      onRefold: () => {},
-      applySideEffects: () => undefined,
-      onRejected: () => {},
-      onRejectedRecord: ({ fault }) => assert.fail(fault),
-      onOutcome: () => {},
-      onAppend: () => {},
-      onStored: () => {},
-      onFailure: error => assert.ifError(error),
-      ...more,
-    },
-  );
-}
+const shardOf = (log: MemoryLog, more?: Partial<ShardContext>) => new Shard(0, { checkpoint: 0 }, shardContext(log, more));
 
 test('an ended task leaves memory after ENDED_IDLE_MS, an open one after IDLE_MS; later inputs of an ended task are still rejected', async t => {
   t.mock.timers.enable({ apis: ['setInterval'] });

@@ -53,7 +53,7 @@ export class TaskAppender {
   #storedBytes: number;
   #taskStart: TaskStart | undefined;
   #takeover: Takeover | undefined;
-  /** The log has lost records of the task, perhaps: its next event gets a generation that no client knows. */
+  /** The log may have lost records of the task, so the next event gets a generation that no client knows. */
   #leap: 'none' | 'due' | 'done' = 'none';
   #isStopped = false;
 

@@ -2,24 +2,14 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { FactRecord } from '@hopline/events';
 import { TASK_TOO_LARGE } from '@hopline/fold';
-import { createInputWriter, type StoredFacts, type TaskIndexEntry } from '@hopline/log';
-import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
-import { createLogger, type HopMetrics } from '@hopline/telemetry';
+import type { StoredFacts, TaskIndexEntry } from '@hopline/log';
+import { createMemoryLog } from '@hopline/log/memory';
+import { NO_METRICS } from '../../../test/kit/no-metrics.ts';
+import { COALESCE, logger, recordsOf, sendMessage, storedWhen, writerOf } from './relay.test-kit.ts';
 import { createRelay } from './relay.ts';
 import { INDEXED_BYTES_STEP } from './side-effects.ts';
 
-const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
-const metrics = new Proxy({}, { get: () => ({ add() {}, recordMs() {}, observe() {} }) }) as HopMetrics;
-const coalesce = { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 32_768 };
-const producer = { id: 'agent', agent: 'echo', turn: 1, attempt: 1 };
-
 const bytesOf = ({ record }: StoredFacts): number => Buffer.byteLength(JSON.stringify(record));
-
-async function recordsOf(log: MemoryLog): Promise<StoredFacts[]> {
-  const records: StoredFacts[] = [];
-  for await (const stored of log.facts.read('t', 1)) records.push(stored);
-  return records;
-}
 
 /** Begins a task whose agent writes `words`, each stored before the next, on relays that take over from each other. */
 async function write(
@@ -28,17 +18,19 @@ async function write(
 ) {
   const log = createMemoryLog({ shards: 1 });
   const open = () =>
-    createRelay({ log, instance: 'relay', coalesce, metrics, logger, ...(taskBytesMax !== undefined && { taskBytesMax }) });
+    createRelay({
+      log,
+      instance: 'relay',
+      coalesce: COALESCE,
+      metrics: NO_METRICS,
+      logger,
+      ...(taskBytesMax !== undefined && { taskBytesMax }),
+    });
   let relay = await open();
   t.after(() => relay.stop());
-  const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
-  const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
-  await log.inputs.append('t', { v: 1, at: Date.now(), from: 'client', input }, { id: 't:msg:m' });
-  const writer = createInputWriter(log.inputs, { taskId: 't', producer });
-  const stored = async (holds: (record: FactRecord) => boolean) => {
-    for await (const { record } of await log.facts.follow('t', 0, AbortSignal.timeout(10_000))) if (holds(record)) return;
-  };
-  await stored(() => true);
+  await sendMessage(log);
+  const writer = writerOf(log);
+  await storedWhen(log, () => true);
   writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
   for (let n = 1; n <= words; n += 1) {
     if (n === Math.ceil(words / 2) && relays > 1) {
@@ -55,11 +47,11 @@ async function write(
     });
     await writer.flush();
     const isFolded = ({ aggregate }: FactRecord) => aggregate.generation > n + 1 || aggregate.state === 'TASK_STATE_FAILED';
-    await stored(isFolded);
+    await storedWhen(log, isFolded);
   }
   writer.add({ kind: 'status', state: 'TASK_STATE_COMPLETED' });
   await writer.flush();
-  await stored(({ aggregate }) => aggregate.state === 'TASK_STATE_COMPLETED' || aggregate.state === 'TASK_STATE_FAILED');
+  await storedWhen(log, ({ aggregate }) => aggregate.state === 'TASK_STATE_COMPLETED' || aggregate.state === 'TASK_STATE_FAILED');
   return recordsOf(log);
 }
 
@@ -87,12 +79,10 @@ test('the bytes of a task are counted over takeovers', async t => {
 
 test('the index entry of a running task follows its bytes in steps, and keeps the time of its state', async t => {
   const log = createMemoryLog({ shards: 1 });
-  const relay = await createRelay({ log, instance: 'relay', coalesce, metrics, logger });
+  const relay = await createRelay({ log, instance: 'relay', coalesce: COALESCE, metrics: NO_METRICS, logger });
   t.after(() => relay.stop());
-  const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
-  const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
-  await log.inputs.append('t', { v: 1, at: Date.now(), from: 'client', input }, { id: 't:msg:m' });
-  const writer = createInputWriter(log.inputs, { taskId: 't', producer });
+  await sendMessage(log);
+  const writer = writerOf(log);
   const entries: TaskIndexEntry[] = [];
   const indexed = async (holds: (entry: TaskIndexEntry) => boolean) => {
     for await (const change of log.tasks.watch(AbortSignal.timeout(10_000))) {

@@ -2,27 +2,19 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isTerminal, type TaskState } from '@hopline/a2a';
 import type { AgentInput, FactRecord } from '@hopline/events';
-import { createInputWriter } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
-import { createLogger, type HopMetrics } from '@hopline/telemetry';
-import { createRelay, type Relay } from './relay.ts';
+import { countingMetrics } from '../../../test/kit/counting-metrics.ts';
+import { until } from '../../../test/kit/until.ts';
+import { kill, logger, relayOn as relayWith, sendMessage, storedWhen, write, writerOf } from './relay.test-kit.ts';
+import type { Relay } from './relay.ts';
 import { CHECK_MS_MAX, inputTimeout, TaskDeadlines } from './task-deadlines.ts';
 
 const TIMEOUT_MS = 400;
 /** For a relay that must not see a deadline become due, however slow the machine is. */
 const FAR_MS = 60_000;
 const QUESTION = { messageId: 'q', role: 'ROLE_AGENT' as const, parts: [{ text: 'Which one?' }] };
-const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
 
 type Count = { name: string; n: number; reason: string | undefined };
-
-function countingMetrics(counts: Count[]): HopMetrics {
-  const add =
-    (name: string) =>
-    (n: number, labels: { reason?: string; state?: string } = {}) =>
-      counts.push({ name, n, reason: labels.reason ?? labels.state });
-  return new Proxy({}, { get: (_target, name) => ({ add: add(String(name)), recordMs() {}, observe() {} }) }) as HopMetrics;
-}
 
 function relayOn(
   log: MemoryLog,
@@ -30,54 +22,38 @@ function relayOn(
   counts: Count[] = [],
   authTimeoutMs?: number,
 ): Promise<Relay> {
-  const coalesce = { eventCostMs: 80, holdMsMax: 100, chunkBytesMax: 32_768 };
-  const times = { leaseMs: 120, heartbeatMs: 30, inputTimeoutMs, authTimeoutMs };
-  return createRelay({ log, instance: 'relay', coalesce, metrics: countingMetrics(counts), logger, ...times });
-}
-
-async function message(log: MemoryLog, taskId: string, messageId: string): Promise<void> {
-  const content = { messageId, role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
-  const input = { kind: 'message', message: content, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
-  await log.inputs.append(taskId, { v: 1, at: Date.now(), from: 'client', input }, { id: `${taskId}:msg:${messageId}` });
+  const metrics = countingMetrics((name, n, { reason, state }) => void counts.push({ name, n, reason: reason ?? state }));
+  return relayWith(log, { metrics, inputTimeoutMs, authTimeoutMs });
 }
 
 async function appendAgent(log: MemoryLog, taskId: string, turn: number, ...inputs: AgentInput[]): Promise<void> {
-  const writer = createInputWriter(log.inputs, { taskId, producer: { id: 'agent', agent: 'echo', turn, attempt: 1 } });
-  for (const input of inputs) writer.add(input);
-  await writer.flush();
+  await write(writerOf(log, { taskId, turn }), ...inputs);
 }
 
 /** Starts a task and resolves when its input-required status is stored. */
 async function startInputRequired(log: MemoryLog, taskId: string): Promise<FactRecord> {
-  await message(log, taskId, 'm1');
+  await sendMessage(log, taskId, { messageId: 'm1' });
   await appendAgent(log, taskId, 1, { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED', message: QUESTION });
-  return until(log, taskId, ({ aggregate }) => aggregate.state === 'TASK_STATE_INPUT_REQUIRED');
+  return reached(log, taskId, ({ aggregate }) => aggregate.state === 'TASK_STATE_INPUT_REQUIRED');
 }
 
-async function until(log: MemoryLog, taskId: string, met: (record: FactRecord) => boolean): Promise<FactRecord> {
-  for await (const { record } of await log.facts.follow(taskId, 0, new AbortController().signal)) if (met(record)) return record;
-  throw new Error('the log ended');
-}
+const reached = async (log: MemoryLog, taskId: string, met: (record: FactRecord) => boolean): Promise<FactRecord> =>
+  (await storedWhen(log, met, taskId)).record;
 
-/** Closes the relay's log mid-operation, then stops its timers, which must not outlive the test. */
-async function kill(own: MemoryLog, relay: Relay): Promise<void> {
-  await own.close();
-  void relay.stop().catch(() => {});
-}
-
-const failed = (log: MemoryLog, taskId: string) => until(log, taskId, ({ aggregate }) => aggregate.state === 'TASK_STATE_FAILED');
+const failed = (log: MemoryLog, taskId: string) =>
+  reached(log, taskId, ({ aggregate }) => aggregate.state === 'TASK_STATE_FAILED');
 
 async function waitForIndex(
   log: MemoryLog,
   taskId: string,
   request: 'inputRequest' | 'authRequest' = 'inputRequest',
 ): Promise<void> {
-  while ((await log.tasks.get(taskId))?.value[request] === undefined) await new Promise(resolve => setTimeout(resolve, 5));
+  await until(async () => (await log.tasks.get(taskId))?.value[request]);
 }
 
 /** The index follows the facts within milliseconds. */
 async function waitForState(log: MemoryLog, taskId: string, state: TaskState): Promise<void> {
-  while ((await log.tasks.get(taskId))?.value.state !== state) await new Promise(resolve => setTimeout(resolve, 5));
+  await until(async () => (await log.tasks.get(taskId))?.value.state === state);
 }
 
 test('a task whose client does not answer fails at its deadline, not before [S3-8]', { timeout: 20_000 }, async () => {
@@ -115,12 +91,12 @@ test('an answer stored before the deadline wins although no relay ran until afte
   await startInputRequired(log, 't1');
   await waitForIndex(log, 't1');
   await first.stop();
-  await message(log, 't1', 'm2');
+  await sendMessage(log, 't1', { messageId: 'm2' });
   await new Promise(resolve => setTimeout(resolve, TIMEOUT_MS));
   const relay = await relayOn(log.another(), TIMEOUT_MS);
-  await until(log, 't1', ({ aggregate }) => aggregate.turn === 2);
+  await reached(log, 't1', ({ aggregate }) => aggregate.turn === 2);
   await appendAgent(log, 't1', 2, { kind: 'status', state: 'TASK_STATE_COMPLETED' });
-  const { aggregate } = await until(log, 't1', record => isTerminal(record.aggregate.state));
+  const { aggregate } = await reached(log, 't1', record => isTerminal(record.aggregate.state));
   assert.equal(aggregate.state, 'TASK_STATE_COMPLETED');
   await relay.stop();
 });
@@ -133,16 +109,16 @@ test('without the setting a task waits without limit, even across relays [S4-13]
   const second = await relayOn(log.another(), undefined);
   await new Promise(resolve => setTimeout(resolve, TIMEOUT_MS * 2));
   assert.equal((await log.facts.last('t1'))?.record.aggregate.state, 'TASK_STATE_INPUT_REQUIRED');
-  await message(log, 't1', 'm2');
-  await until(log, 't1', ({ aggregate }) => aggregate.turn === 2 && aggregate.state === 'TASK_STATE_WORKING');
+  await sendMessage(log, 't1', { messageId: 'm2' });
+  await reached(log, 't1', ({ aggregate }) => aggregate.turn === 2 && aggregate.state === 'TASK_STATE_WORKING');
   await second.stop();
 });
 
 /** Starts a task and resolves when its auth-required status is stored. */
 async function startAuthRequired(log: MemoryLog, taskId: string): Promise<FactRecord> {
-  await message(log, taskId, 'm1');
+  await sendMessage(log, taskId, { messageId: 'm1' });
   await appendAgent(log, taskId, 1, { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message: QUESTION });
-  return until(log, taskId, ({ aggregate }) => aggregate.state === 'TASK_STATE_AUTH_REQUIRED');
+  return reached(log, taskId, ({ aggregate }) => aggregate.state === 'TASK_STATE_AUTH_REQUIRED');
 }
 
 test('a task that gets no credentials fails at its deadline, not before, and after the death of its relay', {
@@ -216,9 +192,9 @@ test('inputs after the end of a task are rejected and counted with their reason 
   const log = createMemoryLog();
   const counts: Count[] = [];
   const relay = await relayOn(log, undefined, counts);
-  await message(log, 't1', 'm1');
+  await sendMessage(log, 't1', { messageId: 'm1' });
   await appendAgent(log, 't1', 1, { kind: 'open', lane: 'a', artifact: {} }, { kind: 'status', state: 'TASK_STATE_COMPLETED' });
-  await until(log, 't1', ({ aggregate }) => aggregate.state === 'TASK_STATE_COMPLETED');
+  await reached(log, 't1', ({ aggregate }) => aggregate.state === 'TASK_STATE_COMPLETED');
   const before = await log.facts.last('t1');
   const from = { id: 'agent', agent: 'echo', turn: 1, attempt: 2 };
   const late: AgentInput[] = [
@@ -227,9 +203,9 @@ test('inputs after the end of a task are rejected and counted with their reason 
     { kind: 'status', state: 'TASK_STATE_FAILED' },
   ];
   await log.inputs.append('t1', { v: 1, at: Date.now(), from, n: 1, inputs: late }, { id: 'late' });
-  await message(log, 't1', 'm2');
+  await sendMessage(log, 't1', { messageId: 'm2' });
   const rejected = () => counts.filter(({ name, reason }) => name === 'inputsRejected' && reason === 'terminal');
-  while (rejected().reduce((sum, { n }) => sum + n, 0) < 5) await new Promise(resolve => setTimeout(resolve, 5));
+  await until(() => rejected().reduce((sum, { n }) => sum + n, 0) >= 5);
   assert.equal(
     rejected().reduce((sum, { n }) => sum + n, 0),
     5,

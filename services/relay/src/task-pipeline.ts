@@ -180,7 +180,7 @@ export class TaskPipeline {
       try {
         await this.#appendBatch(batch, oldestSeq);
       } catch (error) {
-        // What the log did not take stays in front of the checkpoint.
+        // After any other error the log did not take the batch, so its barrier keeps the checkpoint before it.
         if (isTaskFault(error)) this.#barriers.release(oldestSeq);
         throw error;
       }

@@ -114,7 +114,7 @@ export type AgentEntry = A2AEntry | LangGraphEntry | McpEntry | ModelEntry | Sta
 const ajv = new Ajv({ strict: false, verbose: true, allErrors: true });
 /** Faults of one entry in an error; more of them are counted. */
 export const FAULTS_MAX = 10;
-/** By adapter. docs/reference/agents.schema.json is made of them. */
+/** Schemas of entries, by adapter. docs/reference/agents.schema.json is generated from them. */
 export const SCHEMAS = { a2a, langgraph, mcp, model, module, recording } as const;
 const CHECKS = new Map(Object.entries(SCHEMAS).map(([adapter, schema]) => [adapter, ajv.compile<AgentEntry>(schema)]));
 

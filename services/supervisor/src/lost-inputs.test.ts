@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import type { TaskAggregate } from '@hopline/events';
 import { createInputWriter, Superseded } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
+import { until } from '../../../test/kit/until.ts';
 import { showLostInputs } from './lost-inputs.ts';
 
 const CHECK_MS = 20;
@@ -40,7 +41,7 @@ for (const [fate, isShown] of [
     if (fate !== 'is stored') log.expireAll('inputs', lastSeq + 1);
     const view = { aggregate: { foldedSeq: lastSeq + 1, producers } as unknown as TaskAggregate };
     const showing = showLostInputs({ log, view, writer, producer, signal: stop.signal, checkMs: CHECK_MS }).catch(() => {});
-    if (isShown) while ((await inputsOf(log)).length === 0) await new Promise(resolve => setTimeout(resolve, 5));
+    if (isShown) await until(async () => (await inputsOf(log)).length > 0);
     else await new Promise(resolve => setTimeout(resolve, CHECK_MS * 5));
     stop.abort();
     await showing;

@@ -30,7 +30,7 @@ export type ChosenCall = {
   | { finish: true }
 );
 
-/** What the model read of a call before this step: proof that it read the whole text (S2-11). */
+/** The part of a call that the model read before this step; the digest proves that it read the whole text (S2-11). */
 export type Read = { call: string; sha256: string; units: number };
 
 /** One step of the model as recorded in the log: a supervisor that takes over continues from it without another request. */

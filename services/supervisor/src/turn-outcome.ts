@@ -68,7 +68,7 @@ export function failure(messageId: string, reason: string, details: FailureDetai
   return { kind: 'status', state, message, metadata: { reason, retryable, ...metadata } };
 }
 
-/** What a client can do about it. The sentence is for its user; a program names an agent in another way. */
+/** Choices of the client. The sentence is for its user; a program names an agent in another way. */
 export function choiceOf({ choices }: NoAgentFits): Metadata {
   if (choices.length === 0) return {};
   return { choose: { agents: [...choices], option: '--agent NAME', member: 'metadata.agent' } };

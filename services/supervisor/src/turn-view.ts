@@ -14,13 +14,13 @@ import { SUPERVISOR, TaskViewBuilder } from '@hopline/task';
 /** A call of the turn before that waits for the client's answer. */
 export type WaitingCall = { call: string; agent: string; resume: unknown };
 
-/** What the agent of a waiting call has sent to the client. */
+/** A waiting call, with the question that its agent has sent to the client. */
 type PendingCall = WaitingCall & { question: Message | undefined };
 
 /** The answer to a waiting call, and the call of a later turn that continues it. */
 export type Continuation = { question: Message | undefined; answer: Message; call: string };
 
-/** What the facts of one turn have recorded. Dropped when the next turn begins. */
+/** Data recorded from the facts of one turn. Dropped when the next turn begins. */
 class TurnRecord {
   /** Calls of agents by id, oldest first. */
   readonly calls = new Map<string, CallStarted>();

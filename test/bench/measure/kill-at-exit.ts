@@ -4,7 +4,7 @@ import { children } from './process-usage.ts';
 const pids = new Set<number>();
 
 process.on('exit', () => {
-  // Only the system lists services that are still starting.
+  // Services that are still starting are listed only by the system.
   for (const pid of new Set([...pids, ...children().map(child => child.pid)])) {
     try {
       process.kill(pid, 'SIGKILL');

@@ -1,13 +1,13 @@
 import { Session } from 'node:inspector/promises';
 
-/** Where code comes from: the first pattern that a sample's `function@file` matches gives its group. */
+/** Groups of code: the first pattern that matches a sample's `function@file` gives its group. */
 export type Groups = Readonly<Record<string, RegExp>>;
 
 const SAMPLE_US = 500;
 
 /**
- * Runs `work` with the profiler of V8 and returns the share of its time in each group, by the function that ran; 0 to 1. Time in which
- * the process waited counts as `waiting`, what no pattern matches as `other`.
+ * Runs `work` with the profiler of V8 and returns the share of its time in each group, by the function that ran; 0 to 1. Time in which the
+ * process waited counts as `waiting`, and code that no pattern matches as `other`.
  */
 export async function timeShares(groups: Groups, work: () => Promise<unknown>): Promise<Record<string, number>> {
   const session = new Session();

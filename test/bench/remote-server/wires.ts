@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { cardOf, type Json, SHAPES } from '../../support/agents/remote-shapes.ts';
 import { ANSWER } from '../tokens.ts';
 
-/** What a client reads in one frame: more text of an artifact, the id of the task, or its end. */
+/** Content of one frame for a client: more text of an artifact, the id of the task, or its end. */
 type WireEvent = { taskId?: string; artifact?: string; text?: string; isReplaced?: boolean; endedAs?: string };
 
 /** Both sides of one protocol by which agents stream: what a client sends and reads, and what a server answers. */

@@ -132,7 +132,7 @@ test(
 );
 
 test(
-  'the example page sends a message again whose answer was lost, in the same context, and begins one task [S3-31]',
+  'the example page resends a message whose answer was lost, in the same context, and starts only one task [S3-31]',
   options,
   async t => {
     const page = await browser.open(`${listed.origin}/`);
@@ -313,7 +313,7 @@ async function taskIdOf({ requests }: Page): Promise<string> {
   return (JSON.parse(body) as { params: { id: string } }).params.id;
 }
 
-test('the page of hopline trace --html shows every row of a real task, and asks for nothing [S2-41]', options, async () => {
+test('the page of hopline trace --html shows every row of a real task, and makes no request [S2-41]', options, async () => {
   cut = Promise.withResolvers();
   cut.resolve();
   const items: StreamItem[] = [];

@@ -109,13 +109,13 @@ const onBody = (key: string) => `document.body.${press(key)}`;
 const shownText = `[...document.querySelectorAll('article.block-artifact')].filter(e => e.querySelector('.block-head').textContent.includes('streaming_result'))
   .map(e => [...e.querySelectorAll('.segment')].map(s => s.textContent).join('\\n')).join('')`;
 
-test('a task whose relay is killed under an open page: nothing is missing, nothing comes twice', options, async () => {
+test('a page that is open while the relay of its task is killed shows every event exactly once', options, async () => {
   killed = Promise.withResolvers();
   const id = await ask('be killed');
   const page = await browser.open(`${web.url}/tasks/${id}?view=frames`);
   await page.until(`(${shownText}).split('\\n').length > 20`, SHOWN_MS_MAX);
   await save(page, 'task-live');
-  // Which of the two owns the shard of the task is not known: one after the other is replaced.
+  // The test does not know which of the two relays owns the shard, so it replaces both, one after the other.
   for (const relay of cluster.relays) {
     await relay.kill('SIGKILL');
     await relay.start();
@@ -187,7 +187,7 @@ test('keys move the playhead, and a link leads to the same event', options, asyn
     SHOWN_MS_MAX,
   );
   assert.ok(page.requests.some(({ url, headers }) => url.includes('/api/v1/') && headers['a2a-version'] === '0.3'));
-  // Last: a page behind another one gets no frames to play in.
+  // This step is last, because a page behind another one gets no frames to play in.
   const linked = await browser.open(link);
   await linked.until(`document.querySelector('.scrubber-bar')?.getAttribute('aria-valuenow') === '${at - 1}'`, SHOWN_MS_MAX);
   assert.ok((await linked.evaluate<string>(shownText)).length < TOKENS.join('').length);
@@ -217,7 +217,7 @@ test('new tasks wait behind a button, filters are in the address, and a question
   assert.deepEqual(page.faults, []);
 });
 
-/** More than the page reads at once. */
+/** More tasks than the page reads at once. */
 const MANY_TASKS = 130;
 
 test('a search reads on until it has found the task, and shows what it has searched', options, async () => {
@@ -238,7 +238,7 @@ test('a search reads on until it has found the task, and shows what it has searc
   assert.deepEqual(page.faults, []);
 });
 
-test('what can be done with a task follows its newest state, and a later turn has a lane of its own', options, async () => {
+test('the actions of a task follow its newest state, and a later turn has a lane of its own', options, async () => {
   const id = await ask('ask me');
   const page = await browser.open(`${web.url}/tasks/${id}`);
   await page.setSize(1440, 900);
@@ -246,7 +246,7 @@ test('what can be done with a task follows its newest state, and a later turn ha
   const form = `document.querySelector('.message-form')`;
   const cancel = `document.querySelector('.button-danger')`;
   await page.until(`${pill} === 'input-required' && ${form} && ${cancel}`, SHOWN_MS_MAX);
-  // An earlier moment takes neither away.
+  // Showing an earlier moment removes neither action.
   await page.evaluate(onBody('0'));
   await page.until(`document.querySelector('.task-head').textContent.includes('at the playhead')`, SHOWN_MS_MAX);
   assert.ok(await page.evaluate<boolean>(`Boolean(${form} && ${cancel})`));
@@ -256,7 +256,7 @@ test('what can be done with a task follows its newest state, and a later turn ha
   await page.evaluate(`document.querySelector('.message-form').requestSubmit()`);
   await page.until(isCompleted, SHOWN_MS_MAX);
   await page.until(`document.querySelector('.facts-list').textContent.includes('nothing lost')`, SHOWN_MS_MAX);
-  // At the question, of a task that has ended: nothing to answer, nothing to cancel.
+  // The page shows the moment of the question, but the task has ended: it can be neither answered nor canceled.
   await page.evaluate(onBody('l'));
   for (let step = 0; step < 20; step += 1) {
     await page.evaluate(onBody('['));
@@ -273,14 +273,14 @@ test('what can be done with a task follows its newest state, and a later turn ha
   assert.deepEqual(page.faults, []);
 });
 
-test('a task that does not exist offers nothing to do with it', options, async () => {
+test('a task that does not exist offers no actions', options, async () => {
   const page = await browser.open(`${web.url}/tasks/01a201b8-74dc-707d-aaa5-afac77abea8c`);
   await page.until(`document.querySelector('.empty')?.textContent.startsWith('Task not found')`, SHOWN_MS_MAX);
   assert.equal(await page.evaluate(`document.querySelectorAll('.scrubber, .task-head, .tabs, main button').length`), 0);
   await save(page, 'task-not-found');
 });
 
-test('two tasks stand side by side, and what differs is marked, as text', options, async () => {
+test('two tasks are shown side by side, and their differences are marked, as text', options, async () => {
   const [a, b] = [await ask('count'), await ask('count, but otherwise')];
   const page = await browser.open(`${web.url}/tasks/${a}`);
   await page.setSize(1440, 900);
@@ -301,7 +301,7 @@ test('two tasks stand side by side, and what differs is marked, as text', option
   );
   const tokens = rows.find(([name]) => name === 'tokens');
   assert.deepEqual(tokens?.slice(1), [tokens?.[1], tokens?.[1], 'same']);
-  // The answers are the same, and shown where they are asked for.
+  // The answers are the same, and are shown on request.
   const answer = `[...document.querySelectorAll('details.compare-part')].find(e => e.textContent.includes('streaming result'))`;
   await page.evaluate(`{ (${answer}).open = true }`);
   await page.until(`(${answer}).querySelector('.segment')`, SHOWN_MS_MAX);
@@ -313,7 +313,7 @@ test('two tasks stand side by side, and what differs is marked, as text', option
   assert.deepEqual(page.faults, []);
 });
 
-test('the webhooks of a task are listed with what they received, without their secrets', options, async t => {
+test('the webhooks of a task are listed with their deliveries, without their secrets', options, async t => {
   const received: string[] = [];
   const receiver = createServer((request, response) => {
     received.push(String(request.headers['x-a2a-notification-token']));
@@ -379,7 +379,7 @@ test('both color schemes and a narrow screen show every page without a horizonta
   }
 });
 
-test('an ingress that is down is one sentence on every page, which goes when it answers again', options, async t => {
+test('while an ingress is down every page shows one sentence, which disappears when it answers again', options, async t => {
   const env = { NATS_URL: cluster.nats.url };
   const behind = new ServiceProcess({ service: 'ingress', instance: 'ingress-behind', env }, await freePort());
   t.after(() => behind.kill());
@@ -412,34 +412,38 @@ test('an ingress that is down is one sentence on every page, which goes when it 
   }
   await behind.start();
   for (const [page, shown] of pages) {
-    // The list does not ask while it is hidden.
+    // The list sends no requests while it is hidden.
     await page.bringToFront();
     await page.until(`document.querySelector('${shown}') && ${outage} === undefined`, SHOWN_MS_MAX);
   }
 });
 
-test('a user without credentials is asked for a key, which reaches ingress and no address', options, async t => {
-  const file = join(folder, 'keys.json');
-  await writeFile(file, JSON.stringify([{ key_sha256: hash('sha256', KEY), subject: 'ann' }]));
-  const env = { NATS_URL: cluster.nats.url, HOPLINE_AUTH_API_KEYS_FILE: file };
-  const asking = new ServiceProcess({ service: 'ingress', instance: 'ingress-asking', env }, await freePort());
-  t.after(() => asking.kill());
-  await asking.start();
-  const own = new ServiceProcess(
-    { service: 'console', instance: 'console-2', env: { HOPLINE_CONSOLE_INGRESS_URL: asking.url } },
-    await freePort(),
-  );
-  t.after(() => own.kill());
-  await own.start();
-  const page = await browser.open(`${own.url}/`);
-  await page.until(`document.querySelector('.sign-in')`, SHOWN_MS_MAX);
-  await save(page, 'sign-in');
-  await page.evaluate(`document.querySelectorAll('.sign-in input[type=radio]')[1].click()`);
-  const typed = `const field = document.querySelector('.sign-in input[type=password]'); field.value = '${KEY}'; field.dispatchEvent(new Event('input', { bubbles: true }));`;
-  await page.evaluate(`{ ${typed} }`);
-  await new Promise(resolve => setTimeout(resolve, 200));
-  await page.evaluate(`document.querySelector('.sign-in form').requestSubmit()`);
-  await page.until(`document.querySelector('.list .empty')`, SHOWN_MS_MAX);
-  assert.ok(page.requests.some(({ headers }) => headers['x-api-key'] === KEY));
-  assert.ok(page.requests.every(({ url }) => !url.includes(KEY)));
-});
+test(
+  'a user without credentials is asked for a key, which is sent to the ingress and never part of an address',
+  options,
+  async t => {
+    const file = join(folder, 'keys.json');
+    await writeFile(file, JSON.stringify([{ key_sha256: hash('sha256', KEY), subject: 'ann' }]));
+    const env = { NATS_URL: cluster.nats.url, HOPLINE_AUTH_API_KEYS_FILE: file };
+    const asking = new ServiceProcess({ service: 'ingress', instance: 'ingress-asking', env }, await freePort());
+    t.after(() => asking.kill());
+    await asking.start();
+    const own = new ServiceProcess(
+      { service: 'console', instance: 'console-2', env: { HOPLINE_CONSOLE_INGRESS_URL: asking.url } },
+      await freePort(),
+    );
+    t.after(() => own.kill());
+    await own.start();
+    const page = await browser.open(`${own.url}/`);
+    await page.until(`document.querySelector('.sign-in')`, SHOWN_MS_MAX);
+    await save(page, 'sign-in');
+    await page.evaluate(`document.querySelectorAll('.sign-in input[type=radio]')[1].click()`);
+    const typed = `const field = document.querySelector('.sign-in input[type=password]'); field.value = '${KEY}'; field.dispatchEvent(new Event('input', { bubbles: true }));`;
+    await page.evaluate(`{ ${typed} }`);
+    await new Promise(resolve => setTimeout(resolve, 200));
+    await page.evaluate(`document.querySelector('.sign-in form').requestSubmit()`);
+    await page.until(`document.querySelector('.list .empty')`, SHOWN_MS_MAX);
+    assert.ok(page.requests.some(({ headers }) => headers['x-api-key'] === KEY));
+    assert.ok(page.requests.every(({ url }) => !url.includes(KEY)));
+  },
+);

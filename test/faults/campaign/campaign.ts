@@ -44,9 +44,9 @@ export type ClassResult = Verdict & {
   untested?: string;
 };
 
-/** After the last fault so many tasks begin, a few of each shard: whatever happened, all of them must work. */
+/** Tasks that begin after the last fault, a few in each shard: all of them must work, whatever happened. */
 const PROBES = 24;
-/** Everything has ended so long after the last fault and the begin of the last task. */
+/** Longest time from the last fault and the start of the last task until everything has ended. */
 const LIVENESS_MS_MAX = 120_000;
 /** Most faults of a run, as a multiple of the least number. Remaining tasks run without faults. */
 const FAULTS_FACTOR_MAX = 3;
@@ -276,7 +276,7 @@ class ClassRun {
   }
 }
 
-/** Notices when the machine itself stands still: a suspended virtual machine is a fault that no class has asked for. */
+/** Detects that the machine itself stands still: a suspended virtual machine is a fault that no class asked for. */
 class Stillness {
   #longestMs = 0;
   #at = performance.now();

@@ -18,7 +18,7 @@ const POLL_MS = 20;
 export class TimedViewer extends ViewerLog {
   /** Times of frames with text, and of the end; `performance.now()`. */
   readonly progressAt: number[] = [];
-  /** It leaves no stream on its own, so that a pause of its text has another cause. */
+  /** The client never disconnects by itself, so a pause of its text has another cause. */
   readonly isSteady: boolean;
   reconnects = 0;
 
@@ -51,7 +51,7 @@ export class CampaignClient implements VerifiedTask {
   isWebhookAcknowledged = false;
   cancelAcknowledgedAt: number | undefined;
   isDone = false;
-  /** What it does or waits for, for reports. */
+  /** Current activity of the client, for reports. */
   activity = 'starts';
   readonly #deps: ClientDeps;
   #requests: number;
@@ -121,7 +121,7 @@ export class CampaignClient implements VerifiedTask {
       viewer.reconnects += 1;
       this.activity = `${viewer.name} reads`;
       const end = await this.#stream('SubscribeToTask', { id: this.taskId }, viewer, leavesAfter[connections]);
-      // Without a cursor there is nothing to read of a task that has ended.
+      // Without a cursor, an ended task has no stream to read.
       if (end === 'UNSUPPORTED_OPERATION' && viewer.frames.length === 0) viewer.isDone = true;
       if (viewer.isDone || end === 'left') continue;
       this.activity = `${viewer.name} lost its stream: ${end}`;
@@ -260,7 +260,7 @@ async function* eachResets(bytes: AsyncIterable<Uint8Array>, start: () => NodeJS
   }
 }
 
-/** A frame for the log of the viewer, the code of an error that ends the stream, or undefined for what is neither. */
+/** Returns the frame for the log of the viewer, the code of an error that ends the stream, or undefined for anything else. */
 function frameOf(
   event: string | undefined,
   data: string,

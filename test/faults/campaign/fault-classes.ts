@@ -20,7 +20,7 @@ export type FaultClass = {
   replicas: readonly (1 | 3)[];
   /** The cluster that it needs, besides the replicas. Classes with the same needs run one after the other on one cluster. */
   needs?: { proxied?: true; clocks?: true; env?: Record<string, string>; diskBytes?: number; syncInterval?: 'always' };
-  /** At least so many faults, however soon the tasks are done. */
+  /** Least number of faults, however soon the tasks are done. */
   faultsMin: number;
   /** Between two faults, milliseconds; QUIET_MS by default. */
   quietMs?: { min: number; max: number };
@@ -39,11 +39,11 @@ export type FaultClass = {
 };
 
 const BOTH = [1, 3] as const;
-/** While NATS is away nothing flows: tasks need time to run between two such faults. */
+/** While NATS is away no text flows, so tasks need time to run between two such faults. */
 const NATS_QUIET_MS = { min: 8_000, max: 15_000 };
-/** The third attempt of a turn was lost as well. */
+/** The third attempt of a turn may be lost as well. */
 export const EXHAUSTED = /attempts exhausted|failed several times/;
-/** The registry is a bucket: who cannot read it sees no agent. */
+/** The registry is a bucket: a process that cannot read it sees no agent. */
 const NO_AGENT = /not available|no agent is available/;
 
 function kills(service: ServiceName, faultsMin: number): FaultClass {
@@ -251,7 +251,7 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
       const stalled = servers.find(server => server !== away && server !== powerless)!;
       await away.kill();
       await sleep(random.between(3_000, 6_000));
-      // A synced disk has all that was acknowledged. test/faults/one-power-loss.test.ts shows the loss without it.
+      // A synced disk has everything that was acknowledged. test/faults/one-power-loss.test.ts shows the loss without syncing.
       await powerless.kill();
       stalled.pause();
       await Promise.all([away.restart(), powerless.restart()]);
@@ -360,7 +360,7 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
   },
 ];
 
-/** What the cluster of a class looks like, as text: equal for classes that can share one. */
+/** Describes the cluster of a class as text, equal for classes that can share one. */
 export function clusterKeyOf({ needs = {} }: FaultClass): string {
   const { proxied = false, clocks = false, env = {}, diskBytes = 0, syncInterval = '' } = needs;
   return JSON.stringify([proxied, clocks, env, diskBytes, syncInterval]);

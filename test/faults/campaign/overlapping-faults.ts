@@ -6,10 +6,10 @@ type Target = { cluster: CampaignCluster; random: Random };
 
 /** Faults of one strike. */
 const TOGETHER = { min: 2, max: 3 };
-/** Each begins within this after the strike, and lasts longer: all of them overlap. */
+/** Each fault begins within this time after the strike and lasts longer, so all of them overlap. */
 const BEGIN_MS_MAX = 2_000;
 const LASTS_MS = { min: 3_000, max: 12_000 };
-/** A killed process starts again after this. */
+/** A killed process restarts after this time. */
 const DEAD_MS = { min: 200, max: 2_000 };
 /** An item of work whose worker is silent goes to another one after this (`ackWait`). */
 const ACK_WAIT_MS = 5_000;
@@ -71,9 +71,9 @@ const killRemoteAgent: Fault = async (_replica, { cluster, random }) => {
 
 const lasts = (random: Random) => sleep(random.between(LASTS_MS.min, LASTS_MS.max));
 
-/** Mostly deaths and frozen paths: together they show faults that neither shows by itself. */
+/** Mostly deaths and frozen paths, because together they show defects that neither shows by itself. */
 const OF_PROCESSES: readonly Fault[] = [kill, kill, kill, freezePath, freezePath, suspend, cutPath, slowPath, loseAnswers];
-/** At most one of them in a strike. */
+/** At most one of these in a strike. */
 const OF_NEIGHBOURS: readonly Fault[] = [killNats, killRemoteAgent];
 const NEIGHBOUR_SHARE = 0.25;
 

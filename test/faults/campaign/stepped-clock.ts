@@ -7,7 +7,7 @@ const PLACES = [
   `/usr/lib/${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu/faketime/libfaketimeMT.so.1`,
   '/usr/lib64/faketime/libfaketimeMT.so.1',
 ];
-/** The library reads its file so often; a step takes effect within this time. Seconds. */
+/** Seconds after which the library reads its file again, and so the time in which a step takes effect. */
 const READ_EVERY_S = '1';
 
 /** Path of libfaketime, which shifts the system clock for one process; undefined where it is not installed. */

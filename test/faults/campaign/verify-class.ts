@@ -27,7 +27,7 @@ export type ClassEvidence = {
   /** When the runs were read, and when faults were in effect; by their clock, `monotonicMs`. */
   now: number;
   faults: readonly FaultTime[];
-  /** What the webhooks have taken so far. */
+  /** Notifications that the webhooks have taken so far. */
   received: () => readonly Notification[];
 };
 

@@ -1,14 +1,14 @@
 import type { Random } from '../../simulator/random.ts';
 import { type AgentScript, REMOTE_KINDS, type RemoteKind } from '../../support/agents/scripted-agent.ts';
 
-/** What one client of the campaign does. */
+/** Plan of one client of the campaign. */
 export type TaskPlan = {
   name: string;
   profile: 'caipe';
   /** The first message, then an answer to each question. */
   turns: { agents: string[]; scripts: Record<string, AgentScript> }[];
   webhook: 'with the message' | undefined;
-  /** After the first frame. */
+  /** The client disconnects after the first frame. */
   cancelAfterMs: number | undefined;
   /** It cancels instead of answering the first question. */
   cancelsAtQuestion?: boolean;

@@ -10,7 +10,7 @@ import { TurnInputs } from '../../../packages/agent/src/turn-inputs.ts';
 import { EventReader } from '../../../packages/agent-a2a/src/event-reader.ts';
 import { CUMULATIVE_STEPS, HELD_TEXTS_MAX } from '../../../packages/agent-a2a/src/status-texts.ts';
 
-/** What an agent sends: the text of a working status, a chunk of an artifact, or a tool notice. The end may have a text, too. */
+/** An item that an agent sends: the text of a working status, a chunk of an artifact, or a tool notice. The end may have a text, too. */
 type Sent = { status: string } | { artifact: string; id: string; append: boolean; last: boolean } | { notice: 'start' | 'end' };
 type Script = { sent: readonly Sent[]; end?: string };
 

@@ -6,7 +6,9 @@ import { startNats } from '../../support/nats/nats-server.ts';
 
 const RECORDS = 1_200;
 const READERS = 20;
-/** What one reader gets in a turn of the event loop, and the next one before this test has counted. */
+/**
+ * Records that one reader gets in a turn of the event loop, and the same number for the next reader, which runs before this test counts.
+ */
 const RECORDS_PER_LOOP_MAX = 2 * 16;
 const OWNER = { tenant: 'b', subject: 'bert' };
 

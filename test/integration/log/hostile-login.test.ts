@@ -22,11 +22,11 @@ import { connect } from '@nats-io/transport-node';
 import { until } from '../../kit/until.ts';
 import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
 
-/** What the login of one agent can do to the log that all share, with the permissions that its service needs. */
+/** These tests use the login of one agent, with the permissions that its service needs, to harm the log that all services share. */
 const AGENT = 'agent.fair';
 const AGENTS = ['fair', 'guide'];
 const CONSUMERS = 1_100;
-/** What nats-server 2.15 allows where a stream names no number. */
+/** The limit of nats-server 2.15 for a stream that sets none. */
 const SERVER_DEFAULT = 1_000;
 const ANSWERS = 260;
 const MIB = 1024 * 1024;
@@ -95,7 +95,7 @@ describe('an agent that turns against the log', { timeout: 300_000 }, () => {
   const removed = (type: 'unknown-consumers' | 'unknown-work') =>
     events.reduce((sum, event) => sum + (event.type === type ? event.count : 0), 0);
 
-  test('more consumers than a server allows by default keep no service from reading, and a relay removes them', async () => {
+  test('with more consumers than a server allows by default, services can still read, and a relay removes the excess', async () => {
     await relay.facts.append(taskRecord('read'), { expected: 0, id: 'read:1' });
     await admin.consumers.add(FACTS_STREAM, { durable_name: 'warehouse' });
     const refused = await Promise.all(

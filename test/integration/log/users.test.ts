@@ -176,7 +176,7 @@ describe('the users of the log on a real server', { timeout: 120_000 }, () => {
   });
   after(() => server?.stop());
 
-  /** What the server did not permit, of the operations that `act` makes. */
+  /** Operations of `act` that the server did not permit. */
   async function violations(user: ServerUser, act: (nc: NatsConnection) => void): Promise<Set<string>> {
     const nc = await connect({ servers: server.url, ...as(user) });
     const found = new Set<string>();

@@ -33,7 +33,7 @@ after(async () => {
   await receiver.stop();
 });
 
-/** What one scrape of a relay shows: how many shards it owns, and the shards that have a lag. */
+/** One scrape of a relay: how many shards it owns, and the shards that have a lag. */
 async function scrape({ url }: ServiceProcess): Promise<{ owned: number; lags: string[] }> {
   const lines = (await (await fetch(`${url}/metrics`)).text()).split('\n');
   const owned = lines.find(line => line.startsWith('hopline_owned_shards{'));

@@ -40,7 +40,7 @@ export type RemoteAgentOptions = {
   port?: number;
   /** Supports tasks/get and tasks/resubscribe, default true. */
   recoverable?: boolean;
-  /** What tasks/get shows of the statuses of a task, by its first message; default all. */
+  /** Statuses of a task that tasks/get returns, by the task's first message; default all. */
   keeps?: (text: string) => KeptStatuses;
   /** Use of a webhook that a message configures, default none. */
   pushes?: Pushes;

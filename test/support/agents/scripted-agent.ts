@@ -4,7 +4,7 @@ import { type AgentTurn, artifact, type DefinedAgent, defineAgent, failed, needs
 export const REMOTE_KINDS = ['keeps its text', 'keeps no text', 'repeats itself'] as const;
 export type RemoteKind = (typeof REMOTE_KINDS)[number];
 
-/** What an agent does with a message; the metadata of the message holds one for each agent. */
+/** Script of an agent for one message; the metadata of the message holds one for each agent. */
 export type AgentScript = {
   tokens: number;
   everyMs: number;
@@ -14,7 +14,7 @@ export type AgentScript = {
   splitsPairs?: boolean;
   /** Artifacts beside the answer that stay open, and the size of the description of each. */
   openArtifacts?: { count: number; descriptionChars: number };
-  /** What a remote agent leaves of its text in its task: all of it, its newest piece, or the whole once more as an artifact at the end. */
+  /** The text that a remote agent leaves in its task: all of it, its newest piece, or the whole once more as an artifact at the end. */
   remote?: RemoteKind;
   /** How the turn ends. `fails once`: as retryable in its first attempt. */
   end: 'done' | 'asks' | 'fails' | 'fails once';

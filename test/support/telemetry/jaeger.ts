@@ -16,7 +16,7 @@ export const JAEGER_ABSENT =
 
 /** The collector that docs/guides/observing.md offers for a cluster. */
 const COLLECTOR = fileURLToPath(new URL('../../../infra/observe/config/collector.yaml', import.meta.url));
-/** Most tests wait for no sampling decision of 30 s. */
+/** Most tests do not need to wait 30 s for a sampling decision. */
 const DECISION_WAIT = '3s';
 
 type JaegerOptions = {
@@ -35,7 +35,7 @@ type Ports = Record<'otlp' | 'otlpGrpc' | 'query' | 'queryGrpc' | 'spanMetrics',
 
 /** Jaeger with its storage in memory, and all spans that its query API shows. */
 export class Jaeger extends ExportedSpans implements AsyncDisposable {
-  /** Where services send their spans. */
+  /** Address to which services send their spans. */
   readonly endpoint: string;
   /** URL of the query API and the UI. */
   readonly url: string;

@@ -5,7 +5,7 @@ import { gunzipSync } from 'node:zlib';
 import { type AttributeValue, type ExportedSpan, ExportedSpans, SPAN_KINDS } from './exported-spans.ts';
 import { fieldsOf } from './protobuf-fields.ts';
 
-/** What the collector does with a request. */
+/** How the collector answers a request. */
 type Behaviour = 'accept' | 'refuse' | 'unavailable' | 'hang';
 
 const ERROR = 2n;

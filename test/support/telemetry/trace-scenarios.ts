@@ -8,7 +8,10 @@ import { received, startWebhook } from '../webhooks/webhook.ts';
 import { drawTree, type ExportedSpan, joinSegments } from './exported-spans.ts';
 import { INNER, reportOf, type TraceWorld, traceOf } from './trace-world.ts';
 
-/** What a cluster does, and the tree of spans that a backend must have afterwards: the same for a receiver of the test and for Jaeger. */
+/**
+ * A scenario on a cluster, and the tree of spans that a backend must have afterwards. A receiver within the test and Jaeger must show the
+ * same tree.
+ */
 type Scenario = (world: TraceWorld) => Promise<void>;
 
 /** For the question of S0, a webhook included. */

@@ -17,7 +17,7 @@ function object(required: Record<string, JsonObject>, optional: Record<string, J
   return { type: 'object', required: Object.keys(required), properties: { ...required, ...optional } };
 }
 
-/** Exactly one member of several. */
+/** An object with exactly one of several members. */
 function oneOf(members: Record<string, JsonObject>, more: JsonObject = {}): JsonObject {
   const oneOf = Object.keys(members).map(member => ({ required: [member] }));
   return { type: 'object', properties: { ...members, ...more }, oneOf };
@@ -173,7 +173,7 @@ export function queryOf(name: Query, inPath?: string): JsonObject[] {
   });
 }
 
-/** A path parameter. Text that is not a task id names no task; `:` would start a verb. */
+/** A path parameter. The pattern excludes text that cannot be a task id; `:` would start a verb. */
 export function inPathSchema(path: string, name: string): JsonObject {
   if (name === 'id' && path.includes('{taskId}'))
     return plain(requests.GetTaskPushNotificationConfigRequest.properties.id) as JsonObject;

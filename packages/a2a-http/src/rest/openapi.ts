@@ -15,8 +15,8 @@ const OPENAPI_PATH = '/openapi.json';
 const DOCUMENT_AGE_S = 300;
 
 /**
- * The document covers one version, because a path has one: 0.3 is ProtoJSON of another definition, which names describe better
- * than schemas.
+ * The document covers only 1.0, because a path has one version: 0.3 is ProtoJSON of another definition, and its methods are better
+ * described by name than by schemas.
  */
 const OTHER_VERSION = 'This is A2A 1.0. Clients of A2A 0.3 use the paths below `/v1`, in the JSON of that version.';
 
@@ -37,7 +37,7 @@ const stream: JsonObject = {
   '200': {
     description:
       'Server-sent events: `data` is a StreamResponse, `id` the cursor after it. `error`, `gap` and `drain` are separate events.',
-    // No schema: OpenAPI 3.1 has none for single events of a stream, and validators would apply it to the whole text.
+    // No schema: OpenAPI 3.1 cannot describe single events of a stream, and validators would apply the schema to the whole text.
     content: { [SSE_CONTENT_TYPE]: {} },
   },
 };
@@ -50,7 +50,7 @@ const cursors: JsonObject[] = [
 
 type Described = { summary: string; responses?: JsonObject; body?: string; parameters?: JsonObject[]; bodyRequired?: boolean };
 
-/** What the table of routes lacks, by operation name. An operation without `responses` is always refused. */
+/** Parts of an operation that the table of routes lacks, by operation name. An operation without `responses` is always refused. */
 const OPERATIONS: Readonly<Record<string, Described>> = {
   SendMessage: {
     summary: 'Sends a message and waits until the task ends or requires input, unless `returnImmediately` is set.',
@@ -133,7 +133,7 @@ function operationAt(path: string, method: string, name: string): JsonObject {
     schema: inPathSchema(path, parameter!),
   }));
   return {
-    // One operation with two methods needs two ids.
+    // An operation with two methods needs two ids.
     operationId: name === 'SubscribeToTask' && method === 'POST' ? `${name}ByPost` : name,
     summary,
     parameters: [{ $ref: '#/components/parameters/Version' }, ...inPath, ...parameters],
@@ -142,14 +142,14 @@ function operationAt(path: string, method: string, name: string): JsonObject {
   };
 }
 
-/** Hopline's own, of no version of A2A. */
+/** An extension of Hopline, in no version of A2A. */
 function listAgents(): JsonObject {
   const agents = { description: 'The agents.', content: { 'application/json': { schema: ref('ListAgentsResponse') } } };
   const summary = 'Lists the agents behind the server. Not part of A2A.';
   return { operationId: 'ListAgents', summary, parameters: [], responses: { '200': agents, ...errorResponses() } };
 }
 
-/** Hopline's own as well. */
+/** An extension of Hopline as well. */
 function auditTask(): JsonObject {
   const audit = {
     description: 'The time line of the task, and its inputs by outcome.',
@@ -161,7 +161,7 @@ function auditTask(): JsonObject {
   return { operationId: 'AuditTask', summary, parameters, responses: { '200': audit, ...errorResponses() } };
 }
 
-/** Hopline's own as well. */
+/** An extension of Hopline as well. */
 function listDeliveries(): JsonObject {
   const deliveries = {
     description: 'The webhooks of the task, without their secrets.',
@@ -172,7 +172,7 @@ function listDeliveries(): JsonObject {
   return { operationId: 'ListDeliveries', summary, parameters, responses: { '200': deliveries, ...errorResponses() } };
 }
 
-/** Hopline's own as well. */
+/** An extension of Hopline as well. */
 function exportTask(): JsonObject {
   const file = { description: 'One JSON object a line: a task file.', content: { 'application/jsonl': {} } };
   const records = { type: 'string', pattern: '^(inputs|facts)(,(inputs|facts))?$' };
@@ -212,8 +212,8 @@ function openApiSchemes({ securitySchemes }: AgentCard): JsonObject | undefined 
 }
 
 /**
- * Whether the server has GET `/agents`, GET `/tasks/{taskId}/audit` with those of its events, and GET `/tasks/{taskId}/export`
- * and `/deliveries`.
+ * Whether the server has GET `/agents`, GET `/tasks/{taskId}/audit` (with the audits of events), and GET `/tasks/{taskId}/export` and
+ * `/deliveries`.
  */
 type OpenApiOptions = { listsAgents: boolean; auditsTasks: boolean; exportsTasks: boolean; listsDeliveries: boolean };
 

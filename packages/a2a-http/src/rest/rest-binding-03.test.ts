@@ -6,7 +6,7 @@ import { openRig, type Rig } from '../http-server.test-kit.ts';
 import { type RestAnswer, type RestRequest, rest, restFrames, restResponse } from '../rest.test-kit.ts';
 import { HTTP_METHODS, REST_ROUTES_03 } from './routes.ts';
 
-/** Clients of 0.3 name no version. */
+/** Clients of 0.3 send no version. */
 const UNVERSIONED = { 'a2a-version': '', 'content-type': 'application/json', accept: 'application/json' };
 const v1 = (rig: Rig, line: string, request: RestRequest = {}) =>
   rest(rig, line, { ...request, headers: { ...UNVERSIONED, ...request.headers } });
@@ -117,7 +117,7 @@ test('lists the newest tasks without pages', async t => {
   assert.deepEqual([status, body.length, body[1].id, body[1].status.state], [200, 2, id, 'TASK_STATE_INPUT_REQUIRED']);
 });
 
-test('each mistake is the bare error object of JSON-RPC, with its HTTP status', async t => {
+test('each mistake gets the bare error object of JSON-RPC, with its HTTP status', async t => {
   const { rig } = await openInputRequired(t);
   const cases: [string, A2AErrorCode, RestRequest?, number?][] = [
     ['GET /v1/tasks/unknown', 'TASK_NOT_FOUND'],
@@ -164,7 +164,7 @@ test('every path supports its methods, and 405 lists them', async t => {
   }
 });
 
-test('in a request of 1.0 v1 is a tenant', async t => {
+test('in a 1.0 request v1 is a tenant', async t => {
   const { rig, id } = await openInputRequired(t);
   for (const line of [`GET /v1/tasks/${id}`, `GET /v1/tasks`, 'POST /v1/message:send', 'GET /v1/extendedAgentCard']) {
     const { body } = await rest(rig, line, line.startsWith('POST') ? { body: { message: { role: 'ROLE_USER' } } } : {});

@@ -12,10 +12,10 @@ import { type HttpMethod, REST_ROUTES_03, routeOf, routerPaths } from './routes.
 
 const PREFIXES = ['', '/a2a'];
 
-/** The prefix of all paths of 0.3, and a tenant in a request of 1.0. */
+/** Prefix of all paths of 0.3. In a 1.0 request it is a tenant. */
 const V1 = 'v1';
 
-/** Frames are bare, and an error is an event of that name: `@a2a-js/sdk` 0.3 reads them like that. */
+/** Frames are bare, and an error is an event with this name, as `@a2a-js/sdk` 0.3 expects. */
 const FRAMING: Framing = { before: '', after: '', failure: failureOf, failureEvent: 'error' };
 
 /** Registers the HTTP+JSON binding of A2A 0.3 on a scope that reads bodies as bytes. */

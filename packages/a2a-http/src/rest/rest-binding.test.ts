@@ -46,7 +46,7 @@ test('send, get and stream return bare objects with one member, the same as over
   }
 });
 
-test('historyLength and other query parameters work by both of their names, configuration in the body', async t => {
+test('historyLength and other query parameters work under both of their names, and configuration works in the body', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const now = await rest(rig, 'POST /message:send', {
@@ -62,13 +62,13 @@ test('historyLength and other query parameters work by both of their names, conf
   }
 });
 
-test('white space alone is refused with 400 [S4-32]', async t => {
+test('a message of only white space is refused with 400 [S4-32]', async t => {
   const rig = await openRig(t);
   for (const path of ['message:send', 'message:stream'])
     assertError(await rest(rig, `POST /${path}`, { body: { message: userMessage(' \n ') } }), 'INVALID_PARAMS', path);
 });
 
-test('both content types are accepted, and the accepted one is sent', async t => {
+test('both content types are accepted, and the response has the one that the client accepts', async t => {
   const rig = await openRig(t);
   const id = await interrupted(rig);
   const types: [accept: string, type: string][] = [
@@ -173,7 +173,7 @@ test('each mistake has its HTTP status and its reason [C-12 S4-29 S4-32 S4-34 S4
   assert.deepEqual(rig.lines, []);
 });
 
-test('these paths exist only in 1.0: a request without a version is one of 0.3 [C-6 S4-37]', async t => {
+test('these paths exist only in 1.0: a request without a version is a 0.3 request [C-6 S4-37]', async t => {
   const rig = await openRig(t);
   for (const version of ['', '0.3', '2.0', 'x', '1.1']) {
     assertError(await rest(rig, 'GET /tasks/x', { headers: { 'a2a-version': version } }), 'VERSION_NOT_SUPPORTED', version);

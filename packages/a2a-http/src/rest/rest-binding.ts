@@ -9,14 +9,14 @@ import type { Framing } from '../sse-sink.ts';
 import { bareJson, encodeJson, openRoutes, paramsOf } from './rest-request.ts';
 import { type HttpMethod, REST_ROUTES, routeOf, routerPaths } from './routes.ts';
 
-/** Every address of the JSON-RPC binding is a base of this one too. A tenant precedes everything else. */
+/** Every base address of the JSON-RPC binding is one of this binding too. A tenant precedes everything else in the path. */
 const PREFIXES = ['', '/:tenant', '/a2a', '/a2a/:tenant'];
 
 const JSON_TYPE = 'application/json';
 
 /**
- * Frames are bare ([A2A 1.0] 11.7). An error is an event of that name, which the SDK's client throws; it would take a bare one
- * for an empty event.
+ * Frames are bare ([A2A 1.0] 11.7). An error is an event with this name, which the SDK's client throws; it would take an event without a
+ * name for an empty one.
  */
 const FRAMING: Framing = { before: '', after: '', failure: error => httpJsonFailure(error), failureEvent: 'error' };
 
@@ -58,7 +58,7 @@ export async function answerRest(
   }
 }
 
-/** These paths exist only in 1.0, and a request without a version is one of 0.3 ([A2A 1.0] 3.6.2). */
+/** These paths exist only in 1.0, and a request without a version is a 0.3 request ([A2A 1.0] 3.6.2). */
 function requireVersion(request: FastifyRequest): void {
   if (namedVersion(request) === dialect.name) return;
   throw new A2AError('VERSION_NOT_SUPPORTED', { detail: 'this path requires A2A-Version: 1.0; paths of 0.3 start with /v1' });
@@ -70,7 +70,7 @@ function refuseMethod(server: A2AServer, request: FastifyRequest, reply: Fastify
   return sendRestError(request, reply.header('allow', allowed.join(', ')), error, 405);
 }
 
-/** The Go SDK reads the error of a stream, for which it accepts event streams only, only as `application/json`. */
+/** The Go SDK reads the error of a stream only as `application/json`, although it accepts only event streams. */
 function sendJson(request: FastifyRequest, reply: FastifyReply, json: Buffer): FastifyReply {
   const accepts = headerOf(request, 'accept') ?? '';
   const plain = readsEventsAlone(request) || (accepts.includes(JSON_TYPE) && !accepts.includes(A2A_JSON_TYPE));

@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { jsonOf } from '../read-request.ts';
 import { HTTP_METHODS } from './routes.ts';
 
-/** Methods answered with 405 instead of 404. */
+/** Methods that are answered with 405 rather than 404. */
 const OTHER_METHODS = ['HEAD', 'PUT', 'PATCH', 'TRACE', 'QUERY'];
 
 type Answer = (path: string, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply | undefined>;
@@ -20,7 +20,7 @@ export function openRoutes(scope: FastifyInstance, server: A2AServer, prefixes: 
       };
       // HEAD of a subscription would hold a stream open without a reader.
       scope.route({ method: [...HTTP_METHODS], url, exposeHeadRoute: false, handler });
-      // Before the body is read: the method is wrong whatever the body is.
+      // Checked before the body is read: the method is wrong whatever the body is.
       scope.route({ method: OTHER_METHODS, url, exposeHeadRoute: false, onRequest: handler, handler });
     }
   }

@@ -17,7 +17,7 @@ export const REST_ROUTES: RestRoutes<string> = {
   '/tasks': { GET: 'ListTasks' },
   '/tasks/{id}': { GET: 'GetTask' },
   '/tasks/{id}:cancel': { POST: 'CancelTask' },
-  // The text of the specification has POST, its a2a.proto GET; clients use both.
+  // The text of the specification has POST, and its a2a.proto has GET; clients use both.
   '/tasks/{id}:subscribe': { GET: 'SubscribeToTask', POST: 'SubscribeToTask' },
   '/tasks/{taskId}/pushNotificationConfigs': {
     GET: 'ListTaskPushNotificationConfigs',
@@ -37,7 +37,7 @@ export const REST_ROUTES_03: RestRoutes<Operation> = {
   '/v1/tasks': { GET: 'list' },
   '/v1/tasks/{id}': { GET: 'get' },
   '/v1/tasks/{id}:cancel': { POST: 'cancel' },
-  // JavaScript uses POST, as the text has it; Python GET, as the proto has it.
+  // The JavaScript SDK uses POST, as the text has it; the Python SDK uses GET, as the proto has it.
   '/v1/tasks/{id}:subscribe': { GET: 'subscribe', POST: 'subscribe' },
   '/v1/tasks/{taskId}/pushNotificationConfigs': { GET: 'listPush', POST: 'createPush' },
   '/v1/tasks/{taskId}/pushNotificationConfigs/{id}': { GET: 'getPush', DELETE: 'deletePush' },
@@ -47,7 +47,7 @@ export const REST_ROUTES_03: RestRoutes<Operation> = {
 /** A task id contains no colon, so the text after one is the verb. The router cannot split them: `:` starts a parameter. */
 const VERB = /\/\{id\}:\w+$/;
 
-/** Paths in the syntax of the router. Those that differ only in the verb of a task share one. */
+/** Paths in the syntax of the router. Paths of a task that differ only in the verb share one entry. */
 export function routerPaths(routes: RestRoutes<unknown>): string[] {
   return [...new Set(Object.keys(routes).map(routerPath))];
 }

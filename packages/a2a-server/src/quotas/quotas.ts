@@ -167,7 +167,7 @@ export class Quotas {
   /** Takes from all parties of the caller or from none. With `detail` undefined it always takes. */
   #take(caller: Owner, what: 'messages' | 'bytes', n: number, detail: string | undefined): void {
     const parties = this.#partiesOf(caller);
-    // A later time than that of a new bucket, which would otherwise not have its whole burst.
+    // The clock is read after a new bucket was created: with an earlier time the bucket would lack part of its burst.
     const nowMs = performance.now();
     const waitMs = Math.max(...parties.map(party => party[what].waitMs(n, nowMs)));
     if (waitMs > 0 && detail !== undefined) throw this.#refusal(what, detail, waitMs);

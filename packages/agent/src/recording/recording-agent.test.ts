@@ -3,7 +3,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import type { AgentEvent, Turn } from '../agent.ts';
+import { collect } from '../../../../test/kit/collect.ts';
+import type { Turn } from '../agent.ts';
 import { dueTimes, PACE_MAX } from './pace.ts';
 import { RecordingError } from './recording.ts';
 import { createRecordingAgent } from './recording-agent.ts';
@@ -25,12 +26,6 @@ async function file(t: TestContext, lines: object[]): Promise<string> {
   const path = join(folder, 'r.jsonl');
   await writeFile(path, lines.map(line => JSON.stringify(line)).join('\n'));
   return path;
-}
-
-async function collect(events: AsyncIterable<AgentEvent>): Promise<AgentEvent[]> {
-  const all: AgentEvent[] = [];
-  for await (const event of events) all.push(event);
-  return all;
 }
 
 test('every token has an id of its own, also in a second attempt [S0-22]', async t => {

@@ -3,7 +3,7 @@ import { layOut, noticePrinter } from '@hopline/terminal';
 import { type CommandContext, command } from '../command/command.ts';
 import { EXIT, type ExitCode } from '../command/exit-code.ts';
 
-/** Skills named in one line; a tool server may have hundreds. */
+/** Skills named in one line; the agent of a tool server may have hundreds. */
 const SKILLS_MAX = 12;
 
 export const agents = command({

@@ -29,7 +29,7 @@ export const ask = command({
   },
   notes: EXIT_CODES_NOTE,
   async run({ subject, options }, context) {
-    // Before anything is sent: a folder that cannot be made is a usage error.
+    // Created before anything is sent, because a folder that cannot be created is a usage error.
     const folder = outFolder(options.out);
     const question = await questionOf(subject, context);
     const { contextId, taskId, agent } = conversationOf(context, options);
@@ -49,16 +49,16 @@ export type AnswerOptions = {
   message: OutgoingMessage;
   agent: string | undefined;
   folder: ArtifactFolder | undefined;
-  /** Names of artifacts that are the answer. */
+  /** Names of the artifacts that are the answer. */
   answer: readonly string[];
   metadata?: Metadata;
-  /** That the message continues. */
+  /** The task that the message continues. */
   taskId?: string | undefined;
   /** Receives the new task, before the hints. */
   onTask?: (taskId: string) => void;
 };
 
-/** Sends a message, prints the stream of its turn and how the conversation goes on. */
+/** Sends a message, and prints the stream of its turn and how to continue the conversation. */
 export async function showAnswer(context: CommandContext, options: AnswerOptions): Promise<ExitCode> {
   const { client, output, signal, conversations, url } = context;
   const { message, metadata, taskId, agent, folder, answer, onTask } = options;

@@ -2,13 +2,13 @@ import { createInterface, type Interface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import type { Output } from '@hopline/terminal';
 
-/** Lines that wait for their turn; a pipe is read no further meanwhile. */
+/** Lines that may wait for their turn; beyond them a pipe is not read. */
 const WAITING_MAX = 100;
 
 export type ChatInputEvents = {
-  /** Ctrl-C on a terminal, which sends no signal while readline reads keys. */
+  /** Called for Ctrl-C on a terminal, which sends no signal while readline reads keys. */
   onInterrupt: () => void;
-  /** A line has arrived that nothing waits for. */
+  /** Called when a line arrives while no reader waits for one. */
   onLine: () => void;
 };
 
@@ -60,14 +60,14 @@ export class ChatInput {
     return promise;
   }
 
-  /** Prints a line while a prompt may stand there, and the prompt again. */
+  /** Prints a line, and then the prompt again if there was one. */
   aside(text: string): void {
     if (this.#prompts && this.#waiting !== undefined) this.#output.terminal?.write('\n');
     this.#output.artifact(text);
     if (this.#prompts && this.#waiting !== undefined) this.#interface.prompt(true);
   }
 
-  /** Takes the first line that waits, if it is the one. */
+  /** Removes the first waiting line if `isIt` accepts it. */
   takeIf(isIt: (line: string) => boolean): boolean {
     const [line] = this.#lines;
     if (line === undefined || !isIt(line.trim())) return false;

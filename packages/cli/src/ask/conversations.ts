@@ -3,10 +3,10 @@ import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node
 import { join, resolve } from 'node:path';
 import { ID_CHARS_MAX, isObject } from '@hopline/a2a';
 
-/** Where a conversation with a server stands. */
+/** The point that a conversation with a server has reached. */
 export type Conversation = {
   contextId: string;
-  /** The agent that was named. */
+  /** The agent that the user named. */
   agent?: string;
   /** The task that waits for an answer. */
   taskId?: string;
@@ -36,7 +36,7 @@ export class Conversations {
     }
   }
 
-  /** Returns false when it cannot be stored: that must not fail the question, which has its answer already. */
+  /** Returns false when it cannot be stored: a failure to store must not fail the question, which has its answer already. */
   remember(url: string, conversation: Conversation): boolean {
     const path = this.#path(url);
     if (path === undefined || this.#folder === undefined) return false;
@@ -59,7 +59,7 @@ export class Conversations {
   }
 }
 
-/** Without what may be a credential. */
+/** The URL without anything that may be a credential. */
 function addressOf(url: string): string {
   const { origin, pathname } = new URL(url);
   return origin + pathname;

@@ -39,7 +39,7 @@ export const follow = command({
   },
 });
 
-/** Servers other than Hopline have other forms of cursors; one that no header can hold would end as an error of the network. */
+/** Servers other than Hopline have other forms of cursors. A cursor that no header can hold would look like an error of the network. */
 function headerCursor(text: string): string {
   if (/^[\x21-\x7e]+$/.test(text)) return text;
   throw new UsageError(CURSOR_FORM);

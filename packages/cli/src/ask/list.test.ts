@@ -8,7 +8,7 @@ import { run } from '../run.ts';
 
 type Params = { pageSize: number; pageToken?: string; historyLength: number; includeArtifacts?: boolean };
 
-/** A server with these tasks; `reply`: the text of a response other than a page of them. */
+/** A server with these tasks. `reply`: the text of a response that is not a page of them. */
 async function listing(
   t: TestContext,
   questions: readonly string[],
@@ -49,16 +49,16 @@ async function list(url: string, ...argv: string[]) {
 }
 
 const idsOf = (out: string) => out.match(/^t-\d+/gm) ?? [];
-/** More than a client reads. */
+/** More bytes than a client reads. */
 const TOO_LARGE = ' '.repeat(17 * 1024 * 1024);
 
-test('tasks whose page is too large are read one by one, so that a filter misses none', { timeout: 60_000 }, async t => {
+test('tasks whose page is too large are read one by one, so that a filter misses none of them', { timeout: 60_000 }, async t => {
   const { url } = await listing(t, ['one', 'two', 'two again'], ({ pageSize }) => (pageSize > 1 ? TOO_LARGE : undefined));
   const found = await list(url, '--text', 'two');
   assert.deepEqual([found.code, idsOf(found.out), found.err], [0, ['t-1', 't-2'], '']);
 });
 
-test('a task that alone is too large is listed without its question, and named where it cannot be searched', {
+test('a task that is too large by itself is listed without its question, and named if it cannot be searched', {
   timeout: 60_000,
 }, async t => {
   const isLarge = ({ pageToken, historyLength }: Params) => historyLength > 0 && (pageToken ?? '0') === '0';
@@ -90,14 +90,14 @@ test('--json prints tasks without history and artifacts, with a filter as withou
     );
 });
 
-test('a server that sends empty pages without end is left', { timeout: 60_000 }, async t => {
+test('the command stops reading a server that sends empty pages without end', { timeout: 60_000 }, async t => {
   const empty = JSON.stringify({ jsonrpc: '2.0', id: 1, result: { tasks: [], nextPageToken: 'more' } });
   const { url, asked } = await listing(t, [], () => empty);
   assert.deepEqual(await list(url, '--text', 'x'), { code: 0, out: '', err: '' });
   assert.ok(asked.length > 1);
 });
 
-test('a task that works has lasted until now, not until the change of its state', { timeout: 60_000 }, async t => {
+test('the duration of a working task runs until now, not until its last change of state', { timeout: 60_000 }, async t => {
   const startMs = Date.now() - 95_000;
   const hex = startMs.toString(16).padStart(12, '0');
   const status = { state: 'TASK_STATE_WORKING', timestamp: new Date(startMs).toISOString() };

@@ -8,16 +8,16 @@ import { EXIT, type ExitCode } from '../command/exit-code.ts';
 import { count, durationMs, flag, parsed, text, timeSince } from '../command/options.ts';
 import { UsageError } from '../command/usage-error.ts';
 
-/** Tasks that are listed unless --limit is given, and the most that it may be. */
+/** Tasks that are listed without --limit, and its largest value. */
 const LIMIT_DEFAULT = 20;
 const LIMIT_MAX = 10_000;
 /** Largest page ([A2A 1.0] 3.1.4). */
 const PAGE_SIZE_MAX = 100;
-/** Tasks with their question and artifacts are large. */
+/** Page size when questions and artifacts are read, because they make tasks large. */
 const DETAILED_PAGE_SIZE_MAX = 20;
 /** Newest messages of a task in which its question is looked for. */
 const HISTORY_MAX = 20;
-/** Tasks that a filter which servers do not have reads at most. */
+/** Most tasks that are read for a filter that servers do not have. */
 const SCANNED_MAX = 10_000;
 const WATCH_INTERVAL_MS = 2_000;
 /** First words of a question, or of a reason, in characters. */
@@ -54,7 +54,7 @@ function stateNamed(word: string): TaskState {
   return state;
 }
 
-/** Prints the caller's tasks, newest status first, over as many pages as needed; with `watch`, again and again. */
+/** Prints the caller's tasks, newest status first, over as many pages as needed. With `watch`, prints them again and again. */
 async function listTasks(context: CommandContext, options: ListOptions): Promise<ExitCode> {
   const { output, json, signal } = context;
   const lineOf = json ? jsonOf : (task: Task) => entryOf(task).join('  ').trimEnd();
@@ -95,7 +95,7 @@ async function* tasksOf(context: CommandContext, options: ListOptions): AsyncGen
   }
 }
 
-/** Whether tasks are chosen here, by what A2A servers have no filter for. */
+/** Whether this command chooses the tasks, because A2A servers have no such filter. */
 function isFiltered({ agent, text, longer }: ListOptions): boolean {
   return agent !== undefined || text !== undefined || longer !== undefined;
 }
@@ -110,8 +110,8 @@ function fits(task: Task, { agent, text, longer }: ListOptions): boolean {
 }
 
 /**
- * A page with questions and artifacts, which name the agents. Where they exceed what the client reads, a page of one task, and only that
- * one without them.
+ * A page with questions and artifacts, which name the agents. If it exceeds what the client reads, the tasks are read one by one, and only
+ * a task that is still too large is read without them.
  */
 async function pageOf(
   { client, output, json, signal }: CommandContext,
@@ -141,12 +141,12 @@ async function pageOf(
   return page;
 }
 
-/** The same members with and without a filter, which reads the others too. */
+/** The same members with and without a filter, although a filter reads the other members too. */
 function jsonOf({ history: _history, artifacts: _artifacts, ...task }: Task): string {
   return JSON.stringify(task);
 }
 
-/** The fields of a task: the last one is for people, and the others are of fixed width where they can be. */
+/** The fields of a task. The last one is for people; the others have a fixed width where possible. */
 function entryOf(task: Task): string[] {
   const { id, contextId, status, metadata } = task;
   const reason = status.state === 'TASK_STATE_COMPLETED' ? '' : firstWords(failureReason(status, metadata));
@@ -189,8 +189,8 @@ function localTime(time: Date): string {
 }
 
 /**
- * From the start of a task to its last state, of one that works until now, milliseconds. Hopline's task ids are UUIDs of version 7, which
- * begin with the time; other ids have none.
+ * Milliseconds from the start of a task to its last state, or to now if the task still works. Hopline's task ids are UUIDs of version 7,
+ * which begin with the time; other ids have no time.
  */
 function durationMsOf({ id, status }: Task): number | undefined {
   const [, high, low] = /^([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i.exec(id) ?? [];

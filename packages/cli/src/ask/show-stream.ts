@@ -9,7 +9,7 @@ import type { StreamOutcome } from './stream-outcome.ts';
 export type ShowStreamOptions = PrinterOptions & {
   items: AsyncIterable<StreamItem>;
   outcome: StreamOutcome;
-  /** Nothing runs: the stream is one that happened. */
+  /** The stream is a recorded one; no task is running. */
   isRecorded?: boolean;
 };
 

@@ -4,7 +4,7 @@ import { StreamOutcome } from './stream-outcome.ts';
 
 const ids = { taskId: 't-1', contextId: 'c-1' };
 
-test('a conversation continues with the agent that was named, unless the server asks for another one', () => {
+test('a conversation continues with the agent that the user named, unless the server asks for another one', () => {
   for (const [metadata, expected] of [
     [undefined, { contextId: 'c-1', agent: 'files' }],
     [{ choose: { agents: ['guide'] } }, { contextId: 'c-1' }],

@@ -40,7 +40,7 @@ export class StreamOutcome {
     }
   }
 
-  /** The conversation as `--continue` finds it; undefined when the stream named none. */
+  /** The conversation for `--continue`; undefined when the stream did not name one. */
   conversation(agent: string | undefined): Conversation | undefined {
     if (!this.contextId) return undefined;
     const waits = this.state === 'TASK_STATE_INPUT_REQUIRED' && this.taskId !== undefined;

@@ -36,7 +36,7 @@ export const agent = command({
     const fault = typeScriptFault(file, process);
     if (fault !== undefined) throw new UsageError(fault);
     const log = logSettingsOf(environment, 'agent');
-    // The server of the cluster at NATS_URL; of a local cluster its own is known.
+    // The ingress at `url` belongs to the cluster at NATS_URL. A local cluster names its own ingress.
     const commandLine = commandLineFor(own, environment.NATS_URL ? url : runningCluster(environment).url);
     const started = { file, name: options.name, export: options.export, log, commandLine, json, output, environment, signal };
     if (options.watch) return watched(started);
@@ -52,7 +52,7 @@ type StartedRun = Pick<CommandContext, 'json' | 'output' | 'environment' | 'sign
   log: LogLocation;
 };
 
-/** Why a file cannot run on this Node; undefined: it can, or is not TypeScript. `typescript`: what this process does with types. */
+/** Why a file cannot run on this Node. Undefined: it can, or is not TypeScript. `typescript`: how this process handles types. */
 export function typeScriptFault(
   file: string,
   { version, features }: { version: string; features: { typescript?: string | false } },
@@ -61,7 +61,7 @@ export function typeScriptFault(
   return `${basename(file)} is TypeScript, which needs Node 22.18 or newer; this is ${version}. Compile it to JavaScript, or use a newer Node`;
 }
 
-/** Restarts the agent on the same port when a source changes, and waits for a change where it cannot run. */
+/** Restarts the agent on the same port when a source changes. If the agent cannot run, waits for the next change. */
 async function watched(run: StartedRun): Promise<ExitCode> {
   const { file, output, signal } = run;
   const port = await freePort();
@@ -96,7 +96,7 @@ async function runOnce(run: StartedRun, { port, stop }: OneRun): Promise<'stoppe
   if (stop.aborted) drain();
   else stop.addEventListener('abort', drain, { once: true });
   void printLines(child.stdout as Readable, line => (run.json ? output.line(line) : showAgentLine(line, run)));
-  // What the agent throws, and what its author prints there.
+  // Errors that the agent throws, and lines that its author prints there.
   void printLines(child.stderr as Readable, line => output.warn(line));
   const [code] = await exited;
   stop.removeEventListener('abort', drain);
@@ -116,12 +116,12 @@ function startSubAgent({ file, name, export: exported, environment, log }: Start
   const settings = {
     ...log,
     HOPLINE_AGENT: JSON.stringify(entry),
-    // HOPLINE_PORT in the environment is the port of the cluster.
+    // HOPLINE_PORT in the environment is the port of the cluster, not of the agent.
     HOPLINE_PORT: String(port),
     HOPLINE_STDIN_LIFELINE: '1',
     HOPLINE_AGENT_ERRORS_FD: '2',
   };
-  // A single file needs no package.json that declares it a module.
+  // A single file needs no package.json to be a module.
   const args = ['--disable-warning=MODULE_TYPELESS_PACKAGE_JSON', SUB_AGENT];
   return spawn(process.execPath, args, { detached: true, stdio: 'pipe', env: { ...environment, ...settings } });
 }

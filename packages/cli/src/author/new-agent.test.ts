@@ -42,7 +42,7 @@ function inFolder(t: TestContext): { folder: string; printed: () => string; outp
 
 const CHECKOUT = join(import.meta.dirname, '../../../..');
 
-test('in a checkout the next step packs what no registry has', t => {
+test('in a checkout the next step packs the packages that no registry has', t => {
   const { folder, printed, output } = inFolder(t);
   const own = { ...ownCommand({}, CHECKOUT), tarballs: { folder: join(folder, 'dist'), pack: 'npm run pack' } };
   writeAgent('reviewer', undefined, { folder, output, own });
@@ -51,7 +51,7 @@ test('in a checkout the next step packs what no registry has', t => {
   assert.equal(ownCommand({}, folder).tarballs?.pack, `npm --prefix ${CHECKOUT} run pack -- --output ${join(CHECKOUT, 'dist')}`);
 });
 
-test('outside a checkout the folder of the tarballs must be named, and have them', t => {
+test('outside a checkout the user must name a folder that has the tarballs', t => {
   const { folder, printed, output } = inFolder(t);
   const own = { prefix: 'hopline', start: undefined, tarballs: undefined };
   const make = (packages: string | undefined) => writeAgent('reviewer', packages, { folder, output, own });

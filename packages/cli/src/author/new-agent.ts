@@ -9,7 +9,7 @@ import { pair } from '../command/subjects.ts';
 import { UsageError } from '../command/usage-error.ts';
 import { VERSION } from '../version.ts';
 
-/** As a token of NATS subjects. */
+/** A name is a token of NATS subjects. */
 const NAME = /^[a-z0-9][a-z0-9-]{0,31}$/;
 
 /** Versions of the tools in a new folder; a test compares them with those of this repository. */
@@ -89,12 +89,12 @@ function manifestOf(name: string, tarballs: string) {
     version: '0.0.0',
     private: true,
     type: 'module',
-    // The first that runs TypeScript as it is.
+    // The first version that runs TypeScript without an option.
     engines: { node: '>=22.18' },
     scripts: {
       start: 'hopline agent ./agent.ts --watch',
       ask: `hopline ask --agent ${name}`,
-      // Named, because a Node that does not know TypeScript finds no test by itself, and passes.
+      // Named in the command, because a Node that does not know TypeScript finds no test by itself, and passes.
       test: 'node --test *.test.ts',
       check: 'tsc',
     },
@@ -118,7 +118,7 @@ const TSCONFIG = {
   include: ['*.ts'],
 };
 
-/** The release rewrites each import that it finds in a source, also in a template: there « and » stand for quotes. */
+/** The release rewrites each import in a source, even within a template, so « and » stand for quotes there. */
 const quoted = (template: string) => template.replaceAll(/[«»]/g, "'");
 
 const AGENT = `import { artifact, defineAgent, notice } from «@hopline/agent»;

@@ -1,9 +1,9 @@
 import { type FSWatcher, readdirSync, watch } from 'node:fs';
 import { join } from 'node:path';
 
-/** Folders that are watched: the one of the agent and those below it, without packages and hidden ones. */
+/** Most folders that are watched: the agent's folder and those below it, without packages and hidden folders. */
 const FOLDERS_MAX = 256;
-/** An editor writes a file in several steps. */
+/** Wait this long after a change, because an editor writes a file in several steps. */
 const SETTLE_MS = 100;
 const SOURCE = /\.(?:[cm]?[jt]s|json)$/;
 
@@ -51,12 +51,12 @@ export class SourceWatch {
       });
       this.#watchers.set(folder, watcher);
     } catch {
-      // Removed in the meantime.
+      // The folder was removed in the meantime.
     }
   }
 
   #onEvent(event: string, name: string | null): void {
-    // A new folder may have come.
+    // The change may be a new folder.
     if (event === 'rename' && name !== null && !SOURCE.test(name)) this.#watchFolders();
     if (name !== null && !SOURCE.test(name)) return;
     clearTimeout(this.#timer);

@@ -5,32 +5,34 @@ import type { Output, Sink } from '@hopline/terminal';
 import type { Conversations } from '../ask/conversations.ts';
 import type { ExitCode } from './exit-code.ts';
 
-/** For completion: the only values, or that the value is a path. */
+/** For completion: the only values of the option, or that its value is a path. */
 export type Values = readonly string[] | 'files';
 
-/** An option. Its name on the command line is its key in `options`: `sameIds` is `--same-ids`. */
+/** An option of a command. Its name on the command line is its key in `options`: `sameIds` is `--same-ids`. */
 export type Option<T = unknown> = {
   /** Its value in the help; absent: a flag without a value. */
   value?: string;
   short?: string;
-  /** May be given several times. */
+  /** The option may be given several times. */
   multiple?: true;
   help: string;
   values?: Values;
   /** Options that cannot be given beside this one, and why. */
   excludes?: { options: readonly string[]; because?: string };
-  /** Makes the value of the given texts: none, one, or with `multiple` any number. Throws UsageError: what the value must be. */
+  /**
+   * Makes the value from the given texts: none, one, or with `multiple` any number. Throws UsageError, which states what the value must be.
+   */
   read(texts: readonly string[]): T;
 };
 
 export type Options = Readonly<Record<string, Option>>;
 
-/** The words of a command line beside its options. */
+/** The words of a command line that are not options. */
 export type Subject<T = unknown> = {
-  /** In the help, such as `[TASK|FILE…]`. */
+  /** Form of the words in the help, such as `[TASK|FILE…]`. */
   usage: string;
   values?: Values;
-  /** Makes the subject of the words. Throws UsageError: what the command takes or requires. */
+  /** Makes the subject from the words. Throws UsageError, which states what the command takes or requires. */
   read(words: readonly string[]): T;
 };
 
@@ -40,23 +42,23 @@ export type OptionValues<O extends Options> = { readonly [Name in keyof O]: O[Na
 /** The values that a command line gives to its command. */
 export type Given<S, O extends Options> = { subject: S; options: OptionValues<O> };
 
-/** A command: all that the parser, the help, the reference and the completions know of it. */
+/** A command, with everything that the parser, the help, the reference and the completions know about it. */
 export type Command<S = unknown, O extends Options = Options> = {
   name: string;
-  /** Absent: it takes none. */
+  /** Absent: the command takes no words. */
   subject?: Subject<S>;
   summary: string;
   /** Continues the summary in the help of the command. */
   details?: string;
   options: O;
-  /** It asks no server, so it takes no --url. */
+  /** The command asks no server, so it takes no --url. */
   asksNoServer?: true;
-  /** The end of its help. */
+  /** Text at the end of the command's help. */
   notes?: string;
   run(given: Given<S, O>, context: CommandContext): Promise<ExitCode>;
 };
 
-/** Checks a command against its own types: `run` gets what `subject` and `options` read. */
+/** Checks a command against its own types: `run` gets the values that `subject` and `options` make. */
 export function command<S = undefined, O extends Options = Options>(definition: Command<S, O>): Command<S, O> {
   return definition;
 }
@@ -69,23 +71,23 @@ export type ProcessContext = {
   stdin: Readable & { readonly isTTY?: boolean };
   stdout: Sink;
   stderr: Sink;
-  /** Aborts when the user interrupts the command. A task continues. */
+  /** Aborts when the user interrupts the command. Its task continues. */
   signal: AbortSignal;
-  /** Calls `interrupted` on Ctrl-C, instead of ending the command; undefined lets Ctrl-C end the command again. */
+  /** Makes Ctrl-C call `interrupted` instead of ending the command; undefined lets Ctrl-C end the command again. */
   takeInterrupts: (interrupted: (() => void) | undefined) => void;
 };
 
-/** Everything a command runs with, beside its own values. */
+/** Arguments of a command's `run`: its own values, and its surroundings. */
 export type CommandContext = Omit<ProcessContext, 'stdout' | 'stderr'> & {
   output: Output;
-  /** One JSON object per line. */
+  /** Print one JSON object per line. */
   json: boolean;
   url: string;
   /** Client of the server at `url`, created with the credentials of the environment when it is first read. */
   readonly client: Client;
   conversations: Conversations;
   own: OwnCommand;
-  /** A command that works here with the same server, for hints: arguments such as `follow TASK`. */
+  /** Makes a command line for a hint that works here with the same server, from arguments such as `follow TASK`. */
   commandLine(args: string): string;
   commands: readonly Command[];
 };

@@ -10,7 +10,7 @@ import { optionsOf } from './parse-arguments.ts';
 
 const hasShell = (shell: string) => spawnSync(shell, ['-c', 'exit 0']).status === 0;
 
-/** What bash offers for the last of these words. */
+/** The completions that bash offers for the last of these words. */
 function completed(...words: string[]): string[] {
   const script = `${completionScript('bash', COMMANDS)}
 COMP_WORDS=(hopline ${words.map(word => `'${word}'`).join(' ')})
@@ -36,7 +36,7 @@ test('bash completes commands, options and values', { skip: !hasShell('bash') &&
   assert.deepEqual(completed('ask', '--out', 'completion.t'), ['completion.test.ts', 'completion.ts']);
 });
 
-/** A file with the script: fish reads none from a socket, which is what a child process of Node has as its input. */
+/** Writes the script to a file, because fish cannot read it from a socket, and the standard input of a child process of Node is one. */
 function scriptFile(t: TestContext, shell: 'zsh' | 'fish'): string {
   const folder = mkdtempSync(join(tmpdir(), 'hopline-completion-'));
   t.after(() => rmSync(folder, { recursive: true }));
@@ -44,11 +44,11 @@ function scriptFile(t: TestContext, shell: 'zsh' | 'fish'): string {
   return join(folder, `hopline.${shell}`);
 }
 
-/** A developer's own configuration may print, or have other completions. */
+/** A developer's own configuration may print text, or have other completions. */
 const WITHOUT_CONFIGURATION = { zsh: '-f', fish: '--no-config' } as const;
 
 for (const shell of ['zsh', 'fish'] as const) {
-  test(`${shell} reads its script`, { skip: !hasShell(shell) && `no ${shell}` }, t => {
+  test(`${shell} reads its script without an error`, { skip: !hasShell(shell) && `no ${shell}` }, t => {
     const file = scriptFile(t, shell);
     const { status, stderr } = spawnSync(shell, [WITHOUT_CONFIGURATION[shell], '-n', file], { encoding: 'utf8' });
     assert.deepEqual([status, stderr], [0, '']);

@@ -14,7 +14,7 @@ export const completion = command({
   notes:
     'bash: source <(hopline completion bash)   zsh: source <(hopline completion zsh)   fish: hopline completion fish | source',
   async run({ subject: shell }, { output, commands }) {
-    // Not a line of this process: a shell reads it.
+    // Printed like an answer, byte for byte, because a shell reads it.
     output.answer(completionScript(shell, commands));
     return EXIT.ok;
   },
@@ -118,7 +118,7 @@ ${lines.join('\n')}
 `;
 }
 
-/** Options with a value, by name: commands agree on what a name means, except that some have no list of values. */
+/** Options with a value, by name: an option name means the same in every command, though only some have a list of values. */
 function valuesOfOptions(described: readonly Described[]): [string, Values | undefined][] {
   const found = new Map<string, Values | undefined>();
   for (const { options } of described)
@@ -130,7 +130,7 @@ function actionOf(values: Values | undefined): string {
   return values === 'files' ? '_files' : values === undefined ? ' ' : `(${values.join(' ')})`;
 }
 
-/** Single quotes, as all three shells read them outside of another quote; fish also reads the backslash. */
+/** Quotes a text with single quotes, as all three shells read them outside another quote; fish also interprets the backslash. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }

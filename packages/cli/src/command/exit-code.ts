@@ -15,7 +15,7 @@ export const EXIT = {
 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-/** The end of the help of a command whose exit code is that of a task. */
+/** The end of the help of a command whose exit code reports the state of a task. */
 export const EXIT_CODES_NOTE =
   'Exit codes: 0 completed, 1 the task failed or the server rejected the request, 2 usage, 3 the server cannot be reached, ' +
   '4 the task waits for input, 130 interrupted. Ctrl-C leaves the task running and prints the command that follows it.';

@@ -2,7 +2,7 @@ import { wrap } from '@hopline/terminal';
 import type { Command } from './command.ts';
 import { optionsOf } from './parse-arguments.ts';
 
-/** Width of help that is not printed on a terminal; columns. */
+/** Width in columns of help that is not printed on a terminal. */
 const HELP_COLUMNS = 100;
 
 const INTRODUCTION = 'Sends questions to agents over A2A and follows their answers.';
@@ -56,7 +56,7 @@ type Definition = readonly [term: string, text: string];
 const INDENT = 2;
 const widthOf = (list: readonly Definition[]) => Math.max(...list.map(([term]) => term.length));
 
-/** Terms and their texts in two columns; below each other where the second column would be narrow. */
+/** Terms and their texts in two columns, or below each other if the second column would be narrow. */
 function definitions(list: readonly Definition[], columns: number, width = widthOf(list)): string[] {
   const left = INDENT + width + 2;
   const isNarrow = columns - left < 30;

@@ -23,7 +23,10 @@ export async function withLog<T>(environment: Environment, name: string, use: (l
   }
 }
 
-/** The log, with the login of its operator, who reads it, or of its administrator, who may write it. Throws UsageError and UNAVAILABLE. */
+/**
+ * Opens the log with the login of its operator, who may only read it, or of its administrator, who may write it. Throws UsageError and
+ * UNAVAILABLE.
+ */
 export async function openLog(environment: Environment, name: string, login: 'operator' | 'admin' = 'operator') {
   const log = logSettingsOf(environment, login);
   // Loaded on demand: the other commands need no broker.

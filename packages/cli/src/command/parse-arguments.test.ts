@@ -11,7 +11,7 @@ import { UsageError } from './usage-error.ts';
 
 const parse = (argv: string[], defaultUrl?: string) => parseArguments(argv, COMMANDS, defaultUrl);
 
-/** What a command line gives to its command: the name, the subject, and the options that have a value. */
+/** A parsed command line: the name of the command, its subject, and the options that have a value. */
 function parsed(...argv: string[]) {
   const line = parse(argv);
   assert.ok('command' in line);
@@ -51,7 +51,7 @@ test('--url overrides HOPLINE_URL, which overrides the local cluster', () => {
   assert.equal(urlOf(['card'], ''), URL_DEFAULT);
 });
 
-test('a command that asks no server refuses --url, and names no such option', () => {
+test('a command that asks no server refuses --url, and its help does not name the option', () => {
   for (const line of [
     ['status', '--url', 'http://b/'],
     ['logs', '--url=http://b/'],
@@ -110,7 +110,7 @@ test('an invalid command line is a usage error that refers to --help', () => {
   });
 });
 
-test('the help lists every command, option and exit code, and every option parses', () => {
+test('the help lists every command, option and exit code, and every listed option parses', () => {
   const values: Record<string, string> = {
     ...{ state: 'failed', limit: '3', lines: '3', since: '2h', url: 'http://h/' },
     ...{ sample: '3', 'event-cost': '40', 'hold-max': '100', 'from-turn': '2', longer: '2s' },
@@ -141,11 +141,11 @@ test('the help lists every command, option and exit code, and every option parse
   }
 });
 
-test('help fits a terminal of 40 columns, and has no line of more than 100 elsewhere', () => {
+test('help fits a terminal of 40 columns, and elsewhere has no line of more than 100', () => {
   const texts = [overviewHelp.bind(undefined, COMMANDS), ...COMMANDS.map(command => commandHelp.bind(undefined, command))];
   for (const textAt of texts) {
     for (const columns of [40, 60, 100]) {
-      // A word that is longer than a line stays whole.
+      // A word that is longer than a line is not broken.
       const long = textAt(columns)
         .split('\n')
         .filter(line => line.length > columns && /\S\s+\S/.test(line.trim()));
@@ -162,7 +162,7 @@ test('--since is a duration before now or a date', () => {
   assert.equal(sinceOf('2h'), '2026-01-07T22:00:00.000Z');
   assert.equal(sinceOf('7d'), '2026-01-01T00:00:00.000Z');
   assert.equal(sinceOf('2026-01-02T03:04:05Z'), '2026-01-02T03:04:05.000Z');
-  // A day, and a time without a zone, are those of this machine, as the times that `list` prints.
+  // A day, or a time without a zone, is in the zone of this machine, as are the times that `list` prints.
   assert.equal(sinceOf('2026-01-02'), new Date(2026, 0, 2).toISOString());
   assert.equal(sinceOf('2026-01-02 03:04'), new Date(2026, 0, 2, 3, 4).toISOString());
 });
@@ -189,7 +189,7 @@ test('a pace is a factor within bounds, a cursor has two numbers, a port is one'
   for (const port of ['-1', '65536', 'http', '1e3']) assert.throws(() => parse(['serve', 'f', '--port', port]), UsageError);
 });
 
-test('an error names the option, what it must be, and the help of the command that was given', () => {
+test('an error names the option, the values that it accepts, and the help of the command', () => {
   const faults: [string[], string][] = [
     [['tasks', '--limit', '0'], '--limit must be a number from 1 to 10000; see hopline tasks --help'],
     [['list', '--longer', '5'], '--longer must be a duration: 500ms, 30s, 15m, 2h, 7d; see hopline list --help'],
@@ -203,7 +203,7 @@ test('an error names the option, what it must be, and the help of the command th
   for (const [line, message] of faults) assert.throws(() => parse(line), { name: 'UsageError', message });
 });
 
-test('several tasks are exported, several files served, one file imported, two tasks compared', () => {
+test('a command line exports several tasks, serves several files, imports one file, compares two tasks', () => {
   assert.deepEqual(parsed('export', 'a', 'b', '--redact', 'c').subject, ['a', 'b', 'c']);
   assert.deepEqual(parsed('serve', 'a', 'b').subject, ['a', 'b']);
   assert.deepEqual(parsed('diff', 'a', 'b').subject, ['a', 'b']);

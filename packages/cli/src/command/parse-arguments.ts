@@ -4,7 +4,7 @@ import type { Command, Given, Option, Options } from './command.ts';
 import { flag, text } from './options.ts';
 import { UsageError } from './usage-error.ts';
 
-/** A command line: of a command, or one that asks for help (of a command, or of all) or for the version. */
+/** A parsed command line: it runs a command, or asks for help (on one command or all) or for the version. */
 export type Invocation =
   | { help: Command | undefined }
   | { version: true }
@@ -17,14 +17,14 @@ const COMMON_OPTIONS = {
   help: flag('this text', { short: 'h' }),
 };
 
-/** All options of a command under their names on the command line, its own first. */
+/** All options of a command by their names on the command line, the command's own options first. */
 export function optionsOf({ options, asksNoServer }: Command): [name: string, Option][] {
   const { url, ...others } = COMMON_OPTIONS;
   const all = { ...options, ...(!asksNoServer && { url }), ...others };
   return Object.entries<Option>(all).map(([key, option]) => [nameOf(key), option]);
 }
 
-/** `sameIds` -> `same-ids` */
+/** Turns `sameIds` into `same-ids`. */
 function nameOf(key: string): string {
   return key.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`);
 }
@@ -89,7 +89,7 @@ function wordsOf(command: Command, args: string[], see: string): Words {
 
 const textOfValue = (value: string | boolean) => (typeof value === 'string' ? value : '');
 
-/** Node's sentence as errors here begin, without its explanation of positionals that begin with a dash. */
+/** Node's sentence in the style of the errors here, without its explanation of positionals that begin with a dash. */
 function parseFault(thrown: unknown): string {
   const fault = thrown instanceof Error ? thrown.message.replace(/\. To specify.*$/s, '') : String(thrown);
   return `${fault.slice(0, 1).toLowerCase()}${fault.slice(1)}`;

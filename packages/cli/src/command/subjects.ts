@@ -1,7 +1,7 @@
 import type { Subject, Values } from './command.ts';
 import { UsageError } from './usage-error.ts';
 
-/** At most `max` words. `text`: what an error asks for. */
+/** At most `max` words. `text` states what an error asks for. */
 function words<T>(max: number, usage: string, text: string, read: Subject<T>['read'], values?: Values): Subject<T> {
   return {
     usage,

@@ -46,7 +46,7 @@ async function probed(t: TestContext, status: number, body: object): Promise<str
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** Above the ids that Linux and macOS give. */
+/** Above any process id that Linux and macOS assign. */
 const GONE = 2 ** 22 + 1;
 
 const row = (instance: string, url: string, more: object = {}) => ({
@@ -97,7 +97,7 @@ test('status lists each process with its state, and each agent with the reason w
   );
 });
 
-test('status without a cluster names the command that starts one', async t => {
+test('status without a cluster prints the command that starts one', async t => {
   const { code, err } = await hopline(newHome(t), ['status']);
   assert.equal(code, 2);
   assert.match(err, /no local cluster is running .*npm start/);
@@ -133,7 +133,7 @@ test('logs are printed in the order of their times, of all services or of one', 
   assert.equal((await hopline(home, ['logs', '--lines', '100001'])).code, 2);
 });
 
-test('a shown log line begins no line of its own and acts on no terminal; --json has it unchanged', async t => {
+test('a log line from a service cannot start a line of its own or control a terminal; --json has it unchanged', async t => {
   const home = newHome(t);
   const hostile = line(1, 'turn failed', { agent: 'a\x1b[2J\nforged', reason: 'no\u202eroute' });
   writeFileSync(join(home, 'logs/relay-1.log'), `${hostile}plain\x1b[2J\n`);
@@ -145,7 +145,7 @@ test('a shown log line begins no line of its own and acts on no terminal; --json
   assert.equal((await hopline(home, ['logs', 'relay', '--json'])).out, `${hostile}plain\x1b[2J\n`);
 });
 
-test('of a long log the end is read from its first whole line; a last line that has no line end is printed as well', async t => {
+test('reading the end of a long log starts at a whole line; a last line without a line end is printed as well', async t => {
   const home = newHome(t);
   const path = join(home, 'logs/relay-1.log');
   const filler = line(1, 'x'.repeat(1_000));
@@ -156,7 +156,7 @@ test('of a long log the end is read from its first whole line; a last line that 
   assert.equal(lines.at(-1), 'killed while it wrote');
 });
 
-test('logs -f prints what is added, also after the log was emptied and by a service that starts later', {
+test('logs -f prints new lines, also after the log was emptied and from a service that starts later', {
   timeout: 30_000,
 }, async t => {
   const home = newHome(t);

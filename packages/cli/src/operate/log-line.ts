@@ -1,12 +1,12 @@
 import { type LogRecord, parseLogRecord, printable, showLogRecord, timeOfDay } from '@hopline/telemetry/log-line';
 
-/** A line of a log. `record`: its members, where the line is JSON. `time`: epoch milliseconds. */
+/** A line of a log. `record`: its members, if the line is JSON. `time`: epoch milliseconds. */
 export type LogLine = { instance: string; text: string; time: number; record?: LogRecord };
 
 /** nats-server: `[pid] 2026/11/22 08:02:11.123456 [INF] …` */
 const NATS_TIME = /^\[\d+\] (\d{4})\/(\d\d)\/(\d\d) (\d\d:\d\d:\d\d\.\d{3})\d*/;
 
-/** @param timeBefore the time of a line that has none */
+/** @param timeBefore time that is used for a line without one */
 export function parseLogLine(instance: string, text: string, timeBefore: number): LogLine {
   const nats = NATS_TIME.exec(text);
   const record = parseLogRecord(text);
@@ -15,7 +15,10 @@ export function parseLogLine(instance: string, text: string, timeBefore: number)
   return { instance, text, time: Number.isNaN(time) ? timeBefore : time, ...(record && { record }) };
 }
 
-/** The line for a person: local time, instance, and the line as a terminal of the service would have it. `width` 0: without the instance. */
+/**
+ * Formats the line for a person: local time, instance, and the line as the service would print it on a terminal. `width` 0: without the
+ * instance.
+ */
 export function showLogLine({ instance, text, time, record }: LogLine, width: number): string {
   const head = [time === 0 ? '' : timeOfDay(time), width === 0 ? '' : instance.padEnd(width)].filter(part => part !== '');
   const isRecord = record !== undefined && typeof record.msg === 'string';

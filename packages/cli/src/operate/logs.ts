@@ -9,7 +9,7 @@ import { optional } from '../command/subjects.ts';
 import { UsageError } from '../command/usage-error.ts';
 import { type LogLine, parseLogLine, showLogLine } from './log-line.ts';
 
-/** Lines of the past that are printed unless --lines is given. */
+/** Past lines that are printed without --lines. */
 const LINES_DEFAULT = 100;
 const LINES_MAX = 100_000;
 const FOLLOW_POLL_MS = 250;
@@ -26,7 +26,7 @@ export const logs = command({
     follow: flag('prints what is added, until Ctrl-C', { short: 'f' }),
     lines: parsed('N', `lines of the past, default ${LINES_DEFAULT}`, count({ min: 0, max: LINES_MAX })),
   },
-  // The logs stay when the cluster has ended.
+  // The logs remain after the cluster has ended.
   async run({ subject: service, options }, { json, output, environment, signal }) {
     const { follow, lines = LINES_DEFAULT } = options;
     const folder = logsFolder(environment);
@@ -44,7 +44,7 @@ export const logs = command({
     if (!follow) return EXIT.ok;
     while (!signal.aborted) {
       await sleep(FOLLOW_POLL_MS, undefined, { signal }).catch(() => {});
-      // A service that starts later has a log then.
+      // Looks again, because a service that starts later has a log then.
       for (const name of instancesOf(folder, service)) if (!readers.has(name)) readers.set(name, new LogReader(folder, name));
       for (const line of inOrder([...readers.values()].flatMap(reader => reader.read()))) show(line);
     }
@@ -66,7 +66,7 @@ function inOrder(lines: LogLine[]): LogLine[] {
   return lines.sort((a, b) => a.time - b.time);
 }
 
-/** Reads what a log has gained since the last read. */
+/** Reads the part that was added to a log since the last read. */
 class LogReader {
   readonly #path: string;
   readonly #instance: string;
@@ -81,7 +81,7 @@ class LogReader {
     this.#instance = instance;
   }
 
-  /** Complete lines; a line without a time has that of the line before it. */
+  /** Complete lines. A line without a time gets the time of the line before it. */
   read(): LogLine[] {
     const bytes = Buffer.concat([this.#rest, this.#readBytes()]);
     const end = bytes.lastIndexOf(0x0a) + 1;

@@ -1,10 +1,10 @@
 import type { TopAgent, TopCluster, TopProcess, TopSnapshot } from '@hopline/local-cluster';
 import { wrap } from '@hopline/terminal';
 
-/** Live tasks that are shown; the counts above them are of all. */
+/** Live tasks that are listed; the counts above them include all. */
 const TASK_LINES_MAX = 20;
 
-/** A snapshot as lines of at most `columns`: tables drop their last columns where they do not fit. */
+/** Formats a snapshot as lines of at most `columns`; tables drop their last columns if they do not fit. */
 export function topLines({ at, url, tasks, live, agents, cluster, processes, missing }: TopSnapshot, columns: number): string[] {
   const fit = (line: string) => line.slice(0, columns).trimEnd();
   const shown = live.slice(0, TASK_LINES_MAX);

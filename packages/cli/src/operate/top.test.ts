@@ -23,7 +23,7 @@ hopline_wrong NaN
 
 const reading = (monotonicMs: number, processes?: ReadProcess[]): TopReading => {
   const agents = [{ name: 'argocd', description: '', skills: [], state: 'live' as const, default: false }];
-  // The clock of the wall was set back between any two readings.
+  // The wall clock was set back between any two readings.
   return { at: 9_000 - monotonicMs, monotonicMs, tasks: [], counts: { working: 0 }, agents, processes, missing: [] };
 };
 const relay = (pid: number, text: string): ReadProcess => ({
@@ -112,7 +112,7 @@ test('in a pipe top prints one snapshot as lines, with --json as one object', as
   assert.deepEqual([agents[0].name, processes[0].instance, processes[0].memoryBytes], ['argocd', 'ingress-1', 104_857_600]);
 });
 
-test('with only the address of a server, or a server without lists, top names what is missing', async t => {
+test("with only a server's address, or a server without lists, top names the parts that are missing", async t => {
   const { start, written } = await openTop(t, { isLocal: false });
   assert.equal(await start([], false), 0);
   assert.match(written.out, /missing: rates, lag, processes and the load of agents: known only for the cluster of `npm start`/);
@@ -123,7 +123,7 @@ test('with only the address of a server, or a server without lists, top names wh
   assert.match(without.written.out, /missing: agents: the server has no list of them/);
 });
 
-test('on a terminal q quits, Ctrl-C interrupts, and the terminal is as before', { timeout: 30_000 }, async t => {
+test('on a terminal q quits, Ctrl-C interrupts, and the terminal is left as it was', { timeout: 30_000 }, async t => {
   for (const [key, code] of [
     ['q', 0],
     ['\u0003', 130],

@@ -5,7 +5,7 @@ import { type CommandContext, command } from '../command/command.ts';
 import { EXIT } from '../command/exit-code.ts';
 import { topLines } from './top-lines.ts';
 
-/** Time between two readings on a terminal, and between the two of a single snapshot. */
+/** Time between two readings on a terminal, and between the two readings of a single snapshot. */
 const REFRESH_MS = 2_000;
 const SNAPSHOT_MS = 1_000;
 const PIPE_COLUMNS = 120;
@@ -35,7 +35,7 @@ export const top = command({
     }
     const keys = readKeys(context.stdin);
     try {
-      // Rates over the first milliseconds would be noise.
+      // Wait, because rates over the first milliseconds would be noise.
       for (let waitMs = SNAPSHOT_MS; ; waitMs = REFRESH_MS) {
         const key = await keyWithin(waitMs, keys.pressed, signal);
         if (key !== undefined) return key === INTERRUPT_KEY ? EXIT.interrupted : EXIT.ok;
@@ -59,7 +59,7 @@ function processesOf(url: string, environment: CommandContext['environment']): L
   }
 }
 
-/** The first key that quits. Without raw mode (no terminal on standard input) only Ctrl-C quits, as a signal. */
+/** Resolves with the first key that quits. Without raw mode (standard input is not a terminal) only Ctrl-C quits, as a signal. */
 function readKeys(stdin: Keys): { pressed: Promise<string>; close: () => void } {
   const { promise, resolve } = Promise.withResolvers<string>();
   if (!stdin.isTTY || stdin.setRawMode === undefined) return { pressed: promise, close: () => {} };
@@ -79,7 +79,7 @@ function readKeys(stdin: Keys): { pressed: Promise<string>; close: () => void } 
   };
 }
 
-/** The key, or undefined when it is time for the next reading. */
+/** Resolves with the key, or with undefined when it is time for the next reading. */
 async function keyWithin(ms: number, pressed: Promise<string>, signal: AbortSignal): Promise<string | undefined> {
   const over = new AbortController();
   const due = sleep(ms, undefined, { signal: AbortSignal.any([signal, over.signal]) });

@@ -41,7 +41,7 @@ test('diff names each part that differs, with the place, and exits 1', async () 
   assert.deepEqual([json.same, json.differences.length], [false, 1]);
 });
 
-test('a missing file, and one task only, are usage errors', async () => {
+test('a missing file is a usage error, and so is a single task', async () => {
   assert.equal((await hopline('diff', 'one')).code, 2);
   assert.equal((await hopline('diff', 'one', 'two', 'three')).code, 2);
   assert.match((await hopline('diff', './none', './none')).err, /there is no file \.\/none/);

@@ -5,7 +5,7 @@ import { EXIT } from '../command/exit-code.ts';
 import { pair } from '../command/subjects.ts';
 import { storedTasks } from './stored-tasks.ts';
 
-/** Characters before and after a difference that are printed with it. */
+/** Characters printed before and after a difference. */
 const CONTEXT_CHARS = 40;
 /** Characters of a difference that are printed. */
 const SHOWN_CHARS_MAX = 400;
@@ -51,7 +51,7 @@ function measureOf({ frames, chunks, tokens, characters, firstTextMs, totalMs, c
   return `${tokens} tokens, ${characters} characters in ${chunks} chunks, ${frames} frames, ${totalMs} ms${first}${called}`;
 }
 
-/** The part in which two texts differ, with what stands around it. */
+/** The part in which two texts differ, with its surroundings. */
 export function differenceLines({ name, a, b }: TaskDifference): string[] {
   if (a === undefined || b === undefined) return [`${name}: only in ${a === undefined ? 'B' : 'A'}: ${quoted(a ?? b ?? '')}`];
   const { start, aEnd, bEnd } = differingSpan(a, b);
@@ -61,7 +61,7 @@ export function differenceLines({ name, a, b }: TaskDifference): string[] {
   return [`${name}: differs from character ${character}`, `  A ${part(a, aEnd)}`, `  B ${part(b, bEnd)}`];
 }
 
-/** In one line. */
+/** The text in one line. */
 function quoted(text: string): string {
   return JSON.stringify(text.length > SHOWN_CHARS_MAX ? `${text.slice(0, SHOWN_CHARS_MAX)}…` : text);
 }

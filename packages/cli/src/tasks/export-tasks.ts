@@ -27,7 +27,7 @@ import { several } from '../command/subjects.ts';
 import { UsageError } from '../command/usage-error.ts';
 import { VERSION } from '../version.ts';
 
-/** Connections that break one after the other without a record in between. */
+/** Connections that may break one after the other without a record in between. */
 const BREAKS_MAX = 5;
 /** Characters that are collected before they are written. */
 const WRITE_CHARS = 256 * 1024;
@@ -58,7 +58,7 @@ export const exportTasks = command({
     const exporter = new Exporter(order, source, target);
     try {
       const { finished = [], open: unfinished } = target?.point ?? {};
-      // The task that the file ends within goes on first, whatever the order of the command.
+      // A file that ends within a task is continued with that task, whatever the order on the command line.
       const first = unfinished?.header.taskId;
       if (first !== undefined) await exporter.export(first, unfinished);
       for (const taskId of order.taskIds) {
@@ -89,7 +89,7 @@ type Export = Pick<CommandContext, 'output' | 'environment' | 'signal'> & {
   file: string | undefined;
   /** Undefined: the log itself is read. */
   client: Client | undefined;
-  /** Neither `inputs` nor `facts`: both. */
+  /** Undefined: both `inputs` and `facts`. */
   inputs: boolean;
   facts: boolean;
   redact: boolean;
@@ -97,7 +97,7 @@ type Export = Pick<CommandContext, 'output' | 'environment' | 'signal'> & {
 
 type CutTask = { header: TaskHeader; progress: TaskProgress };
 type Source = { entries(taskId: string, after: CutTask | undefined): AsyncIterable<TaskEntry>; close(): Promise<void> };
-/** `isNew`: the file was made for this export. */
+/** `isNew`: this export created the file. */
 type Target = { handle: FileHandle; point: ResumePoint; isNew: boolean };
 
 function kindsOf({ inputs, facts }: Export): RecordKind[] {
@@ -111,7 +111,7 @@ class Exporter {
   readonly #order: Export;
   readonly #source: Source;
   readonly #target: Target | undefined;
-  /** Secret and never written: else a short id could be found by trying. */
+  /** Secret and never written: otherwise short ids could be found by trying. */
   readonly #redactor: Redactor | undefined;
   #pending = '';
   #shownAt = 0;
@@ -125,7 +125,7 @@ class Exporter {
   }
 
   async export(taskId: string, from: CutTask | undefined): Promise<void> {
-    // What the source has sent, with the sums of the source: there it goes on after a break.
+    // Data sent by the source, with the source's own sums: after a break the export continues there.
     const received = new TaskWriter(from?.progress);
     const written = this.#redactor === undefined ? received : new TaskWriter();
     let header = from?.header;
@@ -184,13 +184,13 @@ class Exporter {
   }
 }
 
-/** The connection is gone, or the server has ended the response before its end. */
+/** The connection broke, or the server ended the response before its end. */
 function isBreak(thrown: unknown): boolean {
   if (thrown instanceof TaskFileError) return thrown.fault === 'truncated';
   return thrown instanceof A2AError && thrown.code === 'UNAVAILABLE';
 }
 
-/** The file, cut behind its last whole line. Throws UsageError for a file that is not the unfinished file of these tasks. */
+/** Opens the file, truncated after its last whole line. Throws UsageError unless it is an unfinished file of these tasks. */
 async function openTarget(file: string, order: Export): Promise<Target> {
   const isNew = !existsSync(file);
   const handle = await open(file, 'a+').catch((thrown: unknown) => {
@@ -249,7 +249,7 @@ async function openSource(order: Export): Promise<Source> {
         signal.throwIfAborted();
         yield entry;
       }
-      // The writer counts by itself.
+      // The writer has counts of its own.
       yield { kind: 'end', inputs: 0, facts: 0, lastInputSeq: 0, lastFactsSeq: 0, ...outcome };
     },
     close: () => log.close(),

@@ -46,7 +46,7 @@ export const fork = command({
   },
 });
 
-/** The agent that the newest message of the task, or its request, has named. */
+/** The agent named in the newest message of the task, or in its request. */
 function agentOf({ history = [], metadata }: Task): string | undefined {
   const newest = history.findLast(({ role }) => role === 'ROLE_USER');
   const agent = newest?.metadata?.agent ?? metadata?.agent;

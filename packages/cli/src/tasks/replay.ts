@@ -37,7 +37,7 @@ export const replay = command({
     const items = paced(events, { pace, from, to }, context.signal, event => {
       first ??= event;
     });
-    // With `from`, a part of the task was printed before, as far as the printer knows.
+    // With `from`, the printer assumes that the earlier part of the task was printed before.
     const printer = { resumed: from !== undefined, folder, answerNames: answer };
     const code = await showStream(context, { items, outcome: new StreamOutcome(), isRecorded: true, ...printer });
     if (first === undefined && code === EXIT.ok) context.output.warn('(no event is within these cursors)');
@@ -47,7 +47,7 @@ export const replay = command({
 
 type Part = { pace: number; from: Cursor | undefined; to: Cursor | undefined };
 
-/** An event with its cursor and the time at which it happened. */
+/** An event with its cursor and its time. */
 type RecordedEvent = { cursor: Cursor; at: number; fact: VisibleFact };
 
 function entriesOf(context: CommandContext, subject: string): AsyncIterable<TaskEntry> {
@@ -61,7 +61,7 @@ function exportedEntries({ client, signal, output }: CommandContext, taskId: str
   return readTaskFile(client.export(taskId, { records: 'facts', signal, onNotice: noticePrinter(output) }));
 }
 
-/** Throws UsageError for a file that cannot be read, or that holds another task as well. */
+/** Throws UsageError for a file that cannot be read, or that contains more than this task. */
 async function* eventsOf(entries: AsyncIterable<TaskEntry>, subject: string): AsyncGenerator<RecordedEvent, void> {
   let tasks = 0;
   try {
@@ -98,7 +98,7 @@ async function* paced(
       startedAt = at;
       startMs = performance.now();
     }
-    // From the start, not from the event before: the time that printing takes does not add up.
+    // Measured from the start, not from the previous event, so that the time spent printing does not add up.
     const waitMs = startMs + (at - startedAt) / pace - performance.now();
     if (waitMs > 0) await sleep(waitMs, undefined, { signal });
     onEvent(recorded);

@@ -14,10 +14,10 @@ import { UsageError } from '../command/usage-error.ts';
 import { differenceLines } from './diff.ts';
 import { taskIdsIn } from './task-id-list.ts';
 
-/** Messages of a task, as the server bounds them. */
+/** Most messages of a task; the same bound as that of the server. */
 const TURNS_MAX = 256;
 
-/** What became of one task. */
+/** The outcome of one task. */
 type Rerun = { origin: string; taskId: string; state: string; unsent: number; diff?: TaskDiff };
 
 export const rerun = command({
@@ -49,7 +49,7 @@ export const rerun = command({
         const done = await rerunOne(context, origin, options, isSingle);
         const isCompleted = done.state === 'completed';
         if (!isCompleted) counts.failed += 1;
-        // A task that failed may differ as well.
+        // A failed task may differ as well.
         if (done.diff?.same === false) counts.differing += 1;
         else if (isCompleted) counts.same += 1;
         if (json) output.line(JSON.stringify(done));
@@ -67,7 +67,7 @@ export const rerun = command({
   },
 });
 
-/** The given ids, or those of `file`, which has one a line. */
+/** The given ids, or those in `file`, one a line. */
 async function taskIdsOf(given: readonly string[], file: string | undefined): Promise<string[]> {
   if ((file === undefined) === (given.length === 0))
     throw new UsageError('rerun takes task ids, or --file; see hopline rerun --help');

@@ -11,7 +11,7 @@ import { UsageError } from '../command/usage-error.ts';
 import { VERSION } from '../version.ts';
 import { PACE } from './pace.ts';
 
-/** Recorded tasks are held in memory, about three times the size of their files; bytes of all files. */
+/** Bytes of all files together. Recorded tasks are held in memory, at about three times the size of their files. */
 const FILES_BYTES_MAX = 256 * 1024 * 1024;
 
 const PORT_DEFAULT = 8_000;

@@ -12,9 +12,9 @@ const TASK_FILE_SUFFIX = '.hopline.jsonl';
 export type TaskSources = {
   /** Task ids and paths of task files. */
   subjects: readonly string[];
-  /** Every task of the log instead. */
+  /** Take every task of the log instead. */
   all: boolean;
-  /** With `all`: tasks that changed since then. */
+  /** With `all`: only tasks that changed since then. */
   since: Date | undefined;
   /** With `all`: this many, chosen at random. */
   sample: number | undefined;
@@ -88,7 +88,7 @@ async function isFile(subject: string): Promise<boolean> {
   return false;
 }
 
-/** Fisher and Yates, as far as the sample goes. */
+/** Fisher-Yates shuffle, stopped when the sample is complete. */
 function sampled(ids: string[], count = ids.length): string[] {
   const wanted = Math.min(count, ids.length);
   if (wanted === ids.length) return ids;

@@ -68,7 +68,7 @@ async function exporting(lines: number) {
   };
 }
 
-test('an export whose connection breaks goes on where it ended', async () => {
+test('an export whose connection breaks continues where it stopped', async () => {
   await using server = await exporting(3);
   const { code, out, err } = await hopline(['export', TASK], server.url);
   assert.deepEqual([code, out, err], [0, TEXT, '']);
@@ -85,7 +85,7 @@ test('an export into a truncated file writes only the rest', async () => {
   assert.deepEqual([readFileSync(file, 'utf8'), server.requests], [TEXT, [3]]);
 });
 
-test('the task that a file ends within is continued before the others', async () => {
+test('an export into a file that ends within a task continues that task before the others', async () => {
   await using server = await exporting(100);
   const file = join(folder, 'two.hopline.jsonl');
   writeFileSync(file, `${LINES.slice(0, 4).join('\n')}\n`);
@@ -114,7 +114,7 @@ test('an export does not touch another file', async () => {
     ['other.jsonl', TEXT, ['another-task'], /the file has other tasks/],
     ['redacted.jsonl', TEXT, [TASK, '--redact'], /a redacted file cannot be continued/],
     ['kinds.jsonl', `${LINES[0]}\n`, [TASK, '--facts'], /the file contains inputs and facts/],
-    // Whole files, too: the command that is repeated with more would write nothing.
+    // Whole files are not overwritten either: repeating the command with more tasks would write nothing.
     ['whole.jsonl', TEXT, [TASK, '--inputs'], /the file contains inputs and facts; export the same, or remove it/],
     ['services.jsonl', await textOfServer(), [TASK, '--nats'], /the file lacks what only --nats exports; remove it/],
   ];
@@ -129,7 +129,7 @@ test('an export does not touch another file', async () => {
   assert.equal((await hopline(['export', TASK, '--output', join(folder, 'none', 'f')], server.url)).code, 2);
 });
 
-test('an export of an unknown task leaves no file behind, and one onto a full disk is one sentence', {
+test('an export of an unknown task leaves no file behind, and one onto a full disk prints one sentence', {
   skip: process.platform === 'win32',
 }, async () => {
   const file = join(folder, 'absent.hopline.jsonl');
@@ -138,7 +138,7 @@ test('an export of an unknown task leaves no file behind, and one onto a full di
   await using server = await exporting(LINES.length);
   const large = join(folder, 'large.hopline.jsonl');
   const main = fileURLToPath(new URL('../main.ts', import.meta.url));
-  // Without the coverage of this run, which could not be written either.
+  // Without the coverage of this run, which could not be written on a full disk either.
   const command = `unset NODE_V8_COVERAGE; ulimit -f 1; exec "${process.execPath}" "${main}" export ${TASK} --output "${large}" --url ${server.url}`;
   const limited = await promisify(execFile)('bash', ['-c', command]).then(
     () => assert.fail('the file is larger than the limit'),
@@ -159,7 +159,7 @@ test('a redacted export has no text, also when its connection breaks', async () 
   assert.ok(!out.includes(TASK) && !out.includes('works') && !out.includes('explain'));
 });
 
-test('a file is replayed, or a part of it between two cursors', async () => {
+test('a file is replayed whole, or in part between two cursors', async () => {
   assert.deepEqual(await hopline(['replay', GOLDEN, '--pace', 'max']), { code: 4, out: 'How it works 🎯\n', err: '' });
   const { out } = await hopline(['replay', GOLDEN, '--json', '--from', '2.20', '--to', '3.30']);
   assert.deepEqual(
@@ -175,7 +175,7 @@ test('a file is replayed, or a part of it between two cursors', async () => {
   assert.deepEqual([nothing.out, nothing.err], ['', '(no event is within these cursors)\n']);
 });
 
-test('a replay of a file that cannot be read, or that is not one task, is one sentence', async () => {
+test('replaying a file that cannot be read, or that contains several tasks, prints one sentence', async () => {
   const several = join(folder, 'several.hopline.jsonl');
   writeFileSync(several, TEXT + TEXT);
   const writer = new TaskWriter();
@@ -208,7 +208,7 @@ test('the server of one recorded task names it in the singular', async () => {
   assert.match(out, /^1 recorded task at /);
 });
 
-test('a file that cannot be served is one sentence', async () => {
+test('serving a file that cannot be served prints one sentence', async () => {
   const several = join(folder, 'twice.hopline.jsonl');
   writeFileSync(several, TEXT + TEXT);
   for (const [argv, message] of [

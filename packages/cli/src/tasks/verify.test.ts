@@ -18,7 +18,7 @@ async function fileOf(name: string, ...tasks: StoredTask[]): Promise<string> {
   return path;
 }
 
-/** The task with a fact that no rule decides from its inputs. */
+/** The task with a fact that no rule derives from its inputs. */
 function changed(): StoredTask {
   const task = plainAnswer().stored({ eventCostMs: 0 });
   const chunk = task.facts.flatMap(({ record }) => record.facts).filter(fact => fact.kind === 'artifact.updated')[2]!;
@@ -56,7 +56,7 @@ test('a difference is named with its input, its fact and its member, and never w
   assert.deepEqual(JSON.parse(counts!), { tasks: 2, same: 1, differs: 1, failed: 0, unreadable: 0, expired: 0 });
 });
 
-test('files that cannot be verified are counted, each with one sentence', async () => {
+test('files that cannot be verified are counted, and each gets one sentence', async () => {
   const whole = await taskFileOf(plainAnswer().stored());
   const path = join(folder, 'cut.hopline.jsonl');
   writeFileSync(path, whole.slice(0, whole.length / 2));
@@ -72,7 +72,7 @@ test('files that cannot be verified are counted, each with one sentence', async 
   );
 });
 
-test('an error of the arguments is one line', async () => {
+test('an error in the arguments is one line', async () => {
   for (const [argv, reason] of [
     [[], 'verify requires task ids, task files, or --all'],
     [['task', '--all'], 'verify requires task ids, task files, or --all'],

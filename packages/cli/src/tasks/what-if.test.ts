@@ -48,7 +48,7 @@ test('--json prints one object for each row, over all files', async () => {
   );
 });
 
-test('settings that a relay refuses, and profiles that add to what was recorded, are usage errors', async () => {
+test('settings that a relay refuses, and profiles that add to the recording, are usage errors', async () => {
   for (const [argv, reason] of [
     [['--hold-max', '0'], 'holdMsMax must be from 1'],
     [['--event-cost', 'much'], '--event-cost must be a number'],

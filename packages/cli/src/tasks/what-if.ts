@@ -64,7 +64,10 @@ function replayedIn<T>(make: () => T): T {
   }
 }
 
-/** Only what a profile adds can be left out of a recorded task; what another one would add was never recorded. */
+/**
+ * Whether the profile adds nothing to a task. Only such a profile can be tried on a recorded task, because what another one adds was never
+ * recorded.
+ */
 async function isForwarding(name: string | undefined): Promise<boolean> {
   if (name === undefined) return false;
   const { PROFILES } = await import('@hopline/profiles');
@@ -74,7 +77,7 @@ async function isForwarding(name: string | undefined): Promise<boolean> {
   throw new UsageError(`--profile must be ${names}: what another profile adds was not recorded; see hopline what-if --help`);
 }
 
-/** A row for each setting, with a bar for its frames and one for the delay of its text. */
+/** A row for each setting, with one bar for its frames and one for the delay of its text. */
 function tableLines(rows: readonly WhatIfRow[], tasks: number): string[] {
   const tokens = rows[0]?.tokens ?? 0;
   const framesMax = Math.max(1, ...rows.map(({ frames }) => frames));

@@ -20,7 +20,7 @@ test('a waterfall has the hops, texts, repeated attempts, takeovers and gaps of 
   );
 });
 
-test('the text of a producer is that of its own turn: ids of producers come again in the next one', () => {
+test("a producer's text is that of its own turn, because the next turn uses the same producer ids again", () => {
   const report = taskReport(2);
   const ofTurn = (turn: number, ms: number) => ({
     producers: report.producers
@@ -56,7 +56,7 @@ test('a printed trace has absolute times, what each hop cost, the hops that the 
   assert.ok(text.includes(`response+ of argocd, 4 characters, 2 tokens of inputs 2 to 3, ready, ${hops}`), text);
 });
 
-test('the chunks of a long task are folded to one line for each run of them, unless all are asked for', () => {
+test('the chunks of a long task are folded to one line per run, unless --all asks for each', () => {
   const eventLines = (chunks: number, all: boolean) => {
     const printed = traceLines(taskReport(chunks), { chunks: all, columns: 100 });
     return printed.slice(printed.indexOf('events') + 1, printed.findIndex(line => line.startsWith('relay:')) - 1);

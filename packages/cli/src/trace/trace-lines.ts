@@ -2,11 +2,11 @@ import type { Audit, Percentiles, ProducerActivity, TaskTrace, VisibleEvent } fr
 import { duration, endOf, plural, waterfallOf } from '@hopline/task-audit/waterfall';
 import { timeOfDay } from '@hopline/telemetry/log-line';
 
-/** Chunks of a task that are all printed; those of a longer one are folded to one line for each run of them. */
+/** Most chunks of a task that are printed one by one; a longer task has one line for each run of them. */
 export const CHUNK_LINES_MAX = 40;
-/** Width of a trace that is not printed on a terminal, columns. */
+/** Width in columns of a trace that is not printed on a terminal. */
 const TRACE_COLUMNS = 110;
-/** Narrower bars are all alike. */
+/** Below this width all bars look alike. */
 const BAR_COLUMNS_MIN = 10;
 const BAR_COLUMNS_MAX = 60;
 
@@ -175,8 +175,8 @@ function chunkText({
   return `, ${plural(tokens, 'token')} of ${inputs}, ${reason}, ${hops}; ${ageMs} ms old`;
 }
 
-/** For each kind of input: received, accepted, rejected, merged and unaccounted. */
-/** Instead of a verdict. */
+/** Received, accepted, rejected, merged and unaccounted inputs of each kind. */
+/** Printed in place of a verdict. */
 export const INCOMPLETE = 'records have expired, or the task was imported: what is missing cannot be determined';
 
 export function auditLines({ tallies, chunks, mergedTokens, unaccounted, differing, incomplete }: Audit): string[] {

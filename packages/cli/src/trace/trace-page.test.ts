@@ -8,7 +8,7 @@ import { taskReport } from './trace-report.test-kit.ts';
 
 const count = (text: string, part: string | RegExp) => text.split(part).length - 1;
 
-test('a page has the waterfall, chunks over time, hold and gaps, and needs nothing else', () => {
+test('a page has the waterfall, chunks over time, hold and gaps, and needs no other file', () => {
   const report = taskReport(6);
   const page = tracePage(report);
   assert.equal(count(page, '<tr class="'), waterfallOf(report).length);
@@ -22,7 +22,7 @@ test('a page has the waterfall, chunks over time, hold and gaps, and needs nothi
     'relay-2-bbbbbbbb',
   ])
     assert.ok(page.includes(part), part);
-  // No reference that a browser would fetch, no script, no style outside of the one sheet.
+  // No reference that a browser would fetch, no script, and no style outside the single sheet.
   assert.doesNotMatch(page, /https?:|<script|<link|<img|<iframe|\bstyle=|\son\w+=|@import|url\((?!#)/i);
   const [, policy = ''] = /Content-Security-Policy" content="([^"]+)"/.exec(page) ?? [];
   const [, style = ''] = /<style>([\s\S]*)<\/style>/.exec(page) ?? [];
@@ -31,7 +31,7 @@ test('a page has the waterfall, chunks over time, hold and gaps, and needs nothi
   assert.match(style, /prefers-color-scheme: dark/);
 });
 
-test('whatever a name or a number of a server contains is text, never markup', () => {
+test('names and numbers from a server are shown as text, never as markup', () => {
   const evil = `</td><script>alert(1)</script>"'&<img src=x onerror=alert(1)>\u202e`;
   const replaced = (value: unknown): unknown => {
     if (typeof value === 'string') return value === 'takeover' || value === 'lost' ? value : evil;
@@ -60,7 +60,7 @@ test('the chart and the table of a long task are bounded', () => {
   assert.ok(page.includes(`and ${20_002 - EVENT_ROWS_MAX} more events`));
 });
 
-test('a column shows the chunk whose oldest token was oldest when it was stored', () => {
+test('a column shows the chunk whose oldest token had waited longest when it was stored', () => {
   const report = taskReport(2);
   const [first] = report.events.filter(({ chunk }) => chunk !== undefined);
   const slow = { ...first!, chunk: { ...first!.chunk!, heldMs: 80, ageMs: 85 } };

@@ -15,7 +15,7 @@ import { INCOMPLETE } from './trace-lines.ts';
 
 /** Columns of a chart: chunks that are closer together share one. */
 export const CHART_COLUMNS = 300;
-/** Rows of the table of events: the first ones. */
+/** Most rows in the table of events; later events are left out. */
 export const EVENT_ROWS_MAX = 2_000;
 
 const CHART_WIDTH = 1_000;
@@ -44,7 +44,7 @@ function markupOf(value: Content): string {
   return withoutControls(String(value)).replace(/[&<>"']/g, character => ENTITIES[character]!);
 }
 
-/** The trace as one page: no script, no request, numbers and names only. Pure. */
+/** Renders the trace as one page without scripts or requests, with only numbers and names. Pure. */
 export function tracePage(report: TaskReport): string {
   const { taskId, state, startedAt, traces, contextId, partial = [], events } = report;
   const endMs = endOf(report);
@@ -121,7 +121,10 @@ const fixed = (value: number) => Math.round(value * 10) / 10;
 
 type ChartColumn = { index: number; chunks: number; tokens: number; slowest: TracedChunk };
 
-/** Chunks by time, in at most CHART_COLUMNS columns: their number, their tokens, and the one whose oldest token was oldest when stored. */
+/**
+ * Chunks by time, in at most CHART_COLUMNS columns. A column has the number of its chunks and tokens, and the chunk whose oldest token had
+ * waited longest when stored.
+ */
 export function chartColumns(events: readonly VisibleEvent[], endMs: number): ChartColumn[] {
   const columns = new Map<number, ChartColumn>();
   for (const { chunk, atMs } of events) {

@@ -5,7 +5,7 @@ import { runWith } from '../run-with.test-kit.ts';
 import { STARTED_AT } from './trace-report.test-kit.ts';
 import { whyLines } from './why.ts';
 
-/** Those of packages/coalesce. */
+/** The release reasons of packages/coalesce. */
 const REASONS = ['each', 'first', 'ready', 'quiet', 'delay', 'age', 'size', 'boundary', 'close'];
 
 const EXPLANATION: EventExplanation = {

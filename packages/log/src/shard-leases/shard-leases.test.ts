@@ -138,7 +138,7 @@ test('services with different keys do not share: each owns every shard', { timeo
   const notifier = await member(log.another(), 'one', { keys: NOTIFIER });
   const heartbeat = async () => (await log.leases.get('notifier.one'))?.value.heartbeat ?? 0;
   const before = await heartbeat();
-  while ((await heartbeat()) < before + 5) await new Promise(resolve => setTimeout(resolve, 5));
+  await until(async () => (await heartbeat()) >= before + 5);
   for (const { running, events } of [relay, notifier]) {
     assert.equal(running.size, SHARDS);
     assert.equal(events.length, SHARDS, 'no shard was released');
@@ -311,7 +311,7 @@ test('a renewal that was stored without an answer costs no shard, and later ones
   for (const shard of a.running.keys()) a.running.set(shard, 1);
   await until(() => losses === SHARDS);
   for (const shard of a.running.keys()) a.running.set(shard, 2);
-  while ((await log.leases.get('shard.7'))?.value.checkpoint !== 2) await new Promise(resolve => setTimeout(resolve, 5));
+  await until(async () => (await log.leases.get('shard.7'))?.value.checkpoint === 2);
   assert.deepEqual([a.running.size, a.events.length], [SHARDS, SHARDS], 'each shard was started once');
   await a.leases.stop();
 });
@@ -422,7 +422,7 @@ test('a conflict of a renewal while the leases are read again costs no shard', {
   assert.deepEqual([a.running.size, a.events.includes('-3')], [SHARDS, false]);
   held.isCut = false;
   a.running.set(3, 2);
-  while ((await log.leases.get('shard.3'))?.value.checkpoint !== 2) await new Promise(resolve => setTimeout(resolve, 5));
+  await until(async () => (await log.leases.get('shard.3'))?.value.checkpoint === 2);
   assert.equal(a.events.length, SHARDS, 'each shard was started once');
   await a.leases.stop();
 });
@@ -456,7 +456,7 @@ test('a lease that was deleted is written again', { timeout: 20_000 }, async () 
   const a = await member(log.another(), 'a');
   await log.leases.delete('shard.3');
   a.running.set(3, 9);
-  while ((await log.leases.get('shard.3'))?.value.owner !== 'a') await new Promise(resolve => setTimeout(resolve, 5));
+  await until(async () => (await log.leases.get('shard.3'))?.value.owner === 'a');
   await until(() => a.running.has(3));
   await a.leases.stop();
 });

@@ -8,7 +8,7 @@ export const RUNS_FOLDER = 'CAMPAIGN_RUNS';
 
 type Line = { begin: Omit<AgentRun, 'tokens' | 'fullText'>; script: AgentScript } | { end: number; at: number };
 
-/** The same clock in all processes, which no step of the system clock changes. */
+/** The same clock in all processes, and unaffected when the system clock is set. */
 export const monotonicMs = () => Number(process.hrtime.bigint()) / 1e6;
 
 /** Run ids of one process: more than a process starts in a campaign. */

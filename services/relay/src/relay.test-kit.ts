@@ -1,0 +1,107 @@
+import { Fold } from '@hopline/a2a';
+import { type AgentInput, type Fact, type FactRecord, isVisible, type Role } from '@hopline/events';
+import { createInputWriter, type InputWriter, readTask, type StoredFacts } from '@hopline/log';
+import type { MemoryLog } from '@hopline/log/memory';
+import { createLogger } from '@hopline/telemetry';
+import { NO_METRICS } from '../../../test/kit/no-metrics.ts';
+import { until } from '../../../test/kit/until.ts';
+import { createRelay, type Relay, type RelayDeps } from './relay.ts';
+
+/** Every function below that names no task is about this one. */
+const TASK = 't';
+/** Ends a wait for records that never come. */
+const PATIENCE_MS = 60_000;
+
+/** Every token is stored as it comes. */
+export const COALESCE = { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 32_768 };
+export const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
+
+/** A relay whose lease is short, so that its successor takes over soon. */
+export const relayOn = (log: MemoryLog, deps: Partial<RelayDeps> = {}): Promise<Relay> =>
+  createRelay({
+    log,
+    instance: 'relay',
+    coalesce: COALESCE,
+    metrics: NO_METRICS,
+    logger,
+    leaseMs: 120,
+    heartbeatMs: 30,
+    ...deps,
+  });
+
+/** Closes the relay's log mid-operation, then stops its timers, which must not outlive the test. */
+export async function kill(own: MemoryLog, relay: Relay): Promise<void> {
+  await own.close();
+  void relay.stop().catch(() => {});
+}
+
+type Sent = { messageId?: string; text?: string; role?: Role; creates?: true; id?: string };
+
+/** Stores a message of the client. */
+export async function sendMessage(
+  log: MemoryLog,
+  taskId = TASK,
+  { messageId = 'm', text = 'hello', role = 'agent.echo', creates, id = `${taskId}:msg:${messageId}` }: Sent = {},
+): Promise<{ seq: number }> {
+  const message = { messageId, role: 'ROLE_USER' as const, parts: [{ text }] };
+  const begun = { contextId: 'c', role, profile: 'transparent', ...(creates && { creates }) } as const;
+  const input = { kind: 'message', message, ...begun } as const;
+  return log.inputs.append(taskId, { v: 1, at: Date.now(), from: 'client', input }, { id });
+}
+
+type Attempt = { taskId?: string; turn?: number; item?: number; attempt?: number; startN?: number };
+
+/** The writer of the agent that received the message. */
+export function writerOf(log: MemoryLog, { taskId = TASK, turn = 1, item, attempt = 1, startN }: Attempt = {}): InputWriter {
+  const producer = { id: 'agent', agent: 'echo', turn, ...(item !== undefined && { item }), attempt };
+  return createInputWriter(log.inputs, { taskId, producer, ...(startN !== undefined && { startN }) });
+}
+
+export async function write(writer: InputWriter, ...inputs: AgentInput[]): Promise<void> {
+  for (const input of inputs) writer.add(input);
+  await writer.flush();
+}
+
+/** The first stored record that meets a condition. */
+export async function storedWhen(log: MemoryLog, met: (record: FactRecord) => boolean, taskId = TASK): Promise<StoredFacts> {
+  const patience = AbortSignal.timeout(PATIENCE_MS);
+  for await (const stored of await log.facts.follow(taskId, 0, patience)) if (met(stored.record)) return stored;
+  throw new Error(`task ${taskId} has no record with ${met} within ${PATIENCE_MS} ms`);
+}
+
+export async function newestOf(log: MemoryLog, taskId = TASK): Promise<StoredFacts> {
+  return (await log.facts.last(taskId))!;
+}
+
+/** All facts of a task, also of one that was copied forward. */
+export async function factsOf(log: MemoryLog, taskId = TASK): Promise<Fact[]> {
+  const facts: Fact[] = [];
+  for await (const { record } of readTask(log.facts, await newestOf(log, taskId))) facts.push(...record.facts);
+  return facts;
+}
+
+export function foldOf(records: readonly FactRecord[]): Fold {
+  const fold = new Fold();
+  for (const { facts } of records) for (const fact of facts.filter(isVisible)) fold.add(fact.event);
+  return fold;
+}
+
+/** The records of a task that the log still has. */
+export async function recordsOf(log: MemoryLog, taskId = TASK): Promise<StoredFacts[]> {
+  const stored: StoredFacts[] = [];
+  for await (const record of log.facts.read(taskId, 1)) stored.push(record);
+  return stored;
+}
+
+/** The task as a client sees it, once that meets a condition. */
+export async function shownWhen(log: MemoryLog, met: (fold: Fold) => boolean, taskId = TASK): Promise<Fold> {
+  let fold = new Fold();
+  await until(
+    async () => {
+      fold = foldOf((await recordsOf(log, taskId)).map(({ record }) => record));
+      return met(fold);
+    },
+    () => `task ${taskId} with ${met}; it shows ${JSON.stringify(fold.task)}`,
+  );
+  return fold;
+}
