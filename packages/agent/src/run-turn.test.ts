@@ -158,6 +158,18 @@ test('a result that repeats the stream is shown once: artifact, message, both [S
   assert.equal(task.ended()?.message, undefined, 'the supervisor gets the text once (S2-11)');
 });
 
+test('an artifact that repeats the whole text of one of several streams adds nothing', async () => {
+  const task = await TaskLog.create('caipe');
+  const streamed = (stream: string, content: string): AgentEvent => ({ type: 'text', stream, text: content });
+  const script = [streamed('a', 'alpha'), streamed('b', 'beta'), textArtifact('result', 'beta')];
+  await run(task, { ...scripted(script), repeatsText: true });
+  const fold = await task.fold();
+  assert.deepEqual(
+    [...fold.artifacts.values()].map(artifact => artifact.text),
+    ['alpha', 'beta'],
+  );
+});
+
 test('the text of an agent that repeats nothing is shown as it comes: an equal artifact is more text, and a final result is the whole', async () => {
   const answerOf = async (...script: AgentEvent[]) => {
     const task = await TaskLog.create('caipe');
