@@ -85,6 +85,17 @@ test('packages have no import cycle', () => {
   for (const name of Object.keys(ALLOWED_IMPORTS)) visit(name, []);
 });
 
+test('files of a package have no import cycle, imports of types included', () => {
+  const acyclic = new Set<string>();
+  const visit = (file: string, path: string[]): void => {
+    assert.ok(!path.includes(file), `cycle: ${[...path.slice(path.indexOf(file)), file].join(' -> ')}`);
+    if (acyclic.has(file)) return;
+    for (const module of importsOf(file)) if (module.startsWith('.')) visit(join(dirname(file), module), [...path, file]);
+    acyclic.add(file);
+  };
+  for (const file of production) visit(file, []);
+});
+
 test('relative imports stay inside their package', () => {
   for (const path of production) {
     for (const module of importsOf(path)) {

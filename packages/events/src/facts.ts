@@ -9,10 +9,11 @@ import type {
   TaskStatusUpdateEvent,
   TerminalState,
 } from '@hopline/a2a';
-import { type InputSource, isSameItem, type LaneArtifact, type Producer, type ProfileName } from './inputs.ts';
+import type { CallContent } from './call.ts';
+import { type InputSource, isSameItem, type Producer, type ProfileName } from './inputs.ts';
 import type { Owner } from './owner.ts';
+import type { LaneArtifact } from './presentation.ts';
 import type { Role } from './subjects.ts';
-import type { CallContent } from './work.ts';
 
 /**
  * Facts: what happened to a task, in the only order that counts, as stored on `a2a.log.<shard>.<taskId>`. A fact with an `event`

@@ -1,3 +1,5 @@
+export type { CallContent, WorkingCall } from './call.ts';
+export { workingCall } from './call.ts';
 export type { Cursor, ForkPoint } from './cursor.ts';
 export { FORK_KEY, forkPointOf, formatCursor, parseCursor } from './cursor.ts';
 export type { RecordFault } from './decode-input.ts';
@@ -38,7 +40,6 @@ export type {
   EndedInput,
   InputRecord,
   InputSource,
-  LaneArtifact,
   MessageInput,
   OpenInput,
   Producer,
@@ -57,7 +58,7 @@ export type {
 } from './inputs.ts';
 export { isSameItem, mayAppend, ordinalsOf, writerOf } from './inputs.ts';
 export { isSameOwner, type Owner } from './owner.ts';
-export type { AgentPresentation, ArtifactKind, NoticeTemplate, NoticeTemplates } from './presentation.ts';
+export type { AgentPresentation, ArtifactKind, LaneArtifact, NoticeTemplate, NoticeTemplates } from './presentation.ts';
 export type { Role, TraceCarrier, Writer } from './subjects.ts';
 export {
   fnv1a32,
@@ -91,5 +92,5 @@ export {
   workSubject,
 } from './subjects.ts';
 export { titleCase } from './title-case.ts';
-export type { CallContent, Work, WorkCall, WorkingCall } from './work.ts';
-export { workingCall, workOfCall } from './work.ts';
+export type { Work, WorkCall } from './work.ts';
+export { workOfCall } from './work.ts';

@@ -1,7 +1,8 @@
 import type { InterruptedState, Message, Metadata, Part, TaskState, TerminalState } from '@hopline/a2a';
+import type { CallContent } from './call.ts';
 import type { Owner } from './owner.ts';
+import type { LaneArtifact } from './presentation.ts';
 import type { Role, Writer } from './subjects.ts';
-import type { CallContent } from './work.ts';
 
 /**
  * Inputs: requests of clients and output of agents, as stored on `a2a.raw.<shard>.<taskId>.<writer>`. The relay decides on them and stores
@@ -76,23 +77,6 @@ export type WorkGoneInput = {
 
 /** Inputs that relays append for themselves: the log gives them their place in the order. */
 export type RelayInput = TimeoutInput | CopyForwardInput | WorkGoneInput | UnknownInput;
-
-/** The artifact a lane becomes. Clients expect these members on every chunk (S0-8). */
-export type LaneArtifact = {
-  /** Set where a profile fixes the id; otherwise the id is derived from the lane. Never the agent's own id. */
-  id?: string;
-  /** The artifact leaves the task when the task ends: followers of the stream see it, later reads of the task do not. */
-  transitory?: true;
-  /**
-   * The first chunk never closes the artifact: clients know a stream by a first chunk that is not its last (S0-17). An answer of one chunk is
-   * closed by an empty one (C-2).
-   */
-  separateClose?: true;
-  name?: string;
-  description?: string;
-  metadata?: Metadata;
-  extensions?: string[];
-};
 
 /** The place within the agent that an input comes from. Kept in the log, never shown to clients. */
 export type InputSource = {

@@ -1,4 +1,21 @@
-import type { LaneArtifact } from './inputs.ts';
+import type { Metadata } from '@hopline/a2a';
+
+/** The artifact a lane becomes. Clients expect these members on every chunk (S0-8). */
+export type LaneArtifact = {
+  /** Set where a profile fixes the id; otherwise the id is derived from the lane. Never the agent's own id. */
+  id?: string;
+  /** The artifact leaves the task when the task ends: followers of the stream see it, later reads of the task do not. */
+  transitory?: true;
+  /**
+   * The first chunk never closes the artifact: clients know a stream by a first chunk that is not its last (S0-17). An answer of one chunk is
+   * closed by an empty one (C-2).
+   */
+  separateClose?: true;
+  name?: string;
+  description?: string;
+  metadata?: Metadata;
+  extensions?: string[];
+};
 
 /**
  * Meaning of an artifact for clients and for a supervisor above. Its name decides, or `metadata.artifactKind` where no built-in profile has

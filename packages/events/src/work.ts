@@ -1,9 +1,9 @@
 import type { Message, Metadata } from '@hopline/a2a';
+import type { WorkingCall } from './call.ts';
 import type { FactRecord } from './facts.ts';
 import type { ProfileName } from './inputs.ts';
 import type { Owner } from './owner.ts';
 import type { AgentPresentation } from './presentation.ts';
-import type { TraceCarrier } from './subjects.ts';
 
 /** An item of work for one worker, as stored on `a2a.work.<role>.<taskId>`. PROTOCOL.md section 6. */
 export type Work = {
@@ -34,25 +34,6 @@ export type WorkCall = {
   /** `resume` of the interrupted call that this one continues. */
   resume?: unknown;
 };
-
-/** Content of a call's work item, besides the members of its task. */
-export type CallContent = {
-  presentation: AgentPresentation;
-  /** The client's message, or the supervisor's own request. */
-  message: Message;
-  metadata?: Metadata;
-  resume?: unknown;
-  /** The supervisor's span, which is the parent of the agent's. */
-  trace?: TraceCarrier;
-};
-
-/** A call, or its fact, with the content that its work item needs. */
-export type WorkingCall = { call: string; agent: string } & CallContent;
-
-/** The call with its content; undefined when the supervisor that began it queues its work itself. */
-export function workingCall(call: { call: string; agent: string } & Partial<CallContent>): WorkingCall | undefined {
-  return call.presentation === undefined || call.message === undefined ? undefined : (call as WorkingCall);
-}
 
 /** The work item of a call, without the members that depend on when it is queued. */
 export function workOfCall(
