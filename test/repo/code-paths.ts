@@ -57,8 +57,8 @@ const INPUT_TO_PIPELINE: readonly PathStep[] = [
 export const TOKEN_PATH: TokenPath = {
   name: 'token',
   title: "A token: from the agent's `yield` to the SSE frame",
-  filesMax: 45,
-  executedMax: 82,
+  filesMax: 46,
+  executedMax: 84,
   steps: [
     { file: agent('define-agent.ts'), does: 'turns the yielded string into an event' },
     { file: agent('run-attempt.ts'), does: 'reads the events of one attempt' },
@@ -94,6 +94,7 @@ export const TOKEN_PATH: TokenPath = {
     { file: task('decision.ts'), does: 'makes the fact' },
     { file: task('evolve.ts'), does: 'applies it to the aggregate in the record' },
     { file: jetstream('facts.ts'), does: 'appends the record, fenced by the expected sequence' },
+    { file: jetstream('compact-record.ts'), does: 'leaves out what the record repeats' },
     { file: jetstream('facts.ts'), does: 'decodes the republished record', over: 'a2a.live' },
     { file: log('follow.ts'), does: 'splices stored and live records' },
     { file: log('read-task.ts'), does: 'merges facts that were copied forward' },
@@ -117,6 +118,7 @@ export const TOKEN_PATH: TokenPath = {
         a2a('json-value.ts'),
         a2a('types.ts'),
         agent('turn-end.ts'),
+        events('context-id.ts'),
         events('cursor.ts'),
         events('facts.ts'),
         events('inputs.ts'),

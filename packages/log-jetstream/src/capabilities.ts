@@ -17,6 +17,9 @@ const FIRST_SEQ_VERSION_MIN: Version = [2, 10, 0];
 /** A consumer may have a list of subjects. Older servers drop it and deliver the whole stream. */
 const FILTER_LISTS_VERSION_MIN: Version = [2, 10, 0];
 
+/** A stream may have metadata. */
+const STREAM_METADATA_VERSION_MIN: Version = [2, 10, 0];
+
 type Version = [major: number, minor: number, patch: number];
 
 /** Throws LogMismatch when the server is too old for this number of replicas. */
@@ -39,6 +42,10 @@ export function hasFirstSeq(version: string): boolean {
 
 export function hasFilterLists(version: string): boolean {
   return isAtLeast(version, FILTER_LISTS_VERSION_MIN);
+}
+
+export function hasStreamMetadata(version: string): boolean {
+  return isAtLeast(version, STREAM_METADATA_VERSION_MIN);
 }
 
 function isAtLeast(version: string, least: Version): boolean {

@@ -31,7 +31,7 @@ import {
 } from '@hopline/log';
 import type { SeqMsgRequest, StoredMsg } from '@nats-io/jetstream';
 import type { Msg, MsgHdrs } from '@nats-io/nats-core';
-import { decodeFacts, decodeFactsOnly, decodeTrace, encodePayload, isLaterVersion, MESSAGE_ID } from './codec.ts';
+import { decodeFacts, decodeFactsOnly, decodeTrace, encodeFacts, isLaterVersion, MESSAGE_ID } from './codec.ts';
 import type { Connection } from './connection.ts';
 import { HistoryReader } from './history.ts';
 import type { Publisher } from './publisher.ts';
@@ -44,12 +44,14 @@ import type { Party } from './turn-queue.ts';
 const RECORD_OVERHEAD_BYTES = 104;
 const TRACE_BYTES = 148;
 
-export type JetStreamFactsOptions = { shards: number; readBytesMax: number; follow: FollowOptions };
+/** `isCompact`: records are stored without what they repeat (COMPACT_VERSION). */
+export type JetStreamFactsOptions = { shards: number; isCompact: boolean; readBytesMax: number; follow: FollowOptions };
 
 export class JetStreamFacts implements FactLog {
   readonly #connection: Connection;
   readonly #publisher: Publisher;
   readonly #shards: number;
+  readonly #isCompact: boolean;
   readonly #history: HistoryReader;
   readonly #follow: FollowOptions;
   readonly #tails: TailWatch;
@@ -60,6 +62,7 @@ export class JetStreamFacts implements FactLog {
     this.#connection = connection;
     this.#publisher = publisher;
     this.#shards = options.shards;
+    this.#isCompact = options.isCompact;
     this.#history = new HistoryReader(connection, connection.names.factsStream, options.readBytesMax);
     this.#follow = options.follow;
     this.#tails = new TailWatch(connection, {
@@ -73,7 +76,7 @@ export class JetStreamFacts implements FactLog {
     const { taskId } = record.aggregate;
     requireTaskId(taskId);
     const subject = this.#subject(taskId);
-    const payload = encodePayload(record);
+    const payload = encodeFacts(record, this.#isCompact);
     const headers = RECORD_OVERHEAD_BYTES + options.id.length + (options.trace?.traceparent === undefined ? 0 : TRACE_BYTES);
     const bytes = payload.length + subject.length + headers;
     try {
