@@ -84,7 +84,7 @@ export const BURST_TOKENS = 256;
 export const BURST_HOLD_MS = 5;
 /**
  * When a writer stops, its work item loses an attempt although the agent lives. So a writer outlasts a frozen connection and a server
- * that is being replaced, but stays within the time in which the log stores an id once (10 min).
+ * that is being replaced. A retry after the duplicate window may store a record twice; relays fold its ordinals once.
  */
 export const APPEND_TIMEOUT_MS = 5 * 60_000;
 /** A source that ignores `ready` fails when this multiple of waitingBytesMax waits. */
