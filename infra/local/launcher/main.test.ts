@@ -270,7 +270,7 @@ test('a service that cannot start fails the launch with its output; an agent tha
   assert.match(limping.output(), /Hopline is up/);
 });
 
-test('a wrong setting ends the start with the service's error, printed once, without a restart', async t => {
+test('a wrong setting ends the start with the service’s error, printed once, without a restart', async t => {
   const root = checkout(t);
   const wrong = start(t, root, [], { FAKE_WRONG: 'ingress-1,relay-1,sub-agent-files' });
   assert.equal(await wrong.exit(), 1);

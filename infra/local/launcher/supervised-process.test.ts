@@ -98,7 +98,7 @@ test('a process that is not ready in time is reported with the time limit', asyn
   assert.match((await waitReady(child, async () => false, 100)) ?? '', /^relay-1 is not ready after 0.1 s: /);
 });
 
-test('output for the author of an agent is reported, and stays out of the agent's log', async t => {
+test('output for the author of an agent is reported, and stays out of the agent’s log', async t => {
   const folder = scratch(t);
   const seen = Promise.withResolvers<string>();
   const events = { ...recorder().events, authorText: (_process: SupervisedProcess, text: string) => seen.resolve(text) };
