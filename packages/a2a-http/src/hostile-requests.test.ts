@@ -87,7 +87,7 @@ test('whatever the body is, an unknown path gets 404 and an unsupported method 4
   assert.equal((await rest(rig, 'QUERY /v1/tasks', { headers: { 'a2a-version': '' } })).status, 405);
 });
 
-test('framework faults below /v1 are reported in the form of the request's version', async t => {
+test('framework faults below /v1 are reported in the form of the request’s version', async t => {
   const rig = await openRig(t);
   const sent = (version: string) =>
     rest(rig, 'POST /v1/message:send', { raw: '<a/>', headers: { 'content-type': 'text/xml', 'a2a-version': version } });

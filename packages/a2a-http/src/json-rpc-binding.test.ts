@@ -25,7 +25,7 @@ const text = { kind: 'message', role: 'user', messageId: 'm', parts: [{ kind: 't
 const rpc = (method: string, params: unknown = {}, more: object = {}) =>
   JSON.stringify({ jsonrpc: '2.0', id: 'i', method, params, ...more });
 
-test('each mistake gets its error code, the request's id if readable, and HTTP 200 [S4-29 S4-30 S4-31 S4-32 S3-19 C-26]', async t => {
+test('each mistake gets its error code, the request’s id if readable, and HTTP 200 [S4-29 S4-30 S4-31 S4-32 S3-19 C-26]', async t => {
   const rig = await openRig(t);
   const cases: [body: string | Uint8Array, code: number, id: unknown][] = [
     ['', -32700, null],

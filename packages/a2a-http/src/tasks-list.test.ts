@@ -80,7 +80,7 @@ test('a server that may not write the index lists its own new tasks at once', as
   assert.deepEqual(idsOf(await list(rig)), [only]);
 });
 
-test('a task seen on one process is in the next list of any other, even if the other's index lags', async t => {
+test('a task seen on one process is in the next list of any other, even if the other’s index lags', async t => {
   const rig = await openRig(t);
   const other = await rig.another();
   assert.deepEqual(idsOf(await list(other)), []);
