@@ -5,7 +5,7 @@ import { TokenBucket } from './token-bucket.ts';
 
 const bucketOf = (perSecond: number, burst: number) => new TokenBucket({ perSecond, burst }, performance.now());
 
-test('a response waits for the slower of its caller's and its tenant's budgets', async () => {
+test('a response waits for the slower of its caller’s and its tenant’s budgets', async () => {
   const budget = new SentBudget([bucketOf(1_000_000, 100), bucketOf(1_000, 200)]);
   await budget.pace(() => false);
   const startedMs = performance.now();
