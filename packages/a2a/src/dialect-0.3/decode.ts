@@ -44,7 +44,7 @@ function impliedKind(result: JsonObject): string | undefined {
 /** Decodes by `kind`, `type` (older), or the only content member. A value that is not a part of this dialect is kept as data. */
 export function decodePart(value: unknown): Part {
   if (!isObject(value)) return { data: value };
-  // The form of nearly every token.
+  // Fast case: nearly every token has this form.
   if (value.kind === 'text' && typeof value.text === 'string' && value.metadata === undefined) return { text: value.text };
   const kind = text(value.kind) ?? text(value.type);
   const file = object(value.file);
@@ -69,8 +69,8 @@ function decodeFile(part: JsonObject, file: JsonObject): Part {
 const CANONICAL = new Map<string, TaskState>(Object.entries(STATES).map(([state, wire]) => [wire, state as TaskState]));
 
 /**
- * Accepts the spellings in use: `input-required`, `input_required`, `cancelled` with two L (0.3 gRPC and REST), `TASK_STATE_…`.
- * undefined for `unknown`, which 0.3 defines and nothing may emit, and for everything else.
+ * Accepts the spellings in use: `input-required`, `input_required`, `cancelled` with two L (0.3 gRPC and REST), `TASK_STATE_…`. Returns
+ * undefined for `unknown`, which 0.3 defines but no agent may send, and for everything else.
  */
 export function decodeState(value: unknown): TaskState | undefined {
   if (typeof value !== 'string') return undefined;

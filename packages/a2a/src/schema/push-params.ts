@@ -18,7 +18,7 @@ import {
 
 const nullable = { nullable: true } as const;
 
-/** A lone surrogate has no UTF-8: two such ids would be one key of the log. */
+/** Excludes lone surrogates: they have no UTF-8 form, so two such ids would be the same key in the log. */
 const CONFIG_ID = '^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]*$';
 
 const configIdOptions = {
@@ -34,7 +34,7 @@ const url = Type.String({
   minLength: 1,
   maxLength: PUSH_URL_CHARS_MAX,
   pattern: '^[^\\u0000-\\u0020\\u007f]*$',
-  // For readers of the schema; the server validates URLs more closely than any format.
+  // Informs readers of the schema; the server's own validation of URLs is stricter than any format.
   format: 'uri',
   reason: `must be a URL of at most ${PUSH_URL_CHARS_MAX} characters`,
 });
