@@ -172,6 +172,33 @@ test('documents name only settings, metrics and buckets that the sources have', 
   }
 });
 
+const UNITS: Record<string, number> = {
+  ms: 1,
+  s: 1_000,
+  min: 60_000,
+  h: 3_600_000,
+  day: 86_400_000,
+  KiB: 2 ** 10,
+  MiB: 2 ** 20,
+  GiB: 2 ** 30,
+};
+
+test('a number that a document has behind the name of a setting is its default', () => {
+  const rows = read('docs/reference/settings.md').matchAll(/^\| `([A-Z_]+)` +\| `([\d.]+)` +\|/gm);
+  const defaults = new Map([...rows].map(([, name, value]) => [name, Number(value)]));
+  let checked = 0;
+  for (const path of documents.filter(file => file !== 'CHANGELOG.md')) {
+    for (const [place, name, number, unit] of read(path).matchAll(
+      /\b((?:HOPLINE|NATS)_[A-Z_]+)`?(?: \(|, )(\d[\d.,]*) ?(ms|s|min|h|day|KiB|MiB|GiB)?(?=[;,)]| \|)/g,
+    )) {
+      if (!defaults.has(name) || (place.includes(', ') && unit === undefined)) continue;
+      assert.equal(Number(number!.replaceAll(',', '')) * (UNITS[unit!] ?? 1), defaults.get(name), `${path}: ${place}`);
+      checked += 1;
+    }
+  }
+  assert.ok(checked > 15, `${checked} numbers`);
+});
+
 /** Anchors as GitHub makes them from headings, and explicit ones. */
 function anchorsOf(markdown: string): string[] {
   const headings = [...markdown.matchAll(/^#{1,6} (.+)$/gm)].map(([, heading]) =>
