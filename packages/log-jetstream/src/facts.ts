@@ -195,10 +195,12 @@ export class JetStreamFacts implements FactLog {
       subscribe: async (onLive, onReconnect) => {
         const live = names.subject(liveSubject(taskId, this.#shards));
         let isDenied = false;
-        const subscription = this.#connection.subscribe(live, msg => {
-          if (msg === undefined) isDenied = true;
-          const record = msg && this.#toLive(msg, taskId);
+        const onMsg = (msg: Msg) => {
+          const record = this.#toLive(msg, taskId);
           if (record) onLive(record);
+        };
+        const subscription = this.#connection.subscribe(live, onMsg, () => {
+          isDenied = true;
         });
         const removeListener = this.#connection.onReconnect(onReconnect);
         const unsubscribe = () => {
