@@ -92,7 +92,7 @@ function showAgent({ name, fault, isStarting }: AgentState): void {
   else screen.warning(`  agent ${name} ✗ ${fault}; tried again every few seconds`);
 }
 
-/** The states once the agents of the demo can work, cannot work, or take too long. */
+/** Resolves with the states of the demo's agents when each can work, cannot work, or takes too long. */
 async function whenStarted(cluster: LocalCluster['cluster'], first: readonly AgentState[]): Promise<readonly AgentState[]> {
   const namesOf = (states: readonly AgentState[]) => states.filter(({ isStarting }) => isStarting).map(({ name }) => name);
   const starting = namesOf(first);

@@ -34,7 +34,7 @@ test('legacy golden: the task of S4 has its timestamps and indexes, without rese
   assert.equal(isLegacyTask(canonical), true);
 });
 
-test('only ended tasks of the legacy form have a processing time, never a negative one', () => {
+test('only ended tasks of the legacy form have a processing time, which is never negative', () => {
   const task = (state: TaskState, metadata: JsonObject): Task => ({
     id: 't',
     contextId: 'c',
@@ -128,7 +128,7 @@ test('the params of S4 and of typed clients that write null are accepted [S4-8]'
   );
 });
 
-test('wrong params are named, never quoted [S4-32]', () => {
+test('an error names wrong params and never quotes them [S4-32]', () => {
   const message = { role: 'user', parts: [{ type: 'text', text: 'x' }] };
   const cases: [unknown, RegExp][] = [
     [{ message }, /must have required property 'id'/],

@@ -36,7 +36,7 @@ export type UnknownEvent = { unknown: 'not an object' | 'unknown kind' | 'unknow
 /** One decoded result of a stream. */
 export type DecodedEvent = { event: StreamResponse } | UnknownEvent;
 
-/** Operations that every dialect has. */
+/** Operations that exist in every dialect. */
 type Everywhere = 'send' | 'stream' | 'get' | 'cancel' | 'subscribe' | 'createPush' | 'getPush';
 
 /** Push configurations of a dialect. The decoders throw INVALID_PARAMS with a path and a reason, never quoting a value. */
@@ -45,7 +45,7 @@ export type PushForm = {
   decodeGet(params: unknown): GetPushRequest;
   decodeList(params: unknown): ListPushRequest;
   decodeDelete(params: unknown): DeletePushRequest;
-  /** Omits the token and credentials: only the client that set them may have them (C-21). */
+  /** Omits the token and credentials, which responses never contain (C-21). */
   encode(config: PushConfig): JsonObject;
   /** `nextPageToken` is empty on the last page. */
   encodeList(configs: readonly PushConfig[], nextPageToken: string): JsonObject | JsonObject[];
@@ -58,7 +58,7 @@ export type PushForm = {
  */
 export interface Dialect {
   readonly name: DialectName;
-  /** Only 1.0 lists tasks over JSON-RPC. The legacy form has one push configuration per task, and one card. */
+  /** Method names. Only 1.0 lists tasks over JSON-RPC; the legacy form has only one push configuration per task and one card. */
   readonly methods: Readonly<Record<Everywhere, string> & Partial<Record<Operation, string>>>;
   readonly push: PushForm;
 
@@ -82,7 +82,7 @@ export interface Dialect {
   /** The result of a send. */
   encodeSendResult(result: { task: Task } | { message: Message }): JsonObject;
 
-  /** The client's side, for agents of this dialect that Hopline calls. */
+  /** Encodes requests to agents of this dialect: here Hopline is the client. */
   encodeSend(request: SendRequest): JsonObject;
   decodeEvent(result: unknown): DecodedEvent;
 }

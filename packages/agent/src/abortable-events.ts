@@ -1,8 +1,9 @@
 import { STOP_MS_MAX } from './limits.ts';
 
 /**
- * The events of an agent until `signal` aborts. Then the iteration ends at once, even if the agent ignores the signal, and the agent gets
- * STOP_MS_MAX to clean up. One listener serves the whole turn: a `Promise.race` per event would keep one reaction per token until the end.
+ * The events of an agent until `signal` aborts. When it aborts, the iteration ends at once, even if the agent ignores the signal, and the
+ * agent gets STOP_MS_MAX to clean up. One listener serves the whole turn: a `Promise.race` per event would keep one reaction per token
+ * until the end.
  */
 export async function* abortableEvents<T>(source: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
   const iterator = source[Symbol.asyncIterator]();

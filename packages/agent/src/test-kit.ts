@@ -36,8 +36,8 @@ const CONTEXT = 'context-1';
 const EVENT_BYTES_MAX = 512 * 1024;
 
 /**
- * Plays one turn without a cluster: the agent's events go through the same rules as in one, and come back as a client folds them. An error
- * of the agent is a failed turn; the error itself is `cause`.
+ * Plays one turn without a cluster: the agent's events go through the same rules as in a cluster, and the result is what a client folds
+ * from them. If the agent throws, the turn fails and `cause` is the error.
  */
 export async function playTurn(
   agent: Agent,

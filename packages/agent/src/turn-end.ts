@@ -19,7 +19,9 @@ export type TurnEnd = {
   resume?: unknown;
 };
 
-/** `lastN`: ordinal of its last input. `undefined`: the turn was over or belonged to another attempt, so nothing was written. */
+/**
+ * `lastN`: ordinal of the turn's last input. Undefined if the turn was over or belonged to another attempt, so that nothing was written.
+ */
 export type TurnOutcome = (TurnEnd & { lastN: number }) | undefined;
 
 export const DONE: TurnEnd = { state: 'TASK_STATE_COMPLETED' };
@@ -55,7 +57,7 @@ export function failureOf(error: unknown): TurnEnd {
   return failed(error instanceof AgentMisuse ? error.message : 'the agent failed', false);
 }
 
-/** The file name and line at which the error was thrown, for the agent's author. Contains nothing of its message. */
+/** The file name and line at which the error was thrown, for the agent's author. Does not contain the message. */
 export function placeOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   const { stack = '', message } = error;

@@ -37,7 +37,7 @@ export async function run(argv: readonly string[], processContext: ProcessContex
       return exitCodeOfError(thrown);
     }
     if (!(thrown instanceof UsageError || thrown instanceof EnvironmentError)) throw thrown;
-    // Usage errors name `hopline`, but the command may have another name here.
+    // Usage errors name `hopline`, but the command may be run under another name.
     output.warn(`hopline: ${thrown.message.replaceAll('see hopline ', `see ${own.prefix} `)}`);
     return EXIT.usage;
   }

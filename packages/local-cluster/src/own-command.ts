@@ -8,7 +8,7 @@ const CHECKOUT = fileURLToPath(new URL('../../../', import.meta.url));
 /** Published files are JavaScript. */
 const IS_CHECKOUT = import.meta.url.endsWith('.ts');
 
-/** The command as it is run here, for the commands that hints print. */
+/** How the command is run here, for the command lines that hints print. */
 export type OwnCommand = {
   /** Words before the arguments, such as `hopline`. */
   prefix: string;
@@ -30,8 +30,8 @@ export function ownCommand(environment: Readonly<Record<string, string | undefin
     const pack = `npm${folder} run pack${isHere ? '' : ` -- --output ${shellQuoted(tarballs)}`}`;
     return { prefix: `npm${folder} run -s hopline --`, start: `npm${folder} start`, tarballs: { folder: tarballs, pack } };
   }
-  // Set by `npx` and by the scripts of a package, whose commands are not on the PATH of a terminal. With --no, npx runs what is
-  // installed and fetches nothing: no registry has this package, and a stranger who registers its name must not run code here.
+  // Set by `npx` and by the scripts of a package, whose commands are not on the PATH of a terminal. With --no, npx only runs an installed
+  // package. No registry has this package, and a stranger who registers its name must not be able to run code here.
   const prefix = environment.npm_command === undefined ? 'hopline' : 'npx --no hopline';
   return { prefix, start: undefined, tarballs: undefined };
 }

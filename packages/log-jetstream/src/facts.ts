@@ -205,7 +205,7 @@ export class JetStreamFacts implements FactLog {
           removeListener();
           subscription.unsubscribe();
         };
-        // It soon reads the log if no live record shows that it missed none, so it need not wait for the server's answer.
+        // The follower need not wait for the server's answer: unless a live record shows that it has missed nothing, it soon reads the log.
         if (this.#mayFollow && typeof after === 'object') return unsubscribe;
         try {
           await retry(this.#connection, 'following a task', () => nc.flush(), { signal });

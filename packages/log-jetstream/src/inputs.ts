@@ -29,7 +29,7 @@ import type { Publisher } from './publisher.ts';
 import { readExtent } from './retention.ts';
 import { type RetryOptions, retry } from './retry.ts';
 
-/** `writer`: writer of every record appended here. Absent, for tools and tests: taken from the record. */
+/** `writer`: the writer of every record appended here. Absent for tools and tests: the record determines it. */
 export type JetStreamInputsOptions = { shards: number; readBytesMax: number; writer?: Writer | undefined };
 
 export class JetStreamInputs implements InputLog {

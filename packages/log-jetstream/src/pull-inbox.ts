@@ -86,7 +86,7 @@ export class PullInbox {
     const description = msg.headers?.description ?? '';
     if (code === 100) return;
     const left = msg.headers?.get('Nats-Pending-Messages');
-    // Messages that the server counts as delivered but that did not arrive were lost on the way.
+    // Messages that the server counts as delivered but that have not arrived are lost.
     const isComplete = !left || Number(left) === this.#left;
     if (code === 404 || code === 408) this.#finish(isComplete ? 'expired' : 'lost');
     else if (code === 409 && description.includes('Exceeds MaxBytes')) this.#finish(isComplete ? 'bytes' : 'lost');

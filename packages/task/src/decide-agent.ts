@@ -27,7 +27,7 @@ import { pathTo } from './transitions.ts';
 export const ROOT_AGENT = 'agent';
 export const SUPERVISOR = 'supervisor';
 
-/** Every input of the supervisor or an agent except text. */
+/** Decides every input of the supervisor or an agent except text. */
 export function decideAgent(aggregate: TaskAggregate | undefined, command: AgentCommand, at: number): Decision {
   if (aggregate === undefined) return reject('unknown task');
   if (isTerminal(aggregate.state)) return reject('terminal');
@@ -68,8 +68,8 @@ export function hasEnded(aggregate: TaskAggregate, { id }: Producer): boolean {
 }
 
 /**
- * Whether the id of the producer belongs to another agent than the one that sends its inputs. The subject of a record vouches for the
- * agent, and nothing but the task knows whose the id is.
+ * Whether the id of the producer belongs to another agent than the one that sends its inputs. The subject of a record vouches only for the
+ * agent; only the task knows to which agent the id belongs.
  */
 export function isOfOtherAgent(aggregate: TaskAggregate, { id, agent }: Producer): boolean {
   if (!isKnownProducer(aggregate, id) || id === SUPERVISOR) return false;
@@ -102,7 +102,7 @@ function open(aggregate: TaskAggregate, from: Producer, input: OpenInput, at: nu
   return laneFact(aggregate, { kind: 'lane.opened', ...opened });
 }
 
-/** The fact, unless the lanes of the turn exceed a bound with it: then the task fails. */
+/** Decides the fact of a lane. Fails the task instead if the turn's lanes would exceed a bound with it. */
 function laneFact(aggregate: TaskAggregate, fact: LaneOpened | ArtifactUpdated): Decision {
   const { lanes } = evolve(aggregate, fact);
   if (entryOf(lanes, fact.lane)?.artifact === entryOf(aggregate.lanes, fact.lane)?.artifact) return { facts: [fact] };
@@ -126,7 +126,8 @@ function artifact(aggregate: TaskAggregate, from: Producer, input: ArtifactInput
   const lane = entryOf(aggregate.lanes, input.lane);
   const refused = lane && refusal(lane, from);
   if (refused !== undefined) return reject(refused);
-  // Some clients lose an append to an artifact that is not open, others show it twice (S0-13): it opens or replaces instead.
+  // Some clients lose an append to an artifact that is not open, and others show it twice (S0-13). Such an append opens or replaces the
+  // artifact instead.
   const append = input.append && lane?.phase === 'open';
   const state = { producer: from.id, attempt: from.attempt, artifact: input.artifact };
   const fact = artifactFact(aggregate, input.lane, state, { parts: input.parts, append, lastChunk: input.last }, at);
@@ -136,7 +137,7 @@ function artifact(aggregate: TaskAggregate, from: Producer, input: ArtifactInput
 function status(aggregate: TaskAggregate, from: Producer, input: StatusInput, at: number): Decision {
   const isRoot = from.id === rootProducer(aggregate);
   if (!isRoot && !passesThrough(aggregate, from, input)) return reject('not root');
-  // working -> working is legal, but an event only if it brings a message.
+  // working -> working is legal, but becomes an event only if it has a message.
   if (input.state === aggregate.state && input.message === undefined) return reject('no change');
   if (pathTo(aggregate.state, input.state).length === 0) return reject('illegal transition');
   const facts = new Facts(aggregate);
@@ -146,9 +147,9 @@ function status(aggregate: TaskAggregate, from: Producer, input: StatusInput, at
 }
 
 /**
- * The statuses a called agent may set on the task: that it needs credentials, and that it continues; the credentials may arrive
- * out of band, so its call does not end ([A2A 1.0] 7.6.1). That it works, with or without a message, becomes a status only where the
- * call was recorded with `statusPasses`.
+ * The statuses a called agent may set on the task: that it needs credentials, and that it continues; the credentials may arrive out of
+ * band, so its call does not end ([A2A 1.0] 7.6.1). Its report that it works, with or without a message, becomes a status only if the call
+ * was recorded with `statusPasses`.
  */
 function passesThrough(aggregate: TaskAggregate, from: Producer, { state, message }: StatusInput): boolean {
   const call = entryOf(aggregate.calls, from.id);
@@ -167,8 +168,8 @@ function call(aggregate: TaskAggregate, from: Producer, input: CallInput, at: nu
 }
 
 /**
- * Content of the call's work item, complete or undefined. Relays queue the item, so the content must come from a writer that may queue work
- * for agents.
+ * The complete content of the call's work item, or undefined. Relays queue the item, so the content must come from a writer that may queue
+ * work for agents.
  */
 function contentOf({ id }: Producer, input: CallInput): CallContent | undefined {
   const call = workingCall(input);
@@ -203,7 +204,7 @@ function step(aggregate: TaskAggregate, from: Producer, { step: name, payload }:
   return { facts: [{ kind: 'step.recorded', at, step: name, payload }] };
 }
 
-/** Stored without a place in the aggregate, which every record repeats: only an attempt that follows a dead one reads it. */
+/** Not kept in the aggregate, which every record repeats, because only an attempt that follows a dead one reads it. */
 function remoteRun({ id: producer, attempt }: Producer, { run }: RemoteRunInput, at: number): Decision {
   if (JSON.stringify(run).length > REMOTE_RUN_UNITS_MAX) return reject('too large');
   return { facts: [{ kind: 'remote-run.started', at, producer, attempt, run }] };

@@ -10,7 +10,7 @@ export type Decision = { facts: Fact[]; rejected?: undefined } | { facts: []; re
 
 export const reject = (rejected: RejectionReason): Decision => ({ facts: [], rejected });
 
-/** Collects the facts of one decision; each is made from the aggregate after the facts before it. */
+/** Collects the facts of one decision; each fact is made from the aggregate after the previous fact. */
 export class Facts {
   readonly facts: Fact[] = [];
   aggregate: TaskAggregate;
@@ -34,7 +34,7 @@ export function timestamp(at: number): string {
   return new Date(at).toISOString();
 }
 
-/** One event of an artifact. Name and description of the lane stand on every chunk: clients expect them there (S0-8). */
+/** One event of an artifact. Every chunk has the lane's name and description, because clients expect them there (S0-8). */
 export function artifactFact(
   aggregate: TaskAggregate,
   lane: string,
@@ -65,8 +65,8 @@ export function artifactFact(
 }
 
 /**
- * Closes lanes that clients have seen and that are still open, each with one empty chunk that has lastChunk: a streamed artifact
- * closes exactly once. A lane that was opened again and received no text is emptied, so that no text of the dead attempt stays.
+ * Closes lanes that clients have seen and that are still open, each with one empty chunk that has lastChunk: a streamed artifact closes
+ * exactly once. A lane that was opened again but received no text is emptied, so that no text of the dead attempt remains.
  */
 export function closeLanes(facts: Facts, at: number, only: (lane: LaneState, name: string) => boolean = () => true): void {
   for (const [name, lane] of Object.entries(facts.aggregate.lanes)) {
@@ -81,8 +81,8 @@ type StatusDetails = Pick<StatusInput, 'message' | 'direct' | 'metadata' | 'resu
   Pick<StatusChanged, 'call' | 'waitingSince'>;
 
 /**
- * Moves the task to a state through every state between (`transitions.ts`); adds nothing if no legal path leads there. Every
- * status fact is made here. Only the last step has the details.
+ * Moves the task to a state through all states in between (`transitions.ts`); adds nothing if no legal path leads there. Every status fact
+ * is made here. Only the last step has the details.
  */
 export function changeState(facts: Facts, to: TaskState, at: number, details: StatusDetails = {}): void {
   const { state: from, authRequest } = facts.aggregate;
@@ -120,12 +120,12 @@ function statusFact(aggregate: TaskAggregate, state: TaskState, at: number, deta
   };
 }
 
-/** A message of the task, of either side: it has the ids of the task, whatever its sender put there. */
+/** Gives a message, from either side, the ids of the task, whatever ids its sender used. */
 export function withTaskIds(message: Message, { taskId, contextId }: Pick<TaskAggregate, 'taskId' | 'contextId'>): Message {
   return { ...message, taskId, contextId };
 }
 
-/** Fails the task with a reason the client sees. `retryable`: the same request may succeed later. */
+/** Fails the task with a reason that the client sees. `retryable`: the same request may succeed later. */
 export function failTask(aggregate: TaskAggregate, reason: string, at: number, retryable = false): Decision {
   const facts = new Facts(aggregate);
   closeLanes(facts, at);

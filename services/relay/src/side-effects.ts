@@ -29,7 +29,8 @@ type RequestOptions = { trace: TraceCarrier; queuedAt: number; isStopped: () => 
 type Item = {
   role: Role;
   id: string;
-  work: Work /** The producer that writes once the item is taken. */;
+  work: Work;
+  /** The producer that writes once the item is taken. */
   producer: string;
   trace?: TraceCarrier;
 };

@@ -59,7 +59,7 @@ export class TaskFeeds {
     return { feed: cached.feed, release };
   }
 
-  /** The task as the log has it now: from its feed if one is open, otherwise by one read. */
+  /** The current task: from its feed if one is open, otherwise from the log by one read. */
   async view(taskId: string, caller: Owner): Promise<TaskView> {
     if (this.#feeds.has(taskId)) {
       const { feed, release } = await this.acquire(taskId, 'existing', caller);

@@ -50,7 +50,7 @@ export async function waitAround(
 ): Promise<'met' | 'timeout' | 'aborted'> {
   const failed = new AbortController();
   const waiting = waitFor(feed, met, { ...options, signal: AbortSignal.any([options.signal, failed.signal]) });
-  // It may reject before `act` is done; the await below still sees that.
+  // `waiting` may reject before `act` is done; the await below still sees the rejection.
   waiting.catch(() => {});
   try {
     await act();

@@ -3,12 +3,15 @@ import { A2AError, clientTaskIdCharsMax, storedTaskId } from '@hopline/a2a';
 import { isSameOwner, isTaskId, type Owner, TASK_ID_CHARS_MAX } from '@hopline/events';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
 
-/** Characters (base64url) of the caller's hash in the ids of its tasks: 132 bits, so that no caller can find a name with the hash of another. */
+/**
+ * Characters (base64url) of the caller's hash in the ids of its tasks: 132 bits, too many for a caller to find a name with another caller's
+ * hash.
+ */
 const CALLER_HASH_CHARS = 22;
 
 /**
- * The id in the log of the task that a request names. Only requests that the April 2025 form can read may use an id that the client
- * chose. The caller's own task with this very id comes first, then a task recorded under it, then the id derived from caller and name.
+ * The id in the log of the task that a request names. Only requests that the April 2025 form can read may use an id that the client chose.
+ * A task of the caller with exactly this id comes first, then a task recorded under it, then the id derived from caller and name.
  */
 export async function taskIdOf(server: A2AServer, context: OperationContext, id: string): Promise<string> {
   const { dialect, ambiguous, caller } = context;
@@ -27,7 +30,7 @@ export async function ownTaskIdOf(server: A2AServer, context: OperationContext, 
   throw new A2AError('INVALID_PARAMS', { detail: `params.id must be 1 to ${charsMax} of A-Z, a-z, 0-9, _ and -` });
 }
 
-/** Undefined without authentication, where all callers are one. */
+/** Undefined without authentication, because all callers then count as one. */
 function hashOf(caller: Owner): string | undefined {
   if (isSameOwner(caller, undefined)) return undefined;
   const { tenant = null, subject = null } = caller;

@@ -60,8 +60,8 @@ export async function resolveRequest(
 }
 
 /**
- * Refuses a message without room in its queue before the response begins, so that the client gets a status, and stores its push
- * configuration. A message that may be a retry is checked only when it is appended.
+ * Refuses a message that its queue has no room for, and stores its push configuration. This runs before the response begins, so that the
+ * client gets a status. A message that may be a retry is checked only when it is appended.
  */
 async function admit(
   server: A2AServer,
@@ -71,7 +71,7 @@ async function admit(
 ): Promise<void> {
   if (resolved.kind === 'first') server.quotas.requireTaskRoom(context.caller);
   if (resolved.kind === 'first' || resolved.kind === 'continuation') {
-    // The answer is cached for a moment. A cached one refuses the message here; otherwise it is read while the feed opens.
+    // The result is cached for a moment. A cached refusal takes effect here; otherwise the result is read while the feed opens.
     const room = requireRoom(server, context, resolved.taskId);
     room.catch(() => {});
     await Promise.race([room, setImmediate()]);
@@ -80,8 +80,8 @@ async function admit(
 }
 
 /**
- * Throws INVALID_PARAMS for a message whose text parts are only white space: a slip of the keyboard, not a question or an
- * answer. Empty text is a message without text, which runs (S1-7).
+ * Throws INVALID_PARAMS for a message whose text parts are only white space: it is neither a question nor an answer. A message with empty
+ * text is accepted (S1-7).
  */
 function assertNotBlank({ parts }: Message): void {
   if (parts.every(({ text }) => text !== undefined) && /^\s+$/.test(textOf(parts)))
@@ -89,9 +89,9 @@ function assertNotBlank({ parts }: Message): void {
 }
 
 /**
- * Throws REQUEST_TOO_LARGE for a message that exceeds a record of the log, as an input or as the first fact of its task,
- * which holds the metadata twice. It runs before the message id is claimed, so that the id stays free for a shorter message,
- * and because an input that becomes no fact would be redelivered endlessly.
+ * Throws REQUEST_TOO_LARGE for a message that exceeds a record of the log, as an input or as the first fact of its task, which holds the
+ * metadata twice. The check comes before the message id is claimed, so that a shorter message can use the id. An oversized input could
+ * never become a fact and would be redelivered endlessly.
  */
 function assertFitsRecord({ log }: A2AServer, message: Message, metadata: Metadata | undefined): void {
   const bytes = jsonBytes(message) + 2 * jsonBytes(metadata ?? {}) + ENVELOPE_BYTES;
@@ -116,9 +116,8 @@ function resolve(
 }
 
 /**
- * Resolves a message to a task whose id the client chose (legacy, C-9): an unknown id starts a task, a known one continues
- * it. Each caller has ids of its own. Throws INVALID_PARAMS for an invalid id, or when two different messages start the same
- * task.
+ * Resolves a message to a task whose id the client chose (legacy, C-9): an unknown id starts a task, a known one continues it. Each caller
+ * has its own ids. Throws INVALID_PARAMS for an invalid id, or when two different messages start the same task.
  */
 async function resolveOwned(
   server: A2AServer,
@@ -156,8 +155,8 @@ async function resolveFirstOwned(
 }
 
 /**
- * Legacy messages may lack an id. While the task works, a message with the content of its newest one is that one, retried by
- * a client that lost the response. When the task waits for input, it is an answer with a new id.
+ * Legacy messages may lack an id. While the task works, a message with the same content as its newest one is a retry by a client that lost
+ * the response. When the task waits for input, it is an answer and gets a new id.
  */
 async function messageIdFor(feed: TaskFeed, message: Message): Promise<string> {
   if (message.messageId !== '') return message.messageId;

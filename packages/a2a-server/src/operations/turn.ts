@@ -65,7 +65,7 @@ export async function beginTurn(server: A2AServer, context: OperationContext, re
   }
 }
 
-/** A retry must not start a task again whose facts have expired. Throws TASK_NOT_FOUND. */
+/** Throws TASK_NOT_FOUND for a retry whose task's facts have expired, because it must not start the task again. */
 async function refuseExpired({ log }: A2AServer, taskId: string): Promise<void> {
   try {
     const entry = await log.tasks.get(taskId);
@@ -152,8 +152,8 @@ async function requireAccepted(
 }
 
 /**
- * Appends the message for a client that does not wait for the end of the turn. A supervisor takes a task within milliseconds, so
- * the client usually reads `working`; when none does so within `workingWaitMsMax`, it reads `submitted`.
+ * Appends the message for a client that does not wait for the end of the turn. A supervisor takes a task within milliseconds, so the client
+ * usually reads `working`. If none takes it within `workingWaitMsMax`, the client reads `submitted`.
  */
 export async function startTurn(
   server: A2AServer,
@@ -187,7 +187,7 @@ export async function completeTurn(
 }
 
 async function waitForTurnEnd(server: A2AServer, context: OperationContext, feed: TaskFeed): Promise<void> {
-  // Checked now, not when the message was accepted: the turn may have ended in between.
+  // Checked again now: the turn may have ended after the message was accepted.
   if (feed.state === undefined || !isInProgress(feed.state)) return;
   const ends = (fact: Fact) => fact.kind === 'status.changed' && !isInProgress(fact.event.statusUpdate.status.state);
   await waitFor(feed, ends, { timeoutMs: server.limits.blockingWaitMsMax, signal: context.signal });

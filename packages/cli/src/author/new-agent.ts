@@ -19,7 +19,7 @@ export const NODE_TYPES_VERSION = '26.6.6';
 /** The oldest Node that runs the TypeScript of a new folder. `npm test` there runs under the user's Node, not the one that Hopline brings. */
 const NODE_MIN = '22.18';
 
-/** No registry has these packages, so a new agent installs their tarballs. */
+/** Packages that a new agent installs from tarballs, because no registry has them. */
 const PACKAGES = ['agent', 'cli'] as const;
 
 export const newAgent = command({
@@ -73,7 +73,7 @@ function makeEmpty(target: string, name: string): void {
   throw new UsageError(`the folder ${name} is not empty: choose another name`);
 }
 
-/** The files of a new agent. `tarballs`: relative to them. */
+/** The files of a new agent. `tarballs`: the folder with the tarballs, relative to the new folder. */
 export function filesOf(name: string, tarballs: string): Record<string, string> {
   return {
     'package.json': `${JSON.stringify(manifestOf(name, tarballs.split(sep).join('/')), null, 2)}\n`,
@@ -97,7 +97,7 @@ function manifestOf(name: string, tarballs: string) {
     scripts: {
       start: 'hopline agent ./agent.ts --watch',
       ask: `hopline ask --agent ${name}`,
-      // Named in the command, because a Node that does not know TypeScript finds no test by itself, and passes.
+      // The command names the test files, because a Node without TypeScript support would find no tests and pass.
       test: 'node --test *.test.ts',
       check: 'tsc',
     },
@@ -121,7 +121,7 @@ const TSCONFIG = {
   include: ['*.ts'],
 };
 
-/** The release rewrites each import in a source, even within a template, so « and » stand for quotes there. */
+/** The release rewrites each import in a source, even within a template, so the templates use « and » for quotes. */
 const quoted = (template: string) => template.replaceAll(/[«»]/g, "'");
 
 const AGENT = `import { artifact, defineAgent, notice } from «@hopline/agent»;
