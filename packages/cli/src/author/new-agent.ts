@@ -19,7 +19,7 @@ export const NODE_TYPES_VERSION = '26.6.6';
 /** The oldest Node that runs the TypeScript of a new folder. `npm test` there runs under the user's Node, not the one that Hopline brings. */
 const NODE_MIN = '22.18';
 
-/** Packages that a new agent installs from tarballs, because no registry has them. */
+/** No registry has these packages, so a new agent installs their tarballs. */
 const PACKAGES = ['agent', 'cli'] as const;
 
 export const newAgent = command({
