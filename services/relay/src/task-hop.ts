@@ -172,7 +172,7 @@ function noSums(): Sums {
   return { newest: undefined, bytesIn: 0, events: 0, chunks: 0, tokens: 0, characters: 0, heldMsMax: 0, waitMsMax: 0 };
 }
 
-/** A message that the task does not have: it creates the task, or starts its next turn. */
+/** Whether the input is a new message, which creates the task or starts its next turn. */
 function beginsTurn({ record }: StoredInput, aggregate: TaskAggregate | undefined): boolean {
   if (record.from !== 'client' || record.input.kind !== 'message') return false;
   if (aggregate === undefined) return true;
