@@ -22,7 +22,7 @@ type Round = { tokensPerSecond: number; cpu?: CpuSeconds | undefined; frames?: n
 
 /**
  * How many tokens per second pass the whole path, compared with the broker's limit for one message per token, and how much CPU does each
- * service spend? The limit is measured The ceiling is measured on a second nats-server, without relays as readers.
+ * service spend? The limit is measured on a second nats-server, without relays as readers.
  */
 export const throughput: Question = {
   name: 'throughput',

@@ -70,7 +70,7 @@ test('a delegated task, its list, its audit and a cancel need no more than the p
   }
 });
 
-test('an agent that clients address directly needs no further permission', { timeout: 60_000 }, async () => {
+test('an agent that clients address directly needs no other permissions', { timeout: 60_000 }, async () => {
   const url = cluster.agents[0]!.url;
   assert.equal(textOf(await collect(`${url}/`, { text: 'direct' }), 'response'), words('direct'));
   assert.equal((await createClient({ url: `${url}/` }).list()).tasks.length, 1);
