@@ -262,6 +262,9 @@ async function ensureStream(connection: Connection, spec: Spec, timeoutMs: numbe
 /** Errors with a transient status that a retry cannot fix: no cluster for the replicas, insufficient storage. */
 const PERMANENT = new Set([10074, 10047]);
 
+/** The account allows a stream fewer consumers than this one is to have. */
+const MAXIMUM_CONSUMERS = 10026;
+
 function asMismatch(spec: Spec): (error: unknown) => never {
   return error => {
     const isRefused =
@@ -270,7 +273,11 @@ function asMismatch(spec: Spec): (error: unknown) => never {
       (PERMANENT.has(error.code) || !isTransient(error));
     if (!isRefused) throw error;
     const what = `stream ${spec.name} (${spec.num_replicas} replicas, ${spec.max_bytes} bytes) cannot be created`;
-    throw new LogMismatch(`${what}: ${error.message}`, { cause: error });
+    const advice =
+      error.code === MAXIMUM_CONSUMERS
+        ? `: the JetStream limits of the NATS account must allow ${FACTS_CONSUMERS_MAX} consumers`
+        : '';
+    throw new LogMismatch(`${what}: ${error.message}${advice}`, { cause: error });
   };
 }
 

@@ -198,6 +198,17 @@ test('records are compact in new streams, and in those of an earlier version onc
     assert.equal(await versionOf({}), 2, 'the stream remembers it');
   }));
 
+test('an account that allows too few consumers is refused with the number that it must allow', async t => {
+  const limits = 'jetstream: { max_file: 8GB, max_streams: 100, max_consumers: 1000 }';
+  const server = await startNats({ config: `accounts { A { ${limits}, users: [{ user: a, password: a }] } }` });
+  t.after(() => server.stop());
+  const opening = openJetStreamLog({ servers: server.url, name: 'limited', credentials: { user: 'a', pass: 'a' } });
+  await assert.rejects(opening, {
+    name: 'LogMismatch',
+    message: /A2A_RAW .* cannot be created: .*: the JetStream limits of the NATS account must allow 20000 consumers$/,
+  });
+});
+
 test('replicas that the server cannot provide reject with LogMismatch and leave no stream behind', () =>
   onNewServer(async open => {
     await assert.rejects(open({ replicas: 3 }), LogMismatch);
