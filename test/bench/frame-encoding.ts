@@ -8,7 +8,7 @@ import type { Finding, Question } from './question.ts';
 const ROUNDS = { full: 9, quick: 5, tiny: 1 } as const;
 /** Frames of one measurement, which takes some tens of milliseconds. */
 const FRAMES = { full: 20_000, quick: 20_000, tiny: 100 } as const;
-/** Target: a frame of any form beside one of JSON 1.0. */
+/** Target for the cost of a frame of any form, as a multiple of that of JSON 1.0. */
 const RATIO_MAX = 2;
 /** Characters of a chunk: a few coalesced tokens, and a page. */
 const TEXT_CHARS = [40, 4_000] as const;

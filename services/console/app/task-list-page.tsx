@@ -369,7 +369,7 @@ function useAgents(connection: Connection): string[] {
   useEffect(() => {
     connection.json<{ agents: { name: string }[] }>('/api/agents').then(
       ({ agents: listed }) => setAgents(listed.map(({ name }) => name)),
-      // The list works without the audit.
+      // The list works without the names of agents.
       () => {},
     );
   }, []);

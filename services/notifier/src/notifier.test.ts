@@ -122,7 +122,7 @@ test('a webhook whose task never starts ends after its time; one whose time is n
   const waiting = `t2.${Buffer.from('cfg').toString('base64url')}`;
   const begun = `t3.${Buffer.from('cfg').toString('base64url')}`;
   const hoursAgo = (hours: number) => Date.now() - hours * 3_600_000;
-  // The other webhooks have been idle for as long, which shows that the time is over.
+  // These two are stored before the expired one, so that they have been idle for at least as long when that one ends.
   await log.pushConfigs.put(waiting, config(hook.url, { taskId: 't2', waitsUntil: hoursAgo(0.9) }));
   await log.pushConfigs.put(begun, config(hook.url, { taskId: 't3', waitsUntil: hoursAgo(9) }));
   await log.pushConfigs.put(KEY, config(hook.url, { waitsUntil: hoursAgo(1) - 1 }));

@@ -49,7 +49,7 @@ const work = (taskId: string, text = '') =>
     metadata: { text },
   }) as never;
 
-describe('an agent that turns against the log', { timeout: 300_000 }, () => {
+describe('a malicious agent', { timeout: 300_000 }, () => {
   let server: NatsServer;
   let attacker: NatsConnection;
   let admin: JetStreamManager;
@@ -125,8 +125,8 @@ describe('an agent that turns against the log', { timeout: 300_000 }, () => {
     );
   });
 
-  test('answers of NATS that are stored as work do not keep new messages out', async () => {
-    // One stored input of its own, and NATS answers with it to any subject.
+  test('NATS answers that are stored as work do not block new messages', async () => {
+    // With one stored input, the agent can make NATS send that input to any subject.
     const input = { v: 1, at: 1, from: 'client', input: { kind: 'message', text: 'x'.repeat(900 * 1024) } };
     await attacker.request(`a2a.raw.00.own.${AGENT}`, JSON.stringify(input));
     const read = JSON.stringify({ last_by_subj: `a2a.raw.00.own.${AGENT}` });
@@ -156,7 +156,7 @@ describe('an agent that turns against the log', { timeout: 300_000 }, () => {
     await taking;
     const waiting = Array.from({ length: 40 }, (_, index) => `w${index}`);
     for (const id of waiting) await relay.work.request('agent.guide', work(id, 'x'.repeat(MIB)), { id });
-    // The queue holds more than an eighth of its bytes, so it is searched.
+    // More than an eighth of the queue's bytes are used, so it is searched.
     for (const place of ['absent.t', 'guide.0.0']) await adminConnection.request(`a2a.work.agent.${place}`, 'x');
     const stored = async () => {
       const { state } = await admin.streams.info(WORK_STREAM, { subjects_filter: 'a2a.work.>' });
@@ -226,7 +226,7 @@ test('150 agents start at one server: their logins, registry entries, workers an
   await Promise.all(workers);
 });
 
-/** The type of an update lacks what servers before 2.15 refuse to change. */
+/** The type of an update lacks the members that servers before 2.15 refuse to change. */
 const bounds = (config: Partial<StreamConfig>): Partial<StreamUpdateConfig> => config;
 
 /** Streams as a version without bounds created them. */
@@ -267,7 +267,7 @@ test('a relay gives existing streams the bounds that they lack, and leaves what 
     if (config.name.startsWith('KV_')) assert.deepEqual(boundsOf(config), [2_500, -1, 1, false, false], config.name);
 });
 
-test('a relay without the permission to change streams reports it, starts, and changes them once it is permitted', async t => {
+test('a relay without the permission to change streams reports that, starts, and changes them once it is permitted', async t => {
   const permissions = authorization(PASSWORDS).replaceAll('"$JS.API.STREAM.UPDATE.A2A_WORK"', '"removed"');
   const server = await startNats({ config: permissions });
   const admin = { user: 'admin', pass: 'admin' };
