@@ -77,7 +77,7 @@ test('the collector keeps traces that operators look for, even if they end after
     },
     SAMPLED_MS_MAX,
   );
-  // About a tenth of 200: chance alone exceeds these limits less than once in a million runs.
+  // About a tenth of 200 are kept. Chance exceeds these limits in less than one of a million runs.
   assert.ok(rest.length < ORDINARY / 2, `${rest.length} of ${ORDINARY}`);
 });
 
