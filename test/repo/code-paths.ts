@@ -25,7 +25,7 @@ export type TokenPath = CodePath & {
   executedMax: number;
 };
 
-/** Files that execute for a token but are not a step. Each value says what the file does with it, as the rest of a sentence. */
+/** Files that execute for a token but are not a step. Each value states what the file does with it, as the rest of a sentence. */
 export type FilesBeside = { do: string; files: readonly string[] };
 
 const inPackage = (name: string) => (file: string) => `packages/${name}/src/${file}`;

@@ -46,7 +46,7 @@ export type TaskHistory = {
   foldedBeforeEnd: number | undefined;
 };
 
-/** When a fault was in effect, by the clock of the runs, milliseconds. */
+/** When a fault was in effect, in milliseconds by the clock of the runs. */
 export type FaultTime = { startedAt: number; endedAt: number };
 
 /**
@@ -97,7 +97,7 @@ export type CancelEvidence = {
   inputs: Pick<InputLog, 'read'>;
   runs: readonly AgentRun[];
   faults: readonly FaultTime[];
-  /** By the clock of the runs, milliseconds. */
+  /** In milliseconds by the clock of the runs. */
   now: number;
 };
 

@@ -115,7 +115,7 @@ export class ServiceProcess {
   }
 
   async #answers(): Promise<boolean> {
-    // The process itself must say that it is ready, because a process of another test may have taken the port. Tests choose their own
+    // The process itself must report that it is ready, because a process of another test may have taken the port. Tests choose their own
     // certificates and client authentication, so readiness checks neither.
     const isReady = this.spec.program !== undefined || this.#isReady;
     if (!isReady || this.#secure) return isReady;
