@@ -48,7 +48,7 @@ export type Verdict = {
 };
 
 const TASKS_AT_ONCE = 8;
-/** Webhooks, the index and inputs of ended agents follow the end of a task. */
+/** How long webhooks, the index and the inputs of ended agents may take after the end of a task. */
 const SETTLE_MS_MAX = 60_000;
 const POLL_MS = 200;
 /** Reason of a remote agent's failure, whose text is not passed on. */
