@@ -1,4 +1,4 @@
-import { DIALECTS, frameResult, type StreamResponse } from '@hopline/a2a';
+import { DIALECTS, type StreamResponse } from '@hopline/a2a';
 import { frameEncoder } from '@hopline/a2a-grpc';
 import { interleave } from './measure/rounds.ts';
 import { spreadOf } from './measure/spread.ts';
@@ -18,7 +18,7 @@ type Form = { name: string; encode(event: StreamResponse): string | Uint8Array }
 const FORMS: Form[] = [
   ...Object.values(DIALECTS).map(dialect => ({
     name: `JSON ${dialect.name}`,
-    encode: (event: StreamResponse) => frameResult(dialect, dialect.encodeEvent(event, 0)),
+    encode: (event: StreamResponse) => dialect.frameText(dialect.encodeEvent(event, 0)),
   })),
   ...[DIALECTS['1.0'], DIALECTS['0.3']].map(dialect => ({
     name: `gRPC ${dialect.name}`,

@@ -49,7 +49,7 @@ export async function rpcOutcome(received: Received, id: unknown, about: string)
     const failed = frames.find(frame => 'error' in frame);
     assertHarmless(received, failed === undefined, about);
     for (const frame of frames) if (id !== undefined) assert.deepEqual(frame.id, id, about);
-    return { accepted: failed === undefined, reason: failed && reasonOf(failed.error as RpcError, about), frames };
+    return { accepted: failed === undefined, reason: failed && rejectionOf(failed.error as RpcError, about), frames };
   }
   const body = JSON.parse(text) as { jsonrpc?: string; id?: unknown; result?: unknown; error?: RpcError };
   assertHarmless(received, body.error === undefined, about);
@@ -59,10 +59,10 @@ export async function rpcOutcome(received: Received, id: unknown, about: string)
   assert.equal(body.jsonrpc, '2.0', `${about}: ${text.slice(0, 300)}`);
   assert.equal('result' in body, body.error === undefined, about);
   if (id !== undefined && status === 200) assert.deepEqual(body.id, id, about);
-  return { accepted: body.error === undefined, reason: body.error && reasonOf(body.error, about), frames: [] };
+  return { accepted: body.error === undefined, reason: body.error && rejectionOf(body.error, about), frames: [] };
 }
 
-function reasonOf({ code, message, data }: RpcError, about: string): string {
+function rejectionOf({ code, message, data }: RpcError, about: string): string {
   assert(RPC_NUMBERS.has(code), `${about}: ${code}`);
   assert.equal(typeof message, 'string', about);
   const reason = Array.isArray(data) ? data[0]?.reason : data.reason;
@@ -81,7 +81,7 @@ export async function restOutcome(received: Received, about: string): Promise<Ou
   assertHarmless(received, accepted, about);
   if (accepted) return { accepted, frames };
   const body = (failed ?? JSON.parse(text)) as { error: RestError | string } | RpcError;
-  if (!('error' in body)) return { accepted, reason: reasonOf(body, about), frames };
+  if (!('error' in body)) return { accepted, reason: rejectionOf(body, about), frames };
   if (typeof body.error === 'string') {
     // The path belongs to no binding; it gets 421 if no setting lists the Host.
     assert([404, 421].includes(status), `${about}: ${status} ${text}`);

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { credentialsOf, EnvironmentError, ownCommand } from '@hopline/local-cluster';
+import { credentialsOf, EnvironmentError, localCommand } from '@hopline/local-cluster';
 import { type AgentState, agentStates, startedAgents, watchAgents } from './agent-states.ts';
 import { type DemoRun, demoQuestion, runDemo } from './demo.ts';
 import { type LocalCluster, launch } from './launch.ts';
@@ -147,7 +147,7 @@ function showNextSteps({ url, home, cluster }: LocalCluster, options: Options, {
   // The question names no skill, so with several agents it names one of them.
   const asked = agents.find(({ fault }) => fault === null) ?? agents[0];
   const agent = options.agentsFile !== null && agents.length > 1 ? asked?.name : undefined;
-  const command = ownCommand(process.env, process.env.INIT_CWD ?? process.cwd()).prefix;
+  const command = localCommand(process.env, process.env.INIT_CWD ?? process.cwd()).prefix;
   screen.line();
   const own = home.folder === resolve(ROOT, '.hopline') ? undefined : home.folder;
   const credentials = callerCredentials(process.env);

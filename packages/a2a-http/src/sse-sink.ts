@@ -3,7 +3,6 @@ import {
   type A2AError,
   type Dialect,
   type DialectName,
-  frameResult,
   SSE_CONTENT_TYPE,
   sseComment,
   sseFrame,
@@ -46,7 +45,7 @@ function encoderOf(dialect: Dialect, countsGenerations: boolean): EventEncoder<s
   const encoder: EventEncoder<string> = {
     encode: (event, artifactIndex, generation) => {
       const extended = countsGenerations ? withGeneration(event, generation) : event;
-      return frameResult(dialect, dialect.encodeEvent(extended, artifactIndex));
+      return dialect.frameText(dialect.encodeEvent(extended, artifactIndex));
     },
   };
   encoders.set(dialect, encoder);
@@ -178,7 +177,7 @@ export class SseSink implements EventSink {
     const results = this.#dialect.encodeSnapshot(extended);
     for (const [index, result] of results.entries()) {
       const id = index === results.length - 1 ? `id: ${cursor}\n` : '';
-      this.#frames += `${id}${this.#before}${frameResult(this.#dialect, result)}${this.#after}`;
+      this.#frames += `${id}${this.#before}${this.#dialect.frameText(result)}${this.#after}`;
     }
   }
 

@@ -59,7 +59,7 @@ for (const name of DIALECT_NAMES) {
     const message: Message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] };
     fc.assert(
       fc.property(config, push => {
-        const params = wire(dialect.encodeSend({ message, ownTaskId: 't', blocking: true, push }));
+        const params = wire(dialect.encodeSend({ message, chosenTaskId: 't', blocking: true, push }));
         const { id: _id, ...withoutId } = push;
         assert.deepEqual(dialect.decodeSend(params).push, name === 'legacy' ? withoutId : push);
       }),

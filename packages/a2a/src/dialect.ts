@@ -77,8 +77,8 @@ export interface Dialect {
   encodeEvent(event: StreamResponse, artifactIndex?: number): JsonObject;
   /** The results of the frames for the current task: a single one if the dialect has an event for a whole task. */
   encodeSnapshot(task: Task): JsonObject[];
-  /** JSON text of a result and of members beside it, for clients that do not read the result (C-7). Absent: only the result. */
-  frameText?(result: JsonObject): string;
+  /** JSON text to follow `"result":` in a frame: the result, and members beside it for clients that do not read the result (C-7). */
+  frameText(result: JsonObject): string;
   /** The result of a send. */
   encodeSendResult(result: { task: Task } | { message: Message }): JsonObject;
 
@@ -99,9 +99,4 @@ export function operationOf(dialect: Dialect, method: string, others: readonly D
 
 export function hasMethod(dialect: Dialect, method: string): boolean {
   return Object.values(dialect.methods).includes(method);
-}
-
-/** JSON text of a result and of the members beside it, to follow `"result":` in a frame. */
-export function frameResult(dialect: Dialect, result: JsonObject): string {
-  return dialect.frameText?.(result) ?? JSON.stringify(result);
 }

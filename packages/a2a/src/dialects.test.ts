@@ -141,7 +141,7 @@ for (const dialect of Object.values(DIALECTS)) {
         // The legacy form names the task beside the message, and always blocks.
         const request =
           dialect.name === 'legacy'
-            ? { message: { ...taskless, contextId: 'c' }, ownTaskId: 't', blocking: true, historyLength, metadata: meta }
+            ? { message: { ...taskless, contextId: 'c' }, chosenTaskId: 't', blocking: true, historyLength, metadata: meta }
             : { message: { ...value, contextId: 'c' }, blocking, historyLength, metadata: meta };
         const wire = JSON.parse(JSON.stringify(dialect.encodeSend(request)));
         assert.deepEqual(dialect.decodeSend(wire), request);

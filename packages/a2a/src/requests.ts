@@ -8,7 +8,7 @@ export type SendRequest = {
    * The task by the client's own id, which may not exist yet (legacy, C-9). If it is present, `message` has no task id and may have an
    * empty `messageId`.
    */
-  ownTaskId?: string;
+  chosenTaskId?: string;
   /** Request-level metadata, unchanged. */
   metadata?: Metadata;
   /** false: answer with the first snapshot of the task instead of waiting for its end. */

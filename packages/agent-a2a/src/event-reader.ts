@@ -12,7 +12,7 @@ import {
   textOf,
 } from '@hopline/a2a';
 import type { AgentEvent } from '@hopline/agent';
-import { otherParts, ownMessage, textMessage } from './message-parts.ts';
+import { otherParts, shownMessage, textMessage } from './message-parts.ts';
 import { OpenCalls } from './open-calls.ts';
 import type { Deltas, Skipped, StatusText } from './options.ts';
 import { keptId, RecentIds } from './recent-ids.ts';
@@ -98,11 +98,11 @@ export class EventReader {
     if (!isInProgress(state)) this.end(message);
     if (isInterrupted(state)) {
       this.ended = true;
-      const request = message ? ownMessage(message) : textMessage('The agent waits for an answer.');
+      const request = message ? shownMessage(message) : textMessage('The agent waits for an answer.');
       this.#read.push({ type: 'interrupted', state, message: request, resume: this.ids });
     } else if (isTerminal(state)) {
       this.ended = true;
-      this.#read.push(endEvent(state, message && ownMessage(message), metadata));
+      this.#read.push(endEvent(state, message && shownMessage(message), metadata));
     } else {
       const { length } = this.#read;
       if (message !== undefined) this.#working(message, metadata);
@@ -124,7 +124,7 @@ export class EventReader {
     if (this.waiting !== undefined) return;
     this.#isWorking = false;
     this.#texts.settle(this.#read);
-    const request = message ? ownMessage(message) : textMessage('The agent needs credentials.');
+    const request = message ? shownMessage(message) : textMessage('The agent needs credentials.');
     this.waiting = { message: request, resume: { ...this.ids } };
     this.#read.push({ type: 'auth-required', ...this.waiting });
   }
@@ -190,7 +190,7 @@ export class EventReader {
     this.remember('', message.contextId ?? '');
     this.end(message);
     const direct = this.#events === 1 && { direct: true as const };
-    this.#read.push({ type: 'done', message: ownMessage(message), ...direct });
+    this.#read.push({ type: 'done', message: shownMessage(message), ...direct });
   }
 
   #working(message: Message, metadata: Metadata | undefined): void {
@@ -211,7 +211,7 @@ export class EventReader {
     const text = textOf(parts);
     if (text === '') return;
     if (shown === 'hidden') onSkipped('hidden text');
-    else if (shown === 'progress') this.#read.push({ type: 'progress', message: ownMessage(message) });
+    else if (shown === 'progress') this.#read.push({ type: 'progress', message: shownMessage(message) });
     else {
       if (!this.#hasText) this.#firstTextId = messageId || undefined;
       this.#hasText = true;

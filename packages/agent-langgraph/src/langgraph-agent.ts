@@ -1,4 +1,4 @@
-import { type Agent, type AgentEvent, abortableEvents, eventsOf, type Turn } from '@hopline/agent';
+import { AbortableEvents, type Agent, type AgentEvent, eventsOf, type Turn } from '@hopline/agent';
 import { Deadlines, type MissedDeadline } from '@hopline/outbound-http';
 import { type Graph, GraphFault } from './graph.ts';
 import { GraphReader, interruptedBy } from './graph-reader.ts';
@@ -71,7 +71,8 @@ async function* runWithLimits(
   const onGraphEvent = () => deadlines.touch();
   try {
     // A graph may ignore the signal; the turn still ends.
-    for await (const events of abortableEvents(runGraph(graph, { ...turn, signal }, { onGraphEvent, onSkipped }), signal)) {
+    const run = () => runGraph(graph, { ...turn, signal }, { onGraphEvent, onSkipped });
+    for await (const events of new AbortableEvents(run, signal)) {
       deadlines.pause();
       yield events;
       deadlines.resume();

@@ -146,3 +146,6 @@ export type AgentEvent =
       message?: Message;
       state?: 'TASK_STATE_FAILED' | 'TASK_STATE_CANCELED' | 'TASK_STATE_REJECTED';
     };
+
+/** An event that ends the turn. */
+export type EndEvent = Extract<AgentEvent, { type: 'done' | 'failed' | 'interrupted' }>;

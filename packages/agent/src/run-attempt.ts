@@ -1,17 +1,16 @@
-import { setImmediate as nextLoopTurn } from 'node:timers/promises';
 import { isInterrupted } from '@hopline/a2a';
 import type { ContextHistory } from '@hopline/context-history';
 import { FORK_KEY } from '@hopline/events';
 import { createInputWriter, type InputWriter, type Job, type Log, Requeued, Superseded } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
-import { ATTR, errorWord, type Hop, type HopMetrics, LINE, type Logger, takenWork } from '@hopline/telemetry';
-import { abortableEvents } from './abortable-events.ts';
-import type { Agent, AgentEvent, Turn } from './agent.ts';
+import { type Hop, type HopMetrics, takenWork } from '@hopline/telemetry';
+import type { Turn } from './agent.ts';
 import { cancelRemoteRuns } from './cancel-remote-runs.ts';
-import { BoundExceeded, EVENTS_AT_ONCE_MAX, WAITING_BYTES_MAX } from './limits.ts';
+import { WAITING_BYTES_MAX } from './limits.ts';
 import type { PriorAttempts } from './prior-attempts.ts';
+import { type PumpDeps, pumpEvents, toInvalidEventFailure } from './pump-events.ts';
 import type { Over } from './task-watch.ts';
-import { DONE, endOf, failed, failureOf, isEnd, placeOf, type TurnEnd, type TurnOutcome } from './turn-end.ts';
+import { failed, type TurnEnd, type TurnOutcome } from './turn-end.ts';
 import { TurnInputs } from './turn-inputs.ts';
 import { turnLog } from './turn-log.ts';
 import { TurnMetrics } from './turn-metrics.ts';
@@ -29,17 +28,10 @@ export class AttemptFailed extends Error {
 }
 
 /** Objects that the attempts of all turns share. */
-export type AttemptDeps = {
+export type AttemptDeps = PumpDeps & {
   log: Log;
-  agent: Agent;
-  /** Configured name of the agent. */
-  name: string;
-  /** Receives the class of an error that an agent throws, never its message, which may hold content. */
-  logger: Logger;
   /** Aborts when the process stops: the turn is requeued, and a new attempt replaces its text. */
   signal: AbortSignal;
-  /** Receives errors that an agent throws, for its author's terminal, because they may hold content. Absent: they are dropped. */
-  showError?: ((error: unknown) => void) | undefined;
   metrics?: Pick<HopMetrics, 'hopDuration'>;
   /** How often a call that failed as retryable is repeated: 0 to RETRIES_MAX, 0 by default. */
   retries?: number;
@@ -157,49 +149,10 @@ function isRetried({ retries = 0 }: AttemptDeps, { work, attempt, requeues }: Jo
   return end.state === 'TASK_STATE_FAILED' && end.retryable === true && work.call !== undefined && failures <= retries;
 }
 
-type Pump = { inputs: TurnInputs; writer: InputWriter; hop: Hop; metrics: TurnMetrics };
-
-/** Writes the agent's events as inputs and returns how the turn ended. Rejects only when the writer has failed. */
-async function pumpEvents(deps: AttemptDeps, turn: Turn, { inputs, writer, hop, metrics }: Pump): Promise<TurnEnd> {
-  inputs.begin();
-  const events = abortableEvents(startAgent(deps.agent, turn), turn.signal);
-  let atOnce = 0;
-  try {
-    for (;;) {
-      const next = await events.next().catch(error => ({ thrown: error as unknown }));
-      if ('thrown' in next) return turn.signal.aborted ? DONE : onThrow(deps, next.thrown);
-      if (next.done === true) return DONE;
-      for (const event of next.value) {
-        if (isEnd(event)) return endOf(event);
-        if (event.type === 'step') hop.step({ [ATTR.graphNode]: event.step });
-        metrics.count(event);
-        inputs.take(event);
-        if (writer.isReady) continue;
-        await writer.ready();
-        if (turn.signal.aborted) return DONE;
-      }
-      atOnce += next.value.length;
-      if (atOnce < EVENTS_AT_ONCE_MAX) continue;
-      atOnce = 0;
-      await nextLoopTurn();
-    }
-  } catch (error) {
-    return await toInvalidEventFailure(deps, error, writer);
-  } finally {
-    await events.return(undefined);
-  }
-}
-
-/** Runs the agent inside the generator, because it may throw before it returns an iterable. */
-async function* startAgent(agent: Agent, turn: Turn): AsyncGenerator<readonly AgentEvent[]> {
-  if (agent.runBatches !== undefined) for await (const events of agent.runBatches(turn)) yield events;
-  else for await (const event of agent.run(turn)) yield [event];
-}
-
 /** Writes the end of the turn, or a failure if the end does not fit into a record. */
 async function settle(
   deps: AttemptDeps,
-  { inputs, writer }: Pick<Pump, 'inputs' | 'writer'>,
+  { inputs, writer }: { inputs: TurnInputs; writer: InputWriter },
   end: TurnEnd,
 ): Promise<NonNullable<TurnOutcome>> {
   let outcome = end;
@@ -211,27 +164,6 @@ async function settle(
   }
   await writer.flush();
   return { ...outcome, lastN: writer.nextN - 1 };
-}
-
-/**
- * Turns the error of an event that cannot be written into a failure of the turn: the next attempt would get the same event. Rejects when
- * the writer itself has failed.
- */
-async function toInvalidEventFailure({ showError }: AttemptDeps, error: unknown, writer: InputWriter): Promise<TurnEnd> {
-  await writer.ready();
-  showError?.(error);
-  return failed(
-    error instanceof BoundExceeded ? error.message : 'the agent sent an event that cannot be read',
-    false,
-    'unreadable_event',
-  );
-}
-
-function onThrow({ logger, name, showError }: AttemptDeps, error: unknown): TurnEnd {
-  showError?.(error);
-  const reason = error instanceof Error ? error.name : typeof error;
-  logger.warn({ agent: name, reason, path: placeOf(error) }, LINE.agentThrew);
-  return { ...failureOf(error), cause: errorWord(error) };
 }
 
 function turnOf(

@@ -1,5 +1,5 @@
 import type { InterruptedState, Message, Metadata, TerminalState } from '@hopline/a2a';
-import type { AgentEvent } from './agent.ts';
+import type { EndEvent } from './agent.ts';
 import type { Standing } from './agent-text.ts';
 import { AgentMisuse } from './misuse.ts';
 
@@ -32,12 +32,6 @@ export const failed = (reason: string, retryable: boolean, cause?: string): Turn
   retryable,
   ...(cause !== undefined && { cause }),
 });
-
-export type EndEvent = Extract<AgentEvent, { type: 'done' | 'failed' | 'interrupted' }>;
-
-export function isEnd(event: AgentEvent): event is EndEvent {
-  return event.type === 'done' || event.type === 'failed' || event.type === 'interrupted';
-}
 
 export function endOf(event: EndEvent): TurnEnd {
   const message = event.message && { message: event.message };

@@ -2,7 +2,7 @@ import { isInterrupted, type Message } from '@hopline/a2a';
 import type { StatusInput, Work } from '@hopline/events';
 import { agentPresentation, callNotice, TRANSPARENT, withKind } from '@hopline/profiles';
 import { artifactIdOf, ROOT_AGENT } from '@hopline/task';
-import type { AgentEvent } from './agent.ts';
+import type { AgentEvent, EndEvent } from './agent.ts';
 import { AgentArtifacts } from './agent-artifacts.ts';
 import type { AgentText } from './agent-text.ts';
 import { AnswerText } from './answer-text.ts';
@@ -10,7 +10,7 @@ import { type InputSink, LaneWriter, UNIT_BYTES_MAX } from './lane-writer.ts';
 import { BoundExceeded, REMOTE_RUN_HOLD_MS, REMOTE_RUNS_MAX, TURN_ARTIFACTS_MAX, TURN_EVENTS_MAX } from './limits.ts';
 import { PassThroughText } from './pass-through-text.ts';
 import type { PriorAttempts } from './prior-attempts.ts';
-import type { EndEvent, TurnEnd } from './turn-end.ts';
+import type { TurnEnd } from './turn-end.ts';
 
 export type TurnInputsOptions = {
   work: Work;
@@ -192,7 +192,7 @@ export class TurnInputs {
     this.#lanes.add({ kind: 'status', ...this.#waitsFor, state: 'TASK_STATE_AUTH_REQUIRED' });
   }
 
-  /** Records that the agent works: it has begun, or no longer waits for credentials. `progress`: its own message about that. */
+  /** Records that the agent works: it has begun, or no longer waits for credentials. `progress`: its own message about it. */
   #work(progress?: Pick<StatusInput, 'message' | 'source'>): void {
     this.#waitsFor = undefined;
     this.#authorizing = false;

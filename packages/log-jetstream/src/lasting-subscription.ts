@@ -41,9 +41,8 @@ export class LastingSubscription {
   }
 
   #subscribe(): Subscription {
-    return this.#connection.subscribe(this.#subject, msg => {
-      if (msg !== undefined) this.#options.onMsg(msg);
-      else if (!this.#isRecovering) void this.#recover();
+    return this.#connection.subscribe(this.#subject, this.#options.onMsg, () => {
+      if (!this.#isRecovering) void this.#recover();
     });
   }
 

@@ -37,11 +37,8 @@ export class PullInbox {
     this.#subject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`;
     this.#inbox = connection.createInbox();
     this.#onMessage = onMessage;
-    this.#subscription = connection.subscribe(this.#inbox, msg => {
-      if (!msg) this.#finish('lost');
-      else if (msg.subject === this.#inbox) this.#onStatus(msg);
-      else this.#onDelivery(msg);
-    });
+    const onMsg = (msg: Msg) => (msg.subject === this.#inbox ? this.#onStatus(msg) : this.#onDelivery(msg));
+    this.#subscription = connection.subscribe(this.#inbox, onMsg, () => this.#finish('lost'));
     this.#removeDisconnectListener = connection.onDisconnect(() => this.#finish('lost'));
   }
 

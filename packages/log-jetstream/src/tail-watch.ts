@@ -229,10 +229,9 @@ class WatchConsumer {
     this.#connection = connection;
     this.#stream = stream;
     this.#inbox = connection.createInbox();
-    this.#subscription = connection.subscribe(this.#inbox, msg => {
+    const onMsg = (msg: Msg) => {
       this.#receivedAt = performance.now();
-      if (msg === undefined) this.#isLost = true;
-      else if (msg.subject === this.#inbox) this.#onStatus(msg);
+      if (msg.subject === this.#inbox) this.#onStatus(msg);
       else {
         const delivery = parseDelivery(msg);
         if (delivery?.consumerSeq !== this.#consumerSeq + 1) this.#isLost = true;
@@ -241,6 +240,9 @@ class WatchConsumer {
           onSeq(msg.subject, delivery.seq);
         }
       }
+    };
+    this.#subscription = connection.subscribe(this.#inbox, onMsg, () => {
+      this.#isLost = true;
     });
   }
 

@@ -97,14 +97,3 @@ export function recordFactsOf({ seq, record, storedAt }: StoredFacts): RecordFac
   const { facts, aggregate } = record;
   return { seq, taskId: aggregate.taskId, facts, ...(storedAt !== undefined && { storedAt }) };
 }
-
-/** Id of the `n`-th append of a relay. `relay`: a name that is unique to this run of the process. */
-export function factsId(taskId: string, relay: string, n: number): string {
-  return `${taskId}:${relay}:${n}`;
-}
-
-/** `{ relay }` or `{}`, for spreading into a record. */
-export function relayOfFactsId(id: string): { relay?: string } {
-  const relay = /^[^:]+:(.+):\d+$/.exec(id)?.[1];
-  return relay === undefined ? {} : { relay };
-}

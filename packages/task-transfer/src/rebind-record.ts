@@ -43,14 +43,14 @@ function rebindFact(fact: Fact, binding: Binding): Fact {
     case 'task.created': {
       const { owner: _owner, earlierTasks: _earlierTasks, request, ...kept } = fact;
       // Like the earlier tasks, the origin of a fork has another id here or is absent.
-      const { [FORK_KEY]: _fork, ...ownRequest } = request ?? {};
+      const { [FORK_KEY]: _fork, ...requestMetadata } = request ?? {};
       const { taskId, contextId, owner, role = fact.role } = binding;
       const { task } = fact.event;
       const metadata = binding.metadata && { ...task.metadata, ...binding.metadata };
       const history = task.history && { history: task.history.map(message => rebindMessage(message, binding)) };
       const status = rebindStatus(task.status, binding);
       const event = { task: { ...task, id: taskId, contextId, status, ...history, ...(metadata && { metadata }) } };
-      return { ...kept, at, event, role, ...(request && { request: ownRequest }), ...(owner && { owner }) };
+      return { ...kept, at, event, role, ...(request && { request: requestMetadata }), ...(owner && { owner }) };
     }
     case 'message.received':
       return { ...fact, at, message: rebindMessage(fact.message, binding) };

@@ -8,6 +8,7 @@ import {
   entryOf,
   isSameItem,
   type LaneOpened,
+  type LaneState,
   type OpenInput,
   type Producer,
   type RemoteRunInput,
@@ -16,8 +17,7 @@ import {
   type TaskAggregate,
   workingCall,
 } from '@hopline/events';
-import type { AgentCommand } from './commands.ts';
-import { refusal } from './decide-run.ts';
+import type { AgentCommand, RejectionReason, TextRun } from './commands.ts';
 import { artifactFact, changeState, closeLanes, type Decision, Facts, failTask, reject } from './decision.ts';
 import { evolve } from './evolve.ts';
 import { CALLS_MAX, LANES_BYTES_MAX, LANES_MAX, REMOTE_RUN_UNITS_MAX, STEP_UNITS_MAX, STEPS_MAX } from './limits.ts';
@@ -61,6 +61,25 @@ export function decideAgent(aggregate: TaskAggregate | undefined, command: Agent
   }
 }
 
+/** A run of text becomes one chunk of the lane's artifact: the first chunk opens or replaces, later ones append. */
+export function decideRun(aggregate: TaskAggregate | undefined, run: TextRun, at: number): Decision {
+  if (aggregate === undefined) return reject('unknown task');
+  if (isTerminal(aggregate.state)) return reject('terminal');
+  if (run.from.turn !== aggregate.turn) return reject('stale turn');
+  const producer = entryOf(aggregate.producers, run.from.id);
+  if (producer !== undefined && !isSameItem(producer, run.from)) return reject('other item');
+  const lane = entryOf(aggregate.lanes, run.lane);
+  const rejected = refusal(lane, run.from);
+  if (lane === undefined || rejected !== undefined) return reject(rejected ?? 'unknown lane');
+  const append = lane.phase === 'open';
+  const closesSeparately = run.last && !append && lane.artifact?.separateClose === true;
+  const update = { parts: [{ text: run.text }], append, lastChunk: run.last && !closesSeparately };
+  const facts = new Facts(aggregate);
+  facts.add({ ...artifactFact(aggregate, run.lane, lane, update, at), chunk: run.chunk });
+  if (closesSeparately) closeLanes(facts, at, (_lane, name) => name === run.lane);
+  return facts.decision();
+}
+
 /** The supervisor may have abandoned the call of an agent that still sends inputs. */
 export function hasEnded(aggregate: TaskAggregate, { id }: Producer): boolean {
   const state = entryOf(aggregate.calls, id)?.state;
@@ -100,6 +119,15 @@ function open(aggregate: TaskAggregate, from: Producer, input: OpenInput, at: nu
   const { artifact, source } = input;
   const opened = { at, lane: input.lane, producer: from.id, attempt: from.attempt, artifact, ...(source && { source }) };
   return laneFact(aggregate, { kind: 'lane.opened', ...opened });
+}
+
+/** Why the producer may not write to the lane; undefined when it may. */
+function refusal(lane: LaneState | undefined, from: { id: string; attempt: number }): RejectionReason | undefined {
+  if (lane === undefined) return 'unknown lane';
+  if (lane.producer !== from.id) return 'other producer';
+  if (lane.phase === 'closed') return 'closed lane';
+  if (lane.attempt !== from.attempt) return 'stale attempt';
+  return undefined;
 }
 
 /** Decides the fact of a lane. Fails the task instead if the turn's lanes would exceed a bound with it. */

@@ -1,9 +1,8 @@
 import { isInterrupted, isTerminal } from '@hopline/a2a';
 import { type CopyForwardInput, entryOf, type TaskAggregate, type TimeoutInput, type WorkGoneInput } from '@hopline/events';
 import type { Command, LostInputs } from './commands.ts';
-import { decideAgent, hasEnded, isKnownProducer } from './decide-agent.ts';
+import { decideAgent, decideRun, hasEnded, isKnownProducer } from './decide-agent.ts';
 import { decideClient } from './decide-client.ts';
-import { decideRun } from './decide-run.ts';
 import { type Decision, failTask, reject } from './decision.ts';
 
 /**

@@ -1,6 +1,6 @@
+import { hash } from 'node:crypto';
 import type { Message, Metadata, TaskState } from '@hopline/a2a';
 import type { ArtifactUpdated, Fact, LaneState, StatusChanged, StatusInput, TaskAggregate } from '@hopline/events';
-import { artifactIdOf } from './artifact-id.ts';
 import type { RejectionReason } from './commands.ts';
 import { evolve } from './evolve.ts';
 import { pathTo } from './transitions.ts';
@@ -32,6 +32,17 @@ export class Facts {
 
 export function timestamp(at: number): string {
   return new Date(at).toISOString();
+}
+
+/**
+ * The artifact id of a lane: the same for every attempt and relay, and unique over all tasks, because front ends key elements by
+ * it (S0-47). A hash instead of a random id keeps the decider pure. The first 128 bits of SHA-256 in the form of a UUID (version
+ * 8, RFC 9562).
+ */
+export function artifactIdOf(taskId: string, lane: string): string {
+  const hex = hash('sha256', `${taskId}\n${lane}`);
+  const variant = ((Number.parseInt(hex[16]!, 16) & 0x3) | 0x8).toString(16);
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
 }
 
 /** One event of an artifact. Every chunk has the lane's name and description, because clients expect them there (S0-8). */

@@ -157,6 +157,7 @@ function linkTo(carrier: TraceCarrier, parent: SpanContext | undefined, others: 
 class PassingHop implements Hop {
   readonly #span: Span;
   readonly #parent: Context;
+  #carrier: TraceCarrier | undefined;
 
   constructor(span: Span, parent: Context) {
     this.#span = span;
@@ -164,7 +165,8 @@ class PassingHop implements Hop {
   }
 
   carrier(): TraceCarrier {
-    return carrierOf(this.#span.spanContext());
+    this.#carrier ??= carrierOf(this.#span.spanContext());
+    return this.#carrier;
   }
 
   // The context is created here instead of being kept: it takes half a KiB, and a stream keeps its hop for as long as it is open.

@@ -29,7 +29,8 @@ type RequestOptions = { trace: TraceCarrier; queuedAt: number; isStopped: () => 
 type Item = {
   role: Role;
   id: string;
-  work: Work /** The producer whose inputs show that the item was taken. */;
+  work: Work;
+  /** The producer whose inputs show that the item was taken. */
   producer: string;
   trace?: TraceCarrier;
 };

@@ -1,6 +1,6 @@
 import { isInterrupted, isTerminal, stateWord } from '@hopline/a2a';
 import { readContextHistory } from '@hopline/context-history';
-import { isSameItem, type StatusInput, type TaskAggregate } from '@hopline/events';
+import { type Fact, isSameItem, type StatusInput, type TaskAggregate } from '@hopline/events';
 import {
   createInputWriter,
   followTask,
@@ -145,7 +145,7 @@ async function followTurn(deps: SuperviseDeps, job: Job, { hop, takenAt, signal,
     requireNewest(record.record.aggregate, job);
     if (job.exhausted) writer.add(taskFailure('the supervisor failed several times'));
     else if (profile === undefined) writer.add(taskFailure(`the supervisor has no profile "${work.profile}"`));
-    else {
+    else if (turn === undefined || !continuesArtifacts(record.record.facts)) {
       const around = { profile, view, writer, items, newest, hop, signal };
       turn ??= startTurn(deps, job, { ...around, fail: failTurn });
       await items.queueUnheld();
@@ -184,6 +184,11 @@ function isOver(view: TurnView, { work: { turn }, item }: Job): boolean {
   // Another stored item of this turn has written first: the relay rejects the inputs of this one.
   if (aggregate.turn === turn && producer !== undefined && !isSameItem(producer, { item })) return true;
   return aggregate.turn > turn || isTerminal(aggregate.state) || (isInterrupted(aggregate.state) && view.waitsForClient);
+}
+
+/** Most records only continue an agent's artifacts: nothing of a turn depends on them before the call ends. */
+function continuesArtifacts(facts: readonly Fact[]): boolean {
+  return facts.length > 0 && facts.every(fact => fact.kind === 'artifact.updated' && fact.producer !== SUPERVISOR);
 }
 
 /**

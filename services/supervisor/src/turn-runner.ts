@@ -11,7 +11,10 @@ import type { TurnView } from './turn-view.ts';
  * and the decider reject the second one.
  */
 export interface TurnRunner {
-  /** Called once when the log has been read up to its newest record, then after every later record; calls never overlap. */
+  /**
+   * Called once when the log has been read up to its newest record, then after every later record that holds more than artifacts of agents;
+   * calls never overlap.
+   */
   advance(): Promise<void>;
 }
 

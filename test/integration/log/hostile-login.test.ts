@@ -154,14 +154,17 @@ describe('a malicious agent', { timeout: 300_000 }, () => {
     await until(async () => (await consumersOf(WORK_STREAM)).includes('agent-guide_7'), 'the agent has no consumers');
     stop.abort();
     await taking;
-    const before = removed('unknown-work');
-    for (let index = 0; index < 40; index += 1)
-      await relay.work.request('agent.guide', work(`w${index}`, 'x'.repeat(MIB)), { id: `w${index}` });
+    const waiting = Array.from({ length: 40 }, (_, index) => `w${index}`);
+    for (const id of waiting) await relay.work.request('agent.guide', work(id, 'x'.repeat(MIB)), { id });
     // More than an eighth of the queue's bytes are used, so it is searched.
     for (const place of ['absent.t', 'guide.0.0']) await adminConnection.request(`a2a.work.agent.${place}`, 'x');
-    await until(() => removed('unknown-work') === before + 2, 'the other items were not removed');
-    const { state } = await admin.streams.info(WORK_STREAM, { subjects_filter: 'a2a.work.>' });
-    assert.equal(Object.keys(state.subjects ?? {}).filter(subject => subject.startsWith('a2a.work.agent.guide.w')).length, 40);
+    const stored = async () => {
+      const { state } = await admin.streams.info(WORK_STREAM, { subjects_filter: 'a2a.work.>' });
+      return Object.keys(state.subjects ?? {});
+    };
+    // The relay's events are not counted: one that belongs to the test before may come after that test has ended.
+    await until(async () => (await stored()).length <= waiting.length, 'the other items were not removed');
+    assert.deepEqual((await stored()).sort(), waiting.map(id => `a2a.work.agent.guide.${id}`).sort());
   });
 
   test('a queue has at most 128 items of one task and role', async () => {

@@ -17,7 +17,7 @@ export const REST_ROUTES: RestRoutes<string> = {
   '/tasks': { GET: 'ListTasks' },
   '/tasks/{id}': { GET: 'GetTask' },
   '/tasks/{id}:cancel': { POST: 'CancelTask' },
-  // The specification's text requires POST, but its a2a.proto has GET; clients use both.
+  // The specification's text has POST and its a2a.proto has GET; clients use both.
   '/tasks/{id}:subscribe': { GET: 'SubscribeToTask', POST: 'SubscribeToTask' },
   '/tasks/{taskId}/pushNotificationConfigs': {
     GET: 'ListTaskPushNotificationConfigs',

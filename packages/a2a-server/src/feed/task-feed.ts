@@ -1,5 +1,5 @@
 import { A2AError, isLegacyTask, isTerminal, type TaskState } from '@hopline/a2a';
-import { type Fact, isVisible, type TaskAggregate, type TraceCarrier } from '@hopline/events';
+import { type ArtifactUpdated, type Fact, isVisible, type TaskAggregate, type TraceCarrier } from '@hopline/events';
 import {
   type FactLog,
   fromStart,
@@ -18,10 +18,12 @@ import { FactRing } from './fact-ring.ts';
 import { HeldView } from './held-view.ts';
 import { VisibleEntry } from './visible-entry.ts';
 
+export type TaskChange = Exclude<Fact, ArtifactUpdated>;
+
 /** Called synchronously while the feed folds a record, in this order, so that the state of the feed matches the call. */
 export type FeedListener = {
-  /** For each fact. */
-  onFact?(fact: Fact): void;
+  /** For each fact that changes more than an artifact: those of a stream are many, and the ring has them. */
+  onChange?(fact: TaskChange): void;
   /** After the facts of a record. */
   onRecord?(): void;
   /** The log has lost facts that the feed had folded, so its state no longer continues what viewers received. */
@@ -266,10 +268,10 @@ export class TaskFeed {
     const live = stored.seq > this.#storedTo ? { storedAt: stored.storedAt, readAt: Date.now() } : undefined;
     this.#view.add(stored.record, fact => {
       if (fact.kind === 'task.created') this.isLegacy = isLegacyTask(fact.event.task);
-      if (fact.kind === 'artifact.updated') this.artifactIndex(fact.event.artifactUpdate.artifact.artifactId);
       const entry = isVisible(fact) ? new VisibleEntry(fact, stored.seq, live) : undefined;
       if (entry !== undefined) this.ring.push(entry);
-      for (const listener of this.#listeners) listener.onFact?.(fact);
+      if (fact.kind === 'artifact.updated') this.artifactIndex(fact.event.artifactUpdate.artifact.artifactId);
+      else for (const listener of this.#listeners) listener.onChange?.(fact);
       return entry?.contentBytes ?? 0;
     });
     if (this.#lostGeneration === undefined) for (const listener of this.#listeners) listener.onRecord?.();

@@ -18,12 +18,12 @@ export async function taskIdOf(server: A2AServer, context: OperationContext, id:
   if (dialect.name !== 'legacy' && ambiguous !== true) return id;
   const derived = storedTaskId(id, hashOf(caller));
   const recorded = server.recordedTaskIds?.get(id);
-  if ((derived === id && recorded === undefined) || (await isOwnTask(server, id, caller))) return id;
+  if ((derived === id && recorded === undefined) || (await isTaskOfCaller(server, id, caller))) return id;
   return recorded ?? derived;
 }
 
 /** The id in the log of a task that a message names or begins. Throws INVALID_PARAMS for an id that no task can have. */
-export async function ownTaskIdOf(server: A2AServer, context: OperationContext, id: string): Promise<string> {
+export async function validTaskIdOf(server: A2AServer, context: OperationContext, id: string): Promise<string> {
   const taskId = isTaskId(id) ? await taskIdOf(server, context, id) : undefined;
   if (taskId !== undefined && isTaskId(taskId)) return taskId;
   const charsMax = clientTaskIdCharsMax(TASK_ID_CHARS_MAX, hashOf(context.caller));
@@ -38,7 +38,7 @@ function hashOf(caller: Owner): string | undefined {
 }
 
 /** Hides whether the task of another caller exists. */
-async function isOwnTask(server: A2AServer, id: string, caller: Owner): Promise<boolean> {
+async function isTaskOfCaller(server: A2AServer, id: string, caller: Owner): Promise<boolean> {
   if (!isTaskId(id)) return false;
   try {
     return (await server.feeds.aggregate(id, caller)) !== undefined;

@@ -14,7 +14,7 @@ import { isClaimed } from './message-claim.ts';
 export async function forkMetadata(
   server: A2AServer,
   context: OperationContext,
-  { message, metadata, ownTaskId }: SendRequest,
+  { message, metadata, chosenTaskId }: SendRequest,
 ): Promise<Metadata | undefined> {
   const point = forkPointOf(metadata);
   if (point === undefined) return undefined;
@@ -22,7 +22,7 @@ export async function forkMetadata(
     throw new A2AError('INVALID_PARAMS', {
       detail: `metadata["${FORK_KEY}"] must be {"taskId", "cursor"} with a cursor of that task`,
     });
-  if (message.taskId !== undefined || ownTaskId !== undefined)
+  if (message.taskId !== undefined || chosenTaskId !== undefined)
     throw new A2AError('INVALID_PARAMS', { detail: `metadata["${FORK_KEY}"] begins a task: send no task id` });
   await checkOrigin(server, context, point);
   if (message.contextId !== undefined) await checkContext(server, context, message, message.contextId);

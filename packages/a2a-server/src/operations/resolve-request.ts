@@ -15,7 +15,7 @@ import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
 import { fromLog } from '../log-faults.ts';
 import { requireRoom } from './append-message.ts';
-import { ownTaskIdOf } from './client-task-id.ts';
+import { validTaskIdOf } from './client-task-id.ts';
 import { forkMetadata } from './fork.ts';
 import { claimTask, fingerprintOf } from './message-claim.ts';
 import { assertStorable, storeInline } from './push-configs.ts';
@@ -41,12 +41,12 @@ export async function resolveRequest(
   }
   assertNotBlank(request.message);
   const message = withoutReservedKeys(request.message);
-  const ownMetadata = withoutReservedMetadata(request.metadata);
-  assertFitsRecord(server, message, ownMetadata);
+  const clientMetadata = withoutReservedMetadata(request.metadata);
+  assertFitsRecord(server, message, clientMetadata);
   try {
     const fork = await forkMetadata(server, context, request);
-    const metadata = fork === undefined ? ownMetadata : { ...ownMetadata, ...fork };
-    const resolved = await resolve(server, context, request.ownTaskId, message, metadata);
+    const metadata = fork === undefined ? clientMetadata : { ...clientMetadata, ...fork };
+    const resolved = await resolve(server, context, request.chosenTaskId, message, metadata);
     nameTask(context, resolved.taskId, resolved.contextId);
     context.hop.set({ [ATTR.a2aMessage]: resolved.message.messageId, [ATTR.correlation]: correlationOf(metadata) });
     await admit(server, context, resolved, request.push).catch(thrown => {
@@ -106,11 +106,11 @@ function jsonBytes(value: object): number {
 function resolve(
   server: A2AServer,
   context: OperationContext,
-  ownTaskId: string | undefined,
+  chosenTaskId: string | undefined,
   message: Message,
   metadata: Metadata | undefined,
 ): Promise<ResolvedMessage> {
-  if (ownTaskId !== undefined) return resolveOwned(server, context, ownTaskId, message, metadata);
+  if (chosenTaskId !== undefined) return resolveChosen(server, context, chosenTaskId, message, metadata);
   if (message.taskId !== undefined) return resolveContinuation(server, context, message, message.taskId, metadata);
   return resolveFirst(server, context, message, metadata);
 }
@@ -119,17 +119,17 @@ function resolve(
  * Resolves a message to a task whose id the client chose (legacy, C-9): an unknown id starts a task, a known one continues it. Each caller
  * has its own ids. Throws INVALID_PARAMS for an invalid id, or when two different messages start the same task.
  */
-async function resolveOwned(
+async function resolveChosen(
   server: A2AServer,
   context: OperationContext,
-  ownTaskId: string,
+  chosenTaskId: string,
   message: Message,
   metadata: Metadata | undefined,
 ): Promise<ResolvedMessage> {
-  const taskId = await ownTaskIdOf(server, context, ownTaskId);
+  const taskId = await validTaskIdOf(server, context, chosenTaskId);
   if ((await server.log.facts.last(taskId)) === undefined) {
-    const first = { ...message, messageId: message.messageId || ownTaskId };
-    return resolveFirstOwned(server, context, taskId, first, metadata);
+    const first = { ...message, messageId: message.messageId || chosenTaskId };
+    return resolveFirstChosen(server, context, taskId, first, metadata);
   }
   const { feed, release } = await acquireTask(server, context, taskId);
   try {
@@ -141,7 +141,7 @@ async function resolveOwned(
 }
 
 /** A first message without an id gets an id derived from its task, so that sending it twice, to any replica, starts one task. */
-async function resolveFirstOwned(
+async function resolveFirstChosen(
   server: A2AServer,
   context: OperationContext,
   taskId: string,

@@ -1,8 +1,7 @@
 import { A2AError, isInProgress, isTerminal } from '@hopline/a2a';
-import type { Fact } from '@hopline/events';
 import type { TaskView } from '@hopline/task';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
-import type { TaskFeed } from '../feed/task-feed.ts';
+import type { TaskChange, TaskFeed } from '../feed/task-feed.ts';
 import type { FeedLease } from '../feed/task-feeds.ts';
 import { waitAround, waitFor } from '../feed/wait-for.ts';
 import { fromLog } from '../log-faults.ts';
@@ -111,7 +110,7 @@ export async function appendTurn(
     await turn.append();
     return 'met';
   }
-  const accepts = (fact: Fact) => {
+  const accepts = (fact: TaskChange) => {
     if (!acceptsMessage(fact, resolved)) return false;
     onAccepted();
     return true;
@@ -120,7 +119,7 @@ export async function appendTurn(
 }
 
 /** Whether a fact adds the message to the task. Throws UNSUPPORTED_OPERATION when the task ends instead. */
-function acceptsMessage(fact: Fact, { message, taskId }: ResolvedMessage): boolean {
+function acceptsMessage(fact: TaskChange, { message, taskId }: ResolvedMessage): boolean {
   if (fact.kind === 'task.created') return true;
   if (fact.kind === 'message.received') return fact.message.messageId === message.messageId;
   if (fact.kind === 'status.changed' && isTerminal(fact.event.statusUpdate.status.state)) throw taskEnded(taskId);
@@ -164,7 +163,7 @@ export async function startTurn(
   const { feed } = turn.lease;
   await requireAccepted(server, context, turn, resolved);
   if (feed.state === 'TASK_STATE_SUBMITTED') {
-    const isTaken = ({ kind }: Fact) => kind === 'status.changed';
+    const isTaken = ({ kind }: TaskChange) => kind === 'status.changed';
     await waitFor(feed, isTaken, { timeoutMs: server.limits.workingWaitMsMax, signal: context.signal });
   }
   return (await feed.readView()).view;
@@ -189,7 +188,7 @@ export async function completeTurn(
 async function waitForTurnEnd(server: A2AServer, context: OperationContext, feed: TaskFeed): Promise<void> {
   // Checked again now: the turn may have ended after the message was accepted.
   if (feed.state === undefined || !isInProgress(feed.state)) return;
-  const ends = (fact: Fact) => fact.kind === 'status.changed' && !isInProgress(fact.event.statusUpdate.status.state);
+  const ends = (fact: TaskChange) => fact.kind === 'status.changed' && !isInProgress(fact.event.statusUpdate.status.state);
   await waitFor(feed, ends, { timeoutMs: server.limits.blockingWaitMsMax, signal: context.signal });
 }
 

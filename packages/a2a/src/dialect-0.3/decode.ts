@@ -2,7 +2,7 @@ import type { DecodedEvent } from '../dialect.ts';
 import { isObject, type JsonObject, list, metadata, object, present, text } from '../json-value.ts';
 import { objectReader } from '../object-reader.ts';
 import type { CreatePushRequest, DeletePushRequest, GetPushRequest, ListPushRequest, NewPushConfig } from '../requests.ts';
-import { authenticationOf, createPush03, deletePush03, getPush03, listPush03 } from '../schema/push-params.ts';
+import { createPush03, deletePush03, getPush03, listPush03, pushConfigOf } from '../schema/push-params.ts';
 import { sendParams } from '../schema/send-params-0.3.ts';
 import { paramsCheck } from '../schema/validate.ts';
 import type { Part, TaskState } from '../types.ts';
@@ -97,18 +97,7 @@ export const sendNotation = {
  * SDKs: a request has one `Authorization`. Throws INVALID_PARAMS for credentials without a scheme.
  */
 export function decodePush(value: unknown): NewPushConfig | undefined {
-  if (!isObject(value)) return undefined;
-  const { authentication } = value;
-  const { schemes, credentials } = isObject(authentication) ? authentication : {};
-  const scheme = list(schemes).find(one => text(one) !== undefined);
-  return {
-    url: value.url as string,
-    ...present({
-      id: text(value.id),
-      token: text(value.token),
-      authentication: authenticationOf(text(scheme), text(credentials)),
-    }),
-  };
+  return pushConfigOf(value, ({ schemes }) => list(schemes).find(name => text(name) !== undefined));
 }
 
 const checkCreatePush = paramsCheck(createPush03);

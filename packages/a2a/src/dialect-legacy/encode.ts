@@ -111,7 +111,7 @@ function encodePart(part: Part): JsonObject {
 export function encodeSend({ message, ...request }: SendRequest): JsonObject {
   const { contextId, taskId, ...content } = message;
   return {
-    id: request.ownTaskId ?? taskId ?? '',
+    id: request.chosenTaskId ?? taskId ?? '',
     message: encodeMessage(content),
     ...present({
       sessionId: contextId,

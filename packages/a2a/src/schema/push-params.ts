@@ -1,7 +1,7 @@
 import Type from 'typebox';
 import { A2AError } from '../errors.ts';
-import { present } from '../json-value.ts';
-import type { PushAuthentication } from '../requests.ts';
+import { isObject, type JsonObject, object, present, text } from '../json-value.ts';
+import type { NewPushConfig, PushAuthentication } from '../requests.ts';
 import { id, metadata, optionalObject } from './fields.ts';
 import {
   PAGE_TOKEN_CHARS_MAX,
@@ -91,8 +91,24 @@ export const deletePush03 = Type.Object({ id, pushNotificationConfigId: configId
 export const createPushLegacy = Type.Object({ id, pushNotificationConfig: pushConfig03 });
 export const getPushLegacy = Type.Object({ id, metadata });
 
-/** Throws INVALID_PARAMS for credentials without a scheme. */
-export function authenticationOf(name: string | undefined, credentials: string | undefined): PushAuthentication | undefined {
+/**
+ * Decodes a validated configuration; undefined for none. `schemeOf`: where the dialect has the name of the authentication scheme.
+ * Throws INVALID_PARAMS for credentials without a scheme.
+ */
+export function pushConfigOf(value: unknown, schemeOf: (authentication: JsonObject) => unknown): NewPushConfig | undefined {
+  if (!isObject(value)) return undefined;
+  const authentication = object(value.authentication) ?? {};
+  return {
+    url: value.url as string,
+    ...present({
+      id: text(value.id),
+      token: text(value.token),
+      authentication: authenticationOf(text(schemeOf(authentication)), text(authentication.credentials)),
+    }),
+  };
+}
+
+function authenticationOf(name: string | undefined, credentials: string | undefined): PushAuthentication | undefined {
   if (name !== undefined) return { scheme: name, ...present({ credentials }) };
   if (credentials === undefined) return undefined;
   throw new A2AError('INVALID_PARAMS', {

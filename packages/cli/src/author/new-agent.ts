@@ -16,7 +16,10 @@ const NAME = /^[a-z0-9][a-z0-9-]{0,31}$/;
 export const TYPESCRIPT_VERSION = '7.0.2';
 export const NODE_TYPES_VERSION = '26.6.6';
 
-/** Packages that a new agent installs from tarballs, because no registry has them. */
+/** The oldest Node that runs the TypeScript of a new folder. `npm test` there runs under the user's Node, not the one that Hopline brings. */
+const NODE_MIN = '22.18';
+
+/** No registry has these packages, so a new agent installs their tarballs. */
 const PACKAGES = ['agent', 'cli'] as const;
 
 export const newAgent = command({
@@ -55,7 +58,7 @@ export function writeAgent(name: string, packages: string | undefined, { folder,
   for (const [file, content] of Object.entries(filesOf(name, relative(target, tarballs))))
     writeFileSync(join(target, file), content);
   const pack = missing === undefined || own.tarballs === undefined ? '' : `${own.tarballs.pack} && `;
-  output.line(`${name}/ is ready: ${pack}cd ${shellQuoted(name)} && npm install && npm test`);
+  output.line(`${name}/ is ready, for Node ${NODE_MIN} or newer: ${pack}cd ${shellQuoted(name)} && npm install && npm test`);
 }
 
 const tarballOf = (name: string) => `hopline-${name}-${VERSION}.tgz`;
@@ -90,7 +93,7 @@ function manifestOf(name: string, tarballs: string) {
     private: true,
     type: 'module',
     // The first version that runs TypeScript without an option.
-    engines: { node: '>=22.18' },
+    engines: { node: `>=${NODE_MIN}` },
     scripts: {
       start: 'hopline agent ./agent.ts --watch',
       ask: `hopline ask --agent ${name}`,
@@ -154,7 +157,7 @@ const README = `# NAME
 An agent for Hopline. \`agent.ts\` is the agent, \`agent.test.ts\` plays a turn without a cluster.
 
     npm install
-    npm test          # Node 22.18 or newer
+    npm test          # Node ${NODE_MIN} or newer
     npm run check     # types
     npm start         # joins the cluster of \`npm start\` in a Hopline checkout (HOPLINE_HOME or NATS_URL), restarts on change
 

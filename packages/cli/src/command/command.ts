@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { Client } from '@hopline/client';
-import type { OwnCommand } from '@hopline/local-cluster';
+import type { LocalCommand } from '@hopline/local-cluster';
 import type { Output, Sink } from '@hopline/terminal';
 import type { Conversations } from '../ask/conversations.ts';
 import type { ExitCode } from './exit-code.ts';
@@ -87,7 +87,7 @@ export type CommandContext = Omit<ProcessContext, 'stdout' | 'stderr'> & {
   /** Client of the server at `url`, created with the credentials of the environment when it is first read. */
   readonly client: Client;
   conversations: Conversations;
-  own: OwnCommand;
+  own: LocalCommand;
   /** Makes a command line for a hint that works here with the same server, from arguments such as `follow TASK`. */
   commandLine(args: string): string;
   commands: readonly Command[];

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { artifactIdOf } from './artifact-id.ts';
+import { artifactIdOf } from './decision.ts';
 
 test('an artifact id is a UUID that depends only on task and lane [S0-31]', () => {
   const id = artifactIdOf('t1', 'plan');

@@ -9,7 +9,7 @@ const CHECKOUT = fileURLToPath(new URL('../../../', import.meta.url));
 const IS_CHECKOUT = import.meta.url.endsWith('.ts');
 
 /** How the command is run here, for the command lines that hints print. */
-export type OwnCommand = {
+export type LocalCommand = {
   /** Words before the arguments, such as `hopline`. */
   prefix: string;
   /** Command that starts a local cluster; undefined if this installation cannot start one. */
@@ -21,7 +21,7 @@ export type OwnCommand = {
 };
 
 /** `cwd` is the folder of the user. */
-export function ownCommand(environment: Readonly<Record<string, string | undefined>>, cwd: string): OwnCommand {
+export function localCommand(environment: Readonly<Record<string, string | undefined>>, cwd: string): LocalCommand {
   if (IS_CHECKOUT) {
     const tarballs = join(resolve(CHECKOUT), 'dist');
     const isHere = resolve(CHECKOUT) === resolve(cwd);
@@ -37,7 +37,7 @@ export function ownCommand(environment: Readonly<Record<string, string | undefin
 }
 
 /** Makes a command for hints from arguments such as `follow TASK`. It works here, with the server at `url`. */
-export function commandLineFor({ prefix }: OwnCommand, url: string): (args: string) => string {
+export function commandLineFor({ prefix }: LocalCommand, url: string): (args: string) => string {
   const option = url === URL_DEFAULT ? '' : ` --url ${shellQuoted(url)}`;
   return args => `${prefix} ${args}${option}`;
 }
