@@ -33,7 +33,7 @@ const SLOTS = 2;
 /** A relay reads 512 records in one round trip to NATS. */
 const FLOOD_RECORDS = 40_000;
 const SLOW_NATS_MS = 200;
-/** SAMPLES_MIN and LATE_MIN of the rules, and some more. */
+/** SAMPLES_MIN and LATE_MIN of the rules, plus a margin. */
 const SAMPLES = 22;
 const FAILURES = 7;
 /** HoplineWebhookFails fires after an hour. */
@@ -41,7 +41,7 @@ const FAILING_MS = 2 * 3_600_000;
 
 /** Alerts on metrics of the kubelet, which rules.test.ts covers. */
 const OF_KUBERNETES = ['HoplineNatsVolumeNearlyFull'];
-/** Its cause is in test/faults/lost-facts.test.ts: the log must be put back as it was before. */
+/** test/faults/lost-facts.test.ts causes it, because afterwards the log must be restored. */
 const OF_LOST_FACTS = ['HoplineFactsLost'];
 
 const seen = new Set<string>();
@@ -228,7 +228,7 @@ describe('alerts of a live cluster', { skip: withoutPrometheus }, () => {
 
   test('HoplineNatsNearlyFull, HoplineLogShortage: the work queue has no room', async () => {
     const { streams, consumers } = await jetstreamManager(nc);
-    // An agent that registered and left. The other items must have ended, because the queue is to stay full.
+    // The work of an agent that registered and left. All other items must have ended, because the queue must stay full.
     const filter = workFilter('agent.absent');
     await consumers.add(WORK_STREAM, { durable_name: 'agent-absent', filter_subject: filter, ack_policy: AckPolicy.Explicit });
     nc.publish(`a2a.work.agent.absent.${randomUUID()}`, 'x'.repeat(1_000));

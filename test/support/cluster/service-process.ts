@@ -12,7 +12,7 @@ export type ServiceSpec = {
   service: string;
   instance: string;
   env: Record<string, string>;
-  /** A program of the test instead of a service: its path in the repository, and the path that answers 200 when it is ready. */
+  /** Runs a program of the test instead of a service: its path in the repository, and the URL path that answers 200 when it is ready. */
   program?: { path: string; readyPath: string };
 };
 
@@ -22,7 +22,7 @@ export class ServiceProcess {
   readonly port: number;
   #child: ChildProcess | undefined;
   #output = '';
-  /** It has logged since its last start that it is ready. */
+  /** True if the process has logged since its last start that it is ready. */
   #isReady = false;
 
   constructor(spec: ServiceSpec, port: number) {
@@ -115,8 +115,8 @@ export class ServiceProcess {
   }
 
   async #answers(): Promise<boolean> {
-    // Its own word: a process of another test may have taken the port. Tests choose their own certificates and client authentication, so
-    // readiness checks neither.
+    // The process itself must report that it is ready, because a process of another test may have taken the port. Tests choose their own
+    // certificates and client authentication, so readiness checks neither.
     const isReady = this.spec.program !== undefined || this.#isReady;
     if (!isReady || this.#secure) return isReady;
     return fetch(`${this.url}${this.spec.program?.readyPath ?? '/readyz'}`)

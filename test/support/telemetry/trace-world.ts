@@ -12,13 +12,13 @@ const DEMO = fileURLToPath(new URL('../../../infra/local/demo/', import.meta.url
 const TOKENS = ['Here', ' is', ' the', ' version', ' v3.1.8', ' ✅ done'];
 const LONG_TOKENS = 400;
 const LONG_EVERY_MS = 25;
-/** Processes export on their own, within their export delay of 1 s. */
+/** Processes export without being asked within their export delay of 1 s. */
 const QUIET_MS = 1_500;
 
-/** Prefix, and so `service.namespace`, of the cluster whose ingress is an agent of the other one. */
+/** Prefix, and so `service.namespace`, of the cluster whose ingress is an agent of the outer cluster. */
 export const INNER = 'inner';
 
-/** A cluster with agents of several kinds, one of them a cluster of its own, and the backend that gets the spans of both. */
+/** A cluster with agents of several kinds, one of which is another cluster, and the backend that gets the spans of both. */
 export type TraceWorld = AsyncDisposable & {
   cluster: Cluster;
   remote: RemoteAgent;
