@@ -9,6 +9,7 @@ type LongFile = {
 export const LONG_FILES: readonly LongFile[] = [
   { path: 'test/observe/alerts.test.ts', waits: true },
   { path: 'test/faults/frozen-path.test.ts', waits: true },
+  { path: 'test/e2e/trace-trees.test.ts', waits: true },
   { path: 'test/integration/log/lost-deliveries.test.ts', waits: true },
   { path: 'test/integration/log/quiet-followers.test.ts', waits: true },
   { path: 'test/integration/log/lagging-replica.test.ts', waits: true },
@@ -17,7 +18,6 @@ export const LONG_FILES: readonly LongFile[] = [
   { path: 'test/faults/campaign/campaign.test.ts' },
   { path: 'test/simulator/simulator.test.ts' },
   { path: 'test/bench/bench.test.ts' },
-  { path: 'test/e2e/trace-trees.test.ts' },
   { path: 'test/e2e/command-line.test.ts' },
   { path: 'test/e2e/browser/console.test.ts' },
   { path: 'test/faults/model-supervisor-death.test.ts' },

@@ -7,8 +7,8 @@ import type { TestEvent, TestReport } from './test-report.ts';
 import { add, NOTHING, type Totals } from './totals.ts';
 import { batchesOf } from './unit-batches.ts';
 
-/** Two brokers and their clients fill two cores: with more files at once, tests with time limits fail. */
-const FILES_AT_ONCE = 2;
+/** Three fill two cores, because a test of a cluster waits for more than a third of its time. */
+const FILES_AT_ONCE = 3;
 /** Files of LONG_FILES that wait, beside those: they leave the cores to the others. The longest takes one lane for itself. */
 export const WAITING_FILES_AT_ONCE = 2;
 /** Bound for one process: a hung file fails and the others still run. The longest takes 5 minutes, and waits for most of them. */
