@@ -154,14 +154,17 @@ describe('an agent that turns against the log', { timeout: 300_000 }, () => {
     await until(async () => (await consumersOf(WORK_STREAM)).includes('agent-guide_7'), 'the agent has no consumers');
     stop.abort();
     await taking;
-    const before = removed('unknown-work');
     for (let index = 0; index < 40; index += 1)
       await relay.work.request('agent.guide', work(`w${index}`, 'x'.repeat(MIB)), { id: `w${index}` });
     // The queue holds more than an eighth of its bytes, so it is searched.
     for (const place of ['absent.t', 'guide.0.0']) await adminConnection.request(`a2a.work.agent.${place}`, 'x');
-    await until(() => removed('unknown-work') === before + 2, 'the other items were not removed');
-    const { state } = await admin.streams.info(WORK_STREAM, { subjects_filter: 'a2a.work.>' });
-    assert.equal(Object.keys(state.subjects ?? {}).filter(subject => subject.startsWith('a2a.work.agent.guide.w')).length, 40);
+    const subjects = async () =>
+      Object.keys((await admin.streams.info(WORK_STREAM, { subjects_filter: 'a2a.work.>' })).state.subjects ?? {});
+    const isOfGuide = (subject: string) => subject.startsWith('a2a.work.agent.guide.w');
+    // Not by the count of removed items: on a busy machine a relay may report those of the test before late, and a purge whose answer comes
+    // too late is not counted.
+    await until(async () => (await subjects()).every(isOfGuide), 'the other items were not removed');
+    assert.equal((await subjects()).length, 40);
   });
 
   test('a queue has at most 128 items of one task and role', async () => {
