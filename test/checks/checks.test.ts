@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { programOf } from '../support/cluster/service-process.ts';
 import { Coverage } from './coverage.ts';
 import { FileTimes } from './file-times.ts';
 import { LONG_FILES } from './long-files.ts';
@@ -129,6 +130,19 @@ test('the unit tests of a package share a process, except files that act on thei
     'packages/p/traces.test.ts',
     'services/s',
   ]);
+});
+
+test('services run from the bundle that a run has made, sub-agents from source', t => {
+  const before = process.env.TEST_SERVICES;
+  t.after(() => {
+    if (before === undefined) delete process.env.TEST_SERVICES;
+    else process.env.TEST_SERVICES = before;
+  });
+  process.env.TEST_SERVICES = '/bundle';
+  assert.equal(programOf('relay'), '/bundle/relay.mjs');
+  assert.match(programOf('sub-agent'), /\/services\/sub-agent\/src\/main\.ts$/);
+  delete process.env.TEST_SERVICES;
+  assert.match(programOf('relay'), /\/services\/relay\/src\/main\.ts$/);
 });
 
 test('the slowest files are listed first, up to the number that is asked for', () => {

@@ -5,6 +5,7 @@ import { Coverage } from './coverage.ts';
 import { FileTimes } from './file-times.ts';
 import { isWaiting } from './long-files.ts';
 import { parseArguments } from './parse-arguments.ts';
+import { bundleServices } from './service-bundle.ts';
 import { runStaticChecks } from './static-checks.ts';
 import { findQuickFiles, findTestFiles, NO_FILES } from './test-files.ts';
 import { TestReport } from './test-report.ts';
@@ -34,7 +35,11 @@ async function runChecks(): Promise<Totals> {
   const isLive = Object.values(found).flat().length === 1;
   const run = { root: ROOT, report, signal: stop.signal, times, isLive };
   const checked = isFull || isQuick ? await runStaticChecks(ROOT, console.log) : NOTHING;
-  if (found.withBroker.length > 1) await fillCompileCache(ROOT);
+  if (found.withBroker.length > 1) {
+    // Coverage is that of the sources.
+    if (!isCovered) process.env.TEST_SERVICES = await bundleServices(ROOT);
+    await fillCompileCache();
+  }
   // Services that run beside a broker would write their coverage as they stop: only when it is asked for.
   const brokerCoverage = isCovered ? coverage : undefined;
   // Runs that collect coverage side by side would mix it.
