@@ -111,6 +111,28 @@ test('passed, failed and skipped tests are counted over files; a file that does 
   assert.match(output, /totals \{"passed":3,"failed":3,"skipped":1\}$/);
 });
 
+test('a run beside one that collects coverage collects none, in no process that its tests start', t => {
+  const url = (name: string) => JSON.stringify(new URL(name, import.meta.url).href);
+  const root = folderWith(t, {
+    'covered.test.mjs': `import { test } from 'node:test'; import assert from 'node:assert';
+      test('covered', () => assert.ok(process.env.NODE_V8_COVERAGE));`,
+    'beside.test.mjs': `import { test } from 'node:test'; import assert from 'node:assert'; import { execFileSync } from 'node:child_process';
+      const script = 'process.stdout.write(String(process.env.NODE_V8_COVERAGE))';
+      test('beside', () => assert.equal(execFileSync(process.execPath, ['--eval', script], { env: {}, encoding: 'utf8' }), 'undefined'));`,
+    'run.mjs': `import { Coverage } from ${url('coverage.ts')}; import { FileTimes } from ${url('file-times.ts')};
+      import { TestReport } from ${url('test-report.ts')}; import { runTestFiles } from ${url('test-run.ts')};
+      const root = import.meta.dirname;
+      const run = { root, report: new TestReport(process.stdout), signal: new AbortController().signal, times: new FileTimes() };
+      const of = (name, more) => runTestFiles({ ...run, ...more, files: [root + '/' + name] });
+      const totals = await Promise.all([of('covered.test.mjs', { coverage: new Coverage() }), of('beside.test.mjs')]);
+      await run.report.end();
+      console.log('passed ' + totals.map(({ passed, failed }) => passed + '/' + failed));`,
+  });
+  const { NODE_TEST_CONTEXT: _, NODE_V8_COVERAGE: __, ...env } = process.env;
+  const output = execFileSync(process.execPath, ['run.mjs'], { cwd: root, env, encoding: 'utf8' });
+  assert.match(output, /passed 1\/0,1\/0\n$/);
+});
+
 test('the unit tests of a package share a process, except files that act on their process or measure it', t => {
   const plain = `import { test } from 'node:test';\n`;
   const root = folderWith(t, {
