@@ -15,7 +15,7 @@ import { add, closingLine, NOTHING, type Totals } from './totals.ts';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
 const SLOWEST_SHOWN = 20;
 
-// The test processes, and the processes they started, end with this one.
+// The test processes, and the processes that they started, end with this one.
 const stop = new AbortController();
 for (const event of ['SIGINT', 'SIGTERM', 'SIGHUP', 'disconnect'] as const) process.once(event, () => stop.abort());
 
@@ -27,7 +27,7 @@ async function runChecks(): Promise<Totals> {
   const isFull = paths.length === 0 && !isQuick;
   if (isFull || isQuick) leaveClustersAlone(process.env);
   const coverage = isFull || isCovered ? new Coverage() : undefined;
-  // Compiled modules, for this run and the next ones: a third of the CPU time of a short test.
+  // Caches compiled modules for this run and later ones, which saves a third of the CPU time of a short test.
   process.env.NODE_COMPILE_CACHE ??= join(ROOT, 'node_modules', '.cache', 'hopline-compiled');
   const times = new FileTimes();
   const report = new TestReport(process.stdout);
@@ -36,13 +36,13 @@ async function runChecks(): Promise<Totals> {
   const run = { root: ROOT, report, signal: stop.signal, times, isLive };
   const checked = isFull || isQuick ? await runStaticChecks(ROOT, console.log) : NOTHING;
   if (found.withBroker.length > 1) {
-    // Coverage is that of the sources.
+    // A bundle has no coverage of the sources.
     if (!isCovered) process.env.TEST_SERVICES = await bundleServices(ROOT);
     await fillCompileCache();
   }
-  // Services that run beside a broker would write their coverage as they stop: only when it is asked for.
+  // Services of tests with a broker would write coverage when they stop, so it is collected only on request.
   const brokerCoverage = isCovered ? coverage : undefined;
-  // Runs that collect coverage side by side would mix it.
+  // Concurrent runs would mix their coverage.
   const waiting = brokerCoverage === undefined ? found.withBroker.filter(file => isWaiting(relative(ROOT, file))) : [];
   const busy = found.withBroker.filter(file => !waiting.includes(file));
   // From the start: the longest of them takes longer than the tests without a broker, and leaves the cores to them.

@@ -9,18 +9,18 @@ import { batchesOf } from './unit-batches.ts';
 
 /** Three fill two cores, because a test of a cluster waits for more than a third of its time. */
 const FILES_AT_ONCE = 3;
-/** Files of LONG_FILES that wait, beside those: they leave the cores to the others. The longest takes one lane for itself. */
+/** Files of LONG_FILES that mostly wait run in addition, because they leave the cores to the others. The longest one takes a lane for itself. */
 export const WAITING_FILES_AT_ONCE = 2;
 /** Bound for one process: a hung file fails and the others still run. The longest takes 5 minutes, and waits for most of them. */
 const FILE_MS_MAX = 15 * 60 * 1000;
-/** A file that installs releases and replaces every pod under load, one at a time. */
+/** For files that install releases and replace every pod under load: they run one at a time. */
 export const ON_CLUSTER = { filesAtOnce: 1, fileMsMax: 40 * 60 * 1000 };
-/** The value before any run: a run that collects coverage sets the variable in this process, for the files that run beside it as well. */
+/** The value before any run. A run that collects coverage sets the variable in this process, and so for the files that run beside it. */
 const { NODE_V8_COVERAGE } = process.env;
 
 /**
- * The cluster that a developer's KUBECONFIG names may be in use: only a run that names the tests on a cluster installs releases there and
- * replaces its pods.
+ * Hides a developer's KUBECONFIG, whose cluster may be in use. Only a run that selects the tests on a cluster may install releases there
+ * and replace its pods.
  */
 export function leaveClustersAlone(env: NodeJS.ProcessEnv): void {
   delete env.KUBECONFIG;
@@ -97,7 +97,7 @@ function runFiles(
       if (file !== undefined && resolvePath(name) === file) times.add(nameOf(file), details.duration_ms);
     });
     stream.on('test:coverage', ({ summary }) => coverage?.add(summary.files));
-    // Without the totals of a single run and the whole table of coverage: this program prints sums.
+    // Leaves out the totals of a single run and the table of coverage, because this program prints sums.
     stream.on('data', (event: TestEvent) => {
       if (event.data.file !== undefined) print(event);
     });
