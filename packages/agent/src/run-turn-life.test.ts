@@ -447,7 +447,7 @@ test('a second stored item of a call runs only while the first has written nothi
   assert.ok(stopped);
 });
 
-test('an event may nest INPUT_DEPTH_MAX levels of JSON; one more fails the turn with a reason that says so', async () => {
+test('an event may nest INPUT_DEPTH_MAX levels of JSON; one more fails the turn with a reason that names the bound', async () => {
   const artifact = (levels: number): AgentEvent => {
     const data: unknown = JSON.parse('['.repeat(levels) + ']'.repeat(levels));
     return { type: 'artifact', artifact: { artifactId: 'f', name: 'f', parts: [{ data }] }, append: false, lastChunk: true };
