@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { compileCache } from './compile-cache.ts';
 
@@ -7,6 +8,16 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const READY_MS_MAX = 180_000;
 const POLL_MS = 25;
 const OUTPUT_CHARS_MAX = 1_000_000;
+
+/**
+ * The bundle of a service that `npm test` has made for this run, else its source. A sub-agent always runs from source, because the module
+ * agents of the tests must get the copy of `@hopline/agent` that it uses.
+ */
+export function programOf(service: string): string {
+  const { TEST_SERVICES } = process.env;
+  if (TEST_SERVICES === undefined || service === 'sub-agent') return join(ROOT, 'services', service, 'src', 'main.ts');
+  return join(TEST_SERVICES, `${service}.mjs`);
+}
 
 export type ServiceSpec = {
   service: string;
@@ -62,7 +73,7 @@ export class ServiceProcess {
       HOPLINE_INSTANCE: instance,
       HOPLINE_STDIN_LIFELINE: '1',
     };
-    const path = `${ROOT}${program?.path ?? `services/${service}/src/main.ts`}`;
+    const path = program === undefined ? programOf(service) : join(ROOT, program.path);
     const child = spawn(process.execPath, [path], {
       cwd: ROOT,
       env: { PATH: process.env.PATH, HOME: process.env.HOME, ...compileCache(), ...settings, ...env },
