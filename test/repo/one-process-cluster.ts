@@ -57,6 +57,7 @@ export async function openStreamedTask(): Promise<StreamedTask> {
       slots: 1,
       signal: stop.signal,
       heartbeatMs: HEARTBEAT_MS,
+      coalesce: DEFAULT_SETTINGS,
       ...reporting,
     },
     agent: defineAgent({ name: 'agent', description: 'Yields a token on request', run: () => source.tokens() }),
@@ -65,7 +66,7 @@ export async function openStreamedTask(): Promise<StreamedTask> {
   const renewal = renew(logs.agent, await registered.promise);
   const supervisor = await createSupervisor({
     ...{ log: logs.supervisor, planner: new SkillPlanner(), profiles: PROFILES, displayName: 'Supervisor', slots: 1 },
-    ...{ agentGoneMs: HEARTBEAT_MS, agentWaitMs: HEARTBEAT_MS, ...reporting },
+    ...{ agentGoneMs: HEARTBEAT_MS, agentWaitMs: HEARTBEAT_MS, coalesce: DEFAULT_SETTINGS, ...reporting },
   });
   const ingress = await createIngress({
     ...{ log: logs.ingress, profile: 'caipe', publicUrl: undefined, limits: {}, ...reporting },

@@ -57,20 +57,20 @@ export class HoldPolicy {
     this.#creditMs = CREDIT_EVENTS * eventCostMs;
   }
 
-  /** A token arrived. `nowMs` never decreases. */
-  arrive(nowMs: number): void {
+  /** Tokens arrived. `nowMs` never decreases. */
+  arrive(nowMs: number, tokens = 1): void {
     if (nowMs > this.#arrivedMs) {
       this.decide();
       this.#beforeMs = this.#arrivedMs;
       this.#arrivedMs = nowMs;
     }
-    this.#arrivedTokens++;
+    this.#arrivedTokens += tokens;
     const shadowDueMs = this.#shadowDueMs();
     if (shadowDueMs < nowMs) this.#settleShadow(shadowDueMs);
-    put(this.#shadow, nowMs);
+    put(this.#shadow, nowMs, tokens);
     // A token that arrives while the lane is overdue joins a chunk that is already decided and paid for: the caller is late, not
     // the rule.
-    if (this.dueMs >= nowMs || this.#own.tokens === 0) put(this.#own, nowMs);
+    if (this.dueMs >= nowMs || this.#own.tokens === 0) put(this.#own, nowMs, tokens);
   }
 
   /** Updates `dueMs` and `why`. Tokens of one instant are one arrival, so the caller offers all of them before this runs. */
@@ -138,13 +138,13 @@ export class HoldPolicy {
   }
 }
 
-function put(held: HeldDelay, nowMs: number): void {
+function put(held: HeldDelay, nowMs: number, tokens: number): void {
   if (held.tokens === 0) {
     held.startMs = nowMs;
     held.offsetMs = 0;
   }
-  held.tokens++;
-  held.offsetMs += nowMs - held.startMs;
+  held.tokens += tokens;
+  held.offsetMs += tokens * (nowMs - held.startMs);
 }
 
 /** Summed delay of the held if it leaves at `atMs`. */

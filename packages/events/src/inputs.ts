@@ -248,6 +248,11 @@ export type AgentRecord = {
   /** Ordinal of the first input, 1-based. Each token of a text input takes one ordinal, every other input takes one. */
   n: number;
   inputs: AgentInput[];
+  /**
+   * In a record with text whose writer holds text by the rule of the coalescer: how long it held the oldest token, milliseconds. The relay does
+   * not hold the text again. Absent: the relay holds it.
+   */
+  heldMs?: number;
   /** In the first record of an attempt. */
   taken?: TakenWork;
   /** Tool calls that ended since the record before this one. */

@@ -1,4 +1,5 @@
 export { backoffMs, sleepUnlessAborted } from './backoff.ts';
+export { COALESCE_SETTINGS, coalesceSettingsOf } from './coalesce-settings.ts';
 export { DEFAULT_AGENT_SETTINGS, defaultAgentOf } from './default-agent.ts';
 export {
   HistoryLost,

@@ -6,6 +6,7 @@ import {
   followTask,
   InputTooDeep,
   type InputWriter,
+  type InputWriterOptions,
   type Job,
   type LiveAgents,
   type Log,
@@ -53,6 +54,8 @@ export type SuperviseDeps = {
   agentGoneMs: number;
   /** How long a task waits while no agent is registered, if one was, or the supervisor started, within this time, milliseconds; default AGENT_WAIT_MS. */
   agentWaitMs?: number;
+  /** How long text is held before it is stored. Absent: it is stored at once, and the relay holds it. */
+  coalesce?: InputWriterOptions['coalesce'];
   /** Interval of the check for lost inputs, milliseconds; default LOST_INPUTS_CHECK_MS. */
   lostInputsCheckMs?: number;
   /** Interval at which the work items of silent calls are looked up, milliseconds; default LOST_ITEMS_CHECK_MS. */
@@ -118,7 +121,7 @@ async function followTurn(deps: SuperviseDeps, job: Job, { hop, takenAt, signal,
   const records = await followTask(log.facts, newest, signal);
   const profile = deps.profiles.get(work.profile);
   const view = new TurnView(profile?.turn === 'conduct' ? profile.answer.name : undefined);
-  const writer = inputWriter(log, job, { hop, takenAt });
+  const writer = inputWriter(deps, job, { hop, takenAt });
   const checkMs = deps.lostInputsCheckMs ?? LOST_INPUTS_CHECK_MS;
   const producer = { id: SUPERVISOR, item: job.item, attempt: job.attempt };
   const { isTakenOver } = job;
@@ -226,11 +229,12 @@ function isConducting(context: TurnContext): context is ConductingContext {
   return context.profile.turn === 'conduct';
 }
 
-function inputWriter(log: Log, job: Job, { hop, takenAt }: { hop: Hop; takenAt: number }): InputWriter {
+function inputWriter({ log, coalesce }: SuperviseDeps, job: Job, { hop, takenAt }: { hop: Hop; takenAt: number }): InputWriter {
   const { work, item, attempt, requeues } = job;
   const producer = { id: SUPERVISOR, agent: SUPERVISOR, turn: work.turn, item, attempt };
   const taken = takenWork({ attempt, requeues, queuedAt: work.queuedAt, takenAt });
-  return createInputWriter(log.inputs, { taskId: work.taskId, producer, trace: hop.carrier(), taken });
+  const options = { taskId: work.taskId, producer, trace: hop.carrier(), taken };
+  return createInputWriter(log.inputs, { ...options, ...(coalesce && { coalesce }) });
 }
 
 type RunState = Pick<TurnContext, 'profile' | 'view' | 'writer' | 'signal' | 'fail'> & {

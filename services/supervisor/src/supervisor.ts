@@ -1,4 +1,4 @@
-import { LiveAgents, type Log, Superseded } from '@hopline/log';
+import { type InputWriterOptions, LiveAgents, type Log, Superseded } from '@hopline/log';
 import type { Profiles } from '@hopline/profiles';
 import { flushLog, type HopMetrics, inTrace, LINE, type Logger, redeliveryCause, taskLogger } from '@hopline/telemetry';
 import type { ModelSettings } from './model-turn.ts';
@@ -15,6 +15,8 @@ export type SupervisorDeps = {
   agentGoneMs: number;
   agentWaitMs: number;
   slots: number;
+  /** The same as in SuperviseDeps. */
+  coalesce?: InputWriterOptions['coalesce'];
   /** The same as in SuperviseDeps. */
   lostInputsCheckMs?: number;
   /** The same as in SuperviseDeps. */
