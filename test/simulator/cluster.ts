@@ -1,6 +1,7 @@
 import { type A2AServer, createA2AServer } from '@hopline/a2a-server';
 import { serveAgent } from '@hopline/agent';
 import { DEFAULT_SETTINGS } from '@hopline/coalesce';
+import { TextPace } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { PROFILES } from '@hopline/profiles';
 import { createHopMetrics, createLogger } from '@hopline/telemetry';
@@ -213,7 +214,7 @@ export class Cluster {
     const service = slot.slice(0, separator);
     const { holdingProducers } = this.settings;
     const holds = holdingProducers === 'all' || (holdingProducers === 'some' && Number(slot.slice(separator + 1)) % 2 === 1);
-    const producer = { ...common, ...(holds && { coalesce: DEFAULT_SETTINGS }) };
+    const producer = { ...common, ...(holds && { pace: new TextPace(DEFAULT_SETTINGS) }) };
     if (service === 'relay') {
       const leases = { instance: slot, leaseMs, heartbeatMs };
       const relay = await createRelay({
@@ -275,7 +276,7 @@ export class Cluster {
   async #startAgent(
     incarnation: Incarnation,
     name: string,
-    producer: Pick<Parameters<typeof serveAgent>[0], 'log' | 'logger' | 'metrics' | 'coalesce'>,
+    producer: Pick<Parameters<typeof serveAgent>[0], 'log' | 'logger' | 'metrics' | 'pace'>,
   ): Promise<void> {
     const stop = new AbortController();
     const agent = scriptedAgent(name, this.#deps.runs);

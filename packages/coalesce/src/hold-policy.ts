@@ -38,7 +38,7 @@ export class HoldPolicy {
   /** When the held text leaves; Infinity while nothing is held. Valid after `decide`. */
   dueMs = Number.POSITIVE_INFINITY;
   why: FlushReason = 'quiet';
-  readonly #eventCostMs: number;
+  #eventCostMs: number;
   readonly #holdMsMax: number;
   /** Created at the second arrival: a lane of one token needs none. */
   #model: ArrivalModel | undefined;
@@ -55,6 +55,14 @@ export class HoldPolicy {
     this.#eventCostMs = eventCostMs;
     this.#holdMsMax = holdMsMax;
     this.#creditMs = CREDIT_EVENTS * eventCostMs;
+  }
+
+  /** Another cost of an event, for the decisions to come. The balance keeps its value in events. */
+  setEventCost(ms: number): void {
+    if (ms === this.#eventCostMs) return;
+    this.#creditMs *= ms / this.#eventCostMs;
+    this.#eventCostMs = ms;
+    this.#model?.setEventCost(ms);
   }
 
   /** Tokens arrived. `nowMs` never decreases. */

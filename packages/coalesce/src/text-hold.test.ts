@@ -139,3 +139,27 @@ test('time that steps back is ignored, and pass-through is refused', () => {
   assert.throws(() => new TextHold({ eventCostMs: 0 }), RangeError);
   assert.throws(() => new TextHold({ holdMsMax: 0 }), RangeError);
 });
+
+test('a dearer event makes larger chunks, and a cheaper one smaller ones again', () => {
+  const hold = new TextHold({ eventCostMs: 110 });
+  let nowMs = 0;
+  const chunkSize = (chunks: number) => {
+    const sizes: number[] = [];
+    for (let held = 0; sizes.length < chunks; ) {
+      nowMs += 20;
+      hold.arrive('a', 'word ', 1, nowMs);
+      held += 1;
+      if (hold.dueMs > nowMs) continue;
+      sizes.push(held);
+      hold.left(nowMs);
+      held = 0;
+    }
+    return sizes.at(-1)!;
+  };
+  const normal = chunkSize(20);
+  hold.setEventCost(660);
+  const dear = chunkSize(20);
+  hold.setEventCost(110);
+  assert.ok(dear >= 2 * normal, `${normal}, ${dear}`);
+  assert.equal(chunkSize(20), normal);
+});

@@ -22,6 +22,7 @@ type HeldLane = {
 export class TextHold {
   readonly #settings: Readonly<CoalesceSettings>;
   readonly #lanes = new Map<string, HeldLane>();
+  #eventCostMs: number;
   #sinceMs: number | undefined;
   #nowMs = Number.NEGATIVE_INFINITY;
 
@@ -29,6 +30,12 @@ export class TextHold {
   constructor(settings: Partial<CoalesceSettings> = {}) {
     this.#settings = completeSettings(settings);
     if (this.#settings.eventCostMs === 0) throw new RangeError('eventCostMs must not be 0: pass-through holds no text');
+    this.#eventCostMs = this.#settings.eventCostMs;
+  }
+
+  /** Another cost of an event than that of the settings, for text that arrives from now on. Greater than 0. */
+  setEventCost(ms: number): void {
+    this.#eventCostMs = ms;
   }
 
   /** When the oldest held text arrived; undefined while nothing is held. */
@@ -40,6 +47,7 @@ export class TextHold {
   arrive(key: string, text: string, tokens: number, nowMs: number): void {
     const now = this.#advance(nowMs);
     const lane = this.#lanes.get(key) ?? this.#open(key);
+    lane.policy.setEventCost(this.#eventCostMs);
     lane.policy.arrive(now, tokens);
     lane.sinceMs ??= now;
     this.#sinceMs ??= now;
@@ -52,6 +60,16 @@ export class TextHold {
     let due = Number.POSITIVE_INFINITY;
     for (const lane of this.#lanes.values()) if (lane.sinceMs !== undefined) due = Math.min(due, this.#laneDueMs(lane));
     return due;
+  }
+
+  /** Whether the first text of a lane is held, which a reader waits for. */
+  get holdsFirst(): boolean {
+    for (const { sinceMs, policy, tail } of this.#lanes.values()) {
+      if (sinceMs === undefined || endsOpen(tail)) continue;
+      policy.decide();
+      if (policy.why === 'first') return true;
+    }
+    return false;
   }
 
   /** All held text was sent at `nowMs`. */
@@ -83,8 +101,7 @@ export class TextHold {
   }
 
   #open(key: string): HeldLane {
-    const { eventCostMs, holdMsMax } = this.#settings;
-    const lane = { policy: new HoldPolicy(eventCostMs, holdMsMax), sinceMs: undefined, bytes: 0, tail: '' };
+    const lane = { policy: new HoldPolicy(this.#eventCostMs, this.#settings.holdMsMax), sinceMs: undefined, bytes: 0, tail: '' };
     this.#lanes.set(key, lane);
     return lane;
   }

@@ -23,6 +23,7 @@ import {
   WAITING_OVERRUN_FACTOR,
 } from './input-writer.ts';
 import { createMemoryLog } from './memory/memory-log.ts';
+import { GATHER_MS, TextPace } from './text-pace.ts';
 
 const PRODUCER = { id: 'call-1', agent: 'argocd', turn: 2, attempt: 3 };
 const OPTIONS = { taskId: 'task-1', producer: PRODUCER };
@@ -410,7 +411,7 @@ test('tokens, order, times and ids are kept at any speed of the log, with contig
       fc.boolean(),
       async (steps, holds) => {
         const pending = pendingLog();
-        const writer = createInputWriter(pending.log, { ...OPTIONS, ...(holds && { coalesce: DEFAULT_SETTINGS }) });
+        const writer = createInputWriter(pending.log, { ...OPTIONS, ...(holds && { pace: new TextPace(DEFAULT_SETTINGS) }) });
         const expected: unknown[] = [];
         let now = 1_000;
         for (const step of steps) {
@@ -512,7 +513,7 @@ test('a record whose first acknowledgement was lost is stored once, and its writ
 /** A writer that holds text, whose first token is stored; the log stores at once. */
 async function holding(coalesce = { ...DEFAULT_SETTINGS, eventCostMs: 60_000, holdMsMax: 60_000 }) {
   const held = heldLog();
-  const writer = createInputWriter(held.log, { ...OPTIONS, coalesce });
+  const writer = createInputWriter(held.log, { ...OPTIONS, pace: new TextPace(coalesce) });
   writer.token('a', 'first ');
   await held.acknowledge(1);
   const texts = () =>
@@ -560,7 +561,7 @@ test('held text leaves with an input that is not text, a flush, a full record, a
   const { log, appended } = heldLog();
   const narrow = createInputWriter(log, {
     ...OPTIONS,
-    coalesce: { ...DEFAULT_SETTINGS, holdMsMax: 60_000 },
+    pace: new TextPace({ ...DEFAULT_SETTINGS, holdMsMax: 60_000 }),
     waitingBytesMax: 50,
   });
   for (let count = 0; count < 20; count += 1) {
@@ -583,10 +584,28 @@ test('a held input does not wait for held text beyond its own time, and text doe
   assert.deepEqual(second.texts().at(-1), ['remote-run', 'held ']);
 });
 
+test('held text of several writers leaves together, and a first text does not wait for it', async t => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const pace = new TextPace({ ...DEFAULT_SETTINGS, eventCostMs: 1e-9 });
+  const { log, appended } = heldLog();
+  const writers = ['one', 'two', 'three'].map(taskId => createInputWriter(log, { ...OPTIONS, taskId, pace }));
+  const settled = () => new Promise<void>(resolve => setImmediate(resolve));
+  for (const writer of writers) writer.token('a', 'first');
+  await settled();
+  await settled();
+  assert.equal(appended.length, 3);
+  for (const writer of writers) writer.token('a', 'due at once');
+  await settled();
+  assert.ok(appended.length >= 4, 'nothing left before it');
+  t.mock.timers.tick(GATHER_MS);
+  await settled();
+  assert.equal(appended.length, 6);
+});
+
 test('without a rule, and where every token is a chunk, no text is held and no record has heldMs', async () => {
   for (const coalesce of [undefined, { ...DEFAULT_SETTINGS, eventCostMs: 0 }]) {
     const { log, appended, acknowledge } = heldLog();
-    const writer = createInputWriter(log, { ...OPTIONS, ...(coalesce && { coalesce }) });
+    const writer = createInputWriter(log, { ...OPTIONS, ...(coalesce && { pace: new TextPace(coalesce) }) });
     for (let count = 1; count <= 3; count += 1) {
       writer.token('a', 'x');
       await acknowledge(count);
@@ -600,7 +619,7 @@ test('tokens that arrive while a record is in flight are held as one arrival', a
   const pending = pendingLog();
   const writer = createInputWriter(pending.log, {
     ...OPTIONS,
-    coalesce: { ...DEFAULT_SETTINGS, eventCostMs: 60_000, holdMsMax: 60_000 },
+    pace: new TextPace({ ...DEFAULT_SETTINGS, eventCostMs: 60_000, holdMsMax: 60_000 }),
   });
   writer.token('a', 'first', 0);
   await pending.settled();

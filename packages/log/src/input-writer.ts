@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { cutIndex, isDeeperThan } from '@hopline/a2a';
-import { type CoalesceSettings, TextHold } from '@hopline/coalesce';
+import type { TextHold } from '@hopline/coalesce';
 import {
   type AgentInput,
   type AgentRecord,
@@ -15,6 +15,7 @@ import {
 import { InputTooDeep, Superseded } from './errors.ts';
 import type { InputLog } from './input-log.ts';
 import { requireTaskId } from './names.ts';
+import type { TextPace } from './text-pace.ts';
 
 /**
  * The ordered publisher of one producer on one task (PROTOCOL.md section 3). Exactly one append is in flight; inputs that arrive
@@ -22,7 +23,7 @@ import { requireTaskId } from './names.ts';
  * record have 3.5 times the throughput of one (measured). In a burst a record of text is held for BURST_HOLD_MS or until it is full.
  * Order across lanes and kinds is kept. After a failed append the writer appends nothing more, because it would be stored out of order.
  *
- * With `coalesce` the writer holds text by the rule of the relay's coalescer, and marks the record (`heldMs`), so that the relay
+ * With `pace` the writer holds text by the rule of the relay's coalescer, and marks the record (`heldMs`), so that the relay
  * passes the text on at once. Each token is held once, at the place where holding it saves the most: an input record less, and a fact less.
  */
 export interface InputWriter {
@@ -63,8 +64,8 @@ export type InputWriterOptions = {
   trace?: TraceCarrier;
   /** Added to the first record. */
   taken?: TakenWork;
-  /** Holds text by this rule. Absent, or with an `eventCostMs` of 0: text leaves at once, and the relay holds it. */
-  coalesce?: CoalesceSettings;
+  /** Holds text by the rule of its settings. Absent, or with an event cost of 0: text leaves at once, and the relay holds it. */
+  pace?: TextPace;
   /** Ordinal of the first input, default 1. */
   startN?: number;
   /** Bytes that may wait before `ready` blocks the source, default WAITING_BYTES_MAX. */
@@ -139,6 +140,8 @@ class Writer implements InputWriter {
   /** Set while the open record is held; fires when it must leave. */
   #timer: NodeJS.Timeout | undefined;
   #timerDueMs = 0;
+  /** The open record leaves with the text of other writers. */
+  #isLeaving = false;
   /** The open record is the next one of a burst. */
   #isInBurst = false;
   #waitingBytes = 0;
@@ -150,8 +153,7 @@ class Writer implements InputWriter {
     this.#inputs = inputs;
     this.#options = options;
     this.#waitingBytesMax = options.waitingBytesMax ?? WAITING_BYTES_MAX;
-    const { coalesce } = options;
-    this.#hold = coalesce === undefined || coalesce.eventCostMs === 0 ? undefined : new TextHold(coalesce);
+    this.#hold = options.pace?.createHold();
     this.#nextN = options.startN ?? 1;
     this.#storedN = this.#nextN - 1;
   }
@@ -216,7 +218,7 @@ class Writer implements InputWriter {
     if (this.#failure) return Promise.reject(this.#failure.error);
     const upTo = this.#nextN - 1;
     if (upTo <= this.#storedN) return Promise.resolve();
-    if (this.#timer !== undefined) this.#pump();
+    if (!this.#checkQueued) this.#pump();
     return new Promise((resolve, reject) => this.#flushing.push({ upTo, resolve, reject }));
   }
 
@@ -306,13 +308,26 @@ class Writer implements InputWriter {
     const nowMs = performance.now();
     const dueMs = this.#dueMs(this.#open, nowMs);
     if (dueMs <= nowMs) {
-      this.#pump();
+      this.#leave(dueMs, nowMs);
       return;
     }
     if (this.#timer !== undefined && dueMs === this.#timerDueMs) return;
     clearTimeout(this.#timer);
     this.#timerDueMs = dueMs;
-    this.#timer = setTimeout(() => this.#pump(), dueMs - nowMs);
+    this.#timer = setTimeout(() => this.#leave(dueMs, dueMs), dueMs - nowMs);
+  }
+
+  /** Sends the open record, held text together with that of other writers. A first text leaves at once. */
+  #leave(dueMs: number, nowMs: number): void {
+    this.#timer = undefined;
+    const { pace } = this.#options;
+    if (pace === undefined || dueMs === 0 || this.#open?.hasText !== true) this.#pump();
+    else if (!this.#isLeaving) {
+      this.#isLeaving = true;
+      pace.gather(() => {
+        if (this.#isLeaving) this.#pump();
+      }, nowMs);
+    }
   }
 
   #dueMs({ leaveAtMs, hasText }: Draft, nowMs: number): number {
@@ -322,10 +337,11 @@ class Writer implements InputWriter {
     if (!hasText) return leaveAtMs;
     if (this.#hold === undefined) return 0;
     this.#offerArrivals(this.#hold, nowMs);
-    return Math.min(leaveAtMs, this.#hold.dueMs);
+    return this.#hold.holdsFirst ? 0 : Math.min(leaveAtMs, this.#hold.dueMs);
   }
 
   #offerArrivals(hold: TextHold, nowMs: number): void {
+    hold.setEventCost(this.#options.pace!.eventCostMs);
     for (const { lane, text, tokens } of this.#arrivals) hold.arrive(lane, text, tokens, nowMs);
     this.#arrivals = [];
   }
@@ -342,6 +358,7 @@ class Writer implements InputWriter {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#isInBurst = false;
+    this.#isLeaving = false;
     if (this.#inFlight || this.#failure) return;
     const draft = this.#sealed.shift() ?? this.#open;
     if (!draft) return;
@@ -357,7 +374,7 @@ class Writer implements InputWriter {
   }
 
   async #append(draft: Draft): Promise<number> {
-    const { taskId, producer, trace, taken, startN = 1, timeoutMs = APPEND_TIMEOUT_MS } = this.#options;
+    const { taskId, producer, trace, taken, startN = 1, timeoutMs = APPEND_TIMEOUT_MS, pace } = this.#options;
     const measured = { ...(taken && draft.n === startN && { taken }), ...(draft.tools.length > 0 && { tools: draft.tools }) };
     const held = draft.heldMs === undefined ? {} : { heldMs: draft.heldMs };
     const record: AgentRecord = { v: 1, at: draft.at, from: producer, n: draft.n, inputs: draft.inputs, ...held, ...measured };
@@ -365,7 +382,9 @@ class Writer implements InputWriter {
     // n 1 within the duplicate window.
     const { turn, item = 0, attempt } = producer;
     const id = `${taskId}:${producer.id}:${turn}:${item}:${attempt}:${draft.n}`;
+    const startedMs = performance.now();
     const { seq, duplicate } = await this.#inputs.append(taskId, record, { id, timeoutMs, ...(trace && { trace }) });
+    pace?.appended(performance.now() - startedMs);
     if (duplicate && !(await this.#isStoredAt(seq, record))) throw new Superseded();
     return seq;
   }

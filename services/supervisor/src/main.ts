@@ -1,5 +1,5 @@
 import { fromSettings, runService } from '@hopline/lifecycle';
-import { coalesceSettingsOf } from '@hopline/log';
+import { coalesceSettingsOf, TextPace } from '@hopline/log';
 import { openFromSettings } from '@hopline/log-jetstream';
 import { loadProfiles } from '@hopline/profiles';
 import { startAgentAtZero } from '@hopline/telemetry';
@@ -26,7 +26,7 @@ await runService({
       agentGoneMs: settings.HOPLINE_AGENT_GONE_MS,
       agentWaitMs: settings.HOPLINE_AGENT_WAIT_MS,
       slots: settings.HOPLINE_SLOTS,
-      coalesce: coalesceSettingsOf(settings),
+      pace: new TextPace(coalesceSettingsOf(settings)),
       metrics: telemetry.metrics,
       logger,
     });

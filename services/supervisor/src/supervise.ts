@@ -6,7 +6,6 @@ import {
   followTask,
   InputTooDeep,
   type InputWriter,
-  type InputWriterOptions,
   type Job,
   type LiveAgents,
   type Log,
@@ -14,6 +13,7 @@ import {
   Requeued,
   type StoredFacts,
   Superseded,
+  type TextPace,
 } from '@hopline/log';
 import type { Profiles } from '@hopline/profiles';
 import { SUPERVISOR } from '@hopline/task';
@@ -55,7 +55,7 @@ export type SuperviseDeps = {
   /** How long a task waits while no agent is registered, if one was, or the supervisor started, within this time, milliseconds; default AGENT_WAIT_MS. */
   agentWaitMs?: number;
   /** How long text is held before it is stored. Absent: it is stored at once, and the relay holds it. */
-  coalesce?: InputWriterOptions['coalesce'];
+  pace?: TextPace;
   /** Interval of the check for lost inputs, milliseconds; default LOST_INPUTS_CHECK_MS. */
   lostInputsCheckMs?: number;
   /** Interval at which the work items of silent calls are looked up, milliseconds; default LOST_ITEMS_CHECK_MS. */
@@ -229,12 +229,12 @@ function isConducting(context: TurnContext): context is ConductingContext {
   return context.profile.turn === 'conduct';
 }
 
-function inputWriter({ log, coalesce }: SuperviseDeps, job: Job, { hop, takenAt }: { hop: Hop; takenAt: number }): InputWriter {
+function inputWriter({ log, pace }: SuperviseDeps, job: Job, { hop, takenAt }: { hop: Hop; takenAt: number }): InputWriter {
   const { work, item, attempt, requeues } = job;
   const producer = { id: SUPERVISOR, agent: SUPERVISOR, turn: work.turn, item, attempt };
   const taken = takenWork({ attempt, requeues, queuedAt: work.queuedAt, takenAt });
   const options = { taskId: work.taskId, producer, trace: hop.carrier(), taken };
-  return createInputWriter(log.inputs, { ...options, ...(coalesce && { coalesce }) });
+  return createInputWriter(log.inputs, { ...options, ...(pace && { pace }) });
 }
 
 type RunState = Pick<TurnContext, 'profile' | 'view' | 'writer' | 'signal' | 'fail'> & {

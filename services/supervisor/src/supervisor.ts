@@ -1,4 +1,4 @@
-import { type InputWriterOptions, LiveAgents, type Log, Superseded } from '@hopline/log';
+import { LiveAgents, type Log, Superseded, type TextPace } from '@hopline/log';
 import type { Profiles } from '@hopline/profiles';
 import { flushLog, type HopMetrics, inTrace, LINE, type Logger, redeliveryCause, taskLogger } from '@hopline/telemetry';
 import type { ModelSettings } from './model-turn.ts';
@@ -16,7 +16,7 @@ export type SupervisorDeps = {
   agentWaitMs: number;
   slots: number;
   /** The same as in SuperviseDeps. */
-  coalesce?: InputWriterOptions['coalesce'];
+  pace?: TextPace;
   /** The same as in SuperviseDeps. */
   lostInputsCheckMs?: number;
   /** The same as in SuperviseDeps. */
