@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { DEFAULT_SETTINGS } from '@hopline/coalesce';
 import { EVENT_COST_FACTOR_MAX, GATHER_MS, IDLE_APPEND_MS, TextPace } from './text-pace.ts';
 
-test('an event costs what the settings say while appends are fast, more while they are slow, and never beyond its factor', () => {
+test('an event has the cost of the settings while appends are fast, more while they are slow, and never beyond its factor', () => {
   const pace = new TextPace(DEFAULT_SETTINGS);
   const after = (ms: number, appends: number) => {
     for (let count = 0; count < appends; count += 1) pace.appended(ms);

@@ -7,7 +7,7 @@ import { type CoalesceSettings, TextHold } from '@hopline/coalesce';
 export const GATHER_MS = 10;
 /** An append that takes longer than this, milliseconds, shows that processors fill up: an event costs more then. */
 export const IDLE_APPEND_MS = 2;
-/** An event costs at most this many times what the settings say. */
+/** An event costs at most this many times the cost of the settings. */
 export const EVENT_COST_FACTOR_MAX = 8;
 /** A step of the estimated median. So it doubles or halves within 15 appends. */
 const MEDIAN_STEP = 1.05;
