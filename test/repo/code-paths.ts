@@ -57,8 +57,8 @@ const INPUT_TO_PIPELINE: readonly PathStep[] = [
 export const TOKEN_PATH: TokenPath = {
   name: 'token',
   title: "A token: from the agent's `yield` to the SSE frame",
-  filesMax: 46,
-  executedMax: 83,
+  filesMax: 47,
+  executedMax: 84,
   steps: [
     { file: agent('define-agent.ts'), does: 'turns the yielded string into an event' },
     { file: agent('run-attempt.ts'), does: 'reads the events of one attempt' },
@@ -67,6 +67,7 @@ export const TOKEN_PATH: TokenPath = {
     { file: agent('streamed-text.ts'), does: 'decides which lane the text belongs to' },
     { file: agent('lane-writer.ts'), does: 'opens the lane' },
     { file: log('input-writer.ts'), does: 'batches tokens into records' },
+    { file: log('text-pace.ts'), does: 'lets the text of all tasks leave together' },
     { file: coalesce('text-hold.ts'), does: 'decides when the record leaves' },
     { file: coalesce('arrival-model.ts'), does: 'expects the next token' },
     { file: coalesce('hold-policy.ts'), does: 'weighs its wait against a chunk' },
