@@ -384,7 +384,7 @@ class Writer implements InputWriter {
     const id = `${taskId}:${producer.id}:${turn}:${item}:${attempt}:${draft.n}`;
     const startedMs = performance.now();
     const { seq, duplicate } = await this.#inputs.append(taskId, record, { id, timeoutMs, ...(trace && { trace }) });
-    pace?.appended(performance.now() - startedMs);
+    pace?.appended(startedMs, performance.now());
     if (duplicate && !(await this.#isStoredAt(seq, record))) throw new Superseded();
     return seq;
   }

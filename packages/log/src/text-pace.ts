@@ -5,8 +5,15 @@ import { type CoalesceSettings, TextHold } from '@hopline/coalesce';
  * once for many records: at 100 streams of 20 tokens/s wake-ups are half of the cost of a token.
  */
 export const GATHER_MS = 10;
-/** An append that takes longer than this, milliseconds, shows that processors fill up: an event costs more then. */
-export const IDLE_APPEND_MS = 2;
+/**
+ * Processors fill up when the median of the appends is more than this many times the fastest one: the cost of an event grows from there. On two
+ * cores with nothing else to do it is 2.7 at one stream of 20 tokens/s, 3 at 30 streams, and 10 or more at 100.
+ */
+export const SLOW_APPEND_FACTOR = 3;
+/** No append counts as faster than this, milliseconds. */
+export const FASTEST_APPEND_MS_MIN = 0.5;
+/** The fastest append counts twice its time after this, milliseconds: a server that has moved away is noticed. */
+export const FASTEST_APPEND_DOUBLING_MS = 10 * 60_000;
 /** An event costs at most this many times the cost of the settings. */
 export const EVENT_COST_FACTOR_MAX = 8;
 /** A step of the estimated median. So it doubles or halves within 15 appends. */
@@ -18,8 +25,10 @@ const MEDIAN_STEP = 1.05;
  */
 export class TextPace {
   readonly #coalesce: CoalesceSettings;
-  /** Estimated median of the newest appends. */
-  #appendMs = IDLE_APPEND_MS;
+  /** Estimated median of the newest appends. It begins low, because the first appends of a process are slow. */
+  #medianMs = FASTEST_APPEND_MS_MIN;
+  #fastestMs = Number.POSITIVE_INFINITY;
+  #appendedAtMs = 0;
   #leftMs = Number.NEGATIVE_INFINITY;
   #due: (() => void)[] = [];
 
@@ -34,14 +43,21 @@ export class TextPace {
 
   /** Cost of an event now, in token-milliseconds. */
   get eventCostMs(): number {
-    const factor = Math.min(EVENT_COST_FACTOR_MAX, Math.max(1, this.#appendMs / IDLE_APPEND_MS));
-    return this.#coalesce.eventCostMs * factor;
+    const factor = this.#medianMs / (SLOW_APPEND_FACTOR * this.#fastestMs);
+    return this.#coalesce.eventCostMs * Math.min(EVENT_COST_FACTOR_MAX, Math.max(1, factor));
   }
 
-  /** An append took `ms`. */
-  appended(ms: number): void {
-    const next = ms > this.#appendMs ? this.#appendMs * MEDIAN_STEP : this.#appendMs / MEDIAN_STEP;
-    this.#appendMs = Math.min(EVENT_COST_FACTOR_MAX * IDLE_APPEND_MS, Math.max(IDLE_APPEND_MS / 2, next));
+  /** An append that began at `startedMs` was acknowledged at `nowMs`. */
+  appended(startedMs: number, nowMs: number): void {
+    const ms = Math.max(FASTEST_APPEND_MS_MIN, nowMs - startedMs);
+    this.#fastestMs = Math.min(ms, this.#fastestMs * 2 ** ((nowMs - this.#appendedAtMs) / FASTEST_APPEND_DOUBLING_MS));
+    this.#appendedAtMs = nowMs;
+    const next = ms > this.#medianMs ? this.#medianMs * MEDIAN_STEP : this.#medianMs / MEDIAN_STEP;
+    // Beyond the largest factor it would only take longer to fall again.
+    this.#medianMs = Math.min(
+      EVENT_COST_FACTOR_MAX * SLOW_APPEND_FACTOR * this.#fastestMs,
+      Math.max(FASTEST_APPEND_MS_MIN, next),
+    );
   }
 
   /** Calls `leave` at once, or when the text of all writers leaves next. `nowMs`: of `performance.now()`. */
