@@ -30,7 +30,7 @@ test('an event has the cost of the settings while appends are fast, more while t
   assert.equal(after(1, 100), 1);
 });
 
-test('what counts as slow depends on the fastest append, and a server that has moved away is no load', () => {
+test('what counts as slow depends on the fastest append, and a server that has moved away does not count as load', () => {
   const pace = new TextPace(DEFAULT_SETTINGS);
   let nowMs = 0;
   const costs = (ms: number, everyMs: number, appends: number) => {
