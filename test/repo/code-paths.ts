@@ -1,11 +1,11 @@
 /** A file on a path: it decides about the text, holds it, rewrites it or passes it on. */
 export type PathStep = {
   file: string;
-  /** Completes the sentence that begins with the file: its step for the token or message. */
+  /** What the file does with the token or message, as the rest of a sentence that begins with the file's name. */
   does: string;
-  /** Files that connect this one with the step before it where no import does: an interface of both, or the file that calls both. */
+  /** Files that connect this step with the previous one if neither imports the other: an interface of both, or the file that calls both. */
   via?: readonly string[];
-  /** The subject over which the step before it handed over. */
+  /** The subject on which the previous step publishes for this one. */
   over?: 'a2a.raw' | 'a2a.live' | 'a2a.work';
 };
 
@@ -21,11 +21,11 @@ export type CodePath = {
 /** The token's path lists every production file that executes for a token: the measurement of token-path.test.ts compares them. */
 export type TokenPath = CodePath & {
   beside: readonly FilesBeside[];
-  /** Files that execute for one token, those of the steps included. */
+  /** Files that execute for one token, including those of the steps. */
   executedMax: number;
 };
 
-/** Files that execute for a token without being a step: what they do with it, as the beginning of a sentence. */
+/** Files that execute for a token but are not a step. Each value states what the file does with it, as the rest of a sentence. */
 export type FilesBeside = { do: string; files: readonly string[] };
 
 const inPackage = (name: string) => (file: string) => `packages/${name}/src/${file}`;
@@ -57,8 +57,8 @@ const INPUT_TO_PIPELINE: readonly PathStep[] = [
 export const TOKEN_PATH: TokenPath = {
   name: 'token',
   title: "A token: from the agent's `yield` to the SSE frame",
-  filesMax: 45,
-  executedMax: 73,
+  filesMax: 47,
+  executedMax: 75,
   steps: [
     { file: agent('define-agent.ts'), does: 'turns the yielded string into an event' },
     { file: agent('abortable-events.ts'), does: 'ends the events when the turn is cancelled' },
@@ -67,6 +67,10 @@ export const TOKEN_PATH: TokenPath = {
     { file: agent('streamed-text.ts'), does: 'decides which lane the text belongs to' },
     { file: agent('lane-writer.ts'), does: 'opens the lane' },
     { file: log('input-writer.ts'), does: 'batches tokens into records' },
+    { file: log('text-pace.ts'), does: 'lets the text of all tasks leave together' },
+    { file: coalesce('text-hold.ts'), does: 'decides when the record leaves' },
+    { file: coalesce('arrival-model.ts'), does: 'expects the next token' },
+    { file: coalesce('hold-policy.ts'), does: 'weighs its wait against a chunk' },
     { file: jetstream('inputs.ts'), does: 'names the subject' },
     { file: jetstream('codec.ts'), does: 'encodes the record' },
     { file: jetstream('publisher.ts'), does: 'publishes it until it is acknowledged' },
@@ -79,9 +83,7 @@ export const TOKEN_PATH: TokenPath = {
     { file: fold('task-inputs.ts'), does: 'skips what is folded already' },
     { file: fold('ordinal-deduplicator.ts'), does: 'skips the tokens that the producer has sent before' },
     { file: fold('coalesced-text.ts'), does: 'passes its tokens to the coalescer' },
-    { file: coalesce('coalescer.ts'), does: 'decides when the text leaves' },
-    { file: coalesce('arrival-model.ts'), does: 'expects the next token' },
-    { file: coalesce('hold-policy.ts'), does: 'weighs its wait against a chunk' },
+    { file: coalesce('coalescer.ts'), does: 'passes on what its producer has held' },
     { file: coalesce('lane.ts'), does: 'holds the text and cuts the chunk' },
     { file: coalesce('text-cut.ts'), does: 'keeps characters whole' },
     { file: fold('pending-tokens.ts'), does: 'knows which inputs the chunk was made of' },
@@ -259,7 +261,7 @@ export const MESSAGE_PATH: CodePath = {
   ],
 };
 
-/** The files of a path's steps, each once, in the order of their first step. */
+/** The files of a path's steps without repetitions, in the order of their first step. */
 export const filesOf = ({ steps }: CodePath): string[] => [...new Set(steps.map(step => step.file))];
 
 /** All files that execute for a token. */

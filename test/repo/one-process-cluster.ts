@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { defineAgent, serveAgent } from '@hopline/agent';
 import { DEFAULT_SETTINGS } from '@hopline/coalesce';
 import { AllowedHosts, createHealth } from '@hopline/lifecycle';
-import type { AgentEntry, Log } from '@hopline/log';
+import { type AgentEntry, type Log, TextPace } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { PROFILES } from '@hopline/profiles';
 import { createHopMetrics, createLogger } from '@hopline/telemetry';
@@ -14,11 +14,14 @@ import { createSupervisor } from '../../services/supervisor/src/supervisor.ts';
 import { messageParams, rpc } from '../support/cluster/a2a-stream.ts';
 import { startNats } from '../support/nats/nats-server.ts';
 
-/** So long that no lease and no entry of an agent is renewed while a task is measured, milliseconds. */
+/** Long enough, in milliseconds, that no lease and no entry of an agent is renewed while a task is measured. */
 const HEARTBEAT_MS = 120_000;
 const LEASE_MS = 3 * HEARTBEAT_MS;
 
-/** How often the test renews the agent's entry until the task streams, milliseconds: on a busy machine that takes longer than an entry lives. */
+/**
+ * How often the test renews the agent's entry until the task streams, in milliseconds. On a busy machine the entry would otherwise expire
+ * before that.
+ */
 const RENEWAL_MS = 1_000;
 
 /** One task of a running cluster. */
@@ -29,8 +32,8 @@ export type StreamedTask = {
 };
 
 /**
- * The services of a cluster in this process, each with a connection of its own to a real nats-server; an agent made by `defineAgent`, which
- * the supervisor calls; and a client that reads the SSE stream of one task.
+ * The services of a cluster in this process, each with its own connection to a real nats-server; an agent made by `defineAgent`, which the
+ * supervisor calls; and a client that reads the SSE stream of one task.
  */
 export async function openStreamedTask(): Promise<StreamedTask> {
   const nats = await startNats();
@@ -57,6 +60,7 @@ export async function openStreamedTask(): Promise<StreamedTask> {
       slots: 1,
       signal: stop.signal,
       heartbeatMs: HEARTBEAT_MS,
+      pace: new TextPace(DEFAULT_SETTINGS),
       ...reporting,
     },
     agent: defineAgent({ name: 'agent', description: 'Yields a token on request', run: () => source.tokens() }),
@@ -65,7 +69,7 @@ export async function openStreamedTask(): Promise<StreamedTask> {
   const renewal = renew(logs.agent, await registered.promise);
   const supervisor = await createSupervisor({
     ...{ log: logs.supervisor, planner: new SkillPlanner(), profiles: PROFILES, displayName: 'Supervisor', slots: 1 },
-    ...{ agentGoneMs: HEARTBEAT_MS, agentWaitMs: HEARTBEAT_MS, ...reporting },
+    ...{ agentGoneMs: HEARTBEAT_MS, agentWaitMs: HEARTBEAT_MS, pace: new TextPace(DEFAULT_SETTINGS), ...reporting },
   });
   const ingress = await createIngress({
     ...{ log: logs.ingress, profile: 'caipe', publicUrl: undefined, limits: {}, ...reporting },
@@ -129,7 +133,7 @@ class TokenSource {
   }
 }
 
-/** A client without code of the project: that would be counted as the server's. */
+/** A client that uses no code of the project, because such code would count as the server's. */
 class TextReader {
   readonly #chunks: AsyncIterator<string>;
   #text = '';
@@ -139,7 +143,7 @@ class TextReader {
     this.#chunks = body.pipeThrough(new TextDecoderStream())[Symbol.asyncIterator]();
   }
 
-  /** Reads until the text was received; undefined: until the end. */
+  /** Reads until it has received the text, or to the end if the text is undefined. */
   async readUntil(text: string | undefined): Promise<void> {
     while (text === undefined || !this.#text.includes(text)) {
       const { done, value } = await this.#chunks.next();

@@ -223,7 +223,7 @@ test('an item whose work is already over does nothing', async () => {
   assert.equal((await task.records()).length, before);
 });
 
-test('a superseded attempt ends, before and while it runs', async () => {
+test('an attempt ends if it is superseded, before it starts or while it runs', async () => {
   const task = await TaskLog.create('caipe');
   const zombie = run(
     task,

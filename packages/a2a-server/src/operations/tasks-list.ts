@@ -73,7 +73,7 @@ async function readPage(
   return { tasks, next: at < candidates.length ? candidates[at - 1] : undefined, removed };
 }
 
-/** undefined when retention has removed the task. */
+/** Resolves with undefined if retention has removed the task. */
 async function readTask(
   server: A2AServer,
   { caller }: OperationContext,
