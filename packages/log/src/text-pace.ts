@@ -10,7 +10,7 @@ export const GATHER_MS = 10;
  * on two busy cores: 2 to 3 times at 1 to 30 streams of 20 tokens/s, 10 times and more at 100.
  */
 export const SLOW_APPEND_FACTOR = 3;
-/** No append counts as faster than this, milliseconds. */
+/** Lower bound of the fastest append. */
 export const FASTEST_APPEND_MS_MIN = 0.5;
 /** Milliseconds after which the fastest append counts twice its time, so that a server that has moved away is noticed. */
 export const FASTEST_APPEND_DOUBLING_MS = 10 * 60_000;
