@@ -250,7 +250,7 @@ export type AgentRecord = {
   n: number;
   inputs: AgentInput[];
   /**
-   * In a record with text whose writer holds text by the rule of the coalescer: milliseconds for which it held the oldest token. The relay does
+   * In a record with text whose writer holds text by the rule of the coalescer: the milliseconds for which it held the oldest token. The relay does
    * not hold the text again. Absent: the relay holds it.
    */
   heldMs?: number;

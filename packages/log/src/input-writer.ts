@@ -23,8 +23,8 @@ import type { TextPace } from './text-pace.ts';
  * times the throughput of one (measured). In a burst a record of text is held for BURST_HOLD_MS or until it is full. Order across lanes and
  * kinds is kept. After a failed append the writer appends nothing more, because it would be stored out of order.
  *
- * With `pace` the writer holds text by the rule of the relay's coalescer, and marks the record (`heldMs`), so that the relay
- * passes the text on at once. Each token is held once, at the place where holding it saves the most: an input record less, and a fact less.
+ * With `pace` the writer holds text by the rule of the relay's coalescer and marks the record (`heldMs`), so that the relay passes the text
+ * on at once. Each token is held once, where that saves most: one input record and one fact record fewer.
  */
 export interface InputWriter {
   /**
@@ -34,7 +34,7 @@ export interface InputWriter {
    */
   add(input: AgentInput, atMs?: number): void;
   /**
-   * Like `add`, for an input that no reader waits for. It is sent in the record of the next input, or after `holdMs`, so that it
+   * Like `add`, for an input that no reader waits for. It is sent in the record of the next input, or by itself after `holdMs`, so that it
    * does not delay the next input by an append.
    */
   addHeld(input: Exclude<AgentInput, TextInput>, holdMs: number): void;
