@@ -6,11 +6,11 @@ import { type CoalesceSettings, TextHold } from '@hopline/coalesce';
  */
 export const GATHER_MS = 10;
 /**
- * Processors fill up when the median of the appends is more than this many times the fastest one: the cost of an event grows from there. On two
- * cores with nothing else to do it is 2.7 at one stream of 20 tokens/s, 3 at 30 streams, and 10 or more at 100.
+ * Processors fill up when the median of the appends is more than this many times the fastest one: the cost of an event grows from there. Measured
+ * on two cores beside other programs: 2 to 3 times at 1 to 30 streams of 20 tokens/s, 10 times and more at 100.
  */
 export const SLOW_APPEND_FACTOR = 3;
-/** Lower bound of the fastest append. */
+/** No append counts as faster than this many milliseconds. */
 export const FASTEST_APPEND_MS_MIN = 0.5;
 /** After this time the fastest append counts as twice as slow, so that a server that has moved away is noticed. */
 export const FASTEST_APPEND_DOUBLING_MS = 10 * 60_000;
