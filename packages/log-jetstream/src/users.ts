@@ -61,8 +61,12 @@ function relay(rights: Rights): void {
   rights.watch('leases');
   rights.write('leases', 'relay.*', 'shard.*');
   rights.findMembers('relay.*');
+  // Once, for the tasks of relays of the version before.
   rights.watch('tasks');
   rights.write('tasks', '*');
+  rights.match('taskLists');
+  rights.write('taskLists', '*.*.*.t.*', '*.*.*.ended', '*.*.*.ended.*');
+  rights.purge('taskLists');
 }
 
 function ingress(rights: Rights): void {
@@ -72,8 +76,10 @@ function ingress(rights: Rights): void {
   rights.followFacts();
   rights.inspectWork('*');
   rights.watch('tasks', 'agents', 'pushConfigs');
+  rights.match('taskLists', 'leases');
   rights.get('messageIds', 'contexts', 'pushConfigs', 'pushProgress');
   rights.write('tasks', '*');
+  rights.write('taskLists', '*.*.*.t.*');
   rights.write('messageIds', '*');
   rights.write('contexts', '*');
   rights.write('pushConfigs', '*.*');
@@ -113,6 +119,7 @@ function agent(rights: Rights, user: Exclude<LogUser, (typeof SERVICE_USERS)[num
   rights.followFacts();
   rights.takeWork(user);
   rights.watch('tasks');
+  rights.match('taskLists', 'leases');
   rights.get('agents', 'messageIds', 'contexts');
   rights.write('agents', `${name}.*`);
   rights.write('messageIds', '*');
@@ -171,7 +178,10 @@ class Rights {
   }
 
   readFacts(): void {
-    this.#read(this.#names.factsStream, this.#names.subject(`${LOG_PREFIX}.*.*`));
+    const { factsStream } = this.#names;
+    this.#read(factsStream, this.#names.subject(`${LOG_PREFIX}.*.*`));
+    // The newest records of many tasks.
+    this.#api(`DIRECT.GET.${factsStream}`);
   }
 
   followFacts(): void {
@@ -191,6 +201,20 @@ class Rights {
       const bucket = this.#names.bucket(BUCKETS[name]);
       this.#read(`KV_${bucket}`, `$KV.${bucket}.>`);
     }
+  }
+
+  /** Entries whose keys match a pattern: by a direct get, and through a consumer where the server lacks it. */
+  match(...buckets: Bucket[]): void {
+    for (const name of buckets) {
+      const bucket = this.#names.bucket(BUCKETS[name]);
+      this.#api(`DIRECT.GET.KV_${bucket}`, `STREAM.MSG.GET.KV_${bucket}`);
+      this.#api(`CONSUMER.CREATE.KV_${bucket}.*.$KV.${bucket}.>`);
+      this.#api(`CONSUMER.MSG.NEXT.KV_${bucket}.*`, `CONSUMER.DELETE.KV_${bucket}.*`);
+    }
+  }
+
+  purge(bucket: Bucket): void {
+    this.#api(`STREAM.PURGE.KV_${this.#names.bucket(BUCKETS[bucket])}`);
   }
 
   write(name: Bucket, ...keys: string[]): void {

@@ -4,6 +4,7 @@ import type { FactLog, RecordMark } from './fact-log.ts';
 import type { InputLog } from './input-log.ts';
 import type { KeyValue } from './key-value.ts';
 import type { Presence } from './presence.ts';
+import type { TaskListValue } from './task-lists.ts';
 import type { WakeUps } from './wake-ups.ts';
 import type { WorkQueue } from './work-queue.ts';
 
@@ -22,7 +23,10 @@ export interface Log {
   readonly wakeUps: WakeUps;
   readonly presence: Presence;
   readonly leases: KeyValue<LeaseValue>;
+  /** By task id. */
   readonly tasks: KeyValue<TaskIndexEntry>;
+  /** By owner and shard. */
+  readonly taskLists: KeyValue<TaskListValue>;
   readonly agents: KeyValue<AgentEntry>;
   readonly messageIds: KeyValue<MessageIdEntry>;
   readonly contexts: KeyValue<ContextEntry>;
@@ -60,6 +64,8 @@ export type ShardProgress = {
    * checkpoint has passed it.
    */
   refoldTo?: number;
+  /** Every task of the shard is in the task lists. A relay of an earlier version does not set it. */
+  listed?: true;
   /** Other records that the log may have lost. Only for a shard that starts again in the same process; never stored. */
   unproven?: readonly RecordMark[];
 };

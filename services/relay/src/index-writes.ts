@@ -1,6 +1,6 @@
 import { isInProgress, isInterrupted } from '@hopline/a2a';
-import { type Log, LogConflict, LogUnavailable, type TaskIndexEntry } from '@hopline/log';
-import type { OpenTask } from './task-deadlines.ts';
+import { type KeyValue, type Log, LogConflict, LogUnavailable, type TaskIndexEntry } from '@hopline/log';
+import type { OpenTask, ShardTasks } from './shard-tasks.ts';
 
 /** Tries of one index write. Each conflict is a write of another relay, and a task has two relays during a takeover. */
 export const INDEX_TRIES_MAX = 8;
@@ -22,16 +22,16 @@ export const RUNNING_INDEX_DELAY_MS = 500;
  */
 export class IndexWrites {
   readonly #tasks: Log['tasks'];
-  readonly #known: (taskId: string) => OpenTask | undefined;
+  readonly #lists: Pick<ShardTasks, 'open' | 'store'> | undefined;
   readonly #waiting = new Map<string, WaitingWrite>();
   readonly #inFlight = new Map<string, Promise<unknown>>();
   #timer: NodeJS.Timeout | undefined;
   #wakeAtMs = Number.POSITIVE_INFINITY;
 
-  /** `known`: the entry of a task as this process has received it, which saves a read; an older one costs a conflict. */
-  constructor(tasks: Log['tasks'], known: (taskId: string) => OpenTask | undefined = () => undefined) {
+  /** `lists`: written first. */
+  constructor(tasks: Log['tasks'], lists?: Pick<ShardTasks, 'open' | 'store'>) {
     this.#tasks = tasks;
-    this.#known = known;
+    this.#lists = lists;
   }
 
   /** Resolves when this entry or a later one is stored. */
@@ -53,7 +53,7 @@ export class IndexWrites {
 
   /** The stored entry shows that the task waits for its client: lists and the deadline of the answer depend on it. */
   #isShownWaiting(taskId: string): boolean {
-    const known = this.#known(taskId);
+    const known = this.#lists?.open.get(taskId);
     return known !== undefined && isInterrupted(known.entry.state);
   }
 
@@ -93,31 +93,46 @@ export class IndexWrites {
   }
 
   async #put(taskId: string, write: IndexWrite): Promise<void> {
-    let known = this.#known(taskId);
-    for (let tries = 0; tries < INDEX_TRIES_MAX; tries++) {
-      const found = known ?? (await this.#read(taskId));
-      known = undefined;
-      if (found !== undefined && !replaces(write, found.entry)) return;
-      const entry = { ...write, at: write.at ?? found?.entry.at ?? Date.now() };
-      try {
-        if (found === undefined) await this.#tasks.create(taskId, entry);
-        else await this.#tasks.update(taskId, entry, found.revision);
-        return;
-      } catch (error) {
-        if (!(error instanceof LogConflict)) throw error;
-      }
-    }
-    throw new LogUnavailable(`the index entry of a task changed during each of ${INDEX_TRIES_MAX} tries to write it`);
-  }
-
-  async #read(taskId: string): Promise<OpenTask | undefined> {
-    const found = await this.#tasks.get(taskId);
-    return found && { entry: found.value, revision: found.revision };
+    await this.#lists?.store(taskId, write);
+    await storeEntry(this.#tasks, taskId, write);
   }
 }
 
+/**
+ * Stores an entry unless a later one is stored: resolves with what is stored then, and undefined if nothing had to be. `known`: the entry as this
+ * process wrote it, which saves a read; an older one costs a conflict. `isSettled`: asked when there is no entry, whether there should be none.
+ */
+export async function storeEntry(
+  bucket: KeyValue<TaskIndexEntry>,
+  key: string,
+  write: IndexWrite,
+  known?: OpenTask,
+  isSettled: () => Promise<boolean> = async () => false,
+): Promise<OpenTask | undefined> {
+  let expected = known;
+  for (let tries = 0; tries < INDEX_TRIES_MAX; tries++) {
+    const found = expected ?? (await read(bucket, key));
+    expected = undefined;
+    if (found !== undefined && !replaces(write, found.entry)) return found;
+    if (found === undefined && (await isSettled())) return undefined;
+    const entry = { ...write, at: write.at ?? found?.entry.at ?? Date.now() };
+    try {
+      const revision = found === undefined ? await bucket.create(key, entry) : await bucket.update(key, entry, found.revision);
+      return { entry, revision };
+    } catch (error) {
+      if (!(error instanceof LogConflict)) throw error;
+    }
+  }
+  throw new LogUnavailable(`the index entry of a task changed during each of ${INDEX_TRIES_MAX} tries to write it`);
+}
+
+async function read(bucket: KeyValue<TaskIndexEntry>, key: string): Promise<OpenTask | undefined> {
+  const found = await bucket.get(key);
+  return found && { entry: found.value, revision: found.revision };
+}
+
 /** An entry. Without `at`, the time of the previous entry is kept. */
-type IndexWrite = Omit<TaskIndexEntry, 'at'> & { at: number | undefined };
+export type IndexWrite = Omit<TaskIndexEntry, 'at'> & { at: number | undefined };
 type WaitingWrite = {
   entry: IndexWrite;
   /** True if the task runs and its stored entry shows that. */

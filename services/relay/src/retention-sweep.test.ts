@@ -26,7 +26,7 @@ import {
   RetentionSweep,
   SILENT_MS_MIN,
 } from './retention-sweep.ts';
-import type { OpenTask } from './task-deadlines.ts';
+import type { OpenTask } from './shard-tasks.ts';
 
 const HOUR_MS = 3_600_000;
 const SILENT_MS = 150;
@@ -237,7 +237,7 @@ async function sweepOver(
           return sweeps > 1 ? { ...FULL, fill: 0 } : extents.facts;
         },
       },
-      tasks: { ...log.tasks, extent: async () => extents.tasks, update: async () => ++written },
+      taskLists: { ...log.taskLists, extent: async () => extents.tasks },
       inputs: {
         ...log.inputs,
         extent: async () => extents.inputs,
@@ -246,7 +246,14 @@ async function sweepOver(
       work: log.work,
     },
     index: new IndexWrites(log.tasks),
-    openTasks: () => new Map(sweeps > 0 ? tasks.slice(0, 1) : tasks),
+    tasks: {
+      get open() {
+        return new Map(sweeps > 0 ? tasks.slice(0, 1) : tasks);
+      },
+      rewrite: async () => {
+        written += 1;
+      },
+    },
     owns: () => true,
     isBusy: () => false,
     copyForwardAfterMs: HOUR_MS,

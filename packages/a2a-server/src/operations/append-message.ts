@@ -5,7 +5,7 @@ import { TenantFull } from '@hopline/log';
 import { SPAN } from '@hopline/telemetry';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import { fromLog } from '../log-faults.ts';
-import { addToIndex } from './open-tasks.ts';
+import { addToLists } from './open-tasks.ts';
 import type { ResolvedMessage } from './resolve-message.ts';
 
 /**
@@ -28,12 +28,12 @@ export async function appendFirst(server: A2AServer, context: OperationContext, 
       throw fromLog(thrown, taskId);
     });
   if (!isNew) {
-    const [earlier] = await Promise.all([join(), addToIndex(server, context, resolved)]);
+    const [earlier] = await Promise.all([join(), addToLists(server, context, resolved)]);
     await storeMessage(server, context, resolved, earlier);
     return;
   }
   // A context id made by this request has no earlier tasks, so the writes run at once: the message first, its answer is awaited.
-  await Promise.all([storeMessage(server, context, resolved), join(), addToIndex(server, context, resolved)]);
+  await Promise.all([storeMessage(server, context, resolved), join(), addToLists(server, context, resolved)]);
 }
 
 /** Appends a client's message. Resolves when the log has acknowledged it; a retry with the same message id is stored once. */
