@@ -21,7 +21,7 @@ const HEADER_SAFE = /^[\x21-\x7e]{1,200}$/;
 export async function appendFirst(server: A2AServer, context: OperationContext, resolved: ResolvedMessage): Promise<void> {
   const { taskId, contextId, message } = resolved;
   await requireRoom(server, context, taskId);
-  server.quotas.addTask(context.caller, taskId);
+  await server.quotas.addTask(context.caller, taskId);
   const isNew = message.contextId === undefined;
   const join = () =>
     joinContext(server.log, { owner: context.caller, contextId, taskId, isNew }).catch(thrown => {

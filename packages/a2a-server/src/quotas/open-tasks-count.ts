@@ -3,21 +3,25 @@ import type { Owner, Role } from '@hopline/events';
 import { isTaskEntry, type Log, openFilter } from '@hopline/log';
 import { partyKeysOf } from './owner-counts.ts';
 
-/** Time between two counts of the same party. */
+/** Age at which a count is repeated, and the part of the limit that this process begins before it is. */
 const COUNT_MS_MIN = 1_000;
+const BEGUN_SHARE = 1 / 64;
+/**
+ * A party is first counted when this process has itself begun this part of its limit. Before that, up to 16 processes together are below the
+ * limit, and most parties never need to be counted.
+ */
+const UNSEEN_SHARE = 1 / 16;
 /** Parties in memory. The one that was counted first is forgotten first. */
 const PARTIES_MAX = 10_000;
 /** Tasks of which this process remembers that it has counted them: a retry of a message counts once. */
 const COUNTED_MAX = 10_000;
 
 /** `begun`: tasks that this process began since the count. */
-type Party = { count: number; begun: number; countedAtMs: number };
+type Party = { count: number; begun: number; countedAtMs: number; counting?: Promise<void> };
 
 export type OpenTasksCountOptions = {
   log: Pick<Log, 'taskLists'>;
   role: Role;
-  /** A party is counted when this process has begun so many of its tasks; before that, a few processes together are below the limit. */
-  unseenMax: number;
   onLost(error: unknown): void;
   /** Monotonic milliseconds. */
   now?: () => number;
@@ -49,18 +53,29 @@ export class OpenTasksCount {
     for (const { key } of partiesOf(caller)) this.#party(key).begun += 1;
   }
 
-  /** Whether the caller has `max` open tasks or more, or its tenant `tenantMax`. A new count is not awaited. */
-  isFull(caller: Owner, max: number, tenantMax: number): boolean {
-    let isFull = false;
+  /** Counts the tasks of the caller and its tenant where that is due. `max`, `tenantMax`: their limits. */
+  async refresh(caller: Owner, max: number, tenantMax: number): Promise<void> {
     for (const { key, isTenant } of partiesOf(caller)) {
       const party = this.#party(key);
       const most = isTenant ? tenantMax : max;
-      const wasCounted = party.countedAtMs > Number.NEGATIVE_INFINITY;
-      if ((wasCounted || party.begun >= this.#options.unseenMax) && this.#now() - party.countedAtMs >= COUNT_MS_MIN)
-        void this.#count(caller, isTenant, party, most);
-      isFull ||= party.count + party.begun >= most;
+      const isUnseen = party.countedAtMs === Number.NEGATIVE_INFINITY;
+      const isDue = isUnseen
+        ? party.begun >= most * UNSEEN_SHARE
+        : party.begun >= Math.max(1, most * BEGUN_SHARE) || this.#now() - party.countedAtMs >= COUNT_MS_MIN;
+      if (!isDue) continue;
+      party.counting ??= this.#count(caller, isTenant, party, most).finally(() => {
+        delete party.counting;
+      });
+      await party.counting;
     }
-    return isFull;
+  }
+
+  /** Whether the caller has `max` open tasks or more, or its tenant `tenantMax`, as last counted. */
+  isFull(caller: Owner, max: number, tenantMax: number): boolean {
+    return partiesOf(caller).some(({ key, isTenant }) => {
+      const { count, begun } = this.#party(key);
+      return count + begun >= (isTenant ? tenantMax : max);
+    });
   }
 
   async #count(caller: Owner, isTenant: boolean, party: Party, max: number): Promise<void> {
