@@ -49,7 +49,7 @@ export function debianLibraries(program: string, architecture: Architecture, fol
   return [...found.values()].sort(byTarget);
 }
 
-/** Uses package lists of its own, so that those of this machine stay unchanged. */
+/** Uses its own package lists, so that this machine's lists stay unchanged. */
 function unpackDebianPackages(architecture: Architecture, folder: string): void {
   const state = mkdtempSync(join(tmpdir(), 'hopline-apt-'));
   try {

@@ -29,7 +29,7 @@ test('the closing line counts skipped tests only when there are any', () => {
   assert.equal(closingLine({ ...totals, skipped: 2 }), '7 passed, 1 failed, 2 skipped');
 });
 
-test('tests are found in packages, services, infra and test only', t => {
+test('tests are found only in packages, services, infra and test', t => {
   const paths = [
     'packages/a/src/a.test.ts',
     'services/b/src/b.test.ts',
@@ -149,7 +149,7 @@ test('a line is covered when any of the runs executed it', () => {
   assert.equal(coverage.summary('unit tests'), 'coverage by unit tests: 50.0 % of 4 lines in 1 files of packages and services');
 });
 
-test('every package of the workspace has the version of the release', () => {
+test('every package of the workspace has the version of the root package', () => {
   const root = fileURLToPath(new URL('../..', import.meta.url));
   const versionIn = (folder: string) => JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8')).version;
   const folders = globSync(['packages/*/', 'services/*/', 'infra/local', 'infra/examples', 'test'], { cwd: root });

@@ -5,8 +5,8 @@ const SERVICES = ['ingress', 'relay', 'supervisor', 'sub-agent', 'notifier'];
 const PROGRAM_MS_MAX = 60_000;
 
 /**
- * Has every service load its modules once, and end because of a setting: a process that ends by itself writes what it compiled into the
- * folder of NODE_COMPILE_CACHE. The services of the tests are killed, and write nothing.
+ * Makes every service load its modules once and then end because of a wrong setting: a process that ends by itself writes its compiled code
+ * into the folder of NODE_COMPILE_CACHE. The services of the tests write none, because they are killed.
  */
 export async function fillCompileCache(root: string): Promise<void> {
   const options = { env: { ...process.env, HOPLINE_PORT: 'none' }, timeout: PROGRAM_MS_MAX };

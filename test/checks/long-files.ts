@@ -1,11 +1,11 @@
 /** A test file that takes more than about 20 seconds on two quiet cores. */
 type LongFile = {
   path: string;
-  /** It waits for most of its time, for limits of other programs, and so runs beside two other files. */
+  /** True if it spends most of its time waiting for limits of other programs, so that it can run beside two other files. */
   waits?: boolean;
 };
 
-/** The longest first: they start in this order, before all other files. */
+/** The longest file comes first: they start in this order, before all other files. */
 export const LONG_FILES: readonly LongFile[] = [
   { path: 'test/observe/alerts.test.ts', waits: true },
   { path: 'test/faults/frozen-path.test.ts', waits: true },

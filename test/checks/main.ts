@@ -12,7 +12,7 @@ import { add, closingLine, NOTHING, type Totals } from './totals.ts';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
 const SLOWEST_SHOWN = 20;
 
-// The test processes, and the processes they started, end with this one.
+// The test processes, and the processes that they started, end with this one.
 const stop = new AbortController();
 for (const event of ['SIGINT', 'SIGTERM', 'SIGHUP', 'disconnect'] as const) process.once(event, () => stop.abort());
 
@@ -24,14 +24,14 @@ async function runChecks(): Promise<Totals> {
   const isFull = paths.length === 0 && !isQuick;
   if (isFull || isQuick) leaveClustersAlone(process.env);
   const coverage = isFull || isCovered ? new Coverage() : undefined;
-  // Compiled modules, for this run and the next ones: a third of the CPU time of a short test.
+  // Caches compiled modules for this run and later ones, which saves a third of the CPU time of a short test.
   process.env.NODE_COMPILE_CACHE ??= join(ROOT, 'node_modules', '.cache', 'hopline-compiled');
   const times = new FileTimes(ROOT);
   const run = { root: ROOT, output: process.stdout, signal: stop.signal, times };
   const checked = isFull || isQuick ? await runStaticChecks(ROOT, console.log) : NOTHING;
   const unitTotals = await runTestFiles({ ...run, files: found.unit, coverage });
   if (found.withBroker.length > 1) await fillCompileCache(ROOT);
-  // Services that run beside a broker would write their coverage as they stop: only when it is asked for.
+  // Services of tests with a broker would write coverage when they stop, so it is collected only on request.
   const brokerTotals = await runTestFiles({ ...run, files: found.withBroker, coverage: isCovered ? coverage : undefined });
   const clusterTotals = await runTestFiles({ ...run, ...ON_CLUSTER, files: found.onCluster });
   const slowest = times.slowest(SLOWEST_SHOWN);

@@ -9,16 +9,19 @@ import { add, NOTHING, type Totals } from './totals.ts';
 
 /** Two brokers and their clients fill two cores: with more files at once, tests with time limits fail. */
 const FILES_AT_ONCE = 2;
-/** Files of LONG_FILES that wait, beside those: they leave the cores to the others. The longest takes one lane for itself. */
+/**
+ * Files of LONG_FILES that mostly wait run in addition, because they leave the cores to the others. The longest one takes a slot for
+ * itself.
+ */
 const WAITING_FILES_AT_ONCE = 2;
-/** Bound for one file: a hung file fails and the others still run. The longest takes 8 minutes, and waits for most of them. */
+/** Bound for one file: a hung file fails and the others still run. The longest file takes 8 minutes, most of which it waits. */
 const FILE_MS_MAX = 15 * 60 * 1000;
-/** A file that installs releases and replaces every pod under load, one at a time. */
+/** For files that install releases and replace every pod under load: they run one at a time. */
 export const ON_CLUSTER = { filesAtOnce: 1, fileMsMax: 40 * 60 * 1000 };
 
 /**
- * The cluster that a developer's KUBECONFIG names may be in use: only a run that names the tests on a cluster installs releases there and
- * replaces its pods.
+ * Hides a developer's KUBECONFIG, whose cluster may be in use. Only a run that selects the tests on a cluster may install releases there
+ * and replace its pods.
  */
 export function leaveClustersAlone(env: NodeJS.ProcessEnv): void {
   delete env.KUBECONFIG;
@@ -61,7 +64,7 @@ export async function runTestFiles(options: TestRunOptions): Promise<Totals> {
     }
     return totals;
   };
-  // Runs that collect coverage side by side would mix it.
+  // Concurrent runs would mix their coverage.
   const waiting = coverage === undefined ? files.filter(file => isWaiting(relative(root, file))) : [];
   const busy = files.filter(file => !waiting.includes(file));
   const ended = await Promise.all([
@@ -103,7 +106,7 @@ function runFiles(
       if (file !== undefined && resolvePath(name) === file) times.add(file, details.duration_ms);
     });
     stream.on('test:coverage', ({ summary }) => coverage?.add(summary.files));
-    // Without the totals of a single run and the whole table of coverage: this program prints sums.
+    // Leaves out the totals of a single run and the table of coverage, because this program prints sums.
     stream.on('data', (event: TestEvent) => {
       if (event.data.file !== undefined) print(event);
     });

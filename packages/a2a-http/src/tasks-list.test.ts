@@ -86,7 +86,7 @@ test('a server that may not write the index lists its own new tasks at once', as
   assert.deepEqual(idsOf(await list(rig)), [only]);
 });
 
-test('a task seen on one process is in the next list of any other, even if the index of that one lags', async t => {
+test('a task seen on one process is in the next list of any other, even if the other’s index lags', async t => {
   const rig = await openRig(t);
   const other = await rig.another();
   assert.deepEqual(idsOf(await list(other)), []);
@@ -100,7 +100,7 @@ test('a task seen on one process is in the next list of any other, even if the i
   assert.deepEqual([idsOf(ended), ended.totalSize], [[waiting, done], 2]);
 });
 
-test('open tasks beyond the lookup bound are listed as the index has them', async t => {
+test('open tasks beyond the bound of reads are listed with their state in the index', async t => {
   const rig = await openRig(t, { limits: { listedOpenTasksMax: 2 } });
   const other = await rig.another();
   rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');
@@ -117,7 +117,7 @@ test('open tasks beyond the lookup bound are listed as the index has them', asyn
   assert.deepEqual(idsOf(await list(other, { status: 'TASK_STATE_COMPLETED' })), [ids[2], ids[1]]);
 });
 
-test('where the index lags, a page has the state and the order of the log', async t => {
+test('when the index lags, a page has the states and the order of the log', async t => {
   const rig = await openRig(t, { limits: { listedOpenTasksMax: 1 } });
   const other = await rig.another();
   rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');
@@ -133,7 +133,7 @@ test('where the index lags, a page has the state and the order of the log', asyn
     await call(rig, 'send', sendParams(userMessage('y', { taskId: ids[n]! })));
     await sleep(2);
   }
-  // Only the newest task was read from the log: as far as the index knows, the others wait for input.
+  // Only the newest task was read from the log. The index still lists the others as waiting for input.
   const waiting = await list(other, { status: 'TASK_STATE_INPUT_REQUIRED' });
   assert.deepEqual(idsOf(waiting), []);
   assert.deepEqual(idsOf(await list(await rig.another())), ids, 'the newest status first');

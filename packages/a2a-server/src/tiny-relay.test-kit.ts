@@ -4,7 +4,7 @@ import { putTask } from '@hopline/log';
 import type { MemoryLog } from '@hopline/log/memory';
 import { StoredScenario } from '@hopline/task/test-kit';
 
-/** For tests: the smallest relay, with the real rules and no timers. Turns inputs into facts. */
+/** The smallest possible relay for tests, with the real rules and no timers. Turns inputs into facts. */
 export class TinyRelay {
   readonly #log: MemoryLog;
   readonly #tasks = new Map<string, StoredScenario>();
@@ -40,7 +40,7 @@ export class TinyRelay {
     return this.#tasks.get(taskId)!.aggregate!;
   }
 
-  /** Stores the facts that `command` leads to, and the task's entry; false when the rules reject it. */
+  /** Stores the facts that follow from `command`, and the task's index entry. Returns false when the rules reject it. */
   async #fold(taskId: string, command: (task: StoredScenario) => void, raw?: number): Promise<boolean> {
     const task = this.#tasks.get(taskId) ?? new StoredScenario(this.#log.facts, taskId);
     this.#tasks.set(taskId, task);

@@ -36,7 +36,7 @@ test('any sequence of tokens and snapshots folds to the text that was meant', ()
   );
 });
 
-test('a stream whose lane another one has taken over leaves nothing behind', () => {
+test('a stream whose lane another one has taken over takes up no memory', () => {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
   const lanes = { open: () => {}, token: () => {}, write: () => {} };

@@ -109,7 +109,16 @@ export class BatchGets {
   #subscribe(): void {
     if (this.#isSubscribed) return;
     this.#isSubscribed = true;
-    this.#connection.subscribe(`${this.#inbox}*`, msg => msg && this.#onMessage(msg));
+    const inbox = `${this.#inbox}*`;
+    this.#connection.subscribe(
+      inbox,
+      msg => this.#onMessage(msg),
+      () => {
+        this.#isSubscribed = false;
+        const denied = this.#connection.denied({ operation: 'subscription', subject: inbox });
+        for (const token of [...this.#open.keys()]) this.#fail(token, denied);
+      },
+    );
   }
 
   #onMessage(msg: Msg): void {

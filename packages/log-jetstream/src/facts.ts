@@ -1,14 +1,5 @@
 import { takesFastPaths } from '@hopline/a2a';
-import {
-  type FactRecord,
-  isTaskId,
-  LOG_PREFIX,
-  liveSubject,
-  logShardFilter,
-  logSubject,
-  type Owner,
-  tenantTokenOf,
-} from '@hopline/events';
+import { type FactRecord, isTaskId, LOG_PREFIX, liveSubject, logShardFilter, type Owner, tenantTokenOf } from '@hopline/events';
 import {
   type AppendOptions,
   type FactLog,
@@ -40,6 +31,7 @@ import type { Publisher } from './publisher.ts';
 import { readExtent } from './retention.ts';
 import { retry } from './retry.ts';
 import { TailWatch } from './tail-watch.ts';
+import { TaskSubjects } from './task-subjects.ts';
 import type { Party } from './turn-queue.ts';
 
 /** Bytes that the server stores of a record besides payload, subject and id: its own fields, and the headers with two copies of a trace. */
@@ -56,6 +48,7 @@ export class JetStreamFacts implements FactLog {
   readonly #publisher: Publisher;
   readonly #shards: number;
   readonly #batchGets: BatchGets;
+  readonly #subjects: TaskSubjects;
   readonly #history: HistoryReader;
   readonly #follow: FollowOptions;
   readonly #tails: TailWatch;
@@ -67,6 +60,7 @@ export class JetStreamFacts implements FactLog {
     this.#publisher = publisher;
     this.#shards = options.shards;
     this.#batchGets = options.batchGets;
+    this.#subjects = new TaskSubjects(connection.names, options.shards);
     this.#history = new HistoryReader(connection, connection.names.factsStream, options.readBytesMax);
     this.#follow = options.follow;
     this.#tails = new TailWatch(connection, {
@@ -78,8 +72,7 @@ export class JetStreamFacts implements FactLog {
 
   async append(record: FactRecord, options: AppendOptions): Promise<{ seq: number; bytes: number }> {
     const { taskId } = record.aggregate;
-    requireTaskId(taskId);
-    const subject = this.#subject(taskId);
+    const subject = this.#subjects.ofFacts(taskId);
     const payload = encodePayload(record);
     const headers = RECORD_OVERHEAD_BYTES + options.id.length + (options.trace?.traceparent === undefined ? 0 : TRACE_BYTES);
     const bytes = payload.length + subject.length + headers;
@@ -98,7 +91,7 @@ export class JetStreamFacts implements FactLog {
 
   async last(taskId: string): Promise<StoredFacts | undefined> {
     requireTaskId(taskId);
-    const newest = await this.#newest(this.#subject(taskId));
+    const newest = await this.#newest(this.#subjects.ofFacts(taskId));
     if (!newest) return undefined;
     const record = decodeFacts(newest.data, taskId);
     if (record) return { seq: newest.seq, record, ...originOf(newest.header) };
@@ -115,7 +108,7 @@ export class JetStreamFacts implements FactLog {
     for (let at = 0; at < taskIds.length; at += MATCHES_PER_REQUEST_MAX) {
       const some = taskIds.slice(at, at + MATCHES_PER_REQUEST_MAX);
       for (const taskId of some) requireTaskId(taskId);
-      const subjects = some.map(taskId => this.#subject(taskId));
+      const subjects = some.map(taskId => this.#subjects.ofFacts(taskId));
       const newest = await this.#batchGets.newest(names.factsStream, names.subject(`${LOG_PREFIX}.>`), subjects);
       if (newest === undefined) left.push(...some);
       for (const { subject, seq, data, msg } of newest ?? []) {
@@ -179,7 +172,7 @@ export class JetStreamFacts implements FactLog {
   }
 
   async *#read(taskId: string, from: number, party?: Party): AsyncGenerator<StoredFacts, number> {
-    const subject = this.#subject(taskId);
+    const subject = this.#subjects.ofFacts(taskId);
     const tail = (await this.#newest(subject))?.seq ?? 0;
     if (tail < from) return tail;
     // A follower is often only one record behind, which one request can read; a page takes four.
@@ -197,10 +190,6 @@ export class JetStreamFacts implements FactLog {
     return tail;
   }
 
-  #subject(taskId: string): string {
-    return this.#connection.names.subject(logSubject(taskId, this.#shards));
-  }
-
   /** From the leader: a lagging replica may answer a direct get. */
   #newest(subject: string): Promise<StoredMsg | null> {
     const get = () => this.#connection.jsm.streams.getMessage(this.#connection.names.factsStream, { last_by_subj: subject });
@@ -216,7 +205,7 @@ export class JetStreamFacts implements FactLog {
 
   #source(taskId: string, after: FollowStart, signal: AbortSignal, party: Party): FollowSource {
     const { nc, jsm, names } = this.#connection;
-    const subject = this.#subject(taskId);
+    const subject = this.#subjects.ofFacts(taskId);
     return {
       read: from => this.#read(taskId, from, party),
       tail: async () => tailOf(await jsm.direct.getMessage(names.factsStream, { last_by_subj: subject }), taskId),
@@ -227,17 +216,19 @@ export class JetStreamFacts implements FactLog {
       subscribe: async (onLive, onReconnect) => {
         const live = names.subject(liveSubject(taskId, this.#shards));
         let isDenied = false;
-        const subscription = this.#connection.subscribe(live, msg => {
-          if (msg === undefined) isDenied = true;
-          const record = msg && this.#toLive(msg, taskId);
+        const onMsg = (msg: Msg) => {
+          const record = this.#toLive(msg, taskId);
           if (record) onLive(record);
+        };
+        const subscription = this.#connection.subscribe(live, onMsg, () => {
+          isDenied = true;
         });
         const removeListener = this.#connection.onReconnect(onReconnect);
         const unsubscribe = () => {
           removeListener();
           subscription.unsubscribe();
         };
-        // It soon reads the log if no live record shows that it missed none, so it need not wait for the server's answer.
+        // The follower need not wait for the server's answer: unless a live record shows that it has missed nothing, it soon reads the log.
         if (this.#mayFollow && typeof after === 'object') return unsubscribe;
         try {
           await retry(this.#connection, 'following a task', () => nc.flush(), { signal });

@@ -9,7 +9,7 @@ import type { ResolvedMessage } from './resolve-message.ts';
 
 /** Concurrent reads of tasks from the log. */
 export const READS_AT_ONCE_MAX = 8;
-/** Generation in the index of a task whose message is stored but that has no fact yet. */
+/** Generation that the index has for a task whose message is stored but which has no facts yet. */
 const NO_FACT = 0;
 
 /**

@@ -12,7 +12,7 @@ export function withoutReservedMetadata(metadata: Metadata | undefined): Metadat
   return entries.length > 0 ? Object.fromEntries(entries) : undefined;
 }
 
-/** The message without reserved keys in its metadata and in that of its parts; everything else unchanged. */
+/** The message without reserved keys in its metadata and in the metadata of its parts; everything else is unchanged. */
 export function withoutReservedKeys(message: Message): Message {
   return { ...cleaned(message), parts: message.parts.map(cleaned) };
 }

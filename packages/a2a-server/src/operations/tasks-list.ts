@@ -8,7 +8,7 @@ import type { OwnedTasks } from '../task-lists.ts';
 import { hasFacts, READS_AT_ONCE_MAX, refreshOpenTasks } from './open-tasks.ts';
 import { withHistory } from './task-response.ts';
 
-/** Index entries whose task turns out to be removed or no longer matching, per page. After that many the page ends early. */
+/** Index entries per page whose task turns out to be removed or not to match any more. After that many, the page ends early. */
 const MISSES_MAX = 100;
 /** Characters of JSON after which a page ends early. A single task may be larger. */
 const PAGE_CHARS_MAX = 4 * 1024 * 1024;
@@ -51,7 +51,7 @@ export async function tasksList(server: A2AServer, context: OperationContext): P
 }
 
 type Page = {
-  tasks: Task[] /** The last task looked at, when others follow it. */;
+  tasks: Task[] /** The last task that was examined; present when others follow it. */;
   next: IndexPosition | undefined;
   removed: number;
 };

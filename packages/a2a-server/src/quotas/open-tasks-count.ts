@@ -87,7 +87,9 @@ export class OpenTasksCount {
       let count = await log.taskLists.count(filter);
       // Entries of tasks that have just ended are among them.
       if (count >= max)
-        count = (await log.taskLists.match([filter])).filter(({ value }) => isTaskEntry(value) && !isTerminal(value.state)).length;
+        count = (await log.taskLists.match([filter])).filter(
+          ({ value }) => isTaskEntry(value) && !isTerminal(value.state),
+        ).length;
       party.count = count;
       party.begun -= begunBefore;
     } catch (error) {

@@ -101,7 +101,7 @@ export class OwnerCounts<V> {
       },
       lost: error => this.#options.onLost(error),
     });
-    // Following resumes by itself after a loss.
+    // After a loss, following resumes by itself.
     this.#following = { stop, startedMs: this.#now(), complete: following.catch(() => {}) };
   }
 
