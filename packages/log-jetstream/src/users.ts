@@ -76,7 +76,7 @@ function ingress(rights: Rights): void {
   rights.followFacts();
   rights.inspectWork('*');
   rights.watch('tasks', 'agents', 'pushConfigs');
-  rights.match('taskLists', 'leases');
+  rights.listTasks();
   rights.get('messageIds', 'contexts', 'pushConfigs', 'pushProgress');
   rights.write('tasks', '*');
   rights.write('taskLists', '*.*.*.t.*');
@@ -119,7 +119,7 @@ function agent(rights: Rights, user: Exclude<LogUser, (typeof SERVICE_USERS)[num
   rights.followFacts();
   rights.takeWork(user);
   rights.watch('tasks');
-  rights.match('taskLists', 'leases');
+  rights.listTasks();
   rights.get('agents', 'messageIds', 'contexts');
   rights.write('agents', `${name}.*`);
   rights.write('messageIds', '*');
@@ -178,10 +178,14 @@ class Rights {
   }
 
   readFacts(): void {
-    const { factsStream } = this.#names;
-    this.#read(factsStream, this.#names.subject(`${LOG_PREFIX}.*.*`));
-    // The newest records of many tasks.
-    this.#api(`DIRECT.GET.${factsStream}`);
+    this.#read(this.#names.factsStream, this.#names.subject(`${LOG_PREFIX}.*.*`));
+  }
+
+  /** Reads the lists of callers, the newest records of the tasks in them, and whether the relays write the lists of all shards. */
+  listTasks(): void {
+    this.match('taskLists');
+    this.match('leases', 'shard.*');
+    this.#api(`DIRECT.GET.${this.#names.factsStream}`);
   }
 
   followFacts(): void {
@@ -205,13 +209,11 @@ class Rights {
   }
 
   /** Entries whose keys match a pattern: by a direct get, and through a consumer where the server lacks it. */
-  match(...buckets: Bucket[]): void {
-    for (const name of buckets) {
-      const bucket = this.#names.bucket(BUCKETS[name]);
-      this.#api(`DIRECT.GET.KV_${bucket}`, `STREAM.MSG.GET.KV_${bucket}`);
-      this.#api(`CONSUMER.CREATE.KV_${bucket}.*.$KV.${bucket}.>`);
-      this.#api(`CONSUMER.MSG.NEXT.KV_${bucket}.*`, `CONSUMER.DELETE.KV_${bucket}.*`);
-    }
+  match(name: Bucket, filter = '>'): void {
+    const bucket = this.#names.bucket(BUCKETS[name]);
+    this.#api(`DIRECT.GET.KV_${bucket}`, `STREAM.MSG.GET.KV_${bucket}`);
+    this.#api(`CONSUMER.CREATE.KV_${bucket}.*.$KV.${bucket}.${filter}`);
+    this.#api(`CONSUMER.MSG.NEXT.KV_${bucket}.*`, `CONSUMER.DELETE.KV_${bucket}.*`);
   }
 
   purge(bucket: Bucket): void {
