@@ -65,7 +65,7 @@ export class BatchGets {
     const [leaderSeq, first] = await Promise.all([leader, retry(connection, reading, () => this.#read(stream, subjects))]);
     let answer = first;
     while (answer !== 'too many' && answer.upTo < leaderSeq) {
-      // An empty answer does not say how new it is.
+      // An empty answer does not name the newest sequence of its replica.
       if (answer.messages.length === 0) {
         const seqs = await Promise.all(
           subjects.slice(0, EMPTY_CHECKS_MAX).map(subject => retry(connection, reading, seqOf(subject))),

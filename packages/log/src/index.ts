@@ -44,7 +44,6 @@ export type {
   PushConfigEntry,
   PushProgressEntry,
   ShardProgress,
-  TaskIndexEntry,
 } from './log.ts';
 export { CONTEXT_TASKS_MAX } from './log.ts';
 export {
@@ -62,6 +61,7 @@ export {
 } from './names.ts';
 export type { Presence } from './presence.ts';
 export { followTask, fromStart, readTask, startSeqOf } from './read-task.ts';
+export type { TaskIndexEntry } from './task-index-entry.ts';
 export {
   addEnded,
   ENDED_NEWEST_KEPT,

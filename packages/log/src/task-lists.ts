@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { TaskState } from '@hopline/a2a';
 import { type Owner, type Role, shardOf, shardToken } from '@hopline/events';
 import type { KeyValue } from './key-value.ts';
-import type { Log, TaskIndexEntry } from './log.ts';
+import type { TaskIndexEntry } from './task-index-entry.ts';
 
 /**
  * The index of tasks by owner, in the bucket of task lists. A list reads what its caller owns, and a relay what is open in its shards, so
@@ -30,8 +30,7 @@ export const ENDED_NEWEST_MAX = 256;
 /** Tasks that stay in it. */
 export const ENDED_NEWEST_KEPT = 64;
 /**
- * Pages of an owner in one shard. With 16 shards 1.5 million tasks of one owner. Beyond that the oldest page is removed; a list without
- * filters says so by the absence of `totalSize`.
+ * Pages of an owner in one shard: with 16 shards 1.5 million tasks of one owner. Beyond that the oldest page leaves the lists.
  */
 export const ENDED_PAGES_MAX = 512;
 
@@ -89,7 +88,7 @@ export function endedTaskOf(taskId: string, { contextId, state, at, generation, 
 
 /** Writes the entry of a task unconditionally, by its id and for the lists of its owner: for writers that no relay competes with. */
 export async function putTask(
-  { tasks, taskLists, shards }: Pick<Log, 'tasks' | 'taskLists' | 'shards'>,
+  { tasks, taskLists, shards }: { tasks: KeyValue<TaskIndexEntry>; taskLists: KeyValue<TaskListValue>; shards: number },
   taskId: string,
   entry: TaskIndexEntry,
 ): Promise<void> {
@@ -98,8 +97,8 @@ export async function putTask(
 }
 
 /**
- * Adds ended tasks to the newest part of a list; its oldest tasks become a page when it has more than ENDED_NEWEST_MAX. Of two entries of
- * a task the later one counts. Rejects with LogConflict if another process changed the list meanwhile.
+ * Adds ended tasks to the newest part of a list; its oldest tasks become a page when it has more than ENDED_NEWEST_MAX. If a task occurs
+ * twice, its later entry counts. Rejects with LogConflict if another process changed the list meanwhile.
  */
 export async function addEnded(lists: KeyValue<TaskListValue>, prefix: string, added: readonly EndedTask[]): Promise<void> {
   const found = await lists.get(endedKey(prefix));

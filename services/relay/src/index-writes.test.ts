@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type KeyValue, LogConflict, LogUnavailable, type TaskIndexEntry } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
-import { INDEX_TRIES_MAX, IndexWrites, RUNNING_INDEX_DELAY_MS, storeEntry } from './index-writes.ts';
-import type { OpenTask } from './shard-tasks.ts';
+import type { OpenTask } from './index-entry.ts';
+import { INDEX_TRIES_MAX, storeEntry } from './index-entry.ts';
+import { IndexWrites, RUNNING_INDEX_DELAY_MS } from './index-writes.ts';
 
 const entry = (generation: number, startStoredAt = 1): TaskIndexEntry => ({
   contextId: 'c',

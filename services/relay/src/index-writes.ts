@@ -1,9 +1,7 @@
 import { isInProgress, isInterrupted } from '@hopline/a2a';
-import { type KeyValue, type Log, LogConflict, LogUnavailable, type TaskIndexEntry } from '@hopline/log';
-import type { OpenTask, ShardTasks } from './shard-tasks.ts';
+import type { Log } from '@hopline/log';
+import { type IndexWrite, type OpenTask, replaces, storeEntry } from './index-entry.ts';
 
-/** Tries of one index write. Each conflict means that another relay has written, and a task has two relays during a takeover. */
-export const INDEX_TRIES_MAX = 8;
 /**
  * Delay before the entry of a task that has ended or waits for its client is written. All its changes in this time take one write, which
  * does not compete with the first text of other tasks.
@@ -15,6 +13,12 @@ const INDEX_DELAY_MS = 25;
  */
 export const RUNNING_INDEX_DELAY_MS = 500;
 
+/** The entries in the task lists: `open` are those of open tasks, as this relay knows them. */
+export type ListWrites = {
+  readonly open: ReadonlyMap<string, OpenTask>;
+  store(taskId: string, write: IndexWrite): Promise<void>;
+};
+
 /**
  * Writes the task index, one write per task at a time. Each write names the revision that it replaces, so that it never replaces the entry
  * of a later record: a relay that lost the task may have a write in flight, and a `working` entry for a task in input-required would cause no
@@ -22,14 +26,14 @@ export const RUNNING_INDEX_DELAY_MS = 500;
  */
 export class IndexWrites {
   readonly #tasks: Log['tasks'];
-  readonly #lists: Pick<ShardTasks, 'open' | 'store'> | undefined;
+  readonly #lists: ListWrites | undefined;
   readonly #waiting = new Map<string, WaitingWrite>();
   readonly #inFlight = new Map<string, Promise<unknown>>();
   #timer: NodeJS.Timeout | undefined;
   #wakeAtMs = Number.POSITIVE_INFINITY;
 
   /** `lists`: written first. */
-  constructor(tasks: Log['tasks'], lists?: Pick<ShardTasks, 'open' | 'store'>) {
+  constructor(tasks: Log['tasks'], lists?: ListWrites) {
     this.#tasks = tasks;
     this.#lists = lists;
   }
@@ -98,41 +102,6 @@ export class IndexWrites {
   }
 }
 
-/**
- * Stores an entry unless a later one is stored: resolves with what is stored then, and undefined if nothing had to be. `known`: the entry as this
- * process wrote it, which saves a read; an older one costs a conflict. `isSettled`: asked when there is no entry, whether there should be none.
- */
-export async function storeEntry(
-  bucket: KeyValue<TaskIndexEntry>,
-  key: string,
-  write: IndexWrite,
-  known?: OpenTask,
-  isSettled: () => Promise<boolean> = async () => false,
-): Promise<OpenTask | undefined> {
-  let expected = known;
-  for (let tries = 0; tries < INDEX_TRIES_MAX; tries++) {
-    const found = expected ?? (await read(bucket, key));
-    expected = undefined;
-    if (found !== undefined && !replaces(write, found.entry)) return found;
-    if (found === undefined && (await isSettled())) return undefined;
-    const entry = { ...write, at: write.at ?? found?.entry.at ?? Date.now() };
-    try {
-      const revision = found === undefined ? await bucket.create(key, entry) : await bucket.update(key, entry, found.revision);
-      return { entry, revision };
-    } catch (error) {
-      if (!(error instanceof LogConflict)) throw error;
-    }
-  }
-  throw new LogUnavailable(`the index entry of a task changed during each of ${INDEX_TRIES_MAX} tries to write it`);
-}
-
-async function read(bucket: KeyValue<TaskIndexEntry>, key: string): Promise<OpenTask | undefined> {
-  const found = await bucket.get(key);
-  return found && { entry: found.value, revision: found.revision };
-}
-
-/** An entry. Without `at`, the time of the previous entry is kept. */
-export type IndexWrite = Omit<TaskIndexEntry, 'at'> & { at: number | undefined };
 type WaitingWrite = {
   entry: IndexWrite;
   /** True if the task runs and its stored entry shows that. */
@@ -140,9 +109,3 @@ type WaitingWrite = {
   dueAtMs: number;
   stored: PromiseWithResolvers<void>;
 };
-
-/** Whether an entry comes from a later record than the stored one; a copy-forward keeps the generation. */
-function replaces(entry: IndexWrite, stored: IndexWrite): boolean {
-  if (entry.generation !== stored.generation) return entry.generation > stored.generation;
-  return (entry.startStoredAt ?? 0) > (stored.startStoredAt ?? 0);
-}

@@ -31,8 +31,8 @@ export type ListMigrationOptions = {
 
 /**
  * Enters the tasks of a shard into the task lists whose last owner was a relay of an earlier version, which wrote its entries only by
- * task id. The whole bucket of those entries is read once, for all such shards of this relay together. The lease then says `listed`, which
- * servers wait for, and which the next relay of this version finds.
+ * task id. The whole bucket of those entries is read once, for all such shards of this relay together. The lease then has
+ * `listed`, which servers wait for, and which the next relay of this version finds.
  */
 export class ListMigration {
   readonly #options: ListMigrationOptions;

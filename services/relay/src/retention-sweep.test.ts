@@ -6,6 +6,7 @@ import { listKeyOf } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { INPUTS_LOST, WORKER_GONE } from '@hopline/task';
 import { until } from '../../../test/kit/until.ts';
+import type { OpenTask } from './index-entry.ts';
 import { IndexWrites } from './index-writes.ts';
 import {
   COALESCE,
@@ -27,7 +28,6 @@ import {
   RetentionSweep,
   SILENT_MS_MIN,
 } from './retention-sweep.ts';
-import type { OpenTask } from './shard-tasks.ts';
 
 const HOUR_MS = 3_600_000;
 const SILENT_MS = 150;

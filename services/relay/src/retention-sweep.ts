@@ -2,8 +2,9 @@ import { isInterrupted } from '@hopline/a2a';
 import type { RelayInput, TaskAggregate } from '@hopline/events';
 import type { Log, StreamExtent, TaskIndexEntry } from '@hopline/log';
 import { type Logger, taskLogger } from '@hopline/telemetry';
+import type { OpenTask } from './index-entry.ts';
 import type { IndexWrites } from './index-writes.ts';
-import type { OpenTask, ShardTasks } from './shard-tasks.ts';
+import type { ShardTasks } from './shard-tasks.ts';
 import { indexEntry, stepOf } from './side-effects.ts';
 import { copyForwardInput } from './task-deadlines.ts';
 

@@ -9,11 +9,10 @@ import {
   parseListKey,
   shardEntriesFilter,
   sleepUnlessAborted,
-  type TaskIndexEntry,
 } from '@hopline/log';
 import { type Logger, taskLogger } from '@hopline/telemetry';
 import type { EndedLists } from './ended-lists.ts';
-import { type IndexWrite, storeEntry } from './index-writes.ts';
+import { type IndexWrite, type OpenTask, storeEntry } from './index-entry.ts';
 import { indexEntry, stepOf } from './side-effects.ts';
 
 /** Pause before entries are read again that could not be read. */
@@ -23,9 +22,6 @@ const RELOAD_MS_MAX = 5_000;
 export const RECHECK_MS = 10 * 60_000;
 /** An entry without a fact is removed after this long: its server ended before it stored the message. */
 const UNSTORED_MS_MAX = 60 * 60_000;
-
-/** A task that has not ended, and the revision of its entry in the task lists. */
-export type OpenTask = { entry: TaskIndexEntry; revision: number };
 
 export type ShardTasksOptions = {
   log: Pick<Log, 'tasks' | 'taskLists' | 'facts' | 'shards'>;

@@ -2,7 +2,7 @@ import { isTerminal, stateWord } from '@hopline/a2a';
 import { type CopyForwardInput, type RelayInput, shardOf } from '@hopline/events';
 import type { Log, TaskIndexEntry } from '@hopline/log';
 import { type Logger, taskLogger } from '@hopline/telemetry';
-import type { OpenTask } from './shard-tasks.ts';
+import type { OpenTask } from './index-entry.ts';
 
 /** Shortest pause between two checks in milliseconds. A check costs one step per waiting task. */
 const CHECK_MS_MIN = 100;
