@@ -16,7 +16,7 @@ const ROUNDS = { full: 5, quick: 3, tiny: 1 } as const;
 /** Number of tokens in each log. */
 const TOKENS = { full: 1_000_000, quick: 400_000, tiny: 2_000 } as const;
 const TASK_TOKENS = 500;
-/** Tokens per chunk: as a relay stores them for one agent at 50 tokens/s, and if appends are slower than tokens. */
+/** Tokens per chunk when a relay stores the text of one agent at 50 tokens/s, and when appends are slower than tokens. */
 const CHUNK_TOKENS = [5, 50] as const;
 /** Tokens per input record: as many as a producer collects while its previous record is in flight. */
 const RECORD_TOKENS = 5;

@@ -109,7 +109,7 @@ function scaled({ min, median, max, rounds }: Spread, factor: number): Spread {
   return { min: times(min), median: times(median), max: times(max), rounds };
 }
 
-/** From the agent's write of a token to the client's receipt of the frame that contains it, milliseconds. */
+/** From the agent's write of a token to the client's receipt of the frame that contains it, in milliseconds. */
 async function ages(rig: Rig, peer: Peer): Promise<number[]> {
   const { steady: tokens } = rig.plan;
   await peer.server.call('sentAtMs');

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { createClient } from '@hopline/client';
 import { authorization, serverUsers } from '@hopline/log-jetstream';
+import { until } from '../kit/until.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { HoplineCommand } from '../support/cluster/hopline-command.ts';
 import { createStreams, startNats } from '../support/nats/nats-server.ts';
@@ -55,9 +56,11 @@ test(
       assert.equal(asked.code, 0, asked.err);
       const waiting = new HoplineCommand(cluster.url, ['ask', `wait ${go}`]);
       await waiting.printed('begin'.length);
-      const { tasks } = await createClient({ url: `${cluster.url}/` }).list();
-      ended = tasks.find(({ status }) => status.state === 'TASK_STATE_COMPLETED')!.id;
-      open = tasks.find(({ status }) => status.state === 'TASK_STATE_WORKING')!.id;
+      const client = createClient({ url: `${cluster.url}/` });
+      const listed = (state: string) =>
+        until(async () => (await client.list()).tasks.find(({ status }) => status.state === state)?.id, `${state} in the list`);
+      ended = await listed('TASK_STATE_COMPLETED');
+      open = await listed('TASK_STATE_WORKING');
       ({ lines } = await follow(cluster.url, ended));
       const made = await hopline(cluster.nats.url, 'backup', backup);
       assert.equal(made.code, 0, made.err);

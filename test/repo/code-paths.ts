@@ -1,11 +1,11 @@
 /** A file on a path: it decides about the text, holds it, rewrites it or passes it on. */
 export type PathStep = {
   file: string;
-  /** Completes the sentence that begins with the file: its step for the token or message. */
+  /** What the file does with the token or message, as the rest of a sentence that begins with the file's name. */
   does: string;
-  /** Files that connect this one with the step before it where no import does: an interface of both, or the file that calls both. */
+  /** Files that connect this step with the previous one if neither imports the other: an interface of both, or the file that calls both. */
   via?: readonly string[];
-  /** The subject over which the step before it handed over. */
+  /** The subject on which the previous step publishes for this one. */
   over?: 'a2a.raw' | 'a2a.live' | 'a2a.work';
 };
 
@@ -21,11 +21,11 @@ export type CodePath = {
 /** The token's path lists every production file that executes for a token: the measurement of token-path.test.ts compares them. */
 export type TokenPath = CodePath & {
   beside: readonly FilesBeside[];
-  /** Files that execute for one token, those of the steps included. */
+  /** Files that execute for one token, including those of the steps. */
   executedMax: number;
 };
 
-/** Files that execute for a token without being a step: what they do with it, as the beginning of a sentence. */
+/** Files that execute for a token but are not a step. Each value states what the file does with it, as the rest of a sentence. */
 export type FilesBeside = { do: string; files: readonly string[] };
 
 const inPackage = (name: string) => (file: string) => `packages/${name}/src/${file}`;
@@ -257,7 +257,7 @@ export const MESSAGE_PATH: CodePath = {
   ],
 };
 
-/** The files of a path's steps, each once, in the order of their first step. */
+/** The files of a path's steps without repetitions, in the order of their first step. */
 export const filesOf = ({ steps }: CodePath): string[] => [...new Set(steps.map(step => step.file))];
 
 /** All files that execute for a token. */

@@ -14,7 +14,7 @@ export type GrpcTls = { readonly options: TlsOptions; keepFresh(server: TlsServe
 export type A2AGrpcOptions = {
   /** The response to GetAgentCard of 0.3. */
   card: () => object | Promise<object>;
-  /** Overrides of GRPC_LIMITS. */
+  /** Values that replace those of GRPC_LIMITS. */
   limits?: Partial<GrpcLimits>;
   /** Absent: no TLS, because the server listens on loopback or behind a proxy that terminates it. */
   tls?: GrpcTls | undefined;

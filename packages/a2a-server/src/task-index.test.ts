@@ -50,7 +50,7 @@ test('the newest generation of each task is listed by status time, after any ord
   );
 });
 
-test('the bound holds at its edge: the oldest status is dropped, even if it is the new one', () => {
+test('a full index drops the task with the oldest status, even if it is the new one', () => {
   const index = openIndex(2);
   index.note('b', entry(2, 1));
   index.note('c', entry(3, 1));

@@ -123,7 +123,7 @@ for (const dialect of Object.values(DIALECTS)) {
   test(`${dialect.name}: decode(encode(event)) loses nothing of text, file and data parts [S3-29]`, () => {
     fc.assert(
       fc.property(event, value => {
-        // The legacy form has no event for a task, which is a result there.
+        // The legacy dialect has no event for a task: it sends a task only as a result.
         const isTask = dialect.name === 'legacy' && 'task' in value;
         const wire = JSON.parse(JSON.stringify(isTask ? dialect.encodeTask(value.task) : dialect.encodeEvent(value)));
         assert.deepEqual(dialect.decodeEvent(wire), { event: value });

@@ -13,7 +13,7 @@ export class AbortableEvents<T> implements AsyncIterableIterator<T, undefined> {
   readonly #onAbort = () => this.#endStep();
   #isOver = false;
 
-  /** `start` is called with the first `next`, and not at all if the signal has aborted before. */
+  /** `start` is called with the first `next`, and never if the signal has aborted before. */
   constructor(start: () => AsyncIterable<T>, signal: AbortSignal) {
     this.#start = start;
     this.#signal = signal;

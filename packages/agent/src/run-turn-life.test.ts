@@ -223,7 +223,7 @@ test('an item whose work is already over does nothing', async () => {
   assert.equal((await task.records()).length, before);
 });
 
-test('a superseded attempt ends, before and while it runs', async () => {
+test('an attempt ends if it is superseded, before it starts or while it runs', async () => {
   const task = await TaskLog.create('caipe');
   const zombie = run(
     task,
@@ -447,7 +447,7 @@ test('a second stored item of a call runs only while the first has written nothi
   assert.ok(stopped);
 });
 
-test('an event may nest INPUT_DEPTH_MAX levels of JSON; one more fails the turn with a reason that says so', async () => {
+test('an event may nest INPUT_DEPTH_MAX levels of JSON; one more fails the turn with a reason that names the bound', async () => {
   const artifact = (levels: number): AgentEvent => {
     const data: unknown = JSON.parse('['.repeat(levels) + ']'.repeat(levels));
     return { type: 'artifact', artifact: { artifactId: 'f', name: 'f', parts: [{ data }] }, append: false, lastChunk: true };

@@ -192,7 +192,7 @@ export class TurnInputs {
     this.#lanes.add({ kind: 'status', ...this.#waitsFor, state: 'TASK_STATE_AUTH_REQUIRED' });
   }
 
-  /** Records that the agent works: it has begun, or no longer waits for credentials. `progress`: its own message that says so. */
+  /** Records that the agent works: it has begun, or no longer waits for credentials. `progress`: its own message about it. */
   #work(progress?: Pick<StatusInput, 'message' | 'source'>): void {
     this.#waitsFor = undefined;
     this.#authorizing = false;

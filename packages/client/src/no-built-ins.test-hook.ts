@@ -18,5 +18,5 @@ function hide(place: object, name: string | symbol): void {
 for (const name of ['process', 'Buffer', 'global', 'setImmediate', 'clearImmediate']) hide(globalThis, name);
 // Hidden too, because some browsers cannot iterate a stream.
 hide(ReadableStream.prototype, Symbol.asyncIterator);
-// Hidden too, because pages without TLS do not have it.
+// It is also hidden, because pages without TLS do not have it.
 hide(Object.getPrototypeOf(crypto), 'randomUUID');

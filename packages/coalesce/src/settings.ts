@@ -5,7 +5,7 @@ export type CoalesceSettings = {
    * 0 is pass-through: one chunk per token. At most `EVENT_COST_MS_MAX`.
    */
   eventCostMs: number;
-  /** No token is held longer than this, milliseconds. 1 to `HOLD_MS_MAX`. */
+  /** Longest time that a token is held, in milliseconds, from 1 to `HOLD_MS_MAX`. */
   holdMsMax: number;
   /** No chunk is longer than this, in UTF-8 bytes of its text before JSON escaping. An integer, `CHUNK_BYTES_MIN` or more. */
   chunkBytesMax: number;

@@ -3,7 +3,7 @@ import { kindOfArtifact } from '@hopline/profiles';
 
 /** The text that a client has received at the end of a turn. */
 export type TurnOutput = {
-  /** In order of opening. */
+  /** In the order in which they were opened. */
   artifacts: readonly Artifact[];
   /** Message of the turn's last status. */
   message: Message | undefined;

@@ -10,7 +10,7 @@ export type ContextTask = { owner: Owner | undefined; contextId: string; taskId:
 
 type ContextLog = Pick<Log, 'contexts' | 'facts'>;
 
-/** Two owners may use the same context id for different contexts. Hashed, because ids of clients need not be valid keys. */
+/** The key contains the owner, because two owners may use the same context id for different contexts. It is hashed, because ids of clients need not be valid keys. */
 export function contextKey(owner: Owner | undefined, contextId: string): string {
   return hash('sha256', JSON.stringify([owner?.tenant ?? null, owner?.subject ?? null, contextId]));
 }

@@ -15,7 +15,7 @@ export type QueuedCommand = {
 };
 
 /**
- * Destination of the commands that the fold of a task makes: the relay's queue of appends, or a replay that decides each command at once.
+ * Receives the commands that the fold of a task produces: the relay's queue of appends, or a replay that decides each command at once.
  */
 export interface CommandQueue {
   /** Input sequence of the oldest record in the queue. */

@@ -5,7 +5,7 @@ const PROBE_MS_MAX = 2000;
 const PENDING = 'pending';
 
 /**
- * State of a process of the local cluster. `isReady`: it does its work. `fault`: a clause, to follow a name, that says why the process does
+ * State of a process of the local cluster. `isReady`: it does its work. `fault`: a clause, to follow a name, that explains why the process does
  * not work, or why the agent of a ready sub-agent cannot. `isStarting`: its only fault is that it has not answered yet.
  */
 export type ProcessState = { isReady: boolean; fault: string | null; isStarting: boolean };

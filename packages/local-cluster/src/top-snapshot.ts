@@ -10,7 +10,7 @@ const METRICS_MS_MAX = 2_000;
 
 /** The data from one reading of a cluster. `metrics` is absent for a process that did not answer. */
 export type TopReading = {
-  /** Epoch milliseconds, for people. */
+  /** When it was taken, in epoch milliseconds. Only shown; rates use `monotonicMs`. */
   at: number;
   /** Time for rates, from a monotonic clock. */
   monotonicMs: number;
@@ -126,7 +126,7 @@ export type TopProcess = {
   /** CPU time over the interval as a share of one core; above 1 for more than one core. */
   cpu?: number;
   memoryBytes?: number;
-  /** 99th percentile of the delay of the event loop, seconds. */
+  /** 99th percentile of the event loop delay, in seconds. */
   loopDelayS?: number;
   restarts: number;
 };

@@ -8,7 +8,7 @@ const ITEM = { role: 'agent.files', taskId: 't1', seq: 7 } as const;
 /** Uses any bucket of the in-memory log, because the type of its values does not matter. */
 const bucket = () => createMemoryLog().leases as unknown as KeyValue<RequeueEntry>;
 
-test('each delivery counts once, and not at all after a later delivery', async () => {
+test('each delivery counts once, and no longer counts after a later delivery', async () => {
   const counts = new RequeueCounts(bucket());
   assert.equal(await counts.begin(ITEM, 2), 0);
   for (const delivery of [2, 2, 4, 3, 4]) await counts.increment(ITEM, delivery);

@@ -14,7 +14,7 @@ type Problem = LogFull | undefined;
 type Reading = { problem: Promise<Problem>; readAtMs: number };
 
 /**
- * Tells servers whether the work stream has room for new messages of a role and of a tenant. All roles share its bytes, so neither a role
+ * Answers whether the work stream has room for new messages of a role and of a tenant. All roles share its bytes, so neither a role
  * without workers nor a tenant may fill it: servers ask before they accept a message.
  */
 export class WorkRoom {

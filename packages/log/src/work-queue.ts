@@ -3,7 +3,7 @@ import type { StoredFacts } from './fact-log.ts';
 
 /** Work for supervisors and agents: each item goes to one worker at a time and stays until it is done. PROTOCOL.md section 6. */
 export interface WorkQueue {
-  /** How long the queue knows the id of an item, milliseconds. */
+  /** How long the queue knows the id of an item, in milliseconds. */
   readonly duplicateWindowMs: number;
 
   /**

@@ -79,7 +79,7 @@ export class Recordings {
     return this.#rule === 'any' || questionOf(recorded) === questionOf(sent);
   }
 
-  /** A sentence for the author of the client that says why no recording matches. */
+  /** A sentence that explains to the client's author why no recording matches. */
   explain({ message, metadata }: MessageInput): string {
     const asked = questionOf(message);
     const agent = agentOf(message, metadata);

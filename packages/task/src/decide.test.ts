@@ -435,7 +435,7 @@ test('the supervisor may end the call of a lost agent, and later inputs of that 
   assert.equal(story.aggregate?.calls['call-1-2']?.state, undefined);
 });
 
-test('an agent whose call has ended writes nothing more, under its own name or as the supervisor repeats the end', () => {
+test('an agent whose call has ended writes nothing more, neither itself nor when the supervisor repeats the end', () => {
   const ended = { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_COMPLETED' } as const;
   const story = started().input(agent(), ended);
   const facts = story.facts.length;

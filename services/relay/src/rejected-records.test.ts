@@ -367,7 +367,7 @@ test('times of facts follow the wall clock and never decrease; a hold does not d
   assert.equal((await times(6)).at(-1), 9_000_000);
 });
 
-test('log lines for rejected records are limited per minute, contain no content, and say how many were left out', () => {
+test('log lines for rejected records are limited per minute, contain no content, and count those left out', () => {
   const lines: Record<string, unknown>[] = [];
   const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
   const capturing = {

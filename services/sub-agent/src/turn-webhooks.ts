@@ -7,7 +7,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { discardBody } from './discard-body.ts';
 import { RateLimit } from './rate-limit.ts';
 
-/** Length of a webhook token, bytes. The token is the only credential of a caller. */
+/** Length of a webhook token in bytes. The token is the only credential of a caller. */
 const TOKEN_BYTES = 32;
 const TOKEN = /^[-\w]{43}$/;
 /** Bytes of a call's body that are discarded, because an agent may send the whole task. */

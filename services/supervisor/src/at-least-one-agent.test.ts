@@ -15,7 +15,7 @@ test('a task waits for an agent that was there a moment ago, and uses it when it
   assert.deepEqual(await atLeastOneAgent(registry, { waitMs: 60_000, firstMs: 0 }, NEVER), [AGENT]);
 });
 
-test('if no agent has been seen for as long as the wait, a task waits only as long as for a first agent', async () => {
+test('a task waits only firstMs if no agent has been seen for waitMs', async () => {
   const registry = { list: () => [], msSinceSeen: () => 60_000 };
   assert.deepEqual(await atLeastOneAgent(registry, { waitMs: 60_000, firstMs: 100 }, NEVER), []);
 });

@@ -24,7 +24,7 @@ export type ChosenCall = {
       agent: string;
       skill?: string;
     }
-  /** No agent was called: the error that the model reads instead. */
+  /** The call was refused. The model reads this error instead of a result. */
   | { refused: string }
   /** The model ends the conversation, because it has nothing to add. */
   | { finish: true }

@@ -49,7 +49,7 @@ export type SuperviseDeps = {
   model: ModelSettings | undefined;
   agents: LiveAgents;
   displayName: string;
-  /** A call is abandoned when its agent has been out of the registry for this long, milliseconds. */
+  /** A call is abandoned when its agent has been out of the registry for this many milliseconds. */
   agentGoneMs: number;
   /**
    * Milliseconds for which a task waits while no agent is registered, if an agent was registered or the supervisor started within this

@@ -16,7 +16,7 @@ import { type Verdict, verifyClass } from './verify-class.ts';
 import { taskPlan, type WorkloadOptions } from './workload.ts';
 
 export type CampaignOptions = {
-  /** Tasks of all classes together, at least. */
+  /** Minimum number of tasks in all classes together. */
   tasks: number;
   classes: readonly FaultClass[];
   replicas: 1 | 3;

@@ -9,7 +9,7 @@ import type { TaskPlan } from './workload.ts';
 
 /** A stream without a byte for this long is abandoned; the server sends a comment every second. */
 const SILENCE_MS_MAX = 4_000;
-/** A response that takes longer is abandoned, milliseconds. A server without a log answers within 20 s. */
+/** How long the client waits for a response before it abandons it, in milliseconds. A server without a log answers within 20 s. */
 const RESPONSE_MS_MAX = 25_000;
 const RETRY_MS = 100;
 const POLL_MS = 20;

@@ -48,15 +48,15 @@ export type Verdict = {
 };
 
 const TASKS_AT_ONCE = 8;
-/** Webhooks, the index and inputs of ended agents follow the end of a task. */
+/** How long webhooks, the index and the inputs of ended agents may take after the end of a task. */
 const SETTLE_MS_MAX = 60_000;
 const POLL_MS = 200;
-/** Reason of a remote agent's failure, whose text is not passed on. */
 /**
  * An answer to a question is sent to a remote agent once. If the attempt that sent it is lost, the next one shows the text that the agent's
  * task holds; if the agent keeps no text, the attempt shows the beginning and fails.
  */
 const UNPROVED = /the stream ended without a terminal state/;
+/** Reasons of failures in the script; the text of a remote agent's failure is not passed on. */
 const BY_SCRIPT = /the script wants it|the agent failed$/;
 
 /** Verifies every promise for all tasks of a class. */

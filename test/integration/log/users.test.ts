@@ -346,7 +346,7 @@ async function until(isSo: () => Promise<boolean>, message: string): Promise<voi
   }
 }
 
-test('services wait for a relay to create the streams, and end with an error that says so when none does', {
+test('services wait for a relay to create the streams, and end with a clear error when none does', {
   timeout: 60_000,
 }, async t => {
   const server = await startNats();

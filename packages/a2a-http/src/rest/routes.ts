@@ -17,7 +17,7 @@ export const REST_ROUTES: RestRoutes<string> = {
   '/tasks': { GET: 'ListTasks' },
   '/tasks/{id}': { GET: 'GetTask' },
   '/tasks/{id}:cancel': { POST: 'CancelTask' },
-  // The specification's text says POST and its a2a.proto says GET; clients use both.
+  // The specification's text has POST and its a2a.proto has GET; clients use both.
   '/tasks/{id}:subscribe': { GET: 'SubscribeToTask', POST: 'SubscribeToTask' },
   '/tasks/{taskId}/pushNotificationConfigs': {
     GET: 'ListTaskPushNotificationConfigs',
@@ -37,7 +37,7 @@ export const REST_ROUTES_03: RestRoutes<Operation> = {
   '/v1/tasks': { GET: 'list' },
   '/v1/tasks/{id}': { GET: 'get' },
   '/v1/tasks/{id}:cancel': { POST: 'cancel' },
-  // The JavaScript SDK uses POST, as the specification's text says; the Python SDK uses GET, as the proto says.
+  // The JavaScript SDK uses POST, as in the specification's text; the Python SDK uses GET, as in the proto.
   '/v1/tasks/{id}:subscribe': { GET: 'subscribe', POST: 'subscribe' },
   '/v1/tasks/{taskId}/pushNotificationConfigs': { GET: 'listPush', POST: 'createPush' },
   '/v1/tasks/{taskId}/pushNotificationConfigs/{id}': { GET: 'getPush', DELETE: 'deletePush' },

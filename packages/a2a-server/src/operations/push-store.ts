@@ -38,7 +38,7 @@ export async function pushConfigsOf(
 /** Delivery state of a webhook for its owner, without secrets. Times are epoch milliseconds. */
 export type PushDeliveries = {
   id: string;
-  /** Without its query, because the query may be a secret of the receiver. */
+  /** The query is removed, because it may be a secret of the receiver. */
   url: string;
   /** Dialect of the bodies. */
   dialect: DialectName;

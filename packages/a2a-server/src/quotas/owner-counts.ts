@@ -30,7 +30,7 @@ export class OwnerCounts<V> {
   readonly #owners = new Map<string, number>();
   readonly #tenants = new Map<string, number>();
   #following: { stop: AbortController; startedMs: number; complete: Promise<unknown> } | undefined;
-  /** Number of the newest reading of the whole bucket. */
+  /** Counts the readings of the whole bucket, so that entries of older readings can be recognized. */
   #reading = 0;
   #closed = false;
   readonly #now: () => number;

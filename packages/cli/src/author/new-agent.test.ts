@@ -51,7 +51,10 @@ test('in a checkout the next step packs the packages that no registry has', t =>
     'reviewer/ is ready, for Node 22.18 or newer: npm run pack && cd reviewer && npm install && npm test\n',
   );
   assert.equal(localCommand({}, CHECKOUT).tarballs?.pack, 'npm run pack');
-  assert.equal(localCommand({}, folder).tarballs?.pack, `npm --prefix ${CHECKOUT} run pack -- --output ${join(CHECKOUT, 'dist')}`);
+  assert.equal(
+    localCommand({}, folder).tarballs?.pack,
+    `npm --prefix ${CHECKOUT} run pack -- --output ${join(CHECKOUT, 'dist')}`,
+  );
 });
 
 test('outside a checkout the user must name a folder that has the tarballs', t => {
