@@ -3,9 +3,9 @@ import { test } from 'node:test';
 import { isTerminal } from '@hopline/a2a';
 import type { Owner } from '@hopline/events';
 import {
-  type EndedTask,
   ENDED_NEWEST_KEPT,
   ENDED_NEWEST_MAX,
+  type EndedTask,
   endedKey,
   endedPageKey,
   isEndedTasks,
