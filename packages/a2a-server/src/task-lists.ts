@@ -127,8 +127,9 @@ export class TaskLists {
 
 /** The tasks of one caller during one request: the open and the newest ended ones, and pages of older ones that are read when needed. */
 export class OwnedTasks {
-  /** Newest records of tasks that this request has read. */
+  /** Newest records of tasks that this request has read. A task without one has none. */
   readonly records = new Map<string, StoredFacts>();
+  readonly #recordsRead = new Set<string>();
   readonly #log: TaskListsOptions['log'];
   readonly #caller: Owner;
   readonly #firstSeq: number;
@@ -156,6 +157,18 @@ export class OwnedTasks {
 
   forget(taskId: string): void {
     this.#tasks.delete(taskId);
+  }
+
+  /** Reads the newest records of tasks, except those read before, all in one request. Throws UNAVAILABLE. */
+  async readRecords(tasks: readonly IndexedTask[]): Promise<void> {
+    const unread = new Set<string>();
+    for (const { taskId } of tasks) if (!this.#recordsRead.has(taskId)) unread.add(taskId);
+    if (unread.size === 0) return;
+    const read = await this.#log.facts.lastOfEach([...unread]).catch(thrown => {
+      throw fromLog(thrown);
+    });
+    for (const taskId of unread) this.#recordsRead.add(taskId);
+    for (const [taskId, record] of read) this.records.set(taskId, record);
   }
 
   addEntry(taskId: string, { contextId, state, at, generation, owner, seq = 0 }: TaskIndexEntry): void {

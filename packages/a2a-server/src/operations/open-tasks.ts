@@ -42,20 +42,17 @@ export const hasFacts = ({ generation }: Pick<IndexedTask, 'generation'>): boole
 /**
  * Reads the caller's open tasks from the log. The lists lag behind the log, and a client that has seen a status on any replica
  * must find it in its next list.
+ * `likely`: tasks whose records are needed later, and are read in the same request.
  */
 export async function refreshOpenTasks(
   server: A2AServer,
   context: OperationContext,
   owned: OwnedTasks,
-  contextId: string | undefined,
+  { contextId, likely }: { contextId: string | undefined; likely: readonly IndexedTask[] },
 ): Promise<void> {
   const isOpen = (task: IndexedTask) => !isTerminal(task.state) && (contextId === undefined || task.contextId === contextId);
   const open = owned.newestFirst(isOpen).slice(0, server.limits.listedOpenTasksMax);
-  if (open.length === 0) return;
-  const records = await server.log.facts.lastOfEach(open.map(({ taskId }) => taskId)).catch(thrown => {
-    throw fromLog(thrown);
-  });
-  for (const [taskId, record] of records) owned.records.set(taskId, record);
+  await owned.readRecords([...open, ...likely]);
   for (let at = 0; at < open.length; at += READS_AT_ONCE_MAX) {
     if (context.signal.aborted) throw new A2AError('UNAVAILABLE');
     await Promise.all(open.slice(at, at + READS_AT_ONCE_MAX).map(task => refresh(server, context, owned, task)));

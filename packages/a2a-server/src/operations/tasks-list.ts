@@ -27,16 +27,21 @@ export async function tasksList(server: A2AServer, context: OperationContext): P
   context.hop.set({ [ATTR.genAiConversation]: request.contextId });
   const { contextId, state, statusSinceMs: sinceMs = Number.NEGATIVE_INFINITY, pageSize } = request;
   const owned = await server.lists.of(context.caller);
-  await refreshOpenTasks(server, context, owned, contextId);
   const matches = (task: IndexedTask) =>
     hasFacts(task) &&
     task.at >= sinceMs &&
     (contextId === undefined || task.contextId === contextId) &&
     (state === undefined || task.state === state);
-  const bounds = { count: pageSize + 1, tasksMax: server.limits.listedTasksPerPageMax };
-  const { found, unreadTo } = await owned.select(matches, { after, sinceMs }, bounds).catch(thrown => {
-    throw fromLog(thrown);
-  });
+  const select = () => {
+    const bounds = { count: pageSize + 1, tasksMax: server.limits.listedTasksPerPageMax };
+    return owned.select(matches, { after, sinceMs }, bounds).catch(thrown => {
+      throw fromLog(thrown);
+    });
+  };
+  // The open tasks and those that will probably be shown are read in one request.
+  const likely = (await select()).found.slice(0, pageSize);
+  await refreshOpenTasks(server, context, owned, { contextId, likely });
+  const { found, unreadTo } = await select();
   const { tasks, next, removed } = await readPage(server, context, request, owned, found);
   const later = unreadTo === undefined ? undefined : { at: unreadTo + 1, taskId: FIRST_ID };
   const position = next ?? later;
@@ -67,7 +72,7 @@ async function readPage(
   let [at, chars, removed] = [0, 0, 0];
   while (at < candidates.length && tasks.length < request.pageSize && chars < PAGE_CHARS_MAX && at - tasks.length < MISSES_MAX) {
     const rest = candidates.slice(at, at + request.pageSize - tasks.length);
-    await readRecords(server, owned, rest);
+    await owned.readRecords(rest);
     for (let first = 0; first < rest.length && chars < PAGE_CHARS_MAX; first += READS_AT_ONCE_MAX) {
       if (context.signal.aborted) throw new A2AError('UNAVAILABLE');
       const batch = rest.slice(first, first + READS_AT_ONCE_MAX);
@@ -86,16 +91,6 @@ async function readPage(
   }
   tasks.sort((a, b) => comparePositions(positionOf(b), positionOf(a)));
   return { tasks, next: at < candidates.length ? candidates[at - 1] : undefined, removed };
-}
-
-/** Reads the newest records of tasks, all in one request. */
-async function readRecords({ log }: A2AServer, owned: OwnedTasks, tasks: readonly IndexedTask[]): Promise<void> {
-  const unread = tasks.flatMap(({ taskId }) => (owned.records.has(taskId) ? [] : [taskId]));
-  if (unread.length === 0) return;
-  const read = await log.facts.lastOfEach(unread).catch(thrown => {
-    throw fromLog(thrown);
-  });
-  for (const [taskId, record] of read) owned.records.set(taskId, record);
 }
 
 /** undefined when retention has removed the task. */
