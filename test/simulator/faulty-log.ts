@@ -65,6 +65,7 @@ export function faultyLog(deps: FaultyLogDeps): Log {
     },
     leases: bucket('leases', store.leases),
     tasks: bucket('tasks', store.tasks),
+    taskLists: bucket('taskLists', store.taskLists),
     agents: bucket('agents', store.agents),
     messageIds: bucket('messageIds', store.messageIds),
     contexts: bucket('contexts', store.contexts),
@@ -260,6 +261,10 @@ class FaultyFacts implements FactLog {
     return this.#wire.read('last', taskId, () => this.#inner.last(taskId));
   }
 
+  lastOfEach(taskIds: readonly string[]): ReturnType<FactLog['lastOfEach']> {
+    return this.#wire.read('last of each', taskIds.join(), () => this.#inner.lastOfEach(taskIds));
+  }
+
   extent(): ReturnType<FactLog['extent']> {
     return this.#wire.read('facts', 'extent', () => this.#inner.extent());
   }
@@ -299,6 +304,18 @@ class FaultyKeyValue<V> implements KeyValue<V> {
 
   under(prefix: string): Promise<Entry<V>[]> {
     return this.#wire.read(`${this.#name} under`, prefix, () => this.#inner.under(prefix));
+  }
+
+  match(filters: readonly string[]): Promise<Entry<V>[]> {
+    return this.#wire.read(`${this.#name} match`, filters.join(), () => this.#inner.match(filters));
+  }
+
+  count(filter: string): Promise<number> {
+    return this.#wire.read(`${this.#name} count`, filter, () => this.#inner.count(filter));
+  }
+
+  purge(key: string, revision: number): Promise<void> {
+    return this.#wire.write(this.#name, key, () => this.#inner.purge(key, revision));
   }
 
   put(key: string, value: V): Promise<number> {

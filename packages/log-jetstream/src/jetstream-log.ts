@@ -10,6 +10,7 @@ import {
   TENANT_ITEMS_MAX_DEFAULT,
   TENANT_SLOTS_SHARE_DEFAULT,
 } from '@hopline/log';
+import { BatchGets } from './batch-get.ts';
 import { requireServer } from './capabilities.ts';
 import { type Connection, type ConnectOptions, openConnection } from './connection.ts';
 import { ENTRY_CHECKS, type EntryCheck } from './entry-checks.ts';
@@ -46,7 +47,17 @@ export async function openJetStreamLog(options: JetStreamLogOptions): Promise<Lo
     throw new LogMismatch(`shards must be an integer from 1 to ${SHARDS_MAX}`);
   const names = new LogNames(options.prefix);
   const { user } = options;
-  const connection = await openConnection({ servers, name, user, credentials, tls, names, timeoutMs: openTimeoutMs, onEvent });
+  const connection = await openConnection({
+    servers,
+    name,
+    user,
+    credentials,
+    tls,
+    names,
+    replicas,
+    timeoutMs: openTimeoutMs,
+    onEvent,
+  });
   try {
     requireServer(connection.nc.info?.version ?? 'unknown', replicas);
     const maxAges = { ...MAX_AGES_DEFAULT, ...options.maxAges };
@@ -78,8 +89,9 @@ function assemble(connection: Connection, shards: number, options: JetStreamLogO
   const recordBytesMax = payloadMax - HEADER_BYTES_MAX;
   const readBytesMax = Math.max(READ_BYTES_MAX, payloadMax + HEADER_BYTES_MAX);
   const publisher = new Publisher(connection, { recordBytesMax, ackTimeoutMs: options.ackTimeoutMs });
+  const batchGets = new BatchGets(connection);
   const bucket = <V>(name: string, isValid?: EntryCheck) =>
-    new JetStreamKeyValue<V>(connection, publisher, { bucket: connection.names.bucket(name), readBytesMax, isValid });
+    new JetStreamKeyValue<V>(connection, publisher, { bucket: connection.names.bucket(name), readBytesMax, batchGets, isValid });
   const follow = { ...options.follow, onReread: (why: RereadReason) => connection.onEvent({ type: 'reread', why }) };
   return {
     shards,
@@ -89,7 +101,7 @@ function assemble(connection: Connection, shards: number, options: JetStreamLogO
       readBytesMax,
       writer: options.user && writerOfUser(options.user),
     }),
-    facts: new JetStreamFacts(connection, publisher, { shards, readBytesMax, follow }),
+    facts: new JetStreamFacts(connection, publisher, { shards, readBytesMax, batchGets, follow }),
     work: new JetStreamWork(connection, publisher, {
       requeueCounts: new RequeueCounts(bucket(BUCKETS.requeues)),
       attemptsMax: options.attemptsMax ?? ATTEMPTS_MAX_DEFAULT,
@@ -103,6 +115,7 @@ function assemble(connection: Connection, shards: number, options: JetStreamLogO
     presence: new NatsPresence(connection),
     leases: bucket(BUCKETS.leases),
     tasks: bucket(BUCKETS.tasks, ENTRY_CHECKS.tasks),
+    taskLists: bucket(BUCKETS.taskLists, ENTRY_CHECKS.taskLists),
     agents: bucket(BUCKETS.agents),
     messageIds: bucket(BUCKETS.messageIds, ENTRY_CHECKS.messageIds),
     contexts: bucket(BUCKETS.contexts, ENTRY_CHECKS.contexts),

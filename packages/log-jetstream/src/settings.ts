@@ -113,7 +113,7 @@ export const LOG_SETTINGS = {
   HOPLINE_BUCKET_BYTES_MAX: {
     ...bytes,
     default: MAX_BYTES_DEFAULT.keyValue,
-    doc: 'Bytes of each of the eight buckets (`KV_hopline_…`). Applied when the streams are created.',
+    doc: 'Bytes of each of the nine buckets (`KV_hopline_…`). Applied when the streams are created.',
   },
   HOPLINE_ROLE_ITEMS_MAX: {
     type: 'integer',
