@@ -88,6 +88,9 @@ export {
   tenantWorkFilter,
   WORK_PREFIX,
   wakeSubject,
+  workerAnswerSubject,
+  workerSubject,
+  workersSubject,
   workFilter,
   workSubject,
 } from './subjects.ts';

@@ -1,19 +1,35 @@
 import type { Owner, Role, TraceCarrier, Work } from '@hopline/events';
 import { taskWorkFilters, workSubject } from '@hopline/events';
-import { type DeliveryBounds, FairSlots, type Job, LogFull, requireRole, requireTaskId, type WorkQueue } from '@hopline/log';
+import {
+  type DeliveryBounds,
+  FairSlots,
+  type Job,
+  type KeyValue,
+  LogFull,
+  requireRole,
+  requireTaskId,
+  type WorkQueue,
+} from '@hopline/log';
 import { encodePayload } from './codec.ts';
 import type { Connection } from './connection.ts';
+import { DeadWorkers } from './dead-workers.ts';
 import { QUEUES, type Queue } from './names.ts';
 import { DUPLICATE_WINDOW_MS } from './options.ts';
 import type { Publisher } from './publisher.ts';
 import type { RequeueCounts } from './requeues.ts';
 import { pause, retry } from './retry.ts';
+import { RunningItems } from './running-items.ts';
 import { WorkConsumer } from './work-consumer.ts';
 import { WorkRoom } from './work-room.ts';
+import type { WorkerEntry } from './worker-entry.ts';
+import { WorkerPresence } from './worker-presence.ts';
 
 export type JetStreamWorkOptions = DeliveryBounds & {
   requeueCounts: RequeueCounts;
+  workers: KeyValue<WorkerEntry>;
   ackWaitMs: number;
+  claimMs: number;
+  queueTurnsMax: number;
   roleItemsMax: number;
   tenantItemsMax: number;
   tenantSlotsShare: number;
@@ -79,8 +95,31 @@ export class JetStreamWork implements WorkQueue {
     const { tenantSlotsShare } = this.#options;
     const tenantSlotsMax = Math.max(1, Math.floor(options.slots * tenantSlotsShare));
     const slots = new FairSlots<Queue>(options.slots, queue => (queue === undefined ? options.slots : tenantSlotsMax));
-    const worker = { ...this.#options, role, slots, running: new Map(), ended };
+    const life = new AbortController();
+    const running = this.#runningItems(role, AbortSignal.any([life.signal, this.#connection.closed]));
+    const worker = { ...this.#options, role, slots, running: running.items, ended };
     const consumers = QUEUES.map(queue => new WorkConsumer(this.#connection, { ...worker, queue }, handler));
-    await Promise.all(consumers.map(consumer => consumer.run()));
+    try {
+      await Promise.all(consumers.map(consumer => consumer.run()));
+    } finally {
+      await running.presence.leave();
+      running.items.stop();
+      life.abort();
+    }
+  }
+
+  /** The items of a worker and what its siblings see of it, until `ended`. */
+  #runningItems(role: Role, ended: AbortSignal): { items: RunningItems; presence: WorkerPresence } {
+    const { ackWaitMs, claimMs, workers: bucket } = this.#options;
+    const items = new RunningItems(this.#connection, { ackWaitMs, claimMs }, () => presence.changed());
+    const [onSibling, onAnswer] = [
+      (worker: string) => dead.onSibling(worker),
+      (...heard: Parameters<DeadWorkers['onAnswer']>) => dead.onAnswer(...heard),
+    ];
+    const presence = new WorkerPresence(this.#connection, { role, bucket, running: items, onSibling, onAnswer }, ended);
+    const dead = new DeadWorkers(this.#connection, { role, bucket, ackWaitMs, presence }, ended);
+    presence.start();
+    dead.start();
+    return { items, presence };
   }
 }
