@@ -23,7 +23,7 @@ const ITEMS_DONE_WHEN_STORED: Mutation['edits'] = [
 
 export const MUTATIONS: Readonly<Record<string, Mutation>> = {
   'calls queued again on takeover': {
-    themes: ['deaths', 'rolling update'],
+    themes: ['worker deaths', 'rolling update'],
     breaks: /^one attempt of an agent/,
     edits: [
       {

@@ -187,8 +187,11 @@ export class WorkerPresence {
         : bucket.update(key, entry, this.#revision));
     } catch (error) {
       if (!(error instanceof LogConflict)) return RETRY_MS;
-      this.#lose();
-      return undefined;
+      const own = await this.#readOwn().catch(() => 'unknown' as const);
+      if (own === 'unknown') return RETRY_MS;
+      if (own === undefined) this.#lose();
+      else this.#revision = own;
+      return 0;
     }
     this.#stored = deliveries;
     running.claimed(deliveries);
@@ -196,17 +199,24 @@ export class WorkerPresence {
     return undefined;
   }
 
-  /** A sibling has taken the entry if it has another revision. Otherwise the items are still those of this worker. */
+  /** The revision of this worker's entry; undefined if a sibling has taken it. */
+  async #readOwn(): Promise<number | undefined> {
+    const { role, bucket } = this.#options;
+    const entry = await bucket.get(workerKey(role, this.#worker));
+    return entry === undefined || entry.value.takenBy !== undefined ? undefined : entry.revision;
+  }
+
+  /** Finds out whether a sibling has taken the entry. */
   async #check(): Promise<void> {
-    const { role, bucket, running } = this.#options;
+    const { running } = this.#options;
     await this.#writing;
     const [worker, revision] = [this.#worker, this.#revision];
     if (revision === undefined || this.#ended.aborted) return;
     try {
-      const entry = await bucket.get(workerKey(role, worker));
+      const own = await this.#readOwn();
       // An entry that is being written fails by itself if a sibling has taken it.
       if (this.#worker !== worker || this.#revision !== revision || this.#writing !== undefined) return;
-      if (entry?.revision !== revision) this.#lose();
+      if (own === undefined) this.#lose();
       // A server that was killed may have forgotten how long the items are claimed.
       else await running.renew();
     } catch {
