@@ -521,7 +521,7 @@ class Running {
     });
   }
 
-  /** A worker that was found dead is told so, or looks when it is connected again. */
+  /** A worker that was found dead receives a message, or looks when it is connected again. */
   #look(): void {
     const { clock, link } = this.#deps;
     if (this.#worker.isTaken && !link.isCut && link.stalledUntil <= clock.nowMs) this.#lose();

@@ -41,7 +41,7 @@ export type SimulatedWorker = {
   entry: number;
   /** A sibling has found it dead and queued its items again. */
   isTaken: boolean;
-  heardAt: number;
+  answeredAt: number;
   connectedAt: number;
 };
 
@@ -112,7 +112,7 @@ export class WorkBroker {
     if (this.#workers.size === 0) this.#watch();
     const { nowMs } = this.#clock;
     const entry = { claims: new Set<number>(), entry: 0, isTaken: false };
-    const worker = { role, answer, ...entry, heardAt: nowMs, connectedAt: nowMs };
+    const worker = { role, answer, ...entry, answeredAt: nowMs, connectedAt: nowMs };
     this.#workers.add(worker);
     return worker;
   }
@@ -147,9 +147,9 @@ export class WorkBroker {
   #judge(worker: SimulatedWorker): void {
     const { nowMs } = this.#clock;
     const answer = worker.answer();
-    if (answer === 'present') worker.heardAt = nowMs;
+    if (answer === 'present') worker.answeredAt = nowMs;
     if (answer !== 'gone') worker.connectedAt = nowMs;
-    const isDead = nowMs - worker.connectedAt >= GONE_MS || nowMs - worker.heardAt >= this.options.ackWaitMs;
+    const isDead = nowMs - worker.connectedAt >= GONE_MS || nowMs - worker.answeredAt >= this.options.ackWaitMs;
     const isSibling = (other: SimulatedWorker) => other !== worker && other.role === worker.role && other.answer() === 'present';
     if (!isDead || ![...this.#workers].some(isSibling)) return;
     worker.isTaken = true;

@@ -107,7 +107,7 @@ export const wakeSubject = (agent: string): string => `${WAKE_PREFIX}.${agent}`;
 /** A process that holds shards subscribes here while it is connected. `member`: its key in the bucket of leases. */
 export const presenceSubject = (member: string): string => `${PRESENT_PREFIX}.${member}`;
 
-/** Workers of a role announce themselves here to each other. No stream stores it. */
+/** Workers of a role publish their ids here when they start. No stream stores it. */
 export const workersSubject = (role: Role): string => `${WORKER_PREFIX}.${role}`;
 /** A worker answers here while its process runs and is connected. `worker`: the id of its entry in the bucket of requeues. */
 export const workerSubject = (role: Role, worker: string): string => `${workersSubject(role)}.${worker}`;

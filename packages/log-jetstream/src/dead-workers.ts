@@ -12,7 +12,7 @@ const ASK_MS = 500;
 const ASK_AGAIN_MS = 250;
 /** A worker without a connection for this long is dead. Longer than a reconnect to another server of a cluster takes. */
 export const GONE_MS = 1_000;
-/** Workers tell each other when they start. Such a message may be lost. */
+/** Workers publish their ids when they start. Such a message may be lost. */
 const LIST_MS = 10 * 60_000;
 /** Longest wait of a worker that knows no other. */
 const IDLE_MS = 60_000;
@@ -29,7 +29,7 @@ type Sibling = {
   /** The answer to the last question. */
   answer: Answer | undefined;
   asked: boolean;
-  /** How long the server has said that it has no connection, and how long it has not answered at all, milliseconds. */
+  /** How long the server has answered that it has no connection, and how long no answer has come, milliseconds. */
   goneMs: number | undefined;
   silentMs: number;
   /** When this worker first saw that the entry was taken, and its revision then. */
@@ -45,7 +45,7 @@ export type DeadWorkersOptions = {
 
 /**
  * Finds dead workers of the same role and queues their items again. Each worker asks the one whose id follows its own, and
- * those behind it as far as they are not present. So each is asked by one sibling, and a single worker asks nobody.
+ * those behind it as far as they are not present. So each is asked by one sibling, and a single worker asks no other.
  */
 export class DeadWorkers {
   readonly #connection: Connection;
@@ -108,11 +108,11 @@ export class DeadWorkers {
   async #round(): Promise<void> {
     this.#busy = true;
     const nowMs = performance.now();
-    // A process that stood still, or had no connection, has heard nothing from anybody.
+    // While this process stood still, or had no connection, it received no answers.
     const elapsedMs = Math.min(nowMs - this.#askedAtMs, ASK_MS);
     this.#askedAtMs = nowMs;
     if (this.#connection.connected) {
-      for (const sibling of this.#siblings.values()) this.#hear(sibling, nowMs >= this.#judgesAtMs ? elapsedMs : 0);
+      for (const sibling of this.#siblings.values()) this.#count(sibling, nowMs >= this.#judgesAtMs ? elapsedMs : 0);
       for (const [worker, sibling] of this.#siblings)
         if (this.#isDead(sibling)) await this.#take(worker, sibling).catch(() => {});
       await this.#list().catch(() => {});
@@ -122,11 +122,11 @@ export class DeadWorkers {
     this.#later(this.#siblings.size === 0 ? IDLE_MS : areAllPresent ? ASK_MS : ASK_AGAIN_MS);
   }
 
-  #hear(sibling: Sibling, elapsedMs: number): void {
+  #count(sibling: Sibling, elapsedMs: number): void {
     if (!sibling.asked) return;
     sibling.goneMs = sibling.answer === 'gone' ? (sibling.goneMs ?? 0) + elapsedMs : undefined;
     if (sibling.answer === 'present') sibling.silentMs = 0;
-    // Without an answer of its own, this worker cannot tell whether the other is silent.
+    // Without an answer of its own, it is unknown whether the other is silent.
     else if (sibling.answer === undefined && this.#isSelfPresent) sibling.silentMs += elapsedMs;
   }
 
@@ -174,7 +174,7 @@ export class DeadWorkers {
     if (!isKnown) this.#siblings.set(worker, { answer: undefined, asked: false, goneMs: undefined, silentMs: 0 });
   }
 
-  /** Queues the items of a dead worker again. The revision of its entry decides which sibling does, and tells the worker if it still lives. */
+  /** Queues the items of a dead worker again. The revision of its entry decides which sibling does, and shows it to the worker if that still lives. */
   async #take(worker: string, sibling: Sibling): Promise<void> {
     const { role, bucket, presence } = this.#options;
     const key = workerKey(role, worker);

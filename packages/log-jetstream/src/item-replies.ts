@@ -11,7 +11,7 @@ export function terminate(connection: Connection, msg: Msg): void {
   respond(connection, msg, TERMINATED);
 }
 
-/** The server delivers the item again when it hears nothing for another ack wait. */
+/** The server delivers the item again when it receives nothing for another ack wait. */
 export function inProgress(connection: Connection, msg: Msg): void {
   respond(connection, msg, IN_PROGRESS);
 }

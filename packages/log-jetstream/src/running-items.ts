@@ -29,7 +29,7 @@ export class RunningItems {
   readonly #timers: NodeJS.Timeout[];
 
   /**
-   * `claimMs`: how long the server keeps a claimed item for its worker without hearing of it. `onChange`: the items that this worker
+   * `claimMs`: how long the server keeps a claimed item for its worker without a renewal. `onChange`: the items that this worker
    * should claim have changed.
    */
   constructor(connection: Connection, { ackWaitMs, claimMs }: { ackWaitMs: number; claimMs: number }, onChange: () => void) {

@@ -114,7 +114,7 @@ export class JetStreamWork implements WorkQueue {
     const items = new RunningItems(this.#connection, { ackWaitMs, claimMs }, () => presence.changed());
     const [onSibling, onAnswer] = [
       (worker: string) => dead.onSibling(worker),
-      (...heard: Parameters<DeadWorkers['onAnswer']>) => dead.onAnswer(...heard),
+      (...received: Parameters<DeadWorkers['onAnswer']>) => dead.onAnswer(...received),
     ];
     const presence = new WorkerPresence(this.#connection, { role, bucket, running: items, onSibling, onAnswer }, ended);
     const dead = new DeadWorkers(this.#connection, { role, bucket, ackWaitMs, presence }, ended);

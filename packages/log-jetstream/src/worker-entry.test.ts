@@ -26,7 +26,7 @@ test('the acknowledgements of the items of an entry reach the same deliveries', 
 test('an entry names only acknowledgements of the queues of its role', () => {
   const acks = (subject: string) => ackSubjects({ queues: [{ acks: subject, items: [1, 2, 3] }] }, 'A2A_WORK', 'agent.mine');
   assert.deepEqual(acks('$JS.ACK.A2A_WORK.agent-mine.#.0.0'), ['$JS.ACK.A2A_WORK.agent-mine.1.2.3.0.0']);
-  for (const foreign of [
+  for (const other of [
     '$JS.ACK.A2A_WORK.agent-other.#.0.0',
     '$JS.ACK.A2A_WORK.supervisor.#.0.0',
     '$JS.ACK.A2A_LOG.agent-mine.#.0.0',
@@ -35,7 +35,7 @@ test('an entry names only acknowledgements of the queues of its role', () => {
     '#',
     '',
   ])
-    assert.deepEqual(acks(foreign), [], foreign);
+    assert.deepEqual(acks(other), [], other);
 });
 
 test('a value of another form is not the entry of a worker', () => {

@@ -96,7 +96,7 @@ export class WorkerPresence {
     this.#connection.send(this.#subject(workerSubject(role, worker)), ASKED, answerTo);
   }
 
-  /** Tells another worker to look whether it has still its entry. */
+  /** Makes another worker look whether it still has its entry. */
   check(worker: string): void {
     this.#connection.send(this.#subject(workerSubject(this.#options.role, worker)), CHECK);
   }
