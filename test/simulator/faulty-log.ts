@@ -436,7 +436,11 @@ class FaultyWork implements WorkQueue {
       const done = this.#wire.write('done', `${seq}`, async () => this.#broker.done(seq), DONE_TIMEOUT_MS);
       await done.catch(() => {});
     } catch (error) {
-      if (error instanceof Superseded || running.isLost(seq)) return;
+      if (running.isLost(seq)) return;
+      if (error instanceof Superseded) {
+        if (await running.isDueElsewhere(seq)) this.#nak(seq, ackWaitMs);
+        return;
+      }
       if (error instanceof Requeued) {
         const count = this.#wire.write('requeue', `${seq}`, async () => this.#broker.countRequeue(seq), REQUEUE_COUNT_MS_MAX);
         await count.catch(() => {});
@@ -491,6 +495,13 @@ class Running {
 
   isLost(seq: number): boolean {
     return this.#items.get(seq)?.state === 'lost';
+  }
+
+  /** Whether this worker has claimed an item that no other has claimed. */
+  async isDueElsewhere(seq: number): Promise<boolean> {
+    if (this.#items.get(seq)?.state !== 'claimed') return false;
+    const isClaimed = async () => this.#deps.broker.isClaimedElsewhere(this.#worker, seq);
+    return !(await this.#wire.read('requeue', `${seq}`, isClaimed).catch(() => true));
   }
 
   add(seq: number, delivery: number): void {

@@ -128,6 +128,10 @@ export class WorkBroker {
     return true;
   }
 
+  isClaimedElsewhere(worker: SimulatedWorker, seq: number): boolean {
+    return [...this.#workers].some(other => other !== worker && other.claims.has(seq));
+  }
+
   /** As `-NAK` with a delay: it may come from a worker that no longer has the item. */
   extend(seq: number): void {
     const item = this.#items.get(seq);

@@ -58,6 +58,10 @@ export class RunningItems {
     return this.#items.get(seq)?.state === 'lost';
   }
 
+  isClaimed(seq: number): boolean {
+    return this.#items.get(seq)?.state === 'claimed';
+  }
+
   /** Adds a delivery, the first one or another one of an item that runs. */
   add(delivery: Delivery): void {
     const { takenAtMs = performance.now() } = this.#items.get(delivery.seq) ?? {};

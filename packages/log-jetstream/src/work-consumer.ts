@@ -12,6 +12,7 @@ import {
 import { AckPolicy, type ConsumerConfig, DeliverPolicy, JetStreamApiError } from '@nats-io/jetstream';
 import { type Msg, nanos } from '@nats-io/nats-core';
 import type { Connection } from './connection.ts';
+import type { Delivery } from './delivery.ts';
 import { consumerName, QUEUES, type Queue } from './names.ts';
 import { PullInbox } from './pull-inbox.ts';
 import type { RequeueCounts } from './requeues.ts';
@@ -44,6 +45,8 @@ export type WorkConsumerOptions = DeliveryBounds & {
   /** Shared by all queues of the worker. */
   slots: FairSlots<Queue>;
   running: RunningItems;
+  /** Whether another worker has claimed a later delivery of an item. */
+  isClaimedElsewhere: (delivery: Delivery) => Promise<boolean>;
   ended: AbortSignal;
 };
 

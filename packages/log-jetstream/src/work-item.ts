@@ -34,6 +34,8 @@ export type ItemOptions = DeliveryBounds & {
   ackWaitMs: number;
   ended: AbortSignal;
   running: RunningItems;
+  /** Whether another worker has claimed a later delivery of an item. */
+  isClaimedElsewhere: (delivery: Delivery) => Promise<boolean>;
 };
 
 /** Runs the handler on one delivered item and settles it. Never rejects. */
@@ -79,7 +81,8 @@ export async function runItem(
     await confirmDone(connection, newest, options);
   } catch (error) {
     // An item that another worker has queued again is no longer for this one to return.
-    if (error instanceof Superseded || running.isLost(seq)) return;
+    if (running.isLost(seq)) return;
+    if (error instanceof Superseded) return await release(connection, newest(), options);
     if (error instanceof Requeued) {
       await countRequeue(delivery, options, work.taskId);
       nak(connection, newest(), options, 0);
@@ -87,6 +90,17 @@ export async function runItem(
   } finally {
     running.remove(seq);
   }
+}
+
+/**
+ * A superseded worker may have claimed the item while another one had it already. If that one is dead and had not claimed the
+ * item itself, the item is due after the ack wait, not at the end of the claim.
+ */
+async function release(connection: Connection, delivery: Delivery, options: ItemOptions): Promise<void> {
+  const { running, ackWaitMs, isClaimedElsewhere } = options;
+  if (!running.isClaimed(delivery.seq)) return;
+  const isHeld = await isClaimedElsewhere(delivery).catch(() => true);
+  if (!isHeld) later(connection, delivery.msg, ackWaitMs);
 }
 
 /** A delivery may arrive late, after the path of this worker stood still: another worker has taken the item meanwhile. */

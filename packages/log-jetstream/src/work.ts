@@ -13,6 +13,7 @@ import {
 import { encodePayload } from './codec.ts';
 import type { Connection } from './connection.ts';
 import { DeadWorkers } from './dead-workers.ts';
+import type { Delivery } from './delivery.ts';
 import { QUEUES, type Queue } from './names.ts';
 import { DUPLICATE_WINDOW_MS } from './options.ts';
 import type { Publisher } from './publisher.ts';
@@ -97,7 +98,14 @@ export class JetStreamWork implements WorkQueue {
     const slots = new FairSlots<Queue>(options.slots, queue => (queue === undefined ? options.slots : tenantSlotsMax));
     const life = new AbortController();
     const running = this.#runningItems(role, AbortSignal.any([life.signal, this.#connection.closed]));
-    const worker = { ...this.#options, role, slots, running: running.items, ended };
+    const worker = {
+      ...this.#options,
+      role,
+      slots,
+      running: running.items,
+      isClaimedElsewhere: running.isClaimedElsewhere,
+      ended,
+    };
     const consumers = QUEUES.map(queue => new WorkConsumer(this.#connection, { ...worker, queue }, handler));
     try {
       await Promise.all(consumers.map(consumer => consumer.run()));
@@ -109,7 +117,14 @@ export class JetStreamWork implements WorkQueue {
   }
 
   /** The items of a worker and what its siblings see of it, until `ended`. */
-  #runningItems(role: Role, ended: AbortSignal): { items: RunningItems; presence: WorkerPresence } {
+  #runningItems(
+    role: Role,
+    ended: AbortSignal,
+  ): {
+    items: RunningItems;
+    presence: WorkerPresence;
+    isClaimedElsewhere: (delivery: Delivery) => Promise<boolean>;
+  } {
     const { ackWaitMs, claimMs, workers: bucket } = this.#options;
     const items = new RunningItems(this.#connection, { ackWaitMs, claimMs }, () => presence.changed());
     const [onSibling, onAnswer] = [
@@ -120,6 +135,6 @@ export class JetStreamWork implements WorkQueue {
     const dead = new DeadWorkers(this.#connection, { role, bucket, ackWaitMs, presence }, ended);
     presence.start();
     dead.start();
-    return { items, presence };
+    return { items, presence, isClaimedElsewhere: (delivery: Delivery) => presence.isClaimedElsewhere(delivery) };
   }
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Msg } from '@nats-io/nats-core';
 import { parseDelivery } from './delivery.ts';
-import { ackSubjects, isWorkerEntry, workerEntry } from './worker-entry.ts';
+import { ackSubjects, isWorkerEntry, namesLater, workerEntry } from './worker-entry.ts';
 
 const delivery = (reply: string) => parseDelivery({ reply } as Msg)!;
 
@@ -21,6 +21,17 @@ test('the acknowledgements of the items of an entry reach the same deliveries', 
     return [subject.split('.').slice(0, -5).join('.'), deliveries, seq, consumerSeq];
   };
   assert.deepEqual(new Set(subjects.map(subject => `${numbers(subject)}`)), new Set(replies.map(reply => `${numbers(reply)}`)));
+});
+
+test('an entry names an item, and whether its delivery is later', () => {
+  const entry = workerEntry([delivery('$JS.ACK.A2A_WORK.agent-mine.2.9.8.1790000000000000001.2')]);
+  for (const [seq, deliveries, isLater] of [
+    [9, 1, true],
+    [9, 2, false],
+    [2, 1, false],
+    [8, 1, false],
+  ] as const)
+    assert.equal(namesLater(entry, { seq, deliveries }), isLater, `${seq} ${deliveries}`);
 });
 
 test('an entry names only acknowledgements of the queues of its role', () => {

@@ -63,6 +63,13 @@ export function ackSubjects({ queues }: WorkerEntry, stream: string, role: Role)
   });
 }
 
+/** Whether an entry names a later delivery of an item. */
+export function namesLater({ queues }: WorkerEntry, { seq, deliveries }: Pick<Delivery, 'seq' | 'deliveries'>): boolean {
+  return queues.some(({ items }) =>
+    items.some((value, at) => at % NUMBERS === 1 && value === seq && items[at - 1]! > deliveries),
+  );
+}
+
 function isAcksOf(acks: string, stream: string, role: Role): boolean {
   const tokens = acks.split('.');
   const place = tokens.indexOf(PLACE);

@@ -6,7 +6,15 @@ import type { Connection } from './connection.ts';
 import type { Delivery } from './delivery.ts';
 import { LastingSubscription } from './lasting-subscription.ts';
 import type { RunningItems } from './running-items.ts';
-import { CLAIMED_ITEMS_MAX, type WorkerEntry, workerEntry, workerKey } from './worker-entry.ts';
+import {
+  CLAIMED_ITEMS_MAX,
+  isWorkerEntry,
+  namesLater,
+  type WorkerEntry,
+  workerEntry,
+  workerKey,
+  workersKey,
+} from './worker-entry.ts';
 
 /** An item is claimed when it has run for this long, so that short work costs no entry. */
 const CLAIM_AFTER_MS = 100;
@@ -105,6 +113,12 @@ export class WorkerPresence {
   changed(): void {
     const { running } = this.#options;
     this.#writeWithin(running.hasUnclaimed() ? CLAIM_AFTER_MS : RELEASE_AFTER_MS);
+  }
+
+  /** Whether a sibling has claimed a later delivery of an item. Its claim then holds, whatever this worker has claimed. */
+  async isClaimedElsewhere(delivery: Delivery): Promise<boolean> {
+    const entries = await this.#options.bucket.under(workersKey(this.#options.role));
+    return entries.some(({ value }) => isWorkerEntry(value) && namesLater(value, delivery));
   }
 
   /** Removes the entry. Nothing runs any more. */
