@@ -17,7 +17,7 @@ const FOR_OTHERS = [
 
 /**
  * `knip` reports unused code, tests included. `knip --production` reports code that only tests use: patterns that end in "!" are
- * production code. There an export that its own file uses is no finding, because tests read bounds and inner functions through it.
+ * production code. With `--production`, an export that its own file uses is not reported, because tests read bounds and inner functions through it.
  * An export for agent authors or other users of a package has the tag `@public`.
  * @type {(options: { production?: boolean }) => import('knip').KnipConfig}
  */

@@ -24,7 +24,7 @@ function readPackage(folder: string): BundledPackage {
   return { name, version, license: typeof license === 'string' ? license : 'NOASSERTION', folder };
 }
 
-/** CycloneDX 1.6, without time and serial number, so that the same image has the same list. */
+/** CycloneDX 1.6, without a time or serial number, so that the same image has the same list. */
 export function sbom(version: string, packages: readonly BundledPackage[]): object {
   const npm = packages.map(({ name, version: packageVersion, license }) => ({
     type: 'library',
@@ -48,7 +48,7 @@ export function sbom(version: string, packages: readonly BundledPackage[]): obje
   };
 }
 
-/** The license of Hopline, then that of every bundled package as far as it ships one. */
+/** The license of Hopline, then the licenses of the bundled packages that ship one. */
 export function licenseTexts(ownLicense: string, packages: readonly BundledPackage[]): string {
   const own = `hopline\n\n${readFileSync(ownLicense, 'utf8')}`;
   const others = packages.map(({ name, version, license, folder }) => {

@@ -20,8 +20,8 @@ const DYNAMIC_ENTRY_BYTES = 16;
 type Segment = { type: number; offset: number; address: number; bytes: number };
 
 /**
- * Reads a 64-bit little-endian ELF file; undefined for any other file. `ldd` would run the program, so it cannot read those of another
- * machine.
+ * Reads a 64-bit little-endian ELF file; undefined for any other file. `ldd` would run the program, so it cannot read programs for another
+ * architecture.
  */
 export function readElf(path: string): Elf | undefined {
   const file = readFileSync(path);

@@ -13,7 +13,7 @@ const LIBRARY_FOLDER = { amd64: 'x86_64-linux-gnu', arm64: 'aarch64-linux-gnu' }
 /** Debian packages that together contain everything Node is linked with. */
 const DEBIAN_PACKAGES = ['libc6', 'libstdc++6', 'libgcc-s1', 'libatomic1'];
 
-/** The libraries that a program of this machine is linked with, from this machine. */
+/** The libraries of this machine that one of its programs is linked with. */
 export function ownLibraries(program: string): Copied[] {
   let output: string;
   try {
@@ -49,7 +49,7 @@ export function debianLibraries(program: string, architecture: Architecture, fol
   return [...found.values()].sort(byTarget);
 }
 
-/** Uses package lists of its own, so that those of this machine stay unchanged. */
+/** Uses its own package lists, so that this machine's lists stay unchanged. */
 function unpackDebianPackages(architecture: Architecture, folder: string): void {
   const state = mkdtempSync(join(tmpdir(), 'hopline-apt-'));
   try {

@@ -82,7 +82,7 @@ function write(path: string, text: string): void {
   writeFileSync(path, text);
 }
 
-/** Sets file modes, because those of a checkout depend on the umask of its user. */
+/** Sets file modes, because file modes in a checkout depend on its user's umask. */
 function normalize(folder: string): void {
   chmodSync(folder, 0o755);
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {

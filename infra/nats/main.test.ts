@@ -10,10 +10,10 @@ function run(...argv: string[]) {
   return { status, stdout, lines: stderr.trim().split('\n') };
 }
 
-test('wrong options or names are one sentence, and no configuration is written', () => {
+test('a wrong option or name is reported in one sentence, and no configuration is written', () => {
   for (const [argv, reason] of [
     [['--agnt', 'guide'], /^hopline: Unknown option '--agnt'/],
-    // It would select the user that may be any agent.
+    // `*` would select the user that may act as any agent.
     [['--agent', '*'], /^hopline: an agent name must be 1 to 32 of a-z, 0-9 and "-"$/],
     [['--prefix', 'a b'], /^hopline: the prefix must be 1 to 32 of/],
   ] as const) {

@@ -18,13 +18,13 @@ const bucket = (metric: string, labels: string, fast: string, all: string, le: s
   [`${metric}_count{job="hopline"${labels === '' ? '' : `, ${labels.replace(/, $/, '')}`}}`]: all,
 });
 
-/** A healthy cluster of one relay and one agent. One value a minute. */
+/** A healthy cluster of one relay and one agent. Each series has one value a minute. */
 const QUIET: Record<string, string> = {
   'up{job="hopline", instance="relay-1"}': '1x90',
   'hopline_gaps_total{job="hopline", service="ingress"}': '0x90',
   'hopline_records_rejected_total{job="hopline", reason="too_deep"}': '0x90',
   'hopline_log_events_total{job="hopline", service="relay", kind="facts_lost"}': '0x90',
-  // Every restart of NATS raises it.
+  // Every restart of NATS raises this counter.
   'hopline_log_events_total{job="hopline", service="relay", kind="reconnected"}': '0+1x90',
   'hopline_dead_letters_total{job="hopline", agent="files", reason="attempts_exhausted"}': '0x90',
   'hopline_webhooks_abandoned_total{job="hopline", reason="http_5xx"}': '0x90',
@@ -152,7 +152,7 @@ test('HoplineShardsWithoutRelay fires when no relay is left, while another proce
   const withIngress = { ...QUIET, 'up{job="hopline", instance="ingress-1"}': '1x90' };
   const dead = { [owned]: '16x70 stale', 'up{job="hopline", instance="relay-1"}': '1x70 0x20' };
   checkFiring(t, { ...withIngress, ...dead }, ['HoplineProcessDown', 'HoplineShardsWithoutRelay']);
-  // A cluster that was removed alerts no one.
+  // A removed cluster raises no alert.
   const removed = { [owned]: '16x70 stale', 'up{job="hopline", instance="relay-1"}': '1x70 stale' };
   checkFiring(t, { ...QUIET, ...removed }, []);
 });
@@ -189,7 +189,7 @@ for (const [what, all, late, pages] of [
   });
 }
 
-test('one restart of every shard is not an alert, however many shards there are', { skip }, t => {
+test('one restart of every shard raises no alert, however many shards there are', { skip }, t => {
   const shards = Array.from({ length: 16 }, (_, shard) => [
     `hopline_shard_restarts_total{job="hopline", reason="log_fault", shard="${shard}"}`,
     '0x70 1x20',
@@ -197,7 +197,9 @@ test('one restart of every shard is not an alert, however many shards there are'
   checkFiring(t, { ...QUIET, ...Object.fromEntries(shards) }, []);
 });
 
-test('a day without a supervisor means a cluster without supervisors; a cluster that was removed alerts no one', { skip }, t => {
+test('a cluster without a supervisor for a day counts as one that has none, and a removed cluster raises no alert', {
+  skip,
+}, t => {
   const supervisor = 'hopline_active_tasks{job="hopline", service="supervisor", instance="supervisor-1"}';
   checkFiring(t, { ...QUIET, [supervisor]: '_x90' }, []);
   const gone = { [supervisor]: '0x70 stale', 'up{job="hopline", instance="relay-1"}': '1x70 stale' };

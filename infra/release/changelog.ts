@@ -1,6 +1,6 @@
 /**
  * Turns the section `## Unreleased` into that of `version` and begins an empty one (https://keepachangelog.com). Throws if nothing is
- * recorded, because a release without notes helps no reader.
+ * recorded, because a release needs notes.
  */
 export function nextChangelog(changelog: string, version: string, date: string): { changelog: string; notes: string } {
   const section = /^## (?:\[Unreleased\]|Unreleased)\s*\n([\s\S]*?)(?=^## |$(?![\s\S]))/m.exec(changelog);

@@ -8,8 +8,8 @@ const SPECIFIER = /((?<!['"-])\bfrom\s*|(?<!['"-])\bimport\s*\(?\s*|import\.meta
 const FILE_URL = /(new URL\(\s*)(['"])(\.[^'"\n]+)\.ts\2(?=,\s*import\.meta\.url)/g;
 
 /**
- * Features of the sources' ES2024 and of Node that Node 20 lacks (both came with 21 and 22). The compiled code calls these functions
- * instead, so that it changes no global of the user's process. A test runs every command of the package on the lowest Node that it declares.
+ * Features of ES2024 and of later Node versions that the sources use and Node 20 lacks. The compiled code calls these functions instead, so
+ * that it does not change a global of the user's process. A test runs every command of the package on the lowest Node that it declares.
  */
 const DOWNLEVEL_FILE = 'node-20.js';
 const DOWNLEVEL = {
@@ -62,7 +62,7 @@ function jsonImports(text: string): string[] {
   return [...text.matchAll(SPECIFIER)].map(match => match[3]!).filter(specifier => /^\..*\.json$/.test(specifier));
 }
 
-/** The code reads only the version of a package.json, which is the same in every package. */
+/** Copies only the version of a package.json, because the code reads nothing else. Every package has the same version. */
 function copyJson(copy: string, source: string, version: string): void {
   mkdirSync(dirname(copy), { recursive: true });
   if (basename(source) === 'package.json') writeFileSync(copy, `${JSON.stringify({ version, type: 'module' })}\n`);

@@ -40,7 +40,7 @@ test('the types of the tarballs resolve wherever their code does', async () => {
     // The command has no types, because code does not import it.
     if (name === '@hopline/cli') continue;
     assert.ok(checked.types, `${name} has no types`);
-    // The packages have only ES modules. `require` of them works from Node 20.19 on; older resolution modes are not served.
+    // The packages have only ES modules. `require` loads them from Node 20.19 on; older resolution modes are not supported.
     const problems = checked.problems.filter(
       ({ kind, ...where }) => kind !== 'CJSResolvesToESM' && !('resolutionKind' in where && where.resolutionKind === 'node10'),
     );

@@ -13,7 +13,7 @@ const PLANS: Record<Size, Plan> = {
   quick: { rounds: 3, lengths: [1_000, 100_000] },
   tiny: { rounds: 1, lengths: [100, 1_000] },
 };
-/** Tokens per length and round; equal totals keep start-up from dominating short runs. */
+/** Most runs of one length in a round. Every length has about the same total of tokens, so that start-up does not dominate short runs. */
 const RUNS_MAX = 20;
 
 type Round = { bareUs: number; agentUs: number };
@@ -47,7 +47,7 @@ export const adapters: Question = {
         targets: [
           {
             name: `langgraph: a token of ${lengths.at(-1)} over one of ${lengths[0]}`,
-            // Two medians of one figure differ by up to a tenth here.
+            // Two medians of the same figure differ by up to a tenth here.
             wanted: { atMost: 1.1 },
             found: long! / short!,
           },

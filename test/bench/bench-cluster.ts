@@ -27,7 +27,7 @@ export async function startProducer(servers: string): Promise<Producer> {
 export type BenchCluster = AsyncDisposable & {
   cluster: Cluster;
   client: Client;
-  /** Process ids by service, without the client; nats-server only where the platform exposes it. */
+  /** Process ids by service, without the client; nats-server only if the platform exposes it. */
   pids: Pids;
 };
 
@@ -51,7 +51,7 @@ export async function startCluster(options: ClusterOptions): Promise<BenchCluste
 
 export type DirectCluster = BenchCluster & { producer: Producer };
 
-/** A cluster with the bench as the agent, without supervisor and sub-agent: only the path of a token. */
+/** A cluster whose agent is the bench itself, without supervisor and sub-agents, so that it has only the path of a token. */
 export async function startDirectCluster(env: Record<string, string> = {}): Promise<DirectCluster> {
   const bench = await startCluster({ agents: [], supervisors: 0, env });
   const stack = new AsyncDisposableStack();

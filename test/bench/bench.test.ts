@@ -16,7 +16,7 @@ import { through } from './through.ts';
 import { throughput } from './throughput.ts';
 import { ways } from './ways.ts';
 
-/** Figures of so small a run mean nothing; a question whose text did not arrive complete fails. */
+/** The figures of such a small run are meaningless, but a question fails if its text does not arrive complete. */
 test('a tiny run of the bench works and loses nothing', { timeout: 120_000 }, async () => {
   const lines: string[] = [];
   const report = await runBench(
@@ -61,7 +61,7 @@ test('a tiny replay folds every token of the log', { timeout: 120_000 }, async (
   assert.equal(verdicts.length, 2);
 });
 
-test('the page of a long task shows its whole text with few elements, also while it streams', {
+test('the page of a long task shows its whole text with few elements, even while it streams', {
   timeout: 240_000,
   skip: chromiumPath() === undefined && NO_CHROMIUM,
 }, async () => {

@@ -29,7 +29,7 @@ const ELEMENTS_MAX = 3_000;
 type Frames = { perSecond: number; p99Ms: number; droppedShare: number; cpuShare: number; longestTaskMs: number };
 type Opening = { ms: number; cpuMs: number; elements: number; events: number };
 
-/** How fast does the console show a long task, and does it stay smooth while one streams? In Chromium, through all services. */
+/** How fast does the console show a long task, and does it stay smooth while a task streams? In Chromium, through all services. */
 export const consolePage: Question = {
   name: 'console',
   async ask(size) {

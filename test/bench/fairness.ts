@@ -18,7 +18,10 @@ const TENANTS = { quiet: 'quiet', noisy: 'noisy' };
 /** Longest acceptable age of the quiet caller's tokens beside a neighbor. */
 const P99_MS_MAX = 1_000;
 
-/** `stamps`: tokens of the quiet caller beside the long task. `tasks` of `tokens` at `perSecond`: of the caller with many. */
+/**
+ * `stamps`: tokens of the quiet caller while the long task runs. `tasks`, `tokens`, `perSecond`: number, length and pace of the tasks of
+ * the caller with many.
+ */
 type Plan = { rounds: number; stamps: number; longTokens: number; tasks: number; tokens: number; perSecond: number };
 const PLANS: Record<Size, Plan> = {
   full: { rounds: 3, stamps: 250, longTokens: 1_000_000, tasks: 1_000, tokens: 100, perSecond: 20 },
@@ -93,7 +96,7 @@ async function besideManyTasks({ rounds, tasks, tokens, perSecond }: Plan): Prom
   await round();
   const alone = [];
   for (let index = 0; index < rounds; index++) alone.push(await round());
-  // Tasks still run and wait when the cluster ends.
+  // Rejects, because tasks are still running and waiting when the cluster ends.
   await asker.call('ask', { ...ask, count: tasks, tenant: TENANTS.noisy });
   const beside = [];
   for (let index = 0; index < rounds; index++) beside.push(await round());

@@ -30,7 +30,7 @@ const PLANS: Record<Size, Plan[]> = {
 /** `serverUs`: CPU of the process that writes to the viewers, microseconds for each event and viewer. */
 type Round = { sincePublished: Latency; sinceStored?: Latency; serverUs: number };
 
-/** How much later than over bare SSE does a viewer get an event, with many viewers of one task, and what does each cost? */
+/** With many viewers of one task, how much later than over bare SSE does a viewer get an event, and what does each viewer cost? */
 export const fanOut: Question = {
   name: 'fan-out',
   async ask(size) {

@@ -15,15 +15,18 @@ const ONE_TOKEN: Answer = { tokens: 1, everyMs: 0 };
 const LOAD: Answer & { tasks: number } = { tasks: 40, tokens: 50 * 600, everyMs: 20 };
 const STAGGER_MS = 10;
 
-/** Targets, milliseconds from the question to the first text; all but the last over the agent asked directly. */
+/**
+ * Targets for the time from the question to the first text in milliseconds. All except the last are in addition to the time of an agent
+ * that is asked directly.
+ */
 const IDLE_P50_MS_MAX = 10;
 const IDLE_P99_MS_MAX = 25;
 const BESIDE_LOAD_P99_MS_MAX = 40;
 const AT_ONCE_P50_MS_MAX = 250;
 
 /**
- * `asks`: of a round, one at a time. `warmUps`: questions of one token to each peer before the rounds; a process just started runs code
- * that is not compiled yet.
+ * `asks`: questions of a round, asked one at a time. `warmUps`: questions of one token to each peer before the rounds; a process just
+ * started runs code that is not compiled yet.
  */
 type Plan = { rounds: number; asks: number; warmUps: number; atOnce: number };
 const PLANS: Record<Size, Plan> = {
@@ -33,7 +36,7 @@ const PLANS: Record<Size, Plan> = {
 };
 
 type Rig = Peers & { plan: Plan; bench: BenchCluster };
-/** One answer. `sentMs`: from the question to the agent's first token; `receivedMs`: from there to the client. */
+/** One answer. `sentMs`: from the question until the agent sends its first token. `receivedMs`: from then until the client receives it. */
 type Ask = { report: AnswerReport; totalMs: number; sentMs: number; receivedMs: number };
 type Asks = { direct: Ask[]; ours: Ask[] };
 
@@ -113,13 +116,13 @@ function percentiles(values: number[]): [p50: number, p99: number, max: number] 
   return [p50, p99, max];
 }
 
-/** By round. */
+/** The median of each round. */
 function p50Over({ direct, ours }: Asks, asks: number): Spread {
   const p50 = (all: Ask[], round: number) => percentiles(all.slice(round * asks, (round + 1) * asks).map(total))[0];
   return spreadOf(Array.from({ length: ours.length / asks }, (_, round) => p50(ours, round) - p50(direct, round)));
 }
 
-/** Over all rounds, because one round has too few questions. */
+/** The 99th percentile over all rounds, because one round has too few questions. */
 function p99Over({ direct, ours }: Asks): number {
   const p99 = (all: Ask[]) => percentiles(all.map(total))[1];
   return p99(ours) - p99(direct);

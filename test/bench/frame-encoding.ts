@@ -1,4 +1,4 @@
-import { DIALECTS, frameResult, type StreamResponse } from '@hopline/a2a';
+import { DIALECTS, type StreamResponse } from '@hopline/a2a';
 import { frameEncoder } from '@hopline/a2a-grpc';
 import { interleave } from './measure/rounds.ts';
 import { spreadOf } from './measure/spread.ts';
@@ -8,7 +8,7 @@ import type { Finding, Question } from './question.ts';
 const ROUNDS = { full: 9, quick: 5, tiny: 1 } as const;
 /** Frames of one measurement, which takes some tens of milliseconds. */
 const FRAMES = { full: 20_000, quick: 20_000, tiny: 100 } as const;
-/** Target: a frame of any form beside one of JSON 1.0. */
+/** Target for the cost of a frame of any form, as a multiple of that of JSON 1.0. */
 const RATIO_MAX = 2;
 /** Characters of a chunk: a few coalesced tokens, and a page. */
 const TEXT_CHARS = [40, 4_000] as const;
@@ -18,7 +18,7 @@ type Form = { name: string; encode(event: StreamResponse): string | Uint8Array }
 const FORMS: Form[] = [
   ...Object.values(DIALECTS).map(dialect => ({
     name: `JSON ${dialect.name}`,
-    encode: (event: StreamResponse) => frameResult(dialect, dialect.encodeEvent(event, 0)),
+    encode: (event: StreamResponse) => dialect.frameText(dialect.encodeEvent(event, 0)),
   })),
   ...[DIALECTS['1.0'], DIALECTS['0.3']].map(dialect => ({
     name: `gRPC ${dialect.name}`,

@@ -8,8 +8,8 @@ import { STREAMED } from './tokens.ts';
 export const FIRST_TEXT_SUM = 'question to first text';
 
 /**
- * Collects the milliseconds that tasks spend in each hop, as a list for each hop: first the hops of the log's records, then those behind
- * the log. The rows before FIRST_TEXT_SUM add up to it.
+ * Collects the milliseconds that tasks spend in each hop, as a list for each hop: first the hops that the log's records contain, then those
+ * after the log. The rows before FIRST_TEXT_SUM add up to it.
  */
 export async function hopsOf(servers: string, reports: readonly AnswerReport[]): Promise<Map<string, number[]>> {
   const log = await openJetStreamLog({ servers, name: 'bench-reader' });

@@ -102,7 +102,7 @@ async function buildImage(folder: string): Promise<{ mb: string; compressedMb: s
   return { mb: mb!, compressedMb: compressedMb! };
 }
 
-/** The last process stays. */
+/** Starts a service several times; the last process keeps running. */
 async function startOften(folder: string, role: string, natsUrl: string, starts: number): Promise<Service> {
   const readyMs: number[] = [];
   for (;;) {

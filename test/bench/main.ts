@@ -40,7 +40,7 @@ const QUESTIONS: Question[] = [
   consolePage,
   telemetry,
 ];
-/** A longer run is on a busy machine, or waits for a hanging process. */
+/** A run that takes longer is on a busy machine, or waits for a hanging process. */
 const RUN_MS_MAX = 20 * 60_000;
 const QUICK_RUN_MS_MAX = 8 * 60_000;
 

@@ -14,7 +14,7 @@ export default defineAgent({
     const [tokens = 0, perSecond = 0] = text.match(/\d+/g)?.map(Number) ?? [];
     const start = performance.now();
     for (let index = 0; index < tokens; index++) {
-      // Against the start, not the token before: a late timer does not slow the stream down.
+      // Measured from the start, not from the previous token, so that a late timer does not slow the stream down.
       const waitMs = (1000 * index) / perSecond - (performance.now() - start);
       if (waitMs > 0) await delay(waitMs, undefined, { signal });
       yield tokenAt(index);

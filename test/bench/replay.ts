@@ -13,12 +13,12 @@ import type { Finding, Question } from './question.ts';
 import { textOfTokens, tokenAt } from './tokens.ts';
 
 const ROUNDS = { full: 5, quick: 3, tiny: 1 } as const;
-/** Tokens of each log. */
+/** Number of tokens in each log. */
 const TOKENS = { full: 1_000_000, quick: 400_000, tiny: 2_000 } as const;
 const TASK_TOKENS = 500;
-/** Tokens of a chunk: as a relay stores them for one agent at 50 tokens/s, and when appends are slower than tokens. */
+/** Tokens per chunk when a relay stores the text of one agent at 50 tokens/s, and when appends are slower than tokens. */
 const CHUNK_TOKENS = [5, 50] as const;
-/** Tokens of an input record: what a producer has ready while its record before is in flight. */
+/** Tokens per input record: as many as a producer collects while its previous record is in flight. */
 const RECORD_TOKENS = 5;
 const SAMPLE_RECORDS = 20_000;
 const APPENDS_AT_ONCE = 64;
@@ -32,7 +32,7 @@ const GROUPS: Groups = {
   'Hopline: reading, merging, folding': /\/(packages|test)\//,
 };
 
-/** How fast one process reads a log from its beginning and folds every task of it, as a projection does. */
+/** How fast does one process read a log from its beginning and fold all its tasks, as a projection does? */
 export const replay: Question = {
   name: 'replay',
   async ask(size) {
@@ -100,7 +100,7 @@ async function measure(chunkTokens: number, size: keyof typeof TOKENS): Promise<
   }
 }
 
-/** Adds to `cpuUs` the CPU microseconds that each run of a way costs this process. */
+/** Wraps each way of reading, so that the CPU microseconds of each of its runs in this process are added to `cpuUs`. */
 function timedByCpu<Name extends string>(
   cpuUs: Record<string, number[]>,
   ways: Record<Name, () => Promise<number>>,

@@ -18,8 +18,8 @@ const PLANS: Record<Size, Plan> = {
 type Cost = { wallUs: number; cpuUs: number | undefined };
 
 /**
- * Does a token cost more in a long task? Each batch has the same number of tokens, in one task or in a hundred sequential ones: in
- * bursts, and at a set pace, where batches and chunks are alike and only the length differs.
+ * Does a token cost more in a long task? Each batch has the same number of tokens, in one task or in a hundred sequential ones: in bursts,
+ * and at a fixed pace, where batches and chunks are alike and only the length differs.
  */
 export const taskLength: Question = {
   name: 'task-length',

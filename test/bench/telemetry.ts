@@ -13,22 +13,28 @@ import type { Finding, Question, Size } from './question.ts';
 import { STREAMED } from './tokens.ts';
 
 const AGENT = { name: 'paced', adapter: 'module', path: fileURLToPath(new URL('paced-agent.ts', import.meta.url)) };
-/** Code that runs a few times a task is compiled after thousands of tasks, as in a cluster that has run for an hour; those tasks are brief. */
+/**
+ * The tasks that warm up the processes. They are brief but number thousands, because code that runs a few times per task is compiled only
+ * then, as in a cluster that has run for an hour.
+ */
 const BRIEF = { tokens: 8, perSecond: 10_000, atOnce: 8 };
 const SLOTS = { HOPLINE_SLOTS: '1024' };
 const OFF = { OTEL_METRICS_EXPORTER: 'none', OTEL_TRACES_EXPORTER: 'none' };
 const RATIO_MAX = 1.05;
-/** Time between two tasks of a side; those of the other side start in the middle. */
+/** Time between two tasks of a side; those of the other side start halfway between. */
 const STAGGER_MS = 100;
 /** Exports after the last answer count too: spans leave within SPAN_DELAY_MS. */
 const EXPORTED_MS = 1_200;
 
-/** `clusters` is the number of each side; each takes part in two pairs with each of the other side, after `warmUps` runs and `briefTasks`. */
+/**
+ * `clusters`: the number of clusters of each side. After `warmUps` runs and `briefTasks`, each cluster forms two pairs with each cluster of
+ * the other side.
+ */
 type Plan = {
   clusters: number;
   warmUps: number;
   briefTasks: number;
-  /** Reads of the metrics before, 240 are an hour of scrapes: their code runs seldom too. */
+  /** Reads of the metrics before the measurement, because their code runs seldom too. 240 are an hour of scrapes. */
   scrapes: number;
   tasks: number;
   tokens: number;
@@ -47,10 +53,11 @@ type Pair = { off: Cpu; on: Cpu };
 type Side = { bench: BenchCluster; services: Pids; readsMetrics: boolean };
 
 /**
- * What do traces and metrics cost? The tasks of a pair go alternately to a cluster without them and to one with them, so that whatever the
- * machine does meets both: of two equal sides in turn the ratio had a standard deviation of 0.1, of two at once 0.05. One side exports every
- * span, and its metrics are read once in each run. Two clusters of equal processes differ by some hundredths for as long as they live, so
- * each side has several, and each meets each of the other side twice: once it has the first task, once the second.
+ * What do traces and metrics cost? The tasks of a pair go alternately to a cluster without them and to one with them, so that other load on
+ * the machine affects both alike: with two equal sides, the ratio had a standard deviation of 0.1 if they ran in turn and of 0.05 if they
+ * ran alternately. One side exports every span, and its metrics are read once in each run. Two clusters of equal processes differ by some
+ * hundredths for as long as they live. So each side has several clusters, and each is paired twice with each of the other side: once it
+ * gets the first task, and once the second.
  */
 export const telemetry: Question = {
   name: 'telemetry',
@@ -76,7 +83,8 @@ export const telemetry: Question = {
       off.push(await start(OFF, false));
       on.push(await start(exported, true));
     }
-    // Together, because nothing is measured yet: code that ran seldom is not compiled, and that of spans runs seldom.
+    // Both sides warm up together, because nothing is measured yet. Code that runs seldom, such as that of spans, is otherwise not
+    // compiled.
     const warmUp = async (side: Side) => {
       const { client, cluster } = side.bench;
       const { tokens, perSecond, atOnce } = BRIEF;

@@ -12,7 +12,7 @@ const PER_CPU_FIGURE = 100_000;
 /** Milliseconds between two tokens of a steady answer. */
 const STEADY_MS = 20;
 
-/** Targets: what an agent costs through Hopline, beside asking it directly. */
+/** Targets for the cost of an agent through Hopline, compared with asking it directly. */
 const BURST_RATIO_MIN = 0.95;
 const TOKEN_US_MAX = 8;
 const TASKS_PER_SECOND_MIN = 250;
@@ -43,7 +43,7 @@ type Rig = Peers & { plan: Plan; bench: BenchCluster };
 type Burst = { tokensPerSecond: number; cpu: CpuSeconds | undefined };
 type Short = { tasksPerSecond: number; cpu: CpuSeconds | undefined };
 
-/** How much do agents in processes of their own cost when they are asked through Hopline instead of directly? */
+/** How much do agents in separate processes cost if they are asked through Hopline instead of directly? */
 export const through: Question = {
   name: 'through',
   async ask(size) {
@@ -52,7 +52,7 @@ export const through: Question = {
     const { bench, peers } = started;
     const rigs = peers.map(asked => ({ ...asked, plan, bench }));
     const findings: Finding[] = [await bursts(rigs)];
-    // One wire stands for all: what a task costs beside its tokens does not depend on the adapter.
+    // One wire represents all: the cost of a task without its tokens does not depend on the adapter.
     findings.push(await steady(rigs[0]!), ...(await shortTasks(rigs[0]!)));
     return findings;
   },
@@ -96,7 +96,7 @@ async function bursts(rigs: Rig[]): Promise<Finding> {
   };
 }
 
-/** By process; empty without /proc. */
+/** The spread of CPU times by process; empty without /proc. */
 function cpuSpreads(rounds: { cpu: CpuSeconds | undefined }[], scale: number): Map<string, Spread> {
   const spent = rounds.flatMap(({ cpu }) => (cpu === undefined ? [] : [cpu]));
   if (spent.length < rounds.length) return new Map();
@@ -104,12 +104,12 @@ function cpuSpreads(rounds: { cpu: CpuSeconds | undefined }[], scale: number): M
 }
 
 function scaled({ min, median, max, rounds }: Spread, factor: number): Spread {
-  // Ticks are exact, and a figure that is its target must not miss it by a rounding error.
+  // Rounds, because ticks are exact and a figure equal to its target must not miss it by a rounding error.
   const times = (value: number) => Math.round(value * factor * 1e6) / 1e6;
   return { min: times(min), median: times(median), max: times(max), rounds };
 }
 
-/** From the agent's write of a token to the client's receipt of the frame that contains it, milliseconds. */
+/** From the agent's write of a token to the client's receipt of the frame that contains it, in milliseconds. */
 async function ages(rig: Rig, peer: Peer): Promise<number[]> {
   const { steady: tokens } = rig.plan;
   await peer.server.call('sentAtMs');

@@ -21,8 +21,8 @@ const PLANS: Record<Size, Plan> = {
 type Round = { tokensPerSecond: number; cpu?: CpuSeconds | undefined; frames?: number };
 
 /**
- * How many tokens a second pass the whole path, compared with the broker's ceiling for one message per token, and what does each
- * service spend? The ceiling is measured on a second nats-server, without relays as readers.
+ * How many tokens per second pass the whole path, compared with the broker's limit for one message per token, and how much CPU does each
+ * service spend? The limit is measured on a second nats-server, without relays as readers.
  */
 export const throughput: Question = {
   name: 'throughput',
@@ -56,7 +56,10 @@ async function rawCeiling(producer: Producer, { rawTasks, rawTokens }: Plan, run
   return { tokensPerSecond: rawTokens / seconds };
 }
 
-/** From the first published token to the end of the last text at the client. The tasks and their streams are open before the clock starts. */
+/**
+ * Measures from the first published token to the end of the last text at the client. The tasks and their streams are open before the clock
+ * starts.
+ */
 async function wholePath(bench: DirectCluster, tasks: number, tokens: number): Promise<Required<Round>> {
   const { client, producer, cluster } = bench;
   const taskIds = await client.call('ask', { url: cluster.url, text: 'begin', artifact: ANSWER, count: tasks });

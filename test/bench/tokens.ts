@@ -1,7 +1,7 @@
 /** UTF-16 units of a token: about what providers send (4 to 5). Equal lengths, so that a frame's length gives its number of tokens. */
 export const TOKEN_CHARS = 5;
 
-/** Token `index` of any text here: its own number, so that a lost, repeated or moved one changes the text. */
+/** Token `index` of any text in the bench. It contains its own number, so that a lost, repeated or moved token changes the text. */
 export function tokenAt(index: number): string {
   return ` ${index.toString(36).padStart(TOKEN_CHARS - 1, '0')}`;
 }
@@ -12,9 +12,9 @@ export function textOfTokens(count: number): string {
   return text;
 }
 
-/** Name of the artifact that holds the answer, where the bench itself is the agent. */
+/** Name of the answer's artifact if the bench itself is the agent. */
 export const ANSWER = 'answer';
-/** The same where a sub-agent answers through the supervisor. */
+/** Name of the answer's artifact if a sub-agent answers through the supervisor. */
 export const STREAMED = 'streaming_result';
 
 const STAMP = 't@';

@@ -31,7 +31,10 @@ const PLANS: Record<Size, Plan> = {
   tiny: { rounds: 1, tasks: 3, records: 3, everyMs: 2 },
 };
 
-/** `openMs`: until the way of one task is open. `fromPublish`: from the append to the follower, ms. `serverUs`: CPU of nats-server a record. */
+/**
+ * `openMs`: until the way of one task is open. `p50`, `p99`: milliseconds from the append to the follower. `serverUs`: CPU of nats-server
+ * per record.
+ */
 type Round = { openMs: number; p50: number; p99: number; fromAck: number; serverUs: number };
 
 /** Which way through NATS is the fastest for followers of many tasks? */

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { programOf } from '../support/cluster/service-process.ts';
 import { Coverage } from './coverage.ts';
 import { FileTimes } from './file-times.ts';
 import { LONG_FILES } from './long-files.ts';
@@ -12,6 +13,7 @@ import { parseArguments } from './parse-arguments.ts';
 import { runStaticChecks } from './static-checks.ts';
 import { findQuickFiles, findTestFiles } from './test-files.ts';
 import { add, closingLine } from './totals.ts';
+import { batchOf } from './unit-batches.ts';
 
 function folderWith(t: TestContext, files: Record<string, string>): string {
   const root = mkdtempSync(join(tmpdir(), 'hopline-'));
@@ -29,7 +31,7 @@ test('the closing line counts skipped tests only when there are any', () => {
   assert.equal(closingLine({ ...totals, skipped: 2 }), '7 passed, 1 failed, 2 skipped');
 });
 
-test('tests are found in packages, services, infra and test only', t => {
+test('tests are found only in packages, services, infra and test', t => {
   const paths = [
     'packages/a/src/a.test.ts',
     'services/b/src/b.test.ts',
@@ -76,15 +78,22 @@ test('a failed static check counts as one failure and prints its output; a missi
 });
 
 test('passed, failed and skipped tests are counted over files; a file that does not load is one failure', t => {
+  const inProcess = (name: string) => `import { test } from 'node:test';
+    test('${name}', t => t.diagnostic('pid ' + process.pid)); `;
   const root = folderWith(t, {
+    'packages/p/c.test.mjs': inProcess('four'),
+    'packages/p/d.test.mjs': `${inProcess('five')} test('six', () => { throw new Error('y'); });`,
     'a.test.mjs': `import { test } from 'node:test'; test('one', () => {}); test('two', () => { throw new Error('x'); }); test('three', { skip: true }, () => {});`,
     'b.test.mjs': `throw new Error('does not load');`,
     'run.mjs': `import { runTestFiles } from ${JSON.stringify(new URL('test-run.ts', import.meta.url).href)};
       import { FileTimes } from ${JSON.stringify(new URL('file-times.ts', import.meta.url).href)};
+      import { TestReport } from ${JSON.stringify(new URL('test-report.ts', import.meta.url).href)};
       const root = import.meta.dirname;
-      const files = ['a.test.mjs', 'b.test.mjs'].map(name => root + '/' + name);
-      const times = new FileTimes(root);
-      const totals = await runTestFiles({ root, files, output: process.stdout, signal: new AbortController().signal, times });
+      const files = ['a.test.mjs', 'b.test.mjs', 'packages/p/c.test.mjs', 'packages/p/d.test.mjs'].map(name => root + '/' + name);
+      const times = new FileTimes();
+      const report = new TestReport(process.stdout);
+      const totals = await runTestFiles({ root, files, report, signal: new AbortController().signal, times });
+      await report.end();
       process.stderr.write(times.slowest(20).join('\\n') + ' totals ' + JSON.stringify(totals));`,
   });
   // With this variable of the outer run, a nested test run executes nothing.
@@ -94,14 +103,75 @@ test('passed, failed and skipped tests are counted over files; a file that does 
   assert.match(output, /failing tests:[\s\S]*✖ two/, 'the failures are printed again at the end');
   for (const name of ['a', 'b'])
     assert.match(output, new RegExp(`^ +\\d+\\.\\d s  ${name}\\.test\\.mjs`, 'm'), 'the time of a file');
-  assert.match(output, /totals \{"passed":1,"failed":2,"skipped":1\}$/);
+  assert.match(output, /test at packages\/p\/d\.test\.mjs:\d+:\d+\n✖ six/, 'a failure names its file');
+  const pids = [...output.matchAll(/pid (\d+)/g)].map(([, pid]) => pid);
+  assert.equal(pids.length, 2);
+  assert.equal(pids[0], pids[1], 'the files of a package run in one process');
+  assert.match(output, /^ +\d+\.\d s {2}packages\/p \(2 files\)/m);
+  assert.match(output, /totals \{"passed":3,"failed":3,"skipped":1\}$/);
+});
+
+test('a run beside one that collects coverage collects none, in no process that its tests start', t => {
+  const url = (name: string) => JSON.stringify(new URL(name, import.meta.url).href);
+  const root = folderWith(t, {
+    'covered.test.mjs': `import { test } from 'node:test'; import assert from 'node:assert';
+      test('covered', () => assert.ok(process.env.NODE_V8_COVERAGE));`,
+    'beside.test.mjs': `import { test } from 'node:test'; import assert from 'node:assert'; import { execFileSync } from 'node:child_process';
+      const script = 'process.stdout.write(String(process.env.NODE_V8_COVERAGE))';
+      test('beside', () => assert.equal(execFileSync(process.execPath, ['--eval', script], { env: {}, encoding: 'utf8' }), 'undefined'));`,
+    'run.mjs': `import { Coverage } from ${url('coverage.ts')}; import { FileTimes } from ${url('file-times.ts')};
+      import { TestReport } from ${url('test-report.ts')}; import { runTestFiles } from ${url('test-run.ts')};
+      const root = import.meta.dirname;
+      const run = { root, report: new TestReport(process.stdout), signal: new AbortController().signal, times: new FileTimes() };
+      const of = (name, more) => runTestFiles({ ...run, ...more, files: [root + '/' + name] });
+      const totals = await Promise.all([of('covered.test.mjs', { coverage: new Coverage() }), of('beside.test.mjs')]);
+      await run.report.end();
+      console.log('passed ' + totals.map(({ passed, failed }) => passed + '/' + failed));`,
+  });
+  const { NODE_TEST_CONTEXT: _, NODE_V8_COVERAGE: __, ...env } = process.env;
+  const output = execFileSync(process.execPath, ['run.mjs'], { cwd: root, env, encoding: 'utf8' });
+  assert.match(output, /passed 1\/0,1\/0\n$/);
+});
+
+test('the unit tests of a package share a process, except files that act on their process or measure it', t => {
+  const plain = `import { test } from 'node:test';\n`;
+  const root = folderWith(t, {
+    'packages/p/a.test.ts': plain,
+    'packages/p/hooks.test.ts': `${plain}beforeEach(() => {});`,
+    'packages/p/traces.test.ts': `${plain}trace.setGlobalTracerProvider(provider);`,
+    'packages/p/cost.test.ts': `${plain}import { blocksRun } from '../../test/support/counted-work.ts';`,
+    'services/s/b.test.ts': plain,
+    'infra/c.test.ts': plain,
+  });
+  const batches = findTestFiles(root, [], root).unit.map(file => batchOf(root, file));
+  assert.deepEqual(batches.toSorted(), [
+    'infra/c.test.ts',
+    'packages/p',
+    'packages/p/cost.test.ts',
+    'packages/p/hooks.test.ts',
+    'packages/p/traces.test.ts',
+    'services/s',
+  ]);
+});
+
+test('services run from the bundle that a run has made, sub-agents from source', t => {
+  const before = process.env.TEST_SERVICES;
+  t.after(() => {
+    if (before === undefined) delete process.env.TEST_SERVICES;
+    else process.env.TEST_SERVICES = before;
+  });
+  process.env.TEST_SERVICES = '/bundle';
+  assert.equal(programOf('relay'), '/bundle/relay.mjs');
+  assert.match(programOf('sub-agent'), /\/services\/sub-agent\/src\/main\.ts$/);
+  delete process.env.TEST_SERVICES;
+  assert.match(programOf('relay'), /\/services\/relay\/src\/main\.ts$/);
 });
 
 test('the slowest files are listed first, up to the number that is asked for', () => {
-  const times = new FileTimes('/root');
-  times.add('/root/test/a.test.ts', 1_234);
-  times.add('/root/test/b.test.ts', 61_000);
-  times.add('/root/test/c.test.ts', 20);
+  const times = new FileTimes();
+  times.add('test/a.test.ts', 1_234);
+  times.add('test/b.test.ts', 61_000);
+  times.add('test/c.test.ts', 20);
   assert.deepEqual(times.slowest(2), ['   61.0 s  test/b.test.ts', '    1.2 s  test/a.test.ts']);
 });
 
@@ -149,7 +219,7 @@ test('a line is covered when any of the runs executed it', () => {
   assert.equal(coverage.summary('unit tests'), 'coverage by unit tests: 50.0 % of 4 lines in 1 files of packages and services');
 });
 
-test('every package of the workspace has the version of the release', () => {
+test('every package of the workspace has the version of the root package', () => {
   const root = fileURLToPath(new URL('../..', import.meta.url));
   const versionIn = (folder: string) => JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8')).version;
   const folders = globSync(['packages/*/', 'services/*/', 'infra/local', 'infra/examples', 'test'], { cwd: root });

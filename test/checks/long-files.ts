@@ -1,32 +1,40 @@
-/** A test file that takes more than about 20 seconds on two quiet cores. */
+/** A test file that takes more than about 15 seconds on two quiet cores. */
 type LongFile = {
   path: string;
-  /** It waits for most of its time, for limits of other programs, and so runs beside two other files. */
+  /** True if it spends most of its time waiting for limits of other programs, so that it can run beside two other files. */
   waits?: boolean;
 };
 
-/** The longest first: they start in this order, before all other files. */
+/** The longest file comes first: they start in this order, before all other files. */
 export const LONG_FILES: readonly LongFile[] = [
   { path: 'test/observe/alerts.test.ts', waits: true },
   { path: 'test/faults/frozen-path.test.ts', waits: true },
+  { path: 'test/e2e/trace-trees.test.ts', waits: true },
   { path: 'test/integration/log/lost-deliveries.test.ts', waits: true },
   { path: 'test/integration/log/quiet-followers.test.ts', waits: true },
   { path: 'test/integration/log/lagging-replica.test.ts', waits: true },
   { path: 'test/integration/log/full-disk.test.ts', waits: true },
-  { path: 'test/faults/campaign/campaign.test.ts' },
   { path: 'test/e2e/packages.test.ts' },
+  { path: 'test/faults/campaign/campaign.test.ts' },
+  { path: 'test/simulator/simulator.test.ts' },
   { path: 'test/bench/bench.test.ts' },
   { path: 'test/e2e/command-line.test.ts' },
-  { path: 'test/integration/client/cli.test.ts' },
-  { path: 'test/faults/orderly-restarts.test.ts' },
-  { path: 'test/simulator/simulator.test.ts' },
-  { path: 'test/integration/agents/kit.test.ts' },
-  { path: 'test/faults/random-death.test.ts' },
-  { path: 'test/e2e/hops.test.ts' },
-  { path: 'test/faults/relay-death.test.ts' },
-  { path: 'test/faults/model-supervisor-death.test.ts' },
   { path: 'test/e2e/browser/console.test.ts' },
+  { path: 'test/faults/model-supervisor-death.test.ts' },
+  { path: 'test/integration/client/cli.test.ts' },
+  { path: 'test/e2e/nested-agents.test.ts' },
+  { path: 'test/e2e/chat.test.ts' },
+  { path: 'test/faults/orderly-restarts.test.ts' },
+  { path: 'test/e2e/hops.test.ts' },
+  { path: 'test/e2e/nats-users.test.ts' },
+  { path: 'test/faults/relay-death.test.ts' },
+  { path: 'test/integration/agents/kit.test.ts' },
+  { path: 'test/e2e/task-files.test.ts' },
+  { path: 'test/e2e/auth.test.ts' },
+  { path: 'test/faults/random-death.test.ts' },
   { path: 'infra/local/launcher/main.test.ts' },
+  { path: 'infra/observe/rules.test.ts' },
+  { path: 'infra/release/packages.test.ts' },
 ];
 
 export function isWaiting(path: string): boolean {

@@ -1,77 +1,70 @@
 import { relative, resolve as resolvePath } from 'node:path';
-import { PassThrough } from 'node:stream';
 import { run } from 'node:test';
-import { spec } from 'node:test/reporters';
 import { Coverage } from './coverage.ts';
 import type { FileTimes } from './file-times.ts';
-import { isWaiting, LONG_FILES } from './long-files.ts';
+import { LONG_FILES } from './long-files.ts';
+import type { TestEvent, TestReport } from './test-report.ts';
 import { add, NOTHING, type Totals } from './totals.ts';
+import { batchesOf } from './unit-batches.ts';
 
-/** Two brokers and their clients fill two cores: with more files at once, tests with time limits fail. */
-const FILES_AT_ONCE = 2;
-/** Files of LONG_FILES that wait, beside those: they leave the cores to the others. The longest takes one lane for itself. */
-const WAITING_FILES_AT_ONCE = 2;
-/** Bound for one file: a hung file fails and the others still run. The longest takes 8 minutes, and waits for most of them. */
+/** Three fill two cores, because a test of a cluster waits for more than a third of its time. */
+const FILES_AT_ONCE = 3;
+/** Files of LONG_FILES that mostly wait run in addition, because they leave the cores to the others. The longest one takes a lane for itself. */
+export const WAITING_FILES_AT_ONCE = 2;
+/** Bound for one process: a hung file fails and the others still run. The longest takes 5 minutes, and waits for most of them. */
 const FILE_MS_MAX = 15 * 60 * 1000;
-/** A file that installs releases and replaces every pod under load, one at a time. */
+/** For files that install releases and replace every pod under load: they run one at a time. */
 export const ON_CLUSTER = { filesAtOnce: 1, fileMsMax: 40 * 60 * 1000 };
+/** The value before any run. A run that collects coverage sets the variable in this process, and so for the files that run beside it. */
+const { NODE_V8_COVERAGE } = process.env;
 
 /**
- * The cluster that a developer's KUBECONFIG names may be in use: only a run that names the tests on a cluster installs releases there and
- * replaces its pods.
+ * Hides a developer's KUBECONFIG, whose cluster may be in use. Only a run that selects the tests on a cluster may install releases there
+ * and replace its pods.
  */
 export function leaveClustersAlone(env: NodeJS.ProcessEnv): void {
   delete env.KUBECONFIG;
 }
 
-type TestEvent = { type: string; data: { file?: string; details?: { duration_ms?: number } } };
-type Run = { files: string[]; atOnce: number; collectsCoverage?: boolean };
+type Process = { files: string[]; atOnce: number; collectsCoverage?: boolean };
 
 export type TestRunOptions = {
   root: string;
   files: string[];
-  output: NodeJS.WritableStream;
+  report: TestReport;
   signal: AbortSignal;
-  /** Receives the time of each file. */
+  /** Receives the time of each process. */
   times: FileTimes;
-  /** Adds the covered lines of this run. Absent: coverage is not collected. */
+  /** Adds the covered lines of this run. Absent: coverage is not collected. Two runs at a time would mix theirs. */
   coverage?: Coverage | undefined;
+  /** Prints while a file runs, instead of when it ends. Default false. */
+  isLive?: boolean;
   filesAtOnce?: number;
   fileMsMax?: number;
 };
 
-/** Runs test files, each in its own process, prints the results of each file when it ends, and counts them. */
+/** Runs test files, prints the results of each process when it ends, and counts them. */
 export async function runTestFiles(options: TestRunOptions): Promise<Totals> {
-  const { root, output, coverage, filesAtOnce = FILES_AT_ONCE } = options;
+  const { root, report, coverage, isLive = false, filesAtOnce = FILES_AT_ONCE } = options;
   const files = inOrder(root, options.files);
   if (files.length === 0) return NOTHING;
-  const events = new PassThrough({ objectMode: true });
-  const report = events.compose(new spec());
-  report.on('data', (text: Buffer) => output.write(text));
-  const printed = new Promise<void>((resolve, reject) => report.once('error', reject).once('end', resolve));
-  // A single file is printed as it goes. Several are printed one by one, because they would mix.
-  const isLive = files.length === 1;
-  const lane = async (queue: string[]): Promise<Totals> => {
+  using batches = batchesOf(root, files);
+  if (coverage !== undefined) {
+    const all = { files: batches.paths, atOnce: filesAtOnce, collectsCoverage: true };
+    return await runFiles(all, options, batches.nameOf, event => report.add(event));
+  }
+  const queue = [...batches.paths];
+  const lane = async (): Promise<Totals> => {
     let totals = NOTHING;
     for (let file = queue.shift(); file !== undefined && !options.signal.aborted; file = queue.shift()) {
       const kept: TestEvent[] = [];
-      const take = (event: TestEvent) => (isLive ? events.write(event) : kept.push(event));
-      totals = add(totals, await runFiles({ files: [file], atOnce: 1 }, options, take));
-      for (const event of kept) events.write(event);
+      const take = (event: TestEvent) => (isLive ? report.add(event) : kept.push(event));
+      totals = add(totals, await runFiles({ files: [file], atOnce: 1 }, options, batches.nameOf, take));
+      for (const event of kept) report.add(event);
     }
     return totals;
   };
-  // Runs that collect coverage side by side would mix it.
-  const waiting = coverage === undefined ? files.filter(file => isWaiting(relative(root, file))) : [];
-  const busy = files.filter(file => !waiting.includes(file));
-  const ended = await Promise.all([
-    ...Array.from({ length: WAITING_FILES_AT_ONCE }, () => lane(waiting)),
-    ...(coverage === undefined
-      ? Array.from({ length: filesAtOnce }, () => lane(busy))
-      : [runFiles({ files: busy, atOnce: filesAtOnce, collectsCoverage: true }, options, event => events.write(event))]),
-  ]);
-  events.end();
-  await printed;
+  const ended = await Promise.all(Array.from({ length: filesAtOnce }, lane));
   return ended.reduce(add);
 }
 
@@ -83,12 +76,13 @@ function inOrder(root: string, files: readonly string[]): string[] {
 }
 
 function runFiles(
-  { files, atOnce, collectsCoverage = false }: Run,
+  { files, atOnce, collectsCoverage = false }: Process,
   { signal, coverage, times, fileMsMax = FILE_MS_MAX }: TestRunOptions,
+  nameOf: (path: string) => string,
   print: (event: TestEvent) => unknown,
 ): Promise<Totals> {
   if (files.length === 0) return Promise.resolve(NOTHING);
-  const collect = collectsCoverage ? { coverage: true, ...Coverage.globs } : {};
+  const collect = collectsCoverage ? { coverage: true, ...Coverage.globs } : { env: { ...process.env, NODE_V8_COVERAGE } };
   const stream = run({ files, concurrency: atOnce, timeout: fileMsMax, signal, ...collect });
   return new Promise((resolve, reject) => {
     let totals: Totals = { ...NOTHING, failed: 1 };
@@ -100,10 +94,10 @@ function runFiles(
     });
     stream.on('test:complete', ({ name, file, details }) => {
       // The process of a file is a test, too, with the path as its name.
-      if (file !== undefined && resolvePath(name) === file) times.add(file, details.duration_ms);
+      if (file !== undefined && resolvePath(name) === file) times.add(nameOf(file), details.duration_ms);
     });
     stream.on('test:coverage', ({ summary }) => coverage?.add(summary.files));
-    // Without the totals of a single run and the whole table of coverage: this program prints sums.
+    // Leaves out the totals of a single run and the table of coverage, because this program prints sums.
     stream.on('data', (event: TestEvent) => {
       if (event.data.file !== undefined) print(event);
     });

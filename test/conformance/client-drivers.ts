@@ -35,7 +35,7 @@ export type Driver = { name: string; dialect: '1.0' | '0.3'; open(url: string): 
 
 const JSON_RPC_NAMES: Readonly<Record<number, string>> = { [-32001]: 'TaskNotFound', [-32002]: 'TaskNotCancelable' };
 
-/** The specification's name of a client's error. */
+/** The specification's name for an error that a client throws. */
 export function errorName(error: unknown): string {
   return error instanceof Error ? error.name.replace(/Error$/, '') || error.message : String(error);
 }
@@ -56,9 +56,9 @@ async function* eventsOf(dialect: Dialect, results: AsyncIterable<unknown>): Asy
 }
 
 /**
- * Over HTTP+JSON and gRPC of 0.3 `@a2a-js/sdk` drops `append` when it converts from its Protocol Buffers types (0.3.14, and the same
- * code in the compatibility layer of 1.3.0). Its users can only treat a chunk of an open artifact of the same name as a continuation,
- * and so does this function. `rest-binding-03.test.ts` and `packages/a2a-grpc` assert the wire.
+ * Over HTTP+JSON and gRPC of 0.3 `@a2a-js/sdk` drops `append` when it converts from its Protocol Buffers types (0.3.14, and the same code
+ * in the compatibility layer of 1.3.0). Its users can only treat a chunk of an open artifact of the same name as a continuation, which is
+ * what this function does. `rest-binding-03.test.ts` and `packages/a2a-grpc` assert the wire.
  */
 async function* withAppend(events: AsyncIterable<StreamResponse>): AsyncGenerator<StreamResponse> {
   const opened = new Map<string, string | undefined>();

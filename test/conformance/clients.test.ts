@@ -13,7 +13,7 @@ const CANCEL_MS_MAX = 5_000;
 
 let remote: RemoteAgent;
 let cluster: Cluster;
-/** Gates by text of the message: the agent streams its answer in three pieces, one per open gate. */
+/** Gates, by text of the message: the agent streams its answer in three pieces, one when each gate opens. */
 const held = new Map<string, PromiseWithResolvers<void>[]>();
 
 async function* inPieces(gates: readonly PromiseWithResolvers<void>[]): AsyncGenerator<Step> {
@@ -85,7 +85,7 @@ const isText = (event: StreamResponse) => 'artifactUpdate' in event && event.art
 
 for (const driver of [...DRIVERS, ...GRPC_DRIVERS]) suite(driver.name, () => uses(driver));
 
-test('consecutive requests of these clients went to alternating replicas', () => {
+test('consecutive requests of these clients go to alternating replicas', () => {
   const { http, grpc } = cluster.balancer!.counts;
   for (const [first, second] of [http, grpc] as [number, number][]) assert(first > 0 && Math.abs(first - second) <= 1);
 });

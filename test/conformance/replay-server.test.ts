@@ -8,7 +8,7 @@ import { type StoredScenario, supervisor } from '@hopline/task/test-kit';
 import { createLogger } from '@hopline/telemetry';
 import { DRIVERS, type Driven, type Driver, errorName, GRPC_DRIVERS } from './client-drivers.ts';
 
-/** Clients of other authors talk to recorded tasks as they talk to a cluster. */
+/** Third-party clients work with recorded tasks as with a cluster. */
 const TOKENS = ['Grüße ', 'ha', 'ha', ' 👩‍🚀', '\n', '  done ✅'];
 const TEXT = TOKENS.join('');
 const NAME = 'streaming_result';
@@ -56,7 +56,7 @@ before(async () => {
   const hosts = { refusal: '', allows: () => true, allowsRequest: () => true };
   server = await createReplayServer({ recordings, match: 'text', pace: 1, faults: {}, version: '0', logger, hosts });
   const listening = await server.listen('127.0.0.1', 0, 0);
-  // As the address of a cluster, which the drivers expect.
+  // In the form of a cluster's address, which the drivers expect.
   url = listening.url.replace(/\/$/, '');
 });
 

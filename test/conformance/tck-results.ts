@@ -55,15 +55,18 @@ export function bindingOf(test: string): Binding {
 }
 
 export type Verdict = {
-  /** Not passed, without an explanation. */
+  /** Tests that did not pass and have no explanation. */
   unexpected: Result[];
-  /** Not passed, with explanation. */
+  /** Tests that did not pass but have an explanation. */
   explained: { known: Known; results: Result[] }[];
   /** Explanations that match no failed test. */
   stale: Known[];
 };
 
-/** Each test that ran passes or is explained; a skipped test does not pass. `all` includes excluded bindings, whose explanations are not stale. */
+/**
+ * Checks that each test that ran passes or is explained; a skipped test does not pass. `all` includes excluded bindings, whose explanations
+ * are not stale.
+ */
 export function judge(ran: readonly Result[], known: readonly Known[], all: readonly Result[] = ran): Verdict {
   const open = new Set(ran.filter(({ outcome }) => outcome !== 'passed'));
   const explained = known.map(one => {

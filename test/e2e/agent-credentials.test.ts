@@ -54,7 +54,7 @@ after(async () => {
   await receiver.stop();
 });
 
-test('credentials for an agent and its webhook token are in no log, span, subject or record [S4-43]', {
+test('credentials for an agent, and its webhook token, never appear in a log, span, subject or record [S4-43]', {
   timeout: 120_000,
 }, async () => {
   const fold = new Fold();

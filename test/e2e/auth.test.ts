@@ -109,7 +109,7 @@ async function begin(text: string, headers: Headers, more = {}): Promise<string>
   return (result.task as { id: string }).id;
 }
 
-test('without credentials each operation of each dialect is 401 with a challenge, at the ingress and at the agent [S4-4]', async () => {
+test('without credentials each operation of each dialect gets 401 with a challenge, at the ingress and at the agent [S4-4]', async () => {
   const began = agent.requests.length;
   for (const url of [cluster.url, cluster.agents[0]!.url]) {
     for (const dialect of ['1.0', '0.3', 'legacy'] as const) {
@@ -218,7 +218,7 @@ test("another caller's or tenant's task is not found, in any dialect and on any 
         }
         const resumed = { ...headers, 'last-event-id': '1.1' };
         assert.equal((await call('subscribe', { id }, { dialect, headers: resumed, replica })).code, NOT_FOUND, 'resume');
-        // In the April 2025 form an id of another caller is as free as any: the next test.
+        // In the April 2025 form another caller's id is as free as any; a separate test covers that.
         if (dialect === 'legacy') continue;
         const next = paramsOf(message('x', { taskId: id }), dialect);
         for (const operation of ['send', 'stream'] as const) {
@@ -237,7 +237,7 @@ test("another caller's or tenant's task is not found, in any dialect and on any 
     const listed = (await rest('GET /tasks', headers)).body.tasks as { id: string }[];
     assert.ok(!listed.some(task => task.id === id), `${who}: list`);
   }
-  // The task existed all the time and is unchanged.
+  // The task has existed all the time and is unchanged.
   const { result } = await call('get', { id }, { headers: ann });
   assert.deepEqual((result.status as JsonObject).state, 'TASK_STATE_WORKING');
   assert.deepEqual(
@@ -329,7 +329,7 @@ test('two callers with the same message id and context id get two tasks in two c
   assert.equal(new Set(contexts).size, ids.size, 'the agent gets a context per caller');
 });
 
-test('a task id chosen by one caller is free for every other, who reads nothing of that task [C-9]', async () => {
+test('a task id chosen by one caller is free for all others, who cannot read that task [C-9]', async () => {
   const params = ask(`mine-${randomUUID()}`, 'x');
   const first = await call('send', params, { dialect: 'legacy', headers: ann });
   assert.equal(first.result.id, params.id);

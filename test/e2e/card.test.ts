@@ -138,7 +138,7 @@ test('the SDK and our verifier accept the signed card, and both detect a changed
         await assert.rejects(async () => verify(await resolved(changed)), /No valid signatures/);
       }
     }
-    // The others are 0.3-only members, which neither verifier covers here.
+    // The other members exist only in 0.3, and neither verifier covers them here.
     assert.ok(found > 15, `${found} of ${places.length}`);
   } finally {
     console.debug = debug;
@@ -175,7 +175,7 @@ test("the SDK's verifier finds the key at the signature's jku, on any ingress [S
   assert.equal(new Set(documents.map(one => one.headers.get('etag'))).size, 1);
 });
 
-test('an unchanged card is 304, for any form of the tag [S3-1]', async () => {
+test('a request for an unchanged card gets 304, for any form of the tag [S3-1]', async () => {
   const response = await get(cluster.url);
   const etag = response.headers.get('etag')!;
   assert.match(etag, /^W\/"/);
@@ -264,7 +264,7 @@ test('the extended card is signed, lists each agent and skill, and requires auth
   assert.equal((await client.getAgentCard()).skills.length, 4);
 });
 
-/** A frame without the generation that the extension adds. */
+/** Removes the generation that the extension adds from a frame. */
 function plain({ id, result }: Frame): unknown {
   const copy = structuredClone(result) as Record<string, Record<string, unknown>>;
   const shown = (copy.task ?? copy.statusUpdate ?? copy.artifactUpdate ?? copy) as { metadata?: Record<string, unknown> };

@@ -60,7 +60,7 @@ async function newest(limit: number): Promise<{ id: string; contextId: string; s
   );
 }
 
-test('--continue goes on in the last conversation with its agent, and replies to a task that waits', TIMEOUT, async () => {
+test('--continue continues the last conversation with its agent, and replies to a waiting task', TIMEOUT, async () => {
   const none = await start(['ask', '--continue', 'more', '--url', `${cluster.url}/other`], '').finished;
   assert.deepEqual([none.code, /no conversation with .* to continue/.test(none.err)], [2, true]);
   await ask('--agent', 'echo', 'one');
@@ -74,7 +74,7 @@ test('--continue goes on in the last conversation with its agent, and replies to
   assert.deepEqual([replied!.text, replied!.state, replied!.contextId], ['which', 'TASK_STATE_COMPLETED', first!.contextId]);
 });
 
-test('chat: each line of a pipe is a message of one conversation, and standard output is the answers', TIMEOUT, async () => {
+test('chat: each line of a pipe is a message of one conversation, and standard output has the answers', TIMEOUT, async () => {
   const lines = ['one', '/agent other', 'two', '', '//three', '/what', '/help', '/new', 'four', '/quit', 'never'];
   const { code, out, err } = await start(['chat', '--agent', 'echo'], `${lines.join('\n')}\n`).finished;
   assert.deepEqual([code, out], [0, '<one>\n<two>\n</three>\n<four>\n']);
@@ -127,7 +127,7 @@ test('chat: /cancel and Ctrl-C cancel the answer in progress, and a second Ctrl-
   assert.equal((await idle.finished).code, 130);
 });
 
-test('chat --continue goes on where ask ended', TIMEOUT, async () => {
+test('chat --continue continues where ask ended', TIMEOUT, async () => {
   await ask('--agent', 'other', 'before');
   const { out } = await start(['chat', '--continue'], 'after\n').finished;
   assert.equal(out, '<after>\n');

@@ -8,12 +8,12 @@ import { ModelServer } from '../support/agents/model-server.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { type Finished, HoplineCommand } from '../support/cluster/hopline-command.ts';
 
-/** Standard output of the command against real clusters: the bytes of the answer and nothing else, whatever else an agent sends. */
+/** Tests the command against real clusters: its standard output is exactly the bytes of the answer, whatever else an agent sends. */
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const EXAMPLES = join(ROOT, 'infra/examples');
 
-/** Long: each cluster is eight processes, and each command one more. */
+/** The limit is long because each cluster has eight processes, and each command is another one. */
 const TIMEOUT = { timeout: 180_000 };
 
 let folder: string;
@@ -96,7 +96,7 @@ async function answerOf(cluster: Cluster, argv: readonly string[]): Promise<Fini
   return asked;
 }
 
-test("the README's agent: its answer is printed once, its file is a line, its progress is for a terminal", {
+test('the README’s agent: its answer is printed once, its file in one line, and its progress only on a terminal', {
   timeout: 180_000,
 }, async () => {
   const expected = { code: 0, out: 'Hello, Ada!\n', err: 'card.md, 10 bytes\n' };
@@ -140,7 +140,7 @@ test('a model: its text', TIMEOUT, async () => {
   assert.deepEqual(await answerOf(lower, ['--agent', 'sums', 'add 40 and 2']), { code: 0, out: 'It is 42.\n', err: '' });
 });
 
-test('nested clusters: neither plan nor notices of the lower one, and its files stay files', TIMEOUT, async () => {
+test('nested clusters: plan and notices of the lower one are not printed, and its files stay files', TIMEOUT, async () => {
   const greeted = await answerOf(upper, ['greet a person']);
   assert.deepEqual(greeted, { code: 0, out: 'Hello, greet a person!\n', err: 'card.md, 21 bytes\n' });
   const thrown = await answerOf(upper, ['throw 2 dice']);
@@ -148,7 +148,7 @@ test('nested clusters: neither plan nor notices of the lower one, and its files 
   assert.deepEqual(await answerOf(upper, ['explain hopline']), { code: 0, out: GUIDE, err: '' });
 });
 
-test('agents: names, state, skills and the default; where none fits, the hint names them', TIMEOUT, async () => {
+test('agents: names, state, skills and the default; if none fits, the hint names them', TIMEOUT, async () => {
   const { code, out, err } = await hopline(lower, ['agents']);
   assert.deepEqual([code, err], [0, '']);
   assert.match(out, /^ {2}dice {5}live, seen \d+ s ago {2}Throws dice {2}\[Throw dice\]$/m);

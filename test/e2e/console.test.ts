@@ -18,7 +18,7 @@ const DRAIN_MS_MAX = 10_000;
 let folder: string;
 let remote: RemoteAgent;
 let cluster: Cluster;
-/** Over the ingress that needs credentials. */
+/** The console in front of the ingress that needs credentials. */
 let web: ServiceProcess;
 let taskId: string;
 
@@ -72,7 +72,7 @@ const get = (path: string, headers: Record<string, string> = {}, base = web.url)
   fetch(base + path, { headers: { 'a2a-version': '1.0', ...headers } });
 const as = (name: keyof typeof KEYS, more: Record<string, string> = {}) => ({ 'x-api-key': KEYS[name], ...more });
 
-/** A request whose Host fetch would not let us choose. */
+/** Sends a request with a chosen Host header, which fetch does not allow. */
 function statusOf(path: string, headers: Record<string, string>): Promise<number> {
   return new Promise((resolve, reject) => {
     const sent = request(web.url + path, { headers }, response => {
@@ -83,7 +83,7 @@ function statusOf(path: string, headers: Record<string, string>): Promise<number
   });
 }
 
-test('a user of the console sees what ingress shows to his credentials, and nothing of another tenant', async () => {
+test('a user of the console sees what ingress shows for the user’s credentials, and nothing of another tenant', async () => {
   const own = (await (await get('/api/tasks', as('ann'))).json()) as { tasks: { id: string }[] };
   assert.deepEqual(
     own.tasks.map(({ id }) => id),
@@ -101,7 +101,7 @@ test('a user of the console sees what ingress shows to his credentials, and noth
   assert.ok(!others.includes(taskId));
 });
 
-test('without credentials the API answers as ingress does, and the page has no task in it', async () => {
+test('without credentials the API answers as ingress does, and the page contains no task', async () => {
   const response = await get('/api/tasks');
   assert.equal(response.status, 401);
   assert.match(response.headers.get('www-authenticate') ?? '', /^ApiKey /);
@@ -131,7 +131,7 @@ test('other hosts, pages of other origins and other paths of ingress are refused
     assert.equal((await get(`/api${path}`, as('ann'))).status, 404, path);
 });
 
-test('every response forbids scripts and requests of elsewhere, and frames around the page', async () => {
+test('every response forbids scripts and requests from other origins, and frames around the page', async () => {
   for (const path of ['/', '/cluster', '/console.json', '/nowhere', '/api/tasks']) {
     const { headers } = await get(path, as('ann'));
     const policy = headers.get('content-security-policy') ?? '';
@@ -171,7 +171,7 @@ test('the console only reads, unless HOPLINE_CONSOLE_WRITES allows more; a page 
   assert.equal((await send(writing.url, as('ann', { origin: writing.url }))).status, 200);
 });
 
-test('off loopback it serves only an ingress that asks for credentials', async t => {
+test('on a public address it serves only an ingress that asks for credentials', async t => {
   const { HOPLINE_AUTH_API_KEYS_FILE: _none, ...env } = cluster.ingresses[0]!.spec.env;
   const open = new ServiceProcess({ service: 'ingress', instance: 'ingress-open', env }, await freePort());
   t.after(() => open.kill());

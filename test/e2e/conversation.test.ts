@@ -125,7 +125,7 @@ for (const [agent, how] of [
       const task = await send(agent, text, contextId === undefined ? {} : { contextId });
       assert.equal(task.status.state, 'TASK_STATE_COMPLETED', JSON.stringify(task.status));
       answers.push(answerIn(task));
-      // Hopline assigns the context with the first task; the client sends it from then on.
+      // Hopline assigns the context with the first task, and the client sends it with the later ones.
       contextId = task.contextId;
     }
     assert.deepEqual(answers, ANSWERS);
@@ -134,7 +134,7 @@ for (const [agent, how] of [
   });
 }
 
-test('a fork has the history up to its cursor, and its context goes on with it after every process was replaced', {
+test('a fork has the history up to its cursor, and its context continues from there after every process was replaced', {
   timeout: 120_000,
 }, async () => {
   const first = await send('sums', '2+2');

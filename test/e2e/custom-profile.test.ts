@@ -6,7 +6,7 @@ import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-age
 import { collect, type Frame, frames, textOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
-/** A fourth profile, made of one file outside of the packages, in a cluster of real processes. Relay and sub-agent have no setting for it. */
+/** A custom profile from one file outside the packages, in a cluster of real processes. Relay and sub-agent need no setting for it. */
 
 const TOKENS = Array.from({ length: 60 }, (_, index) => `${index} `);
 const ANSWER = TOKENS.join('');
@@ -40,7 +40,7 @@ after(async () => {
   await remote?.close();
 });
 
-/** Names of the artifacts in order of their first event, one for each artifact. */
+/** The name of each artifact, in the order of their first events. */
 function artifactNames(list: readonly Frame[]): string[] {
   const names = new Map<string, string>();
   for (const { event } of list) {

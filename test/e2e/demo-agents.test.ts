@@ -8,7 +8,7 @@ import { Cluster } from '../support/cluster/cluster.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const DEMO = `${ROOT}infra/local/demo`;
-/** Documents whose questions are for the cluster of `npm start`. */
+/** Documents with questions for the cluster of `npm start`. */
 const DOCUMENTS = ['README.md', 'packages/cli/README.md', 'services/ingress/README.md', 'docs/guides/*.md'];
 const COMMAND = /hopline (?:-- )?ask (?:"([^"]+)"|([a-z]+))/g;
 const REQUEST = /"role":"user"[^\n]*"text":"([^"]+)"/g;

@@ -36,7 +36,7 @@ async function cardOf(replica: number): Promise<Card> {
 before(async () => {
   agent = await startRemoteAgent({ dialect: '1.0', script: ({ text, turn }) => play(text, turn) });
   cluster = await Cluster.start({ grpc: true, balanced: true, agents: [{ name: 'counter', adapter: 'a2a', url: agent.url }] });
-  // One connection each; the balancer sends consecutive calls to different replicas.
+  // Each client has one connection, so that all its calls go to one replica.
   for (const replica of [0, 1]) {
     const { supportedInterfaces } = await cardOf(replica);
     clients.push(new GrpcClient(supportedInterfaces.find(one => one.protocolBinding === 'GRPC')!.url));
@@ -93,7 +93,7 @@ test("a stream of both versions has the agent's exact text, and one end [S0-3 S0
   assert.equal(before.at(-1).statusUpdate.final, true);
 });
 
-test('an interrupted stream continues on the other replica, after any event, also of an ended task [S3-31]', async () => {
+test('an interrupted stream continues on the other replica after any event, even of an ended task [S3-31]', async () => {
   const stream = clients[0]!.stream('SendStreamingMessage', message('talk'));
   const seen = await stream.take(8);
   const { id } = seen[0].task;

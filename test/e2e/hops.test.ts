@@ -12,7 +12,10 @@ import type { ExportedSpan } from '../support/telemetry/exported-spans.ts';
 import { OtlpReceiver } from '../support/telemetry/otlp-receiver.ts';
 import { traceOf } from '../support/telemetry/trace-world.ts';
 
-/** Hops and counts of a real cluster, the same in metrics, in spans and in the log. trace-trees.test.ts has the trees of spans. */
+/**
+ * Hops and counts of a real cluster must be the same in metrics, in spans and in the log. The trees of spans are tested in
+ * trace-trees.test.ts.
+ */
 
 const DEMO = `${fileURLToPath(new URL('../../', import.meta.url))}infra/local/demo`;
 const TOKENS = ['Here', ' is', ' the', ' version', ' v3.1.8', ' ✅ done'];
@@ -76,7 +79,7 @@ const isViewerEnd = ({ name, attributes }: ExportedSpan) =>
   name === 'deliver_events' && attributes['hopline.outcome'] !== undefined;
 const named = (spans: readonly ExportedSpan[], name: string) => spans.filter(span => span.name === name);
 
-test('chunks are the same number in the log, in spans and in metrics [S2-41]', { timeout: 120_000 }, async () => {
+test('the number of chunks is the same in the log, in spans and in metrics [S2-41]', { timeout: 120_000 }, async () => {
   const before = await metric('hopline_chunks_total', 'relays');
   const taskId = taskOf(await collect(cluster.url, { text: 'play a burst' }));
   const spans = await traceOf({ traces: collector }, taskId, isViewerEnd);
@@ -126,7 +129,7 @@ test('requests are counted by binding, operation and outcome, and an unknown met
   assert.equal(await metric('hopline_tasks_ended_total', 'relays', 'state="failed"'), before + 1);
 });
 
-/** Six kinds of task, each for one agent, whose text is measured: the first token is that of the agent that answers first. */
+/** Six kinds of task, each with the agent whose text is measured. The first token comes from the agent that answers first. */
 const KINDS: [string, string, string][] = [
   ['a remote agent', 'play the version', 'player'],
   ['a burst of 550 tokens', 'play a burst', 'player'],
@@ -164,7 +167,7 @@ for (const [kind, text, agent] of KINDS) {
   );
 }
 
-/** A process that loses its CPU between two readings of the clock measures that time too. */
+/** Tries again, because a process that loses its CPU between two readings of the clock measures that time too. */
 async function inOneOf(tries: number, measured: () => Promise<void>): Promise<void> {
   for (let left = tries - 1; ; left -= 1) {
     try {
@@ -175,7 +178,7 @@ async function inOneOf(tries: number, measured: () => Promise<void>): Promise<vo
   }
 }
 
-/** Every hop except those behind the log. */
+/** Every hop except those after the log. */
 const RECORDED_HOPS = HOP_NAMES.filter(hop => !NOT_RECORDED.some(name => name === hop));
 
 const report = async (taskId: string) => (await (await fetch(`${cluster.url}/tasks/${taskId}/audit`)).json()) as TaskTrace;
@@ -198,7 +201,7 @@ function hopsOf({ hops: ofTurns, events, producers }: TaskTrace, agent: string):
 /** Log and metrics show the same figure, within 5 ms or 5 %. */
 function assertSame(inLog: number, inMetrics: number, hop: string): void {
   const difference = Math.abs(inLog - inMetrics);
-  // Sums of seconds in floating point.
+  // Tolerates rounding, because sums of seconds are in floating point.
   assert.ok(
     difference <= Math.max(0.005, inMetrics * 0.05) + 1e-9,
     `${hop}: ${inLog} s in the log, ${inMetrics} s in the metrics`,
@@ -234,7 +237,7 @@ async function metric(name: string, of: 'relays' | 'ingresses' | 'services', lab
     .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0);
 }
 
-test('a collector that refuses does not affect tasks: one warning names the cause and how many spans were lost', {
+test('a collector that refuses does not affect tasks; one warning has the cause and the number of lost spans', {
   timeout: 180_000,
 }, async () => {
   type Warning = { msg: string; spans_lost: number };

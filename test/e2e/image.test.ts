@@ -60,7 +60,7 @@ async function start(role: string, env: Record<string, string> = {}): Promise<st
   return ready.promise.finally(() => clearTimeout(late));
 }
 
-test('the image holds what its services need: they start from its files alone and answer a question', {
+test('the image holds everything that its services need: they start only from its files and answer a question', {
   skip: !isLinux && 'an image can only be made on Linux',
   timeout: 120_000,
 }, async () => {

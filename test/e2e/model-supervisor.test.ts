@@ -263,7 +263,7 @@ test('inputs and facts of all tasks above balance, steps included [S2-32 S2-13]'
 
 const { OPENAI_BASE_URL, OPENAI_API_KEY = '', OPENAI_MODEL = 'gpt-5-mini' } = process.env;
 const absent = OPENAI_BASE_URL === undefined && 'OPENAI_BASE_URL is not set';
-test('the same with a real model', { skip: absent, timeout: 300_000 }, async t => {
+test('a turn planned by a real model calls the agent once and shows its answer', { skip: absent, timeout: 300_000 }, async t => {
   const { agents } = hopline;
   const real = await Cluster.start({
     agents: [{ name: 'argocd', adapter: 'a2a', url: agents.argocd.url, description: 'Returns the version of ArgoCD.' }],

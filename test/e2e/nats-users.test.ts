@@ -42,7 +42,7 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** A command of an operator, with no more than the permissions of that user. */
+/** Runs a command as an operator, with only the permissions of that user. */
 const operate = (...argv: string[]) => {
   const login = { ...loginOf('operator', ENV), NATS_URL: cluster.nats.url, HOPLINE_PREFIX: PREFIX };
   return new HoplineCommand(cluster.url, argv, '', login).finished;
@@ -70,13 +70,13 @@ test('a delegated task, its list, its audit and a cancel need no more than the p
   }
 });
 
-test('an agent that clients address directly needs no further permission', { timeout: 60_000 }, async () => {
+test('an agent that clients address directly needs no other permissions', { timeout: 60_000 }, async () => {
   const url = cluster.agents[0]!.url;
   assert.equal(textOf(await collect(`${url}/`, { text: 'direct' }), 'response'), words('direct'));
   assert.equal((await createClient({ url: `${url}/` }).list()).tasks.length, 1);
 });
 
-test('no further permission is needed for work that a stopped agent requeues, or for shards that a killed relay leaves', {
+test('no other permissions are needed for work that a stopped agent requeues, or for shards that a killed relay leaves', {
   timeout: 120_000,
 }, async () => {
   const [agent, relay] = [cluster.agents[0]!, cluster.relays[0]!];
@@ -128,7 +128,7 @@ test('no service was denied anything', () => {
   for (const service of cluster.services) assert.doesNotMatch(service.output, DENIED, service.spec.instance);
 });
 
-test('a sub-agent that turns against the cluster forges no facts, no inputs of others, and reads no webhooks', async () => {
+test('a malicious sub-agent can forge neither facts nor inputs of others, and cannot read webhooks', async () => {
   const credentials = { user: userName('agent.echo', PREFIX), pass: 'agent.echo' };
   const log = await openJetStreamLog({
     servers: cluster.nats.url,
@@ -148,7 +148,7 @@ test('a sub-agent that turns against the cluster forges no facts, no inputs of o
   const work = { v: 1, taskId, contextId: 'c', turn: 1, profile: 'caipe', message: newest.record } as never;
   await assert.rejects(log.work.request('agent.other', work, { id: 'x' }), denied);
   await assert.rejects(log.agents.put('other.x', {} as never), denied);
-  // Its own input subject is open to it: what it claims there is checked by the relay.
+  // It may write to its own input subject, but the relay checks the claims of its records there.
   const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'x' }] };
   const owner = { tenant: 'A', subject: 'x' };
   const input = { kind: 'message', message, contextId: 'c', role: 'supervisor', profile: 'caipe', owner } as const;

@@ -85,7 +85,7 @@ function endsOf(list: readonly Frame[]): [unknown, string][] {
 test('a path in metadata.agent names one agent at each cluster, and each consumes its own segment', {
   timeout: 120_000,
 }, async () => {
-  // "middle" without a further name leaves the choice to that cluster, which has a default agent.
+  // "middle" without another name leaves the choice to that cluster, which has a default agent.
   for (const path of ['middle', 'middle/lower', 'middle/lower/argocd', 'middle-plain/lower-plain/argocd']) {
     const list = await ask(top.caipe, 'go', path);
     const { state, reason } = outcomeOf(list);
@@ -144,7 +144,7 @@ test('a call that waits for input two clusters below is shown as waiting at ever
   }
 });
 
-test('neither a plan nor a second answer of a cluster below is in the answer, whatever the profiles [S2-2 C-5]', {
+test('the answer contains neither the plan nor a repeated answer of a cluster below, whatever the profiles [S2-2 C-5]', {
   timeout: 240_000,
 }, async () => {
   const paths: [url: Level, path: string][] = [

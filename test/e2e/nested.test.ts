@@ -20,7 +20,7 @@ before(async () => {
       yield { notice: 'start', tool: 'version_service__version' };
       for (const token of TOKENS) {
         yield { token };
-        // A cancel passes through three clusters meanwhile.
+        // Pauses long enough for a cancel to pass through three clusters.
         yield { pause: text.includes('slow') ? 5_000 : 2 };
       }
       yield { notice: 'end', tool: 'version_service__version' };
@@ -141,7 +141,7 @@ test('a cancel at the top level reaches the agent at the lowest', { timeout: 60_
   for (const { url } of clusters) assert.equal((await newestTask(url)).status.state, 'TASK_STATE_CANCELED');
 });
 
-test('a question of the lowest agent reaches the client, and the answer goes down to the same tasks [S4-41]', {
+test('a question of the lowest agent reaches the client, and the answer reaches the same tasks [S4-41]', {
   timeout: 60_000,
 }, async () => {
   const question = await collect(top(), { text: 'ask' });

@@ -159,7 +159,10 @@ test('the command of the package replays a file and serves it', { timeout: 120_0
   }
 });
 
-/** A line of the command: its exit code, what standard output must have, and what makes one that runs on end with Ctrl-C. */
+/**
+ * A command line: its exit code, the text that its output must contain, and, for a command that does not end by itself, the output after
+ * which Ctrl-C is sent.
+ */
 type Line = { args: string[]; code?: number; prints?: RegExp; stdin?: string; until?: RegExp };
 
 /** Exit code of a fault of the program rather than of its user. */
@@ -244,7 +247,7 @@ test('every command of the package runs on the lowest Node that it declares and 
       status: [{ args: ['status'], prints: /ingress-1/ }],
       logs: [{ args: ['logs'], prints: /ready/ }],
       backup: [{ args: ['backup', at('backup')], prints: /messages/ }],
-      // The server has created the streams.
+      // By now the server has created the streams.
       restore: [{ args: ['restore', at('backup')], code: 2 }],
       agent: [
         { args: ['agent', echo.path, '--name', `other-${index}`], until: /other/ },
@@ -276,7 +279,7 @@ test('a new agent, made by the command of the package, installs, passes its test
   await npm('install', '--no-audit', '--no-fund', '--prefer-offline');
   assert.match((await npm('test')).stdout, /pass 1\n/);
   if (lowest !== undefined) {
-    // The test cannot pass there without having run, because its types are not JavaScript.
+    // The test cannot pass there by not running, because its types are not JavaScript.
     const path = [dirname(lowest), env.PATH].join(delimiter);
     const old = await run('npm', ['test'], { cwd, env: { ...env, PATH: path } }).catch((error: { stdout: string }) => error);
     assert.match(old.stdout, /fail 1\n/);
@@ -287,7 +290,7 @@ test('a new agent, made by the command of the package, installs, passes its test
   });
 });
 
-test('npx and a global install run the command; it knows its version, and its hints print what works there', {
+test('npx and a global install run the command; it knows its version, and its hints are commands that work there', {
   timeout: 2 * INSTALL_MS_MAX,
 }, async t => {
   if (!isInstalled(t)) return;
@@ -322,7 +325,7 @@ test('in a checkout `npm run -s` prints no banner', { timeout: 120_000 }, async 
   assert.equal(stdout, `${version()}\n`);
 });
 
-test('the client bundles for a page: no module of Node, and its size is known', { timeout: 60_000 }, async t => {
+test('the client can be bundled for a page: without modules of Node, and with a known size', { timeout: 60_000 }, async t => {
   if (!isInstalled(t)) return;
   const { outputFiles } = await build({
     stdin: { contents: `export { createClient } from '@hopline/client';`, resolveDir: folder },

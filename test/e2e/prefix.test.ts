@@ -44,7 +44,7 @@ test('two clusters share one account by a prefix: the same agents, the same text
   assert.equal(new Set(ids.flat()).size, 2 * TASKS);
 });
 
-test('another number of shards: a second cluster with a prefix takes new tasks while the first one ends its own', {
+test('the number of shards can change: a second cluster with a prefix takes new tasks while the first one ends its own', {
   timeout: 120_000,
 }, async t => {
   const nats = await startNats();

@@ -265,7 +265,7 @@ test('a webhook of a silent task releases its worker, and is delivered in the en
 
 test('a deleted configuration gets no more notifications, another of the same task gets all', { timeout: 60_000 }, async () => {
   const deleted = Promise.withResolvers<void>();
-  // The second notification is under way until the configuration is gone; the task has at least one more.
+  // The second notification stays in flight until the configuration is deleted; the task has at least one more event.
   await using webhook = await startWebhook((n, path) => (path === '/gone' && n === 2 ? { after: deleted.promise } : {}));
   const taskId = randomUUID();
   const gone = await putWebhookConfig(log, { taskId, id: 'gone', url: `${webhook.url}/gone` });
@@ -275,7 +275,7 @@ test('a deleted configuration gets no more notifications, another of the same ta
   await log.pushConfigs.delete(gone.key);
   assert.equal(await deliveryOutcomeOf(log, stays), 'delivered');
   deleted.resolve();
-  // As long as the remaining notifications would take.
+  // Waits as long as the remaining notifications would take.
   const later = await putWebhookConfig(log, { taskId, id: 'later', url: `${webhook.url}/later` });
   assert.equal(await deliveryOutcomeOf(log, later), 'delivered');
   assert.equal(webhook.accepted('/gone').length, 2);

@@ -187,11 +187,14 @@ test('a task is canceled on the other replica; an ended task cannot be canceled 
   let last = '';
   for (let next = await events.next(); next.done !== true; next = await events.next()) last = next.value.data;
   assert.match(last, /TASK_STATE_CANCELED/);
-  assert.equal(reasonOf(await rest(`POST /tasks/${task.id}:cancel`, {})), '400 TASK_NOT_CANCELABLE');
-  assert.equal(reasonOf(await rest('POST /message:send', message('more', { taskId: task.id }))), '400 UNSUPPORTED_OPERATION');
+  assert.equal(statusAndReason(await rest(`POST /tasks/${task.id}:cancel`, {})), '400 TASK_NOT_CANCELABLE');
+  assert.equal(
+    statusAndReason(await rest('POST /message:send', message('more', { taskId: task.id }))),
+    '400 UNSUPPORTED_OPERATION',
+  );
 });
 
-function reasonOf({ status, body }: Answer): string {
+function statusAndReason({ status, body }: Answer): string {
   const { error } = body as { error?: { code: number; details: { reason: string }[] } };
   assert.equal(error?.code, status, JSON.stringify(body));
   return `${status} ${error?.details[0]?.reason}`;
@@ -216,7 +219,7 @@ test('each error that a REST client can cause has its status [C-12 S3-20 S4-29 S
     ['400 VERSION_NOT_SUPPORTED', 'GET /tasks', undefined, 0, { 'a2a-version': '' }],
     ['413 REQUEST_TOO_LARGE', 'POST /message:send', message('x'.repeat(4_096))],
   ];
-  for (const [expected, ...request] of cases) assert.equal(reasonOf(await rest(...request)), expected, request[0]);
+  for (const [expected, ...request] of cases) assert.equal(statusAndReason(await rest(...request)), expected, request[0]);
 });
 
 test('card and OpenAPI document name the address of this binding', async () => {

@@ -10,7 +10,7 @@ const ANSWER = TOKENS.join('');
 
 let argocd: RemoteAgent;
 let cluster: Cluster;
-/** Resolves when the client has the first text of the slow agent, which waits for that. */
+/** Resolves when the client has received the slow agent's first text, for which the agent waits. */
 const firstSeen = Promise.withResolvers<void>();
 
 async function* slowly(): AsyncGenerator<Step> {

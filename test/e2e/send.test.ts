@@ -97,7 +97,7 @@ test('the log keeps the message as received, with non-text parts and metadata [S
   assert.deepEqual((result.history as unknown[])[0], { ...message, taskId, contextId });
 });
 
-test('a message id runs once in its context, on any replica; in another context it is another task [S1-9 S1-10]', async () => {
+test('a message id starts one task in its context, on any replica, and another task in another context [S1-9 S1-10]', async () => {
   const params = (contextId: string) => messageParams('twice', { messageId: 'same', contextId });
   const [one, two] = await Promise.all([send(params('ctx-1')), send(params('ctx-1'), cluster.ingresses[1]!.url)]);
   assert.equal(one.result.id, two.result.id);
@@ -110,7 +110,7 @@ test('a message id runs once in its context, on any replica; in another context 
   assert.equal(changed.error?.code, -32602);
 });
 
-test("the same task in the 1.0 dialect has wrapped frames with exactly one member, and the caller's id", async () => {
+test("a task in the 1.0 dialect has wrapped frames with exactly one member, and the caller's id", async () => {
   const params = { message: { role: 'ROLE_USER', messageId: 'v1', parts: [{ text: 'hello world' }] } };
   const list = await collect(cluster.url, { dialect: '1.0', method: 'SendStreamingMessage', params, rpcId: 1 });
   for (const { result, rpcId } of list) {

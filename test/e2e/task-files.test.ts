@@ -12,13 +12,13 @@ import { collect, type Frame, messageParams, rpc, textOf } from '../support/clus
 import { Cluster, loginOf } from '../support/cluster/cluster.ts';
 import { type Finished, HoplineCommand } from '../support/cluster/hopline-command.ts';
 
-/** A task leaves a cluster as a file, and comes back as a stream, as a server and as a task of another cluster. */
+/** A task is exported as a file, and the file is replayed as a stream, served, and imported into another cluster. */
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const QUESTION = 'explain hopline';
 /** Credentials of a webhook: they must be in no file. */
 const PLANTED = 'planted-webhook-secret';
-/** Long: two clusters of several processes, and each command one more. */
+/** The limit is long because there are two clusters of several processes, and each command is another process. */
 const TIMEOUT = { timeout: 180_000 };
 const LEGACY_TASK = 'legacy-task';
 
@@ -56,7 +56,7 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** `user`: of NATS. */
+/** Runs a command. `user`: the NATS user. */
 function hopline(cluster: Cluster, argv: readonly string[], user: 'operator' | 'admin' = 'operator'): Promise<Finished> {
   const login = user === 'admin' ? { NATS_USER: userName('admin', ''), NATS_PASSWORD: 'admin' } : loginOf('operator');
   return new HoplineCommand(cluster.url, argv, '', { ...login, NATS_URL: cluster.nats.url }).finished;
@@ -73,7 +73,7 @@ async function shown(cluster: Cluster, id: string): Promise<string> {
     const response = await rpc(cluster.url, { dialect, method: get!, params: { id } });
     lines.push(await response.text());
     const stream = await rpc(cluster.url, { dialect, method: subscribe!, params: { id }, lastEventId: '0.0' });
-    // The sequence in a cursor is a place in the log of the cluster.
+    // Removes the sequences of cursors, which are positions in the cluster's log.
     lines.push((await stream.text()).replaceAll(/^id: (\d+)\.\d+$/gm, 'id: $1'));
   }
   return lines.join('\n');
@@ -92,21 +92,25 @@ const recordsOf = (path: string) =>
     .join('\n')
     .replaceAll(/,"sum":"[^"]*"/g, '');
 
-test('an export from the server is cut and continued, and an export of a whole file changes nothing', TIMEOUT, async () => {
-  const whole = join(folder, 'whole.hopline.jsonl');
-  const cut = join(folder, 'cut.hopline.jsonl');
-  assert.equal((await hopline(origin, ['export', taskId, '--output', whole])).code, 0);
-  const text = readFileSync(whole, 'utf8');
-  writeFileSync(cut, text);
-  truncateSync(cut, Math.round(Buffer.byteLength(text) / 3));
-  for (let run = 0; run < 2; run += 1) {
-    assert.deepEqual(await hopline(origin, ['export', taskId, '--output', cut]), { code: 0, out: '', err: '' });
-    assert.equal(readFileSync(cut, 'utf8'), text);
-  }
-  const piped = await hopline(origin, ['export', taskId]);
-  const rest = piped.out.slice(piped.out.indexOf('\n') + 1);
-  assert.equal(rest.replaceAll(/,"sum":"[^"]*"/g, ''), recordsOf(whole));
-});
+test(
+  'an interrupted export from the server continues, and repeating an export changes nothing in a complete file',
+  TIMEOUT,
+  async () => {
+    const whole = join(folder, 'whole.hopline.jsonl');
+    const cut = join(folder, 'cut.hopline.jsonl');
+    assert.equal((await hopline(origin, ['export', taskId, '--output', whole])).code, 0);
+    const text = readFileSync(whole, 'utf8');
+    writeFileSync(cut, text);
+    truncateSync(cut, Math.round(Buffer.byteLength(text) / 3));
+    for (let run = 0; run < 2; run += 1) {
+      assert.deepEqual(await hopline(origin, ['export', taskId, '--output', cut]), { code: 0, out: '', err: '' });
+      assert.equal(readFileSync(cut, 'utf8'), text);
+    }
+    const piped = await hopline(origin, ['export', taskId]);
+    const rest = piped.out.slice(piped.out.indexOf('\n') + 1);
+    assert.equal(rest.replaceAll(/,"sum":"[^"]*"/g, ''), recordsOf(whole));
+  },
+);
 
 test(
   'an export never contains the credentials of a webhook, and a redacted one contains neither text nor ids',
@@ -132,7 +136,7 @@ test('a replay prints what a follower printed, from the server and from a file',
   }
   const json = await hopline(origin, ['follow', taskId, '--json']);
   const again = await hopline(origin, ['replay', taskId, '--json', '--pace', 'max']);
-  // The order of members is that of the log, not that of a decoded event.
+  // The members have the order of the log, not that of a decoded event.
   assert.deepEqual(linesOf(again.out), linesOf(json.out));
   const cursor = original[5]!.id;
   const part = await hopline(origin, ['replay', file, '--json', '--pace', 'max', '--from', cursor, '--to', original[7]!.id]);

@@ -93,7 +93,7 @@ test('twenty parallel streams at 500 tokens/s fold byte-identical (promise 1)', 
   );
 });
 
-test('two agents interleaved stay two texts [S0-47]', { skip }, async () => {
+test('the interleaved texts of two agents stay two texts [S0-47]', { skip }, async () => {
   const trace = traces.find(({ tokens }) => tokens.length > 250)!;
   const fold = answers(await ask(trace, 500, 'alpha beta'));
   const texts = [...fold.artifacts.values()].filter(artifact => artifact.name === 'streaming_result');

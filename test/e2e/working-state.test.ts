@@ -9,7 +9,7 @@ import { Cluster } from '../support/cluster/cluster.ts';
 const DIALECTS = ['0.3', '1.0'] as const;
 const TIMEOUT = { timeout: 120_000 };
 
-/** Lets the agents continue that wait until the client has read the task. */
+/** Wakes the agents that wait until the client has read the task. */
 const looked = new EventTarget();
 const remotes: RemoteAgent[] = [];
 const stops: (() => Promise<void>)[] = [];
@@ -100,7 +100,7 @@ for (const dialect of DIALECTS) {
     },
   );
 
-  test(`a ${dialect} agent never reports that it works: its first output does`, TIMEOUT, async () => {
+  test(`a ${dialect} agent that never reports that it works is shown as working by its first output`, TIMEOUT, async () => {
     assert.deepEqual(await play(`streams-${version}`), EXPECTED);
   });
 }

@@ -9,7 +9,7 @@ import { rpc } from '../support/cluster/a2a-stream.ts';
 import { type AskingCluster, startAskingCluster } from '../support/cluster/asking-cluster.ts';
 import type { Cluster } from '../support/cluster/cluster.ts';
 
-/** Records of the filling tasks are smaller than this part of the log, and a sweep runs between two of them if it must. */
+/** Bytes of the log. The records that fill it are much smaller, so that a sweep can run between two of them. */
 const FACTS_BYTES = 512 * 1024;
 const INDEX_BYTES = 32 * 1024;
 const ANSWER = 'x'.repeat(24 * 1024);
@@ -30,7 +30,7 @@ before(async () => {
 
 after(() => asking?.[Symbol.asyncDispose]());
 
-/** Until the server refuses a record of a few bytes. */
+/** Fills a bucket until the server refuses even a record of a few bytes. */
 async function fillBucket(bucket: string): Promise<void> {
   const js = jetstream(asking.nc);
   for (;;) {
@@ -84,7 +84,7 @@ test('a task that waits for its client outlives a log and an index that others f
 
 test('a task whose facts are gone is refused, and a message cannot start it again', { timeout: 120_000 }, async () => {
   const asked = await send('deploy');
-  // The entry of the task's relay shows a later relay that the task had facts.
+  // Waits for the relay's index entry, which shows a later relay that the task had facts.
   while (!((await log.tasks.get(asked.id))?.value.generation ?? 0)) await sleep(5);
   await cluster.relays[0]!.kill();
   await (await jetstreamManager(asking.nc)).streams.purge('A2A_LOG');

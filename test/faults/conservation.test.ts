@@ -79,7 +79,7 @@ async function assertConserved(t: TestContext, name: string, taskId: string): Pr
   return audit;
 }
 
-test('every input of every class is delivered, merged, or rejected with a reason: in minus out minus merged is zero [S2-32 S2-13]', {
+test('every input of every kind is delivered, merged, or rejected with a reason: in minus out minus merged is zero [S2-32 S2-13]', {
   timeout: 60_000,
 }, async t => {
   const { tallies, mergedTokens } = await assertConserved(t, 'answered', await run('go'));
@@ -124,7 +124,7 @@ test('inputs balance after kills of a relay, an agent and the supervisor in mid-
   await assertConserved(t, 'supervisor killed', await run('slow', () => reborn(cluster.supervisors)));
 });
 
-/** `received` minus all outcomes of the inputs, for each kind, from the relays' counters. */
+/** The number of inputs of each kind that relays hold, from their counters: `received` minus all outcomes. */
 async function heldByRelays(): Promise<Record<string, number>> {
   const held: Record<string, number> = {};
   for (const { url } of cluster.relays) {

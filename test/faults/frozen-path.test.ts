@@ -11,7 +11,7 @@ import { Cluster } from '../support/cluster/cluster.ts';
 /** Longer than any timeout of a write to the log. */
 const FREEZE_MS = 25_000;
 const FREEZES = 2;
-/** Between two freezes. */
+/** Milliseconds between two freezes. */
 const FLOW_MS = 10_000;
 /** 80 s of text at 4 tokens a second: both freezes are in the middle of each task. */
 const TOKENS = countingTokens(320);
@@ -57,7 +57,9 @@ async function ask(agent: string, progress: { events: number } = { events: 0 }):
 
 const endOf = ({ task }: Fold) => `${task?.status.state} ${task?.metadata?.reason ?? ''}`;
 
-test('after two freezes of the path to NATS, running tasks end whole and every shard answers', { timeout: 300_000 }, async t => {
+test('after two freezes of the path to NATS, running tasks end with their whole text and every shard answers', {
+  timeout: 300_000,
+}, async t => {
   const progress = Array.from({ length: TASKS }, () => ({ events: 0 }));
   const running = Promise.all(progress.map(seen => ask('counter', seen).catch((error: Error) => error)));
   while (progress.some(({ events }) => events < 8)) await sleep(20);

@@ -32,7 +32,7 @@ after(async () => {
   await cluster?.[Symbol.asyncDispose]();
 });
 
-/** A worker of the agent with a connection of its own. Closing its log is its death: nothing is acknowledged or returned. */
+/** A worker of the agent with its own connection. Closing its log acts like its death: nothing is acknowledged or returned. */
 async function worker(servers: string, run: (attempt: number) => AsyncGenerator<string>): Promise<Log> {
   const log = await openJetStreamLog({ servers, name: 'worker', ackWaitMs: ACK_WAIT_MS });
   logs.push(log);
@@ -47,7 +47,7 @@ async function worker(servers: string, run: (attempt: number) => AsyncGenerator<
   return log;
 }
 
-test('a task ends although the last inputs of a frozen worker are stored after those of a newer attempt that has died', {
+test('a task ends even if the last inputs of a frozen worker are stored after those of a newer attempt that has died', {
   timeout: 120_000,
 }, async () => {
   const [frozen, written] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];

@@ -12,7 +12,7 @@ import { Cluster } from '../support/cluster/cluster.ts';
 import { type NatsServer, startNats } from '../support/nats/nats-server.ts';
 
 /**
- * A loss of power of the one nats-server, modelled as what it does to one file: the server is killed, and the directory of the stream of
+ * A loss of power of the only nats-server, modelled by its effect on one stream: the server is killed, and the directory of the stream of
  * facts is put back as it was some time before. All other streams and buckets keep everything.
  */
 
@@ -70,7 +70,7 @@ const textOf = (task: Task | undefined) =>
   (task?.artifacts ?? []).flatMap(({ parts }) => parts.map(part => part.text ?? '')).join('|');
 const isCompleted = (task: Task | undefined) => task?.status.state === 'TASK_STATE_COMPLETED';
 
-test('after the log lost its tail, an open viewer gets a gap, the task and its end, and every task still exists', {
+test('after the log has lost its tail, an open viewer gets a gap, the task and its end, and every task still exists', {
   timeout: 180_000,
 }, async () => {
   assert.ok(isCompleted((await call('SendMessage', message('early'))).result?.task));

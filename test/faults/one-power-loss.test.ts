@@ -11,7 +11,7 @@ import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { type NatsServer, startNatsCluster } from '../support/nats/nats-server.ts';
 
 /**
- * What three replicas survive when one of three servers loses power (docs/reference/failures.md, "Durability"). `n1` is away while `n0`
+ * Which records three replicas keep when one of three servers loses power (docs/reference/failures.md, "Durability"). `n1` is away while `n0`
  * and `n2` acknowledge records; `n2` loses power; `n0` stalls; `n1` and `n2` return and elect a leader; `n0` continues.
  *
  * A loss of power is modelled by the files of the server: it is killed, and its store is put back as it was at an earlier moment. That is
@@ -19,8 +19,7 @@ import { type NatsServer, startNatsCluster } from '../support/nats/nats-server.t
  * record was synced before its acknowledgement, so the disk holds all that the files held at the moment of death, and they stay as
  * they are.
  *
- * Not proved: that the server does sync before each acknowledgement, and that the disk does what a sync asks for (SIGKILL keeps the page
- * cache of the kernel). A real loss may also leave some pages and lack others, where this one leaves a state that once was.
+ * The test does not prove that the server syncs before each acknowledgement, or that the disk obeys a sync (SIGKILL keeps the kernel's page cache). A real loss may also keep some pages and lose others, whereas this one leaves an earlier state.
  */
 
 const NODES = ['n0', 'n1', 'n2'] as const;
@@ -46,8 +45,8 @@ test('with sync_interval always, the same loss of power costs nothing', { timeou
 });
 
 /**
- * `isSynced`: the disk of the server that loses power holds everything that it wrote. Resolves with ids; `gone` are the records that the
- * leader lacks.
+ * `isSynced`: the disk of the server that loses power holds everything that it wrote. Resolves with ids; `gone`: the ids of records that
+ * the leader lacks.
  */
 async function losePower(t: TestContext, { syncInterval, isSynced }: { syncInterval: string | undefined; isSynced: boolean }) {
   const cluster = await startNatsCluster(NODES, { syncInterval });
@@ -156,7 +155,7 @@ function idsOfLeader(servers: readonly NatsServer[]): Promise<Set<string>> {
         }
         return ids;
       } catch (error) {
-        // Works also while the servers elect a leader of their own group.
+        // Also tries again while the servers elect a leader of their own group.
         if (Date.now() > end) throw error;
       }
     }

@@ -52,7 +52,7 @@ before(async () => {
       replica,
       replica,
     ],
-    // A shorter wait counts a process as dead that a loaded machine does not run.
+    // With a shorter wait, a process that a loaded machine does not run would count as dead.
     env: { HOPLINE_ACK_WAIT_MS: '5000', HOPLINE_DRAIN_TURNS_MS: '0' },
   });
   nc = await connect({ servers: cluster.nats.url });
@@ -100,7 +100,7 @@ const textsOf = (list: readonly Frame[]) =>
   list
     .flatMap(({ event }) => ('artifactUpdate' in event ? [event.artifactUpdate] : []))
     .filter(({ artifact }) => artifact.name === 'streaming_result');
-/** Each attempt's first text replaces that of the previous one. */
+/** Counts attempts: the first text of each one replaces that of the previous one. */
 const attemptsSeen = (list: readonly Frame[]) => textsOf(list).filter(({ append }) => append !== true).length;
 
 async function restartInOrder(service: ServiceProcess, role: Role): Promise<void> {

@@ -28,7 +28,7 @@ type Step = { after: number; ingress: number; kill: number | undefined };
 const step = fc.record({
   after: fc.integer({ min: 1, max: 25 }),
   ingress: fc.integer({ min: 0, max: 1 }),
-  /** Relay to kill after the frames of this step. */
+  /** Index of the relay to kill after the frames of this step. */
   kill: fc.option(fc.integer({ min: 0, max: 1 }), { nil: undefined }),
 });
 

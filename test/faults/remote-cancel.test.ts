@@ -11,8 +11,8 @@ import { Cluster } from '../support/cluster/cluster.ts';
 
 const ACK_WAIT_MS = 1_500;
 /**
- * A remote agent is canceled within this time of a client's cancel whose sub-agent has died, milliseconds: the ack wait, the start of
- * another sub-agent, and its share of a busy machine.
+ * Milliseconds from a client's cancel until it reaches a remote agent whose sub-agent has died: the ack wait, the start of another
+ * sub-agent, and a margin for a busy machine.
  */
 const CANCEL_REACHES_MS_MAX = 30_000;
 /** Longest pause between two requests of a cancel, with some margin. */

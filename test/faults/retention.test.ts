@@ -59,7 +59,7 @@ test('a task outlives its retention: a live stream misses nothing, and a resumed
     }
   })();
   await begun.promise;
-  // Not before: on a loaded machine the agent may begin later than that.
+  // The retention is not shortened earlier, because the agent may begin late on a loaded machine.
   await keepFactsFor(cluster.nats.url, MAX_AGE_MS);
   const seen = Number(cursor.split('.')[0]);
   while ((await oldestOf(taskId)) <= seen + 1) await sleep(100);

@@ -43,7 +43,7 @@ async function follow(at: number, act: () => Promise<unknown>): Promise<void> {
         if (list.length === at) acted = act();
       }
     } catch {
-      // After a broken connection the cursor of the last frame suffices.
+      // After a broken connection, the cursor of the last frame is enough to resume.
       await new Promise(resolve => setTimeout(resolve, 50));
     }
     ingress = (ingress + 1) % cluster.ingresses.length;

@@ -10,7 +10,7 @@ import type { Cluster } from '../support/cluster/cluster.ts';
 const LOG_BYTES = 1024 * 1024;
 const SHARE_PERCENT = 50;
 const ANSWER = 'x'.repeat(8 * 1024);
-/** More than the log holds several times: without a limit these remove every older task. */
+/** Several times as many tasks as the log holds: without a limit they would remove every older task. */
 const FLOOD_MAX = 400;
 
 let asking: AskingCluster;
@@ -30,7 +30,7 @@ before(async () => {
 
 after(() => asking?.[Symbol.asyncDispose]());
 
-/** A server looks at the extent of the log when it starts, and then every few seconds. */
+/** Restarts ingress, which reads the extent of the log at its start and then only every few seconds. */
 async function restartIngress(): Promise<void> {
   await cluster.ingresses[0]!.kill();
   await cluster.ingresses[0]!.start();

@@ -111,7 +111,7 @@ test("an answer goes only to the agent that asked, and the other agent's part is
   const done = await send('250', { taskId: question.id });
   assert.deepEqual([done.id, done.status.state], [question.id, 'TASK_STATE_COMPLETED']);
   assert.deepEqual(texts(done), ['sold: stock and shop: 3 widgets', 'reserved 250']);
-  // Its task is read before the answer is sent: another run may have sent it.
+  // The agent's task is read before the answer is sent, because another run may have sent the answer.
   const sent = stock.requests.filter(({ text }) => text !== '');
   const calls = sent.map(({ text, taskId }) => [text, taskId]);
   assert.deepEqual(calls, [

@@ -15,7 +15,7 @@ import { fuzzedRest03 } from './rest-requests-03.ts';
 import { fuzzedRpc, RPC_METHODS } from './rpc-requests.ts';
 
 const RUNS = 100;
-/** The log is idle after this time without a write, and without an unfinished task. */
+/** The log counts as idle after this time without a write, if no task is unfinished. */
 const QUIET_MS = 120;
 
 let agent: RemoteAgent;
@@ -54,7 +54,7 @@ async function ask(): Promise<Task> {
   return task;
 }
 
-/** Waits until the cluster has done what accepted requests caused, so that both replicas see the same tasks. */
+/** Waits until the cluster has processed all accepted requests, so that both replicas see the same tasks. */
 async function settled(): Promise<void> {
   for (const until = Date.now() + ANSWER_MS_MAX; ; ) {
     await log.quiet(QUIET_MS);

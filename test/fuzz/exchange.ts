@@ -24,7 +24,7 @@ export class Exchange {
     this.#agent.destroy();
   }
 
-  /** Rejects on a broken connection or without a response in time; both are faults of the server. */
+  /** Rejects on a broken connection or without a response in time; both count as faults of the server. */
   send(base: string, { method, path, headers = {}, body }: Sent): Promise<Received> {
     const { hostname, port } = new URL(base);
     const startedAt = performance.now();

@@ -23,7 +23,7 @@ export function assertHarmless({ status, headers, text }: Received, echoes: bool
 
 export type Outcome = {
   accepted: boolean;
-  /** Code of the catalog; absent: accepted, or rejected before it was parsed. */
+  /** Code of the catalog; absent if the request was accepted, or rejected before it was parsed. */
   reason?: string | undefined;
   frames: JsonObject[];
 };
@@ -41,7 +41,7 @@ async function framesOf(text: string): Promise<JsonObject[]> {
 
 type RpcError = { code: number; message: string; data: { reason?: string } | { reason?: string }[] };
 
-/** Asserts a JSON-RPC 2.0 response. `id`: the id of the request; undefined: not readable from the request. */
+/** Asserts a JSON-RPC 2.0 response. `id`: the id of the request; undefined if the request does not determine it. */
 export async function rpcOutcome(received: Received, id: unknown, about: string): Promise<Outcome> {
   const { status, text, isStream } = received;
   if (isStream) {
@@ -49,19 +49,20 @@ export async function rpcOutcome(received: Received, id: unknown, about: string)
     const failed = frames.find(frame => 'error' in frame);
     assertHarmless(received, failed === undefined, about);
     for (const frame of frames) if (id !== undefined) assert.deepEqual(frame.id, id, about);
-    return { accepted: failed === undefined, reason: failed && reasonOf(failed.error as RpcError, about), frames };
+    return { accepted: failed === undefined, reason: failed && rejectionOf(failed.error as RpcError, about), frames };
   }
   const body = JSON.parse(text) as { jsonrpc?: string; id?: unknown; result?: unknown; error?: RpcError };
   assertHarmless(received, body.error === undefined, about);
-  // Other bodies than JSON-RPC: a card, a 404, or a header that HTTP itself rejects. 403, 421: an Origin or a Host that no setting lists.
+  // Responses other than JSON-RPC: a card, a 404, or a header that HTTP itself rejects. 403, 421: an Origin or a Host that no setting
+  // lists.
   assert([200, 400, 401, 403, 413, 415, 421, 503].includes(status), `${about}: ${status} ${text}`);
   assert.equal(body.jsonrpc, '2.0', `${about}: ${text.slice(0, 300)}`);
   assert.equal('result' in body, body.error === undefined, about);
   if (id !== undefined && status === 200) assert.deepEqual(body.id, id, about);
-  return { accepted: body.error === undefined, reason: body.error && reasonOf(body.error, about), frames: [] };
+  return { accepted: body.error === undefined, reason: body.error && rejectionOf(body.error, about), frames: [] };
 }
 
-function reasonOf({ code, message, data }: RpcError, about: string): string {
+function rejectionOf({ code, message, data }: RpcError, about: string): string {
   assert(RPC_NUMBERS.has(code), `${about}: ${code}`);
   assert.equal(typeof message, 'string', about);
   const reason = Array.isArray(data) ? data[0]?.reason : data.reason;
@@ -80,9 +81,9 @@ export async function restOutcome(received: Received, about: string): Promise<Ou
   assertHarmless(received, accepted, about);
   if (accepted) return { accepted, frames };
   const body = (failed ?? JSON.parse(text)) as { error: RestError | string } | RpcError;
-  if (!('error' in body)) return { accepted, reason: reasonOf(body, about), frames };
+  if (!('error' in body)) return { accepted, reason: rejectionOf(body, about), frames };
   if (typeof body.error === 'string') {
-    // A path of no binding, or a Host that no setting lists at such a path.
+    // The path belongs to no binding; it gets 421 if no setting lists the Host.
     assert([404, 421].includes(status), `${about}: ${status} ${text}`);
     return { accepted, reason: 'NOTHING_THERE', frames };
   }

@@ -24,8 +24,8 @@ export class LogState {
   }
 
   /**
-   * Everything that servers have written, as one string: every other write follows from one of these. Writes that an earlier request caused
-   * in other services do not count, however late they are.
+   * The writes of servers as one string; every other write follows from one of them. Writes that an earlier request caused in other
+   * services do not count, however late they are.
    */
   async ofServers(): Promise<string> {
     const { streams } = await jetstreamManager(this.#connection);

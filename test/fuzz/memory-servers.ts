@@ -19,13 +19,13 @@ export const PAGE_ORIGIN = 'https://page.example';
 export type MemoryServers = {
   /** Two replicas on one log; `writes` counts theirs, not the relay's. */
   replicas: [Rig, Rig];
-  /** The tasks of requests. A waiting task that was ended is replaced. */
+  /** The tasks that requests may name. A waiting task is replaced once it has ended. */
   known(): Promise<Known>;
   /** Number of successful writes of the replicas. */
   writes(): number;
   /** Number of open streams, waits and subscriptions of both replicas. */
   open(): number;
-  /** Waits until none is open. */
+  /** Waits until no stream, wait or subscription is open. */
   settled(): Promise<void>;
 };
 

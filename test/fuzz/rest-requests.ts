@@ -5,7 +5,7 @@ import type { Described, OpenApiDocument, Parameter } from './openapi-document.t
 import { ENDED, WAITING } from './placeholders.ts';
 import { valuesOf } from './schema-values.ts';
 
-/** `fits`: valid by the document, so that only the state of the task can be a reason to reject it. */
+/** `fits`: true if the request is valid according to the document, so that only the task's state can be a reason to reject it. */
 export type FuzzedRest = {
   method: string;
   path: string;

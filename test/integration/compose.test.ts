@@ -28,11 +28,11 @@ const NODES: Nodes[] = [
 ];
 
 for (const { name, options } of NODES) {
-  test(`compose with ${name}: containers that are killed and a network that is cut cost no text`, {
+  test(`compose with ${name}: no text is lost when containers are killed or the network is cut`, {
     skip,
     timeout: 400_000,
   }, async t => {
-    // Ports of the machine are free to choose: the clients are in the network of the cluster.
+    // Ports of the machine may be arbitrary, because the clients are in the cluster's network.
     const env = { ...process.env, HOPLINE_HTTP_PORT: '0', HOPLINE_GRPC_PORT: '0' };
     const compose = async (...args: string[]) =>
       (

@@ -1,4 +1,4 @@
-/** All items, once there are no more. */
+/** Collects the items of an iterable. Resolves when it has ended. */
 export async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];
   for await (const item of items) all.push(item);

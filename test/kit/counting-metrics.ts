@@ -2,7 +2,7 @@ import type { HopMetrics } from '@hopline/telemetry';
 
 export type CountLabels = Record<string, string | undefined>;
 
-/** Instruments of every name. `count` gets the name of the counter, what was added, and its labels; nothing else is recorded. */
+/** Has an instrument for every name. `count` gets the name of the counter, what was added, and its labels; nothing else is recorded. */
 export function countingMetrics(count: (name: string, added: number, labels: CountLabels) => void): HopMetrics {
   const instrument = (name: string) => ({
     add: (added: number, labels: CountLabels = {}) => count(name, added, labels),

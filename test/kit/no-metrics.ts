@@ -1,4 +1,4 @@
 import type { HopMetrics } from '@hopline/telemetry';
 
-/** Instruments of every name, which record nothing. */
+/** Has an instrument for every name. None of them records anything. */
 export const NO_METRICS = new Proxy({}, { get: () => ({ add() {}, recordMs() {}, observe() {} }) }) as HopMetrics;

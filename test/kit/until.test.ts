@@ -8,7 +8,7 @@ test('until resolves with what was found, also when it is 0 or empty', async () 
   assert.equal(await until(async () => ''), '');
 });
 
-test('until fails at its bound, with what it waited for', async () => {
+test('until fails at its limit and names what it waited for', async () => {
   await assert.rejects(
     until(() => false, 'the end', 20),
     /^AssertionError \[ERR_ASSERTION\]: the end: not within 20 ms$/,
@@ -28,7 +28,7 @@ test('until fails at its bound, with what it waited for', async () => {
   );
 });
 
-test('until passes on what the look throws', async () => {
+test('until rejects with the error that the look throws', async () => {
   await assert.rejects(
     until(() => {
       throw new Error('lost');

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Long enough for a machine with a load of 20; a test that ends earlier passes its own. */
+/** Long enough for a machine with a load of 20; a test that must end earlier passes its own limit. */
 const PATIENCE_MS = 60_000;
-/** Short: some conditions are met for a moment only. */
+/** Short, because some conditions are met only for a moment. */
 const PAUSE_MS = 5;
 
 /**
- * Resolves with the first result of `look` that is neither false, null nor undefined. Fails after `msMax` with `what` was waited for;
- * without it, with the source text of `look`.
+ * Resolves with the first result of `look` that is neither false, null nor undefined. After `msMax` it fails and names `what` it waited
+ * for, by default the source text of `look`.
  */
 export async function until<T>(
   look: () => T | Promise<T>,

@@ -222,7 +222,7 @@ for (const [service, variables] of Object.entries(
   });
 }
 
-test('a further host name joins those of the Service', { skip }, () => {
+test('a further host name is added to those of the Service', { skip }, () => {
   const hosts = (...values: string[]) => {
     const found = podSpecs(render(values)).flatMap(
       ({ containers }) => containers.find(({ args }) => args?.[0] === 'ingress') ?? [],
@@ -291,7 +291,7 @@ const AGENT_MATRIX: Record<string, readonly string[]> = {
   ],
 };
 for (const [name, values] of Object.entries(AGENT_MATRIX)) {
-  test(`chart hopline-agent, ${name}: an agent like one of the list`, { skip: withoutKubeconform }, () => {
+  test(`chart hopline-agent, ${name}: its agent is like one in the list of the other chart`, { skip: withoutKubeconform }, () => {
     const entry = [
       'name=guide',
       'entry.adapter=recording',
@@ -332,7 +332,7 @@ test('the grace period of every service covers the wait for its endpoints, its d
   for (const { spec } of deployments) assert.equal(spec.template!.spec.terminationGracePeriodSeconds, 50);
 });
 
-test('a NATS of one node ends at once, and the ingress answers 503 meanwhile instead of leaving its Service', { skip }, () => {
+test('a NATS of one node ends at once, and meanwhile the ingress answers 503 and stays in its Service', { skip }, () => {
   const container = (values: readonly string[], image: string, role?: string) =>
     podSpecs(render(values))
       .flatMap(({ containers }) => containers)
@@ -358,7 +358,7 @@ test('chart and code agree on the name and tag of the image, the version of nats
   }
 });
 
-test('an uninstall keeps the key of the secrets that are in the kept volumes', { skip }, () => {
+test('an uninstall keeps the key of the secrets on the kept volumes', { skip }, () => {
   const kept = render(EVERYTHING).filter(({ metadata }) => metadata.annotations?.['helm.sh/resource-policy'] === 'keep');
   assert.deepEqual(
     kept.map(({ kind, metadata }) => `${kind}/${metadata.name}`),
@@ -580,7 +580,7 @@ test('each service connects to NATS as a user of its own', { skip }, () => {
   );
 });
 
-test('a service uses its own Secret for another NATS, or the common one', { skip }, () => {
+test('for another NATS a service uses its own Secret, or the common one', { skip }, () => {
   const agents = [
     'agents[0].name=guide',
     'agents[0].entry.adapter=a2a',
@@ -901,7 +901,7 @@ test('values that render but cannot work are refused with the fix', { skip }, ()
   for (const [values, expected] of refused) assert.match(rejection(...values), expected, values.join());
 });
 
-test('nats-server syncs at the interval in the values, by default at its own', { skip }, () => {
+test('nats-server syncs at the interval in the values, or at its default', { skip }, () => {
   const conf = (...values: string[]) =>
     render(values).find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === 'hopline-nats')!.data!['nats.conf']!;
   assert.doesNotMatch(conf(), /sync/);

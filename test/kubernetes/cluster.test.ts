@@ -43,7 +43,7 @@ test('the chart with no values runs in a restricted namespace and answers throug
   assert.ok(answer.length > 1_000);
 });
 
-test('helm test asks a question from inside', options, async () => {
+test('helm test asks a question from inside the cluster', options, async () => {
   assert.match(await release.helm('test', 'hopline', '--timeout', '120s'), /Succeeded/);
 });
 
@@ -61,7 +61,7 @@ for (const component of ['relay', 'ingress', 'supervisor', 'agent-guide']) {
 test('a NATS node that restarts in mid-stream costs no text', options, async () => {
   const asked = release.ask(url, QUESTION);
   await sleep(MID_STREAM_MS);
-  // Never by force: the next pod would open the volume while the old server still writes to it.
+  // Do not force the deletion, because the next pod would open the volume while the old server still writes to it.
   await release.kubectl('delete', 'pod/hopline-nats-0');
   assert.equal(await asked, answer);
   await release.kubectl('rollout', 'status', 'statefulset/hopline-nats', '--timeout=180s');
@@ -204,7 +204,7 @@ test('an upgrade to another format of the log, or to other shards, is refused an
   assert.equal(await objects(), before);
 });
 
-test('a backup is restored into an empty NATS of another size', options, async () => {
+test('a backup is restored into an empty NATS with another number of nodes', options, async () => {
   const task = JSON.parse(await release.cli('list', '--url', url, '--json', '--state', 'completed', '--limit', '1')).id;
   const before = await release.cli('get', '--url', url, task);
   const secret = () => release.kubectl('get', 'secret/hopline-secrets', '--output', 'jsonpath={.data.key}');
@@ -244,7 +244,7 @@ test('a NATS of one node restarts under load: no connection is refused, no text 
   checkAnswers('NATS of one node restarts', await load.stop());
 });
 
-test('uninstall leaves the volumes of NATS, the key of the secrets in them, and nothing else', options, async () => {
+test('uninstall leaves only the volumes of NATS and the key of the secrets in them', options, async () => {
   await release.kubectl('delete', 'pod', '--selector', 'app.kubernetes.io/component=test', '--ignore-not-found');
   await release.uninstall();
   const left = await release.kubectl('get', 'all,configmap,secret,pvc,pdb,networkpolicy', '--output', 'name');

@@ -15,7 +15,7 @@ type Answer = {
   broken: number;
   gaps: number;
   silencesMs: number[];
-  /** For any other than `completed` with its reason. */
+  /** `completed`, or another state with its reason. */
   state: string;
   task: string;
   hash: string;

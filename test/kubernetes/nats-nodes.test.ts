@@ -42,12 +42,12 @@ async function isRefused(from: number, to: number): Promise<void> {
   assert.equal(await objects(), found);
 }
 
-test('an upgrade from one node to three is refused, and the task is still there', options, async () => {
+test('an upgrade from one node to three is refused and keeps the task', options, async () => {
   await isRefused(1, 3);
   assert.equal(await release.cli('get', '--url', url, task), stored);
 });
 
-test('a backup moves the log to three nodes, and the task is still there', options, async () => {
+test('a backup moves the log, and the task in it, to three nodes', options, async () => {
   const claim = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } };
   await release.apply({ apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name: 'backups' }, spec: claim });
   await release.upgrade({ ...nodes(1), backup: { ...backup, enabled: true } });

@@ -40,7 +40,7 @@ export class Release {
     await this.upgrade(values, chart);
   }
 
-  /** `install` does the same. */
+  /** Creates the namespace. `install` does so by itself. */
   async createNamespace(): Promise<void> {
     await this.kubectl('create', 'namespace', this.namespace);
     const enforce = 'pod-security.kubernetes.io/enforce=restricted';
@@ -67,14 +67,14 @@ export class Release {
     return this.kubectl('logs', name);
   }
 
-  /** An agent with a release of its own. */
+  /** Installs an agent as a separate release. */
   async addAgent(name: string, values: object): Promise<void> {
     await this.upgrade(values, AGENT_CHART, name);
   }
 
   /**
-   * Waits until every pod is ready, unless `waits` is false. Without --reset-values, helm takes `{}` for no values and keeps those
-   * of the previous release, including its image.
+   * Waits until every pod is ready, unless `waits` is false. Without --reset-values, helm treats `{}` as no values and keeps those of the
+   * previous release, including its image.
    */
   async upgrade(values: object, chart = CHART, name = 'hopline', waits = true): Promise<void> {
     const wait = waits ? ['--wait'] : [];
@@ -100,7 +100,7 @@ export class Release {
     return running.split('\n').filter(name => name !== '');
   }
 
-  /** Publishes the Service (or a pod) on a port of this machine, again whenever the pod behind it ends. */
+  /** Publishes the Service (or a pod) on a port of this machine, and does so again whenever the pod behind it ends. */
   async forward(target = 'service/hopline-ingress'): Promise<string> {
     const port = await freePort();
     const open = () => {

@@ -88,7 +88,7 @@ for (const [name, { services, skip }] of Object.entries(MIXED)) {
   });
 }
 
-test('a rollback under load fails no request, and the previous version reads the tasks of this one', options, async () => {
+test('a rollback under load fails no request, and the previous version reads the tasks of the newer one', options, async () => {
   await release.ask(url, QUESTION);
   const task = await newestTask();
   const load = await Load.start(release, { name: 'rollback', image: IMAGE_BEFORE, workers: 3 });

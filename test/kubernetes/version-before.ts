@@ -28,7 +28,10 @@ try {
   rmSync(work, { recursive: true, force: true });
 }
 
-/** Until a release, both versions have the version of package.json as their tag, but one name in a cluster is one image. */
+/**
+ * Until a release, the images of both versions have the version of package.json as their tag, but in a cluster one name can stand for only
+ * one image.
+ */
 function rename(from: string, to: string): void {
   const files = join(work, 'image');
   mkdirSync(files);

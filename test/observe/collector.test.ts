@@ -77,11 +77,11 @@ test('the collector keeps traces that operators look for, even if they end after
     },
     SAMPLED_MS_MAX,
   );
-  // About a tenth of 200: chance alone exceeds these limits less than once in a million runs.
+  // About a tenth of 200 are kept. Chance exceeds these limits in less than one of a million runs.
   assert.ok(rest.length < ORDINARY / 2, `${rest.length} of ${ORDINARY}`);
 });
 
-/** Turns of each kind. If only a tenth were kept, all of them would be kept by chance once in 10^20 runs. */
+/** Turns of each kind. If the collector kept only a tenth, chance would keep all of them once in 10^20 runs. */
 const TURNS = 20;
 /** Longer than the decision wait of collector.yaml. */
 const LONG_MS = 40_000;

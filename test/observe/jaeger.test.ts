@@ -29,7 +29,7 @@ for (const [title, scenario] of Object.entries({
 }))
   test(`Jaeger: ${title}`, options, () => scenario(world));
 
-/** The searches of docs/guides/observing.md: a service and a tag. */
+/** The searches of docs/guides/observing.md: each names a service and a tag. */
 const SEARCHES: [string, Record<string, string>][] = [
   ['hopline-ingress', { 'hopline.correlation.id': 'order-42' }],
   ['hopline-relay', { 'a2a.task.state': 'failed' }],

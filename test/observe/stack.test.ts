@@ -14,7 +14,7 @@ import { type NatsServer, startNats } from '../support/nats/nats-server.ts';
 
 const MAIN = fileURLToPath(new URL('../../infra/observe/main.ts', import.meta.url));
 
-/** A folder of a cluster, and a PATH with only these programs. */
+/** Creates the folder of a cluster, and a PATH that has only these programs. */
 function folders(t: TestContext, programs: readonly string[]): { home: string; path: string } {
   const folder = mkdtempSync(join(tmpdir(), 'hopline-stack-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));

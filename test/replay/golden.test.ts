@@ -7,7 +7,10 @@ import { readStoredTasks, type StoredTask, verifyTask } from '@hopline/replay';
 import { decide } from '@hopline/task';
 import { GOLDEN } from './record-golden/golden-tasks.ts';
 
-/** Tasks that this and earlier versions recorded. Today's rules must decide the same facts: an upgrade continues tasks of its predecessor. */
+/**
+ * Tasks that this and earlier versions recorded. Today's rules must decide the same facts, because an upgraded cluster continues the tasks
+ * of its predecessor.
+ */
 const FOLDER = fileURLToPath(new URL('golden/', import.meta.url));
 const FILES = globSync('*/*.hopline.jsonl', { cwd: FOLDER }).sort();
 
@@ -37,7 +40,7 @@ for (const path of FILES) {
 
 test('a recorded task shows that a rule was changed', async () => {
   const path = FILES.find(one => one.endsWith('/cancel.hopline.jsonl'))!;
-  // A change whose facts look right one by one: a cancel no longer closes the open artifacts.
+  // A change after which each fact still looks right: a cancel no longer closes the open artifacts.
   const rules: typeof decide = (aggregate, command, at) => {
     const { facts, rejected } = decide(aggregate, command, at);
     const isCancel = command.kind === 'client' && command.input.kind === 'cancel';

@@ -142,7 +142,7 @@ export const PURE_PACKAGES: Record<string, readonly string[]> = {
 /** The only packages that may import the in-memory log. The replay server keeps its tasks there: they end with the process. */
 export const MEMORY_LOG_IMPORTERS = ['log', 'replay-server'];
 
-/** Nothing imports the command but its own tests and the writer of its reference: what others need of it is a package of its own. */
+/** Only the command's own tests and the writer of its reference import it. Parts that others need are separate packages. */
 export const COMMAND_IMPORTERS = ['packages/cli/', 'test/e2e/packages.test.ts', 'test/repo/cli-document.ts'];
 
 /** The only folders that may import a NATS client. */

@@ -109,7 +109,7 @@ test('relative imports stay inside their package', () => {
   }
 });
 
-test('tests beside the sources import no broker and no cluster of test/, and the kit imports only types of packages', () => {
+test('tests beside the sources import no broker or cluster from test/, and test/kit imports only types from packages', () => {
   const beside = sources.filter(path => !path.startsWith('test/'));
   for (const path of beside) {
     const targets = importsOf(path).map(module => (module.startsWith('.') ? join(dirname(path), module) : module));

@@ -9,7 +9,7 @@ import { ROOT, read } from './source-files.ts';
 
 const areConnected = (a: string, b: string): boolean => filesImportedBy(a).has(b) || filesImportedBy(b).has(a);
 
-/** Connections of a step that the code does not have. */
+/** Connections between steps that the code does not have. */
 function missing(before: PathStep, { file, via = [], over }: PathStep): string[] {
   if (over !== undefined) {
     const isLog = [before.file, file].every(path => path.startsWith('packages/log-jetstream/'));
@@ -33,7 +33,7 @@ function checkPath(path: CodePath): void {
   );
 }
 
-test('path of a message: every file exists and is connected with the one before it', () => checkPath(MESSAGE_PATH));
+test('path of a message: every file exists and is connected with the previous one', () => checkPath(MESSAGE_PATH));
 
 for (const path of [TOKEN_PATH, MESSAGE_PATH]) {
   test(`path of a ${path.name}: at most ${path.filesMax} files`, t => {

@@ -1,11 +1,11 @@
 /** A file on a path: it decides about the text, holds it, rewrites it or passes it on. */
 export type PathStep = {
   file: string;
-  /** Completes the sentence that begins with the file: its step for the token or message. */
+  /** What the file does with the token or message, as the rest of a sentence that begins with the file's name. */
   does: string;
-  /** Files that connect this one with the step before it where no import does: an interface of both, or the file that calls both. */
+  /** Files that connect this step with the previous one if neither imports the other: an interface of both, or the file that calls both. */
   via?: readonly string[];
-  /** The subject over which the step before it handed over. */
+  /** The subject on which the previous step publishes for this one. */
   over?: 'a2a.raw' | 'a2a.live' | 'a2a.work';
 };
 
@@ -21,11 +21,11 @@ export type CodePath = {
 /** The token's path lists every production file that executes for a token: the measurement of token-path.test.ts compares them. */
 export type TokenPath = CodePath & {
   beside: readonly FilesBeside[];
-  /** Files that execute for one token, those of the steps included. */
+  /** Files that execute for one token, including those of the steps. */
   executedMax: number;
 };
 
-/** Files that execute for a token without being a step: what they do with it, as the beginning of a sentence. */
+/** Files that execute for a token but are not a step. Each value states what the file does with it, as the rest of a sentence. */
 export type FilesBeside = { do: string; files: readonly string[] };
 
 const inPackage = (name: string) => (file: string) => `packages/${name}/src/${file}`;
@@ -57,12 +57,12 @@ const INPUT_TO_PIPELINE: readonly PathStep[] = [
 export const TOKEN_PATH: TokenPath = {
   name: 'token',
   title: "A token: from the agent's `yield` to the SSE frame",
-  filesMax: 45,
-  executedMax: 82,
+  filesMax: 44,
+  executedMax: 71,
   steps: [
     { file: agent('define-agent.ts'), does: 'turns the yielded string into an event' },
-    { file: agent('run-attempt.ts'), does: 'reads the events of one attempt' },
-    { file: agent('abortable-events.ts'), does: 'ends them when the turn is cancelled' },
+    { file: agent('abortable-events.ts'), does: 'ends the events when the turn is cancelled' },
+    { file: agent('pump-events.ts'), does: 'reads them until one ends the turn' },
     { file: agent('turn-inputs.ts'), does: 'maps events to inputs' },
     { file: agent('streamed-text.ts'), does: 'decides which lane the text belongs to' },
     { file: agent('lane-writer.ts'), does: 'opens the lane' },
@@ -89,8 +89,7 @@ export const TOKEN_PATH: TokenPath = {
     { file: relay('task-appender.ts'), does: 'takes what fits into one record' },
     { file: fold('decide-batch.ts'), does: 'decides about all of it' },
     { file: task('decide.ts'), does: 'decides which facts follow' },
-    { file: task('decide-run.ts'), does: 'appends to, or replaces, the artifact' },
-    { file: task('decide-agent.ts'), does: 'checks that its producer may still write' },
+    { file: task('decide-agent.ts'), does: 'checks its producer, and appends to or replaces the artifact' },
     { file: task('decision.ts'), does: 'makes the fact' },
     { file: task('evolve.ts'), does: 'applies it to the aggregate in the record' },
     { file: jetstream('facts.ts'), does: 'appends the record, fenced by the expected sequence' },
@@ -113,21 +112,15 @@ export const TOKEN_PATH: TokenPath = {
       do: 'Read or make a part of it for a step',
       files: [
         a2a('code-points.ts'),
-        a2a('dialect.ts'),
         a2a('json-value.ts'),
         a2a('types.ts'),
-        agent('turn-end.ts'),
         events('cursor.ts'),
         events('facts.ts'),
         events('inputs.ts'),
-        events('subjects.ts'),
-        log('fact-log.ts'),
         log('names.ts'),
         jetstream('ack.ts'),
         jetstream('connection.ts'),
-        jetstream('lasting-subscription.ts'),
-        jetstream('names.ts'),
-        task('artifact-id.ts'),
+        jetstream('task-subjects.ts'),
       ],
     },
     {
@@ -138,7 +131,6 @@ export const TOKEN_PATH: TokenPath = {
         relay('relay.ts'),
         relay('side-effects.ts'),
         server('feed/byte-budget.ts'),
-        server('feed/task-feeds.ts'),
       ],
     },
     {
@@ -153,18 +145,11 @@ export const TOKEN_PATH: TokenPath = {
         telemetry('histogram.ts'),
         telemetry('hop-span.ts'),
         telemetry('metrics.ts'),
-        telemetry('propagation.ts'),
       ],
     },
     {
       do: 'Follow the task as well',
-      files: [
-        agent('task-watch.ts'),
-        supervisor('call-items.ts'),
-        supervisor('planned-turn.ts'),
-        supervisor('supervise.ts'),
-        supervisor('turn-view.ts'),
-      ],
+      files: [agent('task-watch.ts'), supervisor('supervise.ts'), supervisor('turn-view.ts')],
     },
   ],
 };
@@ -272,7 +257,7 @@ export const MESSAGE_PATH: CodePath = {
   ],
 };
 
-/** The files of a path's steps, each once, in the order of their first step. */
+/** The files of a path's steps without repetitions, in the order of their first step. */
 export const filesOf = ({ steps }: CodePath): string[] => [...new Set(steps.map(step => step.file))];
 
 /** All files that execute for a token. */

@@ -25,7 +25,7 @@ export const DOCUMENTS = {
 /** One requirement of a document. */
 type Row = {
   requirement: string;
-  /** Difference between Hopline and the document. */
+  /** How Hopline differs from the document. */
   deviation?: string;
 };
 

@@ -5,26 +5,26 @@ import { pathToFileURL } from 'node:url';
 import { isTest, ROOT } from './source-files.ts';
 
 /**
- * From the import of this file on, because V8 counts blocks only in functions that are compiled afterwards: import what is measured later.
- * It replaces a coverage that the process already collects: use it in a test file of its own.
+ * Starts when this file is imported, because V8 counts blocks only in functions that are compiled afterwards: import what is measured
+ * later. It replaces any coverage that the process already collects, so a separate test file must use it.
  */
 const session = new Session();
 session.connect();
 await session.post('Profiler.enable');
 await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true });
 
-/** Steps before any is measured: every module is loaded, and what is opened once is open. */
+/** Number of steps before the first measurement, so that every module is loaded and every connection is open. */
 const WARM_UP_STEPS = 5;
-/** Intervals with one step each, and as many without. */
+/** Number of intervals with one step each, and of intervals without a step. */
 const INTERVALS = 15;
-/** Intervals in which a block of the step may be missing: its end may fall into the next one on a busy machine. */
+/** Number of intervals in which a block of the step may be missing, because on a busy machine its end may fall into the next interval. */
 const MISSING_MAX = 1;
-/** How long an interval goes on after its step, milliseconds: acknowledgements and checkpoints follow then. */
+/** How long an interval continues after its step, in milliseconds, because acknowledgements and checkpoints follow. */
 const SETTLE_MS = 40;
 
 /**
  * The production files that execute for one step: at least one of their blocks runs in the intervals that contain exactly one step, and in
- * less than half of the intervals of the same length in which nothing happens. So timers, heartbeats and leases are not counted.
+ * less than half of the intervals of the same length in which nothing happens. This excludes timers, heartbeats and leases.
  */
 export async function filesExecutedBy(step: () => Promise<void>): Promise<string[]> {
   for (let index = 0; index < WARM_UP_STEPS; index += 1) await step();

@@ -14,11 +14,14 @@ import { createSupervisor } from '../../services/supervisor/src/supervisor.ts';
 import { messageParams, rpc } from '../support/cluster/a2a-stream.ts';
 import { startNats } from '../support/nats/nats-server.ts';
 
-/** So long that no lease and no entry of an agent is renewed while a task is measured, milliseconds. */
+/** Long enough, in milliseconds, that no lease and no entry of an agent is renewed while a task is measured. */
 const HEARTBEAT_MS = 120_000;
 const LEASE_MS = 3 * HEARTBEAT_MS;
 
-/** How often the test renews the agent's entry until the task streams, milliseconds: on a busy machine that takes longer than an entry lives. */
+/**
+ * How often the test renews the agent's entry until the task streams, in milliseconds. On a busy machine the entry would otherwise expire
+ * before that.
+ */
 const RENEWAL_MS = 1_000;
 
 /** One task of a running cluster. */
@@ -29,8 +32,8 @@ export type StreamedTask = {
 };
 
 /**
- * The services of a cluster in this process, each with a connection of its own to a real nats-server; an agent made by `defineAgent`, which
- * the supervisor calls; and a client that reads the SSE stream of one task.
+ * The services of a cluster in this process, each with its own connection to a real nats-server; an agent made by `defineAgent`, which the
+ * supervisor calls; and a client that reads the SSE stream of one task.
  */
 export async function openStreamedTask(): Promise<StreamedTask> {
   const nats = await startNats();
@@ -129,7 +132,7 @@ class TokenSource {
   }
 }
 
-/** A client without code of the project: that would be counted as the server's. */
+/** A client that uses no code of the project, because such code would count as the server's. */
 class TextReader {
   readonly #chunks: AsyncIterator<string>;
   #text = '';
@@ -139,7 +142,7 @@ class TextReader {
     this.#chunks = body.pipeThrough(new TextDecoderStream())[Symbol.asyncIterator]();
   }
 
-  /** Reads until the text was received; undefined: until the end. */
+  /** Reads until it has received the text, or to the end if the text is undefined. */
   async readUntil(text: string | undefined): Promise<void> {
     while (text === undefined || !this.#text.includes(text)) {
       const { done, value } = await this.#chunks.next();

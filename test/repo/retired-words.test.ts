@@ -28,7 +28,11 @@ test('sentences that read as translated are found, and their native forms are no
   assert.deepEqual(wordsIn("test('a body that is no JSON is refused', () => {"), ['is no X']);
   assert.deepEqual(wordsIn('// The local cluster serves HTTP alone.'), ['alone']);
   assert.deepEqual(wordsIn('// Read once. What is stored later is not part of it.'), ['What is …']);
-  assert.deepEqual(wordsIn('/** Interval of the checks; milliseconds. */'), ['; unit.']);
+  assert.deepEqual(wordsIn('/** Interval of the checks; milliseconds. */'), [', unit.']);
+  assert.deepEqual(wordsIn('/** Longest wait for a call, milliseconds. Default 5000. */'), [', unit.']);
+  assert.deepEqual(wordsIn("// Of Node's package only the program is needed."), ['Of …']);
+  assert.deepEqual(wordsIn('/** Overrides of GRPC_LIMITS. */'), ['Overrides of']);
   assert.deepEqual(wordsIn('// Of course there is no file, and it is no longer left alone.'), []);
+  assert.deepEqual(wordsIn('/** Longest wait, in milliseconds. */'), []);
   assert.deepEqual(wordsIn('const { alone, beside } = rounds; // What does it do? It reads one of the files.'), []);
 });

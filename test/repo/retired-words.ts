@@ -104,7 +104,7 @@ export const RETIRED_WORDS: readonly RetiredWord[] = [
 export const SENTENCE_PATTERNS: readonly RetiredWord[] = [
   {
     word: 'Of …',
-    pattern: /(?:^|[.;:] |\/\/ |\* |['"`(] ?)Of (?!course\b)(?=[a-z0-9])/,
+    pattern: /(?:^|[.;:] |\/\/ |\* |['"`(] ?)Of (?!course\b)(?=[a-zA-Z0-9`])/,
     verbatim: true,
     use: 'the subject first: "A longer text shows …", not "Of a longer text … is shown"',
   },
@@ -128,10 +128,16 @@ export const SENTENCE_PATTERNS: readonly RetiredWord[] = [
     use: 'a noun as the subject: "Later events are …", not "What is stored later is …"',
   },
   {
-    word: '; unit.',
-    pattern: /; (?:milliseconds|seconds|bytes|characters|ms)\./,
+    word: ', unit.',
+    pattern: /[;,] (?:milliseconds|seconds|bytes|characters|ms)\.(?= |$|\*)/,
     verbatim: true,
     use: 'the unit in the name, or "in milliseconds" where the quantity is',
+  },
+  {
+    word: 'Overrides of',
+    pattern: /\bOverrides of\b/,
+    verbatim: true,
+    use: 'values that replace those of …',
   },
 ];
 

@@ -28,7 +28,7 @@ test('every log line that a document names is written by a service', () => {
   let found = 0;
   for (const path of OPERATORS_READ) {
     const text = read(path);
-    // One or several lines in code follow "log line" or "log of the sub-agent:".
+    // One or several code spans follow "log line" or "log of the sub-agent:".
     for (const [, list] of text.matchAll(/\b[Ll]og(?: lines?| of [^|`:]*:) ((?:`[^`]+`(?:, then | or | and |, )?)+)/g))
       for (const [, line] of list!.matchAll(/`([^`]+)`/g)) {
         if (line!.startsWith('log: ')) continue;

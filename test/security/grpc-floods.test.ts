@@ -32,7 +32,7 @@ const half = (bytes: number) => {
   return begun;
 };
 
-/** Asserts that other clients continue. */
+/** Asserts that the server still answers other clients. */
 async function answers(rig: Rig): Promise<void> {
   const failure = await rig
     .client()

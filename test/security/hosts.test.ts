@@ -157,12 +157,12 @@ test('a page of another origin changes nothing on a server without authenticatio
           );
       });
     }
-    await t.test(`${kind}: without a Host no origin is the server's own`, async () => {
+    await t.test(`${kind}: a request without a Host has no origin that counts as the server's own`, async () => {
       const text = 'POST /v1/tasks/x:cancel HTTP/1.0\r\ncontent-type: application/json\r\norigin: null\r\n\r\n';
       assert.equal((await exchangeRaw(urls[kind], text)).status, 403);
     });
     const bodyless = { line: 'POST /tasks/x:cancel?A2A-Version=1.0' };
-    await t.test(`${kind}: a POST without body needs a header that pages cannot send unasked`, async () => {
+    await t.test(`${kind}: a POST without a body needs a header that pages cannot send without a preflight`, async () => {
       for (const line of [bodyless.line, 'POST /v1/tasks/x:cancel', 'POST /v1/tasks/x:subscribe']) {
         const { status, body } = await send(urls[kind], { line }, { host: 'localhost' });
         assert.ok([400, 415].includes(status), `${line}: ${status}`);

@@ -41,7 +41,7 @@ test('JSON of clients', async t => {
   rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const alive = async () => assert.equal((await call(rig, 'send', sendParams(userMessage('x')))).error, undefined);
   for (const [name, body] of Object.entries(POLLUTION))
-    await t.test(`no prototype is changed by __proto__ ${name}`, async () => {
+    await t.test(`__proto__ changes no prototype ${name}`, async () => {
       assert.ok((await post(rig, body)).status < 500);
       assert.equal(({} as { polluted?: unknown }).polluted, undefined);
       assert.equal(([] as { polluted?: unknown }).polluted, undefined);
@@ -51,7 +51,7 @@ test('JSON of clients', async t => {
     ['metadata of the request', (value: string) => send('', `,"metadata":${value}`)],
     ['data', (value: string) => send('').replace('{"text":"x"}', `{"data":${value}}`)],
   ] as const) {
-    await t.test(`a value of 50 levels is taken as ${where}`, async () => {
+    await t.test(`a value of 50 levels is accepted as ${where}`, async () => {
       assert.doesNotMatch((await post(rig, body(nested(50)))).text, /"error"/);
     });
     for (const depth of [65, 1_000, 6_500, 50_000])
@@ -63,7 +63,7 @@ test('JSON of clients', async t => {
       });
   }
   for (const value of HOSTILE)
-    await t.test(`in every member the server survives ${value.slice(0, 40)}`, async () => {
+    await t.test(`the server survives ${value.slice(0, 40)} in every member`, async () => {
       const bodies = [
         value,
         `{"jsonrpc":"2.0","id":${value},"method":"ListTasks"}`,

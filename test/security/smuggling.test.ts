@@ -46,7 +46,7 @@ const MALFORMED: Record<string, string> = {
   'an expectation other than 100-continue': `${POST}expect: something\r\n${LENGTH}\r\n${BODY}`,
 };
 
-test('malformed and ambiguous requests get an error or no response, and nothing behind them is answered', {
+test('malformed and ambiguous requests get an error or no response, and bytes after them are not answered as a request', {
   concurrency: 16,
 }, async t => {
   const { urls, log } = await openServers(t);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openServers } from './open-servers.ts';
 
-/** URLs that lead a notifier to addresses that are not public, or to another place than they seem to. */
+/** URLs that lead a notifier to an address that is not public, or to a host other than the one they seem to name. */
 const FORBIDDEN = [
   'http://hooks.example/',
   'ftp://hooks.example/',

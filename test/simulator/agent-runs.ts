@@ -2,7 +2,7 @@ import type { AgentTurn } from '@hopline/agent';
 import { type AgentRun, type AgentScript, type RunRecorder, tokensOf } from '../support/agents/scripted-agent.ts';
 import type { VirtualClock, VirtualProcess } from './virtual-clock.ts';
 
-/** Runs of all agents: what verifiers compare the text of the tasks with. */
+/** The runs of all agents. Verifiers compare the tasks' text with them. */
 export class AgentRuns implements RunRecorder {
   readonly #clock: VirtualClock;
   readonly all: AgentRun[] = [];

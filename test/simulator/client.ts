@@ -16,11 +16,14 @@ export type TaskPlan = {
   /** The first message, then an answer to each question. */
   turns: { agents: string[]; scripts: Record<string, AgentScript> }[];
   webhook: 'with the message' | 'later' | undefined;
-  /** After the first acknowledgement. */
+  /** When it cancels, counted from the first acknowledgement. */
   cancelAfterMs: number | undefined;
-  /** It cancels instead of answering the first question. */
+  /** True if it cancels instead of answering the first question. */
   cancelsAtQuestion?: boolean;
-  /** The first viewer reads the stream of the message, the others subscribe. Each leaves after so many frames, and resumes. */
+  /**
+   * The first viewer reads the stream of the message, the others subscribe. Each one disconnects after each of these numbers of frames, and
+   * resumes.
+   */
   viewers: { afterMs: number; leavesAfter: number[]; pauseMs: number }[];
 };
 
@@ -30,7 +33,7 @@ const RETRY_MS = 300;
 
 export type ClientDeps = { clock: VirtualClock; random: Random; trace: Trace; cluster: Cluster };
 
-/** A client with one task: it retries what was not acknowledged, resumes what broke off, and answers questions. */
+/** A client with one task. It retries requests without an acknowledgement, resumes broken streams, and answers questions. */
 export class Client {
   readonly plan: TaskPlan;
   readonly #deps: ClientDeps;
@@ -41,7 +44,7 @@ export class Client {
   isWebhookAcknowledged = false;
   cancelAcknowledgedAt: number | undefined;
   isDone = false;
-  /** Current activity of the client, for reports. */
+  /** What the client is doing, for reports. */
   activity = 'waits to start';
 
   constructor(plan: TaskPlan, deps: ClientDeps) {
@@ -96,7 +99,7 @@ export class Client {
       this.activity = `${viewer.name} reads`;
       const end = await this.#stream('subscribe', { id: this.taskId }, viewer, leavesAfter[connections]);
       if (end === 'TASK_NOT_FOUND' || end === 'UNSUPPORTED_OPERATION') {
-        // Without a cursor there is nothing to read of a task that has ended.
+        // Without a cursor a task that has ended cannot be read.
         if (viewer.frames.length === 0) viewer.isDone = true;
       }
       await this.#deps.clock.sleep(pauseMs);
@@ -165,7 +168,7 @@ export class Client {
     return ingresses.length === 0 ? undefined : this.#deps.random.pick(ingresses);
   }
 
-  /** One streaming request. Resolves with how it ended: the code of an error, or the end of the connection. */
+  /** Sends one streaming request. Resolves with how it ended: an error code, or the end of the connection. */
   async #stream(
     operation: Operation,
     params: object,

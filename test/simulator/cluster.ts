@@ -29,21 +29,21 @@ export type ClusterSettings = {
   topology: Topology;
   shards: number;
   recordBytesMax: number;
-  /** A repetition of an id is stored again after this. */
+  /** After this time a repeated message id is stored again. */
   duplicateWindowMs: number;
   ackWaitMs: number;
   leaseMs: number;
   heartbeatMs: number;
   inputTimeoutMs: number;
   copyForwardAfterMs: number | undefined;
-  /** So small that a copy of a short task has several parts. */
+  /** Small, so that even a copy of a short task has several parts. */
   copyPartUnitsMax: number | undefined;
-  /** Processes are of the version before this one until their slot is upgraded. */
+  /** Processes have the previous version until their slot is upgraded. */
   startsWithVersionBefore?: true;
 };
 
 export type ProfileUsed = 'caipe' | 'transparent';
-/** The servers of one ingress process, by profile. */
+/** The servers of an ingress process, by profile. */
 type Servers = Readonly<Record<ProfileUsed, A2AServer>>;
 
 /** One start of a service process. */
@@ -53,7 +53,7 @@ export type Incarnation = {
   readonly link: Link;
   readonly store: MemoryLog;
   servers?: Servers;
-  /** Aborts when the process is gone: its connections break. */
+  /** Aborts when the process is gone, which breaks its connections. */
   readonly gone: AbortController;
   /** Drains and stops the service; undefined while it starts. */
   stop?: () => Promise<void>;
@@ -71,7 +71,7 @@ export type ClusterDeps = {
   onCrash: (process: string, error: unknown) => void;
 };
 
-/** Far shorter than that of production: a run takes a minute. */
+/** Far shorter than in production, because a run takes only a minute. */
 const SILENT_MS = 10_000;
 /** How long a service that could not start waits for its next start. */
 const RESTART_MS = 1_000;
@@ -90,7 +90,7 @@ export class Cluster {
   readonly #deps: ClusterDeps;
   readonly #slots = new Map<string, Incarnation | undefined>();
   readonly #starts = new Map<string, number>();
-  /** Slots whose processes are of a later version from the next start on. */
+  /** Slots whose processes have a later version from their next start on. */
   readonly upgradedSlots = new Set<string>();
   /** Every start of every service. */
   readonly incarnations: Incarnation[] = [];
@@ -170,7 +170,7 @@ export class Cluster {
     if (this.#slots.get(slot) === which) this.#slots.set(slot, undefined);
   }
 
-  /** As SIGTERM. Resolves when the process has ended. */
+  /** Like SIGTERM. Resolves when the process has ended. */
   async stop(slot: string): Promise<void> {
     const incarnation = this.#slots.get(slot);
     if (incarnation?.stop === undefined) return this.kill(slot);
@@ -192,7 +192,7 @@ export class Cluster {
     void this.store.close();
   }
 
-  /** A process whose code threw where nothing catches it ends and is started again, as by a supervisor of processes. */
+  /** A process ends when its code throws an uncaught error, and is then started again, as by a process supervisor. */
   crashed(process: VirtualProcess | undefined, error: unknown): void {
     this.#deps.onCrash(process?.name ?? 'unknown', error);
     const [slot] = [...this.#slots].find(([, incarnation]) => incarnation?.process === process) ?? [];

@@ -6,7 +6,7 @@ import type { VirtualClock } from './virtual-clock.ts';
 
 export type ConnectionEnd = 'ended' | 'failed' | 'drained' | 'cut' | 'left' | 'lost';
 
-/** One streaming response of one ingress process: the server's sink, and the client's end of it. */
+/** One streaming response of an ingress process: the server's sink and the client's end. */
 export class Connection implements EventSink {
   readonly #clock: VirtualClock;
   readonly #ingress: Incarnation;
@@ -36,7 +36,7 @@ export class Connection implements EventSink {
     return this.#ended.promise;
   }
 
-  /** The client closes the connection; the server notices later. */
+  /** Closes the connection at the client's end; the server notices later. */
   leave(): void {
     if (!this.#isOpen) return;
     this.#end('left');

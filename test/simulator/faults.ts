@@ -17,7 +17,7 @@ export type Fault = { at: number } & (
   | /** SIGKILL, and a new process after `forMs`. */ { kind: 'kill'; slot: string; forMs: number }
   | /** SIGTERM, and a new process `forMs` after the end. */ { kind: 'stop'; slot: string; forMs: number }
   | /** SIGSTOP until SIGCONT. */ { kind: 'freeze'; slot: string; forMs: number }
-  | /** Nothing flows, and nothing is lost. */ { kind: 'stall'; slot: string; forMs: number }
+  | /** Nothing passes, but nothing is lost. */ { kind: 'stall'; slot: string; forMs: number }
   | /** Everything sent is lost. */ { kind: 'cut'; slot: string; forMs: number }
   | { kind: 'lose acks'; slot: string; forMs: number }
   | { kind: 'slow'; slot: string; forMs: number; delayMs: number }
@@ -30,7 +30,7 @@ export type Fault = { at: number } & (
       forMs: number;
       delayMs: number;
     }
-  | /** Subscriptions are served by a replica that is behind. */ { kind: 'lag'; slot: string; forMs: number; lagMs: number }
+  | /** Subscriptions are served by a replica that lags behind. */ { kind: 'lag'; slot: string; forMs: number; lagMs: number }
   | /** SIGTERM, and a process of a later version, or of the earlier one again. */ {
       kind: 'upgrade' | 'downgrade';
       slot: string;
@@ -66,15 +66,15 @@ export function schedule(faults: readonly Fault[], targets: FaultTargets): void 
   for (const fault of faults) targets.clock.after(fault.at, () => void begin(fault, targets));
 }
 
-/** When the last of the faults is over. */
+/** When the last fault is over. */
 export function endOfFaults(faults: readonly Fault[]): number {
   return Math.max(0, ...faults.map(fault => fault.at + ('forMs' in fault ? fault.forMs : 0)));
 }
 
-/** A service that stops drains first: longer than the simulator lets it take (STOP_MS_MAX of cluster.ts). */
+/** A stopping service drains first. This is longer than the simulator lets it drain (STOP_MS_MAX of cluster.ts). */
 const DRAIN_MS_MAX = 25_000;
 
-/** When each fault is in effect, milliseconds of the run. */
+/** The time at which each fault is in effect, in milliseconds of the run. */
 export function timesOf(faults: readonly Fault[]): { startedAt: number; endedAt: number }[] {
   return faults.map(fault => {
     const drainMs = fault.kind === 'stop' || fault.kind === 'upgrade' || fault.kind === 'downgrade' ? DRAIN_MS_MAX : 0;
@@ -82,7 +82,7 @@ export function timesOf(faults: readonly Fault[]): { startedAt: number; endedAt:
   });
 }
 
-/** Whether the fault is one of the process in this slot. */
+/** Whether the fault affects the process in this slot. */
 function isAt(fault: Fault, slot: string): boolean {
   if (!('slot' in fault)) return false;
   return fault.slot.endsWith('*') ? slot.startsWith(fault.slot.slice(0, -1)) : fault.slot === slot;
@@ -196,8 +196,8 @@ async function beginAt(fault: Extract<Fault, { slot: string }>, { clock, cluster
 }
 
 /**
- * Removes inputs that no relay has folded, up to the newest record of some producer: a relay finds each gap when it reads the newest record.
- * (A producer of which nothing is left, and which writes nothing more, leaves no trace.) Messages of clients are kept.
+ * Removes inputs that no relay has folded, up to the newest record of some producer: a relay finds each gap when it reads the newest
+ * record. (If all records of a producer are removed and it writes no more, there is no trace of it.) Messages of clients are kept.
  */
 async function removeFoldableInputs({ store }: Cluster, taskId: string | undefined): Promise<void> {
   if (taskId === undefined) return;
@@ -233,8 +233,8 @@ async function unfoldedMessages(store: MemoryLog, clients: readonly Client[]): P
 const REBUILD_TRIES_MAX = 200;
 
 /**
- * The stream is lost at a moment when every message of a client is folded: those that are lost with it are not promised. A service
- * that starts creates it again, with a first sequence above all earlier ones (ADR 41).
+ * Loses the stream when every message of a client is folded, because unfolded messages in it are not promised. A service that starts
+ * creates the stream again, with a first sequence above all earlier ones (ADR 41).
  */
 async function rebuildInputs(forMs: number, { clock, cluster, clients, trace }: FaultTargets): Promise<void> {
   for (let tries = 1; (await unfoldedMessages(cluster.store, clients)).length > 0; tries++) {

@@ -26,7 +26,7 @@ import type { Trace } from './trace.ts';
 import type { VirtualClock, VirtualProcess } from './virtual-clock.ts';
 import type { Delivery, SimulatedWorker, WorkBroker } from './work-broker.ts';
 
-/** As in the JetStream log: wait for an answer before a request is sent again, and time limit of an operation. */
+/** How long to wait for an answer before a request is repeated, and the time limit of an operation, as in the JetStream log. */
 const ANSWER_TIMEOUT_MS = 2_000;
 const OPERATION_TIMEOUT_MS = 20_000;
 const DONE_TIMEOUT_MS = 10_000;
@@ -45,8 +45,8 @@ export type FaultyLogDeps = {
 };
 
 /**
- * The log as one process reaches it: every request and every answer passes its link, and what the process does reaches the shared
- * memory log only while the process lives.
+ * The log as one process reaches it. Every request and every answer passes the process's link, and its writes reach the shared memory log
+ * only while it lives.
  */
 export function faultyLog(deps: FaultyLogDeps): Log {
   const { store } = deps;
@@ -78,7 +78,7 @@ export function faultyLog(deps: FaultyLogDeps): Log {
 
 type Outcome<T> = { value: T } | { error: unknown };
 
-/** Requests and subscriptions of one process. */
+/** Sends the requests and subscriptions of one process. */
 class Wire {
   readonly #deps: FaultyLogDeps;
 
@@ -94,7 +94,7 @@ class Wire {
     return this.#request(part, what, operation, timeoutMs);
   }
 
-  /** A write is executed once however often it is sent: its repetitions have the same message id. */
+  /** A write is executed once, however often it is sent, because its repetitions have the same message id. */
   write<T>(part: string, what: string, operation: () => Promise<T>, timeoutMs = OPERATION_TIMEOUT_MS): Promise<T> {
     let result: Promise<T> | undefined;
     const once = () => {
@@ -174,7 +174,7 @@ class Wire {
         yield item;
       }
     } finally {
-      // The memory log ends the subscriptions of a killed process; its code must not notice.
+      // The memory log ends the subscriptions of a killed process. Its code must not notice that.
       if (process.state === 'dead') await never();
     }
   }
@@ -197,7 +197,7 @@ class Wire {
   }
 }
 
-/** A new promise for each caller: a shared one would keep every caller in memory. */
+/** Each caller gets a new promise, because a shared one would keep every caller in memory. */
 const never = () => new Promise<never>(() => {});
 
 class FaultyInputs implements InputLog {
@@ -334,7 +334,10 @@ class FaultyKeyValue<V> implements KeyValue<V> {
   }
 }
 
-/** The worker's side of the queue, as in the JetStream log: slots that pull one item each, keep-alives, confirmed ends. */
+/**
+ * The worker's side of the queue, as in the JetStream log. Each slot pulls one item, sends keep-alives, and waits until its end is
+ * confirmed.
+ */
 class FaultyWork implements WorkQueue {
   readonly #wire: Wire;
   readonly #deps: FaultyLogDeps;
@@ -415,7 +418,7 @@ class FaultyWork implements WorkQueue {
     const { ackWaitMs } = this.#broker.options;
     const keepAlive = () => this.#wire.send('work', () => this.#broker.keepAlive(seq));
     const isTakenOver = () => this.#wire.read('requeue', `${seq}`, async () => this.#broker.hasBegunAfter(seq, deliveries));
-    // Keep-alives were lost, but the handler still runs: it continues.
+    // Keep-alives were lost, but the handler still runs, so it continues.
     if (running.has(seq)) {
       running.add(seq, deliveries);
       keepAlive();
@@ -581,14 +584,17 @@ function inputsOfVersionBefore(record: InputRecord): InputRecord {
   return 'inputs' in record ? { ...record, inputs: record.inputs.map(withoutContent) } : record;
 }
 
-/** A call as the version before stored it. */
+/** A call as the previous version stored it. */
 function withoutContent<T extends Fact | AgentInput>(value: T): T {
   if (value.kind !== 'call' && value.kind !== 'call.started') return value;
   const { presentation: _p, message: _m, metadata: _md, resume: _r, trace: _t, ...call } = value;
   return call as T;
 }
 
-/** A record of the same writer with an input of an unknown kind. An agent's is of a producer of its own: each kind takes an ordinal. */
+/**
+ * A record of the same writer that contains an input of an unknown kind. For an agent it has another producer, because each kind takes an
+ * ordinal.
+ */
 function unknownInput({ at, from }: InputRecord): InputRecord {
   const input = { kind: 'of the next version', text: 'x' };
   const record =

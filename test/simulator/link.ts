@@ -5,37 +5,37 @@ import type { VirtualClock } from './virtual-clock.ts';
 const DELAY_MS_MAX = 2;
 
 /**
- * The connection of one process to the log. Messages of one direction keep their order, as on TCP. Times are of the clock; a fault
- * lasts until its time.
+ * The connection of one process to the log. Messages of one direction keep their order, as on TCP. The fields are times of the clock until
+ * which a fault lasts.
  */
 export class Link {
   readonly #clock: VirtualClock;
   readonly #random: Random;
-  /** The path is frozen without a reset: sent messages arrive afterwards. */
+  /** Until then the path is frozen without a reset: sent messages arrive afterwards. */
   stalledUntil = 0;
-  /** The connection is down: sent messages are lost, subscriptions pause, live messages are missed. */
+  /** Until then the connection is down: sent messages are lost, subscriptions pause, and live messages are missed. */
   cutUntil = 0;
-  /** Requests arrive and are executed, acknowledgements are lost. */
+  /** Until then requests arrive and are executed, but acknowledgements are lost. */
   acksLostUntil = 0;
   slowUntil = 0;
   slowMsMax = 0;
   /** Requests and answers of different parts of the log overtake each other. */
   reorderedUntil = 0;
   reorderMsMax = 0;
-  /** Subscriptions are served by a replica that is behind the leader by this. */
+  /** Until then subscriptions are served by a replica that is `lagMs` behind the leader. */
   lagUntil = 0;
   lagMs = 0;
-  /** Requests to these parts of the log are refused, e.g. because a bucket is full. */
+  /** Until then requests to these parts of the log are refused, e.g. because a bucket is full. */
   refusedUntil = new Map<string, number>();
-  /** No server answers for these parts, because their stream is missing. */
+  /** Until then no server answers for these parts, because their stream is missing. */
   missingUntil = new Map<string, number>();
-  /** A write to these parts is held on its way, as when a try is lost and its repetition arrives late. */
+  /** Until then writes to these parts are delayed, as when an attempt is lost and its repetition arrives late. */
   heldUntil = new Map<string, number>();
-  /** The process is of the next version: what it writes has members and kinds that this one does not know. */
+  /** The process has the next version: its records have members and kinds that this version does not know. */
   isNextVersion = false;
-  /** The process is of the version before: its calls have no content, and a relay queues no work of calls. */
+  /** The process has the previous version: its calls have no content, and its relay queues no work for calls. */
   isVersionBefore = false;
-  /** Readers fail once. */
+  /** The next read of each reader fails. */
   brokenReads = 0;
   #lastRequestAt = 0;
   readonly #lastRequestOfPart = new Map<string, number>();

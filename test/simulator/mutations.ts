@@ -1,17 +1,17 @@
 import { registerHooks } from 'node:module';
 import { fileURLToPath } from 'node:url';
 
-/** A defect of the past, put back into the loaded source of production code: no switch of its own there. */
+/** A defect of the past, put back into the source of production code when it is loaded, so that production code needs no switch for it. */
 export type Mutation = {
-  /** Faults of these themes show it. */
+  /** Themes whose faults reveal it. */
   themes: readonly string[];
-  /** The promise that it breaks: the beginning of a rule of verify.ts. */
+  /** The promise that it breaks, as the beginning of a rule in verify.ts. */
   breaks: RegExp;
-  /** `file` ends so; each text must occur once. */
+  /** `file` is the end of a path. Each text must occur once. */
   edits: readonly { file: string; from: string; to: string }[];
 };
 
-/** A work item is done when the end of its turn is stored, and nothing ends a call without an item. */
+/** A work item is done once the end of its turn is stored, and without an item nothing ends a call. */
 const ITEMS_DONE_WHEN_STORED: Mutation['edits'] = [
   { file: 'packages/agent/src/serve-agent.ts', from: 'await requireShownEnd(log, job, waiting);', to: 'void waiting;' },
   {
@@ -36,7 +36,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
         from: 'if (begun !== undefined || !(await this.#isQueued(call))) await this.#request(call);',
         to: 'await this.#request(call);',
       },
-      // Without it the second item is refused when it starts.
+      // Without this edit the second item is refused when it starts.
       {
         file: 'packages/events/src/inputs.ts',
         from: 'return one.item === undefined || other.item === undefined || one.item === other.item;',
@@ -80,7 +80,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
         from: 'if (begun !== undefined || !(await this.#isQueued(call))) await this.#request(call);',
         to: 'void begun;',
       },
-      // The process finds them a while later.
+      // The process finds them some time later.
       {
         file: 'services/supervisor/src/lost-items.ts',
         from: 'if (!isGone || signal.aborted) continue;',
@@ -124,7 +124,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
         from: 'await this.#endLostWork(tasks, await log.inputs.extent());',
         to: '',
       },
-      // Another attempt would bring such a turn to its end.
+      // Another attempt would complete such a turn.
       ...ITEMS_DONE_WHEN_STORED,
     ],
   },
@@ -133,7 +133,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     breaks: /^everything ends/,
     edits: [
       { file: 'packages/task/src/limits.ts', from: 'LANES_BYTES_MAX = 128 * 1024;', to: 'LANES_BYTES_MAX = 1024 ** 3;' },
-      // A fact that does not fit into a record fails its task. Without that rule, and without the limit, the shard repeats the end.
+      // A fact that does not fit into a record fails its task. Without that rule and the limit, the shard keeps repeating the end.
       {
         file: 'services/relay/src/task-appender.ts',
         from: 'return error instanceof RecordTooLarge || error instanceof TypeError || error instanceof RangeError;',
@@ -262,7 +262,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
   },
 };
 
-/** Applies a mutation to the modules that are loaded from now on. Throws, when they load, if a text is not there exactly once. */
+/** Applies a mutation to the modules that are loaded from now on. Loading such a module throws if a text does not occur exactly once. */
 export function mutate(name: string): void {
   const mutation = MUTATIONS[name];
   if (mutation === undefined) throw new Error(`--mutation must be one of: ${Object.keys(MUTATIONS).join('; ')}`);

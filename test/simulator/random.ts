@@ -5,7 +5,7 @@ export class Random {
   #c: number;
   #count = 1;
 
-  /** Streams of one seed with different names are independent: a draw from one leaves the others as they are. */
+  /** Streams of one seed with different names are independent: a draw from one does not affect the others. */
   constructor(seed: number, name = '') {
     let hash = 2166136261 ^ seed;
     for (const unit of `${seed}/${name}`) hash = Math.imul(hash ^ unit.charCodeAt(0), 16777619);
@@ -23,7 +23,7 @@ export class Random {
     return sum >>> 0;
   }
 
-  /** 0 to below 1. */
+  /** A number from 0 to below 1. */
   next(): number {
     return this.uint32() / 0x1_0000_0000;
   }

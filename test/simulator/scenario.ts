@@ -13,13 +13,13 @@ export type Scenario = {
   faults: Fault[];
 };
 
-/** Settings of a scenario that needs no others. */
+/** The settings unless a scenario needs others. */
 export const SETTINGS: ClusterSettings = {
   topology: { relay: 2, supervisor: 2, 'agent.writer': 2, 'agent.reviewer': 1, notifier: 2, ingress: 2 },
   shards: 4,
-  // Small, so that a task reaches it soon; the bound of a task's own metadata is 128 KiB, twice.
+  // Small, so that a task soon reaches it, but more than twice the limit of a task's own metadata, which is 128 KiB.
   recordBytesMax: 320 * 1024,
-  // Far shorter than the 10 minutes of a real stream: some turns outlast it.
+  // Far shorter than the 10 minutes of a real stream, so that some turns outlast it.
   duplicateWindowMs: 10_000,
   ackWaitMs: 6_000,
   leaseMs: 4_000,
@@ -48,7 +48,7 @@ export function scenarioOf(seed: number, theme?: string): Scenario {
   const faults = THEMES[chosen]!(random, Object.entries(settings.topology).flatMap(replicas));
   if (chosen === 'payloads' && random.chance(0.3)) tasks[0] = wideTaskPlan(random, 'task-1');
   if (chosen === SILENT_AGENTS) planSilence(new Random(seed, 'silence'), tasks);
-  // Work that begins at any moment of an update must not notice it.
+  // Work may begin at any moment of an update and must not be affected by it.
   if (chosen === 'rolling update')
     for (let short = 1; short <= PROBES; short++)
       tasks.push(probePlan(`short-${short}`, random.between(faults[0]!.at, endOfFaults(faults) + 1_000)));
@@ -76,7 +76,7 @@ function probePlan(name: string, startAt: number): TaskPlan {
   };
 }
 
-/** A task whose artifacts beside the answer take about as much as a record may have. */
+/** A task whose additional artifacts take about as much space as a record may have. */
 function wideTaskPlan(random: Random, name: string): TaskPlan {
   const openArtifacts = { count: 40, descriptionChars: random.between(7_200, 8_000) };
   const turn = { agents: ['writer'], scripts: { writer: { tokens: 5, everyMs: 20, openArtifacts, end: 'done' as const } } };
@@ -117,7 +117,10 @@ function taskPlan(random: Random, name: string): TaskPlan {
   };
 }
 
-/** Half of the agents that are canceled would talk for far longer than a cancel may take; a third of the questions is met with a cancel. */
+/**
+ * Half of the canceled agents would write for far longer than a cancel may take, and a third of the questions get a cancel instead of an
+ * answer.
+ */
 function planCancels(random: Random, tasks: readonly TaskPlan[]): void {
   for (const plan of tasks) {
     const [talksOn, cancelsAtQuestion] = [random.chance(0.5), random.chance(0.33)];
@@ -131,7 +134,7 @@ function planCancels(random: Random, tasks: readonly TaskPlan[]): void {
   }
 }
 
-/** Agents write nothing for longer than the work queue remembers the ids of their items. */
+/** Agents are silent for longer than the work queue remembers the ids of their items. */
 function planSilence(random: Random, tasks: readonly TaskPlan[]): void {
   for (const script of tasks.flatMap(({ turns }) => turns.flatMap(({ scripts }) => Object.values(scripts))))
     script.silentMs = random.between(1.5 * SETTINGS.duplicateWindowMs, 3 * SETTINGS.duplicateWindowMs);
@@ -262,7 +265,7 @@ class FaultMaker {
   }
 }
 
-/** Some processes are upgraded, and some of them rolled back. */
+/** Some processes are upgraded, and some of those are rolled back. */
 function twoVersions(random: Random, slots: readonly string[]): Fault[] {
   const make = new FaultMaker(random, slots);
   const begin = random.between(500, 6_000);
@@ -308,8 +311,7 @@ const THEMES: Readonly<Record<string, Theme>> = {
     return make.several(1, 4, [cut, loseAcks, () => make.slow(), () => make.breakReads(), () => make.loseLive()]);
   },
   'frozen path and a death': random => {
-    // After ackWaitMs the work of a frozen process goes to its sibling, which then dies. Messages that the first process sent arrive after
-    // that.
+    // After ackWaitMs the sibling of a frozen process gets its work, and then dies. Only then do the messages of the first process arrive.
     const make = new FaultMaker(random, random.pick([WRITERS, WRITERS, SUPERVISORS]));
     const stall = make.of('stall', 8_000, 14_000) as Extract<Fault, { kind: 'stall' }>;
     const [sibling] = [...WRITERS, ...SUPERVISORS].filter(slot => slot !== stall.slot && isSibling(slot, stall.slot));
@@ -321,9 +323,9 @@ const THEMES: Readonly<Record<string, Theme>> = {
       const [everyMs, kind] = [random.between(100, 3_000), random.pick(['kill', 'stop'] as const)];
       return slots.map((slot, index) => ({ at: at + index * everyMs, kind, slot, forMs: random.between(100, 6_000) }));
     };
-    // A supervisor that takes over repeats the state of its task: an input without a fact, which holds the checkpoint of the shard back.
+    // A supervisor that takes over repeats the state of its task. That input makes no fact, so it holds back the shard's checkpoint.
     const early = random.chance(0.5) ? replace(SUPERVISORS, random.between(2_000, 6_000)) : [];
-    // The services that queued the items, or may queue them again, are replaced when the queue has forgotten their ids.
+    // The services that queued the items, or may queue them again, are replaced once the queue has forgotten their ids.
     const late = random.pick([SUPERVISORS, RELAYS, [...SUPERVISORS, ...RELAYS], [...RELAYS, ...SUPERVISORS]]);
     return [...early, ...replace(late, random.between(1.5 * SETTINGS.duplicateWindowMs, 3 * SETTINGS.duplicateWindowMs))];
   },
@@ -335,7 +337,7 @@ const THEMES: Readonly<Record<string, Theme>> = {
     return make.several(1, 2, [stall, () => make.of('lose acks', 20_500, 28_000, service), () => make.of('freeze', 500, 12_000)]);
   },
   'log away': (random, slots) => {
-    // The log cannot be reached for longer than writes are retried, at a time when it was already slow.
+    // The log was already slow, and then cannot be reached for longer than writes are retried.
     const make = new FaultMaker(random, slots);
     const slow = ['relay-*', 'notifier-*'].map(slot => ({ ...make.slow(), slot, forMs: 20_000 }));
     const away = make.of(random.pick(['stall', 'lose acks']), 20_500, 28_000);

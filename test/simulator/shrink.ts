@@ -1,11 +1,11 @@
 import type { Scenario } from './scenario.ts';
 
-/** Runs that one shrinking may take. */
+/** The maximum of runs for one shrinking. */
 const RUNS_MAX = 300;
 
 /**
- * The smallest scenario found that still fails: tries without each part, halves first, then with one less of what a part holds. The
- * seed of the delays stays.
+ * Finds a smaller scenario that still fails. It tries without each part, halves first, and then reduces the parts themselves. The seed of
+ * the delays stays the same.
  */
 export async function shrink(scenario: Scenario, fails: (smaller: Scenario) => Promise<boolean>): Promise<Scenario> {
   let smallest = scenario;

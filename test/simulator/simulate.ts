@@ -14,11 +14,11 @@ import { VirtualClock } from './virtual-clock.ts';
 import { WebhookReceiver } from './webhook-receiver.ts';
 
 /**
- * After the last fault and the last start of a client, everything must have ended within the time that its agents work, twice, and this;
- * milliseconds of the run.
+ * Everything must have ended within twice the time that its agents work plus this, counted from the last fault and the last start of a
+ * client, in milliseconds of the run.
  */
 const LIVENESS_MS_MAX = 60_000;
-/** The cluster runs on for this long after everything has ended; nothing may happen in that time. */
+/** How long the cluster continues after everything has ended; nothing may happen in that time. */
 const REST_MS = 1_000;
 const CHECK_MS = 250;
 
@@ -34,7 +34,7 @@ export type Run = {
 
 export type SimulateOptions = {
   trace?: boolean;
-  /** Reads what the run left, before it is gone. */
+  /** Reads what the run left before it is discarded. */
   onEnd?: (cluster: Cluster, clients: readonly Client[]) => Promise<void>;
 };
 
@@ -88,7 +88,7 @@ export async function simulate(scenario: Scenario, { trace: keepsLines = false, 
     return { violations: [...crashes, ...violations], digest: trace.digest, lines: trace.lines, endedAt, events: clock.events };
   } finally {
     cluster.close();
-    // Callbacks that the end of the processes releases must not reach the next run.
+    // Callbacks that run because the processes end must not reach the next run.
     await new Promise(resolve => process.nextTick(resolve));
     process.off('unhandledRejection', onUnhandled);
     clock.uninstall();
@@ -102,7 +102,7 @@ function workMs({ turns }: TaskPlan): number {
   return turns.reduce((sum, { scripts }) => sum + Math.max(...Object.values(scripts).map(ofScript)), 0);
 }
 
-/** Every task has ended, the index shows it, and every webhook has its end. */
+/** Whether every task has ended, the index shows that, and every webhook has received the end. */
 async function isAtRest(cluster: Cluster, clients: readonly Client[], receiver: WebhookReceiver): Promise<boolean> {
   const { store } = cluster;
   for (const client of clients) {

@@ -9,10 +9,10 @@ import { simulate } from './simulate.ts';
 
 const DETERMINISM_SEEDS = 10;
 const SEEDS = 120;
-/** Seeds of its themes within which each defect of the past must be found. */
+/** Number of seeds of its themes within which each past defect must be found. */
 const MUTATION_SEEDS_MAX = 60;
 
-test('the same seed gives the same run, to the last event', async () => {
+test('the same seed gives the same run, down to the last event', async () => {
   const seeds = Array.from({ length: DETERMINISM_SEEDS }, (_, index) => index + 1);
   const digests = async () => {
     const found: string[] = [];
@@ -34,7 +34,7 @@ test('every promise holds under the faults of each seed', async () => {
 for (const name of Object.keys(MUTATIONS)) {
   test(`the simulator finds: ${name}`, async () => {
     const main = fileURLToPath(new URL('main.ts', import.meta.url));
-    // A process of its own: the mutated modules must load after the mutation.
+    // Needs a separate process, because the mutated modules must load after the mutation.
     const child = spawn(process.execPath, [main, '--mutation', name, '--seeds', String(MUTATION_SEEDS_MAX)]);
     let output = '';
     for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => (output += chunk));
@@ -43,7 +43,7 @@ for (const name of Object.keys(MUTATIONS)) {
   });
 }
 
-test('a failing scenario shrinks to the fault and the task that it needs', async () => {
+test('a failing scenario shrinks to the fault and the task that cause the failure', async () => {
   const scenario = scenarioOf(1, 'mixed');
   const [task] = scenario.tasks;
   const [fault] = scenario.faults;

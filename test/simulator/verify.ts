@@ -25,22 +25,22 @@ export type RunEvidence = {
   clients: readonly Client[];
   runs: AgentRuns;
   receiver: WebhookReceiver;
-  /** Every client, task, work item and webhook came to its end in time. */
+  /** Whether every client, task, work item and webhook ended in time. */
   hasEnded: boolean;
   /** Milliseconds of the run. */
   endedAt: number;
-  /** Timers of all processes at the end. */
+  /** Timers that all processes have at the end. */
   pendingTimers?: number;
 };
 
-/** Parts of a task's aggregate in a record: its lanes, and the rest. */
+/** Limit of a task's aggregate in a record: its lanes plus the rest. */
 const AGGREGATE_BYTES_MAX = LANES_BYTES_MAX + 64 * 1024;
-/** Characters of a verdict in a report. */
+/** Maximum length of a verdict in a report. */
 const DETAIL_CHARS_MAX = 1_500;
-/** Timers of all processes at rest: at most 102 in 60 runs. What tasks and connections leave behind comes on top. */
+/** Limit of the timers of all idle processes; 60 runs had at most 102. Timers that tasks and connections leave behind would exceed it. */
 const TIMERS_AT_REST_MAX = 160;
 
-/** The promises of the README, verified on what a run left: the log, what agents did, what clients and webhooks received. */
+/** Verifies the promises of the README on the result of a run: the log, what agents did, and what clients and webhooks received. */
 export async function verify(evidence: RunEvidence): Promise<Violation[]> {
   const violations: Violation[] = [];
   const histories = new Map<Client, TaskHistory>();
@@ -66,7 +66,7 @@ export async function verify(evidence: RunEvidence): Promise<Violation[]> {
   return violations;
 }
 
-/** The facts of every task follow from its inputs, whatever relays died between them. */
+/** The facts of every task must follow from its inputs, whichever relays died between them. */
 async function verifyReplay({ clients, cluster }: RunEvidence, report: Report): Promise<void> {
   for (const { taskId, plan } of clients) {
     const task = taskId === undefined ? undefined : await readStoredTask(cluster.store, taskId);
@@ -115,7 +115,7 @@ export async function undeliveredOf(
 ): Promise<string | undefined> {
   if (!isWebhookAcknowledged) return undefined;
   const [config] = await store.pushConfigs.under(taskId);
-  // A webhook that was set after the last event gets no notification.
+  // A webhook that was set after the last event gets no notifications.
   const own = received.filter(({ url }) => url === webhookUrl);
   // No event may follow the end, even if the log lost the end and the relay folded it again.
   if (own.some(({ body }) => isEnd(JSON.parse(body) as StreamResponse))) return undefined;
@@ -149,7 +149,7 @@ const DISRUPTIONS: ReadonlySet<Fault['kind']> = new Set([
 /** An agent that was up for this long is registered. */
 const REGISTERED_MS = 4_000;
 
-/** A failure names its reason, and the reason is one that the script or the faults of the run explain. */
+/** A failure must name its reason, and the script or the faults of the run must explain that reason. */
 function verifyFailures({ plan }: Client, { facts, aggregate }: TaskHistory, evidence: RunEvidence, report: Report): void {
   const { faults } = evidence.scenario;
   const scripts = plan.turns.flatMap(turn => Object.values(turn.scripts));
@@ -158,7 +158,7 @@ function verifyFailures({ plan }: Client, { facts, aggregate }: TaskHistory, evi
     [/the script wants it/, () => scripts.some(({ end }) => end.startsWith('fails'))],
     [/not answer|no answer|timed out|timeout/i, () => scripts.some(({ end }) => end === 'asks')],
     [/attempts exhausted|failed several times/, () => isDisrupted],
-    // Some runs copy so often that an agent is silent from one copy of the facts to the next.
+    // In some runs an agent is silent from one copy of the facts to the next, because copies are so frequent.
     [/no worker has continued the task/, () => evidence.scenario.settings.copyForwardAfterMs !== undefined],
     [/not available|no agent is available|no skill of the available agents/, at => wasAgentAway(plan, evidence, at)],
     [

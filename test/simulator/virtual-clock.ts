@@ -9,13 +9,13 @@ import type { Random } from './random.ts';
 export const EPOCH_MS = Date.UTC(2030, 0, 1);
 
 /**
- * A process of the simulated machine room. Timers and answers of the log belong to the process in whose code they began: a frozen
- * process gets them when it continues, as after SIGCONT, and a killed one never.
+ * A process of the simulated machine room. Timers and answers of the log belong to the process whose code started them. A frozen process
+ * gets them when it continues, as after SIGCONT; a killed process never does.
  */
 export class VirtualProcess {
   readonly name: string;
   state: 'running' | 'frozen' | 'dead' = 'running';
-  /** Its wall clock is ahead of true time by this, milliseconds. The monotonic clock is not changed. */
+  /** How far its wall clock is ahead of true time, in milliseconds. The monotonic clock is not affected. */
   wallClockOffsetMs = 0;
   /** Timers that fell due while it was frozen. */
   readonly overdue: Timer[] = [];
@@ -25,7 +25,7 @@ export class VirtualProcess {
   }
 }
 
-/** Also what `setTimeout` returns to production code. */
+/** A timer. `setTimeout` also returns it to production code. */
 class Timer {
   readonly process: VirtualProcess | undefined;
   readonly callback: () => void;
@@ -71,7 +71,7 @@ const currentProcess = new AsyncLocalStorage<VirtualProcess>();
 
 const realSetImmediate = globalThis.setImmediate;
 
-/** Events after which the real event loop runs once, so that signals and the parent process are served. */
+/** Number of events after which the real event loop runs once, to serve signals and the parent process. */
 const EVENTS_PER_REAL_TURN = 20_000;
 
 /**
@@ -104,7 +104,7 @@ export class VirtualClock {
     return this.#timers.reduce((count, { isCleared }) => (isCleared ? count : count + 1), 0);
   }
 
-  /** Runs `action` as code of a process; without one as the outside world, which neither freezes nor dies. */
+  /** Runs `action` as code of a process, or without one as the outside world, which neither freezes nor dies. */
   as<T>(process: VirtualProcess | undefined, action: () => T): T {
     return process === undefined ? currentProcess.exit(action) : currentProcess.run(process, action);
   }
@@ -240,7 +240,7 @@ export class VirtualClock {
     replace(Math, { random: () => this.#random.next() });
     replace(crypto, { randomUUID: () => this.#uuid(), randomBytes: (size: number) => this.#fill(Buffer.alloc(size)) });
     replace(globalThis.crypto, { getRandomValues: <T extends ArrayBufferView>(view: T) => this.#fill(view) });
-    // The named imports of built-in modules follow.
+    // Updates the named imports of built-in modules.
     syncBuiltinESMExports();
     this.#restore = () => {
       for (const undo of replaced.reverse()) undo();
@@ -306,14 +306,14 @@ function isEarlier(one: Timer, other: Timer): boolean {
   return one.dueAt < other.dueAt || (one.dueAt === other.dueAt && one.order < other.order);
 }
 
-/** Resolves when all promise reactions that are due have run: microtasks run dry before the next tick. */
+/** Resolves when all due promise reactions have run, because the microtask queue is emptied before the next tick. */
 function reactionsRun(): Promise<void> {
   return new Promise(resolve => queueMicrotask(() => process.nextTick(resolve)));
 }
 
 /**
- * `uuidv7` keeps a clock, a counter and unused random numbers between calls. Ids are made a year ahead until it asks for new random
- * numbers, once for each run: then every run finds the same state, and the jump back to EPOCH_MS resets clock and counter.
+ * `uuidv7` keeps a clock, a counter and unused random numbers between calls. Before each run, ids are made with a clock a year ahead until
+ * it asks for new random numbers. Every run then finds the same state, and the jump back to EPOCH_MS resets clock and counter.
  */
 function resetUuids(replace: (target: object, members: object) => void): void {
   let refills = 0;

@@ -5,7 +5,7 @@ import type { Random } from './random.ts';
 import type { Trace } from './trace.ts';
 import type { VirtualClock, VirtualProcess } from './virtual-clock.ts';
 
-/** A notification that the receiver took. */
+/** A notification that the receiver accepted. */
 type Received = Notification & { process: string };
 
 const DELAY_MS_MAX = 20;
@@ -16,9 +16,9 @@ export class WebhookReceiver {
   readonly #random: Random;
   readonly #trace: Trace;
   readonly received: Received[] = [];
-  /** Requests are refused with 503 until then. */
+  /** Until then requests are refused with 503. */
   downUntil = 0;
-  /** Notifications are taken, and the answers are lost, until then. */
+  /** Until then notifications are accepted, but the answers are lost. */
   answersLostUntil = 0;
 
   constructor(clock: VirtualClock, random: Random, trace: Trace) {

@@ -8,7 +8,7 @@ type Item = {
   json: string;
   trace: TraceCarrier | undefined;
   deliveries: number;
-  /** The last delivery that began in a worker. */
+  /** The newest delivery that a worker has begun. */
   begun: number;
   requeues: number;
   storedAt: number;
@@ -90,7 +90,7 @@ export class WorkBroker {
     return [...this.#items.values()].some(item => item.role === role && (JSON.parse(item.json) as Work).taskId === taskId);
   }
 
-  /** One pull for one item. Returns a function that withdraws it. */
+  /** Asks for one item. Returns a function that withdraws the request. */
   pull(role: Role, expiresMs: number, deliver: (delivery: Delivery) => void): () => void {
     const pull = { role, deliver, expiresAt: this.#clock.nowMs + expiresMs };
     this.#pulls.add(pull);
@@ -175,7 +175,7 @@ export class WorkBroker {
     if (item !== undefined) item.requeues = Math.min(item.requeues + 1, this.options.requeuesMax);
   }
 
-  /** Asks for another delivery after `waitMs`. As in JetStream it may come from a worker that no longer has the item. */
+  /** Asks for another delivery after `waitMs`. As in JetStream, a worker that no longer has the item may also ask. */
   nak(seq: number, waitMs: number): void {
     const item = this.#items.get(seq);
     if (item === undefined) return;

@@ -3,8 +3,8 @@ import { Session } from 'node:inspector/promises';
 import { getHeapStatistics } from 'node:v8';
 
 /**
- * From the import of this file on, because V8 counts blocks only in functions that are compiled afterwards: one that ran before counts as
- * a single block. It replaces a coverage that the process already collects: use it in a test file of its own.
+ * Starts when this file is imported, because V8 counts blocks only in functions that are compiled afterwards: one that ran before counts as
+ * a single block. It replaces any coverage that the process already collects, so a separate test file must use it.
  */
 const session = new Session();
 session.connect();

@@ -13,8 +13,8 @@ const INSTALL_MS_MAX = 120_000;
 const VERSION = `${NODE_MIN.replace('>=', '')}.0`;
 
 /**
- * Path of the lowest Node that the public packages declare: from npm, kept in the folder of the other tools; else a newer one of the same
- * major release on PATH. Undefined without either.
+ * Path of the lowest Node version that the public packages declare. npm installs it in the folder of the other tools; otherwise a newer one
+ * of the same major release on PATH is used. Undefined if there is neither.
  */
 export async function lowestNode(): Promise<string | undefined> {
   return (await fromNpm().catch(() => undefined)) ?? (await onPath());
@@ -37,7 +37,7 @@ async function fromNpm(): Promise<string> {
       await run('npm', ['install', ...flags, `${name}@${VERSION}`], { cwd: part, timeout: INSTALL_MS_MAX });
       // The headers, 60 MB.
       await rm(join(part, 'node_modules', name, 'include'), { recursive: true, force: true });
-      // Another test may have been faster.
+      // Another test may have installed it first.
       await rename(part, folder).catch(() => {});
     } finally {
       await rm(part, { recursive: true, force: true });

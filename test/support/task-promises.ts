@@ -24,7 +24,7 @@ export type VerifiedTask = {
     name: string;
     profile: string;
     cancelAfterMs: number | undefined;
-    /** It cancels instead of answering the first question. */
+    /** True if the client cancels instead of answering the first question. */
     cancelsAtQuestion?: boolean;
     webhook: 'with the message' | 'later' | undefined;
   };
@@ -32,7 +32,7 @@ export type VerifiedTask = {
   acknowledged: readonly string[];
   webhookUrl: string;
   isWebhookAcknowledged: boolean;
-  /** When a server acknowledged its cancel, by the clock of the runs, milliseconds; undefined: none did. */
+  /** When a server acknowledged the client's cancel, in milliseconds by the clock of the runs; undefined if none did. */
   cancelAcknowledgedAt: number | undefined;
   viewers: readonly { name: string; frames: readonly Frame[] }[];
 };
@@ -46,19 +46,19 @@ export type TaskHistory = {
   foldedBeforeEnd: number | undefined;
 };
 
-/** When a fault was in effect, by the clock of the runs, milliseconds. */
+/** When a fault was in effect, in milliseconds by the clock of the runs. */
 export type FaultTime = { startedAt: number; endedAt: number };
 
 /**
- * After an acknowledged cancel no run of an agent lives longer, milliseconds, counted from the end of any fault that is in its way. A worker
- * that has died is replaced after 5 s (`ackWait`), and an agent that ignores its signal is abandoned after 3 s; the rest is for a machine
- * that is overloaded.
+ * How long a run of an agent may live after an acknowledged cancel, in milliseconds, counted from the end of any fault that delays the
+ * cancel. A worker that has died is replaced after 5 s (`ackWait`), and an agent that ignores its signal is abandoned after 3 s; the rest
+ * is for a machine that is overloaded.
  */
 const CANCELED_RUN_MS_MAX = 15_000;
 
 export type Report = (rule: string, detail: string) => void;
 
-/** Everything that the log has of a task; undefined when it has nothing. */
+/** Reads everything that the log has about a task; undefined when it has nothing. */
 export async function historyOf(log: FactLog, taskId: string): Promise<TaskHistory | undefined> {
   const newest = await log.last(taskId);
   if (newest === undefined) return undefined;
@@ -97,7 +97,7 @@ export type CancelEvidence = {
   inputs: Pick<InputLog, 'read'>;
   runs: readonly AgentRun[];
   faults: readonly FaultTime[];
-  /** By the clock of the runs, milliseconds. */
+  /** In milliseconds by the clock of the runs. */
   now: number;
 };
 
@@ -132,8 +132,9 @@ function cancels({ cancelAfterMs, cancelsAtQuestion = false }: VerifiedTask['pla
 }
 
 /**
- * Sequence of a cancel before which the task cannot have ended: all inputs before it that could end a task were folded, and it was open.
- * Undefined: there is none, or retention has removed it, and an input that no relay has read by then is not promised.
+ * Sequence of a cancel that was stored while the task was certainly open: every earlier input that could end the task was folded, and the
+ * task was still open. Undefined if there is no such cancel, or if retention removed it before a relay read it, because such an input is
+ * not promised.
  */
 async function cancelBefore(
   inputs: Pick<InputLog, 'read'>,
@@ -191,7 +192,7 @@ function verifyMessages({ plan, acknowledged }: VerifiedTask, { aggregate, view 
   if (aggregate.state === 'TASK_STATE_CANCELED' && !cancels(plan)) report('only its client cancels a task', plan.name);
 }
 
-/** The text of each call is that of one run of its agent: whole if the call completed, else the beginning of it. */
+/** The text of each call must come from one run of its agent: all of it if the call completed, otherwise a prefix. */
 function verifyTexts(
   { plan }: VerifiedTask,
   { facts, aggregate, view }: TaskHistory,
@@ -244,7 +245,7 @@ function textsByCall(facts: readonly Fact[]): Map<string, string> {
   return texts;
 }
 
-/** Each cursor once, in order, without a gap that was not reported, and each event as the log has it. */
+/** A viewer must get each cursor once, in order, without an unreported gap, and each event as the log has it. */
 function verifyViewer({ name, frames }: VerifiedTask['viewers'][number], { facts }: TaskHistory, report: Report): void {
   const stored = new Map(facts.filter(isVisible).map(fact => [fact.generation, fact.event]));
   const isLost = lostGenerations(facts);
@@ -281,7 +282,7 @@ function lostGenerations(facts: readonly Fact[]): (generation: number) => boolea
     leaps.some(({ lostAfter = 0, generation }) => (lost > lostAfter || (lost === 1 && lostAfter === 1)) && lost < generation);
 }
 
-/** Every event in order; a repetition has the same cursor and content. */
+/** Checks that every event arrives in order, and that a repetition has the same cursor and content. */
 /** Whether `json` is the event, with its members in any order. */
 function isEvent(json: string, event: StreamResponse | undefined): boolean {
   return JSON.stringify(event) === json || isDeepStrictEqual(JSON.parse(json), event);

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 
-/** Kept end of each output stream: enough for an error message, bounded for a verbose build. */
+/** How much of each output stream's end is kept: enough for an error message, bounded for a verbose build. */
 const OUTPUT_CHARS_MAX = 64 * 1024;
 
 /** Running process groups; an interrupted set-up must not leave a compiler behind. @type {Set<number>} */

@@ -77,7 +77,7 @@ function removeStale(path) {
     renameSync(path, moved);
     rmSync(moved, { recursive: true, force: true });
   } catch {
-    // Another process was faster.
+    // Another process moved it first.
   }
 }
 

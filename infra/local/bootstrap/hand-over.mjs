@@ -26,8 +26,8 @@ export function handOver(node, args, { cwd, env, passesInterrupt }) {
 }
 
 /**
- * npm runs this process through a shell, and a shell forwards no signals. So the ids of the parents are polled: a process whose
- * parent ended has a new parent id.
+ * npm runs this process through a shell, and a shell forwards no signals. Parent ids are therefore polled: a process whose parent has ended
+ * gets a new parent id.
  */
 function watchParents(env, onGone) {
   if (!env.npm_lifecycle_event) return undefined;

@@ -4,7 +4,7 @@ import { failureLine, runCommand } from './command.mjs';
 import { SetupError } from './setup-error.mjs';
 import { cachedFolder } from './tool-cache.mjs';
 
-/** The largest package is Node's, 50 MB compressed: enough for 0.2 MB per second. */
+/** The largest package is Node's, 50 MB compressed. The limit is enough at 0.2 MB per second. */
 const INSTALL_MS_MAX = 5 * 60 * 1000;
 
 /**
@@ -41,7 +41,7 @@ async function install(npm, folder, version, pin, env) {
 }
 
 /**
- * Of Node's package, 67 MB are headers for native modules, and nothing here is compiled.
+ * Removes the headers for native modules: 67 MB of Node's package, and nothing here compiles native modules.
  * @param {string} folder @param {Pick<PinnedPackage, 'name'>} pin
  */
 export function removeHeaders(folder, { name }) {

@@ -32,8 +32,8 @@ export async function startedAgents(cluster: Cluster, msMax: number, signal: Abo
 }
 
 /**
- * Reports each change of an agent whose process runs until `signal` aborts. The cluster reports processes that end. `known`: the states that were
- * reported before.
+ * Reports each change of an agent whose process runs, until `signal` aborts. Processes that end are reported by the cluster. `known`: the
+ * states reported so far.
  */
 export async function watchAgents(
   cluster: Cluster,

@@ -6,7 +6,7 @@ import { type ProcessEvents, type ProcessSpec, SupervisedProcess } from './super
 const EXITS_BEFORE_READY_MAX = 3;
 /** A process that drains for longer is killed. */
 const DRAIN_MS_MAX = 8000;
-/** First clients and new work, then agents, the writer of facts, webhook deliveries, and finally the store. */
+/** Services that accept clients and new work drain first, then agents, the writer of facts, webhook deliveries, and finally the store. */
 const DRAIN_ORDER = ['console', 'ingress', 'supervisor', 'sub-agent', 'relay', 'notifier', 'nats'];
 
 /** The processes of one local cluster: starts, restarts and drains them in order. */
@@ -26,7 +26,7 @@ export class Cluster {
     return process;
   }
 
-  /** All processes, as listed in `run.json`; `pid` is null while one does not run. */
+  /** All processes, as listed in `run.json`; `pid` is null while a process is not running. */
   list(): ListedProcess[] {
     return this.#processes.map(({ pid, url, spec, restarts, ending }) => {
       const { service, instance, agent } = spec;

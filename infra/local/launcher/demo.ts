@@ -11,7 +11,7 @@ export const DEMO_AGENTS = fileURLToPath(new URL('../demo/agents.json', import.m
 
 /** The demo answer takes about ten seconds. */
 const ANSWER_MS_MAX = 120_000;
-/** Cursors kept for the resume command. For a longer stream it uses one of the first. */
+/** Cursors kept for the resume command. For a longer stream, that command uses one of the first cursors. */
 const CURSORS_MAX = 10_000;
 
 export type DemoRun = { taskId: string | null; cursors: string[]; frames: number; firstTextMs: number | null; totalMs: number };

@@ -56,7 +56,7 @@ test('a home has a key for secrets of webhooks, which only its owner reads and w
   assert.equal(readFileSync(home.secretsKey, 'utf8'), key);
 });
 
-test('a home below /proc is refused with a sentence', { skip: process.platform !== 'linux' }, () => {
+test('a home below /proc is refused with a clear error', { skip: process.platform !== 'linux' }, () => {
   assert.throws(() => createHome(homePaths('/proc/x')), {
     name: 'LaunchError',
     message: /^the home \/proc\/x cannot be written \(\w+\); choose another with HOPLINE_HOME$/,
@@ -94,7 +94,7 @@ test('the lock of an older version, which has no start time, is respected', t =>
   assert.throws(() => lockHome(lockFile, ''), /already runs/);
 });
 
-test('an existing folder keeps its mode; only its owner may read the files of the home in it', t => {
+test('an existing folder keeps its mode; only its owner may read the files that the home adds', t => {
   const { folder } = newHome(t);
   const shared = join(folder, 'shared');
   mkdirSync(shared, { mode: 0o755 });

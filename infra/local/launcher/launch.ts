@@ -20,7 +20,7 @@ import type { SupervisedProcess } from './supervised-process.ts';
 
 /** Time limit of the services that a question needs. A cold start on a slow machine takes most of a minute. */
 const READY_MS_MAX = 120_000;
-/** Time limit of NATS, and of agents. Agents may start later: the cluster is up without them. */
+/** Time limit of NATS, and of agents. The cluster is up without its agents, which may start later. */
 const SOON_READY_MS_MAX = 30_000;
 const LOG_CHECK_MS = 2000;
 /** The console listens on 8090 when ingress listens on 8000. */
@@ -85,7 +85,7 @@ async function consolePortNear(ingressPort: number): Promise<number> {
   return port <= PORT_MAX && (await isPortFree(port)) ? port : freePort();
 }
 
-/** `isUp`: a wrong setting found before that ends the start, which reports it. */
+/** `isUp`: until it is true, a wrong setting ends the start, which reports it. */
 type RunState = { url: string; nats: string; natsMonitor?: string; isUp: boolean };
 
 function createCluster(home: Home, run: RunState, screen: Screen): Cluster {
@@ -99,7 +99,7 @@ function createCluster(home: Home, run: RunState, screen: Screen): Cluster {
       writeRunFile(home.runFile, { url, nats, ...more, logs: home.logs, processes });
       isListed = true;
     } catch (error) {
-      // For example on a full disk: the processes run without their list.
+      // The disk may be full, for example. The processes run without their list.
       const { code } = error as NodeJS.ErrnoException;
       if (isListed) screen.warning(`run.json cannot be written (${code}): until it can, hopline status shows an older state`);
       isListed = false;
@@ -183,7 +183,7 @@ async function startServices(cluster: Cluster, specs: Parameters<Cluster['run']>
   if (fatal.length > 0) throw new LaunchError(withoutRepeats(fatal as string[]).join('\nhopline: '));
 }
 
-/** Services that share a wrong setting report the same sentence under their own names; only the first one is shown. */
+/** Services that share a wrong setting report the same sentence, each under its own name. Only the first report is shown. */
 function withoutRepeats(faults: readonly string[]): string[] {
   const bySentence = new Map<string, string>();
   for (const fault of faults) {

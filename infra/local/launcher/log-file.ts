@@ -62,7 +62,7 @@ function readTail(path: string, from: number): string {
   }
   try {
     const { size } = fstatSync(file);
-    // If the log was moved since, it is shorter.
+    // The log is shorter than `from` if it was moved in the meantime.
     const begin = Math.max(from <= size ? from : 0, size - TAIL_BYTES);
     const tail = Buffer.alloc(size - begin);
     readSync(file, tail, 0, tail.length, begin);

@@ -21,7 +21,7 @@ import { promisify } from 'node:util';
 import { hasEnded } from './process-identity.ts';
 import { type RunningProcess, readRunFile } from './run-file.ts';
 
-/** A fake of every service: /readyz, one streamed answer at POST /, and both ways of stopping. */
+/** A fake of every service: /readyz, one streamed answer at POST /, and both ways to stop. */
 const FAKE_SERVICE = `
 import { createServer } from 'node:http';
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
@@ -127,7 +127,7 @@ async function until(condition: () => boolean, what: () => string): Promise<void
   }
 }
 
-/** A service has no signal handlers before it listens. */
+/** Waits until a service listens: before that it has no signal handlers. */
 async function untilAlive(url: string): Promise<void> {
   for (const deadline = Date.now() + START_MS_MAX; Date.now() < deadline; ) {
     const response = await fetch(`${url}/livez`).catch(() => null);
@@ -139,7 +139,7 @@ async function untilAlive(url: string): Promise<void> {
 
 const isRunning = ({ pid }: RunningProcess) => !hasEnded(pid);
 
-test('the cluster starts, answers the demo question, restarts a killed relay, drains in order and leaves nothing', async t => {
+test('the cluster starts, answers the demo question, restarts a killed relay, drains in order and leaves no process behind', async t => {
   const root = checkout(t);
   const launcher = start(t, root, [], { HOPLINE_RELAYS: '2' });
   await launcher.prints(/Ctrl-C drains and stops everything/);
@@ -196,7 +196,7 @@ test('the cluster starts, answers the demo question, restarts a killed relay, dr
   assert.deepEqual(again.filter(isRunning), []);
 });
 
-test('a home in use, a port in use and an old data folder are errors of one sentence', async t => {
+test('a home in use, a port in use and an old data folder are each reported in one sentence', async t => {
   const root = checkout(t);
   const first = start(t, root, ['--no-demo']);
   await first.prints(/Hopline is up/);
@@ -270,7 +270,7 @@ test('a service that cannot start fails the launch with its output; an agent tha
   assert.match(limping.output(), /Hopline is up/);
 });
 
-test('a wrong setting ends the start with the sentence of the service, once, and without a restart', async t => {
+test('a wrong setting ends the start with the service’s error, printed once, without a restart', async t => {
   const root = checkout(t);
   const wrong = start(t, root, [], { FAKE_WRONG: 'ingress-1,relay-1,sub-agent-files' });
   assert.equal(await wrong.exit(), 1);
@@ -300,7 +300,7 @@ test('the first question waits for an agent that is still starting, without repo
   assert.doesNotMatch(launcher.output(), /✗/);
 });
 
-test('an existing NATS server is checked first, and its fault is the only sentence', async t => {
+test('an existing NATS server is checked first, and its fault is the only output', async t => {
   const root = checkout(t);
   const away = start(t, root, [], { NATS_URL: 'nats://user:secret@127.0.0.1:1' });
   assert.equal(await away.exit(), 1);
@@ -310,7 +310,7 @@ test('an existing NATS server is checked first, and its fault is the only senten
   );
 });
 
-test('if callers need credentials, the first question is sent with those of the environment, or not at all', async t => {
+test('if callers need credentials, the first question uses those of the environment, or is not sent', async t => {
   const root = checkout(t);
   const settings = { HOPLINE_AUTH_API_KEYS_FILE: 'keys.json', FAKE_KEY: 'key-of-ann' };
   const without = start(t, root, [], settings);
@@ -324,7 +324,7 @@ test('if callers need credentials, the first question is sent with those of the 
   assert.doesNotMatch(asked.output(), /key-of-ann/);
 });
 
-test('HOPLINE_HOST is the address of only the public endpoint', { skip: process.platform !== 'linux' }, async t => {
+test('HOPLINE_HOST sets only the address of the public endpoint', { skip: process.platform !== 'linux' }, async t => {
   const root = checkout(t);
   const launcher = start(t, root, ['--no-demo'], { HOPLINE_HOST: '127.0.0.2', HOPLINE_PREFIX: 'blue' });
   await launcher.prints(/Hopline is up: http:\/\/127\.0\.0\.2:\d+\//);

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { credentialsOf, EnvironmentError, ownCommand } from '@hopline/local-cluster';
+import { credentialsOf, EnvironmentError, localCommand } from '@hopline/local-cluster';
 import { type AgentState, agentStates, startedAgents, watchAgents } from './agent-states.ts';
 import { type DemoRun, demoQuestion, runDemo } from './demo.ts';
 import { type LocalCluster, launch } from './launch.ts';
@@ -92,7 +92,7 @@ function showAgent({ name, fault, isStarting }: AgentState): void {
   else screen.warning(`  agent ${name} ✗ ${fault}; tried again every few seconds`);
 }
 
-/** The states once the agents of the demo can work, cannot work, or take too long. */
+/** Resolves with the states of the demo's agents when each can work, cannot work, or takes too long. */
 async function whenStarted(cluster: LocalCluster['cluster'], first: readonly AgentState[]): Promise<readonly AgentState[]> {
   const namesOf = (states: readonly AgentState[]) => states.filter(({ isStarting }) => isStarting).map(({ name }) => name);
   const starting = namesOf(first);
@@ -147,7 +147,7 @@ function showNextSteps({ url, home, cluster }: LocalCluster, options: Options, {
   // The question names no skill, so with several agents it names one of them.
   const asked = agents.find(({ fault }) => fault === null) ?? agents[0];
   const agent = options.agentsFile !== null && agents.length > 1 ? asked?.name : undefined;
-  const command = ownCommand(process.env, process.env.INIT_CWD ?? process.cwd()).prefix;
+  const command = localCommand(process.env, process.env.INIT_CWD ?? process.cwd()).prefix;
   screen.line();
   const own = home.folder === resolve(ROOT, '.hopline') ? undefined : home.folder;
   const credentials = callerCredentials(process.env);

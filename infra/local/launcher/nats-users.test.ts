@@ -20,7 +20,7 @@ const PLAN = {
   relays: 2,
 };
 
-test('each service gets its own user and password, and no credentials of the environment for another server', async t => {
+test('each service gets its own user and password, and none of the environment’s credentials for another server', async t => {
   const home = homePaths(mkdtempSync(join(tmpdir(), 'hopline-')));
   t.after(() => rmSync(home.folder, { recursive: true }));
   const natsUsers = new NatsUsers(['guide', 'files'], 'blue');

@@ -10,8 +10,8 @@ const PASSWORD_BYTES = 24;
 export type NatsLogin = Record<'NATS_USER' | 'NATS_PASSWORD' | 'NATS_TOKEN' | 'NATS_CREDS' | 'NATS_CREDS_FILE', string>;
 
 /**
- * The NATS users of one start: one for each service and agent, each with a password that only its process receives, in its environment. Commands
- * of the same person read theirs from a file of the home.
+ * The NATS users of one start: one for each service and agent, each with a password that only its process receives, in its environment.
+ * Commands that the same person runs read their login from a file in the home.
  */
 export class NatsUsers {
   readonly #passwords: ReadonlyMap<ServerUser, { text: string }>;

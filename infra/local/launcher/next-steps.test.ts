@@ -62,7 +62,7 @@ test('the console link opens the task of the demo', () => {
   assert.ok(nextSteps({ ...step, resume: null }).includes('   http://127.0.0.1:8090/'));
 });
 
-test('the printed command works in this folder, with the address of a cluster on another port', () => {
+test('the printed command works in this folder, and includes the address of a cluster on another port', () => {
   const command = 'npm run -s hopline --';
   const step = (url: string) => nextSteps({ url, command, question: 'hello', processes, resume: null }).map(line => line.trim());
   assert.ok(step('http://127.0.0.1:8000/').includes('npm run -s hopline -- ask hello'));
@@ -77,7 +77,7 @@ test('commands that read a home name the home of this cluster, unless they find 
   for (const command of ['status', 'logs -f']) assert.ok(lines.includes(`   HOPLINE_HOME='/tmp/my home' hopline ${command}`));
 });
 
-test('with several agents the question names one of them, by option and in the metadata', () => {
+test('with several agents the question names one of them, in the option and in the metadata', () => {
   const step = { url: 'http://127.0.0.1:8000/', command: 'hopline', question: 'hello', processes, resume: null };
   const lines = nextSteps({ ...step, agent: 'guide' });
   assert.ok(lines.includes('   hopline ask --agent guide hello'));

@@ -6,13 +6,13 @@ export type NextSteps = {
   url: string;
   /** How to run `hopline` here. */
   command: string;
-  /** The home of this cluster, unless it is the one that `hopline` finds by itself. */
+  /** The home of this cluster; undefined if it is the one that `hopline` finds by itself. */
   home?: string | undefined;
   question: string;
   /** The agent to ask. Absent: the skills decide. */
   agent?: string | undefined;
   processes: ListedProcess[];
-  /** Header of a caller, if the cluster requires credentials. */
+  /** The header that a caller sends; undefined if the cluster requires no credentials. */
   credentials?: CallerCredentials | undefined;
   /** The demo's task and the cursor of one of its frames; null when the demo did not run. */
   resume: { taskId: string; cursor: string } | null;

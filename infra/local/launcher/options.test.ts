@@ -69,7 +69,7 @@ test('an option that npm consumed is refused with the command that works', () =>
     });
 });
 
-test('--origin adds pages to those of the setting, as browsers write them', () => {
+test('--origin adds origins to those of the setting, in the form that browsers send', () => {
   const { origins } = parse(['--origin', 'http://localhost:5173/', '--origin', 'https://App.example']);
   assert.deepEqual(origins, ['http://localhost:5173', 'https://app.example']);
   assert.deepEqual(corsSetting({ origins }, { HOPLINE_CORS_ORIGINS: 'https://app.example,http://a:1' }), {

@@ -4,7 +4,7 @@ import SETTINGS from './service-variables.json' with { type: 'json' };
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Variables that every program may need: paths, language and time zone. The names below HOME are those that MCP servers inherit. */
+/** Variables that every program may need: paths, language and time zone. The names after HOME are those that MCP servers inherit. */
 const SYSTEM = ['PATH', 'TMPDIR', 'LANG', 'LANGUAGE', 'TZ', 'HOME', 'LOGNAME', 'SHELL', 'TERM', 'USER'];
 /** Variables of Node. Excludes NODE_DEBUG, which writes requests with their headers to the log, and NODE_TLS_REJECT_UNAUTHORIZED. */
 const NODE = [
@@ -45,7 +45,7 @@ export function natsEnvironment(inherited: Environment): NodeJS.ProcessEnv {
 
 /**
  * The variables of the launcher's environment that a service needs: its own settings and those of Node and OpenTelemetry. An agent gets the
- * variables that its entry names, and none of another agent.
+ * variables that its own entry names, and none that only another agent's entry names.
  */
 export function serviceEnvironment(service: string, inherited: Environment, agent?: AgentEntry): NodeJS.ProcessEnv {
   const settings: readonly string[] = SETTINGS[service as keyof typeof SETTINGS] ?? [];

@@ -27,7 +27,7 @@ export function commandLine(pid: number): string {
   return readProc(pid, 'cmdline').replaceAll('\0', ' ').trim();
 }
 
-/** When a process started, or "". Comparable on the same machine until it reboots. */
+/** When a process started, or "". Values are comparable only on one machine, until it reboots. */
 export function startedAt(pid: number): string {
   return process.platform === 'linux' ? (statFields(pid)[START_FIELD] ?? '') : readPs(pid, 'lstart');
 }
@@ -39,7 +39,7 @@ function processState(pid: number): string {
 /** The 22nd field of /proc/PID/stat: clock ticks since the machine booted. */
 const START_FIELD = 22 - 3;
 
-/** The fields of /proc/PID/stat from the third on, the state. */
+/** The fields of /proc/PID/stat from the third one, which is the state. */
 function statFields(pid: number): string[] {
   const stat = readProc(pid, 'stat');
   // The preceding process name is in brackets and can contain brackets.

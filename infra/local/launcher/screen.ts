@@ -41,12 +41,12 @@ export class Screen implements Display {
     this.#write(this.#style('31', text));
   }
 
-  /** A line about the cluster, which belongs to no answer. While an answer streams, it waits. */
+  /** A line about the cluster, not part of an answer. It waits while an answer streams. */
   notice(text: string): void {
     this.#unlessHeld(() => this.line(text));
   }
 
-  /** The same for an error. */
+  /** Like `notice`, for an error. */
   warning(text: string): void {
     this.#unlessHeld(() => this.warn(text));
   }

@@ -13,7 +13,7 @@ export type ServicesPlan = {
   /** Contains one folder per service, with `src/main.ts`. */
   servicesFolder: string;
   natsUrl: string;
-  /** Absent: the environment contains the credentials of the NATS server that it names. */
+  /** Absent when the environment names an existing NATS server; its credentials then come from the environment, too. */
   natsUsers: NatsUsers | undefined;
   /** Address on which ingress listens. */
   host: string;
@@ -69,7 +69,7 @@ export function serviceProcesses(plan: ServicesPlan): ProcessSpec[] {
   const consoleUrl = process.env.HOPLINE_CONSOLE_URL || `http://${HOST}:${plan.consolePort}/`;
   const offers = { HOPLINE_GRPC_PORT: String(plan.grpcPort), HOPLINE_PUSH: 'true', HOPLINE_CONSOLE_URL: consoleUrl, ...secrets };
   const ingress = { ...one('ingress', plan.ingressPort), env: offers, host: plan.host };
-  // On loopback whatever HOPLINE_HOST is, because clients do not use it by name.
+  // Always on loopback, regardless of HOPLINE_HOST: clients do not use the console by name.
   const webConsole = {
     ...one('console', plan.consolePort),
     env: {
@@ -115,7 +115,7 @@ function serviceProcess(
         HOPLINE_PROFILE: plan.profile,
         HOPLINE_STDIN_LIFELINE: '1',
         ...(isLocalCode && { HOPLINE_AGENT_ERRORS_FD: String(AUTHOR_FD) }),
-        // Halves the CPU time to start a service (0.9 s to 0.43 s), and so the outage after a kill.
+        // Halves the CPU time of a service's start (0.9 s to 0.43 s), and with it the outage after a kill.
         NODE_COMPILE_CACHE:
           process.env.NODE_COMPILE_CACHE || join(plan.servicesFolder, '..', 'node_modules/.cache/hopline-compile'),
         HOPLINE_DRAIN_MS_MAX: process.env.HOPLINE_DRAIN_MS_MAX || String(SERVICE_DRAIN_MS_MAX),

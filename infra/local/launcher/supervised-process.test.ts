@@ -45,7 +45,7 @@ const STAYS = `console.log('up'); setInterval(() => {}, 1000);`;
 const NOTES_SIGTERM = (name: string) =>
   `process.on('SIGTERM', () => { require('fs').appendFileSync(process.env.FOLDER + '/order', '${name} '); process.exit(0); }); ${STAYS}`;
 
-/** Waits for the first output: before it the process has no signal handlers. */
+/** Waits for the first output: the process installs its signal handlers before it. */
 async function printedSomething(path: string): Promise<void> {
   while (readFileSync(path, 'utf8') === '') await new Promise(resolve => setTimeout(resolve, 10));
 }
@@ -91,14 +91,14 @@ test('a process with invalid settings is not restarted', async t => {
   assert.deepEqual(notes, [{ event: 'exit code 78', instance: 'relay-1', waitMs: null }]);
 });
 
-test('a process that is not ready in time is reported with the time', async t => {
+test('a process that is not ready in time is reported with the time limit', async t => {
   const child = new SupervisedProcess(spec(scratch(t), 'relay', STAYS), recorder().events);
   t.after(() => child.kill());
   await child.start();
   assert.match((await waitReady(child, async () => false, 100)) ?? '', /^relay-1 is not ready after 0.1 s: /);
 });
 
-test('output for the author of an agent is reported and is not in its log', async t => {
+test('output for the author of an agent is reported, and stays out of the agent’s log', async t => {
   const folder = scratch(t);
   const seen = Promise.withResolvers<string>();
   const events = { ...recorder().events, authorText: (_process: SupervisedProcess, text: string) => seen.resolve(text) };

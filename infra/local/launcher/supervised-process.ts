@@ -11,7 +11,7 @@ export type ProcessSpec = {
   logPath: string;
   /** The process writes text that only the author of an agent may see to file descriptor 3. */
   writesForAuthor?: boolean;
-  /** Only for a sub-agent: its name, and its target. */
+  /** Set only for a sub-agent: its name and its target. */
   agent?: { name: string; target: string };
   prepare: () => Promise<{ command: string[]; env: NodeJS.ProcessEnv; url: string }>;
 };
@@ -25,7 +25,7 @@ export type ProcessEvents = {
   restarting: (process: SupervisedProcess, ending: string, waitMs: number | null) => void;
   /** Text for the author of an agent, see `writesForAuthor`. */
   authorText?: (process: SupervisedProcess, text: string) => void;
-  /** A reported restart has happened. */
+  /** The restart that `restarting` reported has happened. */
   restarted: (process: SupervisedProcess, pid: number) => void;
 };
 
@@ -96,7 +96,7 @@ export class SupervisedProcess {
     return this.#ending;
   }
 
-  /** Output of the process about its end, since its newest start. */
+  /** The cause of the process's end according to its output since the newest start. */
   get fault(): string {
     return faultInLog(this.spec.logPath, this.#logStart);
   }

@@ -30,7 +30,7 @@ const queries = panels.flatMap(({ dashboard, panel }) =>
   panel.queries.map(({ expr, legend }) => ({ name: `${dashboard.title}, ${panel.title}`, expr, legend })),
 );
 
-/** A query in the form that Prometheus accepts, with Grafana's variables replaced. */
+/** A query that Prometheus accepts: Grafana's variables are replaced. */
 const plain = (expr: string) =>
   expr
     .replaceAll('$__rate_interval', '1m')

@@ -1,6 +1,6 @@
 import type { Dashboard, Panel, Row, Variable } from './panels.ts';
 
-/** Grafana 9 and newer read this version of the model; newer ones migrate it when they load it. */
+/** Grafana 9 reads this version of the model; later versions migrate it when they load it. */
 const SCHEMA_VERSION = 37;
 const COLUMNS = 24;
 const PANEL_HEIGHT = 8;
@@ -136,7 +136,7 @@ function queryVariable(name: string, label: string, query: string): Json {
   return { name, label, type: 'query', ...source, refresh: 2, sort: 1, includeAll: true, allValue: '.*', current: all };
 }
 
-/** A line in every graph where a shard lost its owner. */
+/** Draws a line in every graph at the time when a shard lost its owner. */
 function takeovers(): Json {
   const expr = 'sum by (service) (increase(hopline_takeovers_total{job=~"$job", reason="lost"}[$__interval])) > 0';
   return {

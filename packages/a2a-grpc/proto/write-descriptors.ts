@@ -65,7 +65,7 @@ function dropAnnotations(file: FileDescriptorProto): void {
   for (const message of file.messageType) dropFromMessage(message);
 }
 
-/** `map_entry` is an option too, and the only one that a codec needs. */
+/** Keeps `map_entry`, the only option that a codec needs. */
 function dropFromMessage(message: DescriptorProto): void {
   for (const field of message.field) clearField(field, FieldDescriptorProtoSchema.field.options);
   if (message.options?.mapEntry !== true) clearField(message, DescriptorProtoSchema.field.options);

@@ -58,7 +58,7 @@ export function answerStreaming(server: A2AServer, procedure: Procedure, { hosts
   };
 }
 
-/** As over HTTP, a name that is not this server's may be one that a web page has pointed here. */
+/** As over HTTP, a web page may have pointed a name that is not this server's to this address. */
 function requireHost(call: StreamingCall, hosts: GrpcHosts | undefined): void {
   if (hosts !== undefined && !hosts.allows(call.getHost())) throw new A2AError('PERMISSION_DENIED', { detail: hosts.refusal });
 }
@@ -75,7 +75,7 @@ async function runProcedure(
   if (dialect.name === '1.0') requireVersion(headers);
   const params = procedure.params(call.request);
   const closed = new AbortController();
-  // grpc-js emits it when the client disconnects, when the deadline passes, and after the status was sent.
+  // grpc-js emits `cancelled` when the client disconnects, when the deadline passes, and after the status was sent.
   call.once('cancelled', () => closed.abort());
   return runOperation(server, operationOf(dialect, method, [dialect]), {
     binding: BINDING,

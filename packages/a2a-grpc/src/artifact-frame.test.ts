@@ -15,7 +15,7 @@ const VERSIONS = [
   { version: '0.3', service: SERVICE_0_3 },
 ] as const;
 
-/** Lengths at which a length field grows by one byte, and text of one to four bytes a character. */
+/** Text whose length is around those at which a length field grows by one byte, with characters of one to four bytes. */
 const text = fc
   .tuple(
     fc.constantFrom(0, 1, 20, 42, 63, 64, 126, 127, 128, 5_461, 16_383, 16_384, 70_000),
@@ -65,7 +65,7 @@ const event = fc.record(
   { requiredKeys: ['taskId', 'contextId', 'artifact'] },
 ) as fc.Arbitrary<Extract<StreamResponse, { artifactUpdate: unknown }>['artifactUpdate']>;
 
-/** The value, or that there is none. */
+/** The value, or 'refused' if `make` throws. */
 function attempt<T>(make: () => T): T | 'refused' {
   try {
     return make();

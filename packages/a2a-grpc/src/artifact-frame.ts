@@ -89,7 +89,7 @@ let buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES);
 class FrameWriter {
   readonly #tags: Tags;
   #at = FRAME_PREFIX_BYTES;
-  /** True while this writer knows every part of the value. */
+  /** False once a part of the value needs the library. */
   #known = true;
 
   constructor(tags: Tags) {
@@ -141,7 +141,7 @@ class FrameWriter {
     this.#checkMembers(part, PART_MEMBERS);
     const { text, metadata } = part;
     const start = this.#begin(this.#tags.part);
-    // A oneof member is written even if it is empty.
+    // A member of a oneof is written even if it is empty.
     if (typeof text === 'string') this.#string(this.#tags.text, text);
     else this.#known = false;
     this.#metadata(this.#tags.partMetadata, metadata);
@@ -150,7 +150,7 @@ class FrameWriter {
 
   #metadata(tag: number, metadata: Metadata | undefined): void {
     if (metadata === undefined || !this.#isPlain(metadata)) return;
-    // 1.0 writes an empty one, 0.3 leaves it out.
+    // 1.0 writes empty metadata, 0.3 omits it: the library decides.
     if (Object.keys(metadata).length === 0) this.#known = false;
     this.#struct(tag, metadata, METADATA_DEPTH_MAX);
   }
@@ -158,7 +158,7 @@ class FrameWriter {
   #struct(tag: number, struct: Metadata, depthLeft: number): void {
     const start = this.#begin(tag);
     for (const key of Object.keys(struct)) {
-      // The library handles it in its own way, to keep it out of the prototype.
+      // Left to the library, which keeps this name from changing the prototype.
       if (key === '__proto__') this.#known = false;
       const entry = this.#begin(ENTRIES);
       this.#string(ENTRY_KEY, key);
@@ -217,7 +217,7 @@ class FrameWriter {
     buffer[this.#at++] = value;
   }
 
-  /** Begins a field with a length, for which one byte is left free. Returns where its content begins. */
+  /** Begins a length-delimited field, and leaves one byte free for the length. Returns where its content begins. */
   #begin(tag: number): number {
     this.#reserve(0);
     buffer[this.#at] = tag;
@@ -225,7 +225,7 @@ class FrameWriter {
     return this.#at;
   }
 
-  /** Writes the length. A content of 128 bytes or more moves, because its length has several bytes. */
+  /** Writes the length. Content of 128 bytes or more is moved, because its length takes several bytes. */
   #end(start: number): void {
     const length = this.#at - start;
     if (length < 0x80) {

@@ -17,7 +17,7 @@ async function started(rig: Rig): Promise<string> {
   return (await rig.client().call('SendMessage', { message: userMessage('x'), configuration })).task.id;
 }
 
-/** A connection below the client library, for frames that no client library sends. */
+/** A plain HTTP/2 connection, for frames that no gRPC library sends. */
 function session(t: TestContext, rig: Rig): ClientHttp2Session {
   const made = connect(`http://${rig.address}`);
   made.on('error', () => {});
@@ -52,7 +52,7 @@ const HEAD = {
   'a2a-version': '1.0',
 };
 
-test('a stream whose client reads nothing is cut at its limit; others of its connection get everything, and it can resume', async t => {
+test('a stream whose client reads nothing is cut at its limit; other streams of the connection get everything, and the client can resume', async t => {
   const rig = await openRig(t, { limits: { viewerBufferBytesMax: 128 * KIB, ringBytesMax: 64 * KIB } });
   const id = await started(rig);
   const client = rig.client({ 'grpc.max_receive_message_length': -1 });
@@ -78,7 +78,7 @@ test('a stream whose client reads nothing is cut at its limit; others of its con
 });
 
 test('a large task is written in slices, and a client that reads none of them in time is cut', async t => {
-  // Both ends share one event loop: a shorter time would cut the healthy one on a busy machine.
+  // Both ends share one event loop: with a shorter limit, a busy machine would cut the healthy client too.
   const rig = await openRig(t, { limits: { viewerStallMsMax: 4_000 } });
   const id = await started(rig);
   await rig.relay.openArtifact(id, 'l');
@@ -104,7 +104,7 @@ test('a request of the largest size is accepted, one byte more is refused', asyn
   const bodyBytesMax = 4 * KIB;
   const rig = await openRig(t, { limits: { bodyBytesMax } });
   const call = async (bytes: number) => {
-    // A field, its length in two bytes, and the id.
+    // The request is a tag, a length of two bytes, and the id.
     const error = await rig
       .client()
       .call('GetTask', { id: 'x'.repeat(bytes - 3) })

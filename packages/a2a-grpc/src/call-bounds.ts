@@ -9,8 +9,8 @@ import {
 import { http2StreamOf } from './http2-stream.ts';
 
 /**
- * How long an answered request may stay incomplete before it is cut. Not at once: a grpc-js client that reads
- * status and reset together reports the reset.
+ * How long an answered request may stay incomplete before it is cut. It is not 0, because a grpc-js client that reads status and reset
+ * together reports the reset.
  */
 export const ANSWERED_REQUEST_MS_MAX = 1_000;
 
@@ -24,8 +24,8 @@ export type CallBounds = {
 };
 
 /**
- * Bounds what a client can occupy: each call has a deadline for sending and for reading, and partial requests are bounded in
- * bytes.
+ * Bounds what a client can occupy: each call has one deadline for its request and one for reading the response, and partial requests are
+ * bounded in bytes.
  */
 export function callBounds(bounds: CallBounds): ServerInterceptor {
   const loads = new WeakMap<Http2Session, Load>();
@@ -63,7 +63,7 @@ function requestListener(
   return (
     new ServerListenerBuilder()
       .withOnReceiveMessage((message: Buffer, proceed) => {
-        // The request was compressed.
+        // A compressed request counts with its uncompressed length, too.
         usage.atLeast(message.length);
         check();
         proceed(message);
@@ -107,7 +107,7 @@ function loadOf(loads: WeakMap<Http2Session, Load>, { session }: ServerHttp2Stre
 }
 
 /**
- * The client has the status before it completed its request: without this its stream could stay open indefinitely (RFC 9113
+ * Closes a stream whose client got the status before it completed its request. Otherwise the stream could stay open indefinitely (RFC 9113
  * 8.1).
  */
 function closeWhenLate(stream: ServerHttp2Stream): void {
@@ -116,7 +116,7 @@ function closeWhenLate(stream: ServerHttp2Stream): void {
   stream.once('close', () => clearTimeout(late));
 }
 
-/** The status is queued behind what the client has not read yet. */
+/** Cuts a stream whose client stops reading: the status is queued behind data that the client has not read. */
 function cutWhenStalled(stream: ServerHttp2Stream, stallMsMax: number): void {
   if (stream.destroyed) return;
   let before = stream.writableLength;
@@ -127,7 +127,7 @@ function cutWhenStalled(stream: ServerHttp2Stream, stallMsMax: number): void {
   stream.once('close', () => clearInterval(timer));
 }
 
-/** Resets one stream and discards what is buffered for it; others of its connection continue. */
+/** Resets one stream and discards what is buffered for it; the other streams of its connection continue. */
 export function cut(stream: ServerHttp2Stream): void {
   stream.close(constants.NGHTTP2_CANCEL);
   stream.destroy();

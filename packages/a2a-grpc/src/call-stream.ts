@@ -28,8 +28,8 @@ export function writeFramePrefix(framed: Buffer): void {
 }
 
 /**
- * One open server stream. The library starts and ends it; messages go to the HTTP/2 stream below, many in one write, where the
- * bytes that the client has not read are visible.
+ * One open server stream. The library starts and ends it. Messages go directly to the HTTP/2 stream, many in one write, because only there
+ * the number of bytes that the client has not read is visible.
  */
 export class CallStream {
   readonly #call: StreamingCall;
@@ -98,7 +98,7 @@ export class CallStream {
     this.#call.emit('error', status);
   }
 
-  /** Resets this stream and discards what is buffered for it; others of the connection continue. */
+  /** Resets this stream and discards what is buffered for it; the other streams of its connection continue. */
   cut(): void {
     cut(this.#http2);
   }
@@ -107,7 +107,7 @@ export class CallStream {
     this.#writer.onClose(listener);
   }
 
-  /** While a large message is being written there is no clean end. */
+  /** True while a large message is being written: the stream cannot end cleanly then. */
   #endsUncleanly(): boolean {
     if (!this.closed && this.#writer.slicing) this.cut();
     return this.closed;

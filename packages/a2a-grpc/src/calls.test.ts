@@ -28,7 +28,7 @@ async function started(rig: Rig): Promise<string> {
   return (await rig.client().call('SendMessage', { message: userMessage('x'), configuration })).task.id;
 }
 
-test('1.0: a send waits for the end, and a stream has the same events [S1-2]', async t => {
+test('1.0: a send waits for the end of the task, and a stream shows the same result [S1-2]', async t => {
   const rig = await answering(t);
   const client = rig.client();
   const { task } = await client.call('SendMessage', { message: userMessage('x') });
@@ -162,7 +162,7 @@ test('stream metadata has the cursor to resume from, and a subscription resumes 
   assert.match(String(last), new RegExp(`^${events.length}\\.\\d+$`));
   const id = events[0].task.id;
   for (let seen = 1; seen <= events.length; seen += 1) {
-    // The generation alone decides; the rest of a cursor is a hint.
+    // Only the generation determines where the stream resumes. The rest of a cursor is a hint.
     const back = client.stream('SubscribeToTask', { id }, { metadata: { 'last-event-id': `${seen}.0` } });
     assert.deepEqual(await back.rest(), events.slice(seen));
   }

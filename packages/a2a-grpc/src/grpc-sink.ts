@@ -14,8 +14,8 @@ const FIRST_EVENT_ID = 'first-event-id';
 const MISSING_EVENTS = 'missing-events';
 
 /**
- * Events in wire format: the same bytes for every viewer. `counting`: they include their generation, encoded separately
- * so that other viewers do not pay for it.
+ * Events in wire format: the same bytes for every viewer. `counting`: the same with their generations, encoded separately so that other
+ * viewers do not pay for them.
  */
 type Forms = { plain: EventEncoder<Buffer>; counting: EventEncoder<Buffer> };
 
@@ -40,8 +40,8 @@ export function frameEncoder({ name }: Dialect, form: keyof Forms = 'plain'): Ev
 }
 
 /**
- * Turns a call into a stream of events. Messages must not differ between viewers, so cursors are in metadata. The headers wait
- * for the first event, which they name; an error before it is a status without headers, as for a unary call.
+ * Turns a call into a stream of events. Messages must not differ between viewers, so cursors are in metadata. The headers are sent with the
+ * first event, because they name its cursor; an error before it is a status without headers, as for a unary call.
  */
 export class GrpcSink implements EventSink {
   readonly #stream: CallStream;
@@ -49,7 +49,7 @@ export class GrpcSink implements EventSink {
   readonly #encoder: EventEncoder<Buffer>;
   readonly #countsGenerations: boolean;
   readonly #headers: Record<string, string>;
-  /** Whole messages that wait for `flush`, and the cursor of the newest. */
+  /** Complete messages that wait for `flush`, and the cursor of the newest one. */
   #messages: Buffer[] = [];
   #added: string | undefined;
   /** The cursor of the newest message sent. */
@@ -88,7 +88,7 @@ export class GrpcSink implements EventSink {
     this.#add(cursor, () => Buffer.concat(results.map(result => lengthPrefixed(response(result)))));
   }
 
-  /** After the headers a gap cannot be reported: the stream fails, and the reconnecting client gets it in its headers. */
+  /** A gap cannot be reported after the headers: the stream fails, and the reconnecting client gets it in its headers. */
   addGap({ from, to }: Gap): void {
     if (this.#stream.begun)
       this.fail(new A2AError('UNAVAILABLE', { detail: 'events were removed by retention; reconnect with last-event-id' }));
@@ -120,7 +120,7 @@ export class GrpcSink implements EventSink {
     this.#stream.cut();
   }
 
-  /** HTTP/2 pings keep the connection open, for all of its streams at once. */
+  /** Nothing to send: HTTP/2 pings keep the connection and all its streams open. */
   keepAlive(): void {}
 
   onClose(listener: () => void): void {

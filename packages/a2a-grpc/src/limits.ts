@@ -3,11 +3,13 @@
  * interval.
  */
 export const GRPC_LIMITS = {
-  /** Calls open at once on one connection. A proxy uses one connection for many clients; `streamsMax` bounds them all. */
+  /**
+   * Concurrent calls on one connection. A proxy uses one connection for many clients; `streamsMax` bounds the streams of all connections.
+   */
   callsPerConnectionMax: 1_000,
   /**
-   * Memory of one connection, megabytes: for headers and buffered responses, and the same again for requests, from their first
-   * byte to the end of their calls. Beyond that, new calls are refused.
+   * Megabytes of memory for the headers and buffered responses of one connection, and as many again for its requests, from their first byte
+   * to the end of their calls. Beyond that, new calls are refused.
    */
   connectionMegabytesMax: 64,
   /** A connection that does not answer a ping in this time is dropped. */

@@ -14,9 +14,9 @@ export type GrpcTls = { readonly options: TlsOptions; keepFresh(server: TlsServe
 export type A2AGrpcOptions = {
   /** The response to GetAgentCard of 0.3. */
   card: () => object | Promise<object>;
-  /** Overrides of GRPC_LIMITS. */
+  /** Values that replace those of GRPC_LIMITS. */
   limits?: Partial<GrpcLimits>;
-  /** Absent: no TLS, for loopback or behind a proxy that terminates it. */
+  /** Absent: no TLS, because the server listens on loopback or behind a proxy that terminates it. */
   tls?: GrpcTls | undefined;
   /** Names of the server, for a server without authentication. Absent: callers authenticate. */
   hosts?: GrpcHosts | undefined;
@@ -77,7 +77,7 @@ export function openGrpc(server: A2AServer, options: A2AGrpcOptions): GrpcServer
       const ended = new Promise<void>(resolve => {
         listener.close(() => resolve());
       });
-      // With Node 26 tryShutdown waits for no connection and forceShutdown knows none; this call sends GOAWAY.
+      // With Node 26, tryShutdown does not wait for connections and forceShutdown does not see them. This call only sends GOAWAY.
       grpc.tryShutdown(() => {});
       await Promise.race([ended, sleep(limits.closeMsMax, undefined, { ref: false })]);
       for (const socket of open) socket.destroy();

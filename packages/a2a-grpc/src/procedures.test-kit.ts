@@ -4,7 +4,7 @@ import type { JsonObject } from '@hopline/a2a';
 import { messageType, registry, serviceType } from './messages.ts';
 import { PROCEDURES, type Procedure } from './services.ts';
 
-/** The procedure of a service, with both messages from the view of a client. */
+/** The procedure of a service, with both message types as a client sees them. */
 export function clientOf(service: string, name: string) {
   const procedure = PROCEDURES.find(({ path }) => path === `/${service}/${name}`);
   const method = serviceType(service).methods.find(one => one.name === name);

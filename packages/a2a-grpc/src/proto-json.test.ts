@@ -32,7 +32,7 @@ test('data may nest as deep as protobuf allows, and no deeper', () => {
   const send = (levels: number) => write({ message: { messageId: 'm', parts: [{ data: nested(levels) }] } });
   const params = procedure.params(send(31)) as { message: { parts: { data: unknown }[] } };
   assert.deepEqual(params.message.parts[0]?.data, nested(31));
-  // A level is a Value in a ListValue and a field of the map. Built by hand, since encoders have the limit as well.
+  // Each level is a Value in a ListValue. Built by hand, because encoders enforce the same limit.
   const value = (inner: Buffer): Buffer => field(6, field(1, inner));
   const deep = Array.from({ length: 5_000 }).reduce<Buffer>(value, Buffer.from([0x20, 1]));
   const bytes = field(2, field(5, field(4, deep)));
@@ -68,7 +68,7 @@ test('values that protobuf cannot hold are repaired, and the rest is kept', () =
   });
 });
 
-test('a key of metadata is never a prototype', () => {
+test('a metadata key never sets a prototype', () => {
   const metadata = JSON.parse('{"__proto__":{"a":1},"constructor":"x"}') as object;
   const { procedure, write } = clientOf(SERVICE_1_0, 'CancelTask');
   const params = procedure.params(write({ id: 't', metadata })) as { metadata: object };

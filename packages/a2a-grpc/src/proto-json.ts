@@ -6,8 +6,8 @@ import { repaired } from './repair.ts';
 const TOLERANT = { ignoreUnknownFields: true };
 
 /**
- * Decodes a message to ProtoJSON; members with default values are absent. Throws INVALID_PARAMS for bytes that are not such a
- * message, or that nest deeper than 100 levels, the limit of every protobuf runtime; a level of JSON takes two or three.
+ * Decodes a message to ProtoJSON; members with default values are absent. Throws INVALID_PARAMS for bytes that are not such a message, and
+ * for messages nested deeper than 100 levels, the limit of every protobuf runtime. A level of JSON takes two or three of them.
  */
 export function readMessage(type: DescMessage, bytes: Uint8Array): JsonObject {
   try {
@@ -18,14 +18,14 @@ export function readMessage(type: DescMessage, bytes: Uint8Array): JsonObject {
 }
 
 /**
- * Encodes ProtoJSON. Values of an agent that a protobuf cannot hold (an invalid time or base64, a lone surrogate) are repaired
- * as far as possible. Throws INVALID_AGENT_RESPONSE when the value nests too deep.
+ * Encodes ProtoJSON. Values from an agent that protobuf cannot hold (an invalid time or base64, a lone surrogate) are repaired as far as
+ * possible. Throws INVALID_AGENT_RESPONSE when the value is nested too deeply.
  */
 export function writeMessage(type: DescMessage, json: JsonObject): Uint8Array {
   try {
     return written(type, json);
   } catch {
-    // Repaired only after a failure: checking beforehand would cost as much as encoding, for every frame.
+    // Repairs a value only after a failure: checking each frame beforehand would cost as much as encoding it.
     try {
       return written(type, repaired(type, json));
     } catch (cause) {

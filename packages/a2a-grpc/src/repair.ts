@@ -2,8 +2,8 @@ import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf
 import { isObject, type JsonObject } from '@hopline/a2a';
 
 /**
- * Repairs ProtoJSON that a parser refuses: drops unreadable times and undefined members, reads base64 as far as it is valid,
- * and replaces lone surrogates by U+FFFD, as UTF-8 does.
+ * Repairs ProtoJSON that a parser refuses: drops unreadable times and undefined members, reads base64 as far as it is valid, and replaces
+ * lone surrogates with U+FFFD, as UTF-8 does.
  */
 export function repaired(type: DescMessage, json: JsonObject): JsonObject {
   const fields = new Map(type.fields.map(field => [field.jsonName, field]));

@@ -15,7 +15,7 @@ const READS: Readonly<Record<string, (client: GrpcClient, taskId: string) => Pro
 };
 
 for (const [name, read] of Object.entries(READS)) {
-  test(`${name}: its bytes count, and beyond the budget it is RESOURCE_EXHAUSTED with RetryInfo`, async t => {
+  test(`${name}: its bytes count against the budget, and beyond it the call fails with RESOURCE_EXHAUSTED and RetryInfo`, async t => {
     const budget = { ownerSentBytesPerSecond: 0.001, ownerSentBytesBurst: Number.MAX_SAFE_INTEGER };
     const limits = { ...LIMITS, ...budget };
     const rig = await openRig(t, { limits, authenticate: async () => ({ subject: 'anna' }) });

@@ -57,7 +57,7 @@ test('a 1.0 request is its ProtoJSON, and keeps fields set to their defaults', (
   assert.deepEqual(procedure.params(write(json)), json);
 });
 
-test('a 0.3 request becomes that of JSON-RPC [S1-5]', () => {
+test('a 0.3 request becomes the JSON-RPC request [S1-5]', () => {
   const { procedure, write } = clientOf(SERVICE_0_3, 'SendMessage');
   const params = procedure.params(
     write({
@@ -127,7 +127,7 @@ test('0.3 push configurations get their resource names', () => {
   assert.equal(gone.procedure.response(null).length, 0);
 });
 
-test('a card for all versions decodes in the definition of each', () => {
+test('a card for all versions decodes with the definition of each version', () => {
   const card = {
     name: 'A',
     description: 'B',

@@ -12,14 +12,14 @@ export type Procedure = {
   path: string;
   dialect: Dialect;
   method: string;
-  /** Returns the public card when there is no extended one. */
+  /** True for the procedure that returns the agent card. It returns the public card when there is no extended one. */
   isCard: boolean;
   streams: boolean;
   /** The message of a response. */
   output: DescMessage;
   /** Throws INVALID_PARAMS. */
   params(request: Uint8Array): JsonObject;
-  /** Throws INVALID_AGENT_RESPONSE for a value that a protobuf cannot hold. */
+  /** Throws INVALID_AGENT_RESPONSE for a value that protobuf cannot hold. */
   response(result: unknown): Uint8Array;
 };
 

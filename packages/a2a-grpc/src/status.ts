@@ -13,13 +13,13 @@ export type GrpcStatus = {
   /** One sentence, for `grpc-message`. */
   message: string;
   /**
-   * google.rpc.Status, for `grpc-status-details-bin`: the same with a google.rpc.ErrorInfo, and a google.rpc.RetryInfo if HTTP would
-   * have Retry-After.
+   * google.rpc.Status, for `grpc-status-details-bin`: the same status with a google.rpc.ErrorInfo, and a google.rpc.RetryInfo where HTTP
+   * has Retry-After.
    */
   details: Uint8Array;
 };
 
-/** `retryMs`: delay after which the client may retry, where the error asks for it. */
+/** `retryMs`: after how many milliseconds the client may retry, for an error that suggests it. */
 export function grpcStatus(error: A2AError, retryMs: number | undefined): GrpcStatus {
   const { message } = error;
   const code = status[error.row.grpc as keyof typeof status];

@@ -20,7 +20,7 @@ export type ListedAgent = {
 /** GET `/agents`: the agents that `metadata.agent` of a message may name. */
 export function registerAgents(scope: FastifyInstance, server: A2AServer, agents: () => readonly ListedAgent[]): void {
   registerHoplineRoute(scope, server, { path: AGENTS_PATH, method: 'list_agents' }, async () => {
-    // Without the log the registry is out of date, and every agent would look silent.
+    // If the log is unavailable, the registry is out of date and every agent would look silent.
     await server.log.check().catch(error => {
       throw fromLog(error);
     });

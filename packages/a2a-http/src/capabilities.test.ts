@@ -29,7 +29,7 @@ async function post(rig: Rig, method: string, dialect: DialectName, params: Json
   return { body, headers: response.headers };
 }
 
-test('a stream from a server that does not declare streaming is -32004 in every dialect and binding, and changes nothing [S3-2 S4-2]', async t => {
+test('a server that does not declare streaming refuses a stream with -32004 in every dialect and binding, and stores nothing [S3-2 S4-2]', async t => {
   const rig = await openRig(t, { streaming: false });
   answering(rig);
   for (const dialect of DIALECT_NAMES) {
@@ -139,7 +139,7 @@ test('a new and a resumed stream have the same generations, over HTTP+JSON too [
   );
 });
 
-test('a required extension must be requested; the legacy form has no extensions', async t => {
+test('a required extension must be requested, except in the legacy form, which has no extensions', async t => {
   const required = { uri: 'urn:needed', description: '', required: true };
   const rig = await openRig(t, { extensions: [required] });
   answering(rig);

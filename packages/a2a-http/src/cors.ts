@@ -5,11 +5,11 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 export type CorsOptions = {
   /** Origins as browsers send them (`https://app.example`), or `*` for every page, without cookies and client certificates. */
   origins: readonly string[] | '*';
-  /** Headers, besides those of A2A, that pages may send: those of API keys. */
+  /** Request headers that pages may send besides those of A2A: the headers of API keys. */
   requestHeaders: readonly string[];
 };
 
-/** How long a browser may cache a preflight, in seconds. Chromium does not cache one for longer. */
+/** How long a browser may cache a preflight, in seconds. Chromium caches it no longer than this. */
 export const PREFLIGHT_AGE_S = 7_200;
 
 const METHODS = 'GET, HEAD, POST, DELETE';

@@ -16,7 +16,7 @@ after(() => telemetry.shutdown());
 
 type Line = { level: string; msg: string; code: string; method: string; task_id: string; trace_id: string };
 
-/** A server with one task, and its log lines as an operator reads them. */
+/** Opens a server with one task, and collects its log lines as an operator sees them. */
 async function openFailing(t: TestContext) {
   const written: Line[] = [];
   const destination = { write: (line: string) => void written.push(JSON.parse(line)) };

@@ -44,7 +44,7 @@ test('a fork is a new task in a new context with the history up to the cursor, a
   assert.deepEqual(await call(rig, 'get', { id: origin.id }, { headers: ANNA }), before);
 });
 
-test('a cursor that names nothing, a task of another caller, an expired task and a known context: one error, nothing stored', async t => {
+test('an unknown cursor, a task of another caller, an expired task and a context in use are each refused, and nothing is stored', async t => {
   const rig = await openAnswering(t);
   const { task: origin } = await send(rig, '2+2');
   const { task: expired } = await send(rig, '3+3');

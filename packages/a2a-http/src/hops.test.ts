@@ -36,7 +36,7 @@ test('frames and bytes are counted once per stream, latencies once per fact, for
   await rig.relay.answer(taskId, ['a', 'b']);
   let characters = 0;
   for (const stream of streams) for (const frame of await stream.rest()) characters += frame.data.length;
-  // Two chunks, three hops each, at the first socket; only the client that sent the message waits for its first text.
+  // Each of the two chunks is measured in three hops, at its first socket. Only the client that sent the message waits for its first text.
   assert.equal(rig.totals.hopDuration, 6);
   assert.equal(rig.totals.chunkDuration, 2);
   assert.equal(rig.totals.timeToFirstToken, 1);

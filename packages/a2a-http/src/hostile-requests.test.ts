@@ -12,7 +12,7 @@ const HINT = 'A2A: POST / takes JSON-RPC; the agent card is at /.well-known/agen
 const ENVELOPE_BYTES = 16 * 1024;
 const RECORD_BYTES_MAX = 64 * 1024;
 
-test('a message too large for the log claims nothing: a shorter one may use its id', async t => {
+test('a message too large for the log does not claim its id: a shorter one may use it', async t => {
   const rig = await openRig(t, { memory: { recordBytesMax: RECORD_BYTES_MAX } });
   rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const claims: string[] = [];
@@ -39,7 +39,7 @@ test('request metadata counts twice: the first fact of a task holds it twice', a
   assert.equal((await call(rig, 'send', params(RECORD_BYTES_MAX / 4))).result.task.status.state, 'TASK_STATE_COMPLETED');
 });
 
-test('two message ids that differ in a lone surrogate are two messages [S1-9]', async t => {
+test('two message ids that differ only in a lone surrogate are two messages [S1-9]', async t => {
   const rig = await openRig(t, { limits: { firstFactMsMax: 2_000 } });
   rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');
   const { result } = await call(rig, 'send', sendParams(userMessage('a', { messageId: '\ud800' })));
@@ -67,7 +67,7 @@ test('a part whose only member is null is refused [S4-32]', async t => {
   }
 });
 
-test('an unknown path is 404 whatever the body is, an unsupported method 405', async t => {
+test('whatever the body is, an unknown path gets 404 and an unsupported method 405', async t => {
   const rig = await openRig(t, { limits: { bodyBytesMax: 100 } });
   const bodies: RestRequest[] = [
     { raw: '{', headers: { 'content-type': 'application/json' } },
@@ -87,7 +87,7 @@ test('an unknown path is 404 whatever the body is, an unsupported method 405', a
   assert.equal((await rest(rig, 'QUERY /v1/tasks', { headers: { 'a2a-version': '' } })).status, 405);
 });
 
-test('below /v1 framework faults are reported in the version of the request', async t => {
+test('framework faults below /v1 are reported in the form of the request’s version', async t => {
   const rig = await openRig(t);
   const sent = (version: string) =>
     rest(rig, 'POST /v1/message:send', { raw: '<a/>', headers: { 'content-type': 'text/xml', 'a2a-version': version } });

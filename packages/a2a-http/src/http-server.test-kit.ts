@@ -119,7 +119,7 @@ export async function call(rig: Rig, method: Method, params: unknown, options: C
   return (await response.json()) as RpcAnswer;
 }
 
-/** A frame as received, and its decoded event. */
+/** A frame as received, with its decoded event. */
 export type Frame = SseEvent & { rpc: RpcAnswer; decoded: DecodedEvent };
 
 /** An open stream, read one frame at a time or to its end. */
@@ -159,7 +159,7 @@ export class StreamReader {
 
   async cut(): Promise<void> {
     await this.#events.return?.();
-    // A reader that has not read yet has not locked the body, which would otherwise stay open.
+    // A reader that has not read anything has not locked the body. The body must be canceled, or it stays open.
     if (!this.response.bodyUsed) await this.response.body?.cancel();
   }
 }

@@ -25,7 +25,7 @@ const text = { kind: 'message', role: 'user', messageId: 'm', parts: [{ kind: 't
 const rpc = (method: string, params: unknown = {}, more: object = {}) =>
   JSON.stringify({ jsonrpc: '2.0', id: 'i', method, params, ...more });
 
-test('each mistake has its code, its id when readable, and HTTP 200 [S4-29 S4-30 S4-31 S4-32 S3-19 C-26]', async t => {
+test('each mistake gets its error code, the request’s id if readable, and HTTP 200 [S4-29 S4-30 S4-31 S4-32 S3-19 C-26]', async t => {
   const rig = await openRig(t);
   const cases: [body: string | Uint8Array, code: number, id: unknown][] = [
     ['', -32700, null],
@@ -120,7 +120,7 @@ test('transport faults (size, type, path) have an HTTP status and a JSON body', 
   }
 });
 
-test('deep nesting and prototype members do no harm', async t => {
+test('deep nesting and prototype members are harmless', async t => {
   const rig = await openRig(t);
   const deep = `{"id":1,"method":"message/send","params":${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
   assert.equal((await raw(rig, deep))[1].error?.code, -32602);

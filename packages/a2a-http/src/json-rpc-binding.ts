@@ -90,11 +90,10 @@ const OWN_STATUS: readonly A2AErrorCode[] = [
 ];
 
 /**
- * JSON-RPC reports errors in the body with HTTP 200, except those that concern the connection or the caller. Before 1.0, a
- * client that accepts only event streams gets the error as the single event of a stream, as [A2A 0.3] 7 specifies for streaming
- * methods: the Java SDK treats JSON here as a stream without events and reports nothing, the Python SDK reports a protocol
- * error. For 1.0 it is JSON: its conformance kit requires that (STREAM-SUB-003), and `@a2a-js/sdk` raises its own error class
- * only then.
+ * JSON-RPC reports errors in the body with HTTP 200, except those that concern the connection or the caller. Before 1.0, a client that
+ * accepts only event streams gets the error as the single event of a stream, as [A2A 0.3] 7 specifies for streaming methods: the Java SDK
+ * treats JSON here as a stream without events and reports nothing, the Python SDK reports a protocol error. A client of 1.0 gets JSON: the
+ * conformance kit requires it (STREAM-SUB-003), and `@a2a-js/sdk` raises its own error class only then.
  */
 export function sendError(
   reply: FastifyReply,

@@ -25,7 +25,7 @@ async function formsOf(rig: Rig, id: string, version?: string): Promise<string[]
   return [form(await shared('get')), form(frame!.rpc), form(await shared('cancel'))];
 }
 
-test('for shared methods the version decides, else the dialect that created the task [C-6]', async t => {
+test('the version selects the dialect of shared methods; without one, the dialect that created the task does [C-6]', async t => {
   const rig = await openRig(t);
   const created = async (id: string | undefined) => {
     const begun = Promise.withResolvers<string>();

@@ -13,7 +13,7 @@ function requireInputFirst(rig: Rig): void {
   };
 }
 
-test('a stream has states and artifacts for readers of the result and of the bare frame [S3-14 S3-15 S4-15 S4-16 S4-18 S4-20]', async t => {
+test('a stream has states and artifacts both for clients that read the result and for those that read the bare frame [S3-14 S3-15 S4-15 S4-16 S4-18 S4-20]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = async taskId => {
     await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
@@ -56,7 +56,7 @@ test('a stream has states and artifacts for readers of the result and of the bar
   );
 });
 
-test("tasks/send waits for the end of the client's task id, and returns its metadata [S3-4 S4-8 S4-9 C-9]", async t => {
+test('tasks/send waits for the end of the task that the client named, and returns its metadata [S3-4 S4-8 S4-9 C-9]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = taskId => rig.relay.answer(taskId, ['Here', ' is']);
   const metadata = { correlationId: 'order-workflow-42', requestedBy: 'procurement-agent-v2' };
@@ -113,7 +113,7 @@ test('a session is a context: its tasks share it, and it is returned under both 
   assert.match(result.sessionId, /^[0-9a-f-]{36}$/);
 });
 
-test('one id starts one task, also when it is retried concurrently, on another replica, or during work [S1-9]', async t => {
+test('one id starts one task, even if it is retried concurrently, on another replica, or during the work [S1-9]', async t => {
   const rig = await openRig(t);
   const other = await rig.another();
   const begun = Promise.withResolvers<void>();
@@ -152,7 +152,7 @@ test('a task begins although another request has just looked for it and found no
   const create = messageIds.create.bind(messageIds);
   messageIds.create = async (...entry) => {
     const revision = await create(...entry);
-    // The message then waits for the feed that the other request opens.
+    // By then the message waits for the feed that the other request opens.
     setTimeout(claimed.resolve, 50);
     return revision;
   };
@@ -202,7 +202,7 @@ test('the errors of this form have data that names the task [S3-19 S3-20 S3-21 S
   }
 });
 
-test('push notifications are refused as the card declares, in requests of their own and inline [S4-23 S4-36]', async t => {
+test('push notifications are refused as the card declares, both in separate requests and inline [S4-23 S4-36]', async t => {
   const rig = await openRig(t);
   const pushNotification = { url: 'http://127.0.0.1/secret', token: 'secret' };
   const { error } = await send(rig, legacyParams('t', 'x', { pushNotification }));
@@ -215,7 +215,7 @@ test('push notifications are refused as the card declares, in requests of their 
   }
 });
 
-test('a server fault names its task and that it is retryable, and nothing else [S4-33 S4-39]', async t => {
+test('a server fault names only its task and that it is retryable [S4-33 S4-39]', async t => {
   const rig = await openRig(t);
   rig.log.facts.last = async () => {
     throw new Error('secret at /srv/db');

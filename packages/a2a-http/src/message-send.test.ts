@@ -6,7 +6,7 @@ import { LogConflict, LogUnavailable } from '@hopline/log';
 import { until } from '../../../test/kit/until.ts';
 import { call, open, openRig, post, sendParams, shape, userMessage } from './http-server.test-kit.ts';
 
-/** Bound in `packages/task`: messages of one task. */
+/** Messages that one task takes, as `packages/task` bounds them. */
 const TURNS_MAX = 256;
 
 test('a blocking send returns the ended task and its artifacts [S1-2 S3-4]', async t => {
@@ -49,7 +49,7 @@ test('a send and a stream leave the same facts [S1-1]', async t => {
   assert.deepEqual(shape(sent), shape(streamed));
 });
 
-test('a non-blocking send answers a task that is working, in every dialect that has the flag [S1-3]', async t => {
+test('a non-blocking send returns a working task, in every dialect that has the flag [S1-3]', async t => {
   const rig = await openRig(t, { limits: { workingWaitMsMax: 60_000 } });
   rig.relay.onClient = taskId => rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
   for (const dialect of ['1.0', '0.3'] as const) {
@@ -121,7 +121,7 @@ test('a message with only white space is refused with -32602 in every dialect, e
   assert.equal(received, 2);
 });
 
-test('a message of empty text runs: its agent may ask for what it needs [S1-7]', async t => {
+test('a message with empty text is accepted: its agent may ask for what it needs [S1-7]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = taskId => rig.relay.answer(taskId, ['hello']);
   const { result } = await call(rig, 'send', sendParams(userMessage('')));
@@ -359,7 +359,7 @@ test('reserved metadata is removed from client input, everywhere [S1-15]', async
   assert.deepEqual(result.task.metadata, { own: 1 });
 });
 
-test('reserved metadata of a cancel is removed, and its own is kept [S1-15]', async t => {
+test('reserved metadata of a cancel is removed, and its other metadata is kept [S1-15]', async t => {
   const rig = await openRig(t);
   const { result } = await call(rig, 'send', sendParams(userMessage('x'), '1.0', { blocking: false }));
   const { id } = result.task;
@@ -425,7 +425,7 @@ test('push configurations are refused as the card declares [S4-36]', async t => 
   assert.doesNotMatch(JSON.stringify(error), /secret/);
 });
 
-test('a message is refused with 503 when its work has no room, and nothing is stored; a later retry is accepted', async t => {
+test('a message is refused with 503 when the work queue has no room, and nothing is stored; a later retry is accepted', async t => {
   const rig = await openRig(t, { memory: { roleItemsMax: 1 } });
   rig.relay.onClient = taskId => rig.relay.answer(taskId, ['done']);
   const message = { messageId: 'waiting', role: 'ROLE_USER' as const, parts: [{ text: 'x' }] };

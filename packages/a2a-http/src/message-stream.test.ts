@@ -129,7 +129,7 @@ test('a stream ends at input-required, and the next message streams on the same 
   }
 });
 
-test('retrying the stream of a further message whose turn ended at input-required returns the task, and ends', async t => {
+test('a stream retried for a further message whose turn ended at input-required returns the task and ends', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');
   const { result } = await call(rig, 'send', sendParams(userMessage('x')));
@@ -176,7 +176,7 @@ test('a client that disconnects at once changes nothing, and does not count as a
   );
 });
 
-test('100 parallel requests with their own ids do not mix [S4-6]', async t => {
+test('100 parallel requests with different ids do not mix [S4-6]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = async taskId => {
     const { view } = { view: rig.relay.aggregate(taskId) };

@@ -128,7 +128,7 @@ test('a task id that another caller uses gets the same answer as an unused one [
       return JSON.stringify(refused).replaceAll(id, 'ID');
     };
     assert.equal(await answers('used'), await answers('free'));
-    // The id under which the log has the other caller's task does not lead to it either.
+    // The log's own id for the other caller's task does not reveal the task either.
     for (const form of [LEGACY, {}])
       assert.equal((await call(rig, 'get', { id: ofAnna }, { ...form, headers })).error?.code, NOT_FOUND);
   }
@@ -136,7 +136,7 @@ test('a task id that another caller uses gets the same answer as an unused one [
   assert.equal(own.result.history.length, 1, 'the first caller sees no message of the others');
 });
 
-test('other versions list and read a task by its id in the log, which the April 2025 form accepts too', async t => {
+test('other versions list and read a task under its id in the log, which the April 2025 form also accepts', async t => {
   const rig = await openOwned(t);
   await call(rig, 'send', ownParams('mine', 'x'), { ...LEGACY, headers: ANNA });
   const { body } = await rest(rig, 'GET /tasks', { headers: ANNA });
@@ -160,7 +160,7 @@ test("a client's task id has at most 101 characters when tasks have owners, else
   assert.equal((await send(free, 'x'.repeat(129))).error?.code, -32602);
 });
 
-test("without authentication the client's task id is the id in the log, and is returned as sent whatever its form", async t => {
+test("without authentication the client's task id is the id in the log, and is returned unchanged whatever its form", async t => {
   const rig = await openRig(t);
   rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const lookalike = `own-${'x'.repeat(22)}-mine`;
@@ -183,7 +183,7 @@ test('a stream of one caller continues while the same task is refused to another
   assert((await stream.rest()).length > 0);
 });
 
-test('tasks of one context and caller list the earlier ones: for client contexts, new contexts and client task ids [S3-17 C-17]', async t => {
+test('a task names the earlier tasks of its context and caller: for client contexts, new contexts and client task ids [S3-17 C-17]', async t => {
   const rig = await openOwned(t);
   const earlierOf = async (taskId: string) => {
     for await (const { record } of rig.log.facts.read(taskId, 1))

@@ -411,7 +411,7 @@ async function deliveriesOf(rig: Rig, id: string, headers: Record<string, string
   return { status: response.status, body: await response.text() };
 }
 
-test('the owner sees how far each webhook is, and never its secrets', async t => {
+test('the owner sees the progress of each webhook, and never its secrets', async t => {
   const { rig, id } = await openInputRequired(t, { authenticate }, ANNA.headers);
   const url = 'https://hooks.example.org/a2a?key=SECRET-3';
   for (const name of ['b', 'a']) await call(rig, 'createPush', setParams('1.0', id, { id: name, url }), ANNA);

@@ -23,7 +23,7 @@ function openLimited(t: TestContext, limits: Partial<Limits>, more: Partial<A2AS
 
 const later = (text = 'x', more = {}) => sendParams(userMessage(text, more), '1.0', { blocking: false });
 
-/** Status, reason and Retry-After of a request that a limit refuses. */
+/** Status, reason and Retry-After of a response that refuses a request at a limit. */
 async function refusal(response: Response): Promise<{ status: number; reason: string; retryAfterS: number }> {
   const { error } = (await response.json()) as { error: { data: { reason: string; metadata: { retryable: string } }[] } };
   assert.equal(error.data[0]?.metadata.retryable, 'true');
@@ -52,7 +52,7 @@ test('one caller has at most its share of the streams; further ones get 429, and
   assert.equal(rig.totals.requestsRefused, 3);
 });
 
-test('a caller whose streams are all taken still cancels, and sends without waiting', async t => {
+test('a caller that has used up its streams can still cancel, and send without waiting', async t => {
   const rig = await openLimited(t, { streamsMax: 5 });
   const id = await begun(rig, ANNA);
   for (let n = 1; n <= 2; n += 1) await (await open(rig, 'subscribe', { id }, { headers: ANNA })).take(1);
@@ -61,7 +61,7 @@ test('a caller whose streams are all taken still cancels, and sends without wait
   assert.equal(canceled.result.status.state, 'TASK_STATE_CANCELED');
 });
 
-test('neither a caller nor a tenant takes all streams, whatever the settings', async t => {
+test('neither a caller nor a tenant can take all streams, whatever the settings', async t => {
   const rig = await openLimited(t, { streamsMax: 5, ownerStreamsMax: 100, tenantLimitFactor: 100 });
   const owners = [caller('a', 't'), caller('b', 't')];
   const ids = [await begun(rig, owners[0]!), await begun(rig, owners[1]!)];
@@ -70,14 +70,14 @@ test('neither a caller nor a tenant takes all streams, whatever the settings', a
   await (await open(rig, 'subscribe', { id: await begun(rig, BERT) }, { headers: BERT })).take(1);
 });
 
-test('without authentication all callers are one, and may take all streams', async t => {
+test('without authentication all callers count as one, which may take all streams', async t => {
   const rig = await openRig(t, { limits: { streamsMax: 2 } });
   const { result } = await call(rig, 'send', later());
   for (let n = 1; n <= 2; n += 1) await (await open(rig, 'subscribe', { id: result.task.id })).take(1);
   assert.equal((await post(rig, 'subscribe', { id: result.task.id })).status, 503);
 });
 
-test('messages up to the burst are accepted, the next gets 429 with the time until one is; a tenant has one burst for all its callers', async t => {
+test('messages up to the burst are accepted, the next gets 429 with the time until one would be; all callers of a tenant share one burst', async t => {
   const rig = await openLimited(t, { ownerMessagesPerSecond: 0.02, ownerMessagesBurst: 2, tenantLimitFactor: 2 });
   for (let n = 1; n <= 2; n += 1) await begun(rig, ANNA);
   await assertRefused(await post(rig, 'send', later(), { headers: ANNA }), { from: 1, to: 50 });
@@ -144,7 +144,7 @@ test("at the bound of waiting work a tenant's next message gets 429, and other t
   await begun(rig, BERT);
 });
 
-test("a tenant whose tasks fill its share of the log begins no other task; its open task and other tenants' tasks continue", async t => {
+test("a tenant whose tasks fill its share of the log cannot begin another task; its open task and other tenants' tasks continue", async t => {
   const rig = await openRig(t, { authenticate, limits: { tenantStoredShare: 0.5 }, memory: { factsBytesMax: 10_000_000 } });
   rig.relay.onClient = (taskId, { turn }) => rig.relay.end(taskId, turn > 1 ? 'COMPLETED' : 'INPUT_REQUIRED');
   const [one, other] = [caller('a', 't'), caller('b', 't')];

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { A2AError, type DialectName, namedDialect, SSE_CONTENT_TYPE, VERSION_HEADER, VERSION_QUERY } from '@hopline/a2a';
 import type { FastifyRequest } from 'fastify';
 
-/** Parses a JSON body. Invalid UTF-8 is refused: it would silently be replaced, changing the client's text. */
+/** Parses a JSON body. Refuses invalid UTF-8, which would otherwise be replaced silently and change the client's text. */
 export function jsonOf(body: unknown): unknown {
   if (!Buffer.isBuffer(body)) throw new A2AError('PARSE_ERROR', { detail: 'the body is empty' });
   if (!isUtf8(body)) throw new A2AError('PARSE_ERROR', { detail: 'the body must be UTF-8' });
@@ -28,7 +28,7 @@ export function readsEventsAlone(request: FastifyRequest): boolean {
   return (headerOf(request, 'accept') ?? '').split(',').every(range => range.trim().toLowerCase() === SSE_CONTENT_TYPE);
 }
 
-/** The version that a request names; undefined for none, `unknown` for an unsupported one. */
+/** The version that a request names: undefined if it names none, `unknown` if it names an unsupported one. */
 export function namedVersion(request: FastifyRequest): DialectName | 'unknown' | undefined {
   try {
     return namedDialect(headerOf(request, VERSION_HEADER), queryOf(request, VERSION_QUERY));

@@ -23,7 +23,7 @@ export class ReadingTime {
     return this.#leftMs;
   }
 
-  /** Records that the client has read them, and waits for the log. */
+  /** Records that the client has read those bytes and waits for the log. */
   pause(nowMs: number): void {
     if (this.#sinceMs === undefined) return;
     this.#leftMs -= nowMs - this.#sinceMs;
@@ -45,7 +45,7 @@ export function readInTime(lines: AsyncIterable<string>, msMax: number, onTooSlo
       clearTimeout(timer);
       time.pause(performance.now());
       const line = await rest.next();
-      // The reader may leave while the log is read.
+      // The reader may have left while the log was read.
       if (line.done !== true && !hasLeft)
         timer = setTimeout(onTooSlow, time.begin(Buffer.byteLength(line.value), performance.now()));
       return line;

@@ -125,7 +125,7 @@ function registerHttpJson03(scope: FastifyInstance, server: A2AServer): void {
   registerRest03(scope, server);
 }
 
-/** Reports what the framework refuses, and sends it as an error of the binding. */
+/** Reports requests that the framework refuses, and answers them with an error of the binding. */
 function answerRestFaults(scope: FastifyInstance, server: A2AServer, send: typeof sendRestFault03): void {
   scope.setErrorHandler<{ statusCode?: number }>((thrown, request, reply) => {
     const error = faultOf(server, thrown);
@@ -164,7 +164,7 @@ function takeJsonBytes(scope: FastifyInstance, limits: Limits): void {
   scope.addContentTypeParser(JSON_TYPES, options, (_request, body, done) => done(null, body));
 }
 
-/** A fault before the request was parsed, as a JSON-RPC error. Only such faults have an HTTP status of their own. */
+/** Sends a fault that occurred before the request was parsed as a JSON-RPC error. Only such faults have an HTTP status other than 200. */
 function sendFault(
   server: A2AServer,
   thrown: { statusCode?: number },
@@ -194,7 +194,7 @@ function refusedStatus(thrown: unknown): number | undefined {
   return thrown instanceof RefusedRequest ? thrown.statusCode : undefined;
 }
 
-/** A fault at a path outside A2A, such as a probe. */
+/** Answers a fault at a path outside A2A, such as a probe. */
 function sendOwnFault(server: A2AServer, thrown: { statusCode?: number }, reply: FastifyReply): FastifyReply {
   const error = faultOf(server, thrown);
   report(server, error);

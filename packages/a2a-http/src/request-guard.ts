@@ -44,7 +44,7 @@ const PREFLIGHTED_HEADERS = [
   LEGACY_EXTENSIONS_HEADER,
 ];
 
-/** Checks the Host of every request of an app, its probes included. Called before any route is registered. */
+/** Checks the Host of every request of an app, its probes included. Call it before any route is registered. */
 export function guardHosts(app: FastifyInstance, { hosts }: RequestGuardOptions): void {
   app.addHook('onRequest', async request => {
     if (hosts.allowsRequest(request.raw)) return;
@@ -60,7 +60,7 @@ export function guardPages(scope: FastifyInstance, options: RequestGuardOptions)
       const detail = 'HOPLINE_CORS_ORIGINS does not list the origin of this page';
       throw new RefusedRequest(403, new A2AError('PERMISSION_DENIED', { detail }));
     }
-    // Browsers preflight every method except POST, and JSON; Fastify refuses the media types of forms.
+    // Browsers preflight every method except POST, and every POST of JSON. Fastify refuses the media types of forms.
     if (request.method !== 'POST' || PREFLIGHTED_HEADERS.some(name => request.headers[name] !== undefined)) return;
     const detail = 'a POST needs the header content-type: application/json, or A2A-Version';
     throw new RefusedRequest(415, new A2AError('CONTENT_TYPE_NOT_SUPPORTED', { detail }));

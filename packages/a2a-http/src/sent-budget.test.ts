@@ -8,7 +8,7 @@ import type { ExportTask } from './task-export-route.ts';
 const authenticate: Authenticate = async ({ headers }) => ({ tenant: 't', subject: String(headers['x-subject']) });
 const ANNA = { 'x-subject': 'anna' };
 const BERT = { 'x-subject': 'bert' };
-/** So slow that bytes which an answer used up do not come back while a test runs. */
+/** A rate so low that no used bytes are restored while a test runs. */
 const NEVER_PER_SECOND = 0.001;
 const MESSAGE = userMessage('x'.repeat(10_000), { messageId: 'm', contextId: 'c' });
 
@@ -52,7 +52,7 @@ const READS: Readonly<Record<string, Read>> = {
 };
 
 for (const [name, read] of Object.entries(READS)) {
-  test(`${name}: its bytes count, and beyond the budget it gets 429 with Retry-After`, async t => {
+  test(`${name}: its bytes count against the budget, and beyond it a request gets 429 with Retry-After`, async t => {
     const { unlimited, taskId, limitedTo } = await openTask(t);
     const size = (await (await read(unlimited, taskId)).arrayBuffer()).byteLength;
     for (const [burst, answers] of [

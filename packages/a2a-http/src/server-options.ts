@@ -12,7 +12,8 @@ export const LATE_REQUEST_CHECK_MS = 1_000;
 
 /** Options of the HTTP server, or of an HTTPS server when `tls` is given. `cors`: the same instance as for `registerA2A`. */
 export function serverOptions(limits: Limits, tls?: ServerOptions, cors?: Cors) {
-  // Node swaps the two timeouts when headersTimeout is the larger. Its default is 60 s, so bodies would have that long, checked every 30 s.
+  // Node swaps the two timeouts when headersTimeout is the larger one. With its default of 60 s, bodies would have 60 s, checked every 30
+  // s.
   const server = { headersTimeout: limits.requestMsMax, connectionsCheckingInterval: LATE_REQUEST_CHECK_MS };
   return {
     http: server,

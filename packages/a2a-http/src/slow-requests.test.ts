@@ -74,7 +74,7 @@ test('a refusal is sent after the whole body has arrived, so that a client that 
     [415, POST.replace('application/json', 'text/xml')],
     [404, POST.replace('POST /', 'POST /nothing')],
   ] as const) {
-    // With connection: close and a body in progress, a server would reset the connection.
+    // A server that closes while the body is being sent (`connection: close`) would reset the connection.
     const raw = speak(t, rig, `${head}connection: close\ncontent-length: ${length}\n\n`);
     raw.socket.write('x'.repeat(length - 1));
     await call(rig, 'get', { id: 'unknown' });

@@ -4,7 +4,7 @@ import { get, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { DIALECTS, frameResult, type Task } from '@hopline/a2a';
+import { DIALECTS, type Task } from '@hopline/a2a';
 import { testBothWays } from '@hopline/a2a/test-kit';
 import fc from 'fast-check';
 import fastify, { type FastifyReply } from 'fastify';
@@ -95,7 +95,7 @@ const taskOf = (text: string): Task => ({
 });
 const snapshot = (task: Task) =>
   DIALECT.encodeSnapshot(task)
-    .map((result, index, all) => `${index === all.length - 1 ? 'id: 1.1\n' : ''}data: ${frameResult(DIALECT, result)}\n\n`)
+    .map((result, index, all) => `${index === all.length - 1 ? 'id: 1.1\n' : ''}data: ${DIALECT.frameText(result)}\n\n`)
     .join('');
 
 async function bodyOf(port: number): Promise<string> {

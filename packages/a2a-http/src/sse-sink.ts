@@ -3,7 +3,6 @@ import {
   type A2AError,
   type Dialect,
   type DialectName,
-  frameResult,
   SSE_CONTENT_TYPE,
   sseComment,
   sseFrame,
@@ -46,7 +45,7 @@ function encoderOf(dialect: Dialect, countsGenerations: boolean): EventEncoder<s
   const encoder: EventEncoder<string> = {
     encode: (event, artifactIndex, generation) => {
       const extended = countsGenerations ? withGeneration(event, generation) : event;
-      return frameResult(dialect, dialect.encodeEvent(extended, artifactIndex));
+      return dialect.frameText(dialect.encodeEvent(extended, artifactIndex));
     },
   };
   encoders.set(dialect, encoder);
@@ -59,7 +58,7 @@ function encoderOf(dialect: Dialect, countsGenerations: boolean): EventEncoder<s
  */
 let newest: { entry: VisibleEntry; encoder: EventEncoder<string>; before: string; after: string; frame: string } | undefined;
 
-/** Sinks that have flushed text in this turn of the event loop. */
+/** Sinks with flushed text that this turn of the event loop still has to write. */
 let waiting: SseSink[] = [];
 
 function writeWaiting(): void {
@@ -86,16 +85,16 @@ export type SseSinkOptions = {
 };
 
 /**
- * Turns a response into an event stream of one dialect in the framing of one binding. Everything flushed in one turn of the event loop is one
- * chunk in one write, for all streams in one callback: with many viewers of a task, `response.write` of each would cost a third of their
- * CPU (four parts and a callback for each chunk).
+ * Turns a response into an event stream of one dialect in the framing of one binding. Everything that one stream flushes in a turn of the
+ * event loop is one chunk in one write, and one callback writes the chunks of all streams. With many viewers of a task, separate calls of
+ * `response.write` (four parts and a callback for each chunk) would cost a third of their CPU.
  */
 export class SseSink implements EventSink {
   /** Kept only until the stream is open, because the reply holds the request with its body. */
   #reply: FastifyReply | undefined;
   readonly #response: ServerResponse;
   readonly #writer: PacedWriter;
-  /** Whether chunks go to the socket, past `response.write`. */
+  /** Whether chunks are written directly to the socket instead of with `response.write`. */
   readonly #writesChunks = takesFastPaths();
   readonly #stallMs: number;
   readonly #dialect: Dialect;
@@ -132,7 +131,7 @@ export class SseSink implements EventSink {
     return this.#writer.backlog + this.#flushed.length;
   }
 
-  /** UTF-16 units sent so far; about the bytes of Latin text. */
+  /** UTF-16 units sent so far; for Latin text about the number of bytes. */
   get written(): number {
     return this.#written;
   }
@@ -149,8 +148,8 @@ export class SseSink implements EventSink {
       // Otherwise nginx would buffer the whole response.
       'x-accel-buffering': 'no',
     });
-    // Written together with the comment, but not as one text: Node keeps the head, and keeps it as dozens of pieces unless it was written
-    // by itself.
+    // The head is written separately from the comment, though in one packet: Node keeps the head, and would keep it in dozens of pieces if
+    // it were joined with other text.
     const { socket } = this.#response;
     socket?.cork();
     this.#response.flushHeaders();
@@ -178,7 +177,7 @@ export class SseSink implements EventSink {
     const results = this.#dialect.encodeSnapshot(extended);
     for (const [index, result] of results.entries()) {
       const id = index === results.length - 1 ? `id: ${cursor}\n` : '';
-      this.#frames += `${id}${this.#before}${frameResult(this.#dialect, result)}${this.#after}`;
+      this.#frames += `${id}${this.#before}${this.#dialect.frameText(result)}${this.#after}`;
     }
   }
 
@@ -206,7 +205,7 @@ export class SseSink implements EventSink {
     this.#end(this.#failure(error));
   }
 
-  /** Readers of the binding see a retryable error, readers of SSE the drain event with its retry delay. */
+  /** Clients of the binding get a retryable error; SSE readers get the drain event with its retry delay. */
   drain(error: A2AError, retryMs: number): void {
     const data = JSON.stringify(this.#framing.failure(error, this.#dialect.name));
     const errorFrame = this.#framing.failureEvent === undefined ? '' : this.#failure(error);
@@ -231,8 +230,8 @@ export class SseSink implements EventSink {
     this.#flushed = '';
     if (text === '' || this.closed) return shared;
     const { socket, chunkedEncoding, writableCorked } = this.#response;
-    // HTTP/1.0 has no chunks; a pipelined response has no socket before the one ahead of it has ended; a corked one still holds what
-    // was written in this turn, such as its head.
+    // The response itself must write in three cases: HTTP/1.0 has no chunks, a pipelined response has no socket before the previous one has
+    // ended, and a corked one still holds text of this turn, such as its head.
     if (socket === null || !chunkedEncoding || writableCorked > 0 || !this.#writesChunks) {
       this.#writer.send(text);
       return shared;
@@ -250,7 +249,7 @@ export class SseSink implements EventSink {
     this.#flushed += text;
   }
 
-  /** Ends the stream with a last text. While a larger one is being written a clean end is impossible, so the connection is cut. */
+  /** Ends the stream with a last text. A clean end is impossible while a larger text is being written, so the connection is cut. */
   #end(text: string): void {
     if (this.closed) return;
     if (this.#writer.slicing) {

@@ -36,7 +36,7 @@ function writeRequest(t: TestContext, rig: Rig, head: string): Socket {
   return socket.on('error', () => {});
 }
 
-/** How long the only connection slot is taken, in milliseconds. */
+/** Milliseconds until the only connection slot is free. */
 async function msUntilSlotFree(rig: Rig): Promise<number> {
   const startedAt = performance.now();
   for (;;) {

@@ -109,7 +109,7 @@ test('an export that fails before its first line is an error of the request, and
   assert.equal(exports, EXPORTS_AT_ONCE_MAX * failures.length, 'each had a place');
 });
 
-test('a client that disconnects, even before the first line, frees its place, and the log is read no further', {
+test('a client that disconnects, even before the first line, frees its place, and the log is not read any further', {
   timeout: 30_000,
 }, async t => {
   const { rig, taskId, opened } = await rigWith(t);

@@ -12,11 +12,11 @@ export const TASK_EXPORT_PATH = '/tasks/{taskId}/export';
 
 /**
  * Exports that run at the same time in this process; further ones get 503 with Retry-After. A caller may run one of them, and gets 429 for
- * a second one, so that it cannot block other callers. Without authentication all clients are one caller and may use every place.
+ * a second one, because it must not block other callers. Without authentication all clients are one caller and may use every place.
  */
 export const EXPORTS_AT_ONCE_MAX = 2;
 
-/** The query of an export as it was sent. `after`: cursor behind which a cut export continues. */
+/** The query of an export as it was sent. `after`: the cursor after which an interrupted export continues. */
 type ExportQuery = { records: string | undefined; after: string | undefined };
 /** The lines of a task file. Resolves with undefined for an unknown task. May throw A2AError and errors of the log. */
 export type ExportTask = (taskId: string, query: ExportQuery) => Promise<AsyncIterable<string> | undefined>;

@@ -80,7 +80,7 @@ test('a server that may not write the index lists its own new tasks at once', as
   assert.deepEqual(idsOf(await list(rig)), [only]);
 });
 
-test('a task seen on one process is in the next list of any other, even if the index of that one lags', async t => {
+test('a task seen on one process is in the next list of any other, even if the other’s index lags', async t => {
   const rig = await openRig(t);
   const other = await rig.another();
   assert.deepEqual(idsOf(await list(other)), []);
@@ -94,7 +94,7 @@ test('a task seen on one process is in the next list of any other, even if the i
   assert.deepEqual([idsOf(ended), ended.totalSize], [[waiting, done], 2]);
 });
 
-test('open tasks beyond the lookup bound are listed as the index has them', async t => {
+test('open tasks beyond the bound of reads are listed with their state in the index', async t => {
   const rig = await openRig(t, { limits: { listedOpenTasksMax: 2 } });
   const other = await rig.another();
   rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');
@@ -116,7 +116,7 @@ test('open tasks beyond the lookup bound are listed as the index has them', asyn
   );
 });
 
-test('where the index lags, a page has the state and the order of the log', async t => {
+test('when the index lags, a page has the states and the order of the log', async t => {
   const rig = await openRig(t, { limits: { listedOpenTasksMax: 1 } });
   const other = await rig.another();
   rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');
@@ -132,7 +132,7 @@ test('where the index lags, a page has the state and the order of the log', asyn
     await call(rig, 'send', sendParams(userMessage('y', { taskId: ids[n]! })));
     await sleep(2);
   }
-  // Only the newest task was read from the log: as far as the index knows, the others wait for input.
+  // Only the newest task was read from the log. The index still lists the others as waiting for input.
   const waiting = await list(other, { status: 'TASK_STATE_INPUT_REQUIRED' });
   assert.deepEqual(idsOf(waiting), []);
   assert.deepEqual(idsOf(await list(await rig.another())), ids, 'the newest status first');
@@ -146,7 +146,7 @@ test('a task whose only status is that of its first fact is listed even if the i
 });
 
 for (const state of ['TASK_STATE_COMPLETED', 'TASK_STATE_WORKING'] as const) {
-  test(`a removed task that is ${state} in the index is read once, and stays listed when a later status arrives meanwhile`, async t => {
+  test(`a removed task that is ${state} in the index is read once, and stays listed if a later status arrives during the read`, async t => {
     const rig = await openRig(t, { limits: { firstFactMsMax: 1 } });
     const gone = { contextId: 'c', role: 'supervisor', state, startSeq: 1, at: Date.now() - 1_000 } as const;
     await rig.log.tasks.put('gone', { ...gone, generation: 3 });
@@ -163,7 +163,7 @@ for (const state of ['TASK_STATE_COMPLETED', 'TASK_STATE_WORKING'] as const) {
     const first = list(rig);
     await asked.promise;
     await rig.log.tasks.put('gone', { ...gone, generation: 4 });
-    // For another context, it reads only the index.
+    // A list of another context reads only the index.
     await list(rig, { contextId: 'another' });
     held.resolve();
     await first;
@@ -358,7 +358,7 @@ test('limits hold at their edges, and invalid members are named', async t => {
   assert.equal((await rpc(rig, {}, '0.3')).error?.code, -32601, '0.3 has no such method');
 });
 
-test('only the newest tasks are held, and removed ones are skipped', async t => {
+test('only the newest tasks are kept in memory, and removed ones are skipped', async t => {
   const rig = await openRig(t, { limits: { listedTasksMax: 3, feedLingerMs: 0 } });
   const ids = await fill(rig, 5);
   const other = await rig.another();

@@ -82,7 +82,7 @@ test('with a cursor: exactly what follows it, no snapshot, live and after the en
   }
 });
 
-test('the cursor of the header wins over that of the URL, which an EventSource repeats unchanged when it reconnects', async t => {
+test('the cursor in the header wins over the one in the URL, which an EventSource repeats unchanged when it reconnects', async t => {
   const rig = await openRig(t);
   const taskId = await working(rig, ['a', 'b']);
   await rig.relay.end(taskId);
@@ -116,7 +116,7 @@ test('unknown tasks, ended tasks without a cursor, and invalid cursors are refus
   assert.deepEqual(shape(await legacy.rest()), ['task completed']);
 });
 
-test('before 1.0 a client that accepts only event streams gets the error as an event, others as JSON [S4-34]', async t => {
+test('before 1.0 a client that accepts only event streams gets the error as an event, and other clients get it as JSON [S4-34]', async t => {
   const rig = await openRig(t, {
     authenticate: async ({ headers }) => {
       if (headers['x-bad'] !== undefined) throw new A2AError('UNAUTHENTICATED');
@@ -161,7 +161,7 @@ test('a subscription stays open during input-required, through the next turn to 
   assert.deepEqual(shape(frames), ['task working', 'input_required', '+.', 'working', '=b', '+.', 'completed']);
 });
 
-test('a client interrupted after any frame that resumes elsewhere with its last id sees every later frame once [S3-31]', async t => {
+test('a client that is interrupted after any frame and resumes elsewhere with its last id sees every later frame once [S3-31]', async t => {
   const rig = await openRig(t, { limits: { ringFactsMax: 3 } });
   const other = await rig.another();
   const tokens = ['⟦', '**🎯', ' ', '\n', 'plan', '**⟧', 'ha', 'ha', '', '✅ done'];
@@ -240,7 +240,7 @@ test('events stored while a client catches up are read from the log when memory 
   const read = facts.read.bind(facts);
   let isFirst = true;
   facts.read = async function* (...from) {
-    // A read ends at the record that was the newest when the read began.
+    // The record that was the newest when the read began; the read ends there.
     const stored: StoredFacts[] = [];
     for await (const one of read(...from)) stored.push(one);
     if (isFirst) {
@@ -255,7 +255,7 @@ test('events stored while a client catches up are read from the log when memory 
   assert.deepEqual(shape(await late.rest()), ['working', '=a', '+b', '+c', '+d', '+e', '+f', '+.', 'completed']);
 });
 
-test('with no memory for facts, clients of many tasks and clients that resume still get every event', async t => {
+test('without memory for facts, clients of many tasks and clients that resume still get every event', async t => {
   const rig = await openRig(t, { limits: { ringsBytesMax: 1 } });
   const tasks = [await working(rig, ['a']), await working(rig, ['a'])];
   const streams = await Promise.all(tasks.map(id => open(rig, 'subscribe', { id })));
@@ -268,7 +268,7 @@ test('with no memory for facts, clients of many tasks and clients that resume st
     assert.deepEqual(shape(await stream.rest()), ['working', '=a', '+b', '+c', '+d', '+.', 'completed']);
 });
 
-test('with no memory for tasks, snapshots, answers and duplicates are read from the log', async t => {
+test('without memory for tasks, the server reads snapshots, answers and duplicates from the log', async t => {
   const rig = await openRig(t, { limits: { viewsBytesMax: 1 } });
   const taskId = await working(rig, ['a', 'b']);
   const streams = await Promise.all([1, 2, 3].map(() => open(rig, 'subscribe', { id: taskId })));

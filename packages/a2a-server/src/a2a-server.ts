@@ -20,7 +20,9 @@ export type A2AServer = {
   logger: Logger;
   metrics: HopMetrics | undefined;
   authenticate: Authenticate;
-  /** Runs before each operation. It may wait, reject the request with an A2AError, or replace its stream. Absent: none runs. */
+  /**
+   * Runs before each operation. It may wait, reject the request with an A2AError, or replace its stream. Absent: operations run directly.
+   */
   intercept: ((request: ServerRequest) => Promise<ServerRequest>) | undefined;
   /** Maps the task ids that clients chose in recorded tasks to ids in the log. Absent: the server has no recorded tasks. */
   recordedTaskIds: ReadonlyMap<string, string> | undefined;
@@ -30,7 +32,7 @@ export type A2AServer = {
   extensions: readonly AgentExtension[];
   /** Whether push notifications are available. Must equal the card's capability. */
   push: boolean;
-  /** Whether new tasks are written to the index of all servers at once, before their relay does it. */
+  /** Whether this server writes new tasks to the shared index at once, before the relay does. */
   writesIndex: boolean;
   /** The problem of a webhook URL, as the end of a sentence that does not quote the URL; undefined when the URL is allowed. */
   webhookProblem(url: string): string | undefined;
@@ -55,7 +57,10 @@ export type A2AServer = {
 export type ServerRequest = {
   binding: Binding;
   dialect: Dialect;
-  /** Whether 0.3 and the legacy form share the method and the request names no version: the task then decides (`dialectFor`). */
+  /**
+   * True for a method that 0.3 and the legacy form share, in a request that names no version: the task then selects the dialect
+   * (`dialectFor`).
+   */
   ambiguous?: boolean;
   params: unknown;
   /** Size of the request's body. */
@@ -80,7 +85,7 @@ export type ServerRequest = {
 export type OperationContext = Pick<ServerRequest, 'dialect' | 'ambiguous' | 'params' | 'cursor' | 'openSink'> & {
   /** URIs of the active extensions. */
   extensions: readonly string[];
-  /** The only owner whose tasks are visible to the operation. */
+  /** The owner whose tasks the operation can see; all others are hidden. */
   caller: Owner;
   hop: Hop;
   /** The task of the request once it is known, for the log line of a failure. */

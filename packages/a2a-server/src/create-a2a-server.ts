@@ -19,7 +19,7 @@ export type A2AServerOptions = {
   profile: ProfileName;
   logger: Logger;
   metrics?: HopMetrics;
-  /** Overrides of LIMITS. */
+  /** Limits that replace those of LIMITS. */
   limits?: Partial<Limits>;
   /** Absent: authentication is off, and all callers share all tasks. */
   authenticate?: Authenticate | undefined;

@@ -2,14 +2,14 @@
 export type Limits = {
   /** Largest request body. A larger one gets 413. */
   bodyBytesMax: number;
-  /** Streams and waiting sends open at once in this process. Further ones get 503 with Retry-After. */
+  /** Concurrent streams and waiting sends of this process. Further ones get 503 with Retry-After. */
   streamsMax: number;
   /**
    * Streams and waiting sends of one caller in this process. The same number applies to sends and cancels that do not wait. Undefined: two
-   * fifths of `streamsMax`, or all of them without authentication. Like every limit of an owner, it answers further requests with 429.
+   * fifths of `streamsMax`, or all of them without authentication. Requests beyond it get 429, as with every limit of an owner.
    */
   ownerStreamsMax: number | undefined;
-  /** Messages of one caller to this process, each of which may begin a turn: average rate, and burst. */
+  /** Messages from one caller to this process, each of which may begin a turn: average rate, and burst. */
   ownerMessagesPerSecond: number;
   ownerMessagesBurst: number;
   /** Request bytes of one caller to this process: average rate, and burst. */
@@ -17,7 +17,7 @@ export type Limits = {
   ownerRequestBytesBurst: number;
   /**
    * Bytes that this process sends to one caller, in answers and event streams: average rate, and burst. Beyond it streams and exports are
-   * slowed down, and other requests except cancels get 429. Unlimited without authentication, where no other caller needs protection.
+   * slowed down, and other requests except cancels get 429. Unlimited without authentication, because there is no other caller to protect.
    */
   ownerSentBytesPerSecond: number;
   ownerSentBytesBurst: number;
@@ -42,8 +42,8 @@ export type Limits = {
    */
   viewerStallMsMax: number;
   /**
-   * A client that takes longer than this to read EXPORT_READ_BYTES_MIN of an export is disconnected: it holds one of few places. The
-   * time that the log takes does not count.
+   * A client that takes longer than this to read EXPORT_READ_BYTES_MIN of an export is disconnected: it holds one of few places. Time spent
+   * reading the log does not count.
    */
   exportReadMsMax: number;
   /** Interval of the comment that keeps idle streams open through proxies. */
@@ -67,18 +67,18 @@ export type Limits = {
   /** Newest facts of a followed task kept in memory, so that a recent cursor needs no read of the log. */
   ringFactsMax: number;
   ringBytesMax: number;
-  /** Bytes of those facts of all followed tasks. Facts of the tasks that have been idle for longest leave memory first. */
+  /** Bytes of those facts for all followed tasks together. Facts of the tasks that have been idle for longest leave memory first. */
   ringsBytesMax: number;
   /**
    * Bytes of the followed tasks themselves, for snapshots and answers. Tasks that have been idle for longest leave memory first, and are
    * read from the log when a client needs them.
    */
   viewsBytesMax: number;
-  /** Tasks with the newest status that ListTasks can find. They take about 300 bytes each, from the first list on. */
+  /** Number of tasks that ListTasks can find: those with the newest status. Each takes about 300 bytes from the first list on. */
   listedTasksMax: number;
   /**
-   * Open tasks of a caller with the newest status whose state a list reads from the log. For further tasks it shows the index,
-   * which may lag.
+   * Number of a caller's open tasks whose state a list reads from the log: those with the newest status. For other tasks it shows the
+   * index, which may lag.
    */
   listedOpenTasksMax: number;
   /** How long a push configuration set before its task waits for that task (S3-23). */
@@ -99,7 +99,7 @@ export const LIMITS: Limits = {
   ownerMessagesBurst: 2_000,
   ownerRequestBytesPerSecond: 1024 * 1024,
   ownerRequestBytesBurst: 128 * 1024 * 1024,
-  // 16 MiB/s: 4,000 streams with 20 tokens a second each send 12 MiB/s. The burst holds 100 replays of tasks of 2 MB.
+  // 16 MiB/s, because 4,000 streams with 20 tokens a second each send 12 MiB/s. The burst is enough for 100 replays of a 2 MB task.
   ownerSentBytesPerSecond: 16 * 1024 * 1024,
   ownerSentBytesBurst: 256 * 1024 * 1024,
   ownerOpenTasksMax: 10_000,

@@ -26,7 +26,7 @@ type FailedRequest = {
 const recorded = new WeakMap<A2AError, FailedRequest>();
 
 type Failure = FailedRequest & {
-  /** How metrics count the request among those of A2A; absent for a request beside A2A. */
+  /** How metrics count the request among those of A2A; absent for a request outside A2A. */
   counted?: { binding: Binding; operation: Operation | 'unknown' };
   isGone: boolean;
 };
@@ -47,10 +47,10 @@ export function recordFailure(server: A2AServer, error: A2AError, { counted, isG
   }
 }
 
-/** Method of a request that no version of A2A has. */
+/** A request outside A2A: its method exists in no version of A2A. */
 export type RequestBesideA2A = { method: HoplineMethod; taskId?: string };
 
-/** A request without a span: an A2A request refused before its operation was known, or one beside A2A. */
+/** A request without a span: an A2A request refused before its operation was known, or one outside A2A. */
 type UnrecordedRequest = { headers: RequestHeaders } & ({ binding: Binding } | RequestBesideA2A);
 
 /**

@@ -13,7 +13,7 @@ import { tasksList } from './operations/tasks-list.ts';
 import { tasksSubscribe } from './operations/tasks-subscribe.ts';
 import { recordFailure, traceCarrierOf } from './report.ts';
 
-/** Default Retry-After of UNAVAILABLE, and of QUOTA_EXCEEDED if no better time is known. */
+/** Default Retry-After of UNAVAILABLE, and of QUOTA_EXCEEDED if the time until the limit allows a retry is unknown. */
 const RETRY_AFTER_MS = 1_000;
 
 /** Retry-After of a failed request in milliseconds. Undefined if the error does not ask for a retry. */
@@ -51,7 +51,7 @@ const SPAN_OF: Readonly<Record<Operation, A2aMethod>> = {
 
 /** Operations that a caller beyond its budget of sent bytes may begin: streams are paced, and a cancel is never refused. */
 const BEYOND_SENT_BUDGET: ReadonlySet<Operation> = new Set(['stream', 'subscribe', 'cancel']);
-/** Operations that change nothing, so that they can be refused when their answer is known. */
+/** Operations without effects. They can still be refused when their answer is known. */
 const READS: ReadonlySet<Operation> = new Set(['get', 'list']);
 
 /**
@@ -101,12 +101,12 @@ export async function runOperation(
     };
     const operationContext = context;
     const result = await hop.run(() => HANDLERS[operation](server, operationContext));
-    // Concurrent reads may already have used up the budget that all of them found.
+    // Concurrent reads may have used up the budget since this one checked it.
     if (READS.has(operation)) server.quotas.requireSentRoom(caller);
     const answer = result === 'streamed' ? result : request.encode(result);
     if (answer !== 'streamed') server.quotas.countSent(caller, answer.length);
     const outcome = request.isClientGone() ? 'client_gone' : 'ok';
-    // A stream continues in a span of its own; this one is exported now, so that it survives the process.
+    // A stream continues in its own span. This span is exported now, so that it survives the process.
     if (result === 'streamed') hop.taken({ name: SPAN.deliverEvents, kind: 'internal' });
     else {
       hop.set({ [ATTR.outcome]: outcome });

@@ -14,7 +14,7 @@ export type TestServer = {
   relay: TinyRelay;
   server: A2AServer;
   lines: Line[];
-  /** Sum of each counter, count of each latency. */
+  /** The sum of each counter and the number of values of each latency. */
   totals: Record<string, number>;
   /** Open streams and waiting sends. */
   open(): number;

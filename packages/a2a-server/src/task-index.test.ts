@@ -50,7 +50,7 @@ test('the newest generation of each task is listed by status time, after any ord
   );
 });
 
-test('the bound holds at its edge: the oldest status is dropped, even if it is the new one', () => {
+test('a full index drops the task with the oldest status, even if it is the new one', () => {
   const index = openIndex(2);
   index.note('b', entry(2, 1));
   index.note('c', entry(3, 1));
@@ -86,7 +86,7 @@ test('ready covers every write before it by any writer, else throws UNAVAILABLE'
   await assert.rejects(index.ready(), { code: 'UNAVAILABLE' });
 });
 
-/** An index on a bucket whose changes it sees only while `isHeld` is false, and whose watch breaks once when `isLost`. */
+/** An index on a bucket. While `isHeld` is true the index sees no changes; setting `isLost` breaks its watch once. */
 function openHeld(readyMsMax: number) {
   const { tasks } = createMemoryLog();
   const held = { isHeld: false, isLost: false, losses: 0 };
@@ -107,7 +107,7 @@ function openHeld(readyMsMax: number) {
   return { tasks, held, index: new TaskIndex({ tasks, role: 'supervisor', entriesMax: 10, readyMsMax, onLost }) };
 }
 
-test('ready waits for the newest write and no longer', async t => {
+test('ready waits for the newest write and not for later ones', async t => {
   const { tasks, held, index } = openHeld(5_000);
   t.after(() => index.close());
   await index.ready();

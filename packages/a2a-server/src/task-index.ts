@@ -48,8 +48,8 @@ export class TaskIndex {
   }
 
   /**
-   * Resolves when everything that the bucket held at the call has been read, writes of other processes included. Throws UNAVAILABLE after
-   * `readyMsMax`; reading continues, so a later call may succeed.
+   * Resolves when everything that the bucket held at the time of the call has been read, including writes of other processes. Throws
+   * UNAVAILABLE after `readyMsMax`; reading continues, so a later call may succeed.
    */
   async ready(): Promise<void> {
     const over = new AbortController();
@@ -120,7 +120,7 @@ export class TaskIndex {
     this.#closing.abort();
   }
 
-  /** `revision`: of the bucket before the call, so the first read covers it. */
+  /** `revision`: the bucket's revision before the call. The first read covers it. */
   #follow(revision: number): void {
     this.#following = true;
     const following = followBucket(this.#options.tasks, this.#closing.signal, {
@@ -138,7 +138,7 @@ export class TaskIndex {
       },
       lost: error => this.#options.onLost(error),
     });
-    // Following resumes by itself after a loss; waiting reads time out.
+    // After a loss, following resumes by itself; reads that wait meanwhile time out.
     following.catch(() => {});
   }
 

@@ -3,7 +3,7 @@ import type { AgentInput, Producer, TaskAggregate } from '@hopline/events';
 import type { MemoryLog } from '@hopline/log/memory';
 import { StoredScenario } from '@hopline/task/test-kit';
 
-/** For tests: the smallest relay, with the real rules and no timers. Turns inputs into facts. */
+/** The smallest possible relay for tests, with the real rules and no timers. Turns inputs into facts. */
 export class TinyRelay {
   readonly #log: MemoryLog;
   readonly #tasks = new Map<string, StoredScenario>();
@@ -39,7 +39,7 @@ export class TinyRelay {
     return this.#tasks.get(taskId)!.aggregate!;
   }
 
-  /** Stores the facts that `command` leads to, and the task's entry; false when the rules reject it. */
+  /** Stores the facts that follow from `command`, and the task's index entry. Returns false when the rules reject it. */
   async #fold(taskId: string, command: (task: StoredScenario) => void, raw?: number): Promise<boolean> {
     const task = this.#tasks.get(taskId) ?? new StoredScenario(this.#log.facts, taskId);
     this.#tasks.set(taskId, task);

@@ -21,7 +21,7 @@ test('the count equals that of string iteration', () => {
   );
 });
 
-test('a cut never splits a surrogate pair, and is at most one unit before the index', () => {
+test('a cut never splits a surrogate pair, and is at most one UTF-16 unit before the index', () => {
   const text = 'a🚀\ud83db';
   assert.deepEqual(
     [0, 1, 2, 3, 4, 5, 9].map(index => cutIndex(text, index)),

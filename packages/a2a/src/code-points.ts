@@ -4,7 +4,7 @@ export function codePoints(text: string): number {
   for (let index = 1; index < text.length; index += 1) {
     if (splitsPair(text, index)) {
       count -= 1;
-      // The counted low half does not follow a high half.
+      // The low half of this pair cannot begin another pair.
       index += 1;
     }
   }
@@ -28,7 +28,7 @@ export function differingSpan(a: string, b: string): { start: number; aEnd: numb
   start = Math.min(cutIndex(a, start), cutIndex(b, start));
   let same = 0;
   while (same < shorter - start && a[a.length - 1 - same] === b[b.length - 1 - same]) same += 1;
-  // The halves of a pair are equal or differ together.
+  // Both halves of a pair belong to the same side of the boundary.
   while (same > 0 && (cutIndex(a, a.length - same) < a.length - same || cutIndex(b, b.length - same) < b.length - same))
     same -= 1;
   return { start, aEnd: a.length - same, bEnd: b.length - same };

@@ -11,7 +11,7 @@ export type RemoteResponse = DecodedEvent | { error: { code: number; message: st
 
 const WRAPPED = ['task', 'message', 'statusUpdate', 'artifactUpdate'];
 
-/** The dialect of one result, whatever was negotiated, because some agents answer 1.0 requests in 0.3, and vice versa. */
+/** The dialect of one result, regardless of the negotiated version: some agents answer 1.0 requests in 0.3, and vice versa. */
 function resultDialect(result: unknown): DialectName {
   const wrapped = isObject(result) && result.kind === undefined && WRAPPED.some(member => isObject(result[member]));
   return wrapped && isObject(result) && result.status === undefined ? '1.0' : '0.3';
@@ -22,7 +22,7 @@ export function decodeRemoteEvent(result: unknown): DecodedEvent {
   return DIALECTS[resultDialect(result)].decodeEvent(result);
 }
 
-/** Members whose strings are interpreted, but copied if they have no meaning: a part of an unknown kind is kept unchanged. */
+/** Members whose strings the decoder interprets, or copies if it does not know them: a part of an unknown kind is kept unchanged. */
 export const INTERPRETED_MEMBERS: ReadonlySet<string> = new Set(['kind', 'type', 'state', 'role']);
 
 /** Decodes one JSON-RPC response of a remote agent, from a frame of a stream or a whole body. */

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { frameResult } from './dialect.ts';
 import { isLegacyTask, legacyOrigin } from './dialect-legacy/origin.ts';
 import { DIALECTS, isAmbiguous, unversionedDialect } from './dialects.ts';
 import { A2AError } from './errors.ts';
@@ -23,7 +22,7 @@ for (const { about, wire, beside, canonical, index } of golden<Frame[]>('legacy-
     const result = legacy.encodeEvent(canonical, index);
     assert.deepEqual(JSON.parse(JSON.stringify(result)), wire);
     if (!('task' in canonical)) assert.deepEqual(legacy.decodeEvent(wire), { event: canonical });
-    const frame = JSON.parse(`{"jsonrpc":"2.0","id":"req-1","result":${frameResult(legacy, result)}}`);
+    const frame = JSON.parse(`{"jsonrpc":"2.0","id":"req-1","result":${legacy.frameText(result)}}`);
     assert.deepEqual(frame, { jsonrpc: '2.0', id: 'req-1', result: wire, ...beside });
   });
 }
@@ -34,7 +33,7 @@ test('legacy golden: the task of S4 has its timestamps and indexes, without rese
   assert.equal(isLegacyTask(canonical), true);
 });
 
-test('only ended tasks of the legacy form have a processing time, never a negative one', () => {
+test('only ended tasks of the legacy form have a processing time, which is never negative', () => {
   const task = (state: TaskState, metadata: JsonObject): Task => ({
     id: 't',
     contextId: 'c',
@@ -117,7 +116,7 @@ test('the params of S4 and of typed clients that write null are accepted [S4-8]'
   const nulls = { sessionId: null, historyLength: null, acceptedOutputModes: null, pushNotification: null, metadata: null };
   assert.deepEqual(legacy.decodeSend({ id: 'task-1', message, ...nulls }), {
     message: { messageId: '', role: 'ROLE_USER', parts: [{ text: 'x' }] },
-    ownTaskId: 'task-1',
+    chosenTaskId: 'task-1',
     blocking: true,
   });
   const push = { url: 'https://example.org/', token: 'x', authentication: { schemes: ['bearer'] } };
@@ -128,7 +127,7 @@ test('the params of S4 and of typed clients that write null are accepted [S4-8]'
   );
 });
 
-test('wrong params are named, never quoted [S4-32]', () => {
+test('an error names wrong params and never quotes them [S4-32]', () => {
   const message = { role: 'user', parts: [{ type: 'text', text: 'x' }] };
   const cases: [unknown, RegExp][] = [
     [{ message }, /must have required property 'id'/],

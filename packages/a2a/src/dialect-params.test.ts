@@ -20,7 +20,7 @@ function refusal(decode: () => unknown): A2AError {
   assert.fail('was accepted');
 }
 
-test('wrong params are named by path and rule, and never quoted [S0-43 S4-32]', () => {
+test('an error names wrong params by path and rule, and never quotes them [S0-43 S4-32]', () => {
   const secret = 'SECRET-VALUE';
   const cases: [() => unknown, RegExp][] = [
     [() => v03.decodeSend(undefined), /params must be object/],

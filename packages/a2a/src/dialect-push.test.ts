@@ -59,7 +59,7 @@ for (const name of DIALECT_NAMES) {
     const message: Message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] };
     fc.assert(
       fc.property(config, push => {
-        const params = wire(dialect.encodeSend({ message, ownTaskId: 't', blocking: true, push }));
+        const params = wire(dialect.encodeSend({ message, chosenTaskId: 't', blocking: true, push }));
         const { id: _id, ...withoutId } = push;
         assert.deepEqual(dialect.decodeSend(params).push, name === 'legacy' ? withoutId : push);
       }),
@@ -90,7 +90,7 @@ test('the inline example of S4 is decoded [S4-22]', () => {
   assert.deepEqual(push, { url: 'https://example.org/hook', token: 't', authentication: { scheme: 'bearer' } });
 });
 
-test('an inline configuration is decoded by its protobuf names, and its task id ignored', () => {
+test('an inline configuration is decoded by its protobuf names, and its task id is ignored', () => {
   const message = { message_id: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] };
   const configuration = { task_push_notification_config: { task_id: 'ignored', url: 'https://example.org/' } };
   assert.deepEqual(DIALECTS['1.0'].decodeSend({ message, configuration }).push, { url: 'https://example.org/' });

@@ -36,7 +36,7 @@ export type UnknownEvent = { unknown: 'not an object' | 'unknown kind' | 'unknow
 /** One decoded result of a stream. */
 export type DecodedEvent = { event: StreamResponse } | UnknownEvent;
 
-/** Operations that every dialect has. */
+/** Operations that exist in every dialect. */
 type Everywhere = 'send' | 'stream' | 'get' | 'cancel' | 'subscribe' | 'createPush' | 'getPush';
 
 /** Push configurations of a dialect. The decoders throw INVALID_PARAMS with a path and a reason, never quoting a value. */
@@ -45,7 +45,7 @@ export type PushForm = {
   decodeGet(params: unknown): GetPushRequest;
   decodeList(params: unknown): ListPushRequest;
   decodeDelete(params: unknown): DeletePushRequest;
-  /** Omits the token and credentials: only the client that set them may have them (C-21). */
+  /** Omits the token and credentials, which responses never contain (C-21). */
   encode(config: PushConfig): JsonObject;
   /** `nextPageToken` is empty on the last page. */
   encodeList(configs: readonly PushConfig[], nextPageToken: string): JsonObject | JsonObject[];
@@ -58,7 +58,7 @@ export type PushForm = {
  */
 export interface Dialect {
   readonly name: DialectName;
-  /** Only 1.0 lists tasks over JSON-RPC. The legacy form has one push configuration per task, and one card. */
+  /** Method names. Only 1.0 lists tasks over JSON-RPC; the legacy form has only one push configuration per task and one card. */
   readonly methods: Readonly<Record<Everywhere, string> & Partial<Record<Operation, string>>>;
   readonly push: PushForm;
 
@@ -77,12 +77,12 @@ export interface Dialect {
   encodeEvent(event: StreamResponse, artifactIndex?: number): JsonObject;
   /** The results of the frames for the current task: a single one if the dialect has an event for a whole task. */
   encodeSnapshot(task: Task): JsonObject[];
-  /** JSON text of a result and of members beside it, for clients that do not read the result (C-7). Absent: only the result. */
-  frameText?(result: JsonObject): string;
+  /** JSON text to follow `"result":` in a frame: the result, and members beside it for clients that do not read the result (C-7). */
+  frameText(result: JsonObject): string;
   /** The result of a send. */
   encodeSendResult(result: { task: Task } | { message: Message }): JsonObject;
 
-  /** The client's side, for agents of this dialect that Hopline calls. */
+  /** Encodes requests to agents of this dialect: here Hopline is the client. */
   encodeSend(request: SendRequest): JsonObject;
   decodeEvent(result: unknown): DecodedEvent;
 }
@@ -99,9 +99,4 @@ export function operationOf(dialect: Dialect, method: string, others: readonly D
 
 export function hasMethod(dialect: Dialect, method: string): boolean {
   return Object.values(dialect.methods).includes(method);
-}
-
-/** JSON text of a result and of the members beside it, to follow `"result":` in a frame. */
-export function frameResult(dialect: Dialect, result: JsonObject): string {
-  return dialect.frameText?.(result) ?? JSON.stringify(result);
 }

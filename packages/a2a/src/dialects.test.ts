@@ -123,7 +123,7 @@ for (const dialect of Object.values(DIALECTS)) {
   test(`${dialect.name}: decode(encode(event)) loses nothing of text, file and data parts [S3-29]`, () => {
     fc.assert(
       fc.property(event, value => {
-        // The legacy form has no event for a task; there a task is a result.
+        // The legacy dialect has no event for a task: it sends a task only as a result.
         const isTask = dialect.name === 'legacy' && 'task' in value;
         const wire = JSON.parse(JSON.stringify(isTask ? dialect.encodeTask(value.task) : dialect.encodeEvent(value)));
         assert.deepEqual(dialect.decodeEvent(wire), { event: value });
@@ -141,7 +141,7 @@ for (const dialect of Object.values(DIALECTS)) {
         // The legacy form names the task beside the message, and always blocks.
         const request =
           dialect.name === 'legacy'
-            ? { message: { ...taskless, contextId: 'c' }, ownTaskId: 't', blocking: true, historyLength, metadata: meta }
+            ? { message: { ...taskless, contextId: 'c' }, chosenTaskId: 't', blocking: true, historyLength, metadata: meta }
             : { message: { ...value, contextId: 'c' }, blocking, historyLength, metadata: meta };
         const wire = JSON.parse(JSON.stringify(dialect.encodeSend(request)));
         assert.deepEqual(dialect.decodeSend(wire), request);

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { A2A_ERRORS, A2AError } from './errors.ts';
 import { rpcFailure } from './json-rpc.ts';
 
-test('ERRORS.md and the catalogue are equal, both ways [S3-21 C-12]', () => {
+test('ERRORS.md and the catalogue list the same errors [S3-21 C-12]', () => {
   const document = readFileSync(new URL('../ERRORS.md', import.meta.url), 'utf8');
   const rows = [...document.matchAll(/^\| `([A-Z_]+)` *\| *(-\d+) *\| *(\d+) *\| ([A-Z_]+) *\| (yes|no) *\| (.+?) *\|/gm)];
   const written = Object.fromEntries(
@@ -47,7 +47,7 @@ test('data is an array of typed details in 1.0 and a plain object in 0.3 [S4-39]
   });
 });
 
-test('no message, cause or stack of an internal error is on the wire [S4-33]', () => {
+test('the message, cause and stack of an internal error never reach the wire [S4-33]', () => {
   const cause = new Error('password=hunter2 at db.internal', { cause: new Error('deeper secret') });
   for (const thrown of [cause, 'hunter2', { hunter2: true }, undefined, new A2AError('UNAVAILABLE', { cause })]) {
     const error = A2AError.from(thrown);

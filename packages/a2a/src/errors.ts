@@ -82,10 +82,10 @@ export const A2A_ERRORS = {
 export type A2AErrorCode = keyof typeof A2A_ERRORS;
 
 export type A2AErrorOptions = {
-  /** One sentence for people. On the wire: never quotes content, credentials or a cause. */
+  /** One sentence for people. It is sent to the client, so it never quotes content, credentials or a cause. */
   detail?: string;
   taskId?: string;
-  /** Overrides the row. */
+  /** Replaces `retryable` of the catalogue's row. */
   retryable?: boolean;
   /** For UNAUTHENTICATED: the value of `WWW-Authenticate` (RFC 9110 11.6.1). */
   challenge?: string;
@@ -124,7 +124,8 @@ export class A2AError extends Error {
   }
 
   /**
-   * Converts anything thrown into an error for clients: other errors become INTERNAL_ERROR, and their message stays private.
+   * Converts anything thrown into an error for clients: an error that is not an A2AError becomes INTERNAL_ERROR, and its message stays
+   * private.
    */
   static from(thrown: unknown): A2AError {
     return thrown instanceof A2AError ? thrown : new A2AError('INTERNAL_ERROR', { cause: thrown });

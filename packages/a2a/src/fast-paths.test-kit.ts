@@ -1,7 +1,7 @@
 import { type TestContext, test } from 'node:test';
 import { setFastPaths } from './fast-paths.ts';
 
-/** One test with the fast paths, and one of the same claim without them. */
+/** Registers two tests of the same claim, one with the fast paths and one without. */
 export function testBothWays(title: string, run: (t: TestContext) => Promise<void> | void): void {
   for (const isOn of [true, false])
     test(`${title}, with fast paths ${isOn ? 'on' : 'off'}`, async t => {

@@ -68,7 +68,7 @@ test('append:false replaces, all parts count, and a file does not end the text [
   assert.equal(fold.artifacts.get('a')?.closed, true);
 });
 
-test('every violation is detected, and only that one', () => {
+test('every violation is detected, without reporting another one', () => {
   const other: StreamResponse = { statusUpdate: { taskId: 'x', contextId: 'c', status: { state: 'TASK_STATE_WORKING' } } };
   const cases: [ViolationRule[], StreamResponse[]][] = [
     [['first-event'], [state('TASK_STATE_WORKING'), end]],

@@ -1,6 +1,6 @@
 import { type Artifact, isTerminal, type Part, type StreamResponse, type Task, type TaskArtifactUpdateEvent } from './types.ts';
 
-/** Rules that every stream must keep, whatever agent wrote it. */
+/** Rules that every stream must keep, whichever agent wrote it. */
 export const VIOLATIONS = {
   'first-event': 'a stream begins with a task or a message',
   'second-task': 'a task event appears only at the head of a stream',
@@ -21,7 +21,7 @@ export type Violation = {
 export type FoldedArtifact = Artifact & {
   /** All text parts in order, joined without a separator. */
   text: string;
-  /** lastChunk was received. */
+  /** True once `lastChunk` was received. */
   closed: boolean;
 };
 
@@ -50,7 +50,7 @@ export class Fold {
     const isMessage = 'message' in event;
     if (head === 'open' && !isTask && !isMessage) this.#note('first-event', index);
     if (head === 'passed' && isTask) this.#note('second-task', index);
-    // A snapshot at the head of a resumed stream may repeat that the task has ended.
+    // The snapshot at the head of a resumed stream may show once more that the task has ended.
     if (this.ended && !(head === 'resumed' && isTask)) this.#note('after-terminal', index);
     if (isTask) this.#snapshot(event.task, index);
     else if (isMessage) this.message = event.message;
@@ -59,7 +59,9 @@ export class Fold {
     return this;
   }
 
-  /** Call it after a disconnect: the next events are a new stream of the same task, from a cursor or a snapshot. */
+  /**
+   * Call it after a disconnect. The next events then come from a new stream of the same task, which starts at a cursor or with a snapshot.
+   */
   resume(): this {
     this.#head = 'resumed';
     return this;

@@ -46,7 +46,7 @@ test('query parameters get the type of their field, by both of its names; others
   assert.deepEqual(paramsOfQuery(undefined), {});
 });
 
-test('a missing body is an empty one, the path wins, non-objects are left to the schema, deep nesting is refused', () => {
+test('a missing body counts as empty, the path wins, the schema rejects non-objects, and deep nesting is refused', () => {
   const path = { id: 'p' };
   for (const body of [undefined, null, {}, { id: 'b' }]) assert.deepEqual(paramsOfBody(body, path), path);
   assert.deepEqual(paramsOfBody({ id: 'b', a: 1 }, path), { id: 'p', a: 1 });

@@ -7,7 +7,7 @@ export const A2A_JSON_TYPE = 'application/a2a+json';
 /** An error of the HTTP+JSON binding: google.rpc.Status in JSON ([A2A 1.0] 11.6, https://google.aip.dev/193). */
 export type HttpJsonFailure = { error: { code: number; status: string; message: string; details: unknown[] } };
 
-/** `status`: the HTTP status, where it differs from the catalogue. */
+/** `status`: the HTTP status, if it differs from the catalogue's. */
 export function httpJsonFailure(error: A2AError, status: number = error.row.http): HttpJsonFailure {
   return { error: { code: status, status: error.row.grpc, message: error.message, details: errorInfos(error) } };
 }

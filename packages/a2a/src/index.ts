@@ -3,7 +3,7 @@ export { codePoints, cutIndex, differingSpan } from './code-points.ts';
 export type { RemoteResponse } from './decode-event.ts';
 export { decodeRemoteEvent, decodeRemoteResponse, INTERPRETED_MEMBERS } from './decode-event.ts';
 export type { DecodedEvent, Dialect, Operation, PushForm, UnknownEvent } from './dialect.ts';
-export { frameResult, OPERATIONS, operationOf } from './dialect.ts';
+export { OPERATIONS, operationOf } from './dialect.ts';
 export { withJsonFieldNames } from './dialect-1.0/decode.ts';
 export { REQUEST_SCHEMAS } from './dialect-1.0/dialect.ts';
 export { decodeListTasks } from './dialect-1.0/list-tasks.ts';

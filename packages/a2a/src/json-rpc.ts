@@ -41,7 +41,7 @@ function refuse(id: RpcId, detail: string): ParsedRequest {
 
 export type RpcFailure = { jsonrpc: '2.0'; id: RpcId; error: { code: number; message: string; data: unknown } };
 
-/** `taskId`: the task as the request names it. Before 1.0 an error names it so, whatever its id in the log is. */
+/** `taskId`: the task as the request names it. Before 1.0 the error contains this id, even if the log has the task under another one. */
 export function rpcFailure(id: RpcId, error: A2AError, dialect: DialectName, taskId?: string): RpcFailure {
   const named = taskId !== undefined && { taskId };
   const data = dialect === '1.0' ? errorInfos(error) : { ...plainErrorData(error), ...named };

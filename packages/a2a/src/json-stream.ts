@@ -2,7 +2,7 @@ import { takesFastPaths } from './fast-paths.ts';
 
 /** Maximum UTF-16 units of a document that is compared with the previous one. */
 const DOCUMENT_CHARS_MAX = 8 * 1024;
-/** Comparisons that may fail in a row. Afterwards only one of SKIPPED_MAX documents is compared. */
+/** Consecutive failed comparisons after which only one of SKIPPED_MAX documents is compared. */
 const FAILED_MAX = 8;
 const SKIPPED_MAX = 64;
 /** Maximum strings in which two documents may differ. */
@@ -15,8 +15,8 @@ type Node = { container: unknown[] | { [name: string]: unknown }; members: { nam
 
 /**
  * Reads the JSON documents of one stream. The document of a token differs from the previous one only in a few strings, and parsing it again
- * would be most of the token's cost. The difference of two documents gives a form. A later document with exactly the form's text around
- * non-empty strings has the value of the form with these strings. Members that do not differ are shared between values, and frozen.
+ * would be most of the token's cost. Comparing two documents gives a form. A later document that has exactly the form's text around
+ * non-empty strings decodes to the form's value with these strings. Members that do not differ are frozen and shared between values.
  */
 export class JsonStream<T = unknown> {
   readonly #decode: (value: unknown) => T;
@@ -28,8 +28,8 @@ export class JsonStream<T = unknown> {
   #skipped = 0;
 
   /**
-   * `decode`: reads a parsed document. It either copies a string or interprets it. Members that it may interpret or copy must be in
-   * `interpreted`. A document that differs in an interpreted string is decoded by itself.
+   * `decode`: reads a parsed document. It copies some strings and interprets others. `interpreted` must list the members that it
+   * interprets. A document that differs in an interpreted string is decoded separately.
    */
   constructor(decode: (value: unknown) => T = value => value as T, interpreted: ReadonlySet<string> = new Set()) {
     this.#decode = decode;
@@ -62,7 +62,7 @@ export class JsonStream<T = unknown> {
   }
 }
 
-/** The strings of a document that has this text around them; undefined for any other document. */
+/** The strings of a document between the given pieces of text; undefined for a document that does not have these pieces. */
 function stringsIn(text: string, around: readonly string[]): string[] | undefined {
   const strings: string[] = [];
   let from = 0;
@@ -135,13 +135,13 @@ function formOf(
     at += piece.length + 1;
   }
   around.push(other.slice(from));
-  // A duplicate member has the value of the last one, and a string may be interpreted; in both cases a marker is missing.
+  // A marker can be missing: of duplicate members only the last one counts, and a string may have been interpreted.
   const found: string[] = [];
   const value = nodeOf(decode(JSON.parse(pieces.join('"'))), marks, found);
   return typeof value === 'object' && found.length === slots.length ? { around, value } : undefined;
 }
 
-/** The path to a marker: the number of its slot, or a container. Undefined without a marker below; such a value is frozen. */
+/** The path to a marker: the number of its slot, or a container. Undefined for a value that contains no marker; it is frozen. */
 function nodeOf(value: unknown, marks: readonly string[], found: string[]): number | Node | undefined {
   if (typeof value === 'string' && marks.includes(value)) {
     found.push(value);

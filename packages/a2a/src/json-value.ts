@@ -5,7 +5,7 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** A non-empty string: ProtoJSON writes an absent string as `""`. */
+/** A non-empty string. An empty one counts as absent, because ProtoJSON writes an absent string as `""`. */
 export function text(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
@@ -35,13 +35,13 @@ type Present<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
 /** The members of `members` that are not undefined. */
 export function present<T extends object>(members: T): Present<T> {
   const found: Present<T> = {};
-  // Runs several times per token of a remote agent: lists of entries would cost more than the rest of its decoding.
+  // This runs several times for each token of a remote agent: lists of entries would cost more than the rest of the decoding.
   for (const name of Object.keys(members) as (keyof T)[])
     if (members[name] !== undefined) found[name] = members[name] as Exclude<T[keyof T], undefined>;
   return found;
 }
 
-/** A `Date` holds no time further from 1970, milliseconds (ECMA-262 21.4.1.1): its text would be a RangeError. */
+/** Largest distance from 1970, in milliseconds, that a `Date` can hold (ECMA-262 21.4.1.1). Formatting a later time throws a RangeError. */
 const TIME_MS_MAX = 8.64e15;
 
 /** Epoch milliseconds of a time that a `Date` can hold. */

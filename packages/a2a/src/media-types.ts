@@ -1,4 +1,4 @@
-/** Modes from before they were media types: samples of April 2025 and of 0.2 use `text`, and a file may be of any type. */
+/** Modes that older agents use instead of media types: samples of April 2025 and of 0.2 use `text`, and a `file` may be of any type. */
 const WORDS: ReadonlyMap<string, string> = new Map([
   ['text', 'text/*'],
   ['data', 'application/json'],

@@ -5,10 +5,10 @@ import type { Message, Metadata, TaskState } from './types.ts';
 export type SendRequest = {
   message: Message;
   /**
-   * The task by the client's own id, which may not exist yet (legacy, C-9). Then `message` has no task id, and perhaps an empty
-   * `messageId`.
+   * The task by the client's own id, which may not exist yet (legacy, C-9). If it is present, `message` has no task id and may have an
+   * empty `messageId`.
    */
-  ownTaskId?: string;
+  chosenTaskId?: string;
   /** Request-level metadata, unchanged. */
   metadata?: Metadata;
   /** false: answer with the first snapshot of the task instead of waiting for its end. */
@@ -64,7 +64,7 @@ export type ListTasksRequest = {
   /** The `nextPageToken` of an earlier response. */
   pageToken?: string;
   historyLength?: number;
-  /** Only tasks whose status is of this time or later; epoch milliseconds. */
+  /** Epoch milliseconds: only tasks whose status is of this time or later. */
   statusSinceMs?: number;
   includeArtifacts: boolean;
 };

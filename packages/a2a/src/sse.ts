@@ -59,7 +59,7 @@ export async function* decodeSseBatches(
   let events: SseEvent[] = [];
   let overflow = false;
   const parser = createParser({
-    // Units of an incomplete event, which has at least as many bytes.
+    // Limits the units of an incomplete event, whose bytes are at least as many.
     maxBufferSize: eventBytesMax + DATA_FIELD.length,
     onEvent: ({ data, id, event }) => {
       overflow ||= isLonger(data, eventBytesMax);

@@ -8,7 +8,7 @@ import { RemoteClient } from './remote-client.ts';
 import { cancelRequest, taskIdOf } from './remote-run.ts';
 import { RemoteTurn, resumeOf } from './remote-turn.ts';
 
-/** Skills registered for one agent. */
+/** Maximum number of skills registered for one agent. */
 const SKILLS_MAX = 256;
 
 /** An agent that runs its turns on a remote A2A agent of version 0.2, 0.3 or 1.0. Creating it sends no request. */
@@ -70,9 +70,9 @@ function requestOf(turn: Turn, context: string) {
 }
 
 /**
- * The context id sent to the agent. It is derived, so that every replica sends the same one without a table of ids, and hashed
- * with the owner, so that neither the agent nor another caller can name our context (S0-34). SHA-256 in the form of a UUID
- * (version 8, RFC 9562).
+ * The context id sent to the agent. It is derived from ours, because every replica must send the same one without a table of ids. The owner
+ * is part of the hash, so that neither the agent nor another caller can name our context (S0-34). SHA-256 in the form of a UUID (version 8,
+ * RFC 9562).
  */
 function remoteContext(url: string, { contextId, owner }: Turn): string {
   const ownerText = owner === undefined ? '' : `\n${JSON.stringify([owner.tenant ?? null, owner.subject ?? null])}`;

@@ -58,7 +58,7 @@ test('an id of more than KEPT_ID_UNITS_MAX is kept as a hash, and still found wh
   assert.equal(one.snapshot(task({ history, artifacts: [artifact(long), artifact(`${long}2`)] })).isWhole, true);
 });
 
-test('open calls are bounded, and the oldest of a tool ends first', () => {
+test('the number of open calls is limited, and the oldest call of a tool ends first', () => {
   const calls = new OpenCalls();
   const ids = Array.from({ length: OPEN_CALLS_MAX + 1 }, (_, n) =>
     calls.idOf({ phase: 'start', tool: n === 0 ? 'old' : 'x', failed: false }),

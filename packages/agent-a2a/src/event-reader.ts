@@ -12,7 +12,7 @@ import {
   textOf,
 } from '@hopline/a2a';
 import type { AgentEvent } from '@hopline/agent';
-import { otherParts, ownMessage, textMessage } from './message-parts.ts';
+import { otherParts, shownMessage, textMessage } from './message-parts.ts';
 import { OpenCalls } from './open-calls.ts';
 import type { Deltas, Skipped, StatusText } from './options.ts';
 import { keptId, RecentIds } from './recent-ids.ts';
@@ -22,7 +22,7 @@ import { noticeOfArtifact, noticeOfMetadata, noticeOfText, type ToolNotice } fro
 
 /** Message ids kept for deduplication. */
 export const RECENT_MESSAGES_MAX = 4096;
-/** An empty artifact of this name marks the end of the answer and is not content (S0-27). */
+/** Name of an empty artifact that marks the end of the answer and is not content (S0-27). */
 const END_MARKER = 'current_result';
 
 type Waiting = Omit<Extract<AgentEvent, { type: 'auth-required' }>, 'type'>;
@@ -55,7 +55,7 @@ export class EventReader {
   /** True if the agent's state is working and an event has shown it. */
   #isWorking = false;
   #read: AgentEvent[] = [];
-  /** Id of the first status message of the answer: a history that contains it contains all of them. */
+  /** Id of the answer's first status message. A history that contains it contains the whole answer. */
   #firstTextId: string | undefined;
   #hasText = false;
 
@@ -98,33 +98,33 @@ export class EventReader {
     if (!isInProgress(state)) this.end(message);
     if (isInterrupted(state)) {
       this.ended = true;
-      const request = message ? ownMessage(message) : textMessage('The agent waits for an answer.');
+      const request = message ? shownMessage(message) : textMessage('The agent waits for an answer.');
       this.#read.push({ type: 'interrupted', state, message: request, resume: this.ids });
     } else if (isTerminal(state)) {
       this.ended = true;
-      this.#read.push(endEvent(state, message && ownMessage(message), metadata));
+      this.#read.push(endEvent(state, message && shownMessage(message), metadata));
     } else {
       const { length } = this.#read;
       if (message !== undefined) this.#working(message, metadata);
       if (state !== 'TASK_STATE_WORKING' || this.#isWorking) return;
       this.#isWorking = true;
-      // The events of the message show it as well.
+      // Not needed if the message itself led to events, which show the same.
       if (this.#read.length === length) this.#read.push({ type: 'working' });
     }
   }
 
-  /** Emits the text that is still held, when no text follows. `message`: the one with which the agent ends. */
+  /** Emits the text that is still held, because no text follows. `message`: the agent's final message. */
   end(message?: Message): void {
     if (message !== undefined) this.#texts.compare(textOf(message.parts), this.#read);
     this.#texts.end(this.#read);
   }
 
-  /** Emits the request only once, although every poll returns it: the agent may receive the credentials out of band and continue. */
+  /** Emits the request only once, although every poll returns it: the agent may still receive the credentials out of band and continue. */
   #authorize(message: Message | undefined): void {
     if (this.waiting !== undefined) return;
     this.#isWorking = false;
     this.#texts.settle(this.#read);
-    const request = message ? ownMessage(message) : textMessage('The agent needs credentials.');
+    const request = message ? shownMessage(message) : textMessage('The agent needs credentials.');
     this.waiting = { message: request, resume: { ...this.ids } };
     this.#read.push({ type: 'auth-required', ...this.waiting });
   }
@@ -149,13 +149,13 @@ export class EventReader {
   }
 
   #wholeText(messages: readonly Message[]): void {
-    // A message without an id may already have been read.
+    // Skipped for a message without an id, which may already have been read.
     if (this.#texts.deltas === undefined)
       for (const message of messages) if (message.messageId !== '') this.#working(message, undefined);
     if (this.#texts.deltas !== undefined) this.#read.push({ type: 'snapshot', text: this.#answerOf(messages) });
   }
 
-  /** Whether the messages go back to the first piece of the answer. For cumulative agents any text is enough. */
+  /** Whether the messages include the first piece of the answer. With cumulative texts, any text is enough. */
   #hasAll(messages: readonly Message[]): boolean {
     if ((this.#texts.deltas ?? 'incremental') !== 'incremental') return messages.some(message => textOf(message.parts) !== '');
     return this.#firstTextId !== undefined && messages.some(message => message.messageId === this.#firstTextId);
@@ -180,7 +180,7 @@ export class EventReader {
 
   #task(task: Task): void {
     this.remember(task.id, task.contextId);
-    // The first task marks its start; a later one is a snapshot.
+    // The first task marks the start of the work; a later one is a snapshot.
     if (!isInProgress(task.status.state) || this.#events > 1) this.snapshot(task);
     this.status(task.status, task.metadata);
   }
@@ -190,7 +190,7 @@ export class EventReader {
     this.remember('', message.contextId ?? '');
     this.end(message);
     const direct = this.#events === 1 && { direct: true as const };
-    this.#read.push({ type: 'done', message: ownMessage(message), ...direct });
+    this.#read.push({ type: 'done', message: shownMessage(message), ...direct });
   }
 
   #working(message: Message, metadata: Metadata | undefined): void {
@@ -211,7 +211,7 @@ export class EventReader {
     const text = textOf(parts);
     if (text === '') return;
     if (shown === 'hidden') onSkipped('hidden text');
-    else if (shown === 'progress') this.#read.push({ type: 'progress', message: ownMessage(message) });
+    else if (shown === 'progress') this.#read.push({ type: 'progress', message: shownMessage(message) });
     else {
       if (!this.#hasText) this.#firstTextId = messageId || undefined;
       this.#hasText = true;
@@ -267,7 +267,7 @@ function noticeOf(message: Message, metadata: Metadata | undefined, calls: OpenC
   return noticeOfText(message.parts[0]?.text ?? '', tool => calls.isOpen(tool));
 }
 
-/** The agent's messages after our newest one. The last one may exist in the status only. */
+/** The agent's messages after our newest one. The last one may be only in the status. */
 function messagesOfTurn({ history = [], status }: Task): Message[] {
   const userIndex = history.findLastIndex(message => message.role === 'ROLE_USER');
   const messages = history.slice(userIndex + 1);

@@ -1,6 +1,6 @@
 import { AGENT_CARD_PATHS, decodeAgentCard, type RemoteAgent } from '@hopline/agent-card';
 
-/** Without a card the agent is assumed to speak 0.3 and to stream; a rejected request corrects either (see `remote-turn.ts`). */
+/** Without a card the agent is assumed to speak 0.3 and to stream; a rejected request corrects both assumptions (see `remote-turn.ts`). */
 export function withoutCard(url: string): RemoteAgent {
   return { name: '', description: '', dialect: '0.3', url, streaming: true, pushNotifications: false, skills: [] };
 }

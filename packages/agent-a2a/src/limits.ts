@@ -2,15 +2,15 @@ export type A2ALimits = {
   /** Time from the request to the first event. Comments and frames of unknown kinds are not events. */
   firstEventMsMax: number;
   /**
-   * Time between two events of a stream, or two changes of the task after the stream ended. The time in which we do not
-   * read does not count.
+   * Time between two events of a stream, or two changes of the task after the stream ended. Time during which we do not read does not
+   * count.
    */
   silenceMsMax: number;
   /** Duration of one turn. */
   totalMsMax: number;
-  /** With a webhook: interval of polls without a call. A lost call delays the turn only by this. */
+  /** With a webhook: interval of polls while no call arrives. A lost call delays the turn only by this. */
   lostCallMsMax: number;
-  /** While subscribed: interval of polls without an event. A lost end event delays the turn by this. */
+  /** While subscribed: interval of polls while no event arrives. A lost end event delays the turn by this. */
   lostEndMsMax: number;
   /** Bytes of one event or one whole response. */
   eventBytesMax: number;

@@ -6,7 +6,7 @@ export function otherParts(parts: readonly Part[]): Part[] {
 }
 
 /** A message of the agent as clients may see it: with an id, without the ids of the agent's own task (S0-34). */
-export function ownMessage(message: Message): Message {
+export function shownMessage(message: Message): Message {
   const { taskId: _task, contextId: _context, referenceTaskIds: _references, ...rest } = message;
   return { ...rest, messageId: message.messageId || randomUUID(), role: 'ROLE_AGENT' };
 }

@@ -1,8 +1,8 @@
 import type { A2ALimits } from './limits.ts';
 
 /**
- * How the texts of an agent's working statuses form the answer; absent: they show it themselves (`StatusTexts`). `incremental`:
- * each is the next piece; `cumulative`: each is the answer so far; `whole`: each replaces the previous one.
+ * How the texts of an agent's working statuses form the answer; absent: the texts themselves show it (`StatusTexts`). `incremental`: each
+ * is the next piece; `cumulative`: each is the answer so far; `whole`: each replaces the previous one.
  */
 export type Deltas = 'incremental' | 'cumulative' | 'whole';
 
@@ -43,7 +43,7 @@ export type AgentTls = { ca?: string; cert?: string; key?: string };
 export class AgentFault extends Error {
   override readonly name = 'AgentFault';
   readonly retryable: boolean;
-  /** The same as a closed word, for spans. */
+  /** The same reason as a word of a closed list, for spans. */
   readonly word: string;
 
   constructor(reason: string, retryable: boolean, { word, ...options }: ErrorOptions & { word?: string } = {}) {
@@ -75,7 +75,7 @@ export function silenceFault(ms: number): AgentFault {
   return new AgentFault(`the agent sent nothing for ${ms / 1000} s`, true, { word: 'silent' });
 }
 
-/** Cause of `totalFault`. */
+/** The abort reason that `totalFault` recognizes. */
 const TOO_SLOW = 'too_slow';
 
 export function totalFault(): AgentFault {

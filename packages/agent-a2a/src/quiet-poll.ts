@@ -2,7 +2,7 @@ import { AgentFault, NO_TERMINAL_STATE } from './options.ts';
 
 /**
  * Polls whenever a subscription has brought no event for a while. `signal` aborts with the turn, and when a poll shows that the
- * subscription should be abandoned. A failed poll proves nothing.
+ * subscription should be abandoned. A failed poll is ignored.
  */
 export class QuietPoll implements Disposable {
   readonly signal: AbortSignal;

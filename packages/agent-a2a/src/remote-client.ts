@@ -30,13 +30,13 @@ import {
 } from './options.ts';
 import { requestWithin } from './request-within.ts';
 
-/** Lifetime of a cached card, milliseconds: skills change. */
+/** Lifetime of a cached card in milliseconds. It is short because skills change. */
 const CARD_MS_MAX = 30_000;
 /** Time limit of fetching a card and of tasks/get. */
 export const CALL_MS_MAX = 10_000;
 const CONNECT_MS_MAX = 5_000;
 const CARD_BYTES_MAX = 1024 * 1024;
-/** 0.3 has another name. The version of April 2025 has no extensions, and its servers ignore the header. */
+/** 0.3 uses another name. The version of April 2025 has no extensions, so its servers ignore the header. */
 const EXTENSIONS_HEADERS = { '1.0': 'a2a-extensions', '0.3': 'x-a2a-extensions', legacy: 'x-a2a-extensions' } as const;
 /** Malformed frames tolerated in one stream. */
 const MALFORMED_MAX = 16;
@@ -56,7 +56,7 @@ type Context = {
   totalMsMax: number;
   /** Whether the agent may be silent now because it waits for credentials. */
   mayBeSilent?: () => boolean;
-  /** The agent in whose dialect `params` are. Absent: they are the same in every dialect. */
+  /** The agent whose dialect `params` use. Absent if they are the same in every dialect. */
   agent?: RemoteAgent;
 };
 
@@ -66,7 +66,7 @@ type Context = {
  */
 export class RemoteClient {
   readonly #options: RemoteClientOptions;
-  /** Without undici's time limits, which would end a blocking send after 300 s: `Deadlines` sets ours. */
+  /** undici's own time limits are off, because they would end a blocking send after 300 s. `Deadlines` enforces ours. */
   readonly #http: HttpAgent;
   #cached: { agent: RemoteAgent; untilMs: number } | undefined;
 
@@ -100,12 +100,12 @@ export class RemoteClient {
   }
 
   /**
-   * Streams the agent's events, those that arrive together in one array; a JSON response is one event. Ends without a fault when
-   * the connection breaks after the first event.
+   * Streams the agent's events in arrays of those that arrive together; a JSON response is one event. Ends without a fault when the
+   * connection breaks after the first event.
    */
   async *stream(operation: 'stream' | 'subscribe', params: JsonObject, context: Context): AsyncGenerator<RemoteResponse[]> {
     const { limits } = this.#options;
-    // A subscription of 0.3 begins with the next event of a stream that may have begun long ago.
+    // A 0.3 subscription begins with the next event of the task, which may be silent for as long as a stream may.
     const firstEventMsMax = operation === 'subscribe' ? limits.silenceMsMax : limits.firstEventMsMax;
     using deadlines = new Deadlines(
       { ...limits, firstEventMsMax, totalMsMax: context.totalMsMax },
@@ -118,7 +118,7 @@ export class RemoteClient {
       for await (const events of this.#responses(response)) {
         hasBegun = true;
         // Only events are a sign of life: the servers of the Python SDKs write `: ping` as long as the connection is open, and other
-        // keep-alives are frames of kinds that A2A does not have.
+        // keep-alives are frames of kinds unknown to A2A.
         const isAlive = events.some(event => !('unknown' in event));
         if (isAlive) {
           deadlines.touch();
@@ -271,7 +271,7 @@ async function readJson(response: Dispatcher.ResponseData<unknown>, bytesMax: nu
     if (bytes > bytesMax) throw new A2AError('INVALID_AGENT_RESPONSE', { detail: `longer than ${bytesMax}` });
     chunks.push(chunk);
   }
-  // Without a byte order mark, which .NET and editors write, and JSON.parse refuses.
+  // Strips the byte order mark, which .NET and some editors write and JSON.parse refuses.
   const value = parsed<unknown>(() => JSON.parse(new TextDecoder().decode(Buffer.concat(chunks))));
   if (value === undefined) throw new AgentFault(NOT_JSON, false);
   return value;
@@ -300,7 +300,7 @@ function faultOfDeadline({ limit, ms }: MissedDeadline): AgentFault {
   return limit === 'total' ? totalFault() : silenceFault(ms);
 }
 
-/** Converts an error to a fault; the abort of the turn keeps its reason. */
+/** Converts an error to a fault. The abort of the turn is rethrown with its own reason. */
 function faultOf(error: unknown, deadlines: AgentDeadlines, turn: AbortSignal): Error {
   if (error instanceof AgentFault) return error;
   if (turn.aborted) return turn.reason instanceof Error ? turn.reason : new Error('aborted');

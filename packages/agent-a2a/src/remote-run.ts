@@ -12,8 +12,8 @@ export function taskIdOf(run: unknown): string | undefined {
 }
 
 /**
- * Sends tasks/cancel. Any answer counts, even an error: the task is unknown or has ended. The request is repeated only after silence, and
- * after answers that a server or proxy sends while it restarts.
+ * Sends tasks/cancel. Any answer is final, even an error: it means that the task is unknown or has ended. The request is repeated only if
+ * there is no answer, or one that a server or proxy sends while it restarts.
  */
 export function cancelRequest(client: RemoteClient, taskId: string, trace: Turn['trace']): CancelRequest {
   return async signal => {

@@ -21,7 +21,7 @@ import { cancelRequest, type RemoteRun, taskIdOf } from './remote-run.ts';
 import { WebhookCalls } from './webhook-calls.ts';
 import { isWholeText } from './whole-text.ts';
 
-/** Attempts of one tasks/get while the agent is unreachable; bounds of the pauses between them, about 3 s in all, milliseconds. */
+/** Attempts of one tasks/get while the agent is unreachable, and bounds in milliseconds of the pauses between them: about 3 s in all. */
 const GET_TRIES_MAX = 5;
 const GET_RETRY_MS_MIN = 200;
 const GET_RETRY_MS_BASE = 300;
@@ -29,20 +29,23 @@ const GET_RETRY_MS_MAX = 2_400;
 /** First and longest pause between two tasks/get. */
 const POLL_MS = 250;
 const POLL_MS_MAX = 2_000;
-/** Timers may fire early by this. */
+/** Milliseconds by which timers may fire early. */
 const CLOCK_MS = 5;
 /** Interval at which the content of a task is read while it is followed after a broken stream. */
 const SHOW_MS = 2_000;
 
-/** Method not found, unsupported operation: the agent does not stream, whatever its card states. */
+/** Method not found, unsupported operation: the agent does not stream, even if its card claims it. */
 const CANNOT_STREAM: readonly number[] = [-32601, -32004];
-/** Push notifications not supported, the same under an older code, invalid params: the agent takes no webhook, or not this one. */
+/**
+ * Push notifications not supported, the same under an older code, and invalid params: the agent does not accept webhooks, or refuses this
+ * one.
+ */
 const CANNOT_PUSH: readonly number[] = [-32003, -32004, -32602];
 
 export type RemoteTurnOptions = {
   client: RemoteClient;
   turn: Turn;
-  /** Parameters of a send. With a webhook the agent need not keep us waiting. */
+  /** Parameters of a send. With a webhook the send does not block. */
   params: (agent: RemoteAgent, webhook?: string) => JsonObject;
   /** The context id that we gave the agent. */
   context: string;
@@ -52,7 +55,7 @@ export type RemoteTurnOptions = {
   cancels: RemoteRunCancels;
 };
 
-/** `Turn.resume`: the agent's interrupted task, and the context where the agent named it itself. */
+/** `Turn.resume`: the agent's interrupted task, and its context if the agent chose the id itself. */
 type Resume = { taskId?: string; contextId?: string };
 
 export function resumeOf({ resume }: Turn): Resume {
@@ -87,7 +90,7 @@ export class RemoteTurn {
   #hasSubscribed = false;
   /** Another run of this turn has sent the message, and no snapshot has proved that the text is complete. */
   #isUnproved = false;
-  /** The task that the log knows was begun by this attempt. */
+  /** The task that this attempt has reported to the log as its own. */
   #reported: string | undefined;
   /** The turn has failed, and no other attempt follows. */
   #hasFailed = false;
@@ -170,8 +173,9 @@ export class RemoteTurn {
   }
 
   /**
-   * Cancels the tasks that earlier attempts of this turn began, except one that this turn continues: two models would be paid at once, and
-   * one task cannot be continued with its whole text, because an agent need not keep it. Rejects when the agent cannot be reached.
+   * Cancels the tasks that earlier attempts of this turn began, except one that this turn continues: otherwise two models would run and be
+   * paid at once. Continuing such a task would not give its whole text, because an agent need not keep it. Rejects when the agent cannot be
+   * reached.
    */
   async #cancelEarlier(): Promise<void> {
     const { client, cancels } = this.#options;
@@ -181,7 +185,7 @@ export class RemoteTurn {
       if (taskId === continued) continue;
       await cancels.cancel(taskId, cancelRequest(client, taskId, turn.trace)).catch(error => {
         if (error instanceof AgentFault && error.message === UNREACHABLE) throw error;
-        // The agent has the request and does not answer. Waiting longer would not stop it sooner.
+        // The agent has the request but does not answer. Waiting longer would not stop it sooner.
       });
     }
   }
@@ -218,7 +222,7 @@ export class RemoteTurn {
 
   async *#stream(agent: RemoteAgent): AsyncGenerator<AgentEvent[]> {
     let mayBeStale = resumeOf(this.#turn).taskId !== undefined;
-    // A refusal by the server that the previous card described does not apply to this stream.
+    // The refusal came from the server that the previous card described; the new one may stream.
     this.#isStreamRefused = false;
     for await (const responses of this.#client.stream('stream', this.#options.params(agent), { ...this.#context(), agent })) {
       try {
@@ -243,7 +247,7 @@ export class RemoteTurn {
     yield this.#reader.take();
   }
 
-  /** Sends with a webhook where the agent pushes; otherwise waits for the answer. */
+  /** Sends with a webhook if the agent pushes; otherwise waits for the answer. */
   async #sendOnce(agent: RemoteAgent): Promise<RemoteResponse> {
     const { params, webhooks } = this.#options;
     const calls = agent.pushNotifications && webhooks ? new WebhookCalls(webhooks) : undefined;
@@ -259,8 +263,8 @@ export class RemoteTurn {
   }
 
   /**
-   * Reads the task once. Text sent while we were not connected is complete only if the task holds it; otherwise a new attempt
-   * replaces the text.
+   * Reads the task once. Text that the agent sent while we were disconnected is complete only if the task contains it; otherwise a new
+   * attempt replaces the text.
    */
   async *#poll(agent: RemoteAgent): AsyncGenerator<AgentEvent[]> {
     await this.#untilNextPoll();
@@ -274,7 +278,7 @@ export class RemoteTurn {
     this.#isUnproved &&= !isWholeText(task, { turn: this.#turn, options: this.#options.reader });
     const isWhole = !this.#isUnproved && this.#reader.snapshot(task);
     yield this.#reader.take();
-    // The failure keeps the text that another run has shown.
+    // A failure keeps the text that another run has shown.
     const hasFailed = isTerminal(state) && state !== 'TASK_STATE_COMPLETED';
     if (isSettled(state) && !isWhole && !(hasFailed && this.#isUnproved)) throw new AgentFault(NO_TERMINAL_STATE, true);
     // The message of a status in progress is a message of the turn, which `snapshot` has read.
@@ -284,8 +288,8 @@ export class RemoteTurn {
   }
 
   /**
-   * Follows the events from now on. Earlier ones may be missing, so none of them is shown: the text comes from the task itself, which is read
-   * from time to time and at its end. A text with a hole would stand if the turn failed.
+   * Follows the events from now on. Earlier ones may be missing, so none of them is shown: the text comes from the task itself, which is
+   * read from time to time and at its end. Otherwise a text with a hole would remain if the turn failed.
    */
   async *#subscribe(): AsyncGenerator<AgentEvent[]> {
     const { taskId } = this.#reader.ids;
@@ -317,7 +321,7 @@ export class RemoteTurn {
     }
   }
 
-  /** Whether the agent works, or waits for credentials. */
+  /** Records whether the agent works or waits for credentials. */
   #followState(event: StreamResponse): void {
     if (!('statusUpdate' in event)) return;
     const { status, metadata } = event.statusUpdate;
@@ -327,8 +331,8 @@ export class RemoteTurn {
   }
 
   /**
-   * Whether the task has stopped working although no event has shown it: its end may come before a subscription, and a2a-sdk 0.3 for
-   * Python ends no subscription to a task whose `execute()` raised.
+   * Whether the task has stopped working although no event has shown it: the task may have ended before the subscription began, and a2a-sdk
+   * 0.3 for Python ends no subscription to a task whose `execute()` raised.
    */
   async #hasEndedUnseen(signal: AbortSignal): Promise<boolean> {
     const response = await this.#client.call(
@@ -375,12 +379,12 @@ export class RemoteTurn {
   }
 
   /**
-   * An agent that streams must change its task within the silence limit, and any agent a task that it has not begun: with a2a-sdk
+   * Within the silence limit, an agent that streams must change its task, and any agent must begin it: with a2a-sdk
    * 0.3 for Python an exception in `execute()` leaves the task `submitted`. Agents that do not stream may work in silence until
    * the total limit.
    */
   #assertChanging(task: Task, agent: RemoteAgent): void {
-    // Some agents set the timestamp of the status in each response.
+    // Ignores the timestamp of the status, which some agents set in each response.
     const json = JSON.stringify({ ...task, status: { ...task.status, timestamp: undefined } });
     const nowMs = performance.now();
     if (json !== this.#lastTask) {
@@ -411,13 +415,17 @@ export class RemoteTurn {
     }
   }
 
-  /** The agent should not continue a task whose turn has ended. Waits for the first request; the others follow until one is answered. */
+  /**
+   * Cancels the agent's task, which should not continue after its turn has ended. Waits only for the first request; it is then repeated
+   * until the agent answers one.
+   */
   async #cancel(): Promise<void> {
     const { client, cancels } = this.#options;
     const { taskId } = this.#reader.ids;
     if (taskId === undefined) return;
     if (this.#reader.ended) return cancels.ended(taskId);
-    // The next turn continues the task that waits for credentials, the next attempt the one whose question is being answered.
+    // Not canceled: the next turn continues a task that waits for credentials, and the next attempt continues a task whose question is
+    // being answered.
     const isContinued = this.#reader.waiting !== undefined || (resumeOf(this.#turn).taskId !== undefined && !this.#hasFailed);
     if (isContinued && this.#turn.signal.reason !== TASK_ENDED) return;
     await cancels.begin(taskId, cancelRequest(client, taskId, this.#turn.trace));
@@ -430,7 +438,7 @@ export class RemoteTurn {
   }
 }
 
-/** JSON-RPC's own errors by name; a number of five digits would look like an id. */
+/** JSON-RPC's own errors are shown by name, because a number of five digits would look like an id. */
 function rpcWord(code: number): string {
   if (code === -32603) return 'rpc_internal_error';
   if (code === -32602) return 'rpc_invalid_params';

@@ -13,7 +13,7 @@ type Mirror = { of: string; held: StatusText[]; rest: string };
  * Removes those pieces of an answer that repeat it. Each piece is the text of a status: Google ADK streams deltas, then sends
  * the whole text as a status, then as an artifact. Two forms are recognized by their text:
  *
- * - One piece is equal to all pieces since the last repetition. It is held until the next event: a whole text that follows, or came
+ * - One piece is equal to all pieces since the last repetition. It is held until the next event: a whole text that follows, or that came
  *   before as an artifact, decides. Otherwise it is a repetition if it is long enough that no model emits it as a piece.
  * - The pieces, from the first on, are the text of the artifacts before them. They are held as long as they repeat it.
  *
@@ -23,7 +23,7 @@ export class RepeatedTexts {
   /** The pieces since the last repetition, and the text that was repeated then. */
   #pieces = new GrowingText();
   #repeated: string | undefined;
-  /** True if the held text equals `#pieces`, or `#repeated` when no piece followed. */
+  /** A held text that equals `#pieces`, or `#repeated` when no piece has followed. */
   #held: StatusText | undefined;
   readonly #artifacts = new Map<string, ArtifactText>();
   #newest: { id: string; artifact: ArtifactText } | undefined;
@@ -54,7 +54,7 @@ export class RepeatedTexts {
     else this.#release(held, events);
   }
 
-  /** No text follows. An incomplete copy is a text of its own. */
+  /** No text follows. A copy that stayed incomplete was a new text. */
   end(events: AgentEvent[]): void {
     this.settle(events);
     const mirror = this.#mirror;
@@ -132,7 +132,7 @@ export class RepeatedTexts {
     return true;
   }
 
-  /** Returns the part of the piece that is new compared with the artifacts: nothing while it repeats them. */
+  /** Returns the part of the piece that the artifacts do not have: nothing while it repeats them. */
   #continueMirror(mirror: Mirror, piece: StatusText, events: AgentEvent[]): string {
     const { text } = piece;
     const { held, rest } = mirror;
@@ -146,7 +146,7 @@ export class RepeatedTexts {
       this.#drop(held.map(({ text }) => text).join('') + rest);
       return text.slice(rest.length);
     }
-    // Only their beginning equals that of the artifacts, so it is another text, and all of it is new.
+    // The pieces only begin like the artifacts, so they are another text, and all of it is new.
     for (const one of held) this.#emit(one, events);
     return text;
   }

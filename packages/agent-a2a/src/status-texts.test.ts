@@ -67,7 +67,7 @@ test('texts that contain the previous ones are the answer so far, and no sent te
   );
 });
 
-test('the whole text after a short answer decides about it, otherwise it is pieces', () => {
+test('the whole text after a short answer decides its meaning; without one the texts are pieces', () => {
   const texts = ['Hi', 'Hi there'];
   assert.equal(fold(texts, { whole: 'Hi there' }).end, 'Hi there');
   assert.equal(fold(texts, { whole: 'HiHi there' }).end, 'HiHi there');

@@ -2,14 +2,13 @@ import type { AgentEvent } from '@hopline/agent';
 import type { Deltas } from './options.ts';
 import { RepeatedTexts, type StatusText } from './repeated-texts.ts';
 
-/** Texts are cumulative if so many in a row, from the first on, begin with the previous text and are longer. */
+/** Texts count as cumulative if this many in a row, from the first one, begin with the previous text and are longer. */
 export const CUMULATIVE_STEPS = 3;
-/** Texts held while undecided. With one more they are pieces. */
+/** Most texts held while their meaning is undecided. One more makes them pieces. */
 export const HELD_TEXTS_MAX = 8;
 
 /**
- * Converts the texts of an agent's working statuses to events of the answer. Without a setting the first texts decide their meaning: each is the
- * next piece of the answer, or each is the answer so far. A text that repeats its predecessor and adds to it may be either. It is held
+ * Converts the texts of an agent's working statuses to events of the answer. Without a setting the first texts decide what they all mean: each is the next piece of the answer, or each is the answer so far. A text that repeats its predecessor and adds to it may be either. It is held
  * until later texts, or the whole answer, decide, so that no sent text has to be taken back.
  *
  * `events`: receives the events. A generator would cost as much as the rest of a token.
@@ -20,11 +19,11 @@ export class StatusTexts {
   #undecided: StatusText[] = [];
   #last: string | undefined;
   #steps = 0;
-  /** Absent with a setting, which is always followed. */
+  /** Absent if a setting gives the meaning of the texts. */
   readonly #repeated: RepeatedTexts | undefined;
   readonly #onCumulative: () => void;
 
-  /** `deltas`: the setting. `onCumulative`: the texts look cumulative, and no setting states it. */
+  /** `deltas`: the setting. `onCumulative` is called when the texts look cumulative and no setting states it. */
   constructor(deltas: Deltas | undefined, onCumulative: () => void) {
     this.#deltas = deltas;
     this.#repeated = deltas === undefined ? new RepeatedTexts() : undefined;
@@ -53,7 +52,10 @@ export class StatusTexts {
     else if (this.#steps === CUMULATIVE_STEPS) this.#decide('cumulative', events);
   }
 
-  /** The agent has sent a text that may be its whole answer. It decides if it is one of the two possible answers. */
+  /**
+   * The agent has sent a text that may be its whole answer. It settles the meaning of the held texts if it equals one of the two possible
+   * answers.
+   */
   compare(whole: string, events: AgentEvent[]): void {
     this.#repeated?.compare(whole, events);
     if (this.#deltas !== undefined || this.#undecided.length < 2) return;
@@ -64,7 +66,7 @@ export class StatusTexts {
   /** Text of an artifact, which the texts of statuses may repeat. */
   artifact(id: string, text: string, chunk: { append: boolean; last: boolean }, events: AgentEvent[]): void {
     const soFar = this.#repeated?.artifact(id, text, chunk);
-    // If chunks beside the statuses add up to their text, the texts are pieces.
+    // If chunks of an artifact add up to the text of the statuses, the texts are pieces.
     if (soFar !== undefined && this.#deltas === undefined && this.#undecided.length > 1) {
       const pieces = this.#undecided.map(({ text }) => text).join('');
       if (soFar.length === pieces.length && soFar.text === pieces) this.#decide('incremental', events);
@@ -86,7 +88,7 @@ export class StatusTexts {
     this.#repeated?.end(events);
   }
 
-  /** The texts of a whole history as one. */
+  /** Joins the texts of a whole history into one. */
   wholeOf(texts: readonly string[]): string {
     if (this.#deltas !== 'incremental') return texts.at(-1) ?? '';
     if (this.#repeated === undefined) return texts.join('');

@@ -47,7 +47,7 @@ test('a text that only begins like a notice is text [S2-10]', () => {
   }
 });
 
-test('an end without a start is text of the answer', () => {
+test('an end without a start is part of the answer’s text', () => {
   assert.equal(noticeOfText('✅ Tool deploy completed', never), undefined);
 });
 
@@ -71,7 +71,7 @@ test('metadata takes precedence over the form of the text', () => {
   }
 });
 
-test('the end of a call is failed or waiting by its metadata, and failed by its description [S2-7]', () => {
+test('metadata marks the end of a call as failed or waiting; a description can mark it as failed [S2-7]', () => {
   const end = (metadata: Metadata, description?: string) =>
     noticeOfArtifact({ name: 'tool_notification_end', metadata, ...(description !== undefined && { description }) });
   const x = { phase: 'end', tool: 'x', failed: false };
@@ -83,7 +83,7 @@ test('the end of a call is failed or waiting by its metadata, and failed by its 
   assert.deepEqual(end({ tool: 'x' }, 'Tool call completed: x'), x);
 });
 
-test('artifacts are notices by name or recorded kind; without a tool they are artifacts [C-1]', () => {
+test('an artifact is a notice by its name or recorded kind; without a tool it stays an artifact [C-1]', () => {
   const metadata = { tool: 'x', toolCallId: 'c' };
   assert.equal(noticeOfArtifact({ name: 'tool_notification_complete', metadata })?.phase, 'end');
   assert.equal(noticeOfArtifact({ name: 'acme_call', metadata: { ...metadata, artifactKind: 'call-start' } })?.phase, 'start');

@@ -8,7 +8,7 @@ import { kindOfArtifact } from '@hopline/profiles';
 export type ToolNotice = { phase: 'start' | 'end'; tool: string; callId?: string; failed: boolean; waiting?: true };
 
 /**
- * Match the whole status text, never a prefix: an answer may contain, or be, `✅` or `✅ done` (S2-10). `Agent: ` may precede, and
+ * Match the whole status text, never a prefix: an answer may contain, or be, `✅` or `✅ done` (S2-10). `Agent: ` may precede the notice, and
  * `**` may surround the name (S2-3). Names have 1 to 128 characters without spaces, unlike prose.
  */
 const START = /^\s*[🔧🔍]\s*(?:[^:\n]{1,64}:\s+)?Calling tool:\s*\**([\w.\-/]{1,128}?)\**(?:\.{3})?\s*$/u;
@@ -25,9 +25,9 @@ export function noticeOfMetadata(metadata: Metadata | undefined, phase = metadat
   return { phase, tool, ...callId, failed: failed === true, ...(phase === 'end' && waiting === true && { waiting }) };
 }
 
-/** Reads the form of a status text. An end without an open call of that tool is text of the answer. */
+/** Reads the form of a status text. An end without an open call of that tool is part of the answer's text. */
 export function noticeOfText(text: string, isOpen: (tool: string) => boolean): ToolNotice | undefined {
-  // Both forms name a tool: most tokens need neither expression.
+  // A quick check spares most tokens both expressions.
   if (text.length > NOTICE_CHARS_MAX || !text.includes('ool')) return undefined;
   const tool = START.exec(text)?.[1];
   if (tool !== undefined) return { phase: 'start', tool, failed: false };
@@ -36,7 +36,10 @@ export function noticeOfText(text: string, isOpen: (tool: string) => boolean): T
   return { phase: 'end', tool: ended, failed: glyph === '❌' || outcome === 'failed' };
 }
 
-/** Reads an artifact whose name or recorded kind marks a notice; metadata or description name the tool, and whether the call failed. */
+/**
+ * Reads an artifact whose name or recorded kind marks a notice; its metadata or description names the tool and shows whether the call
+ * failed.
+ */
 export function noticeOfArtifact(artifact: { name?: string; description?: string; metadata?: Metadata }): ToolNotice | undefined {
   const kind = kindOfArtifact(artifact);
   if (kind !== 'call-start' && kind !== 'call-end') return undefined;

@@ -5,7 +5,7 @@ type Pause = {
   signal: AbortSignal;
   /** Shortest time between two polls, milliseconds: an agent may call for every token. */
   restMs: number;
-  /** Longest wait for a call, milliseconds. */
+  /** Longest wait for a call, in milliseconds. */
   msMax: number;
 };
 

@@ -22,7 +22,7 @@ test('one card serves 1.0 and 0.3 clients [S4-1 C-13]', () => {
   assert.deepEqual(JSON.parse(JSON.stringify(card)), card);
 });
 
-test('the card has every configured field and no other [S4-1]', () => {
+test('the card has every configured field and no others [S4-1]', () => {
   const more = {
     provider: { organization: 'Acme', url: 'https://acme.example' },
     documentationUrl: 'https://acme.example/docs',
@@ -37,7 +37,7 @@ test('the card has every configured field and no other [S4-1]', () => {
   }
 });
 
-test('each binding and version has an interface, 1.0 first; every tenant also has those of 1.0 [S4-1]', () => {
+test('each binding and version has an interface, 1.0 first; every tenant also has the 1.0 interfaces [S4-1]', () => {
   const card = agentCard({ ...settings, moreInterfaces: [grpc('0.3'), grpc('1.0')], tenants: ['a', 'b'] });
   assert.deepEqual(
     card.supportedInterfaces.map(row).map(([binding, version, , tenant]) => `${binding} ${version} ${tenant ?? ''}`.trim()),
@@ -79,7 +79,7 @@ test('each flag equals its setting; 0.3 also has the extended card [S4-2]', () =
   );
 });
 
-test('security is on the card in the forms of 1.0 and of 0.3 [S4-1]', () => {
+test('the card states security in the forms of 1.0 and 0.3 [S4-1]', () => {
   const scheme = { scheme: 'Bearer', bearerFormat: 'JWT' };
   const security = {
     securitySchemes: { bearer: { type: 'http', ...scheme, httpAuthSecurityScheme: scheme } },

@@ -21,7 +21,7 @@ export type AgentInterface = {
 /** `params` is any JSON object. */
 export type AgentExtension = { uri: string; description: string; required: boolean; params?: object };
 
-/** Capabilities that clients may rely on: each flag is true only for what works. */
+/** Capabilities that clients may rely on: a flag is true only if the server supports it. */
 export type AgentCapabilities = {
   streaming: boolean;
   pushNotifications: boolean;
@@ -46,9 +46,9 @@ export type CardSecurity = {
 };
 
 /**
- * One card for clients of every version. 1.0 reads `supportedInterfaces`, `securityRequirements` and
- * `capabilities.extendedAgentCard`; 0.3 and 0.2 read `url`, `preferredTransport`, `additionalInterfaces`, `protocolVersion`,
- * `security` and `supportsAuthenticatedExtendedCard`.
+ * A card that clients of every version can read. 1.0 reads `supportedInterfaces`, `securityRequirements` and
+ * `capabilities.extendedAgentCard`; 0.3 and 0.2 read `url`, `preferredTransport`, `additionalInterfaces`, `protocolVersion`, `security` and
+ * `supportsAuthenticatedExtendedCard`.
  */
 export type AgentCard = {
   name: string;
@@ -125,9 +125,9 @@ export function agentCard(settings: AgentCardSettings): AgentCard {
 }
 
 /**
- * In order of preference: 1.0 before 0.3, JSON-RPC first, no tenant first. Clients should use the first of a binding ([A2A 1.0]
- * 8.3.2), but SDK 1.3.0 uses the last one of 1.0. So interfaces without a tenant are repeated after the tenants: no client ends
- * up in a tenant by accident.
+ * In order of preference: 1.0 before 0.3, JSON-RPC first, no tenant first. Clients should use the first interface of a binding ([A2A 1.0]
+ * 8.3.2), but SDK 1.3.0 uses the last one of 1.0. So interfaces without a tenant are repeated after the tenants: no client ends up in a
+ * tenant by accident.
  */
 function interfacesOf({ url, moreInterfaces = [], tenants = [] }: AgentCardSettings): AgentInterface[] {
   const base = url.replace(/\/+$/, '');

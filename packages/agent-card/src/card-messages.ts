@@ -64,9 +64,7 @@ const securityScheme: CardMessage = {
   mtlsSecurityScheme: { of: { description: plain } },
 };
 
-/**
- * AgentCard of A2A 1.0 without its signatures: the fields of a2a.proto, with their presence by field_behavior and `optional`.
- */
+/** AgentCard of A2A 1.0 without its signatures: the fields of a2a.proto, with their presence as field_behavior and `optional` define it. */
 export const CARD_MESSAGE: CardMessage = {
   name: required,
   description: required,

@@ -65,7 +65,7 @@ test('the configured key id wins; an RSA key may name its algorithm [S4-5]', asy
 /** Members of the private half of every key type (RFC 7518 6). */
 const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
 
-test('the published key verifies, is named, and contains nothing private [S4-5]', async () => {
+test('the published key verifies the card, has a key id, and contains nothing private [S4-5]', async () => {
   for (const { alg, pair } of KEYS) {
     for (const key of [
       pem(pair.privateKey),
@@ -84,7 +84,7 @@ test('the published key verifies, is named, and contains nothing private [S4-5]'
   }
 });
 
-/** Every single change to a document: of a character or flag, by removing a member, or by adding one. */
+/** Every document that differs from the given one by a single change: a character, a flag, a removed member or an added one. */
 function* tampered(value: unknown): Generator<unknown> {
   if (typeof value === 'string') yield `${value.slice(0, -1)}${value.endsWith('~') ? '-' : '~'}`;
   else if (typeof value === 'boolean') yield !value;
@@ -117,7 +117,7 @@ test('any change is detected, or lies outside the verified part [S4-5]', async (
       continue;
     }
     assert.ok(outcome !== false && !outcome.whole);
-    // Members of 0.3: a reader of 1.0 does not see them, and they are not in the verified part.
+    // Members of 0.3 are not in the verified part, and a reader of 1.0 does not see them.
     for (const name of ['url', 'preferredTransport', 'protocolVersion', 'additionalInterfaces', 'security', 'new']) {
       assert.ok(!(name in outcome.signed), name);
     }

@@ -42,7 +42,7 @@ export class CardSigner {
     this.publicKey = { ...jwk, kid: names.kid, alg: names.alg, use: 'sig' };
   }
 
-  /** Throws TypeError for a key that cannot sign, with one sentence that contains nothing of the key. */
+  /** Throws TypeError for a key that cannot sign, with one sentence that does not quote the key. */
   static async open({ key: content, keyId, jku }: CardSignerSettings): Promise<CardSigner> {
     const jwk = jwkOf(content);
     const key = privateKeyOf(jwk ?? content);
@@ -55,7 +55,7 @@ export class CardSigner {
     });
   }
 
-  /** Creates one signature per form in which clients verify the card; `SignedForm` describes the forms. */
+  /** Creates one signature for each form in which clients verify the card (`SignedForm`). */
   async sign(card: JsonObject): Promise<CardSignature[]> {
     const { message, filled, whole } = signedForms(card);
     // The form of the specification comes first, because some clients try only one signature.

@@ -6,7 +6,7 @@ import { mergedSkills } from './merged-skills.ts';
 const skill = (id: string) => ({ id, name: id.toUpperCase(), description: id, tags: ['t'] });
 const agent = (name: string, ...ids: string[]) => ({ name, description: name, skills: ids.map(skill) });
 
-test('skills of all agents are merged, qualified by the agent when two are equal [S4-3]', () => {
+test('skills of all agents are merged, and equal ids or names are qualified by the agent [S4-3]', () => {
   const skills = mergedSkills([agent('a', 'version'), agent('b', 'version', 'logs')]);
   assert.deepEqual(
     skills.map(one => [one.id, one.name]),
@@ -18,7 +18,7 @@ test('skills of all agents are merged, qualified by the agent when two are equal
   );
 });
 
-test('ids and names are unique whatever the agents use, and no skill is lost [S4-3]', () => {
+test('ids and names are unique whatever the agents send, and no skill is lost [S4-3]', () => {
   const word = fc.constantFrom('x', 'y', 'x.y', 'x.x', 'x (x)', 'x.x 2');
   const agents = fc.array(
     fc.record({

@@ -34,7 +34,7 @@ export class PublishedCard<Card extends object = AgentCard> {
       this.#document = this.#published(card, content);
     }
     return this.#document.catch(thrown => {
-      // The next request tries again.
+      // Makes the next request try again.
       this.#content = '';
       throw thrown;
     });

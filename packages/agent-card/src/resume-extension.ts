@@ -1,7 +1,7 @@
 import type { Metadata, StreamResponse, Task } from '@hopline/a2a';
 import type { AgentExtension } from './agent-card.ts';
 
-/** Resume by cursor: see RESUME-EXTENSION.md. */
+/** URI of the extension for resuming by cursor, which RESUME-EXTENSION.md describes. */
 export const RESUME_EXTENSION_URI = 'https://hopline.dev/extensions/resume/v1';
 
 /**
@@ -18,7 +18,7 @@ export const resumeExtension: AgentExtension = {
   params: { cursor: 'id', resume: ['Last-Event-ID', 'cursor', 'last-event-id'], generation: 'metadata.generation' },
 };
 
-/** The event with its generation, for clients with the extension. A direct message belongs to no task and has none. */
+/** Adds the generation to an event, for clients with the extension. A direct message belongs to no task and has none. */
 export function withGeneration(event: StreamResponse, generation: number): StreamResponse {
   if ('task' in event) return { task: taskWithGeneration(event.task, generation) };
   if ('statusUpdate' in event) return { statusUpdate: withGenerationMetadata(event.statusUpdate, generation) };
@@ -26,7 +26,7 @@ export function withGeneration(event: StreamResponse, generation: number): Strea
   return event;
 }
 
-/** `generation`: of the newest event in the task. */
+/** `generation`: the generation of the task's newest event. */
 export function taskWithGeneration(task: Task, generation: number): Task {
   return withGenerationMetadata(task, generation);
 }

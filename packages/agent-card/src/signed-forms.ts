@@ -4,11 +4,9 @@ import canonicalize from 'canonicalize';
 import { CARD_MESSAGE, messageOf } from './card-messages.ts';
 
 /**
- * The texts that a signature of a card may cover, canonical by RFC 8785.
- * `whole`: the served document without its signatures; for readers of plain JSON.
- * `message`: the form of [A2A 1.0] 8.4.1: the fields of the protobuf message, those with default values only where required or
- * set.
- * `filled`: the same without empty values, as the SDKs for Python and JavaScript compute it: they also omit a security
+ * The texts that a signature of a card may cover, canonical by RFC 8785. `whole`: the served document without its signatures; for clients
+ * that read plain JSON. `message`: the form of [A2A 1.0] 8.4.1: the fields of the protobuf message, those with default values only where
+ * required or set. `filled`: the same without empty values, as the SDKs for Python and JavaScript compute it: they also omit a security
  * requirement without scopes.
  */
 export type SignedForm = 'whole' | 'message' | 'filled';

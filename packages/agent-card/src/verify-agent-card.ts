@@ -16,14 +16,17 @@ const ALGORITHMS = ['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519', 'RS256', 'RS3
 export type CardKeyOf = (kid: string, jku: string | undefined) => Promise<CryptoKey | JWK | undefined>;
 
 export type VerifiedCard = {
-  /** Exactly what the signature covers: use it instead of the card. */
+  /** Exactly the members that the signature covers. Use this instead of the card. */
   signed: JsonObject;
-  /** Every member of the card is covered. Otherwise only the fields of A2A 1.0 are, and the members of 0.3 may be forged. */
+  /**
+   * True if the signature covers every member of the card. Otherwise it covers only the fields of A2A 1.0, and the members of 0.3 may be
+   * forged.
+   */
   whole: boolean;
   kid: string;
 };
 
-/** Widest first. */
+/** The forms of a signature, widest first. */
 const FORMS: readonly SignedForm[] = ['whole', 'message', 'filled'];
 
 /**

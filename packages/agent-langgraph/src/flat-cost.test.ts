@@ -4,7 +4,7 @@ import { blocksRun } from '../../../test/support/counted-work.ts';
 import { readMessage } from './graph-message.ts';
 import { Invocations } from './invocations.ts';
 
-/** Blocks that run while a node of the outer graph ends 100 times and `open` models of its sub-graphs are open. */
+/** Counts the code blocks that run while a node of the outer graph ends 100 times with `open` models of its sub-graphs open. */
 function costOfEnds(open: number): Promise<number> {
   const invocations = new Invocations();
   for (let index = 0; index < open; index += 1) {
@@ -23,7 +23,7 @@ test('the end of a node does not cost more for each open model of another graph'
   assert.ok(many <= 2 * few, `${many} blocks against ${few}`);
 });
 
-/** Blocks that run for 100 whole messages and as many searches for a text, when `known` models have streamed their texts. */
+/** Counts the code blocks that run for 100 whole messages and 100 searches for a text, after `known` models have streamed their texts. */
 function costOfWholeMessages(known: number): Promise<number> {
   const invocations = new Invocations();
   const origin = { node: 'n', namespace: 'n:1' };

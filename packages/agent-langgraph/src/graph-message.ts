@@ -7,7 +7,7 @@ export type GraphMessage = {
   type: 'ai' | 'human' | 'tool' | 'other';
   /** A fragment of a message that is still being streamed. */
   isChunk: boolean;
-  /** The last fragment, where the source marks it (Python does). */
+  /** True for the last fragment, if the source marks it (Python does). */
   isLast: boolean;
   text: string;
   toolCalls: readonly { id: string; name: string }[];
@@ -44,7 +44,7 @@ export function readMessage(value: unknown): GraphMessage | undefined {
   };
 }
 
-/** Reads a value of the state: one message, a list, or none. */
+/** Reads a value of the state, which holds one message, a list of them, or none. */
 export function readMessages(value: unknown): GraphMessage[] {
   return listOf(value).flatMap(entry => readMessage(entry) ?? []);
 }

@@ -12,7 +12,7 @@ import { toResume } from './turn-start.ts';
 export type GraphReaderOptions = {
   /** The state before the run: its messages belong to earlier turns. */
   stateBefore: Readonly<Record<string, unknown>>;
-  /** The run continues an earlier attempt of this turn: messages after this one belong to this turn, too. */
+  /** Present if the run continues an earlier attempt of this turn. Messages after this one belong to this turn. */
   continuedFrom?: { messageId: string };
   /** Receives every custom payload that is not an A2A event. */
   onSkipped?: (what: 'custom payload') => void;
@@ -31,7 +31,7 @@ export class GraphReader {
   #interrupts: readonly Interrupt[] = [];
   #node: string | undefined;
   #outboxIsNew: boolean;
-  /** The end that the graph wrote in `custom`. It takes precedence over the state. */
+  /** The end of the turn that the graph wrote as a `custom` event. It takes precedence over the state. */
   #explicitEnd: AgentEvent | undefined;
 
   constructor(options: GraphReaderOptions) {
@@ -59,7 +59,7 @@ export class GraphReader {
   values(chunk: unknown): void {
     if (!isObject(chunk)) return;
     this.#interrupts = readInterrupts(chunk[INTERRUPT]);
-    // JavaScript sends only the interrupts, Python sends them with the state.
+    // LangGraph.js sends the interrupts by themselves; LangGraph for Python sends them with the state.
     if (Object.keys(chunk).some(key => key !== INTERRUPT)) this.#values = chunk;
   }
 
@@ -88,7 +88,7 @@ export class GraphReader {
     yield this.#standing({ type: 'done', message });
   }
 
-  /** The message that ends the turn must not repeat a text that a model has streamed (S2-2). */
+  /** Removes a text that a model has already streamed from the message that ends the turn (S2-2). */
   #standing(end: Extract<AgentEvent, { type: 'done' }>, otherwise?: 'replaces'): AgentEvent {
     const text = textOf(end.message?.parts ?? []);
     if (text === '') return end;
@@ -106,7 +106,7 @@ export class GraphReader {
     yield* this.#invocations.add(message, origin);
   }
 
-  /** Reads the node, its tool calls, and the end of its models; the update itself is not shown to clients. */
+  /** Reads the node, its tool calls and the end of its models from an update. Clients do not see the update itself. */
   *#updates(chunk: unknown, path: readonly string[]): Generator<AgentEvent> {
     if (!isObject(chunk)) return;
     for (const [node, written] of Object.entries(chunk)) {
@@ -174,7 +174,7 @@ class EarlierMessages {
   readonly #ids = new Set<string>();
   readonly #count: number;
 
-  /** `from`: the messages after this id belong to this turn. */
+  /** `from`: id of the message after which the messages of this turn begin. */
   constructor(messages: unknown, from: string | undefined) {
     const all = readMessages(messages);
     const index = from === undefined ? -1 : all.findLastIndex(({ id }) => id === from);

@@ -14,10 +14,10 @@ export type Interrupt = { id: string; value: unknown };
 /** The newest checkpoint of a thread. */
 export type ThreadState = {
   values: Readonly<Record<string, unknown>>;
-  /** Nodes are due: the previous run was cut off, or is interrupted. */
+  /** True if nodes are due: the previous run was cut off or is interrupted. */
   unfinished: boolean;
   interrupts: readonly Interrupt[];
-  /** The task and message that started the checkpoint's run, where the checkpointer keeps them (a server's does). */
+  /** The task and message that started the checkpoint's run, if the checkpointer keeps them, as a server's does. */
   taskId?: string;
   messageId?: string;
 };
@@ -34,22 +34,22 @@ export type GraphRun = {
   messageId: string;
   input: RunInput;
   trace: { traceparent?: string; tracestate?: string };
-  /** The run must stop when it aborts. */
+  /** The run must stop when this signal aborts. */
   signal: AbortSignal;
   /** Called with the state that `cancelRun` needs, once the run has begun at a server. */
   began?: ((run: unknown) => void) | undefined;
 };
 
 export interface Graph {
-  /** Keys of the graph's state: `messages` and `a2a_inbox` determine the form of the input. */
+  /** Keys of the graph's state: whether it has `messages` or `a2a_inbox` determines the form of the input. */
   stateKeys(signal: AbortSignal): Promise<ReadonlySet<string>>;
   /** Returns undefined when the graph has no checkpointer, or the thread does not exist. */
   threadState(thread: string, signal: AbortSignal): Promise<ThreadState | undefined>;
-  /** The events of a run, those that arrive together in one array. Throws GraphFault for failures of the graph or its server. */
+  /** The events of a run, in arrays of those that arrive together. Throws GraphFault for failures of the graph or its server. */
   stream(run: GraphRun): AsyncIterable<readonly GraphEvent[]>;
   /** Cancels a run that some process has reported by `began`; only for servers. See `Agent.cancelRemoteRun`. */
   cancelRun?(run: unknown, trace: GraphRun['trace']): Promise<void>;
-  /** The user's text as the graph's own type of message. */
+  /** Creates a message with the user's text in the graph's own message type. */
   humanMessage(text: string, id: Message['messageId']): unknown;
   describe(signal: AbortSignal): Promise<{ id: string; name: string; description: string }>;
   close(): Promise<void>;
@@ -66,7 +66,7 @@ export class GraphFault extends Error {
   }
 }
 
-/** Names the class of the error if it is a plain name: enough to find it in the graph's own log. */
+/** The reason contains the class of the error if that is a plain name, so that the error can be found in the graph's own log. */
 export function failureOf(errorName: unknown): GraphFault {
   if (errorName === 'GraphRecursionError') return new GraphFault('the graph exceeded its recursion limit');
   const isName = typeof errorName === 'string' && /^[A-Za-z_]\w{0,47}$/.test(errorName);

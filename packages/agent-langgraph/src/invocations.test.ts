@@ -47,7 +47,7 @@ test('an invocation ends once, with its last chunk or with its node', () => {
   assert.deepEqual([...invocations.endOf('n', ['sub:7'])], [{ type: 'text-end', stream: 'b' }]);
 });
 
-test('a whole message that was streamed adds nothing: the same id always, a copy once [S2-2]', () => {
+test('a whole message that was streamed adds nothing: with the same id every time, as a copy only once [S2-2]', () => {
   const invocations = new Invocations();
   [...invocations.add(chunk('a', 'yes'), origin)];
   assert.deepEqual([...invocations.add(whole('a', 'yes'), origin)], []);

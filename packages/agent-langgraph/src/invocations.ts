@@ -10,7 +10,7 @@ type Invocation = {
   nodeKey: string;
   text: string;
   textHash: number;
-  /** A copy may still repeat it: it was streamed, and was not repeated yet. */
+  /** True if its text was streamed and no copy has repeated it yet. */
   isCopyable: boolean;
 };
 
@@ -59,7 +59,7 @@ export class Invocations {
     return this.#texts.find(text) !== undefined;
   }
 
-  /** Whether a whole message was streamed before: the same id, or once a copy by a node under another id (S2-2). */
+  /** Whether a whole message was streamed before: under the same id, or, once, as a node's copy under another id (S2-2). */
   #isRepeated({ id, text }: GraphMessage): boolean {
     if (id !== undefined && this.#known.has(id)) return true;
     this.#indexChanged();
@@ -82,7 +82,7 @@ export class Invocations {
   }
 
   #append(invocation: Invocation, text: string): void {
-    // Only once between two uses of the indexes, because a text changes with each of its chunks.
+    // A text changes with each of its chunks, so it is indexed again only before the index is used.
     if (!this.#changed.has(invocation)) {
       this.#unindex(invocation);
       this.#changed.add(invocation);
@@ -134,7 +134,7 @@ class TextIndex {
     else same.add(invocation);
   }
 
-  /** Before its text changes. */
+  /** Call it before the text of the invocation changes. */
   delete(invocation: Invocation): void {
     const same = this.#byHash.get(invocation.textHash);
     same?.delete(invocation);

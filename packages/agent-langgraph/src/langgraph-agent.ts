@@ -1,4 +1,4 @@
-import { type Agent, type AgentEvent, abortableEvents, eventsOf, type Turn } from '@hopline/agent';
+import { AbortableEvents, type Agent, type AgentEvent, eventsOf, type Turn } from '@hopline/agent';
 import { Deadlines, type MissedDeadline } from '@hopline/outbound-http';
 import { type Graph, GraphFault } from './graph.ts';
 import { GraphReader, interruptedBy } from './graph-reader.ts';
@@ -9,7 +9,7 @@ import { ThreadLocks } from './thread-locks.ts';
 import { planTurn } from './turn-start.ts';
 
 type Limits = {
-  /** Between two events of a graph, milliseconds: a node may work in silence, and a model may think. */
+  /** Longest time between two events of a graph in milliseconds: a node may work silently, and a model may think. */
   silenceMsMax: number;
   /** Duration of one turn. */
   totalMsMax: number;
@@ -33,7 +33,7 @@ export async function createLangGraphAgent(options: LangGraphOptions): Promise<A
   const locks = new ThreadLocks();
   const runBatches = (turn: Turn) => withThreadLock(locks, turn, runWithLimits(graph, turn, { limits, onSkipped }));
   return {
-    // A graph may write its answer as tokens, as A2A events, and into its state.
+    // A graph may write its answer several times: as tokens, as A2A events, and into its state.
     repeatsText: true,
     description,
     skills: async () => {
@@ -71,7 +71,8 @@ async function* runWithLimits(
   const onGraphEvent = () => deadlines.touch();
   try {
     // A graph may ignore the signal; the turn still ends.
-    for await (const events of abortableEvents(runGraph(graph, { ...turn, signal }, { onGraphEvent, onSkipped }), signal)) {
+    const run = () => runGraph(graph, { ...turn, signal }, { onGraphEvent, onSkipped });
+    for await (const events of new AbortableEvents(run, signal)) {
       deadlines.pause();
       yield events;
       deadlines.resume();
@@ -97,8 +98,8 @@ async function* runGraph(graph: Graph, turn: Turn, { onGraphEvent, onSkipped }: 
   const { taskId, message, signal, trace } = turn;
   const thread = threadOf(turn);
   const { messageId } = message;
-  // A run of an earlier attempt may go on behind a proxy that keeps its connection open. What it has done is in the thread, from where this
-  // attempt continues.
+  // A run of an earlier attempt may still be running, because a proxy keeps its connection open. Its results are in the thread, from which
+  // this attempt continues.
   for (const run of turn.remoteRuns ?? []) await graph.cancelRun?.(run, trace);
   const [keys, state] = await Promise.all([graph.stateKeys(signal), graph.threadState(thread, signal)]);
   const start = planTurn({ graph, turn, state, keys });

@@ -13,7 +13,10 @@ import {
 import { readInterrupts } from './graph-reader.ts';
 import { listOf, stringOf } from './json.ts';
 
-/** The used members of a compiled graph of `@langchain/langgraph`. LangGraph is not a dependency: the graph's module has its own copy. */
+/**
+ * The members of a compiled `@langchain/langgraph` graph that are used here. LangGraph is not a dependency: the graph's module has its own
+ * copy.
+ */
 type CompiledGraph = {
   stream(input: unknown, config: object): Promise<AsyncIterable<unknown>>;
   getState(config: object): Promise<{ values?: unknown; next?: unknown; tasks?: unknown }>;
@@ -25,7 +28,7 @@ type CompiledGraph = {
 export type LocalGraphOptions = {
   /** A compiled graph, or a function that returns one. */
   graph: unknown;
-  /** Stores threads, for a graph that was compiled without one. */
+  /** Stores the threads of a graph that was compiled without a checkpointer. */
   checkpointer?: unknown;
   /** `HumanMessage` of the graph's own `@langchain/core`. Default: `{role, content, id}`, which the reducers of LangGraph convert. */
   HumanMessage?: new (fields: {

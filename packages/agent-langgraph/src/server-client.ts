@@ -3,13 +3,13 @@ import { boundedFetch, ResponseTooLarge } from '@hopline/outbound-http';
 import { GraphFault } from './graph.ts';
 import type { JsonObject } from './json.ts';
 
-/** Bytes of a response that is not a stream. The state of a thread comes as one body. */
+/** Maximum bytes of a response that is not a stream. The state of a thread is one such response. */
 export const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
 /** Time limit of a request that is not a stream. */
 const ANSWER_MS_MAX = 30_000;
 export const UNREACHABLE = 'the LangGraph server cannot be reached';
 
-/** Follows no redirect, and retries nothing: a run on a broken connection may have begun. */
+/** Follows no redirects and does not retry: a run may have begun even if the connection broke. */
 const FETCH = { redirectsMax: 0, freshConnections: true };
 const fetchJson = boundedFetch({ ...FETCH, bytesMax: ANSWER_BYTES_MAX });
 /** The events of a stream are bounded one by one, by `decodeSse`. */
@@ -22,7 +22,7 @@ export type ServerRequest = {
   headers?: Readonly<Record<string, string>>;
 };
 
-/** Sends the requests of a turn to a LangGraph server. Every failure is a GraphFault; none quotes the server. */
+/** Sends the requests of a turn to a LangGraph server. Every failure is a GraphFault that does not quote the server. */
 export class ServerClient {
   readonly #base: string;
   readonly #headers: Readonly<Record<string, string>>;
@@ -52,7 +52,7 @@ export class ServerClient {
     }
   }
 
-  /** Returns the events of a run, those of one packet together, and its location, which is needed to cancel it. */
+  /** Returns the events of a run, in arrays of those that arrive in one packet, and the run's location, which is needed to cancel it. */
   async stream(
     path: string,
     request: ServerRequest,

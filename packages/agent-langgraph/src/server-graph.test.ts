@@ -96,7 +96,7 @@ test('an unreachable or rejecting server fails the turn; the failure states whet
   assert.deepEqual(await failure(unknown.url), ['the LangGraph server does not have this assistant', false]);
 });
 
-test('responses of something other than a LangGraph server fail the turn without being quoted', async t => {
+test('responses that no LangGraph server sends fail the turn without being quoted', async t => {
   const reason = async (run: Answer, others: Record<string, Answer> = {}) =>
     (await failure((await serve(t, run, others)).url))[0];
   assert.equal(await reason(json({ a: 'secret' })), 'the LangGraph server answered with something other than an event stream');
@@ -144,7 +144,7 @@ test('an aborted turn cancels its run once and emits nothing more', async t => {
   assert.equal(requested.filter(path => path.endsWith('/runs/run-1/cancel')).length, 1);
 });
 
-test('comments and heartbeats do not count as a sign of life of a graph', { timeout: 30_000 }, async t => {
+test('comments and heartbeats are not a sign that the graph is alive', { timeout: 30_000 }, async t => {
   const { url } = await serve(t, response => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     response.write('event: values\ndata: {"messages":[]}\n\n');
@@ -178,7 +178,7 @@ const running: Answer = response => {
   response.write('event: values\ndata: {"messages":[]}\n\n');
 };
 
-test('a run is reported, and another process cancels it; a cancel that a busy server refuses is repeated', async t => {
+test('a run is reported, and another process can cancel it; a cancel that a busy server refuses is repeated', async t => {
   const answers = [503, 429, 200];
   const cancel: Answer = response => response.writeHead(answers.shift() ?? 500).end();
   const { url, requested } = await serve(t, running, { cancel });

@@ -144,7 +144,9 @@ export class ServerGraph implements Graph {
     };
   }
 
-  /** Any answer counts, except from a server that restarts or is busy: the run has ended or is unknown. */
+  /**
+   * Any answer is final, because it means that the run has ended or is unknown, except the answers of a server that restarts or is busy.
+   */
   #cancelRequest({ thread, id }: ServerRun, trace: GraphRun['trace']): CancelRequest {
     const path = `/threads/${encodeURIComponent(thread)}/runs/${encodeURIComponent(id)}/cancel`;
     return async signal => {

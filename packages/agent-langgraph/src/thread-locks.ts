@@ -1,6 +1,6 @@
 /**
- * Runs one turn per thread at a time: two tasks of one context would read and overwrite each other's checkpoints. A server queues
- * runs itself.
+ * Runs one turn per thread at a time: otherwise two tasks of one context would read and overwrite each other's checkpoints. Used only for
+ * local graphs, because a server queues runs itself.
  */
 export class ThreadLocks {
   readonly #last = new Map<string, Promise<void>>();
@@ -11,7 +11,8 @@ export class ThreadLocks {
     const { promise, resolve } = Promise.withResolvers<void>();
     const mine = before.then(() => promise);
     this.#last.set(thread, mine);
-    // After `before`, not on release: a turn that is aborted while it waits must not let the next one overtake the running turn.
+    // Waits for `before` as well as for the release: otherwise a turn that is aborted while it waits would let the next one overtake the
+    // running turn.
     void mine.then(() => {
       if (this.#last.get(thread) === mine) this.#last.delete(thread);
     });

@@ -24,7 +24,7 @@ test('a message runs the graph, even if another adapter left state for the agent
   }
 });
 
-test('the answer to a shown interrupt goes to it, and once the thread has it only the end is missing', () => {
+test('the answer to a shown interrupt resumes it; once the thread has the answer, only the end of the turn is missing', () => {
   const resume = toResume([QUESTION]);
   const asked = startOf(resume, { interrupts: [QUESTION], unfinished: true });
   assert.deepEqual(asked, { kind: 'run', input: { kind: 'resume', answer: 'next', update: {} }, isContinued: false });

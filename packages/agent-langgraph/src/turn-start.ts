@@ -5,8 +5,9 @@ import { type Graph, GraphFault, type Interrupt, type RunInput, type ThreadState
 import { readMessages } from './graph-message.ts';
 
 /**
- * How a turn begins. `run`: with this input; `isContinued` when an earlier attempt started the run, whose output counts for this turn.
- * `interrupted` and `finished`: a process died after the end of the run and before the end of the turn, so only the end is missing.
+ * How a turn begins. `run`: run the graph with this input; `isContinued` when an earlier attempt started the run, whose output counts for
+ * this turn. `interrupted` and `finished`: a process died after the end of the run and before the end of the turn, so only the end is
+ * missing.
  */
 export type TurnStart =
   | { kind: 'run'; input: RunInput; isContinued: boolean }
@@ -69,7 +70,7 @@ function inboxOf({ a2a_inbox: inbox }: ThreadState['values']): { taskId?: unknow
   return { taskId: isObject(task) ? task.id : undefined, messageId: isObject(message) ? message.messageId : undefined };
 }
 
-/** One message of the joined text where the state has `messages`; the whole message where it has `a2a_inbox` (S1-6 to S1-9). */
+/** One message with the joined text if the state has `messages`, and the whole message if it has `a2a_inbox` (S1-6 to S1-9). */
 function newInput({ graph, turn, state, keys }: Planning): RunInput {
   const { message } = turn;
   if (!keys.has('messages') && !keys.has('a2a_inbox'))
@@ -86,7 +87,7 @@ function resumeInput({ turn, state, keys }: Planning, answered: readonly Interru
   const answer =
     textIn(message) ?? (message.parts.length === 1 && part !== undefined && 'data' in part ? part.data : message.parts);
   const isAll = answered.length === 1 && state?.interrupts.length === 1;
-  // With several pending interrupts the answer is for the first; the graph raises the others again.
+  // With several pending interrupts, the answer is for the first one. The graph raises the others again.
   return { kind: 'resume', answer: isAll ? answer : { [answered[0]!.id]: answer }, update: inboxUpdate(turn, keys) };
 }
 
@@ -97,7 +98,7 @@ function inboxUpdate(turn: Turn, keys: ReadonlySet<string>): Record<string, unkn
   return { a2a_inbox: { task, message, metadata } };
 }
 
-/** Returns undefined when there is no text part; an empty text is a text. */
+/** Returns undefined when there is no text part; an empty text part counts. */
 function textIn({ parts }: Message): string | undefined {
   const texts = parts.flatMap(part => part.text ?? []);
   return texts.length === 0 ? undefined : texts.join('');

@@ -26,13 +26,13 @@ export type CallToolOptions = {
   trace: Turn['trace'];
   /** Progress restarts the silence limit. */
   onprogress: (progress: Progress) => void;
-  /** `Turn.remoteRunBegan`. */
+  /** Reports the call, as `Turn.remoteRunBegan` describes. */
   began?: Turn['remoteRunBegan'];
 };
 
 /**
- * Calls a tool. A server that died in an earlier call of the turn is started again; one that may be dead is pinged, so that the
- * next call gets a new one. Throws ToolCallFault, or the SDK's error when `signal` aborts.
+ * Calls a tool. A server that died in an earlier call of the turn is started again; a server that may be dead is pinged, so that the next
+ * call gets a new one if it does not answer. Throws ToolCallFault, or the SDK's error when `signal` aborts.
  */
 export async function callTool({ tool, args }: ToolCall, options: CallToolOptions): Promise<CallToolResult> {
   const { session, limits, signal, onprogress, trace, began } = options;
@@ -57,7 +57,7 @@ export async function callTool({ tool, args }: ToolCall, options: CallToolOption
       resetTimeoutOnProgress: true,
       maxTotalTimeout: limits.totalMsMax,
     };
-    // In `_meta` as MCP specifies (SEP-414), and in the HTTP headers for proxies in between.
+    // The trace context is in `_meta`, as MCP specifies (SEP-414), and in the HTTP headers for proxies in between.
     const params = { name: tool, arguments: args, _meta: { ...trace } };
     return (await withRequestId(onSent, () =>
       withTraceHeaders(trace, () => client.callTool(params, undefined, request)),

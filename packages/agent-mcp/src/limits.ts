@@ -1,8 +1,11 @@
-/** Tool calls in one message. */
+/** Maximum tool calls in one message. */
 export const CALLS_MAX = 32;
-/** Braces around a call that are not JSON: each costs a scan of everything that it encloses, or of the rest of the text if it is not closed. */
+/**
+ * Most braces around a call that do not belong to JSON. Each of them costs a scan of the text that it encloses, or of all remaining text if
+ * it is not closed.
+ */
 export const NESTED_MAX = 16;
-/** Tools offered of one server. */
+/** Maximum tools offered from one server. */
 export const TOOLS_MAX = 512;
 /** Progress notifications that wait for the reader; above this, the oldest is dropped. */
 export const PROGRESS_PENDING_MAX = 64;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createMcpAgent } from './mcp-agent.ts';
 
-/** Why an agent cannot work whose server runs the given script. */
+/** The reason that an agent gives when its server runs the given script. */
 async function faultOf(script: string, connectMsMax: number): Promise<{ code?: string; name?: string }> {
   const agent = createMcpAgent({ command: process.execPath, args: ['-e', script], limits: { connectMsMax } });
   const fault = await agent.skills().then(
@@ -13,7 +13,7 @@ async function faultOf(script: string, connectMsMax: number): Promise<{ code?: s
   return fault;
 }
 
-test('a server that never answers and one that exits at once have different reasons', { timeout: 30_000 }, async () => {
+test('a server that never answers and one that exits at once give different reasons', { timeout: 30_000 }, async () => {
   assert.equal((await faultOf('setInterval(() => {}, 1_000)', 300)).code, 'ETIMEDOUT');
   assert.equal((await faultOf('process.exit(1)', 20_000)).name, 'ConnectionClosed');
 });

@@ -11,7 +11,7 @@ import { cancelledBy, cancelRequest, isRemoteCall, keyOfCall, noteSent, type Rem
 import { tracedFetch } from './trace-headers.ts';
 
 export type McpServer =
-  /** A child process with stdio transport. It inherits HOME, LOGNAME, PATH, SHELL, TERM and USER only, plus `env`. */
+  /** A child process with stdio transport. It inherits only HOME, LOGNAME, PATH, SHELL, TERM and USER, and gets `env`. */
   | { command: string; args?: readonly string[]; env?: Readonly<Record<string, string>>; cwd?: string }
   /** Streamable HTTP. `headers` are sent with every request. */
   | { url: string; headers?: Readonly<Record<string, string>> };
@@ -28,8 +28,9 @@ export type McpConnection = {
 
 const CLIENT = { name: 'hopline', version: packageJson.version };
 /**
- * The SDK reads a whole JSON body, and each event of a stream, into memory. The GET stream of a session lives as long as the
- * session and is read event by event, so it is unbounded. Fresh connections: a call on a broken one may have run its tool.
+ * The SDK reads a whole JSON body, and each event of a stream, into memory. The GET stream of a session lives as long as the session and is
+ * read event by event, so it is unbounded. Every request uses a fresh connection: when a kept one breaks, it is unknown whether the tool of
+ * a call has run.
  */
 const FETCH = { bytesMax: RESPONSE_BYTES_MAX, boundedMethods: ['POST'], redirectsMax: REDIRECTS_MAX, freshConnections: true };
 /** Time limit of a ping. */
@@ -58,8 +59,8 @@ export class McpSession {
   }
 
   /**
-   * Pings the server after a fault and closes the connection when there is no answer: pending calls end, and the next turn reconnects.
-   * One check at a time: every line of noise on the standard output of a server is a fault.
+   * Pings the server after a fault and closes the connection when there is no answer: pending calls end, and the next turn reconnects. Only
+   * one check runs at a time, because every line of noise on a server's standard output is a fault.
    */
   async check(client: Client): Promise<void> {
     if (this.#checking.has(client)) return;
@@ -74,7 +75,7 @@ export class McpSession {
     await this.#cancels.cancel(keyOfCall(call), cancelRequest(this.#server, call, trace));
   }
 
-  /** The call has ended by itself. */
+  /** Forgets a call that has ended by itself. */
   callEnded(call: RemoteCall): void {
     this.#cancels.ended(keyOfCall(call));
   }
@@ -99,7 +100,7 @@ export class McpSession {
     transport.send = async (message, options) => {
       const cancelled = cancelledBy(message);
       const call = cancelled === undefined ? undefined : callOf(cancelled);
-      // The SDK would send it only once.
+      // The SDK would send the cancellation only once.
       if (call !== undefined && 'url' in this.#server)
         return await this.#cancels.begin(keyOfCall(call), cancelRequest(this.#server, call, {}));
       noteSent(message);

@@ -85,7 +85,7 @@ const turn = (more: Partial<Turn> = {}): Turn => ({
   ...more,
 });
 
-/** Begins a call that does not end by itself. `runs` is what its process has reported. */
+/** Begins a call that does not end by itself. `runs` has the calls that its process has reported. */
 async function begin(agent: ReturnType<typeof createMcpAgent>, calls: readonly unknown[], more: Partial<Turn> = {}) {
   const runs: unknown[] = [];
   const events = agent.run(turn({ remoteRunBegan: run => runs.push(run), ...more }))[Symbol.asyncIterator]();
@@ -106,7 +106,7 @@ test('a call is reported with its request in a session, and another process canc
   assert.equal(refused.length, 1, 'a cancel that a proxy refused was repeated');
 });
 
-test('the next attempt cancels the call of the one before, and calls again', { timeout: 30_000 }, async t => {
+test('the next attempt cancels the call of the previous one, and calls again', { timeout: 30_000 }, async t => {
   const { url, calls } = await serve(t);
   const { runs } = await begin(agentOf(t, url), calls);
   const events: AgentEvent[] = [];
@@ -140,7 +140,7 @@ test('a server that has forgotten the session ends the cancel', { timeout: 30_00
   assert.equal(first.calls[0]?.isCanceled, false);
 });
 
-test('a call at a server without sessions has no name, so none is reported', { timeout: 30_000 }, async t => {
+test('a call at a server without sessions cannot be named, so it is not reported', { timeout: 30_000 }, async t => {
   const { url, calls } = await serve(t, { sessions: false });
   const { runs } = await begin(agentOf(t, url), calls);
   assert.deepEqual(runs, []);

@@ -24,14 +24,14 @@ export function serverKey(url: string): string {
 
 type HttpServer = { url: string; headers?: Readonly<Record<string, string>> };
 
-/** No redirect: the headers may hold a key. */
+/** Redirects are not followed, because the headers may hold a key. */
 const fetchAnswer = boundedFetch({ bytesMax: RESPONSE_BYTES_MAX, redirectsMax: 0, freshConnections: true });
 /** Statuses after which a request is repeated: timeout, too early, too many requests. */
 const BUSY: readonly number[] = [408, 425, 429];
 
 /**
- * One `notifications/cancelled`. The SDK sends it as well, but once, and only for calls of its own process. A server that has forgotten the
- * session answers 404, and then the call has ended with it.
+ * Sends one `notifications/cancelled`. The SDK sends it too, but only once and only for calls of its own process. A server that has
+ * forgotten the session answers 404, and then the call has ended with it.
  */
 export function cancelRequest(
   { url, headers }: HttpServer,
@@ -65,7 +65,7 @@ export function withRequestId<T>(onSent: (request: RequestId) => void, call: () 
   return sentRequests.run(onSent, call);
 }
 
-/** To be called with each message that the SDK sends. */
+/** Call it with each message that the SDK sends. */
 export function noteSent(message: JSONRPCMessage): void {
   if ('id' in message && 'method' in message && message.method === 'tools/call') sentRequests.getStore()?.(message.id);
 }

@@ -18,7 +18,7 @@ test('a call is found anywhere in the text', () => {
   assert.deepEqual(find('x fs/read_file {"path":"/a"}').calls?.[0]?.tool, 'fs/read_file');
 });
 
-test('braces and quotes inside the arguments belong to them', () => {
+test('braces and quotes inside the arguments do not end them', () => {
   const args = { message: 'echo {"a":1} "}" \\', nested: { deep: [{ x: '{' }] } };
   assert.deepEqual(find(`echo ${JSON.stringify(args)} tail`), { calls: [{ tool: 'echo', args }] });
 });
@@ -36,7 +36,7 @@ test('several calls keep their order, over text and data parts', () => {
   );
 });
 
-test('adjacent text parts are one text [S1-6]', () => {
+test('adjacent text parts are read as one text [S1-6]', () => {
   assert.deepEqual(find('ec', 'ho {"mess', 'age":"hi"}'), { calls: [{ tool: 'echo', args: { message: 'hi' } }] });
 });
 
@@ -78,7 +78,7 @@ test('the number of calls is bounded', () => {
   assert.match(find('echo {} '.repeat(CALLS_MAX + 1)).rejection ?? '', /more than 32 tool calls/);
 });
 
-test('a call inside NESTED_MAX braces that are not JSON is not examined, closed or not; one after them is found', () => {
+test('a call nested in NESTED_MAX braces that are not JSON is not found, even if they are closed; a call after them is', () => {
   const inside = (depth: number, end: string) => find(`${'{'.repeat(depth)} echo {"a":1} ${end.repeat(depth)}`).calls?.length;
   for (const end of ['', '}']) {
     assert.equal(inside(NESTED_MAX - 1, end), 1);

@@ -5,7 +5,7 @@ export type ToolCall = { tool: string; args: Record<string, unknown> };
 
 export type FoundCalls =
   | { calls: ToolCall[]; rejection?: undefined }
-  /** One invalid call rejects all calls of the message. The reason quotes nothing of the message. */
+  /** One invalid call rejects all calls of the message. The reason does not quote the message. */
   | { calls?: undefined; rejection: string };
 
 /** A tool name in the form recommended by the MCP specification, right before the arguments. */
@@ -16,8 +16,8 @@ const LOOK_BACK_CHARS = 136;
 const UNKNOWN_TOOL = 'the agent has no tool of that name';
 
 /**
- * Finds the tool calls of a message, in order: a data part `{"tool":…,"arguments":{…}}`, or `tool {…}` in the text, a word right
- * before a JSON object. Adjacent text parts are one text.
+ * Finds the tool calls of a message, in order: a data part `{"tool":…,"arguments":{…}}`, or `tool {…}` in the text, a word right before a
+ * JSON object. Adjacent text parts are read as one text.
  */
 export function findCalls(parts: readonly Part[], isTool: (name: string) => boolean): FoundCalls {
   const calls: ToolCall[] = [];
@@ -51,7 +51,7 @@ function callInData({ data }: { data: unknown }, isTool: (name: string) => boole
 
 function callsInText(text: string, isTool: (name: string) => boolean): FoundCalls {
   const calls: ToolCall[] = [];
-  /** Ends of the objects that are not JSON and enclose `at`. */
+  /** Ends of the brace pairs around `at` that are not JSON. */
   let enclosing: number[] = [];
   for (let at = text.indexOf('{'); at >= 0; at = text.indexOf('{', at)) {
     const start = at;

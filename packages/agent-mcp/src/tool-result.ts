@@ -37,7 +37,7 @@ function filePart(block: Exclude<ContentBlock, { type: 'text' }>): Part {
       return { url: block.uri, filename: block.name, ...(block.mimeType !== undefined && { mediaType: block.mimeType }) };
     case 'resource': {
       const { resource } = block;
-      // A text resource is a file, too: as a text part it would read as part of the answer.
+      // A text resource becomes a file, too: a text part would read as part of the answer.
       const raw = 'blob' in resource ? resource.blob : Buffer.from(resource.text, 'utf8').toString('base64');
       return { raw, filename: resource.uri, ...(resource.mimeType !== undefined && { mediaType: resource.mimeType }) };
     }

@@ -1,7 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Turn } from '@hopline/agent';
 
-/** The call that a request belongs to: a session sends the requests of all turns, and the SDK fixes its headers once. */
+/**
+ * Trace context of the call that a request belongs to. A session sends the requests of all turns, and the SDK sets its headers only once.
+ */
 const traces = new AsyncLocalStorage<Turn['trace']>();
 
 type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;

@@ -64,7 +64,8 @@ class ToolLoop {
   /** The events of the turn, in arrays of those that arrived together. */
   async *run(toolbox: Toolbox): AsyncGenerator<readonly AgentEvent[]> {
     const { remoteRuns = [], trace } = this.#turn;
-    // Tool calls of an earlier attempt: the model may make other ones now. The request of that attempt ended with its process.
+    // Cancels the tool calls of an earlier attempt, because the model may make other calls now. The model request of that attempt ended
+    // with its process.
     const tools = await Promise.all(remoteRuns.map(call => toolbox.cancelCall(call, trace)))
       .then(() => toolbox.open())
       .catch(() => undefined);
@@ -123,7 +124,10 @@ class ToolLoop {
     }
   }
 
-  /** Runs the calls of a step in parallel. Ends are emitted as they happen; the model reads the results in the order of its calls. */
+  /**
+   * Runs the calls of a step in parallel. The end of a call is emitted when it happens, but the model reads the results in the order of its
+   * calls.
+   */
   async *#runCalls(tools: OpenTools, calls: readonly ToolCall[]): AsyncGenerator<AgentEvent> {
     const { signal, trace, toolTrace, remoteRunBegan } = this.#turn;
     const running = new Map<number, Promise<{ index: number; result?: ToolResult; error?: unknown }>>();
@@ -135,7 +139,7 @@ class ToolLoop {
       if (tool !== undefined) yield { type: 'tool', phase: 'start', callId, tool };
       running.set(
         index,
-        // Never rejects: the calls of an abandoned turn are not awaited.
+        // Never rejects: the calls of an abandoned turn are no longer awaited.
         tools.run(call, { signal, trace: toolTrace?.(callId) ?? trace, ...(remoteRunBegan && { remoteRunBegan }) }).then(
           result => ({ index, result }),
           error => ({ index, error: error as unknown }),
@@ -172,7 +176,7 @@ class Thoughts {
     return { type: 'artifact', artifact: this.#artifact(text), append, lastChunk: false, apart: true };
   }
 
-  /** The next text replaces the artifact. */
+  /** Makes the next text replace the artifact. */
   restart(): void {
     this.#begun = false;
   }

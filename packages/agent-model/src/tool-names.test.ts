@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { callableName } from './tool-names.ts';
 
-test('a tool name is accepted by providers and unique', () => {
+test('a tool name is unique, and providers accept it', () => {
   const taken = new Set<string>();
   const names = ['files/read.text', 'files/read.text', 'x'.repeat(80), 'x'.repeat(90), '日本', ''].map(name => {
     const callable = callableName(name, taken);

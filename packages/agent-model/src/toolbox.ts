@@ -31,7 +31,7 @@ export class Toolbox {
     this.#resultUnitsMax = resultUnitsMax;
   }
 
-  /** Connects to all servers. Rejects when one is unreachable: an agent without its tools would invent its answers. */
+  /** Connects to all servers. Rejects when one is unreachable: without its tools an agent would make up answers. */
   async open(): Promise<OpenTools> {
     const tools = new Map<string, Offered>();
     const connections = await Promise.all(this.#sessions.map(session => session.connect()));
@@ -89,7 +89,7 @@ export class OpenTools {
     return this.#tools.get(name)?.tool.name;
   }
 
-  /** Runs a call. A fault is a result, too, which the model reads. Rejects only when `signal` aborts. */
+  /** Runs a call. A fault becomes a result, which the model reads. Rejects only when `signal` aborts. */
   async run(
     { name, args }: ToolCall,
     { signal, trace, remoteRunBegan }: Pick<Turn, 'signal' | 'trace' | 'remoteRunBegan'>,

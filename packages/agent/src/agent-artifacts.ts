@@ -9,8 +9,8 @@ type ArtifactLane = { lane: string; header: LaneArtifact; content: LaneText; clo
 export type AgentArtifactsOptions = {
   lanes: LaneWriter;
   /**
-   * Prefix of the lane names. The artifact's number in the turn follows, so a later attempt's first artifact replaces the earlier one's
-   * first.
+   * Prefix of the lane names. The artifact's number in the turn follows, so that a later attempt's first artifact replaces the first
+   * artifact of an earlier one.
    */
   prefix: string;
   /** Lanes that an earlier attempt completed. They remain and are not written again. */
@@ -19,7 +19,7 @@ export type AgentArtifactsOptions = {
   metadata?: Metadata;
   /** Properties of the lanes (`LaneArtifact`). */
   separateClose?: true;
-  /** JSON bytes of an artifact event that is not plain text. */
+  /** Maximum JSON bytes of an artifact event that is not plain text. */
   bytesMax: number;
   /** Called with each new artifact; may throw. */
   onNew: () => void;
@@ -72,7 +72,7 @@ export class AgentArtifacts {
   }
 }
 
-/** The text of parts that consist only of text: one part without a name or type of its own. No part is empty text. */
+/** The text of an artifact that is plain text: it has one text part, without its own name or type. Without any part the text is empty. */
 function plainText(parts: readonly Part[]): string | undefined {
   const [part, ...more] = parts;
   if (part === undefined) return '';

@@ -14,11 +14,11 @@ export interface AgentText {
   readonly tokens: Pick<TextStreams, 'token'>;
   snapshot(text: string): void;
   artifact(chunk: ArtifactChunk): void;
-  /** Takes the message of a turn that ended well, if it had one; returns the message that is still to be shown. */
+  /** Takes the message with which a turn ended successfully, if any. Returns the message that must still be shown. */
   ending(message: Message | undefined, standing: Standing | undefined): Message | undefined;
-  /** Takes the one message that is the whole answer; returns it if it is still to be shown. */
+  /** Takes a message that is the whole answer. Returns it if it must still be shown. */
   wholeAnswer(message: Message): Message | undefined;
-  /** Answer text that the client does not see; absent where all text is forwarded. */
+  /** Answer text that the client does not see; absent if all text is forwarded. */
   readonly withheld?: string | undefined;
 }
 

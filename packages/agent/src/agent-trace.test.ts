@@ -40,7 +40,7 @@ test('spans that an agent begins are below the receipt of its turn, which is exp
   assert.equal(own.parentSpanContext?.spanId, turn.spanContext().spanId);
 });
 
-test('an error that an agent throws is logged by its class and its place in the source, without its text', async () => {
+test('an error that an agent throws is logged with its class and source location, without its text', async () => {
   const lines: string[] = [];
   const logger = createLogger({ service: 't', instance: 't', level: 'info', destination: { write: line => lines.push(line) } });
   await run(async function* (turn) {
@@ -86,7 +86,7 @@ test('an error that an agent throws or causes is shown to its author, and is in 
   );
 });
 
-test('an attempt that is retried is an error with its cause; one that is requeued is not [S4-40]', async () => {
+test('the span of a retried attempt is an error with its cause; that of a requeued one is not [S4-40]', async () => {
   const ended = async (
     end: (signal: AbortController) => AgentEvent,
   ): Promise<{ isError: boolean; attributes: Record<string, unknown> }> => {

@@ -7,11 +7,14 @@ export interface Agent {
   /** The agent's own name; a name in the agents file takes precedence. */
   readonly name?: string;
   readonly description: string;
-  /** Its events show when it begins to work (`working`), as those of a server that queues tasks. Any other agent works from the beginning of its turn. */
+  /**
+   * Its events show when it begins to work (`working`), as those of a server that queues tasks do. Any other agent works from the beginning
+   * of its turn.
+   */
   readonly reportsWork?: true;
   /**
-   * It may send one text several times: as tokens, whole in an artifact, and in its last message, as remote servers do. In a supervisor's
-   * answer the text then stands once (S2-2). The text of any other agent is shown as it comes.
+   * It may send one text several times: as tokens, whole in an artifact, and in its last message, as remote servers do. A supervisor's
+   * answer then has the text once (S2-2). The text of any other agent is shown as it comes.
    */
   readonly repeatsText?: true;
   /** Called every 30 s: an adapter may learn its skills from a server. Rejects when they are not available now. */
@@ -28,7 +31,7 @@ export interface Agent {
   runBatches?(turn: Turn): AsyncIterable<readonly AgentEvent[]>;
   /**
    * Cancels a run at a server that a turn has reported with `Turn.remoteRunBegan`, maybe in another process. Resolves when the server has
-   * answered or refused, at once if it has before; rejects when it does neither within CANCEL_MS_MAX.
+   * answered or refused, at once if it already has. Rejects when it does neither within CANCEL_MS_MAX.
    */
   cancelRemoteRun?(run: unknown, trace: Turn['trace']): Promise<void>;
   /** Releases connections and child processes. Called once, after the last turn. */
@@ -60,21 +63,21 @@ export type Turn = {
    * in the log, so it outlives the process.
    */
   resume?: unknown;
-  /** Text of the answer that earlier attempts have shown, and that stands until this one has content. Absent: no attempt came before. */
+  /** Text of the answer that earlier attempts have shown. Clients keep it until this attempt has content. Absent for the first attempt. */
   shownText?: string;
   /**
-   * Runs that earlier attempts of this turn have reported, oldest first. They may still go on: the agent continues or cancels each of them
-   * before it begins another.
+   * Runs that earlier attempts of this turn have reported, oldest first. They may still be running: the agent continues or cancels each of
+   * them before it begins another.
    */
   remoteRuns?: readonly unknown[];
   /**
-   * To be called when the agent has begun a run at a server, before the events that follow from it. `run` is what `cancelRemoteRun` needs: JSON,
-   * at most REMOTE_RUN_UNITS_MAX of packages/task.
+   * Call it when the agent has begun a run at a server, before yielding events of that run. `run` is what `cancelRemoteRun` needs: JSON, at
+   * most REMOTE_RUN_UNITS_MAX of packages/task.
    */
   remoteRunBegan?: (run: unknown) => void;
   /** W3C trace context for the agent's own requests. */
   trace: { traceparent?: string; tracestate?: string };
-  /** The same for the request of a tool call that the agent has begun with a `tool` event. */
+  /** W3C trace context for the request of a tool call, after the `tool` event that begins the call. */
   toolTrace?: (callId: string) => { traceparent?: string; tracestate?: string };
   signal: AbortSignal;
   log?: TurnLog;
@@ -82,32 +85,36 @@ export type Turn = {
   showError?: (error: unknown) => void;
 };
 
-/** The reason of `Turn.signal` when the task is over: an agent that waits for credentials abandons its own task only then. */
+/** The reason of `Turn.signal` when the task is over. Only then does an agent that waits for credentials abandon its own task. */
 export const TASK_ENDED = 'ended';
 
-/** Events of a turn. An iterable that ends without `done`, `failed`, or an interrupted event counts as `done`. */
+/** Events of a turn. An iterable that ends without `done`, `failed` or an interrupting event counts as `done`. */
 export type AgentEvent =
   /**
-   * A token of the answer, of any size, byte for byte. `id`: the source's message id; a repeated delivery is dropped by it, never by the text
-   * (S0-22). `stream`: which of several concurrent texts it belongs to, e.g. one for each call of a model; streams are never mixed (S1-25).
+   * A token of the answer, of any size, byte for byte. `id`: the source's message id; a repeated delivery is recognized by its id, never by
+   * its text (S0-22). `stream`: which of several concurrent texts it belongs to, e.g. one for each call of a model; streams are never mixed
+   * (S1-25).
    */
   | { type: 'text'; text: string; id?: string; stream?: string; source?: InputSource }
   /** The stream has ended. A later token of the same name begins a new text. */
   | { type: 'text-end'; stream: string }
-  /** The agent works on the message now. Any other event but `auth-required` and an end means the same. */
+  /** The agent works on the message now. Every other event implies it, except `auth-required` and the events that end the turn. */
   | { type: 'working' }
-  /** The current step of the agent's own plan, e.g. a node of a graph: for the span of the turn, not for clients (S1-31). */
+  /** The current step of the agent's own plan, e.g. a node of a graph: shown in the span of the turn, not to clients (S1-31). */
   | { type: 'step'; step: string }
   /** The whole answer so far: an equal text changes nothing, a continuation adds its rest, any other text replaces the answer. */
   | { type: 'snapshot'; text: string }
-  /** Start or end of a tool call; `callId` pairs them, because two calls of one tool may run at once. An open call ends with the turn.
-   * `waiting`: a server below called it, and it waits for the client. */
+  /**
+   * Start or end of a tool call; `callId` pairs them, because two calls of one tool may run concurrently. A call that is still open ends
+   * with the turn. `waiting`: the call was made by a server below and waits for the client.
+   */
   | { type: 'tool'; phase: 'start' | 'end'; callId: string; tool: string; failed?: boolean; waiting?: boolean }
   /** A line about progress that is not part of the answer (S4-21). */
   | { type: 'progress'; message: Message; source?: InputSource }
   /**
-   * An artifact of the agent's own, whole or a chunk. Its id pairs chunks within the turn; clients see another id. `apart`: it stands beside
-   * the answer even if its parts are text. Without it a supervisor with one answer adds the text to the answer, as remote agents mean it.
+   * An artifact of the agent's own, whole or a chunk. Its id pairs chunks within the turn; clients see another id. `apart`: the artifact is
+   * separate from the answer even if its parts are text. Without `apart`, a supervisor with one answer adds the text to it, because that is
+   * what remote agents intend.
    */
   | { type: 'artifact'; artifact: Artifact; append: boolean; lastChunk: boolean; apart?: true; source?: InputSource }
   /**
@@ -133,9 +140,12 @@ export type AgentEvent =
   | {
       type: 'failed';
       reason: string;
-      /** A word of a closed list for the span of the turn, as `http_500`; never content. */
+      /** A word of a closed list for the span of the turn, such as `http_500`; never content. */
       cause?: string;
       retryable: boolean;
       message?: Message;
       state?: 'TASK_STATE_FAILED' | 'TASK_STATE_CANCELED' | 'TASK_STATE_REJECTED';
     };
+
+/** An event that ends the turn. */
+export type EndEvent = Extract<AgentEvent, { type: 'done' | 'failed' | 'interrupted' }>;

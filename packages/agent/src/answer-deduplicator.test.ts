@@ -47,7 +47,7 @@ test('a whole text repeated in the message of the end is shown once [S2-2]', () 
   assert.equal(shown.text, 'Hello');
 });
 
-test('tokens and chunks of one text side by side are shown once [S2-2]', () => {
+test('a text sent both as tokens and as chunks is shown once [S2-2]', () => {
   const shown = new Shown();
   shown.token('Hel').first('a', 'Hel').token('lo').chunk('a', 'lo').token('!').chunk('a', '!', { last: true });
   assert.equal(shown.text, 'Hello!');
@@ -73,11 +73,11 @@ test('an artifact with another text replaces a shorter text as its final form, a
   assert.equal(streamed('Hello').first('a', 'Hel').chunk('a', 'met').text, 'HelloHelmet');
 });
 
-test('an artifact that is only the beginning of the tokens is a text of its own', () => {
+test('an artifact that only begins like the tokens is a separate text', () => {
   assert.equal(streamed('Hello').first('a', 'Hel').chunk('a', '', { last: true }).text, 'HelloHel');
 });
 
-test('several artifacts are several texts, and none replaces another', () => {
+test('several artifacts are separate texts that do not replace each other', () => {
   assert.equal(new Shown().whole('a', 'one ').whole('b', 'a second one').text, 'one a second one');
   assert.equal(new Shown().first('a', 'ha').first('b', 'ha').text, 'haha');
 });
@@ -112,7 +112,7 @@ test('a token costs no more if there are more artifacts than are tracked', async
   const bytes = await bytesAllocated(() => {
     for (let index = 0; index < 200; index += 1) shown.answer.token('b');
   });
-  // For each artifact that repeats the answer some 30 bytes a token: 130 MB in all for 20,480.
+  // Some 30 bytes per token for each artifact that repeats the answer would be 130 MB for 20,480 artifacts.
   assert.ok(bytes < 40_000_000, `${bytes} bytes`);
 });
 
@@ -139,7 +139,7 @@ test('a snapshot replaces all text, from tokens and artifacts', () => {
   assert.equal(streamed('a').first('x', 'b').snapshot('c').whole('x', 'b').text, 'cb');
 });
 
-test('one artifact is folded as its own reader would fold it, however it is split', () => {
+test('one artifact is folded as a client folds it, however it is split', () => {
   const text = fc.string({ unit: fc.constantFrom('a', 'b', ' '), minLength: 1, maxLength: 12 });
   fc.assert(
     fc.property(fc.array(text, { minLength: 1, maxLength: 8 }), chunks => {

@@ -2,25 +2,31 @@ import type { TextChange } from './lane-writer.ts';
 import { isRepetition } from './repetition.ts';
 import { GrowingText, LaneText } from './streamed-text.ts';
 
-/** Artifacts of one answer whose texts are kept apart: an agent may name each piece of its text a new one. */
+/**
+ * Artifacts of one answer that are tracked separately. The number is bounded because an agent may send each piece of its text as a new
+ * artifact.
+ */
 export const ANSWER_ARTIFACTS_MAX = 1_024;
 
 /** A chunk of an artifact's text as the agent sent it. `isResult`: the artifact holds the whole answer once more (S0-20, C-25). */
 export type ArtifactText = { id: string; isResult: boolean; text: string; append: boolean; last: boolean };
 
 /**
- * The text of one artifact. `repeats`: the part of the answer that the artifact has not repeated yet; it adds nothing as long as it repeats.
- * `start`: where its text begins in the answer; undefined when other text came in between.
+ * The text of one artifact. `repeats`: the part of the answer that the artifact has not repeated yet; its text adds nothing as long as it
+ * repeats that part. `start`: where its text begins in the answer; undefined when other text came in between.
  */
 type ArtifactState = { own: GrowingText; repeats?: string | undefined; start?: number | undefined };
 
-/** Whether the text is the whole answer: there is none before it, it continues the answer, or it is no shorter than tokens with another text. */
+/**
+ * Whether a text is the whole answer: the answer was empty, the text continues it, or the text differs from the tokens but is at least as
+ * long.
+ */
 export function isWholeAnswer(text: string, { answer, tokensOnly }: { answer: string; tokensOnly: boolean }): boolean {
   return text.startsWith(answer) || (tokensOnly && text.length >= answer.length);
 }
 
 /**
- * The one answer of an agent that may send it in several ways: as tokens, whole in an artifact, or in its last message (S2-2). Text that
+ * The single answer of an agent that may send it in several ways: as tokens, whole in an artifact, or in its last message (S2-2). Text that
  * repeats the answer adds nothing; new text is never dropped.
  */
 export class AnswerDeduplicator {
@@ -28,9 +34,9 @@ export class AnswerDeduplicator {
   readonly #artifacts = new Map<string, ArtifactState>();
   /** Artifacts that repeat the answer and have not reached its end. */
   readonly #repeating = new Set<ArtifactState>();
-  /** All of the answer came as tokens, and no artifact was whole. */
+  /** True while the whole answer came as tokens and no artifact had the whole text. */
   #tokensOnly = true;
-  /** An artifact has text in the answer that no token brought. */
+  /** True if the answer has text that came only in an artifact. */
   #hasArtifactText = false;
 
   get text(): string {
@@ -49,7 +55,7 @@ export class AnswerDeduplicator {
   snapshot(text: string): TextChange | undefined {
     const change = this.#answer.snapshot(text);
     if (change?.replace) {
-      // The artifacts' text is replaced with the rest; an artifact that comes again is new.
+      // The text of the artifacts is replaced too, so an artifact that comes again counts as new.
       if (this.#artifacts.size > 0) this.#tokensOnly = false;
       this.#hasArtifactText ||= this.#artifacts.size > 0;
       this.#artifacts.clear();
@@ -61,15 +67,15 @@ export class AnswerDeduplicator {
   artifact(chunk: ArtifactText): TextChange | undefined {
     if (chunk.isResult && !chunk.append) return this.snapshot(chunk.text);
     const known = this.#artifacts.get(chunk.id);
-    // It begins with its first text: only then can it repeat what came before.
+    // An artifact begins with its first text: before that, it cannot repeat the answer.
     if (known === undefined && chunk.text === '') return undefined;
     if (known === undefined) return chunk.last && !chunk.append ? this.#whole(chunk) : this.#begin(chunk);
     return chunk.append ? this.#continue(known, chunk.text, chunk.last) : this.#restart(known, chunk.text);
   }
 
   /**
-   * The text of the message an agent ends with. It is the answer if there is none, if it continues the answer, or if it is no shorter than
-   * tokens with another text. Other texts, such as `Done.`, are not the answer and never replace an artifact. `covered`: the answer has it.
+   * The text of the message an agent ends with. It is the answer under the conditions of `isWholeAnswer`. Other texts, such as `Done.`, are
+   * not the answer and never replace an artifact. `covered`: the answer now contains the text.
    */
   ending(text: string): { covered: boolean; change: TextChange | undefined } {
     if (this.#isWhole(text)) return { covered: true, change: this.snapshot(text) };
@@ -80,11 +86,11 @@ export class AnswerDeduplicator {
     return isWholeAnswer(text, { answer: this.#answer.text, tokensOnly: this.#tokensOnly });
   }
 
-  /** An artifact in one chunk. After tokens it counts as the same answer in its final form, unless it is shorter. */
+  /** Takes an artifact in one chunk. After tokens it counts as the final form of the same answer, unless it is shorter. */
   #whole({ id, text }: ArtifactText): TextChange | undefined {
     const lengthBefore = this.#answer.length;
     const isWhole = this.#isWhole(text);
-    // An agent that works in steps may repeat the last one. Short artifacts may be equal without being copies.
+    // An agent that works in steps may repeat its last step. Short artifacts may be equal by chance.
     const isEnd = !isWhole && (this.#tokensOnly || isRepetition(text)) && this.#answer.text.endsWith(text);
     const change = isWhole ? this.snapshot(text) : isEnd ? undefined : this.token(text);
     this.#keep(id, { own: new GrowingText(text), start: isWhole ? 0 : isEnd ? lengthBefore - text.length : lengthBefore });
@@ -101,7 +107,7 @@ export class AnswerDeduplicator {
     return this.#continue(artifact, text, last);
   }
 
-  /** Forgets the oldest artifact above the bound: what comes of it later is shown again rather than lost. */
+  /** Forgets the oldest artifact above the bound. If more of it arrives, it is shown again rather than lost. */
   #keep(id: string, artifact: ArtifactState): void {
     const [oldest] = this.#artifacts.size < ANSWER_ARTIFACTS_MAX ? [] : this.#artifacts;
     if (oldest !== undefined) {
@@ -131,12 +137,12 @@ export class AnswerDeduplicator {
       artifact.start = 0;
       return this.#add(artifact, text.slice(repeats.length), lengthBefore + repeats.length);
     }
-    // Only its beginning equals the answer: it is another text, and all of it is new.
+    // The artifact only begins like the answer, so it is another text, and all of it is new.
     artifact.start = this.#answer.length;
     return this.#add(artifact, own.text, 0);
   }
 
-  /** `lengthBefore`: how much of the artifact's text the answer has already. */
+  /** `lengthBefore`: length of the artifact's text that the answer already has. */
   #add(artifact: ArtifactState, text: string, lengthBefore: number): TextChange | undefined {
     if (text === '') return undefined;
     if (artifact.start !== undefined && artifact.start + lengthBefore !== this.#answer.length) artifact.start = undefined;
@@ -145,7 +151,7 @@ export class AnswerDeduplicator {
     return this.token(text);
   }
 
-  /** The same artifact from its beginning: a cumulative artifact, or a snapshot after a broken stream. */
+  /** Takes an artifact that starts again: it is cumulative, or it is a snapshot after a broken stream. */
   #restart(artifact: ArtifactState, text: string): TextChange | undefined {
     const { start } = artifact;
     const own = artifact.own.text;
@@ -156,7 +162,7 @@ export class AnswerDeduplicator {
     }
     artifact.own = new GrowingText(text);
     if (text === own) return undefined;
-    // Its place in the answer is unknown: its rest is added, or all of it again rather than lost.
+    // The artifact's place in the answer is unknown, so its rest is added, or all of it again rather than losing text.
     if (start === undefined) return this.token(text.startsWith(own) ? text.slice(own.length) : text);
     for (const other of this.#artifacts.values()) if (other !== artifact) other.start = undefined;
     const answer = this.#answer.text;

@@ -13,15 +13,15 @@ export type AnswerTextOptions = {
   lane: string;
   presentation: Extract<AgentPresentation['text'], { as: 'answer' }>;
   artifacts: AgentArtifacts;
-  /** UTF-16 units of an answer that the client does not see (policy `forwardText: false`); absent: the client sees it. */
+  /** Maximum UTF-16 units of an answer that the client does not see (policy `forwardText: false`); absent if the client sees it. */
   withheldUnitsMax?: number | undefined;
   /** The agent may send one text several times (`Agent.repeatsText`): the answer has it once (S2-2). */
   repeatsText: boolean;
 };
 
 /**
- * A supervisor shows one answer: all text of the agent belongs to it, wherever it stands. Other parts stay artifacts. Concurrent streams are
- * segments of the answer.
+ * A supervisor shows one answer: all text of the agent belongs to it, wherever the agent sends it. Other parts stay artifacts. Concurrent
+ * streams are segments of the answer.
  */
 export class AnswerText implements AgentText {
   readonly streams: TextStreams;
@@ -30,7 +30,7 @@ export class AnswerText implements AgentText {
   readonly #unstreamed: UnstreamedText;
   readonly #withheld: WithheldText | undefined;
   readonly #lanes: TextLanes;
-  /** The agent is a server that names the artifacts of its answer: those of other names stand beside it. */
+  /** True for a server that marks the artifacts of its answer by name. Artifacts with other names are separate from the answer. */
   #namesAnswer = false;
 
   constructor({ lanes, lane, presentation, artifacts, withheldUnitsMax, repeatsText }: AnswerTextOptions) {
@@ -58,7 +58,7 @@ export class AnswerText implements AgentText {
     const { artifactId: id, parts } = artifact;
     const { kinds, nestedPlan } = this.#presentation;
     const kind = kindOfArtifact(artifact, kinds);
-    // Plans, notices and progress of a server below are not its answer, nor is a file of an agent behind it.
+    // Not part of the answer: plans, notices and progress of a server below, and files of an agent behind it.
     const isOther =
       kind === undefined ? artifact.name !== undefined && this.#namesAnswer : kind !== 'answer' && kind !== 'result';
     const isApart = apart === true || isOther;

@@ -6,7 +6,7 @@ import { playTurn } from './test-kit.ts';
 const define = (run: AgentDefinition['run'], more: Partial<AgentDefinition> = {}) =>
   defineAgent({ name: 'greeter', description: 'Greets', run, ...more });
 
-test('strings are the answer byte for byte, and everything else has its own place', async () => {
+test('strings become the answer byte for byte, and every other event has its own form', async () => {
   const agent = define(async function* (turn) {
     yield notice('looking');
     yield 'Hello';
@@ -41,7 +41,7 @@ test('an agent that passes on another server’s text may declare that it repeat
   assert.throws(() => define(run, { repeatsText: 'yes' as never }), /repeatsText is a string, not a boolean/);
 });
 
-test('the turn has all text parts joined by nothing, the message itself, the history and its attempt [S1-6]', async () => {
+test('the turn has all text parts joined without a separator, the message, the history and the attempt number [S1-6]', async () => {
   const seen: unknown[] = [];
   const agent = define(async function* (turn) {
     seen.push(turn.text, turn.message.parts.length, turn.history.length, turn.attempt, turn.metadata.who, turn.resume);
@@ -58,7 +58,7 @@ test('the turn has all text parts joined by nothing, the message itself, the his
   assert.equal(end.state, 'TASK_STATE_COMPLETED');
 });
 
-test('a question interrupts the turn, and what it leaves comes back', async () => {
+test('a question interrupts the turn, and its resume value returns with the answer', async () => {
   const agent = define(async function* (turn) {
     if (turn.resume === undefined) yield needsInput('Which one?', { resume: { step: 1 } });
     else yield `took ${turn.text} at ${JSON.stringify(turn.resume)}`;
@@ -70,7 +70,7 @@ test('a question interrupts the turn, and what it leaves comes back', async () =
   assert.equal(second.text, 'took prod at {"step":1}');
 });
 
-test('an abort ends the turn, also of an agent that does not listen', async () => {
+test('an abort ends the turn even if the agent ignores the signal', async () => {
   const stop = new AbortController();
   const agent = define(async function* () {
     yield 'a';
@@ -100,7 +100,7 @@ test('an error of the agent fails the turn without its message; the reason of `f
   assert.deepEqual(turn.end, { state: 'TASK_STATE_FAILED', reason: 'the index is down', retryable: true });
 });
 
-test('the log takes numbers and the words of the source, and no text', async () => {
+test('log fields are numbers and words of the source, never text', async () => {
   const agent = define(async function* (turn) {
     turn.log.info`looked up ${3} rows, all ${true}`;
     turn.log.warn`it was ${turn.text as unknown as number}`;
@@ -112,7 +112,7 @@ test('the log takes numbers and the words of the source, and no text', async () 
   assert.match(end.reason ?? '', /^turn\.log\.info must be called with a template literal/);
 });
 
-test('a definition that cannot work is refused with the member that is wrong', () => {
+test('an invalid definition is refused, and the error names the wrong member', () => {
   const run: AgentDefinition['run'] = async function* () {};
   const good = { name: 'a', description: 'd', run };
   const refuses = (definition: unknown, sentence: RegExp) =>
@@ -128,7 +128,7 @@ test('a definition that cannot work is refused with the member that is wrong', (
   refuses({ ...good, skills: [{ name: 'x', tags: 'y' }] }, /^skills\[0\]\.tags must be a list of strings$/);
 });
 
-test('skills may be written short', async () => {
+test('skills may be written in a short form', async () => {
   const agent = define(async function* () {}, {
     skills: ['Say hello', { name: 'Wave', id: 'w', description: 'Waves', tags: ['hand'] }],
   });
@@ -172,7 +172,7 @@ test('a run that breaks a rule fails its turn with the name of the rule, and quo
   }, /^data: a function cannot be written as JSON$/);
 });
 
-test('an agent of the kit may wait for credentials, and goes on', async () => {
+test('a defined agent may wait for credentials and then continue', async () => {
   const waits: AgentEvent = {
     type: 'auth-required',
     message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text: 'log in' }] },

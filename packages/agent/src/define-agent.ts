@@ -35,11 +35,14 @@ export type AgentDefinition = {
   description: string;
   skills?: readonly (string | SkillDefinition)[];
   /**
-   * For an agent that passes on what another server sends: that may repeat its text, as tokens, in an artifact or in its last message. A
-   * supervisor's answer then has the text once. Default false: what is yielded twice is shown twice.
+   * Set it for an agent that passes on the output of another server, which may repeat its text: as tokens, in an artifact, or in its last
+   * message. A supervisor's answer then has the text once. Default false: text that is yielded twice is shown twice.
    */
   repeatsText?: boolean;
-  /** Yields strings (text of the answer, byte for byte) and events of the kit's constructors. Its end is `done`; an error is a failed turn. */
+  /**
+   * Yields strings (text of the answer, byte for byte) and events of the kit's constructors. Returning counts as `done`; throwing fails the
+   * turn.
+   */
   run(turn: AgentTurn): AsyncIterable<string | AgentEvent>;
   /** Releases what the agent holds. Called once, after the last turn. */
   close?(): Promise<void> | void;
@@ -66,7 +69,7 @@ const EVENT_TYPES: ReadonlySet<unknown> = new Set<AgentEvent['type']>([
   'failed',
 ]);
 
-/** Makes an agent of a definition. Throws AgentMisuse with the name of the wrong member. */
+/** Makes an agent of a definition. Throws AgentMisuse, which names the wrong member. */
 export function defineAgent(definition: AgentDefinition): DefinedAgent {
   if (typeof definition !== 'object' || definition === null) throw new AgentMisuse(`the definition is ${kindOf(definition)}`);
   const { name, description, skills = [], repeatsText = false, run, close } = definition;

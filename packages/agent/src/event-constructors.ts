@@ -48,7 +48,7 @@ export function data(value: unknown, { name = 'data', description }: { name?: st
   return artifact({ name, parts: [{ data: value }], ...(description !== undefined && { description }) });
 }
 
-/** The turn ends and the task waits for the user. `resume` comes back as `turn.resume` with the answer; JSON. */
+/** Ends the turn; the task waits for the user. `resume`, any JSON value, comes back as `turn.resume` with the answer. */
 export function needsInput(question: string, { resume }: { resume?: unknown } = {}): AgentEvent {
   if (resume !== undefined && !isJson(resume)) throw new AgentMisuse('needsInput: resume cannot be written as JSON');
   const message = messageOf(nonEmpty('needsInput', question));
@@ -60,7 +60,7 @@ export function done(): AgentEvent {
   return { type: 'done' };
 }
 
-/** The turn failed. Clients see `reason`: it must hold no secret and no text of the user. */
+/** Fails the turn. Clients see `reason`, which must not contain secrets or the user's text. */
 export function failed(reason: string, { retryable = false }: { retryable?: boolean } = {}): AgentEvent {
   return { type: 'failed', reason: nonEmpty('failed', reason), retryable };
 }

@@ -13,12 +13,12 @@ async function turnOf(tokens: number): Promise<() => Promise<unknown>> {
   return () => runTurn({ log: task.log, agent, name: 'argocd', logger: quiet, signal: new AbortController().signal }, task.job());
 }
 
-// Both have several times EVENTS_AT_ONCE_MAX tokens: before its first turn of the event loop a writer stores only large records.
+// Both sizes are several times EVENTS_AT_ONCE_MAX: before its first turn of the event loop a writer stores only large records.
 test('the cost per token is the same in turns of 5000 and of 20 000 tokens', async () => {
   const src = new URL('.', import.meta.url);
   const measures = {
     blocks: { count: (work: () => unknown) => blocksRun(src, work), growthMax: 1.1 },
-    // Exact to a few MiB; the in-memory log allocates 10 kB a token.
+    // The count is exact to a few MiB; the in-memory log allocates 10 kB per token.
     bytes: { count: bytesAllocated, growthMax: 1.5 },
   };
   for (const [unit, { count, growthMax }] of Object.entries(measures)) {

@@ -34,7 +34,7 @@ test('text that is not forwarded reaches the supervisor with the end of the call
   );
 });
 
-test('concurrent texts that are not forwarded are withheld in order of opening, each whole; other artifacts are shown [S2-9 C-5]', async () => {
+test('concurrent texts that are not forwarded are withheld whole, in the order in which they began; other artifacts are shown [S2-9 C-5]', async () => {
   const thought = { artifactId: 'r', name: 'reasoning', parts: [{ text: 'Hm.' }] };
   const { task, fold } = await run('caipe', [
     { type: 'text', text: 'on', stream: 'a' },
@@ -59,7 +59,7 @@ test('concurrent texts that are not forwarded are withheld in order of opening, 
   assert.equal(replaced.fold.artifacts.size, 0);
 });
 
-test('text that is not forwarded is bounded by the one event that contains it', async () => {
+test('text that is not forwarded is limited to what fits into one event', async () => {
   const task = await TaskLog.create('caipe');
   const unitsMax = Math.floor(Math.floor(task.log.recordBytesMax * 0.5) / 6);
   const edge = await run('caipe', [{ type: 'text', text: 'x'.repeat(unitsMax) }, { type: 'done' }]);
@@ -71,7 +71,7 @@ test('text that is not forwarded is bounded by the one event that contains it', 
   assert.equal(whole.task.ended()?.withheldText?.length, unitsMax);
   const beyond = await run('caipe', [...two('x'.repeat(unitsMax - 1), 'yz'), { type: 'done' }]);
   assert.equal(beyond.task.ended()?.state, 'TASK_STATE_FAILED');
-  // The kept part of it still fits into the event.
+  // The part of the text that is kept still fits into the event.
   assert.equal(beyond.task.ended()?.withheldText?.length, unitsMax - 1);
   const shorter = await run('caipe', [
     { type: 'text', text: 'x'.repeat(unitsMax) },
@@ -81,7 +81,7 @@ test('text that is not forwarded is bounded by the one event that contains it', 
   assert.equal(shorter.task.ended()?.withheldText, 'y');
 });
 
-test('profile transparent shows all of an agent, whatever its policy', async () => {
+test('profile transparent shows everything that an agent sends, whatever its policy', async () => {
   const { fold } = await run('transparent', [{ type: 'text', text: 'hello' }, { type: 'done' }]);
   assert.equal(fold.textOf('response'), 'hello');
 });

@@ -1,5 +1,5 @@
 export type { AgentSkill } from '@hopline/a2a';
-export { abortableEvents } from './abortable-events.ts';
+export { AbortableEvents } from './abortable-events.ts';
 export type { Agent, AgentEvent, Turn } from './agent.ts';
 export { eventsOf, TASK_ENDED } from './agent.ts';
 export type { AgentDefinition, AgentTurn, DefinedAgent, SkillDefinition } from './define-agent.ts';

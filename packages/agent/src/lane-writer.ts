@@ -19,10 +19,10 @@ export interface InputSink {
   token(lane: string, text: string, atMs?: number, id?: string): void;
 }
 
-/** A change to the text of a lane: more of it, or a text that replaces all before it. */
+/** A change to the text of a lane: text to append, or text that replaces everything before it. */
 export type TextChange = { replace: boolean; text: string };
 
-/** The source's message id of a token, and where in the agent it comes from. */
+/** The source's message id of a token, and the part of the agent that it comes from. */
 export type TokenOrigin = { id?: string; source?: InputSource };
 
 /** Destination of text: LaneWriter or WithheldText. */
@@ -32,8 +32,7 @@ export type TextLanes = Pick<LaneWriter, 'token' | 'write' | 'open'>;
  * Writes the inputs of one attempt, and opens and closes its lanes. A lane is opened with its first text, and again when a text replaces it. A
  * later attempt opens a lane before it uses it, so that its first chunk replaces what the earlier attempt streamed (C-5).
  *
- * An input that fits into no record is rejected here: a writer that receives one is broken for good, and every further attempt would run
- * the agent in vain. Names, ids, metadata and resume values have no other bound.
+ * An input that does not fit into a record is rejected here: it would break the writer for good, and every further attempt would run the agent in vain. Names, ids, metadata and resume values have no other bound.
  */
 export class LaneWriter {
   readonly #sink: InputSink;
@@ -56,7 +55,7 @@ export class LaneWriter {
     this.#send(lane, text, id);
   }
 
-  /** Adds text, or replaces all before it. Throws as `token`. */
+  /** Adds text, or replaces all earlier text. Throws as `token`. */
   write(lane: string, artifact: LaneArtifact, change: TextChange | undefined, origin: TokenOrigin = {}): void {
     if (change === undefined) return;
     const { replace, text } = change;
@@ -74,7 +73,10 @@ export class LaneWriter {
     this.#open.add(lane);
   }
 
-  /** An artifact event of a lane. An artifact that is whole in one event goes to `add`: it needs no lane (LANES_MAX of packages/task). */
+  /**
+   * An artifact event of a lane. Use `add` for an artifact that is complete in one event: it needs no lane, and lanes are limited
+   * (LANES_MAX of packages/task).
+   */
   artifact(input: ArtifactInput): void {
     const { lane } = input;
     if (this.#attempt > 1 && !this.#open.has(lane)) this.open(lane, input.artifact);
@@ -95,13 +97,13 @@ export class LaneWriter {
     for (const lane of [...this.#open]) this.close(lane);
   }
 
-  /** Any input that is not text. Throws BoundExceeded, and TypeError or RangeError for what JSON cannot hold. */
+  /** Any input that is not text. Throws BoundExceeded, and TypeError or RangeError for a value that JSON cannot hold. */
   add(input: AgentInput): void {
     this.#check(input);
     this.#sink.add(input);
   }
 
-  /** An input that leaves with the next one, or after `holdMs`. Throws as `add`. */
+  /** Adds an input that is sent together with the next one, or after `holdMs`. Throws as `add`. */
   addHeld(input: Exclude<AgentInput, TextInput>, holdMs: number): void {
     this.#check(input);
     this.#sink.addHeld(input, holdMs);
@@ -120,7 +122,7 @@ export class LaneWriter {
   }
 
   #check(input: AgentInput): void {
-    // First the size, which bounds the walk through the levels.
+    // The size is checked first, because it bounds the walk through the levels.
     if (Buffer.byteLength(JSON.stringify(input)) > this.#inputBytesMax) throw this.#tooLarge();
     if (isDeeperThan(input, INPUT_DEPTH_MAX))
       throw new BoundExceeded(`an event of the agent nests deeper than ${INPUT_DEPTH_MAX} levels of JSON`);

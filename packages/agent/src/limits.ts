@@ -7,21 +7,21 @@ export const TURN_TEXTS_MAX = 64;
 /** Artifacts and notices of one turn: every client of the task reads each of them. */
 export const TURN_ARTIFACTS_MAX = 1_000;
 /**
- * Bytes that may wait for the log before the agent has to wait. One event can be as large as a whole turn (a tool's answer), and a writer
- * stops a source at 16 times this: above TURN_TEXT_BYTES_MAX.
+ * Bytes that may wait for the log before the agent has to wait. One event, such as a tool's answer, can be as large as a whole turn, so
+ * this times 16, where a writer stops its source, must exceed TURN_TEXT_BYTES_MAX.
  */
 export const WAITING_BYTES_MAX = TURN_TEXT_BYTES_MAX / 8;
 /**
- * Events of one turn that are taken before the process does its other work. A socket that is always full is read for 40 ms and more
- * in one turn of the event loop, without an acknowledgement, a cancellation or another task.
+ * Events of one turn that are taken before the process does other work. Otherwise a socket that is always full would be read for 40 ms or
+ * more in one turn of the event loop, during which no acknowledgement, cancellation or other task is served.
  */
 export const EVENTS_AT_ONCE_MAX = 2_048;
 /** An agent that does not stop after its turn is abandoned after this time. Longer than a cancel of a remote agent may take. */
 export const STOP_MS_MAX = 3_000;
 
 /**
- * The state for canceling a remote run is stored with the first event after it, or by itself after this time: an agent
- * that answers at once causes no further record, and one that thinks for a minute can be canceled from its first second.
+ * The state for canceling a remote run is stored with the next event, or by itself after this time. An agent that answers at once then
+ * causes no extra record, and one that thinks for a minute can be canceled from its first second.
  */
 export const REMOTE_RUN_HOLD_MS = 250;
 /** Stored remote runs of one attempt. If an agent begins more, only its own process can cancel them. */

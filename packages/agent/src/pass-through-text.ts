@@ -10,12 +10,12 @@ export type PassThroughTextOptions = {
   lane: string;
   artifact: LaneArtifact;
   artifacts: AgentArtifacts;
-  /** Id of the message that is made of the text; absent where the text's artifact stays in the task. */
+  /** Id of the message that is made of the text; absent if the text's artifact stays in the task. */
   messageId?: string;
 };
 
 /**
- * The agent's own events pass: its artifacts as artifacts, its messages as messages. Text in neither of them is an artifact for each stream.
+ * The agent's own events pass: its artifacts as artifacts, its messages as messages. Any other text becomes one artifact per stream.
  *
  * Transitory text leaves the task at its end, and a message stays: the agent's own, else one with all the text (S1-24). Its streams share an
  * artifact one after the other (S1-26), and have one each while they run at once; the first has the fixed id (S1-25).
@@ -47,7 +47,7 @@ export class PassThroughText implements AgentText {
 
   ending(message: Message | undefined, standing: Standing | undefined): Message | undefined {
     if (this.#messageId !== undefined) return message ?? this.#messageOfText(this.#messageId);
-    // S2-2: text of an artifact is not repeated in a message; other parts still are to be shown.
+    // The message does not repeat the text of an artifact (S2-2), but its other parts are still shown.
     return standing === 'repeats' && message !== undefined && isTextOnly(message) ? undefined : message;
   }
 

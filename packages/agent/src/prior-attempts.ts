@@ -16,9 +16,9 @@ export type PriorAttempts = {
   /** Lanes that a client has seen and that are still open. */
   openLanes: ReadonlySet<string>;
   openTools: readonly OpenTool[];
-  /** Text of the answer that clients see from them. */
+  /** Text of the answer that clients have seen from those attempts. */
   shownText: string;
-  /** Runs that they began at a server, and whose end the log does not show. */
+  /** Runs that those attempts began at a server and that have not ended according to the log. */
   remoteRuns: readonly unknown[];
 };
 
@@ -53,7 +53,7 @@ export async function readPriorAttempts(log: Log, newest: StoredFacts, { call, t
   return { closedLanes, openLanes, openTools: [...openTools.values()], shownText, remoteRuns: remoteRuns.open };
 }
 
-/** Text of a closed lane remains, and no later attempt writes it again. */
+/** The text of a closed lane remains; a later attempt does not write it again. */
 function noteText({ lane, chunk, event }: Extract<Fact, { kind: 'artifact.updated' }>, texts: Map<string, string>): void {
   const { artifact, append = false, lastChunk = false } = event.artifactUpdate;
   if (lastChunk) texts.delete(lane);

@@ -57,12 +57,12 @@ test('a registered agent has one listener on its signal, not one for each heartb
   assert.equal((await log.agents.under('mine'))[0]?.value.default, true);
   const listeners = getEventListeners(signal, 'abort').length;
   await stop();
-  // The first wait for skills may still have one of its own.
+  // The first wait for skills may still have its own listener.
   assert.ok(listeners <= 2, `${listeners} listeners`);
   await log.close();
 });
 
-test('an instance that stops removes its own entry and leaves those of the others', { timeout: 30_000 }, async () => {
+test('an instance that stops removes its own entry and no others', { timeout: 30_000 }, async () => {
   const log = createMemoryLog();
   const [first, second] = [await register(log, 1), await register(log, 1)];
   assert.equal((await log.agents.under('mine')).length, 2);

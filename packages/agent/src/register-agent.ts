@@ -7,11 +7,15 @@ import { AgentMisuse } from './misuse.ts';
 
 /** Interval of an agent's heartbeats in the registry. */
 export const HEARTBEAT_INTERVAL_MS = 2_000;
-/** The agent's skills are requested this often, milliseconds; with every heartbeat until they were received once. */
+/**
+ * Interval in milliseconds at which the agent's skills are requested; until they have been received once, every heartbeat requests them.
+ */
 const SKILLS_MS = 30_000;
-/** The first registration waits this long for the skills, milliseconds: a task that is planned without them goes to the wrong agent. */
+/**
+ * How long the first registration waits for the skills, in milliseconds: a task that is planned without them would go to the wrong agent.
+ */
 const FIRST_SKILLS_MS_MAX = 3_000;
-/** Skills of an entry, and characters of a description: every supervisor keeps all entries. */
+/** Skills of an entry, and characters of a description. Both are bounded because every supervisor keeps all entries. */
 export const SKILLS_MAX = 128;
 export const DESCRIPTION_CHARS_MAX = 512;
 /**
@@ -25,7 +29,7 @@ export const EXAMPLES_MAX = 8;
 export const EXAMPLE_CHARS_MAX = 256;
 const MALFORMED_SKILLS =
   'skills() must resolve with a list of skills: id, name and description are strings, tags a list of strings';
-/** An instance that was killed leaves its entry behind. The next one that starts removes it after this time. */
+/** An instance that was killed leaves its entry behind. The next instance that starts removes the entry if it is older than this. */
 export const DEAD_INSTANCE_MS = 60 * 60_000;
 
 export type RegisterAgentOptions = {
@@ -47,8 +51,8 @@ export type RegisterAgentOptions = {
 };
 
 /**
- * Keeps the entry of this agent instance in the registry until `signal` aborts, then removes it. If the skills are unknown, the agent is
- * registered with what is known.
+ * Keeps the entry of this agent instance in the registry until `signal` aborts, then removes it. An agent whose skills are unknown is
+ * registered without them.
  */
 export async function registerAgent(options: RegisterAgentOptions): Promise<void> {
   const { log, name, agent, url, isDefault, logger, signal } = options;
@@ -70,7 +74,7 @@ export async function registerAgent(options: RegisterAgentOptions): Promise<void
   await log.agents.delete(key).catch(error => logger.warn({ agent: name, err: error }, 'agent could not be removed'));
 }
 
-/** A live instance with such a wrong clock registers again with its next heartbeat. */
+/** Removes entries of dead instances. A live instance whose clock is that wrong registers again with its next heartbeat. */
 async function removeDeadInstances({ log, name, logger }: RegisterAgentOptions): Promise<void> {
   try {
     const dead = (await log.agents.under(name)).filter(({ value }) => value.heartbeat < Date.now() - DEAD_INSTANCE_MS);
@@ -96,7 +100,9 @@ class SkillsCache {
     return [...merged.values()].slice(0, SKILLS_MAX).map(bounded);
   }
 
-  /** Never rejects. Later heartbeats do not wait for it: an agent that is slow to answer must not look dead. */
+  /**
+   * Requests the skills. Never rejects. Later heartbeats do not wait for it, because an agent that is slow to answer must not look dead.
+   */
   async refresh(): Promise<void> {
     const due = this.#own === undefined || performance.now() - this.#requestedMs >= SKILLS_MS;
     if (this.#requesting || !due) return;
@@ -117,7 +123,7 @@ class SkillsCache {
       this.#failed = false;
     } catch (error) {
       onSkills?.(error);
-      // Logged once, not with every heartbeat.
+      // A failure is logged once, not with every heartbeat.
       if (!this.#failed) logger.warn({ agent: name, reason: errorWord(error) }, 'agent skills unavailable');
       this.#failed = true;
     }

@@ -36,7 +36,7 @@ test('a run that ended by itself is not canceled', async () => {
   assert.equal(requests.length, 0);
 });
 
-test('a turn that ends waits for the first request, and a second caller waits for the answer', async () => {
+test('an ending turn waits only for the first request; a second caller waits for the answer', async () => {
   const cancels = new RemoteRunCancels();
   const { request, requests } = server(1);
   await cancels.begin('run', request);
@@ -59,7 +59,7 @@ test('a server that ignores a request receives it again, and the cancel fails at
   await assert.rejects(new RemoteRunCancels({ msMax: 0 }).cancel('run', server(9).request), UNREACHABLE);
 });
 
-test('an adapter that is closed repeats no request', async () => {
+test('a closed adapter does not repeat requests', async () => {
   const cancels = new RemoteRunCancels();
   const { request, requests } = server(9);
   const canceled = cancels.cancel('run', request);

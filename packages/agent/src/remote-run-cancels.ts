@@ -13,8 +13,8 @@ const OVER_MAX = 4_096;
 export type CancelRequest = (signal: AbortSignal) => Promise<unknown>;
 
 /**
- * Cancels the remote runs of an adapter. Each request is repeated, with jitter, until the server has answered or refused it. A finished run, or
- * one that is already being canceled, gets no second series of requests.
+ * Cancels the remote runs of an adapter. Each request is repeated, with jitter, until the server has answered or refused it. A finished
+ * run, or one that is already being canceled, does not get a second series of requests.
  */
 export class RemoteRunCancels {
   readonly #running = new Map<string, Promise<void>>();
@@ -28,12 +28,12 @@ export class RemoteRunCancels {
     this.#tryMsMax = tryMsMax;
   }
 
-  /** The run continues: a task that waited for its client is continued under its old id. */
+  /** Records that a run has begun or goes on: a task that waited for its client continues under its old id. */
   begun(id: string): void {
     this.#over.delete(id);
   }
 
-  /** The run has ended by itself. */
+  /** Records that the run has ended by itself. */
   ended(id: string): void {
     this.#over.add(id);
     for (const oldest of this.#over) {
@@ -56,7 +56,7 @@ export class RemoteRunCancels {
   }
 
   /**
-   * As `cancel`, for a turn that is ending: resolves after the first request, whatever its result. Further requests continue, and
+   * Like `cancel`, but for a turn that is ending: resolves after the first request, whatever its result. Further requests continue, and
    * `cancel` waits for them.
    */
   async begin(id: string, request: CancelRequest): Promise<void> {
@@ -88,7 +88,7 @@ export class RemoteRunCancels {
   }
 }
 
-/** A request may ignore its signal. */
+/** Rejects when the signal aborts, because a request may ignore it. */
 function rejectionOf(signal: AbortSignal): Promise<never> {
   return new Promise((_resolve, reject) =>
     signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }),

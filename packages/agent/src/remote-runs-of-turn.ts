@@ -2,14 +2,14 @@ import type { Fact, Work } from '@hopline/events';
 import { type Log, readTask, type StoredFacts } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
 
-/** The remote runs of one producer in one turn that may still be running, from the task's facts in order. */
+/** Collects the remote runs of one producer in one turn that may still be running. It reads the task's facts in order. */
 export class RemoteRunsOfTurn {
   readonly #producer: string;
   readonly #turn: number;
   #runs: unknown[] = [];
   /** Turn of the facts that are currently read. */
   #readTurn = 1;
-  /** The agent waits for credentials: the next turn continues its run. */
+  /** True while the agent waits for credentials: the next turn continues its run. */
   #waits = false;
 
   constructor(producer: string, turn: number) {
@@ -37,7 +37,10 @@ export class RemoteRunsOfTurn {
   }
 }
 
-/** Only the agent reports these, after its run has ended or waits. Other states may come from the client, a supervisor or a relay. */
+/**
+ * Whether the agent reports this state itself, when its run has ended or waits. Other states may come from the client, a supervisor or a
+ * relay.
+ */
 function hasEndedItself(state: string): boolean {
   return state === 'TASK_STATE_COMPLETED' || state === 'TASK_STATE_INPUT_REQUIRED';
 }

@@ -54,7 +54,7 @@ test('the state for canceling a run is stored in the record of the first text', 
   assert.deepEqual(fact, { kind: 'remote-run.started', at: fact!.at, producer: CALL, attempt: 1, run: RUN });
 });
 
-test('an agent that thinks has its run stored before its first text', async () => {
+test('the run of an agent that thinks first is stored before its first text', async () => {
   const task = await TaskLog.create('caipe');
   const thought = Promise.withResolvers<void>();
   const running = run(
@@ -96,7 +96,7 @@ test('an item that is redelivered for a canceled task cancels the runs of its de
   assert.deepEqual(canceled, [RUN]);
 });
 
-test('an item that is redelivered after the agent has ended its turn cancels nothing', async () => {
+test('an item that is redelivered after the agent has ended its turn does not cancel its run', async () => {
   const task = await TaskLog.create('caipe');
   await run(task, remoteAgent(turn => beginning(turn, text('whole'))).agent);
   await task.fold();
@@ -105,7 +105,7 @@ test('an item that is redelivered after the agent has ended its turn cancels not
   assert.deepEqual(canceled, []);
 });
 
-test('after a cancel without an answer the item is redelivered; the last delivery ends it', async () => {
+test('after an unanswered cancel the item is redelivered; the last delivery settles it', async () => {
   const task = await TaskLog.create('caipe');
   await deadAttempt(task);
   await cancel(task);
@@ -163,7 +163,7 @@ test('a run that waits for credentials is left to the next turn, and canceled wi
     const stop = new AbortController();
     const dying = scripted(async function* (turn) {
       yield* agent.run(turn);
-      // Its process dies, so that nothing more is written.
+      // The process of the attempt dies, so that nothing more is written.
       await new Promise<void>(resolve => turn.signal.addEventListener('abort', () => resolve()));
     });
     const running = run(task, dying, task.job(), stop.signal).catch(() => {});

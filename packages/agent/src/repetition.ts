@@ -1,4 +1,4 @@
-/** Shortest text, in UTF-16 units, whose copy counts as a repetition by itself: models emit "ha" and "ha" again. */
+/** Shortest text, in UTF-16 units, whose copy counts as a repetition without further evidence: models emit "ha" and then "ha" again. */
 export const REPEATED_UNITS_MIN = 12;
 /** Minimum number of different units in it: models draw lines of dashes and indent with tokens of spaces. */
 export const REPEATED_DISTINCT_MIN = 4;

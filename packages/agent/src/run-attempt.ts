@@ -1,22 +1,21 @@
-import { setImmediate as nextLoopTurn } from 'node:timers/promises';
 import { isInterrupted } from '@hopline/a2a';
 import type { ContextHistory } from '@hopline/context-history';
 import { FORK_KEY } from '@hopline/events';
 import { createInputWriter, type InputWriter, type Job, type Log, Requeued, Superseded } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
-import { ATTR, errorWord, type Hop, type HopMetrics, LINE, type Logger, takenWork } from '@hopline/telemetry';
-import { abortableEvents } from './abortable-events.ts';
-import type { Agent, AgentEvent, Turn } from './agent.ts';
+import { type Hop, type HopMetrics, takenWork } from '@hopline/telemetry';
+import type { Turn } from './agent.ts';
 import { cancelRemoteRuns } from './cancel-remote-runs.ts';
-import { BoundExceeded, EVENTS_AT_ONCE_MAX, WAITING_BYTES_MAX } from './limits.ts';
+import { WAITING_BYTES_MAX } from './limits.ts';
 import type { PriorAttempts } from './prior-attempts.ts';
+import { type PumpDeps, pumpEvents, toInvalidEventFailure } from './pump-events.ts';
 import type { Over } from './task-watch.ts';
-import { DONE, endOf, failed, failureOf, isEnd, placeOf, type TurnEnd, type TurnOutcome } from './turn-end.ts';
+import { failed, type TurnEnd, type TurnOutcome } from './turn-end.ts';
 import { TurnInputs } from './turn-inputs.ts';
 import { turnLog } from './turn-log.ts';
 import { TurnMetrics } from './turn-metrics.ts';
 
-/** The attempt did not bring the turn to its end; another one may. */
+/** The attempt did not end the turn; another one may. */
 export class AttemptFailed extends Error {
   override readonly name = 'AttemptFailed';
   /** The cause as a closed word, for spans. */
@@ -29,19 +28,12 @@ export class AttemptFailed extends Error {
 }
 
 /** Objects that the attempts of all turns share. */
-export type AttemptDeps = {
+export type AttemptDeps = PumpDeps & {
   log: Log;
-  agent: Agent;
-  /** Configured name of the agent. */
-  name: string;
-  /** Receives the name of what an agent throws, never its message: that may hold content. */
-  logger: Logger;
   /** Aborts when the process stops: the turn is requeued, and a new attempt replaces its text. */
   signal: AbortSignal;
-  /** Receives what an agent throws, for the terminal of its author: it may hold content. Absent: it is dropped. */
-  showError?: ((error: unknown) => void) | undefined;
   metrics?: Pick<HopMetrics, 'hopDuration'>;
-  /** How often a call that failed as retryable is made again; 0 to RETRIES_MAX, 0 by default. */
+  /** How often a call that failed as retryable is repeated: 0 to RETRIES_MAX, 0 by default. */
   retries?: number;
   /** False: a supervisor's client does not see the agent's text (C-5); true by default. */
   forwardText?: boolean;
@@ -61,20 +53,24 @@ export type AttemptContext = {
 /** Cause of a failure that the agent reports without one. */
 export const AGENT_FAILED = 'agent_failed';
 
-/** Share of a record for one event: the task's aggregate stands in every record beside it. */
+/** Share of a record for one event: every record also holds the task's aggregate. */
 const EVENT_SHARE = 0.5;
 /** Share of a record for one input: the end of a call has a message, withheld text and a resume value. */
 const INPUT_SHARE = 0.75;
 
-/** Runs the agent once for a work item. Resolves with the end of the turn, undefined when the task no longer needs it. Rejects as runTurn. */
+/**
+ * Runs the agent once for a work item. Resolves with the end of the turn, or with undefined when the task no longer needs it. Rejects like
+ * runTurn.
+ */
 export async function runAttempt(deps: AttemptDeps, job: Job, context: AttemptContext): Promise<TurnOutcome> {
-  // Also for a turn that is only settled: its watch may fail meanwhile, and a rejection without a handler ends the process.
+  // Needed even for a turn that is only settled: its watch may fail meanwhile, and an unhandled rejection would end the process.
   const ended = endOfTask(context.watching);
   const writer = inputWriter(deps, job, context);
   const inputs = turnInputs(deps, job, context, writer);
   const settled = async (end: TurnEnd) => {
     const outcome = await settle(deps, { inputs, writer }, end);
-    // No attempt continues what a failed turn has begun. The item is done only then, so that another process goes on with it if this one dies.
+    // Cancels the runs of a failed turn, because no attempt continues them. The item is done only afterwards, so that another process
+    // cancels them if this one dies.
     if (outcome.state !== 'TASK_STATE_COMPLETED' && !isInterrupted(outcome.state)) await cancelRuns(deps, job, context, inputs);
     return outcome;
   };
@@ -98,14 +94,14 @@ export async function runAttempt(deps: AttemptDeps, job: Job, context: AttemptCo
     if (over !== 'other item' && !isContinued) await cancelRuns(deps, job, context, inputs);
     return undefined;
   }
-  // Credentials may arrive later than any process lives: the turn ends here, and the next one continues.
+  // Credentials may arrive after this process has ended: the turn ends here, and the next one continues.
   if (deps.signal.aborted && inputs.waitsFor !== undefined) return await settled(inputs.waitsFor);
   if (deps.signal.aborted) throw new Requeued('shutdown');
   if (isRetried(deps, job, end)) throw new AttemptFailed('the agent failed with a retryable error', end.cause ?? AGENT_FAILED);
   return await settled(end);
 }
 
-/** Cancels what this attempt and those before it have begun at a server; the agent knows what has ended. */
+/** Cancels the runs that this attempt and earlier ones have begun at a server. The agent knows which of them have ended. */
 async function cancelRuns(deps: AttemptDeps, job: Job, { hop, prior }: AttemptContext, inputs: TurnInputs): Promise<void> {
   await cancelRemoteRuns(deps, job, { runs: [...prior.remoteRuns, ...inputs.remoteRuns], trace: hop.carrier() });
 }
@@ -153,49 +149,10 @@ function isRetried({ retries = 0 }: AttemptDeps, { work, attempt, requeues }: Jo
   return end.state === 'TASK_STATE_FAILED' && end.retryable === true && work.call !== undefined && failures <= retries;
 }
 
-type Pump = { inputs: TurnInputs; writer: InputWriter; hop: Hop; metrics: TurnMetrics };
-
-/** Writes the agent's events as inputs and returns how the turn ended. Rejects only when the writer has failed. */
-async function pumpEvents(deps: AttemptDeps, turn: Turn, { inputs, writer, hop, metrics }: Pump): Promise<TurnEnd> {
-  inputs.begin();
-  const events = abortableEvents(startAgent(deps.agent, turn), turn.signal);
-  let atOnce = 0;
-  try {
-    for (;;) {
-      const next = await events.next().catch(error => ({ thrown: error as unknown }));
-      if ('thrown' in next) return turn.signal.aborted ? DONE : onThrow(deps, next.thrown);
-      if (next.done === true) return DONE;
-      for (const event of next.value) {
-        if (isEnd(event)) return endOf(event);
-        if (event.type === 'step') hop.step({ [ATTR.graphNode]: event.step });
-        metrics.count(event);
-        inputs.take(event);
-        if (writer.isReady) continue;
-        await writer.ready();
-        if (turn.signal.aborted) return DONE;
-      }
-      atOnce += next.value.length;
-      if (atOnce < EVENTS_AT_ONCE_MAX) continue;
-      atOnce = 0;
-      await nextLoopTurn();
-    }
-  } catch (error) {
-    return await toInvalidEventFailure(deps, error, writer);
-  } finally {
-    await events.return(undefined);
-  }
-}
-
-/** An agent may also throw before it returns an iterable. */
-async function* startAgent(agent: Agent, turn: Turn): AsyncGenerator<readonly AgentEvent[]> {
-  if (agent.runBatches !== undefined) for await (const events of agent.runBatches(turn)) yield events;
-  else for await (const event of agent.run(turn)) yield [event];
-}
-
-/** Writes the end of the turn, or that it failed because its end does not fit. */
+/** Writes the end of the turn, or a failure if the end does not fit into a record. */
 async function settle(
   deps: AttemptDeps,
-  { inputs, writer }: Pick<Pump, 'inputs' | 'writer'>,
+  { inputs, writer }: { inputs: TurnInputs; writer: InputWriter },
   end: TurnEnd,
 ): Promise<NonNullable<TurnOutcome>> {
   let outcome = end;
@@ -209,24 +166,6 @@ async function settle(
   return { ...outcome, lastN: writer.nextN - 1 };
 }
 
-/** An event that cannot be written fails the turn: the next attempt would get the same one. Rejects when the writer itself has failed. */
-async function toInvalidEventFailure({ showError }: AttemptDeps, error: unknown, writer: InputWriter): Promise<TurnEnd> {
-  await writer.ready();
-  showError?.(error);
-  return failed(
-    error instanceof BoundExceeded ? error.message : 'the agent sent an event that cannot be read',
-    false,
-    'unreadable_event',
-  );
-}
-
-function onThrow({ logger, name, showError }: AttemptDeps, error: unknown): TurnEnd {
-  showError?.(error);
-  const reason = error instanceof Error ? error.name : typeof error;
-  logger.warn({ agent: name, reason, path: placeOf(error) }, LINE.agentThrew);
-  return { ...failureOf(error), cause: errorWord(error) };
-}
-
 function turnOf(
   { name, logger, showError }: AttemptDeps,
   { work, attempt }: Job,
@@ -234,7 +173,7 @@ function turnOf(
   signal: AbortSignal,
 ): Turn {
   const { taskId, contextId, message, owner } = work;
-  // A remote cluster would look for the origin of the fork among its own tasks.
+  // Not passed on: a remote cluster would look for the origin of the fork among its own tasks.
   const { [FORK_KEY]: _fork, ...metadata } = work.metadata ?? {};
   const resume = work.call?.resume ?? history.resumes.get(name);
   const request = { taskId, contextId, message, metadata, ...(owner && { owner }), ...(resume !== undefined && { resume }) };

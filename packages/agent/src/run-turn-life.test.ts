@@ -10,7 +10,7 @@ import { runTurn } from './run-turn.ts';
 import { CALL, done, message, quiet, run, scripted, TaskLog, text } from './task-log.test-kit.ts';
 import { newestOfTurn, WATCH_AFTER_MS } from './task-watch.ts';
 
-test('an agent that throws fails its turn, without a word of what it threw', async () => {
+test('an agent that throws fails its turn, and the text of its error is not shown', async () => {
   for (const agent of [
     scripted(() => {
       throw new Error('secret');
@@ -96,7 +96,7 @@ async function written(task: TaskLog, content: string): Promise<void> {
   await until(async () => JSON.stringify(await task.records()).includes(`"${content}"`), `the text ${content}`);
 }
 
-/** The decider drops what it folded before, as the relay does by ordinals. */
+/** Folds all inputs again: the decider drops those that it has folded before, as the relay does by ordinals. */
 async function foldAll(task: TaskLog) {
   const records = await task.records();
   task.records = async () => records.filter(record => record.from.attempt === 2);
@@ -136,7 +136,7 @@ test('after its last attempt a turn fails with only that reason', async () => {
   ]);
 });
 
-test('attempts exhausted while the log is away for a time: the turn is settled, and its watch ends no process', async () => {
+test('a turn whose attempts are exhausted while the log is away is settled, and its watch does not end the process', async () => {
   const task = await TaskLog.create('caipe');
   const watched = Promise.withResolvers<void>();
   let reads = 0;
@@ -151,7 +151,7 @@ test('attempts exhausted while the log is away for a time: the turn is settled, 
   const inputs = Object.assign(Object.create(task.log.inputs) as typeof task.log.inputs, {
     append: async (...args: Parameters<typeof task.log.inputs.append>) => {
       await watched.promise;
-      // A rejection counts as unhandled at the end of the turn of the event loop.
+      // A rejection counts as unhandled when the event loop's turn ends.
       await new Promise(resolve => setImmediate(resolve));
       return task.log.inputs.append(...args);
     },
@@ -193,7 +193,7 @@ test('an agent that ignores its signal is abandoned after STOP_MS_MAX', { timeou
   assert.equal(await running, undefined);
 });
 
-test('a later message of the client ends the turn before it [S4-27]', async () => {
+test('a later message of the client ends the previous turn [S4-27]', async () => {
   const task = await TaskLog.create('direct');
   const running = run(
     task,
@@ -214,7 +214,7 @@ test('a later message of the client ends the turn before it [S4-27]', async () =
   assert.equal(fold.textOf('response'), 'second turn');
 });
 
-test('work that is over already does nothing', async () => {
+test('an item whose work is already over does nothing', async () => {
   const task = await TaskLog.create('caipe');
   await run(task, scripted([text('a'), done]));
   await task.fold();
@@ -223,7 +223,7 @@ test('work that is over already does nothing', async () => {
   assert.equal((await task.records()).length, before);
 });
 
-test('a superseded attempt ends, before and while it runs', async () => {
+test('an attempt ends if it is superseded, before it starts or while it runs', async () => {
   const task = await TaskLog.create('caipe');
   const zombie = run(
     task,
@@ -253,7 +253,7 @@ test('a superseded attempt ends, before and while it runs', async () => {
   assert.equal((await newer)?.state, 'TASK_STATE_COMPLETED');
 });
 
-test('a turn is followed from WATCH_AFTER_MS on: a shorter one has no follower', async () => {
+test('a turn is followed only after WATCH_AFTER_MS, so a shorter one has no follower', async () => {
   for (const waits of [false, true]) {
     const task = await TaskLog.create('caipe');
     const followed = Promise.withResolvers<number>();
@@ -275,7 +275,7 @@ test('a turn is followed from WATCH_AFTER_MS on: a shorter one has no follower',
     );
     assert.equal(outcome?.state, 'TASK_STATE_COMPLETED');
     if (waits) assert.ok((await followed.promise) >= WATCH_AFTER_MS - 1);
-    // On a busy machine the short turn, too, may take so long.
+    // On a busy machine even the short turn may take that long.
     else if (performance.now() - startedMs < WATCH_AFTER_MS)
       assert.equal(await Promise.race([followed.promise, 'not followed']), 'not followed');
   }
@@ -297,7 +297,7 @@ test('a turn that its process stops is requeued', async () => {
   assert.ok(!(await task.inputs()).some(input => input.kind === 'ended'));
 });
 
-test('a turn whose inputs the log refuses rejects with the error of the log', async () => {
+test('a turn whose inputs the log refuses rejects with the log’s error', async () => {
   const task = await TaskLog.create('caipe');
   const log = { ...task.log, inputs: { ...task.log.inputs, append: async () => Promise.reject(new Error('away')) } };
   const endless = scripted(async function* () {
@@ -353,7 +353,7 @@ test('an event that would not fit into a record fails the turn, not the log', as
   assert.equal((await large.fold()).textOf('streaming_result'), raw, 'text of any size is cut into records');
 });
 
-test('the trace of the job goes on into the log and to the agent', async () => {
+test('the trace of the job continues in the log and in the agent', async () => {
   const task = await TaskLog.create('caipe');
   const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
   let seen: string | undefined;
@@ -365,7 +365,7 @@ test('the trace of the job goes on into the log and to the agent', async () => {
   assert.equal(seen, traceparent);
 });
 
-test('an event that fits into no record, or is not JSON, fails the turn once: the agent is not run again', async () => {
+test('an event that does not fit into a record, or is not JSON, fails the turn, and the agent is not run again', async () => {
   const huge = 'x'.repeat(2 * 1024 * 1024);
   const circular: Record<string, unknown> = {};
   circular.self = circular;
@@ -447,7 +447,7 @@ test('a second stored item of a call runs only while the first has written nothi
   assert.ok(stopped);
 });
 
-test('an event nests at most INPUT_DEPTH_MAX levels of JSON; one more fails the turn with that reason', async () => {
+test('an event may nest INPUT_DEPTH_MAX levels of JSON; one more fails the turn with a reason that names the bound', async () => {
   const artifact = (levels: number): AgentEvent => {
     const data: unknown = JSON.parse('['.repeat(levels) + ']'.repeat(levels));
     return { type: 'artifact', artifact: { artifactId: 'f', name: 'f', parts: [{ data }] }, append: false, lastChunk: true };
@@ -464,7 +464,7 @@ test('an event nests at most INPUT_DEPTH_MAX levels of JSON; one more fails the 
   }
 });
 
-test('work whose turn a stale read does not show yet waits for that turn instead of being settled', async () => {
+test('work whose turn is missing from a stale read waits for that turn instead of being settled', async () => {
   const task = await TaskLog.create('direct');
   const ask: AgentEvent = { type: 'interrupted', state: 'TASK_STATE_INPUT_REQUIRED', message: message('Which one?') };
   await run(task, scripted([ask]));

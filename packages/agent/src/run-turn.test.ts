@@ -6,7 +6,7 @@ import { EVENTS_AT_ONCE_MAX, WAITING_BYTES_MAX } from './limits.ts';
 import { runTurn } from './run-turn.ts';
 import { ANSWER, done, message, quiet, run, scripted, TaskLog, text } from './task-log.test-kit.ts';
 
-test('a called agent of profile caipe answers in the lane its supervisor names [S0-17 S0-19 S0-30]', async () => {
+test('in profile caipe a called agent answers in the lane that its supervisor names [S0-17 S0-19 S0-30]', async () => {
   const task = await TaskLog.create('caipe');
   const outcome = await run(task, scripted([text('Here', 'a'), text(' is', 'b'), text(' ', 'c'), text('\n', 'd'), done]));
   assert.equal(outcome?.state, 'TASK_STATE_COMPLETED');
@@ -45,7 +45,7 @@ test('the first text of a lane is appended at once, in one record with the lane,
   assert.deepEqual(kinds, ['open', 'text']);
 });
 
-test('an agent that never waits leaves the process time for its other work', async () => {
+test('an agent that never waits leaves the process time for other work', async () => {
   const task = await TaskLog.create('caipe');
   let turns = 0;
   let isOver = false;
@@ -67,7 +67,7 @@ test('an agent that never waits leaves the process time for its other work', asy
   assert.ok(turnsOfBurst >= 3, `${turnsOfBurst} turns of the event loop`);
 });
 
-test('tool calls stand between the texts, in the order they came, and pair by call [S2-1 S2-7]', async () => {
+test('tool calls appear between the texts in the order of their events, and each end belongs to its call [S2-1 S2-7]', async () => {
   const task = await TaskLog.create('caipe');
   const tool = (phase: 'start' | 'end', callId: string, failed?: boolean): AgentEvent => ({
     type: 'tool',
@@ -114,7 +114,7 @@ test('a tool’s start, the model’s tokens and the tool’s end each have thei
   );
 });
 
-test('a call that the agent leaves open is ended with its turn [S0-15]', async () => {
+test('a tool call that the agent leaves open ends with its turn [S0-15]', async () => {
   for (const [last, glyph] of [
     [done, '✅'],
     [{ type: 'failed', reason: 'x', retryable: false }, '❌'],
@@ -126,7 +126,7 @@ test('a call that the agent leaves open is ended with its turn [S0-15]', async (
   }
 });
 
-test('snapshots: equal, going on, replacing [S2-2]', async () => {
+test('a snapshot may equal the answer, continue it or replace it [S2-2]', async () => {
   const task = await TaskLog.create('caipe');
   const events: AgentEvent[] = [
     text('one'),
@@ -148,7 +148,7 @@ const textArtifact = (name: string, content: string): AgentEvent => ({
   lastChunk: true,
 });
 
-test('a result that repeats the stream is shown once: artifact, message, both [S2-2]', async () => {
+test('a result that repeats the stream, as an artifact, a message or both, is shown once [S2-2]', async () => {
   const task = await TaskLog.create('caipe');
   const script = [text('Hel'), text('lo'), textArtifact('result', 'Hello'), { type: 'done', message: message('Hello') } as const];
   await run(task, { ...scripted(script), repeatsText: true });
@@ -170,7 +170,7 @@ test('an artifact that repeats the whole text of one of several streams adds not
   );
 });
 
-test('the text of an agent that repeats nothing is shown as it comes: an equal artifact is more text, and a final result is the whole', async () => {
+test('the text of an agent that does not repeat text is shown as sent: an equal artifact is more text, and a final result is the whole answer', async () => {
   const answerOf = async (...script: AgentEvent[]) => {
     const task = await TaskLog.create('caipe');
     await run(task, scripted(script));
@@ -189,7 +189,7 @@ test('the text of an agent that repeats nothing is shown as it comes: an equal a
   assert.deepEqual(await answerOf(...words, textArtifact('result', '!'), ending('Good day')), ['Hello!', 'Good day']);
 });
 
-test('a message that is the only answer is the answer; one that is not stays a message', async () => {
+test('a last message without other text is the answer; otherwise it stays a message', async () => {
   const only = await TaskLog.create('caipe');
   await run(only, scripted([{ type: 'done', message: message('42') }]));
   assert.equal((await only.fold()).textOf('streaming_result'), '42');
@@ -199,7 +199,7 @@ test('a message that is the only answer is the answer; one that is not stays a m
   assert.equal(farewell.ended()?.message?.parts[0]?.text, 'Done.');
 });
 
-test('one message that is the whole answer: a supervisor shows it as its answer, and where the agent’s own pass it stays a message [S1-11]', async () => {
+test('a message that is the whole answer becomes the supervisor’s answer, and stays a message if the agent’s own messages pass [S1-11]', async () => {
   const parts = [{ text: '42' }, { data: { n: 1 } }];
   const direct: AgentEvent = { type: 'done', message: { ...message('42'), parts }, direct: true };
   const caipe = await TaskLog.create('caipe');
@@ -222,7 +222,7 @@ test('one message that is the whole answer: a supervisor shows it as its answer,
   assert.deepEqual([end.message?.parts, end.direct], [parts, true]);
 });
 
-test('parts other than text are artifacts of their own, with their source [S2-37]', async () => {
+test('parts other than text are separate artifacts with their source [S2-37]', async () => {
   const task = await TaskLog.create('caipe');
   const parts = [{ text: 'see ' }, { data: { n: 1 } }];
   await run(
@@ -238,7 +238,7 @@ test('parts other than text are artifacts of their own, with their source [S2-37
   assert.notEqual(chart?.artifactId, 'x', 'S0-34 no id of the agent reaches the client');
 });
 
-test('a task that is passed to one agent works when the agent reports it, or with its first output, and not before', async () => {
+test('a task that is forwarded to one agent is working when the agent reports it or sends its first output, and not before', async () => {
   const inputsOf = async (mode: 'transparent' | 'caipe', events: AgentEvent[], reportsWork = true) => {
     const task = await TaskLog.create(mode);
     await run(task, { ...scripted(events), ...(reportsWork && { reportsWork }) });
@@ -313,7 +313,7 @@ for (const mode of ['transparent', 'direct'] as const) {
     assert.deepEqual(shown[1]?.parts, [{ data: [1, 2] }, { text: 'x', mediaType: 'text/csv' }]);
   });
 
-  test(`${mode}: the message of the end is the agent's own`, async () => {
+  test(`${mode}: the message at the end is the agent's own`, async () => {
     const task = await TaskLog.create(mode);
     await run(task, scripted([text('a'), { type: 'done', message: message('Done.') }]));
     const fold = await task.fold();
@@ -353,7 +353,7 @@ test('progress of a called agent is visible but not part of the answer [S4-21]',
   );
 });
 
-test('input required: the question and what the adapter needs to go on [S4-26]', async () => {
+test('input required: the question and the adapter’s resume value are stored [S4-26]', async () => {
   const event: AgentEvent = {
     type: 'interrupted',
     state: 'TASK_STATE_INPUT_REQUIRED',
@@ -395,7 +395,7 @@ const statesOf = (task: TaskLog) =>
     fact.kind === 'status.changed' ? [fact.event.statusUpdate.status.state.slice('TASK_STATE_'.length)] : [],
   );
 
-test('an agent that needs credentials goes on by itself when it has them, called or addressed directly [S3-5]', async () => {
+test('an agent that needs credentials continues by itself when it has them, called or addressed directly [S3-5]', async () => {
   for (const mode of ['caipe', 'direct'] as const) {
     const task = await TaskLog.create(mode);
     await run(task, scripted([text('a'), authRequired, text('b'), done]));
@@ -424,7 +424,7 @@ test('a process that stops leaves the wait for credentials to the next turn [S3-
   }
 });
 
-test('a file of a server that names its answer is not answer text; the artifact of another agent is its answer', async () => {
+test('a file of a server that names its answer is not answer text; the artifact of any other agent is its answer', async () => {
   const chunk = (artifactId: string, name: string, content: string): AgentEvent => ({
     type: 'artifact',
     artifact: { artifactId, name, parts: [{ text: content }] },
@@ -443,7 +443,7 @@ test('a file of a server that names its answer is not answer text; the artifact 
   assert.deepEqual(await shown(chunk('f', 'current_result', 'Hello')), [['streaming_result', 'Hello']]);
 });
 
-test('plans, progress and notices of servers below are not answer text, at any depth', async () => {
+test('plans, progress and notices of servers below, at any depth, are not answer text', async () => {
   const task = await TaskLog.create('caipe');
   const chunk = (artifactId: string, name: string, content: string, artifactKind?: ArtifactKind): AgentEvent => ({
     type: 'artifact',

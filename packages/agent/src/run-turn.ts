@@ -9,16 +9,17 @@ import { AGENT_FAILED, type AttemptDeps, AttemptFailed, runAttempt } from './run
 import { newestOfTurn, overBecause, watchTask } from './task-watch.ts';
 import type { TurnOutcome } from './turn-end.ts';
 
-/** Dependencies of `runTurn`. */
+/** Dependencies of `runTurn`; those of an attempt are shared by all turns. */
 export type RunTurnDeps = AttemptDeps & {
-  /** When the item was taken, in epoch milliseconds: the same instant for all measurements. Default: now. */
+  /** When the item was taken, in epoch milliseconds. All measurements start at this instant. Default: now. */
   takenAt?: number;
 };
 
 /**
- * Runs one work item with an agent. Its events go to the log, in order, as fast as the log takes them. Stops when the task ends or proceeds to a
- * later turn, or a newer attempt runs. Resolves when the end of the turn is stored, or the task needs none; `requireShownEnd` decides when the
- * item is done. Rejects if it must be delivered again: with Requeued at a shutdown, AttemptFailed, Superseded, or the error of the log.
+ * Runs one work item with an agent. Writes the agent's events to the log in order, as fast as the log accepts them. Stops when the task
+ * ends or proceeds to a later turn, or when a newer attempt runs. Resolves when the end of the turn is stored, or when the task needs none;
+ * `requireShownEnd` decides when the item is done. Rejects if it must be delivered again: with Requeued at a shutdown, AttemptFailed,
+ * Superseded, or the error of the log.
  */
 export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome> {
   const { log, name, takenAt = Date.now() } = deps;
@@ -27,7 +28,7 @@ export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome>
   const over = overBecause(newest.record.aggregate, job);
   if (over === 'superseded') throw new Superseded();
   if (over !== undefined) {
-    // The process of an earlier delivery may have died with a run at a server.
+    // The process of an earlier delivery may have died and left a run at a server.
     if (attempt > 1 && over !== 'other item') {
       const runs = await readRemoteRuns(log, newest, work);
       await cancelRemoteRuns(deps, job, { runs, trace: job.trace });

@@ -76,7 +76,7 @@ test('an agent that does not answer is registered with what is known, and its sk
   assert.equal(asked, 3, 'after the first answer skills are not requested with every heartbeat');
 });
 
-test('the registry entry is bounded', async t => {
+test('the size of the registry entry is bounded', async t => {
   const task = await TaskLog.create('caipe');
   const skills = Array.from({ length: SKILLS_MAX + 1 }, (_, index) =>
     skill(`s${index}`, { description: 'x'.repeat(DESCRIPTION_CHARS_MAX + 1) }),
@@ -90,7 +90,7 @@ test('the registry entry is bounded', async t => {
   assert.ok(value.skills.every(one => one.description.length === DESCRIPTION_CHARS_MAX));
 });
 
-test('work of the role runs as often as its attempts allow, and is then settled', async t => {
+test('work of the role runs until its attempts are used up, and is then settled', async t => {
   const task = await TaskLog.create('caipe', { attemptsMax: 1 });
   counted.length = 0;
   const log = task.log.inputs;
@@ -128,7 +128,7 @@ test('work of the role runs as often as its attempts allow, and is then settled'
   assert.equal(counted.filter(line => line === 'activeTasks 1').length, counted.filter(line => line === 'activeTasks -1').length);
 });
 
-test('a stop lets the running turn end, then requeues one that does not', async t => {
+test('a stop gives the running turn time to end, then requeues it', async t => {
   const task = await TaskLog.create('caipe');
   let began = () => {};
   const running = new Promise<void>(resolve => {
@@ -171,7 +171,7 @@ test('a stop lets the running turn end, then requeues one that does not', async 
   assert.equal(attempts, 2);
 });
 
-test('a directly addressed agent gets the answer to its question, and the history, in another process [S4-13]', async t => {
+test('a directly addressed agent gets the answer to its question and the history, even in another process [S4-13]', async t => {
   const task = await TaskLog.create('direct');
   const turns: Pick<Turn, 'resume' | 'history'>[] = [];
   const agent = scripted(async function* ({ resume, history }) {
@@ -240,7 +240,7 @@ test('a call that failed as retryable is retried a bounded number of times, and 
     const { stop, served } = serve(t, task, agent, retries === undefined ? {} : { retries });
     await task.log.work.request('agent.argocd', task.job().work, { id: 'w' });
     await until(async () => (await task.records()).some(({ inputs }) => inputs.some(({ kind }) => kind === 'ended')));
-    // Its item is done when the end is shown.
+    // The item is done when the log shows the end of its turn.
     const fold = await task.fold();
     stop();
     await served;

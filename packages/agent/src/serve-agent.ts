@@ -9,7 +9,7 @@ import { isExpected, runTurn } from './run-turn.ts';
 import { requireShownEnd } from './shown-end.ts';
 import type { TurnOutcome } from './turn-end.ts';
 
-/** Running turns get this long to end when the agent stops serving, milliseconds; then they are requeued. */
+/** How long running turns may take to end when the agent stops serving, in milliseconds. Then they are requeued. */
 const DRAIN_MS = 10_000;
 
 /** Dependencies of `serveAgent`. */
@@ -30,7 +30,7 @@ export type ServeAgentOptions = {
   logger: Logger;
   metrics: HopMetrics;
   drainMs?: number;
-  /** How often a call that failed as retryable is made again; 0 to RETRIES_MAX, RETRIES_DEFAULT by default. */
+  /** How often a call that failed as retryable is repeated: 0 to RETRIES_MAX, RETRIES_DEFAULT by default. */
   retries?: number;
   /** False: a supervisor's client does not see the agent's text (C-5); true by default. */
   forwardText?: boolean;
@@ -90,7 +90,7 @@ async function runJob(options: ServeAgentOptions, job: Job, release: AbortSignal
   const logger = taskLogger(options.logger, work.taskId);
   try {
     const outcome = await measuredTurn({ ...options, logger }, job, release);
-    // An item that is only settled writes nothing but its end, so whichever delivery is stored first counts.
+    // An item that is only settled writes only its end, so it does not matter which delivery is stored first.
     if (outcome === undefined || exhausted) return;
     job.leaveSlot?.();
     const waiting = { lastN: outcome.lastN, signal: release, ...(endShownMsMax !== undefined && { waitMs: endShownMsMax }) };
@@ -139,7 +139,7 @@ async function measuredTurn(options: ServeAgentOptions, job: Job, release: Abort
 
 type TurnLabel = 'completed' | 'failed' | 'canceled' | 'rejected' | 'input-required' | 'auth-required' | 'over';
 
-/** A client that addresses the agent directly causes no call: the item comes from the relay. */
+/** When a client addresses the agent directly there is no call, and the item comes from the relay. */
 function measureQueue(metrics: HopMetrics, agent: string, { work: { queuedAt, call } }: Job, takenAt: number): void {
   const hop = call === undefined ? 'work_queue' : 'agent_queue';
   if (queuedAt !== undefined) metrics.hopDuration.recordMs(takenAt - queuedAt, { hop, agent });

@@ -44,7 +44,7 @@ async function storedEnd(mode: 'caipe' | 'direct', job: (task: TaskLog) => Job =
   return { task, lastN: outcome!.lastN };
 }
 
-test('a superseded attempt whose last append is stored late leaves the work item to the attempt after the dead one', {
+test('a superseded attempt whose last append is stored late does not complete the work item of the attempt that replaced it', {
   timeout: 30_000,
 }, async t => {
   const task = await TaskLog.create('caipe', { ackWaitMs: 50 });
@@ -79,7 +79,7 @@ test('a superseded attempt whose last append is stored late leaves the work item
 });
 
 for (const mode of ['caipe', 'direct'] as const) {
-  test(`the item of a turn is done when the log shows its end, not when the end is stored: ${mode}`, async () => {
+  test(`${mode}: the item of a turn is done when the log shows the end of the turn, not when the end is stored`, async () => {
     const { task, lastN } = await storedEnd(mode);
     let isDone = false;
     const shown = requireShownEnd(task.log, task.job(), { lastN, signal }).then(() => {
@@ -107,7 +107,7 @@ test('an end that a relay has stored within 20 ms is confirmed by one read, with
   assert.equal(reads, 1);
 });
 
-test('a later attempt, another item, a later turn or the end of the task decides the outcome of the item', async () => {
+test('a later attempt, another item, a later turn or the end of the task settles the item', async () => {
   const wait = ({ task, lastN }: Awaited<ReturnType<typeof storedEnd>>) =>
     requireShownEnd(task.log, task.job(), { lastN, signal });
   const superseded = await storedEnd('caipe');
@@ -132,7 +132,7 @@ test('a later attempt, another item, a later turn or the end of the task decides
   await wait(continued);
 });
 
-test('a turn that leaves its wait for credentials to the next one has ended, although its task continues', async () => {
+test('a turn that leaves its wait for credentials to the next turn has ended, although its task continues', async () => {
   for (const mode of ['caipe', 'direct'] as const) {
     const task = await TaskLog.create(mode);
     const stop = new AbortController();
@@ -153,7 +153,7 @@ test('a turn that leaves its wait for credentials to the next one has ended, alt
   }
 });
 
-test('an end that no relay shows is abandoned after END_SHOWN_MS_MAX, at once at a shutdown, and with the log if it is away', async t => {
+test('an end that no relay shows is abandoned after END_SHOWN_MS_MAX, at once at a shutdown, and when the log fails', async t => {
   const { task, lastN } = await storedEnd('caipe');
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const waited: number[] = [];
@@ -203,7 +203,7 @@ test('a newer attempt without a fact is found by its item, and the older one doe
   await left;
 });
 
-test('an end that waits to be shown takes no slot of its worker', { timeout: 30_000 }, async t => {
+test('an end that waits to be shown does not take a slot of its worker', { timeout: 30_000 }, async t => {
   const task = await TaskLog.create('caipe');
   const agent = scripted([text('answer'), { type: 'done' }]);
   const stop = new AbortController();

@@ -4,15 +4,18 @@ import { ROOT_AGENT } from '@hopline/task';
 import { AttemptFailed } from './run-attempt.ts';
 import { overBecause } from './task-watch.ts';
 
-/** By then a relay has nearly always stored the end of a turn as a fact: one read confirms it, without a subscription. Milliseconds. */
+/**
+ * Milliseconds after which a relay has nearly always stored the end of a turn as a fact, so that one read confirms it without a
+ * subscription.
+ */
 const FIRST_LOOK_MS = 20;
 /**
- * A stored end that no relay shows for this long is abandoned, and another attempt runs. As long as one append of a writer is
- * retried: far longer than a takeover of a shard, so an outage of all relays repeats no turn that ended shortly before it.
+ * A stored end that no relay shows for this long is abandoned, and another attempt runs. It is as long as a writer retries one append, and
+ * far longer than a takeover of a shard: turns that ended shortly before an outage of all relays are not repeated.
  */
 export const END_SHOWN_MS_MAX = 5 * 60_000;
 
-/** Interval at which a worker whose end is not shown asks whether another one has begun its item, milliseconds. */
+/** Interval in milliseconds at which a worker that waits for its end to be shown checks whether another worker has begun the item. */
 const TAKEOVER_CHECK_MS = 10_000;
 
 export type ShownEndOptions = {
@@ -25,9 +28,8 @@ export type ShownEndOptions = {
 };
 
 /**
- * Resolves when the log shows that the stored end of a turn counts, or that the task needs it no more: only then is the work item done. That
- * the end is stored proves nothing. A newer attempt may have written before it, on a path to the log that was not frozen, and then relays
- * reject it; if the worker of that attempt is dead, the item is all that brings the task to its end.
+ * Resolves when the log shows that the stored end of a turn counts, or that the task no longer needs it: only then is the work item done. A stored end proves nothing. A newer attempt may have written before it, on a path to the log that was not frozen, and then relays
+ * reject it; if the worker of that attempt is dead, only the item can bring the task to its end.
  *
  * Rejects when the item must stay: with Superseded, with Requeued at a shutdown, with AttemptFailed after `waitMs`, or the error of the log.
  */
@@ -46,12 +48,12 @@ export async function requireShownEnd(
   const isShown = ({ record: { aggregate } }: typeof newest) => {
     const over = overBecause(aggregate, job);
     if (over === 'superseded') throw new Superseded();
-    // A turn that leaves a wait for credentials to the next one ends while its task goes on.
+    // A turn that leaves its wait for credentials to the next turn ends while its task continues.
     return over !== undefined || foldedOrdinal(aggregate, producer) >= lastN;
   };
   if (isShown(newest)) return;
   const check = setInterval(() => {
-    // While the log is away, the next check decides.
+    // If the log is away, the next check tries again.
     job.isTakenOver?.().then(
       isTakenOver => isTakenOver && takenOver.abort(),
       () => {},

@@ -5,7 +5,7 @@ import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { LaneText, TextStreams } from './streamed-text.ts';
 
-test('an equal snapshot changes nothing, a continuation adds its rest, any other replaces', () => {
+test('an equal snapshot changes nothing, a longer one adds its rest, and any other replaces the text', () => {
   const content = new LaneText();
   assert.deepEqual(content.token('one'), { replace: false, text: 'one' });
   assert.equal(content.snapshot('one'), undefined);
@@ -36,7 +36,7 @@ test('any sequence of tokens and snapshots folds to the text that was meant', ()
   );
 });
 
-test('a stream whose lane another one has taken over leaves nothing behind', () => {
+test('a stream whose lane another one has taken over takes up no memory', () => {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
   const lanes = { open: () => {}, token: () => {}, write: () => {} };

@@ -2,11 +2,11 @@ import type { LaneArtifact } from '@hopline/events';
 import type { TextChange, TextLanes, TokenOrigin } from './lane-writer.ts';
 import { BoundExceeded, TURN_TEXTS_MAX } from './limits.ts';
 
-/** Pieces that are joined at once. */
+/** Number of pieces that are joined together. */
 const PIECES_MAX = 1_024;
 
 /**
- * A text that grows by pieces, and is seldom read whole. Pieces are joined many at a time: `+=` makes a node of a rope for each token,
+ * A text that grows by pieces, and is seldom read whole. Pieces are joined many at a time: `+=` would create a rope node for each token,
  * which lives as long as the text.
  */
 export class GrowingText {
@@ -63,7 +63,7 @@ export class LaneText {
     return { replace: false, text };
   }
 
-  /** The whole text so far: an equal one changes nothing, a continuation adds its rest, any other replaces. */
+  /** The whole text so far: an equal text changes nothing, a continuation adds its rest, and any other text replaces it. */
   snapshot(text: string): TextChange | undefined {
     const before = this.#text.text;
     if (text === before) return undefined;
@@ -88,7 +88,7 @@ export type TextStreamsOptions = {
   lane: string;
   /** Artifact of lane `index`, from 0. */
   header: (index: number) => LaneArtifact;
-  /** A new stream takes over the lane of one that has ended. Without it each stream has its own lane, up to TURN_TEXTS_MAX. */
+  /** True if a new stream takes over the lane of one that has ended. Otherwise each stream has its own lane, up to TURN_TEXTS_MAX. */
   shared?: boolean;
 };
 
@@ -110,7 +110,7 @@ export class TextStreams {
     return this.#lanes;
   }
 
-  /** The text outside of any stream. Empty if that text does not pass `token` or `snapshot`. */
+  /** The text outside of any stream. Empty if that text is not given to `token` or `snapshot`. */
   get text(): string {
     return this.#byStream.get('')?.content.text ?? '';
   }

@@ -52,7 +52,7 @@ const PRESENTATIONS = {
 
 const profileOf = (mode: Mode) => (mode === 'direct' ? 'transparent' : mode);
 
-/** One task in the in-memory log. The test is its relay: it folds the inputs of the agent when it asks for the result. */
+/** One task in the in-memory log. The test acts as its relay: it folds the agent's inputs when it asks for the result. */
 export class TaskLog extends StoredScenario {
   readonly log: MemoryLog;
   readonly #mode: Mode;

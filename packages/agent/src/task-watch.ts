@@ -25,12 +25,12 @@ export function overBecause(aggregate: TaskAggregate, { work, item, attempt }: R
   return producer.attempt > attempt ? 'superseded' : undefined;
 }
 
-/** A log that lags behind the stored work gets this long to show the turn of an item, milliseconds. Longer than an election. */
+/** How long a log that lags behind the stored work may take to show the turn of an item, in milliseconds. Longer than an election. */
 const TURN_SHOWN_MS_MAX = 10_000;
 
 /**
- * The newest record of the task once the log shows the turn of the work. A stale read shows the turn before, whose end would settle
- * the item without a run. Rejects when the item must be delivered again.
+ * The newest record of the task once the log shows the turn of the work. A stale read shows the previous turn, whose end would settle the
+ * item without a run. Rejects when the item must be delivered again.
  */
 export async function newestOfTurn(
   log: Log,
@@ -41,7 +41,7 @@ export async function newestOfTurn(
   const newest = known ?? (await log.facts.last(taskId));
   if (newest !== undefined && newest.record.aggregate.turn >= turn) return newest;
   const ended = AbortSignal.any([signal, AbortSignal.timeout(waitMs)]);
-  // A log that lost the task has it again soon.
+  // If the log has lost the task, a relay soon stores it again.
   for await (const stored of await log.facts.follow(taskId, newest?.seq ?? 0, ended)) {
     if (stored.record.aggregate.turn >= turn) return stored;
   }
@@ -53,12 +53,15 @@ export async function newestOfTurn(
 }
 
 /**
- * A turn is followed from this time on, milliseconds: a short one costs no subscription and receives no record. A cancellation reaches its
- * agent so much later.
+ * Milliseconds after which a turn is followed. A shorter turn needs no subscription and receives no records; a cancellation may reach its
+ * agent this much later.
  */
 export const WATCH_AFTER_MS = 250;
 
-/** Follows the task after a while. Resolves when the turn is over, with undefined when `signal` aborts; rejects when the log fails. */
+/**
+ * Follows the task after a while. Resolves with the reason when the turn is over, or with undefined when `signal` aborts. Rejects when the
+ * log fails.
+ */
 export async function watchTask(log: Log, job: RunningJob, signal: AbortSignal): Promise<Over | undefined> {
   await sleepUnlessAborted(WATCH_AFTER_MS, signal);
   if (signal.aborted) return undefined;

@@ -3,12 +3,13 @@ import { Fold, type FoldedArtifact, type Message } from '@hopline/a2a';
 import { type AgentInput, isVisible, type Producer, type TaskAggregate, type Work } from '@hopline/events';
 import { kindOfArtifact } from '@hopline/profiles';
 import { type Command, decide, evolve, ROOT_AGENT } from '@hopline/task';
-import { abortableEvents } from './abortable-events.ts';
+import { AbortableEvents } from './abortable-events.ts';
 import type { Agent, AgentEvent, Turn } from './agent.ts';
 import type { InputSink } from './lane-writer.ts';
 import { BoundExceeded } from './limits.ts';
 import { NO_PRIOR_ATTEMPTS } from './prior-attempts.ts';
-import { DONE, endOf, failed, failureOf, isEnd, type TurnEnd } from './turn-end.ts';
+import { isEnd } from './pump-events.ts';
+import { DONE, endOf, failed, failureOf, type TurnEnd } from './turn-end.ts';
 import { TurnInputs } from './turn-inputs.ts';
 import { turnLog } from './turn-log.ts';
 
@@ -36,8 +37,8 @@ const CONTEXT = 'context-1';
 const EVENT_BYTES_MAX = 512 * 1024;
 
 /**
- * Plays one turn without a cluster: the agent's events go through the same rules as in one, and come back as a client folds them. An error
- * of the agent is a failed turn; the error itself is `cause`.
+ * Plays one turn without a cluster: the agent's events go through the same rules as in a cluster, and the result is what a client folds
+ * from them. If the agent throws, the turn fails and `cause` is the error.
  */
 export async function playTurn(
   agent: Agent,
@@ -82,7 +83,7 @@ async function pumpEvents(
   take: (event: AgentEvent) => void,
 ): Promise<{ end: TurnEnd; cause?: unknown }> {
   try {
-    for await (const event of abortableEvents(agent.run(turn), turn.signal)) {
+    for await (const event of new AbortableEvents(() => agent.run(turn), turn.signal)) {
       take(event);
       if (isEnd(event)) return { end: endOf(event) };
     }

@@ -34,13 +34,13 @@ const TWO_AT_ONCE = [
 ] satisfies AgentEvent[];
 
 for (const mode of ['caipe', 'transparent', 'aion', 'direct'] as const) {
-  test(`${mode}: two streams at once are two texts, whatever the order of their tokens [S1-25]`, async () => {
+  test(`${mode}: two concurrent streams are two texts, whatever the order of their tokens [S1-25]`, async () => {
     const { texts } = await play(mode, TWO_AT_ONCE);
     assert.deepEqual(texts, ['alpha', 'beta!']);
   });
 }
 
-test('consecutive streams have an artifact each; in aion they continue the one that clients know [S1-25]', async () => {
+test('consecutive streams have separate artifacts; in aion they continue the artifact that clients know [S1-25]', async () => {
   const script: AgentEvent[] = [text('a', 'one '), { type: 'text-end', stream: 'a' }, text('b', 'two')];
   assert.deepEqual((await play('transparent', script)).texts, ['one ', 'two']);
   assert.deepEqual((await play('caipe', script)).texts, ['one ', 'two']);
@@ -60,7 +60,7 @@ test('a stream that resumes after its end begins a new text if another stream is
   assert.deepEqual((await play('aion', script)).texts, ['onetwo!', 'late']);
 });
 
-test('the number of concurrent texts of a turn is limited; ended ones make room', async () => {
+test('the number of concurrent texts of a turn is limited; those that have ended make room', async () => {
   const many = Array.from({ length: TURN_TEXTS_MAX }, (_, index) => text(`s${index}`, `${index};`));
   const full = await play('direct', [...many, { type: 'text-end', stream: 's3' }, text('more', 'x')]);
   assert.equal(full.texts[3], '3;x');
@@ -120,7 +120,7 @@ test('aion: one transitory Stream Delta, closed once and removed with the end of
   assert.equal(after.task.status.message?.parts[0]?.text, 'Hello');
 });
 
-test('messages join the history once by their id, and metadata the metadata of the task [S1-16 S1-17]', async () => {
+test('a message joins the history once by its id, and metadata is merged into that of the task [S1-16 S1-17]', async () => {
   const history = [message('one', 'h-1'), message('one again', 'h-1'), message('two', 'h-2')];
   const { view } = await play('direct', [{ type: 'done', history, metadata: { a: 1 } }]);
   assert.deepEqual(
@@ -154,7 +154,7 @@ test('the mode and the step of an input are kept in the log, and not shown to cl
   assert.ok(!JSON.stringify([...fold.artifacts.values(), fold.task]).includes('messages'));
 });
 
-test('a second attempt replaces every text of the first, even those it does not write again [C-5]', async () => {
+test('a second attempt replaces every text of the first, even texts that it does not write again [C-5]', async () => {
   const task = await TaskLog.create('caipe');
   const dead = scripted(async function* () {
     yield* TWO_AT_ONCE;

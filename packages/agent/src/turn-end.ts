@@ -1,5 +1,5 @@
 import type { InterruptedState, Message, Metadata, TerminalState } from '@hopline/a2a';
-import type { AgentEvent } from './agent.ts';
+import type { EndEvent } from './agent.ts';
 import type { Standing } from './agent-text.ts';
 import { AgentMisuse } from './misuse.ts';
 
@@ -19,7 +19,9 @@ export type TurnEnd = {
   resume?: unknown;
 };
 
-/** `lastN`: ordinal of its last input. `undefined`: the turn was over or belonged to another attempt, so nothing was written. */
+/**
+ * `lastN`: ordinal of the turn's last input. Undefined if the turn was over or belonged to another attempt, so that nothing was written.
+ */
 export type TurnOutcome = (TurnEnd & { lastN: number }) | undefined;
 
 export const DONE: TurnEnd = { state: 'TASK_STATE_COMPLETED' };
@@ -30,12 +32,6 @@ export const failed = (reason: string, retryable: boolean, cause?: string): Turn
   retryable,
   ...(cause !== undefined && { cause }),
 });
-
-export type EndEvent = Extract<AgentEvent, { type: 'done' | 'failed' | 'interrupted' }>;
-
-export function isEnd(event: AgentEvent): event is EndEvent {
-  return event.type === 'done' || event.type === 'failed' || event.type === 'interrupted';
-}
 
 export function endOf(event: EndEvent): TurnEnd {
   const message = event.message && { message: event.message };
@@ -55,7 +51,7 @@ export function failureOf(error: unknown): TurnEnd {
   return failed(error instanceof AgentMisuse ? error.message : 'the agent failed', false);
 }
 
-/** The file name and line at which the error was thrown, for the agent's author. Contains nothing of its message. */
+/** The file name and line at which the error was thrown, for the agent's author. Does not contain the message. */
 export function placeOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   const { stack = '', message } = error;

@@ -2,7 +2,7 @@ import { isInterrupted, type Message } from '@hopline/a2a';
 import type { StatusInput, Work } from '@hopline/events';
 import { agentPresentation, callNotice, TRANSPARENT, withKind } from '@hopline/profiles';
 import { artifactIdOf, ROOT_AGENT } from '@hopline/task';
-import type { AgentEvent } from './agent.ts';
+import type { AgentEvent, EndEvent } from './agent.ts';
 import { AgentArtifacts } from './agent-artifacts.ts';
 import type { AgentText } from './agent-text.ts';
 import { AnswerText } from './answer-text.ts';
@@ -10,7 +10,7 @@ import { type InputSink, LaneWriter, UNIT_BYTES_MAX } from './lane-writer.ts';
 import { BoundExceeded, REMOTE_RUN_HOLD_MS, REMOTE_RUNS_MAX, TURN_ARTIFACTS_MAX, TURN_EVENTS_MAX } from './limits.ts';
 import { PassThroughText } from './pass-through-text.ts';
 import type { PriorAttempts } from './prior-attempts.ts';
-import type { EndEvent, TurnEnd } from './turn-end.ts';
+import type { TurnEnd } from './turn-end.ts';
 
 export type TurnInputsOptions = {
   work: Work;
@@ -33,7 +33,7 @@ export type TurnInputsOptions = {
   forwardText: boolean;
 };
 
-/** How an agent shows that no supervisor has called. */
+/** Presentation of an agent that was not called by a supervisor. */
 const DIRECT = agentPresentation(TRANSPARENT);
 
 /** `shownId`: the call id that clients see. */
@@ -52,10 +52,13 @@ export class TurnInputs {
   #notices = 0;
   /** The task shows that the agent waits for credentials. */
   #authorizing: boolean;
-  /** The task shows that the agent works: a supervisor that conducts sets it itself, one that forwards leaves it to the agent. */
+  /**
+   * True if the task shows that the agent works. A supervisor that conducts sets that state itself; one that forwards leaves it to the
+   * agent.
+   */
   #isWorking: boolean;
   #waitsFor: TurnEnd | undefined;
-  /** Text of an earlier attempt stands until this one has content. */
+  /** True while clients see the text of an earlier attempt, until this one has content. */
   #showsPrior: boolean;
   readonly #remoteRuns: unknown[] = [];
 
@@ -64,7 +67,7 @@ export class TurnInputs {
     this.#options = options;
     this.#authorizing = options.authorizing === true;
     this.#showsPrior = attempt > 1;
-    // Call ids are new in every turn; the lanes of a directly addressed agent differ by the turn.
+    // Lanes are unique per turn: call ids are, and a directly addressed agent uses the turn's number.
     this.#prefix = work.call?.id ?? `${ROOT_AGENT}/${work.turn}`;
     this.#lanes = new LaneWriter(sink, attempt, inputBytesMax);
     this.#text = this.#agentText();
@@ -122,7 +125,7 @@ export class TurnInputs {
     if (this.#authorizing && !waitsOn) this.#work();
     const failed =
       end.state === 'TASK_STATE_FAILED' || end.state === 'TASK_STATE_CANCELED' || end.state === 'TASK_STATE_REJECTED';
-    // A turn that fails without content of its own shows the beginning that an earlier attempt has shown.
+    // A turn that fails without content keeps the text that an earlier attempt has shown.
     if (!failed) this.#replacePrior();
     const outcome = failed ? 'failed' : isInterrupted(end.state) ? 'waiting' : 'end';
     for (const callId of this.#tools.keys()) this.#endTool(callId, outcome);
@@ -130,12 +133,12 @@ export class TurnInputs {
     this.#lanes.closeAll();
     const { state, history, reason, retryable = false, resume } = end;
     for (const added of history ?? []) this.#checkSize(added);
-    // A client that continues a task knows its id: only the first turn can be answered with just a message.
+    // Only the first turn can be answered with just a message: a client that continues a task knows that there is one.
     const direct = message !== undefined && end.direct && work.turn === 1 && { direct: end.direct };
     const ended = { state, ...(message && { message }), ...direct, ...(history && { history }) };
     const kept = resume !== undefined && { resume };
     if (work.call === undefined) {
-      // The task shows it already.
+      // The task already shows that the agent waits for credentials.
       if (waitsOn) return;
       const metadata = { ...end.metadata, ...(reason !== undefined && { reason, retryable }) };
       this.#lanes.add({ kind: 'status', ...ended, ...kept, ...(Object.keys(metadata).length > 0 && { metadata }) });
@@ -173,7 +176,7 @@ export class TurnInputs {
       onNew: () => this.#countArtifact(),
     });
     if (text.as === 'answer') {
-      // The end of a call is one event, and holds the withheld text.
+      // The withheld text must fit into the one event that ends the call.
       const withheldUnitsMax = forwardText ? undefined : Math.floor(eventBytesMax / UNIT_BYTES_MAX);
       return new AnswerText({ lanes, lane, presentation: text, artifacts, withheldUnitsMax, repeatsText });
     }
@@ -189,7 +192,7 @@ export class TurnInputs {
     this.#lanes.add({ kind: 'status', ...this.#waitsFor, state: 'TASK_STATE_AUTH_REQUIRED' });
   }
 
-  /** The agent works: it has begun, or no longer waits for credentials. A message of its own may state it. */
+  /** Records that the agent works: it has begun, or no longer waits for credentials. `progress`: its own message about it. */
   #work(progress?: Pick<StatusInput, 'message' | 'source'>): void {
     this.#waitsFor = undefined;
     this.#authorizing = false;
@@ -197,7 +200,7 @@ export class TurnInputs {
     this.#isWorking = true;
   }
 
-  /** The message that the end shows: what the text does not hold already. */
+  /** The part of the last message that must still be shown, because the text does not contain it. */
   #endMessage({ state, direct, standing, message }: TurnEnd): Message | undefined {
     const shown = () => (direct && message ? this.#text.wholeAnswer(message) : this.#text.ending(message, standing));
     const left = state === 'TASK_STATE_COMPLETED' ? shown() : message;
@@ -206,7 +209,7 @@ export class TurnInputs {
   }
 
   #tool({ phase, callId, tool, failed, waiting }: Extract<AgentEvent, { type: 'tool' }>): void {
-    // One start and one end for each call, whatever the agent sends (S0-15, S2-7).
+    // Each call has exactly one start and one end, whatever the agent sends (S0-15, S2-7).
     if (!this.#tools.has(callId)) this.#startTool(callId, tool);
     if (phase === 'end') this.#endTool(callId, failed ? 'failed' : waiting ? 'waiting' : 'end');
   }
@@ -215,9 +218,10 @@ export class TurnInputs {
     const { agent, attempt, work } = this.#options;
     this.#countArtifact();
     this.#notices += 1;
-    // Named by attempt and number: the agent's call id may be any text.
+    // The lane is named by attempt and number, because the agent's call id may be any text.
     const lane = `${this.#prefix}/tool/${attempt}.${this.#notices}`;
-    // Two agents of a task may use one id, and a cluster below numbers its calls as this one does: the call's own id comes first (S2-7).
+    // Begins with the id of the agent's call, because two agents of a task may use the same tool call id, and a cluster below numbers its
+    // calls in the same way (S2-7).
     const shownId = work.call === undefined ? callId : `${work.call.id}/${callId}`;
     this.#tools.set(callId, { lane, tool, shownId });
     this.#lanes.add(callNotice(this.#presentation.notices, 'start', { lane: `${lane}/start`, agent, tool, callId: shownId }));
@@ -232,7 +236,7 @@ export class TurnInputs {
     this.#lanes.add(callNotice(this.#presentation.notices, phase, notice));
   }
 
-  /** Progress is a state with a message, or one artifact with the newest line, so that it stays out of the answer (S4-21, S2-33). */
+  /** Progress is a state with a message, or one artifact with the newest line, so that it is not part of the answer (S4-21, S2-33). */
   #progress({ message, source }: Extract<AgentEvent, { type: 'progress' }>): void {
     this.#checkSize(message);
     const { progress } = this.#presentation;

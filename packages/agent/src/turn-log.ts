@@ -23,7 +23,7 @@ export function turnLog(logger: Logger, agent: string): TurnLog {
 export const NO_LOG: TurnLog = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 
 function lineOf(level: string, words: unknown, values: readonly unknown[]): string {
-  // Only a template literal creates such an array; a plain string could hold content.
+  // Accepts only the array of a template literal, because a plain string could hold content.
   if (!Array.isArray(words) || !('raw' in words) || !Object.isFrozen(words)) {
     throw new AgentMisuse(
       `turn.log.${level} must be called with a template literal: turn.log.${level}\`looked up \${count} rows\``,

@@ -11,7 +11,7 @@ for (const [direction, stepMs] of [
   ['forward', HOUR_MS],
   ['back', -HOUR_MS],
 ] as const)
-  test(`the time of a tool call is measured although the clock is set ${direction}`, t => {
+  test(`the time of a tool call is right even if the clock is set ${direction}`, t => {
     t.mock.timers.enable({ apis: ['Date'], now: STARTED_AT });
     const recorded: { ms: number; hop: string }[] = [];
     const ended: ToolCall[] = [];

@@ -3,7 +3,7 @@ import type { ToolCall } from '@hopline/events';
 import { ATTR, COUNT, executeToolSpan, type Hop, type HopMetrics, startHop, type TraceCarrier } from '@hopline/telemetry';
 import type { AgentEvent } from './agent.ts';
 
-/** Tool calls of one turn with their own spans. The span of the turn counts all. */
+/** Most tool calls of one turn that have their own spans. The span of the turn counts all of them. */
 const TOOL_SPANS_MAX = 64;
 /** Characters of a tool's name in the log. */
 const TOOL_NAME_CHARS_MAX = 64;
@@ -19,9 +19,7 @@ export type TurnMetricsOptions = {
   onToolEnd: (call: ToolCall) => void;
 };
 
-/**
- * Numbers of a turn for its span and its hops: amounts and times of tokens, never their text. Each tool call has a span of its own.
- */
+/** Numbers of a turn for its span and its hops: amounts and times of tokens, never their text. Each tool call has its own span. */
 export class TurnMetrics {
   readonly #options: TurnMetricsOptions;
   readonly #startedMs = performance.now();
@@ -64,7 +62,7 @@ export class TurnMetrics {
     return (this.#tools.get(callId)?.hop ?? this.#options.hop).carrier();
   }
 
-  /** The turn is over: ends what is open. */
+  /** Ends all open measurements. Call it when the turn is over. */
   end(): void {
     if (!this.#hasText) this.#endAgentHop();
     for (const { hop } of this.#tools.values()) {
@@ -132,7 +130,7 @@ export class TurnMetrics {
     this.#toolsSinceMs = undefined;
   }
 
-  /** From the work item to the first text, without the time in tools, which is a hop of its own. */
+  /** From the work item to the first text, without the time in tools, which is a separate hop. */
   #endAgentHop(): void {
     const { agent, metrics, isFirstAttempt } = this.#options;
     this.#pauseTools();

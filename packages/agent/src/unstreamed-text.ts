@@ -9,14 +9,14 @@ export interface UnstreamedText {
   /** Takes the whole text so far. */
   snapshot(text: string): void;
   artifact(chunk: ArtifactText): void;
-  /** Takes the text of the message that the agent ends with. Returns true when the answer has it. */
+  /** Takes the text of the agent's last message. Returns true if the answer contains it. */
   ending(text: string): boolean;
 }
 
 /** Text of an agent that sends each text once. */
 export class UniqueText implements UnstreamedText {
   readonly tokens: TextStreams;
-  /** No artifact has text in the answer. */
+  /** True while no artifact has added text to the answer. */
   #tokensOnly = true;
 
   constructor(streams: TextStreams) {
@@ -41,7 +41,7 @@ export class UniqueText implements UnstreamedText {
   }
 }
 
-/** Text of an agent that may send one text several times (`Agent.repeatsText`): the answer has it once (S2-2). */
+/** Text of an agent that may send one text several times (`Agent.repeatsText`): the answer has each text once (S2-2). */
 export class RepeatedText implements UnstreamedText {
   readonly #deduplicator = new AnswerDeduplicator();
   readonly #streams: TextStreams;

@@ -21,13 +21,13 @@ export class WithheldText implements TextLanes {
     this.#set(lane, text.length, (this.#texts.get(lane) ?? '') + text);
   }
 
-  /** Throws as `token`. */
+  /** Throws like `token`. */
   write(lane: string, header: LaneArtifact, change: TextChange | undefined): void {
     if (change?.replace) this.#set(lane, change.text.length - (this.#texts.get(lane)?.length ?? 0), change.text);
     else if (change !== undefined) this.token(lane, header, change.text);
   }
 
-  /** `unitsAdded`: how much longer the text is than the one that it replaces. */
+  /** `unitsAdded`: how many units the text is longer than the one that it replaces. */
   #set(lane: string, unitsAdded: number, text: string): void {
     const units = this.#units + unitsAdded;
     if (units > this.#unitsMax)
@@ -36,7 +36,7 @@ export class WithheldText implements TextLanes {
     this.#texts.set(lane, text);
   }
 
-  /** An earlier attempt may have run under another policy: the empty lane replaces what it streamed. */
+  /** An earlier attempt may have run under another policy: the empty lane replaces the text that it streamed. */
   open(lane: string, header: LaneArtifact): void {
     this.#lanes.open(lane, header);
   }

@@ -8,7 +8,7 @@ async function all<T>(arrivals: Arrivals<T>): Promise<T[]> {
   return items;
 }
 
-test('available items are one array, and a late one is another', async () => {
+test('items that are available together come in one array, a later item in another', async () => {
   const late = Promise.withResolvers<void>();
   const stream = new ReadableStream<number>({
     async start(controller) {
@@ -43,7 +43,7 @@ test('every item arrives in order, however many there are, and a slow reader sto
   );
 });
 
-test('an error is thrown after the items before it', async () => {
+test('an error is thrown after the items that arrived before it', async () => {
   const failing = async function* () {
     yield 1;
     yield 2;

@@ -1,4 +1,4 @@
-/** Items that are buffered before they are taken. */
+/** Most items that are buffered before they are read. */
 const READ_AHEAD_MAX = 1_024;
 
 /** Reads a stream in arrays of the items that arrive in one turn of the event loop, because each step of a stream costs more than a token. */
@@ -14,7 +14,7 @@ export class Arrivals<T> {
     this.#reader = stream.getReader();
   }
 
-  /** Resolves with undefined at the end. Rejects with the error of the stream, after the items before it. */
+  /** Resolves with undefined at the end. Rejects with the error of the stream, after all items before the error. */
   async next(): Promise<T[] | undefined> {
     if (!this.#isReading && !this.#hasEnded) this.#read();
     await this.#arrived.promise;
@@ -28,7 +28,7 @@ export class Arrivals<T> {
     return undefined;
   }
 
-  /** Ends the stream, also while `next` waits. */
+  /** Ends the stream, even while `next` waits. */
   async cancel(reason?: unknown): Promise<void> {
     await this.#reader.cancel(reason);
   }

@@ -80,7 +80,7 @@ class OpenAICompatibleModel implements ChatModel {
       });
       arrivals = new Arrivals(stream);
       for (let parts = await arrivals.next(); parts !== undefined; parts = await arrivals.next()) {
-        // The library emits these two before the first event of the model.
+        // The library emits these two parts before the model's first event.
         if (parts.some(({ type }) => type !== 'stream-start' && type !== 'response-metadata')) deadlines.touch();
         const events: StepEvent[] = [];
         try {

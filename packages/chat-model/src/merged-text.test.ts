@@ -36,7 +36,7 @@ async function outcomeOf(url: string): Promise<{ events: StepEvent[]; step?: Ste
   try {
     for (;;) {
       const { done, value } = await step.next();
-      // The library gives a call a random id when its index was used before.
+      // The library gives a call a random id if its index has been used before.
       const calls = done ? value.calls.map(call => ({ ...call, id: call.id.startsWith('call-') ? call.id : 'random' })) : [];
       if (done) return { events, step: { ...value, calls } };
       events.push(...value);
@@ -46,7 +46,7 @@ async function outcomeOf(url: string): Promise<{ events: StepEvent[]; step?: Ste
   }
 }
 
-test('texts that arrive together are one event for the library, and leave it one by one', async t => {
+test('texts that arrive together enter the library as one event and leave it one by one', async t => {
   const tokens = ['a', ' ', 'ü', '"', '\\', '\n', '👍', 'Zug', 'x'.repeat(40)];
   const body = `${chunk({ role: 'assistant', content: '' })}${tokens.map(content => chunk({ content, refusal: null })).join('')}${END}`;
   const url = await serving(t, body);
@@ -103,7 +103,7 @@ test('without fast paths a response reaches the library unchanged', async t => {
   assert.equal(await (await mergedTextFetch(1_000_000)(await serving(t, body))).text(), body);
 });
 
-test('events between texts keep their place', async t => {
+test('events between texts keep their order', async t => {
   const parts = [
     ...['a', 'b'].map(content => chunk({ content })),
     chunk({ reasoning_content: 'hm' }),
@@ -119,7 +119,7 @@ test('events between texts keep their place', async t => {
   assert.deepEqual(short, ['a', 'b', '(hm)', 'c', 'd', '(well)', 'e', 'f', 'g', 'h']);
 });
 
-test('a text is passed on unchanged if it stands beside other members that the library reads', async t => {
+test('a text is passed on unchanged if its event has other members that the library reads', async t => {
   const text = (content: string) => chunk({ content });
   const choice = { index: 0, delta: { content: 'x' }, finish_reason: null };
   const others = [

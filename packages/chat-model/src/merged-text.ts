@@ -12,9 +12,9 @@ import { boundedFetch, boundedResponse, ResponseTooLarge } from '@hopline/outbou
 import { Arrivals } from './arrivals.ts';
 
 /**
- * A `fetch` for the library, in which each event passes four streams and a schema, which costs more than a token. Texts that
- * arrive together therefore become one event whose content is a list; the library returns them one by one, unchanged. Every
- * other event passes unchanged. `bytesMax`: limit of one response that the library reads into memory because it is not a stream.
+ * A `fetch` for the library, which passes each event through four streams and a schema; that costs more than the rest of a token. Texts
+ * that arrive together therefore become one event whose content is a list. The library returns them one by one, unchanged. Every other
+ * event passes unchanged. `bytesMax`: limit of one response that the library reads into memory because it is not a stream.
  */
 export function mergedTextFetch(bytesMax: number): typeof fetch {
   const send = boundedFetch({ bytesMax, boundedMethods: [] });
@@ -61,7 +61,7 @@ async function* within(chunks: Arrivals<Uint8Array>, bytesMax: number): AsyncGen
 
 type TextEvent = { value: JsonObject; choice: JsonObject; delta: JsonObject; text: string; data: string };
 
-/** The frames of these events, texts that follow each other in one frame. */
+/** Writes the events as frames, with consecutive texts in one frame. */
 function mergeTexts(events: readonly SseEvent[], json: JsonStream): string {
   let frames = '';
   let texts: TextEvent[] = [];

@@ -30,7 +30,7 @@ test('a long history is cut to the newest whole messages; messages without text 
   assert.deepEqual(texts, [half, half, 'now']);
 });
 
-test('a note states what happens to files', () => {
+test('a note explains what happens to files', () => {
   const files = message('ROLE_USER', { raw: 'AA==', filename: 'a.png', mediaType: 'image/png' }, { raw: 'AA==' });
   const [prompt] = promptMessages({ system: undefined, history: [], message: files, fileNote: '; the agents get it' });
   assert.equal(prompt?.text, '[file a.png image/png; the agents get it][file ; the agents get it]');

@@ -1,14 +1,14 @@
 import type { Message, Part } from '@hopline/a2a';
 import type { ChatMessage } from './chat.ts';
 
-/** Text of earlier messages in a prompt, UTF-16 units; the oldest messages are left out. */
+/** Maximum UTF-16 units of earlier messages in a prompt. The oldest messages are left out. */
 export const HISTORY_UNITS_MAX = 64 * 1024;
 
 export type PromptParts = {
   system: string | undefined;
   /** Earlier messages of the context, oldest first. */
   history: readonly Message[];
-  /** The message of the turn. Ingress has bounded it, so that it is never left out. */
+  /** The message of the turn. It is never left out, because ingress has bounded it. */
   message: Message | undefined;
   /** Added to the note that replaces a file, e.g. what happens to the file. */
   fileNote?: string;

@@ -17,7 +17,7 @@ function ofResponse({ statusCode, responseHeaders, data }: APICallError): ModelE
   // OpenAI uses 429 for both; only a rate limit ends by waiting (https://platform.openai.com/docs/guides/error-codes).
   if (statusCode === 429)
     return new ModelError(codeOf(data) === 'insufficient_quota' ? 'out_of_quota' : 'rate_limited', response);
-  // A successful status whose body ended before its first event, or is not an event stream.
+  // The status was successful, but the body ended before its first event or was not an event stream.
   if (statusCode < 300) return new ModelError('cut_off');
   if (statusCode >= 500 || statusCode === 408 || statusCode === 409) return new ModelError('provider_failed', response);
   return new ModelError('refused', response);

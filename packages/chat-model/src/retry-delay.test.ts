@@ -13,7 +13,7 @@ test('Retry-After in seconds, as a date, in milliseconds, absent and garbled', (
   assert.equal(retryAfterMs({ 'retry-after': 'soon' }, now), undefined);
 });
 
-test('a delay is jittered, grows to a bound, is at least that of the provider, and is undefined above the bound', () => {
+test('a delay is jittered, grows to a bound, is at least the provider’s, and is undefined if the provider’s exceeds its bound', () => {
   assert.equal(
     retryDelayMs(1, undefined, () => 0),
     0,

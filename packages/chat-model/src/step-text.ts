@@ -48,7 +48,7 @@ export class StepText {
     }
   }
 
-  /** Returns the step after its response has ended. Calls are parsed here, because a stream that breaks off leaves a partial one. */
+  /** Returns the step after its response has ended. Calls are parsed only here, because a stream that breaks off leaves a partial call. */
   step(): Step {
     const calls = this.#calls.map(({ id, name, input }): ToolCall => ({ id, name, args: parseArgs(input) }));
     return { text: this.#text, calls };
@@ -66,7 +66,7 @@ export class StepText {
 
   #finish(reason: LanguageModelV4FinishReason): void {
     if (reason.unified === 'length') throw new ModelError('length_limit');
-    // The library reports a refusal in the same way. The model ended it by itself, so it is complete.
+    // The library reports a refusal in the same way. The model ended its answer by itself, so the answer is complete.
     if (reason.unified === 'content-filter' && reason.raw !== 'stop') throw new ModelError('filtered');
     if (reason.unified === 'error') throw new ModelError('cut_off');
   }

@@ -134,7 +134,7 @@ test('when no agent fits, ask prints the option that names one and the agents of
   assert.deepEqual([code, err], [1, `task t-1 failed: no agent fits this message\n${hint}\n`]);
 });
 
-test('agents prints names, states, skills, and the agent that takes messages without a fitting skill', async () => {
+test('agents prints names, states, skills, and which agent takes messages that fit no skill', async () => {
   const agents = [
     { name: 'files', description: 'Reads files', skills: [{ id: 'r', name: 'Read' }], state: 'live', default: false },
     { name: 'guide', description: '', skills: [], state: 'silent', default: true, lastSeenAt: '2026-11-22T08:00:00.000Z' },
@@ -227,7 +227,7 @@ test('a reply to a task prints only the new part of the answer', async () => {
   assert.deepEqual([code, out, requests[0]!.params.message!.taskId], [0, 'new', 't-1']);
 });
 
-test('--json prints each event with its cursor on a line of its own', async () => {
+test('--json prints each event with its cursor on a separate line', async () => {
   const events = [...ANSWER, status('TASK_STATE_COMPLETED')];
   const { code, out } = await hopline(streaming(...events), ['ask', 'hi', '--json'], { tty: true });
   const expected = events.map((event, index) => ({ cursor: `${index + 1}.${index + 11}`, event }));
@@ -249,7 +249,7 @@ test('follow starts at the beginning or after a cursor; after the last event the
   assert.deepEqual([ended.code, ended.out, ended.requests[0]!.headers['last-event-id']], [1, '', '9.9']);
 });
 
-test('an interrupted ask prints the command that continues and does not cancel the task', async () => {
+test('an interrupted ask prints the command that continues it, and does not cancel the task', async () => {
   const leaving = new AbortController();
   setTimeout(() => leaving.abort(), 100);
   const { code, out, err, requests, url } = await hopline(
@@ -290,7 +290,7 @@ test('get, cancel and card print text and JSON', async () => {
   assert.deepEqual(card.out.split('\n'), ['Hop: relays', 'http://hop/ (A2A 1.0, streaming)', '  guide: explains [a, b]', '']);
 });
 
-test('a rejected request is exit code 1, an unreachable server 3, both without a stack', async () => {
+test('a rejected request exits with 1 and an unreachable server with 3, both without a stack trace', async () => {
   const error = { code: -32001, message: 'Task not found' };
   for (const argv of [
     ['get', 'x'],

@@ -1,6 +1,6 @@
 import { A2AError } from '@hopline/a2a';
 import { type Client, createClient } from '@hopline/client';
-import { commandLineFor, credentialsOf, EnvironmentError, ownCommand, URL_DEFAULT } from '@hopline/local-cluster';
+import { commandLineFor, credentialsOf, EnvironmentError, localCommand, URL_DEFAULT } from '@hopline/local-cluster';
 import { Output } from '@hopline/terminal';
 import { Conversations } from './ask/conversations.ts';
 import type { CommandContext, ProcessContext } from './command/command.ts';
@@ -16,7 +16,7 @@ import { VERSION } from './version.ts';
 export async function run(argv: readonly string[], processContext: ProcessContext): Promise<ExitCode> {
   const { environment, folder, stdout, stderr, signal } = processContext;
   const output = new Output(stdout, stderr, environment);
-  const own = ownCommand(environment, folder);
+  const own = localCommand(environment, folder);
   let url = URL_DEFAULT;
   try {
     const invocation = parseArguments(argv, COMMANDS, environment.HOPLINE_URL);
@@ -37,7 +37,7 @@ export async function run(argv: readonly string[], processContext: ProcessContex
       return exitCodeOfError(thrown);
     }
     if (!(thrown instanceof UsageError || thrown instanceof EnvironmentError)) throw thrown;
-    // Usage errors name `hopline`, but the command may have another name here.
+    // Usage errors name `hopline`, but the command may be run under another name.
     output.warn(`hopline: ${thrown.message.replaceAll('see hopline ', `see ${own.prefix} `)}`);
     return EXIT.usage;
   }

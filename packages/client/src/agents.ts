@@ -1,14 +1,14 @@
 import { isObject } from '@hopline/a2a';
 import { notA2A } from './transport.ts';
 
-/** An agent of a Hopline server, as its ingress sees it. */
+/** An agent as a Hopline server lists it. */
 export type ListedAgent = {
   name: string;
   description: string;
   skills: { id: string; name: string }[];
   /** `silent`: its heartbeat is overdue. */
   state: 'live' | 'silent';
-  /** Takes the messages that fit no skill. */
+  /** Whether the agent takes messages that fit no skill. */
   default: boolean;
   /** ISO 8601. Absent if the server does not know it. */
   lastSeenAt?: string;

@@ -15,7 +15,7 @@ export type ConnectionFault =
   | { kind: 'end'; after: number }
   | { kind: 'drain'; after: number; retryMs?: number }
   | { kind: 'silence'; after: number }
-  /** A frame that holds this instead of a response. */
+  /** A frame with `data` instead of a response. */
   | { kind: 'frame'; after: number; data: string }
   | { kind: 'answer'; status: number; headers?: Record<string, string>; body?: string }
   /** Ignores the cursor: sends all frames again, each twice. */
@@ -36,7 +36,7 @@ export type BadServer = {
 
 export type BadServerOptions = {
   events: readonly StreamResponse[];
-  /** The fault of the n-th POST, from 0 on. */
+  /** The fault of the n-th POST, counted from 0. */
   fault?: (n: number, request: ReceivedRequest) => ConnectionFault | undefined;
   dialect?: '1.0' | '0.3';
   /** false: frames have no ids. */
@@ -60,7 +60,7 @@ export const taskEvent = (state: TaskState): StreamResponse => ({
   task: { id: IDS.taskId, contextId: IDS.contextId, status: { state } },
 });
 
-/** A task, its tokens, its end. */
+/** The events of a task: the task, its tokens and its end. */
 export function story(tokens: number, end: TaskState = 'TASK_STATE_COMPLETED'): StreamResponse[] {
   const chunks = Array.from({ length: tokens }, (_, index) => chunk(`${index} `, index > 0));
   return [taskEvent('TASK_STATE_SUBMITTED'), status('TASK_STATE_WORKING'), ...chunks, status(end)];
@@ -152,7 +152,7 @@ async function finish(response: ServerResponse, fault: ConnectionFault, half: st
   response.end();
 }
 
-/** Breaks the connection after everything before has left the process. */
+/** Breaks the connection after all earlier bytes have left the process. */
 async function breakOff(response: ServerResponse): Promise<void> {
   await new Promise(resolve => response.write(': cut\n', resolve));
   response.destroy();

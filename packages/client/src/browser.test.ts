@@ -12,7 +12,10 @@ const run = promisify(execFile);
 const hook = new URL('no-built-ins.test-hook.ts', import.meta.url).href;
 const cwd = fileURLToPath(new URL('..', import.meta.url));
 
-/** Files that a bundler would take, without code generated from text: pages whose Content-Security-Policy lacks 'unsafe-eval' refuse it. */
+/**
+ * Loads the files that a bundler would take, and forbids code generated from text, as pages do whose Content-Security-Policy lacks
+ * 'unsafe-eval'.
+ */
 const AS_BROWSERS = ['--conditions=browser', '--disallow-code-generation-from-strings'];
 
 const inBrowser = (script: string) =>

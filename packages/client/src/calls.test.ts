@@ -153,7 +153,7 @@ test('a server that accepts a request without responding fails in time', async (
   const client = createClient({ url: 'http://127.0.0.1:1/', fetch, limits, retry: { baseMs: 1, unreachedTriesMax: 2 } });
   const begun = performance.now();
   await assert.rejects(client.get('x'), /did not respond within 40 ms/);
-  // Two tries; each timer may fire a part of a millisecond early.
+  // There are two tries, and each timer may fire a fraction of a millisecond early.
   assert.ok(performance.now() - begun >= 78);
 });
 

@@ -121,7 +121,7 @@ export class Calls {
     return json;
   }
 
-  /** A JSON document of Hopline's own, outside A2A. Other servers have none. */
+  /** Reads a JSON document outside A2A that only Hopline servers have. */
   async #document(path: string, absent: string, call: CallOptions): Promise<unknown> {
     return this.#withRetries(call, async () => {
       const response = await this.#ownOnce(new URL(path, this.#transport.url), absent, call);
@@ -129,7 +129,7 @@ export class Calls {
     });
   }
 
-  /** A response of Hopline's own, with an unread body. */
+  /** Requests a resource outside A2A that only Hopline has. The body of the response is not read yet. */
   #own(url: URL, absent: string, call: CallOptions): Promise<Response> {
     return this.#withRetries(call, () => this.#ownOnce(url, absent, call));
   }
@@ -158,7 +158,7 @@ export class Calls {
     return resultOf(response, this.#limits.silenceMsMax);
   }
 
-  /** The result of 1.0 is a bare task; its events are wrapped. */
+  /** In 1.0 this result is a bare task, whereas a task in an event is wrapped. */
   #taskOf(result: unknown): Task {
     const { dialect } = this.#transport;
     const decoded = dialect.decodeEvent(dialect.name === '1.0' ? { task: result } : result);

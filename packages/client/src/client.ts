@@ -25,8 +25,8 @@ export type ClientOptions = {
   /** Overrides CLIENT_LIMITS. */
   limits?: Partial<ClientLimits>;
   /**
-   * Starts a trace with each call that has no `traceparent`, so that its requests, resumes included, are one trace of the servers. Default:
-   * false, because the trace is sampled whatever the server's own rate is.
+   * Starts a trace with each call that has no `traceparent`, so that all its requests, including resumes, are one trace on the servers.
+   * Default: false, because such a trace is always sampled, whatever the server's own rate is.
    */
   startsTraces?: boolean;
 };
@@ -77,35 +77,35 @@ export type Client = {
   send(message: OutgoingMessage, options?: SendOptions): Promise<{ task: Task } | { message: Message }>;
   /** Sends a message with the first `next()` and yields events until the task ends or waits for input. */
   stream(message: OutgoingMessage, options?: StreamOptions): AsyncGenerator<StreamItem, void, undefined>;
-  /** Resolves with the current task. Throws TASK_NOT_FOUND for an unknown task and for another caller's. */
+  /** Resolves with the current task. Throws TASK_NOT_FOUND for an unknown task and for a task of another caller. */
   get(taskId: string, options?: GetOptions): Promise<Task>;
   /** One page of the caller's tasks, newest status first. Throws UNSUPPORTED_OPERATION in dialect 0.3, which has no lists. */
   list(options?: ListOptions): Promise<TaskPage>;
-  /** Resolves with the task: canceled, unless its agent takes longer to stop than the server waits. */
+  /** Resolves with the task, which is canceled unless its agent takes longer to stop than the server waits. */
   cancel(taskId: string, options?: CallOptions): Promise<Task>;
   /** Yields the events of a task until it ends. */
   subscribe(taskId: string, options?: SubscribeOptions): AsyncGenerator<StreamItem, void, undefined>;
   /** With `keyOf` the card must be signed; the result contains only signed fields. */
   card(options?: CardOptions): Promise<Card>;
-  /** The agents of a Hopline server. Throws UNSUPPORTED_OPERATION for a server without such a list. */
+  /** Resolves with the agents of a Hopline server. Throws UNSUPPORTED_OPERATION for a server without such a list. */
   agents(options?: CallOptions): Promise<ListedAgent[]>;
   /**
    * Audits a task of the caller: where it spent its time, and what became of each of its inputs. Only on Hopline servers. Numbers and
    * names, never text.
    */
   audit(taskId: string, options?: CallOptions): Promise<JsonObject>;
-  /** The origin of one event of a task of the caller. Only on Hopline servers. Numbers and names, never text. */
+  /** Explains where one event of a task of the caller comes from. Only on Hopline servers. Numbers and names, never text. */
   explain(taskId: string, cursor: string, options?: CallOptions): Promise<JsonObject>;
   /**
-   * The bytes of a task file (`*.hopline.jsonl`); of a Hopline server. Retries until the first byte; a connection that breaks later is
-   * UNAVAILABLE, and `after` continues.
+   * Yields the bytes of a task file (`*.hopline.jsonl`). Only on Hopline servers. Retries until the first byte; a connection that breaks
+   * later throws UNAVAILABLE, and a call with `after` continues.
    */
   export(taskId: string, options?: ExportOptions): AsyncGenerator<Uint8Array, void, undefined>;
 };
 
-/** Throws TypeError for an invalid URL or header. Holds no connection, so there is nothing to close. */
+/** Throws TypeError for an invalid URL or header. A client holds no connections, so it need not be closed. */
 export function createClient(options: ClientOptions): Client {
-  // Browsers reject a fetch that is detached from its window.
+  // Calls fetch as a member of globalThis, because browsers reject a call that is detached from the window.
   const { url, dialect = '1.0', headers = {}, fetch = (input, init) => globalThis.fetch(input, init) } = options;
   const transport = new Transport({ url, dialect, headers, fetch });
   const retry = { ...RETRY_LIMITS, ...options.retry };
@@ -117,7 +117,7 @@ export function createClient(options: ClientOptions): Client {
     return resumingStream({ transport, begin, retry, silenceMsMax: limits.silenceMsMax, call, get });
   }
 
-  /** One trace for all requests of a call. */
+  /** Gives all requests of a call one trace. */
   function traced<T extends CallOptions>(call: T): T {
     if (call.traceparent !== undefined || options.startsTraces !== true) return call;
     return { ...call, traceparent: newTraceparent() };

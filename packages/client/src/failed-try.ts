@@ -3,7 +3,7 @@ import type { A2AError } from '@hopline/a2a';
 type FailedTryOptions = {
   /** Delay requested by the server. */
   delayMs?: number | undefined;
-  /** The server responded. false: there may be no server at this address. */
+  /** True if the server responded; otherwise there may be no server at this address. */
   reached?: boolean;
   /** HTTP status of the response. */
   status?: number;

@@ -6,15 +6,15 @@ import { RetryLine } from './retry-line.ts';
 import { errorOf } from './rpc-error.ts';
 import { notA2A, resultOf } from './transport.ts';
 
-/** Expired generations, both ends included. */
+/** Expired generations; `from` and `to` are included. */
 export type Missing = { from: number; to: number };
 
 /** One frame of one connection. `event` is undefined for an event of an unknown kind. */
 export type Frame = { cursor: string | undefined; event: StreamResponse | undefined } | { gap: Missing | 'unknown' };
 
 /**
- * Yields the frames of one response until it ends. Throws FailedTry when the connection breaks, when the server drains, for an
- * error in place of an event, and for a frame that is not JSON: a retry requests its content again.
+ * Yields the frames of one response until it ends. Throws FailedTry when the connection breaks, when the server drains, for an error in
+ * place of an event, and for a frame that is not JSON, whose content a retry requests again.
  */
 export async function* framesOf(response: Response, dialect: Dialect, silenceMsMax: number): AsyncGenerator<Frame> {
   const type = response.headers.get('content-type') ?? '';

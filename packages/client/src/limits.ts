@@ -1,6 +1,6 @@
 /** Bounds of single requests. */
 export type ClientLimits = {
-  /** A stream without bytes for this long counts as broken. Hopline sends a comment every 15 s. */
+  /** A stream that is silent for this long counts as broken. Hopline sends a comment every 15 s. */
   silenceMsMax: number;
   /** Bound of `get`, `list`, `cancel` and `card`. Cancel waits up to 10 s for the agent. */
   callMsMax: number;
@@ -10,5 +10,5 @@ export type ClientLimits = {
   sendMsMax: number;
 };
 
-/** Defaults. A send may take as long as the longest turn of a server, ten minutes, and a minute more. */
+/** Default limits. A send may take a minute longer than the longest turn of a server, which is ten minutes. */
 export const CLIENT_LIMITS: ClientLimits = { silenceMsMax: 60_000, callMsMax: 30_000, sendMsMax: 660_000 };

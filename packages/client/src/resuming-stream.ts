@@ -7,7 +7,10 @@ import { notA2A, type Transport } from './transport.ts';
 import { pause, type RetryLimits, Tries } from './tries.ts';
 
 export type Begin =
-  | /** A message, sent again unchanged until the first event of its task. */ { operation: 'stream'; params: JsonObject }
+  | /** A message, which is sent again unchanged until the first event of its task arrives. */ {
+      operation: 'stream';
+      params: JsonObject;
+    }
   | { operation: 'subscribe'; taskId: string; cursor: string | undefined };
 
 export type ResumingStreamOptions = {
@@ -40,7 +43,7 @@ export async function* resumingStream(options: ResumingStreamOptions): AsyncGene
         frames += 1;
         if ('event' in frame && frame.event === undefined) call.onNotice?.({ kind: 'skipped' });
         const items = position.accept(frame);
-        // A snapshot after an unknown gap is not progress: a server without cursors sends one on every connection.
+        // A snapshot after an unknown gap does not count as progress: a server without cursors sends one on every connection.
         const [first] = items;
         if (first !== undefined && !('gap' in first && first.gap === 'unknown')) tries.progress();
         yield* items;
@@ -77,7 +80,7 @@ async function endedTask({ get }: ResumingStreamOptions, position: StreamPositio
   const { taskId, cursor, seen } = position;
   const refused = thrown instanceof FailedTry && thrown.error.code === 'UNSUPPORTED_OPERATION';
   if (!refused || !seen || cursor !== undefined || taskId === undefined) return undefined;
-  // If this request fails, the first error is the one to report.
+  // If this request fails, the original error is reported.
   const task = await get(taskId).catch(() => undefined);
   return task !== undefined && isTerminal(task.status.state) ? task : undefined;
 }

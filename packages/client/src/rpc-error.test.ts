@@ -42,7 +42,7 @@ test('a reason that contradicts the number, and malformed data, are ignored', ()
   }
 });
 
-test('an error of HTTP+JSON, which has an HTTP status instead of the number, is identified by its reason', () => {
+test('an error of HTTP+JSON has an HTTP status instead of the number and is identified by its reason', () => {
   const sent = new A2AError('TASK_NOT_FOUND', { taskId: 't-1' });
   const read = errorOf(JSON.parse(JSON.stringify(httpJsonFailure(sent).error)));
   assert.deepEqual([read.code, read.message, read.retryable], ['TASK_NOT_FOUND', 'Task not found', false]);

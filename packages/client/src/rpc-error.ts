@@ -28,7 +28,7 @@ function codeOf(number: unknown, reason: unknown): A2AErrorCode {
 
 type ErrorData = { reason?: unknown; retryable?: boolean | undefined; taskId?: string | undefined };
 
-/** In 1.0 `data` is an array of typed details, of which the one with a reason counts; in 0.3 it is a plain object. */
+/** In 1.0 `data` is an array of typed details, of which the one with a reason is read; in 0.3 it is a plain object. */
 function dataOf(data: unknown): ErrorData {
   const details = Array.isArray(data) ? data.filter(isObject) : isObject(data) ? [data] : [];
   const detail = details.find(one => typeof one.reason === 'string') ?? details[0] ?? {};

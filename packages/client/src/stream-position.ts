@@ -23,7 +23,7 @@ export class StreamPosition {
   taskId: string | undefined;
   cursor: string | undefined;
   ended = false;
-  /** At least one event has arrived. */
+  /** True once an event has arrived. */
   seen = false;
   readonly #endsAtInputRequired: boolean;
   #gap: Missing | 'unknown' | undefined;
@@ -34,7 +34,7 @@ export class StreamPosition {
     this.#endsAtInputRequired = endsAtInputRequired;
   }
 
-  /** A connection starts. Without a cursor the server sends the current task first. */
+  /** Starts a connection. Without a cursor the server first sends the current task. */
   connect(): void {
     this.#gap = this.seen && this.cursor === undefined ? 'unknown' : undefined;
   }
@@ -53,7 +53,7 @@ export class StreamPosition {
     this.ended = this.#endsAt(event);
     const item = { cursor, event };
     if (this.#gap === undefined) return [item];
-    // Yielded together with the next event, so that a gap is not repeated when its connection breaks at once.
+    // A gap is yielded together with the next event, so that it is not repeated when its connection breaks at once.
     const gap = { gap: this.#gap };
     this.#gap = undefined;
     return [gap, item];

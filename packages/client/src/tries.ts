@@ -6,13 +6,13 @@ import type { CallOptions } from './notice.ts';
 export type RetryLimits = {
   /** Consecutive tries without progress before the last error is thrown. */
   triesMax: number;
-  /** The same while no server has ever responded: a wrong address must fail soon. */
+  /** The same limit while no server has ever responded, because a wrong address must fail soon. */
   unreachedTriesMax: number;
   /** Time from the first consecutive failure to the start of the last try. */
   totalMsMax: number;
   /** Upper bound of the delay after the first failure, doubled after each further one. */
   baseMs: number;
-  /** Upper bound of every delay, before the delay that a server requests. */
+  /** Upper bound of every delay, to which the delay that a server requests is added. */
   waitMsMax: number;
 };
 
@@ -25,7 +25,7 @@ export const RETRY_LIMITS: RetryLimits = {
   waitMsMax: 15_000,
 };
 
-/** A stream that stayed open this long counts as progress without an event, because a task may wait for days. */
+/** A stream that stays open this long counts as progress even without an event, because a task may wait for days. */
 export const STEADY_MS = 10_000;
 
 /**

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ArrivalModel } from './arrival-model.ts';
 
-/** Tokens in a chunk when each arrival brings `tokens` and the rule waits while its patience covers `gapMs`. */
+/** Number of tokens in a chunk if each arrival brings `tokens` and the rule waits as long as its patience covers `gapMs`. */
 function chunkSize(model: ArrivalModel, gapMs: number, tokens = 1): number {
   let held = tokens;
   while ((model.patienceMs(held) ?? 0) >= gapMs) held += tokens;
@@ -13,7 +13,7 @@ test('patience is undefined before the first gap', () => {
   assert.equal(new ArrivalModel(120, 250).patienceMs(1), undefined);
 });
 
-test('a steady gap p gives the optimum of sqrt(2 K / p) tokens a chunk after three gaps', () => {
+test('after three gaps, a steady gap p gives the optimum of sqrt(2 K / p) tokens per chunk', () => {
   for (const [gapMs, eventCostMs] of [
     [20, 120],
     [2, 120],
@@ -40,7 +40,7 @@ test('the model waits inside a packet, not between packets', () => {
   }
 });
 
-test('a packet that arrives at one instant is sent at once if the next is far away', () => {
+test('a packet that arrives at one instant is sent at once if the next one is far away', () => {
   const model = new ArrivalModel(120, 250);
   for (let index = 0; index < 50; index++) model.observe(130, 6);
   assert.equal(model.patienceMs(6), 0);

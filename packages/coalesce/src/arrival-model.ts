@@ -2,10 +2,9 @@
  * A model of a lane's source, and the wait that follows from it.
  *
  * State: a histogram of the gaps between arrivals (tokens offered at one instant are one arrival) and their mean size, both
- * decaying with a half-life of `HALF_LIFE_ARRIVALS`. No shape is assumed: a steady gap of 20 ms, and 0.3 ms inside packets with
- * 100 ms between them, are both learned.
+ * decaying with a half-life of `HALF_LIFE_ARRIVALS`. No shape is assumed: the model learns a steady gap of 20 ms as well as gaps of 0.3 ms inside packets and 100 ms between them.
  *
- * Decision: with m tokens held, how long to wait for the next arrival before sending ("patience"). Holding costs m per ms. The
+ * Decision: how long to wait for the next arrival before sending while m tokens are held ("patience"). Holding costs m per ms. The
  * value of an arrival comes from the average-cost optimal stopping problem: let g be the least possible cost per token. A chunk
  * pays K once and earns g per token, so
  *   W(m) = min over t of E[ m * min(gap, t) + [gap <= t] * (W(m + arrival) - g * arrival) ],   W = 0 for "send now",
@@ -22,8 +21,8 @@ const BUCKETS = GAP_EDGES_MS.length + 1;
 /** Upper edge assumed for the last bucket, which is unbounded. */
 const LAST_EDGE_MS = 362;
 /**
- * Uniform prior over the buckets with the weight of one gap in all. Without it the rule overfits the first few gaps: lanes of 60
- * tokens cost up to 1.63 of the optimum, with it 1.51.
+ * Uniform prior over the buckets, with the weight of one gap altogether. Without it the rule overfits the first few gaps: lanes of 60
+ * tokens cost up to 1.63 times the optimum, and 1.51 times with it.
  */
 const PRIOR_WEIGHT = 1 / BUCKETS;
 /** Assumed mean gap of a bucket without arrivals, as a fraction of its upper edge. */
@@ -31,19 +30,19 @@ const PRIOR_GAP = 0.85;
 const HALF_LIFE_ARRIVALS = 64;
 const FORGET = 0.5 ** (1 / HALF_LIFE_ARRIVALS);
 /**
- * Held amounts in the table, in steps of a quarter arrival: 64 single tokens, or 16 arrivals of any size. Beyond it the delay
- * bound decides.
+ * Number of held amounts in the table, in steps of a quarter arrival: 64 single tokens, or 16 arrivals of any size. Beyond the table, the
+ * delay bound decides.
  */
 const LEVELS = 64;
 const LEVELS_PER_ARRIVAL_MAX = 4;
 /**
- * The table is solved again at each of the first EAGER_ARRIVALS, then once in RENEW_ARRIVALS: this keeps the cost per token flat
- * and small.
+ * The table is solved again at each of the first EAGER_ARRIVALS arrivals and then once every RENEW_ARRIVALS, which keeps the cost per token
+ * flat and small.
  */
 const RENEW_ARRIVALS = 8;
 const EAGER_ARRIVALS = 16;
 const DINKELBACH_STEPS = 2;
-/** A bucket of this weight has had no arrival for ten half-lives. */
+/** Weight of a bucket that has had no arrival for ten half-lives. */
 const FORGOTTEN_WEIGHT = 2 ** -10;
 const REACHED_MIN = 1e-3;
 
@@ -73,7 +72,7 @@ export class ArrivalModel {
       this.#gapSum[bucket] = PRIOR_WEIGHT * PRIOR_GAP * (GAP_EDGES_MS[bucket] ?? LAST_EDGE_MS);
   }
 
-  /** One arrival of `tokens` tokens, `gapMs` after the one before. */
+  /** Records one arrival of `tokens` tokens, `gapMs` after the previous arrival. */
   observe(gapMs: number, tokens: number): void {
     let bucket = 0;
     while (bucket < BUCKETS - 1 && gapMs > GAP_EDGES_MS[bucket]!) bucket++;
@@ -90,8 +89,7 @@ export class ArrivalModel {
   }
 
   /**
-   * Milliseconds to wait for the next arrival with `tokens` held; 0: send now; undefined: beyond the table, or before the first
-   * gap.
+   * Milliseconds to wait for the next arrival while `tokens` are held. 0: send now. Undefined beyond the table and before the first gap.
    */
   patienceMs(tokens: number): number | undefined {
     const level = Math.max(1, Math.round(tokens / this.#levelTokens));
@@ -123,7 +121,7 @@ export class ArrivalModel {
     }
   }
 
-  /** The best wait of one level, given the values of the levels above it: the upper edge of a bucket, or 0. */
+  /** Finds the best wait of one level, the upper edge of a bucket or 0, given the values of the levels above it. */
   #solveLevel(level: number, step: number): void {
     const tokens = level * this.#levelTokens;
     const onArrival = this.#value[level + step]! - this.#costPerToken * step * this.#levelTokens;

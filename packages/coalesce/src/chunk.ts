@@ -1,4 +1,4 @@
-/** One token as the source produced it. Its provenance stays with the caller, who finds it again by the counts of the chunks. */
+/** One token as the source produced it. The caller keeps its provenance and finds it again by the counts of the chunks. */
 export type Token = {
   /**
    * Any UTF-16 text, also empty, white space only, or half a surrogate pair. Never changed, trimmed or joined with a separator.
@@ -29,13 +29,13 @@ export type Chunk = {
   /** Tokens that end in this chunk, empty ones included. Over all chunks of a lane they add up to the tokens offered. */
   count: number;
   /**
-   * Set when the chunk ends inside a token, the one after those it counts: UTF-16 units of that token that have left with this
-   * chunk and those before it, 1 or more. The rest follows in the lane's next chunk. This happens when a token exceeds
+   * Set when the chunk ends inside a token, which is the next one after those that it counts: how many UTF-16 units of that token, 1 or
+   * more, have left with this chunk and earlier ones. The rest follows in the lane's next chunk. This happens when a token exceeds
    * `chunkBytesMax`, and when a forced flush meets half a surrogate pair.
    */
   lastOffset?: number;
   reason: FlushReason;
-  /** Milliseconds the oldest token was held. */
+  /** Milliseconds for which the oldest token was held. */
   heldMs: number;
   /** `atMs` of the oldest and the newest token with text in this chunk. */
   firstAtMs: number;

@@ -132,7 +132,7 @@ test('a reader that restarts after any chunk finds the rest by `count` and `last
   });
 });
 
-test('after every call, the text of every token that a chunk counts has left, and no token after it', () => {
+test('after every call, the text of every token that a chunk counts has left, and no later token is counted', () => {
   fc.assert(
     fc.property(settings, calls, (chosen, list) => {
       run(createCoalescer(chosen), list, (sent, offered) => {
@@ -160,7 +160,7 @@ test('the same calls at the same times give the same chunks', () => {
 const token = (text: string, atMs = 0) => ({ text, atMs });
 const texts = (chunks: readonly Chunk[]) => chunks.map(chunk => chunk.text);
 
-test('half a pair waits for its other half, across a flush, and leaves alone when the lane ends', () => {
+test('half a pair waits for its other half, even across a flush, and leaves unpaired when the lane ends', () => {
   const coalescer = createCoalescer();
   offer(coalescer, 'a', token('ok \ud83d', 1), 0);
   const [before] = flush(coalescer, 1);
@@ -179,8 +179,8 @@ test('half a pair waits for its other half, across a flush, and leaves alone whe
   assert.deepEqual(texts(close(coalescer, 'a', 6)), ['\ud83d']);
 });
 
-test('what stays after a cut is as old as its own token, counts the tokens after it, and is as long as its text', () => {
-  // The bytes of the text before the cut would leave no room for the other half.
+test('text that stays after a cut has the age of its own token, counts the later tokens, and is as long as its text', () => {
+  // If the text before the cut still counted, there would be no room for the other half.
   const coalescer = createCoalescer({ chunkBytesMax: 7 });
   for (const [index, text] of ['ok', 'x\ud83d', ''].entries()) offer(coalescer, 'a', token(text, 100 + index), index);
   const reason = 'boundary' as const;
@@ -191,7 +191,7 @@ test('what stays after a cut is as old as its own token, counts the tokens after
   assert.deepEqual(flush(coalescer, 6), [{ lane: 'a', text: '😀', count: 3, reason, heldMs: 5, firstAtMs: 101, lastAtMs: 103 }]);
 });
 
-test('half a pair whose other half does not come leaves alone after HALF_PAIR_HOLD_MS, not before', () => {
+test('half a pair whose other half does not come leaves unpaired after HALF_PAIR_HOLD_MS, not before', () => {
   for (const forced of [false, true]) {
     const coalescer = createCoalescer();
     offer(coalescer, 'a', token('ok \ud83d', 1), 0);
@@ -205,7 +205,7 @@ test('half a pair whose other half does not come leaves alone after HALF_PAIR_HO
   }
 });
 
-test('an open end waits for the next token, at most holdMsMax', () => {
+test('text with an open end waits for the next token, but no longer than holdMsMax', () => {
   for (const [open, rest] of [
     ['👩‍', '👧'],
     ['🇫', '🇷'],
@@ -251,7 +251,7 @@ test('empty and white-space tokens keep their position', () => {
   );
 });
 
-test('tokens that have chunkBytesMax together are one chunk, and the next byte is another', () => {
+test('tokens of chunkBytesMax together are one chunk, and the next byte begins another', () => {
   const coalescer = createCoalescer({ chunkBytesMax: 8 });
   for (const text of ['1234', '56', 'é']) assert.deepEqual(offer(coalescer, 'a', token(text), 0), []);
   assert.deepEqual(texts(offer(coalescer, 'a', token('9'), 0)), ['123456é']);

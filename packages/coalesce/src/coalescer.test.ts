@@ -41,7 +41,7 @@ test('first tokens that arrive at one instant leave together', () => {
   assert.equal(run([0, 0, 0, 90, 180])[0]!.count, 3);
 });
 
-test('each lane has a first text of its own, at once, and a closed lane that opens again has another', () => {
+test('the first text of each lane leaves at once, and so does that of a closed lane that opens again', () => {
   const coalescer = createCoalescer();
   for (const [nowMs, lane] of ['a', 'b'].entries()) {
     offer(coalescer, lane, token('x'), nowMs);
@@ -74,7 +74,7 @@ test('event cost 0 is pass-through: one chunk per token, at once, empty tokens i
   }
 });
 
-test('pass-through holds half a pair for the other half, with a timer for the text before it', () => {
+test('pass-through holds half a pair until the other half arrives, with a timer for the text before it', () => {
   const coalescer = createCoalescer({ eventCostMs: 0 });
   assert.deepEqual(offer(coalescer, 'a', token('x\ud83d'), 10), []);
   assert.equal(wakeAtMs(coalescer), 10 + DEFAULT_SETTINGS.holdMsMax);
@@ -133,7 +133,7 @@ test('flush and tick send lanes in the order of their oldest token', () => {
   offer(coalescer, 'b', token('4'), 1);
   assert.deepEqual(brief(flush(coalescer, 1)), ['b 14 boundary', 'c 2 boundary', 'a 3 boundary']);
   assert.deepEqual(flush(coalescer, 1), []);
-  // The rest after a flush is as old as its own token, not as the chunk that left.
+  // Text that stays after a flush has the age of its own token, not of the chunk that left.
   offer(coalescer, 'a', token('5\ud83d'), 2);
   offer(coalescer, 'b', token('6'), 2);
   assert.deepEqual(brief(flush(coalescer, 2)), ['a 5 boundary', 'b 6 boundary']);
@@ -178,7 +178,7 @@ test('a late tick returns one larger chunk, and the lane continues as before', (
   assert.deepEqual(holdsOf(coalescer, 9000), new Set(['3 tokens, 40 ms, ready']));
 });
 
-test('what must leave before other events costs a lane nothing: its pace decides as before', () => {
+test('text that a non-text event forces out does not change the pace of its lane', () => {
   const coalescer = createCoalescer({ eventCostMs: 100 });
   for (let nowMs = 0; nowMs < 4000; nowMs += 20) {
     offer(coalescer, 'a', token('x'), nowMs);
@@ -187,7 +187,7 @@ test('what must leave before other events costs a lane nothing: its pace decides
   assert.deepEqual(holdsOf(coalescer, 4000), new Set(['3 tokens, 40 ms, ready']));
 });
 
-/** How the chunks of 30 tokens at 50 tokens/s leave. */
+/** The reason and hold time of each chunk when 30 tokens arrive at 50 tokens/s. */
 function holdsOf(coalescer: Coalescer, fromMs: number): Set<string> {
   const holds = new Set<string>();
   for (let nowMs = fromMs; nowMs < fromMs + 600; nowMs += 20) {
@@ -227,7 +227,7 @@ test('one lane above LANES_MAX evicts an idle lane, or the lane with the oldest 
   assert.equal(counted(closeAll(coalescer, 1003)), 2);
 });
 
-test('closeAll forgets lanes that hold nothing too: their next text is a first one', () => {
+test('closeAll also forgets lanes that hold nothing: their next text counts as a first one', () => {
   const coalescer = createCoalescer();
   offer(coalescer, 'a', token('x'), 0);
   tick(coalescer, 0);

@@ -5,8 +5,7 @@ import { endsInHalf, endsOpen, pieceEnd, utf8Bytes } from './text-cut.ts';
 
 /**
  * The coalescer of one task: trades a bounded, chosen delay for fewer events. It has no clock and no timer: time is an argument
- * of every call, and the same calls with the same times give the same chunks. It is changed in place, so that a token allocates
- * its position only.
+ * of every call, and the same calls with the same times give the same chunks. It is changed in place, so that a token allocates only its position.
  *
  * Usage: `offer` every available token, then `tick` once; append what both return; set one timer to `wakeAtMs` and `tick` again
  * when it fires. Tokens offered at one `nowMs` are one arrival. A late `tick` (an append is in flight) is safe: chunks grow by
@@ -20,7 +19,7 @@ export type Coalescer = {
   readonly holding: Set<Lane>;
   /** Tokens offered so far, which is the rank of the next one. */
   offered: number;
-  /** The latest time passed in. It replaces an earlier time. */
+  /** The latest time that was passed in. It is used instead of any earlier time that follows. */
   nowMs: number;
 };
 
@@ -110,7 +109,7 @@ export function wakeAtMs(coalescer: Coalescer): number | undefined {
   return wakeMs === Number.POSITIVE_INFINITY ? undefined : wakeMs;
 }
 
-/** Reasons that end a chunk under every policy, the greedy one included. */
+/** Reasons that end a chunk under every policy, including the greedy one. */
 const FORCED: ReadonlySet<FlushReason> = new Set(['size', 'boundary', 'close']);
 
 function advance(coalescer: Coalescer, nowMs: number): number {
@@ -119,7 +118,7 @@ function advance(coalescer: Coalescer, nowMs: number): number {
 }
 
 function dueMs(coalescer: Coalescer, lane: Lane): number {
-  // The policy has nothing to release while half a pair is all that is left.
+  // The policy has nothing to release while only half a pair is held.
   if (coalescer.settings.eventCostMs === 0 || isHalfLeft(lane)) return lane.notBeforeMs;
   lane.policy.decide();
   return Math.max(lane.policy.dueMs, lane.notBeforeMs);

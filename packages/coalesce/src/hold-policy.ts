@@ -7,17 +7,16 @@ import type { FlushReason } from './chunk.ts';
  * The greedy rule is always safe: send when the summed delay of the held tokens reaches K. Its cost is at most twice the optimum
  * (Dooly, Goldman, Scott, JACM 2001), and no deterministic rule guarantees less. The learned rule (arrival-model.ts) does
  * better on every source with a pattern. Both run: a shadow of the greedy rule sees the same arrivals, and a balance limits how
- * far the learned rule may fall behind it. When the balance does not cover another chunk, chunks leave with the shadow's. So on
+ * far the learned rule may fall behind it. When the balance does not cover another chunk, chunks leave when the shadow's do. So on
  * every arrival sequence, against an optimum that obeys holdMsMax too,
  *   cost <= (1 + REFILL_SHARE) * 2 * optimum + CREDIT_EVENTS * K.
  * Why the balance never goes below zero: a chunk leaves by the learned rule only if the balance covers it at that moment.
- * Otherwise it began when the balance was too low, so the shadow holds all its tokens too; it leaves with the shadow's chunk, and
- * costs no more.
+ * Otherwise the chunk began when the balance was too low, so the shadow holds all its tokens too; it leaves together with the shadow's chunk, and costs no more.
  */
 
 /**
- * In units of K. With 8, sources without a pattern (exponential gaps) used it up by chance and lost the 10 % that learning gains
- * there.
+ * Initial balance in units of K. With 8, sources without a pattern (exponential gaps) used it up by chance and lost the 10 % that learning
+ * gains for them.
  */
 export const CREDIT_EVENTS = 16;
 /**
@@ -26,11 +25,11 @@ export const CREDIT_EVENTS = 16;
  */
 export const REFILL_SHARE = 1 / 32;
 
-/** Tokens that wait to be sent together, as the sums from which their delay at any later time follows. */
+/** Tokens that wait to be sent together. They are kept as sums, from which their delay at any later time follows. */
 type HeldDelay = {
   tokens: number;
   startMs: number;
-  /** Sum of arrival - startMs over the tokens. */
+  /** Sum of (arrival - startMs) over all tokens. */
   offsetMs: number;
 };
 
@@ -45,7 +44,7 @@ export class HoldPolicy {
   readonly #own: HeldDelay = { tokens: 0, startMs: 0, offsetMs: 0 };
   readonly #shadow: HeldDelay = { tokens: 0, startMs: 0, offsetMs: 0 };
   #creditMs: number;
-  /** True until text of the lane was sent. */
+  /** True until text of the lane has been sent. */
   #fresh = true;
   #arrivedMs = Number.NEGATIVE_INFINITY;
   #arrivedTokens = 0;
@@ -57,7 +56,7 @@ export class HoldPolicy {
     this.#creditMs = CREDIT_EVENTS * eventCostMs;
   }
 
-  /** A token arrived. `nowMs` never decreases. */
+  /** Records the arrival of a token. `nowMs` must never decrease. */
   arrive(nowMs: number): void {
     if (nowMs > this.#arrivedMs) {
       this.decide();
@@ -86,8 +85,8 @@ export class HoldPolicy {
   }
 
   /**
-   * The held text left at `nowMs`. `forced`: every policy had to send, the shadow included. Further pieces of one token are not
-   * counted: no rule could avoid them.
+   * Records that the held text left at `nowMs`. `forced`: every policy, including the shadow, had to send. Further pieces of one token are
+   * not counted, because no rule could avoid them.
    */
   left(nowMs: number, forced: boolean): void {
     this.decide();
@@ -111,9 +110,10 @@ export class HoldPolicy {
     if (ageMs < this.dueMs) this.#set(ageMs, 'age');
   }
 
-  /** The learned rule, without the bound of the balance. */
+  /** Applies the learned rule without the limit that the balance sets. */
   #chooseFreely(nowMs: number, own: HeldDelay): void {
-    // A reader waits for the first text, and an unknown source has no pace yet: it leaves now, for at most one event more a lane.
+    // A reader waits for the first text, and an unknown source has no pace yet. So the text leaves now, which costs at most one more event
+    // per lane.
     const patienceMs = this.#model?.patienceMs(own.tokens);
     if (this.#fresh) this.#set(nowMs, 'first');
     else if (patienceMs === undefined) this.#set(Math.max(nowMs, dueAt(own, this.#eventCostMs)), 'delay');
@@ -147,12 +147,12 @@ function put(held: HeldDelay, nowMs: number): void {
   held.offsetMs += nowMs - held.startMs;
 }
 
-/** Summed delay of the held if it leaves at `atMs`. */
+/** Summed delay of the held tokens if they leave at `atMs`. */
 function delayMs(held: HeldDelay, atMs: number): number {
   return held.tokens === 0 ? 0 : held.tokens * (atMs - held.startMs) - held.offsetMs;
 }
 
-/** When the summed delay of the held reaches `sumMs`. */
+/** The time at which the summed delay of the held tokens reaches `sumMs`. */
 function dueAt(held: HeldDelay, sumMs: number): number {
   return held.startMs + (sumMs + held.offsetMs) / held.tokens;
 }

@@ -12,19 +12,19 @@ type Position = { atMs: number; arrivedMs: number; rank: number };
  */
 type Held = {
   text: string;
-  /** UTF-8 bytes of `text`, 2 too many for each pair that was split over two tokens. */
+  /** UTF-8 bytes of `text`. The count is 2 too high for each pair that was split over two tokens. */
   bytes: number;
   count: number;
   first: Position;
   last: Position;
   /**
-   * The newest token with text, the only one a cut can fall into (without text: the first token); its length in UTF-16 units, and
-   * the number of tokens from it to the last.
+   * The newest token with text (without text: the first token), which is the only one that a cut can split; its length in UTF-16 units, and
+   * the number of tokens from it to the last one.
    */
   tail: Position;
   tailUnits: number;
   tailCount: number;
-  /** The token before `tail`: the last whole one if the cut falls right before `tail`. */
+  /** The token before `tail`, which is the last whole token if the cut is right before `tail`. */
   beforeTail: Position | undefined;
 };
 
@@ -70,7 +70,7 @@ export function append(lane: Lane, token: Token, bytes: number, nowMs: number, r
   held.tailCount++;
 }
 
-/** End of the text that may be sent while the lane is open. Half a pair at the end stays. */
+/** End of the text that may be sent while the lane is open. Half a pair at the end stays held. */
 export function sendableEnd(lane: Lane): number {
   const text = lane.held?.text ?? '';
   return endsInHalf(text) ? text.length - 1 : text.length;
@@ -90,8 +90,8 @@ export function take(lane: Lane, end: number, reason: FlushReason, nowMs: number
   const text = held.text.slice(0, end);
   const rest = held.text.slice(end);
   const count = held.count - tailCount;
-  // Subtraction keeps a large token linear in its length. The part that left is counted exactly, so the rest is never counted too
-  // low.
+  // Subtraction keeps the work for a large token linear in its length. The part that left is counted exactly, so the count of the rest is
+  // never too low.
   lane.held = { ...held, text: rest, bytes: held.bytes - utf8Bytes(text), count: tailCount, first: tail };
   if (rest.length === tailUnits && beforeTail !== undefined) {
     return { ...base, text, count, lastAtMs: beforeTail.atMs };

@@ -1,11 +1,11 @@
 /**
- * The offline optimum of `K x events + sum of added delay` for arrival times known in advance: the floor under every online rule.
+ * The offline optimum of `K x events + sum of added delay` for arrival times known in advance: the lower bound for every online rule.
  * A chunk of the optimum leaves at the arrival of its last token, since waiting longer only adds delay. So with f(j) the best cost of the first j tokens,
  *   f(j) = min over i < j of f(i) + K + sum of (t[j] - t[l]) for i < l <= j.
  */
 export type Optimum = { cost: number; events: number };
 
-/** `times` in ms, never decreasing. `holdMsMax`: no token may wait longer. O(n x longest chunk worth looking at). */
+/** `times` in ms, never decreasing. `holdMsMax`: no token may wait longer. Takes O(n x longest chunk worth examining). */
 export function offlineOptimum(times: readonly number[], eventCostMs: number, holdMsMax = Number.POSITIVE_INFINITY): Optimum {
   const best = new Float64Array(times.length + 1);
   const events = new Int32Array(times.length + 1);
@@ -29,8 +29,8 @@ export function offlineOptimum(times: readonly number[], eventCostMs: number, ho
 }
 
 /**
- * Sending the older half at its own last arrival saves more than an event costs. Then this chunk is not optimal, nor any that
- * begins earlier.
+ * Whether sending the older half at its own last arrival saves more than an event costs. If so, neither this chunk nor any that begins
+ * earlier is optimal.
  */
 function splitPays(times: readonly number[], start: number, end: number, eventCostMs: number): boolean {
   const half = (end - start) >> 1;

@@ -5,7 +5,7 @@ export type CoalesceSettings = {
    * 0 is pass-through: one chunk per token. At most `EVENT_COST_MS_MAX`.
    */
   eventCostMs: number;
-  /** No token is held longer than this, milliseconds. 1 to `HOLD_MS_MAX`. */
+  /** Longest time that a token is held, in milliseconds, from 1 to `HOLD_MS_MAX`. */
   holdMsMax: number;
   /** No chunk is longer than this, in UTF-8 bytes of its text before JSON escaping. An integer, `CHUNK_BYTES_MIN` or more. */
   chunkBytesMax: number;
@@ -18,21 +18,21 @@ export const HOLD_MS_MAX = 60_000;
 export const CHUNK_BYTES_MIN = 4;
 
 /**
- * Half a surrogate pair waits this long for its other half, then it is sent unpaired: held text holds back the checkpoint.
- * Longer than a source waits for a log that stalls (20 s), so that only a source that is gone gets its pair split.
+ * Half a surrogate pair waits this long for its other half, then it is sent unpaired: held text holds back the checkpoint. It is longer
+ * than a source waits for a log that stalls (20 s), so that a pair is split only if its source is gone.
  */
 export const HALF_PAIR_HOLD_MS = 30_000;
 
 /**
- * Lanes of one coalescer. One more evicts an idle lane with its model; if none is idle, the lane with the oldest text, which is
+ * Lanes of one coalescer. Another lane evicts an idle lane with its model or, if none is idle, the lane with the oldest text, which is then
  * sent.
  */
 export const LANES_MAX = 256;
 
 /**
- * 110: 10 tokens a chunk at 500 tokens/s (10 ms mean delay), 3 at 50 tokens/s (20 ms), 2 at 15 tokens/s, a provider packet at its
- * end. 250 ms is the longest window that products in this field use, and the point where a reader sees a stall. 32 KiB stays
- * below NATS' default payload of 1 MiB even if every byte needs a six-byte JSON escape.
+ * With an event cost of 110, a chunk has 10 tokens at 500 tokens/s (10 ms mean delay), 3 at 50 tokens/s (20 ms) and 2 at 15 tokens/s, and a
+ * provider's packet leaves at its end. 250 ms is the longest window that products in this field use, and the point where a reader sees a
+ * stall. 32 KiB stays below NATS' default payload of 1 MiB even if every byte needs a six-byte JSON escape.
  */
 export const DEFAULT_SETTINGS: Readonly<CoalesceSettings> = Object.freeze({
   eventCostMs: 110,

@@ -5,7 +5,7 @@ import { CLUSTER_LOOKBACK_UNITS, endsOpen, pieceEnd, utf8Bytes } from './text-cu
 
 const FAMILY = '👩‍👩‍👧‍👦';
 
-/** Cuts a text into pieces as an oversized token is cut. */
+/** Cuts a text into pieces in the same way as an oversized token. */
 function pieces(text: string, bytesMax: number): string[] {
   const list: string[] = [];
   for (let start = 0; start < text.length; ) {
@@ -22,7 +22,7 @@ test('utf8Bytes equals the encoded length, with half a pair as its replacement c
     assert.equal(utf8Bytes(text), Buffer.byteLength(text), JSON.stringify(text));
 });
 
-test('an end is open only where the next token likely continues it', () => {
+test('an end is open only if the next token is likely to continue it', () => {
   for (const text of ['\ud83d', 'a\ud83c', '👩‍', 'line\r', '🇫', '🇫🇷🇩']) assert.equal(endsOpen(text), true, JSON.stringify(text));
   for (const text of ['', 'a', 'e', '😀', FAMILY, 'line\r\n', '🇫🇷', '🇫🇷🇩🇪', '\ude00', ' ', '\0']) {
     assert.equal(endsOpen(text), false, JSON.stringify(text));
@@ -69,7 +69,7 @@ test('a cluster longer than the limit or the look-back is cut at a code point', 
   assert.equal(pieces(marks, 1 + 2 * CLUSTER_LOOKBACK_UNITS)[0]!.length, 1 + CLUSTER_LOOKBACK_UNITS);
 });
 
-test('a cluster that begins CLUSTER_LOOKBACK_UNITS before the limit stays whole, and one that begins a unit earlier does not', () => {
+test('a cluster that begins CLUSTER_LOOKBACK_UNITS before the limit stays whole; one that begins a unit earlier does not', () => {
   const cluster = `e${'\u0301'.repeat(2 * CLUSTER_LOOKBACK_UNITS)}`;
   const bytes = (marks: number) => 'before'.length + 1 + 2 * marks;
   assert.equal(pieceEnd(`before${cluster}`, 0, bytes(CLUSTER_LOOKBACK_UNITS - 1)), 'before'.length);

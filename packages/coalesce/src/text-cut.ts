@@ -26,14 +26,14 @@ function isRegionalIndicator(codePoint: number): boolean {
   return codePoint >= 0x1f1e6 && codePoint <= 0x1f1ff;
 }
 
-/** The text ends with half a pair, whose other half may be in the next token. */
+/** Whether the text ends with half a pair, whose other half may be in the next token. */
 export function endsInHalf(text: string): boolean {
   return text.length > 0 && isHighSurrogate(text.charCodeAt(text.length - 1));
 }
 
 /**
- * The next token certainly or likely continues the end of the text: half a pair, a joiner, an unpaired regional indicator, CR.
- * A plain base character is not open, although a mark may follow it: otherwise all text would be held.
+ * Whether the next token certainly or likely continues the end of the text: half a pair, a joiner, an unpaired regional indicator, or CR. A
+ * plain base character is not open, although a mark may follow it: otherwise all text would be held.
  */
 export function endsOpen(text: string): boolean {
   if (text.length === 0) return false;
@@ -49,12 +49,12 @@ function regionalIndicatorsBefore(text: string, index: number): number {
   return (index - at) / 2;
 }
 
-/** A cut at `index` leaves whole code points on both sides. */
+/** Whether a cut at `index` leaves whole code points on both sides. */
 function isCodePointBoundary(text: string, index: number): boolean {
   return !(isLowSurrogate(text.charCodeAt(index)) && isHighSurrogate(text.charCodeAt(index - 1)));
 }
 
-/** A cut at `index` leaves whole grapheme clusters on both sides, within the subset of UAX #29 above. */
+/** Whether a cut at `index` leaves whole grapheme clusters on both sides, within the subset of UAX #29 above. */
 function isClusterBoundary(text: string, index: number): boolean {
   if (!isCodePointBoundary(text, index)) return false;
   const before = text.charCodeAt(index - 1);
@@ -64,7 +64,7 @@ function isClusterBoundary(text: string, index: number): boolean {
   return !CONTINUES.test(String.fromCodePoint(after));
 }
 
-/** UTF-8 bytes of one UTF-16 unit. Half a pair counts 3, as its replacement does; a pair counts 2 + 2. */
+/** UTF-8 bytes of one UTF-16 unit. Half a pair counts as 3, like its replacement character; each half of a whole pair counts as 2. */
 function bytesAt(text: string, index: number): number {
   const unit = text.charCodeAt(index);
   if (unit < 0x80) return 1;

@@ -3,7 +3,7 @@ import { kindOfArtifact } from '@hopline/profiles';
 
 /** The text that a client has received at the end of a turn. */
 export type TurnOutput = {
-  /** In order of opening. */
+  /** In the order in which they were opened. */
   artifacts: readonly Artifact[];
   /** Message of the turn's last status. */
   message: Message | undefined;
@@ -20,10 +20,10 @@ export function answerOf({ artifacts, message }: TurnOutput): Part[] {
 
 function answerTexts(artifacts: readonly Artifact[]): string[] {
   const texts = artifacts.map(artifact => ({ kind: kindOfArtifact(artifact), text: textOf(artifact.parts) }));
-  // The whole answer once more (S0-20, C-25).
+  // An artifact that holds the whole answer once more (S0-20, C-25).
   const result = texts.findLast(({ kind, text }) => kind === 'result' && text !== '');
   if (result !== undefined) return [result.text];
-  // One artifact per segment; segments join without separators (C-28).
+  // Each segment is one artifact; segments are joined without separators (C-28).
   const streamed = texts.filter(({ kind }) => kind === 'answer').map(({ text }) => text);
   // Plans, notices and progress are not part of the answer (S2-34).
   const others = texts.filter(({ kind }) => kind === undefined).map(({ text }) => text);

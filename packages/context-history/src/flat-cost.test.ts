@@ -10,7 +10,7 @@ test('reading the turns of a task does not copy it for each of its artifacts', a
   const bytes = await bytesAllocated(() => {
     for (const fact of facts) turns.apply(fact);
   });
-  // A copy of the list for each fact would be 100 MB.
+  // Copying the list for each fact would allocate 100 MB.
   assert.ok(bytes < 20_000_000, `${bytes} bytes`);
   assert.equal(turns.contextId, 'c1');
 });

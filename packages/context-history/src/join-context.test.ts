@@ -19,7 +19,7 @@ test('a task joins once, after the existing tasks, and a repeated join returns t
   assert.deepEqual(await joinContext(log, contextTask('t2')), ['t1'], 'a repeated join, on any replica');
 });
 
-test('a task joins a context that was made for it without a read, and a repeated join finds it', async () => {
+test('a task joins the context that was made for it without reading it, and a repeated join finds the task there', async () => {
   const log = createMemoryLog();
   const { contexts } = log;
   const { get } = contexts;
@@ -81,7 +81,7 @@ test('a permanent conflict rejects after TRIES_MAX tries', async () => {
 const FIRST = '01936f3e-7a10-7c21-a5b2-0123456789ab';
 const MADE = '01936f3e-7a10-8c21-a5b2-0123456789ab';
 
-test('a context id made for a task names it, so its entry begins with the second task', async () => {
+test('a context id made for a task names it, so the entry of the context begins with the second task', async () => {
   const log = createMemoryLog();
   const { contexts } = log;
   assert.equal(contextIdFor(FIRST), MADE);
@@ -95,13 +95,13 @@ test('a context id made for a task names it, so its entry begins with the second
   assert.deepEqual(await join('t2'), [FIRST], 'a repeated join');
 });
 
-test('ids of other forms do not name a task', () => {
+test('context ids of other forms do not name a task', () => {
   for (const contextId of ['c1', FIRST, MADE.toUpperCase(), `${MADE}0`, MADE.replace('01', '04'), MADE.replace('-a', '-c')])
     assert.equal(firstTaskOf(contextId), undefined, contextId);
   for (const taskId of ['t1', MADE]) assert.throws(() => contextIdFor(taskId), TypeError);
 });
 
-test('a list that a server of an earlier version began gets the first task; a full list does not', async () => {
+test('the first task is added to a list that a server of an earlier version began, unless the list is full', async () => {
   const log = createMemoryLog();
   const { contexts } = log;
   const key = contextKey(undefined, MADE);
@@ -114,7 +114,7 @@ test('a list that a server of an earlier version began gets the first task; a fu
   assert.equal((await join('and another'))[0], 't3');
 });
 
-test('a context is in use if it has an entry, or if the task that its id names is in it and has the same owner', async () => {
+test('a context is in use if it has an entry, or if the task that its id names belongs to it and to the same owner', async () => {
   const log = createMemoryLog();
   const ann = { subject: 'ann' };
   assert.equal(await isContextInUse(log, ann, MADE), false);

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { isSameOwner, type Owner } from '@hopline/events';
 import { CONTEXT_TASKS_MAX, type Log, LogConflict, LogUnavailable } from '@hopline/log';
 
-/** Rounds of attempts, because only one of the tasks that start in one context at the same time wins each round. */
+/** Most attempts of one task. Each round has only one winner among the tasks that start in one context at the same time. */
 export const TRIES_MAX = 50;
 
 /** `isNew`: the context id was made for this task, so the context is created without a read; a repeated join finds it there. */
@@ -10,12 +10,12 @@ export type ContextTask = { owner: Owner | undefined; contextId: string; taskId:
 
 type ContextLog = Pick<Log, 'contexts' | 'facts'>;
 
-/** Two owners may use the same context id for different contexts. Hashed, because ids of clients need not be valid keys. */
+/** The key contains the owner, because two owners may use the same context id for different contexts. It is hashed, because ids of clients need not be valid keys. */
 export function contextKey(owner: Owner | undefined, contextId: string): string {
   return hash('sha256', JSON.stringify([owner?.tenant ?? null, owner?.subject ?? null, contextId]));
 }
 
-/** Ids of tasks (UUID version 7) and of contexts that a server makes for them: the same with version 8, and with a time before 2109. */
+/** Ids of tasks (UUID version 7) and of contexts that a server makes for them: the same except for version 8, with a time before 2109. */
 const TASK_VERSION = '7';
 const CONTEXT_VERSION = '8';
 const SERVER_ID = /^(0[1-3][0-9a-f]{6}-[0-9a-f]{4}-)([78])([0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})$/;
@@ -44,15 +44,15 @@ export async function isContextInUse(log: ContextLog, owner: Owner | undefined, 
   return first !== undefined && (await isIn(log, owner, contextId, first));
 }
 
-/** An id of another caller's context must not reveal its tasks, and a client may make up an id of this form. */
+/** Checks the task itself: an id of another caller's context must not reveal its tasks, and a client may make up an id of this form. */
 async function isIn({ facts }: ContextLog, owner: Owner | undefined, contextId: string, taskId: string): Promise<boolean> {
   const aggregate = (await facts.last(taskId))?.record.aggregate;
   return aggregate !== undefined && aggregate.contextId === contextId && isSameOwner(aggregate.owner, owner);
 }
 
 /**
- * Adds a task to its context and resolves with the tasks before it, oldest first, at most CONTEXT_TASKS_MAX - 1. Idempotent.
- * Rejects with LogUnavailable.
+ * Adds a task to its context and resolves with the earlier tasks, oldest first, at most CONTEXT_TASKS_MAX - 1. Idempotent. Rejects with
+ * LogUnavailable.
  */
 export async function joinContext(log: ContextLog, { owner, contextId, taskId, isNew = false }: ContextTask): Promise<string[]> {
   const { contexts } = log;
@@ -62,7 +62,7 @@ export async function joinContext(log: ContextLog, { owner, contextId, taskId, i
   for (let tries = 1; tries <= TRIES_MAX; tries += 1) {
     const entry = isNew && tries === 1 ? undefined : await contexts.get(key);
     const listed = entry?.value.tasks ?? [];
-    // A list without the task that the id names is new, or of a server of an earlier version. A full one has dropped it.
+    // A list that lacks the task named by the id is new or comes from a server of an earlier version. A full list has dropped that task.
     const isListed = first === undefined || listed.includes(first) || listed.length >= CONTEXT_TASKS_MAX;
     const tasks = isListed || !(await isIn(log, owner, contextId, first)) ? listed : [first, ...listed];
     const position = tasks.indexOf(taskId);

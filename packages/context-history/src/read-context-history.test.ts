@@ -25,7 +25,7 @@ async function answered(log: MemoryLog, taskId: string, text: string, answer: st
   return task.end('COMPLETED');
 }
 
-test('plans and notices of a custom profile are not part of the answer, and its result is all of it', async () => {
+test('plans and notices of a custom profile are not part of the answer, and its result is the whole answer', async () => {
   const log = createMemoryLog();
   const header = (of: ArtifactHeader) => laneArtifact(ACME, of, 'Acme');
   for (const [taskId, result] of [
@@ -77,7 +77,7 @@ test('turns of the task itself follow those of earlier tasks, without the curren
   assert.deepEqual(third, [...before, 'user: prod', 'agent: half of '], 'text of a superseded turn stays in the history');
 });
 
-test('tasks of another owner, context or role are skipped, whatever the list names', async () => {
+test('tasks of another owner, context or role are skipped even if the list names them', async () => {
   const log = createMemoryLog();
   const ann = { tenant: 't', subject: 'ann' };
   await answered(log, 'bobs', 'secret of bob', 'yes', { owner: { tenant: 't', subject: 'bob' } });
@@ -192,7 +192,7 @@ test('the bounds (tasks, messages and characters) hold at their edges; the newes
 
 const forkOf = (taskId: string, cursor: string) => ({ metadata: { [FORK_KEY]: { taskId, cursor } } });
 
-test('a fork has the history of its origin up to the cursor, and that of the tasks before the origin', async () => {
+test('a fork has the history of its origin up to the cursor, and the history of the tasks before the origin', async () => {
   const log = createMemoryLog();
   await answered(log, 't1', '2+2', '4');
   const origin = await LoggedTask.begin(log, 't2', { text: 'deploy', earlierTasks: ['t1'] });
@@ -234,7 +234,7 @@ test('later tasks of the context of a fork, and forks of a fork, continue its hi
   assert.deepEqual(await read({ messagesMax: 3 }), whole.slice(-3));
 });
 
-test('a fork takes neither the task of another owner or role, nor what an adapter stored for its next turn', async () => {
+test('a fork uses neither a task of another owner or role, nor state that an adapter stored for its next turn', async () => {
   const log = createMemoryLog();
   const ann = { tenant: 't', subject: 'ann' };
   await answered(log, 'bobs', 'secret of bob', 'yes', { owner: { tenant: 't', subject: 'bob' } });

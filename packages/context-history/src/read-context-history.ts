@@ -5,7 +5,7 @@ import { type ConversationKey, type TaskTurn, TaskTurns } from './task-turns.ts'
 
 /** Bounds of a context history. Newer messages take precedence. */
 export type ContextHistoryLimits = {
-  /** Earlier tasks that are read, with two requests to the log each. */
+  /** Earlier tasks that are read; each takes two requests to the log. */
   tasksMax: number;
   messagesMax: number;
   /** UTF-16 units of the message parts as JSON, files included. */
@@ -49,8 +49,8 @@ export async function readContextHistory(
 }
 
 /**
- * The turns of the tasks before `task`, newest task first; read as they are consumed. Empty for a task that retention removed, and for one
- * of another owner, context or role, whatever the list names. Before a fork comes its origin, not what is listed in its context.
+ * The turns of the tasks before `task`, newest task first; read as they are consumed. Listed tasks that retention removed, or that have
+ * another owner, context or role, yield nothing. A fork is preceded by its origin instead of the tasks listed in its context.
  */
 async function* earlierTasks(log: Facts, task: TaskTurns, key: ConversationKey): AsyncGenerator<readonly TaskTurn[], void> {
   if (task.fork !== undefined) return yield* originOf(log, task.fork, key);
@@ -88,7 +88,7 @@ async function readEarlier(log: Facts, taskId: string, generation?: number): Pro
   return turns?.isTruncated ? undefined : turns;
 }
 
-/** `generation`: reads up to and including its fact. The message after it is not part of what its client knew. */
+/** `generation`: reads up to and including the fact with this generation. The client did not know the message after it. */
 async function readTurns(log: Facts, newest: StoredFacts, generation = Number.POSITIVE_INFINITY): Promise<TaskTurns> {
   const turns = new TaskTurns();
   for await (const { record } of readTask(log.facts, newest)) {
@@ -101,8 +101,8 @@ async function readTurns(log: Facts, newest: StoredFacts, generation = Number.PO
 }
 
 /**
- * Collects turns from the newest to the oldest until a bound is reached. Nothing older than the first message that does not fit
- * is added: no holes.
+ * Collects turns from the newest to the oldest until a bound is reached. Adds nothing older than the first message that does not fit, so
+ * that the history has no holes.
  */
 class HistoryBuilder {
   readonly #limits: ContextHistoryLimits;
@@ -115,7 +115,7 @@ class HistoryBuilder {
     this.#limits = limits;
   }
 
-  /** `isAnswered`: the current turn answers this one's request for input. */
+  /** `isAnswered`: whether the current turn answers this turn's request for input. */
   add({ request, answer, resumes }: TaskTurn, isAnswered: boolean): void {
     for (const { agent, state, resume } of resumes.toReversed()) {
       // A later turn has superseded the request for input, so the interrupted state is obsolete.

@@ -25,7 +25,7 @@ export class TaskTurns {
   earlierTasks: readonly string[] = [];
   /** From `task.created`: the point of another task that this one continues. */
   fork: ForkPoint | undefined;
-  /** Retention has removed the beginning of the task: the turns are unknown. */
+  /** True if retention has removed the beginning of the task, so that its turns are unknown. */
   isTruncated = false;
   readonly #task = new TaskViewBuilder();
   #owner: Owner | undefined;
@@ -49,7 +49,7 @@ export class TaskTurns {
     else this.#applyToTurn(fact);
   }
 
-  /** Turns before turn `before`, 1-based, oldest first. */
+  /** The turns before turn `before` (1-based), oldest first. */
   before(before = Number.POSITIVE_INFINITY): TaskTurn[] {
     const task = this.#task.view?.task;
     return this.#turns.slice(0, before - 1).map((turn, index) => ({
@@ -68,7 +68,9 @@ export class TaskTurns {
     return this.#task.view?.task.contextId;
   }
 
-  /** A fork continues from here: the last turn keeps its present answer, like a turn that a later message superseded. */
+  /**
+   * Ends the turns where a fork continues: the last turn keeps the answer that it has here, like a turn that a later message superseded.
+   */
   cut(): this {
     this.#isCut = true;
     return this;

@@ -15,7 +15,7 @@ test('a key identifies its caller; another key, or the hash itself, does not', (
     assert.deepEqual(verdictOnKey(keys, wrong), { refusal: 'not valid' });
 });
 
-test('the length of a key and the number of keys hold at their edges', () => {
+test('the limits of a key’s length and of the number of keys hold at their edges', () => {
   const lengths = [API_KEY_CHARS_MIN - 1, API_KEY_CHARS_MIN, API_KEY_CHARS_MAX, API_KEY_CHARS_MAX + 1];
   const taken = lengths.map(chars => 'caller' in verdictOnKey(keysOf(entry(key(chars))), key(chars)));
   assert.deepEqual(taken, [false, true, true, false]);
@@ -24,7 +24,7 @@ test('the length of a key and the number of keys hold at their edges', () => {
   assert.throws(() => many(API_KEYS_MAX + 1), /more than 1000 keys/);
 });
 
-test('an invalid file is refused by position, without quoting it', () => {
+test('the error for an invalid file names the position without quoting it', () => {
   const cases: [text: string, expected: RegExp][] = [
     ['SECRET', /^the file must be JSON$/],
     ['{"SECRET":1}', /^the file must be an array of keys$/],

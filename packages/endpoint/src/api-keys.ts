@@ -2,9 +2,9 @@ import { hash, timingSafeEqual } from 'node:crypto';
 import type { Owner } from '@hopline/events';
 import { isSubject, isTenant, NOT_VALID, SUBJECT_CHARS_MAX, TENANT_CHARS_MAX, type Verdict } from './caller.ts';
 
-/** Keys in one file: each request is compared with all of them (a thousand take 0.05 ms). */
+/** Most keys in one file: each request is compared with all of them (a thousand take 0.05 ms). */
 export const API_KEYS_MAX = 1_000;
-/** Characters of a key. A shorter one could be guessed from its hash. */
+/** Fewest characters of a key: a shorter one could be guessed from its hash. */
 export const API_KEY_CHARS_MIN = 16;
 export const API_KEY_CHARS_MAX = 512;
 
@@ -49,7 +49,7 @@ function parseEntry(entry: unknown, which: string): ApiKey {
   return { sha256: Buffer.from(sha256, 'hex'), caller: { subject, ...(tenant !== undefined && { tenant }) } };
 }
 
-/** Identifies the caller of a key, in the same time for every key. */
+/** Identifies the caller of a key. Takes the same time for every key. */
 export function verdictOnKey(keys: readonly ApiKey[], presented: string): Verdict {
   if (presented.length < API_KEY_CHARS_MIN || presented.length > API_KEY_CHARS_MAX) return NOT_VALID;
   const sha256 = hash('sha256', presented, 'buffer');

@@ -6,11 +6,11 @@ import { isTenant, TENANT_CHARS_MAX } from './caller.ts';
 import { isLoopback } from './loopback.ts';
 
 const HOUR_MS = 60 * 60 * 1000;
-/** Names in HOPLINE_TENANTS. */
+/** Maximum number of names in HOPLINE_TENANTS. */
 const TENANTS_MAX = 1_000;
 const HEADER_NAME = /^[a-z0-9-]+$/;
 
-/** Authentication of callers. */
+/** Settings for the authentication of callers. */
 export const AUTH_SETTINGS = {
   HOPLINE_AUTH_ISSUER: {
     type: 'string',

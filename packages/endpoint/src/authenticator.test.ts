@@ -89,7 +89,7 @@ test('each mode ignores the credentials of the other', async t => {
   );
 });
 
-test('the card has the required credentials in the forms of 1.0 and of 0.3 [S4-4]', async t => {
+test('the card states the required credentials in the forms of 1.0 and 0.3 [S4-4]', async t => {
   assert.deepEqual((await open(t)).card, {
     securitySchemes: {
       bearer: {

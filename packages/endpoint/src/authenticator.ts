@@ -11,9 +11,9 @@ import { type FindKey, parseKeySet } from './key-set.ts';
 import { RemoteKeySet } from './remote-key-set.ts';
 
 export type AuthOptions = {
-  /** Tokens of an issuer (RFC 6750). */
+  /** Accepts tokens of an issuer (RFC 6750). */
   bearer?: BearerRules & { keys: { url: string; staleMsMax: number } | { file: string } };
-  /** API keys in a request header of lower-case name. */
+  /** Accepts API keys in a request header, whose name is in lower case. */
   apiKeys?: { file: string; header: string };
   /** Tenants that requests may name while authentication is off. */
   tenants: readonly string[];
@@ -75,7 +75,7 @@ function unauthenticated(detail: string, required: RequiredCredentials, refused:
   return new A2AError('UNAUTHENTICATED', { detail, challenge: challengeOf(required, refused) });
 }
 
-/** The scheme's name is case-insensitive (RFC 9110 11.1). Several headers do not form a token. */
+/** The scheme's name is case-insensitive (RFC 9110 11.1). Several headers do not count as a token. */
 function bearerTokenOf(header: string | string[] | undefined): string | undefined {
   return header === undefined ? undefined : /^bearer +(.*)$/i.exec(String(header))?.[1]?.trim();
 }
@@ -87,7 +87,7 @@ async function tokenCheck({ keys, ...rules }: NonNullable<AuthOptions['bearer']>
 
 function remoteKeys(keys: { url: string; staleMsMax: number }, logger: Logger) {
   const remote = new RemoteKeySet({ ...keys, logger });
-  // Prefetched for the first caller; the server starts even when the issuer is down.
+  // Fetches the keys for the first caller without waiting: the server starts even when the issuer is down.
   void remote.refresh();
   return { find: remote.find, close: () => remote.close() };
 }

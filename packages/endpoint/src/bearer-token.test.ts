@@ -60,7 +60,7 @@ test('only the configured asymmetric algorithms are accepted', async () => {
   assert.equal(await refusal([head, body].join('.')), 'not valid');
 });
 
-test('the lengths of subject, tenant and token hold at their edges', async () => {
+test('the limits of the lengths of subject, tenant and token hold at their edges', async () => {
   const cases: [claims: Claims, expected: string][] = [
     [{ sub: 's'.repeat(SUBJECT_CHARS_MAX) }, 'taken'],
     [{ sub: 's'.repeat(SUBJECT_CHARS_MAX + 1) }, 'not valid'],
@@ -101,7 +101,7 @@ test('a key set with private or secret keys, none, or no valid form is refused w
   }
 });
 
-test('the number of keys in a set holds at its edge', () => {
+test('the limit of keys in a set holds at its edge', () => {
   const { keys: one } = JSON.parse(issuer.keySet) as { keys: object[] };
   const many = (count: number) => JSON.stringify({ keys: Array.from({ length: count }, () => one[0]) });
   assert.ok(parseKeySet(many(KEYS_MAX)));

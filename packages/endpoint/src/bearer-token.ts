@@ -33,8 +33,8 @@ export type BearerRules = {
 };
 
 /**
- * Identifies the caller of a token (RFC 7519): signed by a known key of this issuer for this audience, not expired, with a
- * subject. Throws UNAVAILABLE while no keys are available.
+ * Identifies the caller of a token (RFC 7519). The token must be signed by a known key of this issuer for this audience, must not have
+ * expired, and must have a subject. Throws UNAVAILABLE while no keys are available.
  */
 export async function verdictOnToken(token: string, rules: BearerRules, findKey: FindKey): Promise<Verdict> {
   if (token.length > TOKEN_CHARS_MAX) return NOT_VALID;

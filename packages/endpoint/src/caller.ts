@@ -21,16 +21,16 @@ export type Verdict = { caller: Owner } | { refusal: Refusal };
 
 export const NOT_VALID: Verdict = { refusal: 'not valid' };
 
-/** The caller of a request that names a tenant, or none (path, `params.tenant`, gRPC field; an empty name counts as none). */
+/** Resolves the caller of a request that may name a tenant (in the path, `params.tenant` or a gRPC field; an empty name counts as none). */
 type ResolveTenant = (caller: Owner, tenant: string | undefined) => Owner;
 
-/** Tenants come from credentials only. A request may repeat the caller's; any other is not found. */
+/** Tenants come from credentials only. A request may repeat its caller's tenant; any other tenant is not found. */
 export const tenantByCredentials: ResolveTenant = (caller, tenant) => {
   if (tenant !== undefined && tenant !== '' && tenant !== caller.tenant) throw notFound();
   return caller;
 };
 
-/** Without authentication a tenant names a set of tasks and protects nothing: only listed tenants exist. */
+/** Without authentication a tenant only names a set of tasks and does not protect it. Only listed tenants exist. */
 export function tenantByList(tenants: readonly string[]): ResolveTenant {
   const known = new Set(tenants.filter(isTenant));
   return (caller, tenant) => {

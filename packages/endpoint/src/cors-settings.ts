@@ -1,9 +1,9 @@
 import type { Setting, Settings } from '@hopline/lifecycle';
 
-/** Origins in HOPLINE_CORS_ORIGINS. */
+/** Maximum number of origins in HOPLINE_CORS_ORIGINS. */
 export const CORS_ORIGINS_MAX = 64;
 
-/** Web pages with access from a browser. */
+/** Settings for web pages that access the server from a browser. */
 export const CORS_SETTINGS = {
   HOPLINE_CORS_ORIGINS: {
     type: 'string',
@@ -14,7 +14,7 @@ export const CORS_SETTINGS = {
   },
 } as const satisfies Readonly<Record<string, Setting>>;
 
-/** `cors` of a2a-http. */
+/** The option `cors` of packages/a2a-http. */
 export type CorsRules = { origins: readonly string[] | '*'; requestHeaders: readonly string[] };
 
 type CorsSettings = Settings<typeof CORS_SETTINGS>;
@@ -37,8 +37,8 @@ export function corsFromSettings(
 }
 
 /**
- * Compared literally with the Origin header, so it must be written as browsers write it: no pattern, and not `null`, which
- * every sandboxed frame sends.
+ * Compared literally with the Origin header, so it must be written as browsers write it. It cannot be a pattern, or `null`, which every
+ * sandboxed frame sends.
  */
 function isOrigin(text: string): boolean {
   const url = URL.parse(text);

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { defineConfig, defineServiceConfig } from '@hopline/lifecycle';
+import { defineServiceConfig } from '@hopline/lifecycle';
 import { ENDPOINT_SETTINGS, withEndpointChecked } from './endpoint-settings.ts';
 
 test('incomplete TLS settings are reported by name [S4-42]', () => {
@@ -12,9 +11,4 @@ test('incomplete TLS settings are reported by name [S4-42]', () => {
   assert.throws(() => load(ca), /HOPLINE_TLS_CLIENT_CA_FILE needs HOPLINE_TLS_CERT_FILE/);
   assert.throws(() => load({ HOPLINE_TLS_VERSION_MIN: 'TLSv1.1' }), /one of TLSv1.2, TLSv1.3/);
   assert.equal(load({ ...cert, ...key, ...ca }).HOPLINE_TLS_VERSION_MIN, 'TLSv1.2');
-});
-
-test('the table in the README equals the generated one', () => {
-  const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
-  assert.ok(readme.includes(defineConfig(ENDPOINT_SETTINGS).table()), defineConfig(ENDPOINT_SETTINGS).table());
 });

@@ -2,7 +2,7 @@ import { createSecureContext, type SecureVersion, type TlsOptions } from 'node:t
 import { WatchedFile } from '@hopline/lifecycle';
 import type { Logger } from '@hopline/telemetry';
 
-/** Interval at which certificates are reloaded. */
+/** Interval at which certificate files are checked for changes. */
 const CERTIFICATES_RECHECK_MS = 1_000;
 /** Time limit of a TLS handshake; Node would hold the connection for two minutes. */
 export const TLS_HANDSHAKE_MS_MAX = 5_000;
@@ -48,7 +48,7 @@ export async function openEndpointTls(options: EndpointTlsOptions): Promise<Endp
         if (isSame(fresh, seen)) return;
         seen = fresh;
         const fault = faultOf(fresh);
-        // Certificate and key are two files: between the two writes they do not match.
+        // Certificate and key are two files, which do not match between the two writes.
         if (fault !== undefined)
           return logger.warn({ reason: fault }, 'certificate and key do not match; the previous ones stay in use');
         inForce = fresh;

@@ -19,7 +19,7 @@ export const RULES: BearerRules = {
 export type Claims = Readonly<Record<string, unknown>>;
 
 export type Issuer = {
-  /** A token valid for a minute. `claims` override its claims; undefined removes one. */
+  /** Creates a token that is valid for a minute. `claims` override its claims; undefined removes one. */
   token(claims?: Claims, header?: { kid?: string }): Promise<string>;
   /** The public keys. */
   keySet: string;

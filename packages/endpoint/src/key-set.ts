@@ -3,7 +3,7 @@ import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey } from 'jos
 /** Finds the key that signed a token. */
 export type FindKey = JWTVerifyGetKey;
 
-/** Keys of one issuer. */
+/** Maximum number of keys of one issuer. */
 export const KEYS_MAX = 100;
 
 /**

@@ -15,7 +15,7 @@ export const KEY_SET_RETRY_MS = 2_000;
 
 export type RemoteKeySetOptions = {
   url: string;
-  /** How long keys stay in use after they were due for a refetch. */
+  /** How long keys stay in use after their refetch was due. */
   staleMsMax: number;
   logger: Logger;
   /** Milliseconds of a monotonic clock. */
@@ -53,7 +53,7 @@ export class RemoteKeySet {
     }
   };
 
-  /** Fetches the keys, unless a recent attempt has not cooled down. Never rejects. */
+  /** Fetches the keys, unless the cooldown of an earlier attempt has not ended. Never rejects. */
   async refresh(): Promise<void> {
     if (this.#loading === undefined && this.#now() >= this.#nextTryMs) {
       this.#loading = this.#load().finally(() => {

@@ -4,7 +4,7 @@ import { type EndpointTls, openEndpointTls } from './endpoint-tls.ts';
 
 const file = { type: 'string', optional: true, min: 1, max: 4_096 } as const;
 
-/** TLS of a server. */
+/** Settings for TLS of a server. */
 export const TLS_SETTINGS = {
   HOPLINE_TLS_CERT_FILE: {
     ...file,
@@ -29,7 +29,7 @@ export function tlsFaults(settings: TlsSettings): string[] {
   return ca !== undefined && cert === undefined ? ['HOPLINE_TLS_CLIENT_CA_FILE needs HOPLINE_TLS_CERT_FILE'] : [];
 }
 
-/** TLS of a server; undefined for plain HTTP. Rejects with an Error of one sentence when a file cannot be used. */
+/** Opens the TLS of a server; undefined for plain HTTP. Rejects with an Error of one sentence when a file cannot be used. */
 export async function tlsFromSettings(settings: TlsSettings, { logger }: { logger: Logger }): Promise<EndpointTls | undefined> {
   const { HOPLINE_TLS_CERT_FILE: cert, HOPLINE_TLS_KEY_FILE: key, HOPLINE_TLS_CLIENT_CA_FILE: clientCa } = settings;
   if (cert === undefined || key === undefined) return undefined;

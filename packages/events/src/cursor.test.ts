@@ -17,7 +17,7 @@ test('text in any other form is not a cursor', () => {
     assert.equal(parseCursor(text), undefined, text);
 });
 
-test('metadata names a point of a task, or none, or something malformed', () => {
+test('metadata names a point of a task, no point, or a malformed one', () => {
   const point = { taskId: 't1', cursor: '3.7' };
   assert.deepEqual(forkPointOf({ [FORK_KEY]: { ...point, more: true }, agent: 'echo' }), point);
   for (const metadata of [undefined, {}, { agent: 'echo' }]) assert.equal(forkPointOf(metadata), undefined);

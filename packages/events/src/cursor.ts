@@ -2,8 +2,8 @@ import type { Metadata } from '@hopline/a2a';
 import { isTaskId } from './subjects.ts';
 
 /**
- * A position in a task's stream: every event up to and including `generation` was received. `seq` is the log sequence of the
- * record that held it, a hint where to start reading that is never trusted. PROTOCOL.md section 5.
+ * A position in a task's stream: every event up to and including `generation` was received. `seq` is the log sequence of the record with
+ * that event: a hint about where to start reading, which is never trusted. PROTOCOL.md section 5.
  */
 export type Cursor = { generation: number; seq: number };
 
@@ -22,7 +22,7 @@ export function parseCursor(text: string): Cursor | undefined {
 /** Key of a request's metadata whose value, a `ForkPoint`, lets a new task continue an earlier one. Servers check it before they store it. */
 export const FORK_KEY = 'hopline.fork';
 
-/** A point of a task: everything up to and including the event of `cursor`. */
+/** A point of a task, which includes everything up to and including the event of `cursor`. */
 export type ForkPoint = { taskId: string; cursor: string };
 
 /** The point that metadata names; `'malformed'` for a value of another form, undefined without one. */

@@ -19,8 +19,8 @@ export const INPUT_DEPTH_MAX = JSON_DEPTH_MAX;
 export type RecordFault = 'not a record' | 'unknown version' | 'too deep' | 'wrong writer';
 
 /**
- * Decodes a payload that was parsed as JSON. Checks every member that relays rely on, because any client of the log may append:
- * no payload stops a reader. An input of an unknown kind, of a later version, becomes one of kind `unknown`; unknown members stay.
+ * Decodes a payload that was parsed as JSON. Checks every member that relays rely on, because any client of the log may append: no payload
+ * stops a reader. An input whose kind only a later version knows becomes one of kind `unknown`; unknown members stay.
  */
 export function decodeInputRecord(value: unknown): InputRecord | RecordFault {
   if (!isObject(value)) return 'not a record';
@@ -39,12 +39,12 @@ export function decodeInputRecord(value: unknown): InputRecord | RecordFault {
   return decoded.includes(undefined) ? 'not a record' : ({ ...value, inputs: decoded } as AgentRecord);
 }
 
-/** Text, the content of most records, is flat once its members are checked. */
+/** Text, the content of most records, needs no check: once its members are checked, it is known to be flat. */
 const isTooDeep = (input: unknown) => !(isObject(input) && input.kind === 'text') && isDeeperThan(input, INPUT_DEPTH_MAX);
 
 type Members = { readonly [name: string]: (value: unknown) => boolean };
 
-/** The input when its members have the types that its kind requires. */
+/** The input, if its members have the types that its kind requires. */
 function decodeKind(input: unknown, kinds: Kinds): JsonObject | undefined {
   if (!isObject(input) || typeof input.kind !== 'string') return undefined;
   const isValid = kinds.get(input.kind);
@@ -79,7 +79,10 @@ const isPart = objectOf({
   mediaType: optional(isText),
   metadata: optional(isObject),
 });
-/** An id that a client chose is in every record of its task. Counted in code points, as JSON Schema does where a client sends it. */
+/**
+ * Bounded, because an id that a client chose is in every record of its task. Counted in code points, like the JSON Schema that checks the
+ * client's request.
+ */
 const isId = (value: unknown) => isText(value) && value.length <= 2 * ID_CHARS_MAX && [...value].length <= ID_CHARS_MAX;
 const isMessage = objectOf({
   messageId: isText,

@@ -39,7 +39,7 @@ export type ChunkProvenance = {
   reason: string;
   /** Milliseconds the relay held the oldest token of the chunk. */
   heldMs: number;
-  /** Milliseconds the chunk then waited for the append before it; absent from chunks of an earlier version. */
+  /** Milliseconds for which the chunk then waited for the previous append; absent from chunks of an earlier version. */
   waitMs?: number;
   /** Epoch milliseconds of the first and last token, as the source stamped them. */
   firstAt: number;
@@ -55,16 +55,16 @@ type FactBase = {
 };
 
 type Visible = FactBase & {
-  /** 1..n per task, +1 per event, contiguous: the semantics of `generation` in A2A's draft 1.1. One exception, `lostAfter`. */
+  /** 1..n per task, +1 per event, contiguous: the semantics of `generation` in A2A's draft 1.1. The only exception is `lostAfter`. */
   generation: number;
   /**
-   * The log had lost records of the task, and this is the first event that was folded again. Its generation is the time, epoch
-   * milliseconds, so that no client takes it for one that it has received; this is the generation of the event before.
+   * Present on the first event that was folded again after the log had lost records of the task: the generation of the previous event. The
+   * generation of such an event is the time in epoch milliseconds, so that no client mistakes it for an event that it has received.
    */
   lostAfter?: number;
 };
 
-/** The task exists. The event is the task as submitted, with the caller's message in its history. */
+/** The task was created. The event is the task as submitted, with the caller's message in its history. */
 export type TaskCreated = Visible & {
   kind: 'task.created';
   event: { task: Task };
@@ -83,15 +83,15 @@ export type MessageReceived = FactBase & { kind: 'message.received'; message: Me
 export type StatusChanged = Visible & {
   kind: 'status.changed';
   event: { statusUpdate: TaskStatusUpdateEvent };
-  /** The agent created no task: the message of this status is its whole answer, and the result of a blocking send. */
+  /** True if the agent created no task: the message of this status is its whole answer and the result of a blocking send. */
   direct?: true;
   /** The call whose agent reported the status; absent when the root producer did. */
   call?: string;
-  /** As `CallEnded.resume`, for the agent of `call` or the agent that was addressed directly. */
+  /** Like `CallEnded.resume`, but for the agent of `call` or for the agent that was addressed directly. */
   resume?: unknown;
   /** Messages of the agent that join the history with this status. */
   history?: Message[];
-  /** Set when credentials are requested again while the task still waits for them: epoch milliseconds since when it waits. */
+  /** Set when credentials are requested again while the task still waits for them: when the wait began, in epoch milliseconds. */
   waitingSince?: number;
   source?: InputSource;
 };
@@ -119,7 +119,7 @@ export type ArtifactUpdated = Visible & {
   source?: InputSource;
 };
 
-/** With the content of its input, the relay that stored the fact queues the work item of the call. */
+/** If the fact has the content of its input, the relay that stored it queues the work item of the call. */
 export type CallStarted = FactBase & {
   kind: 'call.started';
   call: string;
@@ -169,7 +169,7 @@ export function eventOf(fact: VisibleFact): StreamResponse {
   return fact.event;
 }
 
-/** The decider's state of a lane. A closed lane keeps its producer, so that late text is rejected, but not its artifact. */
+/** The decider's state of a lane. A closed lane no longer has its artifact, but keeps its producer, so that late text is rejected. */
 export type LaneState = {
   producer: string;
   attempt: number;
@@ -189,28 +189,28 @@ export type LaneState = {
 export type CallState = { agent: string; state?: TerminalState | InterruptedState; statusPasses?: true };
 
 /**
- * A request for input or credentials: its number among the requests of its kind in the task, 1-based, and since when the task
- * waits, epoch milliseconds.
+ * A request for input or credentials. `n`: its number among the task's requests of this kind, from 1. `at`: when the wait began, in epoch
+ * milliseconds.
  */
 export type PendingRequest = { n: number; at: number };
 
 /** State folded from a producer's newest attempt. */
 export type ProducerState = {
-  /** Work item of the first run that wrote. Inputs of other items are rejected. Absent: written by a version without it. */
+  /** Work item of the first run that wrote. Inputs of other items are rejected. Absent if a version without items wrote it. */
   item?: number;
   attempt: number;
   /** Ordinal up to which all of its inputs are folded. Inputs other than text advance it. */
   n: number;
   /**
-   * Last ordinal in the raw records up to `foldedSeq`: the next record that a new owner reads begins at most one above it, or
-   * inputs were lost. Holds while `lastNSeq` equals `foldedSeq`. Absent: unknown.
+   * Last ordinal in the raw records up to `foldedSeq`. If the next record that a new owner reads begins more than one above it, inputs were
+   * lost. Valid only while `lastNSeq` equals `foldedSeq`. Absent: unknown.
    */
   lastN?: number;
 };
 
 /**
- * The decider's whole state of a task. Every record holds it, so a new owner of the shard reads one message per task.
- * Bounded by LANES_MAX lanes and CALLS_MAX calls (packages/task).
+ * The decider's complete state of a task. Every record holds it, so a new owner of the shard reads one message per task. Bounded by
+ * LANES_MAX lanes and CALLS_MAX calls (packages/task).
  */
 export type TaskAggregate = {
   taskId: string;
@@ -222,7 +222,7 @@ export type TaskAggregate = {
   role: Role;
   profile: ProfileName;
   owner?: Owner;
-  /** `task.created` names earlier tasks of the context. */
+  /** True if `task.created` names earlier tasks of the context. */
   hasHistory?: true;
   /** The newest request for input; it waits while the state is input-required. */
   inputRequest?: PendingRequest;
@@ -239,13 +239,16 @@ export type TaskAggregate = {
   producers: Record<string, ProducerState>;
   /** Every raw record of the task up to and including this raw sequence is folded in or rejected for good. */
   foldedSeq: number;
-  /** The `foldedSeq` to which `lastN` of the producers belongs. With another value, a version that does not know them has written since. */
+  /**
+   * The `foldedSeq` to which `lastN` of the producers belongs. If the two differ, a version that does not know `lastN` has written in the
+   * meantime.
+   */
   lastNSeq?: number;
-  /** Bytes of the task's records before this one, copies left out. Absent: counted from this record on. */
+  /** Bytes of the task's records before this one, without copies. If absent, bytes are counted from this record on. */
   storedBytes?: number;
 };
 
-/** Looks up a member by name. Producers choose names such as `constructor`, which every object has. */
+/** Looks up a member by name. A plain access would find `constructor` in every object, and producers may choose such names. */
 export function entryOf<T>(entries: Readonly<Record<string, T>>, name: string): T | undefined {
   return Object.hasOwn(entries, name) ? entries[name] : undefined;
 }
@@ -267,7 +270,10 @@ export type FactRecord = {
   startStoredAt: number;
   /** Facts of earlier records, stored again before retention removes them; `facts` is empty then. */
   copied?: CopiedFacts;
-  /** In the first record that a relay stores of an open task which another owner of the shard began. For measurements. */
+  /**
+   * Present in the first record that a relay stores of an open task that began under another owner of the shard. Used only for
+   * measurements.
+   */
   takeover?: Takeover;
 };
 
@@ -278,12 +284,12 @@ export type FactRecord = {
 export type Takeover = { at: number; cause: 'fresh' | 'released' | 'lost' | 'restarted' };
 
 /**
- * Part 1, 2, … of all facts of a task so far, unchanged, for readers that begin here. Readers that have them already skip the
+ * One part (1, 2, …) of all the task's facts so far, unchanged, for readers that begin here. Readers that already have these facts skip the
  * part.
  */
 export type CopiedFacts = { part: number; last: boolean; facts: Fact[] };
 
-/** Last ordinal of an attempt at a work item that relays have folded; 0 when the log shows none, or another attempt. */
+/** Last ordinal that relays have folded from an attempt at a work item; 0 if the log shows none, or another attempt. */
 export function foldedOrdinal(
   { producers }: TaskAggregate,
   { id, item, attempt }: Pick<Producer, 'id' | 'item' | 'attempt'>,

@@ -42,7 +42,7 @@ test('a record may be appended only by the services that may claim it', () => {
     );
 });
 
-test('the writer of a record is what it claims', () => {
+test('the writer of a record follows from its claim', () => {
   assert.deepEqual(
     CASES.map(([, record]) => writerOf(record)),
     ['client', 'client', 'client', 'relay', 'supervisor', 'agent.guide', 'supervisor', 'agent.supervisor'],

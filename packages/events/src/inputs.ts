@@ -10,8 +10,8 @@ import type { Role, Writer } from './subjects.ts';
  */
 
 /**
- * Name of a profile (packages/profiles): 1 to 32 of a-z, 0-9 and -. Only the supervisor looks its value up; records keep what
- * follows from it.
+ * Name of a profile (packages/profiles): 1 to 32 of a-z, 0-9 and -. Only the supervisor looks up the profile; records contain the
+ * presentation that follows from it.
  */
 export type ProfileName = string;
 
@@ -24,21 +24,21 @@ export type MessageInput = {
   role: Role;
   /** Only read when the task is created. */
   profile: ProfileName;
-  /** Request-level metadata, unchanged but for the reserved keys, which are removed. */
+  /** Request-level metadata without the reserved keys, otherwise unchanged. */
   metadata?: Metadata;
-  /** Only read when the task is created. Absent where authentication is off. */
+  /** Only read when the task is created. Absent if authentication is off. */
   owner?: Owner;
   /** Earlier tasks of the same owner in this context, oldest first. Only read when the task is created. */
   earlierTasks?: string[];
-  /** The task existed when the message was accepted: without facts of it the message is rejected, and creates no task. */
+  /** True if the task existed when the message was accepted. If the task has no facts, the message is rejected and does not create it. */
   continues?: true;
-  /** The server made the task id for this message: no other message can have created the task. */
+  /** True if the server made the task id for this message, so that no other message can have created the task. */
   creates?: true;
 };
 
 export type CancelInput = { kind: 'cancel'; metadata?: Metadata };
 
-/** An input of a kind that this version does not know: it is rejected, and takes its ordinal. */
+/** An input of a kind that this version does not know. It is rejected but takes its ordinal. */
 export type UnknownInput = { kind: 'unknown' };
 
 export type ClientInput = MessageInput | CancelInput | UnknownInput;
@@ -60,13 +60,13 @@ export type TimeoutInput = {
 export type CopyForwardInput = {
   kind: 'copy-forward';
   startStoredAt: number;
-  /** A task in progress whose newest fact is older, epoch milliseconds, has no worker. Absent: older than `startStoredAt`. */
+  /** Epoch milliseconds. A task in progress whose newest fact is older than this has no worker. Absent: `startStoredAt` counts instead. */
   idleSince?: number;
 };
 
 /**
- * No worker of the turn has a work item any more, and every input that it stored is older than this one. If the turn
- * still runs when this input is folded, its end was removed before a relay read it.
+ * No worker of the turn has a work item any longer, and all inputs of the turn precede this one. If the turn still runs when this input is
+ * folded, the input that ended it was removed before a relay read it.
  */
 export type WorkGoneInput = {
   kind: 'work-gone';
@@ -75,7 +75,7 @@ export type WorkGoneInput = {
   call?: string;
 };
 
-/** Inputs that relays append for themselves: the log gives them their place in the order. */
+/** Inputs that relays append for themselves, so that the log puts them in order with all others. */
 export type RelayInput = TimeoutInput | CopyForwardInput | WorkGoneInput | UnknownInput;
 
 /** The place within the agent that an input comes from. Kept in the log, never shown to clients. */
@@ -129,7 +129,7 @@ export type StatusInput = {
   /** The agent answered with this message alone and created no task ([A2A 1.0] 3.1.1). */
   direct?: true;
   metadata?: Metadata;
-  /** As `EndedInput.resume`, for the agent that was addressed directly. */
+  /** Like `EndedInput.resume`, but for the agent that was addressed directly. */
   resume?: unknown;
   /** Messages of the agent that join the task's history, each id once. */
   history?: Message[];
@@ -137,14 +137,15 @@ export type StatusInput = {
 };
 
 /**
- * The supervisor delegates a part of the task to an agent. It holds what the agent's work item needs, and the relay that stores it queues
- * that item. Without `presentation` and `message` the supervisor queues it itself: an earlier version wrote it, or they are too large.
+ * The supervisor delegates a part of the task to an agent. The input holds everything that the agent's work item needs, and the relay that
+ * stores the call queues that item. Without `presentation` and `message` the supervisor queues it itself: an earlier version wrote it, or
+ * they are too large.
  */
 export type CallInput = {
   kind: 'call';
   call: string;
   agent: string;
-  /** The agent itself reports that the task works, with or without a message. */
+  /** True if the agent itself reports that the task is working, with or without a message. */
   statusPasses?: true;
 } & Partial<CallContent>;
 
@@ -154,13 +155,13 @@ export type EndedInput = {
   call: string;
   state: TerminalState | InterruptedState;
   message?: Message;
-  /** As `StatusInput.direct`. */
+  /** Same as `StatusInput.direct`. */
   direct?: true;
-  /** As `StatusInput.metadata`. */
+  /** Same as `StatusInput.metadata`. */
   metadata?: Metadata;
-  /** As `StatusInput.history`. */
+  /** Same as `StatusInput.history`. */
   history?: Message[];
-  /** Text of the agent that policy withholds from the client; only the supervisor reads it. */
+  /** The agent's text that policy withholds from the client; only the supervisor reads it. */
   withheldText?: string;
   /** Why the call failed, for people. Never contains message content. */
   reason?: string;
@@ -173,8 +174,8 @@ export type EndedInput = {
 };
 
 /**
- * State the root producer must find again after a crash, such as a step of its model. Opaque to all other readers, never shown to
- * clients. Stored before any action that follows from it, so that nothing is decided twice.
+ * State that the root producer needs after a crash, such as a step of its model. Opaque to all other readers, never shown to clients.
+ * Stored before any action that follows from it, so that nothing is decided twice.
  */
 export type StepInput = { kind: 'step'; step: string; payload: unknown };
 
@@ -209,8 +210,8 @@ export type Producer = {
   /** The turn it works on (`Work.turn`). A later message of the client supersedes it. */
   turn: number;
   /**
-   * Stream sequence of the work item it runs for. One call may have two stored items: only the inputs of the one that writes first
-   * are folded. Absent: written by a version without it, or outside of a work item.
+   * Stream sequence of the work item it runs for. One call may have two stored items: only the inputs of the one that writes first are
+   * folded. Absent if the input was written outside a work item, or by a version without this member.
    */
   item?: number;
   /** Delivery count of the work item, 1-based: a redelivered item is a new attempt. */
@@ -219,7 +220,7 @@ export type Producer = {
 
 type OfItem = { item?: number | undefined };
 
-/** Deliveries of the same stored work item. A run of a version without items matches every item. */
+/** Whether two runs belong to deliveries of the same stored work item. A run from a version without items matches every item. */
 export function isSameItem(one: OfItem, other: OfItem): boolean {
   return one.item === undefined || other.item === undefined || one.item === other.item;
 }
@@ -227,16 +228,16 @@ export function isSameItem(one: OfItem, other: OfItem): boolean {
 /** One message on the raw subject, appended on behalf of a client. */
 export type ClientRecord = { v: 1; at: number; from: 'client'; input: ClientInput };
 
-/** When and why a worker took its work item: epoch milliseconds. For measurements; nothing else reads it. */
+/** When and why a worker took its work item: epoch milliseconds. Used only for measurements. */
 export type TakenWork = {
   /** `Work.queuedAt`; absent when unknown. */
   queuedAt?: number;
   at: number;
-  /** Only of a later delivery: the previous one was returned in order, or its worker failed or died. */
+  /** Present on a later delivery: `requeue` if the previous worker returned the item, `redelivery` if that worker failed or died. */
   cause?: 'requeue' | 'redelivery';
 };
 
-/** A tool call of an agent that has ended: its name, beginning (epoch milliseconds) and duration. For measurements. */
+/** A tool call of an agent that has ended: its name, beginning (epoch milliseconds) and duration. Used only for measurements. */
 export type ToolCall = { name: string; at: number; ms: number };
 
 /** One message on the raw subject, from an agent or the supervisor: a micro-batch with the order and times of the source. */
@@ -248,9 +249,9 @@ export type AgentRecord = {
   /** Ordinal of the first input, 1-based. Each token of a text input takes one ordinal, every other input takes one. */
   n: number;
   inputs: AgentInput[];
-  /** In the first record of an attempt. */
+  /** Present in the first record of an attempt. */
   taken?: TakenWork;
-  /** Tool calls that ended since the record before this one. */
+  /** Tool calls that have ended since the previous record. */
   tools?: ToolCall[];
 };
 
@@ -266,7 +267,7 @@ export function writerOf({ from }: InputRecord): Writer {
 }
 
 /**
- * Whether the writer that its subject names may append the record. NATS limits who publishes on a subject; this limits what a record
+ * Whether the writer named in the subject may append the record. NATS limits who publishes on a subject, and this limits what a record
  * there may claim: the server of an agent begins only tasks of that agent, and no service writes for another producer.
  */
 export function mayAppend(writer: Writer, record: InputRecord): boolean {

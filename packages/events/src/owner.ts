@@ -1,10 +1,10 @@
 /**
- * The caller of a request, and the owner of the task that the request creates: tenant and subject, found by authentication. Without
- * authentication the subject is absent, and a tenant is only a name that the request gave.
+ * The caller of a request, and the owner of the task that the request creates: tenant and subject, as authentication determines them.
+ * Without authentication the subject is absent, and a tenant is only a name that the request gave.
  */
 export type Owner = { tenant?: string; subject?: string };
 
-/** Without authentication there is no owner; tasks created so belong to all unauthenticated callers. */
+/** Whether two owners are the same. Without authentication there is no owner, and tasks belong to all unauthenticated callers. */
 export function isSameOwner(one: Owner | undefined, other: Owner | undefined): boolean {
   return one?.tenant === other?.tenant && one?.subject === other?.subject;
 }

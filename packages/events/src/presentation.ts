@@ -1,8 +1,8 @@
 import type { Metadata } from '@hopline/a2a';
 
-/** The artifact a lane becomes. Clients expect these members on every chunk (S0-8). */
+/** The artifact that a lane becomes. Clients expect these members on every chunk (S0-8). */
 export type LaneArtifact = {
-  /** Set where a profile fixes the id; otherwise the id is derived from the lane. Never the agent's own id. */
+  /** Set if the profile determines the id; otherwise the id is derived from the lane. Never the agent's own id. */
   id?: string;
   /** The artifact leaves the task when the task ends: followers of the stream see it, later reads of the task do not. */
   transitory?: true;
@@ -18,28 +18,30 @@ export type LaneArtifact = {
 };
 
 /**
- * Meaning of an artifact for clients and for a supervisor above. Its name decides, or `metadata.artifactKind` where no built-in profile has
- * the name; an artifact with neither is the agent's own.
+ * Meaning of an artifact for clients and for a supervisor above. The kind follows from the artifact's name or, if no built-in profile uses
+ * that name, from `metadata.artifactKind`. Without either it is the agent's own artifact.
  */
 export type ArtifactKind = 'plan' | 'answer' | 'result' | 'call-start' | 'call-end' | 'progress';
 
-/** `{agent}` and `{tool}` stand for the names: as they are in the description, in title case in the text. */
+/** `{agent}` and `{tool}` stand for the names: unchanged in the description, in title case in the text. */
 export type NoticeTemplate = { name: string; description: string; text: string };
 
-/** Notices around a call: its start, and its end, well or not. */
+/** Notices of a call: at its start, and at its end, depending on its outcome. */
 export type NoticeTemplates = {
   start: NoticeTemplate;
   end: NoticeTemplate;
   failed: NoticeTemplate;
-  /** The agent's turn ended with a question while the call was open. Absent in calls that were recorded before it existed. */
+  /**
+   * For an agent whose turn ended with a question while the call was open. Absent from calls that were recorded before this member existed.
+   */
   waiting?: NoticeTemplate;
-  /** The agent rejected the message. Absent: as `failed`. */
+  /** For an agent that rejected the message. Absent: `failed` is used. */
   rejected?: NoticeTemplate;
 };
 
 /**
- * How the work of a called agent shows to clients: the agent's part of the task's profile (packages/profiles). It is stored with the call,
- * so an agent needs no setting for profiles, and a later attempt shows its work the same way.
+ * How clients see the work of a called agent: the agent's part of the task's profile (packages/profiles). It is stored with the call, so an
+ * agent needs no setting for profiles, and a later attempt shows its work the same way.
  */
 export type AgentPresentation = {
   text:
@@ -47,19 +49,19 @@ export type AgentPresentation = {
         /** All text of the agent is one answer, in the artifact `artifact`. */
         as: 'answer';
         artifact: LaneArtifact;
-        /** Kinds of the agent's artifacts by name, where the agent is itself a supervisor. */
+        /** Kinds of the agent's artifacts by name, for an agent that is itself a supervisor. */
         kinds: Readonly<Record<string, ArtifactKind>>;
-        /** Name of the artifact that a plan of the agent's becomes. */
+        /** Name of the artifact that shows the agent's own plan. */
         nestedPlan: string;
       }
     /**
-     * The agent's artifacts and messages pass; other text is `artifact`. `transitory`: it leaves the task, and a message with the
-     * text stays.
+     * The agent's artifacts and messages pass unchanged; other text becomes `artifact`. `transitory`: it leaves the task, and a message
+     * with the text stays.
      */
     | { as: 'own' | 'transitory'; artifact: LaneArtifact };
   /**
-   * `status`: states with a message (`CallInput.statusPasses`); the agent also reports when it begins to work. Else one artifact that holds
-   * the newest line.
+   * `status`: progress is a state with a message, and the agent also reports when it begins to work (`CallInput.statusPasses`). Otherwise
+   * one artifact holds the newest line.
    */
   progress: 'status' | { name: string; description?: string };
   notices: NoticeTemplates;

@@ -66,7 +66,7 @@ export const rawShardFilter = (shard: number): string => `${RAW_PREFIX}.${shardT
  */
 export const TENANT_QUEUES = 8;
 
-/** The party that shares a cluster with others: a tenant, or a caller without one. 8 hex digits; undefined without an owner. */
+/** Token of the party that shares a cluster with others: a tenant, or a caller without one. 8 hex digits; undefined without an owner. */
 export function tenantTokenOf(owner: Owner | undefined): string | undefined {
   if (owner?.tenant === undefined && owner?.subject === undefined) return undefined;
   const { tenant, subject } = owner;
@@ -75,7 +75,7 @@ export function tenantTokenOf(owner: Owner | undefined): string | undefined {
     .padStart(8, '0');
 }
 
-/** The queue of an owner's work, 0 to TENANT_QUEUES - 1; undefined: that for work without an owner. */
+/** The queue of an owner's work, 0 to TENANT_QUEUES - 1; undefined: the queue for work without an owner. */
 export function tenantQueueOf(owner: Owner | undefined): number | undefined {
   const tenant = tenantTokenOf(owner);
   return tenant === undefined ? undefined : queueOf(tenant);

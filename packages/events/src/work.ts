@@ -16,13 +16,13 @@ export type Work = {
   /** Set when a supervisor delegates. Absent when the task was addressed to this role directly. */
   call?: WorkCall;
   message: Message;
-  /** Owner of the task. Clients name contexts, so two owners may have chosen the same context id. */
+  /** Owner of the task. Clients choose context ids, so two owners may have chosen the same one. */
   owner?: Owner;
   /** Request-level metadata of the client, without the reserved keys. */
   metadata?: Metadata;
-  /** The newest record of the task as the requester knew it, unless it is large: a fresh item needs no read of the log. */
+  /** The newest record of the task that the requester knew, unless it is large. With it, a fresh item needs no read of the log. */
   newest?: { seq: number; record: FactRecord };
-  /** Epoch milliseconds at which it was queued; absent from items of an earlier version. */
+  /** Epoch milliseconds at which the item was queued; absent from items of an earlier version. */
   queuedAt?: number;
 };
 

@@ -53,7 +53,7 @@ test('the oldest sequence belongs to the oldest queued command, in whatever orde
     for (let rest = number, step = 0; step < length; step += 1, rest = Math.floor(rest / operations.length)) {
       const before = queue.length;
       operations[rest % operations.length]!(queue);
-      // The first six operations push the sequences 1, 2, 3, 1, 2, 3; a run may join the newest command instead.
+      // The operations push the sequences 1, 2, 3, 1, 2, 3, except that a run may join the newest command instead.
       if (queue.length > before) seqs.push(((rest % operations.length) % 3) + 1);
       else seqs.splice(0, before - queue.length);
       assert.equal(queue.oldestSeq, seqs.length === 0 ? undefined : Math.min(...seqs), `sequence ${number}, step ${step}`);
@@ -109,7 +109,7 @@ test('the newest queued run closes a lane, unless another command or a mark foll
   assert.equal(queue.closeWithRun(from, 'a', mark), false);
 });
 
-test('a batch has at least one command and at most the limit; a copy-forward is a batch of its own', () => {
+test('a batch has at least one command and at most the limit; a copy-forward is a separate batch', () => {
   const copyForward = { kind: 'copy-forward', startStoredAt: 1 } as const;
   const filled = () => {
     const queue = new AppendQueue(() => 0);

@@ -15,13 +15,13 @@ export type QueuedCommand = {
 };
 
 /**
- * Destination of the commands that the fold of a task makes: the relay's queue of appends, or a replay that decides each command at once.
+ * Receives the commands that the fold of a task produces: the relay's queue of appends, or a replay that decides each command at once.
  */
 export interface CommandQueue {
   /** Input sequence of the oldest record in the queue. */
   readonly oldestSeq: number | undefined;
 
-  /** `mark`: set for an input that is not text. */
+  /** Adds a command. `mark`: set for an input that is not text. */
   push(command: Command, firstSeq: number, mark?: QueuedCommand['mark']): void;
 
   pushRun(run: TextRun): void;
@@ -30,24 +30,23 @@ export interface CommandQueue {
   closeWithRun(from: Producer, lane: string, mark: QueuedCommand['mark']): boolean;
 }
 
-/** Text of one record, UTF-16 units: large enough that a burst is one append, far below the log's record limit. */
+/** UTF-16 units of text in one record: large enough that a burst is one append, and far below the log's record limit. */
 const RECORD_TEXT_UNITS_MAX = 128 * 1024;
 
 /** Reason of chunks that hold one token each (packages/coalesce). */
 const PASS_THROUGH = 'each';
 
-/** Rough size of what a fact holds beside its content: names, ids, JSON. Used by bounds only. */
+/** Rough size of a fact without its content: names, ids, JSON. Used only for bounds. */
 const COMMAND_OVERHEAD_UNITS = 512;
 
 /**
- * Commands in the order in which they become facts. Runs of one lane that meet here while an append is in flight are merged: load
- * makes chunks larger by itself. In pass-through mode (event cost 0) they stay apart, because each token is to be a frame of its
- * own (S1-27).
+ * Commands in the order in which they become facts. Runs of one lane that meet here while an append is in flight are merged: load makes
+ * chunks larger by itself. In pass-through mode (event cost 0) they stay apart, because each token must be a separate frame (S1-27).
  */
 export class AppendQueue implements CommandQueue {
   readonly #now: () => number;
   #commands: QueuedCommand[] = [];
-  /** The commands that have no older one behind them, so the first is the oldest of all. A command keeps its `firstSeq`. */
+  /** The commands that are not followed by an older one, so that the first is the oldest of all. A command's `firstSeq` never changes. */
   #oldest: QueuedCommand[] = [];
   #size = 0;
 
@@ -66,8 +65,8 @@ export class AppendQueue implements CommandQueue {
   }
 
   /**
-   * Input sequence of the oldest record in the queue. Not always that of the head: one lane's text may have been held longer than
-   * another's.
+   * Input sequence of the oldest record in the queue. It need not belong to the head, because one lane's text may have been held longer
+   * than another's.
    */
   get oldestSeq(): number | undefined {
     return this.#oldest[0]?.firstSeq;
@@ -100,8 +99,8 @@ export class AppendQueue implements CommandQueue {
   }
 
   /**
-   * Lets the newest queued run of a lane close it, which saves an empty chunk. False when no run of the lane follows the last
-   * other command.
+   * Lets the newest queued run of a lane close it, which saves an empty chunk. Returns false if no run of the lane comes after the newest
+   * command of another kind.
    */
   closeWithRun(from: Producer, lane: string, mark: QueuedCommand['mark']): boolean {
     for (let index = this.#commands.length - 1; index >= 0; index--) {
@@ -125,8 +124,8 @@ export class AppendQueue implements CommandQueue {
   }
 
   /**
-   * Takes commands from the head: at least one, and about `unitsMax` units at most. A copy-forward is taken by itself: a record
-   * stored with it would mark it as folded before it happened, and the next owner would skip it.
+   * Takes commands from the head: at least one, and about `unitsMax` units at most. A copy-forward is taken by itself: a record stored
+   * together with other commands would mark it as folded before it was done, and the next owner would skip it.
    */
   take(unitsMax = RECORD_TEXT_UNITS_MAX): QueuedCommand[] {
     let size = 0;
@@ -146,7 +145,7 @@ export class AppendQueue implements CommandQueue {
   }
 }
 
-/** Counts every kind: two messages, or two data parts, of half a record's size each do not fit into one record. */
+/** Counts commands of every kind: two messages, or two data parts, that each take half a record do not fit into one record. */
 function unitsOf(command: Command): number {
   if (command.kind === 'run') return command.text.length;
   return 'input' in command ? JSON.stringify(command.input).length : 0;
@@ -162,7 +161,7 @@ function mergeRuns(a: TextRun, b: TextRun): TextRun {
     ...b.chunk,
     firstSeq,
     count: count + b.chunk.count,
-    // These describe the oldest token, which is in the first run.
+    // These members describe the oldest token, which is in the first run.
     heldMs,
     firstAt,
     ...(firstTrace && { firstTrace }),

@@ -80,7 +80,7 @@ export class CoalescedText implements TextCutter {
   flushFor(from: Producer, input: Exclude<AgentInput, TextInput>, now: number): readonly TextRun[] {
     const chunks: Chunk[] = [];
     for (const { from: own, lane } of this.#pending.values()) {
-      // The other half of a surrogate pair does not come from the next attempt.
+      // Flushes half a surrogate pair of an earlier attempt too: its other half never comes from the next attempt.
       if (isEarlierAttempt(own, from)) chunks.push(...close(this.#coalescer, attemptLaneKey(own, lane), now));
     }
     if (input.kind === 'close') chunks.push(...close(this.#coalescer, attemptLaneKey(from, input.lane), now));

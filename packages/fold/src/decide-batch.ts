@@ -2,10 +2,10 @@ import { entryOf, type Fact, type TaskAggregate } from '@hopline/events';
 import { type Command, decide, evolve, isKnownProducer, type RejectionReason } from '@hopline/task';
 import type { QueuedCommand } from './append-queue.ts';
 
-/** Reasons of a task that failed because a relay could not store a record of it. They do not follow from its inputs. */
+/** Failure reason of a task if a relay could not store one of its records. It does not follow from the task's inputs. */
 export const TOO_LARGE = 'an event of this task is larger than the log accepts';
 export const NOT_ENCODABLE = 'an event of this task cannot be encoded';
-/** The same for a task that has as many bytes as a task may have. */
+/** Failure reason of a task that has reached the maximum of bytes. */
 export const TASK_TOO_LARGE = 'the task has reached the limit of stored bytes';
 
 /** The result of a batch of commands: the facts of one record, and the aggregate after them. */
@@ -22,7 +22,7 @@ export type BatchOptions = {
   rules?: typeof decide;
 };
 
-/** Decides the commands of one append in order, each on the aggregate that the one before it left. */
+/** Decides the commands of one append in order, each on the aggregate that results from the previous one. */
 export function decideBatch(
   before: TaskAggregate | undefined,
   batch: readonly QueuedCommand[],
@@ -43,7 +43,7 @@ export function decideBatch(
   return { facts, aggregate };
 }
 
-/** A run of text with the time that it waited for the append before this one. */
+/** Adds to a run of text the time for which it waited for the previous append. */
 function withWait({ command, queuedMs }: QueuedCommand, nowMs: number): Command {
   if (command.kind !== 'run') return command;
   return { ...command, chunk: { ...command.chunk, waitMs: Math.max(0, Math.round(nowMs - queuedMs)) } };

@@ -4,8 +4,8 @@ import type { Command, RejectionReason } from '@hopline/task';
 export type InputKind = (ClientInput | AgentInput | RelayInput)['kind'];
 
 /**
- * Every input is `received` once and settled once: accepted or rejected by the decider, a duplicate, or abandoned when its
- * pipeline stops before the decision. `received` minus all others is what a relay holds now: 0 at rest (S2-32).
+ * Every input is `received` once and settled once: accepted or rejected by the decider, a duplicate, or abandoned when its pipeline stops
+ * before the decision. `received` minus all others is the number of inputs that a relay holds now, which is 0 at rest (S2-32).
  */
 export type InputOutcome = 'received' | 'accepted' | 'rejected' | 'duplicate' | 'abandoned';
 
@@ -56,7 +56,7 @@ export class InputLedger {
     this.reject(reason, count);
   }
 
-  /** Counts a rejection of inputs that are settled elsewhere. */
+  /** Counts a rejection of inputs that another call settles. */
   reject(reason: RejectionReason, count: number): void {
     this.#options.onRejected(reason, count);
   }

@@ -10,9 +10,9 @@ import {
 import { isKnownProducer } from '@hopline/task';
 
 /**
- * The ordinals of a producer's run that are known. Up to `n` only text can be new; up to `lastSeenOrdinal` nothing is. Text
- * in between may have been held by the previous owner when it died (half of a surrogate pair waits for its other half although a
- * later notice was stored): the lanes of the aggregate hold how much of it is folded.
+ * The known ordinals of a producer's run. Up to `lastSeenOrdinal` nothing is new, and up to `n` only text can be. The previous owner may
+ * have held such text when it died: half of a surrogate pair waits for its other half even after a later notice is stored. The lanes of the
+ * aggregate show how much of it is folded.
  */
 export type SeenOrdinals = {
   /** Last ordinal that was accepted, by this relay or a previous owner. */
@@ -24,20 +24,19 @@ export type SeenOrdinals = {
 /** A run: the inputs of one attempt at one work item. */
 type Run = Pick<Producer, 'turn' | 'item' | 'attempt'>;
 
-/** `nextN`: the ordinal that the next record must not exceed. Undefined: a previous owner did not store it. */
+/** `nextN`: the highest ordinal with which the next record may begin. Undefined if a previous owner did not store it. */
 type SeenRun = SeenOrdinals & Run & { nextN: number | undefined };
 
 /** Last ordinal of a record that was accepted, and the raw sequence of the record. */
 type AcceptedRecord = { seq: number; id: string; run: Run; lastN: number };
 
 const NOTHING: SeenOrdinals = { n: 0, lastSeenOrdinal: 0 };
-/** Accepted records that are kept apart until an append covers them; more are merged first. */
+/** Most accepted records that are kept separately until an append covers them. Beyond this number they are merged. */
 const UNMERGED_MAX = 1_024;
 
 /**
- * Decides by ordinal, never by text, which inputs of a producer are new: a record may be read again after a takeover, or stored
- * twice after the duplicate window. It runs ahead of the log by what the coalescer holds; after a load it starts from the
- * aggregate.
+ * Decides by ordinal, never by text, which inputs of a producer are new: a record may be read again after a takeover, or stored twice after
+ * the duplicate window. It is ahead of the log by the text that the coalescer holds; after a load it starts from the aggregate.
  */
 export class OrdinalDeduplicator {
   readonly #producers = new Map<string, SeenRun>();
@@ -56,8 +55,8 @@ export class OrdinalDeduplicator {
   }
 
   /**
-   * Ordinals are contiguous and begin with 1. A gap means that inputs were removed (retention, a full stream) before a relay read
-   * them, also while no relay had the task in memory.
+   * Ordinals are contiguous and begin with 1. A gap means that inputs were removed (retention, a full stream) before a relay read them,
+   * possibly while no relay had the task in memory.
    */
   hasGapBefore(record: AgentRecord): boolean {
     const seen = this.#producers.get(record.from.id);
@@ -79,7 +78,7 @@ export class OrdinalDeduplicator {
     return attempt < seen.attempt ? 'stale' : seen;
   }
 
-  /** Remembers a record whose last ordinal is `last`; `before` is its result of `lookUp`. */
+  /** Remembers a record whose last ordinal is `last`. `before`: the result of `lookUp` for this record. */
   record({ from }: AgentRecord, last: number, before: SeenOrdinals, seq: number): void {
     const { id, turn, item, attempt } = from;
     const run = { turn, attempt, ...(item !== undefined && { item }) };
@@ -93,14 +92,14 @@ export class OrdinalDeduplicator {
   }
 
   /**
-   * Raw sequence of the oldest accepted record whose ordinal is in no stored aggregate, because it caused no fact. A relay that began
-   * behind it would mistake the producer's next record for a gap.
+   * Raw sequence of the oldest accepted record whose ordinal is in no stored aggregate, because it caused no fact. A relay that began to
+   * read after it would mistake the producer's next record for a gap.
    */
   get oldestUnstoredSeq(): number | undefined {
     return this.#oldestUnstoredSeq;
   }
 
-  /** An aggregate of `withLastOrdinals` was stored. */
+  /** Records that an aggregate of `withLastOrdinals` was stored. */
   stored(foldedSeq: number): void {
     const isMerged = [...this.#covered.values()].some(({ seq }) => seq > foldedSeq);
     this.#oldestUnstoredSeq = isMerged ? foldedSeq + 1 : this.#accepted.find(({ seq }) => seq > foldedSeq)?.seq;
@@ -119,7 +118,7 @@ export class OrdinalDeduplicator {
       if (run.turn !== aggregate.turn || !isKnownProducer(aggregate, id)) continue;
       const { turn: _turn, ...own } = run;
       const known = entryOf(aggregate.producers, id);
-      // Part of a later attempt is folded, but no whole record.
+      // Only a part of the later attempt's first record is folded.
       if (known !== undefined && known.attempt > own.attempt) continue;
       changed.push([id, { ...own, n: known?.attempt === own.attempt ? known.n : 0, lastN }]);
     }
@@ -135,7 +134,9 @@ export class OrdinalDeduplicator {
   }
 }
 
-/** The aggregate without last ordinals that an earlier version has kept as they were while it folded further records. */
+/**
+ * The aggregate without last ordinals that are out of date, because an earlier version kept them unchanged while it folded further records.
+ */
 export function withoutStaleOrdinals(aggregate: TaskAggregate): TaskAggregate {
   if (aggregate.lastNSeq === aggregate.foldedSeq) return aggregate;
   const kept = Object.entries(aggregate.producers ?? {}).map(([id, { lastN: _lastN, ...producer }]) => [id, producer] as const);
@@ -146,9 +147,7 @@ function isLaterRun(one: Run, other: Run): boolean {
   return one.turn > other.turn || (one.turn === other.turn && one.attempt > other.attempt);
 }
 
-/**
- * How much of a text input is folded or was accepted before: whole tokens at its head, and UTF-16 units of the token after them.
- */
+/** How much of a text input has already been folded or accepted: whole tokens at its beginning, and UTF-16 units of the next token. */
 export type FoldedText = { tokens: number; units: number };
 
 /** `firstN`: ordinal of the input's first token. */

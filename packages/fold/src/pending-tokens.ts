@@ -1,6 +1,6 @@
 import type { Producer } from '@hopline/events';
 
-/** Tokens of one input record, or a part of them, that the coalescer holds. */
+/** Tokens of one input record that the coalescer holds, some or all of them. */
 type PendingRun = {
   seq: number;
   n: number;
@@ -21,8 +21,8 @@ export type TakenTokens = {
 };
 
 /**
- * Provenance of the tokens held for one lane of one producer's attempt, which keeps the tokens of a producer that does not own
- * the lane apart. The coalescer only counts tokens. One entry per record, not per token.
+ * Provenance of the tokens held for one lane of one producer's attempt, so that tokens of a producer that does not own the lane stay
+ * separate. The coalescer only counts tokens. One entry per record, not per token.
  */
 export class PendingTokens {
   readonly from: Producer;
@@ -43,7 +43,7 @@ export class PendingTokens {
     this.#runs.push(run);
   }
 
-  /** Takes the oldest `count` tokens, which end in one chunk. 0 when the chunk is a piece of one token. */
+  /** Takes the oldest `count` tokens, which end in one chunk. `count` is 0 if the chunk is a piece of one token. */
   take(count: number): TakenTokens {
     const first = this.#runs[0]!;
     let last = first;
@@ -75,7 +75,7 @@ export function attemptLaneKey(from: Attempt, lane: string): string {
   return `${from.id}\n${from.turn}.${from.attempt}\n${lane}`;
 }
 
-/** Whether `one` is of the same producer as `from`, and was replaced by it. */
+/** Whether `one` is an earlier attempt of the same producer as `from`. */
 export function isEarlierAttempt({ id, turn, attempt }: Attempt, from: Attempt): boolean {
   return id === from.id && (turn < from.turn || (turn === from.turn && attempt < from.attempt));
 }

@@ -18,7 +18,7 @@ const COMPLETED: AgentInput = { kind: 'status', state: 'TASK_STATE_COMPLETED' };
 const OPEN: AgentInput = { kind: 'open', lane: 'a', artifact: { name: 'response' } };
 const text = (...tokens: string[]): AgentInput => ({ kind: 'text', lane: 'a', tokens });
 
-/** A task as a relay folds it, without the log: what is stored are the facts, and the aggregate of the newest record. */
+/** A task as a relay folds it, but without a log: only the facts and the newest aggregate are stored. */
 class FoldedTask {
   readonly facts: Fact[] = [];
   readonly rejected: RejectionReason[] = [];
@@ -42,7 +42,7 @@ class FoldedTask {
     this.write(WORKING, OPEN).append();
   }
 
-  /** The next record of the agent. */
+  /** Writes the agent's next record. */
   write(...inputs: AgentInput[]): this {
     const n = this.#nextN;
     this.#nextN += inputs.reduce((sum, input) => sum + (input.kind === 'text' ? input.tokens.length : 1), 0);
@@ -91,7 +91,7 @@ class FoldedTask {
     return shown;
   }
 
-  /** Outcomes of the inputs of one kind. */
+  /** The outcomes that the ledger has for the inputs of one kind. */
   ledgered(of: InputKind): InputOutcome[] {
     return this.#outcomes.filter(([kind]) => kind === of).map(([, outcome]) => outcome);
   }
@@ -117,7 +117,7 @@ class FoldedTask {
 
 type Step = { tokens: string[] } | 'notice' | 'append' | 'append once' | 'take over' | 'wait';
 
-test('whatever relays take over, and whenever: the text is that of the tokens, each once and in order', () => {
+test('however often and whenever relays take over, the text has every token once and in order', () => {
   const token = fc.constantFrom('', 'x', 'yz', '😀', '\ud83d', '\ude00', 'ab\ud83d', '\ude00c', 'x'.repeat(30), '👩‍', '\r');
   const step = fc.oneof<fc.WeightedArbitrary<Step>[]>(
     { weight: 4, arbitrary: fc.record({ tokens: fc.array(token, { minLength: 1, maxLength: 4 }) }) },
@@ -150,7 +150,7 @@ test('whatever relays take over, and whenever: the text is that of the tokens, e
   );
 });
 
-/** A task whose agent names its lane and its call so; relays take over in the middle of both. */
+/** A task whose agent uses `name` for its lane and its call. Relays take over in the middle of both. */
 function named(name: string, eventCostMs: number): FoldedTask {
   const called: Producer = { id: name, agent: 'painter', turn: 1, item: 2, attempt: 1 };
   const task = new FoldedTask({ eventCostMs });
@@ -169,7 +169,7 @@ function named(name: string, eventCostMs: number): FoldedTask {
   return task.append().write(COMPLETED).append();
 }
 
-test('a lane, a call and a producer may have the name of what every object inherits', () => {
+test('a lane, a call and a producer may have the name of a member that every object inherits', () => {
   for (const eventCostMs of [0, 110]) {
     const plain = named('plain', eventCostMs);
     assert.deepEqual(new Set(plain.rejected), new Set(['closed lane', 'duplicate call']));
@@ -182,7 +182,7 @@ test('a lane, a call and a producer may have the name of what every object inher
   }
 });
 
-test('the last ordinals of a producer of such a name are kept, and stale ones of it are dropped', () => {
+test('the last ordinals of a producer with such a name are kept, and stale ones are dropped', () => {
   for (const name of Object.getOwnPropertyNames(Object.prototype)) {
     const calls = Object.fromEntries([[name, { agent: 'painter' }]]);
     const producers = Object.fromEntries([[name, { attempt: 1, n: 1, lastN: 1 }]]);
@@ -204,7 +204,7 @@ test('the last ordinals of a producer of such a name are kept, and stale ones of
   }
 });
 
-test('a token longer than a record is continued by each owner where the one before it stopped', () => {
+test('each owner continues a token longer than a record where the previous owner stopped', () => {
   const token = 'abcdefgh'.repeat(48 * 1024);
   const task = new FoldedTask().write(text(token, '!'));
   for (let owners = 0; owners < 3; owners += 1) task.append(1).takeOver();
@@ -213,14 +213,14 @@ test('a token longer than a record is continued by each owner where the one befo
   assert.deepEqual([task.rejected, task.reason], [[], undefined]);
 });
 
-test('a closing that follows text in the queue leaves with it, and is accepted once', () => {
+test('a close that follows queued text of its lane leaves with that text, and is accepted once', () => {
   const task = new FoldedTask().write(text('one')).append().write(text('two'), { kind: 'close', lane: 'a' }).append();
   const closed = task.facts.at(-1);
   assert.ok(closed?.kind === 'artifact.updated' && closed.event.artifactUpdate.lastChunk && closed.chunk?.count === 1);
   assert.deepEqual([task.text, task.rejected, task.ledgered('close')], ['onetwo', [], ['received', 'accepted']]);
 });
 
-test('a record that is stored again is folded once, and the next one leaves no gap', () => {
+test('a record that is stored twice is folded once, and the next record is not mistaken for a gap', () => {
   const task = new FoldedTask().write(text('a', 'b'), text('c')).append();
   task.read({ v: 1, at: 0, from: AGENT, n: 3, inputs: [text('a', 'b')] }).append();
   task.read({ v: 1, at: 0, from: AGENT, n: 3, inputs: [text('a')] }).append();
@@ -228,7 +228,7 @@ test('a record that is stored again is folded once, and the next one leaves no g
   assert.deepEqual([task.text, task.reason], ['abcd', undefined]);
 });
 
-test('text that was held when a gap shows is stored before the task fails; a first ordinal that is missing is a gap', () => {
+test('text that is held when a gap is found is stored before the task fails; a missing first ordinal is a gap', () => {
   const task = new FoldedTask().write(text('held ')).append().write(text('text'));
   task.read({ v: 1, at: 0, from: AGENT, n: 7, inputs: [text('lost before')] }).append();
   assert.equal(task.text, 'held text');
@@ -238,7 +238,7 @@ test('text that was held when a gap shows is stored before the task fails; a fir
   assert.match(String(later.reason), /removed from the log/);
 });
 
-test('a task that was discarded takes no input and shows no text that is still held', () => {
+test('a discarded task accepts no input, and its held text is never shown', () => {
   const ledgered: string[] = [];
   const ledger = new InputLedger({
     onOutcome: (kind, outcome, count) => ledgered.push(`${kind} ${outcome} ${count}`),

@@ -11,7 +11,7 @@ export type TaskInputsOptions = {
   aggregate: TaskAggregate | undefined;
   isExpired: boolean;
   ledger: InputLedger;
-  /** The cutter of the text, and the queue of the commands: only these two depend on a clock. */
+  /** Cuts the text. Only this and the queue of commands depend on a clock. */
   text: TextCutter;
   queue: CommandQueue;
   /** Monotonic milliseconds, for holds. */
@@ -21,13 +21,13 @@ export type TaskInputsOptions = {
 };
 
 /**
- * Turns the inputs of one task into commands in order: skips ordinals that are folded already, finds gaps, and lets text leave before
- * what follows it.
+ * Turns the inputs of one task into commands in order: skips ordinals that are already folded, finds gaps, and releases held text before a
+ * later input that is not text.
  */
 export class TaskInputs {
   readonly #options: Omit<TaskInputsOptions, 'aggregate' | 'text'>;
   readonly #deduplicator: OrdinalDeduplicator;
-  /** Undefined when the inputs are discarded. */
+  /** Undefined once the inputs are discarded. */
   #text: TextCutter | undefined;
   #lastSeq: number;
 
@@ -50,7 +50,7 @@ export class TaskInputs {
     return held === undefined || (queued !== undefined && queued < held) ? queued : held;
   }
 
-  /** When `releaseDueText` must be called, monotonic milliseconds; undefined while no text waits for a time. */
+  /** Monotonic milliseconds at which `releaseDueText` must be called; undefined while no held text is waiting for its time. */
   get wakeAt(): number | undefined {
     return this.#text?.wakeAt;
   }
@@ -86,18 +86,18 @@ export class TaskInputs {
     if (this.#text !== undefined) this.#queueRuns(this.#text.releaseDue(this.#options.now(), isOver));
   }
 
-  /** The aggregate as the next record holds it: every input is folded that neither the text nor the queue holds back. */
+  /** The aggregate for the next record: all inputs count as folded except those whose text is held or whose commands are queued. */
   folded(aggregate: TaskAggregate): TaskAggregate {
     const foldedSeq = Math.max(aggregate.foldedSeq, (this.oldestSeq ?? this.#lastSeq + 1) - 1);
     return this.#deduplicator.withLastOrdinals({ ...aggregate, foldedSeq }, foldedSeq);
   }
 
-  /** Input sequence of the oldest record whose ordinal the stored aggregate lacks. */
+  /** Input sequence of the oldest record whose ordinal is missing from the stored aggregate. */
   get oldestUnstoredSeq(): number | undefined {
     return this.#deduplicator.oldestUnstoredSeq;
   }
 
-  /** An aggregate of `folded` was stored. */
+  /** Records that an aggregate of `folded` was stored. */
   stored(foldedSeq: number): void {
     this.#deduplicator.stored(foldedSeq);
   }
@@ -115,7 +115,7 @@ export class TaskInputs {
 
   #acceptAgent(record: AgentRecord, stored: StoredInput, aggregate: TaskAggregate | undefined, text: TextCutter): void {
     const { ledger, queue, now } = this.#options;
-    // Before its ordinals count: they would make those of the producer itself look like duplicates.
+    // Checked before its ordinals count, because they would make those of the producer itself look like duplicates.
     if (aggregate !== undefined && isOfOtherAgent(aggregate, record.from)) {
       ledger.rejectRecord(record.inputs, 'other agent');
       return;

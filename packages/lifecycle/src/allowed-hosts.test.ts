@@ -52,7 +52,7 @@ for (const authority of ALLOWED) test(`allowed as Host: ${authority}`, () => ass
 for (const authority of REFUSED)
   test(`refused as Host: ${JSON.stringify(authority)}`, () => assert.equal(hosts.allows(authority), false));
 
-test('every Host header of a request must be allowed, and the authority of an absolute target', () => {
+test('every Host header of a request, and the authority of an absolute target, must be allowed', () => {
   const allows = (url: string, ...host: string[]) =>
     hosts.allowsRequest({ url, headersDistinct: host.length > 0 ? { host } : {} });
   assert.equal(allows('/', 'localhost'), true);

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 
-/** Names in HOPLINE_ALLOWED_HOSTS. */
+/** Maximum number of names in HOPLINE_ALLOWED_HOSTS. */
 export const ALLOWED_HOSTS_MAX = 64;
 const NAME = /[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?/.source;
 const HOST = `${NAME}(?:\\.${NAME})*`;
@@ -24,7 +24,7 @@ export class AllowedHosts {
     'the host that the request names is not this server; HOPLINE_ALLOWED_HOSTS and HOPLINE_PUBLIC_URL set the names of this one';
   readonly #names: ReadonlySet<string> | '*';
 
-  /** `listed`: HOPLINE_ALLOWED_HOSTS; `own`: names, `host:port` and URLs of the server itself. */
+  /** `listed`: HOPLINE_ALLOWED_HOSTS; `own`: the server's own names, `host:port` pairs and URLs. */
   constructor(listed = '', own: readonly (string | undefined)[] = []) {
     const names = [...listed.split(','), ...own.map(one => one?.replace(/^\w+:\/\/([^/?#]*).*$/s, '$1'))];
     this.#names = listed === '*' ? '*' : new Set(['localhost', ...names.map(name => hostOf(name?.trim() ?? '') ?? '')]);

@@ -16,7 +16,7 @@ const all = defineConfig({
   HOME: { type: 'string', doc: 'A folder.' },
 });
 
-/** The faults of one setting given one text. */
+/** The faults of one setting for a given text. */
 function faults(setting: Setting, raw: string): readonly string[] {
   try {
     defineConfig({ X: setting }).load({ X: raw });
@@ -29,7 +29,7 @@ function faults(setting: Setting, raw: string): readonly string[] {
 
 test('defaults, conversions and types come from one literal', () => {
   const settings = all.load({ HOME: '/srv', COUNT: '10', RATIO: '.25', ON: '1', MODE: 'slow', NATS: 'nats://a:1, tls://b:2' });
-  // Each of these lines is also a check of the type: `number`, `boolean`, the union of the enum, `string | undefined`.
+  // Each of these lines also checks the type: `number`, `boolean`, the union of the enum, `string | undefined`.
   const count: number = settings.COUNT;
   const on: boolean = settings.ON;
   const mode: 'slow' | 'fast' = settings.MODE;
@@ -78,7 +78,7 @@ test('numeric bounds are inclusive', () => {
   assert.equal(faults(unbounded, String(2 ** 53)).length, 1);
 });
 
-test('an integer is allowed exactly within its bounds', () => {
+test('an integer is allowed if and only if it is within its bounds', () => {
   const bounds = fc.tuple(fc.integer(), fc.integer()).map(pair => pair.toSorted((a, b) => a - b) as [number, number]);
   fc.assert(
     fc.property(bounds, fc.integer(), ([min, max], value) => {

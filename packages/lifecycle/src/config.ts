@@ -22,8 +22,8 @@ export class ConfigError extends Error {
 }
 
 /**
- * Runs code that prepares a service from its settings before it opens the log. Any error in it (a missing file, a module that does not
- * load) is a fault of the settings: the promise rejects with ConfigError, and the process ends with EXIT_CONFIG.
+ * Runs code that prepares a service from its settings before it opens the log. Any error of that code (a missing file, a module that does
+ * not load) counts as a fault of the settings: the promise rejects with ConfigError, and the process ends with EXIT_CONFIG.
  */
 export async function fromSettings<T>(work: () => Promise<T> | T): Promise<T> {
   try {

@@ -40,7 +40,7 @@ test('a failing check is reported with the name of its error, without the messag
   assert.equal(readiness.ready, false);
 });
 
-test('a failing optional check leaves the process ready, and is reported by the code of its system error', async () => {
+test('a failing optional check leaves the process ready, and is reported with the code of its system error', async () => {
   const health = createHealth();
   const refused = Object.assign(new Error('connect ECONNREFUSED PLANTED'), { code: 'ECONNREFUSED' });
   health.started([
@@ -61,7 +61,7 @@ test('a drain that begins during the checks makes the result not ready', async (
   assert.equal((await asked).ready, false);
 });
 
-test('a hanging check times out after READY_CHECK_MS_MAX, is aborted, and runs once for all probes', async () => {
+test('a hanging check times out after READY_CHECK_MS_MAX, is aborted, and is shared by all probes', async () => {
   const health = createHealth();
   let running = 0;
   let aborted = false;

@@ -7,7 +7,7 @@ export interface ReadyCheck {
   readonly name: string;
   /** Resolves if the dependency is usable, else rejects. Aborted after READY_CHECK_MS_MAX. */
   check(signal: AbortSignal): Promise<unknown>;
-  /** The process is useful without this dependency: a failure is reported as degraded, and the process stays ready. */
+  /** True if the process is useful without this dependency: a failure is reported as degraded, and the process stays ready. */
   readonly optional?: true;
 }
 
@@ -59,7 +59,7 @@ export function createHealth(): Health {
   };
 }
 
-/** Runs a check once at a time: probes that arrive during a hanging check share it. */
+/** Runs at most one check at a time: probes that arrive during a check share its result. */
 function bounded({ check, optional }: ReadyCheck): () => Promise<string | undefined> {
   let running: Promise<string | undefined> | undefined;
   return () => {

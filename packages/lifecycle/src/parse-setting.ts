@@ -25,7 +25,7 @@ function convert(setting: Setting, text: string): SettingValue | undefined {
   switch (setting.type) {
     case 'boolean':
       return BOOLEANS[text.toLowerCase()];
-    // Only plain decimals are accepted: `Number('')` is 0 and `Number('0x10')` is 16.
+    // Accepts only plain decimals, because `Number('')` is 0 and `Number('0x10')` is 16.
     case 'integer':
       return INTEGER.test(text) ? Number(text) : undefined;
     case 'number':

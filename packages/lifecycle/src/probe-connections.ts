@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Connections that stay open. Probes and scrapers need few. */
+/** Most connections that stay open. Probes and scrapers need only a few. */
 export const PROBE_CONNECTIONS_MAX = 64;
 /** Connections accepted at once, before those beyond PROBE_CONNECTIONS_MAX are closed. Must exceed the 511 that a listener queues. */
 const BURST_CONNECTIONS_MAX = 1_024;
@@ -15,7 +15,7 @@ type ConnectionState = 'new' | 'busy' | 'idle';
  */
 export function limitProbeConnections(server: Server): void {
   server.maxConnections = BURST_CONNECTIONS_MAX;
-  /** In the order of their arrival. */
+  /** The open connections in the order of their arrival. */
   const states = new Map<Socket, ConnectionState>();
   let isQueued = false;
   const closeSurplus = () => {

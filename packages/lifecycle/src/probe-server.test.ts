@@ -130,7 +130,7 @@ test('a client that reopens incomplete requests whenever one is closed cannot ke
     }
   };
   const attackers = Array.from({ length: PROBE_CONNECTIONS_MAX + 16 }, attack);
-  // All slots are taken, and each freed one is taken again.
+  // Continues until every slot has been taken several times.
   await until(() => opened >= 4 * PROBE_CONNECTIONS_MAX);
   const statuses: number[] = [];
   for (let probe = 0; probe < 20; probe += 1) statuses.push(await livez(server.url));
@@ -139,7 +139,7 @@ test('a client that reopens incomplete requests whenever one is closed cannot ke
   assert.deepEqual(statuses, Array(20).fill(200));
 });
 
-test('a request in progress and a kept connection outlive connections without a request', async t => {
+test('connections without a request are closed before a request in progress and a kept connection', async t => {
   const finish = Promise.withResolvers<string>();
   const { server } = await probes(t, { metricsText: () => finish.promise });
   const scrape = fetch(`${server.url}/metrics`);
@@ -183,7 +183,7 @@ test('close does not wait for a scraper that keeps its connection open', async t
   idle.destroy();
 });
 
-test('the routes can be mounted on an existing server and stop measuring with it', async t => {
+test('the routes can be mounted on an existing server, and stop measuring when it closes', async t => {
   const app = fastify({ logger: false });
   t.after(() => app.close());
   const health = createHealth();
@@ -194,7 +194,7 @@ test('the routes can be mounted on an existing server and stop measuring with it
   for (const path of ['/livez', '/readyz', '/metrics']) assert.equal((await fetch(`${url}${path}`)).status, 200);
 });
 
-test('on a server with other routes the probes answer under IP addresses and localhost, never under the names of the server', async t => {
+test('on a server with other routes, the probes answer under IP addresses and localhost, never under the server’s names', async t => {
   const app = fastify({ logger: false });
   t.after(() => app.close());
   const health = createHealth();
@@ -218,7 +218,7 @@ test('on a server with other routes the probes answer under IP addresses and loc
   assert.match((await ask('/metrics', 'a2a.example.com')).body, /HOPLINE_PROBE_PORT/);
 });
 
-test('with a port of their own the probes are not on the server of the service', async t => {
+test('probes with their own port are not served on the port of the service', async t => {
   const app = fastify({ logger: false });
   t.after(() => app.close());
   const hosts = new AllowedHosts();

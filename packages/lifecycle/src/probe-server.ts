@@ -23,7 +23,7 @@ export async function startProbeServer(
 ): Promise<ProbeServer> {
   const app = fastify({
     logger: false,
-    // Scrapers keep their connections open; a drain must not wait for them.
+    // Scrapers keep their connections open, and a drain must not wait for them.
     forceCloseConnections: true,
     connectionTimeout: PROBE_IDLE_MS_MAX,
     http: { headersTimeout: PROBE_HEADERS_MS_MAX, connectionsCheckingInterval: PROBE_HEADERS_MS_MAX / 2 },

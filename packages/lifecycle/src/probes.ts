@@ -11,7 +11,7 @@ export interface ProbeOptions {
   readonly loopLagMsMax: number;
   /** Hosts under which the service, and a server that serves only probes, answers requests without credentials. */
   readonly hosts: AllowedHosts;
-  /** The probes have a port of their own (HOPLINE_PROBE_PORT): `registerProbes` mounts none. */
+  /** True if the probes have their own port (HOPLINE_PROBE_PORT), so that `registerProbes` mounts nothing. */
   readonly elsewhere?: boolean;
 }
 

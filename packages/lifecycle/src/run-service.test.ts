@@ -91,7 +91,7 @@ suite('a service process', { concurrency: 3, timeout: 120_000 }, () => {
     assert.doesNotMatch(JSON.stringify(service.lines), /PLANTED/);
   });
 
-  test('probes answer under addresses, localhost and the names of the settings, and to no other Host', async () => {
+  test('probes answer under IP addresses, localhost and the configured names, and to no other Host', async () => {
     const service = run('well', { HOPLINE_ALLOWED_HOSTS: 'relay.internal', TEST_PUBLIC_URL: 'https://public.example/x' });
     const { url } = await service.line('probes listening');
     await service.line('ready');
@@ -143,7 +143,7 @@ suite('a service process', { concurrency: 3, timeout: 120_000 }, () => {
     await free.ended;
   });
 
-  test('a service drains and exits when its launcher is killed and all pipes close', async () => {
+  test('a service drains and exits when its launcher is killed and all its pipes close', async () => {
     const service = run('well', { HOPLINE_STDIN_LIFELINE: '1' });
     await service.line('ready');
     for (const pipe of service.child.stdio) pipe?.destroy();
@@ -193,7 +193,7 @@ suite('a service process', { concurrency: 3, timeout: 120_000 }, () => {
     assert.equal(stderr, 'test-service: HOPLINE_LOG_LEVLE is not a setting of Hopline; did you mean HOPLINE_LOG_LEVEL?\n');
   });
 
-  test('a fault that the start finds in the settings is reported as one sentence, with the exit code of the settings and without a stack', async () => {
+  test('a wrong setting that the start finds is reported in one sentence, with the exit code for settings and without a stack', async () => {
     const service = run('wrong-file');
     const { code, stderr } = await service.ended;
     assert.equal(code, EXIT_CONFIG);

@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
 import test from 'node:test';
-import { defineConfig } from './config.ts';
 import { defineServiceConfig, SERVICE_SETTINGS } from './service-settings.ts';
 
 test('a service has common and own settings and can override a default', () => {
@@ -22,9 +20,4 @@ test('HOPLINE_PORT and HOPLINE_DRAIN_MS_MAX are checked at their bounds', () => 
   for (const env of [{ HOPLINE_PORT: '0' }, { HOPLINE_PORT: '65535' }, { HOPLINE_DRAIN_MS_MAX: '600000' }]) assert.ok(load(env));
   for (const env of [{ HOPLINE_PORT: '-1' }, { HOPLINE_PORT: '65536' }, { HOPLINE_DRAIN_MS_MAX: '600001' }])
     assert.throws(() => load(env));
-});
-
-test('the README contains the generated table', async () => {
-  const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8');
-  assert.ok(readme.includes(defineConfig(SERVICE_SETTINGS).table()));
 });

@@ -5,7 +5,7 @@ interface Base {
   readonly unit?: string;
   /** Never printed, neither in errors nor in `effective`. */
   readonly secret?: boolean;
-  /** May be absent without a default; the value is then `undefined`. */
+  /** The setting may be absent without a default. Its value is then `undefined`. */
   readonly optional?: boolean;
 }
 

@@ -7,16 +7,16 @@ const FILE_RECHECK_MS = 1_000;
 
 export interface WatchedFileOptions<T> {
   readonly path: string;
-  /** Throws an Error whose message contains nothing of an invalid file. */
+  /** Throws an Error whose message does not quote an invalid file. */
   readonly parse: (text: string) => T;
-  /** The file changed and is invalid; its previous content stays in force. Called once per change. */
+  /** Called once per change if the changed file is invalid. Its previous content stays in force. */
   readonly onFault: (reason: string) => void;
-  /** Shortest interval between two checks; milliseconds, default 1000. */
+  /** Shortest interval between two checks in milliseconds, 1000 by default. */
   readonly recheckMs?: number;
 }
 
 /**
- * A file named by a setting, read again after a change. Checked by its path instead of file events: Kubernetes replaces a mounted
+ * A file named by a setting, read again after a change. It is checked by its path instead of by file events: Kubernetes replaces a mounted
  * secret through a symbolic link, for which the file has no event.
  */
 export class WatchedFile<T> {
@@ -67,7 +67,7 @@ export class WatchedFile<T> {
 type Read<T> = { version: string; value: T };
 
 async function read<T>({ path, parse }: WatchedFileOptions<T>): Promise<Read<T>> {
-  // The version from before the read, so that a concurrent write counts as a change.
+  // Takes the version before the read, so that a concurrent write counts as a change.
   const version = await versionOf(path);
   const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => {
     throw new Error(`the file cannot be read (${error.code ?? 'unknown'})`);

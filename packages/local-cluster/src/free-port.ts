@@ -1,8 +1,8 @@
 import { createServer, type Server } from 'node:net';
 
 /**
- * Below the ports that Linux (32768), macOS and Windows (49152) choose for outgoing connections and for `listen(0)`, so that a returned
- * port stays free until its process binds it.
+ * First port that is returned. It is below the ports that Linux (32768), macOS and Windows (49152) choose for outgoing connections and for
+ * `listen(0)`, so that a returned port stays free until its process binds it.
  */
 const FIRST = 12_000;
 const END = 32_000;
@@ -12,8 +12,8 @@ const HOST = '127.0.0.1';
 let block: Promise<{ next: number; end: number }> | undefined;
 
 /**
- * A port of loopback that no other caller on this machine gets. Each process reserves blocks of ports, as Consul's `freeport` does: the
- * first port of a block stays bound until the process ends, which keeps other processes out of the block. A process never gets the same
+ * Returns a loopback port that no other caller on this machine gets. Each process reserves blocks of ports, as Consul's `freeport` does:
+ * the first port of a block stays bound until the process ends, which keeps other processes out of the block. A process never gets the same
  * port twice.
  */
 export async function freePort(): Promise<number> {

@@ -1,8 +1,8 @@
 export { apiKeyHeader, credentialsOf } from './credentials.ts';
 export { EnvironmentError } from './environment-error.ts';
 export { freePort } from './free-port.ts';
+export { commandLineFor, type LocalCommand, localCommand, shellQuoted, URL_DEFAULT } from './local-command.ts';
 export { MetricsText } from './metrics-text.ts';
-export { commandLineFor, type OwnCommand, ownCommand, shellQuoted, URL_DEFAULT } from './own-command.ts';
 export { type ProcessState, processState } from './process-state.ts';
 export type { CommandLogins, ListedProcess, LogLocation, RunFile } from './running-cluster.ts';
 export { COMMAND_USERS, logSettingsOf, logsFolder, NATS_USERS_FILE, runningCluster } from './running-cluster.ts';

@@ -5,8 +5,8 @@ const PROBE_MS_MAX = 2000;
 const PENDING = 'pending';
 
 /**
- * State of a process of the local cluster. `isReady`: it does its work. `fault`: why it does not, or why the agent of a ready sub-agent
- * cannot work; a clause that follows a name. `isStarting`: the only fault is that it has not answered yet.
+ * State of a process of the local cluster. `isReady`: it does its work. `fault`: a clause, to follow a name, that explains why the process does
+ * not work, or why the agent of a ready sub-agent cannot. `isStarting`: its only fault is that it has not answered yet.
  */
 export type ProcessState = { isReady: boolean; fault: string | null; isStarting: boolean };
 
@@ -35,7 +35,7 @@ export async function processState({ pid, url, service, ending, agent }: ListedP
   return { isReady: true, fault, isStarting: reason === PENDING };
 }
 
-/** The launcher may have been killed, which makes its list outdated. */
+/** Checks the process itself, because the launcher's list is outdated if the launcher was killed. */
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);

@@ -35,7 +35,7 @@ test('the cluster is found by NATS_URL, then by run.json in the home; without ei
   assert.equal(natsOf({ HOPLINE_HOME: home, NATS_URL: 'nats://elsewhere:4222' }), 'nats://elsewhere:4222');
   const login = { user: 'blue.agent', password: 'secret' };
   await writeFile(join(home, 'nats-users.json'), JSON.stringify({ agent: login }));
-  // Credentials in the environment are for another server, and two kinds at once would be an error.
+  // Credentials in the environment are meant for another server, and two kinds at once would be an error.
   assert.deepEqual(logSettingsOf({ HOPLINE_HOME: home, NATS_TOKEN: 'other' }, 'agent'), {
     NATS_URL: 'nats://n:1',
     HOPLINE_PREFIX: 'blue',

@@ -58,8 +58,8 @@ const CREDENTIALS = ['NATS_USER', 'NATS_PASSWORD', 'NATS_TOKEN', 'NATS_CREDS', '
 type Credential = (typeof CREDENTIALS)[number];
 
 /**
- * Settings to connect to the log of the cluster: those of NATS_URL, else those in `run.json` with the login of `user`. Throws
- * EnvironmentError.
+ * Settings for a connection to the cluster's log: those of the environment if NATS_URL is set, otherwise those in `run.json` with the login
+ * of `user`. Throws EnvironmentError.
  */
 export function logSettingsOf(environment: Environment, user: CommandUser): LogLocation {
   if (environment.NATS_URL) return { NATS_URL: environment.NATS_URL };
@@ -68,7 +68,7 @@ export function logSettingsOf(environment: Environment, user: CommandUser): LogL
   return { NATS_URL: nats, ...(prefix !== undefined && !isSet && { HOPLINE_PREFIX: prefix }), ...loginOf(home, user) };
 }
 
-/** Absent if the NATS server is the operator's own; its credentials are then in the environment. */
+/** Reads the login of a user. Absent if the NATS server is the operator's own, whose credentials are in the environment. */
 function loginOf(home: string, user: CommandUser): Partial<Record<Credential, string>> {
   try {
     const login = (JSON.parse(readFileSync(`${home}/${NATS_USERS_FILE}`, 'utf8')) as CommandLogins)[user];

@@ -5,7 +5,7 @@ import { type ReadProcess, snapshotOf, type TopReading } from './top-snapshot.ts
 
 const reading = (monotonicMs: number, processes?: ReadProcess[]): TopReading => {
   const agents = [{ name: 'argocd', description: '', skills: [], state: 'live' as const, default: false }];
-  // The wall clock was set back between any two readings.
+  // Acts as if the wall clock were set back between any two readings.
   return { at: 9_000 - monotonicMs, monotonicMs, tasks: [], counts: { working: 0 }, agents, processes, missing: [] };
 };
 const relay = (pid: number, text: string): ReadProcess => ({

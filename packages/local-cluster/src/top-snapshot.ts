@@ -10,9 +10,9 @@ const METRICS_MS_MAX = 2_000;
 
 /** The data from one reading of a cluster. `metrics` is absent for a process that did not answer. */
 export type TopReading = {
-  /** Epoch milliseconds, for people. */
+  /** When it was taken, in epoch milliseconds. Only shown; rates use `monotonicMs`. */
   at: number;
-  /** Time for rates, from a clock that never goes back. */
+  /** Time for rates, from a monotonic clock. */
   monotonicMs: number;
   /** The caller's open tasks, newest first, and how many there are of each state. */
   tasks: Task[];
@@ -43,7 +43,7 @@ export async function readCluster(
     try {
       return await reading;
     } catch (thrown) {
-      // A server without such a list is not a fault; one that cannot be reached is.
+      // It is not a fault that a server lacks such a list, only that it cannot be reached.
       if (!(thrown instanceof A2AError) || thrown.code !== 'UNSUPPORTED_OPERATION') throw thrown;
       missing.push(`${what}: the server has no list of them`);
       return absent;
@@ -96,13 +96,13 @@ export type TopSnapshot = {
   missing: string[];
 };
 
-/** Figures over all processes, including those of several replicas of an agent. Absent members are unknown. */
+/** Figures of one agent over all its processes, including its replicas. Absent members are unknown. */
 export type TopAgent = {
   name: string;
   state: string;
   activeTasks?: number;
   tokensPerS?: number;
-  /** Mean seconds from a work item to its first token in this interval, else since the start; absent before the first token. */
+  /** Mean seconds from a work item to its first token: in this interval or, without one, since the start. Absent before the first token. */
   firstTokenS?: number;
   turnsEnded?: number;
   turnsFailed?: number;
@@ -110,10 +110,10 @@ export type TopAgent = {
 
 export type TopCluster = {
   openTasks: Record<string, number>;
-  /** Records of the shards that were stored but not read. */
+  /** Records of its shards that are stored but not yet read. */
   lag: number;
   openStreams: number;
-  /** By second, over the interval. */
+  /** Per second, over the interval. */
   rates: Record<keyof typeof RATES, number>;
   /** Since the processes started. */
   totals: Record<keyof typeof TOTALS, number>;
@@ -123,10 +123,10 @@ export type TopProcess = {
   service: string;
   instance: string;
   state: string;
-  /** Share of one core over the interval, 0 to 1 and more. */
+  /** CPU time over the interval as a share of one core; above 1 for more than one core. */
   cpu?: number;
   memoryBytes?: number;
-  /** 99th percentile of the delay of the event loop, seconds. */
+  /** 99th percentile of the event loop delay, in seconds. */
   loopDelayS?: number;
   restarts: number;
 };
@@ -180,7 +180,7 @@ function sumOf(reading: TopReading, name: string, labels: Record<string, string>
   return metricsOf(reading).reduce((sum, metrics) => sum + metrics.sum(name, labels), 0);
 }
 
-/** Growth of a counter, summed by process: a replaced process began again at 0. */
+/** Growth of a counter, summed over the processes. A replaced process counts from 0. */
 function growthOf(before: TopReading, now: TopReading, name: string, labels: Record<string, string> = {}): number {
   return (now.processes ?? []).reduce((sum, { instance, pid, metrics }) => {
     const earlier = before.processes?.find(process => process.instance === instance && process.pid === pid)?.metrics;
@@ -212,7 +212,7 @@ function agentOf({ name, state }: ListedAgent, before: TopReading, now: TopReadi
   if (now.processes === undefined) return { name, state };
   const labels = { agent: name };
   const HOPS = 'hopline_hop_duration_seconds';
-  // Compared by its own clock: an agent that is asked second could not have come first.
+  // Compared by the agent's own time, because an agent that is asked later could never be the first.
   const own = { ...labels, hop: 'agent' };
   const [sum, count] = [growthOf(before, now, `${HOPS}_sum`, own), growthOf(before, now, `${HOPS}_count`, own)];
   const [sumAll, countAll] = [sumOf(now, `${HOPS}_sum`, own), sumOf(now, `${HOPS}_count`, own)];

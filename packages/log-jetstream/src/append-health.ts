@@ -1,17 +1,17 @@
 import { LogUnavailable } from '@hopline/log';
 import type { LogNames } from './names.ts';
 
-/** A failure counts for this long without another publish to its stream. An older one proves nothing. */
+/** How long a failure counts if nothing else is published to its stream. An older one proves nothing. */
 export const FAILURE_KEPT_MS = 60_000;
 
 /**
  * Whether the streams store what this process publishes. A server with a full disk answers every request except appends, so no request
- * detects it, and a probe that writes would fill the disk further. The publishes themselves are the evidence.
+ * detects it, and a probe that writes would fill the disk further. Therefore the results of the publishes themselves are used.
  */
 export class AppendHealth {
   readonly #names: LogNames;
   readonly #now: () => number;
-  /** Time of the newest failure by stream; none once the stream has stored something. */
+  /** Time of the newest failure by stream. Removed once the stream has stored something. */
   readonly #failures = new Map<string, number>();
 
   constructor(names: LogNames, now: () => number = () => performance.now()) {
@@ -35,7 +35,7 @@ export class AppendHealth {
     }
   }
 
-  /** The bucket, or `raw`, `log` and `work` of `a2a.<stream>.…` behind the prefix: each is one stream. */
+  /** The stream of a subject: its bucket, or `raw`, `log` or `work` from `a2a.<stream>.…` after the prefix. */
   #streamOf(subject: string): string {
     const tokens = subject.split('.', 3);
     return tokens[tokens[0] === '$KV' || this.#names.prefix === '' ? 1 : 2]!;

@@ -26,7 +26,7 @@ const CHUNK_BYTES = 128 * 1024;
 const PART_MS_MAX = 30_000;
 /** Time limit after the last part, when the server unpacks the stream. */
 const UNPACK_MS_MAX = 600_000;
-/** Wait for items that cannot be delivered because the consumer's maximum is already in delivery. */
+/** Wait for an item that is not delivered because the consumer already has its maximum of items in delivery. */
 const DELIVERY_MS_MAX = 2_000;
 const API_ERROR_MIN = 400;
 const STREAM_NOT_FOUND = 10059;
@@ -87,7 +87,7 @@ async function backUpStream(connection: Connection, name: string, folder: string
     });
     const hash = createHash('sha256');
     for await (const part of parts) {
-      // Unlike `write`, it writes the whole part or rejects.
+      // Unlike `write`, `appendFile` writes the whole part or rejects.
       await file.appendFile(part);
       hash.update(part);
     }
@@ -238,7 +238,7 @@ async function restoreStream(
   }
   const end = await connection.nc.request(subject, '', { timeout: UNPACK_MS_MAX });
   requireTaken(name, end);
-  // Earlier than that, the name may belong to a stream that another process has created meanwhile.
+  // Not called earlier: until now the name may have belonged to a stream that another process created.
   onStored();
   const { state: found } = end.json<StreamInfo>();
   if (found.messages !== state.messages || found.last_seq !== state.last_seq) {
@@ -247,9 +247,9 @@ async function restoreStream(
 }
 
 /**
- * A server stores with a delay that it has delivered an item, so a backup may lack the delivery of an attempt that has already written. If
- * that attempt number ran again, its inputs would be mistaken for those of the first run, and the turn would not end. So items
- * that count as not delivered are delivered once here, and again after the ack wait as the next attempt.
+ * A server stores deliveries of items with a delay, so a backup may lack the delivery of an attempt that has already written. If that
+ * attempt number ran again, its inputs would be mistaken for those of the first run, and the turn would never end. Therefore items that
+ * count as not delivered are delivered once here, and after the ack wait again as the next attempt.
  */
 async function countDeliveries(connection: Connection): Promise<void> {
   const { workStream } = connection.names;
@@ -261,7 +261,7 @@ async function countDeliveries(connection: Connection): Promise<void> {
   }
 }
 
-/** The server accepts a part with an empty answer. */
+/** Rejects if the server did not accept a part: its answer to an accepted part is empty. */
 function requireTaken(name: string, answer: Msg): void {
   if (answer.data.length === 0) return;
   const { error } = answer.json<{ error?: { description: string } }>();

@@ -1,20 +1,20 @@
 import { LogMismatch } from '@hopline/log';
 
 /**
- * Server capabilities by version, because older servers drop unknown fields silently. Newer features (atomic batches 2.12, fast
- * ingest 2.14) gained nothing when measured.
+ * Server capabilities by version, because older servers drop unknown fields silently. Newer features (atomic batches 2.12, fast ingest
+ * 2.14) showed no gain when measured, so nothing requires them.
  */
 const VERSION_MIN: Version = [2, 9, 0];
 /**
- * Expected-last-subject-sequence on a replicated stream: up to 2.9.20 two writers both succeeded in 347 of 1000 rounds
- * (nats-server #4320), up to 2.10 replicas could diverge (#5644, #6194). It is exact on a single replica in every version.
+ * Expected-last-subject-sequence on a replicated stream: up to 2.9.20 two writers both succeeded in 347 of 1000 rounds (nats-server #4320),
+ * up to 2.10 replicas could diverge (#5644, #6194). A single replica checks it exactly in every version.
  */
 const REPLICATED_VERSION_MIN: Version = [2, 11, 0];
 
-/** A stream may begin at a chosen sequence. */
+/** From this version a stream may begin at a chosen sequence. */
 const FIRST_SEQ_VERSION_MIN: Version = [2, 10, 0];
 
-/** A consumer may have a list of subjects. Older servers drop it and deliver the whole stream. */
+/** From this version a consumer may have a list of subjects. Older servers drop the list and deliver the whole stream. */
 const FILTER_LISTS_VERSION_MIN: Version = [2, 10, 0];
 
 type Version = [major: number, minor: number, patch: number];

@@ -80,7 +80,7 @@ testBothWays('a payload that is not a record has no facts', () => {
   );
 });
 
-test('ids are counted in code points, as where clients send them', () => {
+test('ids are counted in code points, as in the requests of clients', () => {
   const recordOf = (id: string) => {
     const message = { messageId: id, role: 'ROLE_USER', parts: [] };
     return { v: 1, at: 1, from: 'client', input: { kind: 'message', message, contextId: id, role: 'supervisor', profile: 'p' } };
@@ -91,7 +91,7 @@ test('ids are counted in code points, as where clients send them', () => {
     assert.equal(decodeInput(encodePayload(recordOf(tooLong))), 'not a record');
 });
 
-test('a payload without a member that readers rely on is not a record', () => {
+test('a payload that lacks a member that readers rely on is not a record', () => {
   const broken = (record: object, patch: object) => encodePayload({ ...record, ...patch });
   const patches = [
     { v: '1' },
@@ -146,7 +146,7 @@ test('a payload without a member that readers rely on is not a record', () => {
   }
 });
 
-test('no bytes make a decoder throw', () => {
+test('decoders never throw, whatever the bytes', () => {
   fc.assert(
     fc.property(
       fc.oneof(

@@ -35,7 +35,7 @@ export type RecordHeaders = {
   expected?: number | undefined;
   trace?: TraceCarrier | undefined;
   /**
-   * False: without the copy. For inputs of agents, whose context becomes a link and not a parent. The copy costs 1 µs of CPU and 76 bytes a
+   * False omits the copy: for inputs of agents, whose context becomes a link and not a parent. The copy costs 1 µs of CPU and 76 bytes per
    * token.
    */
   copiesTrace?: boolean | undefined;
@@ -82,8 +82,8 @@ const FACTS_START = Buffer.from('{"v":1,"facts":');
 const AGGREGATE_START = ',"aggregate":{"taskId":"';
 
 /**
- * The facts of a record, without parsing the rest, which would take as long again. The rest is parsed only if the payload has
- * another form. A member with the same name inside a fact cannot mislead: the text before it would not be a complete array.
+ * Decodes only the facts of a record, because parsing the rest would take as long again. The whole payload is parsed only if it has another
+ * form. A member with the same name inside a fact does no harm: the text before it would not be a complete array.
  */
 export function decodeFactsOnly(payload: Uint8Array, taskId: string): readonly Fact[] | undefined {
   if (!takesFastPaths()) return decodeFacts(payload, taskId)?.facts;
@@ -94,7 +94,7 @@ export function decodeFactsOnly(payload: Uint8Array, taskId: string): readonly F
       const facts: unknown = JSON.parse(bytes.toString('utf8', FACTS_START.length, end));
       if (areFacts(facts)) return facts;
     } catch {
-      // The payload has another form and must be parsed as a whole.
+      // The payload has another form; it is parsed as a whole below.
     }
   }
   return decodeFacts(payload, taskId)?.facts;

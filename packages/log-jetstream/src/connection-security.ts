@@ -3,7 +3,7 @@ import type { ConnectionOptions } from '@nats-io/nats-core';
 import { credsAuthenticator } from '@nats-io/nats-core';
 import type { Credentials, NatsTls } from './options.ts';
 
-/** nats.js ignores a user in the URL, and URLs end up in logs. */
+/** Removes the user from a URL: nats.js ignores it there, and URLs end up in logs. */
 export function withoutUser(url: string): string {
   return url.replace(/^((?:\w+:\/\/)?)[^@/]*@/, '$1');
 }
@@ -34,7 +34,7 @@ export function isPermanent(reason: string): boolean {
   return /authorization|unable to parse credentials|^ENOENT/i.test(reason);
 }
 
-/** One sentence about a failed connection: the problem of the server at `address`, and the setting to check. */
+/** One sentence about a failed connection: what is wrong with the server at `address`, and which setting to check. */
 export function connectionFault(address: string, reason: string, dialMs: number): string {
   const at = `NATS at ${address}`;
   if (/connection refused|ECONNREFUSED/i.test(reason))

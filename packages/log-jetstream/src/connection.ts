@@ -95,10 +95,10 @@ export class Connection {
     }
   }
 
-  /** Throws LogUnavailable when the log is closed. `callback` receives undefined when the server rejects the subscription. */
-  subscribe(subject: string, callback: (msg: Msg | undefined) => void): Subscription {
+  /** Throws LogUnavailable when the log is closed. `onRejected` is called when the server does not permit the subscription. */
+  subscribe(subject: string, onMsg: (msg: Msg) => void, onRejected: () => void): Subscription {
     try {
-      return this.nc.subscribe(subject, { callback: (error, msg) => callback(error ? undefined : msg) });
+      return this.nc.subscribe(subject, { callback: (error, msg) => (error ? onRejected() : onMsg(msg)) });
     } catch (error) {
       throw new LogUnavailable('the log is closed', { cause: error });
     }

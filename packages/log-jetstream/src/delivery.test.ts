@@ -22,7 +22,7 @@ test('a message that no consumer delivered is not a delivery', () => {
     assert.equal(of(reply), undefined);
 });
 
-test('a token that should be a number and is not one becomes NaN, which no reader expects next', () => {
+test('a token that should be a number but is not becomes NaN, which no reader expects as the next sequence', () => {
   assert.equal(of('$JS.ACK.S.c1.2.41.x7.1795232553579981086.3')?.consumerSeq, Number.NaN);
   assert.equal(of('$JS.ACK.S.c1.2.4-1.7.1795232553579981086.3')?.seq, Number.NaN);
 });

@@ -19,7 +19,10 @@ const NANO_DIGITS_OF_MS = 6;
 const PREFIX = '$JS.ACK.';
 const DOT = 46;
 const ZERO = 48;
-/** Positions at which the tokens of the current subject begin. Reused, because a reader of the whole log parses one subject a message. */
+/**
+ * Positions at which the tokens of the current subject begin. The array is reused, because a reader of the whole log parses one subject per
+ * message.
+ */
 const starts: number[] = [];
 
 /**

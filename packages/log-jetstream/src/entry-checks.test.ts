@@ -52,7 +52,7 @@ const cases: [EntryCheck, object, optional: string[]][] = [
   [ENTRY_CHECKS.pushProgress, progress, ['sending', 'failingSince', 'retryAt', 'retryMs']],
 ];
 
-test('an entry needs every member that readers rely on, of its type', () => {
+test('an entry needs every member that readers rely on, with the right type', () => {
   for (const [isValid, entry, optional] of cases) {
     const members = { ...entry } as Record<string, unknown>;
     assert.equal(isValid(members, 't1'), true);
@@ -70,7 +70,7 @@ test('ids of tasks, roles, URLs and times are checked as their readers need them
   assert.equal(ENTRY_CHECKS.tasks(entry, 'a/b'), false);
   for (const more of [{ role: 'agent.' }, { owner: { tenant: 1 } }, { inputRequest: { n: 1 } }, { authRequest: { at: 1 } }])
     assert.equal(ENTRY_CHECKS.tasks({ ...entry, ...more }, 't1'), false, JSON.stringify(more));
-  // A `Date` holds times up to 8.64e15: the next one has no text.
+  // A `Date` holds times up to 8.64e15; a later one cannot be formatted.
   for (const [at, isValid] of [
     [8.64e15, true],
     [8.64e15 + 1, false],

@@ -1,14 +1,5 @@
 import { takesFastPaths } from '@hopline/a2a';
-import {
-  type FactRecord,
-  isTaskId,
-  LOG_PREFIX,
-  liveSubject,
-  logShardFilter,
-  logSubject,
-  type Owner,
-  tenantTokenOf,
-} from '@hopline/events';
+import { type FactRecord, isTaskId, LOG_PREFIX, liveSubject, logShardFilter, type Owner, tenantTokenOf } from '@hopline/events';
 import {
   type AppendOptions,
   type FactLog,
@@ -38,6 +29,7 @@ import type { Publisher } from './publisher.ts';
 import { readExtent } from './retention.ts';
 import { retry } from './retry.ts';
 import { TailWatch } from './tail-watch.ts';
+import { TaskSubjects } from './task-subjects.ts';
 import type { Party } from './turn-queue.ts';
 
 /** Bytes that the server stores of a record besides payload, subject and id: its own fields, and the headers with two copies of a trace. */
@@ -50,6 +42,7 @@ export class JetStreamFacts implements FactLog {
   readonly #connection: Connection;
   readonly #publisher: Publisher;
   readonly #shards: number;
+  readonly #subjects: TaskSubjects;
   readonly #history: HistoryReader;
   readonly #follow: FollowOptions;
   readonly #tails: TailWatch;
@@ -60,6 +53,7 @@ export class JetStreamFacts implements FactLog {
     this.#connection = connection;
     this.#publisher = publisher;
     this.#shards = options.shards;
+    this.#subjects = new TaskSubjects(connection.names, options.shards);
     this.#history = new HistoryReader(connection, connection.names.factsStream, options.readBytesMax);
     this.#follow = options.follow;
     this.#tails = new TailWatch(connection, {
@@ -71,8 +65,7 @@ export class JetStreamFacts implements FactLog {
 
   async append(record: FactRecord, options: AppendOptions): Promise<{ seq: number; bytes: number }> {
     const { taskId } = record.aggregate;
-    requireTaskId(taskId);
-    const subject = this.#subject(taskId);
+    const subject = this.#subjects.ofFacts(taskId);
     const payload = encodePayload(record);
     const headers = RECORD_OVERHEAD_BYTES + options.id.length + (options.trace?.traceparent === undefined ? 0 : TRACE_BYTES);
     const bytes = payload.length + subject.length + headers;
@@ -91,7 +84,7 @@ export class JetStreamFacts implements FactLog {
 
   async last(taskId: string): Promise<StoredFacts | undefined> {
     requireTaskId(taskId);
-    const newest = await this.#newest(this.#subject(taskId));
+    const newest = await this.#newest(this.#subjects.ofFacts(taskId));
     if (!newest) return undefined;
     const record = decodeFacts(newest.data, taskId);
     if (record) return { seq: newest.seq, record, ...originOf(newest.header) };
@@ -147,7 +140,7 @@ export class JetStreamFacts implements FactLog {
   }
 
   async *#read(taskId: string, from: number, party?: Party): AsyncGenerator<StoredFacts, number> {
-    const subject = this.#subject(taskId);
+    const subject = this.#subjects.ofFacts(taskId);
     const tail = (await this.#newest(subject))?.seq ?? 0;
     if (tail < from) return tail;
     // A follower is often only one record behind, which one request can read; a page takes four.
@@ -165,10 +158,6 @@ export class JetStreamFacts implements FactLog {
     return tail;
   }
 
-  #subject(taskId: string): string {
-    return this.#connection.names.subject(logSubject(taskId, this.#shards));
-  }
-
   /** From the leader: a lagging replica may answer a direct get. */
   #newest(subject: string): Promise<StoredMsg | null> {
     const get = () => this.#connection.jsm.streams.getMessage(this.#connection.names.factsStream, { last_by_subj: subject });
@@ -184,7 +173,7 @@ export class JetStreamFacts implements FactLog {
 
   #source(taskId: string, after: FollowStart, signal: AbortSignal, party: Party): FollowSource {
     const { nc, jsm, names } = this.#connection;
-    const subject = this.#subject(taskId);
+    const subject = this.#subjects.ofFacts(taskId);
     return {
       read: from => this.#read(taskId, from, party),
       tail: async () => tailOf(await jsm.direct.getMessage(names.factsStream, { last_by_subj: subject }), taskId),
@@ -195,17 +184,19 @@ export class JetStreamFacts implements FactLog {
       subscribe: async (onLive, onReconnect) => {
         const live = names.subject(liveSubject(taskId, this.#shards));
         let isDenied = false;
-        const subscription = this.#connection.subscribe(live, msg => {
-          if (msg === undefined) isDenied = true;
-          const record = msg && this.#toLive(msg, taskId);
+        const onMsg = (msg: Msg) => {
+          const record = this.#toLive(msg, taskId);
           if (record) onLive(record);
+        };
+        const subscription = this.#connection.subscribe(live, onMsg, () => {
+          isDenied = true;
         });
         const removeListener = this.#connection.onReconnect(onReconnect);
         const unsubscribe = () => {
           removeListener();
           subscription.unsubscribe();
         };
-        // It soon reads the log if no live record shows that it missed none, so it need not wait for the server's answer.
+        // The follower need not wait for the server's answer: unless a live record shows that it has missed nothing, it soon reads the log.
         if (this.#mayFollow && typeof after === 'object') return unsubscribe;
         try {
           await retry(this.#connection, 'following a task', () => nc.flush(), { signal });

@@ -17,7 +17,7 @@ const SHARD_PAGE_RECORDS = 4_096;
 const BATCH_RECORDS = 256;
 /** Pages that one process reads concurrently. */
 const PAGES_AT_ONCE_MAX = 16;
-/** Maximum of them for one party, like the slots of a worker. */
+/** Share of these pages that one party may read, as with the slots of a worker. */
 const PARTY_PAGES_SHARE = 0.75;
 /**
  * Records of a longer page that its reader receives in one turn of the event loop: decoding and sending them takes 1 to 2 ms. Whole pages
@@ -58,8 +58,8 @@ export class HistoryReader {
   }
 
   /**
-   * Like `read`, but yields batches while the rest of the page arrives: objects decoded together are soon garbage, whereas
-   * a whole page outlives the young generation of the heap. A slow reader holds a consumer but no slot, so it may read tasks meanwhile.
+   * Like `read`, but yields batches while the rest of the page arrives. A batch soon becomes garbage, whereas a whole page would outlive
+   * the young generation of the heap. A slow reader holds a consumer but no slot, so it may read tasks meanwhile.
    */
   readBatches(subject: string, from: number | Date, tail: number): AsyncGenerator<readonly Delivery[], void> {
     return this.#pages(subject, from, tail, next => this.#arrivingPage(subject, next, tail));
@@ -155,7 +155,7 @@ export class HistoryReader {
     return { ended: Promise.race([pulled, reached.promise]), close };
   }
 
-  /** False if retention has removed the rest. */
+  /** Whether messages are left in the range; false if retention has removed the rest. */
   async #has(subject: string, from: number | Date): Promise<boolean> {
     const newest = await this.#connection.jsm.streams.getMessage(this.#stream, { last_by_subj: subject }).catch(() => undefined);
     if (newest === undefined || newest === null) return newest === undefined;

@@ -1,22 +1,10 @@
-import {
-  type InputRecord,
-  isTaskId,
-  isWriter,
-  mayAppend,
-  RAW_PREFIX,
-  rawShardFilter,
-  rawSubject,
-  rawTaskFilter,
-  type Writer,
-  writerOf,
-} from '@hopline/events';
+import { type InputRecord, mayAppend, rawShardFilter, rawTaskFilter, type Writer, writerOf } from '@hopline/events';
 import {
   type InputAppendOptions,
   type InputLog,
   type ReadStart,
   type RejectedInput,
   requireTaskId,
-  requireWriter,
   type StoredInput,
   type StreamExtent,
 } from '@hopline/log';
@@ -28,14 +16,16 @@ import { readOrdered } from './ordered-reader.ts';
 import type { Publisher } from './publisher.ts';
 import { readExtent } from './retention.ts';
 import { type RetryOptions, retry } from './retry.ts';
+import { TaskSubjects } from './task-subjects.ts';
 
-/** `writer`: writer of every record appended here. Absent, for tools and tests: taken from the record. */
+/** `writer`: the writer of every record appended here. Absent for tools and tests: the record determines it. */
 export type JetStreamInputsOptions = { shards: number; readBytesMax: number; writer?: Writer | undefined };
 
 export class JetStreamInputs implements InputLog {
   readonly #connection: Connection;
   readonly #publisher: Publisher;
   readonly #shards: number;
+  readonly #subjects: TaskSubjects;
   readonly #writer: Writer | undefined;
   readonly #readBytesMax: number;
   readonly #history: HistoryReader;
@@ -44,16 +34,14 @@ export class JetStreamInputs implements InputLog {
     this.#connection = connection;
     this.#publisher = publisher;
     this.#shards = options.shards;
+    this.#subjects = new TaskSubjects(connection.names, options.shards);
     this.#writer = options.writer;
     this.#readBytesMax = options.readBytesMax;
     this.#history = new HistoryReader(connection, connection.names.inputsStream, options.readBytesMax);
   }
 
   async append(taskId: string, record: InputRecord, options: InputAppendOptions): Promise<{ seq: number; duplicate: boolean }> {
-    requireTaskId(taskId);
-    const writer = this.#writer ?? writerOf(record);
-    requireWriter(writer);
-    const subject = this.#connection.names.subject(rawSubject(taskId, this.#shards, writer));
+    const subject = this.#subjects.ofInputs(taskId, this.#writer ?? writerOf(record));
     return this.#publisher.publish(subject, encodePayload(record), { ...options, copiesTrace: record.from === 'client' });
   }
 
@@ -150,14 +138,12 @@ export class JetStreamInputs implements InputLog {
   }
 
   #toInput({ msg, seq, storedAt }: Delivery): StoredInput | RejectedInput {
-    const { names } = this.#connection;
-    const [, taskId = '', ...rest] = msg.subject.slice(names.subject(RAW_PREFIX).length + 1).split('.');
-    const writer = rest.join('.');
-    // Any client may publish on any subject: an input in the shard of another task would make two relays write that task.
-    const isOwn = isTaskId(taskId) && isWriter(writer) && msg.subject === names.subject(rawSubject(taskId, this.#shards, writer));
-    const decoded = isOwn ? decodeInput(msg.data) : 'not a record';
-    const record = typeof decoded === 'string' || mayAppend(writer as Writer, decoded) ? decoded : 'wrong writer';
+    const origin = this.#subjects.originOf(msg.subject);
+    if (origin === undefined) return { seq, taskId: this.#subjects.taskIdIn(msg.subject), fault: 'not a record' };
+    const { taskId, writer } = origin;
+    const decoded = decodeInput(msg.data);
+    const record = typeof decoded === 'string' || mayAppend(writer, decoded) ? decoded : 'wrong writer';
     if (typeof record === 'string') return { seq, taskId, fault: record };
-    return { seq, taskId, record, writer: writer as Writer, bytes: msg.data.length, storedAt };
+    return { seq, taskId, record, writer, bytes: msg.data.length, storedAt };
   }
 }

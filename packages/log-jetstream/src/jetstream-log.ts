@@ -36,7 +36,7 @@ import { STREAM_CREATOR, writerOfUser } from './users.ts';
 import { NatsWakeUps } from './wake-ups.ts';
 import { JetStreamWork } from './work.ts';
 
-/** Part of the server's max_payload reserved for headers. */
+/** Part of the server's max_payload that is reserved for headers. */
 const HEADER_BYTES_MAX = 16 * 1024;
 /** Bytes in flight to one reader. Must fit at least one record of maximum size. */
 const READ_BYTES_MAX = 4 * 1024 * 1024;
@@ -71,7 +71,7 @@ export async function openJetStreamLog(options: JetStreamLogOptions): Promise<Lo
   }
 }
 
-/** Connects, checks the server and disconnects. Rejects as openJetStreamLog. */
+/** Connects, checks the server and disconnects. Rejects like openJetStreamLog. */
 export async function checkServer(options: Omit<ConnectOptions, 'onEvent' | 'names'> & { replicas: number }): Promise<void> {
   const connection = await openConnection({ ...options, names: new LogNames(), onEvent: () => {} });
   try {

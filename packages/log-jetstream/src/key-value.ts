@@ -21,9 +21,10 @@ const PURGED = 'PURGE';
 const NOTHING = new Uint8Array(0);
 
 /**
- * A watch is ready when it has yielded the newest revision that the bucket had afterwards. The server's count of pending messages
- * cannot decide it: a key that is overwritten while the consumer starts is counted wrong (seen on 2.15.2), and a lagging replica
- * counts its own messages. If writes never pause, a key still missing after this many comparisons was overwritten unread in each.
+ * A watch is ready when it has yielded the newest revision that the bucket had afterwards. The server's count of pending messages does not
+ * show that: a key that is overwritten while the consumer starts is counted wrongly (seen on 2.15.2), and a lagging replica counts only its
+ * own messages. If writes never pause, the comparison is repeated up to this number; a key that is still missing was overwritten before it
+ * was read, every time.
  */
 const COMPARISONS_MAX = 8;
 
@@ -90,7 +91,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
 
   async revision(): Promise<number> {
     const get = () => this.#connection.jsm.streams.getMessage(this.#stream, { last_by_subj: `${this.#prefix}>` });
-    // The last sequence of the stream would not do: that message may have been removed, and then no watch would ever reach it.
+    // The stream's last sequence cannot be used: its message may have been removed, and then a watch would never reach it.
     return (await retry(this.#connection, this.#stream, get))?.seq ?? 0;
   }
 
@@ -123,7 +124,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
     if (newest === undefined) return;
     let [position, comparisons, isReady] = [0, 0, newest === 0];
     if (isReady) yield { type: 'ready' };
-    /** Keys yielded before `ready`. For other keys a removal is not a change. */
+    /** Keys yielded before `ready`. The removal of any other key is not a change. */
     const yielded = new Set<string>();
     for await (const { deliveries, idle } of readOrdered(this.#connection, reading)) {
       for (const delivery of deliveries) {
@@ -164,7 +165,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
     return String((await retry(this.#connection, this.#stream, () => jsm.streams.info(this.#stream), options)).created);
   }
 
-  /** From the leader: the loser of a race to create a key must read what the winner wrote. */
+  /** Read from the leader, because the loser of a race to create a key must see the winner's entry. */
   async #newest(key: string): Promise<StoredMsg | null> {
     requireKey(key);
     const get = () => this.#connection.jsm.streams.getMessage(this.#stream, { last_by_subj: this.#prefix + key });

@@ -5,14 +5,14 @@ import { pause, retry } from './retry.ts';
 
 const RETRY_MS_BASE = 1_000;
 const RETRY_MS_MIN = 250;
-/** Longest pause between two tries. Not shorter, because both this process and the server log each rejected try. */
+/** Longest pause between two tries. It is long because both this process and the server log each rejected try. */
 const RETRY_MS_MAX = 30_000;
 
 export type LastingSubscriptionOptions = {
   onMsg: (msg: Msg) => void;
-  /** The server has rejected the subscription, which now receives nothing. */
+  /** Called when the server has rejected the subscription, which then receives nothing. */
   onDenied?: () => void;
-  /** The subscription receives again. */
+  /** Called when the subscription receives again. */
   onPermitted?: () => void;
   /** Ends the subscription. Absent: it lasts as long as the connection. */
   signal?: AbortSignal;
@@ -41,9 +41,8 @@ export class LastingSubscription {
   }
 
   #subscribe(): Subscription {
-    return this.#connection.subscribe(this.#subject, msg => {
-      if (msg !== undefined) this.#options.onMsg(msg);
-      else if (!this.#isRecovering) void this.#recover();
+    return this.#connection.subscribe(this.#subject, this.#options.onMsg, () => {
+      if (!this.#isRecovering) void this.#recover();
     });
   }
 

@@ -17,8 +17,8 @@ export type JetStreamLogOptions = {
   /** Replicas of each stream, 1, 3 or 5. Default 1. More than one requires nats-server 2.11. */
   replicas?: number;
   /**
-   * The service that uses this connection. Decides the subjects of its answers and inputs, and whether it creates missing streams. Absent,
-   * for tools and tests: ordinary NATS inboxes, inputs of any writer, and streams are created.
+   * The service that uses this connection. It determines the subjects of answers and inputs, and whether missing streams are created.
+   * Absent for tools and tests: they use ordinary NATS inboxes, append inputs of any writer, and create missing streams.
    */
   user?: LogUser;
   credentials?: Credentials;
@@ -40,7 +40,10 @@ export type JetStreamLogOptions = {
   requeuesMax?: number;
   /** Items of one role that may wait or run before servers refuse new messages for it. Default ROLE_ITEMS_MAX_DEFAULT. */
   roleItemsMax?: number;
-  /** Items of one tenant of one role before servers refuse its new messages for that role. Default TENANT_ITEMS_MAX_DEFAULT. */
+  /**
+   * Items of one tenant and role that may wait or run before servers refuse the tenant's new messages for that role. Default
+   * TENANT_ITEMS_MAX_DEFAULT.
+   */
   tenantItemsMax?: number;
   /** Share of a worker's slots that the items of one tenant may take. Default TENANT_SLOTS_SHARE_DEFAULT. */
   tenantSlotsShare?: number;
@@ -127,16 +130,16 @@ export const LEASES_AGE_MS = 7 * DAY_MS;
  * are for 1,000 agents, each with one process, and 50 processes of ingress: far beyond what a NATS cluster of today serves.
  */
 
-/** Nine for each role (one queue of its own, eight of tenants): 1,000 agents and the supervisors take 9,009. */
+/** Nine consumers for each role (one for work without an owner, eight for tenants): 1,000 agents and the supervisors take 9,009. */
 export const WORK_CONSUMERS_MAX = 10_000;
 /**
  * Each process reads 16 pages of history at once, and has one consumer per 256 quiet tasks that it follows: 17 consumers for an agent, 56 for an
  * ingress with 10,000 streams. Together 19,800.
  */
 export const FACTS_CONSUMERS_MAX = 20_000;
-/** One for each of up to 256 shards, and 16 pages of audits for each ingress: 1,056. Doubled, because takeovers overlap. */
+/** One consumer for each of up to 256 shards, and 16 for the audits of each ingress: 1,056, doubled because takeovers overlap. */
 export const INPUTS_CONSUMERS_MAX = 2_500;
-/** Two for each process that watches the bucket, because a consumer and its replacement overlap: 2,100. */
+/** Two consumers for each process that watches the bucket, because a consumer and its replacement overlap: 2,100. */
 export const BUCKET_CONSUMERS_MAX = 2_500;
 /** Items of one role and task: a turn has at most 64 calls, each of which may be queued again once. */
 export const WORK_ITEMS_PER_SUBJECT_MAX = 128;

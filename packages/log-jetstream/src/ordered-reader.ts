@@ -50,7 +50,8 @@ export async function openConsumer(connection: Connection, reading: Omit<Reading
     num_replicas: 1,
     ...startOf(from),
   };
-  // Uses a new name for each try: the server of a consumer that does not answer may be frozen, and a new name may be placed on another one.
+  // Uses a new name for each try: if no answer comes, the consumer's server may be frozen, and a consumer with another name may be placed
+  // on another server.
   const create = () => connection.jsm.consumers.add(stream, { ...config, name: `hopline-${nuid.next()}` });
   const info = await retry(connection, `reading ${stream}`, create, { signal, ...(timeoutMs !== undefined && { timeoutMs }) });
   return { name: info.name, pending: info.num_pending };
@@ -58,7 +59,7 @@ export async function openConsumer(connection: Connection, reading: Omit<Reading
 
 function startOf(from: Reading['from']): Partial<ConsumerConfig> {
   if (from === 'last-per-subject') return { deliver_policy: DeliverPolicy.LastPerSubject };
-  // The server cannot read years before 0, and stored nothing before 1970.
+  // Earlier times are replaced by 1970: the server cannot parse years before 0, and has stored nothing before 1970.
   if (from instanceof Date)
     return { deliver_policy: DeliverPolicy.StartTime, opt_start_time: new Date(Math.max(0, from.getTime())).toISOString() };
   return { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: Math.max(1, from) };

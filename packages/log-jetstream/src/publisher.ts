@@ -17,9 +17,7 @@ const ACK_TIMEOUT_MS = 2_000;
 const PUBLISH_TIMEOUT_MS = 20_000;
 const IN_FLIGHT_MAX = 512;
 const IN_FLIGHT_BYTES_MAX = 16 * 1024 * 1024;
-/**
- * Bytes that may wait to be sent. Beyond it a publish fails at once, so that memory stays bounded while the log is unavailable.
- */
+/** Bytes that may wait to be sent. Beyond that, a publish fails at once, so that memory stays bounded while the log is unavailable. */
 const WAITING_BYTES_MAX = 64 * 1024 * 1024;
 /** Above this many bytes, publishes are not held for the end of the turn of the event loop. */
 const SEND_AT_ONCE_BYTES = 64 * 1024;
@@ -61,7 +59,7 @@ export class Publisher {
   #waitingBytes = 0;
   #sweeping = false;
   #fillQueued = false;
-  /** The subscription to acknowledgements, set while the server rejects it. */
+  /** Set while the server rejects the subscription to acknowledgements. */
   #denied: Denial | undefined;
 
   constructor(connection: Connection, options: { recordBytesMax: number; ackTimeoutMs?: number | undefined }) {
@@ -215,7 +213,7 @@ export class Publisher {
     }
   }
 
-  /** In the original order. The server deduplicates by id the publishes that it stored before the disconnect. */
+  /** Sends open publishes again in their original order. The server recognizes by id those that it stored before the disconnect. */
   #resend(): void {
     for (const open of [...this.#open.values()]) this.#send(open);
     this.#fill();

@@ -37,11 +37,8 @@ export class PullInbox {
     this.#subject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`;
     this.#inbox = connection.createInbox();
     this.#onMessage = onMessage;
-    this.#subscription = connection.subscribe(this.#inbox, msg => {
-      if (!msg) this.#finish('lost');
-      else if (msg.subject === this.#inbox) this.#onStatus(msg);
-      else this.#onDelivery(msg);
-    });
+    const onMsg = (msg: Msg) => (msg.subject === this.#inbox ? this.#onStatus(msg) : this.#onDelivery(msg));
+    this.#subscription = connection.subscribe(this.#inbox, onMsg, () => this.#finish('lost'));
     this.#removeDisconnectListener = connection.onDisconnect(() => this.#finish('lost'));
   }
 
@@ -86,7 +83,7 @@ export class PullInbox {
     const description = msg.headers?.description ?? '';
     if (code === 100) return;
     const left = msg.headers?.get('Nats-Pending-Messages');
-    // Messages that the server counts as delivered but that did not arrive were lost on the way.
+    // Messages that the server counts as delivered but that have not arrived are lost.
     const isComplete = !left || Number(left) === this.#left;
     if (code === 404 || code === 408) this.#finish(isComplete ? 'expired' : 'lost');
     else if (code === 409 && description.includes('Exceeds MaxBytes')) this.#finish(isComplete ? 'bytes' : 'lost');

@@ -24,11 +24,11 @@ test('consumers of the queues of a role stay, with or without workers', () => {
   const own = (['supervisor', 'agent.a-1_x', 'agent.guide'] as const).flatMap(role =>
     [undefined, 0, 7].map(queue => durable(consumerName(role, queue), names.subject(workFilter(role, queue)))),
   );
-  // An agent's name has no underscore, so the second role is not one.
+  // An agent's name has no underscore, so the second consumer belongs to no role.
   assert.deepEqual(unknown(own), ['agent-a-1_x', 'agent-a-1_x_0', 'agent-a-1_x_7']);
 });
 
-test("a durable consumer that is not Hopline's is removed, whatever its name", () => {
+test('a durable consumer that does not belong to Hopline is removed, whatever its name', () => {
   const lasting = [
     durable('dos1'),
     durable(READER),

@@ -6,8 +6,8 @@ import type { JetStreamLogOptions } from './options.ts';
 
 /**
  * Removes from the streams of the log objects that Hopline did not create and that would exhaust a shared limit. Any user of the log may
- * create durable consumers, and can have JetStream API answers stored as work items, which no worker takes. Otherwise both
- * would stay until their age limit.
+ * create durable consumers, and can have JetStream API answers stored as work items that no worker takes. Both would otherwise stay until
+ * their age limit.
  */
 
 /** Time between two checks. One client creates about 700 consumers a second, far fewer than a stream allows. */
@@ -16,12 +16,12 @@ const UNKNOWN_CHECK_MS = 10_000;
 const SHORT_LIVED_MS_MAX = 5 * 60_000;
 /** Short-lived consumers of other clients that may stay on a stream. Beyond that, all of them are removed. */
 export const GUEST_CONSUMERS_MAX = 64;
-/** From this share of its bytes on, the work stream is searched for items that no worker takes. */
+/** When the work stream uses this share of its bytes or more, it is searched for items that no worker takes. */
 const WORK_SEARCH_SHARE = 1 / 8;
 const REMOVALS_AT_ONCE_MAX = 32;
 /** A user without the permission tries again after this time, because the permission may be granted meanwhile. */
 const DENIED_MS = 10 * 60_000;
-/** Subjects outside all queues of a known role that one check removes. */
+/** Most subjects of a known role outside all its queues that one check removes. */
 const SUBJECTS_PER_CHECK_MAX = 1_000;
 const NANOS_PER_MS = 1_000_000;
 const READER_NAME = /^hopline-[0-9A-Z]{22}$/;
@@ -34,7 +34,7 @@ export function removeUnknown(
   const work = new UnknownWork(connection);
   let isChecking = false;
   let deniedUntil = 0;
-  // Work that one check cannot do, for lack of a leader, is left to the next.
+  // If a check fails for lack of a leader, the next one does its work.
   const onError = (error: unknown) => {
     if (connection.toDenied(error) !== undefined) deniedUntil = performance.now() + DENIED_MS;
   };
@@ -98,7 +98,7 @@ async function removeConsumers(connection: Connection, stream: string, keptConsu
   if (removed.length > 0) onEvent({ type: 'unknown-consumers', stream, count: removed.length, name: removed[0]! });
 }
 
-/** The items for which `remove` succeeds; REMOVALS_AT_ONCE_MAX at a time. */
+/** Removes the items, REMOVALS_AT_ONCE_MAX at a time. Resolves with those that were removed. */
 async function atOnce(items: readonly string[], remove: (item: string) => Promise<boolean>): Promise<string[]> {
   const left = [...items];
   const removed: string[] = [];
@@ -151,7 +151,7 @@ class UnknownWork {
     }
     const due = [...unknown.keys()].filter(role => this.#suspects.has(role));
     this.#suspects = new Set(unknown.keys());
-    // If the subject is a prefix of others, only its own items.
+    // If the subject is a prefix of others, only its own items are removed.
     const filters = due.flatMap(role => (role === 'agent' ? [role] : [role, `${role}.>`]));
     let count = 0;
     const purge = async (filter: string) => {

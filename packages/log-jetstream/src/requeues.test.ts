@@ -5,10 +5,10 @@ import { createMemoryLog } from '@hopline/log/memory';
 import { RequeueCounts, type RequeueEntry } from './requeues.ts';
 
 const ITEM = { role: 'agent.files', taskId: 't1', seq: 7 } as const;
-/** Any bucket of the memory twin: the type of its values does not matter. */
+/** Uses any bucket of the in-memory log, because the type of its values does not matter. */
 const bucket = () => createMemoryLog().leases as unknown as KeyValue<RequeueEntry>;
 
-test('each delivery counts once; a delivery that a later one has followed does not count', async () => {
+test('each delivery counts once, and no longer counts after a later delivery', async () => {
   const counts = new RequeueCounts(bucket());
   assert.equal(await counts.begin(ITEM, 2), 0);
   for (const delivery of [2, 2, 4, 3, 4]) await counts.increment(ITEM, delivery);
@@ -16,7 +16,7 @@ test('each delivery counts once; a delivery that a later one has followed does n
   assert.equal(await counts.begin({ ...ITEM, seq: 8 }, 2), 0);
 });
 
-test('deliveries that reached no worker are not attempts, those that began are', async () => {
+test('deliveries count as attempts only if they began in a worker', async () => {
   const counts = new RequeueCounts(bucket());
   assert.equal(await counts.begin(ITEM, 4), 2, 'deliveries 2 and 3 were lost');
   assert.equal(await counts.begin(ITEM, 5), 2, 'delivery 4 began, and its worker died');
@@ -35,7 +35,7 @@ test('a delivery that begins late does not change later ones', async () => {
   assert.equal(await counts.begin(ITEM, 7), 2, 'delivery 6 began');
 });
 
-test('a worker sees that a later delivery has begun elsewhere, not that one was merely sent', async () => {
+test('a worker sees a later delivery only after it has begun elsewhere, not when it was merely sent', async () => {
   const counts = new RequeueCounts(bucket());
   assert.equal(await counts.hasBegunAfter(ITEM, 1), false);
   await counts.increment(ITEM, 3);
@@ -44,7 +44,7 @@ test('a worker sees that a later delivery has begun elsewhere, not that one was 
   assert.deepEqual([await counts.hasBegunAfter(ITEM, 1), await counts.hasBegunAfter(ITEM, 4)], [true, false]);
 });
 
-test('two concurrent writers lose no count, and a permanent conflict rejects', async () => {
+test('with two concurrent writers no count is lost, and a permanent conflict rejects', async () => {
   const shared = bucket();
   const [one, other] = [new RequeueCounts(shared), new RequeueCounts(shared)];
   await Promise.all([one.increment(ITEM, 1), other.increment(ITEM, 2)]);

@@ -10,14 +10,16 @@ export type RequeueEntry = { deliveries: number; count: number; begun?: number }
 export type RequeuedItem = { role: Role; taskId: string; seq: number };
 
 const NONE: RequeueEntry = { deliveries: 0, count: 0 };
-/** An entry has at most two concurrent writers: the worker of the item, and one that lost it unnoticed. */
+/**
+ * Two tries would be enough: an entry has at most two concurrent writers, the worker of the item and one that has lost it without noticing.
+ */
 const WRITE_TRIES_MAX = 3;
 
 /**
- * Counts how often an item of work was requeued, or was sent to a worker that it did not reach (its connection was frozen) or that
- * runs it already. The server counts deliveries only: `-NAK` has no reason that persists, headers
- * of a stored message cannot change, and an item queued again under a new count would duplicate the first if its writer died in
- * between. So the count stands in a bucket, written before `-NAK`: a worker that dies between the two has been counted correctly.
+ * Counts how often an item of work was requeued, or was sent to a worker that it did not reach (its connection was frozen) or that runs it
+ * already. The server counts deliveries only: `-NAK` has no reason that persists, headers of a stored message cannot change, and an item
+ * queued again under a new count would duplicate the first if its writer died in between. Therefore the count is in a bucket and is written
+ * before `-NAK`, so that it is right even if a worker dies between the two.
  */
 export class RequeueCounts {
   readonly #bucket: KeyValue<RequeueEntry>;
@@ -36,7 +38,8 @@ export class RequeueCounts {
     const count = before.count + lost;
     const value = { deliveries: Math.max(before.deliveries, delivery - 1), count, begun: Math.max(begun, delivery) };
     const write = entry === undefined ? this.#bucket.create(key, value) : this.#bucket.update(key, value, entry.revision);
-    // Without the record, the next delivery counts this one as lost. That is bounded, and better than an uncounted attempt.
+    // If the entry is not written, the next delivery counts this one as not begun, which is bounded and better than an attempt that is not
+    // made.
     await write.catch(() => {});
     return count;
   }
@@ -68,12 +71,12 @@ export class RequeueCounts {
   }
 }
 
-/** Operators may write to a bucket by hand. */
+/** Checks an entry, because operators may write to a bucket by hand. */
 function isValid({ deliveries, count, begun = 1 }: RequeueEntry): boolean {
   return Number.isInteger(begun) && Number.isInteger(deliveries) && Number.isInteger(count) && count >= 0 && count <= deliveries;
 }
 
-/** Contains the task, because sequences restart when the stream is created again. */
+/** The key contains the task, because sequences restart when the stream is created again. */
 function keyOf({ role, taskId, seq }: RequeuedItem): string {
   return `${role}.${taskId}.${seq}`;
 }

@@ -5,7 +5,7 @@ import { retry } from './retry.ts';
 
 /** Time between two checks of the retention of the streams. */
 const RETENTION_CHECK_MS = 60_000;
-/** A stream is checked from this share of its bytes on. */
+/** A stream is checked when it uses this share of its bytes or more. */
 const NEARLY_FULL_SHARE = 0.9;
 const NANOS_PER_MS = 1_000_000;
 
@@ -15,8 +15,8 @@ type StreamState = {
 };
 
 /**
- * A condition that the operator of a stream must know: it removes entries by bytes before their age (`old` is discarded), or it will soon
- * refuse writes (`new` is).
+ * A condition that the operator of a stream must know: it removes entries because of bytes before they reach their age (discard policy
+ * `old`), or it will soon refuse writes (`new`).
  */
 export function shortageOf({ config, state }: StreamState, nowMs: number): LogEvent | undefined {
   const { name: stream, max_bytes, max_age, discard } = config;
@@ -27,7 +27,7 @@ export function shortageOf({ config, state }: StreamState, nowMs: number): LogEv
   return keptMs < ageMs * NEARLY_FULL_SHARE ? { type: 'removes-by-bytes', stream, keptMs } : undefined;
 }
 
-/** Only the leader answers a request for the state of a stream. */
+/** Reads the extent from the stream's leader, because only the leader answers this request. */
 export async function readExtent(connection: Connection, stream: string): Promise<StreamExtent> {
   const { config, state } = await retry(connection, stream, () => connection.jsm.streams.info(stream));
   const bytesMax = config.max_bytes > 0 ? config.max_bytes : undefined;

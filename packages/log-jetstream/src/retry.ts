@@ -10,9 +10,8 @@ const RETRY_MS_MAX = 1_000;
 export type RetryOptions = { timeoutMs?: number; signal?: AbortSignal };
 
 /**
- * Repeats an idempotent request until an answer arrives. Rejects with LogDenied when the user lacks a permission, with
- * LogUnavailable on timeout, when the log is closed, or when `signal` aborts; with the server's error if a retry would fail the
- * same way.
+ * Repeats an idempotent request until an answer arrives. Rejects with LogDenied when the user lacks a permission, with LogUnavailable after
+ * the timeout, when the log is closed or when `signal` aborts, and with the server's error if a retry would fail in the same way.
  */
 export async function retry<T>(
   connection: Connection,
@@ -42,7 +41,7 @@ export async function retry<T>(
   }
 }
 
-/** Rejects at a disconnect: requests sent before it are never answered, so waiting for their timeout is useless. */
+/** Rejects at a disconnect: requests sent before it are never answered, so there is no point in waiting for their timeout. */
 async function whileConnected<T>(connection: Connection, request: () => Promise<T>): Promise<T> {
   const lost = Promise.withResolvers<never>();
   const removeListener = connection.onDisconnect(() => lost.reject(new Disconnected('disconnected')));
@@ -74,7 +73,7 @@ const TRANSIENT_NAMES = new Set([
   'NoRespondersError',
   'ConnectionError',
   'Disconnected',
-  // "jetstream is not enabled": nats.js reports this when no server answers, also when there is no leader.
+  // "jetstream is not enabled": nats.js reports this when no server answers, for example because there is no leader.
   'JetStreamNotEnabled',
 ]);
 

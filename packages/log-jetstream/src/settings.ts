@@ -163,7 +163,7 @@ export type LogSettings = Settings<typeof LOG_SETTINGS>;
 /** A full stream or a missing permission may refuse thousands of writes a second. Each kind is logged once in this time. */
 const REPEATED_LINE_MS = 10_000;
 
-/** `user`: the NATS user whose part of the log the service works with. */
+/** `user`: the NATS user as which the service connects. */
 export type OpenOptions = {
   user: LogUser;
   name: string;
@@ -244,7 +244,7 @@ function startUnknownAtZero({ unknownRemoved }: HopMetrics, prefix: string | und
 /** How long `checkNats` waits for a server that is starting. */
 const CHECK_MS_MAX = 2_000;
 
-/** Connects once and disconnects. Rejects with one sentence when services with these settings could not open the log. */
+/** Connects once and disconnects. Rejects with one sentence if services could not open the log with these settings. */
 export async function checkNats(settings: LogSettings): Promise<void> {
   const connection = connectionOf(settings);
   const options = { ...connection, replicas: settings.HOPLINE_REPLICAS, name: 'hopline-check', timeoutMs: CHECK_MS_MAX };
@@ -253,7 +253,7 @@ export async function checkNats(settings: LogSettings): Promise<void> {
 
 export type BackupOptions = { folder: string; onStream: (stream: BackedUpStream) => void };
 
-/** Writes a backup of the log into a folder, while the cluster runs. Needs the user `admin`. Rejects as openFromSettings. */
+/** Writes a backup of the log into a folder, while the cluster runs. Needs the user `admin`. Rejects like openFromSettings. */
 export async function backUpFromSettings(settings: LogSettings, { folder, onStream }: BackupOptions): Promise<void> {
   await connected(settings, connection => backUp(connection, folder, onStream));
 }
@@ -294,7 +294,7 @@ function asConfigError(error: unknown): never {
   throw error;
 }
 
-/** Files are read at each connection, but a file that is missing at start is a wrong setting. */
+/** Files are read at each connection, but a file that is missing at the start is a fault of the settings. */
 function requireFiles(settings: LogSettings): void {
   const names = ['NATS_TLS_CA_FILE', 'NATS_TLS_CERT_FILE', 'NATS_TLS_KEY_FILE', 'NATS_CREDS_FILE'] as const;
   const faults = names.flatMap(name => {

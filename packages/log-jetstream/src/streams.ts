@@ -33,7 +33,7 @@ import { isTransient, pause, retry } from './retry.ts';
 /** Version of subjects and payloads. Different versions are incompatible. The charts have it as an annotation. */
 export const FORMAT = 1;
 
-/** `creates`: creates missing streams. Otherwise waits for them. */
+/** `creates`: whether missing streams are created; otherwise they are awaited. */
 export type StreamsOptions = {
   creates: boolean;
   shards: number;
@@ -109,7 +109,7 @@ function streamSpecs(names: LogNames, { shards, replicas, maxAges, maxBytes, pay
     max_msgs_per_subject: 1,
     max_bytes: maxBytes.keyValue,
     max_consumers: BUCKET_CONSUMERS_MAX,
-    // A write with `Nats-Rollup: all` to any one key would remove all others.
+    // Otherwise a write with `Nats-Rollup: all` to any key would remove all other keys.
     allow_rollup_hdrs: false,
     ...(maxAgeMs !== undefined && { max_age: nanos(maxAgeMs) }),
   });
@@ -151,7 +151,8 @@ function streamSpecs(names: LogNames, { shards, replicas, maxAges, maxBytes, pay
       max_msgs_per_subject: WORK_ITEMS_PER_SUBJECT_MAX,
       discard_new_per_subject: true,
     },
-    // In this bucket and the next, each process has a key of its own, whose removal is an entry as well. Keys in use are written again.
+    // In this bucket and the next one, each process has its own key, and the removal of a key is an entry too. Keys in use are written
+    // again and again.
     bucket(BUCKETS.leases, DiscardPolicy.New, LEASES_AGE_MS),
     bucket(BUCKETS.agents, DiscardPolicy.New, maxAges.factsMs),
     bucket(BUCKETS.tasks, DiscardPolicy.Old, maxAges.factsMs),
@@ -227,8 +228,8 @@ function asMismatch(spec: Spec): (error: unknown) => never {
 }
 
 /**
- * Settings that keep one client from exhausting what all share. Streams of an earlier version lack them. Each row is one update, because
- * servers before 2.15 refuse to change the first (and do not limit consumers by themselves).
+ * Settings that keep one client from exhausting a limit that all clients share. Streams of an earlier version lack them. Each row is one
+ * update, because servers before 2.15 refuse to change the first (and do not limit consumers by themselves).
  */
 const BOUNDS = [
   ['max_consumers'],
@@ -258,7 +259,7 @@ async function boundStream(connection: Connection, spec: Spec, found: StreamConf
   return isPermitted;
 }
 
-/** Time until the next attempt: a server that reads new permissions without a restart keeps its connections. */
+/** Time until the next attempt if there is no reconnect: a server that reads new permissions without a restart keeps its connections. */
 const DENIED_RETRY_MS = 10 * 60_000;
 
 /**
@@ -296,7 +297,7 @@ function requireMatch(spec: Spec, found: StreamConfig): void {
   if (values === 1 && found.max_msgs_per_subject !== 1) throw mismatch(spec, 'max_msgs_per_subject', found.max_msgs_per_subject);
 }
 
-/** A server silently drops fields that it does not know. */
+/** Throws if the server has dropped a field, which servers do silently with fields that they do not know. */
 function requireEcho(spec: Spec, found: StreamConfig): void {
   for (const field of Object.keys(spec) as (keyof Spec)[]) {
     if (!same(spec[field], found[field])) throw mismatch(spec, field, found[field]);

@@ -7,8 +7,8 @@ import { parseDelivery } from './delivery.ts';
 import { deleteConsumer } from './ordered-reader.ts';
 
 /**
- * Subjects of one consumer. When the list changes, the server compares each subject with each other: 1 ms for 256. Ten thousand quiet tasks
- * need forty consumers.
+ * Subjects of one consumer. When the list changes, the server compares all subjects with each other, which takes 1 ms for 256. Ten thousand
+ * quiet tasks need forty consumers.
  */
 export const WATCHED_SUBJECTS_MAX = 256;
 const HEARTBEAT_MS = 1_000;
@@ -20,12 +20,12 @@ const INACTIVE_MS = 30_000;
 const READS_AT_ONCE_MAX = 8;
 const REOPEN_MS_BASE = 1_000;
 const REOPEN_MS_MAX = 30_000;
-/** A user without the permission to watch tries again after one to two of these: the permission may be granted meanwhile. */
+/** A user without the permission to watch tries again after one to two of these intervals, because the permission may be granted. */
 const DENIED_MS = 60_000;
 
 export type TailWatchOptions = {
   stream: string;
-  /** Interval of the one timer that does everything. A pushed record reaches its followers one to two intervals later. */
+  /** Interval of the only timer, which does all the work. A pushed record reaches its followers one to two intervals later. */
   sweepMs: number;
   /** Newest record of a subject, read from the leader. */
   newest: (subject: string) => Promise<Tail | undefined>;
@@ -57,7 +57,7 @@ export class TailWatch {
     connection.closed.addEventListener('abort', () => clearInterval(this.#timer), { once: true });
   }
 
-  /** As `FollowSource.pushTail`. */
+  /** Works as described for `FollowSource.pushTail`. */
   watch(subject: string, onTail: Follower['onTail'], onLost: Follower['onLost']): () => void {
     const follower = { subject, onTail, onLost };
     const group = this.#groupFor(subject);
@@ -77,7 +77,7 @@ export class TailWatch {
 
   #sweep(): void {
     const now = performance.now();
-    // After this process was suspended, the heartbeats of that time still wait to be read.
+    // After a suspension of this process, the heartbeats of that time still wait to be read.
     const wasPaused = now - this.#sweptAt > 2 * this.#options.sweepMs;
     this.#sweptAt = now;
     for (const group of this.#groups) {
@@ -102,7 +102,7 @@ class Group {
   /** Followers whose newest record must still be read after their subject was added to the consumer. */
   #unconfirmed = new Set<Follower>();
   #consumer: WatchConsumer | undefined;
-  /** Newest sequences since the last sweep, and those of the previous sweep, whose live messages have arrived by now. */
+  /** Newest sequences since the last sweep, and those of the previous sweep, for which live messages have had time to arrive. */
   #fresh = new Map<string, number>();
   #due = new Map<string, number>();
   #isRefreshing = false;
@@ -138,7 +138,7 @@ class Group {
     if (others?.size === 0) this.#followers.delete(follower.subject);
   }
 
-  /** Every follower checks its own tail until another consumer has its subject. */
+  /** Makes every follower check its own tail until another consumer has its subject. */
   lose(): void {
     if (this.#consumer === undefined) return;
     this.close();
@@ -203,7 +203,7 @@ class Group {
       for (let follower = joining.pop(); follower !== undefined; follower = joining.pop()) {
         if (!this.#unconfirmed.has(follower)) continue;
         const tail = await this.#options.newest(follower.subject);
-        // The consumer was lost meanwhile: another one will confirm them.
+        // If the consumer was lost in the meantime, another one will confirm the followers.
         if (this.#consumer !== consumer) return;
         if (this.#unconfirmed.delete(follower)) follower.onTail(tail ?? { seq: 0, startSeq: 0 });
       }
@@ -229,10 +229,9 @@ class WatchConsumer {
     this.#connection = connection;
     this.#stream = stream;
     this.#inbox = connection.createInbox();
-    this.#subscription = connection.subscribe(this.#inbox, msg => {
+    const onMsg = (msg: Msg) => {
       this.#receivedAt = performance.now();
-      if (msg === undefined) this.#isLost = true;
-      else if (msg.subject === this.#inbox) this.#onStatus(msg);
+      if (msg.subject === this.#inbox) this.#onStatus(msg);
       else {
         const delivery = parseDelivery(msg);
         if (delivery?.consumerSeq !== this.#consumerSeq + 1) this.#isLost = true;
@@ -241,6 +240,9 @@ class WatchConsumer {
           onSeq(msg.subject, delivery.seq);
         }
       }
+    };
+    this.#subscription = connection.subscribe(this.#inbox, onMsg, () => {
+      this.#isLost = true;
     });
   }
 

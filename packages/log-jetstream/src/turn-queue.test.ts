@@ -17,7 +17,7 @@ test('parties take turns, however many readers of each wait', () => {
   assert.deepEqual(order, ['b1', 'a1', 'own1', 'b2', 'a2', 'b3', 'b4', 'b5']);
 });
 
-test('a party that may not have a turn keeps its place', () => {
+test('a party that may not take its turn keeps its place', () => {
   const queue = new TurnQueue();
   for (const party of ['b', 'a']) queue.push(party, () => {});
   assert.equal(queue.shift(party => party === 'a')?.party, 'a');
@@ -57,7 +57,7 @@ test('one party gets three of four slots; another finds the fourth free, and get
   await Promise.all(all);
 });
 
-test('readers of the cluster itself may take all slots, and a failed one returns its slot', async () => {
+test('readers without a party may take all slots, and a failed reader returns its slot', async () => {
   const slots = new PartySlots(2, 0.5);
   let running = 0;
   const task = async () => {
@@ -73,7 +73,7 @@ test('readers of the cluster itself may take all slots, and a failed one returns
   await slots.run('a', async () => {});
 });
 
-test('each turn of the event loop resumes one reader, the parties in turn', async () => {
+test('each turn of the event loop resumes one reader, and parties take turns', async () => {
   const turns = new LoopTurns();
   const order: string[] = [];
   const perLoop: number[] = [];

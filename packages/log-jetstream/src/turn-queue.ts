@@ -4,11 +4,11 @@ export type Party = string | undefined;
 type Waiting = { party: Party; grant: () => void };
 
 /**
- * Waiting readers. Parties take turns, and within a party the first come first. So a party waits for other parties, not for their many
- * reads.
+ * Waiting readers. Parties take turns, and each party's readers are served in the order of their arrival. A party therefore waits for one
+ * read of each other party, however many reads that party has queued.
  */
 export class TurnQueue {
-  /** Parties in the order of their next turns. */
+  /** The parties, in the order of their next turns. */
   readonly #waiting = new Map<Party, Waiting[]>();
 
   push(party: Party, grant: () => void): void {
@@ -17,7 +17,7 @@ export class TurnQueue {
     else others.push({ party, grant });
   }
 
-  /** Removes and returns the next reader among the parties that may have a turn. */
+  /** Removes and returns the next reader of the parties for which `mayHave` is true. */
   shift(mayHave: (party: Party) => boolean = () => true): Waiting | undefined {
     for (const [party, waiting] of this.#waiting) {
       if (!mayHave(party)) continue;

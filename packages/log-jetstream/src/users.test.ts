@@ -7,7 +7,7 @@ import { ANY_AGENT, inboxOf, type LogUser, permissionsOf, SERVICE_USERS, writerO
 const names = new LogNames();
 const USERS: LogUser[] = [...SERVICE_USERS, 'agent.guide', ANY_AGENT];
 
-/** Whether a subject or filter could select a message on another one. */
+/** Whether two subjects or filters could match the same message. */
 function overlaps(one: string, other: string): boolean {
   const [a, b] = [one.split('.'), other.split('.')];
   for (let index = 0; index < Math.max(a.length, b.length); index++) {
@@ -19,7 +19,7 @@ function overlaps(one: string, other: string): boolean {
   return true;
 }
 
-/** Filters of the messages that a user may have delivered unchanged. */
+/** Filters of the messages that a user can have delivered unchanged. */
 function delivered(user: LogUser): string[] {
   return permissionsOf(user, names).publish.flatMap(subject => {
     const match = /^\$JS\.API\.(?:CONSUMER\.CREATE\.[^.]+\.[^.]+|DIRECT\.GET\.[^.]+)\.(.+)$/.exec(subject);
@@ -27,7 +27,7 @@ function delivered(user: LogUser): string[] {
   });
 }
 
-test('agents and the supervisor may have nothing delivered that they can write, because NATS answers to any subject that a request names', () => {
+test('agents and the supervisor cannot have messages delivered that they can write, because NATS delivers to any subject that a request names', () => {
   for (const user of ['supervisor', 'agent.guide', ANY_AGENT] as const) {
     const written = permissionsOf(user, names).publish.filter(subject => /^(?:a2a|\$KV)\./.test(subject));
     for (const filter of delivered(user)) assert.ok(!written.some(subject => overlaps(subject, filter)), `${user}: ${filter}`);
@@ -55,7 +55,7 @@ test('every subject of a cluster with a prefix has the prefix, which separates c
   assert.equal(userName('agent.guide', 'blue'), 'blue.agent.guide');
 });
 
-test('each user has an inbox of its own, and the writer of its inputs', () => {
+test('each user has its own inbox and its own writer of inputs', () => {
   const inboxes = SERVICE_USERS.map(user => inboxOf(user, names));
   assert.equal(new Set(inboxes).size, SERVICE_USERS.length);
   assert.deepEqual(
@@ -64,7 +64,7 @@ test('each user has an inbox of its own, and the writer of its inputs', () => {
   );
 });
 
-test('passwords of a server configuration are quoted text or variables', () => {
+test('passwords in a server configuration are quoted text or variables', () => {
   assert.deepEqual(serverUsers(['web-search']), [ADMIN, ...SERVICE_USERS, 'agent.web-search']);
   for (const name of ['*', '>', 'a.b', 'B x', '']) assert.throws(() => serverUsers([name]), TypeError, name);
   assert.equal(passwordVariable('agent.guide'), 'NATS_AGENT_GUIDE_PASSWORD');

@@ -103,8 +103,8 @@ function operator(rights: Rights): void {
 }
 
 /**
- * A sub-agent serves A2A for its own clients too, so it reads the task index, message ids and contexts. It must not write to a bucket that
- * it may watch: a user can have NATS deliver watched entries to any subject.
+ * A sub-agent also serves A2A to its own clients, so it reads the task index, message ids and contexts. It must not be able to write to a
+ * bucket that it may watch, because a user can have NATS deliver watched entries to any subject.
  */
 function agent(rights: Rights, user: Exclude<LogUser, (typeof SERVICE_USERS)[number]>): void {
   const name = user.slice('agent.'.length);
@@ -131,7 +131,7 @@ class Rights {
     this.#names = names;
   }
 
-  /** The user's inbox, and the state of the streams, which every service checks at start. */
+  /** Allows the user's inbox, and reading the state of the streams, which every service checks at its start. */
   answers(user: LogUser): void {
     this.permissions.subscribe.push(`${inboxOf(user, this.#names)}.>`);
     this.#api('INFO', ...this.#names.allStreams().map(stream => `STREAM.INFO.${stream}`));
@@ -178,7 +178,8 @@ class Rights {
   followFacts(): void {
     this.readFacts();
     const { factsStream } = this.#names;
-    // With a list of subjects, the API subject has no filter at its end; the stream has no other subjects.
+    // A request with a list of subjects has no filter at the end of the API subject. That is harmless here, because the stream has no other
+    // subjects.
     this.#api(`DIRECT.GET.${factsStream}.${this.#names.subject(`${LOG_PREFIX}.*.*`)}`, `CONSUMER.CREATE.${factsStream}.*`);
     this.subscribe(`${LIVE_PREFIX}.*.*`);
   }
@@ -198,7 +199,7 @@ class Rights {
     this.permissions.publish.push(...keys.map(key => `$KV.${this.#names.bucket(BUCKETS[name])}.${key}`));
   }
 
-  /** Work without an owner, and work of tenants. */
+  /** Allows queueing work without an owner, and work of tenants. */
   requestWork(...roles: string[]): void {
     for (const role of roles) this.publish(`${WORK_PREFIX}.${role}.*`, `${WORK_PREFIX}.${role}.*.*.*`);
   }

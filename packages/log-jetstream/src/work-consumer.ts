@@ -23,7 +23,7 @@ import { runItem } from './work-item.ts';
 /** Waiting pulls of one queue, one per process. */
 const WORK_PULLS_MAX = 4_096;
 const PULL_EXPIRES_MS = 10_000;
-/** A pull is withdrawn this long after its worker has fewer free slots than the pull asks for. */
+/** A pull is withdrawn when its worker has had fewer free slots than the pull asks for during this time. */
 const WITHDRAW_AFTER_MS = 250;
 const REOPEN_MS_BASE = 100;
 const REOPEN_MS_MAX = 5_000;
@@ -50,7 +50,7 @@ export type WorkConsumerOptions = DeliveryBounds & {
   ended: AbortSignal;
 };
 
-/** Takes the items of one queue of a role, as many at a time as the worker has slots for it. */
+/** Takes the items of one queue of a role, as many at a time as the worker has free slots for this queue. */
 export class WorkConsumer {
   readonly #connection: Connection;
   readonly #options: WorkConsumerOptions;
@@ -78,7 +78,7 @@ export class WorkConsumer {
     await Promise.all(this.#jobs);
   }
 
-  /** Pulls until a request is lost, or is withdrawn because other queues have taken the slots. */
+  /** Pulls until a request is lost, or until it is withdrawn because other queues have taken the slots. */
   async #pull(): Promise<'lost' | 'withdrawn'> {
     const { slots, queue, ended } = this.#options;
     const inbox = new PullInbox(this.#connection, this.#connection.names.workStream, this.#name, msg => this.#start(msg));
@@ -104,14 +104,14 @@ export class WorkConsumer {
     clearTimeout(timer);
     unlisten();
     ended.removeEventListener('abort', onEnd);
-    // Items sent meanwhile still arrive. They are requeued if the worker stops, otherwise they run.
+    // Items that the server has already sent still arrive. They are requeued if the worker stops, otherwise they run.
     await inbox.close();
     return withdrawn ? 'withdrawn' : 'lost';
   }
 
   /**
-   * Waits until the queue has a free slot. All queues pull at the same time, so each asks for only a part of the slots: a worker holds at
-   * most one item per queue that it cannot run yet. 0: the worker has ended.
+   * Waits until the queue has a free slot. All queues pull at the same time, so each asks for only a part of the slots. A worker then holds
+   * at most one item per queue that it cannot run yet. Resolves with 0 when the worker has ended.
    */
   async #nextBatch(): Promise<number> {
     const { slots, queue, ended } = this.#options;
@@ -145,7 +145,7 @@ export class WorkConsumer {
     this.#jobs.add(job);
   }
 
-  /** Retries without a time limit while the log is unavailable, because the items wait as well. */
+  /** Retries without a time limit while the log is unavailable, because the items are waiting there too. */
   async #untilAvailable(action: () => Promise<void>): Promise<void> {
     const { ended } = this.#options;
     for (let tries = this.#failures; !ended.aborted; tries += 1) {

@@ -50,7 +50,7 @@ export async function runItem(
   const work = decodeWork(msg.data);
   if (!work) {
     connection.onEvent({ type: 'undecodable', where: 'work' });
-    // In a rolling update, a worker of the later version takes the item. Deliveries that do not begin are not attempts.
+    // In a rolling update, a worker of the later version takes the item. A delivery that does not begin does not count as an attempt.
     if (isLaterVersion(msg.data)) nak(connection, delivery, options, REDELIVERY_MS_MAX);
     else terminate(connection, msg);
     return;
@@ -58,7 +58,8 @@ export async function runItem(
   const { running } = options;
   const { seq } = delivery;
   if (running.has(seq)) {
-    // Keep-alives were lost while the server was unavailable, but the handler still runs: it continues with the new delivery.
+    // The handler of an earlier delivery still runs: its keep-alives were lost while the server was unavailable. It continues with the new
+    // delivery.
     running.add(delivery);
     inProgress(connection, msg);
     await loseTakenOver(delivery, work.taskId, options);
@@ -116,7 +117,8 @@ async function requeuesBefore({ deliveries, seq }: Delivery, taskId: string, opt
   try {
     return Math.min(await requeueCounts.begin({ role, taskId, seq }, deliveries), requeuesMax);
   } catch (error) {
-    // At this many deliveries the attempts are exhausted whatever the count is: the task must end even if the bucket is unreadable.
+    // After this many deliveries the attempts are exhausted whatever the count is, because the task must end even if the bucket is
+    // unreadable.
     if (deliveries > attemptsMax + requeuesMax) return requeuesMax;
     throw error;
   }
@@ -128,8 +130,8 @@ async function confirmDone(connection: Connection, newest: () => Delivery, { rol
 }
 
 /**
- * Counts the requeue before the item is free, for the delivery with which the handler began. Later deliveries ran nothing, and the next
- * one that begins counts them. If the count cannot be written, the delivery counts as an attempt, as after a crash.
+ * Counts the requeue before the item is free, for the delivery with which the handler began. Later deliveries did not run the handler; the
+ * next one that begins counts them. If the count cannot be written, the delivery counts as an attempt, as it does after a crash.
  */
 async function countRequeue({ seq, deliveries }: Delivery, { role, requeueCounts }: ItemOptions, taskId: string): Promise<void> {
   await withinMs(requeueCounts.increment({ role, taskId, seq }, deliveries), REQUEUE_COUNT_MS_MAX).catch(() => {});

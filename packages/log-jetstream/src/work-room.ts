@@ -14,14 +14,14 @@ type Problem = LogFull | undefined;
 type Reading = { problem: Promise<Problem>; readAtMs: number };
 
 /**
- * Whether the work stream has room for new messages of a role, and of a tenant. All roles share its bytes, so neither a role without workers
- * nor a tenant may fill it: servers ask before they accept a message.
+ * Answers whether the work stream has room for new messages of a role and of a tenant. All roles share its bytes, so neither a role
+ * without workers nor a tenant may fill it: servers ask before they accept a message.
  */
 export class WorkRoom {
   readonly #connection: Connection;
   readonly #roleItemsMax: number;
   readonly #tenantItemsMax: number;
-  /** One per role that this process serves, and per tenant of it. */
+  /** One reading for each role that this process serves, and one for each tenant of that role. */
   readonly #readings = new Map<string, Reading>();
 
   constructor(connection: Connection, { roleItemsMax, tenantItemsMax }: { roleItemsMax: number; tenantItemsMax: number }) {
@@ -54,7 +54,7 @@ export class WorkRoom {
     const { state, config } = await jsm.streams.info(names.workStream);
     if (config.max_bytes > 0 && state.bytes >= config.max_bytes * NEW_WORK_SHARE)
       return new LogFull(`${names.workStream} holds ${state.bytes} of ${config.max_bytes} bytes`);
-    // If the whole stream has fewer items than the limit, so has each role.
+    // If the whole stream has fewer items than the limit of one role, so does each role.
     if (state.messages < this.#roleItemsMax) return undefined;
     const counts = await Promise.all(QUEUES.map(queue => this.#itemsOfQueue(role, queue)));
     const items = counts.reduce((sum, count) => sum + count, 0);
@@ -76,7 +76,7 @@ export class WorkRoom {
       return num_pending + num_ack_pending;
     } catch (error) {
       if (!(error instanceof JetStreamApiError) || error.code !== CONSUMER_NOT_FOUND) throw error;
-      // No worker of this role has ever started.
+      // There is no consumer if no worker of this role has ever started.
       return this.#stored(workFilter(role, queue));
     }
   }

@@ -11,7 +11,7 @@ export function sleepUnlessAborted(ms: number, signal: AbortSignal): Promise<voi
   return new Promise(resolve => {
     const end = () => {
       clearTimeout(timer);
-      // Otherwise each wait would leave a listener behind.
+      // Without this, each wait would leave a listener behind.
       signal.removeEventListener('abort', end);
       resolve();
     };

@@ -3,31 +3,31 @@ import type { Fact, FactRecord, Owner, TraceCarrier } from '@hopline/events';
 /** The facts of all tasks: the only source of what clients see. Only the owner of a shard writes them. PROTOCOL.md section 4. */
 export interface FactLog {
   /**
-   * Stores a record of `record.aggregate.taskId` if the newest record of that task has log sequence `expected` (0: there is none)
-   * and resolves with its sequence and what it takes of the log, headers included. A retry with the same id is idempotent. Rejects
-   * with LogConflict when another writer was first (nothing was stored), with LogUnavailable after `timeoutMs` (default 20 s). Keep
-   * one append per task in flight: only then is the check exact.
+   * Stores a record of `record.aggregate.taskId` if the newest record of that task has log sequence `expected` (0: there is none) and
+   * resolves with its sequence and the bytes that it takes in the log, including headers. A retry with the same id is idempotent. Rejects
+   * with LogConflict when another writer was first (nothing was stored), with LogUnavailable after `timeoutMs` (default 20 s). Keep one
+   * append per task in flight: only then is the check exact.
    */
   append(record: FactRecord, options: AppendOptions): Promise<{ seq: number; bytes: number }>;
 
   /**
-   * The newest record of a task, read from the leader; undefined when there is none. The next append must expect `seq`: the
-   * sequence of the newest message on the task's subject. If that message is not a record, `record` is the one before it; rejects
-   * with LaterVersion when it is a record of a later version.
+   * The newest record of a task, read from the leader; undefined when there is none. The next append must expect `seq`: the sequence of the
+   * newest message on the task's subject. If that message is not a record, `record` is the newest one before it. Rejects with LaterVersion
+   * if the message is a record of a later version.
    */
   last(taskId: string): Promise<StoredFacts | undefined>;
 
   /**
-   * Records of a task from log sequence `from` (inclusive) up to the newest one at the time of the call, in order. Leaves no
-   * consumer behind. `owner`: of the task, where it is known; the reads of different tenants then take turns.
+   * Records of a task from log sequence `from` (inclusive) up to the newest one at the time of the call, in order. Leaves no consumer
+   * behind. `owner`: the owner of the task, if known, so that reads of different tenants take turns.
    */
   read(taskId: string, from: number, owner?: Owner): AsyncIterable<StoredFacts>;
 
   /**
-   * Records of a task after log sequence `after`: stored ones first, then live ones as they arrive, each exactly once and in
-   * order. Missed live messages are detected and read from the log. Skips what retention has removed and payloads that are not
-   * records. Throws LogUnavailable when it cannot continue, and HistoryLost when the log has lost records that were yielded. The
-   * subscription is live when the returned promise resolves. Ends when `signal` aborts. `owner`: as of `read`.
+   * Records of a task after log sequence `after`: stored ones first, then live ones as they arrive, each exactly once and in order. Missed
+   * live messages are detected and read from the log. Skips what retention has removed and payloads that are not records. Throws
+   * LogUnavailable when it cannot continue, and HistoryLost when the log has lost records that were yielded. The subscription is live when
+   * the returned promise resolves. Ends when `signal` aborts. `owner`: as for `read`.
    */
   follow(taskId: string, after: FollowStart, signal: AbortSignal, owner?: Owner): Promise<AsyncIterable<StoredFacts>>;
 
@@ -38,7 +38,7 @@ export interface FactLog {
    */
   readStoredShard(shard: number, start: ReadStart): AsyncIterable<readonly RecordFacts[]>;
 
-  /** Extent of what retention has left of all tasks, read from the leader. */
+  /** Extent of the stored facts of all tasks, read from the leader. */
   extent(): Promise<StreamExtent>;
 
   /**
@@ -75,7 +75,7 @@ export type StoredFacts = {
   /** Log sequence. */
   seq: number;
   record: FactRecord;
-  /** Epoch milliseconds at which the log stored it. Absent when the server does not report it to followers, and for the newest record. */
+  /** Epoch milliseconds at which the log stored it. Absent for the newest record, and for followers if the server does not report it. */
   storedAt?: number;
   /** Identity of the relay that stored it, taken from the id of the append. Absent when the id has another form. */
   relay?: string;
@@ -96,15 +96,4 @@ export type RecordFacts = {
 export function recordFactsOf({ seq, record, storedAt }: StoredFacts): RecordFacts {
   const { facts, aggregate } = record;
   return { seq, taskId: aggregate.taskId, facts, ...(storedAt !== undefined && { storedAt }) };
-}
-
-/** Id of the `n`-th append of a relay. `relay`: unique to this run of the process. */
-export function factsId(taskId: string, relay: string, n: number): string {
-  return `${taskId}:${relay}:${n}`;
-}
-
-/** `{ relay }` or `{}`, for spreading into a record. */
-export function relayOfFactsId(id: string): { relay?: string } {
-  const relay = /^[^:]+:(.+):\d+$/.exec(id)?.[1];
-  return relay === undefined ? {} : { relay };
 }

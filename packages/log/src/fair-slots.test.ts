@@ -25,7 +25,7 @@ test('a queue has room up to its own bound and up to what others have left', () 
   assert.deepEqual([slots.room('a'), slots.room('b')], [2, 1], 'released once');
 });
 
-test('a free slot goes to the queue that runs fewest items, then to the one served longest ago', async () => {
+test('a free slot goes to the queue that runs the fewest items, and among equals to the one served longest ago', async () => {
   const slots = new FairSlots<string>(2, () => 2);
   const first = reserve(slots, 'a');
   const second = reserve(slots, 'a');
@@ -50,7 +50,7 @@ test('a free slot goes to the queue that runs fewest items, then to the one serv
   assert.equal(slots.room('a'), 2);
 });
 
-test('an item that leaves while it waits takes no slot, and listeners are called after each change', async () => {
+test('an item that leaves while it waits does not take a slot; listeners are called after each change', async () => {
   const slots = new FairSlots<string>(1, () => 1);
   let changes = 0;
   const unlisten = slots.listen(() => {

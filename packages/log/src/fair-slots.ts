@@ -72,7 +72,7 @@ export class FairSlots<Q> {
     };
   }
 
-  /** Whether `queue` should be served before `other`. */
+  /** Whether a free slot goes to `queue` rather than to `other`. */
   precedes(queue: Q, other: Q): boolean {
     const more = this.#runs(queue) - this.#runs(other);
     return more < 0 || (more === 0 && (this.#servedAt.get(queue) ?? 0) < (this.#servedAt.get(other) ?? 0));

@@ -6,10 +6,10 @@ const REFOLLOW_MS_BASE = 200;
 const REFOLLOW_MS_MAX = 5_000;
 
 export type BucketView<V> = {
-  /** All entries of the bucket follow again. Entries that have not appeared by `ready` are gone. */
+  /** Called before all entries of the bucket are passed again. Entries that have not appeared when `ready` is called are gone. */
   begin(): void;
   change(change: Extract<Change<V>, { type: 'entry' }>): void;
-  /** All entries of the bucket have been passed to `change`. */
+  /** Called when all entries of the bucket have been passed to `change`. */
   ready(): void;
   lost(error: unknown): void;
 };

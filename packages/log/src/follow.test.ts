@@ -24,7 +24,7 @@ function taskLog() {
   const listeners = new Set<{ onLive: (live: LiveRecord) => void; onReconnect: () => void }>();
   const pushes = new Set<{ onTail: (tail: Tail) => void; onLost: () => void }>();
   const reads: number[] = [];
-  /** Sequences about which the leader was asked. */
+  /** The sequences that the follower asked the leader about. */
   const asked: number[] = [];
   let checks = 0;
   let seq = 0;
@@ -139,7 +139,7 @@ test('each stored record is yielded once and in order, whatever is lost, duplica
       const log = taskLog();
       for (let i = 0; i < before; i += 1) log.append(1);
       const after = start === 'middle' ? (log.records[Math.floor(before / 2)]?.seq ?? 0) : (log.records.at(-1)?.seq ?? 0);
-      // A record stored between the newest record and the subscription has no live message.
+      // Stores a record between the newest one and the subscription, so that it has no live message.
       if (start === 'newest, then one') log.append(1);
       const abort = new AbortController();
       const options = { tailCheckMs: TAIL_CHECK_MS, bufferRecordsMax: 3 };
@@ -208,7 +208,7 @@ test('a follower whose push is lost checks the tail again, until the push is bac
   const ended = collect(await follow(log.pushing, 'new', abort.signal, { tailCheckMs: TAIL_CHECK_MS }), got);
   while (log.pushes.size === 0) await new Promise(resolve => setTimeout(resolve, 1));
   log.push();
-  // It waits only for the push.
+  // From now on the follower waits only for the push.
   await tick();
   log.losePush();
   log.append(0);
@@ -335,7 +335,7 @@ test('a follower that starts after the newest record reads nothing if live recor
   assert.deepEqual(log.reads, []);
 });
 
-test('a record between the newest one and the subscription is read when the next one arrives, or after a short quiet time', async () => {
+test('a record stored between the newest one and the subscription is read when the next one arrives, or after a short quiet time', async () => {
   for (const next of [true, false]) {
     const log = taskLog();
     log.append(1);
@@ -355,7 +355,7 @@ test('a record between the newest one and the subscription is read when the next
   }
 });
 
-test('a follower that has seen records misses none when the start of the task moves past them', async () => {
+test('a follower misses no record when the start of the task moves past those that it has seen', async () => {
   const log = taskLog();
   for (let i = 0; i < 3; i += 1) log.append(1);
   const abort = new AbortController();
@@ -430,7 +430,7 @@ test('a follower that cannot read fails and unsubscribes', async () => {
   assert.equal(log.listeners.size, 0);
 });
 
-test('a follower whose signal aborts while it subscribes unsubscribes, also when it is not read', async () => {
+test('a follower whose signal aborts while it subscribes unsubscribes, even if it is not being read', async () => {
   const log = taskLog();
   const abort = new AbortController();
   const subscribe: FollowSource['subscribe'] = async (...listeners) => {
@@ -458,7 +458,7 @@ async function followerOfFive(source: (log: ReturnType<typeof taskLog>) => Follo
   return { log, abort, got, ended };
 }
 
-test('a log that ends before a record that was yielded ends the follower, quiet or after a reconnect', async () => {
+test('a log that ends before a yielded record ends the follower, after a quiet time or a reconnect', async () => {
   for (const lost of [2, 5]) {
     const quiet = await followerOfFive(({ source }) => source, TAIL_CHECK_MS);
     quiet.log.lose(lost);
@@ -471,7 +471,7 @@ test('a log that ends before a record that was yielded ends the follower, quiet 
   }
 });
 
-test('a live record whose predecessor is older than one that was yielded ends the follower', async () => {
+test('a live record whose predecessor is older than a yielded record ends the follower', async () => {
   const { log, got, ended } = await followerOfFive(({ source }) => source, 60_000);
   log.lose(3);
   log.append(1, 10);
@@ -487,7 +487,7 @@ test('reused sequences are noticed before they pass the newest one', async () =>
   assert.deepEqual(got, [1, 2, 3, 4, 5]);
 });
 
-test('a record folded again after a loss ends only followers of the lost records', async () => {
+test('a record folded again after a loss ends only followers that have yielded lost records', async () => {
   const folded = (log: ReturnType<typeof taskLog>, lostAfter: number) => {
     const live = log.next(log.records.at(-1)!.seq + 1, 1);
     const record = live.decode()!.record;
@@ -504,7 +504,7 @@ test('a record folded again after a loss ends only followers of the lost records
   await same.ended;
 });
 
-test('a lagging tail, or one that retention removed, ends no follower', async () => {
+test('a lagging tail, or one that retention removed, does not end a follower', async () => {
   const lagging = await followerOfFive(
     ({ source, records }) => ({ ...source, tail: async () => ({ seq: records.length - 1, startSeq: 1 }) }),
     TAIL_CHECK_MS,

@@ -15,13 +15,13 @@ export interface FollowSource {
   /** Resolves when the subscription is live. Calls `onReconnect` when messages may have been missed. */
   subscribe(onLive: (live: LiveRecord) => void, onReconnect: () => void): Promise<() => void>;
   /**
-   * Stored records from log sequence `from` up to the newest at the time of the call; returns the sequence up to which all were
+   * Stored records from log sequence `from` up to the newest at the time of the call; returns the sequence up to which all records were
    * read.
    */
   read(from: number): AsyncGenerator<StoredFacts, number>;
   /** The newest record, or undefined when there is none. May lag behind the leader. */
   tail(): Promise<Tail | undefined>;
-  /** Whether the task's record at `seq` is gone although retention has not removed it. Asks the leader. */
+  /** Whether the task's record at `seq` is gone although retention has not removed it. Read from the leader. */
   isLost(seq: number): Promise<boolean>;
   /**
    * Calls `onTail` with the newest record, read from the leader, once the push is established, and then for each later record, shortly
@@ -31,12 +31,12 @@ export interface FollowSource {
   pushTail?(onTail: (tail: Tail) => void, onLost: () => void): () => void;
 }
 
-/** The newest record of a task. 0 if it has none; `startSeq` is 0 if it is unknown. */
+/** The newest record of a task. `seq` is 0 if the task has no records; `startSeq` is 0 if it is unknown. */
 export type Tail = { seq: number; startSeq: number };
 
 export type LiveRecord = {
   seq: number;
-  /** Log sequence of the record before it on the task's subject, if that is still stored; else 0. */
+  /** Log sequence of the previous record on the task's subject, if that is still stored; otherwise 0. */
   last: number;
   /** Size of the payload. */
   bytes: number;
@@ -62,8 +62,8 @@ export const TAIL_CHECK_MS = 2_000;
  */
 export const PUSH_AFTER_CHECKS = 3;
 /**
- * Quiet time before a follower that began after `{ newest }` reads the log. Most tasks receive a record sooner and
- * save the read, which competes with the delivery of the task's first work.
+ * Quiet time before a follower that began after `{ newest }` reads the log. Most tasks receive a record sooner. They do without the read,
+ * which would compete with the delivery of the task's first work.
  */
 export const NEWEST_CHECK_MS = 250;
 /** Live records buffered for the slow reader of one follower. On overflow they are dropped and read from the log. */
@@ -93,7 +93,7 @@ class Follower {
   readonly #recordsMax: number;
   readonly #bytesMax: number;
   readonly #onReread: (why: RereadReason) => void;
-  /** Everything up to this log sequence was yielded or skipped for good. */
+  /** All records up to this log sequence were yielded or skipped for good. */
   #seen: number;
   /** Sequence of the newest record of the task that the log is known to have held; 0 if none. */
   #known: number;
@@ -105,7 +105,10 @@ class Follower {
   #isBehind: boolean;
   /** No live record has yet shown that nothing was stored between `newest` and the subscription. */
   #isUnconfirmed: boolean;
-  /** Start of the task, if known and nothing was seen yet: a read that knows it takes 12 ms instead of 150 ms in a log of a million messages. */
+  /**
+   * Start of the task; 0 if unknown, or once a record was seen. With it, a read takes 12 ms instead of 150 ms in a log of a million
+   * messages.
+   */
   #startSeq = 0;
   #buffer: LiveRecord[] = [];
   #bufferBytes = 0;
@@ -176,14 +179,13 @@ class Follower {
 
   #accept(live: LiveRecord): StoredFacts | undefined {
     if (live.seq <= this.#seen) {
-      // Either the read was faster, or the log reuses its sequences: the tail shows which.
-      // A faster read explains it; otherwise the log reuses its sequences.
+      // A read that was faster than the live message explains such a record. Otherwise the log reuses its sequences, which the tail shows.
       if (live.seq > this.#readTo && live.seq < this.#known) this.#checkTail = true;
       return undefined;
     }
     if (live.last > 0 && live.last < this.#known) throw lost();
     if (live.last > this.#seen) {
-      // Only the first record itself names 0, because it begins the task.
+      // Only the task's first record names 0.
       this.#startSeq ||= live.decode()?.record.startSeq ?? 0;
       this.#reread('gap');
       return undefined;
@@ -208,7 +210,7 @@ class Follower {
           // Payloads that are not records count as seen, otherwise every tail check would read them again.
           this.#seen = Math.max(this.#seen, value);
           this.#known = Math.max(this.#known, value);
-          // Retention may have removed it.
+          // If the record was not found, retention may have removed it.
           if (this.#newest === newest) this.#newest = 0;
           return;
         }
@@ -222,13 +224,16 @@ class Follower {
     }
   }
 
-  /** After a loss, the first record folded again names the generation before it. A follower of lost records expects another one. */
+  /**
+   * After a loss, the first record that is folded again names the previous generation. A follower that has yielded lost records expects
+   * another one.
+   */
   #noted(stored: StoredFacts): StoredFacts {
     const { facts, aggregate } = stored.record;
     const before = this.#generation;
     const first = facts.find(isVisible);
     if (first !== undefined && before !== undefined && first.lostAfter !== before) {
-      // The record may have the sequence of a record that was already yielded.
+      // The record may reuse the sequence of a record that was already yielded.
       if (first.lostAfter !== undefined || first.generation - before > TASK_EVENTS_MAX) throw lost();
     }
     this.#generation = aggregate.generation;

@@ -25,7 +25,7 @@ export type {
   StoredFacts,
   StreamExtent,
 } from './fact-log.ts';
-export { factsId, recordFactsOf, relayOfFactsId } from './fact-log.ts';
+export { recordFactsOf } from './fact-log.ts';
 export { FairSlots, type Slot } from './fair-slots.ts';
 export type { FollowOptions, FollowSource, LiveRecord, RereadReason, Tail } from './follow.ts';
 export { FOLLOW_BUFFER_BYTES_MAX, FOLLOW_BUFFER_RECORDS_MAX, follow, PUSH_AFTER_CHECKS, TAIL_CHECK_MS } from './follow.ts';
@@ -48,8 +48,10 @@ export type {
 } from './log.ts';
 export { CONTEXT_TASKS_MAX } from './log.ts';
 export {
+  factsId,
   isWakeKey,
   KEY_CHARS_MAX,
+  relayOfFactsId,
   requireAgent,
   requireKey,
   requireRecordId,

@@ -26,7 +26,7 @@ export interface InputLog {
   ): AsyncIterable<StoredInput>;
 
   /**
-   * As `readShard`, from `start` up to the newest record at the time of the call, in batches and without `trace`. Leaves no consumer
+   * Like `readShard`, but from `start` up to the newest record at the time of the call, in batches and without `trace`. Leaves no consumer
    * behind.
    */
   readStoredShard(shard: number, start: ReadStart): AsyncIterable<readonly StoredInput[]>;
@@ -37,7 +37,7 @@ export interface InputLog {
   /** The record at a raw sequence. Undefined if retention has removed it, or if it is not an input record of the task. */
   recordAt(taskId: string, seq: number): Promise<InputRecord | undefined>;
 
-  /** Extent of what retention has left of the inputs of all tasks, read from the leader. */
+  /** Extent of the stored inputs of all tasks, read from the leader. */
   extent(): Promise<StreamExtent>;
 }
 
@@ -58,9 +58,9 @@ export type StoredInput = {
   bytes: number;
   /** Epoch milliseconds at which the log stored it. */
   storedAt: number;
-  /** Records of the shard that were stored after it by the time of its delivery. Only from `readShard`. */
+  /** Number of the shard's records that had been stored after it when it was delivered. Present only in results of `readShard`. */
   pending?: number;
-  /** Whether it was stored after the reading of its shard began. Only from `readShard`. */
+  /** True if it was stored after the reading of its shard began. Present only in results of `readShard`. */
   isLive?: true;
   trace?: TraceCarrier;
 };

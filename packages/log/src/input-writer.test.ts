@@ -78,7 +78,7 @@ function pendingLog() {
   };
 }
 
-/** A writer whose first record, with the given number of tokens, is stored; and the ordinals of its records. */
+/** A writer whose first record, with the given number of tokens, has been stored, and the ordinals of its records. */
 async function burst(tokens: number) {
   const pending = pendingLog();
   const writer = createInputWriter(pending.log, OPTIONS);
@@ -135,7 +135,7 @@ test('the first token is appended at once; tokens that arrive meanwhile are the 
   assert.equal(writer.nextN, 5);
 });
 
-test('the first record has the times of the work item, and the next one those of tool calls that ended before it', async () => {
+test('the first record has the times of the work item, and the next one those of tool calls that have ended since', async () => {
   const pending = pendingLog();
   const taken = { queuedAt: 1, at: 2, cause: 'redelivery' } as const;
   const writer = createInputWriter(pending.log, { ...OPTIONS, taken });
@@ -159,7 +159,7 @@ test('the first record has the times of the work item, and the next one those of
   );
 });
 
-test('a tool call that ends while a record waits is part of that record, even the last one', async () => {
+test('a tool call that ends while a record waits is part of that record, even if the record is the last one', async () => {
   const pending = pendingLog();
   const writer = createInputWriter(pending.log, OPTIONS);
   writer.token('a', 'one', 5);
@@ -307,7 +307,7 @@ test('a token larger than a record is split on code points, and only its first p
     assert.ok(Buffer.byteLength(JSON.stringify(record.inputs)) <= RECORD_INPUT_BYTES_MAX + 1_024);
 });
 
-test('an input nests at most INPUT_DEPTH_MAX levels; one that readers would skip is not stored, and the writer goes on', async () => {
+test('an input nests at most INPUT_DEPTH_MAX levels; a deeper one, which readers would skip, is not stored, and the writer continues', async () => {
   const pending = pendingLog();
   const writer = createInputWriter(pending.log, OPTIONS);
   const nested = (levels: number): AgentInput => {
@@ -352,14 +352,14 @@ test('a source that ignores ready fails, so memory is bounded', () => {
   const most = 100 * WAITING_OVERRUN_FACTOR;
   let waiting = 0;
   const fill = () => {
-    // One byte of text, and twelve bytes that each token adds.
+    // Each token takes one byte of text and twelve bytes besides.
     for (; waiting <= 10 * most; waiting += 13) writer.token('a', 'x', 0);
   };
   assert.throws(fill, RangeError);
   assert.ok(waiting > most && waiting <= most + 13, `${waiting} bytes are waiting`);
 });
 
-test('flush waits for the inputs taken before it, not for later ones', async () => {
+test('flush waits for the inputs added before it, not for later ones', async () => {
   const pending = pendingLog();
   const writer = createInputWriter(pending.log, OPTIONS);
   await writer.flush();
@@ -453,7 +453,7 @@ test('an append is retried for APPEND_TIMEOUT_MS by default, within the time in 
   assert.ok(APPEND_TIMEOUT_MS < 10 * 60_000);
 });
 
-test('if two runs have one attempt number, as after a kill of nats-server, only the first to write continues', async () => {
+test('if two runs have the same attempt number, as after a kill of nats-server, only the first to write continues', async () => {
   const log = createMemoryLog();
   const token = async (writer: InputWriter, text: string) => {
     writer.token('answer', text);
@@ -469,7 +469,7 @@ test('if two runs have one attempt number, as after a kill of nats-server, only 
   assert.deepEqual(texts, ['first ', 'goes on']);
 });
 
-test('another item, turn or attempt of a call writes records of its own, although its ordinals restart', async () => {
+test('another item, turn or attempt of a call writes separate records, although its ordinals restart', async () => {
   const log = createMemoryLog();
   const { producer } = OPTIONS;
   const producers = [producer, { ...producer, item: 7 }, { ...producer, turn: 3 }, { ...producer, attempt: 4 }];
@@ -546,7 +546,7 @@ test('a held input is sent by itself after its hold time', async () => {
   assert.deepEqual(appended[0]?.inputs, [REMOTE_RUN]);
 });
 
-/** A log that stores at once. `acknowledge` waits for the given number of records, and runs `during` while the last one is in flight. */
+/** A log that stores at once. `acknowledge` waits for the given number of records and runs `during` while the last of them is in flight. */
 function heldLog() {
   const appended: AgentRecord[] = [];
   let during = () => {};

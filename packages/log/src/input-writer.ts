@@ -16,10 +16,10 @@ import type { InputLog } from './input-log.ts';
 import { requireTaskId } from './names.ts';
 
 /**
- * The ordered publisher of one producer on one task (PROTOCOL.md section 3). Exactly one append is in flight; inputs that arrive
- * meanwhile become the next record. So an idle log receives a token at once, and a busy one receives larger records: 4 tokens a
- * record have 3.5 times the throughput of one (measured). In a burst a record of text is held for BURST_HOLD_MS or until it is full.
- * Order across lanes and kinds is kept. After a failed append the writer appends nothing more, because it would be stored out of order.
+ * The ordered publisher of one producer on one task (PROTOCOL.md section 3). At most one append is in flight; inputs that arrive meanwhile
+ * become the next record. An idle log thus receives a token at once, and a busy one receives larger records: 4 tokens per record have 3.5
+ * times the throughput of one (measured). In a burst a record of text is held for BURST_HOLD_MS or until it is full. Order across lanes and
+ * kinds is kept. After a failed append the writer appends nothing more, because it would be stored out of order.
  */
 export interface InputWriter {
   /**
@@ -29,13 +29,13 @@ export interface InputWriter {
    */
   add(input: AgentInput, atMs?: number): void;
   /**
-   * As `add`, for an input that no reader waits for: it is sent in the record of the next input, or by itself after `holdMs`. So it causes
-   * no append in front of that input.
+   * Like `add`, for an input that no reader waits for. It is sent in the record of the next input, or by itself after `holdMs`, so that it
+   * does not delay the next input by an append.
    */
   addHeld(input: Exclude<AgentInput, TextInput>, holdMs: number): void;
   /** Takes one token of a lane; allocates nothing when it joins a waiting record. `id`: the source's message id. */
   token(lane: string, text: string, atMs?: number, id?: string): void;
-  /** Adds a finished tool call to the next record. Call it before the input that follows the call. */
+  /** Adds a finished tool call to the next record. Call it before adding the input that ends the call. */
   toolEnded(call: ToolCall): void;
   /**
    * Resolves when less than `waitingBytesMax` is waiting: await it before the next read of the source. Rejects when the writer
@@ -75,16 +75,17 @@ export const RECORD_TOKENS_MAX = 2_048;
  */
 export const RECORD_INPUT_BYTES_MAX = 96 * 1024;
 export const WAITING_BYTES_MAX = 512 * 1024;
-/** Tokens in a record that show a burst: so many arrived within the time of one append. The record after it is held. */
+/** A record with this many tokens shows a burst, because they arrived within the time of one append. The next record is then held. */
 export const BURST_TOKENS = 256;
 /**
- * Time for which a record of a burst is held so that it can fill up. Over all processes a record costs as much CPU as a few
- * hundred tokens, and a screen shows no text sooner than 16 ms after the text before it.
+ * Time for which a record of a burst is held so that it can fill up. Over all processes a record costs as much CPU as a few hundred tokens,
+ * and a screen redraws text only every 16 ms.
  */
 export const BURST_HOLD_MS = 5;
 /**
- * When a writer stops, its work item loses an attempt although the agent lives. So a writer outlasts a frozen connection and a server
- * that is being replaced, but stays within the time in which the log stores an id once (10 min).
+ * How long a writer retries one append. A writer that gives in costs its work item an attempt although the agent is alive, so the time is
+ * longer than a connection is frozen or a server is replaced. It is shorter than the duplicate window (10 min), in which the log stores an
+ * id only once.
  */
 export const APPEND_TIMEOUT_MS = 5 * 60_000;
 /** A source that ignores `ready` fails when this multiple of waitingBytesMax waits. */
@@ -99,7 +100,7 @@ type Draft = {
   ordinals: number;
   bytes: number;
   tools: ToolCall[];
-  /** Set if the record has only inputs of `addHeld`: how long it waits for another input. */
+  /** Set if the record has only inputs from `addHeld`: how long it waits for another input. */
   holdMs: number | undefined;
 };
 type Waiter = { resolve: () => void; reject: (error: unknown) => void };
@@ -124,7 +125,7 @@ class Writer implements InputWriter {
   #pumpQueued = false;
   /** Set while the next record of a burst is held. */
   #holdTimer: NodeJS.Timeout | undefined;
-  /** Set while the open record has only inputs of `addHeld`. */
+  /** Set while the open record has only inputs from `addHeld`. */
   #companyTimer: NodeJS.Timeout | undefined;
   #waitingBytes = 0;
   #failure: { error: unknown } | undefined;
@@ -258,8 +259,9 @@ class Writer implements InputWriter {
       this.#pumpQueued = false;
       this.#pump();
     };
-    // Not a timer: inputs of one step (open a lane, its first token) share a record. The first record waits for one turn of the event
-    // loop, so that the state of a turn and the plan that is known at once need one append instead of two (0.9 ms of 18 to the first text).
+    // No timer is needed for inputs of one step (a lane's open and its first token) to share a record. The first record waits for one turn
+    // of the event loop, so that the turn's state and a plan that is known at once take one append instead of two (0.9 ms of the 18 ms to
+    // the first text).
     if (this.#storedN === (this.#options.startN ?? 1) - 1) setImmediate(pump);
     else queueMicrotask(pump);
   }
@@ -299,7 +301,7 @@ class Writer implements InputWriter {
    */
   async #isStoredAt(seq: number, record: AgentRecord): Promise<boolean> {
     const stored = await this.#inputs.recordAt(this.#options.taskId, seq);
-    // A missing record was removed by retention.
+    // If the record is missing, retention has removed it.
     return stored === undefined || isDeepStrictEqual(stored, JSON.parse(JSON.stringify(record)));
   }
 

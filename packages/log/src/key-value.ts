@@ -20,8 +20,8 @@ export interface KeyValue<V> {
   /** Extent of the bucket's content; sequences are revisions. Read from the leader. */
   extent(): Promise<StreamExtent>;
   /**
-   * All current entries, then every change in order (value undefined: deleted). `ready` follows the entries that existed at the
-   * call.
+   * All current entries, then every change in order (value undefined: deleted). `ready` comes after the entries that existed at the time of
+   * the call.
    */
   watch(signal: AbortSignal): AsyncIterable<Change<V>>;
 }

@@ -47,7 +47,7 @@ test('an agent without heartbeats is not listed until its next one', async t => 
   await until(() => directory.list().length === 1);
 });
 
-test('an agent that stopped in order was seen a moment ago, and may have been before the registry was read', async t => {
+test('an agent that stopped in order counts as seen a moment ago; one may have stopped before the registry was read', async t => {
   const { log, clock, directory } = await followedAgents(t);
   clock.now = 300;
   assert.equal(directory.msSinceSeen(), 300);
@@ -93,7 +93,7 @@ test('a lost registry watch is opened again; a first read that fails rejects', a
   );
 });
 
-test('an agent is live while one of its instances is; the newest heartbeat of a live instance describes it', async t => {
+test('an agent is live while one of its instances is; the live instance with the newest heartbeat describes it', async t => {
   const { log, clock, directory } = await followedAgents(t);
   const heartbeat = (instance: string, version: string, at: number) =>
     log.agents.put(`a.${instance}`, { ...agent('a', version), heartbeat: at });
@@ -136,7 +136,7 @@ test('a malformed entry, or one with the name of another agent, is not listed', 
     { ...own, description: 'Without a time.', heartbeat: 1e20 },
   ];
   for (const [index, entry] of malformed.entries()) await log.agents.put(`argocd.m${index}`, entry as AgentEntry);
-  // NATS permits each agent the keys of its own name.
+  // NATS lets each agent write only keys with its own name.
   await log.agents.put('other.1', { ...own, description: 'Not of argocd.', heartbeat: 2 });
   await directory.follow(log.agents, stop.signal, error => assert.fail(String(error)));
   assert.deepEqual(

@@ -12,8 +12,8 @@ type SeenInstance = { entry: AgentEntry; seenAtMs: number };
 export type RegisteredAgent = AgentEntry & { isLive: boolean; seenAtMs: number };
 
 /**
- * The registered agents and whether they are live. Each running instance of an agent has an entry of its own, so that the others stay
- * registered when it stops. Liveness is measured with this process's own clock, like the relays' leases.
+ * The registered agents and whether they are live. Each running instance of an agent has its own entry, so that the others stay registered
+ * when it stops. Liveness is measured with this process's own clock, like the relays' leases.
  */
 export class LiveAgents {
   readonly #now: () => number;
@@ -37,7 +37,7 @@ export class LiveAgents {
         found = new Map();
       },
       change: ({ key, value }) => {
-        // An agent may write anything into its own entries, and every reader uses those of all agents.
+        // Entries are checked, because an agent may write anything into its own and every reader uses those of all agents.
         if (isAgentEntry(value) && key.split('.')[0] === value.name) {
           this.#seenAtMs = this.#now();
           found.set(key, { entry: value, seenAtMs: this.#seenAtMs });
@@ -52,8 +52,8 @@ export class LiveAgents {
   }
 
   /**
-   * Milliseconds since the newest heartbeat of any agent, including agents that stopped in order. Until the first one, the time since
-   * this object was created: an agent may have stopped just before, because a drained node stops its pods together.
+   * Milliseconds since the newest heartbeat of any agent, including agents that stopped in order. Before the first heartbeat, the time
+   * since this object was created: an agent may have stopped just before, because a drained node stops its pods together.
    */
   msSinceSeen(): number {
     return this.#now() - this.#seenAtMs;
@@ -65,8 +65,8 @@ export class LiveAgents {
   }
 
   /**
-   * All registered agents by name, silent ones included: live while one of their instances is, described by the live instance with
-   * the newest heartbeat. An instance that stopped in order has deleted its entry.
+   * All registered agents by name, including silent ones. An agent is live while one of its instances is, and the live instance with the
+   * newest heartbeat describes it. An instance that stopped in order has deleted its entry.
    */
   all(): RegisteredAgent[] {
     const liveSinceMs = this.#now() - AGENT_SILENCE_MS_MAX;

@@ -8,8 +8,8 @@ import type { WakeUps } from './wake-ups.ts';
 import type { WorkQueue } from './work-queue.ts';
 
 /**
- * The interface between Hopline and its broker. `log-jetstream` implements it, and `@hopline/log/memory` is its twin for tests. One
- * contract suite runs on both.
+ * The interface between Hopline and its broker. `log-jetstream` implements it over NATS, and `@hopline/log/memory` implements it in memory
+ * for tests. One contract suite runs on both.
  */
 export interface Log {
   /** Fixed when the log was created. */
@@ -32,15 +32,15 @@ export interface Log {
   /** Resolves when the log is reachable and its streams have a leader; rejects with LogUnavailable. For readiness probes. */
   check(): Promise<void>;
   /**
-   * Rejects with LogUnavailable if a stream did not store the last append of this process, for example because the disk of the
-   * server was full. Sends nothing. For readiness probes.
+   * Rejects with LogUnavailable if a stream did not store the last append of this process, for example because the disk of the server was
+   * full. Sends no request. For readiness probes.
    */
   checkAppends(): Promise<void>;
   close(): Promise<void>;
 }
 
 /**
- * Keys: `relay.<instance>` (heartbeat) and `shard.<n>` (ownership), `notifier.…` and `notifier-shard.…`. A hint only: the
+ * Keys: `relay.<instance>` (heartbeat) and `shard.<n>` (ownership), `notifier.…` and `notifier-shard.…`. Leases are only a hint: the
  * expected sequence of a write is the fence.
  */
 export type LeaseValue = Partial<ShardProgress> & {
@@ -56,11 +56,11 @@ export type ShardProgress = {
   /** The newest record of facts that the owner stored. */
   newest?: RecordMark;
   /**
-   * The log lost records of the shard, so raw records up to this sequence are folded again if their facts are gone. Present until the
-   * checkpoint has passed it.
+   * Present after the log has lost records of the shard, until the checkpoint has passed this sequence: raw records up to it are folded
+   * again if their facts are gone.
    */
   refoldTo?: number;
-  /** Other records that the log may have lost. Only for a shard that starts again in the same process; never stored. */
+  /** Other records that the log may have lost. Present only for a shard that starts again in the same process; never stored. */
   unproven?: readonly RecordMark[];
 };
 
@@ -74,9 +74,9 @@ export type TaskIndexEntry = {
   role: Role;
   owner?: Owner;
   state: TaskState;
-  /** As in the task's newest record (`FactRecord`); 0 before the first one. */
+  /** As in the task's newest record (`FactRecord`); 0 if it has none. */
   startSeq: number;
-  /** As in the task's newest record; absent before the first one. */
+  /** As in the task's newest record; absent if it has none. */
   startStoredAt?: number;
   generation: number;
   /** As in the task's newest record at the time of the entry: every input of the task up to it is folded. */
@@ -88,7 +88,7 @@ export type TaskIndexEntry = {
   at: number;
   /** The request for input that waits for an answer, if any. */
   inputRequest?: PendingRequest;
-  /** The request for credentials that waits. */
+  /** The request for credentials that is waiting, if any. */
   authRequest?: PendingRequest;
 };
 
@@ -101,7 +101,7 @@ export type AgentEntry = {
   description: string;
   url: string;
   skills: AgentSkill[];
-  /** The agents file makes it the default agent (`defaultAgentOf`). */
+  /** True if the agents file makes it the default agent (`defaultAgentOf`). */
   default?: true;
   /** Epoch milliseconds of the newest heartbeat, by the clock of the instance. */
   heartbeat: number;
@@ -124,7 +124,9 @@ export type PushConfigEntry = {
   token?: string;
   /** `credentials` are secret. */
   authentication?: { scheme: string; credentials?: string };
-  /** In the bucket: replaces the secrets, encrypted with HOPLINE_SECRETS_KEY. Elsewhere: present only if no key opened it. */
+  /**
+   * The secrets, encrypted with HOPLINE_SECRETS_KEY. In the bucket it replaces them; elsewhere it is present only if no key could open it.
+   */
   sealed?: string;
   /** Dialect of the bodies, which is that of the client that created the configuration. */
   dialect: DialectName;
@@ -133,8 +135,8 @@ export type PushConfigEntry = {
   /** Events after this generation are delivered; 0: all. */
   after: number;
   /**
-   * Set if the task did not exist yet: clients of the legacy dialect choose the task id and may register the webhook first. If no
-   * task of the same `owner` has started by this time, the configuration has expired; epoch milliseconds.
+   * Set if the task did not exist yet: clients of the legacy dialect choose the task id and may register the webhook first. If no task of
+   * the same `owner` has started by this time, in epoch milliseconds, the configuration has expired.
    */
   waitsUntil?: number;
 };
@@ -148,7 +150,7 @@ export type PushProgressEntry = {
   config: number;
   /** Every event up to this generation was delivered. */
   generation: number;
-  /** Log sequence of the record that held that event, 0 before the first. Reading continues there. */
+  /** Log sequence of the record with that event, from which reading continues; 0 before the first event. */
   seq: number;
   /**
    * Last generation of the delivery that has begun or is about to begin. A repetition sends the same events. Absent if no delivery has
@@ -158,9 +160,9 @@ export type PushProgressEntry = {
   /** Failed tries of the next delivery, and the time of the first one in epoch milliseconds. */
   failures: number;
   failingSince?: number;
-  /** Time of the next try in epoch milliseconds, and the wait before it, so that a notifier with another clock waits no longer than that. */
+  /** Time of the next try in epoch milliseconds, and the wait before it, which is the longest that a notifier with another clock waits. */
   retryAt?: number;
   retryMs?: number;
-  /** The end of the task was delivered, or the webhook was abandoned: nothing more is delivered. */
+  /** Set if nothing more is delivered: the end of the task was delivered, or the webhook was abandoned. */
   over?: 'delivered' | 'abandoned';
 };

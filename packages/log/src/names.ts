@@ -43,6 +43,17 @@ export function requireRecordId(id: string): void {
   if (!RECORD_ID.test(id)) throw new TypeError('the id of a record or of work must be 1 or more visible ASCII characters');
 }
 
+/** Id of the `n`-th append of a relay. `relay`: a name that is unique to this run of the process. */
+export function factsId(taskId: string, relay: string, n: number): string {
+  return `${taskId}:${relay}:${n}`;
+}
+
+/** `{ relay }` or `{}`, for spreading into a record. */
+export function relayOfFactsId(id: string): { relay?: string } {
+  const relay = /^[^:]+:(.+):\d+$/.exec(id)?.[1];
+  return relay === undefined ? {} : { relay };
+}
+
 export function requireKey(key: string): void {
   if (key.length > KEY_CHARS_MAX || !KEY.test(key)) {
     throw new TypeError(`a key must be 1 to ${KEY_CHARS_MAX} letters, digits, "_", "-", "/", "=", with single "." between them`);

@@ -3,8 +3,8 @@
  * stale. `member` is its key in the bucket of leases. Use it only to shorten a wait that also ends by the heartbeat.
  */
 export interface Presence {
-  /** The member is present until `signal` aborts, this process dies or the log is closed. */
+  /** Makes the member present until `signal` aborts, this process dies or the log is closed. */
   enter(member: string, signal: AbortSignal): void;
-  /** True if no connected process is the member. False if the broker does not answer. Never rejects. */
+  /** Resolves with true if no connected process is the member. False if the broker does not answer. Never rejects. */
   isGone(member: string): Promise<boolean>;
 }

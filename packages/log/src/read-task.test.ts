@@ -34,7 +34,7 @@ async function readAll(
   return all;
 }
 
-test('a read that begins at a copied start yields the copied facts; only the last part has the final aggregate [S4-44]', async () => {
+test('a read that begins at a copied start yields the copied facts, and only the last part has the final aggregate [S4-44]', async () => {
   const all = await readAll(
     copiedPart(20, 1, false, 1, 2),
     copiedPart(21, 2, false, 3),
@@ -56,23 +56,23 @@ test('a read that begins at a copied start yields the copied facts; only the las
   );
 });
 
-test('facts that were already yielded are not repeated from a copy, wherever the read began [S4-44]', async () => {
+test('facts that were already yielded are not yielded again from a copy, wherever the read began [S4-44]', async () => {
   const copy = [copiedPart(20, 1, false, 1, 2), copiedPart(21, 2, true, 3, 4, 5)];
   const facts = async (...records: StoredFacts[]) => (await readAll(...records)).flatMap(one => one.facts);
   assert.deepEqual(await facts(plain(5, 5), ...copy, plain(30, 6)), factsOf(5, 6));
   assert.deepEqual(await facts(...copy, plain(30, 6), ...copy, plain(40, 7)), factsOf(1, 2, 3, 4, 5, 6, 7));
 });
 
-test('a read that resumes within a copied run yields the parts after that point [S4-44]', async () => {
+test('a read that resumes within a copied run yields the later parts [S4-44]', async () => {
   const facts = async (...records: StoredFacts[]) => (await readAll(...records)).flatMap(one => one.facts);
   const [first, second, third] = [copiedPart(20, 1, false, 1, 2), copiedPart(21, 2, false, 3), copiedPart(22, 3, true, 4, 5)];
   assert.deepEqual(await facts(second, third, plain(30, 6)), factsOf(3, 4, 5, 6));
   assert.deepEqual(await facts(third, plain(30, 6), first, second, third), factsOf(4, 5, 6));
-  // The relay died after two parts.
+  // Here the relay died after two parts.
   assert.deepEqual(await facts(first, second, plain(30, 6), first, second, third), factsOf(1, 2, 3, 6));
 });
 
-test('a task begins at the startSeq of its newest record, or at that record when it is 0', () => {
+test('a task begins at the startSeq of its newest record, or at that record if its startSeq is 0', () => {
   assert.equal(startSeqOf({ seq: 7, record: factRecord('t', 1, 0) }), 7);
   assert.equal(startSeqOf({ seq: 7, record: factRecord('t', 2, 3) }), 3);
 });
@@ -120,7 +120,7 @@ test('a task of one record is read without a read of the log, and followed from 
   assert.equal(reads(), 0);
 });
 
-test('a reader of a new task that leaves ends the follower; a follower that fails rejects after the first record', async () => {
+test('a reader of a new task that stops ends the follower; a follower that fails rejects after the first record', async () => {
   const { facts, newest } = await newTask();
   let ended: AbortSignal | undefined;
   const watched: FactLog = {

@@ -2,7 +2,10 @@ import { type CopiedFacts, isVisible } from '@hopline/events';
 import { NO_LONGER_NEEDED } from './errors.ts';
 import type { FactLog, StoredFacts } from './fact-log.ts';
 
-/** Log sequence of the record with which the task begins, as `stored` names it. Only the newest record names the newest start. */
+/**
+ * Log sequence of the record with which the task begins, as `stored` names it. Use the newest record, because only that one names the
+ * current start.
+ */
 export function startSeqOf({ seq, record }: StoredFacts): number {
   return record.startSeq || seq;
 }
@@ -13,7 +16,7 @@ export function readTask(facts: FactLog, newest: StoredFacts): AsyncIterable<Sto
   return fromStart(facts.read(newest.record.aggregate.taskId, startSeqOf(newest), newest.record.aggregate.owner));
 }
 
-/** Reads as `readTask` does, then follows the task until `signal` aborts. */
+/** Reads like `readTask`, then follows the task until `signal` aborts. */
 export async function followTask(facts: FactLog, newest: StoredFacts, signal: AbortSignal): Promise<AsyncIterable<StoredFacts>> {
   if (isWhole(newest)) return fromStart(followFrom(facts, newest, signal));
   return fromStart(
@@ -21,14 +24,14 @@ export async function followTask(facts: FactLog, newest: StoredFacts, signal: Ab
   );
 }
 
-/** A new task consists of its newest record: a read of the log would find nothing else. */
+/** Whether a record is the whole task, as with a new task: a read of the log would find nothing else. */
 function isWhole(newest: StoredFacts): boolean {
   return startSeqOf(newest) === newest.seq;
 }
 
 /**
- * Yields `newest`, then the records after it. The follower subscribes while the reader works on `newest`, so that the first work of a
- * task waits for no request, and the records that this work causes arrive live.
+ * Yields `newest`, then the records after it. The follower subscribes while the reader works on `newest`, so that the first work of a task
+ * need not wait for a request, and the records that follow from this work arrive live.
  */
 async function* followFrom(facts: FactLog, newest: StoredFacts, signal: AbortSignal): AsyncGenerator<StoredFacts, void> {
   const left = new AbortController();
@@ -54,8 +57,7 @@ async function* followFrom(facts: FactLog, newest: StoredFacts, signal: AbortSig
  * - plain records: everything after it. Later copies repeat facts that were already yielded, so they pass with `facts`
  *   empty.
  *
- * A read that begins with a plain record has no copied run. A plain record within the run ends it: the relay died before the last
- * part, and no `startSeq` names the parts it left.
+ * A read that begins with a plain record has no copied run. A plain record within the run ends it: the relay died before the last part, so no `startSeq` names the parts that it left.
  */
 export async function* fromStart(records: AsyncIterable<StoredFacts> | Iterable<StoredFacts>): AsyncGenerator<StoredFacts, void> {
   let phase: 'copied run' | 'plain records' = 'copied run';
@@ -74,8 +76,8 @@ export async function* fromStart(records: AsyncIterable<StoredFacts> | Iterable<
 }
 
 /**
- * Every copied part stores the aggregate after the newest fact, but only the last part keeps it: a reader that waits for a generation
- * or a raw sequence must have received the facts up to there.
+ * Every copied part is stored with the aggregate after the newest fact, but only the last part is yielded with it: a reader that waits for
+ * a generation or a raw sequence must first have received the facts up to there.
  */
 function expand(stored: StoredFacts, { facts, last }: CopiedFacts, generation: number): StoredFacts {
   const { copied: _copied, ...record } = stored.record;

@@ -50,7 +50,7 @@ test('the bucket holds no secret, and a holder of the key reads the entry as it 
   assert.deepEqual((await stored(NO_SECRETS, first)).raw, NO_SECRETS, 'nothing to seal');
 });
 
-test('every write gets a new seal, also create and update', async () => {
+test('every write gets a new seal, including create and update', async () => {
   const log = createMemoryLog();
   const { pushConfigs } = withSealedWebhooks(log, keys(first));
   const seals = new Set<string | undefined>();
@@ -65,7 +65,7 @@ test('every write gets a new seal, also create and update', async () => {
   assert.ok(!seals.has(undefined));
 });
 
-test('keys are rotated: a second key first only opens, then seals', async () => {
+test('keys can be rotated: a second key first only opens, and later seals', async () => {
   const old = await stored(ENTRY, first);
   assert.deepEqual(await old.readBy(second, first), ENTRY);
   assert.deepEqual(await (await stored(ENTRY, second, first)).readBy(second), ENTRY);
@@ -100,7 +100,7 @@ test('a seal that no key opens, that was changed, or that was copied to another 
   }
 });
 
-test('a key is 32 bytes in base64; errors contain nothing of it', () => {
+test('a key is 32 bytes in base64; errors do not quote it', () => {
   assert.equal(keys(Buffer.from(first, 'base64').toString('base64url'))[0]?.id, keys(first)[0]?.id);
   assert.notEqual(keys(first)[0]?.id, keys(second)[0]?.id);
   assert.equal(keys(...Array.from({ length: SECRETS_KEYS_MAX }, newKey)).length, SECRETS_KEYS_MAX);

@@ -5,7 +5,7 @@ import type { Log, PushConfigEntry } from './log.ts';
 
 const KEY_BYTES = 32;
 const KEY_FORM = /^[A-Za-z0-9+/_-]{43}=?$/;
-/** Keys in one setting: the current one, and earlier ones. */
+/** Maximum keys in one setting: the current one and earlier ones. */
 export const SECRETS_KEYS_MAX = 8;
 
 /** Settings of the services that store and use secrets of webhooks. */
@@ -29,10 +29,10 @@ export const SECRETS_SETTINGS = {
 
 type SecretsSettings = { HOPLINE_SECRETS_KEY?: string | undefined; HOPLINE_SECRETS_KEY_FILE?: string | undefined };
 
-/** The first key seals, all of them open. */
+/** The keys of the setting: the first one seals, and any of them opens. */
 export type SecretsKeys = readonly { id: string; key: Buffer }[];
 
-/** Undefined if no key is set. Rejects with an Error whose one sentence contains nothing of a key. */
+/** Undefined if no key is set. Rejects with an Error of one sentence that does not quote a key. */
 export async function secretsKeysFrom(settings: SecretsSettings): Promise<SecretsKeys | undefined> {
   const { HOPLINE_SECRETS_KEY: value, HOPLINE_SECRETS_KEY_FILE: file } = settings;
   if (file === undefined) return value === undefined ? undefined : parseSecretsKeys(value, 'HOPLINE_SECRETS_KEY');
@@ -43,14 +43,14 @@ export async function secretsKeysFrom(settings: SecretsSettings): Promise<Secret
   return parseSecretsKeys(text, 'HOPLINE_SECRETS_KEY_FILE');
 }
 
-/** `setting`: its name for errors. */
+/** Parses the keys of a setting. `setting`: its name, for errors. */
 export function parseSecretsKeys(text: string, setting: string): SecretsKeys {
   const keys = text.split(',').map(one => one.trim());
   if (keys.length > SECRETS_KEYS_MAX) throw new Error(`${setting} has more than ${SECRETS_KEYS_MAX} keys`);
   return keys.map((encoded, index) => {
     if (!KEY_FORM.test(encoded)) throw new Error(`${setting}: key ${index + 1} must be ${KEY_BYTES} bytes in base64`);
     const key = Buffer.from(encoded, 'base64');
-    // A prefix of the key's hash, which identifies the key and reveals nothing of it.
+    // A prefix of the key's hash, which identifies the key without revealing it.
     return { id: createHash('sha256').update('hopline secrets key ').update(key).digest('base64url').slice(0, 8), key };
   });
 }
@@ -64,10 +64,10 @@ const VERSION = '1';
 type Secrets = { token?: string; credentials?: string };
 
 /**
- * The same log, with push configurations sealed in the bucket, so that a reader of the bucket or of its backup cannot see a token. A
- * seal belongs to one task, configuration and URL. A copy of it does not open under another URL, to which the notifier would otherwise
- * send the secrets. Without keys, secrets are stored as plain text. A sealed entry that no key opens has `sealed` and no secrets;
- * plain ones stay readable. Changes of `watch` stay sealed.
+ * The same log, with push configurations sealed in the bucket, so that a reader of the bucket or of its backup cannot see a token. A seal
+ * belongs to one task, configuration and URL. A copy of it does not open under another URL, to which the notifier would otherwise send the
+ * secrets. Without keys, secrets are stored as plain text. A sealed entry that no key opens has `sealed` and no secrets; plain ones stay
+ * readable. Changes that `watch` yields stay sealed.
  */
 export function withSealedWebhooks(log: Log, keys: SecretsKeys | undefined): Log {
   const { pushConfigs: bucket } = log;

@@ -5,12 +5,12 @@ import { factRecord } from './records.test-kit.ts';
 import { deliveriesMax, newestForJob, purposeOf, SETTLE_DELIVERIES_MAX, WORK_NEWEST_MS_MAX } from './work-queue.ts';
 
 const BOUNDS = { attemptsMax: 3, requeuesMax: 30 };
-/** Purposes of all deliveries of an item. The first `requeues` of them are requeued, the others fail. */
+/** Purposes of all deliveries of an item. The first `requeues` deliveries are requeued; the others fail. */
 const purposes = (requeues: number) =>
   Array.from({ length: deliveriesMax(BOUNDS) }, (_, index) => purposeOf(index + 1, Math.min(index, requeues), BOUNDS));
 const count = (list: string[], purpose: string) => list.filter(one => one === purpose).length;
 
-test('a worker begins with the record of an item when both were stored a moment ago', () => {
+test('a worker begins with the record in an item if both were stored a moment ago', () => {
   const now = Date.now();
   const long = now - WORK_NEWEST_MS_MAX - 1;
   const work = (at: number) => {

@@ -3,19 +3,19 @@ import type { StoredFacts } from './fact-log.ts';
 
 /** Work for supervisors and agents: each item goes to one worker at a time and stays until it is done. PROTOCOL.md section 6. */
 export interface WorkQueue {
-  /** How long the queue knows the id of an item, milliseconds. */
+  /** How long the queue knows the id of an item, in milliseconds. */
   readonly duplicateWindowMs: number;
 
   /**
-   * Queues an item; the same id is queued once within `duplicateWindowMs`. Retries as InputLog.append does; rejects with LogFull
-   * when there was no room during all that time.
+   * Queues an item; the same id is queued once within `duplicateWindowMs`. Retries like InputLog.append; rejects with LogFull if there is
+   * no room during all that time.
    */
   request(role: Role, work: Work, options: { id: string; trace?: TraceCarrier }): Promise<void>;
 
   /**
-   * Rejects with LogFull when a server should refuse new messages for the role: too many of its items wait, or the queue is so full
-   * that the rest is kept for calls of tasks that run. Rejects with TenantFull when too many of its items are of the owner's tenant.
-   * Resolves when that is unknown. May lag behind by ROOM_READ_MS.
+   * Rejects with LogFull when a server should refuse new messages for the role: too many of its items wait, or the queue is so full that
+   * the remaining room is kept for the calls of running tasks. Rejects with TenantFull if too many of its items belong to the owner's
+   * tenant. Resolves if the state is unknown. The answer may be ROOM_READ_MS old.
    */
   requireRoom(role: Role, owner?: Owner): Promise<void>;
 
@@ -56,16 +56,19 @@ export type Job = {
    */
   exhausted: boolean;
   /**
-   * Whether a later delivery of the item has begun in another worker. That worker may have written inputs that caused no fact, so records
-   * may not show it. Absent if an item is never delivered twice at once.
+   * Whether a later delivery of the item has begun in another worker. That worker may have written only inputs without facts, so the
+   * records need not show it. Absent if an item is never delivered to two workers at once.
    */
   isTakenOver?: () => Promise<boolean>;
   /**
-   * Frees the slot of the worker while the item stays: the work is done, and only the confirmation of its end is missing. Absent: the slot
-   * is freed when the handler ends.
+   * Frees the worker's slot but keeps the item: the work is done, and only the confirmation of its end is missing. If absent, the slot is
+   * freed when the handler ends.
    */
   leaveSlot?: () => void;
-  /** The task as the requester of a fresh item knew it, from where the worker follows it. Absent: the worker must read the log. */
+  /**
+   * The newest record of the task that the requester of a fresh item knew; the worker follows the task from there. Absent: the worker must
+   * read the log.
+   */
   newest?: StoredFacts;
   trace?: TraceCarrier;
 };
@@ -88,7 +91,7 @@ export function newestForWork({ seq, record }: StoredFacts): Pick<Work, 'newest'
 export function newestForJob({ newest }: Work, deliveries: number, storedAtMs: number): Pick<Job, 'newest'> {
   if (newest === undefined || deliveries > 1) return {};
   const since = Math.min(storedAtMs, newest.record.aggregate.at);
-  // If the clock were far behind that of NATS or the relay, every item would look fresh.
+  // Compares the absolute difference: if this clock were far behind that of NATS or the relay, every item would look fresh.
   return Math.abs(Date.now() - since) <= WORK_NEWEST_MS_MAX ? { newest } : {};
 }
 
@@ -103,12 +106,14 @@ export const ROOM_READ_MS = 1_000;
 /** Attempts at an item before it is settled as failed. */
 export const ATTEMPTS_MAX_DEFAULT = 3;
 /**
- * Requeued deliveries of one item that do not count as attempts; each one after them does. Enough for three rolling updates of
- * ten replicas in which the item meets every stopping replica, and still a bound for work that causes each stop itself (a probe
- * that fails because of it).
+ * Requeued deliveries of one item that do not count as attempts; each one after them does. That is enough for three rolling updates of ten
+ * replicas in which every replica has the item when it stops, and it still bounds work that causes the stops itself (because a probe
+ * fails).
  */
 export const REQUEUES_MAX_DEFAULT = 30;
-/** Deliveries to settle an item after its last attempt: a log that is unavailable for a moment must not leave a task open. */
+/**
+ * Deliveries to settle an item after its last attempt: several, because a log that is unavailable for a moment must not leave a task open.
+ */
 export const SETTLE_DELIVERIES_MAX = 3;
 /** Wait before a rejected item is delivered again: minimum, base (doubled per failure, with full jitter) and maximum. */
 export const REDELIVERY_MS_MIN = 100;

@@ -45,7 +45,7 @@ test('a response of exactly the bound is read, one byte more rejects; methods ou
   assert.equal((await (await send(`${url}/11`)).text()).length, 11);
 });
 
-test('with no redirects allowed a redirect is the response, and with no list of methods every method is bounded', async t => {
+test('if redirects are not allowed, a redirect is the response; without a list of methods, every method is bounded', async t => {
   const received: string[] = [];
   const url = await serve(t, (path, response) => {
     received.push(path);

@@ -1,15 +1,15 @@
 import { sameOriginRedirect } from './same-origin-redirect.ts';
 
 export type BoundedFetchOptions = {
-  /** Bytes of one response body; reading more of it rejects with ResponseTooLarge. */
+  /** Maximum bytes of one response body. Reading more rejects with ResponseTooLarge. */
   bytesMax: number;
   /** Methods whose responses are bounded; default: all. */
   boundedMethods?: readonly string[];
-  /** Redirects within the origin that are followed; default 0: a redirect is the response. */
+  /** Maximum redirects within the origin that are followed. Default 0: a redirect is returned as the response. */
   redirectsMax?: number;
   /**
-   * Opens a connection for each request. A kept connection may be closed by the server while it is being reused, and then the client cannot know
-   * whether the request was processed. For requests that must not run twice.
+   * Opens a connection for each request. Set it for requests that must not run twice: the server may close a kept connection while it is
+   * being reused, and then the client cannot know whether the request was processed.
    */
   freshConnections?: boolean;
 };
@@ -54,7 +54,7 @@ async function fetchWithinOrigin(
   }
 }
 
-/** The response; reading more of its body than `bytesMax` rejects with ResponseTooLarge. */
+/** Bounds a response: reading more than `bytesMax` of its body rejects with ResponseTooLarge. */
 export function boundedResponse(response: Response, bytesMax: number): Response {
   if (response.body === null) return response;
   let bytes = 0;

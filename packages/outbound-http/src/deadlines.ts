@@ -1,9 +1,9 @@
 export type DeadlineLimits = {
-  /** From the start to the first event. */
+  /** Milliseconds from the start to the first event. */
   firstEventMsMax: number;
-  /** Between two events. */
+  /** Milliseconds between two events. */
   silenceMsMax: number;
-  /** From the start to the end. */
+  /** Milliseconds from the start to the end. */
   totalMsMax: number;
 };
 
@@ -11,8 +11,8 @@ export type DeadlineLimits = {
 export type MissedDeadline = { limit: 'first-event' | 'silence' | 'total'; ms: number };
 
 /**
- * Aborts an operation whose peer starts too late, falls silent, or takes too long in all; an infinite limit sets no timer.
- * `signal` also aborts with the signal of the caller.
+ * Aborts an operation whose peer starts too late, falls silent, or takes too long altogether; an infinite limit sets no timer. `signal`
+ * also aborts with the signal of the caller.
  */
 export class Deadlines<Fault extends Error> implements Disposable {
   readonly signal: AbortSignal;

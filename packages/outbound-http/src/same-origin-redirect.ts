@@ -1,4 +1,4 @@
-/** Redirects followed for one request, where a client follows any. */
+/** Maximum redirects for one request of a client that follows redirects. */
 export const REDIRECTS_MAX = 3;
 
 /** Redirects that keep the method and the body (RFC 9110, 15.4.8 and 15.4.9). */

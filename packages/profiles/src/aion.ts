@@ -1,7 +1,7 @@
 import { TOOL_NOTICES } from './notices.ts';
 import type { ForwardingProfile } from './profile.ts';
 
-/** Aion Server: text that streams is a transitory artifact with a fixed id, and the message at the end stays (S1-26, S1-28). */
+/** Aion Server: streamed text is a transitory artifact with a fixed id, and the message at the end stays (S1-26, S1-28). */
 export const AION: ForwardingProfile = {
   name: 'aion',
   turn: 'forward',

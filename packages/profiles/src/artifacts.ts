@@ -14,7 +14,7 @@ export function artifactKind(name: string | undefined, kinds = KINDS): ArtifactK
   return name !== undefined && Object.hasOwn(kinds, name) ? kinds[name] : undefined;
 }
 
-/** The kind of an artifact by its name, else by what a custom profile recorded on it. */
+/** The kind of an artifact: by its name, otherwise by the kind that a custom profile recorded on it. */
 export function kindOfArtifact(
   { name, metadata }: Pick<LaneArtifact, 'name' | 'metadata'>,
   kinds = KINDS,
@@ -29,20 +29,20 @@ export function withKind<A extends Pick<LaneArtifact, 'name' | 'metadata'>>(arti
   return { ...artifact, metadata: { ...artifact.metadata, artifactKind: kind } };
 }
 
-/** An artifact of the supervisor as a lane declares it. */
+/** Turns an artifact of the supervisor into the form that a lane declares. */
 export function laneArtifact(profile: Profile, header: ArtifactHeader, supervisor: string): LaneArtifact {
   const artifact = { ...described(header, supervisor), ...(profile.separateClose && { separateClose: true as const }) };
   return withKind<LaneArtifact>(artifact, artifactKind(header.name, profile.kinds));
 }
 
-/** Streamed text: that of an agent with the id of its call, that of the supervisor without one (C-24). */
+/** The artifact of streamed text: with the id of the call for an agent's text, without one for the supervisor's (C-24). */
 export function answerArtifact(profile: ConductingProfile, supervisor: string, sourceAgent: string, call?: string): LaneArtifact {
   const artifact = laneArtifact(profile, profile.answer, supervisor);
   const metadata = { ...artifact.metadata, sourceAgent, ...(call !== undefined && { toolCallId: call }) };
   return { ...artifact, metadata };
 }
 
-/** The part of the profile that the called agent needs. `answer`: the artifact of its text if the supervisor answers for it. */
+/** The part of the profile that the called agent needs. `answer`: the artifact of the agent's text, if the supervisor answers with it. */
 export function agentPresentation(profile: Profile, answer?: LaneArtifact): AgentPresentation {
   const { agent, separateClose, kinds } = profile;
   const base = { progress: agent.progress, notices: agent.notices, ...(separateClose && { separateClose }) };

@@ -1,6 +1,6 @@
 import type { Profile } from './profile.ts';
 
-/** Reports a wrong profile module. The message names the member. */
+/** A profile module is invalid. The message names the member. */
 export class ProfileError extends Error {
   override readonly name = 'ProfileError';
 }
@@ -24,7 +24,7 @@ export function checkProfile(value: unknown): Profile {
 
 function checkAgent(agent: Record<string, unknown>, turn: 'conduct' | 'forward'): void {
   const text = member(agent.text, 'profile.agent.text');
-  // Only a profile whose supervisor conducts has an artifact for the answer.
+  // Only a profile with a conducting supervisor has an artifact for the answer.
   const allowed = turn === 'conduct' ? ['answer'] : ['own', 'transitory'];
   if (!allowed.includes(text.as as string))
     throw new ProfileError(`profile.agent.text.as must be ${allowed.join(' or ')} where turn is ${turn}`);

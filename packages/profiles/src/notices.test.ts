@@ -9,7 +9,7 @@ function toolNotice(lane: string, agent: string, tool: string, callId: string, p
   return callNotice(TOOL_NOTICES, phase, { lane, agent, tool, callId });
 }
 
-test('a tool call as the client sees it [S2-1 S2-4 S2-5 S2-6 S2-37]', () => {
+test('the notices of a tool call have the form that clients expect [S2-1 S2-4 S2-5 S2-6 S2-37]', () => {
   assert.deepEqual(toolNotice('l/start', 'argocd', 'version_service__version', 'c1', 'start'), {
     kind: 'artifact',
     lane: 'l/start',
@@ -42,7 +42,7 @@ test('a tool call as the client sees it [S2-1 S2-4 S2-5 S2-6 S2-37]', () => {
   ]);
 });
 
-test('a rejected call has a notice of its own; a profile without one uses that of a failed call', () => {
+test('a rejected call has its own notice; a profile without one uses that of a failed call', () => {
   const options = { lane: 'l/end', agent: 'supervisor', tool: 'argocd', callId: 'c1' };
   const rejected = callNotice(CAIPE.calls, 'rejected', options);
   assert.deepEqual(rejected.parts, [{ text: '❌ Supervisor: Argocd rejected the message\n' }]);
@@ -51,7 +51,7 @@ test('a rejected call has a notice of its own; a profile without one uses that o
   assert.deepEqual(callNotice(custom, 'rejected', options), callNotice(custom, 'failed', options));
 });
 
-test('the name is shown without markdown [S2-3]', () => {
+test('the tool’s name is shown without markdown [S2-3]', () => {
   const notice = toolNotice('l', 'argocd', '**x_y**', 'c1', 'start');
   assert.deepEqual(notice.parts, [{ text: '🔧 Argocd: Calling tool: X_Y\n' }]);
   assert.equal(notice.artifact.metadata?.tool, 'x_y');
@@ -63,11 +63,11 @@ test('title case changes first letters only [S2-5]', () => {
   assert.equal(titleCase('getURL'), 'GetURL');
 });
 
-test('a notice is as long as its names make it, in code points [S2-38 S2-39]', () => {
+test('the length of a notice follows from its names, in code points [S2-38 S2-39]', () => {
   const lengthOf = (tool: string, phase: 'start' | 'end') =>
     codePoints(toolNotice('l', 'argocd', tool, 'c', phase).parts[0]?.text ?? '');
   const tool = 'version_service__version';
-  // Counts the title case and the line break: 48 and 49 as in the strings, not the 47 and 49 of the diagram.
+  // The lengths, 48 and 49, are those of the specified strings with title case and line break. The diagram's 47 and 49 are wrong.
   assert.deepEqual([lengthOf(tool, 'start'), lengthOf(tool, 'end')], [48 + 1, 49 + 1]);
   assert.deepEqual([lengthOf(`${tool}_2`, 'start'), lengthOf(`${tool}_2`, 'end')], [48 + 3, 49 + 3]);
 });

@@ -29,8 +29,8 @@ export const TOOL_NOTICES: NoticeTemplates = {
 export type NoticeOptions = { lane: string; agent: string; tool: string; callId: string };
 
 /**
- * Start or end of a call as the client sees it: one artifact each, never part of the answer (S2-4, C-1).
- * Clients pair them by the metadata, which also states whether the call failed or waits; the text is for people (C-22).
+ * The notice that clients see for the start or end of a call. Each is one artifact and never part of the answer (S2-4, C-1). Clients pair
+ * them by the metadata, which also states whether the call failed or waits; the text is for people (C-22).
  */
 export function callNotice(
   templates: NoticeTemplates,
@@ -39,10 +39,10 @@ export function callNotice(
 ): ArtifactInput {
   const { waiting = WAITING, rejected = templates.failed } = templates;
   const template = { ...templates, waiting, rejected }[phase];
-  // S2-3: some agents write the name in bold.
+  // Some agents write the name in bold (S2-3).
   const tool = name.replaceAll('**', '');
   const [known, artifactKind] = phase === 'start' ? [TOOL_NOTICES.start, 'call-start'] : [TOOL_NOTICES.end, 'call-end'];
-  // No other cluster or client knows the names of a custom profile.
+  // The kind is recorded, because other clusters and clients do not know the names of a custom profile.
   const kind = template.name !== known.name && { artifactKind };
   const failed = (phase === 'failed' || phase === 'rejected') && { failed: true };
   const outcome = phase === 'waiting' ? { waiting: true } : failed;

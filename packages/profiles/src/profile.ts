@@ -15,7 +15,7 @@ export type ConductingProfile = ProfileBase & {
   answer: ArtifactHeader;
   /** The whole answer once more, sent before the final state. */
   result: ArtifactHeader;
-  /** Notices around the call of an agent: `{agent}` is the supervisor, `{tool}` the agent that is called. */
+  /** Notices of a call to an agent: `{agent}` is the supervisor, `{tool}` the agent that is called. */
   calls: NoticeTemplates;
 };
 
@@ -28,14 +28,14 @@ type ProfileBase = {
   /** Kinds of artifacts by name: of this profile, and of servers that an agent of the cluster may call. */
   kinds: Readonly<Record<string, ArtifactKind>>;
   agent: Omit<AgentPresentation, 'text' | 'separateClose'> & { text: AgentText };
-  /** Clients know a stream by a first chunk that is not its last. */
+  /** Set if clients recognize a stream by a first chunk that is not its last. */
   separateClose?: true;
 };
 
 type AgentText =
-  /** All text of the agent is one answer. The plan of a nested server keeps an artifact of its own, called `nestedPlan`. */
+  /** All text of the agent is one answer. The plan of a nested server stays a separate artifact, named `nestedPlan`. */
   | { as: 'answer'; nestedPlan: string }
   /** The agent's artifacts and messages pass through; any other text becomes this artifact. */
   | { as: 'own'; artifact: LaneArtifact }
-  /** As `own`, but this artifact is removed at the end of the task, and a message with the text stays. */
+  /** Like `own`, but this artifact is removed at the end of the task, and a message with its text stays. */
   | { as: 'transitory'; artifact: LaneArtifact };

@@ -11,7 +11,7 @@ export type Profiles = ReadonlyMap<string, Profile>;
 /** The built-in profiles. */
 export const PROFILES: Profiles = new Map([CAIPE, TRANSPARENT, AION].map(profile => [profile.name, profile]));
 
-/** Setting of the services that look profiles up: ingress for the name, the supervisor for the value. */
+/** Setting of the services that look up profiles: ingress needs only the name, the supervisor the profile itself. */
 export const PROFILE_SETTINGS = {
   HOPLINE_PROFILE_MODULE: {
     type: 'string',
@@ -22,7 +22,7 @@ export const PROFILE_SETTINGS = {
   },
 } as const;
 
-/** PROFILES, and the one of HOPLINE_PROFILE_MODULE. Rejects with ProfileError when the module or its profile is wrong. */
+/** PROFILES and the profile from HOPLINE_PROFILE_MODULE. Rejects with ProfileError when the module or its profile is wrong. */
 export async function loadProfiles(module: string | undefined): Promise<Profiles> {
   if (module === undefined) return PROFILES;
   const exported: { default?: unknown } = await import(pathToFileURL(resolve(module)).href).catch((error: unknown) => {

@@ -2,7 +2,7 @@ import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { A2AError, isObject } from '@hopline/a2a';
 import type { EventSink, ServerRequest } from '@hopline/a2a-server';
 
-/** Names a fault for one request, in its headers or in the metadata of the request. */
+/** Name of the header or request metadata in which one request asks for a fault. */
 const FAULT_NAME = 'hopline-fault';
 const DELAY_MS_MAX = 60_000;
 const COUNT_MAX = 1_000_000;
@@ -20,7 +20,7 @@ export type Faults = {
   refuse?: number;
 };
 
-/** Parses `cut=3,delay=200,refuse=2`. Throws TypeError with a sentence. */
+/** Parses `cut=3,delay=200,refuse=2`. Throws a TypeError of one sentence. */
 export function parseFaults(text: string): Faults {
   const faults: Faults = {};
   for (const item of text.split(',')) {
@@ -72,7 +72,7 @@ function requested({ headers, params }: ServerRequest): Faults {
   }
 }
 
-/** A response whose connection breaks after `frames` frames, which still arrive. */
+/** Wraps a response: its connection breaks after `frames` frames, which still arrive. */
 function cutAfter(sink: EventSink, frames: number): EventSink {
   let left = frames;
   let cutting: Promise<void> | undefined;
@@ -117,7 +117,7 @@ function cutAfter(sink: EventSink, frames: number): EventSink {
 /** Resolves when the system has every byte, because a cut discards bytes that the process still holds. */
 async function sent(sink: EventSink): Promise<void> {
   await sink.flushAll(CUT_STALL_MS);
-  // The first bytes of a response are held until the end of the turn.
+  // The first bytes of a response are held until the event loop's turn ends.
   await setImmediate();
   const untilMs = performance.now() + CUT_STALL_MS;
   while (!sink.closed && sink.backlog > 0 && performance.now() < untilMs) await sleep(POLL_MS);

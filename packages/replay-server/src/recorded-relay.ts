@@ -6,7 +6,7 @@ import { decide, evolve } from '@hopline/task';
 import { type Binding, rebindRecord } from '@hopline/task-transfer';
 import { questionOf, type Recording, type Recordings } from './recording.ts';
 
-/** Role of the server that clients ask. Recordings of an agent's own server answer there as well. */
+/** Role of the server that clients ask. It also answers with recordings from an agent's own server. */
 export const ROLE = 'supervisor';
 
 /** A task that answers a client with a recording. */
@@ -20,10 +20,10 @@ type Playing = {
   binding: Binding;
   /** Index of the next record. */
   next: number;
-  /** Ids of the client's messages by those that they replace. */
+  /** Ids of the client's messages, by the recorded ids that they replace. */
   messageIds: Map<string, string>;
   stop: AbortController;
-  /** The newest write, because writes of a task follow each other. */
+  /** The newest write: the next one waits for it. */
   writing: Promise<void>;
 };
 
@@ -64,7 +64,7 @@ export class RecordedRelay {
 
   /** Answers messages until `signal` aborts. */
   async run(signal: AbortSignal): Promise<void> {
-    // A task that cannot be answered must not affect the others.
+    // A task that cannot be answered must not affect other tasks.
     for await (const input of this.#log.inputs.readShard(0, 1, signal)) await this.#take(input).catch(this.#onError);
     for (const { stop } of this.#playing.values()) stop.abort();
   }
@@ -112,7 +112,7 @@ export class RecordedRelay {
       await this.#end(playing, 'TASK_STATE_REJECTED', this.#recordings.explain(input));
       return;
     }
-    // The task belongs to the client, with its message and metadata. Everything else in the record is recorded.
+    // The task belongs to the client, with its message and metadata. Everything else in the record comes from the recording.
     const created = rebindRecord(recording.records[0]!, playing.binding);
     this.#replaceMessage(playing, recording.records[0]!.aggregate.messageIds[0], input.message);
     await this.#append(playing, { ...created, facts: [...facts, ...created.facts.slice(1)] });
@@ -146,7 +146,7 @@ export class RecordedRelay {
     this.#play(playing, playing.stop.signal).catch(error => this.#onError(error));
   }
 
-  /** Plays until the end, or until the recording has a message of the client. */
+  /** Plays to the end of the recording, or to the next message of the client in it. */
   async #play(playing: Playing, signal: AbortSignal): Promise<void> {
     const { recording, binding } = playing;
     const startMs = performance.now();

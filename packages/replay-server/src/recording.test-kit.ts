@@ -4,10 +4,10 @@ import { readTaskFile, writeTask } from '@hopline/task-file';
 import { exportTask } from '@hopline/task-transfer';
 import { type Recording, readRecordings } from './recording.ts';
 
-/** Between two commands of a recorded task. */
+/** Milliseconds between two commands of a recorded task. */
 export const GAP_MS = 10;
 
-/** For tests: a task as its relay stores it, exported and read back. `clock` may be set forward between two commands. */
+/** Records a task for tests, as its relay stores it, exports it and reads it back. `clock` may be set forward between two commands. */
 export async function record(
   taskId: string,
   build: (task: StoredScenario, clock: { at: number }) => Promise<void>,

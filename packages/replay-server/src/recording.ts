@@ -11,7 +11,9 @@ export type Recording = {
   records: FactRecord[];
 };
 
-/** The recordings of a task file, held in memory. Throws TaskFileError, also for a file from which nothing can be served. */
+/**
+ * The recordings of a task file, held in memory. Throws TaskFileError for a malformed file, and for one from which nothing can be served.
+ */
 export async function readRecordings(entries: AsyncIterable<TaskEntry>): Promise<Recording[]> {
   const recordings: Recording[] = [];
   let header: TaskHeader | undefined;
@@ -54,7 +56,7 @@ function agentOf(message: Message | undefined, request: Metadata | undefined): s
 /** `text`: the recording of the same question, of the agent that the client names. `any`: every message gets a recording. */
 export type MatchRule = 'text' | 'any';
 
-/** Chooses the recording for a message. If several match, it takes them in turn. */
+/** Chooses the recording for a message. If several match, they take turns. */
 export class Recordings {
   readonly #all: readonly Recording[];
   readonly #rule: MatchRule;
@@ -77,7 +79,7 @@ export class Recordings {
     return this.#rule === 'any' || questionOf(recorded) === questionOf(sent);
   }
 
-  /** Why no recording matches, for the author of the client. */
+  /** A sentence that explains to the client's author why no recording matches. */
   explain({ message, metadata }: MessageInput): string {
     const asked = questionOf(message);
     const agent = agentOf(message, metadata);

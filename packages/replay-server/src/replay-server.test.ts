@@ -114,7 +114,7 @@ test('a client of the legacy dialect gets the recorded answer', async t => {
   assert.equal(JSON.parse(await got.text()).result.status.state, 'completed');
 });
 
-test('a recorded task whose id its client chose is found under that id by the legacy form, and under its own by others', async t => {
+test('the legacy form finds a recorded task under the id that its client chose, and other dialects under its own id', async t => {
   const own = `own-${'h'.repeat(22)}-mine`;
   const twice = [`own-${'i'.repeat(22)}-both`, `own-${'j'.repeat(22)}-both`];
   const recordings = [own, ...twice, 'plain'].map(taskId => recorded(`question of ${taskId}`, taskId, legacyOrigin(1)));
@@ -154,7 +154,7 @@ test('a stream that is cut after each third frame resumes without loss or repeti
   assert.deepEqual(shape(eventsOf(items)), ['task submitted', 'working', ...ANSWER, 'completed']);
 });
 
-test('a request asks for a fault of its own by header or by metadata', async t => {
+test('a request can ask for a fault by header or metadata', async t => {
   const { url, client } = await serve(t);
   const headers = { 'content-type': 'application/json', 'a2a-version': '1.0' };
   const params = DIALECTS['1.0'].encodeSend({
@@ -174,7 +174,7 @@ test('a request asks for a fault of its own by header or by metadata', async t =
   assert.equal(shape(eventsOf(items)).at(-1), 'completed');
 });
 
-test('a call of gRPC asks for a fault of its own by metadata', async t => {
+test('a gRPC call can ask for a fault by metadata', async t => {
   const { grpcPort } = await serve(t);
   const grpc = new GrpcClient(`127.0.0.1:${grpcPort}`);
   t.after(() => grpc.close());
@@ -196,7 +196,7 @@ test('the first requests are refused, and a client that retries gets its answer'
   assert.deepEqual([notices, shape(eventsOf(items)).at(-1)], [['retry', 'retry'], 'completed']);
 });
 
-test('a question that is not recorded is rejected, with the recorded ones', async t => {
+test('a question that is not recorded is rejected, and the error lists the recorded ones', async t => {
   const { client } = await serve(t);
   const items = await collect(client().stream(message('what is the weather')));
   const last = eventsOf(items).at(-1)!;
@@ -262,7 +262,7 @@ test('a recorded conversation waits for the answer of the client', async t => {
   assert.equal(shape(refused).at(-1), 'rejected');
 });
 
-test('a task that was open when it was exported fails where its recording ends', async t => {
+test('a task that was open when it was exported fails at the end of its recording', async t => {
   const recordings = await record('task-1', async task => {
     await task.message(QUESTION).store();
     await answer(task);
@@ -288,7 +288,7 @@ test('the recorded pace is kept', async t => {
   const { client } = await serve(t, { pace: 0.5 });
   const startMs = performance.now();
   await collect(client().stream(message(QUESTION)));
-  // Nine events after the first, GAP_MS apart, at half the speed.
+  // Nine events follow the first, GAP_MS apart, at half the speed.
   assert.ok(performance.now() - startMs >= 9 * GAP_MS * 2 - 5);
 });
 
@@ -304,7 +304,7 @@ test('the card names every interface, and the questions', async t => {
   assert.deepEqual(card.skills[0]?.examples, [QUESTION]);
 });
 
-test('faults are parsed, and anything else is one sentence', () => {
+test('faults are parsed, and any other text is refused in one sentence', () => {
   assert.deepEqual(parseFaults('cut=3, delay=200,refuse'), { cut: 3, delay: 200, refuse: 1 });
   for (const text of ['', 'cut', 'cut=0', 'cut=-1', 'delay=60001', 'drop=1', 'cut=3;delay=1'])
     assert.throws(() => parseFaults(text), /^TypeError: a fault must be/, text);

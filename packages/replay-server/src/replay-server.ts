@@ -25,12 +25,12 @@ export type ReplayServerOptions = {
 };
 
 export type ReplayServer = {
-  /** Resolves with the address of HTTP and the port of gRPC; a port of 0 is a free one. */
+  /** Resolves with the address of HTTP and the port of gRPC; port 0 chooses a free one. */
   listen(host: string, port: number, grpcPort: number): Promise<{ url: string; grpcPort: number }>;
   close(): Promise<void>;
 };
 
-/** Largest record: any that a file may contain, with the message of a client. */
+/** Largest record: room for the largest record of a file with a client's message. */
 const RECORD_BYTES_MAX = 2 * LINE_BYTES_MAX;
 
 /**

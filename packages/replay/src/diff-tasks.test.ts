@@ -47,7 +47,7 @@ test('different text, ends, calls and messages are named', () => {
   );
 });
 
-test('an artifact that both tasks have is not a difference if one of them has more artifacts of its name', () => {
+test('an artifact that both tasks have is not a difference even if one task has more artifacts of that name', () => {
   const working = () => new TaskBuilder().message().send(supervisor(), status('TASK_STATE_WORKING'), call);
   const notice = (lane: string) => ({ ...open(lane), artifact: { name: 'notice' } });
   const sent = (...texts: string[]) =>
@@ -64,7 +64,7 @@ test('an artifact that both tasks have is not a difference if one of them has mo
   ]);
 });
 
-test('equal parts are listed as well', () => {
+test('parts that are equal are listed, too', () => {
   const done = answer('yes').send(supervisor(), status('TASK_STATE_COMPLETED')).stored();
   assert.deepEqual(diffTasks(done, done).parts, [
     { name: 'states', a: 'working, completed', b: 'working, completed' },

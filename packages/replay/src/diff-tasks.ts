@@ -4,9 +4,9 @@ import { SUPERVISOR } from '@hopline/task';
 import { TaskViewBuilder } from '@hopline/task/project';
 import type { StoredTask } from './stored-task.ts';
 
-/** A part of two tasks side by side; undefined: the task has none. */
+/** A part of two tasks, side by side. Undefined if a task does not have it. */
 export type TaskPart = {
-  /** Such as `states`, `calls`, `message 2`, `artifact streaming_result`. */
+  /** Name of the part, such as `states`, `calls`, `message 2` or `artifact streaming_result`. */
   name: string;
   a: string | undefined;
   b: string | undefined;
@@ -30,7 +30,7 @@ export type TaskMeasure = {
 
 export type TaskDiff = {
   same: boolean;
-  /** All parts, those that differ included. */
+  /** All parts, including those that differ. */
   parts: TaskPart[];
   differences: TaskDifference[];
   a: TaskMeasure;
@@ -55,14 +55,14 @@ export function diffTasks(a: Pick<StoredTask, 'facts'>, b: Pick<StoredTask, 'fac
 }
 
 type TaskContent = {
-  /** Everything but artifacts, by name. */
+  /** All parts except artifacts, by name. */
   parts: Map<string, string>;
   /** The texts of the artifacts of each name, sorted: concurrent agents may begin in any order. */
   artifacts: Map<string, string[]>;
   measure: TaskMeasure;
 };
 
-/** Equal texts are pairs, wherever they stand; the others are in their order. */
+/** Pairs equal texts wherever they occur, and the others in their order. */
 function pairsOf(a: readonly string[], b: readonly string[]): Omit<TaskPart, 'name'>[] {
   const same: string[] = [];
   const onlyInA: string[] = [];
@@ -98,7 +98,7 @@ function contentOf({ facts: records }: Pick<StoredTask, 'facts'>): TaskContent {
   return { parts, artifacts: new Map(texts), measure: measureOf(facts) };
 }
 
-/** A message while working repeats the state. */
+/** Removes repeated states: a message of a working task repeats its state. */
 function withoutRepeats(states: readonly string[]): string[] {
   return states.filter((state, index) => state !== states[index - 1]);
 }

@@ -4,15 +4,15 @@ import type { TextRun } from '@hopline/task';
 
 type PendingToken = { n: number; seq: number; at: number; text: string; trace: string | undefined };
 
-/** The part of a chunk that only the relay's clock decided. */
+/** The members of a chunk that only the relay's clock determined. */
 type Timing = Pick<ChunkProvenance, 'reason' | 'heldMs' | 'waitMs'>;
 
-/** Tokens of one producer's attempt in one lane that no chunk contains yet. */
+/** Tokens of one producer's attempt in one lane that are not in a chunk yet. */
 export class PendingText {
   readonly from: Producer;
   readonly lane: string;
   readonly #tokens: PendingToken[] = [];
-  /** UTF-16 units of the first token that are in a chunk already. */
+  /** UTF-16 units of the first token that are already in a chunk. */
   #offset = 0;
 
   constructor(from: Producer, lane: string) {
@@ -47,7 +47,8 @@ export class PendingText {
   takeChunk(stored: ChunkProvenance): TextRun {
     const after = this.#tokens.findIndex(({ n }) => n > stored.n);
     let count = after < 0 ? this.#tokens.length : after;
-    // Tokens without text in front of half a pair may have left, and been rejected, without it. Every chunk has at least part of a token.
+    // Tokens without text in front of half a pair may have left without it and have been rejected. Every chunk has at least a part of a
+    // token.
     const atLeast = stored.splitOffset === undefined ? Math.max(1, stored.count) : stored.count;
     for (; count > atLeast && this.#tokens[0]?.text === ''; count -= 1) this.#tokens.shift();
     return this.#take(count, stored.splitOffset, stored);
@@ -56,7 +57,7 @@ export class PendingText {
   /** All text that may leave before an input that is not text. Without `isClosed`, half a surrogate pair at its end stays. */
   takeAll(isClosed: boolean): TextRun | undefined {
     const all = this.#tokens.length;
-    // The newest token with text, the only one that a cut can fall into.
+    // The newest token with text, which is the only one that a cut can split.
     const tail = this.#tokens.findLastIndex(({ text }) => text.length > 0);
     const text = this.#tokens[tail]?.text ?? '';
     const timing = { reason: 'boundary', heldMs: 0, waitMs: 0 };
@@ -76,10 +77,10 @@ export class PendingText {
     const text = `${taken.map(token => token.text).join('')}${partial?.text.slice(0, split) ?? ''}`.slice(this.#offset);
     const n = taken.at(-1)?.n ?? (first?.n ?? 1) - 1;
     const newest = partial ?? taken.at(-1) ?? first;
-    // Runs that were merged in the queue name the record of a split token, a single run that of the last whole one.
+    // Runs that were merged in the queue name the record of a split token; a single run names that of the last whole token.
     const lastSeqs = [taken.at(-1)?.seq ?? newest?.seq ?? 0, newest?.seq ?? 0];
     const traces = [...taken, ...(partial === undefined ? [] : [partial])].map(token => token.trace);
-    // A merged run without a trace takes that of the next one.
+    // A merged run without a trace takes that of the next run.
     const firstTrace = traces[0] ?? (traces.includes(timing.firstTrace) ? timing.firstTrace : undefined);
     const lastTraces = [taken.at(-1)?.trace, newest?.trace];
     const lastTrace = lastTraces.includes(timing.lastTrace) ? timing.lastTrace : lastTraces[0];

@@ -16,7 +16,7 @@ import type { StoredTask } from './stored-task.ts';
 
 /** The first place at which today's rules and the log differ. */
 export type Divergence = {
-  /** Raw sequence of the input whose command the rules decided; of the newest one, where the log has a fact that no input explains. */
+  /** Raw sequence of the input whose command the rules decided or, if the log has a fact that no input explains, of the newest input. */
   inputSeq: number;
   /** Log sequence of the record that should hold the fact. Absent: the log ends before it. */
   factSeq?: number;
@@ -24,9 +24,9 @@ export type Divergence = {
   expected?: Fact;
   /** The fact that the rules decide. Absent: they decide none. */
   got?: Fact;
-  /** The facts are the same, and the stored aggregate is not what follows from them: the member that differs. */
+  /** Set if the facts are the same but the stored aggregate does not follow from them: the member that differs. */
   aggregateMember?: string;
-  /** The task before. */
+  /** The task before the difference. */
   before: { state?: string; turn?: number; generation: number };
 };
 
@@ -39,24 +39,24 @@ export class Diverged extends Error {
   }
 }
 
-/** Reasons that a relay gives by itself, when it could not fold or store what the inputs led to. */
+/** Reasons of failures that a relay causes itself, because it could not fold the inputs or store the facts. */
 const RELAY_REASONS: ReadonlySet<unknown> = new Set([TOO_LARGE, TASK_TOO_LARGE, NOT_ENCODABLE, INPUT_UNREADABLE]);
 /** Members of the aggregate that depend on the content of one append: ordinals, sequences and sizes. */
 const PROGRESS_MEMBERS: ReadonlySet<string> = new Set(['producers', 'foldedSeq', 'lastNSeq', 'storedBytes']);
 
 type StoredFact = { fact: Fact; seq: number; at: number };
 
-/** A stored fact with the text that one run brought. */
+/** A stored fact with the text of one run. */
 type StoredChunk = ArtifactUpdated & { chunk: ChunkProvenance };
 
 /**
- * Decides each command as soon as the fold queues it, at the time of the next stored fact, and holds its facts against the stored
- * ones. Throws Diverged at the first difference.
+ * Decides each command as soon as the fold queues it, at the time of the next stored fact, and compares its facts with the stored ones.
+ * Throws Diverged at the first difference.
  */
 export class RecordedFacts implements CommandQueue {
   /** Raw sequence of the input that is read now. */
   inputSeq = 0;
-  /** Nothing waits here. */
+  /** Undefined, because commands do not wait here. */
   readonly oldestSeq = undefined;
   readonly #task: StoredTask;
   readonly #rules: typeof decide;
@@ -64,7 +64,7 @@ export class RecordedFacts implements CommandQueue {
   /** Index of the next stored fact. */
   #next = 0;
   #aggregate: TaskAggregate | undefined;
-  /** The lane that the newest run closes, until the closing itself is read. */
+  /** The lane that the newest run closes, until the close input itself is read. */
   #closedByRun: string | undefined;
   #isOver = false;
 
@@ -76,17 +76,17 @@ export class RecordedFacts implements CommandQueue {
     );
   }
 
-  /** The task as the facts so far have left it. */
+  /** The task after the facts so far. */
   get aggregate(): TaskAggregate | undefined {
     return this.#aggregate;
   }
 
-  /** Time of the next decision: only the relay's clock knew it. */
+  /** Time of the next decision, taken from the stored fact because only the relay's clock knew it. */
   get at(): number {
     return this.#stored[this.#next]?.at ?? this.#aggregate?.at ?? this.#task.inputs[0]?.storedAt ?? 0;
   }
 
-  /** The relay has failed the task by itself: what follows is not verified. */
+  /** True if the relay itself has failed the task: later facts are not verified. */
   get isOver(): boolean {
     return this.#isOver;
   }
@@ -97,14 +97,14 @@ export class RecordedFacts implements CommandQueue {
     return fact !== undefined && isChunk(fact) ? fact : undefined;
   }
 
-  /** The fact after `nextChunk` may be of the same decision, and closes the lane. */
+  /** Whether the fact after `nextChunk` belongs to the same decision and closes the lane. */
   get isNextChunkClosed(): boolean {
     const chunk = this.nextChunk;
     const fact = this.#stored[this.#next + 1]?.fact;
     return fact?.kind === 'artifact.updated' && fact.lane === chunk?.lane && fact.at === chunk.at && fact.chunk === undefined;
   }
 
-  /** The task is open, and nothing that is stored of it contains the input with this sequence or one after it. */
+  /** Whether the task is open and none of its stored records covers the input with this sequence or a later one. */
   isUndecided(seq: number): boolean {
     const { foldedSeq, state } = this.#task.aggregate;
     return seq > foldedSeq && this.#next === this.#stored.length && !isTerminal(state);
@@ -135,12 +135,12 @@ export class RecordedFacts implements CommandQueue {
     return true;
   }
 
-  /** The stored chunk that comes next is that of a run, and the rules reject the run. */
+  /** Throws Diverged if the rules have rejected the run whose stored chunk comes next. */
   assertChunkDecided(chunk: StoredChunk): void {
     if (this.nextChunk === chunk) this.#diverge(undefined);
   }
 
-  /** All inputs are read: no fact is left, and the stored aggregate is what a takeover would continue from. */
+  /** Call it when all inputs are read. Throws Diverged if a fact is left, or if a takeover would not continue from the stored aggregate. */
   assertEnd(): void {
     if (this.#next < this.#stored.length && !this.#isRelayFailure()) this.#diverge(undefined);
     const { aggregate } = this.#task;
@@ -173,14 +173,14 @@ export class RecordedFacts implements CommandQueue {
     }
   }
 
-  /** The relay's clock decided the generation of the first event after a loss of records. */
+  /** The generation of the first event after a loss of records, which the relay's clock determined. */
   #lossBefore(stored: Fact | undefined): { lostAfter: number; skipped: number } | undefined {
     if (stored === undefined || !isVisible(stored) || stored.lostAfter === undefined) return undefined;
     const { generation, lostAfter } = stored;
     return lostAfter === this.#aggregate?.generation ? { lostAfter, skipped: generation - lostAfter - 1 } : undefined;
   }
 
-  /** The relay failed the task, because it could not fold or store what the inputs led to: that depends on more than its inputs. */
+  /** Whether the relay failed the task because it could not fold its inputs or store its facts, which depends on more than the inputs. */
   #isRelayFailure(): boolean {
     const rest = this.#stored.slice(this.#next).map(({ fact }) => fact);
     const last = rest.at(-1);

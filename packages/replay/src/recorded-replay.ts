@@ -4,7 +4,7 @@ import { Diverged, type Divergence, RecordedFacts } from './recorded-facts.ts';
 import { RecordedText } from './recorded-text.ts';
 import type { StoredTask } from './stored-task.ts';
 
-/** The rules threw on an input. */
+/** The rules threw an error on an input. */
 export class ReplayFailed extends Error {
   override readonly name = 'ReplayFailed';
   readonly inputSeq: number;
@@ -16,9 +16,9 @@ export class ReplayFailed extends Error {
 }
 
 /**
- * Folds the inputs of a task again with the relay's own `TaskInputs`, in their order, and holds each fact against the stored one. What
- * only the relay's clock decided is taken from the stored facts: the time of each decision and the boundaries of chunks. Everything else
- * must follow from the inputs. ADR 56 lists what that proves. Returns the first difference; throws ReplayFailed.
+ * Folds the inputs of a task again with the relay's own `TaskInputs`, in their order, and compares each fact with the stored one. The time
+ * of each decision and the boundaries of chunks are taken from the stored facts, because only the relay's clock determined them. Everything
+ * else must follow from the inputs. ADR 56 lists what that proves. Returns the first difference; throws ReplayFailed.
  */
 export function recordedReplay(task: StoredTask, rules?: typeof decide): Divergence | undefined {
   const { taskId } = task;

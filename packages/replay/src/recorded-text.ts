@@ -7,18 +7,18 @@ import { PendingText } from './pending-text.ts';
 import type { RecordedFacts } from './recorded-facts.ts';
 
 /**
- * Cuts text where the stored chunks end. Text that no stored chunk contains leaves before the input that follows it: the rules must
- * reject it, or the facts differ. Each run is decided when it is taken, so the next stored fact is known before the next run.
+ * Cuts text at the ends of the stored chunks. Text that is in no stored chunk leaves before the next input: the rules must reject it, or
+ * the facts differ. The caller decides each run when it takes it, so the next stored fact is known before the next run.
  */
 export class RecordedText implements TextCutter {
   readonly wakeAt = undefined;
-  /** A replay stores nothing, so no sequence has to wait for text. */
+  /** Undefined, because a replay stores nothing that would have to wait for text. */
   readonly oldestSeq = undefined;
   readonly #facts: RecordedFacts;
   readonly #foldedSeq: number;
   readonly #pending = new Map<string, PendingText>();
 
-  /** `foldedSeq`: everything up to it is stored, or was rejected. */
+  /** `foldedSeq`: all inputs up to this sequence are stored or were rejected. */
   constructor(facts: RecordedFacts, foldedSeq: number) {
     this.#facts = facts;
     this.#foldedSeq = foldedSeq;
@@ -41,10 +41,10 @@ export class RecordedText implements TextCutter {
 
   *flushFor(from: Producer, input: Exclude<AgentInput, TextInput>): Generator<TextRun, void> {
     const closing = input.kind === 'close' ? this.#pending.get(attemptLaneKey(from, input.lane)) : undefined;
-    // If a run contains the closing, text of other lanes may have been merged across it.
+    // If a run contains the close of its lane, text of other lanes may have been merged across that input.
     if (yield* this.#takeChunks(closing)) return;
     if (closing !== undefined && !closing.isEmpty) return yield* this.#takeAll(closing, true);
-    // The other half of a surrogate pair does not come after its attempt or its task has ended.
+    // After the end of its attempt or task, half a surrogate pair no longer waits for its other half.
     const isEnd = input.kind === 'status' && isTerminal(input.state);
     for (const pending of this.#pending.values()) yield* this.#takeAll(pending, isEnd || isEarlierAttempt(pending.from, from));
   }
@@ -64,8 +64,9 @@ export class RecordedText implements TextCutter {
   }
 
   /**
-   * The stored chunks whose tokens are all at hand. Ends with a run that contains the closing of its lane, and returns true then: such
-   * a chunk waits for `closing`. A chunk that another input may close waits for that input, too, while nothing is `not closed`.
+   * Takes the stored chunks whose tokens have all been read. A chunk that contains the close of its lane waits for `closing`; it is the
+   * last one taken, and the result is then true. A chunk that another input may close waits for that input, too, while nothing is `not
+   * closed`.
    */
   *#takeChunks(closing: PendingText | 'not closed' | undefined): Generator<TextRun, boolean> {
     for (let chunk = this.#facts.nextChunk; chunk !== undefined; chunk = this.#facts.nextChunk) {
@@ -77,7 +78,8 @@ export class RecordedText implements TextCutter {
       if (isLast ? pending !== closing : isClosedNext && closing === 'not closed') return false;
       const run = pending.takeChunk(chunk.chunk);
       const last = { ...run, last: true };
-      // A run that closes its lane makes two facts where the first chunk must not be the last; otherwise the input closes it.
+      // A run that closes its lane makes two facts if the first chunk must not be the last one; otherwise the close input itself closes the
+      // lane.
       const isClosing =
         pending === closing && pending.isEmpty && (isLast || (isClosedNext && this.#facts.decide(last).length > 1));
       yield isClosing ? last : run;

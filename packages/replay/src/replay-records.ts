@@ -20,9 +20,9 @@ export type ReplayRange = {
   untilMs?: number;
   /** Continues after the records of an earlier replay. */
   after?: Checkpoint;
-  /** Only these shards; a process of several that share the work. Default: all. */
+  /** Only these shards, for one of several processes that share the work. Default: all. */
   shards?: readonly number[];
-  /** Shards that are read at the same time, default SHARDS_AT_ONCE_DEFAULT. */
+  /** Number of shards that are read concurrently; default SHARDS_AT_ONCE_DEFAULT. */
   shardsAtOnce?: number;
   /** Ends the replay after the record that was yielded last. */
   signal?: AbortSignal;
@@ -42,20 +42,20 @@ export interface RecordReplay<T> extends AsyncIterable<T> {
 
 export const SHARDS_AT_ONCE_DEFAULT = 4;
 
-/** The checkpoint is not one of this log. */
+/** The checkpoint does not belong to this log. */
 export class CheckpointMismatch extends Error {
   override readonly name = 'CheckpointMismatch';
 }
 
 /**
- * The facts of a range by record: in order per task, without an order between tasks, each fact once. Omits records without facts and
- * repetitions of copied facts. If retention has removed the beginning of a task, a replay of all tasks yields the remaining
+ * Yields the facts of a range by record, each fact once. The order is kept within a task but not between tasks. Omits records without
+ * facts, and repetitions of copied facts. If retention has removed the beginning of a task, a replay of all tasks yields the remaining
  * facts; a replay of only that task also yields its copied facts.
  */
 export function replayFacts(log: Pick<Log, 'shards' | 'facts'>, range: ReplayRange = {}): RecordReplay<RecordFacts> {
   const { taskId } = range;
   const recordsOf = async function* (start: ReadStart): AsyncGenerator<StoredFacts, void> {
-    // After a checkpoint every copy repeats facts that were already yielded.
+    // Copies after a checkpoint only repeat facts that were already yielded.
     if (range.after !== undefined) return yield* log.facts.read(taskId!, 'seq' in start ? start.seq : 1);
     const newest = await log.facts.last(taskId!);
     if (newest !== undefined) yield* readTask(log.facts, newest);
@@ -68,10 +68,7 @@ export function replayFacts(log: Pick<Log, 'shards' | 'facts'>, range: ReplayRan
   return new ShardReplay(log.shards, range, source, ({ facts }) => facts.length > 0);
 }
 
-/**
- * The input records of a range, as `replayFacts`.
- * @public
- */
+/** Yields the input records of a range, like `replayFacts`. @public */
 export function replayInputs(log: Pick<Log, 'shards' | 'inputs'>, range: ReplayRange = {}): RecordReplay<StoredInput> {
   const { taskId } = range;
   const source = (shard: number, start: ReadStart) =>

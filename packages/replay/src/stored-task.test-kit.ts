@@ -9,7 +9,7 @@ import { timedReplay } from './timed-replay.ts';
 
 const EPOCH_MS = 1_790_000_000_000;
 
-/** For tests: a task whose inputs are written one by one, with the facts that a relay would store. */
+/** A task for tests, whose inputs are written one by one, with the facts that a relay would store. */
 export class TaskBuilder {
   readonly taskId = 'task-1';
   readonly inputs: StoredInput[] = [];
@@ -67,14 +67,14 @@ export class TaskBuilder {
 
   #store(record: InputRecord): this {
     const seq = this.inputs.length + 1;
-    // As JSON, because the log stores it so.
+    // Converted to JSON and back, as the log does.
     const own = JSON.parse(JSON.stringify(record)) as InputRecord;
     this.inputs.push({ seq, taskId: this.taskId, record: own, writer: writerOf(own), bytes: 1, storedAt: this.#atMs });
     return this;
   }
 }
 
-/** The task with these facts, each in a record of its own. */
+/** The task with these facts, each in a separate record. */
 export function storedTask({ taskId, inputs }: Pick<StoredTask, 'taskId' | 'inputs'>, facts: readonly Fact[]): StoredTask {
   const aggregate = facts.reduce<ReturnType<typeof evolve> | undefined>(evolve, undefined);
   const foldedSeq = inputs.at(-1)?.seq ?? 0;

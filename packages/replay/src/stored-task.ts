@@ -16,7 +16,9 @@ export type StoredTask = {
 /** A task that cannot be read, and the reason in one sentence. */
 export type UnreadableTask = { taskId: string; unreadable: string };
 
-/** Reads a task from the log, facts first, so that an input stored later counts as not decided yet. Undefined for an unknown task. */
+/**
+ * Reads a task from the log, facts first, so that an input stored in the meantime counts as not decided yet. Undefined for an unknown task.
+ */
 export async function readStoredTask(
   log: Pick<Log, 'inputs' | 'facts'>,
   taskId: string,
@@ -47,7 +49,7 @@ export async function* readTasks(
   for (let next = 0; next < taskIds.length || reads.length > 0; ) {
     while (reads.length < READS_AT_ONCE && next < taskIds.length) {
       const read = readStoredTask(log, taskIds[next++]!);
-      // Awaited below, after those before it.
+      // Awaited below, after the earlier reads.
       read.catch(() => {});
       reads.push(read);
     }

@@ -2,15 +2,15 @@ import { type AgentRecord, isSameItem, ordinalsOf, type Producer, type TextInput
 import type { StoredInput } from '@hopline/log';
 import type { TimedFact } from './timed-replay.ts';
 
-/** When the tokens of a run of text were stored, epoch milliseconds, by ordinal. */
+/** Epoch milliseconds at which the tokens of a run were stored, by ordinal. */
 type Run = { ordinals: number[]; timesMs: number[]; left: number };
 
 /** The cost of the chunks of some text, and the arrivals of each lane, which determine the lowest possible cost. */
 export type TextDelays = { chunks: number; delayMs: number; lanes: readonly (readonly number[])[] };
 
 /**
- * The delay of every token that left in a chunk, from the time at which the log stored it. Tokens outside of any chunk are not counted: those of
- * an attempt that another one replaced, and those that were rejected.
+ * The delay of every token that left in a chunk, from the time at which the log stored it. Tokens that are in no chunk are not counted:
+ * tokens of an attempt that was replaced, and rejected tokens.
  */
 export function textDelays(inputs: readonly StoredInput[], made: readonly TimedFact[]): TextDelays {
   const runs = runsOf(inputs);
@@ -20,7 +20,7 @@ export function textDelays(inputs: readonly StoredInput[], made: readonly TimedF
     if (fact.kind !== 'artifact.updated' || fact.chunk === undefined) continue;
     const run = runs.get(keyOf(fact.lane, fact.attempt));
     if (run === undefined) continue;
-    // The end of a stream may be an event without text, whatever the settings are.
+    // A chunk without tokens only marks the end of a stream, which may happen with any settings.
     if (fact.chunk.count > 0) chunks += 1;
     for (; (run.ordinals[run.left] ?? Number.POSITIVE_INFINITY) <= fact.chunk.n; run.left += 1)
       delayMs += atMs - run.timesMs[run.left]!;
@@ -57,7 +57,7 @@ function addTokens(runs: Map<string, Run>, { input: { lane, tokens }, n, attempt
   const run = runs.get(key) ?? { ordinals: [], timesMs: [], left: 0 };
   runs.set(key, run);
   for (let ordinal = n; ordinal < n + tokens.length; ordinal += 1) {
-    // Stored again, it is folded once.
+    // A record that is stored again is folded once.
     if (ordinal <= (run.ordinals.at(-1) ?? 0)) continue;
     run.ordinals.push(ordinal);
     run.timesMs.push(storedAt);

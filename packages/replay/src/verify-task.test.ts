@@ -24,7 +24,7 @@ const factsOf = (task: StoredTask) => task.facts.flatMap(({ record }) => structu
 const verdictOf = (task: StoredTask) => verifyTask(task).verdict;
 type Differs = Extract<TaskVerdict, { verdict: 'differs' }>;
 
-/** The verdict on a task of which one fact was changed; the rules themselves are today's. */
+/** The verdict of the current rules on a task in which one fact was changed. */
 function verdictOfChanged(task: StoredTask, change: (facts: Fact[]) => Fact[] | undefined): Differs {
   const facts = factsOf(task);
   const verdict = verifyTask(storedTask(task, change(facts) ?? facts));
@@ -35,7 +35,7 @@ function verdictOfChanged(task: StoredTask, change: (facts: Fact[]) => Fact[] | 
 const chunksOf = (facts: Fact[]) =>
   facts.filter((fact): fact is ArtifactUpdated => fact.kind === 'artifact.updated' && !!fact.chunk);
 
-test('the facts of a relay are the same, whatever its settings and its clock made of the chunks', () => {
+test('the facts of a relay are the same, however its settings and its clock cut the chunks', () => {
   for (const coalesce of [{}, { eventCostMs: 0 }, { eventCostMs: 5_000, holdMsMax: 1_000 }, { chunkBytesMax: 64 }]) {
     const task = plainAnswer().stored(coalesce);
     assert.deepEqual(verifyTask(task), { taskId: task.taskId, verdict: 'same', facts: factsOf(task).length });
@@ -52,7 +52,7 @@ test('a takeover, a dead attempt, a repeated record, a late one and a rejected o
   assert.equal(verdictOf(task.stored()), 'same');
 });
 
-test('a call that an earlier relay stored without its content is the same; one with other content differs', () => {
+test('a call that an earlier relay stored without its content counts as the same; one with other content differs', () => {
   const message: Message = { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'go' }] };
   const notice = { name: 'n', description: '', text: '' };
   const notices = { start: notice, end: notice, failed: notice };
@@ -73,7 +73,7 @@ test('a call that an earlier relay stored without its content is the same; one w
   assert.equal(verdictOf(changed(() => ({ kind: 'call.started', at, call: id, agent: 'other' }))), 'differs');
 });
 
-test('a question and its answer, a timeout, a cancel and lost inputs are the same', () => {
+test('a task with a question and its answer, a timeout, a cancel or lost inputs is verified as the same', () => {
   const asked = () =>
     new TaskBuilder().message().send(supervisor(), open(), text('a', 'which?'), status('TASK_STATE_INPUT_REQUIRED', 'which?'));
   const answered = asked().after(1_000).message('m2', 'that').send(supervisor(2), open('b'), text('b', 'fine'), close('b'));
@@ -91,12 +91,12 @@ test('a question and its answer, a timeout, a cancel and lost inputs are the sam
   assert.equal(verdictOf(task), 'same');
 });
 
-test('an open task is verified as far as it is stored, and no further', () => {
+test('an open task is verified only as far as it is stored', () => {
   const whole = plainAnswer().stored();
   for (let count = 1; count < whole.facts.length; count += 1) {
     const facts = factsOf(whole).slice(0, count);
     const part = storedTask(whole, facts);
-    // Which records the relay had folded is not known here: 1 is the least.
+    // The test does not know which records the relay had folded: 1 is the lowest possible sequence.
     part.aggregate.foldedSeq = 1;
     assert.equal(verdictOf(part), 'same', `${count} facts`);
   }
@@ -105,7 +105,7 @@ test('an open task is verified as far as it is stored, and no further', () => {
   assert.equal(verdictOf(behind), 'differs', 'a record counts as folded, and its text is in no fact');
 });
 
-test('a lost, repeated, changed or moved token is found, at the first fact that it changes', () => {
+test('a lost, repeated, changed or moved token is found at the first fact that it changes', () => {
   const task = plainAnswer().stored({ eventCostMs: 0 });
   const parts = (fact: ArtifactUpdated) => fact.event.artifactUpdate.artifact.parts;
   const lost = verdictOfChanged(task, facts => facts.filter(fact => fact !== chunksOf(facts)[3]));
@@ -157,7 +157,7 @@ test('a fact of any kind that is missing, repeated or later than the next one is
   }
 });
 
-test('a chunk that counts no token is found, also when its only token has no text and others follow', () => {
+test('a chunk that counts no token is found, even if its only token has no text and others follow', () => {
   const task = new TaskBuilder()
     .message()
     .send(supervisor(), open(), text('a', 'one', '', 'two'), status('TASK_STATE_COMPLETED'));
@@ -170,7 +170,7 @@ test('a chunk that counts no token is found, also when its only token has no tex
   assert.deepEqual([verdict.level, (verdict.got as ArtifactUpdated).chunk?.count], ['byte', 1]);
 });
 
-test('another end of the task is a difference of the outcome', () => {
+test('a different end of the task is a difference in the outcome', () => {
   const task = plainAnswer().stored();
   const end = verdictOfChanged(task, facts => {
     const last = facts.at(-1);
@@ -236,7 +236,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom('again' as const, 'attempt' as const, 'message' as const, 'copy' as const) },
 );
 
-test('whatever producers send and however it was coalesced, a replay decides the stored facts', () => {
+test('whatever producers send and however it is coalesced, a replay decides the stored facts', () => {
   const record = fc.record({
     who: fc.constantFrom(supervisor, agent),
     steps: fc.array(step, { minLength: 1, maxLength: 4 }),

@@ -10,8 +10,8 @@ import type { StoredTask, UnreadableTask } from './stored-task.ts';
 import { timedReplay } from './timed-replay.ts';
 
 /**
- * Levels of a difference, from the least to the most: `byte`: members of facts, or the order of facts; `semantic`: the text or the parts of an
- * artifact, messages, calls; `outcome`: the state in which the task is.
+ * Levels of a difference, from the least to the most severe. `byte`: members of facts, or their order. `semantic`: the text or parts of an
+ * artifact, messages, calls. `outcome`: the state of the task.
  */
 export type DifferenceLevel = 'byte' | 'semantic' | 'outcome';
 
@@ -30,7 +30,7 @@ export type VerifyOptions = {
   rules?: typeof decide;
 };
 
-/** Replays a task through today's rules, relay fold and coalescer, and holds the result against what is stored. */
+/** Replays a task with the current rules, relay fold and coalescer, and compares the result with the stored task. */
 export function verifyTask(task: StoredTask | UnreadableTask, { rules }: VerifyOptions = {}): TaskVerdict {
   const { taskId } = task;
   if ('unreadable' in task) return { taskId, verdict: 'unreadable', reason: task.unreadable };
@@ -61,7 +61,7 @@ function factsOf({ facts }: StoredTask): Fact[] {
   return facts.flatMap(({ record }) => record.facts);
 }
 
-/** Retention removes the oldest records first: if the message that created the task is there, every input is. */
+/** Retention removes the oldest records first, so if the message that created the task is there, all inputs are. */
 function whyExpired(task: StoredTask): string | undefined {
   if (factsOf(task)[0]?.kind !== 'task.created') return 'the log lacks the first facts of the task: retention has removed them';
   const first = task.inputs.find(({ record }) => record.from === 'client' && record.input.kind === 'message');
@@ -75,7 +75,7 @@ function whyExpired(task: StoredTask): string | undefined {
   return isFirst ? undefined : 'the log lacks the first inputs of the task: retention has removed them, or it was imported';
 }
 
-/** Reasons that the relay's clock or the limits of its log decided: a replay on another clock may go another way. */
+/** Failure reasons that depend on the relay's clock or the limits of its log, which a replay with another clock may not reach. */
 const FREE_REASONS: ReadonlySet<unknown> = new Set([TOO_LARGE, TASK_TOO_LARGE, NOT_ENCODABLE, INPUT_UNREADABLE, WORKER_GONE]);
 
 function hasFreeOutcome(task: StoredTask): boolean {
@@ -85,7 +85,7 @@ function hasFreeOutcome(task: StoredTask): boolean {
   return !isTerminal(task.aggregate.state) || FREE_REASONS.has(reason);
 }
 
-/** State and text that a client has at the end, whatever chunks they came in. */
+/** The state and text that a client has at the end, however the text was divided into chunks. */
 type Outcome = { state: TaskState | undefined; parts: Record<string, string> };
 
 function outcomeOf(facts: readonly Fact[]): Outcome {

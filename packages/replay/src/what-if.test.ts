@@ -55,7 +55,7 @@ test('the cost of a setting is at least the optimum of its arrivals, and equal t
   }
 });
 
-test('tokens of a replaced attempt, and repeated tokens, cost nothing', () => {
+test('tokens of a replaced attempt, and repeated tokens, do not count', () => {
   const task = () => new TaskBuilder().message().send(supervisor(), call).send(agent(), open()).after(50);
   const end = (builder: TaskBuilder) => builder.send(agent(), close(), ended).send(supervisor(), status('TASK_STATE_COMPLETED'));
   const costOf = (builder: TaskBuilder) => {

@@ -8,7 +8,7 @@ import { timedReplay } from './timed-replay.ts';
 
 /** The events that clients would have received, and how long text would have waited for them. */
 export type WhatIfRow = {
-  /** Undefined: as it was recorded. */
+  /** Undefined for the row of the recording. */
   coalesce: Pick<CoalesceSettings, 'eventCostMs' | 'holdMsMax'> | undefined;
   /** Events that each client receives. */
   frames: number;
@@ -17,8 +17,9 @@ export type WhatIfRow = {
   /** Hold of the oldest token of each chunk in milliseconds; 0 without a chunk. */
   heldMs: { p50: number; p99: number; max: number };
   /**
-   * Chunks x event cost + delay of every token, milliseconds, and the lowest such sum for the same arrivals, known in advance: no rule can
-   * cost less, except by text that waits for half a character beyond `holdMsMax`. Absent: as it was recorded, under unknown settings.
+   * `ms`: (chunks x event cost) + delay of every token. `optimumMs`: the lowest such sum for the same arrivals if they are known in
+   * advance. No rule can cost less, except for text that waits for half a character beyond `holdMsMax`. Absent for the recording, whose
+   * settings are unknown.
    */
   cost?: { ms: number; optimumMs: number };
 };
@@ -57,7 +58,7 @@ export class WhatIf {
     }
   }
 
-  /** The recorded row first. */
+  /** The rows; the first one is the recording. */
   get rows(): WhatIfRow[] {
     return [this.#recorded, ...this.#tallies].map(tally => tally.row);
   }
@@ -106,7 +107,7 @@ class Tally {
 
 const SHOWN: ReadonlySet<AgentInput['kind']> = new Set<AgentInput['kind']>(['open', 'text', 'close', 'artifact']);
 
-/** The inputs without the artifacts of the supervisor, and with first chunks that may be the last. */
+/** Removes the supervisor's artifacts from the inputs, and allows a first chunk to be the last one. */
 function forwarded(inputs: readonly StoredInput[]): StoredInput[] {
   const next = new Map<string, number>();
   return inputs.flatMap(input => {
@@ -116,7 +117,7 @@ function forwarded(inputs: readonly StoredInput[]): StoredInput[] {
       .filter(({ kind }) => record.from.id !== SUPERVISOR || !SHOWN.has(kind))
       .map(one => (one.kind === 'open' ? { ...one, artifact: { ...one.artifact, separateClose: undefined } } : one));
     if (own.length === 0) return [];
-    // Omitted inputs take no ordinals, otherwise the next input would begin behind a gap.
+    // Omitted inputs take no ordinals; otherwise the next input would follow a gap.
     const key = runOf(record.from);
     const n = record.from.id === SUPERVISOR ? (next.get(key) ?? 1) : record.n;
     next.set(

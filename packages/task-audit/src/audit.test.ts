@@ -54,7 +54,7 @@ const chunk = (content: string, count: number, attempt = 1): Command => {
 };
 const done: Exclude<AgentInput, { kind: 'text' }> = { kind: 'status', state: 'TASK_STATE_COMPLETED' };
 
-test('merged tokens are accounted for one by one', async () => {
+test('each merged token is accounted for', async () => {
   const task = await new AuditedTask().receiveMessage();
   await task.receive(agent(), [open, text('H', 'ere', ' is', ' ', 'ha', 'ha'), done]);
   await task.store(command(open), chunk('Here', 2), chunk(' is haha', 4), command(done));
@@ -111,7 +111,7 @@ test('inputs that a running task has not stored yet are pending; removed inputs 
   assert.equal(await reportTask(task.log, 'other'), undefined);
 });
 
-test('a task whose first facts retention has removed is reported as partial, from its oldest record on', async () => {
+test('a task whose first facts retention has removed is reported as partial, from its oldest record', async () => {
   const task = await new AuditedTask().receiveMessage();
   await task.receive(agent(), [open, text('one')]);
   await task.store(command(open), chunk('one', 1));

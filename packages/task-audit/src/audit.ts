@@ -9,10 +9,12 @@ import { partialOf, type TaskRecords } from './task-records.ts';
 export type Audit = {
   taskId: string;
   tallies: Tallies;
-  /** Stored text chunks, and the tokens in them beyond the first of each. */
+  /** `chunks`: stored text chunks. `merged`: the tokens in them, without the first one of each chunk. */
   chunks: number;
   mergedTokens: number;
-  /** Accepted inputs minus stored facts, per kind that facts can be counted by. Any value but 0 means lost or duplicated inputs. */
+  /**
+   * Accepted inputs minus stored facts, for each kind of input whose facts can be counted. Any value but 0 means lost or duplicated inputs.
+   */
   unaccounted: { [kind in InputKind]?: number };
   /** Ids of artifacts whose stored content differs from that of the replayed inputs. */
   differing: string[];
@@ -79,7 +81,7 @@ function differingArtifacts(expected: readonly Artifact[], stored: readonly Arti
   return [...changed, ...missing];
 }
 
-/** The joined text, whatever its chunks were, and all other parts. */
+/** The joined text, regardless of its chunks, and all other parts. */
 function contentOf({ parts }: Artifact): string {
   let text = '';
   const others = parts.filter(part => {

@@ -84,7 +84,7 @@ test('an event is explained by its inputs, its producer and attempt, its hops, a
   assert.equal(JSON.stringify([created, status, text]).includes('SECRET'), false, 'an explanation holds no text');
 });
 
-test('an event whose inputs are removed has none; an unknown event or task has no explanation', async () => {
+test('an event whose inputs were removed is explained without them; an unknown event or task has no explanation', async () => {
   const { log } = await storedTask();
   log.expire('inputs', 't', 1_000);
   assert.deepEqual((await explainEvent(log, 't', { generation: 3 }))?.inputCount, 0);

@@ -13,7 +13,7 @@ import type { Log, StoredFacts, StoredInput } from '@hopline/log';
 import { type ReadLimits, readTaskRecords, type TaskRecords } from './task-records.ts';
 import { startOf, type TracedChunk, type VisibleEvent, visibleEventsOf } from './trace.ts';
 
-/** Records that an explanation lists, the first ones; a chunk after a long takeover has thousands. */
+/** Most records that an explanation lists. Only the first ones are listed, because a chunk after a long takeover has thousands. */
 export const EXPLAINED_INPUTS_MAX = 50;
 
 /** A stored input record. Times are milliseconds after the task's first input. */
@@ -34,15 +34,18 @@ export type EventExplanation = Omit<VisibleEvent, 'agent' | 'turn' | 'producer' 
   cursor: string;
   startedAt: number;
   kind: 'task' | 'status' | 'artifact';
-  /** The relay that folded it, and whether it had just taken the task over. */
+  /** The relay that folded the event, and whether it had just taken over the task. */
   relay?: string;
   takeover?: { atMs: number; cause: Takeover['cause'] };
   producer?: { id: string; agent: string; turn: number; attempt: number };
   chunk?: TracedChunk;
-  /** The records that it was made of, at most EXPLAINED_INPUTS_MAX; empty when the relay decided it by itself, or retention removed them. */
+  /**
+   * The records from which the event was made, at most EXPLAINED_INPUTS_MAX. Empty if the relay decided the event by itself, or if
+   * retention removed the records.
+   */
   inputs: ExplainedInput[];
   inputCount: number;
-  /** Events of the same record: they were stored together. */
+  /** Events that were stored together with this one, in the same record. */
   storedWith: number[];
 };
 
@@ -95,7 +98,7 @@ function inputsOf(fact: VisibleFact, { stored, before, inputs }: Origin): Stored
     const { firstSeq, lastSeq } = fact.chunk;
     return inputs.filter(input => input.seq >= firstSeq && input.seq <= lastSeq && hasText(input, fact));
   }
-  // Records up to `foldedSeq` were decided before; records of later facts were stored after this one.
+  // Records up to `foldedSeq` were decided earlier; records stored after this fact led to later ones.
   const folded = before?.record.aggregate.foldedSeq ?? 0;
   const last = stored.storedAt ?? Number.POSITIVE_INFINITY;
   const found = inputs.find(input => input.seq > folded && input.storedAt <= last && causes(input, fact));
@@ -126,7 +129,7 @@ function isOfLane(input: AgentInput, lane: string): boolean {
   return (input.kind === 'artifact' || input.kind === 'close') && input.lane === lane;
 }
 
-/** The end of the call or of the task closes open artifacts. */
+/** Whether an input ends its call or the task, which closes open artifacts. */
 function endsTask(input: AgentInput): boolean {
   return input.kind === 'ended' || (input.kind === 'status' && stateWord(input.state) !== 'working');
 }

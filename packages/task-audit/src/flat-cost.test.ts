@@ -11,7 +11,7 @@ test('the audit of a task does not copy it for each of its artifacts', async () 
   const record = { v: 1 as const, facts, aggregate, startSeq: 1, startStoredAt: 1 };
   const records = { taskId: 't1', aggregate, facts: [{ seq: 1, record }], inputs: [] };
   const bytes = await bytesAllocated(() => auditOf(records));
-  // A copy of the list for each fact would be 100 MB.
+  // Copying the list for each fact would allocate 100 MB.
   assert.ok(bytes < 30_000_000, `${bytes} bytes`);
 });
 

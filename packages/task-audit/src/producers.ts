@@ -20,13 +20,13 @@ export type ProducerActivity = Pick<Producer, 'id' | 'agent' | 'turn' | 'attempt
   lastMs: number;
   firstTokenMs?: number;
   lastTokenMs?: number;
-  /** It has ended its turn, with a state or the end of its call. */
+  /** When the producer ended its turn, with a state or the end of its call. */
   endMs?: number;
   /** Longest silence between two tokens. */
   gapMsMax: number;
-  /** From the producer's timestamp to the append, milliseconds. Includes the clock difference of two machines. */
+  /** Milliseconds from the producer's timestamp to the append. Includes the clock difference of the two machines. */
   appendMs: Percentiles;
-  /** Tool calls that ended. */
+  /** Tool calls that have ended. */
   tools: TracedTool[];
 };
 
@@ -121,7 +121,7 @@ class ActivityCounter {
 
 const isLast = (state: string) => state !== 'TASK_STATE_WORKING';
 
-/** Any producer may append, and only the trace reads these members: it ignores what is malformed. */
+/** Checks a member that only the trace reads. Any producer may append, so malformed values are ignored. */
 function isTaken(value: TakenWork | undefined): value is TakenWork {
   const { at, queuedAt = 0, cause = 'requeue' } = value ?? {};
   return Number.isFinite(at) && Number.isFinite(queuedAt) && (cause === 'requeue' || cause === 'redelivery');

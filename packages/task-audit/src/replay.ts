@@ -12,9 +12,9 @@ type SeenRun = {
 };
 
 /**
- * Decides the inputs of a task again, in order, without a coalescer or a clock. The relay must have reached the same result. It
- * shares only the rules of the task with the relay (ADR 26). Ordinals, attempts and items are judged here by code of its own on purpose: a defect in
- * the relay's `TaskInputs` shows as a difference here, while `hopline verify` runs `TaskInputs` and would repeat it.
+ * Decides the inputs of a task again, in order, without a coalescer or a clock. The relay must have reached the same result. Only the rules
+ * of the task are shared with the relay (ADR 26). Ordinals, attempts and items are deliberately judged by separate code: a defect in the
+ * relay's `TaskInputs` shows as a difference here, while `hopline verify` runs `TaskInputs` and would repeat it.
  */
 export class Replay {
   readonly tallies: Tallies = emptyTallies();

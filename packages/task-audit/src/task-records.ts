@@ -44,7 +44,8 @@ export async function readTaskRecords(
     if (facts.length + inputs.length > recordsMax) throw new TaskTooLong(`the task has more than ${recordsMax} records`);
     if (bytes > inputBytesMax) throw new TaskTooLong(`the inputs of the task have more than ${inputBytesMax} bytes`);
   };
-  // Read again although a new task consists of its newest record: only a read returns the time at which it was stored.
+  // Reads a new task again although its newest record is the whole task, because only this read returns the time at which the record was
+  // stored.
   for await (const stored of fromStart(
     withoutCopyTimes(log.facts.read(taskId, startSeqOf(newest), newest.record.aggregate.owner)),
   )) {

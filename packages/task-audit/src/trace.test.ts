@@ -56,7 +56,7 @@ test('a trace counts the output of each producer in code points, and holds the t
   assert.equal(await reportTask(log, 'other'), undefined);
 });
 
-/** A task of a supervisor and one agent whose work was repeated, as services write it. Times are after 1,000,000. */
+/** A task of a supervisor and one agent whose work was repeated, as services write it. Times count from 1,000,000. */
 class TracedTask {
   readonly #log = createMemoryLog({ shards: 1 });
   readonly #scenario = new Scenario('t', () => START + this.#now);
@@ -89,7 +89,7 @@ class TracedTask {
     }
   }
 
-  /** Stores the facts so far. */
+  /** Stores the facts of the task so far. */
   async store(at: number, relay: string, takeover?: Takeover) {
     this.#now = at;
     const facts = this.#scenario.facts.slice(this.#appends).map(fact => ({ ...fact, at: START + at }));
@@ -171,7 +171,7 @@ test('a trace has the hops of a turn, its attempts, its takeovers with their cau
   assert.deepEqual(notRecorded, ['splice', 'socket', 'webhook']);
 });
 
-test('each turn has its hops, and the time in which the task waited for its client is a gap of its own', async () => {
+test('each turn has its hops, and the time in which the task waits for its client is a separate gap', async () => {
   const task = new TracedTask();
   const [one, two] = [agent('agent'), agent('agent', 1, 2)];
   const working = { kind: 'status', state: 'TASK_STATE_WORKING' } as const;
@@ -225,7 +225,7 @@ test('each event belongs to the turn that wrote it, even if one record ends an a
   );
 });
 
-test('the cause of a gap is what took more than half of it: a queue, a tool, text that waited in the relay, or silent producers', async () => {
+test('the cause of a gap is the activity that took more than half of it: a queue, a tool, text that waited in the relay, or silent producers', async () => {
   const causes: [cause: string, { taken?: [queued: number, at: number]; tool?: [at: number, ms: number]; tokenAt?: number }][] = [
     ['agent', {}],
     ['queue', { taken: [50, 2_400] }],
@@ -275,7 +275,7 @@ test('malformed measurements of a producer are ignored', async () => {
   );
 });
 
-test('percentiles are measured values', () => {
+test('percentiles are values that were measured, not interpolated', () => {
   assert.deepEqual(percentilesOf([3, 1, 2]), { count: 3, p50: 2, p99: 3, max: 3 });
   assert.deepEqual(percentilesOf([]), { count: 0, p50: 0, p99: 0, max: 0 });
 });

@@ -15,7 +15,7 @@ export type TracedChunk = {
   /** Times of its first and last token, milliseconds after the task's first input. */
   firstMs: number;
   lastMs: number;
-  /** Its hops, of its oldest token: `publish`, `hold`, `wait_for_append`, `append` (absent: unknown). */
+  /** The hops of its oldest token: `publish`, `hold`, `wait_for_append`, `append` (absent: unknown). */
   publishMs: number;
   heldMs: number;
   waitMs: number;
@@ -39,9 +39,9 @@ export type VisibleEvent = {
   append: boolean;
   last: boolean;
   agent?: string;
-  /** Producers keep their ids from turn to turn. */
+  /** Turn of the event; producers keep their ids from turn to turn. */
   turn: number;
-  /** Id and attempt of the producer; absent where the relay or a client caused it. */
+  /** Id and attempt of the producer; absent if the relay or a client caused the event. */
   producer?: string;
   attempt?: number;
   chunk?: TracedChunk;
@@ -58,13 +58,13 @@ export type RelayPeriod = {
 };
 
 /**
- * A time without events. Cause: the task waited for its client; a relay took it over; an attempt was repeated; work waited for a free worker; a
- * tool ran; the relay had not yet stored available text; or the producers wrote nothing.
+ * A time without events. Its cause is one of these: the task waited for its client, a relay took it over, an attempt was repeated, work
+ * waited for a free worker, a tool ran, the relay had not yet stored available text, or the producers wrote nothing.
  */
 export type TracedGap = {
   fromMs: number;
   toMs: number;
-  /** Generation of the event after it. */
+  /** Generation of the event that follows the gap. */
   generation: number;
   cause: 'client' | 'takeover' | 'attempt' | 'queue' | 'tool' | 'relay' | 'agent';
 };
@@ -79,7 +79,7 @@ export type TaskTrace = {
   taskId: string;
   contextId: string;
   state: string;
-  /** The task's first input, epoch milliseconds: every other time counts from it. */
+  /** Epoch milliseconds of the task's first input, from which every other time counts. */
   startedAt: number;
   /** Ids of the OpenTelemetry traces of its inputs. */
   traces: string[];
@@ -164,7 +164,7 @@ export function visibleEventsOf(fact: Fact, { seq, storedAt, record }: StoredFac
   ];
 }
 
-/** The aggregate is the one after the record, so messages that follow the fact in it have begun later turns. */
+/** The turn of a fact. The aggregate is the one after its record, so messages that follow the fact in the record have begun later turns. */
 function turnOf(fact: Fact, { facts, aggregate }: FactRecord): number {
   const later = facts.slice(facts.indexOf(fact) + 1).filter(({ kind }) => kind === 'message.received');
   return aggregate.turn - later.length;
@@ -230,7 +230,7 @@ function relaysOf(facts: readonly StoredFacts[], startMs: number): RelayPeriod[]
   return periods;
 }
 
-/** 0, unless retention has removed the beginning. */
+/** The generation before the first stored record: 0, unless retention has removed the beginning. */
 function generationBefore(first: StoredFacts | undefined): number {
   return first === undefined ? 0 : first.record.aggregate.generation - first.record.facts.filter(isVisible).length;
 }
@@ -257,7 +257,7 @@ function gapsOf(facts: readonly StoredFacts[], context: GapContext): TracedGap[]
   });
 }
 
-/** The activity that took more than half of the gap. A takeover or a new attempt in the gap explains it, however long it took. */
+/** The activity that took more than half of the gap. A takeover or a new attempt within the gap explains it regardless of its duration. */
 function causeOf(
   { fromMs, toMs }: Pick<TracedGap, 'fromMs' | 'toMs'>,
   ageMs: number,

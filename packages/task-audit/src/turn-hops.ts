@@ -9,7 +9,7 @@ export type TurnHop = {
   turn: number;
   fromMs: number;
   toMs: number;
-  /** The same as in the metric: without the time in tools for `agent`, and never negative. */
+  /** The same value as in the metric: for `agent` without the time in tools, and never negative. */
   ms: number;
   agent?: string;
   /** Id of the producer; absent for `accept`. */
@@ -18,7 +18,7 @@ export type TurnHop = {
   name?: string;
 };
 
-/** Hops that no record names: they lie behind the log. `docs/reference/metrics.md` has them over all tasks. */
+/** Hops after the log, which no record contains. The metrics (`docs/reference/metrics.md`) have them for all tasks together. */
 export const NOT_RECORDED = ['splice', 'socket', 'webhook'] as const;
 
 /** The hops of all turns that have ended. As in the metrics, a redelivered work item has none. */
@@ -66,7 +66,10 @@ function turnOf(fact: Fact): { turn: number; messageId: string } | undefined {
   return message && { turn: 1, messageId: message.messageId };
 }
 
-/** Until the work item was queued. If no worker has taken it, until the fact was stored, which is a millisecond earlier. */
+/**
+ * The hop ends when the work item is queued. If no worker has taken it, the hop ends when the fact is stored, which is a millisecond
+ * earlier.
+ */
 function acceptHop({ turn, receivedAt, storedAt }: Accepted, producers: readonly ProducerActivity[], startMs: number): TurnHop[] {
   const root = producers.find(producer => producer.turn === turn && isRoot(producer));
   const fromMs = receivedAt - startMs;
@@ -88,7 +91,7 @@ function queueHops(producer: ProducerActivity, all: readonly ProducerActivity[],
   ];
 }
 
-/** A call that begins after another one of its turn has ended waited for that agent, not for the plan. */
+/** Whether a call began after another call of its turn had ended: then it waited for that agent, not for the plan. */
 function followsAnotherCall(facts: readonly StoredFacts[], call: string): boolean {
   let hasEnded = false;
   for (const { record } of facts)
@@ -100,7 +103,7 @@ function followsAnotherCall(facts: readonly StoredFacts[], call: string): boolea
   return false;
 }
 
-/** From the work item to the first text, or to the end of a turn without text, without the time in tools. */
+/** The hop from the work item to the first text, or to the end of a turn without text. Excludes the time in tools. */
 function agentHop(producer: ProducerActivity): TurnHop[] {
   const { id, takenMs, firstTokenMs, endMs, tools } = producer;
   const toMs = firstTokenMs ?? endMs;

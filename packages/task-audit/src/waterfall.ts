@@ -8,7 +8,7 @@ export type WaterfallRow = {
   label: string;
   fromMs: number;
   toMs: number;
-  /** Figures and causes. */
+  /** Figures and causes, printed after the bar. */
   note: string;
 };
 
@@ -66,7 +66,7 @@ function attemptRows({ agent, turn, attempt, takenMs, firstTokenMs, endMs, lastM
   return [{ kind: 'attempt', turn, label: `attempt ${attempt} ${agent}`, fromMs: takenMs, toMs, note }];
 }
 
-/** From the first token to the storage of the last chunk. */
+/** A row for each producer's text, from the first token to the storage of the last chunk. */
 function textRows(
   { id, agent, turn, attempt, tokens, firstTokenMs, lastTokenMs }: ProducerActivity,
   trace: TaskTrace,

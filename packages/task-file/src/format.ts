@@ -16,8 +16,8 @@ export const RECORDS_MAX = 50_000_000;
 export type RecordKind = 'inputs' | 'facts';
 
 /**
- * `services`: content that only services may read, such as the steps of a model. `text`: every text is filler of the same length, every id of
- * a task, context, message, artifact or person a pseudonym.
+ * `services`: content that only services may read, such as the steps of a model. `text`: every text is filler of the same length, and every
+ * id of a task, context, message, artifact or person is a pseudonym.
  */
 export type Redaction = 'services' | 'text';
 
@@ -33,7 +33,7 @@ export type TaskHeader = {
   role: Role;
   profile: ProfileName;
   owner?: Owner;
-  /** Names of the agents that had a part in the task when it was exported. */
+  /** Names of the agents that had taken part in the task when it was exported. */
   agents: string[];
   contains: RecordKind[];
   /** Records whose beginning retention had removed. Absent: all are complete. */
@@ -99,8 +99,8 @@ export type TaskProgress = {
 export type TaskEntry = { kind: 'header'; header: TaskHeader } | RecordEntry | TaskEnd;
 
 /**
- * `not a task file`: the first line is not a header. `newer`: of a later version of the format or of a record. `edited`: a line does not have
- * the sum that it should. `truncated`: the end is missing. `malformed`: a line that no version writes. `too long`: above a limit.
+ * `not a task file`: the first line is not a header. `newer`: of a later version of the format or of a record. `edited`: a line has the
+ * wrong sum. `truncated`: the end is missing. `malformed`: a line has a form that no version writes. `too long`: a limit is exceeded.
  */
 export type TaskFileFault = 'not a task file' | 'newer' | 'edited' | 'truncated' | 'malformed' | 'too long';
 
@@ -108,7 +108,7 @@ export type TaskFileFault = 'not a task file' | 'newer' | 'edited' | 'truncated'
 export class TaskFileError extends Error {
   override readonly name = 'TaskFileError';
   readonly fault: TaskFileFault;
-  /** 1-based; 0 where the file as a whole is meant. */
+  /** 1-based; 0 for the file as a whole. */
   readonly line: number;
 
   constructor(fault: TaskFileFault, line: number, detail: string) {

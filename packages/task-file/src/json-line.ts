@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { isDeeperThan, isObject, type JsonObject } from '@hopline/a2a';
 import { TaskFileError } from './format.ts';
 
-/** Levels of JSON in one line: those of an input (packages/events), which is below `record` and `inputs`, and a few more. */
+/** Maximum levels of JSON in one line: those of an input (packages/events), which is nested in `record` and `inputs`, and a few more. */
 const LINE_DEPTH_MAX = 80;
 
 /** The sum before the first line of a task. */
@@ -10,7 +10,7 @@ export const FIRST_SUM = '';
 
 const SUM_MEMBER = /,"sum":"([A-Za-z0-9_-]{43})"\}$/;
 
-/** SHA-256 of the sum of the line before and of this line without its own sum, base64url. */
+/** Base64url of SHA-256 over the previous line's sum and this line without its own sum. */
 function sumOf(before: string, body: string): string {
   return createHash('sha256').update(before).update('\n').update(body).digest('base64url');
 }
@@ -24,7 +24,7 @@ export function encodeLine(value: object, before: string): { line: string; sum: 
 
 export type DecodedLine = { value: JsonObject; sum: string };
 
-/** Throws TaskFileError for text that is not JSON, for duplicate members, and for a sum that does not fit. */
+/** Throws TaskFileError for text that is not JSON, for duplicate members, and for a wrong sum. */
 export function decodeLine(text: string, number: number, before: string): DecodedLine {
   const match = SUM_MEMBER.exec(text);
   const value = parse(text, number);
@@ -41,7 +41,10 @@ export function decodeLine(text: string, number: number, before: string): Decode
   return { value: members, sum };
 }
 
-/** The first line of a file, which names format and version before any sum is checked: another version may compute sums differently. */
+/**
+ * Parses the first line of a file. Its format and version are read before any sum is checked, because another version may compute sums
+ * differently.
+ */
 export function parse(text: string, number: number): JsonObject {
   let value: unknown;
   try {
@@ -53,7 +56,7 @@ export function parse(text: string, number: number): JsonObject {
   if (isDeeperThan(value, LINE_DEPTH_MAX)) {
     throw new TaskFileError('malformed', number, `JSON may nest at most ${LINE_DEPTH_MAX} levels`);
   }
-  // The text that our writer makes of the value has no member twice. Only other text must be searched.
+  // Text that equals our writer's form of the value has no duplicate members. Only other text must be searched.
   if (JSON.stringify(value) !== text && hasDuplicateMember(text)) {
     throw new TaskFileError('malformed', number, 'an object has the same member twice');
   }

@@ -24,7 +24,7 @@ export async function* linesOf(
     pendingBytes = 0;
     end += bytes.length + (terminated ? 1 : 0);
     try {
-      // `stream`: a file that was cut may end within a character.
+      // `stream` for the last line of a truncated file, which may end within a character.
       return { text: decoder.decode(bytes, { stream: !terminated }), number: number++, end, terminated };
     } catch {
       throw new TaskFileError('malformed', number, 'this is not UTF-8');
@@ -42,7 +42,7 @@ export async function* linesOf(
       from = at + 1;
     }
     if (from < chunk.length) {
-      // A copy: the source may fill its buffer again.
+      // Copied, because the source may reuse its buffer.
       pending.push(chunk.slice(from));
       pendingBytes += chunk.length - from;
     }

@@ -24,9 +24,9 @@ export type Upcast = (line: JsonObject) => JsonObject;
 const UPCASTS: readonly Upcast[] = [];
 
 export type ReadOptions = {
-  /** A missing end is not an error: the entries just stop. Default: false. */
+  /** True if a missing end is not an error, so that the entries just stop. Default: false. */
   allowTruncated?: boolean;
-  /** The bytes continue a task whose earlier lines were already read (`findResumePoint`). */
+  /** Set if the bytes continue a task whose earlier lines were already read (`findResumePoint`). */
   after?: { header: TaskHeader; progress: TaskProgress } | undefined;
   lineBytesMax?: number;
   recordsMax?: number;
@@ -38,7 +38,7 @@ type Bytes = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 
 /**
  * The entries of a task file in order, each checked: sums, sequences, generations, counts. One line is in memory at a time. Throws
- * TaskFileError at the first line that does not fit; everything before it was correct.
+ * TaskFileError at the first wrong line; all earlier lines were correct.
  */
 export async function* readTaskFile(bytes: Bytes, options: ReadOptions = {}): AsyncGenerator<TaskEntry, void> {
   for await (const { entry } of decodedLines(bytes, options)) yield entry;
@@ -46,7 +46,7 @@ export async function* readTaskFile(bytes: Bytes, options: ReadOptions = {}): As
 
 /** Position at which a truncated file ends, for the writer that continues it. */
 export type ResumePoint = {
-  /** The task whose end is missing. Absent: the file ends after a whole task, or is empty. */
+  /** The task whose end is missing; absent if the file ends after a whole task or is empty. */
   open?: { header: TaskHeader; progress: TaskProgress };
   /** Headers of the tasks that are whole. */
   finished: TaskHeader[];
@@ -54,7 +54,7 @@ export type ResumePoint = {
   bytes: number;
 };
 
-/** Reads a file that may be truncated anywhere, and resolves with the position at which writing continues. Throws TaskFileError. */
+/** Reads a file that may be truncated anywhere. Resolves with the position at which a writer can continue it. Throws TaskFileError. */
 export async function findResumePoint(bytes: Bytes, options: ReadOptions = {}): Promise<ResumePoint> {
   const finished: TaskHeader[] = [];
   let end = 0;
@@ -97,7 +97,7 @@ async function* decodedLines(bytes: Bytes, options: ReadOptions): AsyncGenerator
   }
 }
 
-/** If the first line is not text, the file is of another kind, not damaged. */
+/** If the first line is not text, the file is not a damaged task file but another kind of file. */
 async function* requireText(lines: AsyncIterable<Line>): AsyncGenerator<Line, void> {
   let isFirst = true;
   try {
@@ -138,7 +138,7 @@ export function decodeProgress(text: string): TaskProgress | undefined {
   }
 }
 
-/** Reads the lines of one task and checks what connects them. */
+/** Reads the lines of one task, and checks how they follow each other. */
 class TaskReader {
   header: TaskHeader | undefined;
   progress: TaskProgress = NO_PROGRESS;
@@ -254,7 +254,7 @@ class TaskReader {
   }
 }
 
-/** A first line that is not a header makes the file another kind of file; any later one is a damaged line. */
+/** If the first line is not a header, this is another kind of file. If a later one is not, that line is damaged. */
 function headerOf(text: string, number: number): JsonObject {
   try {
     const value = parse(text, number);

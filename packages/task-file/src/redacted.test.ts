@@ -154,7 +154,7 @@ it('a redacted record keeps words of the protocol; its metadata keeps only names
   });
 });
 
-it('a redacted text keeps its length and its white space, joined or in tokens', () => {
+it('a redacted text keeps its length and its white space, whether joined or in tokens', () => {
   const redactor = new Redactor(KEY);
   const textOf = (text: string) => {
     const entry = redactor.entry(agentRecord(text));
@@ -170,7 +170,7 @@ it('a redacted text keeps its length and its white space, joined or in tokens', 
   );
 });
 
-it('equal ids get equal pseudonyms, which differ with another key', () => {
+it('equal ids get equal pseudonyms, and another key gives others', () => {
   const [one, again, other] = [KEY, KEY, new Uint8Array(32)].map(key => new Redactor(key).header(HEADER).taskId);
   assert.equal(one, again);
   assert.notEqual(one, other);

@@ -25,14 +25,14 @@ const KEPT = [
   'mode',
   'scheme',
 ];
-/** Members whose structure an agent or a client chooses: only their size is kept. */
+/** Members whose structure an agent or a client chooses. Only their size is kept. */
 const OPAQUE = ['data', 'payload', 'resume', 'run'];
 const TRACES = ['trace', 'firstTrace', 'lastTrace'];
 
 /**
- * Replaces text by filler and ids by pseudonyms. Every value that is not known to be harmless counts as text, so the list names what is kept, not
- * what is hidden. White space stays, and every other UTF-16 unit becomes an `x`, so that joined tokens still equal their text. Pseudonyms are
- * the same for the same `key`. Keep it secret; otherwise a short id can be found by trying.
+ * Replaces text by filler and ids by pseudonyms. Every value that is not known to be harmless counts as text, so the lists name the values
+ * that are kept. White space stays, and every other UTF-16 unit becomes an `x`, so that joined tokens still equal their text. Pseudonyms
+ * are the same for the same `key`. Keep it secret; otherwise a short id can be found by brute force.
  */
 export class Redactor {
   readonly #key: Uint8Array;
@@ -86,7 +86,7 @@ export class Redactor {
     return Object.fromEntries(Object.entries(value).filter(([name]) => !TRACES.includes(name)));
   }
 
-  /** JSON of a client or an agent. Its names and its structure stay. */
+  /** Redacts JSON from a client or an agent. Its names and its structure stay. */
   #free(value: unknown): unknown {
     if (typeof value === 'string') return filler(value);
     if (typeof value === 'number') return 0;
@@ -102,7 +102,10 @@ export class Redactor {
   }
 }
 
-/** Kept because they determine the dialect in which the task answers; only a server writes them. */
+/**
+ * Whether a member marks a task of the legacy form. Such members are kept, because they determine the dialect of responses and only a
+ * server writes them.
+ */
 function isLegacyMark(name: string): boolean {
   return name === 'hopline.dialect' || name === 'hopline.receivedAt';
 }

@@ -27,7 +27,7 @@ function read(text: string | Uint8Array, options?: ReadOptions, chunkBytes = 1 <
   return collect(readTaskFile(chunks, options));
 }
 
-/** The chain of sums is computed again, as an editor of the file could. */
+/** Computes the chain of sums again, as someone who edits the file could. */
 function withSums(values: readonly object[]): string {
   let sum = '';
   return values
@@ -97,7 +97,7 @@ describe('a task file', () => {
     );
   });
 
-  it('is found cut wherever it is cut, and everything before the cut is readable', async () => {
+  it('is recognized as truncated wherever it is cut, and everything before the cut is readable', async () => {
     const text = await exampleText();
     const bytes = encoder.encode(text);
     const whole = await read(text);
@@ -113,7 +113,7 @@ describe('a task file', () => {
     );
   });
 
-  it('is found cut within a character, and only there', async () => {
+  it('may be cut within a character, but must otherwise be UTF-8', async () => {
     const bytes = encoder.encode(await exampleText(['é']));
     const within = bytes.indexOf(0xc3) + 1;
     await assert.rejects(read(bytes.subarray(0, within)), (error: TaskFileError) => error.fault === 'truncated');
@@ -172,7 +172,7 @@ describe('a task file', () => {
   });
 });
 
-/** Writes what was read again. */
+/** Reads a file and writes it again. */
 async function* rewritten(entries: TaskEntry[]): AsyncGenerator<string, void> {
   const [header] = entries;
   assert.ok(header?.kind === 'header');
@@ -366,7 +366,7 @@ describe('a task file that must not be used', () => {
     await assert.rejects(read(text, { lineBytesMax: longest - 1 }), /the line has more than/);
   });
 
-  it('may have a string as long as a line where its text is not that of the writer, and a quotation mark in it', () => {
+  it('may have a string as long as a line, with a quotation mark, in text of another writer', () => {
     const long = 'x'.repeat(LINE_BYTES_MAX);
     assert.deepEqual(parse(`{ "a": "\\\\", "b": "\\"${long}" }`, 1), { a: '\\', b: `"${long}` });
     assert.throws(
@@ -375,7 +375,7 @@ describe('a task file that must not be used', () => {
     );
   });
 
-  it('may repeat a member name in another object, and white space is allowed', async () => {
+  it('may repeat a member name in another object, and may have white space', async () => {
     const { decodeLine } = await import('./json-line.ts');
     const body = '{"a": [1, {"a": "{\\"a\\":1}"}, [{"b": 1}, {"b": 2}]], "b": {"a": 1, "b": 2}}';
     const { createHash } = await import('node:crypto');

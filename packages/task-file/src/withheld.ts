@@ -2,9 +2,9 @@ import type { AgentInput, CallContent, CallEnded, EndedInput, Fact, StepInput, S
 import type { RecordEntry } from './format.ts';
 
 /**
- * A record as the owner of its task may read it: without what only services read (PROTOCOL.md sections 3 and 4). Steps of the root
- * producer, what an agent gets with a call and back in its next turn, the end of a call, and where in the agent an input comes from. What clients
- * receive is unchanged. The header of such a file has `services` in `redacted`.
+ * A record as the owner of its task may read it: without the content that only services read (PROTOCOL.md sections 3 and 4). That is steps
+ * of the root producer, the content and resume state of calls, the end of a call, and the part of the agent that an input comes from.
+ * Content for clients is unchanged. The header of such a file has `services` in `redacted`.
  */
 export function withheldFromOwner(entry: RecordEntry): RecordEntry {
   if (entry.kind === 'facts') {

@@ -6,15 +6,15 @@ import { NO_PROGRESS } from './read-task-file.ts';
 export type WriteOptions = {
   /** The task as it was when the export began, for a file without facts. */
   outcome: { generation: number; state: TaskState };
-  /** Continues a file that was cut: its header is written, and `entries` begin after its last records. */
+  /** Set to continue a truncated file: its header is already written, and `entries` begin after its last records. */
   after?: TaskProgress | undefined;
 };
 
-/** The lines of one task, each with its line feed. Nothing is kept but the counts and the last sum. */
+/** The lines of one task, each with its line feed. Only the counts and the last sum are kept in memory. */
 export class TaskWriter {
   progress: TaskProgress;
 
-  /** `after`: continues a file that was cut, behind its last whole line. */
+  /** `after`: continues a truncated file after its last whole line. */
   constructor(after: TaskProgress = NO_PROGRESS) {
     this.progress = after;
   }
@@ -60,8 +60,8 @@ export async function* writeTask(
 }
 
 /**
- * Inputs and facts of a task in the order in which the log stored them; of equal times inputs come first. Both keep their own order,
- * whatever their times are.
+ * Merges the inputs and facts of a task in the order in which the log stored them; at equal times, inputs come first. Inputs stay in their
+ * own order, and so do facts, whatever their times are.
  */
 export async function* inOrderOfTime(
   inputs: AsyncIterable<InputEntry>,

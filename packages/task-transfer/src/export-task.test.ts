@@ -70,7 +70,7 @@ it('an export that was cut after any record continues to the same bytes', async 
   }
 });
 
-it('only inputs, or only facts, are exported where one is asked for', async () => {
+it('only inputs, or only facts, are exported on request', async () => {
   const { log } = await openTask();
   for (const kind of ['inputs', 'facts'] as const) {
     const { header, records } = (await exportTask(log, TASK, { ...OPTIONS, contains: [kind] }))!;

@@ -12,7 +12,7 @@ import {
   type TaskProgress,
 } from '@hopline/task-file';
 
-/** A task as it is when its export begins. Later records are not part of it. */
+/** A task at the time at which its export begins. Later records are not part of it. */
 export type TaskExport = {
   header: TaskHeader;
   outcome: Pick<TaskAggregate, 'generation' | 'state'>;
@@ -63,7 +63,10 @@ export async function exportTask(
 
 async function* nothing(): AsyncGenerator<never, void> {}
 
-/** Retention removes the oldest records: a task whose first record does not begin it has lost its beginning. */
+/**
+ * The kinds of records whose beginning is missing. Retention removes the oldest records first, so a task whose first record does not begin
+ * it has lost its beginning.
+ */
 async function partialOf(
   { inputs, facts }: Pick<Log, 'inputs' | 'facts'>,
   newest: StoredFacts,
@@ -96,10 +99,10 @@ async function* inputEntries(inputs: AsyncIterable<StoredInput>, after = 0): Asy
 async function* factsEntries(stored: AsyncIterable<StoredFacts>, after = 0): AsyncGenerator<FactsEntry, void> {
   for await (const { seq, storedAt, record, trace } of stored) {
     if (seq <= after) continue;
-    // A later copy repeats facts that stand before it: its record has none.
+    // A later copy repeats facts that are already in the export, so its record is written without them.
     const { copied: _copied, ...own } = record;
     const { generation, at } = own.aggregate;
-    // A newest record that was read by itself has no time; its facts are as old.
+    // The newest record, if it was read by itself, has no storage time. The time of its facts is used instead.
     yield { kind: 'facts', seq, storedAt: storedAt ?? at, generation, record: own, ...(trace && { trace }) };
   }
 }

@@ -107,7 +107,7 @@ it('an imported task is in the lists of its owner and in its context', async () 
   }
 });
 
-it('an exported import is the export, but for ids and places in the log', async () => {
+it('the export of an imported task equals the imported file except for ids and positions in the log', async () => {
   const [origin, target] = [createMemoryLog(), createMemoryLog()];
   await storeTask(origin, 'task-1');
   await importAll(target, await fileOf(origin, ['task-1']), { sameIds: true });
@@ -120,7 +120,7 @@ it('an exported import is the export, but for ids and places in the log', async 
   assert.deepEqual(await factsOf(target), await factsOf(origin));
 });
 
-it('nothing is stored of a file with one bad line, wherever it is', async () => {
+it('nothing is stored from a file with one bad line, wherever that line is', async () => {
   const origin = createMemoryLog();
   await storeTask(origin, 'task-1');
   await storeTask(origin, 'task-2');

@@ -12,11 +12,11 @@ const ORIGIN_KEY = 'hopline.origin';
 const BINDING_BYTES = 1_024;
 
 export type ImportOptions = {
-  /** The tasks keep their ids, contexts and owners: only into a log without facts. */
+  /** True if the tasks keep their ids, contexts and owners, which is possible only in a log without facts. */
   sameIds: boolean;
   /** Owner of tasks with new ids. Absent: no owner, as without authentication. */
   owner?: Owner | undefined;
-  /** Tasks that have not ended end as canceled. Default: they are refused. */
+  /** True if open tasks are imported as canceled. Default: they are refused. */
   endsOpen?: boolean;
   newId(): string;
   /** Epoch milliseconds. */
@@ -31,8 +31,8 @@ export class ImportRefused extends Error {
 }
 
 /**
- * Reads a whole file before anything of it is stored, and resolves with its number of records. Throws TaskFileError and ImportRefused.
- * An open task is refused, or ends with the import: no worker of this cluster has its work.
+ * Checks a whole file before any of it is stored. Resolves with its number of records. Throws TaskFileError and ImportRefused. An open task
+ * is refused or ended by the import, because no worker of this cluster has its work.
  */
 export async function checkImport(
   log: Pick<Log, 'facts' | 'recordBytesMax'>,
@@ -79,7 +79,7 @@ function requireWhole({ taskId, contains, partial = [] }: TaskHeader): void {
   if (partial.includes('facts')) throw new ImportRefused(`the first facts of task ${taskId} had expired when it was exported`);
 }
 
-/** A file may be correct line by line, and still be no task. */
+/** Folds a record. A file may be correct line by line and still not describe a possible task. */
 function fold(task: TaskViewBuilder, record: FactRecord, taskId: string): void {
   try {
     task.add(record);
@@ -89,8 +89,8 @@ function fold(task: TaskViewBuilder, record: FactRecord, taskId: string): void {
 }
 
 /**
- * Stores the tasks of a file that `checkImport` has accepted, one after the other, and yields each when it is complete. Lists and
- * contexts name a task only then; until then no client knows its new id. Inputs are not stored: a relay would run them.
+ * Stores the tasks of a file that `checkImport` has accepted, one after the other, and yields each when it is complete. Lists and contexts
+ * name a task only then; until then no client knows its new id. Inputs are not stored, because a relay would run them.
  */
 export async function* importTasks(
   log: Pick<Log, 'facts' | 'tasks' | 'contexts'>,

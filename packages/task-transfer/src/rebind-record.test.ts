@@ -6,7 +6,7 @@ import { rebindRecord } from './rebind-record.ts';
 /** The last time that a `Date` holds. */
 const LAST_MS = 8.64e15;
 
-it('recorded times are shifted; one that would leave what a Date holds stays as it is', () => {
+it('recorded times are shifted, except a time that would then be out of the range of Date', () => {
   for (const [at, shiftMs, expected] of [
     [1_000, 500, 1_500],
     [LAST_MS - 500, 500, LAST_MS],

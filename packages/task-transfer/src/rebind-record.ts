@@ -5,7 +5,7 @@ import { type Fact, type FactRecord, FORK_KEY, type Owner, type Role, type TaskA
 export type Binding = {
   taskId: string;
   contextId: string;
-  /** Absent: without owner, as where authentication is off. */
+  /** Absent: the task has no owner, as if authentication were off. */
   owner?: Owner | undefined;
   /** Absent: the recorded one. */
   role?: Role | undefined;
@@ -16,8 +16,8 @@ export type Binding = {
 };
 
 /**
- * A recorded record of facts as one of another task, or of the same task in another log. What clients see is unchanged but for the ids,
- * and for times and metadata where the binding has others. Raw sequences in `chunk` remain those of the origin; no input is folded here.
+ * Turns a recorded record of facts into one of another task, or of the same task in another log. Clients see no change except in the ids,
+ * and in times and metadata if the binding sets them. Raw sequences in `chunk` remain those of the origin; no input is folded here.
  */
 export function rebindRecord({ copied: _copied, ...record }: FactRecord, binding: Binding): FactRecord {
   const { takeover } = record;
@@ -42,15 +42,15 @@ function rebindFact(fact: Fact, binding: Binding): Fact {
   switch (fact.kind) {
     case 'task.created': {
       const { owner: _owner, earlierTasks: _earlierTasks, request, ...kept } = fact;
-      // As the earlier tasks, the origin of a fork has another id here, or is absent.
-      const { [FORK_KEY]: _fork, ...ownRequest } = request ?? {};
+      // Like the earlier tasks, the origin of a fork has another id here or is absent.
+      const { [FORK_KEY]: _fork, ...requestMetadata } = request ?? {};
       const { taskId, contextId, owner, role = fact.role } = binding;
       const { task } = fact.event;
       const metadata = binding.metadata && { ...task.metadata, ...binding.metadata };
       const history = task.history && { history: task.history.map(message => rebindMessage(message, binding)) };
       const status = rebindStatus(task.status, binding);
       const event = { task: { ...task, id: taskId, contextId, status, ...history, ...(metadata && { metadata }) } };
-      return { ...kept, at, event, role, ...(request && { request: ownRequest }), ...(owner && { owner }) };
+      return { ...kept, at, event, role, ...(request && { request: requestMetadata }), ...(owner && { owner }) };
     }
     case 'message.received':
       return { ...fact, at, message: rebindMessage(fact.message, binding) };
@@ -83,7 +83,7 @@ function rebindFact(fact: Fact, binding: Binding): Fact {
   }
 }
 
-/** Only where the message names its task: a message of an agent may belong to a task of its own. */
+/** Replaces the task id only in a message that names this task: an agent's message may belong to a task of the agent's own. */
 function rebindMessage(message: Message, { taskId, contextId }: Binding): Message {
   return {
     ...message,
@@ -102,7 +102,7 @@ function rebindStatus(status: TaskStatus, binding: Binding): TaskStatus {
   };
 }
 
-/** A time that would leave what a `Date` holds stays as it is: a file may have any. */
+/** Shifts a time. One that would then be out of the range of `Date` stays unchanged, because a file may contain any number. */
 function shifted(time: number, { shiftMs }: Binding): number {
   return isTime(time + shiftMs) ? time + shiftMs : time;
 }

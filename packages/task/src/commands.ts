@@ -1,6 +1,6 @@
 import type { AgentInput, ChunkProvenance, ClientInput, Producer, RelayInput, Role, TextInput } from '@hopline/events';
 
-/** A command to the decider: an input of the log, or a run of tokens that the coalescer made of several text inputs. */
+/** A command to the decider: an input of the log, or a run of tokens that the coalescer made from several text inputs. */
 export type Command = ClientCommand | AgentCommand | TextRun | LostInputs | UnreadableInput | RelayInput;
 
 /** `server`: the role whose server appended it; absent for ingress, which serves every task that a client may address there. */
@@ -20,10 +20,10 @@ export type TextRun = {
   chunk: ChunkProvenance;
 };
 
-/** Retention removed inputs of a producer before they were folded: the text that follows them would have a hole. */
+/** Inputs of a producer were removed by retention before they were folded, so later text would have a hole. */
 export type LostInputs = { kind: 'lost'; from: Producer };
 
-/** The relay failed on an input, or on what was decided from it: the task cannot go on without it. */
+/** The relay failed on an input or on its decision, and the task cannot continue without it. */
 type UnreadableInput = { kind: 'unreadable' };
 
 /** Why a command made no fact. The relay counts rejections by reason. */

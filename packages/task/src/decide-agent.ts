@@ -8,6 +8,7 @@ import {
   entryOf,
   isSameItem,
   type LaneOpened,
+  type LaneState,
   type OpenInput,
   type Producer,
   type RemoteRunInput,
@@ -16,8 +17,7 @@ import {
   type TaskAggregate,
   workingCall,
 } from '@hopline/events';
-import type { AgentCommand } from './commands.ts';
-import { refusal } from './decide-run.ts';
+import type { AgentCommand, RejectionReason, TextRun } from './commands.ts';
 import { artifactFact, changeState, closeLanes, type Decision, Facts, failTask, reject } from './decision.ts';
 import { evolve } from './evolve.ts';
 import { CALLS_MAX, LANES_BYTES_MAX, LANES_MAX, REMOTE_RUN_UNITS_MAX, STEP_UNITS_MAX, STEPS_MAX } from './limits.ts';
@@ -27,7 +27,7 @@ import { pathTo } from './transitions.ts';
 export const ROOT_AGENT = 'agent';
 export const SUPERVISOR = 'supervisor';
 
-/** Every input of the supervisor or an agent except text. */
+/** Decides every input of the supervisor or an agent except text. */
 export function decideAgent(aggregate: TaskAggregate | undefined, command: AgentCommand, at: number): Decision {
   if (aggregate === undefined) return reject('unknown task');
   if (isTerminal(aggregate.state)) return reject('terminal');
@@ -61,6 +61,25 @@ export function decideAgent(aggregate: TaskAggregate | undefined, command: Agent
   }
 }
 
+/** A run of text becomes one chunk of the lane's artifact: the first chunk opens or replaces, later ones append. */
+export function decideRun(aggregate: TaskAggregate | undefined, run: TextRun, at: number): Decision {
+  if (aggregate === undefined) return reject('unknown task');
+  if (isTerminal(aggregate.state)) return reject('terminal');
+  if (run.from.turn !== aggregate.turn) return reject('stale turn');
+  const producer = entryOf(aggregate.producers, run.from.id);
+  if (producer !== undefined && !isSameItem(producer, run.from)) return reject('other item');
+  const lane = entryOf(aggregate.lanes, run.lane);
+  const rejected = refusal(lane, run.from);
+  if (lane === undefined || rejected !== undefined) return reject(rejected ?? 'unknown lane');
+  const append = lane.phase === 'open';
+  const closesSeparately = run.last && !append && lane.artifact?.separateClose === true;
+  const update = { parts: [{ text: run.text }], append, lastChunk: run.last && !closesSeparately };
+  const facts = new Facts(aggregate);
+  facts.add({ ...artifactFact(aggregate, run.lane, lane, update, at), chunk: run.chunk });
+  if (closesSeparately) closeLanes(facts, at, (_lane, name) => name === run.lane);
+  return facts.decision();
+}
+
 /** The supervisor may have abandoned the call of an agent that still sends inputs. */
 export function hasEnded(aggregate: TaskAggregate, { id }: Producer): boolean {
   const state = entryOf(aggregate.calls, id)?.state;
@@ -68,8 +87,8 @@ export function hasEnded(aggregate: TaskAggregate, { id }: Producer): boolean {
 }
 
 /**
- * Whether the id of the producer belongs to another agent than the one that sends its inputs. The subject of a record vouches for the
- * agent, and nothing but the task knows whose the id is.
+ * Whether the id of the producer belongs to another agent than the one that sends its inputs. The subject of a record vouches only for the
+ * agent; only the task knows to which agent the id belongs.
  */
 export function isOfOtherAgent(aggregate: TaskAggregate, { id, agent }: Producer): boolean {
   if (!isKnownProducer(aggregate, id) || id === SUPERVISOR) return false;
@@ -102,7 +121,16 @@ function open(aggregate: TaskAggregate, from: Producer, input: OpenInput, at: nu
   return laneFact(aggregate, { kind: 'lane.opened', ...opened });
 }
 
-/** The fact, unless the lanes of the turn exceed a bound with it: then the task fails. */
+/** Why the producer may not write to the lane; undefined when it may. */
+function refusal(lane: LaneState | undefined, from: { id: string; attempt: number }): RejectionReason | undefined {
+  if (lane === undefined) return 'unknown lane';
+  if (lane.producer !== from.id) return 'other producer';
+  if (lane.phase === 'closed') return 'closed lane';
+  if (lane.attempt !== from.attempt) return 'stale attempt';
+  return undefined;
+}
+
+/** Decides the fact of a lane. Fails the task instead if the turn's lanes would exceed a bound with it. */
 function laneFact(aggregate: TaskAggregate, fact: LaneOpened | ArtifactUpdated): Decision {
   const { lanes } = evolve(aggregate, fact);
   if (entryOf(lanes, fact.lane)?.artifact === entryOf(aggregate.lanes, fact.lane)?.artifact) return { facts: [fact] };
@@ -126,7 +154,8 @@ function artifact(aggregate: TaskAggregate, from: Producer, input: ArtifactInput
   const lane = entryOf(aggregate.lanes, input.lane);
   const refused = lane && refusal(lane, from);
   if (refused !== undefined) return reject(refused);
-  // Some clients lose an append to an artifact that is not open, others show it twice (S0-13): it opens or replaces instead.
+  // Some clients lose an append to an artifact that is not open, and others show it twice (S0-13). Such an append opens or replaces the
+  // artifact instead.
   const append = input.append && lane?.phase === 'open';
   const state = { producer: from.id, attempt: from.attempt, artifact: input.artifact };
   const fact = artifactFact(aggregate, input.lane, state, { parts: input.parts, append, lastChunk: input.last }, at);
@@ -136,7 +165,7 @@ function artifact(aggregate: TaskAggregate, from: Producer, input: ArtifactInput
 function status(aggregate: TaskAggregate, from: Producer, input: StatusInput, at: number): Decision {
   const isRoot = from.id === rootProducer(aggregate);
   if (!isRoot && !passesThrough(aggregate, from, input)) return reject('not root');
-  // working -> working is legal, but an event only if it brings a message.
+  // working -> working is legal, but becomes an event only if it has a message.
   if (input.state === aggregate.state && input.message === undefined) return reject('no change');
   if (pathTo(aggregate.state, input.state).length === 0) return reject('illegal transition');
   const facts = new Facts(aggregate);
@@ -146,9 +175,9 @@ function status(aggregate: TaskAggregate, from: Producer, input: StatusInput, at
 }
 
 /**
- * The statuses a called agent may set on the task: that it needs credentials, and that it continues; the credentials may arrive
- * out of band, so its call does not end ([A2A 1.0] 7.6.1). That it works, with or without a message, becomes a status only where the
- * call was recorded with `statusPasses`.
+ * The statuses a called agent may set on the task: that it needs credentials, and that it continues; the credentials may arrive out of
+ * band, so its call does not end ([A2A 1.0] 7.6.1). Its report that it works, with or without a message, becomes a status only if the call
+ * was recorded with `statusPasses`.
  */
 function passesThrough(aggregate: TaskAggregate, from: Producer, { state, message }: StatusInput): boolean {
   const call = entryOf(aggregate.calls, from.id);
@@ -167,8 +196,8 @@ function call(aggregate: TaskAggregate, from: Producer, input: CallInput, at: nu
 }
 
 /**
- * Content of the call's work item, complete or undefined. Relays queue the item, so the content must come from a writer that may queue work
- * for agents.
+ * The complete content of the call's work item, or undefined. Relays queue the item, so the content must come from a writer that may queue
+ * work for agents.
  */
 function contentOf({ id }: Producer, input: CallInput): CallContent | undefined {
   const call = workingCall(input);
@@ -203,7 +232,7 @@ function step(aggregate: TaskAggregate, from: Producer, { step: name, payload }:
   return { facts: [{ kind: 'step.recorded', at, step: name, payload }] };
 }
 
-/** Stored without a place in the aggregate, which every record repeats: only an attempt that follows a dead one reads it. */
+/** Not kept in the aggregate, which every record repeats, because only an attempt that follows a dead one reads it. */
 function remoteRun({ id: producer, attempt }: Producer, { run }: RemoteRunInput, at: number): Decision {
   if (JSON.stringify(run).length > REMOTE_RUN_UNITS_MAX) return reject('too large');
   return { facts: [{ kind: 'remote-run.started', at, producer, attempt, run }] };

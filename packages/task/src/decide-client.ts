@@ -32,7 +32,7 @@ function createTask(taskId: string, input: MessageInput, at: number): Decision {
   };
 }
 
-/** A later message begins a new turn. Lanes of the turn before are closed first; its workers stop when they see the new turn. */
+/** A later message begins a new turn. Lanes of the previous turn are closed first; its workers stop when they see the new turn. */
 function continueTask(aggregate: TaskAggregate, input: MessageInput, at: number): Decision {
   if (isTerminal(aggregate.state)) return reject('terminal');
   if (aggregate.messageIds.includes(input.message.messageId)) return reject('duplicate message');

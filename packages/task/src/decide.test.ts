@@ -36,7 +36,7 @@ test('a later message has the ids of the task in the history, whatever its sende
   );
 });
 
-test('a call of the supervisor keeps all that its work needs, or nothing of it; one of an agent keeps nothing', () => {
+test('a supervisor’s call keeps either all the content of its work or none; an agent’s call keeps none', () => {
   const presentation = {
     text: { as: 'own', artifact: { name: 'response' } },
     progress: { name: 'progress' },
@@ -118,7 +118,7 @@ test('every chunk has name and description [S0-8]', () => {
   }
 });
 
-/** A lane whose first chunk stays open, as in profile caipe. */
+/** A lane whose first chunk does not close it, as in profile caipe. */
 const separate = { name: 'answer', separateClose: true as const };
 
 test('a streamed artifact closes exactly once and rejects later text [S4-19 C-2]', () => {
@@ -210,7 +210,7 @@ test('only an open task is copied forward, and the command makes no fact [S4-44]
   assert.equal(decide(ended.aggregate, copyForward, 0).rejected, 'terminal');
 });
 
-test('a copy fails a task in progress only when its newest fact is older than the input names', () => {
+test('a copy fails a task in progress only if its newest fact is older than the time in the input', () => {
   const { aggregate } = started();
   const startStoredAt = aggregate!.at + 1;
   const copy = { kind: 'copy-forward', startStoredAt } as const;
@@ -219,7 +219,7 @@ test('a copy fails a task in progress only when its newest fact is older than th
   assert.equal(decide(aggregate, { ...copy, idleSince: aggregate!.at + 1 }, startStoredAt).facts.length, 1);
 });
 
-test('a task in progress without an item of work fails; an earlier turn, a call that has ended and a task that waits do not', () => {
+test('a task in progress without a work item fails, unless the item was of an earlier turn or an ended call, or the task waits', () => {
   const gone = { kind: 'work-gone', turn: 1 } as const;
   assert.equal(decide(undefined, gone, 0).rejected, 'unknown task');
   const call = { kind: 'call', call: 'call-1-1', agent: 'argocd' } as const;
@@ -298,7 +298,7 @@ test('task and context ids of an agent message are replaced by those of the task
   assert.deepEqual([stored?.taskId, stored?.contextId], ['t1', 'c1']);
 });
 
-test('one lane or call above its bound fails the task; one message above its bound is rejected', () => {
+test('one lane or call above the bound fails the task; one message above the bound is rejected', () => {
   const lanes = started();
   for (let index = 0; index <= LANES_MAX; index++) lanes.open(agent(), `lane-${index}`);
   assert.equal(lanes.view?.task.status.state, 'TASK_STATE_FAILED');
@@ -319,7 +319,7 @@ function recordBytes(story: Scenario, before: number): number {
   return Buffer.byteLength(JSON.stringify(record));
 }
 
-test('lanes whose names and metadata have LANES_BYTES_MAX bytes leave room for the end of the task; one byte more fails it', () => {
+test('lanes with LANES_BYTES_MAX bytes of names and metadata leave room for the end of the task; one byte more fails the task', () => {
   // Characters of three bytes, and every bound of the aggregate at its edge.
   const contextId = '語'.repeat(ID_CHARS_MAX);
   const owner = { tenant: 't'.repeat(128), subject: 's'.repeat(512) };
@@ -435,7 +435,7 @@ test('the supervisor may end the call of a lost agent, and later inputs of that 
   assert.equal(story.aggregate?.calls['call-1-2']?.state, undefined);
 });
 
-test('an agent whose call has ended writes nothing more, under its own name or as the supervisor repeats the end', () => {
+test('an agent whose call has ended writes nothing more, neither itself nor when the supervisor repeats the end', () => {
   const ended = { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_COMPLETED' } as const;
   const story = started().input(agent(), ended);
   const facts = story.facts.length;
@@ -444,7 +444,7 @@ test('an agent whose call has ended writes nothing more, under its own name or a
   assert.equal(story.facts.length, facts);
 });
 
-test('a call that waits for input reports no status of the task any more', () => {
+test('a call that waits for input can no longer report a status of the task', () => {
   const message: Message = { messageId: 'p', role: 'ROLE_AGENT', parts: [{ text: 'log in' }] };
   const story = started().input(agent(), { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_INPUT_REQUIRED' });
   story.input(agent(), { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message });
@@ -460,7 +460,7 @@ test('a called agent needs a message to report that it waits for credentials', (
   assert.deepEqual([story.events(), story.rejected], [['task', 'working', 'auth_required'], ['not root']]);
 });
 
-test('of a producer that has written, the attempt before it and another work item are rejected', () => {
+test('once a producer has written, its earlier attempts and other work items are rejected', () => {
   const story = started();
   const written = { ...agent('call-1-1', 2), item: 7 };
   const { aggregate } = story.open(written, 'a');

@@ -1,9 +1,8 @@
 import { isInterrupted, isTerminal } from '@hopline/a2a';
 import { type CopyForwardInput, entryOf, type TaskAggregate, type TimeoutInput, type WorkGoneInput } from '@hopline/events';
 import type { Command, LostInputs } from './commands.ts';
-import { decideAgent, hasEnded, isKnownProducer } from './decide-agent.ts';
+import { decideAgent, decideRun, hasEnded, isKnownProducer } from './decide-agent.ts';
 import { decideClient } from './decide-client.ts';
-import { decideRun } from './decide-run.ts';
 import { type Decision, failTask, reject } from './decision.ts';
 
 /**
@@ -39,7 +38,7 @@ export function decide(aggregate: TaskAggregate | undefined, command: Command, a
 /** Reason of a task that failed because retention removed inputs that no relay had read. */
 export const INPUTS_LOST = 'inputs were removed from the log before a relay could read them';
 
-/** Text with a hole must not look complete: the task fails with the reason. */
+/** Fails the task with the reason, because text with a hole must not look complete. */
 function decideLost(aggregate: TaskAggregate | undefined, { from }: LostInputs, at: number): Decision {
   if (aggregate === undefined) return reject('unknown task');
   if (isTerminal(aggregate.state)) return reject('terminal');
@@ -71,9 +70,9 @@ function decideUnreadable(aggregate: TaskAggregate | undefined, at: number): Dec
 export const WORKER_GONE = 'no worker has continued the task';
 
 /**
- * Makes no fact: the relay stores those of an open task again. The facts of an ended task may expire. A task that should be in
- * progress, and of which nothing was stored since its facts were copied last, has no worker: another copy would keep it without end.
- * A task that waits for its client is kept.
+ * Makes no fact for an open task: the relay stores its facts again. The facts of an ended task may expire. A task in progress for which
+ * nothing was stored since the last copy has no worker, so it fails: otherwise copies would keep it forever. A task that waits for its
+ * client is kept.
  */
 function decideCopyForward(
   aggregate: TaskAggregate | undefined,
@@ -91,7 +90,7 @@ export const INPUT_TIMEOUT = 'input timeout';
 /** Reason of a task that failed because no credentials arrived. Retryable. */
 export const AUTH_TIMEOUT = 'auth timeout';
 
-/** A timeout applies to the request it names only: one that was answered, or made again since, is not ended by it. */
+/** A timeout applies only to the request that it names, and not if that request was answered or made again in the meantime. */
 function decideTimeout(aggregate: TaskAggregate | undefined, { kind, request }: TimeoutInput, at: number): Decision {
   if (aggregate === undefined) return reject('unknown task');
   if (isTerminal(aggregate.state)) return reject('terminal');

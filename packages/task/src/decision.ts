@@ -1,6 +1,6 @@
+import { hash } from 'node:crypto';
 import type { Message, Metadata, TaskState } from '@hopline/a2a';
 import type { ArtifactUpdated, Fact, LaneState, StatusChanged, StatusInput, TaskAggregate } from '@hopline/events';
-import { artifactIdOf } from './artifact-id.ts';
 import type { RejectionReason } from './commands.ts';
 import { evolve } from './evolve.ts';
 import { pathTo } from './transitions.ts';
@@ -10,7 +10,7 @@ export type Decision = { facts: Fact[]; rejected?: undefined } | { facts: []; re
 
 export const reject = (rejected: RejectionReason): Decision => ({ facts: [], rejected });
 
-/** Collects the facts of one decision; each is made from the aggregate after the facts before it. */
+/** Collects the facts of one decision; each fact is made from the aggregate after the previous fact. */
 export class Facts {
   readonly facts: Fact[] = [];
   aggregate: TaskAggregate;
@@ -34,7 +34,18 @@ export function timestamp(at: number): string {
   return new Date(at).toISOString();
 }
 
-/** One event of an artifact. Name and description of the lane stand on every chunk: clients expect them there (S0-8). */
+/**
+ * The artifact id of a lane: the same for every attempt and relay, and unique over all tasks, because front ends key elements by
+ * it (S0-47). A hash instead of a random id keeps the decider pure. The first 128 bits of SHA-256 in the form of a UUID (version
+ * 8, RFC 9562).
+ */
+export function artifactIdOf(taskId: string, lane: string): string {
+  const hex = hash('sha256', `${taskId}\n${lane}`);
+  const variant = ((Number.parseInt(hex[16]!, 16) & 0x3) | 0x8).toString(16);
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
+}
+
+/** One event of an artifact. Every chunk has the lane's name and description, because clients expect them there (S0-8). */
 export function artifactFact(
   aggregate: TaskAggregate,
   lane: string,
@@ -65,8 +76,8 @@ export function artifactFact(
 }
 
 /**
- * Closes lanes that clients have seen and that are still open, each with one empty chunk that has lastChunk: a streamed artifact
- * closes exactly once. A lane that was opened again and received no text is emptied, so that no text of the dead attempt stays.
+ * Closes lanes that clients have seen and that are still open, each with one empty chunk that has lastChunk: a streamed artifact closes
+ * exactly once. A lane that was opened again but received no text is emptied, so that no text of the dead attempt remains.
  */
 export function closeLanes(facts: Facts, at: number, only: (lane: LaneState, name: string) => boolean = () => true): void {
   for (const [name, lane] of Object.entries(facts.aggregate.lanes)) {
@@ -81,8 +92,8 @@ type StatusDetails = Pick<StatusInput, 'message' | 'direct' | 'metadata' | 'resu
   Pick<StatusChanged, 'call' | 'waitingSince'>;
 
 /**
- * Moves the task to a state through every state between (`transitions.ts`); adds nothing if no legal path leads there. Every
- * status fact is made here. Only the last step has the details.
+ * Moves the task to a state through all states in between (`transitions.ts`); adds nothing if no legal path leads there. Every status fact
+ * is made here. Only the last step has the details.
  */
 export function changeState(facts: Facts, to: TaskState, at: number, details: StatusDetails = {}): void {
   const { state: from, authRequest } = facts.aggregate;
@@ -120,12 +131,12 @@ function statusFact(aggregate: TaskAggregate, state: TaskState, at: number, deta
   };
 }
 
-/** A message of the task, of either side: it has the ids of the task, whatever its sender put there. */
+/** Gives a message, from either side, the ids of the task, whatever ids its sender used. */
 export function withTaskIds(message: Message, { taskId, contextId }: Pick<TaskAggregate, 'taskId' | 'contextId'>): Message {
   return { ...message, taskId, contextId };
 }
 
-/** Fails the task with a reason the client sees. `retryable`: the same request may succeed later. */
+/** Fails the task with a reason that the client sees. `retryable`: the same request may succeed later. */
 export function failTask(aggregate: TaskAggregate, reason: string, at: number, retryable = false): Decision {
   const facts = new Facts(aggregate);
   closeLanes(facts, at);

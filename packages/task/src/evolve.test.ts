@@ -97,7 +97,7 @@ test('the aggregate follows only from the facts that the log stores', () => {
   );
 });
 
-test('a lane keeps what is folded of it over events without text; a later attempt begins again', () => {
+test('events without text do not change how much of a lane is folded; a later attempt begins again', () => {
   const story = new Scenario().message('hello').input(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd' });
   const chunk = { firstSeq: 1, lastSeq: 1, count: 1, n: 3, splitOffset: 2, reason: 'size', heldMs: 0, firstAt: 0, lastAt: 0 };
   story.open(agent(), 'a');
@@ -112,7 +112,7 @@ test('a lane keeps what is folded of it over events without text; a later attemp
   assert.deepEqual(folded(), [0, undefined]);
 });
 
-test('a whole artifact in one event does not become a lane, and leaves nothing in the aggregate', () => {
+test('a whole artifact in one event does not become a lane, and adds nothing to the aggregate', () => {
   const story = new Scenario().message('hello');
   const notice = { kind: 'artifact', lane: 'a', artifact: { name: 'notice' }, parts: [{ text: 'x' }], append: false } as const;
   story.input(supervisor(), { ...notice, parts: [...notice.parts], last: true });

@@ -13,7 +13,7 @@ import {
   type TaskCreated,
 } from '@hopline/events';
 
-/** Applies a fact to the aggregate. Pure, and rejects nothing: every stored fact was decided. */
+/** Applies a fact to the aggregate. Pure. Rejects no fact, because every stored fact was already decided. */
 export function evolve(aggregate: TaskAggregate | undefined, fact: Fact): TaskAggregate {
   if (fact.kind === 'task.created') return created(fact);
   if (aggregate === undefined) throw new Error(`the log of a task begins with ${fact.kind}, expected task.created`);
@@ -76,14 +76,14 @@ function statusChanged(aggregate: TaskAggregate, { event, generation, at, waitin
   return { ...aggregate, generation, state, ...inputRequest, ...authRequest };
 }
 
-/** Inputs of earlier turns are rejected by their turn, so the aggregate forgets their producers, lanes and calls. */
+/** Forgets the producers, lanes and calls of earlier turns, because their inputs are rejected by their turn number. */
 function nextTurn({ steps: _steps, ...aggregate }: TaskAggregate, { turn, message }: MessageReceived): TaskAggregate {
   return { ...aggregate, turn, messageIds: [...aggregate.messageIds, message.messageId], producers: {}, lanes: {}, calls: {} };
 }
 
 function opened(lane: LaneState | undefined, fact: LaneOpened): LaneState {
   const shown = lane !== undefined && lane.phase !== 'declared';
-  // Opened again within one attempt (a snapshot replaces): the ordinals continue, only the text begins again.
+  // If the same attempt opens the lane again (a snapshot replaces its text), the ordinals continue and only the text begins again.
   const n = lane?.attempt === fact.attempt ? lane.n : 0;
   return { producer: fact.producer, attempt: fact.attempt, phase: shown ? 'replacing' : 'declared', artifact: fact.artifact, n };
 }

@@ -27,7 +27,7 @@ for (const [what, updateOf] of Object.entries(updates)) {
     const bytes = await bytesAllocated(() => {
       for (const record of records) builder.add(record);
     });
-    // A copy of the list for each fact is 100 MB.
+    // Copying the list for each fact would allocate 100 MB.
     assert.ok(bytes < 20_000_000, `${bytes} bytes`);
     const { artifacts } = builder.view!.task;
     assert.equal(artifacts!.flatMap(({ parts }) => parts).length, FACTS);

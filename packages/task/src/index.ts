@@ -1,4 +1,3 @@
-export { artifactIdOf } from './artifact-id.ts';
 export type {
   AgentCommand,
   ClientCommand,
@@ -10,7 +9,7 @@ export { REJECTION_REASONS } from './commands.ts';
 export { AUTH_TIMEOUT, decide, INPUT_TIMEOUT, INPUT_UNREADABLE, INPUTS_LOST, WORKER_GONE } from './decide.ts';
 export { isKnownProducer, isOfOtherAgent, producerAgent, ROOT_AGENT, rootProducer, SUPERVISOR } from './decide-agent.ts';
 export type { Decision } from './decision.ts';
-export { failTask } from './decision.ts';
+export { artifactIdOf, failTask } from './decision.ts';
 export { evolve } from './evolve.ts';
 export { CALLS_MAX, LANES_BYTES_MAX, LANES_MAX, STEP_UNITS_MAX, STEPS_MAX, TURNS_MAX } from './limits.ts';
 export type { TaskView } from './project.ts';

@@ -67,7 +67,7 @@ test('a log without its beginning is projected from the aggregate of its oldest 
   assert.deepEqual([empty.task.status.state, empty.generation], ['TASK_STATE_WORKING', 2]);
 });
 
-test('events of a record that comes first count from its aggregate back, also while they are applied', () => {
+test('generations of the first record are counted back from its aggregate, also while the record is applied', () => {
   const aggregate = aggregateOf([created, working, completed]);
   const seen: number[] = [];
   const step: Fact = { kind: 'step.recorded', at: 1, step: 's', payload: 1 };
@@ -94,7 +94,7 @@ test('a transitory artifact stays while the task runs, and leaves it with its en
   );
 });
 
-test('only text that is nothing else is merged with the text before it', () => {
+test('only a part that has nothing but text is merged with the text before it', () => {
   const marked = { text: 'b', metadata: { k: 1 } };
   const facts = [[{ text: 'a' }], [marked], [{ text: 'c' }], [{ text: 'd' }, { text: 'e' }]].map(parts => update('own', parts));
   assert.deepEqual(viewOf(created, ...facts).artifacts?.[0]?.parts, [{ text: 'a' }, marked, { text: 'cd' }, { text: 'e' }]);
@@ -158,7 +158,7 @@ const someFact = fc.oneof(
   { weight: 1, arbitrary: fc.constant(created) },
 );
 
-test('a builder has the views of projectRecord after each fact; a view that was read does not change, nor do the facts', () => {
+test('a builder has the views of projectRecord after each fact; neither a view that was read nor the facts change', () => {
   const someRecords = fc.array(fc.record({ facts: fc.array(someFact, { maxLength: 6 }), isRead: fc.boolean() }), {
     maxLength: 8,
   });
@@ -169,7 +169,7 @@ test('a builder has the views of projectRecord after each fact; a view that was 
     const read: { built: TaskView; projected: TaskView }[] = [];
     for (const { facts, isRead } of isWhole ? [{ facts: [created], isRead: false }, ...records] : records) {
       const record = recordOf(aggregate, facts);
-      // The builder's own: one that changed a fact would change both views.
+      // The builder gets its own copy: if it changed a fact, it would otherwise change both views.
       const copy = structuredClone(record);
       const projected: TaskView[] = [];
       view = projectRecord(view, record, after => projected.push(after));

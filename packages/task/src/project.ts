@@ -21,15 +21,15 @@ export type TaskView = {
   task: Task;
   /** Generation of the newest event in the view. */
   generation: number;
-  /** The agent created no task: the message of the status is the whole answer. */
+  /** True if the agent created no task: the message of the status is the whole answer. */
   direct?: true;
   /** Ids of artifacts that leave the task when it ends. */
   transitory?: readonly string[];
 };
 
 /**
- * Applies a fact to the client's view. Pure; unchanged members are shared. Adjacent text of an artifact is merged, so that a task
- * of 4,000 tokens has one part, not 4,000. Token text never enters the history.
+ * Applies a fact to the client's view. Pure; unchanged members are shared. Adjacent text of an artifact is merged, so that a task of 4,000
+ * tokens has one part instead of 4,000. Token text never enters the history.
  */
 export function project(view: TaskView | undefined, fact: Fact): TaskView {
   if (fact.kind === 'task.created') return { task: fact.event.task, generation: fact.generation };
@@ -69,10 +69,10 @@ export function projectRecord(
   return folded ?? seedView(aggregate, facts);
 }
 
-/** Copies that stand in the builder's view and in no other: they may change. */
+/** Copies that only the builder's own view contains, so that they may be changed. */
 type WritableCopies = {
   artifacts: Artifact[];
-  /** The first of each id. */
+  /** Index of the first artifact with each id. */
   indexes: Map<string, number>;
   /** Artifacts whose parts are copied, too. */
   grown: WeakSet<Artifact>;
@@ -81,8 +81,8 @@ type WritableCopies = {
 };
 
 /**
- * Folds the records or facts of a task, to the same view as `projectRecord`. A view of each fact needs a copy of all
- * artifacts each time, which is the square of a long task: a builder changes its own copies in place until its view is read.
+ * Folds the records or facts of a task, to the same view as `projectRecord`. A new view for each fact would copy all artifacts every time,
+ * which is quadratic for a long task. The builder instead changes its own copies in place until its view is read.
  */
 export class TaskViewBuilder {
   #view: TaskView | undefined;
@@ -199,7 +199,7 @@ function appendParts(parts: Part[], more: Part[]): Part[] {
   return all;
 }
 
-/** Appends parts in place; a text that follows a text is merged with it. */
+/** Appends parts in place; text that follows text is merged with it. */
 function pushParts(parts: Part[], more: Part[]): void {
   const last = parts.at(-1);
   const [first] = more;

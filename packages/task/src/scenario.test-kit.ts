@@ -21,7 +21,7 @@ function ticks(): () => number {
   return () => (at += 10);
 }
 
-/** For tests: a task and the commands it receives, decided with the real rules. By default every command has its own tick. */
+/** A task for tests and the commands that it receives, decided with the real rules. By default every command has its own time. */
 export class Scenario {
   readonly taskId: string;
   aggregate: TaskAggregate | undefined;
@@ -41,7 +41,7 @@ export class Scenario {
     return this.given(...decision.facts);
   }
 
-  /** Adds facts without asking the rules. */
+  /** Adds facts without applying the rules. */
   given(...facts: Fact[]): this {
     for (const fact of facts) {
       this.facts.push(fact);
@@ -95,7 +95,7 @@ export class Scenario {
 /** Store for records of facts: `log.facts` of any log. */
 export type FactSink = { append(record: FactRecord, options: { expected: number; id: string }): Promise<{ seq: number }> };
 
-/** For tests: a scenario whose facts are stored in a log, as its relay would store them. */
+/** A scenario whose facts are stored in a log, as its relay would store them. */
 export class StoredScenario extends Scenario {
   /** The newest record and its log sequence. */
   newest: { seq: number; record: FactRecord } | undefined;
@@ -130,7 +130,7 @@ export class StoredScenario extends Scenario {
 export const supervisor = (attempt = 1, turn = 1): Producer => ({ id: 'supervisor', agent: 'supervisor', turn, attempt });
 export const agent = (call = 'call-1-1', attempt = 1, turn = 1): Producer => ({ id: call, agent: 'argocd', turn, attempt });
 
-/** For tests of the cost of long tasks: a task whose root agent wrote `count` artifacts, one fact each, and has not ended. */
+/** An open task whose root agent wrote `count` artifacts, one fact each, for tests of the cost of long tasks. */
 export function taskOfArtifacts(count: number): { facts: Fact[]; aggregate: TaskAggregate } {
   const { facts, aggregate } = new Scenario().message('go');
   const updates = Array.from({ length: count }, (_, index): Fact => {

@@ -76,7 +76,7 @@ function statusOf(attempt: number, turn: number, to: string, hasMessage: boolean
   return (story: Scenario) => story.input(supervisor(attempt, turn), input);
 }
 
-/** Random lives of a task; each of their transitions must be legal. */
+/** Random histories of a task; each of their transitions must be legal. */
 function lives(reached: Set<string>) {
   return fc.property(fc.array(step, { maxLength: 30 }), steps => {
     const story = new Scenario().message('hello');
@@ -95,7 +95,7 @@ test('for any inputs, only legal transitions become facts, and none leaves a ter
   fc.assert(lives(new Set()), { numRuns: 1_000 });
 });
 
-test('the random lives reach every legal transition [S3-5]', () => {
+test('the random histories reach every legal transition [S3-5]', () => {
   const reached = new Set<string>();
   fc.assert(lives(reached), { numRuns: 3_000, seed: 1 });
   assert.deepEqual(
@@ -116,7 +116,7 @@ test('a submitted task can fail [S3-7]', () => {
   assert.deepEqual(story.events(), ['task', 'failed']);
 });
 
-test('an agent that asks twice without working is shown as working in between [S3-5]', () => {
+test('an agent that asks twice is shown as working in between, even if it did not report that [S3-5]', () => {
   const asks = { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED', message } as const;
   const story = new Scenario().message('hello').input(supervisor(), asks).input(supervisor(), asks);
   assert.deepEqual(story.events(), ['task', 'working', 'input_required', 'working', 'input_required']);
@@ -144,7 +144,7 @@ test('an answer that was stored before the timeout wins, even if the agent has a
   assert.deepEqual(story.rejected, ['not waiting', 'not waiting']);
 });
 
-test('a request for credentials that times out fails its task; a timeout applies to the request it names only', () => {
+test('a request for credentials that times out fails its task; a timeout applies only to the request that it names', () => {
   const needing = () =>
     new Scenario().message('hello').input(supervisor(), { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message });
   const story = needing();

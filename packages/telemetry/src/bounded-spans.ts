@@ -6,14 +6,13 @@ export const SPAN_QUEUE_MAX = 2_048;
 /**
  * Delay of an export, unless OTEL_BSP_SCHEDULE_DELAY is set. A killed process loses the spans of this time. The SDK's
  * default of 5 s would lose the very spans that are exported early in order to survive. A request to the collector costs an idle process about
- * 1.5 ms of CPU however few spans it has: compared with 1 s, a delay of 500 ms took 1 % more of the CPU of a cluster at 20 tasks a second, and
- * 200 ms 2 % more. ADR 53.
+ * 1.5 ms of CPU however few spans it has: compared with 1 s, a delay of 500 ms used 1 % more of a cluster's CPU at 20 tasks a second, and 200 ms used 2 % more. ADR 53.
  */
 export const SPAN_DELAY_MS = 1_000;
 
 /**
  * Spans that are exported at once, together with those that wait: otherwise an agent that dies with its first token would leave no trace of
- * its attempt. One or two of them a task, never one a chunk.
+ * its attempt. There are one or two of them per task, never one per chunk.
  */
 const LEAVES_AT_ONCE: string = SPAN.receiveWork;
 /** Minimum time between two exports for such spans, so that a busy worker makes at most ten requests a second for them. */
@@ -23,7 +22,7 @@ export type LostSpans = { reason: 'queue_full' | 'export_failed'; count: number;
 
 type Result = Parameters<Parameters<SpanExporter['export']>[1]>[0];
 
-/** Counts the spans between the SDK's batch processor and its exporter, in order to know how many are lost. */
+/** Counts the spans between the SDK's batch processor and its exporter, to know how many are lost. */
 export class BoundedSpans {
   readonly #queueMax: number;
   readonly #onLost: (lost: LostSpans) => void;
@@ -86,7 +85,7 @@ export class BoundedSpans {
     }
     do {
       this.#leaving = 'yes';
-      // Failed spans are counted where they are exported.
+      // The exporter counts failed spans.
       await batch.forceFlush().catch(() => {});
       await new Promise(resolve => setTimeout(resolve, AT_ONCE_MS_MIN).unref());
     } while (this.#isAskedAgain());

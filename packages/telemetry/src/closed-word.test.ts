@@ -7,7 +7,7 @@ test('words of closed lists pass', () => {
     assert.equal(closedWord(word), word);
 });
 
-test('sentences, ids and long words become other', () => {
+test('sentences, ids and long words become `other`', () => {
   const bad = [
     '',
     'could not read "my secret"',

@@ -5,7 +5,7 @@ import { contextFrom } from './propagation.ts';
 /** Delay of an export. */
 const LOG_DELAY_MS = 1_000;
 
-/** Severity numbers of the log data model by the levels of our lines. */
+/** Severity numbers of the OpenTelemetry log data model, by the level of our lines. */
 const SEVERITIES: Readonly<Record<string, number>> = { trace: 1, debug: 5, info: 9, warn: 13, error: 17, fatal: 21 };
 
 export type LogExport = {
@@ -51,7 +51,7 @@ function parse(text: string): Line {
   }
 }
 
-/** The fields of a line; an error by the names of the conventions. */
+/** The fields of a line as attributes. An error has the attribute names of the conventions. */
 function attributesOf({ err, settings, ...fields }: Line): Record<string, string | number | boolean> {
   const attributes: Record<string, string | number | boolean> = {};
   const { type, message, stack } = (err ?? {}) as Line;

@@ -1,14 +1,14 @@
 export type Env = Readonly<Record<string, string | undefined>>;
 
-/** Destinations of each signal, from the OTEL_* environment. */
+/** The destination of each signal, from the OTEL_* environment. */
 export type Exporters = {
   /** Absent: no spans are created. */
   readonly tracesUrl?: string;
   /** Absent: metrics are not pushed. */
   readonly metricsUrl?: string;
-  /** Milliseconds between two pushes; absent: the SDK's default of a minute. */
+  /** Milliseconds between two pushes; absent for the SDK's default of a minute. */
   readonly metricsIntervalMs?: number;
-  /** False: `/metrics` is empty. */
+  /** Whether `/metrics` has content. */
   readonly servesMetrics: boolean;
   /** Absent: log lines go only to standard output. */
   readonly logsUrl?: string;

@@ -45,7 +45,7 @@ export class Buckets {
   }
 }
 
-/** One metric whose values are counted here, and read when metrics are read. */
+/** One metric whose values are counted here and collected when metrics are read. */
 export interface Histogram {
   readonly name: string;
   readonly unit: string;

@@ -34,7 +34,7 @@ function only() {
   return spans[0]!;
 }
 
-test('a caller that counts by itself is asked at the end of each segment, including the last', () => {
+test('a caller that counts by itself is asked for its counts at the end of each segment, including the last', () => {
   record();
   const hop = startHop(SPAN.processInput, { kind: 'consumer', parent: cause(1) });
   let tokens = 2;
@@ -206,7 +206,7 @@ test('a link to a request is kept, whatever is linked after it', () => {
   assert.deepEqual(linked, [2, 50, 9]);
 });
 
-test('a counter that was not raised is absent, one raised by 0 is 0, and the largest value stays', () => {
+test('a counter that was never raised is absent, one raised by 0 is 0, and a maximum keeps the largest value', () => {
   record();
   const hop = startHop(SPAN.processInput, { kind: 'consumer' });
   hop.count(COUNT.rejected, 0);
@@ -294,7 +294,7 @@ test('a request is exported when it is received; its stream is a span below it, 
   assert.deepEqual([stream?.attributes[ATTR.a2aTask], stream?.attributes[ATTR.a2aState]], ['t-1', 'completed']);
 });
 
-test('a later delivery of a work item links, with the cause, to the previous one, which it never saw', () => {
+test('a later delivery of a work item links, with the cause, to the span of the previous delivery, which ran elsewhere', () => {
   trace.setGlobalTracerProvider(
     new TracerProvider({ idGenerator: spanIds, spanProcessors: [new SimpleSpanProcessor({ exporter: memory })] }),
   );

@@ -15,11 +15,11 @@ import { carrierOf, contextFrom, spanContextFrom, type TraceCarrier } from './pr
 import { withSpanId } from './span-ids.ts';
 
 /**
- * The first segment of a long hop ends after this time, and a linked one begins. Tail sampling decides 30 s after the first span
- * of a trace, so what is slow must have ended a span by then. ADR 97.
+ * The first segment of a long hop ends after this time, and a linked one begins. Tail sampling decides 30 s after the first span of a
+ * trace, so a slow hop must have ended a span by then. ADR 97.
  */
 export const SEGMENT_MS_FIRST = 10_000;
-/** The same for every later segment: a long task is visible while it runs. */
+/** The same limit for every later segment, so that a long task is visible while it runs. */
 export const SEGMENT_MS_MAX = 60_000;
 /** Links at the start of a hop; further ones are dropped. Measured: 32 links cost 24 µs per span, none 4 µs. */
 export const HOP_LINKS_MAX = 8;
@@ -47,13 +47,13 @@ export interface HopOptions {
   /** Other causes, at most HOP_LINKS_MAX of them. A link to the parent is omitted. */
   readonly links?: readonly TraceCarrier[];
   readonly attributes?: HopAttributes;
-  /** The message that this hop receives. It has a short span of its own, which is exported at once. */
+  /** The message that this hop receives. It has its own short span, which is exported at once. */
   readonly receive?: Receive;
 }
 
 /**
- * The span of a message from its queue to the process that takes it. It ends before the hop begins, so it survives the process, and it is
- * the parent of the hop and of everything the hop causes: a crash leaves no span without its parent.
+ * The span of a message from its queue to the process that takes it. It ends before the hop begins, so it is exported even if the process
+ * crashes. It is the parent of the hop and of everything that the hop causes, so that a crash leaves no span without its parent.
  */
 export interface Receive {
   readonly name: SpanName;
@@ -84,7 +84,7 @@ export interface Hop {
   beforeSegmentEnd(report: () => void): void;
   /** Links the segment to a cause. Only the first and the last call count: a chunk of 600 tokens has two links. */
   link(carrier: TraceCarrier): void;
-  /** Links the segment to a client's request, which is rare and which no later link replaces. Limited by the links of a span. */
+  /** Links the segment to a client's request. Such links are rare, and later links do not replace them. Limited by the links of a span. */
   linkRequest(carrier: TraceCarrier): void;
   /** Starts the next of several steps (a node of a graph): sets attributes of the segment and adds a span event. */
   step(attributes: HopAttributes): void;
@@ -141,7 +141,7 @@ function startSpan(
     const found = linkTo(cause, parentSpan, links);
     if (found !== undefined) links.push(found);
   }
-  // The SDK ignores `undefined` values; HopAttributes allows them so that callers need no conditions.
+  // The SDK ignores `undefined` values; HopAttributes allows them, which spares callers conditions.
   const options = { kind: KINDS[kind], attributes: attributes as Attributes, links, ...start };
   return trace.getTracer(SCOPE).startSpan(name, options, parent);
 }
@@ -157,6 +157,7 @@ function linkTo(carrier: TraceCarrier, parent: SpanContext | undefined, others: 
 class PassingHop implements Hop {
   readonly #span: Span;
   readonly #parent: Context;
+  #carrier: TraceCarrier | undefined;
 
   constructor(span: Span, parent: Context) {
     this.#span = span;
@@ -164,10 +165,11 @@ class PassingHop implements Hop {
   }
 
   carrier(): TraceCarrier {
-    return carrierOf(this.#span.spanContext());
+    this.#carrier ??= carrierOf(this.#span.spanContext());
+    return this.#carrier;
   }
 
-  // A context takes half a KiB, and a stream keeps its hop for as long as it is open.
+  // The context is created here instead of being kept: it takes half a KiB, and a stream keeps its hop for as long as it is open.
   run<T>(fn: () => T): T {
     return context.with(trace.setSpan(this.#parent, this.#span), fn);
   }
@@ -190,7 +192,7 @@ class RecordingHop implements Hop {
   #kind: Kind;
   /** Parent of every segment: the span that was exported when the hop began, or the caller's. */
   #parent: Context;
-  /** The exported span; absent while the hop has none. */
+  /** The span that was exported when the hop began, if any. */
   #taken: SpanContext | undefined;
   /** Attributes of the hop when its segment began, or set since. The span gets them when it ends, not with each chunk. */
   #attributes: HopAttributes;
@@ -274,7 +276,7 @@ class RecordingHop implements Hop {
   }
 
   run<T>(fn: () => T): T {
-    // Spans that `fn` begins are below a span that survives the process.
+    // Spans that `fn` begins get a parent that was already exported, which survives a crash of the process.
     return context.with(this.#taken === undefined ? trace.setSpan(this.#parent, this.#span) : this.#parent, fn);
   }
 
@@ -333,7 +335,7 @@ class RecordingHop implements Hop {
   #endSegment(attributes: Attributes): void {
     clearTimeout(this.#timer);
     this.#report?.();
-    // Compared here instead of in `link`: a header's value is a slice of all headers, and comparing two of them took 0.3 µs an input.
+    // Compared here instead of in `link`: a header's value is a slice of all headers, and comparing two of them took 0.3 µs per input.
     const last = this.#lastLink?.traceparent === this.#firstLink ? undefined : this.#lastLink;
     const link = last === undefined ? undefined : this.#linkTo(last);
     if (link !== undefined) this.#span.addLink(link);

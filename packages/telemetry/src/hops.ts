@@ -1,6 +1,6 @@
 /**
- * The hops of a task show where its time goes. They are disjoint. For a text of an agent, the hops from `accept` to `socket` add up to the time
- * from the client's request to the socket, because each hop begins at the instant at which the one before it ends.
+ * The hops of a task show where its time goes. They are disjoint. For a text of an agent, the hops from `accept` to `socket` add up to the
+ * time from the client's request to the socket, because each hop begins when the previous one ends.
  */
 export type HopDefinition = {
   /** Value of the label `hop`. */

@@ -1,7 +1,7 @@
 /** Members of a log line, as the logger wrote them. */
 export type LogRecord = Readonly<Record<string, unknown>>;
 
-/** Members shown elsewhere in a line, or too long for it: the settings of a start are only in the JSON line. */
+/** Members that are shown elsewhere in a line, or are too long for it: the settings at the start are only in the JSON line. */
 const SHOWN_APART = new Set(['time', 'level', 'service', 'instance', 'msg', 'err', 'settings']);
 /** Levels whose errors are shown with their stack. */
 const WITH_STACK = new Set(['error', 'fatal']);
@@ -19,8 +19,8 @@ export function parseLogRecord(line: string): LogRecord | undefined {
 }
 
 /**
- * A line for a person: level, message, error and the other members as `name=value`, and below it the stack of an error. Only the logger
- * begins a line: control characters of values are shown as escapes.
+ * A line for a person: level, message, error and the other members as `name=value`, and below it the stack of an error. Values cannot begin
+ * a new line, because their control characters are shown as escapes.
  */
 export function showLogRecord(record: LogRecord): string {
   const level = String(record.level ?? '');
@@ -44,7 +44,7 @@ export function timeOfDay(time: number): string {
   return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${two(date.getMilliseconds(), 3)}`;
 }
 
-/** Quoted if a space would hide where the value ends. */
+/** Quotes a value with a space, because otherwise its end would be unclear. */
 function shownValue(value: unknown): string {
   return typeof value === 'string' && /^[^\s"=]+$/.test(value) ? value : JSON.stringify(value);
 }

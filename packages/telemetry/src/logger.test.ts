@@ -82,7 +82,7 @@ test('an error under err has its type, message, stack and code once', () => {
   assert.match(err.stack, /logger\.test/);
 });
 
-test('every line within a trace has its trace id and span id, also after an await; other lines have none', async () => {
+test('every line within a trace has its trace id and span id, even after an await; other lines have none', async () => {
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   const { log, parsed } = capture();
   try {
@@ -101,7 +101,7 @@ test('every line within a trace has its trace id and span id, also after an awai
   assert.equal('trace_id' in outside, false);
 });
 
-test('lines within LINES_DELAY_MS are one write; a warning is written at once, after the lines before it', async () => {
+test('lines within LINES_DELAY_MS are one write; a warning is written at once, after all earlier lines', async () => {
   const writes: string[][] = [];
   const written = Promise.withResolvers<void>();
   const output = {

@@ -31,7 +31,7 @@ export interface LogMethod {
   (fields: LogFields, message: string): void;
 }
 
-/** For transitions and faults; metrics count and traces time. Never called per token. */
+/** Logs transitions and faults; counts belong into metrics and times into traces. Must not be called per token. */
 export interface Logger {
   readonly trace: LogMethod;
   readonly debug: LogMethod;
@@ -61,7 +61,7 @@ const LINES_CHARS_MAX = 16 * 1024;
 
 type Output = { write(line: string): void };
 
-/** Collects lines for one write. Writes at once for a warning or error, with the lines before it, and at the end of the process. */
+/** Collects lines for one write. Writes at once for a warning or error, together with all earlier lines, and at the end of the process. */
 export class LineBuffer implements Output {
   /** Level of the line that is written next. pino sets it for an output that asks for metadata. */
   lastLevel = 0;
@@ -99,9 +99,10 @@ type Root = { line: ((line: string) => void) | undefined; setLevel: (level: LogL
 const roots = new WeakMap<Logger, Root>();
 
 /**
- * Writes JSON lines with `service`, `instance` and, inside a hop's `run`, `trace_id` and `span_id`, or their pretty form, synchronously from
- * this thread, LINES_DELAY_MS after the first one. pino's default is asynchronous and reordered the last lines before an exit in one run of
- * five; its worker transports do not survive bundling. The price: a pipe on standard output that is not read blocks the service.
+ * Writes JSON lines with `service`, `instance` and, inside a hop's `run`, `trace_id` and `span_id`, or their pretty form, synchronously
+ * from this thread, LINES_DELAY_MS after the first one. pino's default is asynchronous and reordered the last lines before an exit in one
+ * run of five; its worker transports do not survive bundling. The disadvantage: the service blocks if its standard output is a pipe that is
+ * not read.
  */
 export function createLogger(options: LoggerOptions): Logger {
   const root: { line: ((line: string) => void) | undefined } = { line: undefined };
@@ -145,8 +146,8 @@ export function setLogLevel(log: Logger, level: LogLevel): void {
 }
 
 /**
- * Writes the lines that a logger of `createLogger`, or a child of it, has collected: before something else is written to the same file, or
- * before work begins that may end the process.
+ * Writes the lines that a logger of `createLogger`, or a child of it, has collected: call it before something else is written to the same
+ * file, or before work that may end the process.
  */
 export function flushLog(log: Logger): void {
   const { flush } = log as Partial<Pick<Pino, 'flush'>>;
@@ -168,7 +169,7 @@ function activeTrace(): Record<string, string> {
   return span !== undefined && isSpanContextValid(span) ? { trace_id: span.traceId, span_id: span.spanId } : {};
 }
 
-// pino formats a child's bindings without `formatters.log`; children inherit this method from the root logger.
+// pino formats a child's bindings without `formatters.log`; children inherit the changed method from the root logger.
 function redactChildFields(root: Pino): void {
   const child = root.child;
   root.child = function redactedChild(this: Pino, fields: object) {

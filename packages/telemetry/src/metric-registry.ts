@@ -1,8 +1,8 @@
 import { HOP_NAMES } from './hops.ts';
 
 /**
- * All metrics of Hopline as data: docs/reference/metrics.md is generated from it, and every counter is exported from the start of its
- * process, with 0: an alert on `increase()` misses a series whose first value is 1.
+ * All metrics of Hopline as data: docs/reference/metrics.md is generated from it, and every counter is exported with 0 from the start of
+ * its process, because an alert on `increase()` misses a series whose first value is 1.
  */
 
 /** The labels and their only meanings. The view drops every other key, so that no id becomes a label. */
@@ -527,7 +527,7 @@ export const METRICS = {
   },
 } as const satisfies { readonly [key: string]: Definition };
 
-/** Observed when metrics are read. Every service has it. */
+/** Metrics of the process, observed when metrics are read. Every service has them. */
 export const PROCESS_METRICS = {
   cpuTime: { name: 'process.cpu.time', type: 'counter', unit: 's', meaning: 'CPU time', labels: { mode: ['user', 'system'] } },
   memory: { name: 'process.memory.usage', type: 'gauge', unit: 'By', meaning: 'Resident memory' },
@@ -558,7 +558,7 @@ export const PROCESS_METRICS = {
   },
 } as const;
 
-/** How the unit of an instrument ends its Prometheus name; a unit in braces has no suffix. */
+/** Suffix that the unit of an instrument adds to its Prometheus name; a unit in braces adds none. */
 const UNIT_SUFFIXES: Readonly<Record<string, string>> = { s: 'seconds', By: 'bytes', '1': 'ratio' };
 
 /** The unit as a word of Prometheus names; undefined when the name has none. */

@@ -115,7 +115,7 @@ test('metrics contain no ids: unknown labels are dropped, ids as values become o
   await reader.provider.shutdown();
 });
 
-test('labels that map to the same point are one sum', async () => {
+test('labels that map to the same point are counted in one sum', async () => {
   const { reader, metrics } = await start();
   for (const reason of ['0198f3b2-7c00-7000-8000-000000000001', 'two words', '0198f3b2-7c00-7000-8000-000000000002'])
     metrics.inputsRejected.add(2, { reason: reason as never });
@@ -134,7 +134,7 @@ test('SERIES_PER_METRIC_MAX bounds the series of one metric', async () => {
   await reader.provider.shutdown();
 });
 
-test('SERIES_PER_METRIC_MAX bounds the series of a histogram, and the last one receives the rest', async () => {
+test('SERIES_PER_METRIC_MAX bounds the series of a histogram; the last one receives all further values', async () => {
   const { reader, metrics } = await start();
   for (let n = 0; n < SERIES_PER_METRIC_MAX + 50; n++) metrics.hopDuration.recordMs(1, { hop: 'hold', agent: `a${n}` });
   const counts = (await reader.text()).split('\n').filter(one => one.startsWith('hopline_hop_duration_seconds_count'));
@@ -152,7 +152,7 @@ test('every metric name is a valid Prometheus name and unique after translation'
   for (const name of names) assert.match(name, /^[a-z][a-z0-9_]*$/);
 });
 
-test('every counter of a service starts at 0, those of an agent once it is named', async () => {
+test('every counter of a service starts at 0, and an agent’s counters do so once the agent is named', async () => {
   for (const service of ['ingress', 'relay', 'supervisor', 'sub-agent', 'notifier']) {
     const reader = await startMetrics({});
     const metrics = createHopMetrics(service, reader);
@@ -161,7 +161,7 @@ test('every counter of a service starts at 0, those of an agent once it is named
     for (const { name, type, services, ...more } of Object.values(METRICS)) {
       const isOpen = 'labels' in more && ('stream' in more.labels || 'shard' in more.labels);
       if (type !== 'counter' || isOpen || !(services as readonly string[]).includes(service)) continue;
-      // The tokens and chunks of a relay have agents that it does not know before they write.
+      // The tokens and chunks of a relay are labeled with agents, which the relay does not know before they write.
       if (service === 'relay' && 'labels' in more && 'agent' in more.labels) continue;
       assert.match(text, new RegExp(`^${name.replaceAll('.', '_')}(_bytes)?_total\\{.*\\} 0$`, 'm'), `${service}: ${name}`);
     }

@@ -51,7 +51,7 @@ type InstrumentOf<D> = D extends { observed: true }
 /** The instruments of all services. */
 export type HopMetrics = { readonly [K in keyof Registry]: InstrumentOf<Registry[K]> };
 
-/** A gauge that is computed when metrics are read. Only what `read` returns then is exported. */
+/** A gauge that is computed when metrics are read. Only the values that `read` returns at that time are exported. */
 export interface ObservedGauge {
   readonly name: string;
   readonly unit: string;
@@ -59,7 +59,10 @@ export interface ObservedGauge {
   read(): (readonly [value: number, labels: Point])[];
 }
 
-/** The reader of the instruments. `startMetrics` makes one that is exported. `fastPaths` false: the SDK counts sums and histograms. */
+/**
+ * The reader that collects the instruments. `startMetrics` makes one that is exported. `fastPaths` false: the SDK counts sums and
+ * histograms.
+ */
 export type Exported = {
   readonly meter: Meter;
   readonly fastPaths: boolean;
@@ -71,8 +74,8 @@ type Definition = Registry[keyof Registry];
 type Point = { [label: string]: string | number };
 
 /**
- * Creates the instruments of a service. Every counter and gauge that the service uses is exported at once with 0, in every combination
- * of its closed labels; `startAgentAtZero` does it for those of an agent. Without `exported` (in unit tests) nothing is read.
+ * Creates the instruments of a service. Every counter and gauge that the service uses is exported at once with 0, in every combination of
+ * its closed labels; `startAgentAtZero` does this for the counters of an agent. Without `exported` (in unit tests) nothing is read.
  */
 export function createHopMetrics(
   service: string,
@@ -115,8 +118,8 @@ function createInstrument(service: string, { meter, fastPaths, histograms, gauge
   const labelNames = 'labels' in definition ? Object.keys(definition.labels) : [];
   const bounds = unit === 's' ? LATENCY_BUCKETS_S : TOKEN_BUCKETS;
   if (!fastPaths && !('observed' in definition)) return sdkInstrument(service, meter, definition, bounds);
-  // An instrument of the SDK copies, sorts and hashes the labels on every call, and a chunk of text causes a dozen calls. So sums and
-  // histograms are counted here, and read when metrics are read.
+  // An instrument of the SDK copies, sorts and hashes the labels on every call, and a chunk of text causes a dozen calls. Sums and
+  // histograms are therefore counted here, and collected when metrics are read.
   if (type === 'histogram') {
     const series: Buckets[] = [];
     const create = (point: Point) => {
@@ -134,7 +137,7 @@ function createInstrument(service: string, { meter, fastPaths, histograms, gauge
     };
   }
   if ('observed' in definition) {
-    // An observable gauge of the SDK repeats the last value of every point that its callbacks ever reported: a shard that was given away
+    // An observable gauge of the SDK repeats the last value of every point that its callbacks ever reported: a shard that was released
     // would keep its lag until the process ends.
     const reads: (() => readonly (readonly [number, Point])[])[] = [];
     const read = () => reads.flatMap(one => one().map(([value, labels]) => [value, pointOf(service, labels)] as const));
@@ -209,7 +212,7 @@ class Points<T> {
   }
 }
 
-/** All combinations of a definition's closed labels; none when another label than `agent` is open. */
+/** All combinations of a definition's closed labels; none if a label other than `agent` is open. */
 function firstPoints(definition: Definition, agent: string | undefined): Point[] {
   const labels = 'labels' in definition ? definition.labels : {};
   let points: Point[] = [{}];

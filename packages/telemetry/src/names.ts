@@ -41,12 +41,12 @@ export const A2A_METHOD = {
   listPushConfigs: 'list_task_push_notification_configs',
   deletePushConfig: 'delete_task_push_notification_config',
   getExtendedCard: 'get_extended_agent_card',
-  /** A request that names no known method, or cannot be read. */
+  /** A request that names no known method or cannot be read. */
   unknown: 'unknown_method',
 } as const;
 export type A2aMethod = (typeof A2A_METHOD)[keyof typeof A2A_METHOD];
 
-/** Requests that no version of A2A has. They have a span only when they fail. */
+/** Requests outside A2A. They have a span only if they fail. */
 export type HoplineMethod = 'list_agents' | 'audit_task' | 'explain_event' | 'export_task' | 'list_deliveries';
 
 /** `agent` is a configured agent's name: low cardinality. */
@@ -127,7 +127,7 @@ export type AttributeKey = (typeof ATTR)[keyof typeof ATTR];
 /** Span event of a hop's step. */
 export const EVENT_STEP = 'hopline.step';
 
-/** Counters that a hop sets on its span when a segment ends, in place of a span per token. */
+/** Counters that a hop sets on its span when a segment ends, instead of one span per token. */
 const COUNT_ATTRIBUTES = {
   tokens: 'hopline.tokens',
   chunks: 'hopline.chunks',
@@ -140,14 +140,14 @@ const COUNT_ATTRIBUTES = {
   failed: 'hopline.failed',
   gaps: 'hopline.gaps',
   toolCalls: 'hopline.tool_calls',
-  /** Milliseconds, set through `max`, to the first text of an agent, never the supervisor's plan. */
+  /** Milliseconds to the first text of an agent (not the supervisor's plan), set through `max`. */
   firstTokenMs: 'hopline.first_token_ms',
   gapMsMax: 'hopline.gap_ms_max',
   heldMsMax: 'hopline.held_ms_max',
   waitMsMax: 'hopline.wait_ms_max',
 } as const;
 declare const isCountKey: unique symbol;
-/** A key of COUNT; an amount is not one. */
+/** A key of COUNT. The type keeps amounts from being passed as keys. */
 export type CountKey = number & { readonly [isCountKey]: true };
 /** Keys of the counters: small integers, because a counter is raised for each token. */
 export const COUNT = Object.fromEntries(Object.keys(COUNT_ATTRIBUTES).map((name, key) => [name, key])) as unknown as {

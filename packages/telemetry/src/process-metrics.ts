@@ -3,14 +3,14 @@ import type { Meter } from '@opentelemetry/api';
 import { PROCESS_METRICS } from './metric-registry.ts';
 
 /**
- * Time between two samples of the event-loop delay, milliseconds. Each is a timer of the runtime, which wakes no JavaScript but an idle
- * process: 10 ms took 3.2 ms of CPU a second, 50 ms take 0.7.
+ * Milliseconds between two samples of the event-loop delay. Each sample is a timer of the runtime, which runs no JavaScript but wakes an
+ * idle process: an interval of 10 ms took 3.2 ms of CPU per second, 50 ms takes 0.7.
  */
 const DELAY_RESOLUTION_MS = 50;
 const NANOS_PER_S = 1e9;
 const MICROS_PER_S = 1e6;
 
-/** CPU, memory and event loop of this process, observed whenever metrics are read. Returns what stops the observation. */
+/** CPU, memory and event loop of this process, observed whenever metrics are read. Returns a function that stops the observation. */
 export function observeProcess(meter: Meter, service: string): () => void {
   const labels = { service };
   const gauge = (key: keyof typeof PROCESS_METRICS, read: () => number) => {
@@ -34,7 +34,7 @@ export function observeProcess(meter: Meter, service: string): () => void {
   });
   const delay = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS });
   delay.enable();
-  // A sample is the time between two wake-ups of the timer, so an idle loop reads as its resolution.
+  // A sample is the time between two wake-ups of the timer, so an idle loop shows the timer's resolution.
   const seconds = (nanos: number) => (Number.isFinite(nanos) ? Math.max(0, nanos / NANOS_PER_S - DELAY_RESOLUTION_MS / 1000) : 0);
   gauge('loopDelayP50', () => seconds(delay.percentile(50)));
   gauge('loopDelayP99', () => seconds(delay.percentile(99)));

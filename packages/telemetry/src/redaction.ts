@@ -3,7 +3,7 @@
  * covers errors and objects of third-party libraries.
  */
 export const REDACTED = '[redacted]';
-/** Objects below this depth become `[deep]`; levels. */
+/** Levels of nesting below which objects become `[deep]`. */
 export const LOG_DEPTH_MAX = 5;
 /** Entries of one object or array; further ones are dropped. */
 export const LOG_ENTRIES_MAX = 64;
@@ -70,7 +70,7 @@ export function redactEntries(value: object, depth = 0): Record<string, unknown>
   return copy;
 }
 
-// Other properties of an error are dropped: HTTP clients attach whole requests, headers included, to the errors they throw.
+// Other properties of an error are dropped: HTTP clients attach whole requests, including headers, to the errors they throw.
 function redactError(error: Error, depth: number): Record<string, unknown> {
   const code = (error as { code?: unknown }).code;
   return {
@@ -86,8 +86,8 @@ const URL_USERINFO = /:\/\/[^/\s"\\@]+@/g;
 const BEARER = /\b(Bearer|Basic)\s+[\w.~+/=-]+/gi;
 
 /**
- * Removes credentials that are recognized by their form (`nats://user:pass@host`, `Bearer eyJ…`) from a finished line, message
- * included.
+ * Removes credentials that are recognized by their form (`nats://user:pass@host`, `Bearer eyJ…`) from a finished line, including its
+ * message.
  */
 export function scrubLine(line: string): string {
   return line.replace(URL_USERINFO, `://${REDACTED}@`).replace(BEARER, `$1 ${REDACTED}`);

@@ -22,7 +22,7 @@ function rig(t: TestContext) {
   return { lines, faults, read, tick, clock };
 }
 
-test('faults of the SDK are one line per interval, with a code and without their message', t => {
+test('faults of the SDK are logged in one line per interval, with a code and without their message', t => {
   const { lines, read, tick } = rig(t);
   diag.error('{"stack":"PLANTED","code":"ECONNREFUSED"}');
   tick(SDK_FAULT_DELAY_MS - 1);
@@ -42,7 +42,7 @@ test('faults of the SDK are one line per interval, with a code and without their
   assert.equal(lines.length, 2, 'no line without a fault');
 });
 
-test('the line counts all spans lost so far, and names the failed export rather than the queue that it filled', t => {
+test('the line counts all spans lost so far, and names the failed export rather than the queue that filled up because of it', t => {
   const { faults, read, tick } = rig(t);
   for (let n = 0; n < 3; n++) faults.lost('queue_full', 1);
   faults.lost('timeout', 64);
@@ -70,7 +70,7 @@ test('the line names the newest known cause: neither a full queue nor a fault wi
   assert.deepEqual(read(), [['http_503', 2, 4, 'telemetry export failed']]);
 });
 
-test('a clock that is set back delays no line', t => {
+test('a clock that is set back does not delay the line', t => {
   const { faults, lines, tick, clock } = rig(t);
   faults.lost('timeout', 1);
   tick(SDK_FAULT_DELAY_MS);

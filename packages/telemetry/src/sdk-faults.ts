@@ -11,9 +11,9 @@ export const SDK_FAULT_DELAY_MS = 1_000;
 const VAGUE: ReadonlySet<string> = new Set(['queue_full', 'unknown']);
 
 export type SdkFaults = {
-  /** Spans or metrics were lost; `count` spans. */
+  /** Records that spans or metrics were lost. `count`: number of lost spans. */
   lost(reason: string, count: number): void;
-  /** Logs what is not in a line yet. For the end of the process. */
+  /** Logs losses that have not been logged yet. Call it at the end of the process. */
   flush(): void;
 };
 
@@ -39,8 +39,8 @@ export function reportSdkFaults(log: Logger): SdkFaults {
   const report = (reason: string, count: number) => {
     spans += count;
     faults += 1;
-    // The newest cause, but a vague one hides no other: a queue is full because an export fails, and the SDK reports the same failure again
-    // without its details.
+    // Keeps the newest cause, except that a vague one never replaces a known one: a queue is full because an export fails, and the SDK
+    // reports the same failure again without details.
     if (cause === undefined || !VAGUE.has(reason)) cause = reason;
     const delayMs = Math.max(SDK_FAULT_DELAY_MS, lastMs + SDK_FAULT_INTERVAL_MS - performance.now());
     timer ??= setTimeout(write, delayMs, LINE.exportFailed).unref();

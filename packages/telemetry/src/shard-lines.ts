@@ -1,7 +1,7 @@
 import { LINE } from './lines.ts';
 import type { Logger } from './logger.ts';
 
-/** Time in which the changes of several shards become one line, milliseconds: a takeover ends within one round of leases. */
+/** Milliseconds in which the changes of several shards are collected into one line: a takeover ends within one round of leases. */
 export const SHARD_LINE_MS = 250;
 
 /** Log lines of shards that change their owner: one for all shards of a takeover or a release, and one for each at level debug. */
@@ -15,7 +15,7 @@ export class ShardLines {
     this.#logger = logger;
   }
 
-  /** `cause`: why the shard begins here. `rawSeq`: its checkpoint, where it has one. */
+  /** `cause`: why the shard begins here. `rawSeq`: its checkpoint, if it has one. */
   acquired(shard: number, cause: string, rawSeq?: number): void {
     this.#logger.debug({ shard, raw_seq: rawSeq, cause }, 'shard acquired');
     this.#add(shard, cause);
@@ -26,7 +26,7 @@ export class ShardLines {
     this.#add(shard, undefined);
   }
 
-  /** Writes the lines that wait. */
+  /** Writes the waiting lines. */
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;

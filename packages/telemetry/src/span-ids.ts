@@ -3,7 +3,7 @@ import { hash, randomFillSync } from 'node:crypto';
 const SPAN_ID_BYTES = 8;
 const TRACE_ID_BYTES = 16;
 
-/** Random bytes are drawn for 256 spans at once: a draw costs 2 µs, as much as the rest of a span's start. */
+/** Random bytes are generated for 256 spans at once: each call takes 2 µs, as long as the rest of a span's start. */
 const pool = Buffer.alloc(256 * SPAN_ID_BYTES);
 let used = pool.length;
 
@@ -19,8 +19,8 @@ function randomHex(bytes: number): string {
 let next: string | undefined;
 
 /**
- * Ids of spans: random, or chosen by `withSpanId`. A delivery of a work item has an id that its successor can compute, so that the
- * span of a later attempt links to the one of a process that died, without anything stored in between.
+ * Ids of spans: random, or chosen by `withSpanId`. A delivery of a work item has an id that its successor can compute, so that the span of
+ * a later attempt can link to that of a process that died without storing its id.
  */
 export const spanIds = {
   generateTraceId: (): string => randomHex(TRACE_ID_BYTES),

@@ -124,8 +124,8 @@ async function pushReader(
 }
 
 /**
- * The names that the collector's Prometheus exporter makes of the same metrics, so that a dashboard fits both ways: the unit is the end of
- * the name, as in `hopline_hop_duration_seconds`.
+ * Gives metrics the names that the collector's Prometheus exporter would give them, so that a dashboard fits both: the name ends with the
+ * unit, as in `hopline_hop_duration_seconds`.
  */
 function withUnits(all: ResourceMetrics): ResourceMetrics {
   const scopeMetrics = all.scopeMetrics.map(scope => ({

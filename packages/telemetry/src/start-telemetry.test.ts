@@ -127,7 +127,7 @@ test('without an endpoint the tracing SDK and gRPC are not imported', async () =
   assert.deepEqual(loaded?.tracing, []);
 });
 
-test('an unreachable collector is one log line at run time and one at shutdown, without content', async () => {
+test('an unreachable collector is reported in one log line at run time and one at shutdown, without content', async () => {
   const receiver = await otlpReceiver();
   await receiver.close();
   const script = `
@@ -143,7 +143,7 @@ test('an unreachable collector is one log line at run time and one at shutdown, 
     hop();
     await telemetry.shutdown();
     process.exit(0);`;
-  // The SDK reads its own settings from the process environment: send after 20 ms, time out after 300 ms.
+  // The SDK reads its own settings from the process environment: here it sends after 20 ms and times out after 300 ms.
   const env = { OTEL_EXPORTER_OTLP_TIMEOUT: '300', OTEL_BSP_SCHEDULE_DELAY: '20' };
   const lines = await run(script, [`${receiver.url}/v1/traces`], env);
   assert.deepEqual(
@@ -168,7 +168,7 @@ for (const [collector, behaviour, reason] of [
   ['slow', response => setTimeout(() => response.writeHead(200).end(), 400), 'queue_full'],
   ['refusing', response => response.writeHead(400).end(), 'http_400'],
 ] satisfies [string, ((response: ServerResponse) => void) | undefined, string][]) {
-  test(`a ${collector} collector costs bounded memory, and one warning names the cause and every lost span`, async () => {
+  test(`a ${collector} collector costs bounded memory, and one warning has the cause and the number of lost spans`, async () => {
     let accepted = 0;
     const server = createServer(async (request, response) => {
       const body = Buffer.concat(await request.toArray().catch(() => []));
@@ -203,7 +203,7 @@ for (const [collector, behaviour, reason] of [
       process.exit(0);`;
     const lines = await run(script, [], {
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
-      // A collector that answers does so within it, on a busy machine too.
+      // A collector that answers does so within this time, even on a busy machine.
       OTEL_EXPORTER_OTLP_TIMEOUT: ['queue_full', 'http_400'].includes(reason) ? '20000' : '300',
       OTEL_BSP_MAX_QUEUE_SIZE: String(QUEUE_SPANS),
       OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '64',
@@ -221,7 +221,7 @@ for (const [collector, behaviour, reason] of [
 }
 
 for (const signal of ['TRACES', 'METRICS', 'LOGS']) {
-  test(`a collector that refuses ${signal.toLowerCase()} alone is a warning with its status`, async () => {
+  test(`a collector that refuses only ${signal.toLowerCase()} is reported in a warning with its status`, async () => {
     const server = createServer((request, response) => request.resume().once('end', () => response.writeHead(400).end()));
     await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
     const script = `

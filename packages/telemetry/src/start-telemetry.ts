@@ -12,7 +12,7 @@ import { startMetrics } from './start-metrics.ts';
 
 /** Bound on flushing the last spans at shutdown. An unreachable collector must not delay a drain. */
 export const TELEMETRY_SHUTDOWN_MS_MAX = 2_000;
-/** Longer span attributes are truncated; UTF-16 units. Attributes of megabytes have exhausted the memory of processes. */
+/** UTF-16 units beyond which span attributes are truncated. Attributes of megabytes have exhausted the memory of processes. */
 export const ATTRIBUTE_CHARS_MAX = 512;
 export const SPAN_ATTRIBUTES_MAX = 96;
 export const SPAN_LINKS_MAX = 16;
@@ -26,7 +26,7 @@ export interface TelemetryOptions {
   readonly instance: string;
   /** The process environment. The endpoint is read from here; the SDK itself reads the other OTEL_* names. */
   readonly env: Env;
-  /** False: the SDK counts sums and histograms. HOPLINE_FAST_PATHS. */
+  /** HOPLINE_FAST_PATHS. False: the SDK counts sums and histograms. */
   readonly fastPaths?: boolean;
   /** Receives faults of the SDK (an unreachable collector), at most one line a minute. */
   readonly log?: Logger;
@@ -43,7 +43,7 @@ export interface Telemetry {
 }
 
 /**
- * Starts metrics (always: they cost nothing until they are read) and tracing (only with an OTLP endpoint). Without an endpoint it
+ * Starts metrics (always, because they cost nothing until they are read) and tracing (only with an OTLP endpoint). Without an endpoint it
  * creates no server, timer or connection; the exporters are imported on first need. Throws for an unsupported exporter, endpoint or
  * protocol.
  */

@@ -37,8 +37,8 @@ export function takenWork({ queuedAt, takenAt, ...delivery }: Pick<Delivery, 'at
 }
 
 /**
- * The hop of a worker over one work item. The span of its receipt is exported at once; a later delivery links to that of the delivery before
- * it, which may have died with its process.
+ * The hop of a worker over one work item. The span of its receipt is exported at once; a later delivery links to the span of the previous
+ * one, whose process may have died.
  */
 export function startWorkHop(name: SpanName, kind: HopOptions['kind'], delivery: Delivery, attributes: HopAttributes): Hop {
   const { taskId, role, item, attempt, queuedAt, takenAt, trace = {} } = delivery;
@@ -61,7 +61,7 @@ export function startWorkHop(name: SpanName, kind: HopOptions['kind'], delivery:
     },
     receive: {
       name: SPAN.receiveWork,
-      // A later delivery waited for another reason than a free worker.
+      // A later delivery did not wait for a free worker, so its waiting time is not measured.
       ...(attempt === 1 && { queuedAt }),
       takenAt,
       spanId: deliverySpanId(taskId, role, item, attempt),

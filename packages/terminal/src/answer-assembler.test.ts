@@ -39,7 +39,7 @@ function fold(list: readonly Op[]): string {
   return [...texts.values()].join('');
 }
 
-test('concurrent and replaced texts reach the reader once each, in the order in which their artifacts opened', () => {
+test('concurrent and replaced texts each reach the reader once, in the order in which their artifacts opened', () => {
   fc.assert(
     fc.property(ops, fc.boolean(), (list, withWhole) => {
       const { answer, seen, write, whole } = reader();
@@ -68,7 +68,7 @@ test('text is printed as it arrives; that of a second agent waits until the firs
   assert.equal(seen.text, 'one two three');
 });
 
-test('a retry that repeats its text is not printed again; one that differs starts the answer over', () => {
+test('a retry that repeats its text is not printed again; a retry that differs starts the answer over', () => {
   const { seen, write, whole } = reader();
   write('a', 'one two', { append: false });
   for (const [text, append] of [
@@ -92,7 +92,7 @@ test('a retry that ends with less text than the failed attempt starts the answer
   assert.deepEqual(seen, { text: 'one', restarts: 1 });
 });
 
-test('the whole answer at the end adds missing text, also in pieces, and is printed when nothing was streamed', () => {
+test('the whole answer at the end adds missing text, even if it comes in pieces, and is printed if nothing was streamed', () => {
   const streamed = reader();
   streamed.write('a', 'one ', { append: false });
   streamed.whole('one two');
@@ -104,7 +104,7 @@ test('the whole answer at the end adds missing text, also in pieces, and is prin
   assert.equal(alone.seen.text, 'one two');
 });
 
-test('turns follow each other, and a snapshot after a gap repeats no text', () => {
+test('turns follow each other, and a snapshot after a gap does not repeat text', () => {
   const { answer, seen, write, whole } = reader();
   write('a', 'one ', { append: false, last: true });
   whole('one ', 'w1');

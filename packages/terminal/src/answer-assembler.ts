@@ -22,7 +22,7 @@ type Segment = {
   printed: string;
   /** The segment waits for those before it. */
   pending: string;
-  /** Printed text of an earlier version, kept until the version that replaces it has caught up. */
+  /** Printed text of an earlier version, kept until its replacement has caught up. */
   superseded: string;
   /** Characters of `superseded` that the new version has repeated; `pending` follows them. */
   repeated: number;
@@ -152,7 +152,7 @@ export class AnswerAssembler {
     this.#finishTurn(whole);
   }
 
-  /** The text that the whole answer begins with: that of the newest segments, as many as possible. */
+  /** The printed text with which the whole answer begins: the text of as many of the newest segments as possible. */
   #printedBeginningOf(whole: string, all: string): string {
     let start = 0;
     for (const text of this.#printedTexts()) {

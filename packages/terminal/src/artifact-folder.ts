@@ -2,13 +2,13 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import type { Part } from '@hopline/a2a';
 
-/** Files written by one command, so that an agent cannot fill the folder. */
+/** Maximum files that one command writes, so that an agent cannot fill the folder. */
 const FILES_MAX = 100;
 /** Longest file name in UTF-8 bytes. File systems allow 255, and a suffix may follow. */
 const FILE_NAME_BYTES_MAX = 120;
 /** UTF-16 units that are read at the beginning and the end of a name, because an agent chooses its length. */
 const NAME_CHARS_READ_MAX = 1_024;
-/** Names tried when files of that name exist: `card.md`, `card-2.md`, … */
+/** Maximum names that are tried if files already exist: `card.md`, `card-2.md`, … */
 const SUFFIX_MAX = 1_000;
 
 /** The folder of `--out`, in which artifacts become files. They are never written outside it and never replace a file. */
@@ -34,7 +34,7 @@ export class ArtifactFolder {
     this.#failed = true;
   }
 
-  /** Writes the content of an artifact; parts with a file name of their own become files of their own. Links are not fetched. */
+  /** Writes the content of an artifact; parts with their own file name become separate files. Links are not fetched. */
   save(name: string, parts: readonly Part[]): { paths: string[] } | { problem: string } {
     const named = parts.filter(part => part.filename !== undefined && part.url === undefined);
     const others = parts.filter(part => part.filename === undefined && part.url === undefined);

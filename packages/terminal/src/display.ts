@@ -6,7 +6,7 @@ export type Display = {
   answer(text: string): void;
   /** A line about progress, for a person. */
   note(text: string): void;
-  /** A line that is printed even if no person watches. */
+  /** A line that is printed even if the output is not a terminal. */
   warn(text: string): void;
   /** A line about an artifact outside the answer; a note by default. */
   artifact?(text: string): void;

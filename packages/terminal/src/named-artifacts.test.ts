@@ -23,7 +23,7 @@ function collect(out?: ArtifactFolder, keptBytesMax?: number) {
   return { lines, artifacts, write };
 }
 
-test('an artifact is one line when it is complete: its name and its size', () => {
+test('a complete artifact is shown in one line with its name and size', () => {
   const { lines, artifacts, write } = collect();
   write('card.md', [{ text: '# Für ' }], { last: false });
   assert.deepEqual(lines, []);
@@ -65,7 +65,7 @@ test('--out saves text, bytes and data, and a retry that replaces an open artifa
   assert.equal(readdirSync(join(folder, 'new/one')).length, 4);
 });
 
-test('files are never written outside the folder and never replaced, also through a link', () => {
+test('files are never written outside the folder and never replaced, not even through a link', () => {
   const out = join(folder, 'out');
   const { write } = collect(new ArtifactFolder(out));
   writeFileSync(join(folder, 'secret'), 'mine');

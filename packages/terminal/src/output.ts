@@ -68,7 +68,7 @@ export class Output implements Display {
     this.#out.write(`${this.#out.isTTY ? withoutControls(text) : text}\n`);
   }
 
-  /** Replaces the screen with as many lines as it has rows; `last` is shown below them, however few there are. */
+  /** Replaces the screen with as many lines as it has rows. `last` is always shown below them, however few rows there are. */
   screen(lines: readonly string[], last: readonly string[] = []): void {
     this.#out.write(CLEAR);
     const rows = Math.max((this.#out.rows || ROWS_DEFAULT) - 1 - last.length, 1);
@@ -81,12 +81,12 @@ export class Output implements Display {
     if (hasRoom === false && 'once' in this.#out) await once(this.#out as NodeJS.WritableStream, 'drain');
   }
 
-  /** A line that the next one replaces: printed only when standard error is a terminal. '' removes it. */
+  /** Prints a line that the next one replaces, only if standard error is a terminal. '' removes the line. */
   progress(text: string): void {
     if (this.#err.isTTY) this.#err.write(`\r${withoutControls(text)}${CLEAR_LINE}`);
   }
 
-  /** Progress: printed only when standard output is a terminal. */
+  /** Prints a line of progress, only if standard output is a terminal. */
   note(text: string): void {
     if (this.#out.isTTY) this.#aside(text, DIM);
   }
@@ -96,12 +96,12 @@ export class Output implements Display {
     this.#aside(text, DIM);
   }
 
-  /** Always printed, even when the output is piped. */
+  /** Prints a line, even if the output is piped. */
   warn(text: string): void {
     this.#aside(text, RED);
   }
 
-  /** The terminal for prompts: standard output, else standard error. Undefined if neither is a terminal. */
+  /** The terminal for prompts: standard output, otherwise standard error. Undefined if neither is a terminal. */
   get terminal(): NodeJS.WritableStream | undefined {
     return [this.#out, this.#err].find((sink): sink is Sink & NodeJS.WritableStream => sink.isTTY === true && 'on' in sink);
   }

@@ -33,7 +33,7 @@ const status = (state: TaskState, text?: string): StreamResponse => ({
   },
 });
 
-test('texts of two agents, and of two calls of one agent, are separated even without a line feed between them', () => {
+test('texts of two agents, and of two calls of one agent, are separated even if there is no line feed between them', () => {
   const of = (sourceAgent: string, toolCallId: string, text: string, append = false, lastChunk = false): StreamResponse => {
     const artifact = {
       artifactId: toolCallId,
@@ -162,7 +162,7 @@ test('artifacts of a custom profile are printed by their recorded kind', () => {
   assert.equal(renamed, printed(builtIn));
 });
 
-test('an artifact without a name is part of the answer, and so is one whose name the user gives', () => {
+test('an artifact without a name is part of the answer, and so is one that the user names', () => {
   const unnamed = { artifactId: 'a', parts: [{ text: 'Hi' }] };
   assert.match(printed([{ artifactUpdate: { ...ids, artifact: unnamed, lastChunk: true } }]), /^── a\nHi$/);
   const events = [chunk('a', 'report', 'Good day', false, true), status('TASK_STATE_COMPLETED')];

@@ -18,7 +18,7 @@ import type { ArtifactFolder } from './artifact-folder.ts';
 import type { Display } from './display.ts';
 import { NamedArtifacts } from './named-artifacts.ts';
 
-/** Artifacts that are not printed, because the complete version of the plan repeats them. */
+/** Name of artifacts that are not printed, because the complete version of the plan repeats them. */
 const PLAN_TOKENS = CAIPE.plan.streaming.name;
 
 const RESTARTS = {
@@ -27,13 +27,13 @@ const RESTARTS = {
 } as const;
 
 export type PrinterOptions = {
-  /** The stream begins within a task, and the first part of the task was printed before. */
+  /** Set if the stream begins within a task whose first part was already printed. */
   resumed?: boolean;
-  /** The message continues a task: the stream begins with the earlier turns, which are not part of this answer. */
+  /** Set if the message continues a task: the stream begins with the earlier turns, which are not part of this answer. */
   continued?: boolean;
   /** Names of artifacts that are the answer, in addition to those of Hopline's profiles. */
   answerNames?: readonly string[];
-  /** The message is one of several: its task is named neither when it continues nor when it is completed. */
+  /** Set if the message is one of several: its task is named neither when it continues nor when it is completed. */
   inConversation?: boolean;
   /** How the user names one of these agents (separated by |), for a task that failed because no agent fits. */
   howToChoose?: (agents: string) => string;
@@ -153,7 +153,7 @@ export class StreamPrinter {
     this.#display.note(text);
   }
 
-  /** Prints a heading where the text of another artifact begins or continues. */
+  /** Prints a heading when the text of another artifact begins or continues. */
   #heading({ artifactId, name = artifactId, description = '' }: ArtifactLabel): void {
     const headed = `${artifactId} ${name}`;
     if (headed === this.#headed) return;
@@ -161,7 +161,7 @@ export class StreamPrinter {
     this.#display.heading?.(`── ${name}${description === '' ? '' : ` · ${description}`}`);
   }
 
-  /** Text of another agent begins on a line of its own. A pipe that needs every byte uses --json. */
+  /** Starts the text of another agent on a new line. Readers of a pipe that need every byte use --json. */
   #separate({ metadata }: ArtifactLabel): void {
     const { sourceAgent, toolCallId } = metadata ?? {};
     const writer = typeof sourceAgent === 'string' ? JSON.stringify([sourceAgent, toolCallId]) : undefined;

@@ -1,5 +1,5 @@
 /**
- * Breaks a text between words into lines of at most `columns`, each after `indent` spaces. A longer word has a line of its own. Spaces
+ * Breaks a text between words into lines of at most `columns`, each after `indent` spaces. A longer word is on a line of its own. Spaces
  * between words remain, so callers may align words.
  */
 export function wrap(text: string, columns: number, indent = 0): string[] {

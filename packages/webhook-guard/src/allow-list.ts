@@ -1,7 +1,7 @@
 import { type BlockList, isIP } from 'node:net';
 import { addressList, familyOf } from './public-address.ts';
 
-/** Entries of one allow-list. */
+/** Maximum entries of one allow-list. */
 export const ALLOW_ENTRIES_MAX = 256;
 
 const HOST = /^(\*\.)?[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$/;

@@ -3,7 +3,7 @@ import { lookup, Resolver } from 'node:dns/promises';
 import type { LookupFunction } from 'node:net';
 import { permits, type WebhookRules } from './webhook-rules.ts';
 
-/** A DNS query without an answer is sent again after this. */
+/** Milliseconds after which an unanswered DNS query is sent again. */
 const QUERY_MS_MAX = 2_000;
 const QUERIES_MAX = 2;
 
@@ -16,9 +16,9 @@ export class ForbiddenAddress extends Error {
 }
 
 /**
- * A `lookup` for `net.connect`: the socket connects to the very addresses it returns, so that a name cannot change between check
- * and connect (DNS rebinding). A name with any forbidden address is rejected as a whole: a mixed answer is an attack, and the
- * socket chooses which address it tries first.
+ * A `lookup` for `net.connect`: the socket connects to exactly the addresses that it returns, so that a name cannot change between check
+ * and connect (DNS rebinding). A name with any forbidden address is rejected as a whole: a mixed answer is an attack, and the socket
+ * chooses which address it tries first.
  */
 export function guardedLookup(rules: WebhookRules, resolve: Resolve = systemResolve(rules)): LookupFunction {
   return (name, options, callback) => {

@@ -66,7 +66,7 @@ suite('webhook URLs', () => {
     assert.equal(webhookUrlProblem('https://hooks.example/', closed), undefined);
   });
 
-  test('an allow-list permits its entries only', () => {
+  test('an allow-list permits only its entries', () => {
     const some = rules(true, 'localhost,10.0.0.0/8');
     for (const url of ['http://localhost:9999/', 'http://localhost./', 'http://10.1.2.3/'])
       assert.equal(webhookUrlProblem(url, some), undefined, url);

@@ -17,7 +17,7 @@ type Props = {
 const ROW_PX = 30;
 const NO_EVENTS: TaskReport['events'] = [];
 
-/** Each event of the task: its inputs, how long it was held and why it was released. */
+/** A table of the task's events: the inputs of each, how long it was held and why it was released. */
 export function ChunkTable({ session, connection, current, onSeek }: Props) {
   const events = session.report?.events ?? NO_EVENTS;
   const places = useMemo(() => new Map(events.map(({ generation }, index) => [generation, index])), [events]);

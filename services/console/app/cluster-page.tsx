@@ -5,10 +5,10 @@ import { type Connection, type ConsoleInfo, UnreachableError } from './connectio
 import { chunksOf } from './follow-task.ts';
 import { visibleText } from './plain-text.ts';
 
-/** Points of the charts: one every two seconds. */
+/** Maximum points of a chart, one every two seconds. */
 const POINTS_MAX = 150;
 const RECONNECT_MS = 2_000;
-/** Interval of the figures. */
+/** A stream of figures that is silent for this long is broken. */
 const SILENCE_MS_MAX = 15_000;
 
 type Point = { at: number; tokens: number; events: number; requests: number };

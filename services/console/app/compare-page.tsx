@@ -10,7 +10,7 @@ import type { TaskFacts } from './read-task-facts.ts';
 import { comparePath, navigate, taskPath } from './routes.ts';
 import { rowOf, type TaskRow } from './task-rows.ts';
 
-/** Wait and number of further tries, because ingress runs few exports at a time. */
+/** Wait before another try, and number of tries: ingress runs only a few exports at a time. */
 const RETRY_MS = 1_000;
 const RETRIES_MAX = 10;
 /** Tasks that the input fields suggest. */
@@ -35,7 +35,7 @@ function TaskChoice({ a, b, connection }: { a: string; b: string; connection: Co
   useEffect(() => {
     connection.json<{ tasks: Parameters<typeof rowOf>[0][] }>(`/api/tasks?pageSize=${OFFERED_TASKS}&historyLength=1`).then(
       ({ tasks }) => setRows(tasks.map(rowOf)),
-      // Ids can also be typed.
+      // Without suggestions, ids can still be typed.
       () => {},
     );
   }, []);
@@ -163,7 +163,7 @@ const Difference = memo(({ part }: { part: TaskPart }) => {
             {text === undefined ? (
               <span class="muted">none</span>
             ) : (
-              // One text node, so that its own first letters decide its direction.
+              // Each text is one element, so that its own first letters determine its direction.
               <span class="text" dir="auto">
                 {visibleText(before)}
                 <mark>{visibleText(differing)}</mark>

@@ -4,7 +4,7 @@ import { CONTEXT_CHARS, DIFFERING_CHARS_MAX, differingTexts, measureRows } from 
 
 const measure = { frames: 3, chunks: 2, tokens: 10, characters: 40, firstTextMs: 50, totalMs: 1_000 };
 
-test('figures stand side by side with their change, calls of one agent in their order', () => {
+test('figures are shown side by side with their change, and the calls of one agent in their order', () => {
   const a = {
     ...measure,
     calls: [
@@ -31,7 +31,7 @@ test('figures stand side by side with their change, calls of one agent in their 
   );
 });
 
-test('a text without spaces is cut as well, never within a character', () => {
+test('a text without spaces is cut too, but never within a character', () => {
   const [left, right] = ['\u{20bb7}野家'.repeat(3_000), '\u{20bb7}野家'.repeat(3_000)];
   for (const shift of ['', '一', '一二', '一二三'])
     for (const { before, after } of differingTexts(`${left}一${shift}${right}`, `${left}三${shift}${right}`)) {

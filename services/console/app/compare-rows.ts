@@ -45,11 +45,11 @@ const count = (value: number) => value.toLocaleString('en');
 /** A text around the place where it differs from the other. `differing` is empty if it only lacks text of the other. */
 export type DifferingText = { before: string; differing: string; after: string };
 
-/** Both texts around their difference. Equal text further away is omitted. */
+/** Characters shown on each side of the difference between two texts. Equal text further away is omitted. */
 export const CONTEXT_CHARS = 1_000;
 /** Characters shown at each end of a longer difference, because a browser lays out all of it at once. */
 export const DIFFERING_CHARS_MAX = 20_000;
-/** Distance within which a cut is moved to a space: some languages have none. */
+/** Distance within which a cut is moved to a space. It is limited because some languages have no spaces. */
 const WORD_CHARS_MAX = 100;
 
 export function differingTexts(a: string, b: string): [DifferingText, DifferingText] {

@@ -20,7 +20,7 @@ export class RequestError extends Error {
   }
 }
 
-/** No answer arrived. Every page shows the sentence of the connection, and the caller tries again. */
+/** No answer arrived. Every page shows the connection's `outage` sentence, and the caller tries again. */
 export class UnreachableError extends Error {
   override readonly name = 'UnreachableError';
 }
@@ -110,7 +110,7 @@ async function messageOf(response: Response): Promise<string> {
     const message = typeof error === 'string' ? error : error?.message;
     if (message !== undefined) return message;
   } catch {
-    // A proxy on the way wrote the response.
+    // The response came from a proxy on the way.
   }
   return `HTTP ${response.status}`;
 }

@@ -11,7 +11,7 @@ const NEAR_END_PX = 80;
 export function ConversationView({ value, follows }: { value: ConversationState; follows: boolean }) {
   const scroller = useRef<HTMLDivElement>(null);
   const isNearEnd = useRef(true);
-  // The element of the event, because a last scroll event may arrive after the page has gone.
+  // Uses the element of the event, because a last scroll event may arrive after the page has gone.
   const onScroll = ({ currentTarget }: { currentTarget: HTMLElement }) => {
     const { scrollTop, scrollHeight, clientHeight } = currentTarget;
     isNearEnd.current = scrollHeight - scrollTop - clientHeight < NEAR_END_PX;
@@ -116,7 +116,7 @@ function ArtifactView({ block }: { block: ArtifactBlock }) {
   );
 }
 
-/** The direction of each segment is that of its own first letters, so that one cannot reorder another. */
+/** Each segment's own first letters determine its direction, so that it cannot reorder another one. */
 export function Text({ segments }: { segments: readonly string[] }) {
   return (
     <span class="text">
@@ -129,7 +129,7 @@ export function Text({ segments }: { segments: readonly string[] }) {
 
 const Segment = memo(({ text, isLast }: { text: string; isLast: boolean }) => (
   <span class="segment" dir="auto">
-    {/* The end of a segment that is a block is a line end already. */}
+    {/* A segment that is a block already ends its line. */}
     {visibleText(isLast ? text : text.replace(/\n$/, ''))}
   </span>
 ));

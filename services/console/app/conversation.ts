@@ -33,7 +33,7 @@ export type ConversationState = { state: string; blocks: readonly Block[] };
 const SEGMENT_CHARS = 2_000;
 /** Without a line end, a segment is closed at a space: the browser lays out a whole segment again when text is added to it. */
 export const SEGMENT_CHARS_MAX = 4_000;
-/** Interval in events of the kept conversation states, so that a seek folds at most this many events. */
+/** A conversation state is kept every so many events, so that a seek folds at most this many. */
 const SNAPSHOT_EVENTS = 500;
 
 /** The conversation after each event of a task. */
@@ -60,7 +60,7 @@ export class Conversation {
     if (status !== undefined) this.#state = stateWord(status.state);
   }
 
-  /** The messages of the task: the stream has only the first one of the client. */
+  /** Sets the messages of the task: the stream has only the client's first message. */
   setHistory(history: readonly Message[]): void {
     const isUser = ({ role }: Message) => role === 'ROLE_USER';
     const messages = history.filter(isUser);
@@ -191,7 +191,7 @@ function segmentEnd(text: string): number | undefined {
   return space >= SEGMENT_CHARS ? space + 1 : cutIndex(text, SEGMENT_CHARS_MAX);
 }
 
-/** Other parts than text are shown by name, never opened. */
+/** The text of parts. Parts other than text are shown by name, never opened. */
 export function textOfParts(parts: readonly Part[]): string {
   return parts.map(textOfPart).join('');
 }

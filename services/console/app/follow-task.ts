@@ -50,7 +50,7 @@ export function sleep(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const end = () => {
       clearTimeout(timer);
-      // Otherwise each connection would leave a listener behind.
+      // Without this, each connection would leave a listener behind.
       signal.removeEventListener('abort', end);
       if (signal.aborted) reject(signal.reason);
       else resolve();
@@ -61,20 +61,22 @@ export function sleep(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** A permanent refusal: not a rate limit, and not a server that restarts. */
+/** Whether a refusal is permanent: it does not come from a rate limit or a restarting server. */
 function isFinal(error: unknown): boolean {
   const status = (error as { status?: number }).status;
   return status !== undefined && status < 500 && status !== 429 && status !== 408;
 }
 
-/** The chunks of a body, until it ends or is silent for `silenceMsMax`: its connection may be dead, as after a machine's sleep. */
+/**
+ * The chunks of a body, until it ends or is silent for `silenceMsMax`: its connection may be dead, for example after the machine has slept.
+ */
 export async function* chunksOf(body: ReadableStream<Uint8Array>, silenceMsMax: number): AsyncGenerator<Uint8Array> {
   const reader = body.getReader();
   const read = () => readWithin(silenceMsMax, reader);
   try {
     for (let next = await read(); !next.done; next = await read()) yield next.value;
   } finally {
-    // Also when the consumer stops early, because the connection must not stay open.
+    // Runs also if the consumer stops early, because the connection must not stay open.
     reader.cancel().catch(() => {});
   }
 }

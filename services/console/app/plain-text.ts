@@ -12,7 +12,7 @@ export function visibleText(text: string): string {
 
 /** One line of at most `charactersMax`. */
 export function excerpt(text: string, charactersMax: number): string {
-  // Cut far beyond what is shown, so that a text of megabytes costs nothing.
+  // Cuts the text before it is processed, so that a text of megabytes costs nothing.
   const line = visibleText(text.slice(0, charactersMax * 4))
     .replaceAll(/\s+/g, ' ')
     .trim();

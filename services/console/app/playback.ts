@@ -109,7 +109,7 @@ export function applied(playback: Playback, action: PlaybackAction, recording: R
 export function advanced(playback: Playback, elapsedMs: number, recording: Recording): Playback {
   const end = recording.length - 1;
   if (!playback.isPlaying) {
-    // Log times have replaced arrival times, so the position of an event may have changed.
+    // Finds the event's position again, because log times may have replaced arrival times.
     const index = playback.isLive ? end : playback.index;
     const playMs = recording.playMs(Math.max(0, index));
     return index === playback.index && playMs === playback.playMs ? playback : { ...playback, index, playMs };

@@ -18,7 +18,7 @@ function recorded(times: readonly number[], markerAt = -1): Recording {
   return recording;
 }
 
-test('idle time takes one second of the bar, however long it was', () => {
+test('idle time takes one second of the bar, however long it is', () => {
   const recording = recorded([0, 400, 60_400, 60_500]);
   assert.deepEqual(
     [0, 1, 2, 3].map(index => recording.playMs(index)),
@@ -36,7 +36,7 @@ test('a gap of exactly the limit is not idle', () => {
   assert.equal(recorded([0, IDLE_MS_MAX + 1]).idleSpans().length, 1);
 });
 
-test('a link names a cursor, or a sequence of the log', () => {
+test('a link names a cursor or a log sequence', () => {
   const recording = recorded([0, 1, 2]);
   assert.equal(recording.indexOf('2.12'), 1);
   assert.equal(recording.indexOf('13'), 1);
@@ -83,7 +83,7 @@ test('takeovers and repeated attempts are markers beside states', () => {
 const key = (name: string, more: object = {}) =>
   actionOf({ key: name, shiftKey: false, ctrlKey: false, altKey: false, metaKey: false, ...more }, 10_000);
 
-test('the keys are those of asciinema', () => {
+test('the keys have the same actions as in asciinema', () => {
   assert.deepEqual(key(' '), { type: 'toggle' });
   assert.deepEqual(key('ArrowLeft'), { type: 'by', playMs: -5_000 });
   assert.deepEqual(key('ArrowRight', { shiftKey: true }), { type: 'by', playMs: 1_000 });
@@ -93,7 +93,7 @@ test('the keys are those of asciinema', () => {
   assert.equal(key('a'), undefined);
 });
 
-test('keys with modifiers stay those of the browser', () => {
+test('keys with modifiers are left to the browser', () => {
   for (const modifier of ['ctrlKey', 'altKey', 'metaKey']) assert.equal(key('5', { [modifier]: true }), undefined);
 });
 
@@ -136,7 +136,7 @@ test('steps end at the first and the last event', () => {
   assert.deepEqual([step(1, 1), step(0, -1), step(-1, -1)], [1, -1, -1]);
 });
 
-test('each time in a task of 100,000 events has its event', () => {
+test('each time in a task of 100,000 events selects the right event', () => {
   const recording = recorded(Array.from({ length: 100_000 }, (_, index) => index * 7));
   for (let index = 0; index < 100_000; index += 10) {
     assert.equal(recording.indexAt(index * 7), index);

@@ -3,7 +3,7 @@ import type { TaskTrace } from '@hopline/task-audit';
 
 export type RecordedItem = { cursor: string; generation: number; seq: number; event: StreamResponse | 'gap' };
 export type Marker = { index: number; kind: 'state' | 'takeover' | 'attempt' | 'artifact' | 'gap'; label: string };
-/** Minimum length of a time without events that playing skips: it takes IDLE_MS_MAX of the bar. */
+/** A time without events that playing shortens to IDLE_MS_MAX. */
 export type IdleSpan = { fromPlayMs: number; toPlayMs: number; ms: number };
 
 /** Longest pause while playing. */
@@ -18,9 +18,9 @@ export class Recording {
   readonly items: RecordedItem[] = [];
   /** Milliseconds after the task's first input. */
   readonly #atMs: number[] = [];
-  /** The same on the played axis. */
+  /** The same times on the played axis. */
   readonly #playMs: number[] = [];
-  // Maintained as events arrive, so that rendering a frame costs the same at any length of the task.
+  // Updated as events arrive, so that rendering a frame costs the same for a task of any length.
   readonly #indexes = new Map<number, number>();
   readonly #eventMarkers: Marker[] = [];
   #idle: IdleSpan[] = [];

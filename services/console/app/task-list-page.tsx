@@ -25,11 +25,11 @@ import {
 import { VirtualRows } from './virtual-rows.tsx';
 
 const PAGE_TASKS = 100;
-/** Newest messages of a task that a text search reads. */
+/** How many of a task's newest messages a text search reads. */
 const SEARCHED_MESSAGES_MAX = 20;
-/** Tasks that a search reads by itself, like `hopline list`; a button continues it. */
+/** Tasks after which a search stops, like `hopline list`; a button continues it. */
 const SEARCHED_TASKS_MAX = 10_000;
-/** With more news than this many pages, as after a day in the background, the list is loaded again. */
+/** If there are more pages of news than this, as after a day in the background, the list is loaded again. */
 const NEWS_PAGES_MAX = 5;
 /** Interval at which the ages of visible tasks are rendered. */
 const AGES_MS = 2_000;
@@ -249,7 +249,7 @@ function useTasks(connection: Connection, query: Query) {
     } finally {
       if (isAlive()) {
         isBusy.current = false;
-        // Still loading if nothing answers: the next request for news continues it.
+        // If nothing answers, the list is still loading, and the next request for news continues it.
         if (isReached) setLoading(false);
       }
     }
@@ -269,7 +269,7 @@ function useTasks(connection: Connection, query: Query) {
       const since = newestAt(current.current);
       if (since === undefined) await load(() => isCurrent);
       else {
-        // Open tasks change their state as well, so the news include every state.
+        // Open tasks can change to any state, so the news include every state.
         const path = pagePath({ ...query, state: '' }, { statusTimestampAfter: newsSince(since, answeredAt.current) });
         const rows = await readNews(connection, path);
         if (!isCurrent) return false;
@@ -369,7 +369,7 @@ function useAgents(connection: Connection): string[] {
   useEffect(() => {
     connection.json<{ agents: { name: string }[] }>('/api/agents').then(
       ({ agents: listed }) => setAgents(listed.map(({ name }) => name)),
-      // The list works without it.
+      // The list works without the names of agents.
       () => {},
     );
   }, []);

@@ -271,7 +271,7 @@ function CancelButton({ session, connection }: { session: TaskSession; connectio
   );
 }
 
-/** The playhead, one for all views. It follows the task until it is moved. */
+/** The playhead, which all views share. It follows the task until it is moved. */
 function usePlayback(session: TaskSession, version: number): [Playback, (action: PlaybackAction) => void] {
   const { recording } = session;
   const [, redraw] = useReducer((count: number) => count + 1, 0);
@@ -294,13 +294,13 @@ function usePlayback(session: TaskSession, version: number): [Playback, (action:
       ADDRESS_MS,
     );
   };
-  // The playhead belongs to another page by now.
+  // After this page is gone, the playhead no longer belongs to the address.
   useEffect(() => () => clearTimeout(addressTimer.current), []);
-  // Within the rendering of the new events, so that they are rendered once.
+  // Runs within the rendering of new events, so that they are rendered only once.
   if (linked.current === null && !latest.current.isPlaying) latest.current = advanced(latest.current, 0, recording);
   const playback = latest.current;
   useEffect(() => {
-    // A link to an event, which may arrive later than the first ones.
+    // The page was opened by a link to an event, which may arrive later than the first events.
     if (linked.current === null) return;
     const index = recording.indexOf(linked.current);
     if (index === undefined) linked.current = null;

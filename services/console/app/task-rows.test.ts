@@ -48,7 +48,7 @@ test('an answer without news leaves the list unchanged, so that nothing is rende
   assert.notEqual(withNews(list, [{ ...row('b'), state: 'failed' }]), list);
 });
 
-test('requests for news become rare while nothing changes, and take at most a tenth of the time', () => {
+test('requests for news become rare while nothing changes, and take at most a tenth of the time of ingress', () => {
   let waitMs = NEWS_MS_MIN;
   for (let asked = 0; asked < 20; asked += 1) waitMs = nextNewsMs(waitMs, false, 5);
   assert.equal(waitMs, NEWS_MS_MAX);
@@ -57,7 +57,7 @@ test('requests for news become rare while nothing changes, and take at most a te
   assert.equal(nextNewsMs(NEWS_MS_MIN, true, 60_000), NEWS_MS_MAX);
 });
 
-test('changes are requested from the newest one on, but never from a time that the server has not reached', () => {
+test('changes are requested since the newest one, but never since a time in the server’s future', () => {
   const answeredAtMs = Date.parse('2026-01-01T00:00:10Z');
   assert.equal(newsSince('2026-01-01T00:00:02.500Z', answeredAtMs), '2026-01-01T00:00:00.500Z');
   assert.equal(newsSince('2026-01-01T01:00:00Z', answeredAtMs), '2026-01-01T00:00:08.000Z');

@@ -39,7 +39,7 @@ export type TaskList = { shown: readonly TaskRow[]; waiting: readonly TaskRow[] 
 
 export const NO_TASKS: TaskList = { shown: [], waiting: [] };
 
-/** A later page: older tasks follow. */
+/** Adds a later page, whose tasks are older. */
 export function withPage({ shown, waiting }: TaskList, rows: readonly TaskRow[]): TaskList {
   const known = new Set([...shown, ...waiting].map(({ id }) => id));
   return { shown: [...shown, ...rows.filter(({ id }) => !known.has(id))], waiting };
@@ -79,7 +79,7 @@ export const NEWS_MS_MIN = 1_000;
 export const NEWS_MS_MAX = 15_000;
 /** Factor by which the interval grows with each request without news. */
 const NEWS_SLOWDOWN = 1.5;
-/** Largest share of the time that ingress spends on these requests: it reads each open task of the user for one. */
+/** Largest share of the time that ingress spends on these requests: for each request it reads all open tasks of the user. */
 const NEWS_SHARE_MAX = 0.1;
 
 /** The next interval, after one of `waitMs` and an answer that took `tookMs`. */

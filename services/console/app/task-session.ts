@@ -7,7 +7,7 @@ import { Recording } from './recording.ts';
 
 /** Minimum interval of the audits of a task in progress, because an audit reads the whole task. */
 const AUDIT_MS_MIN = 4_000;
-/** Longest wait of the first audit for the end of the stream. Otherwise ingress would read the task for both at the same time. */
+/** How long the first audit waits for the end of the stream, because ingress would otherwise read the task for both at the same time. */
 const FIRST_AUDIT_MS = 1_000;
 /** Wait after a refusal, when two audits are already running. */
 const AUDIT_RETRY_MS = 1_500;
@@ -29,7 +29,7 @@ export class TaskSession {
   readonly #connection: Connection;
   readonly #onChange: () => void;
   readonly #stop = new AbortController();
-  /** By the clock of `performance.now()`, which is never set back. */
+  /** When the next audit may begin, by `performance.now()`, which is never set back. */
   #auditAtMs = performance.now() + FIRST_AUDIT_MS - AUDIT_MS_MIN;
   #auditTimer: ReturnType<typeof setTimeout> | undefined;
   #isAuditing = false;
@@ -128,7 +128,7 @@ export class TaskSession {
     }
     this.#isAuditing = false;
     if (retryMs !== undefined) this.#scheduleAudit(retryMs);
-    // Events that arrived while it ran.
+    // Events arrived while the audit ran.
     else if (this.auditFault === '' && this.recording.length > this.#auditedEvents) this.#scheduleAudit(AUDIT_MS_MIN);
     this.#changed();
   }

@@ -15,7 +15,7 @@ type Webhook = {
   retryAt?: string;
 };
 
-/** Polling interval while one of them still gets events. */
+/** Polling interval while a webhook still gets events. */
 const READ_MS = 3_000;
 
 /** The progress of each webhook of the task. */
@@ -78,7 +78,7 @@ function useWebhooks(session: TaskSession, connection: Connection): { webhooks: 
       } catch (error) {
         if (stop.signal.aborted) return;
         const { status, message } = error as RequestError;
-        // For example from an ingress without webhooks.
+        // An ingress without webhooks, for example, answers 404.
         isOver = status === 404;
         if (!(error instanceof UnreachableError)) setFault(isOver ? 'ingress lists none' : message);
       }

@@ -3,7 +3,7 @@ const SEGMENT = '[^/:?#]+';
 
 type Method = 'GET' | 'POST';
 
-/** The only requests that are passed on, because ingress answers some of its paths without credentials. */
+/** The only read requests that are passed on. Other paths of ingress are excluded, because it answers some without credentials. */
 const READS = [
   '/\\.well-known/agent-card\\.json',
   '/agents',
@@ -23,7 +23,7 @@ const WRITE = new RegExp(`^(?:${WRITES.join('|')})$`);
 /** A dot segment, also an encoded one: a proxy could resolve it. */
 const DOT_SEGMENT = /\/(?:\.|%2e){1,2}(?:\/|$)/i;
 
-/** Whether a request is passed on. `writes`: only if the console may write. Undefined: never. */
+/** Whether a request is passed on: `writes` only if the console may write, undefined never. */
 export function kindOfRequest(method: string, path: string): 'read' | 'write' | undefined {
   const known: Method | undefined = method === 'GET' || method === 'POST' ? method : undefined;
   if (known === undefined || DOT_SEGMENT.test(path)) return undefined;
@@ -31,7 +31,7 @@ export function kindOfRequest(method: string, path: string): 'read' | 'write' | 
   return WRITE.test(path) ? 'write' : undefined;
 }
 
-/** Request headers that are passed on, besides that of API keys. Cookies are not: they belong to another server on this host. */
+/** Request headers that are passed on, besides that of API keys. Cookies are not passed on: they belong to another server on this host. */
 const REQUEST_HEADERS = [
   'accept',
   'content-type',

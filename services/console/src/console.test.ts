@@ -60,7 +60,7 @@ test('requests beyond the limit get 503; a client that leaves frees its slot', a
   assert.equal(status, 200);
 });
 
-test('a client that leaves while the console asks ingress about its authentication takes no slot', async t => {
+test('a client that leaves while the console asks ingress about its authentication does not keep a slot', async t => {
   const asked = Promise.withResolvers<void>();
   const answer = Promise.withResolvers<void>();
   const ingress = createServer(async (request, response) => {

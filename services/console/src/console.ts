@@ -21,7 +21,7 @@ export type ConsoleDeps = {
   apiKeyHeader: string;
   /** Address on which the console listens. */
   host: string;
-  /** Callers on other addresses than loopback need no credentials. */
+  /** True if callers need no credentials even if the console listens on an address other than loopback. */
   allowsNoneOnPublic: boolean;
   publicUrl: string | undefined;
   /** Folder with a run.json. Absent: the console has no figures of processes. */
@@ -80,7 +80,7 @@ export function createConsole(deps: ConsoleDeps): ConsoleServer {
   const guard = { hosts: deps.probes.hosts, origins: [], publicUrl: deps.publicUrl };
   guardHosts(app, guard);
   app.addHook('onRequest', async (_request, reply) => {
-    // Not returned, because a hook that resolves with the reply has answered.
+    // The reply is not returned, because a hook that resolves with it counts as an answer.
     reply.headers(SECURITY_HEADERS);
   });
   app.setNotFoundHandler((_request, reply) => sendError(reply, new A2AError('METHOD_NOT_FOUND', { detail: 'no such path' })));
@@ -117,7 +117,7 @@ function serverOptions(tls: EndpointTls | undefined) {
     frameworkErrors: (_error: unknown, _request: FastifyRequest, reply: FastifyReply) => {
       sendError(reply, new A2AError('INVALID_PARAMS', { detail: 'the path must be valid percent-encoding' }));
     },
-    // The same limit as in ingress, which refuses ids that are too long.
+    // Same limit as in ingress, which refuses ids that are too long.
     routerOptions: { maxParamLength: 1_024 },
   } as const;
 }
@@ -146,7 +146,7 @@ function sendFile(
   return reply.type(type).send(isGzip ? gzipped : bytes);
 }
 
-/** Refuses requests of other sites: browsers name the site of a request, programs name none. */
+/** Refuses requests of other sites: browsers send the site of a request, other programs do not. */
 async function refuseOtherSites({ headers }: FastifyRequest): Promise<void> {
   const site = headers['sec-fetch-site'];
   if (site === undefined || site === 'same-origin' || site === 'none') return;
@@ -216,7 +216,7 @@ function endingQuietly(body: Readable): Readable {
   return body.on('error', () => {});
 }
 
-/** Callers of a public address need credentials, but an ingress on loopback may ask for none. */
+/** Throws for a console on a public address whose ingress asks for no credentials, as one on loopback may. */
 async function requireSafeAccess(ingress: IngressConnection, { host, allowsNoneOnPublic }: ConsoleDeps): Promise<void> {
   if (isLoopback(host) || allowsNoneOnPublic || (await ingress.requiresCredentials())) return;
   throw new A2AError('PERMISSION_DENIED', {

@@ -6,7 +6,7 @@ import { OpenRequests } from './open-requests.ts';
 const refused = (code: string) => (error: unknown) => error instanceof A2AError && error.code === code;
 const caller = (token: string, address = '192.0.2.1') => ({ credentials: { authorization: `Bearer ${token}` }, address });
 
-test('one caller gets a fifth, and another one at the same address still finds room', () => {
+test('one caller gets at most a fifth of the slots, and another one at the same address still finds room', () => {
   const requests = new OpenRequests(10);
   const anna = [requests.acquire(caller('anna')), requests.acquire(caller('anna'))];
   assert.throws(() => requests.acquire(caller('anna')), refused('QUOTA_EXCEEDED'));
@@ -18,7 +18,7 @@ test('one caller gets a fifth, and another one at the same address still finds r
   assert.throws(() => requests.acquire(caller('anna')), refused('QUOTA_EXCEEDED'));
 });
 
-test('one address gets four fifths, whatever credentials it makes up, and a caller without credentials a fifth', () => {
+test('one address gets at most four fifths of the slots, whatever credentials it makes up; without credentials it gets a fifth', () => {
   const requests = new OpenRequests(10);
   for (let n = 0; n < 8; n += 1) requests.acquire(caller(`${n}`));
   assert.throws(() => requests.acquire(caller('8')), refused('QUOTA_EXCEEDED'));

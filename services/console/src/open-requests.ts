@@ -4,11 +4,11 @@ import { A2AError } from '@hopline/a2a';
 /** Concurrent requests to ingress, including streams. Further ones get 503. */
 const REQUESTS_MAX = 500;
 /**
- * Share of them for one caller: one set of credentials, or one address without any. A page has two streams for each of its tabs.
- * Further ones get 429.
+ * Share of these requests for one caller: one set of credentials, or one address without credentials. Each tab of a page has two streams.
+ * Further requests get 429.
  */
 const CALLER_SHARE = 0.2;
-/** Share of them for one address, whatever its credentials: if ingress asks for none, a client can make them up. */
+/** Share of these requests for one address, whatever credentials it uses: if ingress asks for none, a client can make them up. */
 const ADDRESS_SHARE = 0.8;
 /** Retry-After for a caller that has used up its share. */
 const RETRY_AFTER_MS = 1_000;
@@ -25,7 +25,10 @@ export class OpenRequests {
     this.#max = max;
   }
 
-  /** Counts a request until `release`. Throws UNAVAILABLE when all are taken, QUOTA_EXCEEDED when the caller has its share. */
+  /**
+   * Counts a request until `release`. Throws UNAVAILABLE when all slots are taken, and QUOTA_EXCEEDED when the caller has used up its
+   * share.
+   */
   acquire({ credentials, address }: ConsoleCaller): { signal: AbortSignal; release: () => void } {
     if (this.#open.size >= this.#max)
       throw new A2AError('UNAVAILABLE', { detail: `${this.#max} requests of the console are open; retry later` });

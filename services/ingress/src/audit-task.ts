@@ -3,7 +3,7 @@ import type { TaskAudits } from '@hopline/a2a-http';
 import type { Log } from '@hopline/log';
 import { explainEvent, reportTask, TaskTooLong } from '@hopline/task-audit';
 
-/** Records of facts and inputs that one audit may read: about 30,000 tokens that were sent one by one. */
+/** Records of facts and inputs that one audit may read: enough for about 30,000 tokens that were sent one by one. */
 export const AUDIT_RECORDS_MAX = 20_000;
 /** Bytes of inputs that one audit may read. */
 export const AUDIT_INPUT_BYTES_MAX = 32 * 1024 * 1024;

@@ -122,8 +122,8 @@ function cardFaults(settings: CardSettings): string[] {
 }
 
 /**
- * `version`: the version of Hopline. Rejects with one sentence when the key cannot be read or cannot sign. The sentence contains nothing
- * of the key.
+ * `version`: the version of Hopline. Rejects with one sentence when the key cannot be read or cannot sign. The sentence does not quote the
+ * key.
  */
 export async function cardFromSettings(settings: PublicCardSettings, version: string): Promise<IngressCardOptions> {
   const organization = settings.HOPLINE_CARD_ORGANIZATION;
@@ -157,8 +157,8 @@ async function signerOf(settings: PublicCardSettings): Promise<CardSigner | unde
 }
 
 /**
- * The default `jku`, if it is certain: with a path in the public address, the URL of the root is unknown, and keys fetched over
- * http can be forged (RFC 7515 4.1.2).
+ * The default `jku`, if it is certain: it is not if the public address has a path (the URL of the root is then unknown) or uses http (keys
+ * fetched over http can be forged, RFC 7515 4.1.2).
  */
 function ownKeysUrl({ HOPLINE_PUBLIC_URL: publicUrl = '' }: PublicCardSettings): string | undefined {
   const url = URL.parse(publicUrl);

@@ -18,16 +18,19 @@ type CardText = 'name' | 'description' | 'version' | 'provider' | 'documentation
 
 export type IngressCardOptions = Pick<AgentCardSettings, CardText> & {
   streaming: boolean;
-  /** Clients may set webhooks. */
+  /** True if clients may set webhooks. */
   push: boolean;
   /** The card that lists the skills of the agents: the public one, or only the extended one. */
   skills: 'public' | 'callers';
-  /** Authenticated callers get an extended card. */
+  /** True if authenticated callers get an extended card. */
   extended: boolean;
   signer?: CardSigner;
 };
 
-/** Tenants listed on the card: each repeats every interface, and cards are read often. Further tenants can be used as well. */
+/**
+ * Most tenants listed on the card, because each repeats every interface and cards are read often. Further tenants can be used without being
+ * listed.
+ */
 export const CARD_TENANTS_MAX = 16;
 
 /** Inputs of the cards that change at run time or are configured elsewhere. */
@@ -36,7 +39,7 @@ export type CardSources = {
   /** Interfaces besides HTTP. */
   moreInterfaces: () => readonly AgentInterface[];
   agents: () => readonly ExtendedAgent[];
-  /** Security of callers; undefined while authentication is off. */
+  /** How callers authenticate; undefined while authentication is off. */
   security: CardSecurity | undefined;
   /** Listed while authentication is off, the first CARD_TENANTS_MAX. */
   tenants: readonly string[];

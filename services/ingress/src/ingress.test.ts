@@ -106,7 +106,7 @@ const auth: NonNullable<IngressDeps['auth']> = {
 };
 const good = { authorization: 'Bearer good' };
 
-test('tenants are on the card only without authentication, after the interfaces without a tenant and before their repetition [S4-1]', async t => {
+test('tenants are on the card only without authentication, after the interfaces without a tenant and before these are repeated [S4-1]', async t => {
   const { url } = await openIngress(t, { tenants: ['acme'] });
   const { supportedInterfaces } = await cardAt(url);
   assert.deepEqual(
@@ -118,7 +118,7 @@ test('tenants are on the card only without authentication, after the interfaces 
   assert.deepEqual([named.size, named.has(`t${CARD_TENANTS_MAX}`)], [CARD_TENANTS_MAX, false]);
 });
 
-test('with streaming off, the card declares none and a stream is refused [S3-2 S4-2]', async t => {
+test('with streaming off, the card does not declare it and a stream is refused [S3-2 S4-2]', async t => {
   const on = await openIngress(t);
   const card = await cardAt(on.url);
   assert.deepEqual([card.capabilities.streaming, card.capabilities.extensions?.length], [true, 1]);
@@ -388,14 +388,14 @@ test('a task whose beginning retention has removed is audited from its remaining
   assert.deepEqual(await answer(), [200, ['facts'], 3, true]);
 });
 
-test('the audit of another owner’s task is as unknown as that of a task that does not exist', async t => {
+test('the audit of another owner’s task gets the same error as that of an unknown task', async t => {
   const { audit } = await openAudited(t);
   const answers = await Promise.all([audit('bob'), audit('ann', 'unknown'), audit('ann', 'no*id')]);
   for (const { status, body } of answers) assert.deepEqual([status, body], [404, answers[0]!.body]);
   assert.equal((await audit()).status, 401);
 });
 
-test('the owner of a task reads where one event comes from; a wrong cursor is 400, another owner’s task is unknown [S4-43]', async t => {
+test('the owner of a task reads where one event comes from; a wrong cursor gets 400, and another owner’s task counts as unknown [S4-43]', async t => {
   const { audit, log } = await openAudited(t);
   const { status, body } = await audit('ann', TASK, '/2.1');
   assert.equal(status, 200);
@@ -417,14 +417,14 @@ test('the owner of a task reads where one event comes from; a wrong cursor is 40
   assert.equal((await audit('ann', TASK, '/2.1')).status, 503);
 });
 
-test('an audit is 503 with Retry-After while the log is away', async t => {
+test('an audit gets 503 with Retry-After while the log is away', async t => {
   const { audit, log } = await openAudited(t);
   log.facts.last = () => Promise.reject(new LogUnavailable('gone'));
   const { status, headers } = await audit('ann');
   assert.deepEqual([status, headers.get('retry-after')], [503, '1']);
 });
 
-test(`a task of ${AUDIT_RECORDS_MAX} records, or ${AUDIT_INPUT_BYTES_MAX} bytes of inputs, is audited, one more is 400`, async t => {
+test(`a task of ${AUDIT_RECORDS_MAX} records, or ${AUDIT_INPUT_BYTES_MAX} bytes of inputs, is audited; one more gets 400`, async t => {
   const { audit, log } = await openAudited(t);
   // The task has one record of facts.
   let [count, bytes] = [AUDIT_RECORDS_MAX - 1, 10];
@@ -458,7 +458,7 @@ function holdReads({ inputs }: Log, nth: number) {
   return { go, started };
 }
 
-test('two audits run at once, one more is 503', async t => {
+test('two audits run at once; one more gets 503', async t => {
   const { audit, log } = await openAudited(t);
   const { go, started } = holdReads(log, 2);
   const first = [audit('ann'), audit('ann')];
@@ -514,21 +514,21 @@ test('an export contains no webhooks, no credentials and no records that only se
   assert.ok(body.includes('"step"') && !body.includes(planted));
 });
 
-test('the export of another owner’s task is as unknown as that of a task that does not exist', async t => {
+test('the export of another owner’s task gets the same error as that of an unknown task', async t => {
   const { exported } = await openAudited(t);
   const answers = await Promise.all([exported('bob'), exported('ann', '', 'unknown'), exported('ann', '', 'no*id')]);
   for (const { status, body } of answers) assert.deepEqual([status, body], [404, answers[0]!.body]);
   assert.equal((await exported()).status, 401);
 });
 
-test('an export with an unknown query is 400', async t => {
+test('an export with an unknown query gets 400', async t => {
   const { exported } = await openAudited(t);
   for (const query of ['?records=all', '?records=facts,facts', '?after=x', '?after=e30', '?records=facts&records=inputs'])
     assert.equal((await exported('ann', query)).status, 400, query);
   assert.equal((await exported('ann', '?records=facts')).status, 200);
 });
 
-test('an export is 429 with Retry-After while another one of its caller runs, and 503 while the log is away', async t => {
+test('an export gets 429 with Retry-After while its caller has another one running, and 503 while the log is away', async t => {
   const { exported, log } = await openAudited(t);
   const { go, started } = holdReads(log, 1);
   const running = exported('ann');

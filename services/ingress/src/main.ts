@@ -63,7 +63,8 @@ await runService({
     return {
       checks: [
         { name: 'log', check: () => log.check() },
-        // Tasks can be read and streams continue without it, so ingress stays ready: leaving its Service would end both.
+        // Even if appends fail, tasks can be read and streams continue. So ingress stays ready: removing it from its Service would end
+        // both.
         { name: 'appends', optional: true, check: () => log.checkAppends() },
       ],
       close: async () => {

@@ -177,7 +177,7 @@ test('all backlogs share a limit: beyond it each holds one record, and still com
   assert.equal(budget.bytes, 0);
 });
 
-test('a stopped backlog no longer counts, and a delivery in progress is read whole beyond the limit', async () => {
+test('a stopped backlog no longer counts; a delivery in progress is read completely, even beyond the limit', async () => {
   const log = createMemoryLog();
   await task(log, ['a', 'b', 'c', 'd']);
   const budget = new BacklogBudget(1);
@@ -190,7 +190,7 @@ test('a stopped backlog no longer counts, and a delivery in progress is read who
   assert.deepEqual([backlog.take(5)?.generation, budget.bytes], [5, 0]);
 });
 
-test('1.0 resumes at its sequence; dialects with whole tasks or artifact indexes read from the beginning', async () => {
+test('1.0 resumes reading at its sequence; dialects with whole tasks or artifact indexes read from the beginning', async () => {
   const log = createMemoryLog();
   await task(log, ['a', 'b', 'c']);
   const { seq } = (await log.facts.last('t'))!;

@@ -11,8 +11,8 @@ import { NOTIFICATION_FORMS } from './webhook-body.ts';
  */
 export const BACKLOG_BYTES_MAX = 256 * 1024;
 /**
- * The same for all webhooks of a process. Above it, each reads on only when it has no event left. In memory an event takes two to
- * three times its bytes, and the container of the chart has 512 MiB.
+ * The same limit for all webhooks of a process together. Above it, each continues reading only when it has no event left. In memory an
+ * event takes two to three times its bytes, and the container of the chart has 512 MiB.
  */
 const BACKLOGS_BYTES_MAX = 32 * 1024 * 1024;
 /** Overhead counted for each event in addition to its content. */
@@ -26,7 +26,9 @@ export type BacklogStart = {
   seq: number;
   /** Owner of the webhook's configuration; absent for an anonymous one. */
   owner?: Owner | undefined;
-  /** The previous attempt held all events up to this generation. It is repeated unchanged, so they are read in any case. */
+  /**
+   * Set if an earlier attempt contained all events up to this generation. It is repeated unchanged, so these events are read in any case.
+   */
   sending?: number | undefined;
 };
 
@@ -123,7 +125,7 @@ export class Backlog {
     return newest !== undefined && newest.generation >= (this.#start.sending ?? 0) && this.#budget.isSpent;
   }
 
-  /** Once the signal has aborted, nothing counts. */
+  /** Counts nothing once the signal has aborted. */
   #count(bytes: number): void {
     if (this.#signal.aborted) return;
     this.#bytes += bytes;
@@ -186,8 +188,8 @@ export class Backlog {
   }
 
   /**
-   * The newest delivery, if the fact belongs to it. Only delivered whole tasks are kept: one for each fact would be
-   * quadratic in a task with many artifacts.
+   * The newest delivery, if the fact belongs to it. A whole task is kept only for each delivery: one for each fact would be quadratic in a
+   * task with many artifacts.
    */
   #joinedBy(fact: Fact): PendingDelivery | undefined {
     const newest = this.#deliveries.at(-1);

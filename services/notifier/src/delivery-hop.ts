@@ -8,13 +8,13 @@ export type DeliveryHopOptions = {
   taskId: string;
   dialect: string;
   host: string;
-  /** Failures of the webhook before this run of deliveries. */
+  /** Number of the webhook's failures before this run of deliveries. */
   failures: number;
 };
 
 /**
- * The span of one run of deliveries to a webhook: one per segment with counts, not one per notification. It belongs to the trace of the task,
- * below the relay that stored the events. A later turn has a trace of its own.
+ * The span of one run of deliveries to a webhook: one per segment with counts, not one per notification. It belongs to the trace of the
+ * task, below the relay that stored the events. A later turn has its own trace.
  */
 export class DeliveryHop {
   readonly #options: DeliveryHopOptions;

@@ -66,7 +66,7 @@ test('the workers report since when the longest failing webhook has failed', asy
   runs[1]!.end({ retryMs: 60_000, failingSince: 1_000 });
   await tick();
   assert.equal(workers.failingSince, 1_000);
-  // Another process now has its shard, or its task is over.
+  // As if another process now had its shard, or its task were over.
   workers.cancel('b');
   assert.equal(workers.failingSince, 2_000);
   workers.start('a', 0, 2);
@@ -77,7 +77,7 @@ test('the workers report since when the longest failing webhook has failed', asy
   runs[3]!.end('finished');
 });
 
-test('a configuration is deleted and written again: the new worker starts once the old one has ended', async () => {
+test('when a configuration is deleted and written again, its new worker starts once the old one has ended', async () => {
   const { workers, runs } = workersOf();
   workers.start('a', 0, 1);
   await tick();
@@ -95,7 +95,7 @@ test('a configuration is deleted and written again: the new worker starts once t
   assert.equal(runs.length, 3, 'an ended worker blocks no other');
 });
 
-test('a new revision cancels the worker of the old one, and its own starts once that has ended', async () => {
+test('a new revision cancels the worker of the old one, and its own worker starts once that one has ended', async () => {
   const { workers, runs, keys } = workersOf();
   workers.start('a', 0, 1);
   await tick();

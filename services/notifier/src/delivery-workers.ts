@@ -8,9 +8,9 @@ export type WorkerSignals = {
   draining: AbortSignal;
   /** Cancels the delivery in flight as well. */
   cancelled: AbortSignal;
-  /** Another worker waits for a slot. */
+  /** True while another worker waits for a slot. */
   mustYield: () => boolean;
-  /** The wait after the previous run is over. */
+  /** True if the wait after the previous run is over. */
   hasWaited: boolean;
 };
 
@@ -47,7 +47,7 @@ type Worker = {
 };
 
 /**
- * One worker per webhook of this process's shards. It runs, waits for a slot, or waits for its retry. Memory grows only with the
+ * One worker per webhook of this process's shards. A worker runs, waits for a slot, or waits for its retry. Memory grows only with the
  * number of webhooks.
  */
 export class DeliveryWorkers {
@@ -55,7 +55,7 @@ export class DeliveryWorkers {
   readonly #workers = new Map<string, Worker>();
   /** Workers that wait for a slot, oldest first. */
   readonly #waiting = new Set<Worker>();
-  /** Workers that were removed and may still run, by key. Each resolves at its end. */
+  /** Removed workers that may still be running, by key. Each promise resolves when its worker has ended. */
   readonly #ending = new Map<string, Promise<void>>();
   #running = 0;
 
@@ -122,7 +122,7 @@ export class DeliveryWorkers {
   async #drain(workers: Worker[], graceMs: number): Promise<void> {
     for (const worker of workers) {
       worker.draining.abort();
-      // The end of another worker must not start it, because nothing would wait for it before the lease is released.
+      // A removed worker must not start when another one ends, because nothing would wait for it before the lease is released.
       this.#waiting.delete(worker);
     }
     const all = Promise.all(workers.map(worker => worker.done));

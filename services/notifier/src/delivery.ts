@@ -15,8 +15,7 @@ import type { AttemptFailure, AttemptOutcome, WebhookClient } from './webhook-cl
 /** A worker without work for this long yields its slot to a waiting worker. */
 const IDLE_MS_MAX = 5_000;
 /**
- * How long after its expiry a webhook that was set before its task ends: the first message of the task may wait this
- * long for a relay.
+ * How long a webhook that was set before its task is kept after its expiry: the first message of the task may wait this long for a relay.
  */
 const EXPIRED_GRACE_MS = 60 * 60_000;
 
@@ -46,7 +45,7 @@ export async function deliver(key: string, context: DeliveryContext, signals: Wo
   if (webhook === undefined) return 'finished';
   const { over, retryAt = 0, retryMs = RETRY_AFTER_MS_MAX, failingSince } = webhook.progress.value;
   if (over !== undefined) return 'finished';
-  // The recorded time may come from another clock, or from this one before it was set.
+  // The recorded time may come from another clock, or from this one before it was adjusted.
   const waitMs = signals.hasWaited ? 0 : Math.min(retryAt - context.now(), retryMs);
   if (waitMs > 0) return { retryMs: waitMs, failingSince };
   return new Delivery(webhook, context, signals).run();
@@ -66,8 +65,8 @@ async function loadWebhook(key: string, { log }: DeliveryContext): Promise<Webho
 }
 
 /**
- * The states of a delivery: next -> attempt -> record -> attempt or next. `upTo`: the previous attempt held all events up to this
- * generation and may have been received, so it is repeated as it was.
+ * The states of a delivery: next -> attempt -> record -> attempt or next. `upTo`: the previous attempt contained all events up to this
+ * generation and may have been received, so it is repeated unchanged.
  */
 type State =
   | { step: 'next'; upTo?: number | undefined }
@@ -101,7 +100,7 @@ class Delivery {
     // A notifier of the later version, which will replace this one, knows the dialect.
     if (!isKnownDialect(config.dialect))
       return this.#recordFailure({ kind: 'failed', reason: 'unknown_dialect', retry: 'normal' });
-    // The receiver would refuse it without its secrets; an operator may still add the key.
+    // The receiver would refuse a notification without its secrets; an operator may still add the key.
     if (config.sealed !== undefined) return this.#recordFailure({ kind: 'failed', reason: 'sealed', retry: 'normal' });
     const { generation, seq, sending } = progress.value;
     const reading = new AbortController();

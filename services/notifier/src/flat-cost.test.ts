@@ -17,7 +17,7 @@ test('a webhook that gets whole tasks does not copy its task for each waiting ar
   const start = { taskId: 't1', dialect: '0.3', generation: 1, seq: 0 } as const;
   const backlog = new Backlog(log.facts, start, stop.signal, new BacklogBudget());
   const bytes = await bytesAllocated(() => backlog.ready(aggregate.generation, 60_000));
-  // A copy of the list for each fact would be 100 MB.
+  // Copying the list for each fact would allocate 100 MB.
   assert.ok(bytes < 30_000_000, `${bytes} bytes`);
   const delivery = backlog.take()!;
   assert.deepEqual([delivery.count, delivery.generation, delivery.task?.artifacts?.length], [5_000, 5_001, 5_000]);

@@ -122,7 +122,7 @@ test('a webhook whose task never starts ends after its time; one whose time is n
   const waiting = `t2.${Buffer.from('cfg').toString('base64url')}`;
   const begun = `t3.${Buffer.from('cfg').toString('base64url')}`;
   const hoursAgo = (hours: number) => Date.now() - hours * 3_600_000;
-  // The other webhooks were idle for as long before it.
+  // These two are stored before the expired one, so that they have been idle for at least as long when that one ends.
   await log.pushConfigs.put(waiting, config(hook.url, { taskId: 't2', waitsUntil: hoursAgo(0.9) }));
   await log.pushConfigs.put(begun, config(hook.url, { taskId: 't3', waitsUntil: hoursAgo(9) }));
   await log.pushConfigs.put(KEY, config(hook.url, { waitsUntil: hoursAgo(1) - 1 }));
@@ -167,7 +167,7 @@ test('a configuration whose secrets no key opens waits for the key', { timeout: 
   await notifier.stop();
 });
 
-test('a configuration of an unknown dialect affects no other: its failures are recorded, and other webhooks of the task continue', {
+test('a configuration of an unknown dialect does not affect others: its failures are recorded, and other webhooks of the task continue', {
   timeout: 20_000,
 }, async () => {
   const other = `t1.${Buffer.from('other').toString('base64url')}`;
@@ -236,7 +236,7 @@ test('0.3 posts the whole task: even a long text stays within the byte rate of a
     for (let n = 0; n < 12; n += 1) {
       await facts.text(piece);
       const seen = hook.received.length;
-      // Without merging, each piece would be a task of its own.
+      // Without merging, each piece would be delivered as a whole task.
       await new Promise(resolve => setTimeout(resolve, seen === 0 ? 20 : 5));
     }
     await facts.status('TASK_STATE_COMPLETED');
@@ -253,7 +253,7 @@ test('0.3 posts the whole task: even a long text stays within the byte rate of a
     );
     const sizes = hook.received.map(({ body }) => body.length);
     const sent = sizes.reduce((sum, size) => sum + size, 0);
-    // The last body is sent before its time.
+    // The last body does not count, because it is sent before its time is over.
     const bound = ((performance.now() - beganMs) / 1_000 + 1) * bytesPerSecondMax + sizes.at(-1)!;
     assert.ok(sent <= bound, `${sent} bytes, bound ${bound}`);
   }
@@ -363,7 +363,7 @@ test('a webhook receives nothing of a task with another owner: owners are compar
   await notifier.stop();
 });
 
-test('more webhooks than workers take turns: one whose task is silent blocks no other', {
+test('more webhooks than workers take turns: one whose task is silent does not block others', {
   timeout: 60_000,
 }, async () => {
   const log = createMemoryLog();
@@ -389,14 +389,14 @@ test('if two notifiers both believe that they own a shard, a receiver that dedup
     await new Promise(resolve => setTimeout(resolve, 2));
     return 200;
   });
-  // Each has its own leases and owns every shard for the whole test, which is worse than any takeover.
+  // Each notifier has its own leases and owns every shard during the whole test, which is worse than any takeover.
   const other = createMemoryLog();
   const twin: MemoryLog = Object.assign(log.another(), { leases: other.leases });
   const notifiers = [await notifierOn(log.another()), await notifierOn(twin)];
   const facts = new TaskFacts(log, 't1');
   await facts.create();
   await log.pushConfigs.put(KEY, config(hook.url));
-  // Longer than two restarts of a notifier whose write failed.
+  // Lasts longer than two restarts of a notifier whose write failed.
   for (let n = 0; n < 150; n += 1) {
     await facts.text(`${n} `);
     await new Promise(resolve => setTimeout(resolve, 10));

@@ -44,10 +44,7 @@ export type Notifier = {
 const RELEASE_MS_MAX = 100;
 /** Grace for deliveries in flight when the process drains. */
 const DRAIN_MS_MAX = 3_000;
-/**
- * Limits of the pause before a worker restarts after an error (log unavailable, progress written by another
- * notifier).
- */
+/** Bounds of the pause before a worker restarts after an error (the log was unavailable, or another notifier wrote the progress). */
 const RESTART_MS_MIN = 500;
 const RESTART_MS_MAX = 5_000;
 

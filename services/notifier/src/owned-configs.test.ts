@@ -8,7 +8,7 @@ import { OwnedConfigs } from './owned-configs.ts';
 const SHARDS = 2;
 const settled = () => new Promise(resolve => setTimeout(resolve, 20));
 
-/** A task of each shard. */
+/** One task of each shard. */
 const [FIRST, SECOND] = [0, 1].map(shard => {
   for (let n = 0; ; n += 1) if (shardOf(`t${n}`, SHARDS) === shard) return `t${n}`;
 }) as [string, string];
@@ -77,7 +77,7 @@ test('a shard that is lost and acquired again during its scan is scanned again',
   const between = await put(log, FIRST, 'between');
   await settled();
   assert.deepEqual([...wanted], []);
-  // The scan in progress does not see the new configuration.
+  // Makes sure that the scan in progress does not see the new configuration.
   const { pushConfigs } = log;
   const watchConfigs = pushConfigs.watch.bind(pushConfigs);
   let stale = true;

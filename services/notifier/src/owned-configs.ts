@@ -98,7 +98,7 @@ export class OwnedConfigs {
         await new Promise(resolve => setTimeout(resolve, RESCAN_MS));
       }
     }
-    // Synchronous with the loop condition, so that a shard that arrives afterwards starts a new scan.
+    // Set synchronously after the loop condition, so that a shard that arrives later starts a new scan.
     this.#isScanning = false;
   }
 

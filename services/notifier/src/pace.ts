@@ -9,13 +9,13 @@ export type PaceLimits = {
 const BURST_MS = 1_000;
 
 /**
- * When the next notification of a webhook may be sent. A body larger than the limit is sent whole, and the next one waits for the
- * time it took: in A2A 0.3 each body is the whole task, which grows. Times are monotonic milliseconds.
+ * When the next notification of a webhook may be sent. A body larger than the limit is sent whole, and the next one waits for the time that
+ * it takes at the limit: in A2A 0.3 each body is the whole task, which grows. Times are monotonic milliseconds.
  */
 export class Pace {
   readonly #limits: PaceLimits;
   #notBefore = 0;
-  /** Time at which the bytes sent so far are within the limit. */
+  /** Time from which the bytes sent so far are within the limit. */
   #settledAt = 0;
 
   constructor(limits: PaceLimits) {

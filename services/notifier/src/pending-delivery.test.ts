@@ -40,7 +40,7 @@ test('chunks of one artifact become one chunk: the first opens or appends, the l
   assert.deepEqual([one.generation, one.seq, one.count, one.at], [4, 40, 3, 2]);
 });
 
-test('only appended text of the same open artifact is merged; anything else stays a delivery of its own', () => {
+test('only appended text of the same open artifact is merged; anything else stays a separate delivery', () => {
   const first = chunk(2);
   const data = { artifact: { artifactId: 'a', name: 'a', parts: [{ data: 1 }] } };
   const flagged = { artifact: { artifactId: 'a', name: 'a', parts: [{ text: 'x', metadata: { k: 1 } }] } };
@@ -64,7 +64,7 @@ test('a merged delivery is bounded', () => {
   assert.equal(mergeDeliveries(half(2, MERGED_BYTES_MAX / 2), half(3, MERGED_BYTES_MAX / 2 + 1)), undefined);
 });
 
-test('a whole task covers several artifact events, and never hides a status', () => {
+test('a whole task may cover several artifact events, but never hides a status', () => {
   const task = (text: string) => ({
     id: 't',
     contextId: 'c',

@@ -9,7 +9,7 @@ export type PendingDelivery = {
   seq: number;
   /** Number of its events. */
   count: number;
-  /** When its first event was stored in epoch milliseconds. */
+  /** Epoch milliseconds at which its first event was stored. */
   at: number;
   /** Trace contexts of its first and its last record. */
   trace?: TraceCarrier | undefined;
@@ -27,9 +27,9 @@ export type PendingDelivery = {
 export const MERGED_BYTES_MAX = 128 * 1024;
 
 /**
- * Merges two waiting deliveries: chunks of one artifact, each appended to the one before, become one chunk with the same text. A
- * status, another artifact or a replacing chunk is never merged, and the order never changes. A whole task contains the result of
- * several artifact events anyway. Returns undefined if the second must stay a delivery of its own.
+ * Merges two waiting deliveries: chunks of one artifact, each appended to the previous one, become one chunk with the same text. A status,
+ * another artifact or a replacing chunk is never merged, and the order never changes. A whole task contains the result of several artifact
+ * events anyway. Returns undefined if the second one must stay a separate delivery.
  */
 export function mergeDeliveries(first: PendingDelivery, second: PendingDelivery): PendingDelivery | undefined {
   if (!('artifactUpdate' in first.event) || !('artifactUpdate' in second.event)) return undefined;

@@ -2,8 +2,8 @@ import type { KeyValue, PushProgressEntry } from '@hopline/log';
 import type { PendingDelivery } from './pending-delivery.ts';
 
 /**
- * The durable progress of one webhook. Every write expects the revision of the previous one: if two notifiers both believe that
- * they own a shard, one fails with LogConflict after at most one delivery that both sent.
+ * The durable progress of one webhook. Every write expects the revision of the previous one: if two notifiers both believe that they own a
+ * shard, one of them fails with LogConflict after both have sent at most one delivery.
  */
 export class Progress {
   readonly #bucket: KeyValue<PushProgressEntry>;
@@ -18,7 +18,7 @@ export class Progress {
     this.#revision = revision;
   }
 
-  /** `config`: revision of the configuration. `after`: the first event to deliver is the one after this generation. */
+  /** `config`: revision of the configuration. `after`: delivery begins with the event after this generation. */
   static async load(
     bucket: KeyValue<PushProgressEntry>,
     key: string,

@@ -6,7 +6,7 @@ import { agent, StoredScenario } from '@hopline/task/test-kit';
 
 const LANE = 'a';
 
-/** Appends the facts of one task in which an agent works, one event a record. */
+/** Appends the facts of one task in which an agent works, with one event per record. */
 export class TaskFacts {
   readonly #task: StoredScenario;
   readonly #owner: Owner | undefined;

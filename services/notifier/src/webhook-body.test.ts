@@ -37,7 +37,7 @@ test('0.3: the body is the task after the event', () => {
   );
 });
 
-test('April 2025: a status is a TaskStatusUpdateEvent, an artifact holds its index and flags [S3-24 S4-24]', () => {
+test('April 2025: a status is a TaskStatusUpdateEvent, and an artifact has its index and flags [S3-24 S4-24]', () => {
   const status = JSON.parse(bodyOf('legacy', pending(completed)));
   assert.deepEqual(
     [status.type, status.taskId, status.id, status.status.state, status.final],
@@ -51,7 +51,7 @@ test('April 2025: a status is a TaskStatusUpdateEvent, an artifact holds its ind
   );
 });
 
-test('token and credentials have separate headers; only April 2025 takes credentials from the token', () => {
+test('token and credentials have separate headers; only April 2025 reads credentials from the token', () => {
   const config = (more: Partial<PushConfigEntry>): PushConfigEntry => ({
     taskId: 't',
     id: 'x',

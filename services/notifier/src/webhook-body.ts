@@ -11,7 +11,7 @@ type NotificationForm = { content: 'event' | 'task'; type: string; needsHistory:
 export const NOTIFICATION_FORMS: Readonly<Record<DialectName, NotificationForm>> = {
   '1.0': { content: 'event', type: A2A_JSON_TYPE, needsHistory: false },
   '0.3': { content: 'task', type: 'application/json', needsHistory: true },
-  // The index of an artifact in its task depends on all artifacts before it.
+  // The index of an artifact depends on all earlier artifacts of its task.
   legacy: { content: 'event', type: 'application/json', needsHistory: true },
 };
 

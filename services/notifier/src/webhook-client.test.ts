@@ -93,7 +93,7 @@ suite('nothing is sent to this machine or a private network', () => {
     assert.equal(listening.connections(), 0);
   });
 
-  test('a name that resolves to a private address is refused, also beside a public one, mapped, by NAT64 or to metadata', async () => {
+  test('a name that resolves to a private address is refused, even with a public one beside it, mapped, by NAT64 or for metadata', async () => {
     await using listening = await trap();
     for (const answer of [
       ['127.0.0.1'],
@@ -246,7 +246,7 @@ suite('responses of a webhook', () => {
     assert.deepEqual(outcome, { kind: 'accepted', status: 200 });
   });
 
-  test('a token that a header cannot contain is an outcome, not an exception [C-21]', async () => {
+  test('a token that a header cannot contain leads to an outcome, not an exception [C-21]', async () => {
     await using listening = await trap();
     const client = new WebhookClient({ http: true, allow: new AllowList('127.0.0.1') }, LIMITS);
     const headers = { authorization: 'Bearer a\r\nx-smuggled: 1' };
@@ -274,7 +274,7 @@ suite('responses of a webhook', () => {
     }
   });
 
-  test('attempts to one host are bounded; one that waits too long is busy, a cancelled one stops', {
+  test('attempts to one host are bounded; one that waits too long ends as busy, and a cancelled one stops', {
     timeout: 30_000,
   }, async () => {
     let inFlight = 0;

@@ -20,7 +20,7 @@ export type WebhookRequest = { url: string; headers: Readonly<Record<string, str
 export type AttemptOutcome =
   | { kind: 'accepted'; status: number }
   | AttemptFailure
-  /** No slot became free before `slotWait` aborted: nothing was sent. */
+  /** No slot became free before `slotWait` aborted, so nothing was sent. */
   | { kind: 'busy' }
   | { kind: 'aborted' };
 
@@ -128,7 +128,7 @@ function outcomeOf(status: number, retryAfter: string | string[] | undefined): A
   return { kind: 'failed', reason, status, retry, ...(waitMs !== undefined && { retryAfterMs: waitMs }) };
 }
 
-/** RFC 9110 10.2.3: seconds, or a date. undefined: absent or malformed. */
+/** Parses Retry-After, which is in seconds or a date (RFC 9110 10.2.3). Undefined if it is absent or malformed. */
 export function retryAfterMs(value: string | string[] | undefined, nowMs: number): number | undefined {
   if (typeof value !== 'string') return undefined;
   if (/^\d{1,9}$/.test(value.trim())) return Number(value) * 1_000;
@@ -145,7 +145,7 @@ const CODE = /^[A-Z][A-Z0-9_]{1,79}$/;
 
 function failureOf(error: unknown, isTimeout: boolean): Omit<AttemptFailure, 'kind'> {
   if (error instanceof ForbiddenAddress) return { reason: 'forbidden_address', retry: 'limited' };
-  // A token or credentials that a header cannot contain.
+  // A header cannot contain the token or the credentials.
   if (error instanceof errors.InvalidArgumentError) return { reason: 'unsendable', retry: 'never' };
   if (isTimeout || error instanceof errors.ConnectTimeoutError) return { reason: 'timeout', retry: 'normal' };
   const { code } = error as { code?: unknown };

@@ -6,14 +6,14 @@ import type { Trust } from './trusted-authorities.ts';
 
 /** Time limit of the TCP and TLS handshakes. */
 const CONNECT_MS_MAX = 5_000;
-/** Response headers. Only the status and Retry-After are used. */
+/** Maximum bytes of response headers. Only the status and Retry-After are used. */
 const RESPONSE_HEADERS_BYTES_MAX = 16 * 1024;
 /** How long an idle connection is kept. The next chunk of a running task rarely takes longer. */
 const KEEP_ALIVE_MS = 10_000;
 
 export type WebhookAgentOptions = {
   rules: WebhookRules;
-  /** Connections to one origin. */
+  /** Maximum connections to one origin. */
   connectionsMax: number;
   /** Overridden in tests. Default: `guardedLookup`. */
   resolve?: Resolve | undefined;

@@ -29,7 +29,7 @@ type Request = { role: Role; work: Work; id: string; trace: TraceCarrier | undef
 /** One task for the supervisor, the inputs of its producers, and what relays request. */
 class Calls {
   readonly log = createMemoryLog({ shards: 1 });
-  /** Requests of calls. */
+  /** The relays' requests for the work of calls. */
   readonly requests: Request[] = [];
   readonly #context: TestContext;
   #marks = 0;
@@ -52,7 +52,7 @@ class Calls {
     return { kind: 'call', call, agent: 'writer', ...more };
   }
 
-  /** A relay without a checkpoint, which reads every input again. `queues`: its requests of calls reach the queue. */
+  /** A relay without a checkpoint, which reads every input again. `queues`: whether its requests for the work of calls reach the queue. */
   async relay({ queues = true, windowMs = 60_000 } = {}): Promise<Relay> {
     await this.log.leases.delete('shard.0');
     const own = this.log.another();
@@ -74,7 +74,7 @@ class Calls {
     }, `a task with ${condition}`);
   }
 
-  /** Ids that the next relay requests, at least `count`, before it has folded an input behind all others. */
+  /** The ids that the next relay requests, at least `count` of them, before it has folded an input that follows all others. */
   async requestedBy(relay: Promise<Relay>, count: number): Promise<string[]> {
     this.requests.length = 0;
     const running = await relay;
@@ -110,7 +110,7 @@ test('the relay that stores a call queues its work, below the span of the superv
   assert.deepEqual([request!.role, request!.id, request!.trace], ['agent.writer', 't:call-1-1', TRACE]);
 });
 
-test('a relay queues no work of a call that is stored without content, or that an agent began', async t => {
+test('a relay does not queue the work of a call that is stored without content or that an agent began', async t => {
   const task = new Calls(t);
   const { presentation, message } = CONTENT;
   for (const [index, more] of [{}, { presentation }, { message }].entries()) {
@@ -137,7 +137,7 @@ test('a relay queues no work of a call that is stored without content, or that a
   assert.deepEqual(direct.requests, []);
 });
 
-test('a call of an agent whose name is invalid fails its task and nothing else', async t => {
+test('a call to an agent with an invalid name fails only its task', async t => {
   const task = new Calls(t);
   const relay = await task.relay();
   await task.send();
@@ -162,7 +162,7 @@ test('a relay that reads a call again requests its work once more, unless its ag
   // The supervisor abandons a silent agent.
   out.add({ kind: 'ended', call: 'call-1-3', state: 'TASK_STATE_FAILED', reason: 'gone' });
   await Promise.all([written.flush(), out.flush()]);
-  // It folds what was written since only after it has read the calls again.
+  // The relay reads the calls again before it folds the newer inputs.
   assert.deepEqual(await task.requestedBy(task.relay(), 3), ['t:call-1-1', 't:call-1-2', 't:call-1-3']);
   assert.deepEqual(await task.requestedBy(task.relay(), 1), ['t:call-1-1']);
 
@@ -194,7 +194,7 @@ test('after the duplicate window the work of a silent agent is requested again o
   assert.deepEqual(await task.requestedBy(task.relay({ windowMs: 0 }), 1), ['t:call-1-1']);
 });
 
-test('a call that is folded before the text in front of it is requested again, although its record is not folded', async t => {
+test('a call that is folded before the text in front of it is requested again even if its record is not folded', async t => {
   const task = new Calls(t);
   const dead = await task.relay({ queues: false });
   await task.send();

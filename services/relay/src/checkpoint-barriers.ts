@@ -15,7 +15,7 @@ export class CheckpointBarriers {
     else this.#holds.set(seq, count);
   }
 
-  /** The lowest of the held sequences and `other`. */
+  /** The lowest of `other` and the held sequences. */
   lowest(other: number | undefined): number | undefined {
     let lowest = other;
     for (const seq of this.#holds.keys()) {

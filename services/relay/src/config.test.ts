@@ -5,7 +5,7 @@ import { copyForwardAfterMs, relayConfig } from './config.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
 
-test('a task is copied forward at half of its retention, or at the setting, which must be less than the retention', () => {
+test('a task is copied forward at half of its retention by default; the setting must be less than the retention', () => {
   const at = (env: Record<string, string>) => copyForwardAfterMs(relayConfig.load(env));
   assert.equal(at({}), 3.5 * DAY_MS);
   assert.equal(at({ HOPLINE_TASKS_AGE_MS: `${DAY_MS}` }), DAY_MS / 2);

@@ -5,9 +5,9 @@ import { LOG_SETTINGS } from '@hopline/log-jetstream';
 import { TASK_BYTES_MAX } from './task-appender.ts';
 
 /**
- * input-required ends the turn and holds no resources, so it has no default limit. auth-required keeps the agent's call open,
- * with a slot, a connection and a work item: as many forgotten logins as an agent has slots would block it. An hour exceeds the
- * lifetime of the login (device codes: 15 to 30 minutes in practice; authorization codes: 10, RFC 6749 4.1.2).
+ * input-required ends the turn and holds no resources, so it has no default limit. auth-required keeps the agent's call open, with a slot,
+ * a connection and a work item: an agent would be blocked by as many forgotten logins as it has slots. An hour exceeds the lifetime of a
+ * login (device codes: 15 to 30 minutes in practice; authorization codes: 10, RFC 6749 4.1.2).
  */
 const AUTH_REQUIRED_TIMEOUT_MS = 60 * 60_000;
 
@@ -111,7 +111,7 @@ export const relayConfig: Config<RelaySettings> = {
   },
 };
 
-/** The default leaves half of the retention for an outage of all relays. */
+/** Resolves the setting. Its default leaves half of the retention for an outage of all relays. */
 export function copyForwardAfterMs(
   settings: Pick<Settings<RelaySettings>, 'HOPLINE_COPY_FORWARD_AFTER_MS' | 'HOPLINE_TASKS_AGE_MS'>,
 ): number {

@@ -57,7 +57,7 @@ async function waitingTask(log: MemoryLog): Promise<number> {
   return (await newestOf(log)).record.startStoredAt;
 }
 
-test('the next copy-forward becomes due although the relay of the last one died before it wrote the index [S4-44]', {
+test('the next copy-forward becomes due even if the relay of the last one died before it wrote the index [S4-44]', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();

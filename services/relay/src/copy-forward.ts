@@ -1,18 +1,17 @@
 import type { CopiedFacts, Fact, FactRecord } from '@hopline/events';
 import { type FactLog, fromStart, RecordTooLarge, type StoredFacts, startSeqOf } from '@hopline/log';
 
-/** JSON of the facts of one part, UTF-16 units, far below the log's record limit. A part with a single fact may be longer. */
+/** UTF-16 units of one part's facts as JSON, far below the log's record limit. A part with a single fact may be longer. */
 const PART_UNITS_MAX = 128 * 1024;
 
 /** Members of `FactRecord`: sequence of the task's first record, and when its facts were stored. */
 export type TaskStart = { startSeq: number; startStoredAt: number };
 
 /**
- * Stores the facts of an open task again, in order and unchanged, so that retention never removes the start of a running task
- * (PROTOCOL.md 4.3). Only the last part moves the start: parts of a relay that dies before it are never read. One part is in
- * memory at a time. Rejects as `append` does. Resolves with `tooLarge` when no record can hold a fact beside the grown aggregate:
- * the task keeps its old start until retention removes it. Resolves with `stopped` when `append` returns undefined, because the
- * relay lost the task.
+ * Stores the facts of an open task again, in order and unchanged, so that retention never removes the start of a running task (PROTOCOL.md
+ * 4.3). Only the last part moves the start: if a relay dies before it, its parts are never read. One part is in memory at a time. Rejects
+ * as `append` does. Resolves with `tooLarge` when no record can hold a fact beside the grown aggregate: the task keeps its old start until
+ * retention removes it. Resolves with `stopped` when `append` returns undefined, because the relay lost the task.
  */
 export async function copyForward(
   facts: FactLog,
@@ -25,7 +24,7 @@ export async function copyForward(
   const oldStart = { startSeq, startStoredAt };
   let newStartSeq = 0;
   try {
-    // Does not use readTask: `newest` has only the aggregate, and after a copy of one part it would pass for the whole task.
+    // Does not use readTask: `newest` has only the aggregate, and readTask would mistake a copy in one part for the whole task.
     for await (const copied of partsOf(fromStart(facts.read(aggregate.taskId, startSeqOf(newest))), partUnitsMax)) {
       const start = copied.last ? { startSeq: newStartSeq, startStoredAt: nowMs } : oldStart;
       const seq = await append({ v: 1, facts: [], aggregate, ...start, copied });

@@ -67,7 +67,7 @@ test('the index of a task is written in the order of its states, and a failed wr
   assert.equal((await log.tasks.get('a'))?.value.generation, 3);
 });
 
-test('the changes of a task within the delay are one write of the newest entry, and each caller is notified', async () => {
+test('the changes of a task within the delay lead to one write of the newest entry, and each caller is notified', async () => {
   const { tasks } = createMemoryLog();
   const calls: string[] = [];
   const counted = new Proxy(tasks, {
@@ -83,7 +83,7 @@ test('the changes of a task within the delay are one write of the newest entry, 
   assert.deepEqual((await tasks.get('a'))?.value, entry(3));
 });
 
-test('a write that arrives late from a relay that lost the task does not replace a newer entry [S3-8]', async () => {
+test('a late write from a relay that lost the task does not replace a newer entry [S3-8]', async () => {
   for (const isFirst of [true, false]) {
     const log = createMemoryLog();
     if (!isFirst) await log.tasks.create('a', entry(0));
@@ -97,7 +97,7 @@ test('a write that arrives late from a relay that lost the task does not replace
   }
 });
 
-test('an entry of the same generation is replaced only when its start was copied forward later', async () => {
+test('an entry of the same generation is replaced only by one whose start was copied forward later', async () => {
   const log = createMemoryLog();
   const writes = new IndexWrites(log.tasks);
   for (const startStoredAt of [5, 9, 5, 9]) await writes.put('a', entry(2, startStoredAt));

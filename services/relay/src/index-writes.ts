@@ -2,15 +2,15 @@ import { isInProgress, isInterrupted } from '@hopline/a2a';
 import { type Log, LogConflict, LogUnavailable, type TaskIndexEntry } from '@hopline/log';
 import type { OpenTask } from './task-deadlines.ts';
 
-/** Tries of one index write. Each conflict is a write of another relay, and a task has two relays during a takeover. */
+/** Tries of one index write. Each conflict means that another relay has written, and a task has two relays during a takeover. */
 export const INDEX_TRIES_MAX = 8;
 /**
- * Delay before the entry of a task that has ended or waits for its client is written. Its changes in this time are one write,
- * which does not compete with the first text of other tasks.
+ * Delay before the entry of a task that has ended or waits for its client is written. All its changes in this time take one write, which
+ * does not compete with the first text of other tasks.
  */
 const INDEX_DELAY_MS = 25;
 /**
- * The same for a running task: lists read such tasks from the log, and none of its deadlines is near. A task that ends sooner has one
+ * The same for a running task: lists read such tasks from the log, and none of its deadlines is near. A task that ends sooner takes one
  * write.
  */
 export const RUNNING_INDEX_DELAY_MS = 500;
@@ -28,7 +28,7 @@ export class IndexWrites {
   #timer: NodeJS.Timeout | undefined;
   #wakeAtMs = Number.POSITIVE_INFINITY;
 
-  /** `known`: the entry of a task as this process has received it, which saves a read; an older one costs a conflict. */
+  /** `known`: the entry of a task that this process has received, which saves a read. If it is out of date, it costs a conflict. */
   constructor(tasks: Log['tasks'], known: (taskId: string) => OpenTask | undefined = () => undefined) {
     this.#tasks = tasks;
     this.#known = known;
@@ -51,7 +51,7 @@ export class IndexWrites {
     return waiting.stored.promise;
   }
 
-  /** The stored entry shows that the task waits for its client: lists and the deadline of the answer depend on it. */
+  /** Whether the stored entry shows that the task waits for its client: lists and the deadline of the answer depend on that entry. */
   #isShownWaiting(taskId: string): boolean {
     const known = this.#known(taskId);
     return known !== undefined && isInterrupted(known.entry.state);

@@ -3,13 +3,13 @@ import type { TraceCarrier } from '@hopline/events';
 import { inTrace, type Logger, taskLogger } from '@hopline/telemetry';
 import type { StoredStep } from './pipeline-context.ts';
 
-/** Logs one line for each change of a task's state in a stored record; none for texts. */
+/** Logs one line for each change of a task's state in a stored record; text is not logged. */
 export function logStored(
   logger: Logger,
   step: StoredStep,
   { trace, isTakeover }: { trace: TraceCarrier; isTakeover: boolean },
 ): void {
-  // Most records have no change, and spend nothing on a logger and a context.
+  // Most records change no state, so they need neither a logger nor a context.
   if (!isTakeover && step.facts.every(({ kind }) => kind === 'artifact.updated')) return;
   inTrace(trace, () => logLines(logger, step, isTakeover));
 }

@@ -53,7 +53,10 @@ const storedWhen = (log: MemoryLog, taskId: string, isEnough: (fold: Fold) => bo
 const isDone = ({ task }: Fold) => task?.status.state === COMPLETED;
 const hasText = (text: string) => (fold: Fold) => fold.textOf('response') === text;
 
-/** Asserts that each generation follows the previous one, with one exception: there it is the time, and its event names the previous one. */
+/**
+ * Asserts that each generation follows the previous one, with one exception, whose generation is the time and whose event names the
+ * previous generation.
+ */
 function assertLeap({ generations, losses }: Stored, startedAt: number): void {
   const leaps = generations.flatMap((generation, index) => {
     const before = generations[index - 1] ?? 0;
@@ -64,7 +67,7 @@ function assertLeap({ generations, losses }: Stored, startedAt: number): void {
   assert.deepEqual(losses, [leaps[0]!.before]);
 }
 
-test('a running task whose newest facts are gone has all its text, and its generations continue above the lost ones', {
+test('a running task whose newest facts are lost keeps all its text, and its generations continue above the lost ones', {
   timeout: 20_000,
 }, async t => {
   const log = createMemoryLog();
@@ -151,7 +154,7 @@ test('a task whose facts retention removed does not begin again when the log los
   assert.deepEqual((await stored(log, 'kept')).losses, []);
 });
 
-test('a relay that dies while it folds lost facts again leaves the rest to its successor', { timeout: 20_000 }, async t => {
+test('when a relay dies while it folds lost facts again, its successor does the rest', { timeout: 20_000 }, async t => {
   const log = createMemoryLog({ shards: 1 });
   const first = await relayOn(log.another());
   const out = await begin(log, 't', 'one ', 'two ', 'three ');

@@ -11,7 +11,7 @@ async function write(out: InputWriter, text: string): Promise<void> {
   await out.flush();
 }
 
-/** Another input of the same shard is folded after `seq`, which shows that a relay has read everything up to it. */
+/** Waits until another input of the same shard is folded after `seq`, which shows that a relay has read everything up to it. */
 async function readUpTo(log: MemoryLog, seq: number): Promise<void> {
   const stored = await sendMessage(log, 'other');
   assert.ok(stored.seq > seq);
@@ -74,7 +74,7 @@ test('an attempt whose first inputs were removed fails the task', { timeout: 20_
   await second.stop();
 });
 
-test('an input without a fact is read again by the next relay, so that the one after it leaves no gap', {
+test('the next relay reads an input without a fact again, so that the following input is not mistaken for a gap', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog({ shards: 1 });
@@ -102,7 +102,9 @@ test('an input without a fact is read again by the next relay, so that the one a
   await second.stop();
 });
 
-test('a task does not fail if an earlier version did not keep its last ordinals up to date', { timeout: 20_000 }, async () => {
+test('a task does not fail because an earlier version did not keep its last ordinals up to date', {
+  timeout: 20_000,
+}, async () => {
   const log = createMemoryLog();
   const first = await relayOn(log.another());
   await sendMessage(log);
@@ -157,7 +159,9 @@ test('the first record after a takeover has its time and cause, and each record 
   assert.ok(taken!.record.takeover!.at >= takenAt);
 });
 
-test('a takeover fails no task whose inputs are all stored, even while a later attempt writes', { timeout: 20_000 }, async () => {
+test('a takeover does not fail a task whose inputs are all stored, even while a later attempt writes', {
+  timeout: 20_000,
+}, async () => {
   const log = createMemoryLog();
   let relay = await relayOn(log.another());
   await sendMessage(log);

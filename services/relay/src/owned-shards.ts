@@ -4,8 +4,8 @@ import { type HopMetrics, LINE, type Logger, ShardLines } from '@hopline/telemet
 import { Shard, type ShardContext } from './shard.ts';
 
 /**
- * Pause before a failed shard restarts, with full jitter and growing while the shard makes no progress. Each restart reads the
- * lease and opens a consumer, and a log that refuses at once (no permission, a full account) would get ten a second for each shard.
+ * Pause before a failed shard restarts, with full jitter and growing while the shard makes no progress. Each restart reads the lease and
+ * opens a consumer. A log that refuses at once (no permission, a full account) would otherwise get ten of them per second for each shard.
  */
 const RESTART_MS_MIN = 100;
 const RESTART_MS_MAX = 5_000;

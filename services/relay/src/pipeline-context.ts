@@ -7,7 +7,7 @@ import type { RejectedRecord } from './rejected-records.ts';
 
 /** A task after an append, or after an input that was already folded. Side effects follow from it. */
 export type StoredStep = {
-  /** Empty for a replay. */
+  /** Empty for an input that was already folded. */
   facts: readonly Fact[];
   aggregate: TaskAggregate;
   /** Log sequence of the newest record. */
@@ -35,37 +35,39 @@ export type PipelineContext = {
    */
   indexedSeq: (taskId: string) => Promise<number | undefined>;
   /**
-   * The log has lost records of the shard: an event that follows from an input up to this raw sequence may replace one that clients
+   * Set if the log has lost records of the shard: an event that follows from an input up to this raw sequence may replace one that clients
    * have received.
    */
   refoldTo?: number | undefined;
   coalesce: CoalesceSettings;
   /** Bytes of records of one task. A task that reaches the limit fails. */
   taskBytesMax: number;
-  /** JSON of the facts of one part of a copy, UTF-16 units; default PART_UNITS_MAX. */
+  /** UTF-16 units of the facts of one part of a copy as JSON; default PART_UNITS_MAX. */
   copyPartUnitsMax?: number | undefined;
   shards: number;
   /** When and why this process became the owner of the shard. Another owner stored older facts. */
   owned: Takeover;
-  /** Monotonic milliseconds for holds, because text must not wait for a clock that was set back. */
+  /** Monotonic milliseconds, for holds: text must not wait for a clock that was set back. */
   now: () => number;
-  /** Epoch milliseconds, for the times of facts: a machine that was suspended must not stay behind. The decider lets none decrease. */
+  /**
+   * Epoch milliseconds, for the times of facts, which must be right even after the machine was suspended. The decider lets none decrease.
+   */
   wallNow: () => number;
-  /** Unique per append of this relay process: the retry of an append reuses its id, another owner never does. */
+  /** Returns a unique id for each append of this relay process. A retry of the append reuses it; another owner never does. */
   appendId: (taskId: string) => string;
   /**
-   * Called after a record is stored. A returned promise holds back the shard's checkpoint until it resolves. `isStopped`: the pipeline
-   * no longer holds the task, and the remaining work is left to the next owner.
+   * Called after a record is stored. A returned promise holds back the shard's checkpoint until it resolves. `isStopped`: the pipeline no
+   * longer holds the task, and leaves the remaining work to the next owner.
    */
   applySideEffects: (step: StoredStep, trace: TraceCarrier, isStopped: () => boolean) => Promise<void> | undefined;
   onRejected: (reason: RejectionReason, count: number) => void;
-  /** A record was skipped, or could not be applied, which fails its task. */
+  /** Called when a record was skipped, or when it could not be applied, which fails its task. */
   onRejectedRecord: (rejected: RejectedRecord) => void;
   onOutcome: (kind: InputKind, outcome: InputOutcome, count: number) => void;
   /** Called when a record is stored. `isTakeover`: it is the first record of a task that another relay began. */
   onStored: (step: StoredStep, trace: TraceCarrier, isTakeover: boolean) => void;
-  /** An append was acknowledged after this many milliseconds. */
+  /** Called when an append was acknowledged after this many milliseconds. */
   onAppend: (ms: number, stored: RecordMark) => void;
-  /** The pipeline stopped on a conflict or an unavailable log: the shard must restart from the log. */
+  /** Called when the pipeline has stopped after a conflict or because the log is unavailable: the shard must restart from the log. */
   onFailure: (error: unknown) => void;
 };

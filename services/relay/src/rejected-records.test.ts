@@ -67,7 +67,7 @@ class FoldingShard {
     await this.append(taskId, { v: 1, at: 1, from: FROM, n, inputs });
   }
 
-  /** The task as its facts show it after its end. */
+  /** The task after its end, folded from its facts. */
   async ended(taskId: string): Promise<Fold> {
     const fold = new Fold();
     for await (const { record } of await this.log.facts.follow(taskId, 0, AbortSignal.timeout(10_000))) {
@@ -105,7 +105,7 @@ const malformed: [string, unknown][] = [
   ['a list', [1]],
 ];
 
-test('a malformed record is skipped, reported with its sequence, and costs no other task', async () => {
+test('a malformed record is skipped, reported with its sequence, and does not affect other tasks', async () => {
   await using shard = new FoldingShard();
   await shard.start('bad');
   for (const [what, payload] of malformed) {
@@ -133,7 +133,7 @@ test('a record of a later version is skipped and reported as such', async () => 
   assert.deepEqual(shard.rejected, [{ seq, taskId: 't', fault: 'unknown version' }]);
 });
 
-test('an input of an unknown kind is skipped and counted: it neither cancels the task nor leaves a hole', async () => {
+test('an input of an unknown kind is skipped and counted: it neither ends the task nor leaves a gap', async () => {
   await using shard = new FoldingShard();
   await shard.start('t');
   for (const input of [{ kind: 'pause' }, { kind: 'unknown' }]) {
@@ -154,7 +154,7 @@ test('an input of an unknown kind is skipped and counted: it neither cancels the
 test('an input may nest INPUT_DEPTH_MAX levels; one more is skipped, whatever its depth', async () => {
   await using shard = new FoldingShard();
   await shard.start('t');
-  // The input, its parts, the part and its data are four levels.
+  // The input, its list of parts, the part and its data are four levels.
   const data = (levels: number) => ({ ...OPEN, kind: 'artifact', parts: [{ data: nested(levels) }], append: false, last: true });
   await shard.agent('t', 1, WORKING, data(INPUT_DEPTH_MAX - 3));
   for (const levels of [INPUT_DEPTH_MAX - 2, 6_500]) {

@@ -1,7 +1,10 @@
 import type { RejectedInput } from '@hopline/log';
 import { type HopMetrics, inTrace, LINE, type Logger, snakeWord, taskLogger } from '@hopline/telemetry';
 
-/** `not applicable`: the record was read, but the relay failed to apply it. `error`: only its name is logged, never its message. */
+/**
+ * A rejected record. `not applicable`: the relay read the record but failed to apply it. `error`: only its name is logged, never its
+ * message.
+ */
 export type RejectedRecord = Omit<RejectedInput, 'fault'> & { fault: RejectedInput['fault'] | 'not applicable'; error?: unknown };
 
 /** Log lines for rejected records in one minute and one relay; the metric counts all of them. */
@@ -9,9 +12,9 @@ export const REJECTED_LINES_PER_MINUTE_MAX = 60;
 const MINUTE_MS = 60_000;
 
 /**
- * Makes rejected records visible: a metric by reason, and a log line with the sequence of each. The line is the dead letter: the
- * record itself stays in the input log, where its sequence finds it, until retention removes it. A copy elsewhere would need a
- * bound, an owner and a protection of its own.
+ * Makes rejected records visible: a metric by reason, and a log line with the sequence of each. The line takes the place of a dead letter:
+ * the record itself stays in the input log, where it can be found by its sequence until retention removes it. A copy elsewhere would need
+ * its own bound, owner and protection.
  */
 export class RejectedRecords {
   readonly #metrics: Pick<HopMetrics, 'recordsRejected'>;

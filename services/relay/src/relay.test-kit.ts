@@ -7,12 +7,12 @@ import { NO_METRICS } from '../../../test/kit/no-metrics.ts';
 import { until } from '../../../test/kit/until.ts';
 import { createRelay, type Relay, type RelayDeps } from './relay.ts';
 
-/** Every function below that names no task is about this one. */
+/** The task of every function below that does not name one. */
 const TASK = 't';
-/** Ends a wait for records that never come. */
+/** Time limit of a wait for records. */
 const PATIENCE_MS = 60_000;
 
-/** Every token is stored as it comes. */
+/** Settings with which every token is stored as it arrives. */
 export const COALESCE = { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 32_768 };
 export const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
 
@@ -73,7 +73,7 @@ export async function newestOf(log: MemoryLog, taskId = TASK): Promise<StoredFac
   return (await log.facts.last(taskId))!;
 }
 
-/** All facts of a task, also of one that was copied forward. */
+/** All facts of a task, even if it was copied forward. */
 export async function factsOf(log: MemoryLog, taskId = TASK): Promise<Fact[]> {
   const facts: Fact[] = [];
   for await (const { record } of readTask(log.facts, await newestOf(log, taskId))) facts.push(...record.facts);

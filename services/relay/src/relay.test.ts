@@ -90,7 +90,7 @@ test('a message whose task id is new creates the task without a read of the log;
   const second = await relayOn(log);
   await until(async () => (await messagesOf('waiting')).length === 1);
   assert.ok(read.has('waiting'));
-  // With a wrong mark the append conflicts, the shard restarts, and the task is read.
+  // If the input wrongly claims to create the task, the append conflicts, the shard restarts, and the task is read.
   await sendMessage(log, 'live', { messageId: 'm2', creates: true });
   await until(async () => (await messagesOf('live')).length === 2);
   assert.deepEqual(await messagesOf('live'), ['m1', 'm2']);
@@ -157,7 +157,7 @@ test('with an event cost of 0 every token is its own frame [S1-27]', async () =>
   out.add({ kind: 'open', lane: 'a', artifact: { name: 'response' } });
   for (let index = 0; index < 20; index++) {
     out.token('a', `${index} `);
-    // Half of the tokens arrive at once and meet while an append is in flight.
+    // Half of the tokens arrive together, while an append is in flight.
     if (index % 2 === 0 || index > 10) await out.flush();
   }
   out.add({ kind: 'status', state: 'TASK_STATE_COMPLETED' });
@@ -297,7 +297,7 @@ test('promise 1: a held half of a surrogate pair survives a later notice and the
   assert.deepEqual([fold.textOf('a'), fold.textOf('b'), fold.textOf('notice')], ['👍', 'ha👍', 'n']);
 });
 
-test('a message whose first record exceeds the limit of the log is rejected, counted, and blocks no other task', {
+test('a message whose first record exceeds the limit of the log is rejected, counted, and does not block other tasks', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog({ shards: 1, recordBytesMax: 4_096 });
@@ -325,7 +325,7 @@ test('two relays split the shards evenly, and one owns all when the other stops'
   await second.stop();
 });
 
-test('a full work queue fails no shard: the work is requested until there is room, and other tasks continue', {
+test('a full work queue does not fail a shard: the work is requested until there is room, and other tasks continue', {
   timeout: 20_000,
 }, async t => {
   const log = createMemoryLog({ shards: 1 });
@@ -377,7 +377,7 @@ test('a relay that takes over logs its shards together, at its start and after t
   assert.equal(lines.findLast(({ msg }) => msg === 'shards released')?.shards, 16);
 });
 
-test('a relay that stops while the work queue is full no longer requests work: the next owner of the shard does', {
+test('a relay that stops while the work queue is full no longer requests work; the next owner of the shard does', {
   timeout: 60_000,
 }, async () => {
   const log = createMemoryLog();
@@ -392,7 +392,7 @@ test('a relay that stops while the work queue is full no longer requests work: t
   await until(async () => refusals > 0);
   await relay.stop();
   const before = refusals;
-  // Longer than two pauses between requests.
+  // Waits longer than two pauses between requests.
   await sleep(2_500);
   assert.equal(refusals, before);
   const next = await relayOn(other);

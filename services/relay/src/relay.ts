@@ -24,19 +24,19 @@ export type RelayDeps = {
   logger: Logger;
   leaseMs?: number;
   heartbeatMs?: number;
-  /** How long a task may stay in input-required, milliseconds; absent: no limit. */
+  /** Milliseconds for which a task may stay in input-required; absent: no limit. */
   inputTimeoutMs?: number | undefined;
-  /** How long a task may stay in auth-required, milliseconds; absent: no limit. */
+  /** Milliseconds for which a task may stay in auth-required; absent: no limit. */
   authTimeoutMs?: number | undefined;
   /** Age of an open task's start at which its facts are copied forward, milliseconds; absent: never. */
   copyForwardAfterMs?: number | undefined;
   /** Bytes of records of one task. A task that reaches the limit fails. Default TASK_BYTES_MAX. */
   taskBytesMax?: number;
-  /** JSON of the facts of one part of a copy, UTF-16 units; default PART_UNITS_MAX. */
+  /** UTF-16 units of the facts of one part of a copy as JSON; default PART_UNITS_MAX. */
   copyPartUnitsMax?: number | undefined;
   /** Interval of the retention sweep, milliseconds; default RETENTION_SWEEP_MS. */
   sweepMs?: number;
-  /** A task in progress without a fact for this long is examined for lost inputs, milliseconds; default SILENT_MS_MIN. */
+  /** Milliseconds without a fact after which a task in progress is examined for lost inputs; default SILENT_MS_MIN. */
   silentMs?: number;
 };
 

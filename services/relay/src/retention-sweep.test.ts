@@ -44,7 +44,7 @@ const WAITS = { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED' } as const;
 const WORKS = { kind: 'status', state: 'TASK_STATE_WORKING' } as const;
 const COMPLETED = { kind: 'status', state: 'TASK_STATE_COMPLETED' } as const;
 
-/** Writes the given number of bytes in ended tasks, no faster than the relay copies the open ones forward. */
+/** Writes the given number of bytes in ended tasks, but no faster than the relay copies open tasks forward. */
 async function fill(log: MemoryLog, name: string, bytes: number, open: readonly string[]): Promise<void> {
   const text = 'x'.repeat(8 * 1024);
   const inputs: AgentInput[] = [
@@ -125,7 +125,10 @@ test('the index keeps open tasks while others fill it three times, so that their
   await relay.stop();
 });
 
-/** A relay folds the beginning of a task, and no relay runs while its agent continues. The agent's inputs are then removed. */
+/**
+ * Simulates an outage: a relay folds the beginning of a task, no relay runs while its agent continues, and then the agent's inputs are
+ * removed.
+ */
 async function outage(log: MemoryLog, work: () => Promise<void>): Promise<void> {
   const first = await relayOn(log.another());
   await sendMessage(log, 't');
@@ -138,7 +141,7 @@ async function outage(log: MemoryLog, work: () => Promise<void>): Promise<void> 
   log.expireAll('inputs', (await log.inputs.extent()).lastSeq + 1);
 }
 
-/** Takes the item of the task and settles it, as the agent would. */
+/** Takes and settles the task's work item, as its agent would. */
 async function finish(log: MemoryLog, write: () => Promise<void>): Promise<void> {
   const stop = new AbortController();
   await log.work.take('agent.echo', { slots: 1, signal: stop.signal }, async () => {
@@ -198,7 +201,9 @@ test('a record without a fact does not hide that the work item is gone', { timeo
   await second.stop();
 });
 
-test('a silent task whose agent still has its item is not touched, however much was removed', { timeout: 20_000 }, async () => {
+test('a silent task whose agent still has its work item is left alone, however much was removed', {
+  timeout: 20_000,
+}, async () => {
   const log = createMemoryLog();
   await outage(log, async () => {});
   const second = await relayOn(log.another());

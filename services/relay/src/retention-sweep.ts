@@ -8,10 +8,7 @@ import { copyForwardInput, type OpenTask } from './task-deadlines.ts';
 
 /** Time between two sweeps. */
 const RETENTION_SWEEP_MS = 5_000;
-/**
- * An open task is copied forward when its beginning would be discarded after this many more bytes, as a share of the bytes that the
- * log may hold.
- */
+/** An open task is copied forward when its beginning would be discarded after this share of the log's maximum bytes. */
 export const COPY_FORWARD_MARGIN = 0.25;
 /** Copies that one sweep may start. A copy stores all facts of its task again, which brings all other tasks closer to the limit. */
 export const COPIES_PER_SWEEP_MAX = 64;
@@ -34,7 +31,7 @@ export type RetentionSweepOptions = {
   owns: (taskId: string) => boolean;
   /** Whether an input, an append or a side effect of the task is in progress in this relay. */
   isBusy: (taskId: string) => boolean;
-  /** The setting of copies by age. Absent: nothing is copied. */
+  /** The setting for copies by age; if absent, nothing is copied. */
   copyForwardAfterMs: number | undefined;
   /** Epoch milliseconds. */
   now: () => number;
@@ -51,7 +48,7 @@ export type RetentionSweepOptions = {
 export class RetentionSweep {
   readonly #options: RetentionSweepOptions;
   readonly #timer: NodeJS.Timeout;
-  /** `startSeq` of the start whose copy was requested, by task: one that cannot be copied is not tried in each sweep. */
+  /** `startSeq` of the start whose copy was requested, by task: a start that cannot be copied is not tried again in each sweep. */
   readonly #copied = new Map<string, number>();
   readonly #examinedAt = new Map<string, number>();
   #isSweeping = false;
@@ -91,7 +88,7 @@ export class RetentionSweep {
     const below = copyForwardBelow(extent);
     if (copyForwardAfterMs === undefined || below <= extent.firstSeq) return;
     const due = this.#owned(tasks, ({ entry: { startSeq, generation } }, taskId) => {
-      // If the beginning of a task is gone, a copy would present a part as the whole.
+      // If the beginning of a task is gone, it is not copied: a copy would present a part as the whole task.
       const isOld = generation > 0 && startSeq >= extent.firstSeq && startSeq < below;
       return isOld && this.#copied.get(taskId) !== startSeq;
     });
@@ -104,14 +101,14 @@ export class RetentionSweep {
     }
   }
 
-  /** Deadlines and copies of a task follow from its index entry, and the index removes its oldest entries too. */
+  /** Writes index entries of open tasks again: deadlines and copies follow from them, and the index too removes its oldest entries. */
   async #keepIndexed(tasks: ReadonlyMap<string, OpenTask>, extent: StreamExtent): Promise<void> {
     const below = copyForwardBelow(extent);
     if (below <= extent.firstSeq) return;
     const due = this.#owned(tasks, ({ entry, revision }) => entry.generation > 0 && revision < below);
     for (const [taskId, { entry, revision }] of due.slice(0, ENTRIES_PER_SWEEP_MAX)) {
       if (this.#isStopped) return;
-      // A conflict is a newer entry.
+      // A conflict means that there is a newer entry.
       await this.#options.log.tasks.update(taskId, entry, revision).catch(error => {
         if (!(error instanceof LogConflict)) throw error;
       });
@@ -134,7 +131,7 @@ export class RetentionSweep {
       const newest = await this.#options.log.facts.last(taskId);
       if (newest === undefined) continue;
       const { aggregate } = newest.record;
-      // Its relay died between the record and the index, and no successor reads inputs that would write the entry again.
+      // The relay died between writing the record and the index entry, and no input is left from which a successor would write the entry.
       if (aggregate.generation > entry.generation) {
         await this.#options.index.put(taskId, indexEntry(stepOf(newest), aggregate.at));
         continue;
@@ -147,7 +144,7 @@ export class RetentionSweep {
     }
   }
 
-  /** Tasks of this relay's shards. The condition is checked first, because it needs no shard. */
+  /** Tasks of this relay's shards. `isDue` is checked first, because it does not need the shard. */
   #owned(tasks: ReadonlyMap<string, OpenTask>, isDue: (task: OpenTask, taskId: string) => boolean): [string, OpenTask][] {
     return [...tasks].filter(([taskId, task]) => isDue(task, taskId) && this.#options.owns(taskId));
   }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { MemoryLog } from '@hopline/log/memory';
 import type { ShardContext } from './shard.ts';
 
-/** What the only shard of a log in memory needs. It has no side effects, and no fault is expected. */
+/** Context of a shard of an in-memory log that has only this one. Side effects do nothing, and any fault fails the test. */
 export function shardContext({ inputs, facts }: MemoryLog, more: Partial<ShardContext> = {}): ShardContext {
   let appends = 0;
   return {

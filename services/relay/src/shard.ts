@@ -24,17 +24,17 @@ export const IDLE_MS = 30_000;
 export const ENDED_IDLE_MS = 2_000;
 export const SWEEP_MS = 5_000;
 const CATCH_UP_POLL_MS = 5;
-/** Records, or bytes of them, between two checks of the bound: a check costs one step per task. */
+/** Records, or bytes of records, between two checks of the bound, because a check costs one step per task. */
 const RECORDS_PER_CHECK = 128;
 const BYTES_PER_CHECK = 1024 * 1024;
-/** Records of a task between two checks which of them are folded. */
+/** Records of a task after which the folded ones are forgotten. */
 const RECORDS_PER_LOOK = 64;
 /** Records checked concurrently. */
 const LOOKS_AT_ONCE_MAX = 16;
 
 export type ShardContext = Omit<PipelineContext, 'refoldTo'> & {
   inputs: InputLog;
-  /** The log has lost records of the shard, and their inputs are folded again. */
+  /** Called when the log has lost records of the shard and their inputs are folded again. */
   onRefold: (shard: number) => void;
 };
 
@@ -49,7 +49,7 @@ type LoadedTask = {
   sinceLook: number;
   /** The newest record of the task that this shard stored. While the task is in memory, its next append proves that the log has it. */
   stored?: RecordMark;
-  /** A later version wrote its facts: a relay of that version continues at this input, and this relay folds none. */
+  /** Set if a later version wrote the task's facts: a relay of that version continues at this input, and this relay folds none. */
   blockedAt?: number;
 };
 
@@ -58,8 +58,7 @@ type LoadedTask = {
  *
  * The checkpoint is valid only while the log keeps the stored records. So the shard remembers its newest record, and checks that the log has it at
  * start, before it continues a task from the log, and from time to time. It also checks the newest record of each task that it removes from memory,
- * because that record may be newer than a loss. If the log has lost one, the inputs are read again from the beginning: inputs that a task has
- * folded are recognized, and lost facts are made again.
+ * because that record may be newer than a loss. If the log has lost a record, all inputs are read again: those that a task has folded are recognized, and lost facts are made again.
  */
 export class Shard {
   readonly index: number;
@@ -75,7 +74,7 @@ export class Shard {
   /** The running check of the newest record, and the next one. */
   #looking: Promise<void> | undefined;
   #nextLook: Promise<void> | undefined;
-  /** Records stored after the newest one that was read, readable or not, at the time of its delivery. */
+  /** Number of records, readable or not, that were stored after the newest read one by the time of its delivery. */
   #unread = 0;
   #reading: Promise<void> | undefined;
   #sweepTimer: NodeJS.Timeout | undefined;
@@ -131,7 +130,7 @@ export class Shard {
     return this.#checkpoint;
   }
 
-  /** Records of the shard that are stored but not folded: not read yet at the newest delivery, or waiting here. */
+  /** Number of the shard's records that are stored but not folded: those not yet read at the newest delivery, and those waiting here. */
   get lag(): number {
     let lag = this.#unread;
     for (const task of this.#tasks.values()) lag += unfoldedOf(task).length;
@@ -218,7 +217,7 @@ export class Shard {
 
   #dispatch(input: StoredInput): void {
     const task = this.#tasks.get(input.taskId);
-    // A blocked task folds nothing, and nothing more is kept of it.
+    // A blocked task folds nothing, so further inputs of it are not kept.
     if (task?.blockedAt !== undefined) return;
     if (task !== undefined) noteRead(task, input.seq);
     if (task?.pipeline !== undefined) {
@@ -247,7 +246,7 @@ export class Shard {
     // The index is written after the facts, so another relay may have stored the first ones between the two reads.
     const newest = found ?? (seq === undefined ? undefined : await facts.last(taskId));
     const isNew = newest === undefined && (seq === undefined || (await this.#isLost(task, seq)));
-    // The read state may be older than what this shard has stored, and the ordinals of the next input would show a gap.
+    // The state that was read may be older than the facts that this shard has stored. The next input's ordinals would then show a gap.
     await this.#lookForNewest();
     if (this.#stop.signal.aborted || task.blockedAt !== undefined) return;
     this.#continue(taskId, task, newest ?? (isNew ? 'new' : 'expired'));

@@ -29,7 +29,8 @@ type RequestOptions = { trace: TraceCarrier; queuedAt: number; isStopped: () => 
 type Item = {
   role: Role;
   id: string;
-  work: Work /** The producer that writes once the item is taken. */;
+  work: Work;
+  /** The producer whose inputs show that the item was taken. */
   producer: string;
   trace?: TraceCarrier;
 };
@@ -68,7 +69,7 @@ function itemOf(fact: Fact, aggregate: TaskAggregate): Item | undefined {
       return messageItem(aggregate, { turn: fact.turn, message: fact.message, metadata: fact.request });
     case 'call.started': {
       const item = callItem(aggregate, fact);
-      // The hop before it ends with the fact, whose time the supervisor reads.
+      // The previous hop ends with the fact, whose time the supervisor reads.
       return item && { ...item, work: { ...item.work, queuedAt: fact.at } };
     }
     default:
@@ -76,7 +77,10 @@ function itemOf(fact: Fact, aggregate: TaskAggregate): Item | undefined {
   }
 }
 
-/** Items of inputs that are read again and whose worker has written nothing: their requests may be lost with the previous owner. */
+/**
+ * The items of inputs that are read again and whose workers have written nothing: their requests may have been lost with the previous
+ * owner.
+ */
 function itemsReadAgain({ aggregate, replay }: StoredStep): Item[] {
   if (replay === undefined || isTerminal(aggregate.state)) return [];
   const { message, calls = [] } = replay;
@@ -105,7 +109,7 @@ function callItem(aggregate: TaskAggregate, call: CallInput | CallStarted): Item
   return { role: `agent.${known.agent}`, id, work: workOfCall(aggregate, working), producer: call.call, ...(trace && { trace }) };
 }
 
-/** Whether this record begins another INDEXED_BYTES_STEP: the same for every relay, without a note of the last entry. */
+/** Whether this record begins another INDEXED_BYTES_STEP. Every relay gets the same result, without remembering the last entry. */
 function hasGrown({ aggregate, storedBytes }: StoredStep): boolean {
   const steps = (bytes: number) => Math.floor(bytes / INDEXED_BYTES_STEP);
   return steps(storedBytes) > steps(aggregate.storedBytes ?? 0);
@@ -141,8 +145,8 @@ function newestOf({ facts, aggregate, seq, startSeq, startStoredAt }: StoredStep
 }
 
 /**
- * Requests the item of an input that was read again. Within the duplicate window a repetition has no effect. After it only a queue without an
- * item of the task shows that the first request is lost: a worker that is silent for so long still has its item.
+ * Requests the item of an input that was read again. Within the duplicate window a repetition has no effect. After it only a queue without
+ * an item of the task shows that the first request is lost: a worker that has been silent for that long still has its item.
  */
 async function requestAgain(work: WorkQueue, item: Item, storedAt: number | undefined, options: RequestOptions): Promise<void> {
   const isForgotten = storedAt === undefined || options.queuedAt - storedAt >= work.duplicateWindowMs;

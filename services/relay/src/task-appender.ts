@@ -36,20 +36,20 @@ export type TaskAppenderOptions = {
     PipelineContext,
     'facts' | 'now' | 'wallNow' | 'appendId' | 'onAppend' | 'taskBytesMax' | 'refoldTo' | 'copyPartUnitsMax'
   >;
-  /** Knows which inputs each append folds. */
+  /** Determines which inputs each append folds. */
   inputs: Pick<TaskInputs, 'folded'>;
   trace: () => TraceCarrier;
 };
 
 /**
- * Decides commands and appends their facts, each record with the sequence of the record before it: an append of a relay that lost
- * the task fails with LogConflict. The caller keeps one call in flight.
+ * Decides commands and appends their facts, each record with the expected sequence of the previous record, so that an append of a relay
+ * that lost the task fails with LogConflict. The caller keeps one call in flight.
  */
 export class TaskAppender {
   readonly #options: TaskAppenderOptions;
   #aggregate: TaskAggregate | undefined;
   #newestSeq: number;
-  /** Bytes of the task's records that this relay knows, without the newest one of another relay. */
+  /** Bytes of the task's records as far as this relay knows them: the newest record of another relay is missing. */
   #storedBytes: number;
   #taskStart: TaskStart | undefined;
   #takeover: Takeover | undefined;
@@ -67,7 +67,7 @@ export class TaskAppender {
     this.#takeover = takeover;
   }
 
-  /** The task as its newest record left it. */
+  /** The task after its newest record. */
   get aggregate(): TaskAggregate | undefined {
     return this.#aggregate;
   }
@@ -86,15 +86,15 @@ export class TaskAppender {
     if (this.#leap === 'none' && batch.some(({ firstSeq }) => firstSeq <= refoldTo)) this.#leap = 'due';
     const decided = this.#decide(batch);
     const isOver = this.#storedBytes >= this.#options.context.taskBytesMax;
-    // A task that ends by itself needs no failure.
+    // A task that ends anyway need not fail.
     const goesOn = decided.facts.length > 0 && decided.aggregate !== undefined && !isTerminal(decided.aggregate.state);
     return isOver && goesOn ? this.#reject(decided.facts, TASK_TOO_LARGE) : this.#appendFacts(decided);
   }
 
   /**
-   * Copies the facts of an open task forward. Resolves with undefined when the task has ended, or this relay stopped meanwhile. A
-   * start that differs from the command's was copied by the previous owner; the step is returned all the same, because that relay
-   * may have died before it wrote the task index, and without the entry the next copy-forward never falls due.
+   * Copies the facts of an open task forward. Resolves with undefined when the task has ended, or this relay stopped meanwhile. If the
+   * start differs from the command's, the previous owner has copied it. The step is returned all the same: that relay may have died before
+   * it wrote the task index, and without the entry the next copy-forward would never become due.
    */
   async copyForward({ startStoredAt }: CopyForwardInput): Promise<StoredStep | undefined> {
     const { context, ledger } = this.#options;
@@ -149,9 +149,9 @@ export class TaskAppender {
   }
 
   /**
-   * After a loss of records the generations go on at the time, which is above all that the lost ones can have had: a viewer, a webhook or
-   * a cursor that has received lost events then finds a gap, never an event that passes for the next one. The first event of a task is
-   * the client's message and the same again.
+   * After a loss of records the generations continue at the current time, which is above any lost generation. A viewer, webhook or cursor
+   * that has received lost events then finds a gap, never an event that looks like the next one. The first event of a task needs no leap:
+   * it is the client's message and is the same again.
    */
   #afterLoss(facts: Fact[], aggregate: TaskAggregate): { facts: Fact[]; aggregate: TaskAggregate } {
     const lostAfter = this.#aggregate?.generation ?? 1;
@@ -166,8 +166,8 @@ export class TaskAppender {
   }
 
   /**
-   * An event that fits no record or exceeds its task, or that JSON cannot hold, fails its task, visibly: a retry would end the
-   * same way. A task whose first record does not fit never starts. Servers reject such a message; one that another writer
+   * Fails the task visibly if an event does not fit into a record, exceeds the limit of the task, or cannot be encoded as JSON: a retry
+   * would end in the same way. A task whose first record does not fit never starts. Servers reject such a message; one that another writer
    * appended must not block the shard.
    */
   async #reject(facts: readonly Fact[], reason: string): Promise<StoredStep | undefined> {
@@ -195,15 +195,15 @@ export class TaskAppender {
   }
 }
 
-/** Whether the facts are the failure of `#reject`: then even that cannot be stored. */
+/** Whether the facts are the failure from `#reject`, so that not even that can be stored. */
 function isFailureOfRelay(facts: readonly Fact[]): boolean {
   const reasons: unknown[] = [TOO_LARGE, TASK_TOO_LARGE, NOT_ENCODABLE];
   return facts.some(fact => fact.kind === 'status.changed' && reasons.includes(fact.event.statusUpdate.metadata?.reason));
 }
 
 /**
- * Whether an error comes from the task itself: code met a value that it cannot hold, or the value fits no record. Every other one
- * is a fault of the log, or another relay owns the task.
+ * Whether an error comes from the task itself: the code cannot handle a value, or the value does not fit into a record. Any other error is
+ * a fault of the log, or means that another relay owns the task.
  */
 export function isTaskFault(error: unknown): boolean {
   return error instanceof RecordTooLarge || error instanceof TypeError || error instanceof RangeError;

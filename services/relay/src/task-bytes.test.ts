@@ -11,7 +11,7 @@ import { INDEXED_BYTES_STEP } from './side-effects.ts';
 
 const bytesOf = ({ record }: StoredFacts): number => Buffer.byteLength(JSON.stringify(record));
 
-/** Begins a task whose agent writes `words`, each stored before the next, on relays that take over from each other. */
+/** Begins a task whose agent writes `words`, storing each before the next, while relays take over from each other. */
 async function write(
   t: TestContext,
   { taskBytesMax, words, relays = 1 }: { taskBytesMax?: number; words: number; relays?: number },
@@ -57,7 +57,7 @@ async function write(
 
 const endOf = (records: StoredFacts[]) => records.at(-1)!.record.facts.findLast(fact => fact.kind === 'status.changed')!;
 
-test('a task that reaches its byte limit fails at its next event, with a reason; one byte below it continues', async t => {
+test('a task that reaches its byte limit fails at its next event, with a reason; one byte below the limit it continues', async t => {
   const records = await write(t, { words: 6 });
   assert.equal(records.at(-1)!.record.aggregate.state, 'TASK_STATE_COMPLETED');
   const before = records.slice(0, -2).reduce((sum, record) => sum + bytesOf(record), 0);
@@ -68,7 +68,7 @@ test('a task that reaches its byte limit fails at its next event, with a reason;
   assert.equal(whole.at(-1)!.record.aggregate.state, 'TASK_STATE_COMPLETED', 'an end by itself needs no failure');
 });
 
-test('the bytes of a task are counted over takeovers', async t => {
+test('the bytes of a task are counted across takeovers', async t => {
   const records = await write(t, { words: 8, relays: 2 });
   const bytes = records.map(bytesOf);
   const counted = records.at(-1)!.record.aggregate.storedBytes!;

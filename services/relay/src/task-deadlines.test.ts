@@ -10,7 +10,7 @@ import type { Relay } from './relay.ts';
 import { CHECK_MS_MAX, inputTimeout, TaskDeadlines } from './task-deadlines.ts';
 
 const TIMEOUT_MS = 400;
-/** For a relay that must not see a deadline become due, however slow the machine is. */
+/** A deadline that does not become due during the test, however slow the machine is. */
 const FAR_MS = 60_000;
 const QUESTION = { messageId: 'q', role: 'ROLE_AGENT' as const, parts: [{ text: 'Which one?' }] };
 
@@ -83,7 +83,7 @@ test('a deadline outlives every relay: a relay that starts after it fails the ta
   await relay.stop();
 });
 
-test('an answer stored before the deadline wins although no relay ran until after it [S3-8]', {
+test('an answer stored before the deadline wins even if no relay ran until after the deadline [S3-8]', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();

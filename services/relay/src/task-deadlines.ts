@@ -3,7 +3,7 @@ import { type CopyForwardInput, type RelayInput, shardOf } from '@hopline/events
 import { followBucket, type Log, type TaskIndexEntry } from '@hopline/log';
 import { type Logger, taskLogger } from '@hopline/telemetry';
 
-/** Shortest pause between two checks, milliseconds: a check costs one step per waiting task. */
+/** Shortest pause between two checks in milliseconds. A check costs one step per waiting task. */
 const CHECK_MS_MIN = 100;
 /** Pause before a missed deadline is retried (another relay owns the shard, the log is unavailable). */
 const RETRY_MS = 1_000;
@@ -38,7 +38,7 @@ export function authTimeout(timeoutMs: number): DeadlineRule {
     };
 }
 
-/** Copies the facts of an open task forward `afterMs` after they were stored last. */
+/** Copies the facts of an open task forward `afterMs` after they were last stored. */
 export function copyForwardRule(afterMs: number): DeadlineRule {
   return ({ state, generation, startStoredAt = 0 }) => {
     const isOpen = generation > 0 && !isTerminal(state);
@@ -49,7 +49,10 @@ export function copyForwardRule(afterMs: number): DeadlineRule {
 const OPEN_STATES = ['submitted', 'working', 'input-required', 'auth-required'] as const;
 type OpenState = (typeof OPEN_STATES)[number];
 
-/** A start is copied once, whether its age or the bytes of the log cause the copy. */
+/**
+ * The input of a copy-forward. Its name makes sure that a start is copied only once, whether its age or the bytes of the log cause the
+ * copy.
+ */
 export function copyForwardInput(startStoredAt: number): { name: string; input: CopyForwardInput } {
   return { name: `copy-forward:${startStoredAt}`, input: { kind: 'copy-forward', startStoredAt } };
 }

@@ -18,7 +18,7 @@ type TaskHopOptions = {
   taskId: string;
   shards: number;
   newest: StoredFacts | undefined;
-  /** Another relay began the task, and it is open. */
+  /** True if the task is open and was begun by another relay. */
   isTakeover: boolean;
 };
 
@@ -34,13 +34,13 @@ type Sums = {
 };
 
 /**
- * The relay's spans over one task: for each turn a short one when its message is read, then one per segment, never one per token or
- * chunk. A turn is below the request that sent its message; a relay that takes over continues below the span of the one before it.
+ * The relay's spans over one task: for each turn a short one when its message is read, then one per segment, never one per token or chunk.
+ * A turn is below the request that sent its message; a relay that takes over continues below the span of the previous one.
  */
 export class TaskHop {
   readonly #options: TaskHopOptions;
   #hop: Hop | undefined;
-  /** Span of the turn so far, of this relay or of the one before it. */
+  /** Newest span of the turn, from this relay or the previous one. */
   #previous: TraceCarrier | undefined;
   /** Why the next hop begins in the middle of a turn. */
   #cause: 'takeover' | 'reload' | 'continuation';
@@ -56,7 +56,7 @@ export class TaskHop {
     this.#cause = this.#isTakeover ? 'takeover' : 'reload';
   }
 
-  /** Context for everything that the task stores and queues: a span that is already exported. */
+  /** Trace context for everything that the task stores and queues. Its span is already exported. */
   carrier(): TraceCarrier {
     return this.#hop?.carrier() ?? this.#previous ?? {};
   }
@@ -73,7 +73,7 @@ export class TaskHop {
     const isMessage = beginsTurn(input, aggregate);
     if (isMessage && this.#hop !== undefined) this.#end('superseded');
     if (this.#hop === undefined) {
-      // Inputs of an ended task are rejected, and are not work.
+      // Inputs of an ended task are rejected, so they begin no hop.
       if (aggregate !== undefined && isTerminal(aggregate.state)) return;
       this.#hop = this.#start(input, aggregate, isMessage);
     }
@@ -172,7 +172,7 @@ function noSums(): Sums {
   return { newest: undefined, bytesIn: 0, events: 0, chunks: 0, tokens: 0, characters: 0, heldMsMax: 0, waitMsMax: 0 };
 }
 
-/** A message that the task does not have: it creates the task, or starts its next turn. */
+/** Whether the input is a new message, which creates the task or starts its next turn. */
 function beginsTurn({ record }: StoredInput, aggregate: TaskAggregate | undefined): boolean {
   if (record.from !== 'client' || record.input.kind !== 'message') return false;
   if (aggregate === undefined) return true;

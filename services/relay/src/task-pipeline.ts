@@ -13,9 +13,9 @@ function withExactOrdinals({ record, ...stored }: StoredFacts): StoredFacts {
 }
 
 /**
- * One task in the relay: an input becomes commands, the decider makes facts of them, one append at a time stores the facts, side
- * effects follow, and the checkpoint passes the input. All state comes from the log: a new pipeline made from the newest record
- * continues where this one stopped, and appends of the old one fail from then on.
+ * One task in the relay. An input becomes commands, the decider turns them into facts, one append at a time stores the facts, side effects
+ * follow, and then the checkpoint passes the input. All state comes from the log: a new pipeline made from the newest record continues
+ * where this one stopped, and appends of the old one fail from then on.
  */
 export class TaskPipeline {
   readonly taskId: string;
@@ -28,7 +28,7 @@ export class TaskPipeline {
   readonly #barriers = new CheckpointBarriers();
   #isReplayIndexed = false;
   #isAppending = false;
-  /** An input could not be applied: the task is failing, or dropped. */
+  /** True if an input could not be applied: the task is failing or was dropped. */
   #isRejected = false;
   #isStopped = false;
   #textTimer: NodeJS.Timeout | undefined;
@@ -37,7 +37,7 @@ export class TaskPipeline {
   /** When the last input was accepted, monotonic milliseconds: the shard evicts idle tasks. */
   lastInputAt: number;
 
-  /** `expired`: the task existed, and its facts are gone. No message begins it again. */
+  /** `expired`: the task existed but its facts are gone, so no message may begin it again. */
   constructor(taskId: string, stored: StoredFacts | 'new' | 'expired', context: PipelineContext) {
     const newest = typeof stored === 'string' ? undefined : withExactOrdinals(stored);
     const { aggregate } = newest?.record ?? {};
@@ -75,22 +75,22 @@ export class TaskPipeline {
     return this.#queue.size;
   }
 
-  /** No text is held, no command is queued, no append or side effect is in flight. */
+  /** True if no text is held, no command is queued, and no append or side effect is in flight. */
   get isIdle(): boolean {
     return this.#oldestPendingSeq() === undefined;
   }
 
-  /** Text is held, a command is queued, or an append or side effect is in flight. A record without a fact is not waited for. */
+  /** True if text is held, a command is queued, or an append or side effect is in flight. Does not count a record that led to no fact. */
   get isBusy(): boolean {
     return this.#barriers.lowest(this.#inputs.oldestSeq) !== undefined;
   }
 
-  /** Every input of the task up to this sequence is folded, also where no fact has stored that yet. */
+  /** Every input of the task up to this sequence is folded, even if no stored fact shows it yet. */
   get foldedSeq(): number {
     return (this.#barriers.lowest(this.#inputs.oldestSeq) ?? this.#inputs.lastSeq + 1) - 1;
   }
 
-  /** Every input of the task up to this sequence is folded, side effects included. */
+  /** Every input of the task up to this sequence is folded, including its side effects. */
   get checkpoint(): number {
     return (this.#oldestPendingSeq() ?? this.#inputs.lastSeq + 1) - 1;
   }
@@ -135,7 +135,7 @@ export class TaskPipeline {
     }
   }
 
-  /** Fails the task visibly; when that is not possible either, drops what this process holds of it. */
+  /** Fails the task visibly. If that is impossible too, drops everything that this process holds of it. */
   #reject(seq: number, error: unknown): void {
     const isSecond = this.#isRejected;
     this.#isRejected = true;
@@ -161,7 +161,7 @@ export class TaskPipeline {
     this.#appendQueued().then(
       () => {
         this.#isAppending = false;
-        // An input may have arrived since the last look at the queue, or the task may have ended while text was held.
+        // An input may have arrived since the queue was last checked, or the task may have ended while text was held.
         if (!this.#isStopped) this.#advance();
       },
       error => {
@@ -180,7 +180,7 @@ export class TaskPipeline {
       try {
         await this.#appendBatch(batch, oldestSeq);
       } catch (error) {
-        // After any other error the log did not take the batch, so its barrier keeps the checkpoint before it.
+        // After any other error the log has not stored the batch, so its barrier keeps the checkpoint before it.
         if (isTaskFault(error)) this.#barriers.release(oldestSeq);
         throw error;
       }
@@ -192,7 +192,7 @@ export class TaskPipeline {
     const step = await this.#appender.append(batch);
     if (step !== undefined) {
       this.#inputs.stored(step.aggregate.foldedSeq);
-      // First the work: a worker waits for it.
+      // Side effects begin first, because a worker waits for the work.
       this.#applySideEffects({ ...step, receivedAt: this.#receivedAt }, oldestSeq);
       this.#hop.stored(step);
       this.#context.onStored(step, this.#hop.carrier(), this.#hop.takeTakeover());
@@ -204,8 +204,8 @@ export class TaskPipeline {
   }
 
   /**
-   * An input that is folded already is read again after a takeover, and its side effects may be missing. One write of the task
-   * index covers all such inputs. A call may be folded although its record is not: text before it was held.
+   * An input that is folded already is read again after a takeover, and its side effects may be missing. One write of the task index covers
+   * all such inputs. A call may be folded before the rest of its record, because text before it was held.
    */
   #replaySideEffects({ record, seq, storedAt }: StoredInput, isNew: boolean): void {
     const calls = this.#foldedCalls(record);
@@ -217,7 +217,7 @@ export class TaskPipeline {
     this.#applySideEffects(step, seq);
   }
 
-  /** Calls of the record that the newest stored facts have. */
+  /** The calls of a record that are in the newest stored aggregate. */
   #foldedCalls(record: InputRecord): CallInput[] {
     const { aggregate } = this;
     if (aggregate === undefined || typeof record.from === 'string' || record.from.id !== SUPERVISOR) return [];
@@ -254,7 +254,10 @@ export class TaskPipeline {
     return pending === undefined || (unstored !== undefined && unstored < pending) ? unstored : pending;
   }
 
-  /** Its producers write on: their next fact stores the ordinals. A task that ended, failed or waits may never have another fact. */
+  /**
+   * True while producers continue to write, so that their next fact stores the ordinals. A task that has ended, failed or waits may never
+   * have another fact.
+   */
   get #isRunning(): boolean {
     const state = this.aggregate?.state;
     return !this.#isRejected && state !== undefined && isInProgress(state);

@@ -8,7 +8,7 @@ import { kill, relayOn, sendMessage, shownWhen, storedWhen, writerOf } from './r
 
 const isEnded = ({ ended }: Fold) => ended;
 
-/** Two runs write tokens in turns, each with its own letter. The run named first is always ahead. */
+/** Makes runs write tokens in turn, each with its own letter. The first run is always ahead. */
 async function writeInTurns(runs: readonly (readonly [string, InputWriter])[], from: number, to: number): Promise<void> {
   for (let index = from; index < to; index++) {
     for (const [letter, out] of runs) {

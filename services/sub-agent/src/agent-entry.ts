@@ -30,7 +30,7 @@ function entry<const A extends string, P extends TProperties>(adapter: A, proper
     adapter: Type.Literal(adapter),
     description: Type.Optional(text(1_024)),
     skills: Type.Optional(Type.Array(skill, { maxItems: 128 })),
-    /** Retries of a call that failed as retryable. */
+    /** How often a call that failed as retryable is repeated. */
     retries: Type.Optional(Type.Integer({ minimum: 0, maximum: RETRIES_MAX })),
     /** Whether it takes messages that fit no skill of any agent. */
     default: Type.Optional(Type.Boolean()),
@@ -139,7 +139,7 @@ export function parseAgentEntry(json: string): AgentEntry {
   return entry;
 }
 
-/** The skill of a bare name; anything else unchanged. */
+/** Turns a bare name into a skill; any other value is unchanged. */
 function skillOf(skill: unknown): unknown {
   if (typeof skill !== 'string') return skill;
   return {
@@ -189,7 +189,7 @@ function unknownField(field: string, known: readonly string[]): string {
   return `unknown field ${field}${similar === '' ? '; ' : `${similar} `}known fields: ${known.join(', ')}`;
 }
 
-/** All faults of an entry, unknown fields first, because a misspelt field is also missing. */
+/** All faults of an entry. Unknown fields come first, because a misspelt field also counts as missing. */
 function faultsIn(errors: readonly ErrorObject[]): string {
   // The error of an outer rule replaces those below it, and has the `reason` for the whole field.
   const outer = errors.filter(({ keyword }) => keyword === 'anyOf' || keyword === 'oneOf');

@@ -23,8 +23,8 @@ export type CreateAgentOptions = {
 };
 
 /**
- * Creates the agent of an entry. Adapters are imported on demand: the MCP SDK alone takes a third of a second of CPU and 50 MB.
- * Rejects when the entry cannot work, e.g. when its recording is missing.
+ * Creates the agent of an entry. Adapters are imported on demand: importing the MCP SDK takes a third of a second of CPU and 50 MB. Rejects
+ * when the entry cannot work, e.g. when its recording is missing.
  */
 export async function createAgent(entry: AgentEntry, context: CreateAgentOptions): Promise<Agent> {
   const { folder, onSkipped } = context;
@@ -65,7 +65,7 @@ export async function createAgent(entry: AgentEntry, context: CreateAgentOptions
   }
 }
 
-/** The agent may be an instance of a class, whose methods need it as `this` and are not members of a copy. */
+/** Adds the description without copying the agent: it may be an instance of a class, whose methods a copy would lack. */
 function described(agent: Agent, description: string): Agent {
   const runBatches = agent.runBatches?.bind(agent);
   return {
@@ -80,7 +80,7 @@ function described(agent: Agent, description: string): Agent {
   };
 }
 
-/** The code of the agent would find out late, and in words of its own. */
+/** Throws if a variable that the agent's code needs is not set. Otherwise its code would fail later, with its own message. */
 function requireVariables(env: readonly string[] = [], { secret }: CreateAgentOptions): void {
   const missing = env.findIndex(variable => secret(variable) === undefined);
   if (missing >= 0) throw new Error(`the variable that env.${missing} names is not set`);
@@ -106,7 +106,7 @@ async function langGraphOptions(entry: AgentFields<LangGraphEntry>, folder: stri
   if (url !== undefined) return { ...options, url, assistant, ...(headers && { headers }) };
   const graph = await loadExport({ path, name, folder });
   const saver = checkpointer === undefined ? undefined : await loadExport({ path, name: checkpointer, folder });
-  // The classes of the graph's own LangChain, not of another copy: a reducer may not convert messages of another class.
+  // Uses the classes of the graph's own copy of LangChain, because a reducer may not convert messages of another class.
   const { HumanMessage } = (await importAs('@langchain/core/messages', { path, folder })) ?? {};
   const { Command } = (await importAs('@langchain/langgraph', { path, folder })) ?? {};
   const graphOptions = {
@@ -162,7 +162,7 @@ function modelOptions(entry: AgentFields<ModelEntry>, context: CreateAgentOption
   };
 }
 
-/** The default key is for the default address only: no other server may receive it. */
+/** The default key is only for the default address, because no other server may receive it. */
 function defaultKey({ baseUrl }: Pick<ModelEntry, 'baseUrl'>, model: ModelDefaults): string | undefined {
   return baseUrl === undefined || baseUrl === model.baseUrl ? model.apiKey : undefined;
 }

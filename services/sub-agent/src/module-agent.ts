@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { type Agent, type AgentDefinition, AgentMisuse, defineAgent } from '@hopline/agent';
 
 export type ModuleAgentOptions = {
-  /** An ES module: .ts (types that can be stripped), .mts, .js or .mjs. */
+  /** Path of an ES module: .ts (with types that can be stripped), .mts, .js or .mjs. */
   path: string;
   /** Default: `default`. */
   export?: string;
@@ -50,7 +50,7 @@ export async function importAs(
   { path, folder }: { path: string; folder: string },
 ): Promise<Record<string, unknown> | undefined> {
   const parentURL = pathToFileURL(resolve(folder, path)).href;
-  // Node 20, which the published command supports, has no hooks.
+  // Node 20, which the published command supports, does not have these hooks.
   if (nodeModule.registerHooks === undefined) return undefined;
   const hooks = nodeModule.registerHooks({
     resolve: (name, context, next) => next(name, name === specifier ? { ...context, parentURL } : context),

@@ -18,12 +18,12 @@ export type SubAgentDeps = {
   /** Whether it takes messages that fit no skill of any agent. */
   isDefault?: boolean | undefined;
   slots: number;
-  /** Retries of a call that failed as retryable. */
+  /** How often a call that failed as retryable is repeated. */
   retries: number | undefined;
   /** Whether a supervisor's client sees the agent's text. */
   forwardText: boolean | undefined;
   drainMs: number;
-  /** Overrides of LIMITS. */
+  /** Limits that replace those of LIMITS. */
   limits?: Partial<Limits>;
   /** Receives errors that the agent throws, for the terminal of its author. */
   showError?: ((error: unknown) => void) | undefined;
@@ -93,7 +93,10 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
   };
 }
 
-/** The agent's A2A endpoint, with the probes of the process and the webhooks of its turns. `skills`: as they are registered now. */
+/**
+ * The agent's A2A endpoint, with the probes of the process and the webhooks of its turns. `skills`: returns the currently registered
+ * skills.
+ */
 function openEndpoint(deps: SubAgentDeps, skills: () => AgentSkill[]): A2AHttpServer {
   const { log, name, agent, logger, metrics, version, auth } = deps;
   const extensions = [resumeExtension];

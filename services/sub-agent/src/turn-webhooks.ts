@@ -7,12 +7,15 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { discardBody } from './discard-body.ts';
 import { RateLimit } from './rate-limit.ts';
 
-/** Length of a webhook token, bytes. The token is the only credential of a caller. */
+/** Length of a webhook token in bytes. The token is the only credential of a caller. */
 const TOKEN_BYTES = 32;
 const TOKEN = /^[-\w]{43}$/;
 /** Bytes of a call's body that are discarded, because an agent may send the whole task. */
 export const CALL_BYTES_MAX = 4 * 1024 * 1024;
-/** Calls forwarded to other processes per second: more than agents that call for every token send. A dropped call only delays its turn. */
+/**
+ * Most calls that are forwarded to other processes per second: more than agents send that call for every token. A dropped call only delays
+ * its turn.
+ */
 const CALLS_FORWARDED_PER_S_MAX = 1_000;
 
 /**
@@ -29,7 +32,7 @@ export class TurnWebhooks {
   #forward: (key: string) => void = () => {};
   #listening: string | undefined;
 
-  /** `publicUrl`: the URL of this endpoint, or of one shared by processes of the agent. */
+  /** `publicUrl`: the URL of this endpoint, or one that the agent's processes share. */
   constructor(publicUrl: string | undefined) {
     this.#publicUrl = publicUrl;
   }
@@ -68,7 +71,7 @@ export class TurnWebhooks {
 
   register(app: FastifyInstance): void {
     app.register(async scope => {
-      // Counts before the body is read, because the body is ignored.
+      // The call takes effect before its body is read, because the body is ignored.
       scope.addHook<{ Params: { token: string } }>('onRequest', async ({ params }, reply) => {
         if (!TOKEN.test(params.token)) return reply.code(404).header('connection', 'close').send({ error: 'not found' });
         this.#called(keyOf(params.token));

@@ -4,7 +4,7 @@ import { agentPresentation, answerArtifact, callNotice } from '@hopline/profiles
 import { SUPERVISOR } from '@hopline/task';
 import type { ConductingContext } from './turn-runner.ts';
 
-/** The notice for a call that ended in this state; by default the one for a failed call. */
+/** Notice of a call, by the state in which it ended. Other states have the notice of a failed call. */
 const OUTCOMES: Partial<Record<CallEnded['state'], keyof NoticeTemplates>> = {
   TASK_STATE_COMPLETED: 'end',
   TASK_STATE_REJECTED: 'rejected',
@@ -17,7 +17,7 @@ export type CallOptions = {
   message?: Message;
 };
 
-/** Calls of a supervisor that conducts. Each has one start notice and one end notice, even after a takeover. */
+/** The calls of a conducting supervisor. Each has one start notice and one end notice, even after a takeover. */
 export class AgentCalls {
   readonly #context: ConductingContext;
   readonly #noticed = new Set<string>();

@@ -11,7 +11,7 @@ const message = (metadata?: Metadata): Message => ({
   ...(metadata && { metadata }),
 });
 
-test('the first segment names the agent here, the rest belongs to the cluster behind it', () => {
+test('the first segment names the agent of this cluster, and the rest is for the cluster behind it', () => {
   const path = (agent: unknown) => agentPathOf({ message: message({ agent }) });
   assert.deepEqual(path('middle'), { agent: 'middle' });
   assert.deepEqual(path('middle/lower'), { agent: 'middle', rest: 'lower' });
@@ -25,7 +25,7 @@ test('the metadata of the message takes precedence over that of the request', ()
   assert.deepEqual(agentPathOf({ message: message(), metadata: { agent: 'b' } }), { agent: 'b' });
 });
 
-test('a value that is not a path of names is refused with a sentence', () => {
+test('a value that is not a path of names is refused with a clear reason', () => {
   for (const agent of ['', '/', 'a/', '/a', 'a//b', 7, {}, ['a'], true]) {
     const request = { message: message({ agent }) };
     assert.throws(() => agentPathOf(request), { name: NoAgentFits.name, message: /^an agent must be named by/ }, String(agent));
@@ -34,7 +34,7 @@ test('a value that is not a path of names is refused with a sentence', () => {
   assert.equal(namesAgent({ message: message({ agent: null }) }), false);
 });
 
-test('a delegated call has only the rest of the path, where the client wrote it', () => {
+test('a delegated call has only the rest of the path, in the place where the client wrote the path', () => {
   const cases: [Metadata | undefined, Metadata | undefined, Metadata | undefined, Metadata | undefined][] = [
     [{ agent: 'a', x: 1 }, undefined, { x: 1 }, undefined],
     [{ agent: 'a' }, { agent: 'b', y: 2 }, undefined, { y: 2 }],

@@ -1,14 +1,16 @@
 import type { ChatTool } from '@hopline/chat-model';
 import type { AgentEntry } from '@hopline/log';
 
-/** The model calls it when the agents' answers need no addition. No agent's name has an underscore. */
+/** Tool that the model calls when the agents' answers need no addition. No agent's name has an underscore. */
 export const FINISH_TOOL = '_finish';
-/** Agents that are offered to a model: providers accept 128 tools. */
+/** Most agents that are offered to a model, because providers accept 128 tools. */
 export const AGENT_TOOLS_MAX = 120;
 /** UTF-16 units of one tool's description; skills that do not fit are left out. */
 const DESCRIPTION_UNITS_MAX = 4_096;
 
-/** Agents as tools of a model: one tool each, not one a skill, because agents take a request in words and no arguments. */
+/**
+ * Offers agents to a model as tools: one for each agent, not for each skill, because agents take a request in words instead of arguments.
+ */
 export function agentTools(agents: readonly AgentEntry[]): ChatTool[] {
   return agents.slice(0, AGENT_TOOLS_MAX).map(({ name, description, skills }) => {
     const properties: Record<string, unknown> = {

@@ -6,7 +6,7 @@ import { atLeastOneAgent } from './at-least-one-agent.ts';
 const NEVER = new AbortController().signal;
 const AGENT = { name: 'guide' } as RegisteredAgent;
 
-test('a task waits for an agent that was there a moment ago, and takes it when it returns', async () => {
+test('a task waits for an agent that was there a moment ago, and uses it when it returns', async () => {
   let agents: RegisteredAgent[] = [];
   setTimeout(() => {
     agents = [AGENT];
@@ -15,7 +15,7 @@ test('a task waits for an agent that was there a moment ago, and takes it when i
   assert.deepEqual(await atLeastOneAgent(registry, { waitMs: 60_000, firstMs: 0 }, NEVER), [AGENT]);
 });
 
-test('if no agent has been seen for as long as the wait, a task waits only the time for a first agent', async () => {
+test('a task waits only firstMs if no agent has been seen for waitMs', async () => {
   const registry = { list: () => [], msSinceSeen: () => 60_000 };
   assert.deepEqual(await atLeastOneAgent(registry, { waitMs: 60_000, firstMs: 100 }, NEVER), []);
 });

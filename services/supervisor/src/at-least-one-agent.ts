@@ -1,18 +1,21 @@
 import { type AgentEntry, type LiveAgents, sleepUnlessAborted } from '@hopline/log';
 
-/** How long a task waits for a first agent of a supervisor that has seen none since it started, `waitMs` ago or longer. */
+/** How long a task waits for a first agent if its supervisor started at least `waitMs` ago and has seen none since. */
 export const FIRST_AGENT_WAIT_MS = 10_000;
-/** Default of HOPLINE_AGENT_WAIT_MS: within it a pod of a drained node is scheduled elsewhere and its image pulled. */
+/** Default of HOPLINE_AGENT_WAIT_MS: enough time for a drained node's pod to be scheduled elsewhere and its image to be pulled. */
 export const AGENT_WAIT_MS = 60_000;
 const POLL_MS = 100;
 
 export type AgentWait = {
-  /** If no agent has been seen for this long, and the supervisor started earlier, the wait is `firstMs`; otherwise this time. */
+  /** The wait, unless no agent has been seen for at least this long since the supervisor started: then it is `firstMs`. */
   waitMs: number;
   firstMs?: number;
 };
 
-/** Live agents. Waits while there is none: longer if one was there a moment ago, or may have been, and may return. */
+/**
+ * Resolves with the live agents. Waits while there are none, and longer if one was (or may have been) there a moment ago, because it may
+ * return.
+ */
 export async function atLeastOneAgent(
   agents: Pick<LiveAgents, 'list' | 'msSinceSeen'>,
   { waitMs, firstMs = FIRST_AGENT_WAIT_MS }: AgentWait,

@@ -19,7 +19,7 @@ const working = (text = 'write'): WorkingCall => ({
   message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text }] },
 });
 
-/** A supervisor's calls over a log in memory; a test decides what the relay stores. */
+/** A supervisor's calls over an in-memory log. The test decides what the relay stores. */
 class Turn {
   readonly log = createMemoryLog();
   readonly task = new StoredScenario(this.log.facts, 't');
@@ -68,7 +68,7 @@ class Turn {
   }
 }
 
-test('a supervisor stores a call with what its work needs, and the relay that stores it so queues it', async () => {
+test('a supervisor stores a call with the content of its work, and the relay that stores it queues the work', async () => {
   const turn = await new Turn().begun();
   turn.items.begin(working());
   const { call, agent, ...content } = working();
@@ -90,7 +90,7 @@ test('the supervisor queues the work of a call that a relay of an earlier versio
   assert.deepEqual(turn.requests, [ITEM]);
 });
 
-test('content of CALL_CONTENT_BYTES_MAX is stored with its call; with one byte more the supervisor queues the work', async () => {
+test('content of CALL_CONTENT_BYTES_MAX bytes is stored with its call; with one byte more the supervisor queues the work itself', async () => {
   const { call: _call, agent: _agent, ...content } = working('');
   const text = 'x'.repeat(CALL_CONTENT_BYTES_MAX - Buffer.byteLength(JSON.stringify(content)));
   for (const [more, isHeld] of [
@@ -106,7 +106,7 @@ test('content of CALL_CONTENT_BYTES_MAX is stored with its call; with one byte m
   }
 });
 
-test('a supervisor that takes over queues no work of a call that its relay queues, or whose item is in the queue', async () => {
+test('a supervisor that takes over does not queue the work of a call if its relay does, or if the item is in the queue', async () => {
   const { call, agent, ...content } = working();
   for (const isHeld of [true, false])
     for (const isQueued of [true, false])
@@ -124,7 +124,7 @@ test('a supervisor that takes over queues no work of a call that its relay queue
       }
 });
 
-test('a lost item is queued again once, when the queue has room, unless the agent has written', async () => {
+test('a lost item is queued again once, if the queue has room and the agent has written nothing', async () => {
   const turn = await new Turn().begun();
   assert.equal(await turn.items.queueLost(CALL), true, 'a call that this supervisor has not come to');
   turn.items.begin(working());

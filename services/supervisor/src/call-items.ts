@@ -4,8 +4,8 @@ import type { Hop, HopMetrics, Logger } from '@hopline/telemetry';
 import type { TurnView } from './turn-view.ts';
 
 /**
- * JSON of the content of a call, UTF-8 bytes. A larger one (a message with files) is not stored once more with each of its calls: the
- * supervisor queues their items itself.
+ * UTF-8 bytes of a call's content as JSON. Larger content (a message with files) is not stored again with each call; the supervisor queues
+ * the items of such calls itself.
  */
 export const CALL_CONTENT_BYTES_MAX = 64 * 1024;
 
@@ -23,12 +23,13 @@ export type CallItemsOptions = {
 
 /**
  * The calls of a turn and their work items. The relay that stores a call with its content queues the item. Two kinds are left to the
- * supervisor: calls that are stored without content, because it is too large or the relay is of an earlier version, and lost items.
+ * supervisor: calls that are stored without content, because the content is too large or the relay is of an earlier version, and lost
+ * items.
  */
 export class CallItems {
   readonly #options: CallItemsOptions;
   readonly #calls = new Map<string, WorkingCall>();
-  /** Calls that this supervisor began, and whether they followed from its plan and not from the end of another call. */
+  /** Calls that this supervisor began, and whether they followed from its plan rather than from the end of another call. */
   readonly #begun = new Map<string, { isPlanned: boolean }>();
   readonly #seen = new Set<string>();
   readonly #requestedAgain = new Set<string>();
@@ -47,7 +48,7 @@ export class CallItems {
     hop.run(() => logger.info({ agent: call.agent, call_id: call.call, turn: job.work.turn }, 'call delegated'));
   }
 
-  /** Queues the items of calls that are stored without content. To be called after every record, and after `begin`. */
+  /** Queues the items of calls that are stored without content. Call it after every record, and after `begin`. */
   async queueUnheld(): Promise<void> {
     const { view, takenAt, metrics } = this.#options;
     for (const name of view.calls) {
@@ -58,14 +59,15 @@ export class CallItems {
       const begun = this.#begun.get(name);
       if (begun?.isPlanned) metrics.hopDuration.recordMs(started.at - takenAt, { hop: 'plan', agent: call.agent });
       if (workingCall(started) !== undefined || view.ended(name) !== undefined) continue;
-      // An earlier supervisor may have queued the item. Its agent may have been silent since, for longer than the queue knows its id.
+      // An earlier supervisor may have queued the item, and the agent may have been silent for longer than the queue remembers the item's
+      // id.
       if (begun !== undefined || !(await this.#isQueued(call))) await this.#request(call);
     }
   }
 
   /**
-   * Queues the item of a call again that the queue does not have: the relay died before it queued it, and its successor did not, or the
-   * stream lost it. Resolves with false when that cannot help: it was done before, or the agent has written.
+   * Queues the missing item of a call again: the relay died before queueing it and its successor did not, or the stream lost it. Resolves
+   * with false if that cannot help, because it was done before or the agent has written.
    */
   async queueLost(name: string): Promise<boolean> {
     const call = this.#calls.get(name);

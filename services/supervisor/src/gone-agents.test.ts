@@ -10,7 +10,7 @@ const CHECK_MS = 1_000;
 const GONE_MS = 2 * CHECK_MS;
 const SUSPENDED_MS = 60_000;
 
-/** One open call of the agent `writer`, and a clock that the test controls. The interval of the checks is real. */
+/** One open call to the agent `writer`, with a clock that the test controls. The checks run at their real interval. */
 function watched(t: TestContext) {
   let nowMs = 0;
   t.mock.method(performance, 'now', () => nowMs);
@@ -34,7 +34,7 @@ function watched(t: TestContext) {
     stop.abort();
     await watching;
   });
-  /** The next check. A time longer than its interval means that the process was suspended. */
+  /** Runs the next check. A time longer than its interval means that the process was suspended. */
   const check = async (afterMs = CHECK_MS) => {
     const before = checks;
     nowMs += afterMs;
@@ -44,7 +44,7 @@ function watched(t: TestContext) {
   return { inputs, state, check };
 }
 
-test('an agent that has been out of the registry for the whole time is abandoned', async t => {
+test('an agent that is absent from the registry during the whole time is abandoned', async t => {
   const { inputs, state, check } = watched(t);
   await check();
   state.isLive = false;

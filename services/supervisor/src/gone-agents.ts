@@ -1,9 +1,9 @@
 import { type Log, sleepUnlessAborted } from '@hopline/log';
 import type { TurnContext } from './turn-runner.ts';
 
-/** Interval at which the agents of open calls are looked up. */
+/** Interval at which the agents of open calls are checked. */
 const LIVENESS_CHECK_MS = 1_000;
-/** After a longer interval this process was suspended and has seen no heartbeat meanwhile. */
+/** After an interval longer than this, the process must have been suspended and has missed heartbeats. */
 const SUSPENDED_MS = 5_000;
 
 export type GoneAgentsOptions = Pick<TurnContext, 'view' | 'writer' | 'isLive' | 'signal'> & {
@@ -26,7 +26,7 @@ export async function abandonGoneAgents({ view, writer, isLive, signal, log, age
     if (signal.aborted) return;
     const open = view.calls.filter(call => view.ended(call) === undefined && !abandoned.has(call));
     const missing = new Set(open.filter(call => !isLive(view.agentOf(call))));
-    // While the log is away, an agent cannot show that it lives.
+    // While the log is unavailable, an agent cannot show that it is alive.
     const isAway = missing.size > 0 && (await log.check().then(isFalse, isTrue));
     if (signal.aborted) return;
     const now = performance.now();
@@ -36,7 +36,7 @@ export async function abandonGoneAgents({ view, writer, isLive, signal, log, age
       if (!missing.has(call) || isAway || wasSuspended || !lastLiveAt.has(call)) lastLiveAt.set(call, now);
       else if (now - lastLiveAt.get(call)! >= agentGoneMs) {
         abandoned.add(call);
-        // Ends its wait for credentials as well.
+        // Also ends the task's wait for credentials.
         if (view.needsCredentials(call)) writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
         writer.add({ kind: 'ended', call, state: 'TASK_STATE_FAILED', reason: AGENT_GONE, retryable: true });
       }

@@ -29,7 +29,7 @@ for (const [fate, isShown] of [
     const extent = log.inputs.extent.bind(log.inputs);
     log.inputs.extent = () => {
       checks += 1;
-      // The first one meets a log that is away.
+      // The first check fails, because the log is unavailable.
       return checks === 1 ? Promise.reject(new Error('away')) : extent();
     };
     writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
@@ -50,7 +50,7 @@ for (const [fate, isShown] of [
   });
 }
 
-test('a supervisor whose inputs are not folded, and whose item has begun in another one, releases it', async () => {
+test('a supervisor whose inputs are not folded, and whose item another one has begun, releases the item', async () => {
   const log = createMemoryLog();
   const producer = { id: 'supervisor', agent: 'supervisor', turn: 1, item: 1, attempt: 1 };
   const writer = createInputWriter(log.inputs, { taskId: 't', producer });

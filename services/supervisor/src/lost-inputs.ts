@@ -10,7 +10,7 @@ export type LostInputsContext = {
   view: Pick<TurnView, 'aggregate'>;
   writer: InputWriter;
   producer: Pick<Producer, 'id' | 'item' | 'attempt'>;
-  /** The same function as of the job. */
+  /** The function of the job. */
   isTakenOver?: Job['isTakenOver'];
   signal: AbortSignal;
   checkMs: number;
@@ -18,11 +18,9 @@ export type LostInputsContext = {
 
 /**
  * A supervisor waits for the facts of its inputs. If its last input was removed before a relay read it, no fact follows, and no
- * record shows the gap. So the supervisor writes one more input, which changes nothing (no lane has its name) but takes an ordinal. Without
- * a gap it is rejected and does no harm.
+ * record shows the gap. So the supervisor writes one more input, which changes nothing (no lane has its name) but takes an ordinal. If there is no gap, the input is rejected and harmless.
  *
- * No fact follows either if relays reject its inputs in favor of a newer attempt, which may be dead by now. It then rejects with Superseded, so
- * that the item can continue. Resolves when `signal` aborts.
+ * No fact follows either if relays reject the inputs in favor of a newer attempt, which may be dead by now. This function then rejects with Superseded, so that the item can continue. Resolves when `signal` aborts.
  */
 export async function showLostInputs(context: LostInputsContext): Promise<void> {
   const { log, view, writer, producer, isTakenOver = async () => false, signal, checkMs } = context;
@@ -32,7 +30,7 @@ export async function showLostInputs(context: LostInputsContext): Promise<void> 
     const { lastSeq, nextN } = writer;
     // Does not use `foldedSeq`, which passes a removed record when another producer writes.
     if (lastSeq === undefined || foldedIn(view, producer) >= nextN - 1) continue;
-    // While the log is away, the next check decides.
+    // If the log is unavailable, the next check tries again.
     if (await isTakenOver().catch(() => false)) throw new Superseded();
     const extent = await log.inputs.extent().catch(() => undefined);
     if (extent !== undefined && extent.firstSeq > lastSeq) writer.add({ kind: 'close', lane: 'lost inputs' });

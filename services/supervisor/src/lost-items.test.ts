@@ -6,7 +6,7 @@ import { type InputWriter, LogFull } from '@hopline/log';
 import { abandonLostItems, ITEM_LOST, LOST_ITEMS_CHECK_MS } from './lost-items.ts';
 import type { TurnView } from './turn-view.ts';
 
-/** Two open calls. The test decides when the log has which of their items. */
+/** Two open calls. The test decides which of their items the log has. */
 function watched(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const inputs: AgentInput[] = [];
@@ -95,7 +95,7 @@ test('the item of an agent that writes is not looked up', async t => {
   assert.deepEqual([inputs, asked], [[], []]);
 });
 
-test('a call whose item is gone is queued again first, and ends when the item is gone again; a full queue decides nothing', async t => {
+test('a missing item is queued again first, and the call ends when the item is missing again; a full queue changes nothing', async t => {
   const { inputs, items, requestable, requested, isFull, check } = watched(t);
   items.set('agent.writer', false);
   requestable.add('call-1-1');
@@ -113,7 +113,7 @@ test('a call whose item is gone is queued again first, and ends when the item is
   assert.deepEqual(inputs, [lost('call-1-1')]);
 });
 
-test('while the log is away the next check decides', async t => {
+test('while the log is unavailable, a call stays open until a later check', async t => {
   const { inputs, items, check } = watched(t);
   items.set('agent.writer', new Error('away'));
   await check();

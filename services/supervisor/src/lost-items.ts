@@ -14,12 +14,10 @@ export type LostItemsOptions = Pick<TurnContext, 'view' | 'writer' | 'signal'> &
 };
 
 /**
- * Queues the items of calls that no worker has and none will get, once, and ends the calls whose items are gone again or whose agents have
- * written before: their tasks would stay open for as long as the log keeps them. An item is gone after the loss of the work stream, a purge,
- * or its expiry as a dead letter; it never was there when relays of two versions died and took over at the wrong moment.
+ * Looks for calls whose items no worker has or will get. Queues each such item again once; ends the call if the item is gone again or the agent has already written. Otherwise the task would stay open for as long as the log keeps it. An item is gone after the loss of the work stream, a purge,
+ * or its expiry as a dead letter; it never existed if relays of two versions died and took over at the wrong moment.
  *
- * A call is checked if its agent has written nothing from one check to the next. An agent that has just finished cannot lose its answer
- * to this: its inputs were stored before its item was done, so relays fold them before the end that is written here. Resolves when `signal`
+ * A call is checked if its agent has written nothing from one check to the next. An agent that has just finished cannot lose its answer: its inputs were stored before its item was done, so relays fold them before the end that is written here. Resolves when `signal`
  * aborts, rejects when the writer has failed.
  */
 export async function abandonLostItems(options: LostItemsOptions): Promise<void> {
@@ -35,7 +33,7 @@ export async function abandonLostItems(options: LostItemsOptions): Promise<void>
       if (view.ended(call) !== undefined || abandoned.has(call)) continue;
       written.set(call, producerOf(view.aggregate, call));
       if (before.get(call) !== written.get(call)) continue;
-      // While the log is away, the next check decides.
+      // If the log is unavailable, the next check tries again.
       const isGone = await log.work.hasItem(`agent.${view.agentOf(call)}`, taskId).then(
         hasItem => !hasItem,
         () => false,
@@ -43,7 +41,7 @@ export async function abandonLostItems(options: LostItemsOptions): Promise<void>
       if (!isGone || signal.aborted) continue;
       if (await items.queueLost(call).catch(isTrue)) continue;
       abandoned.add(call);
-      // Ends its wait for credentials as well.
+      // Also ends the task's wait for credentials.
       if (view.needsCredentials(call)) writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
       writer.add({ kind: 'ended', call, state: 'TASK_STATE_FAILED', reason: ITEM_LOST, retryable: true });
     }

@@ -72,7 +72,7 @@ test('the prompt has instructions, the question, its own steps, and the results 
   );
 });
 
-test('the text that the model has read of a call is recorded whole, by its hash [S2-11]', () => {
+test('a hash of the whole text that the model has read from a call is recorded [S2-11]', () => {
   const story = new TaskStory().message('version?').answers('call-1-1-1', 'v3 ✅');
   const sha256 = createHash('sha256').update('v3 ✅').digest('hex');
   assert.deepEqual(readOf(step('call-1-1-1'), story.view), [{ call: 'call-1-1-1', sha256, units: 4 }]);
@@ -107,7 +107,7 @@ test('data of an agent beyond the limit is cut with a mark, like its text', () =
   assert.equal(result.length, RESULT_UNITS_MAX + 1 + mark.length);
 });
 
-test('a call that asked a question continues under another id in the next turn: one result for the model', () => {
+test('a call that asked a question continues under another id in the next turn, with one result for the model', () => {
   const question: Message = { messageId: 'q', role: 'ROLE_AGENT', parts: [{ text: 'Which?' }] };
   const story = new TaskStory().message('version?');
   story.appends('supervisor', { kind: 'step', step: '1', payload: step('call-1-1-1') });
@@ -141,7 +141,7 @@ test('a call that waits for credentials is answered like one that asked; concurr
     '[the call was stopped]',
     '[it asked: Log in.]\n[the user answered: I did]\nv3',
   ]);
-  // It ends with this turn: the next message begins a new request.
+  // The request ends with this turn: the next message begins a new one.
   story.message('more', 'm3');
   assert.deepEqual([story.view.waiting.length, story.view.requestTurn], [0, 3]);
 });

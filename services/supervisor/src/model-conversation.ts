@@ -6,7 +6,7 @@ import type { ChosenCall, ModelStep, Read } from './model-step.ts';
 import type { TurnView } from './turn-view.ts';
 
 const FILE_NOTE = '; agents that are called get it';
-/** Text of one agent that the model reads, and of data beside it, in UTF-16 units each. Longer text is cut with a mark. */
+/** UTF-16 units of one agent's text that the model reads, and of its data separately. Longer text is cut, with a mark. */
 export const RESULT_UNITS_MAX = 512 * 1024;
 
 /** The model's input: system prompt, earlier messages, its own steps, and the results of its calls. The same log gives the same input. */
@@ -46,7 +46,7 @@ function outcomeOf(call: string, view: TurnView): string {
   } else if (ended === undefined) {
     lines.push('[the call was stopped]');
   } else if (!isInterrupted(ended.state)) {
-    // The message of a completed call has only what its text lacks (S2-2).
+    // The message of a completed call has only the part that its text lacks (S2-2).
     if (ended.message !== undefined) lines.push(wordsIn(ended.message));
     if (ended.state !== 'TASK_STATE_COMPLETED') lines.push(`[the agent failed: ${ended.reason ?? 'no reason given'}]`);
   }
@@ -67,8 +67,8 @@ function cut(text: string): string {
 }
 
 /**
- * The text that the model has read from the calls of a step. Recorded with the next step, as proof that the model read all of it once
- * (S2-11).
+ * The text that the model has read from the calls of a step. It is recorded with the next step, as proof that the model has read the whole
+ * text once (S2-11).
  */
 export function readOf(step: ModelStep | undefined, view: TurnView): Read[] {
   const calls = (step?.calls ?? []).flatMap(chosen => ('call' in chosen ? [chosen.call] : []));

@@ -1,4 +1,4 @@
-/** System prompt of a supervisor's model. `sumsUp`: it ends with a summary of its own. */
+/** System prompt of a supervisor's model. `sumsUp`: the model ends with its own summary. */
 export function supervisorPrompt(displayName: string, sumsUp: boolean): string {
   const end = sumsUp
     ? 'When the agents have answered, finish with a short summary in your own words.'

@@ -21,7 +21,7 @@ const chosen = (calls: [name: string, args: Record<string, unknown>][], left = 1
     left,
   );
 
-test('agents are tools; what is asked of them is words, and one of their skills', () => {
+test('agents are tools that take a request in words and one of their skills', () => {
   const [argocd, files] = agentTools([agent('argocd', 'version', 'sync'), agent('files')]);
   assert.deepEqual([argocd?.name, argocd?.description], ['argocd', 'Knows argocd.\n- version: VERSION\n- sync: SYNC']);
   const { properties, required } = argocd!.parameters as { properties: { skill: { enum: string[] } }; required: string[] };
@@ -33,7 +33,7 @@ test('agents are tools; what is asked of them is words, and one of their skills'
   assert.ok(talkative[0]!.description.length <= 4_096);
 });
 
-test('what a call comes to: an agent, a refusal the model reads, or the end', () => {
+test('a call of the model leads to an agent, to an error that the model reads, or to the end', () => {
   const calls = chosen([
     ['argocd', { request: 'go', skill: 'version' }],
     ['files', { request: 'go', skill: 'made up' }],
@@ -48,15 +48,15 @@ test('what a call comes to: an agent, a refusal the model reads, or the end', ()
   );
 });
 
-test('calls of a step, and calls the task may still make, are bounded; the model gets an error for each call beyond', () => {
+test('the calls of a step and of a task are bounded; the model gets an error for each further call', () => {
   const many = Array.from({ length: STEP_CALLS_MAX + 1 }, (): [string, Record<string, unknown>] => ['files', { request: 'go' }]);
   const made = (left: number) => chosen(many, left).filter(call => 'call' in call).length;
   assert.deepEqual([made(100), made(3), made(0)], [STEP_CALLS_MAX, 3, 0]);
 });
 
-test('a step is a record that relays read, however deep the arguments of its calls nest', () => {
+test('relays can read the record of a step, however deeply the arguments of its calls nest', () => {
   const nested = (levels: number): unknown => JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`);
-  // The arguments themselves are the first level.
+  // The arguments themselves count as the first level.
   const callsOf = (depth: number) =>
     chosen(['argocd', FINISH_TOOL, 'telepathy'].map(name => [name, { request: 'go', more: nested(depth - 1) }]));
   const from = { id: 'supervisor', agent: 'supervisor', turn: 1, attempt: 1 };
@@ -69,7 +69,7 @@ test('a step is a record that relays read, however deep the arguments of its cal
   assert.deepEqual(refused, { id: 'c0', name: 'argocd', args: {}, refused: 'The arguments are nested too deeply.' });
 });
 
-test('a record that no model made is not a step', () => {
+test('a record without a model’s step is not read as one', () => {
   assert.equal(modelStepOf(null), undefined);
   assert.equal(modelStepOf(undefined), undefined);
   assert.equal(modelStepOf({ text: 1, calls: [] }), undefined);

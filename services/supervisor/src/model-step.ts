@@ -3,18 +3,18 @@ import type { Step } from '@hopline/chat-model';
 import type { AgentEntry } from '@hopline/log';
 import { FINISH_TOOL } from './agent-tools.ts';
 
-/** Calls of one step; the model gets an error for each call beyond. */
+/** Maximum calls of one step. The model gets an error for each further call. */
 export const STEP_CALLS_MAX = 16;
 
 /**
- * Levels of JSON of the arguments of one call. Relays skip a record that nests deeper than INPUT_DEPTH_MAX, and the turn would wait for its step
- * without end; the step has four levels around the arguments.
+ * Maximum levels of JSON in the arguments of one call. Relays skip a record that nests deeper than INPUT_DEPTH_MAX, and the turn would wait
+ * for its step without end; the step has four levels around the arguments.
  */
 export const ARGS_DEPTH_MAX = 32;
 
 /** A tool call of the model, and its outcome. */
 export type ChosenCall = {
-  /** The model's own id of it. */
+  /** The id that the model gave the call. */
   id: string;
   name: string;
   args: Record<string, unknown>;
@@ -24,13 +24,13 @@ export type ChosenCall = {
       agent: string;
       skill?: string;
     }
-  /** No agent was called: the error that the model reads instead. */
+  /** The call was refused. The model reads this error instead of a result. */
   | { refused: string }
-  /** The model has nothing to add. */
+  /** The model ends the conversation, because it has nothing to add. */
   | { finish: true }
 );
 
-/** The part of a call that the model read before this step; the digest proves that it read the whole text (S2-11). */
+/** A call whose result the model read before this step. The digest proves that it read the whole text (S2-11). */
 export type Read = { call: string; sha256: string; units: number };
 
 /** One step of the model as recorded in the log: a supervisor that takes over continues from it without another request. */
@@ -39,7 +39,7 @@ export type ModelStep = {
   turn: number;
   /** All text of the step, with the plan. */
   text: string;
-  /** Made by the supervisor where the model wrote none. */
+  /** The plan that the supervisor made, because the model wrote none. */
   plan?: string;
   calls: ChosenCall[];
   read: Read[];
@@ -52,8 +52,8 @@ export function modelStepOf(payload: unknown): ModelStep | undefined {
 }
 
 /**
- * Resolves a step's calls with the agents that live now. The result is recorded: after a takeover the same calls follow, although agents may
- * have come or gone. `callId`: id of the index-th call. `callsLeft`: calls the task may still make.
+ * Resolves a step's calls with the agents that are live now. The result is recorded, so that the same calls follow after a takeover even if
+ * agents have come or gone. `callId`: returns the id of a call by its index. `callsLeft`: how many calls the task may still make.
  */
 export function chooseCalls(
   step: Step,

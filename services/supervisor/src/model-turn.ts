@@ -25,7 +25,7 @@ export type ModelSettings = {
   sumsUp: boolean;
 };
 
-/** Text and arguments of one step, UTF-16 units: the recorded step stays below the log's bound. */
+/** UTF-16 units of the text and arguments of one step, so that the recorded step stays below the log's bound. */
 const STEP_UNITS_MAX = 64 * 1024;
 
 type AgentCall = Extract<ChosenCall, { call: string }>;
@@ -51,7 +51,7 @@ export class ModelTurn implements TurnRunner {
   async advance(): Promise<void> {
     if (!this.#begun) {
       this.#begun = true;
-      // Runs beside `advance`: while the model streams, its text comes back as facts, and a cancel must be seen.
+      // Runs concurrently with `advance`: while the model streams, its text comes back as facts, and a cancel must be noticed.
       this.#conduct().catch(error => this.#context.signal.aborted || this.#context.fail(error));
     }
     this.#waits.check();
@@ -60,8 +60,8 @@ export class ModelTurn implements TurnRunner {
   async #conduct(): Promise<void> {
     const { writer, work, attempt } = this.#context;
     this.#calls.begin();
-    // Inputs of an earlier supervisor may still be on their way into the log. After an input of a higher attempt they are rejected, so once this
-    // mark is recorded, every input of the earlier supervisor is recorded too, or never will be.
+    // Inputs of an earlier supervisor may still be on their way into the log. They are rejected after an input of a higher attempt. So once
+    // this mark is recorded, an input of the earlier supervisor is either recorded or never will be.
     if (attempt > 1) await this.#record(`taken-over-${work.turn}-${attempt}`, null);
     try {
       if (await this.#converse()) await this.#finish();
@@ -119,7 +119,7 @@ export class ModelTurn implements TurnRunner {
       hasCalled || lanes.hasPlan ? undefined : planOfCalls(chosen.flatMap(call => ('call' in call ? [call.agent] : [])));
     const read = readOf(steps.at(-1), view);
     const step: ModelStep = { turn: work.turn, text: reply.text, ...(plan !== undefined && { plan }), calls: chosen, read };
-    // Before its lanes close, because a supervisor that requests the step again could not replace a closed lane.
+    // Records the step before its lanes close, because a supervisor that requested the step again could not replace a closed lane.
     await this.#record(String(number), step);
     lanes.complete(step);
     return step;
@@ -145,14 +145,14 @@ export class ModelTurn implements TurnRunner {
     }
   }
 
-  /** Store before work: resolves when the record is in the log. */
+  /** Records a step before anything follows from it. Resolves when the record is in the log. */
   async #record(step: string, payload: unknown): Promise<void> {
     const { writer, view } = this.#context;
     writer.add({ kind: 'step', step, payload });
     await this.#until(() => view.steps.has(step));
   }
 
-  /** Whether a call of the previous turn is over, or continues under another id. */
+  /** Makes a call, unless a previous turn has made it: such a call is over, or continues under another id. */
   async #call(chosen: AgentCall): Promise<void> {
     const { work } = this.#context;
     if (!chosen.call.startsWith(`call-${work.turn}-`)) return;
@@ -187,14 +187,14 @@ export class ModelTurn implements TurnRunner {
     // The supervisor's last words must be in the log to be part of the result.
     await this.#record(`own-text-${work.turn}-${this.#context.attempt}`, null);
     const lane = `${work.turn}/result`;
-    // Withheld text is for the model. If the model adds nothing, it is still the answer.
+    // Withheld text is only for the model, but if the model adds nothing, it is the answer.
     const text = view.answerText() || view.withheldText();
     const artifact = laneArtifact(profile, profile.result, displayName);
     await addResult(this.#context, lane, artifact, text);
     writer.add(this.#outcome());
   }
 
-  /** A failed call does not fail the task as long as the model has answered itself. */
+  /** A failed call does not fail the task if the model itself has answered. */
   #outcome(): StatusInput {
     const { view } = this.#context;
     const { ends } = view;

@@ -9,7 +9,7 @@ function runs(...tokens: string[]): string[] {
   return [...tokens.flatMap(token => reader.take(token)), ...reader.end()].map(({ kind, text }) => `${kind}:${text}`);
 }
 
-test('the plan is sent token by token with its markers, wherever a token is split [S0-11]', () => {
+test('the plan is sent token by token with its markers, wherever the text is split into tokens [S0-11]', () => {
   assert.deepEqual(runs('⟦', '1. ', 'Argo', '⟧'), ['plan:⟦', 'plan:1. ', 'plan:Argo', 'plan:⟧']);
   assert.deepEqual(runs('Sure. ⟦a⟧ So', ' be it'), ['prose:Sure. ', 'plan:⟦', 'plan:a⟧', 'prose: So', 'prose: be it']);
   assert.deepEqual(runs('no plan', ' needed'), ['prose:no plan', 'prose: needed']);
@@ -27,12 +27,12 @@ test('white space before the words is not copied with each token', async () => {
   const bytes = await bytesAllocated(() => {
     for (let index = 0; index < tokens; index += 1) parser.take(' ');
   });
-  // A copy per token would be 450 MB in total.
+  // Copying it for each token would allocate 450 MB in total.
   assert.ok(bytes < 50_000_000, `${bytes} bytes`);
   assert.deepEqual(parser.take('Now'), [{ kind: 'prose', text: `${' '.repeat(tokens)}Now` }]);
 });
 
-test('a plan that is never closed is closed; a second one is text', () => {
+test('a plan that the model does not close is closed; a second plan is text', () => {
   assert.deepEqual(runs('⟦p'), ['plan:⟦', 'plan:p', 'plan:⟧']);
   assert.deepEqual(runs('⟦p⟧ see ⟦q⟧'), ['plan:⟦', 'plan:p⟧', 'prose: see ⟦q⟧']);
 });

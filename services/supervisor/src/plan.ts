@@ -4,7 +4,7 @@ import { type ArtifactInput, type LaneArtifact, titleCase } from '@hopline/event
 const BEGIN = '⟦';
 const END = '⟧';
 
-/** The plan once complete: the same artifact, replaced and closed, so that a folded task has one plan and not two (C-3). */
+/** The complete plan: the same artifact, replaced and closed, so that a folded task has one plan and not two (C-3). */
 export function completePlan(lane: string, artifact: LaneArtifact, text: string): ArtifactInput {
   return { kind: 'artifact', lane, artifact, parts: [{ text }], append: false, last: true };
 }
@@ -23,7 +23,7 @@ export function planOfCalls(agents: readonly string[]): string | undefined {
   return `${BEGIN}**🎯 Execution Plan**\n${lines.join('')}${END}`;
 }
 
-/** A run of a model's text: its plan with both markers, or its own words. */
+/** A run of a model's text, which belongs to its plan (with both markers) or to its own words. */
 export type TextRun = { kind: 'plan' | 'prose'; text: string };
 
 /**
@@ -32,7 +32,7 @@ export type TextRun = { kind: 'plan' | 'prose'; text: string };
  */
 export class PlanParser {
   #position: 'before' | 'plan' | 'after' | 'words' = 'before';
-  /** White space that belongs to the words if words follow. */
+  /** White space that becomes part of the words if words follow. */
   #pending = '';
   #hasPlan = false;
 

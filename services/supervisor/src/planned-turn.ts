@@ -36,7 +36,7 @@ export class PlannedTurn implements TurnRunner {
     const { view, work } = this.#context;
     this.#calls.begin();
     if (view.calls.length > 0) {
-      // An earlier supervisor has recorded the calls, but may not have queued their work.
+      // An earlier supervisor has recorded these calls, but may not have queued their work.
       const open = view.calls.filter(call => view.ended(call) === undefined);
       await Promise.all(open.map(call => this.#calls.start(call, view.agentOf(call), { resume: this.#resumeOf(call) })));
       return;

@@ -71,7 +71,7 @@ test('naming an unavailable agent fails with the available ones, and a long list
   });
 });
 
-test('part of a word is not a match', async () => {
+test('a part of a word does not match', async () => {
   await assert.rejects(plan('a rainbow'), NoAgentFits);
 });
 

@@ -15,7 +15,7 @@ export class StepLanes {
   constructor(context: ConductingContext, step: string) {
     this.#context = context;
     const prefix = `${context.work.turn}/step-${step}`;
-    // Lane names are in the log, and an attempt of another version must choose the same.
+    // Lane names are in the log, and an attempt of another version must choose the same ones.
     this.#lanes = { plan: `${prefix}/plan`, prose: `${prefix}/own` };
   }
 
@@ -31,15 +31,15 @@ export class StepLanes {
     for (const run of this.#parser.end()) this.#write(run);
   }
 
-  /** The step broke off: its next text replaces what was streamed. */
+  /** Call it when the step breaks off: its next text replaces the streamed text. */
   restart(): void {
     this.#parser = new PlanParser();
     for (const kind of this.#open) this.#openLane(kind);
   }
 
   /**
-   * Completes the lanes of a recorded step, however much of it any supervisor has streamed. A closed lane stays; a lane that this
-   * supervisor has not written itself is written again. So the client's view equals the record, byte for byte.
+   * Completes the lanes of a recorded step, however much of it any supervisor has streamed. A closed lane stays, and a lane that this
+   * supervisor has not written itself is written again, so that the client's view equals the record byte for byte.
    */
   complete(step: Pick<ModelStep, 'text' | 'plan'>): void {
     const { writer, profile, displayName } = this.#context;

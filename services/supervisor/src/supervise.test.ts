@@ -72,7 +72,7 @@ class Relayed implements Disposable {
   }
 }
 
-/** The supervisor has called one agent, which waits for credentials. Then the supervisor has died. */
+/** A task whose supervisor called one agent, which waits for credentials, and then died. */
 async function waitingForCredentials(
   call: string,
   before: (task: StoredScenario) => unknown = () => {},
@@ -102,7 +102,7 @@ test('a supervisor that takes over does not hide that an agent waits for credent
   assert.deepEqual(relayed.states.slice(2), ['TASK_STATE_WORKING', 'TASK_STATE_COMPLETED']);
 });
 
-test('an agent that is gone while it waits for credentials is abandoned, and its task goes on [S3-5]', async () => {
+test('an agent that is gone while it waits for credentials is abandoned, and its task continues [S3-5]', async () => {
   const call = 'call-1-1-0';
   const chosen = { id: 'x', name: 'argocd', args: { request: 'go' }, call, agent: 'argocd' };
   const step = { turn: 1, text: '', calls: [chosen], read: [] };
@@ -144,7 +144,7 @@ test('a stopped supervisor requeues its work; one whose log fails rejects with t
   await assert.rejects(relayed.supervise(2), away);
 });
 
-test('a supervisor that takes over queues a call again only if no relay does, and while its agent has written nothing [S0-1]', async () => {
+test('a supervisor that takes over queues a call again only if no relay does so and the agent has written nothing [S0-1]', async () => {
   const content = { presentation: agentPresentation(TRANSPARENT), message };
   for (const { held, hasWritten } of [
     { held: {}, hasWritten: false },
@@ -168,7 +168,7 @@ test('a supervisor that takes over queues a call again only if no relay does, an
   }
 });
 
-test('the notice of a call that its agent rejected shows that, and the task is rejected', async () => {
+test('the notice of a rejected call shows the rejection, and the task is rejected', async () => {
   using relayed = await waitingForCredentials('call-1-1');
   const { task } = relayed;
   relayed.relay();
@@ -224,7 +224,7 @@ test('if the next input of a turn nests too deep for the log, its task fails wit
 });
 
 for (const profile of ['caipe', 'transparent', 'aion']) {
-  test(`a call whose agent is gone is abandoned in profile ${profile} without a model, but not while the log is away`, async () => {
+  test(`in profile ${profile} without a model, a call whose agent is gone is abandoned, but not while the log is away`, async () => {
     using relayed = await waitingForCredentials('call-1-1', () => {}, profile);
     const { log } = relayed;
     let checks = 0;

@@ -1,6 +1,6 @@
 import { isInterrupted, isTerminal, stateWord } from '@hopline/a2a';
 import { readContextHistory } from '@hopline/context-history';
-import { isSameItem, type StatusInput, type TaskAggregate } from '@hopline/events';
+import { type Fact, isSameItem, type StatusInput, type TaskAggregate } from '@hopline/events';
 import {
   createInputWriter,
   followTask,
@@ -49,13 +49,16 @@ export type SuperviseDeps = {
   model: ModelSettings | undefined;
   agents: LiveAgents;
   displayName: string;
-  /** A call is abandoned when its agent has been out of the registry for this long, milliseconds. */
+  /** A call is abandoned when its agent has been out of the registry for this many milliseconds. */
   agentGoneMs: number;
-  /** How long a task waits while no agent is registered, if one was, or the supervisor started, within this time, milliseconds; default AGENT_WAIT_MS. */
+  /**
+   * Milliseconds for which a task waits while no agent is registered, if an agent was registered or the supervisor started within this
+   * time; default AGENT_WAIT_MS.
+   */
   agentWaitMs?: number;
   /** Interval of the check for lost inputs, milliseconds; default LOST_INPUTS_CHECK_MS. */
   lostInputsCheckMs?: number;
-  /** Interval at which the work items of silent calls are looked up, milliseconds; default LOST_ITEMS_CHECK_MS. */
+  /** Interval in milliseconds at which the work items of silent calls are checked; default LOST_ITEMS_CHECK_MS. */
   lostItemsCheckMs?: number;
   metrics: HopMetrics;
   logger: Logger;
@@ -63,9 +66,9 @@ export type SuperviseDeps = {
 };
 
 /**
- * Runs one turn of a task until it is over, and measures it. Resolves when the task has ended, waits for input, or went on to a later turn.
- * Rejects when the work must be requeued: with Requeued at a shutdown, with Superseded when a newer attempt has written, else with the error
- * of the log.
+ * Runs one turn of a task until it is over, and measures it. Resolves when the task has ended, waits for input, or has proceeded to a later
+ * turn. Rejects when the work must be requeued: with Requeued at a shutdown, with Superseded when a newer attempt has written, else with
+ * the error of the log.
  */
 export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
   const { metrics } = deps;
@@ -83,7 +86,7 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
   try {
     await followTurn(deps, job, { hop, takenAt, signal, fail });
   } catch (thrown) {
-    // An interruption by the shutdown is not a fault of the task and counts as no attempt.
+    // An interruption by the shutdown is not a fault of the task and does not count as an attempt.
     if (deps.signal.aborted && failed === undefined) {
       hop.set({ [ATTR.outcome]: 'requeued' });
       metrics.requeues.add(1, { agent: SUPERVISOR, reason: 'shutdown' });
@@ -106,10 +109,10 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
   }
 }
 
-/** `fail` ends the turn with an error, by `signal`. */
+/** `fail` ends the turn with an error by aborting `signal`. */
 type RunningTurn = { hop: Hop; takenAt: number; signal: AbortSignal; fail: (error: unknown) => void };
 
-/** Follows the task's facts and appends what is due. Resolves when the turn is over, and rejects when it was interrupted before. */
+/** Follows the task's facts and appends what is due. Resolves when the turn is over, and rejects if it is interrupted before that. */
 async function followTurn(deps: SuperviseDeps, job: Job, { hop, takenAt, signal, fail }: RunningTurn): Promise<void> {
   const { log } = deps;
   const { work } = job;
@@ -137,12 +140,12 @@ async function followTurn(deps: SuperviseDeps, job: Job, { hop, takenAt, signal,
     view.apply(record);
     hop.set({ [ATTR.a2aState]: stateWord(record.record.aggregate.state) });
     if (isOver(view, job)) return;
-    // A stale read may end before the turn of the work.
+    // A stale read may end before the turn of this work.
     if (record.seq < newest.seq || record.record.aggregate.turn < work.turn) continue;
     requireNewest(record.record.aggregate, job);
     if (job.exhausted) writer.add(taskFailure('the supervisor failed several times'));
     else if (profile === undefined) writer.add(taskFailure(`the supervisor has no profile "${work.profile}"`));
-    else {
+    else if (turn === undefined || !continuesArtifacts(record.record.facts)) {
       const around = { profile, view, writer, items, newest, hop, signal };
       turn ??= startTurn(deps, job, { ...around, fail: failTurn });
       await items.queueUnheld();
@@ -183,9 +186,14 @@ function isOver(view: TurnView, { work: { turn }, item }: Job): boolean {
   return aggregate.turn > turn || isTerminal(aggregate.state) || (isInterrupted(aggregate.state) && view.waitsForClient);
 }
 
+/** Most records only continue an agent's artifacts: nothing of a turn depends on them before the call ends. */
+function continuesArtifacts(facts: readonly Fact[]): boolean {
+  return facts.length > 0 && facts.every(fact => fact.kind === 'artifact.updated' && fact.producer !== SUPERVISOR);
+}
+
 /**
- * The relay rejects the inputs of a superseded attempt. If the newer one is dead, a worker that held on to the item would keep it from the
- * next one.
+ * The relay rejects the inputs of a superseded attempt. If the newer attempt is dead, a worker that kept the item would keep it from the
+ * next attempt.
  */
 function requireNewest({ producers }: TaskAggregate, { attempt }: Job): void {
   if ((producers[SUPERVISOR]?.attempt ?? 0) > attempt) throw new Superseded();
@@ -196,7 +204,7 @@ function taskFailure(reason: string, retryable = true): StatusInput {
   return { kind: 'status', state: 'TASK_STATE_FAILED', metadata: { reason, retryable } };
 }
 
-/** Fails the task for an input that the log does not take: every attempt would make it again. Throws any other error. */
+/** Fails the task because of an input that the log does not accept, since every attempt would make it again. Throws any other error. */
 function failTooDeep(writer: InputWriter, error: unknown): void {
   if (!(error instanceof InputTooDeep)) throw error;
   writer.add(taskFailure(error.message, false));
@@ -213,7 +221,7 @@ function startTurn(deps: SuperviseDeps, job: Job, state: RunState): TurnRunner {
   return turnRunner(model, context);
 }
 
-/** A model conducts where one is configured, unless the client has chosen the agent, or the turn began without a model. */
+/** A model conducts the turn if one is configured, unless the client has chosen the agent or the turn began without a model. */
 function turnRunner(model: ModelSettings | undefined, context: TurnContext): TurnRunner {
   const { work, view } = context;
   if (!isConducting(context)) return new ForwardingTurn(context);

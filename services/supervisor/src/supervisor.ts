@@ -15,9 +15,9 @@ export type SupervisorDeps = {
   agentGoneMs: number;
   agentWaitMs: number;
   slots: number;
-  /** The same as in SuperviseDeps. */
+  /** As in SuperviseDeps. */
   lostInputsCheckMs?: number;
-  /** The same as in SuperviseDeps. */
+  /** As in SuperviseDeps. */
   lostItemsCheckMs?: number;
   metrics: HopMetrics;
   logger: Logger;
@@ -25,7 +25,7 @@ export type SupervisorDeps = {
 
 export type Supervisor = { stop(): Promise<void> };
 
-/** Takes tasks from the supervisors' queue until it is stopped; unfinished ones are requeued at once. */
+/** Takes tasks from the supervisors' queue until it is stopped, when unfinished tasks are requeued at once. */
 export async function createSupervisor(deps: SupervisorDeps): Promise<Supervisor> {
   const { log, logger, slots } = deps;
   const stop = new AbortController();

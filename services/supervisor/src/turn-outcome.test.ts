@@ -23,7 +23,7 @@ const textOf = (inputs: AgentInput[]) =>
     .map(({ parts }) => parts[0]!.text)
     .join('');
 
-test('a result is one event up to RESULT_BYTES_MAX bytes of UTF-8; a longer one is cut between characters', async () => {
+test('a result of up to RESULT_BYTES_MAX bytes of UTF-8 is one event; a longer one is cut between characters', async () => {
   for (const [unit, bytes] of [
     ['x', 1],
     ['語', 3],

@@ -5,8 +5,8 @@ import type { NoAgentFits } from './planner.ts';
 import type { TurnContext } from './turn-runner.ts';
 
 /**
- * Largest text of one event of the final result, in UTF-8 bytes. A longer result is sent in several chunks of one artifact. JSON
- * takes at most six bytes for one, so such an event fits into a record of 1 MiB beside the task's aggregate.
+ * Largest text of one event of the final result, in UTF-8 bytes. A longer result is sent in several chunks of one artifact. JSON takes at
+ * most six bytes for one of them, so such an event fits into a record of 1 MiB together with the task's aggregate.
  */
 export const RESULT_BYTES_MAX = 128 * 1024;
 
@@ -38,7 +38,10 @@ function* resultChunks(lane: string, artifact: LaneArtifact, text: string): Gene
   }
 }
 
-/** The end of a task: completed, with the failed agents named, or failed when all of them did. `messageId`: of the message with the reason. */
+/**
+ * The end of a task: completed, with a message that names the failed agents, or failed if all agents failed. `messageId`: id of the message
+ * with the reason.
+ */
 export function outcomeOf(ends: readonly CallEnded[], messageId: string): StatusInput {
   const failed = ends.filter(({ state }) => state !== 'TASK_STATE_COMPLETED');
   const [first] = failed;
@@ -49,7 +52,7 @@ export function outcomeOf(ends: readonly CallEnded[], messageId: string): Status
   return failure(messageId, reason, { retryable: first.retryable === true, message: first.message, state });
 }
 
-/** Completed although these calls failed. */
+/** The task is completed although these calls failed. */
 export function completedWithout(failed: readonly CallEnded[]): StatusInput {
   const failedAgents = failed.map(({ agent, reason }) => ({ agent, reason }));
   return { kind: 'status', state: 'TASK_STATE_COMPLETED', ...(failed.length > 0 && { metadata: { failedAgents } }) };
@@ -68,7 +71,7 @@ export function failure(messageId: string, reason: string, details: FailureDetai
   return { kind: 'status', state, message, metadata: { reason, retryable, ...metadata } };
 }
 
-/** Choices of the client. The sentence is for its user; a program names an agent in another way. */
+/** The agents that a client can choose from, as data for a program; the reason has them as a sentence for the user. */
 export function choiceOf({ choices }: NoAgentFits): Metadata {
   if (choices.length === 0) return {};
   return { choose: { agents: [...choices], option: '--agent NAME', member: 'metadata.agent' } };

@@ -7,11 +7,14 @@ import type { Planner } from './planner.ts';
 import type { TurnView } from './turn-view.ts';
 
 /**
- * Runs the turns of a profile: after every change in the log it appends what is due. Appending an input twice does no harm, because ordinals
+ * Runs the turns of a profile: after every change in the log it appends what is due. Appending an input twice is harmless, because ordinals
  * and the decider reject the second one.
  */
 export interface TurnRunner {
-  /** Called once when the log has been read up to its newest record, then after every later record; calls never overlap. */
+  /**
+   * Called once when the log has been read up to its newest record, then after every later record that holds more than artifacts of agents;
+   * calls never overlap.
+   */
   advance(): Promise<void>;
 }
 
@@ -32,9 +35,9 @@ export type TurnContext = {
   /** Messages of the context before a turn, oldest first, read from the log. */
   history: (beforeTurn: number) => Promise<readonly Message[]>;
   isLive: (agent: string) => boolean;
-  /** Stores a call, whose agent then gets its work; nothing if an earlier supervisor has stored it. */
+  /** Stores a call, whose agent then gets its work. Does nothing if an earlier supervisor has stored it. */
   delegate: (call: Delegation) => void;
-  /** Ends the supervision with an error: for work that runs beside `advance`. */
+  /** Ends the supervision with an error, for work that runs concurrently with `advance`. */
   fail: (error: unknown) => void;
   /** The supervisor's name in artifact descriptions. */
   displayName: string;

@@ -11,7 +11,7 @@ test('a supervisor that follows a task does not copy it for each of its artifact
     for (const [index, fact] of facts.entries())
       view.apply({ seq: index + 1, record: { v: 1, facts: [fact], aggregate, startSeq: 1, startStoredAt: 1 } });
   });
-  // A copy of the list for each fact would be 100 MB.
+  // Copying the list for each fact would allocate 100 MB.
   assert.ok(bytes < 20_000_000, `${bytes} bytes`);
   assert.deepEqual(
     view.artifactsOf('supervisor').map(({ artifactId }) => artifactId),

@@ -11,7 +11,7 @@ import type {
 import type { StoredFacts } from '@hopline/log';
 import { SUPERVISOR, TaskViewBuilder } from '@hopline/task';
 
-/** A call of the turn before that waits for the client's answer. */
+/** A call of the previous turn that waits for the client's answer. */
 export type WaitingCall = { call: string; agent: string; resume: unknown };
 
 /** A waiting call, with the question that its agent has sent to the client. */
@@ -30,7 +30,7 @@ class TurnRecord {
   readonly answers = new Map<string, string>();
   /** Calls whose agents wait for credentials. */
   readonly authorizing = new Map<string, PendingCall>();
-  /** Calls of the turn before that this turn continues. */
+  /** Calls of the previous turn that this turn continues. */
   readonly waiting: readonly WaitingCall[];
 
   constructor(waiting: readonly WaitingCall[] = []) {
@@ -38,7 +38,7 @@ class TurnRecord {
   }
 }
 
-/** Steps of the model for one message of the client. Turns that only answer an agent's question belong to the message before them. */
+/** Steps of the model for one message of the client. Turns that only answer an agent's question belong to the preceding message. */
 class RequestRecord {
   /** The turn that the message began. */
   readonly turn: number;
@@ -61,7 +61,7 @@ export class TurnView {
   #turn = new TurnRecord();
   #request = new RequestRecord(1);
 
-  // The members below are of the whole task: a turn that answers an agent's question continues calls of the turn before.
+  // The members below belong to the whole task: a turn that answers an agent's question continues calls of the previous turn.
   /** The client's message of each turn. */
   readonly #messages: (Message | undefined)[] = [];
   readonly #ends = new Map<string, CallEnded>();
@@ -99,7 +99,7 @@ export class TurnView {
     return this.calls.flatMap(call => this.#ends.get(call) ?? []);
   }
 
-  /** Calls of the turn before that wait for the client: this turn continues them. */
+  /** Calls of the previous turn that wait for the client; this turn continues them. */
   get waiting(): readonly WaitingCall[] {
     return this.#turn.waiting;
   }
@@ -117,19 +117,19 @@ export class TurnView {
     return this.#ends.get(call);
   }
 
-  /** How the task went on with a call that waited for the client. */
+  /** How the task continued with a call that waited for the client. */
   continuation(call: string): Continuation | undefined {
     return this.#continuations.get(call);
   }
 
-  /** The agent of this open call waits for credentials. */
+  /** Whether the agent of this open call waits for credentials. */
   needsCredentials(call: string): boolean {
     return this.#turn.authorizing.has(call) && !this.#ends.has(call);
   }
 
   /**
-   * Every call has ended, and one with a question: the turn is over until the client answers. An agent that waits for credentials
-   * still works.
+   * Whether every call has ended, at least one with a question, so that the turn is over until the client answers. An agent that waits for
+   * credentials counts as working.
    */
   get waitsForClient(): boolean {
     const { ends } = this;
@@ -176,12 +176,12 @@ export class TurnView {
     return this.#textBy(producer => producer === SUPERVISOR);
   }
 
-  /** Text of agents in this turn that policy keeps from clients. */
+  /** Text of agents in this turn that policy withholds from clients. */
   withheldText(): string {
     return this.ends.map(({ withheldText = '' }) => withheldText).join('');
   }
 
-  /** The answer of one call, streamed or withheld: every character once. */
+  /** The answer of one call, streamed or withheld, with every character once. */
   answerOf(call: string): string {
     const streamed = this.artifactsOf(call).filter(({ name }) => name === this.#answerName);
     return streamed.map(({ parts }) => textOf(parts)).join('') + (this.#ends.get(call)?.withheldText ?? '');
@@ -261,14 +261,14 @@ export class TurnView {
       .join('');
   }
 
-  /** In the order of their ids. */
+  /** The artifacts, in the order of the given ids. */
   #artifacts(ids: Iterable<string>): Artifact[] {
     const artifacts = new Map(this.#task.view?.task.artifacts?.map(artifact => [artifact.artifactId, artifact]));
     return [...ids].flatMap(id => artifacts.get(id) ?? []);
   }
 }
 
-/** The call of turn `turn` that continues the `index`-th waiting call of the turn before. */
+/** The call of turn `turn` that continues the `index`-th waiting call of the previous turn. */
 export function continuingCallId(turn: number, index: number): string {
   return `call-${turn}-${index + 1}`;
 }

@@ -4,7 +4,7 @@ import { monotonicMs } from '../measure/clock.ts';
 import { answerCalls } from '../measure/load-process.ts';
 import { stampedToken } from '../tokens.ts';
 
-/** The minimum between a writer and its viewers: one process without log, protocol or storage. */
+/** The minimum between a writer and its viewers: a single process without log, protocol or storage. */
 
 const viewers = new Set<ServerResponse>();
 

@@ -12,7 +12,7 @@ let asked: SentTask[] = [];
 let watching: SseConnection[] = [];
 let sightings: { stampMs: number[]; atMs: number[]; seq: number[] } = { stampMs: [], atMs: [], seq: [] };
 
-/** `agent`: the one that a cluster asks. `wire`: A2A 1.0 by default. */
+/** `agent`: the agent that a cluster calls. `wire`: A2A 1.0 by default. */
 type Question = { url: string; text: string; artifact: string; wire?: WireName; agent?: string; tenant?: string };
 export type AskParams = Question & { count: number; staggerMs?: number };
 
@@ -79,7 +79,7 @@ async function answers({ tokens }: { tokens: number }): Promise<AnswerReport[]> 
   return all.map(({ answer }) => answer.report(tokens));
 }
 
-/** Resolves with the monotonic time of its terminal state when the stream of this task has ended. */
+/** Waits until the stream of a task has ended. Resolves with the monotonic time of its terminal state. */
 async function ended({ taskId }: { taskId: string }): Promise<number> {
   const one = asked.find(({ answer }) => answer.taskId === taskId);
   if (one === undefined) throw new Error('this client did not send the task');
@@ -118,7 +118,10 @@ export type Sightings = { sincePublishedMs: Float64Array; seq: Float64Array; atE
 
 const SIGHTED_MS_MAX = 5_000;
 
-/** Events that the watchers received since the last call, at most `count`: the delay of each stamped token, and time and record of its frame. */
+/**
+ * At most `count` events that the watchers have received since the last call: the delay of each stamped token, and the time and record of
+ * its frame.
+ */
 async function sighted({ count }: { count: number }): Promise<Sightings> {
   for (const untilMs = monotonicMs() + SIGHTED_MS_MAX; sightings.seq.length < count && monotonicMs() < untilMs; ) {
     await new Promise(resolve => setTimeout(resolve, 20));

@@ -14,9 +14,12 @@ export const OURS = 'hopline';
 /** The rule with timers that fire on whole milliseconds only, as Node's do. */
 export const OURS_COARSE = 'hopline, timers of 1 ms';
 
-/** Target for clocks with structure, against the offline optimum. No deterministic rule can be under 2 on every sequence. */
+/** Target for clocks with structure, against the offline optimum. No deterministic rule can stay below 2 on every sequence. */
 export const STRUCTURE_RATIO_MAX = 1.25;
-/** Target for clocks without, against the best online rule that knows their distribution: the optimum foresees what no rule can. */
+/**
+ * Target for clocks without structure, against the best online rule that knows their distribution. The offline optimum would be unfair,
+ * because it foresees arrivals that no rule can.
+ */
 export const BEST_ONLINE_RATIO_MAX = 1.05;
 
 export type CoalescerRow = {
@@ -31,13 +34,13 @@ export type CoalescerRow = {
    * holdMsMax.
    */
   costRatio: number;
-  /** The same for the worst single lane of `WORST_TOKENS_MIN` tokens or more. */
+  /** The same ratio for the worst single lane of `WORST_TOKENS_MIN` tokens or more. */
   worstLaneRatio: number;
-  /** Cost for clocks without structure, over that of the best online rule that knows the distribution. */
+  /** For clocks without structure: cost over that of the best online rule that knows the distribution. */
   bestOnlineRatio?: number;
 };
 
-/** A lane of a few tokens is one decision; its ratio means nothing. */
+/** A lane of a few tokens is only one decision, so its ratio is meaningless. */
 const WORST_TOKENS_MIN = 100;
 
 /** `streams`: a description of the measured streams. */

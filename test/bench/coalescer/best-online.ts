@@ -1,8 +1,8 @@
-/** A rule for arrivals without a pattern: send as soon as this many tokens are held, or when this long nothing arrived. */
+/** A rule for arrivals without a pattern: send as soon as this many tokens are held, or when nothing has arrived for this long. */
 export type ThresholdRule = { tokens: number; patienceMs: number };
 
 const TOKENS_MAX = 64;
-/** A factor of about 1.2 apart. */
+/** Thresholds to try, each about 1.2 times the previous one. */
 const TOKENS = Array.from({ length: 40 }, (_, step) => Math.round(1.2 ** step)).filter(
   (tokens, index, all) => tokens <= TOKENS_MAX && tokens !== all[index - 1],
 );
@@ -10,9 +10,8 @@ const PATIENCE_MS = [0.5, 1, 1.4, 2, 2.8, 4, 5.6, 8, 11, 16, 22, 32, 45, 64, 90,
 
 /**
  * Least cost of any such rule on these lanes, chosen afterwards: at least as good as every rule that knows the distribution of the
- * arrivals. Without memory in the gaps, only the number of held tokens can decide; patience is for the end of a lane
- * or a burst. It keeps the promises of the coalescer: the first text leaves at once, nothing is held longer than `holdMsMax`, and no
- * rule knows where a lane ends.
+ * arrivals. If gaps are independent, only the number of held tokens matters; patience is for the end of a lane or a burst. It keeps the
+ * promises of the coalescer: the first text leaves at once, nothing is held longer than `holdMsMax`, and no rule knows where a lane ends.
  */
 export function bestOnlineCost(lanes: readonly number[][], eventCostMs: number, holdMsMax: number): number {
   let best = Number.POSITIVE_INFINITY;
@@ -40,7 +39,7 @@ export function thresholdCost(
     const nextMs = times[index + 1] ?? Number.POSITIVE_INFINITY;
     if (held === 0) startMs = nowMs;
     held++;
-    // Tokens of one instant are one arrival.
+    // Tokens that arrive at one instant are one arrival.
     if (nextMs === nowMs) continue;
     const isFirst = nowMs === times[0];
     const waitMs = isFirst || held >= tokens ? 0 : Math.min(patienceMs, startMs + holdMsMax - nowMs);

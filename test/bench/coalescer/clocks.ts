@@ -1,6 +1,6 @@
 import type { Random } from './random.ts';
 
-/** When each of `count` tokens arrives, in ms, never decreasing. */
+/** Arrival times of `count` tokens in ms, never decreasing. */
 export type Clock = (count: number, random: Random) => number[];
 
 /** Tokens of a provider packet: 1 to 12, uniformly. */
@@ -17,7 +17,7 @@ function spaced(gapMs: (random: Random) => number): Clock {
 
 const steady = (perSecond: number) => spaced(() => 1000 / perSecond);
 const jittered = (perSecond: number) => spaced(random => (1000 / perSecond) * (0.5 + random()));
-/** Exponential gaps: no pattern to learn, the hardest source of its mean rate. */
+/** Exponential gaps have no pattern to learn, which makes this the hardest source at its mean rate. */
 const patternless = (perSecond: number) => spaced(random => (-1000 / perSecond) * Math.log(1 - random()));
 
 /** Packets 20 to 250 ms apart, one in fifty followed by a pause of 1 to 3 s; tokens of a packet up to `insideMs` apart. */
@@ -38,7 +38,7 @@ const SILENCE_MS = 17_800;
 const BURST_TOKENS = 290;
 const BURST_MS = 400;
 
-/** 17.8 s of silence, then 290 tokens in 0.4 s, again and again; `inside` gives the times within one burst, sorted, from 0 to 400. */
+/** 17.8 s of silence, then 290 tokens in 0.4 s, repeatedly; `inside` gives the times within one burst, sorted, from 0 to 400. */
 function bursts(inside: (count: number, random: Random) => number[]): Clock {
   return (count, random) => {
     const times: number[] = [];
@@ -81,7 +81,7 @@ export const CLOCKS: Readonly<Record<string, Clock>> = {
   'burst, packets': bursts(packedBurst),
 };
 
-/** Clocks whose next gap does not depend on the ones before: no rule can foresee it. Inside a burst, as well. */
+/** Clocks whose next gap, in a burst too, does not depend on earlier gaps, so that no rule can foresee it. */
 const PATTERNLESS = ['patternless', 'burst, random', 'burst, packets'];
 
 export function hasStructure(clock: string): boolean {

@@ -18,7 +18,7 @@ import { seeded } from './random.ts';
 import { costOf, simulateCoalescer, simulateRule } from './simulate.ts';
 
 /**
- * Limits a little above the ratios of today, which are all within the targets of the bench but two: `burst, packets` at K = 400 (1.06),
+ * A limit slightly above the current ratios, which are all within the targets of the bench except two: `burst, packets` at K = 400 (1.06),
  * and packets at K of 10 and 20 with timers that fire on whole milliseconds.
  */
 const ONLINE_LIMIT = 1.065;
@@ -26,7 +26,7 @@ const COARSE_LIMIT = 1.35;
 const bench = benchCoalescer();
 const rowsOf = (rule: string) => bench.rows.filter(row => row.rule === rule);
 
-test(`within ${STRUCTURE_RATIO_MAX} of the offline optimum where arrivals have structure, at every event cost (${bench.streams})`, () => {
+test(`within ${STRUCTURE_RATIO_MAX} of the offline optimum if arrivals have structure, at every event cost (${bench.streams})`, () => {
   const missed = (rule: string, limit: number) =>
     rowsOf(rule).filter(row => row.bestOnlineRatio === undefined && !(row.costRatio <= limit));
   assert.deepEqual(missed(OURS, STRUCTURE_RATIO_MAX), []);
@@ -37,7 +37,7 @@ test(`within ${STRUCTURE_RATIO_MAX} of the offline optimum where arrivals have s
   );
 });
 
-test(`within ${ONLINE_LIMIT} of the best online rule where arrivals have none, at every event cost`, () => {
+test(`within ${ONLINE_LIMIT} of the best online rule if arrivals have no structure, at every event cost`, () => {
   const patternless = [...rowsOf(OURS), ...rowsOf(OURS_COARSE)].filter(row => row.bestOnlineRatio !== undefined);
   assert.deepEqual(
     patternless.filter(row => !(row.bestOnlineRatio! <= ONLINE_LIMIT)),
@@ -45,7 +45,7 @@ test(`within ${ONLINE_LIMIT} of the best online rule where arrivals have none, a
   );
 });
 
-test('the cost of a threshold rule is that of its simulation', () => {
+test('the computed cost of a threshold rule equals that of its simulation', () => {
   const times = CLOCKS['burst, packets']!(600, seeded(7));
   const patienceMs = 8;
   const rule = {
@@ -58,7 +58,7 @@ test('the cost of a threshold rule is that of its simulation', () => {
   assert.ok(Math.abs(found - costOf(simulateRule(one, rule), 110)) < 1e-6 * found);
 });
 
-test('at default settings 500 tokens/s fall at least 8-fold, and 50 tokens/s wait 30 ms or less on average', () => {
+test('at default settings 500 tokens/s become at least 8 times fewer events, and 50 tokens/s wait 30 ms or less on average', () => {
   const at = (clock: string) =>
     bench.rows.find(row => row.rule === OURS && row.clock === clock && row.eventCostMs === DEFAULT_SETTINGS.eventCostMs)!;
   for (const clock of ['steady 500/s', 'jittered 500/s', 'patternless 500/s', 'burst, even'])
@@ -67,7 +67,7 @@ test('at default settings 500 tokens/s fall at least 8-fold, and 50 tokens/s wai
   assert.ok(bench.rows.filter(row => row.rule === OURS).every(row => row.p99AddedMs <= HOLD_MS_MAX));
 });
 
-test('the first text leaves at once, for at most one event more a lane than a hold of 2 ms for the rest of its packet', () => {
+test('the first text leaves at once, at the price of at most one more event per lane than holding it 2 ms for the rest of its packet', () => {
   const eventsOf = (times: number[]) => simulateCoalescer(times, DEFAULT_SETTINGS.eventCostMs, HOLD_MS_MAX).events;
   for (const [clock, arrivals] of Object.entries(CLOCKS)) {
     const lanes = Array.from({ length: 20 }, (_, seed) => arrivals(300, seeded(seed)));
@@ -98,7 +98,7 @@ function assertBound(times: readonly number[], eventCostMs: number, holdMsMax: n
   let paidByGreedy = 0;
   let paid = 0;
   let next = 0;
-  /** The least of (cost - that of the greedy rule) so far. */
+  /** Smallest difference so far between the cost of the rule and that of the greedy rule. */
   let least = 0;
   for (const { atMs, delayMs } of ours.events) {
     paid += eventCostMs + delayMs;
@@ -135,7 +135,7 @@ test('cost <= (1 + 1/32) x greedy + 16 K, so <= (1 + 1/32) x 2 x optimum + 16 K,
   );
 });
 
-/** Arrivals of an adversary: `waitMs` chooses the next gap with knowledge of the chunk's departure. */
+/** Arrivals chosen by an adversary: `waitMs` returns the next gap, and knows when the chunk left. */
 function adversary(
   tokens: number,
   eventCostMs: number,

@@ -1,4 +1,4 @@
-/** mulberry32: a seeded generator of numbers from 0 up to 1, the same on every machine. */
+/** mulberry32: a seeded generator of numbers from 0 to below 1, which are the same on every machine. */
 export type Random = () => number;
 
 export function seeded(seed: number): Random {

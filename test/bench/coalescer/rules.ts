@@ -1,7 +1,10 @@
-/** Rules of other products, and two of the literature, each as the departure time of held tokens. */
+/** Rules of other products and two from the literature. Each gives the time at which held tokens leave. */
 export type Rule = {
   name: string;
-  /** Tokens are held since `firstMs`; the last came at `nowMs`; the last event left at `sentMs` (-Infinity before the first). */
+  /**
+   * When held tokens leave: the first arrived at `firstMs`, the last at `nowMs`, and the last event left at `sentMs` (-Infinity if there
+   * was none).
+   */
   dueMs(held: { tokens: number; firstMs: number; nowMs: number; delayMs: number; sentMs: number }): number;
   /** Checks the clock only when a token arrives, so nothing leaves between arrivals. */
   timerless?: boolean;

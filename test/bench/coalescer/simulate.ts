@@ -15,8 +15,8 @@ function record(outcome: Outcome, arrivals: readonly number[], atMs: number): vo
 }
 
 /**
- * Runs the coalescer over one lane in simulated time. Timers fire exactly in time (`timerMs` 0), or on the next multiple of `timerMs`, as real ones do.
- * The stream has no final event, so the last chunk leaves by timer.
+ * Runs the coalescer over one lane in simulated time. Timers fire exactly on time (`timerMs` 0), or at the next multiple of `timerMs`, as
+ * real ones do. The stream has no final event, so the last chunk leaves by timer.
  */
 export function simulateCoalescer(times: readonly number[], eventCostMs: number, holdMsMax: number, timerMs = 0): Outcome {
   const coalescer = createCoalescer({ eventCostMs, holdMsMax });
@@ -44,7 +44,7 @@ export function simulateCoalescer(times: readonly number[], eventCostMs: number,
   return outcome;
 }
 
-/** The same for a rule of another product. */
+/** Runs the rule of another product over one lane in simulated time. */
 export function simulateRule(times: readonly number[], rule: Rule): Outcome {
   const outcome: Outcome = { events: [], delaysMs: [] };
   let held: number[] = [];

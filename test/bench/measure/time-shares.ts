@@ -25,7 +25,7 @@ export async function timeShares(groups: Groups, work: () => Promise<unknown>): 
     let total = 0;
     for (const [index, id] of (profile.samples ?? []).entries()) {
       const frame = frames.get(id)!;
-      // The profiler itself.
+      // Leaves out the profiler itself.
       if (frame === 'post@node:inspector') continue;
       const name = frame === '(idle)@' ? 'waiting' : (Object.keys(groups).find(group => groups[group]!.test(frame)) ?? 'other');
       const us = profile.timeDeltas![index]!;

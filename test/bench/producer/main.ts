@@ -9,7 +9,7 @@ import { ANSWER, stampedToken, tokenAt } from '../tokens.ts';
 /** The agent of the bench: appends tokens to existing tasks, through the same writer as all agents. */
 
 const LANE = 'answer';
-/** The producer of the task itself, because no supervisor runs in these clusters. */
+/** Acts as the root producer of a task, because no supervisor runs in these clusters. */
 const PRODUCER: Producer = { id: 'supervisor', agent: 'bench', turn: 1, attempt: 1 };
 const TRACE = { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' };
 /** Tokens per turn of the event loop, about as many as in one read of a busy socket. */

@@ -10,11 +10,11 @@ export type Wire = {
   /** Path of the request that streams, below the server's URL. */
   path: string;
   body(text: string): Json;
-  /** `data`: of one frame. */
+  /** Reads a frame. `data`: its data. */
   read(data: string): WireEvent;
   /** The text of a message, on the server. */
   textOf(body: Json): string;
-  /** Answer to any other request than one that streams; undefined: 404. */
+  /** Answer to a request that does not stream; undefined means 404. */
   answer(path: string, url: string): unknown;
   run(): Run;
 };
@@ -29,7 +29,7 @@ const rpc = (result: unknown) => frame({ jsonrpc: '2.0', id: 1, result });
 const textOfParts = (parts: unknown): string => (parts as { text?: string }[]).map(part => part.text ?? '').join('');
 const sentText = ({ params }: Json): string => textOfParts(((params as Json).message as Json).parts);
 
-/** A2A 1.0: one artifact update a token, as `@a2a-js/sdk` sends them. */
+/** A2A 1.0: one artifact update per token, as `@a2a-js/sdk` sends them. */
 const a2a10: Wire = {
   path: '/',
   body: text => ({
@@ -65,7 +65,7 @@ const a2a10: Wire = {
   },
 };
 
-/** A2A 0.3: one working status with a message a token, as agents of CAIPE send them. */
+/** A2A 0.3: one working status with a message per token, as agents of CAIPE send them. */
 const a2a03: Wire = {
   path: '/',
   body: text => ({

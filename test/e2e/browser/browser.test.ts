@@ -243,7 +243,7 @@ test('a page without a key gets an error that asks for one; with a key in a head
   assert.match(await page.evaluate<string>(challenge), /^ApiKey /);
 });
 
-/** Passes everything on to `url`; the first stream is cut when its first frame arrives, which the client does not get. */
+/** Passes everything on to `url`, but cuts the first stream when its first frame arrives, before the client gets it. */
 async function startCuttingProxy(url: string): Promise<{ url: string; close(): void }> {
   let isCut = false;
   const server = createServer((request, response) => {

@@ -72,7 +72,7 @@ export class Chromium implements AsyncDisposable {
       text = messages.pop()!;
       for (const message of messages) this.#take(JSON.parse(message) as Message);
     });
-    // The pipe breaks when the browser ends first; pending calls are rejected below.
+    // The pipe breaks if the browser ends first; pending calls are rejected below.
     child.stdio[3]!.on('error', () => {});
     const gone = () => {
       for (const { reject } of this.#calls.values()) reject(new Error('the browser has ended'));
@@ -170,7 +170,7 @@ export class Page {
     await this.#call('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value }] });
   }
 
-  /** Other pages of the browser are hidden then. */
+  /** Shows this page, which hides all other pages of the browser. */
   async bringToFront(): Promise<void> {
     await this.#call('Page.bringToFront');
   }
@@ -198,7 +198,7 @@ export class Page {
       expression,
       awaitPromise: true,
       returnByValue: true,
-      // Otherwise the page's security policy would not apply while the expression runs.
+      // By default the page's security policy would not apply while the expression runs.
       allowUnsafeEvalBlockedByCSP: false,
     });
     if (exceptionDetails !== undefined) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);

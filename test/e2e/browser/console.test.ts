@@ -96,7 +96,7 @@ async function ask(text: string): Promise<string> {
   return sent.task.id;
 }
 
-/** Saved for people to look at, where SCREENSHOTS names a folder. */
+/** Saves a screenshot for people to look at, if SCREENSHOTS names a folder. */
 async function save(page: Page, name: string): Promise<void> {
   const to = process.env.SCREENSHOTS;
   if (to !== undefined) await writeFile(join(to, `${name}.png`), await page.screenshot());
@@ -138,7 +138,7 @@ test('a page that is open while the relay of its task is killed shows every even
   assert.deepEqual(page.faults, []);
 });
 
-test('what an agent writes is text, whatever it contains', options, async () => {
+test('an agent’s output is shown as text, whatever it contains', options, async () => {
   const id = await ask('count');
   const page = await browser.open(`${web.url}/tasks/${id}`);
   await page.until(isCompleted, SHOWN_MS_MAX);
@@ -220,7 +220,7 @@ test('new tasks wait behind a button, filters are in the address, and a question
 /** More tasks than the page reads at once. */
 const MANY_TASKS = 130;
 
-test('a search reads on until it has found the task, and shows what it has searched', options, async () => {
+test('a search continues reading until it has found the task, and shows how much it has searched', options, async () => {
   const old = await ask('briefly: where is the needle?');
   for (let left = MANY_TASKS; left > 0; left -= 10) await Promise.all(Array.from({ length: 10 }, () => ask('briefly')));
   const page = await browser.open(`${web.url}/?q=${encodeURIComponent('NEEDLE')}`);
@@ -238,7 +238,7 @@ test('a search reads on until it has found the task, and shows what it has searc
   assert.deepEqual(page.faults, []);
 });
 
-test('the actions of a task follow its newest state, and a later turn has a lane of its own', options, async () => {
+test('the actions of a task follow its newest state, and a later turn has its own lane', options, async () => {
   const id = await ask('ask me');
   const page = await browser.open(`${web.url}/tasks/${id}`);
   await page.setSize(1440, 900);
@@ -246,7 +246,7 @@ test('the actions of a task follow its newest state, and a later turn has a lane
   const form = `document.querySelector('.message-form')`;
   const cancel = `document.querySelector('.button-danger')`;
   await page.until(`${pill} === 'input-required' && ${form} && ${cancel}`, SHOWN_MS_MAX);
-  // Showing an earlier moment removes neither action.
+  // Both actions remain while an earlier moment is shown.
   await page.evaluate(onBody('0'));
   await page.until(`document.querySelector('.task-head').textContent.includes('at the playhead')`, SHOWN_MS_MAX);
   assert.ok(await page.evaluate<boolean>(`Boolean(${form} && ${cancel})`));

@@ -33,7 +33,7 @@ const ENV = {
 export type ClusterNeeds = {
   /** Replicas of each stream. With 3, NATS is a cluster of three servers. */
   replicas: 1 | 3;
-  /** Every service reaches NATS through proxies of its own. */
+  /** True if every service reaches NATS through its own proxies. */
   proxied?: boolean;
   /** The system clock of each service can be set. */
   clocks?: boolean;
@@ -41,11 +41,11 @@ export type ClusterNeeds = {
   env?: Record<string, string>;
   /** Directory of the store of NATS. */
   store?: string;
-  /** When three servers sync what they write. */
+  /** When three servers sync their writes to disk. */
   syncInterval?: 'always';
 };
 
-/** One service process with its way to NATS and, where a class needs it, its clock. */
+/** One service process with its connection to NATS and, if a class needs it, its clock. */
 export type Replica = { service: ServiceName; process: ServiceProcess; proxies: NatsProxy[]; clock?: SteppedClock };
 
 /** Every service as two processes, a remote agent as a process, and NATS as one server or three. */
@@ -85,7 +85,7 @@ export class CampaignCluster implements AsyncDisposable {
         : (await startNatsCluster(NODES, { syncInterval })).servers;
     const servers = [...nats.values()].map(({ url }) => url);
     const maxBytes = maxBytesOf(env);
-    // Creates the streams, so that twelve processes need not agree who does.
+    // Creates the streams first, so that twelve processes need not race for it.
     const log = await openJetStreamLog({
       servers: servers.join(','),
       name: 'campaign',

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { runCampaign } from './campaign.ts';
 import { FAULT_CLASSES } from './fault-classes.ts';
 
-/** A few faults of each. `npm run faults` runs every class for longer. */
+/** Classes that run here with a few faults each. `npm run faults` runs every class for longer. */
 const CLASSES = ['relay SIGKILL', 'rolling restart', 'NATS restart', 'frozen path and a death'];
 const TASKS = 40;
 const CONCURRENCY = 8;

@@ -16,14 +16,14 @@ import { type Verdict, verifyClass } from './verify-class.ts';
 import { taskPlan, type WorkloadOptions } from './workload.ts';
 
 export type CampaignOptions = {
-  /** Tasks of all classes together, at least. */
+  /** Minimum number of tasks in all classes together. */
   tasks: number;
   classes: readonly FaultClass[];
   replicas: 1 | 3;
   seed: number;
   /** Clients with a task at one time. */
   concurrency: number;
-  /** Replaces the least number of faults of each class. */
+  /** Replaces the minimum number of faults of each class. */
   faultsMin?: number;
   print: (line: string) => void;
   /** Called after each class with the results so far. */
@@ -39,22 +39,22 @@ export type ClassResult = Verdict & {
   /** Load average of the machine at the end. */
   load: number;
   flow: FlowTimes;
-  /** The longest time for which the machine itself stood still. */
+  /** The longest time for which the machine itself was suspended. */
   stillSeconds: number;
   untested?: string;
 };
 
-/** Tasks that begin after the last fault, a few in each shard: all of them must work, whatever happened. */
+/** Tasks that begin after the last fault, a few in each shard. All of them must succeed, whatever happened before. */
 const PROBES = 24;
 /** Longest time from the last fault and the start of the last task until everything has ended. */
 const LIVENESS_MS_MAX = 120_000;
-/** Most faults of a run, as a multiple of the least number. Remaining tasks run without faults. */
+/** Maximum faults of a run, as a multiple of the minimum. Remaining tasks run without faults. */
 const FAULTS_FACTOR_MAX = 3;
-/** Between two faults. */
+/** Milliseconds between two faults. */
 const QUIET_MS = { min: 2_000, max: 5_000 };
 const STATUS_EVERY_MS = 30_000;
 const STILLNESS_CHECK_MS = 500;
-/** Shorter delays are those of a busy machine. */
+/** Shorter delays may come from a busy machine. */
 const STILL_SECONDS_MIN = 5;
 
 /** Runs each class of faults on a cluster of real processes. */
@@ -124,7 +124,7 @@ class ClassRun {
   readonly #abandoned = new AbortController();
   #running = 0;
   #isStriking = true;
-  /** Abandons the clients that are left. */
+  /** Timer that abandons the remaining clients. */
   #late: NodeJS.Timeout | undefined;
   #failure: unknown;
 
@@ -223,7 +223,7 @@ class ClassRun {
     await Promise.all(Array.from({ length: concurrency }, worker));
   }
 
-  /** Strikes until there are enough faults and enough tasks. */
+  /** Causes faults until there are enough faults and enough tasks. */
   async #strike(tasksMin: number): Promise<void> {
     const random = new Random(this.#options.seed, `${this.#class.name} faults`);
     const faultsMin = this.#options.faultsMin ?? this.#class.faultsMin;
@@ -276,7 +276,7 @@ class ClassRun {
   }
 }
 
-/** Detects that the machine itself stands still: a suspended virtual machine is a fault that no class asked for. */
+/** Detects that the machine itself stands still: a suspended virtual machine is a fault outside every class. */
 class Stillness {
   #longestMs = 0;
   #at = performance.now();

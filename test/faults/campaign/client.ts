@@ -9,7 +9,7 @@ import type { TaskPlan } from './workload.ts';
 
 /** A stream without a byte for this long is abandoned; the server sends a comment every second. */
 const SILENCE_MS_MAX = 4_000;
-/** A response that takes longer is abandoned, milliseconds. A server without a log answers within 20 s. */
+/** How long the client waits for a response before it abandons it, in milliseconds. A server without a log answers within 20 s. */
 const RESPONSE_MS_MAX = 25_000;
 const RETRY_MS = 100;
 const POLL_MS = 20;
@@ -42,7 +42,7 @@ export type ClientDeps = {
   signal: AbortSignal;
 };
 
-/** A client with one task over HTTP: it retries what was not acknowledged, and resumes at the other ingress. */
+/** A client with one task over HTTP: it retries unacknowledged requests, and resumes streams at the other ingress. */
 export class CampaignClient implements VerifiedTask {
   readonly plan: TaskPlan;
   readonly viewers: TimedViewer[] = [];
@@ -173,7 +173,7 @@ export class CampaignClient implements VerifiedTask {
     return false;
   }
 
-  /** Each request goes to the ingress after that of the last one. */
+  /** Each request goes to the next ingress in turn. */
   #ingress(): string {
     const { ingresses } = this.#deps;
     this.#requests += 1;
@@ -203,7 +203,7 @@ export class CampaignClient implements VerifiedTask {
     };
   }
 
-  /** One streaming request. Resolves with how it ended. */
+  /** Sends one streaming request. Resolves with the way in which it ended. */
   async #stream(
     method: string,
     params: Record<string, unknown>,
@@ -246,7 +246,7 @@ export class CampaignClient implements VerifiedTask {
   }
 }
 
-/** Passes bytes and starts a timer after each piece; the last timer is cleared at the end. */
+/** Passes bytes on and restarts a timer after each piece. The timer is cleared at the end. */
 async function* eachResets(bytes: AsyncIterable<Uint8Array>, start: () => NodeJS.Timeout): AsyncGenerator<Uint8Array> {
   let timer = start();
   try {

@@ -18,30 +18,30 @@ export type FaultClass = {
   what: string;
   /** Replicas of the streams with which the class makes sense. */
   replicas: readonly (1 | 3)[];
-  /** The cluster that it needs, besides the replicas. Classes with the same needs run one after the other on one cluster. */
+  /** What the class needs of its cluster, besides the replicas. Classes with the same needs run one after the other on one cluster. */
   needs?: { proxied?: true; clocks?: true; env?: Record<string, string>; diskBytes?: number; syncInterval?: 'always' };
-  /** Least number of faults, however soon the tasks are done. */
+  /** Minimum number of faults, however soon the tasks are done. */
   faultsMin: number;
-  /** Between two faults, milliseconds; QUIET_MS by default. */
+  /** Milliseconds between two faults; QUIET_MS by default. */
   quietMs?: { min: number; max: number };
-  /** Reasons of failures that the faults explain; the agents' own are always explained. */
+  /** Reasons of failures that the faults explain; reasons of the agents themselves are always explained. */
   explains: readonly RegExp[];
-  /** Inputs leave the log by bytes: an audit may be incomplete. */
+  /** True if the log removes inputs because of bytes, so that an audit may be incomplete. */
   removesInputs?: true;
-  /** A server that is killed forgets deliveries: two runs of an attempt may overlap until the second one writes. */
+  /** True if servers are killed: they forget deliveries, so two runs of an attempt may overlap until the second one writes. */
   overlapsRuns?: true;
-  /** Every other task is long: more of them are in mid-text when a fault begins. */
+  /** True if every other task is long, so that more of them are in mid-text when a fault begins. */
   longTasks?: true;
   /** Share of tasks with a large first message. */
   ballastShare?: number;
-  /** Begins and ends one fault. */
+  /** Causes one fault. Resolves when it is over. */
   strike(target: Target): Promise<void>;
 };
 
 const BOTH = [1, 3] as const;
-/** While NATS is away no text flows, so tasks need time to run between two such faults. */
+/** Time between two faults of NATS. No text flows during such a fault, so tasks need time to run in between. */
 const NATS_QUIET_MS = { min: 8_000, max: 15_000 };
-/** The third attempt of a turn may be lost as well. */
+/** Explained because even the third attempt of a turn may be lost. */
 export const EXHAUSTED = /attempts exhausted|failed several times/;
 /** The registry is a bucket: a process that cannot read it sees no agent. */
 const NO_AGENT = /not available|no agent is available/;

@@ -4,7 +4,7 @@ import { type CampaignCluster, REPLICAS, type Replica } from './campaign-cluster
 
 type Target = { cluster: CampaignCluster; random: Random };
 
-/** Faults of one strike. */
+/** Number of faults at the same time. */
 const TOGETHER = { min: 2, max: 3 };
 /** Each fault begins within this time after the strike and lasts longer, so all of them overlap. */
 const BEGIN_MS_MAX = 2_000;
@@ -55,7 +55,7 @@ const loseAnswers: Fault = async ({ proxies }, { random }) => {
   for (const proxy of proxies) proxy.lose = undefined;
 };
 
-/** One nats-server: of three the others go on. */
+/** Kills one nats-server. With three servers, the other two continue. */
 const killNats: Fault = async (_replica, { cluster, random }) => {
   const server = random.pick([...cluster.nats.values()]);
   await server.kill();
@@ -73,7 +73,7 @@ const lasts = (random: Random) => sleep(random.between(LASTS_MS.min, LASTS_MS.ma
 
 /** Mostly deaths and frozen paths, because together they show defects that neither shows by itself. */
 const OF_PROCESSES: readonly Fault[] = [kill, kill, kill, freezePath, freezePath, suspend, cutPath, slowPath, loseAnswers];
-/** At most one of these in a strike. */
+/** At most one of these faults occurs at a time. */
 const OF_NEIGHBOURS: readonly Fault[] = [killNats, killRemoteAgent];
 const NEIGHBOUR_SHARE = 0.25;
 
@@ -96,7 +96,10 @@ export async function strikeSeveral(target: Target): Promise<void> {
   );
 }
 
-/** The path of one worker is frozen until its sibling has its work; then the sibling dies, and what the first one sent arrives. */
+/**
+ * The path of one worker is frozen until its sibling has its work; then the sibling dies, and the messages that the first one has sent
+ * arrive.
+ */
 export async function freezeOneAndKillItsSibling({ cluster, random }: Target): Promise<void> {
   const workers = [...cluster.of('sub-agent'), ...cluster.of('sub-agent'), ...cluster.of('supervisor')];
   const frozen = random.pick(workers);

@@ -7,7 +7,7 @@ const PLACES = [
   `/usr/lib/${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu/faketime/libfaketimeMT.so.1`,
   '/usr/lib64/faketime/libfaketimeMT.so.1',
 ];
-/** Seconds after which the library reads its file again, and so the time in which a step takes effect. */
+/** Seconds after which the library reads its file again, and so the time until a step takes effect. */
 const READ_EVERY_S = '1';
 
 /** Path of libfaketime, which shifts the system clock for one process; undefined where it is not installed. */
@@ -33,7 +33,7 @@ export class SteppedClock {
     };
   }
 
-  /** Sets the clock `seconds` before (negative) or after the real time. */
+  /** Sets the clock `seconds` ahead of the real time, or behind it if negative. */
   step(seconds: number): void {
     writeFileSync(this.#file, `${seconds < 0 ? '' : '+'}${seconds}\n`);
   }

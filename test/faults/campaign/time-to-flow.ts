@@ -4,17 +4,17 @@ import type { TimedViewer } from './client.ts';
 /** One fault; `performance.now()`. */
 export type FaultTimes = { startedAt: number; endedAt: number };
 
-/** A stream without text for longer before the fault was not streaming. */
+/** A stream without text for longer than this before the fault was not streaming. */
 const ACTIVE_MS = 500;
-/** A pause that begins later after the end of the fault has another cause. */
+/** A pause that begins later than this after the end of the fault has another cause. */
 const AFTERMATH_MS = 1_500;
 
 export type FlowTimes = {
-  /** Every stream that was in mid-text when a fault began: its longest pause in the fault, in milliseconds. */
+  /** Every stream that was in mid-text when a fault began: its longest pause during the fault, in milliseconds. */
   streams: Latency | undefined;
   /** The longest pause of each fault, in milliseconds. */
   slowest: Latency | undefined;
-  /** How long the faults lasted, until what was stopped was ready again, in milliseconds. */
+  /** How long the faults lasted in milliseconds, until all stopped processes were ready again. */
   lasted: Latency | undefined;
 };
 

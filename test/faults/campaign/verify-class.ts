@@ -24,7 +24,7 @@ export type ClassEvidence = {
   faultClass: FaultClass;
   clients: readonly CampaignClient[];
   runs: readonly AgentRun[];
-  /** When the runs were read, and when faults were in effect; by their clock, `monotonicMs`. */
+  /** When the runs were read, and when faults were in effect, by the clock `monotonicMs`. */
   now: number;
   faults: readonly FaultTime[];
   /** Notifications that the webhooks have taken so far. */
@@ -35,11 +35,11 @@ export type Verdict = {
   violations: (Violation & { task: string })[];
   /** Tasks by their last state. */
   states: Record<string, number>;
-  /** Failures of tasks and calls by reason, besides those that the script of an agent wants. */
+  /** Failures of tasks and calls by reason, except those that an agent's script asks for. */
   failures: Record<string, number>;
-  /** Inputs and facts of the task were compared. */
+  /** Number of tasks whose inputs and facts were compared. */
   audited: number;
-  /** Inputs had left the log. */
+  /** Number of audits that were incomplete, because inputs had left the log. */
   auditsIncomplete: number;
   /** Events that viewers received. */
   events: number;
@@ -48,15 +48,15 @@ export type Verdict = {
 };
 
 const TASKS_AT_ONCE = 8;
-/** Webhooks, the index and inputs of ended agents follow the end of a task. */
+/** How long webhooks, the index and the inputs of ended agents may take after the end of a task. */
 const SETTLE_MS_MAX = 60_000;
 const POLL_MS = 200;
-/** The text of a remote agent's failure is not passed on. */
 /**
  * An answer to a question is sent to a remote agent once. If the attempt that sent it is lost, the next one shows the text that the agent's
- * task holds; of an agent that keeps none it shows the beginning, and fails.
+ * task holds; if the agent keeps no text, the attempt shows the beginning and fails.
  */
 const UNPROVED = /the stream ended without a terminal state/;
+/** Reasons of failures in the script; the text of a remote agent's failure is not passed on. */
 const BY_SCRIPT = /the script wants it|the agent failed$/;
 
 /** Verifies every promise for all tasks of a class. */
@@ -136,7 +136,7 @@ async function settled(
   }
 }
 
-/** A failure names its reason, and the reason is one that the script or the faults explain. */
+/** Checks that a failure names its reason, and that the script or the faults explain it. */
 function verifyFailures(
   { plan }: CampaignClient,
   { facts }: TaskHistory,
@@ -164,7 +164,7 @@ function verifyFailures(
   }
 }
 
-/** Every input of the task was stored, merged or rejected with a reason. */
+/** Checks that every input of the task was stored, merged or rejected with a reason. */
 async function verifyAudit(
   client: CampaignClient,
   { cluster, faultClass }: ClassEvidence,

@@ -8,9 +8,9 @@ export type TaskPlan = {
   /** The first message, then an answer to each question. */
   turns: { agents: string[]; scripts: Record<string, AgentScript> }[];
   webhook: 'with the message' | undefined;
-  /** The client disconnects after the first frame. */
+  /** Milliseconds after which the client cancels the task. */
   cancelAfterMs: number | undefined;
-  /** It cancels instead of answering the first question. */
+  /** True if the client cancels instead of answering the first question. */
   cancelsAtQuestion?: boolean;
   /** The first viewer reads the stream of the message, the others subscribe. Each leaves after so many frames, and resumes. */
   viewers: { afterMs: number; leavesAfter: number[] }[];
@@ -20,9 +20,9 @@ export type TaskPlan = {
 
 /** Longer tasks are in mid-stream while faults begin; they are this share of all. */
 const LONG_SHARE = 0.15;
-/** Share of the questions that are met with a cancel. */
+/** Share of the questions that the client answers with a cancel. */
 const CANCELS_SHARE = 0.33;
-/** Far longer than a canceled run may go on (CANCELED_RUN_MS_MAX). */
+/** Text that takes far longer than a canceled run may continue (CANCELED_RUN_MS_MAX). */
 const TALKS_ON = { tokens: 1_500, everyMs: 30 };
 
 export type WorkloadOptions = { ballastShare?: number; longShare?: number };
@@ -46,7 +46,7 @@ export function taskPlan(random: Random, name: string, { ballastShare = 0, longS
   if (random.chance(0.2)) viewers.push({ afterMs: random.between(0, 1_000), leavesAfter: leavesAfter() });
   const webhook = random.chance(0.1) ? 'with the message' : undefined;
   const cancelAfterMs = random.chance(0.05) ? random.between(0, 1_500) : undefined;
-  // The other half may end while the cancel is on its way.
+  // The other half of the canceled tasks may end while the cancel is on its way.
   if (cancelAfterMs !== undefined && random.chance(0.5))
     for (const script of turns.flatMap(({ scripts }) => Object.values(scripts))) Object.assign(script, TALKS_ON);
   const cancelsAtQuestion = questions > 0 && random.chance(CANCELS_SHARE);
@@ -67,7 +67,7 @@ function scriptOf(random: Random, { agent, remote, asks, longShare }: Role): Age
   if (asks) return script;
   // Only a module agent can mark a failure as retryable.
   if (random.chance(0.05)) script.end = agent === 'writer' ? random.pick(['fails', 'fails once']) : 'fails';
-  // Half a surrogate pair passes a module agent only; over HTTP, remote agents send whole characters.
+  // Only a module agent can send half a surrogate pair; over HTTP, remote agents send whole characters.
   if (agent === 'writer' && random.chance(0.1)) script.splitsPairs = true;
   return script;
 }

@@ -237,7 +237,7 @@ for (const dialect of ['0.3', '1.0'] as const) {
     assert.equal((await failure(beating.agent)).reason, 'the agent sent nothing for 0.2 s');
   });
 
-  test(`a subscription to a ${dialect} task that stays submitted fails within the silence limit, although it is pinged`, {
+  test(`a subscription to a ${dialect} task that stays submitted fails within the silence limit despite pings`, {
     timeout: 60_000,
   }, async t => {
     const script: Step[] = [{ status: 'submitted' }, { cut: true }, { hang: true }];
@@ -324,14 +324,14 @@ for (const dialect of ['0.3', '1.0'] as const) {
   });
 }
 
-test('a task that does not change after its stream ended fails within the silence limit, although polls are answered', async t => {
+test('a task that does not change after its stream ended fails within the silence limit even if polls are answered', async t => {
   const script: Step[] = [{ status: 'submitted' }, { cut: true }, { hang: true }];
   const { remote, agent } = await pair(t, { script }, { firstEventMsMax: 300, silenceMsMax: 300, totalMsMax: 20_000 });
   assert.deepEqual(await failure(agent), { type: 'failed', reason: 'the agent sent nothing for 0.3 s', retryable: true });
   assert.ok(remote.requests.some(({ method }) => method === 'get'));
 });
 
-test('a task that stays submitted fails within the silence limit without streaming, too; one that works may be silent', async t => {
+test('without streaming, too, a task that stays submitted fails within the silence limit; one that works may be silent', async t => {
   const limits = { firstEventMsMax: 300, silenceMsMax: 300, totalMsMax: 20_000 };
   const options = { card: { streaming: false }, neverWaits: true };
   const idle = await pair(t, { ...options, script: [{ status: 'submitted' }, { hang: true }] }, limits);
@@ -514,7 +514,7 @@ test('an HTML page and an unrequested content encoding are named in the reason',
   }
 });
 
-test('redirects are followed within the origin only', async t => {
+test('redirects are followed only within the origin', async t => {
   const remote = await startRemoteAgent({ dialect: '0.3', script: answer(['there']), path: '/a2a/', card: false });
   const elsewhere = await startRemoteAgent({ dialect: '0.3', script: answer(['stolen']), card: false });
   const { port } = new URL(remote.url);
@@ -551,7 +551,7 @@ for (const dialect of ['0.3', '1.0'] as const) {
       const message = { messageId: 'answer', role: 'ROLE_USER' as const, parts: [{ text: 'prod' }] };
       const running = agent.run(turnOf('prod', { message, resume }))[Symbol.asyncIterator]();
       await running.next();
-      // The process of the first attempt is gone; the remote agent works on.
+      // The process of the first attempt is gone, but the remote agent continues to work.
       if (when === 'after it has ended') while ((await running.next()).done !== true);
       // A killed nats-server may deliver the item again as attempt 1.
       const events = await eventsOf(agent, 'prod', { message, resume });
@@ -564,7 +564,7 @@ for (const dialect of ['0.3', '1.0'] as const) {
   }
 }
 
-test('an attempt that is stopped does not cancel the remote task whose question it answered; the end of our task does', async t => {
+test('stopping an attempt does not cancel the remote task whose question it answered; ending our task does', async t => {
   const working = answer(['a', 'b', 'c']).flatMap(step => [{ pause: 60 }, step]);
   const { remote, agent } = await pair(t, { script: ({ turn }) => (turn === 1 ? [{ inputRequired: 'where?' }] : working) });
   const { resume } = lastOf(await eventsOf(agent, 'deploy'), 'interrupted');
@@ -587,7 +587,7 @@ test('an attempt that is stopped does not cancel the remote task whose question 
   assert.equal(remote.requests.at(-1)?.method, 'cancel');
 });
 
-/** How agents leave the text "0 1 2 " in their task: statuses that it keeps, statuses of which it keeps the newest, an artifact, or both. */
+/** How agents keep the text "0 1 2 " in their task: all statuses, only the newest status, an artifact, or both. */
 const TEXTS = ['0 ', '1 ', '2 '];
 const chunks = TEXTS.map((text, index): Step => ({ artifact: { artifactId: 'answer', text }, append: index > 0 }));
 const KINDS = {
@@ -608,7 +608,7 @@ const KINDS = {
 
 for (const [kind, { keeps, steps, end }] of Object.entries(KINDS)) {
   for (const dialect of ['0.3', '1.0'] as const) {
-    test(`an attempt that follows a run of another shows its whole text or none: ${dialect}, an agent that ${kind}`, async t => {
+    test(`an attempt that follows another attempt’s run shows its whole text or none: ${dialect}, an agent that ${kind}`, async t => {
       const isFollowed = () => remote.requests.filter(({ method }) => method === 'subscribe').length > 0;
       const { remote, agent } = await pair(
         t,
@@ -628,7 +628,7 @@ for (const [kind, { keeps, steps, end }] of Object.entries(KINDS)) {
       const message = { messageId: 'answer', role: 'ROLE_USER' as const, parts: [{ text: 'up' }] };
       const first = agent.run(turnOf('up', { message, resume }))[Symbol.asyncIterator]();
       const shown = (await first.next()).value as AgentEvent;
-      // The process of the first attempt is gone; the next one learns what it has shown.
+      // The process of the first attempt is gone; the next attempt knows the text that it has shown.
       const shownText = shown.type === 'artifact' ? '0 ' : textOf([shown]);
       const events = await eventsOf(agent, 'up', { message, resume, attempt: 2, shownText, remoteRuns: [resume] });
       const artifact = events.findLast(event => event.type === 'artifact');
@@ -646,7 +646,7 @@ for (const [kind, { keeps, steps, end }] of Object.entries(KINDS)) {
   }
 }
 
-test('a remote agent that fails a run of another attempt fails the turn with its reason, and no tail is shown', async t => {
+test('if a remote agent fails another attempt’s run, the turn fails with its reason, and no tail is shown', async t => {
   const isFollowed = () => remote.requests.some(({ method }) => method === 'subscribe');
   const { remote, agent } = await pair(t, {
     keeps: () => 'newest',
@@ -667,7 +667,7 @@ test('a remote agent that fails a run of another attempt fails the turn with its
   await first.return?.();
 });
 
-test('a text that is followed after a broken stream is never shown with a hole', async t => {
+test('text that is read after a broken stream is never shown with a hole', async t => {
   const isFollowed = () => remote.requests.some(({ method }) => method === 'subscribe');
   const { remote, agent } = await pair(t, {
     keeps: () => 'newest',

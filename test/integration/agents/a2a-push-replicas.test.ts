@@ -38,7 +38,7 @@ before(async () => {
   });
   cluster = await Cluster.start({ agents: [] });
   const [onePort, otherPort] = [await freePort(), await freePort()];
-  // The public address of both leads to the second process only, so each call for a turn of the first reaches the wrong one.
+  // The public address of both processes leads only to the second one, so each call for a turn of the first reaches the wrong process.
   balancer = await startBalancer([{ httpPort: otherPort }]);
   const env = {
     NATS_URL: cluster.nats.url,
@@ -87,7 +87,7 @@ test('a call that reaches another process of the agent wakes its turn, and the t
   for (const place of [wakeUps[0]!, runsTurn.output, getsCalls.output]) assert.ok(!place.includes(token!));
 });
 
-test('a call with an unknown token gets the response of a valid one', { timeout: 60_000 }, async () => {
+test('a call with an unknown token gets the same response as a valid one', { timeout: 60_000 }, async () => {
   const unknown = `${balancer.url}/webhooks/${'A'.repeat(43)}`;
   for (const url of [unknown, unknown.replace(balancer.url, runsTurn.url)]) {
     assert.equal((await fetch(url, { method: 'POST', body: '{}' })).status, 204);

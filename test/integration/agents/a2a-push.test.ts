@@ -73,7 +73,7 @@ for (const dialect of ['0.3', '1.0'] as const) {
     assert.equal(webhooks.size, 0, 'the webhook address ends with its turn');
   });
 
-  test(`a ${dialect} agent that rejects webhooks against its card gets a blocking send`, async t => {
+  test(`a ${dialect} agent that rejects webhooks, contrary to its card, gets a blocking send`, async t => {
     const { remote, agent, webhooks } = await trio(t, { dialect, script: answer(PIECES), pushes: 'refused' });
     assert.equal(textOf(await eventsOf(agent, 'go')), PIECES.join(''));
     assert.equal(countOf(remote, 'send'), 1, 'the rejected send created no task');
@@ -97,7 +97,7 @@ test('missing calls only delay the turn, because the task is polled as well', as
   assert.equal(countOf(remote, 'get'), 1);
 });
 
-test('a turn whose agent neither calls nor ends stops at its time limit and cancels the task', async t => {
+test('a turn whose agent neither calls nor finishes stops at its time limit and cancels the task', async t => {
   const { remote, agent } = await trio(t, { script: [{ token: 'a' }, { hang: true }], pushes: 'never' }, { totalMsMax: 700 });
   const failed = lastOf(await eventsOf(agent, 'go'), 'failed');
   assert.deepEqual([failed.reason, failed.retryable], ['the turn took too long', false]);

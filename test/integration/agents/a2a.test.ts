@@ -82,7 +82,7 @@ for (const dialect of ['0.2', '0.3', '1.0'] as const) {
   });
 }
 
-test('tool notices are not text, and pair by call [S2-8 S2-18]', async t => {
+test('tool notices are not text, and the start and end of a call belong together [S2-8 S2-18]', async t => {
   const script: Step[] = [
     { notice: 'start', tool: 'version_service__version' },
     { notice: 'start', tool: 'version_service__version' },
@@ -203,7 +203,7 @@ test('cumulative texts are snapshots; progress and hidden texts are not part of 
   assert.deepEqual(skipped, ['hidden text', 'hidden text', 'hidden text', 'empty marker']);
 });
 
-test('cumulative texts are recognized without a setting: each text comes once, and one line names the setting', async t => {
+test('cumulative texts are recognized without a setting: each text is shown once, and one log line names the setting', async t => {
   const texts = Array.from(Array(40), (_, index) => Array.from({ length: index + 1 }, (_, word) => `word${word} `).join(''));
   const script = [
     ...texts.map(token => ({ token })),
@@ -286,7 +286,7 @@ test('without a card, 0.3 JSON-RPC at the URL is used; an agent without streamin
   );
 });
 
-test('skills and path are taken from the card, its host is not', async t => {
+test('skills and path are taken from the card, but not its host', async t => {
   const skills = [
     { id: 'deploy', name: 'Deploy', description: 'Deploys', tags: ['k8s'], examples: ['deploy it'], inputModes: ['text/plain'] },
   ];

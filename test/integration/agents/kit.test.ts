@@ -74,7 +74,7 @@ test('the example of the README, copied into an empty folder, answers a curl req
   const home = await emptyFolder(t);
   const processes = [{ service: 'nats', instance: 'nats-1', pid: 1, url: cluster.nats.url }];
   await writeFile(join(home, 'run.json'), JSON.stringify({ processes }));
-  // The port in the environment is the one of the cluster, beside which the agent runs.
+  // The port in the environment is that of the cluster, not of the agent.
   const HOPLINE_PORT = `${cluster.ingresses[0]!.port}`;
   const { child, shown } = runLine(start!, folder, { PATH, HOME: process.env.HOME, HOPLINE_HOME: home, HOPLINE_PORT });
   t.after(() => child.kill('SIGKILL'));
@@ -131,7 +131,7 @@ const recorded = { name: 'other', adapter: 'recording', path: join(ROOT, 'infra/
 const askMine = (cluster: Cluster, text: string) =>
   collect(cluster.url, { params: messageParams(text, { metadata: { agent: 'mine' } }) });
 
-test('what an agent throws is on the terminal of its author with message and stack, and nowhere else', {
+test('an error that an agent throws is shown with message and stack on its author’s terminal, and nowhere else', {
   timeout: 60_000,
 }, async t => {
   await using cluster = await Cluster.start({ agents: [recorded] });
@@ -145,7 +145,7 @@ test('what an agent throws is on the terminal of its author with message and sta
   for (const service of cluster.services) assert.doesNotMatch(service.output, /the password/);
 });
 
-test('an agent that is watched restarts on the same port when its source changes, and waits when it cannot run', {
+test('a watched agent restarts on the same port when its source changes, and waits while it cannot run', {
   timeout: 120_000,
 }, async t => {
   await using cluster = await Cluster.start({ agents: [recorded] });

@@ -60,7 +60,7 @@ test('a graph killed in mid-stream continues from its checkpoint in another proc
   for (const { event } of list) fold.add(event);
   assert.deepEqual(fold.violations, []);
 
-  // The process that asked has ended before the answer arrives.
+  // The process that asked the question has ended before the answer arrives.
   await restartAgent();
   const { id: taskId, contextId } = fold.task!;
   const answered = await follow({ params: messageParams('blue', { taskId, contextId }) });

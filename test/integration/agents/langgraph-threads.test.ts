@@ -110,7 +110,7 @@ test('a message the thread has ingested adds no second HumanMessage, newest or n
   assert.equal(other.text, '1 one', 'another context is another thread (S1-10)');
 });
 
-test('the same context id of two owners means two threads', async () => {
+test('the same context id of two owners leads to two threads', async () => {
   const agent = await agentOf(graphs.counts);
   const of = (subject: string, messageId: string) => runTurn(agent, turn('owned', messageId, subject, { owner: { subject } }));
   assert.equal((await of('ada', 'm-1')).text, '1 ada');

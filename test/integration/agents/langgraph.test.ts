@@ -116,7 +116,7 @@ test("a node that copies its model's text does not repeat it [S2-2]", async () =
   assert.equal(end.standing, 'repeats');
 });
 
-test('the outbox takes precedence over the last AI message, and that over tokens; its message joins the history [S1-12 S1-16]', async () => {
+test('the outbox takes precedence over the last AI message, which takes precedence over tokens; its message joins the history [S1-12 S1-16]', async () => {
   const { end } = await play(graphs.outbox);
   assert.deepEqual(end.message, { messageId: 'out-1', role: 'ROLE_AGENT', parts: [{ text: 'the outbox' }] });
   assert.deepEqual(end.history, [end.message]);
@@ -133,16 +133,22 @@ test('an outbox of an earlier turn is not the answer of this one [S1-12]', async
 });
 
 test('an outbox with both, with neither, or with something else fails the turn with its reason [S1-13]', async () => {
-  const reasonOf = async (outbox: unknown) => (await play(graphs.badOutbox(outbox))).end.reason;
+  const failureReasonIn = async (outbox: unknown) => (await play(graphs.badOutbox(outbox))).end.reason;
   assert.equal(
-    await reasonOf({ message: { parts: [] }, task: {} }),
+    await failureReasonIn({ message: { parts: [] }, task: {} }),
     'the a2a_outbox of the graph holds both a message and a task',
   );
-  assert.equal(await reasonOf({}), 'the a2a_outbox of the graph holds neither a message nor a task');
-  assert.equal(await reasonOf({ message: null, task: null }), 'the a2a_outbox of the graph holds neither a message nor a task');
-  assert.equal(await reasonOf('a secret'), 'the a2a_outbox of the graph is not an object');
-  assert.equal(await reasonOf({ message: { text: 'a secret' } }), 'the message in the a2a_outbox of the graph has no parts');
-  assert.equal(await reasonOf({ task: 'a secret' }), 'the task in the a2a_outbox of the graph is not an A2A task');
+  assert.equal(await failureReasonIn({}), 'the a2a_outbox of the graph holds neither a message nor a task');
+  assert.equal(
+    await failureReasonIn({ message: null, task: null }),
+    'the a2a_outbox of the graph holds neither a message nor a task',
+  );
+  assert.equal(await failureReasonIn('a secret'), 'the a2a_outbox of the graph is not an object');
+  assert.equal(
+    await failureReasonIn({ message: { text: 'a secret' } }),
+    'the message in the a2a_outbox of the graph has no parts',
+  );
+  assert.equal(await failureReasonIn({ task: 'a secret' }), 'the task in the a2a_outbox of the graph is not an A2A task');
 });
 
 test('an outbox task is a patch: artifacts and history are added, metadata merged without the keys of the server [S1-17]', async () => {

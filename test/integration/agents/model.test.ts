@@ -188,7 +188,7 @@ async function assertFailure(
   assert.ok(!JSON.stringify(events).includes('secret'));
 }
 
-// Each limit by itself: a busy machine may exceed the other one.
+// Each test uses one limit, because a busy machine could exceed the other one.
 test('a model that stalls before its first token is a typed failure, never a hang', { timeout: 30_000 }, async t => {
   const failure = { reason: 'the model did not start its answer in time', retryable: true };
   await assertFailure(t, [{ stall: true }], failure, { firstTokenMsMax: 300 });
@@ -300,7 +300,7 @@ test('cancelling a turn closes its request at once and cancels its tool', { time
   }
 });
 
-test("skills: the agents file's, and the tools", async t => {
+test('skills are those of the agents file and the tools', async t => {
   const { agent } = await standIn(t, [[{ text: 'x' }]], { mcp: [MCP], description: 'Knows' });
   const skills = await agent.skills();
   assert.deepEqual(skills[0], { id: 'chat', name: 'Chat', description: 'Knows', tags: [] });
@@ -308,7 +308,7 @@ test("skills: the agents file's, and the tools", async t => {
 });
 
 const { OPENAI_BASE_URL, OPENAI_API_KEY, OPENAI_MODEL = 'gpt-5-mini' } = process.env;
-test('the same against a real model', { skip: OPENAI_BASE_URL === undefined && 'OPENAI_BASE_URL is not set' }, async t => {
+test('a real model answers with a tool', { skip: OPENAI_BASE_URL === undefined && 'OPENAI_BASE_URL is not set' }, async t => {
   const agent = createModelAgent({
     model: OPENAI_MODEL,
     baseUrl: OPENAI_BASE_URL!,

@@ -9,13 +9,13 @@ const ANSWER = 'The answer: haha\r\n\r\n**bold** ✅ done 👩‍👩‍👧';
 const STEP = 'Let me look it up.\n';
 const TIMEOUT = 600_000;
 
-/** The questions, and what they are answered. */
+/** Questions for each framework, with their answers. */
 const QUESTIONS = {
   'google-adk': [
     { text: 'hi', answer: ANSWER },
     { text: 'steps', answer: `${STEP}${ANSWER}` },
   ],
-  // The artifact of Strands is its result as a string, which ends with a line break.
+  // Strands sends its result as a string in an artifact, which ends with a line break.
   'strands-agents': [{ text: 'hi', answer: `${ANSWER}\n` }],
   fasta2a: [{ text: 'hi', answer: ANSWER }],
 } as const;

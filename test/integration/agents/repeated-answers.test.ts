@@ -4,8 +4,9 @@ import type { Message, StreamResponse } from '@hopline/a2a';
 import { agentPresentation, CAIPE, TRANSPARENT } from '@hopline/profiles';
 import fc from 'fast-check';
 import { NO_PRIOR_ATTEMPTS } from '../../../packages/agent/src/prior-attempts.ts';
+import { isEnd } from '../../../packages/agent/src/pump-events.ts';
 import { isRepetition } from '../../../packages/agent/src/repetition.ts';
-import { endOf, isEnd } from '../../../packages/agent/src/turn-end.ts';
+import { endOf } from '../../../packages/agent/src/turn-end.ts';
 import { TurnInputs } from '../../../packages/agent/src/turn-inputs.ts';
 import { EventReader } from '../../../packages/agent-a2a/src/event-reader.ts';
 import { CUMULATIVE_STEPS, HELD_TEXTS_MAX } from '../../../packages/agent-a2a/src/status-texts.ts';
@@ -83,7 +84,7 @@ const chunks = (id: string, tokens: readonly string[]): Sent[] =>
 const whole = (id: string, artifact: string): Sent => ({ artifact, id, append: false, last: true });
 const prefixes = (tokens: readonly string[]) => tokens.map((_token, index) => tokens.slice(0, index + 1).join(''));
 
-/** Tokens as models have them: repeated ones, spaces, halves of a text that mean nothing by themselves. */
+/** Tokens as models send them: repeated tokens, spaces, and parts that mean nothing by themselves. */
 const token = fc.oneof(
   { weight: 3, arbitrary: fc.constantFrom('ha', 'ha', ' ', '\n', '-', 'ok', '👩‍🚀', '漢', '\r\n') },
   fc.string({ unit: 'grapheme', maxLength: 8 }),
@@ -95,7 +96,7 @@ const splitOf = (text: string) =>
     .map(cuts => [0, ...cuts.toSorted((a, b) => a - b), text.length])
     .map(cuts => cuts.slice(1).map((cut, index) => text.slice(cuts[index], cut)));
 
-/** Whether the tokens are a long text and then, in one token, the same again: read as a repetition, although they may mean both. */
+/** Whether the tokens are a long text followed by the same text in one token. This is read as a repetition, although both may be meant. */
 function repeatsItself(tokens: readonly string[]): boolean {
   let sent = '';
   for (const one of tokens) {
@@ -105,7 +106,7 @@ function repeatsItself(tokens: readonly string[]): boolean {
   return false;
 }
 
-/** Whether statuses that are pieces look like texts of which each contains the one before. */
+/** Whether statuses that are pieces look like cumulative texts, each of which contains the previous one. */
 function looksCumulative(tokens: readonly string[]): boolean {
   const texts = tokens.filter(text => text !== '');
   const breakAt = texts.findIndex((text, index) => index > 0 && !text.startsWith(texts[index - 1]!));
@@ -163,9 +164,9 @@ test('an agent that repeats its answer in any form and order shows it once, byte
       const text = tokens.join('');
       const inStatuses = form === 'statuses' || form === 'cumulative statuses' || form === 'one status';
       fc.pre(text !== '' && !repeatsItself(tokens));
-      // A status that repeats a short text may be a token of it: only an artifact, or the message of the end, decides.
+      // A status that repeats a short text may be a token: only an artifact or the last message decides.
       fc.pre(isRepetition(text) || !inStatuses || !copies.includes('status'));
-      // An artifact in chunks is a result of its own beside another artifact.
+      // An artifact in chunks is a separate result if there is another artifact.
       fc.pre(inStatuses || !copies.includes('chunks'));
       if (form === 'statuses') fc.pre(!looksCumulative(tokens));
       if (form === 'cumulative statuses') fc.pre(areCumulative(prefixes(tokens)));
@@ -179,13 +180,13 @@ test('an agent that repeats its answer in any form and order shows it once, byte
   );
 });
 
-/** As many steps in a row, from the first text on, as show that each text contains the one before. */
+/** Whether enough texts in a row, from the first one, contain the previous text to count as cumulative. */
 function areCumulative(texts: readonly string[]): boolean {
   const held = texts.filter((text, index) => text !== '' && (index === 0 || text !== texts[index - 1])).length;
   return held > CUMULATIVE_STEPS && texts.filter(text => text !== '').length <= HELD_TEXTS_MAX;
 }
 
-test('statuses and chunks of an artifact side by side are one answer, whichever comes first [S2-2]', () => {
+test('an answer sent both as statuses and as chunks of an artifact is shown once, whichever comes first [S2-2]', () => {
   const sides = fc.record({
     tokens: tokensOf,
     isArtifactFirst: fc.boolean(),
@@ -218,7 +219,7 @@ test('an agent that works in steps, and repeats the text of each, shows every st
     fc.property(steps, fc.boolean(), ({ steps, ending }, isArtifact) => {
       const texts = steps.map(({ tokens }) => tokens.join(''));
       const all = texts.join('');
-      // A step that repeats the one before it is what `repeatsItself` is for tokens.
+      // A step that repeats the previous one is the same case as `repeatsItself` for tokens.
       fc.pre(texts.every((text, index) => text !== '' && isRepetition(text) && text !== texts[index - 1]));
       fc.pre(steps.every(({ tokens }) => !repeatsItself(tokens)) && !looksCumulative(steps[0]!.tokens));
       const sent = steps.flatMap(({ tokens, isRepeated, hasTool }, index): Sent[] => [
@@ -228,7 +229,7 @@ test('an agent that works in steps, and repeats the text of each, shows every st
       ]);
       const text = ending === 'none' ? undefined : ending === 'all' ? all : texts.at(-1)!;
       if (text !== undefined && isArtifact) sent.push(whole('result', text));
-      // The status of a step that follows one without a copy contains both, so it is not a copy of everything that was sent.
+      // If a step without a copy precedes, the status of the next step contains both, so it is not a copy of everything sent so far.
       fc.pre(steps.every(({ isRepeated }, index) => !isRepeated || index === 0 || steps[index - 1]!.isRepeated));
       assert.equal(answerOf({ sent, ...(text !== undefined && !isArtifact && { end: text }) }), all);
     }),
@@ -236,7 +237,7 @@ test('an agent that works in steps, and repeats the text of each, shows every st
   );
 });
 
-test('nothing that an agent means twice is lost: tokens, lines and whole texts that only resemble a copy', () => {
+test('text that an agent intends to repeat is not lost: tokens, lines and whole texts that only resemble a copy', () => {
   fc.assert(
     fc.property(tokensOf, tokens => {
       fc.pre(!repeatsItself(tokens) && !looksCumulative(tokens));
@@ -248,7 +249,7 @@ test('nothing that an agent means twice is lost: tokens, lines and whole texts t
     fc.property(tokensOf, token, fc.boolean(), (tokens, other, isArtifact) => {
       const text = tokens.join('');
       fc.pre(!repeatsItself(tokens) && !looksCumulative(tokens) && other !== '' && isRepetition(text));
-      // It continues the answer or begins otherwise; a text that is the end of the answer is a copy of it.
+      // The text continues the answer or begins differently; a text that equals the end of the answer is a copy of it.
       const like = `${other}${text}`;
       fc.pre(!text.endsWith(like) && !like.startsWith(text));
       const sent: Sent[] = [
@@ -265,16 +266,16 @@ test('nothing that an agent means twice is lost: tokens, lines and whole texts t
   assert.equal(answerOf({ sent: deltas(['Row, row.\n', 'Row, row.\n', 'Gently']) }), 'Row, row.\nRow, row.\nGently');
 });
 
-test('what is undecidable is decided as the README states', () => {
+test('ambiguous texts are read as the README states', () => {
   const sent = deltas(['Hi', '!']);
   const copy: Sent = { status: 'Hi!' };
-  // A short copy: a token, unless a whole text follows at once, or came before.
+  // A short copy counts as a token, unless a whole text follows at once or came before.
   assert.equal(answerOf({ sent: [...sent, copy] }), 'Hi!Hi!');
   assert.equal(answerOf({ sent: [...sent, copy], end: 'Hi!' }), 'Hi!');
   assert.equal(answerOf({ sent: [...sent, copy], end: 'Hi!Hi!' }), 'Hi!Hi!');
   assert.equal(answerOf({ sent: [...sent, copy, whole('a', 'Hi!')] }), 'Hi!');
   assert.equal(answerOf({ sent: [...sent, whole('a', 'Hi!'), copy] }), 'Hi!');
-  // A long copy in one status: a repetition, unless the whole text has both. In several statuses: a text.
+  // A long copy in one status counts as a repetition unless the whole text has both; in several statuses it counts as text.
   const line = 'Row, row, row your boat.\n';
   const refrain = deltas(['Row, row, row ', 'your boat.\n']);
   assert.equal(answerOf({ sent: [...refrain, { status: line }] }), line);

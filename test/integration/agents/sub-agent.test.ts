@@ -117,7 +117,7 @@ test('the card has the skills of the file and of the agent, and the probes respo
   for (const path of ['livez', 'readyz', 'metrics']) assert.equal((await fetch(`${url}${path}`)).status, 200, path);
 });
 
-test('an agent that cannot be reached is known with its reason, and is well again when it answers', {
+test('an unreachable agent is reported with the reason, and counts as healthy again when it answers', {
   timeout: 60_000,
 }, async t => {
   let isUp = false;

@@ -27,7 +27,7 @@ const WORDS = [
 const TOKENS = Array.from({ length: 8 }, () => WORDS).flat();
 const ANSWER = TOKENS.join('');
 
-/** The agent of a task that waits for the test goes on. */
+/** Lets the agent continue whose task waits for the test. */
 const isReleased = Promise.withResolvers<void>();
 let remote: RemoteAgent;
 let cluster: Cluster;
@@ -113,7 +113,7 @@ test('a closed stdout is detected, and the task continues', { timeout: 30_000 },
   assert.equal((await command.finished).code, 130);
 });
 
-test('cancel ends the task and the commands that follow it', { timeout: 30_000 }, async () => {
+test('cancel ends the task, and with it the commands that follow the task', { timeout: 30_000 }, async () => {
   const command = start(['ask', 'slow', '--json']);
   await command.printed(200);
   const { task } = JSON.parse(command.out.split('\n')[0]!).event;
@@ -213,7 +213,7 @@ test('why explains an event by its cursor, from the server and from the log alik
   assert.equal((await why(id, 'x')).code, 2);
 });
 
-test('trace --follow prints the events of a running task as they come, then its trace', { timeout: 60_000 }, async () => {
+test('trace --follow prints the events of a running task as they arrive, then its trace', { timeout: 60_000 }, async () => {
   const asking = start(['ask', 'wait for the test', '--json']);
   await asking.shows('streaming_result');
   const following = start(['trace', lines(asking.out)[0].event.task.id, '--follow']);

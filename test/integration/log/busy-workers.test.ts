@@ -14,7 +14,7 @@ import { startNats } from '../../support/nats/nats-server.ts';
 const ROLE: Role = 'agent.mine';
 const CONSUMER = 'agent-mine';
 const ACK_WAIT_MS = 2_000;
-/** Those of tenants, and that of work without an owner. */
+/** The queues of tenants, and the queue for work without an owner. */
 const QUEUES = TENANT_QUEUES + 1;
 
 async function open(t: TestContext) {
@@ -33,7 +33,9 @@ async function open(t: TestContext) {
   return { proxy, openLog, direct: nats.url, jsm, consumer: () => jsm.consumers.info(WORK_STREAM, CONSUMER) };
 }
 
-test('an item that arrives after its worker was stopped is not run, and uses no attempt', { timeout: 60_000 }, async t => {
+test('an item that arrives after its worker was stopped does not run, and does not count as an attempt', {
+  timeout: 60_000,
+}, async t => {
   const { proxy, openLog, direct, consumer } = await open(t);
   const log = await openLog();
   const stop = new AbortController();
@@ -79,7 +81,7 @@ test('an item that waited for a slot begins without the record that came with it
   });
   const owners = new Map<number | undefined, Owner>();
   for (let n = 0; owners.size < 4; n += 1) owners.set(tenantQueueOf({ tenant: `${n}` }), { tenant: `${n}` });
-  // By then the worker waits for each of the queues.
+  // Afterwards the worker waits for each of the queues.
   await pause(500);
   const request = (owner: Owner) => {
     const record = factRecord(owner.tenant!, 1);
@@ -109,7 +111,7 @@ test('a worker holds at most one item of each queue that it cannot run yet', { t
       stop.signal.addEventListener('abort', () => reject(new Requeued('stopping')), { once: true }),
     );
   });
-  // By then the worker waits for each of the queues.
+  // Afterwards the worker waits for each of the queues.
   await pause(500);
   const owners = Array.from({ length: 10 * QUEUES }, (_, n) => ({ tenant: `${n}` }));
   await Promise.all(owners.map((owner, n) => log.work.request(ROLE, { ...workItem(`t-${n}`), owner }, { id: `t-${n}` })));
@@ -121,7 +123,7 @@ test('a worker holds at most one item of each queue that it cannot run yet', { t
   await taking;
 });
 
-test('a queue has the settings of the worker that started last, and is created again when it was deleted', {
+test('a queue has the settings of the worker that started last, and is created again if it was deleted', {
   timeout: 60_000,
 }, async t => {
   const { openLog, jsm, consumer } = await open(t);

@@ -12,7 +12,7 @@ const SHARDS = 16;
 const PATIENCE_MS = 20_000;
 const never = new AbortController().signal;
 
-/** The log reports to `onEvent` what it skips, abandons and restarts. */
+/** The log reports to `onEvent` everything that it skips, abandons or restarts. */
 describe('events of the log', () => {
   let server: NatsServer;
   let log: Log;
@@ -160,7 +160,7 @@ describe('events of the log', () => {
       throw new Error('rejected');
     });
     await until(() => reported({ type: 'dead-letter', role: 'agent.events' }) > 0, 'the dead letter');
-    // The server delivers it no more.
+    // The server no longer delivers the item.
     await new Promise(resolve => setTimeout(resolve, 200));
     assert.equal(reported({ type: 'dead-letter', role: 'agent.events' }), 1);
     abort.abort();
@@ -207,7 +207,7 @@ describe('events of the log', () => {
     await until(() => jobs.some(([, exhausted]) => exhausted), 'the end');
     abort.abort();
     await taking;
-    // The deliveries between the two were rejected because the count could not be read.
+    // The deliveries in between were rejected because the count could not be read.
     assert.deepEqual(jobs, [
       [1, false],
       [4, true],

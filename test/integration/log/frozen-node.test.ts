@@ -9,7 +9,7 @@ import { startNatsCluster } from '../../support/nats/nats-server.ts';
 const NODES = ['a', 'b', 'c'];
 /** A third of their consumers is placed on the frozen node, until the others count it as gone after about 10 s. */
 const READS = 12;
-/** A request without an answer takes 2 s. With one name for all tries such a read failed after 20 s. */
+/** A request without an answer takes 2 s. When all tries used one consumer name, such a read failed after 20 s. */
 const READ_MS_MAX = 15_000;
 
 test('a history is read in bounded time while a follower of its stream is frozen', { timeout: 180_000 }, async t => {

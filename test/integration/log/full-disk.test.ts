@@ -15,7 +15,7 @@ const record = (text: string): InputRecord => {
   return { v: 1, at: 1, from, n: 1, inputs: [{ kind: 'text', lane: 'l', tokens: [text] }] };
 };
 
-test('a full disk is seen by readiness and by the liveness probe of the chart, and a restart heals it even before there is room', {
+test('readiness and the chart’s liveness probe detect a full disk, and a restart heals the server even before there is room', {
   skip: !canMountDisk && 'only root can mount a small disk',
   timeout: 180_000,
 }, async t => {

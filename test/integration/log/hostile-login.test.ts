@@ -49,7 +49,7 @@ const work = (taskId: string, text = '') =>
     metadata: { text },
   }) as never;
 
-describe('an agent that turns against the log', { timeout: 300_000 }, () => {
+describe('a malicious agent', { timeout: 300_000 }, () => {
   let server: NatsServer;
   let attacker: NatsConnection;
   let admin: JetStreamManager;
@@ -125,8 +125,8 @@ describe('an agent that turns against the log', { timeout: 300_000 }, () => {
     );
   });
 
-  test('answers of NATS that are stored as work do not keep new messages out', async () => {
-    // One stored input of its own, and NATS answers with it to any subject.
+  test('NATS answers that are stored as work do not block new messages', async () => {
+    // With one stored input, the agent can make NATS send that input to any subject.
     const input = { v: 1, at: 1, from: 'client', input: { kind: 'message', text: 'x'.repeat(900 * 1024) } };
     await attacker.request(`a2a.raw.00.own.${AGENT}`, JSON.stringify(input));
     const read = JSON.stringify({ last_by_subj: `a2a.raw.00.own.${AGENT}` });
@@ -154,14 +154,17 @@ describe('an agent that turns against the log', { timeout: 300_000 }, () => {
     await until(async () => (await consumersOf(WORK_STREAM)).includes('agent-guide_7'), 'the agent has no consumers');
     stop.abort();
     await taking;
-    const before = removed('unknown-work');
-    for (let index = 0; index < 40; index += 1)
-      await relay.work.request('agent.guide', work(`w${index}`, 'x'.repeat(MIB)), { id: `w${index}` });
-    // The queue holds more than an eighth of its bytes, so it is searched.
+    const waiting = Array.from({ length: 40 }, (_, index) => `w${index}`);
+    for (const id of waiting) await relay.work.request('agent.guide', work(id, 'x'.repeat(MIB)), { id });
+    // More than an eighth of the queue's bytes are used, so it is searched.
     for (const place of ['absent.t', 'guide.0.0']) await adminConnection.request(`a2a.work.agent.${place}`, 'x');
-    await until(() => removed('unknown-work') === before + 2, 'the other items were not removed');
-    const { state } = await admin.streams.info(WORK_STREAM, { subjects_filter: 'a2a.work.>' });
-    assert.equal(Object.keys(state.subjects ?? {}).filter(subject => subject.startsWith('a2a.work.agent.guide.w')).length, 40);
+    const stored = async () => {
+      const { state } = await admin.streams.info(WORK_STREAM, { subjects_filter: 'a2a.work.>' });
+      return Object.keys(state.subjects ?? {});
+    };
+    // The relay's events are not counted: one that belongs to the test before may come after that test has ended.
+    await until(async () => (await stored()).length <= waiting.length, 'the other items were not removed');
+    assert.deepEqual((await stored()).sort(), waiting.map(id => `a2a.work.agent.guide.${id}`).sort());
   });
 
   test('a queue has at most 128 items of one task and role', async () => {
@@ -223,7 +226,7 @@ test('150 agents start at one server: their logins, registry entries, workers an
   await Promise.all(workers);
 });
 
-/** The type of an update lacks what servers before 2.15 refuse to change. */
+/** The type of an update lacks the members that servers before 2.15 refuse to change. */
 const bounds = (config: Partial<StreamConfig>): Partial<StreamUpdateConfig> => config;
 
 /** Streams as a version without bounds created them. */
@@ -264,7 +267,7 @@ test('a relay gives existing streams the bounds that they lack, and leaves what 
     if (config.name.startsWith('KV_')) assert.deepEqual(boundsOf(config), [2_500, -1, 1, false, false], config.name);
 });
 
-test('a relay without the permission to change streams reports it, starts, and changes them once it is permitted', async t => {
+test('a relay without the permission to change streams reports that, starts, and changes them once it is permitted', async t => {
   const permissions = authorization(PASSWORDS).replaceAll('"$JS.API.STREAM.UPDATE.A2A_WORK"', '"removed"');
   const server = await startNats({ config: permissions });
   const admin = { user: 'admin', pass: 'admin' };

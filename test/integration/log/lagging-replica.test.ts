@@ -8,12 +8,12 @@ import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
 import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
 
-/** How far the replica is behind: far above a request, and below the 4 s after which it would elect a leader of its own. */
+/** How far the replica is behind: far longer than a request takes, and shorter than the 4 s after which it would elect its own leader. */
 const LAG_MS = 400;
 const WRITES_MIN = 12;
 const WRITES_MAX = 100;
 
-/** Three servers; whatever crosses a route of `lagging` passes proxies. */
+/** Three servers. Everything on a route of `lagging` passes through proxies. */
 async function startLagging(t: TestContext): Promise<{ a: NatsServer; lagging: NatsServer; delay(ms: number): void }> {
   const [portA, portB, portC] = [await freePort(), await freePort(), await freePort()];
   const proxies = await Promise.all([portA, portB, portC].map(startNatsProxy));
@@ -35,7 +35,7 @@ async function startLagging(t: TestContext): Promise<{ a: NatsServer; lagging: N
   return { a: servers[0], lagging: servers[2], delay: ms => proxies.forEach(proxy => void proxy.delay(ms)) };
 }
 
-/** Makes `a` the leader of a stream, and waits until all replicas have what it has. */
+/** Makes `a` the leader of a stream, and waits until all replicas have caught up with it. */
 async function leadFromA(nc: NatsConnection, stream: string): Promise<void> {
   const jsm = await jetstreamManager(nc, { checkAPI: false });
   for (;;) {
@@ -96,7 +96,7 @@ test('a client of a replica that lags reads what was acknowledged before: tasks,
   let seq = 0;
   let written = 0;
   let stale = 0;
-  // Any replica may answer a direct read: until the one that lags has.
+  // Any replica may answer a direct read, so the test continues until the lagging one has answered.
   while (written < WRITES_MIN || (stale === 0 && written < WRITES_MAX)) {
     const n = ++written;
     ({ seq } = await writer.facts.append(factRecord(n, seq === 0 ? 0 : 1), { expected: seq, id: `t:${n}` }));

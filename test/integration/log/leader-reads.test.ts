@@ -32,7 +32,7 @@ function record(taskId: string): FactRecord {
   };
 }
 
-test('reads that decide something go to the leader; only the follower of a task asks any replica, and checks again', {
+test('reads on which a decision depends go to the leader; only a task’s follower asks any replica, and checks again', {
   timeout: 60_000,
 }, async t => {
   const nats = await startNats();

@@ -10,7 +10,7 @@ import { startNats } from '../../support/nats/nats-server.ts';
 const ATTEMPTS_MAX = 2;
 const LOST = 3;
 
-test('a message that is lost on its way to a reader is read all the same, each one once and in order', {
+test('messages that are lost on their way to a reader are still read once and in order', {
   timeout: 120_000,
 }, async t => {
   const nats = await startNats();
@@ -49,7 +49,7 @@ test('a message that is lost on its way to a reader is read all the same, each o
   }
 });
 
-test('an item that is delivered again to the process that runs it runs once, and uses one attempt however it ends', {
+test('an item that is delivered again to the process that runs it runs once, and counts as one attempt however it ends', {
   timeout: 60_000,
 }, async t => {
   const nats = await startNats();
@@ -98,7 +98,7 @@ test('an item that is delivered again to the process that runs it runs once, and
   }
 });
 
-test('deliveries that reach no worker use up no attempt', { timeout: 60_000 }, async t => {
+test('deliveries that do not reach a worker do not count as attempts', { timeout: 60_000 }, async t => {
   const nats = await startNats();
   t.after(() => nats.stop());
   const proxy = await startNatsProxy(nats.port);
@@ -110,7 +110,7 @@ test('deliveries that reach no worker use up no attempt', { timeout: 60_000 }, a
   proxy.lose = ({ subject }) => {
     if (!subject.startsWith('a2a.work.')) return false;
     deliveries += 1;
-    // The first one reaches its worker, which fails.
+    // The first delivery reaches its worker, which fails.
     if (deliveries === 1 || lost === LOST) return false;
     lost += 1;
     return true;

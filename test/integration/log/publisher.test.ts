@@ -10,7 +10,7 @@ import { startNats } from '../../support/nats/nats-server.ts';
 
 const IN_FLIGHT_MAX = 512;
 const MIB = 1024 * 1024;
-/** Size of a publish: 4 fill the 16 MiB in flight, and 16 the 64 MiB that wait. */
+/** Size of a publish: 4 of them fill the 16 MiB in flight, and 16 fill the 64 MiB that wait. */
 const QUARTER_WINDOW = 'x'.repeat(4 * MIB - 1_024);
 const record = (text: string): InputRecord => {
   const from = { id: 'c', agent: 'a', turn: 1, attempt: 1 };
@@ -63,7 +63,7 @@ test('waiting publishes are bounded in bytes: beyond the bound they reject at on
 test('a publish in flight is sent again as soon as the connection is back', { timeout: 60_000 }, async () => {
   const server = await startNats();
   const proxy = await startNatsProxy(server.port);
-  // Longer than the time limit of a publish: nothing else sends it again.
+  // The ack timeout exceeds the time limit of a publish, so that only the reconnect can cause a repetition.
   const log = await openJetStreamLog({ servers: proxy.url, name: 'back', ackTimeoutMs: 60_000 });
   const lost = loseAnswers(proxy);
   const append = log.inputs.append('task', record('x'), { id: 'task:1' });
@@ -77,7 +77,7 @@ test('a publish in flight is sent again as soon as the connection is back', { ti
   await server.stop();
 });
 
-test('at most 16 MiB of publishes are in flight, also after earlier ones were answered', { timeout: 60_000 }, async () => {
+test('at most 16 MiB of publishes are in flight, even after earlier ones were answered', { timeout: 60_000 }, async () => {
   const server = await startNats();
   const proxy = await startNatsProxy(server.port);
   const log = await openJetStreamLog({ servers: proxy.url, name: 'bytes', ackTimeoutMs: 1_000 });
@@ -100,7 +100,7 @@ test('at most 16 MiB of publishes are in flight, also after earlier ones were an
   await server.stop();
 });
 
-test('a publish that waits longer than its time limit rejects, and leaves its room to others', { timeout: 60_000 }, async () => {
+test('a publish that waits longer than its time limit rejects, and makes room for others', { timeout: 60_000 }, async () => {
   const server = await startNats();
   const log = await openJetStreamLog({ servers: server.url, name: 'late' });
   await server.kill();
@@ -120,7 +120,7 @@ test('a publish that waits longer than its time limit rejects, and leaves its ro
   await server.stop();
 });
 
-test('a closed log rejects, for new publishes, those in flight and those that wait, with LogUnavailable', {
+test('a closed log rejects new publishes, those in flight and waiting ones with LogUnavailable', {
   timeout: 60_000,
 }, async () => {
   const server = await startNats();
@@ -138,7 +138,7 @@ for (const [change, stepMs] of [
   ['back', -3_600_000],
   ['forward', 3_600_000],
 ] as const) {
-  test(`a publish without an answer is sent again in time when the clock is set ${change} by an hour`, async t => {
+  test(`a publish without an answer is sent again in time even if the clock is set ${change} by an hour`, async t => {
     t.mock.timers.enable({ apis: ['Date'], now: Date.now() });
     const server = await startNats();
     const proxy = await startNatsProxy(server.port);

@@ -14,7 +14,7 @@ const TAIL_CHECK_MS = 200;
 const WINDOW_MS = 3_000;
 const SETTLED_MS_MAX = 90_000;
 
-/** The user `follower` may do all but create a consumer with a list of subjects. */
+/** The user `follower` may do everything except create a consumer with a list of subjects. */
 const WITHOUT_WATCH = `
 no_auth_user: other
 authorization { users: [
@@ -88,7 +88,7 @@ async function withoutRequests(requests: string[]): Promise<void> {
   }
 }
 
-test('followers of quiet tasks ask NATS for nothing, and a lost last live message is found all the same', {
+test('followers of quiet tasks send NATS no requests, but still find a lost last live message', {
   timeout: 300_000,
 }, async t => {
   const { log, writer, requests, jsm, state } = await open(t);
@@ -145,7 +145,7 @@ for (const [what, losesHeartbeats] of [
   ['its heartbeats name it', false],
   ['its heartbeats are missing', true],
 ] as const) {
-  test(`a record that neither a live message nor the watch delivers is found: ${what}`, { timeout: 300_000 }, async t => {
+  test(`a record that neither a live message nor the watch delivers is found if ${what}`, { timeout: 300_000 }, async t => {
     const { log, writer, requests, proxy } = await open(t);
     const stop = new AbortController();
     const { tasks, got, seqs, ended } = await followAll(log, writer, 2, stop.signal);
@@ -182,7 +182,7 @@ test('without the permission to watch, as in an older configuration of NATS, fol
   await ended;
 });
 
-test('followers whose watch is lost, and no longer permitted, check their tails', { timeout: 300_000 }, async t => {
+test('followers whose watch is lost and no longer permitted check their tails', { timeout: 300_000 }, async t => {
   const { log, writer, requests, jsm, state, nats, events } = await open(t, WITH_WATCH);
   const stop = new AbortController();
   const { tasks, got, seqs, ended } = await followAll(log, writer, 2, stop.signal);

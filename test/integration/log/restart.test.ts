@@ -15,7 +15,7 @@ const sleep = (ms: number) => new Promise(resolve => setTimeout(resolve, ms));
 const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
 const tasks = (name: string) => range(1, TASKS).map(i => `${name}-${i}`);
 
-/** Each kill meets a client that has reconnected since the last one. */
+/** Each kill waits until the client has reconnected after the previous one. */
 async function killTwice(server: NatsServer, reconnects: () => number): Promise<void> {
   for (const kill of range(1, KILLS)) {
     await sleep(BETWEEN_MS);

@@ -27,7 +27,7 @@ test('a restore that fails removes what it has restored, and no stream that anot
   const nc = await connect({ servers: target.url });
   t.after(() => nc.close());
   const jsm = await jetstreamManager(nc);
-  // Restored last, so that it exists by then.
+  // This stream is restored last, so that another process can have created it by then.
   const name = `KV_${BUCKETS.leases}`;
   let created: Promise<unknown> | undefined;
   const onStream = () => {

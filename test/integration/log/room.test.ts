@@ -17,7 +17,7 @@ function workItem(taskId: string): Work {
   return { v: 1, taskId, contextId: 'c', turn: 1, profile: 'caipe', message };
 }
 
-test('servers refuse new messages at three quarters of the work stream, and the rest takes calls of running tasks', {
+test('servers refuse new messages at three quarters of the work stream, and the rest is for calls of running tasks', {
   timeout: 60_000,
 }, async t => {
   const nats = await startNats();
@@ -42,7 +42,7 @@ test('servers refuse new messages at three quarters of the work stream, and the 
   assert.equal(await hasRoom(), true);
   await request('task-8');
   assert.equal(await hasRoom(), undefined);
-  // The rest: 10 items fit.
+  // The rest of the stream has room for 10 items.
   await request('task-9');
   await request('task-10');
   const late = request('task-11');
@@ -133,7 +133,7 @@ test('the bytes of streams and buckets are settings', { timeout: 60_000 }, async
   assert.deepEqual(await Promise.all(streams.map(bytesOf)), [17, 18, 19, 20, 20]);
 });
 
-test('an append resolves with what the server stores of the record', { timeout: 60_000 }, async t => {
+test('an append resolves with the bytes that the server stores for the record', { timeout: 60_000 }, async t => {
   const nats = await startNats();
   t.after(() => nats.stop());
   const log = await openJetStreamLog({ servers: nats.url, name: 'room' });

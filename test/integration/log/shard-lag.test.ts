@@ -13,7 +13,7 @@ import { startNats } from '../../support/nats/nats-server.ts';
 
 const UNREADABLE = 300;
 
-/** A log with one shard on a nats-server of its own, and relays on it whose lag can be read. */
+/** A log with one shard on a separate nats-server, and relays on it whose lag can be read. */
 async function openLog(t: TestContext) {
   const nats = await startNats();
   const log = await openJetStreamLog({ servers: nats.url, name: 'lag', shards: 1 });

@@ -5,10 +5,10 @@ import { openJetStreamLog } from '@hopline/log-jetstream';
 import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
 import { startNats } from '../../support/nats/nats-server.ts';
 
-/** 15 s by the pings; with the client's usual interval it took a minute. */
+/** The pings detect it within 15 s; with the client's default interval it took a minute. */
 const REPLACED_MS_MAX = 40_000;
 
-test('a connection whose path is gone without being closed is replaced, and what waits is stored', {
+test('a connection whose path is gone without being closed is replaced, and waiting publishes are stored', {
   timeout: 120_000,
 }, async t => {
   const nats = await startNats();

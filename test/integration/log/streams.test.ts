@@ -184,12 +184,12 @@ test('without a server the log rejects with LogUnavailable in time', async () =>
   assert.ok(Date.now() - began < AT_ONCE_MS);
 });
 
-test('what is wrong with a server is one sentence with its address and what to do', { timeout: 60_000 }, async t => {
+test('a fault of a server is reported in one sentence with its address and what to do', { timeout: 60_000 }, async t => {
   const locked = await startNats({ config: 'authorization { user: "relay", password: "secret" }' });
   const plain = await startNats({ withoutJetStream: true });
   t.after(() => Promise.all([locked.stop(), plain.stop()]));
   const port = await freePort();
-  // A server that refuses is tried until the time is up; the others answer once.
+  // A server that refuses connections is tried until the time is over; the others answer at once.
   const cases: [servers: string, expected: string, openTimeoutMs?: number][] = [
     [
       `nats://127.0.0.1:${port}`,

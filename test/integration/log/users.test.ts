@@ -120,7 +120,7 @@ const PUBLISH: [subject: string, permitted: Service[]][] = [
   ['$JS.API.STREAM.INFO.A2A_LOG', [...SERVICES]],
   ['$JS.API.STREAM.CREATE.A2A_LOG', ['relay']],
   ['$JS.API.STREAM.CREATE.OTHER', NONE],
-  // A relay gives existing streams the bounds that they lack, and removes what is not Hopline's.
+  // A relay gives existing streams the bounds that they lack, and removes objects that do not belong to Hopline.
   ['$JS.API.STREAM.UPDATE.A2A_LOG', ['relay']],
   ['$JS.API.STREAM.UPDATE.OTHER', NONE],
   ['$JS.API.STREAM.PURGE.A2A_WORK', ['relay']],
@@ -251,7 +251,7 @@ describe('the users of the log on a real server', { timeout: 120_000 }, () => {
     await atOnce(opening, LogMismatch, /does not permit user relay to subscribe to _INBOX\.hopline\.ingress\./);
   });
 
-  test('what a missing permission concerns is an event of the log', async () => {
+  test('a missing permission is reported as an event of the log, with its subject', async () => {
     const events: string[] = [];
     const log = await open('operator', {
       onEvent: event => 'message' in event && events.push(`${event.type}: ${event.message}`),
@@ -264,7 +264,7 @@ describe('the users of the log on a real server', { timeout: 120_000 }, () => {
   });
 });
 
-test('a service whose permissions are removed and given back goes on without a restart', { timeout: 180_000 }, async t => {
+test('a service whose permissions are removed and given back continues without a restart', { timeout: 180_000 }, async t => {
   const permitted = authorization(PASSWORDS);
   const without = (text: string, ...subjects: string[]) =>
     subjects.reduce((config, subject) => config.replaceAll(`"${subject}"`, '"removed.>"'), text);
@@ -339,7 +339,7 @@ async function until(isSo: () => Promise<boolean>, message: string): Promise<voi
   }
 }
 
-test('services wait for a relay to create the streams, and end with that sentence when none does', {
+test('services wait for a relay to create the streams, and end with a clear error when none does', {
   timeout: 60_000,
 }, async t => {
   const server = await startNats();

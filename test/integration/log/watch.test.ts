@@ -6,12 +6,12 @@ import { connect } from '@nats-io/transport-node';
 import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
 import { startNats } from '../../support/nats/nats-server.ts';
 
-/** More than the pulls after which a watch under constant writes is ready hold. */
+/** More keys than fit into the pulls after which a watch is ready under constant writes. */
 const KEYS = 6_000;
 /** `$JS.ACK.….<stream sequence>.<consumer sequence>.<nanoseconds>.<pending>`, on newer servers with a random token at the end. */
 const PENDING = /(\$JS\.ACK\.\S+\.\d{19})\.\d+/;
 
-// nats-server counts a key that is overwritten while a consumer starts wrong, in one of 1,000 to 10,000 starts.
+// In one of 1,000 to 10,000 starts of a consumer, nats-server miscounts a key that is overwritten at that time.
 test('a watch is ready only after every key that existed, whatever the server counts as pending', {
   timeout: 60_000,
 }, async t => {

@@ -15,7 +15,7 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 const CHUNKS = 20;
 const chunk = { firstSeq: 1, lastSeq: 1, count: 4, n: 4, reason: 'ready', heldMs: 0, firstAt: 0, lastAt: 0 };
 
-/** A task with a call and chunks of four tokens, each stored in a record of its own. */
+/** A task with a call and chunks of four tokens, each stored in a separate record. */
 async function store(log: Log, taskId: string): Promise<void> {
   const task = await new StoredScenario(log.facts, taskId, () => 1_000).message('hi').store();
   const from = supervisor();

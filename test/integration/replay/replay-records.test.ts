@@ -23,7 +23,7 @@ async function openNats(): Promise<Log> {
   return log;
 }
 
-/** Stores the inputs and the facts of all tasks, one record of each in turn. */
+/** Stores the inputs and the facts of all tasks, one record per task in turn. */
 async function fill(log: Log, tasks = TASKS): Promise<void> {
   const scenarios = tasks.map(taskId => new StoredScenario(log.facts, taskId));
   for (const scenario of scenarios) await scenario.message('hi', 'm1', 'agent.argocd').store();
@@ -71,7 +71,7 @@ for (const [name, open] of [
   ['JetStream', openNats],
 ] as const) {
   describe(`replay of records, ${name}`, () => {
-    test('yields every record once, in order per task, whatever is read at the same time', async () => {
+    test('yields every record once, in order per task, however many records are read at a time', async () => {
       const log = await open();
       await fill(log);
       for (const shardsAtOnce of [1, 3, 16]) {
@@ -85,7 +85,7 @@ for (const [name, open] of [
       }
     });
 
-    test('batches hold the same records, and a checkpoint after a batch continues with the next one', async () => {
+    test('batches hold the same records, and replay continues after a batch from its checkpoint', async () => {
       const log = await open();
       await fill(log);
       const whole: { taskId: string; steps: number[] }[] = [];
@@ -109,7 +109,7 @@ for (const [name, open] of [
       assert.equal(inputs, TASKS.length * RECORDS);
     });
 
-    test('continues after a checkpoint without a record missing or repeated, also with records that were stored since', async () => {
+    test('replay continues after a checkpoint without missing or repeating a record, also with records stored since', async () => {
       const log = await open();
       await fill(log, TASKS.slice(0, 4));
       const whole: { taskId: string; steps: number[] }[] = [];

@@ -13,7 +13,7 @@ let cluster: Cluster;
 
 before(async () => {
   const endpoint = await receiver.start();
-  // Its process dies 0.3 s after the first token of each attempt: less than the delay of an export.
+  // The process dies 0.3 s after the first token of each attempt, which is sooner than the export delay.
   const path = fileURLToPath(import.meta.resolve('../../support/agents/crashing-agent.ts'));
   cluster = await Cluster.start({
     agents: [{ name: 'deadly', adapter: 'module', path }],
@@ -27,7 +27,9 @@ after(async () => {
   await receiver.stop();
 });
 
-test('every attempt that died with its first token has left its span and its line', { timeout: 2 * TASK_MS_MAX }, async () => {
+test('every attempt that died after its first token has exported its span and its line', {
+  timeout: 2 * TASK_MS_MAX,
+}, async () => {
   const [deadly] = cluster.agents;
   const isOver = { yes: false };
   const task = collect(cluster.url, { text: 'go' }).finally(() => (isOver.yes = true));

@@ -41,7 +41,7 @@ async function scrape({ url }: ServiceProcess): Promise<{ owned: number; lags: s
   return { owned: Number(owned?.split(' ').at(-1)), lags };
 }
 
-/** The shards that have a lag, of each of these relays, once all of them own as many shards as wanted. */
+/** Waits until each of these relays owns as many shards as wanted; resolves with the shards that have a lag. */
 async function owning(relays: readonly ServiceProcess[], wanted: number): Promise<string[][]> {
   for (const endsAt = performance.now() + BALANCED_MS_MAX; ; await sleep(100)) {
     const seen = await Promise.all(relays.map(scrape));
@@ -56,7 +56,7 @@ async function pushed(instance: string, wanted: readonly string[]): Promise<void
     assert.ok(performance.now() < endsAt, `${instance} pushes the lag of ${shards()}, and owns ${wanted}`);
 }
 
-test('a relay exports the lag of the shards that it owns, also after it gave some of them away', {
+test('a relay exports the lag of only the shards that it owns, also after it gave some of them away', {
   timeout: 240_000,
 }, async () => {
   const [first, second] = cluster.relays as [ServiceProcess, ServiceProcess];
@@ -65,7 +65,7 @@ test('a relay exports the lag of the shards that it owns, also after it gave som
   await first.kill();
   const [all] = await owning([second], SHARDS_DEFAULT);
   assert.equal(all?.length, SHARDS_DEFAULT);
-  // It gets half of the shards back.
+  // The first relay gets half of the shards back.
   await first.start();
   const [ofFirst, ofSecond] = (await owning([first, second], half)) as [string[], string[]];
   assert.equal(ofSecond.length, half, `shards with a lag: ${ofSecond}`);

@@ -2,7 +2,7 @@ import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:cry
 import { isIP } from 'node:net';
 import { bits, boolean, implicit, integer, objectId, octets, sequence, set, tagged, utcTime, utf8 } from './der.ts';
 
-/** Certificates for one test run: Node can parse and verify X.509, and sign, but not encode it. */
+/** Certificates for one test run. Node can parse and verify X.509, and sign, but it cannot encode it. */
 
 export const DAY_MS = 86_400_000;
 const ECDSA_WITH_SHA256 = sequence(objectId('1.2.840.10045.4.3.2'));

@@ -1,4 +1,4 @@
-/** The DER (X.690) types of a certificate. */
+/** The DER (X.690) types that a certificate needs. */
 
 function element(tag: number, ...content: Uint8Array[]): Buffer {
   const body = Buffer.concat(content);

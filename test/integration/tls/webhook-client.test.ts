@@ -176,7 +176,7 @@ test('a changed file of authorities is read again: a removed authority is no lon
   assert.doesNotMatch(file.lines[0]!, /PLANTED/);
 });
 
-test('a file of authorities without any is rejected at the start', async t => {
+test('a file of authorities that contains none is rejected at the start', async t => {
   const broken = authority.cert.replace(/\n.{20}/, '\nAAAAAAAAAAAAAAAAAAAA');
   for (const text of ['', 'PLANTED', broken, authority.cert + broken, authority.issue('x').key]) {
     const file = await caFile(t, text);

@@ -35,7 +35,7 @@ const TASKS: [TaskPlan, Fault[]][] = [
   [plan('open-artifacts', [one('writer', script(5, 'done', { openArtifacts: { count: 3, descriptionChars: 40 } }))]), []],
   [
     plan('takeover', [one('writer', script(80))]),
-    // Both, so that whichever relay owns the task is killed in mid-stream.
+    // Both relays, so that the one that owns the task is killed in mid-stream.
     [
       { at: 3_000, kind: 'kill', slot: 'relay-1', forMs: 4_000 },
       { at: 11_000, kind: 'kill', slot: 'relay-2', forMs: 4_000 },

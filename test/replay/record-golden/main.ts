@@ -7,8 +7,8 @@ import { EPOCH_MS } from '../../simulator/virtual-clock.ts';
 import { GOLDEN } from './golden-tasks.ts';
 
 /**
- * Records the golden tasks of this version into a folder of its own, `test/replay/golden/<version>/`: the services' code in virtual
- * time. Files that exist are never overwritten: what an earlier version stored must stay readable as it is.
+ * Records the golden tasks of this version into the folder `test/replay/golden/<version>/`, by running the services' code in virtual time.
+ * Never overwrites a file, because records of an earlier version must stay readable as they are.
  */
 const root = new URL('../../../', import.meta.url);
 const { version } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as { version: string };

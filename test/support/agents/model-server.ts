@@ -9,14 +9,14 @@ export type ResponseStep =
   /** One chunk per token, as providers send them. */
   | { tokens: readonly string[]; everyMs?: number }
   | { reasoning: string }
-  /** Text of a model that declines, in the field of its own that OpenAI has for it. */
+  /** Text of a model that declines. OpenAI has a separate field for it. */
   | { refusal: string }
   /** A tool call; its arguments are sent in pieces of `piece` characters. Calls of one response run in parallel. */
   | { call: string; args: unknown; id?: string; piece?: number }
   /** A tool call with truncated arguments. */
   | { halfCall: string; args: string }
   | { pause: number }
-  /** Waits for a promise of the test. */
+  /** Waits for a promise that the test resolves. */
   | { until: Promise<unknown> }
   /** Sends nothing more and keeps the connection open. */
   | { stall: true }
@@ -122,7 +122,7 @@ class Chat {
     this.#gone = gone;
   }
 
-  /** Returns whether the response goes on. */
+  /** Returns whether the response continues. */
   async run(step: ResponseStep): Promise<boolean> {
     if ('text' in step) this.#delta({ content: step.text });
     else if ('tokens' in step) await this.#stream(step.tokens, step.everyMs);

@@ -3,21 +3,21 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { freePort } from '@hopline/local-cluster';
 
-/** Agents written with the Python SDK, by SDK version: one that echoes, and one that plays the script it is sent (`PythonStep`). */
+/** Agents written with the Python SDK, by SDK version: one echoes, the other plays the script in its message (`PythonStep`). */
 const AGENTS = {
   echo: { '1': '../../../infra/examples/python-a2a/agent.py', '0.3': 'python/agent_0_3.py' },
   scripted: { '1': 'python/scripted_1.py', '0.3': 'python/scripted_0_3.py' },
 } as const;
 export type PythonSdk = keyof (typeof AGENTS)['echo'];
 
-/** A step of a scripted agent; a script is the text of its message, as JSON. */
+/** A step of a scripted agent. The text of a message to it is its script, as JSON. */
 export type PythonStep =
   | [name: 'status', state: string, text?: string]
   | [name: 'artifact', id: string, text: string, append: boolean, last: boolean]
   | [name: 'pause', seconds: number]
   | [name: 'raise'];
 
-/** A Python interpreter with this SDK version and `modules`: A2A_PYTHON_1 or A2A_PYTHON_0_3, else the one on PATH. */
+/** Finds a Python interpreter that has this SDK version and `modules`: the one in A2A_PYTHON_1 or A2A_PYTHON_0_3, else the one on PATH. */
 export function pythonWith(sdk: PythonSdk, modules: readonly string[] = ['starlette', 'uvicorn']): string | undefined {
   const python = process.env[`A2A_PYTHON_${sdk.replace('.', '_')}`] ?? 'python3';
   return versionOf(python, 'a2a-sdk', modules)?.startsWith(`${sdk}.`) ? python : undefined;
@@ -51,7 +51,7 @@ function versionOf(python: string, name: string, modules: readonly string[]): st
   }
 }
 
-/** Looks for the card of a starting agent, 100 ms apart: a framework is imported for a minute on a busy machine. */
+/** Number of times to look for the card of a starting agent, 100 ms apart: on a busy machine the import of a framework takes a minute. */
 const STARTS_MAX = 3_000;
 
 export type PythonAgent = { url: string; stop(): Promise<void> };

@@ -56,7 +56,7 @@ function replay(exchanges: Exchange[], request: RecordedRequest, response: Serve
   const index = exchanges.findIndex(({ method, path, body }) => JSON.stringify([method, path, body ?? null]) === wanted);
   const [found] = index < 0 ? [] : exchanges.splice(index, 1);
   response.writeHead(found?.status ?? 418, found?.headers ?? {});
-  // Pieces end at any byte, as on a network.
+  // Pieces may end at any byte, as on a network.
   for (const piece of (found?.text ?? '').match(/[\s\S]{1,97}/g) ?? []) response.write(piece);
   if (found?.cut !== true) response.end();
 }

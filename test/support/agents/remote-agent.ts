@@ -30,7 +30,7 @@ type Steps = Iterable<Step> | AsyncIterable<Step>;
 
 export type RemoteAgentOptions = {
   dialect: RemoteDialect;
-  /** Response to a message: steps, or a function of the request that returns or generates them. */
+  /** Response to a message: its steps, or a function of the request that returns or generates them. */
   script: Step[] | ((request: RemoteRequest) => Steps);
   /** Members of the agent card; `false`: no card. */
   card?: CardOptions | false;
@@ -42,7 +42,7 @@ export type RemoteAgentOptions = {
   recoverable?: boolean;
   /** Statuses of a task that tasks/get returns, by the task's first message; default all. */
   keeps?: (text: string) => KeptStatuses;
-  /** Use of a webhook that a message configures, default none. */
+  /** How it uses the webhook that a message configures, by default it ignores the webhook. */
   pushes?: Pushes;
   /** Responds to a blocking send at once. */
   neverWaits?: boolean;
@@ -50,7 +50,7 @@ export type RemoteAgentOptions = {
   answersWithPreviousState?: boolean;
   /** Rejects a context id that it has not assigned itself. */
   ownContexts?: boolean;
-  /** Writes a comment to each stream at this interval, milliseconds, as sse-starlette does every 15 s. */
+  /** Writes a comment to each stream at this interval in milliseconds, as sse-starlette does every 15 s. */
   pingMs?: number;
   /** Sends no event of the task to subscriptions. */
   muteSubscriptions?: boolean;

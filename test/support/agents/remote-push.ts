@@ -2,8 +2,8 @@ import type { Json } from './remote-shapes.ts';
 import type { RemoteTask } from './remote-task.ts';
 
 /**
- * Webhook deliveries of a remote agent, written from the specifications without code under test: one for each event, one for the last
- * event, none, or the configuration is rejected.
+ * Webhook deliveries of a remote agent, written from the specifications without code under test: for each event, only for the last event,
+ * or never; or the agent rejects the configuration.
  */
 export type Pushes = 'each' | 'last' | 'never' | 'refused';
 

@@ -4,23 +4,25 @@ import { type AgentTurn, artifact, type DefinedAgent, defineAgent, failed, needs
 export const REMOTE_KINDS = ['keeps its text', 'keeps no text', 'repeats itself'] as const;
 export type RemoteKind = (typeof REMOTE_KINDS)[number];
 
-/** Script of an agent for one message; the metadata of the message holds one for each agent. */
+/** What an agent does with one message. The metadata of the message holds a script for each agent. */
 export type AgentScript = {
   tokens: number;
   everyMs: number;
-  /** It writes nothing for this long, and then begins. */
+  /** How long it writes nothing before it begins. */
   silentMs?: number;
-  /** Emoji whose two halves are tokens of their own. */
+  /** Splits emoji, so that each half is a token. */
   splitsPairs?: boolean;
-  /** Artifacts beside the answer that stay open, and the size of the description of each. */
+  /** Artifacts beside the answer that stay open, and the size of each one's description. */
   openArtifacts?: { count: number; descriptionChars: number };
-  /** The text that a remote agent leaves in its task: all of it, its newest piece, or the whole once more as an artifact at the end. */
+  /**
+   * The text that a remote agent leaves in its task: all of it, only its newest piece, or all of it and a copy in an artifact at the end.
+   */
   remote?: RemoteKind;
-  /** How the turn ends. `fails once`: as retryable in its first attempt. */
+  /** How the turn ends. `fails once`: its first attempt fails with a retryable error. */
   end: 'done' | 'asks' | 'fails' | 'fails once';
 };
 
-/** Names of the artifacts beside the answer begin with it. */
+/** Prefix of the names of the artifacts beside the answer. */
 export const OPEN_ARTIFACT = 'open-';
 
 /** One run of an agent, as the agent itself saw it. */
@@ -44,7 +46,7 @@ export type RunRecorder = {
   end(run: AgentRun): void;
 };
 
-/** Tokens name their run, so a text of two runs is recognized. */
+/** Each token names its run, so that text from two runs is recognized. */
 export function tokensOf(run: number, { tokens, splitsPairs = false }: AgentScript): string[] {
   return Array.from({ length: tokens }, (_, index) => {
     if (!splitsPairs) return `r${run}.${index} `;

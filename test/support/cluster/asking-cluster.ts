@@ -9,11 +9,11 @@ export type AskingCluster = AsyncDisposable & {
   cluster: Cluster;
   log: Log;
   nc: NatsConnection;
-  /** In the stream itself: the settings have a minimum of 16 MiB. Resolves with a function that restores the limit. */
+  /** Changes the limit of the stream itself, because the setting's minimum is 16 MiB. Resolves with a function that restores the limit. */
   limitBytes(stream: string, bytes: number): Promise<() => Promise<unknown>>;
 };
 
-/** A cluster whose one agent asks when a task begins with `question`, and otherwise answers with `answer`. */
+/** Starts a cluster with one agent. It asks a question if a task begins with `question`, and otherwise answers with `answer`. */
 export async function startAskingCluster(options: {
   question: string;
   answer: string;

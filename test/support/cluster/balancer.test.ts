@@ -72,7 +72,7 @@ test('the head and each piece of a stream are passed at once, and a client disco
   assert.equal(upstream.writableFinished, false);
 });
 
-test('a stream that its replica breaks off breaks for the client, and an absent replica is a bad gateway', async t => {
+test('a stream that its replica cuts is cut for the client too, and an absent replica gives 502', async t => {
   const { url } = await balanced(t, (replica, request, response) => {
     if (replica === 1) return request.socket.destroy();
     response.writeHead(200);
@@ -82,7 +82,7 @@ test('a stream that its replica breaks off breaks for the client, and an absent 
   assert.equal((await fetch(url)).status, 502);
 });
 
-test('calls of one HTTP/2 connection go to the replicas in turn, with trailers, and with trailers only', {
+test('calls of one HTTP/2 connection go to the replicas in turn, with trailers or only trailers', {
   timeout: 30_000,
 }, async t => {
   const canceled = Promise.withResolvers<number>();

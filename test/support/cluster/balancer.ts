@@ -29,7 +29,7 @@ const HOST = '127.0.0.1';
 const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade']);
 const BAD_GATEWAY = 502;
 /**
- * Longer than any client keeps an idle connection, milliseconds. With Node's 5 s, a client delayed by a busy machine wrote its next
+ * Longer than any client keeps an idle connection, in milliseconds. With Node's 5 s, a client delayed by a busy machine wrote its next
  * request into a connection that had just been closed.
  */
 const KEEP_ALIVE_MS = 120_000;

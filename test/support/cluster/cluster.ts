@@ -11,7 +11,7 @@ export type ClusterOptions = {
   balanced?: boolean;
   relays?: number;
   supervisors?: number;
-  /** Default 0: most tests have no webhooks. */
+  /** Number of notifiers, default 0 because most tests have no webhooks. */
   notifiers?: number;
   /** `caipe` by default. */
   profile?: string;
@@ -19,11 +19,11 @@ export type ClusterOptions = {
   grpc?: boolean;
   /** Entries of an agents file. */
   agents: Record<string, unknown>[];
-  /** A server that outlives the cluster, for clusters that share one. */
+  /** A server that outlives the cluster, for clusters that share it. */
   nats?: NatsServer;
   /** Settings of every service. */
   env?: Record<string, string>;
-  /** Each service has a NATS user of its own with the least permissions; its password is its name. */
+  /** Gives each service its own NATS user with the least permissions; the password is the user's name. */
   users?: boolean;
   /** The services reach NATS through `natsProxy`. */
   proxied?: boolean;

@@ -30,7 +30,7 @@ export class HoplineCommand {
     while (this.out.length < chars) await Promise.race([once(this.#child.stdout, 'data'), this.finished]);
   }
 
-  /** Resolves once the text was printed on stdout or stderr, also before; `times`: so many times. */
+  /** Resolves once stdout and stderr contain the text `times` times, counted from the start. */
   async shows(text: string, times = 1): Promise<void> {
     const isShown = () => (this.out + this.err).split(text).length > times;
     const { stdout, stderr } = this.#child;

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { compileCache } from './compile-cache.ts';
 
@@ -8,11 +9,21 @@ const READY_MS_MAX = 180_000;
 const POLL_MS = 25;
 const OUTPUT_CHARS_MAX = 1_000_000;
 
+/**
+ * The bundle of a service that `npm test` has made for this run, else its source. A sub-agent always runs from source, because the module
+ * agents of the tests must get the copy of `@hopline/agent` that it uses.
+ */
+export function programOf(service: string): string {
+  const { TEST_SERVICES } = process.env;
+  if (TEST_SERVICES === undefined || service === 'sub-agent') return join(ROOT, 'services', service, 'src', 'main.ts');
+  return join(TEST_SERVICES, `${service}.mjs`);
+}
+
 export type ServiceSpec = {
   service: string;
   instance: string;
   env: Record<string, string>;
-  /** A program of the test instead of a service: its path in the repository, and the path that answers 200 when it is ready. */
+  /** Runs a program of the test instead of a service: its path in the repository, and the URL path that answers 200 when it is ready. */
   program?: { path: string; readyPath: string };
 };
 
@@ -22,7 +33,7 @@ export class ServiceProcess {
   readonly port: number;
   #child: ChildProcess | undefined;
   #output = '';
-  /** It has logged since its last start that it is ready. */
+  /** True if the process has logged since its last start that it is ready. */
   #isReady = false;
 
   constructor(spec: ServiceSpec, port: number) {
@@ -62,7 +73,7 @@ export class ServiceProcess {
       HOPLINE_INSTANCE: instance,
       HOPLINE_STDIN_LIFELINE: '1',
     };
-    const path = `${ROOT}${program?.path ?? `services/${service}/src/main.ts`}`;
+    const path = program === undefined ? programOf(service) : join(ROOT, program.path);
     const child = spawn(process.execPath, [path], {
       cwd: ROOT,
       env: { PATH: process.env.PATH, HOME: process.env.HOME, ...compileCache(), ...settings, ...env },
@@ -115,8 +126,8 @@ export class ServiceProcess {
   }
 
   async #answers(): Promise<boolean> {
-    // Its own word: a process of another test may have taken the port. Tests choose their own certificates and client authentication, so
-    // readiness checks neither.
+    // The process itself must report that it is ready, because a process of another test may have taken the port. Tests choose their own
+    // certificates and client authentication, so readiness checks neither.
     const isReady = this.spec.program !== undefined || this.#isReady;
     if (!isReady || this.#secure) return isReady;
     return fetch(`${this.url}${this.spec.program?.readyPath ?? '/readyz'}`)

@@ -8,16 +8,16 @@ export type NatsProxy = {
   url: string;
   /** Called for each message to a client; true drops it. */
   lose: ((frame: Frame) => boolean) | undefined;
-  /** Called with the protocol line of each message to a client, and of the server's greeting (`INFO`); returns the line to send. */
+  /** Called with the protocol line of each message to a client and of the server's greeting (`INFO`); returns the line to send. */
   rewrite: ((line: string) => string) | undefined;
   /** Closes all connections and refuses new ones until `mend`. */
   cut(): void;
   mend(): void;
-  /** Keeps all connections open and passes nothing in either direction until `thaw`, as a path that loses every packet. */
+  /** Keeps all connections open and passes nothing in either direction until `thaw`, like a path that loses every packet. */
   freeze(): void;
   /** Freezes the connections that are open now; new ones pass. */
   strand(): void;
-  /** Delays everything by this from now on, in both directions, in milliseconds. */
+  /** From now on delays everything by `ms`, in both directions. */
   delay(ms: number): void;
   /** Passes what was held back. */
   thaw(): void;
@@ -95,7 +95,7 @@ export async function startNatsProxy(port: number): Promise<NatsProxy> {
   return proxy;
 }
 
-/** Writes in the order of the calls, each one after the delay of its time. */
+/** Writes in the order of the calls, each after the delay that was set when it was called. */
 class DelayedWriter {
   readonly #socket: Socket;
   readonly #delayMs: () => number;

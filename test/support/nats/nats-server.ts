@@ -21,7 +21,7 @@ export type NatsServer = {
   resume(): void;
   /** Stops the server if it runs, and starts it on the same port and directory. */
   restart(): Promise<void>;
-  /** Replaces the additional lines of the configuration and has the running server read it (SIGHUP): a moment later it applies. */
+  /** Replaces the additional lines of the configuration and has the running server read it (SIGHUP). It takes effect a moment later. */
   reload(config: string): void;
 };
 
@@ -31,9 +31,9 @@ export type NatsServerOptions = {
   port?: number;
   /** Additional lines of the server's configuration file. */
   config?: string;
-  /** When the server syncs what it writes, as `always`; default that of nats-server. */
+  /** When the server syncs what it writes, e.g. `always`; default is the one of nats-server. */
   syncInterval?: string | undefined;
-  /** A server that an operator started without `-js`. */
+  /** Starts the server without `-js`, as an operator might. */
   withoutJetStream?: boolean;
 };
 
@@ -91,7 +91,7 @@ ${more}
   };
 }
 
-/** Creates the streams, as a relay would: for a service that is started without one. */
+/** Creates the streams, as a relay would, for a service that is started without one. */
 export async function createStreams(servers: string): Promise<void> {
   await (await openJetStreamLog({ servers, name: 'streams' })).close();
 }

@@ -1,6 +1,6 @@
 import type { Profile } from '@hopline/profiles';
 
-/** A profile from outside of Hopline: this file is all of it. Progress of agents becomes states of the task. */
+/** A complete profile from outside Hopline. Progress of agents becomes states of the task. */
 export default {
   name: 'acme',
   turn: 'conduct',

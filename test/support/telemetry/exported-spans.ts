@@ -26,7 +26,7 @@ const POLL_MS = 25;
 /** The spans that a backend has so far. */
 export class ExportedSpans {
   spans: readonly ExportedSpan[] = [];
-  /** Why they could not be read at last. */
+  /** Why the last read failed. */
   protected fault: unknown;
 
   /** The spans of a task, in the order of their start. */
@@ -54,15 +54,15 @@ export class ExportedSpans {
 /** Numbers of a segment that add up to those of its hop. */
 const SUMS = ['hopline.bytes_in', 'hopline.bytes_out', 'hopline.chunks', 'hopline.delivered', 'hopline.tool_calls'];
 
-/** A span of a hop that lasted for several segments: the last one, with what the earlier ones counted and linked to. */
+/** The span of a hop. If the hop has several segments, it is the last one, with the counts and links of the earlier ones. */
 export type Hop = ExportedSpan & {
   /** Span ids of its segments, in their order. */
   segmentIds: string[];
 };
 
 /**
- * Joins the segments that ended because of their age with those that followed, so that a slow machine leaves the same tree as a quick one. A
- * segment without a successor is left out: the end of its hop died with its process.
+ * Joins the segments that ended because of their age with those that followed, so that a slow machine leaves the same tree as a quick one.
+ * A segment without a successor is left out, because the hop's last segment was lost with its process.
  */
 export function joinSegments(spans: readonly ExportedSpan[]): Hop[] {
   const aged = new Map<string, Hop>();

@@ -20,9 +20,9 @@ const COLLECTOR = fileURLToPath(new URL('../../../infra/observe/config/collector
 const DECISION_WAIT = '3s';
 
 type JaegerOptions = {
-  /** With the pipelines of collector.yaml before the storage. */
+  /** Puts the pipelines of collector.yaml before the storage. */
   isSampling?: boolean;
-  /** With its decision wait. */
+  /** Uses the decision wait of collector.yaml. */
   waits?: boolean;
 };
 
@@ -33,7 +33,7 @@ const STATUS_ERROR = 2;
 
 type Ports = Record<'otlp' | 'otlpGrpc' | 'query' | 'queryGrpc' | 'spanMetrics', number>;
 
-/** Jaeger with its storage in memory, and all spans that its query API shows. */
+/** Jaeger with in-memory storage. Its spans are those that the query API shows. */
 export class Jaeger extends ExportedSpans implements AsyncDisposable {
   /** Address to which services send their spans. */
   readonly endpoint: string;
@@ -126,7 +126,7 @@ export class Jaeger extends ExportedSpans implements AsyncDisposable {
   async #poll(): Promise<void> {
     const { signal } = this.#stopped;
     while (!signal.aborted) {
-      // A read that fails is repeated: Jaeger closes idle connections.
+      // Jaeger closes idle connections, so a read that fails is repeated.
       this.fault = await this.#read().catch(error => error);
       await sleep(POLL_MS, undefined, { signal }).catch(() => {});
     }

@@ -12,7 +12,7 @@ const ERROR = 2n;
 
 /** A collector in this process: takes OTLP over HTTP as protobuf, and keeps every span and the bytes of every signal. */
 export class OtlpReceiver extends ExportedSpans {
-  /** All that was received, for searches for planted secrets. */
+  /** Everything received, to search for planted secrets. */
   readonly bodies: Buffer[] = [];
   readonly paths = new Set<string>();
   /** The last push of metrics of each process, by its instance. */

@@ -14,7 +14,7 @@ import { INNER, reportOf, type TraceWorld, traceOf } from './trace-world.ts';
  */
 type Scenario = (world: TraceWorld) => Promise<void>;
 
-/** For the question of S0, a webhook included. */
+/** The maximum for the question of S0, including a webhook. */
 const SPANS_MAX = 12;
 const TOKEN = 'PLANTED-token-of-a-webhook';
 /** Text of questions, answers and files, and a credential: none of it may be in a signal. */
@@ -24,7 +24,7 @@ const WORK = 'a2a.work.{role}.{taskId}';
 const STREAMED = 'send_streaming_message [server]';
 const indented = (lines: readonly string[]) => lines.map(line => `  ${line}`);
 
-/** Further spans that the attempt of an agent causes, before and after its own by name. */
+/** The names of the other spans that an agent's attempt causes, before and after its own span. */
 type AgentSpans = { before?: string[]; after?: string[]; attempts?: number };
 
 /** The spans of a turn whose supervisor calls one agent, below the request. */
@@ -130,7 +130,7 @@ export const questionOfS0: Scenario = async world => {
   assert.equal(push['hopline.delivered'], webhook.notifications.length);
   assert.equal(push['server.address'], '127.0.0.1');
   assert.match(String(webhook.notifications[0]?.headers.traceparent), new RegExp(`^00-${spans[0]!.traceId}-`));
-  // The remote agent is in the trace, and its own task id is on no span of ours.
+  // The remote agent is in the trace, but its task id is on none of our spans.
   const { headers, taskId: childTask } = remote.requests.findLast(({ method }) => method === 'stream' || method === 'send')!;
   assert.match(String(headers.traceparent), new RegExp(`^00-${spans[0]!.traceId}-`));
   assert.ok(!JSON.stringify(spans).includes(childTask));
@@ -167,12 +167,12 @@ const modelWithTools: Scenario = async world => {
       ['execute_tool', tool, 'function'],
     );
     assert.deepEqual([links, isError], [[], false]);
-    // Both run between the two requests: the first one asks for them, the second one has their results.
+    // Both run between the two requests: the first request asks for them, and the second contains their results.
     assert.ok(startMs >= plans.startMs && endMs <= answers.endMs, tool);
   }
   const { attributes: turn } = only(spans, 'invoke_agent coder');
   assert.deepEqual([turn['hopline.tool_calls'], turn['a2a.task.state']], [2, 'completed']);
-  // The model's server joins the trace, below the span of the turn that all of them are in.
+  // The model's server joins the trace below the span of the whole turn.
   const { spanId, traceId } = spans.find(span => span.spanId === plans.parentId)!;
   for (const { headers } of model.requests.slice(-2))
     assert.match(String(headers.traceparent), new RegExp(`^00-${traceId}-(${plans.spanId}|${answers.spanId}|${spanId})-`));
@@ -375,8 +375,8 @@ const failingTool: Scenario = async world => {
 };
 
 /**
- * Every relay after the first one takes the task over: its spans hang below the receipt of the relay before it. `lost`: relays whose work has
- * no span, because they were killed.
+ * Every relay after the first takes the task over, and its spans are below the previous relay's receipt. `lost` names relays that were
+ * killed, so their work has no span.
  */
 function assertTakeovers(spans: readonly ExportedSpan[], lost: number): void {
   const receipts = named(spans, `receive ${RAW}`);
@@ -480,7 +480,7 @@ const killedAgent: Scenario = async world => {
 
 const killedSupervisor: Scenario = async world => {
   const { spans } = await killWorker(world, 'supervisor');
-  // The agent's work goes on: it is called once.
+  // The agent continues its work, so it is called only once.
   only(spans, 'invoke_agent player');
 };
 
@@ -504,7 +504,7 @@ const killedNotifier: Scenario = async world => {
   }
   assert.ok(isKilled, 'the answer ended before the notifier was killed');
   await webhook.until(() => webhook.notifications.some(({ body }) => JSON.stringify(body).includes('completed')));
-  // One notification may have been on its way.
+  // One notification may have been in flight.
   assert.ok(received(webhook.accepted()).repeats <= 1);
   const spans = await traceOf(world, taskId, ({ name }) => name === 'send_push_notification');
   assertHonest(spans);
@@ -512,9 +512,9 @@ const killedNotifier: Scenario = async world => {
   const push = only(spans, 'send_push_notification');
   assert.deepEqual([push.attributes['a2a.task.state'], push.attributes['hopline.outcome']], ['completed', 'delivered']);
   assert.deepEqual([push.isError, push.attributes['server.address']], [false, '127.0.0.1']);
-  // All events were stored by one relay, below whose receipt the span is: it needs no link.
+  // One relay stored all events, and the span is below its receipt, so it needs no link.
   assert.deepEqual(push.links, []);
-  // Each notification names its run: the receiver knows of both, the backend only of the one that ended.
+  // Each notification names its run, so the receiver knows of both, but the backend only of the one that ended.
   const runs = webhook.notifications.map(({ headers }) => String(headers.traceparent).split('-').slice(1, 3).join(' '));
   const ofEnded = push.segmentIds.map(id => `${push.traceId} ${id}`);
   const own = runs.filter(run => ofEnded.includes(run));

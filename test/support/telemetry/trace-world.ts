@@ -12,13 +12,15 @@ const DEMO = fileURLToPath(new URL('../../../infra/local/demo/', import.meta.url
 const TOKENS = ['Here', ' is', ' the', ' version', ' v3.1.8', ' ✅ done'];
 const LONG_TOKENS = 400;
 const LONG_EVERY_MS = 25;
-/** Processes export on their own, within their export delay of 1 s. */
-const QUIET_MS = 1_500;
+/** Every process exports its spans after this time. */
+const EXPORT_DELAY_MS = 100;
+/** A trace is whole when no span has been exported for so long. */
+const QUIET_MS = 800;
 
-/** Prefix, and so `service.namespace`, of the cluster whose ingress is an agent of the other one. */
+/** Prefix, and so `service.namespace`, of the cluster whose ingress is an agent of the outer cluster. */
 export const INNER = 'inner';
 
-/** A cluster with agents of several kinds, one of them a cluster of its own, and the backend that gets the spans of both. */
+/** A cluster with agents of several kinds, one of which is another cluster, and the backend that gets the spans of both. */
 export type TraceWorld = AsyncDisposable & {
   cluster: Cluster;
   remote: RemoteAgent;
@@ -76,7 +78,7 @@ export async function startTraceWorld(traces: ExportedSpans, endpoint: string): 
   );
   const nats = await startNats();
   stack.defer(() => nats.stop());
-  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint };
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_BSP_SCHEDULE_DELAY: String(EXPORT_DELAY_MS) };
   const skills = [{ id: 'play', name: 'play', description: 'play', tags: ['play'] }];
   const inner = stack.use(
     await Cluster.start({

@@ -1,8 +1,8 @@
 import { isObject, type JsonObject, present } from '@hopline/a2a';
 
 /**
- * Converts a card to the ProtoJSON of 0.3: security is a list of maps to scopes in JSON, and messages in the definition;
- * everything else has the same names.
+ * Converts a card to the ProtoJSON of 0.3: `security` is a list of maps in JSON but a list of messages in the definition; all other members
+ * have the same names.
  */
 export function protoCard(card: JsonObject): JsonObject {
   const { security, securitySchemes, skills, ...same } = card;
@@ -30,9 +30,7 @@ function protoSchemes(schemes: unknown): JsonObject | undefined {
   return Object.fromEntries(Object.entries(schemes).map(([name, scheme]) => [name, protoScheme(scheme as JsonObject)]));
 }
 
-/**
- * A card for clients of all versions may already have a scheme in the form of 1.0, which is the same in the definition of 0.3.
- */
+/** A card for clients of all versions may already have a scheme in the 1.0 form, which the 0.3 definition shares. */
 function protoScheme(scheme: JsonObject): JsonObject {
   const { type, in: location, flows, ...rest } = scheme;
   switch (type) {

@@ -24,7 +24,7 @@ export function createPushParams({ parent, ...request }: JsonObject): JsonObject
   return setPushParams(taskIdOf(parent, 'parent'), request);
 }
 
-/** For get and delete. */
+/** Params of the methods that get or delete a configuration. */
 export function pushParams({ name }: JsonObject): JsonObject {
   const { taskId, configId } = pushConfigIdsOf(name);
   return { id: taskId, pushNotificationConfigId: configId };

@@ -155,7 +155,7 @@ function plain(schema: unknown): unknown {
   return nullable === true ? { ...converted, type: [converted.type, 'null'] } : converted;
 }
 
-/** The schemas as plain JSON, without the symbols of their library. */
+/** The schemas as plain JSON, without the symbols that their library adds. */
 const requests = JSON.parse(JSON.stringify(REQUEST_SCHEMAS)) as Record<
   keyof typeof REQUEST_SCHEMAS,
   { properties: Record<string, JsonObject> }
@@ -163,7 +163,7 @@ const requests = JSON.parse(JSON.stringify(REQUEST_SCHEMAS)) as Record<
 
 type Query = 'GetTaskRequest' | 'ListTasksRequest' | 'ListTaskPushNotificationConfigsRequest';
 
-/** Query parameters of a request: its members without the one in the path. A query cannot express null. */
+/** Query parameters of a request: its members except the one in the path. A query cannot express null. */
 export function queryOf(name: Query, inPath?: string): JsonObject[] {
   const members = Object.entries(requests[name].properties).filter(([member]) => member !== inPath);
   return members.map(([member, { nullable: _nullable, ...schema }]) => {

@@ -133,7 +133,7 @@ function operationAt(path: string, method: string, name: string): JsonObject {
     schema: inPathSchema(path, parameter!),
   }));
   return {
-    // An operation with two methods needs two ids.
+    // An operation id must be unique, so an operation with two methods needs two ids.
     operationId: name === 'SubscribeToTask' && method === 'POST' ? `${name}ByPost` : name,
     summary,
     parameters: [{ $ref: '#/components/parameters/Version' }, ...inPath, ...parameters],

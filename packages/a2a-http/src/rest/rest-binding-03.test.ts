@@ -117,7 +117,7 @@ test('lists the newest tasks without pages', async t => {
   assert.deepEqual([status, body.length, body[1].id, body[1].status.state], [200, 2, id, 'TASK_STATE_INPUT_REQUIRED']);
 });
 
-test('each mistake gets the bare error object of JSON-RPC, with its HTTP status', async t => {
+test('each mistake gets its HTTP status and the bare error object of JSON-RPC', async t => {
   const { rig } = await openInputRequired(t);
   const cases: [string, A2AErrorCode, RestRequest?, number?][] = [
     ['GET /v1/tasks/unknown', 'TASK_NOT_FOUND'],

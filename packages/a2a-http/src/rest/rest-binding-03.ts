@@ -75,7 +75,7 @@ const JAVA_PACKAGE = 'io.a2a.spec';
 /**
  * 0.3 does not specify the body of an error. This is the error object of JSON-RPC, bare, with the members that each SDK reads:
  * `@a2a-js/sdk` 0.3 `code`, Python 1.x `type` (0.3 only the status), Java 0.3 the first `error` at any depth, without which it
- * throws a NullPointerException. At the top level Go would take `error` for an object of 1.0.
+ * throws a NullPointerException. Go would take a top-level `error` for an object of 1.0.
  */
 function failureOf(error: A2AError): object {
   const { data, ...rest } = rpcFailure(null, error, dialect.name).error;
@@ -87,7 +87,7 @@ function failureOf(error: A2AError): object {
   };
 }
 
-/** A fault before the request was parsed, in the version that the request names. */
+/** Answers a fault that occurred before the request was parsed, in the form of the version that the request names. */
 export function sendRestFault03(
   request: FastifyRequest,
   reply: FastifyReply,

@@ -75,7 +75,7 @@ test('both content types are accepted, and the response has the one that the cli
     ['*/*', 'application/a2a+json'],
     ['application/json', 'application/json'],
     ['application/a2a+json, application/json', 'application/a2a+json'],
-    // SDKs accept these types when they read a stream. Its error is JSON nevertheless.
+    // SDKs accept these types when they read a stream. Its error is still JSON.
     ['text/event-stream', 'application/json'],
     ['text/event-stream, application/a2a+json', 'application/a2a+json'],
   ];
@@ -183,7 +183,7 @@ test('these paths exist only in 1.0: a request without a version is a 0.3 reques
   assertError(byQuery, 'TASK_NOT_FOUND', 'query');
 });
 
-test('an unlisted tenant is not found, in any binding and position', async t => {
+test('an unlisted tenant is not found, in any binding and wherever the request names it', async t => {
   const rig = await openRig(t);
   const id = await interrupted(rig);
   const lines = [

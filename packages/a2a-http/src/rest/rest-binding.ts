@@ -9,14 +9,14 @@ import type { Framing } from '../sse-sink.ts';
 import { bareJson, encodeJson, openRoutes, paramsOf } from './rest-request.ts';
 import { type HttpMethod, REST_ROUTES, routeOf, routerPaths } from './routes.ts';
 
-/** Every base address of the JSON-RPC binding is one of this binding too. A tenant precedes everything else in the path. */
+/** This binding has the same base addresses as the JSON-RPC binding. A tenant comes first in the path. */
 const PREFIXES = ['', '/:tenant', '/a2a', '/a2a/:tenant'];
 
 const JSON_TYPE = 'application/json';
 
 /**
- * Frames are bare ([A2A 1.0] 11.7). An error is an event with this name, which the SDK's client throws; it would take an event without a
- * name for an empty one.
+ * Frames are bare ([A2A 1.0] 11.7). An error is an event with this name, which the SDK's client throws; it would treat an event without a
+ * name as empty.
  */
 const FRAMING: Framing = { before: '', after: '', failure: error => httpJsonFailure(error), failureEvent: 'error' };
 

@@ -17,7 +17,7 @@ export const REST_ROUTES: RestRoutes<string> = {
   '/tasks': { GET: 'ListTasks' },
   '/tasks/{id}': { GET: 'GetTask' },
   '/tasks/{id}:cancel': { POST: 'CancelTask' },
-  // The text of the specification has POST, and its a2a.proto has GET; clients use both.
+  // The specification's text has POST and its a2a.proto has GET; clients use both.
   '/tasks/{id}:subscribe': { GET: 'SubscribeToTask', POST: 'SubscribeToTask' },
   '/tasks/{taskId}/pushNotificationConfigs': {
     GET: 'ListTaskPushNotificationConfigs',
@@ -30,21 +30,21 @@ export const REST_ROUTES: RestRoutes<string> = {
   '/extendedAgentCard': { GET: 'GetExtendedAgentCard' },
 };
 
-/** HTTP+JSON of 0.3 ([A2A 0.3] 3.5.6 and 7), by operation: a list has no JSON-RPC method. */
+/** HTTP+JSON of 0.3 ([A2A 0.3] 3.5.6 and 7), by operation instead of method: a list has no JSON-RPC method. */
 export const REST_ROUTES_03: RestRoutes<Operation> = {
   '/v1/message:send': { POST: 'send' },
   '/v1/message:stream': { POST: 'stream' },
   '/v1/tasks': { GET: 'list' },
   '/v1/tasks/{id}': { GET: 'get' },
   '/v1/tasks/{id}:cancel': { POST: 'cancel' },
-  // The JavaScript SDK uses POST, as the text has it; the Python SDK uses GET, as the proto has it.
+  // The JavaScript SDK uses POST, as in the specification's text; the Python SDK uses GET, as in the proto.
   '/v1/tasks/{id}:subscribe': { GET: 'subscribe', POST: 'subscribe' },
   '/v1/tasks/{taskId}/pushNotificationConfigs': { GET: 'listPush', POST: 'createPush' },
   '/v1/tasks/{taskId}/pushNotificationConfigs/{id}': { GET: 'getPush', DELETE: 'deletePush' },
   '/v1/card': { GET: 'extendedCard' },
 };
 
-/** A task id contains no colon, so the text after one is the verb. The router cannot split them: `:` starts a parameter. */
+/** A task id contains no colon, so the text after one is the verb. The router cannot separate the two, because `:` starts a parameter. */
 const VERB = /\/\{id\}:\w+$/;
 
 /** Paths in the syntax of the router. Paths of a task that differ only in the verb share one entry. */

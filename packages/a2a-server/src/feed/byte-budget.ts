@@ -2,9 +2,8 @@
 export type Emptiable = { empty(): void };
 
 /**
- * Counts the bytes of all holders of a process. When they exceed the bound, holders are emptied, beginning with those that have been idle for
- * longest. A holder calls `remove` when it is empty.
- * call `remove` when they are empty.
+ * Counts the bytes of all holders of a process. When they exceed the bound, holders are emptied, beginning with those that have been idle
+ * for longest. A holder calls `remove` when it is empty.
  */
 export class ByteBudget {
   readonly #bytesMax: number;
@@ -20,7 +19,9 @@ export class ByteBudget {
     return this.#bytes;
   }
 
-  /** Counts a holder that has just received something. It is not emptied itself, because its viewers are about to read that. */
+  /**
+   * Counts a holder that has just received something. That holder is not emptied, because its viewers are about to read what it received.
+   */
   count(holder: Emptiable, bytes: number): void {
     this.remove(holder);
     this.#holders.set(holder, bytes);

@@ -20,7 +20,7 @@ function entry(generation: number, text = ''): VisibleEntry {
   return new VisibleEntry(fact, generation * 10, { storedAt: 1, readAt: 2 });
 }
 
-/** More than any test adds. */
+/** A budget larger than anything a test adds. */
 const ample = () => new ByteBudget(1_000_000_000);
 
 const held = (ring: FactRing, upTo: number) =>
@@ -70,7 +70,7 @@ test('the bytes of all rings together are bounded: beyond the bound the ring tha
   assert.deepEqual([held(idle, 3), budget.bytes], [[3], 4 * bytes]);
 });
 
-test('a new fact never empties its own ring, and an empty ring counts for nothing', () => {
+test('a new fact never empties its own ring, and an empty ring does not count', () => {
   const budget = new ByteBudget(1);
   const ring = new FactRing(100, 1_000_000, budget);
   for (const generation of [1, 2]) ring.push(entry(generation));

@@ -2,8 +2,8 @@ import type { ByteBudget } from './byte-budget.ts';
 import type { VisibleEntry } from './visible-entry.ts';
 
 /**
- * The newest visible facts of a task, contiguous by generation, bounded by count and bytes. The newest one is kept whatever its size,
- * until the budget of all rings empties this one. Older facts are read from the log.
+ * The newest visible facts of a task, contiguous by generation, bounded by count and bytes. The newest fact is kept whatever its size,
+ * until the budget of all rings empties this ring. Older facts are read from the log.
  */
 export class FactRing {
   readonly #factsMax: number;

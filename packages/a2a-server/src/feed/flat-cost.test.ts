@@ -11,7 +11,7 @@ test('a task that is followed live is not copied for each of its artifacts', asy
   const bytes = await bytesAllocated(() => {
     for (const fact of facts) held.add({ v: 1, facts: [fact], aggregate, startSeq: 1, startStoredAt: 1 }, () => 1);
   });
-  // A copy of the list for each fact is 100 MB.
+  // Copying the list for each fact would allocate 100 MB.
   assert.ok(bytes < 20_000_000, `${bytes} bytes`);
   assert.equal(held.view?.task.artifacts?.length, 5_000);
 });

@@ -4,14 +4,14 @@ import type { ByteBudget, Emptiable } from './byte-budget.ts';
 import { bytesOfParts } from './visible-entry.ts';
 
 /**
- * Memory that a part of an artifact takes besides its content. Measured: 53 bytes for a chunk of text, because V8 keeps the pieces of a
- * text apart until it is encoded, and more for data.
+ * Memory that a part of an artifact takes besides its content. A chunk of text was measured at 53 bytes, because V8 keeps the pieces of a
+ * text apart until it is encoded. Data takes more.
  */
 const PART_BYTES = 64;
 
 /**
- * The task as clients see it, kept in memory while all such views fit into their budget. A dropped view does not return: each reader
- * then reads the log.
+ * The task as clients see it, kept in memory while all such views fit into their budget. A dropped view is not rebuilt: each reader then
+ * reads the log.
  */
 export class HeldView implements Emptiable {
   readonly #budget: ByteBudget;

@@ -1,5 +1,5 @@
 import { A2AError, isLegacyTask, isTerminal, type TaskState } from '@hopline/a2a';
-import { type Fact, isVisible, type TaskAggregate, type TraceCarrier } from '@hopline/events';
+import { type ArtifactUpdated, type Fact, isVisible, type TaskAggregate, type TraceCarrier } from '@hopline/events';
 import {
   type FactLog,
   fromStart,
@@ -18,10 +18,12 @@ import { FactRing } from './fact-ring.ts';
 import { HeldView } from './held-view.ts';
 import { VisibleEntry } from './visible-entry.ts';
 
+export type TaskChange = Exclude<Fact, ArtifactUpdated>;
+
 /** Called synchronously while the feed folds a record, in this order, so that the state of the feed matches the call. */
 export type FeedListener = {
-  /** For each fact. */
-  onFact?(fact: Fact): void;
+  /** For each fact that changes more than an artifact: those of a stream are many, and the ring has them. */
+  onChange?(fact: TaskChange): void;
   /** After the facts of a record. */
   onRecord?(): void;
   /** The log has lost facts that the feed had folded, so its state no longer continues what viewers received. */
@@ -39,11 +41,11 @@ export type OpenMode = 'new' | 'existing' | 'awaited';
 /** Memory of all feeds of a process. */
 export type FeedBudgets = { rings: ByteBudget; views: ByteBudget };
 
-/** The task after the record with log sequence `seq`. */
+/** The task as it is after the record with log sequence `seq`. */
 export type ViewAt = { view: TaskView; seq: number };
 
 /**
- * Time that viewers wait after a loss of records, in milliseconds, until the relay has folded their inputs again: before that the task
+ * Time limit, in milliseconds, for the relay to fold the inputs of lost records again. Viewers wait that long, because until then the task
  * is older than what they have received. A relay notices a loss at its next append to the task, or within 5 s.
  */
 export const REFOLD_MS_MAX = 10_000;
@@ -55,7 +57,7 @@ export const REFOLD_MS_MAX = 10_000;
 export class TaskFeed {
   readonly taskId: string;
   readonly ring: FactRing;
-  /** Log sequence of the record at which the task starts, for readers from now on; 0 while unknown. */
+  /** Log sequence of the record from which new readers read the task; 0 while unknown. */
   startSeq = 0;
   /** Log sequence of the newest folded record. */
   lastSeq = 0;
@@ -63,7 +65,7 @@ export class TaskFeed {
   /** The task was created in the legacy form. */
   isLegacy = false;
   fault: A2AError | undefined;
-  /** Trace of the newest record: of the relay that stored it, in the task's trace. */
+  /** Trace context of the newest record: the span of the relay that stored it, in the task's trace. */
   trace: TraceCarrier | undefined;
   readonly #log: Log;
   readonly #limits: Limits;
@@ -72,14 +74,14 @@ export class TaskFeed {
   readonly #closing = new AbortController();
   readonly #budgets: FeedBudgets;
   #view: HeldView;
-  /** Records up to this log sequence were stored before the reading began, so no live message of them arrives. */
+  /** Records up to this log sequence were stored before the reading began, so they do not arrive as live messages. */
   #storedTo = 0;
   /** Aborts the current reading when the feed closes, or when the log has lost records. */
   #reader = new AbortController();
   /** The newest generation that viewers may have received from a lost history, until a later one is folded. */
   #lostGeneration: number | undefined;
   #refoldTimer: NodeJS.Timeout | undefined;
-  /** A reading of the log in place of a dropped view. Requests share it until the next fact is folded. */
+  /** A read of the log that replaces a dropped view. Requests share it until the next fact is folded. */
   #reading: { generation: number; result: Promise<ViewAt> } | undefined;
 
   constructor(taskId: string, log: Log, limits: Limits, budgets: FeedBudgets) {
@@ -130,7 +132,7 @@ export class TaskFeed {
   }
 
   /**
-   * The task with every folded fact: from memory if it is there, otherwise from the log, where it may be newer. Throws
+   * The task with at least every folded fact: from memory if it is kept there, otherwise from the log, which may be newer. Throws
    * TASK_NOT_FOUND or UNAVAILABLE.
    */
   async readView(): Promise<ViewAt> {
@@ -153,7 +155,7 @@ export class TaskFeed {
     }
   }
 
-  /** Resolves when everything now in the log is folded, so that a client finds here what it saw on another replica. */
+  /** Resolves when every fact that the log now holds is folded, so that a client finds here what it saw on another replica. */
   async refresh(): Promise<void> {
     if (this.ended) return;
     const { lastSeq } = this;
@@ -171,8 +173,8 @@ export class TaskFeed {
   }
 
   /**
-   * Index of an artifact among the task's, in order of creation, from 0. Stable: a reader ahead of the feed meets new artifacts
-   * in the same order.
+   * Index of an artifact among the task's, in order of creation, from 0. Stable, because a reader that is ahead of the feed sees new
+   * artifacts in the same order.
    */
   readonly artifactIndex = (artifactId: string): number => {
     const known = this.#artifacts.get(artifactId);
@@ -195,7 +197,7 @@ export class TaskFeed {
     this.#reader.abort(NO_LONGER_NEEDED);
   }
 
-  /** Releases the memory of a feed that is no longer used. */
+  /** Frees the memory of this feed. Call it when the feed has no users left. */
   empty(): void {
     this.ring.empty();
     this.#view.empty();
@@ -219,7 +221,7 @@ export class TaskFeed {
     else this.#fail(new A2AError('UNAVAILABLE', { taskId: this.taskId }));
   }
 
-  /** Reads the task again. Notifies the viewers when the lost part is folded again, or has not been within its time. */
+  /** Reads the task again. Notifies the viewers when the lost part is folded again, or after REFOLD_MS_MAX. */
   async #restart(): Promise<void> {
     this.#reader = new AbortController();
     this.#lostGeneration = Math.max(this.#lostGeneration ?? 0, this.generation);
@@ -248,7 +250,9 @@ export class TaskFeed {
     }
   }
 
-  /** Whether the record continues what is folded. Everything that was stored when the reading began is read in order. */
+  /**
+   * Whether the record continues what is folded. Records that were stored when the reading began always do, because they are read in order.
+   */
   #follows({ seq, record }: StoredFacts): boolean {
     if (this.lastSeq === 0 || seq <= this.#storedTo) return true;
     const first = record.facts.find(isVisible);
@@ -264,10 +268,10 @@ export class TaskFeed {
     const live = stored.seq > this.#storedTo ? { storedAt: stored.storedAt, readAt: Date.now() } : undefined;
     this.#view.add(stored.record, fact => {
       if (fact.kind === 'task.created') this.isLegacy = isLegacyTask(fact.event.task);
-      if (fact.kind === 'artifact.updated') this.artifactIndex(fact.event.artifactUpdate.artifact.artifactId);
       const entry = isVisible(fact) ? new VisibleEntry(fact, stored.seq, live) : undefined;
       if (entry !== undefined) this.ring.push(entry);
-      for (const listener of this.#listeners) listener.onFact?.(fact);
+      if (fact.kind === 'artifact.updated') this.artifactIndex(fact.event.artifactUpdate.artifact.artifactId);
+      else for (const listener of this.#listeners) listener.onChange?.(fact);
       return entry?.contentBytes ?? 0;
     });
     if (this.#lostGeneration === undefined) for (const listener of this.#listeners) listener.onRecord?.();
@@ -303,7 +307,7 @@ export class TaskFeed {
   }
 }
 
-/** The task of the given newest record, as the log has it. Throws TASK_NOT_FOUND without a record. */
+/** Reads the task whose newest record is given. Throws TASK_NOT_FOUND without a record. */
 export async function readView(facts: FactLog, last: StoredFacts | undefined): Promise<ViewAt> {
   if (last === undefined) throw new A2AError('TASK_NOT_FOUND');
   const builder = new TaskViewBuilder();

@@ -1,12 +1,12 @@
 import { A2AError } from '@hopline/a2a';
-import { type Fact, isSameOwner, type Owner, type Role, type TaskAggregate } from '@hopline/events';
+import { isSameOwner, type Owner, type Role, type TaskAggregate } from '@hopline/events';
 import type { Log } from '@hopline/log';
 import type { TaskView } from '@hopline/task';
 import type { Limits } from '../limits.ts';
 import { fromLog } from '../log-faults.ts';
 import type { TaskIndex } from '../task-index.ts';
 import { ByteBudget } from './byte-budget.ts';
-import { type FeedBudgets, type OpenMode, readView, TaskFeed } from './task-feed.ts';
+import { type FeedBudgets, type OpenMode, readView, type TaskChange, TaskFeed } from './task-feed.ts';
 
 /** A lease of a feed. Release it once. */
 export type FeedLease = { feed: TaskFeed; release(): void };
@@ -59,7 +59,7 @@ export class TaskFeeds {
     return { feed: cached.feed, release };
   }
 
-  /** The task as the log has it now: from its feed if one is open, otherwise by one read. */
+  /** The current task: from its feed if one is open, otherwise from the log by one read. */
   async view(taskId: string, caller: Owner): Promise<TaskView> {
     if (this.#feeds.has(taskId)) {
       const { feed, release } = await this.acquire(taskId, 'existing', caller);
@@ -99,7 +99,7 @@ export class TaskFeeds {
 
   #open(taskId: string, mode: OpenMode): CachedFeed {
     const feed = new TaskFeed(taskId, this.#log, this.#limits, this.#budgets);
-    feed.listen({ onFact: fact => this.#note(feed, fact) });
+    feed.listen({ onChange: fact => this.#note(feed, fact) });
     const cached: CachedFeed = { feed, opening: feed.open(mode), users: 0, linger: undefined };
     this.#feeds.set(taskId, cached);
     // Waiting requests get the error; the failed feed must not be reused.
@@ -108,7 +108,7 @@ export class TaskFeeds {
   }
 
   /** Makes a status that a client saw here visible in its next list here. */
-  #note({ taskId, aggregate }: TaskFeed, fact: Fact): void {
+  #note({ taskId, aggregate }: TaskFeed, fact: TaskChange): void {
     if (fact.kind !== 'task.created' && fact.kind !== 'status.changed') return;
     const { contextId, role, owner } = aggregate!;
     const { state } = 'task' in fact.event ? fact.event.task.status : fact.event.statusUpdate.status;

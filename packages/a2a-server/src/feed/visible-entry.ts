@@ -9,7 +9,7 @@ export type ArtifactIndex = (artifactId: string) => number;
 
 /** How a binding encodes an event in one dialect. Results are cached per encoder object, so use one object per encoding. */
 export type EventEncoder<T> = {
-  /** `artifactIndex`: the artifact of the event; undefined for other events. */
+  /** `artifactIndex`: index of the event's artifact; undefined for other events. */
   encode(event: StreamResponse, artifactIndex: number | undefined, generation: number): T;
 };
 
@@ -48,7 +48,7 @@ export class VisibleEntry {
     return result;
   }
 
-  /** False once `takeFirstDelivery` was true. */
+  /** False once `takeFirstDelivery` has returned true. */
   get isUndelivered(): boolean {
     return this.#isFirst;
   }
@@ -60,7 +60,7 @@ export class VisibleEntry {
     return first;
   }
 
-  /** Approximate memory. Counted, not measured: serializing every fact would double its cost when it has no viewer. */
+  /** Approximate memory. Estimated, not measured: serializing every fact would double the cost of one without a viewer. */
   get bytes(): number {
     return ENTRY_BYTES + this.contentBytes;
   }

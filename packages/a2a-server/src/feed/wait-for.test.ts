@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Message } from '@hopline/a2a';
-import type { Fact } from '@hopline/events';
 import { openServer } from '../server.test-kit.ts';
-import type { TaskFeed } from './task-feed.ts';
+import type { TaskChange, TaskFeed } from './task-feed.ts';
 import { waitAround, waitFor } from './wait-for.ts';
 
 const TASK = 'task';
@@ -41,7 +40,7 @@ test('a wait that has ended receives no further facts', async t => {
 
 test('a wait fails when the action it wraps fails', async t => {
   const { feed, publish } = await openFeed(t);
-  const seen: Fact[] = [];
+  const seen: TaskChange[] = [];
   const failing = waitAround(
     () => Promise.reject(new Error('not stored')),
     feed,

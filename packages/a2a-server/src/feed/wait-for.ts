@@ -1,5 +1,4 @@
-import type { Fact } from '@hopline/events';
-import type { TaskFeed } from './task-feed.ts';
+import type { TaskChange, TaskFeed } from './task-feed.ts';
 
 export type WaitOptions = {
   timeoutMs: number;
@@ -8,26 +7,26 @@ export type WaitOptions = {
 };
 
 /**
- * Resolves with `met` when `met` accepts a new fact, or with `timeout` or `aborted` if that comes first. Rejects with the feed's
+ * Resolves with `met` when `met` accepts a new change of the task, or with `timeout` or `aborted` if that comes first. Rejects with the feed's
  * error or with what `met` throws. It listens before it returns, so a caller can check the present state and wait for the next
  * one without missing a fact.
  */
 export async function waitFor(
   feed: TaskFeed,
-  met: (fact: Fact) => boolean,
+  met: (fact: TaskChange) => boolean,
   options: WaitOptions,
 ): Promise<'met' | 'timeout' | 'aborted'> {
   if (feed.fault !== undefined) throw feed.fault;
   if (options.signal.aborted) return 'aborted';
   const { promise, resolve, reject } = Promise.withResolvers<'met' | 'timeout' | 'aborted'>();
-  const onFact = (fact: Fact) => {
+  const onChange = (fact: TaskChange) => {
     try {
       if (met(fact)) resolve('met');
     } catch (thrown) {
       reject(thrown);
     }
   };
-  const listener = { onFact, onFault: reject };
+  const listener = { onChange, onFault: reject };
   feed.listen(listener);
   const onAbort = () => resolve('aborted');
   options.signal.addEventListener('abort', onAbort, { once: true });
@@ -45,12 +44,12 @@ export async function waitFor(
 export async function waitAround(
   act: () => Promise<void>,
   feed: TaskFeed,
-  met: (fact: Fact) => boolean,
+  met: (fact: TaskChange) => boolean,
   options: WaitOptions,
 ): Promise<'met' | 'timeout' | 'aborted'> {
   const failed = new AbortController();
   const waiting = waitFor(feed, met, { ...options, signal: AbortSignal.any([options.signal, failed.signal]) });
-  // It may reject before `act` is done; the await below still sees that.
+  // `waiting` may reject before `act` is done; the await below still sees the rejection.
   waiting.catch(() => {});
   try {
     await act();

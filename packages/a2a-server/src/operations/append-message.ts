@@ -32,7 +32,8 @@ export async function appendFirst(server: A2AServer, context: OperationContext, 
     await storeMessage(server, context, resolved, earlier);
     return;
   }
-  // A context id made by this request has no earlier tasks, so the writes run at once: the message first, its answer is awaited.
+  // A context id made by this request has no earlier tasks to read, so all writes run concurrently. The message is sent first, because the
+  // client waits for it.
   await Promise.all([storeMessage(server, context, resolved), join(), addToIndex(server, context, resolved)]);
 }
 
@@ -63,7 +64,7 @@ async function storeMessage(
   await append(server, context, taskId, input, `${taskId}:msg:${name}`);
 }
 
-/** Refuses a message before anything of it is stored when its work would not fit the queue. */
+/** Refuses a message whose work would not fit into the queue, before any part of it is stored. */
 export async function requireRoom({ log, role, quotas }: A2AServer, { caller }: OperationContext, taskId: string): Promise<void> {
   await log.work.requireRoom(role, caller).catch(thrown => {
     if (thrown instanceof TenantFull) quotas.countRefusal('items');
@@ -90,7 +91,7 @@ async function append(
   const record = { v: 1, at: context.receivedAt, from: 'client', input } as const;
   try {
     await server.log.inputs.append(taskId, record, { id, trace: context.hop.carrier() });
-    // Every effect of the input has its span below this one, so it is exported before the process can die.
+    // Every effect of the input has its span below this one, so this one is exported before the process can die.
     context.hop.taken({ name: SPAN.deliverEvents, kind: 'internal' });
   } catch (thrown) {
     throw fromLog(thrown, taskId);

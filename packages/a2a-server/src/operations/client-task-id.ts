@@ -3,31 +3,34 @@ import { A2AError, clientTaskIdCharsMax, storedTaskId } from '@hopline/a2a';
 import { isSameOwner, isTaskId, type Owner, TASK_ID_CHARS_MAX } from '@hopline/events';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
 
-/** Characters (base64url) of the caller's hash in the ids of its tasks: 132 bits, so that no caller can find a name with the hash of another. */
+/**
+ * Characters (base64url) of the caller's hash in the ids of its tasks: 132 bits, too many for a caller to find a name with another caller's
+ * hash.
+ */
 const CALLER_HASH_CHARS = 22;
 
 /**
- * The id in the log of the task that a request names. Only requests that the April 2025 form can read may use an id that the client
- * chose. The caller's own task with this very id comes first, then a task recorded under it, then the id derived from caller and name.
+ * The id in the log of the task that a request names. Only requests that the April 2025 form can read may use an id that the client chose.
+ * A task of the caller with exactly this id comes first, then a task recorded under it, then the id derived from caller and name.
  */
 export async function taskIdOf(server: A2AServer, context: OperationContext, id: string): Promise<string> {
   const { dialect, ambiguous, caller } = context;
   if (dialect.name !== 'legacy' && ambiguous !== true) return id;
   const derived = storedTaskId(id, hashOf(caller));
   const recorded = server.recordedTaskIds?.get(id);
-  if ((derived === id && recorded === undefined) || (await isOwnTask(server, id, caller))) return id;
+  if ((derived === id && recorded === undefined) || (await isTaskOfCaller(server, id, caller))) return id;
   return recorded ?? derived;
 }
 
 /** The id in the log of a task that a message names or begins. Throws INVALID_PARAMS for an id that no task can have. */
-export async function ownTaskIdOf(server: A2AServer, context: OperationContext, id: string): Promise<string> {
+export async function validTaskIdOf(server: A2AServer, context: OperationContext, id: string): Promise<string> {
   const taskId = isTaskId(id) ? await taskIdOf(server, context, id) : undefined;
   if (taskId !== undefined && isTaskId(taskId)) return taskId;
   const charsMax = clientTaskIdCharsMax(TASK_ID_CHARS_MAX, hashOf(context.caller));
   throw new A2AError('INVALID_PARAMS', { detail: `params.id must be 1 to ${charsMax} of A-Z, a-z, 0-9, _ and -` });
 }
 
-/** Undefined without authentication, where all callers are one. */
+/** Undefined without authentication, because all callers then count as one. */
 function hashOf(caller: Owner): string | undefined {
   if (isSameOwner(caller, undefined)) return undefined;
   const { tenant = null, subject = null } = caller;
@@ -35,7 +38,7 @@ function hashOf(caller: Owner): string | undefined {
 }
 
 /** Hides whether the task of another caller exists. */
-async function isOwnTask(server: A2AServer, id: string, caller: Owner): Promise<boolean> {
+async function isTaskOfCaller(server: A2AServer, id: string, caller: Owner): Promise<boolean> {
   if (!isTaskId(id)) return false;
   try {
     return (await server.feeds.aggregate(id, caller)) !== undefined;

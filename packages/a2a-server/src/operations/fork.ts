@@ -6,14 +6,15 @@ import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import { isClaimed } from './message-claim.ts';
 
 /**
- * The reserved metadata of a request that continues an earlier task from a point of it (`hopline.fork`), after every check: a new task in a
- * new context, and an origin of the caller with all that precedes the point. Undefined without the key. Throws INVALID_PARAMS,
- * TASK_NOT_FOUND for a task that is unknown, expired or not the caller's, and UNSUPPORTED_OPERATION when its beginning has expired.
+ * The reserved metadata of a request that continues an earlier task from a point of it (`hopline.fork`), checked: the message must begin a
+ * new task in a new context, and the origin must be a task of the caller whose history up to that point still exists. Undefined without the
+ * key. Throws INVALID_PARAMS, TASK_NOT_FOUND for a task that is unknown, expired or not the caller's, and UNSUPPORTED_OPERATION when its
+ * beginning has expired.
  */
 export async function forkMetadata(
   server: A2AServer,
   context: OperationContext,
-  { message, metadata, ownTaskId }: SendRequest,
+  { message, metadata, chosenTaskId }: SendRequest,
 ): Promise<Metadata | undefined> {
   const point = forkPointOf(metadata);
   if (point === undefined) return undefined;
@@ -21,7 +22,7 @@ export async function forkMetadata(
     throw new A2AError('INVALID_PARAMS', {
       detail: `metadata["${FORK_KEY}"] must be {"taskId", "cursor"} with a cursor of that task`,
     });
-  if (message.taskId !== undefined || ownTaskId !== undefined)
+  if (message.taskId !== undefined || chosenTaskId !== undefined)
     throw new A2AError('INVALID_PARAMS', { detail: `metadata["${FORK_KEY}"] begins a task: send no task id` });
   await checkOrigin(server, context, point);
   if (message.contextId !== undefined) await checkContext(server, context, message, message.contextId);
@@ -32,7 +33,7 @@ async function checkOrigin({ log, role }: A2AServer, { caller }: OperationContex
   const newest = await log.facts.last(taskId);
   if (newest === undefined) throw new A2AError('TASK_NOT_FOUND', { taskId });
   const { aggregate } = newest.record;
-  // The same answer as for an unknown task, so that its existence stays hidden.
+  // Another caller's task gets the same answer as an unknown one, so that its existence stays hidden.
   if (aggregate.role !== role || !isSameOwner(aggregate.owner, caller)) throw new A2AError('TASK_NOT_FOUND', { taskId });
   if ((parseCursor(cursor)?.generation ?? 0) > aggregate.generation)
     throw new A2AError('INVALID_PARAMS', { detail: 'cursor does not belong to this task', taskId });
@@ -43,7 +44,10 @@ async function checkOrigin({ log, role }: A2AServer, { caller }: OperationContex
   throw new A2AError('UNSUPPORTED_OPERATION', { detail: 'the beginning of the task has expired', taskId });
 }
 
-/** A context in use has other earlier tasks, and agents may keep state by its id. A retry finds the context that its first try began. */
+/**
+ * Refuses a context in use, because it has other earlier tasks and agents may keep state under its id. A retry is accepted in the context
+ * that its first attempt began.
+ */
 async function checkContext(
   { log }: A2AServer,
   { caller }: OperationContext,

@@ -6,7 +6,7 @@ import { type KeyValue, LogConflict, type MessageIdEntry } from '@hopline/log';
 /** Attempts at a claim, because retention may remove the conflicting entry before it is read. */
 const CLAIM_TRIES_MAX = 3;
 
-/** The scope of a message id. Contexts of two owners differ even if they have the same name. */
+/** The scope of a message id. Contexts of two owners are different even if their ids are equal. */
 export type MessageScope = { owner: Owner; contextId: string };
 
 /**
@@ -22,7 +22,7 @@ export async function claimMessage(
   return claim(ids, claimKey({ owner, contextId }, message), taskId, fingerprintOf(message));
 }
 
-/** Whether a request with the message's id was resolved before. */
+/** Whether an earlier request with the message's id has claimed it. */
 export async function isClaimed(ids: KeyValue<MessageIdEntry>, scope: MessageScope, message: Message): Promise<boolean> {
   return (await ids.get(claimKey(scope, message))) !== undefined;
 }

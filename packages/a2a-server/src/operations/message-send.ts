@@ -47,8 +47,8 @@ async function expectsWebhook(server: A2AServer, { dialect }: OperationContext, 
 }
 
 /**
- * The message of an agent that created no task, without our task id: [A2A 1.0] 4.1.4 allows one only where a task exists.
- * The legacy form has tasks only.
+ * The message of an agent that created no task, without our task id: [A2A 1.0] 4.1.4 allows a task id only if a task exists. The legacy
+ * form has only tasks.
  */
 function directMessage({ dialect }: OperationContext, { direct, task }: TaskView): Message | undefined {
   const { message } = task.status;

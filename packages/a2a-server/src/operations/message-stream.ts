@@ -7,9 +7,8 @@ import { resolveRequest } from './resolve-request.ts';
 import { appendTurn, beginTurn, notAccepted } from './turn.ts';
 
 /**
- * SendStreamingMessage, message/stream: the task, then the events of the message's turn, until the task ends or requires
- * input. `turn.ts` has the table of where the stream starts. An invalid request gets a JSON error; a later failure is a frame
- * of the stream.
+ * SendStreamingMessage, message/stream: the task, then the events of the message's turn, until the task ends or requires input. The table
+ * in `turn.ts` shows where the stream starts. An invalid request gets a JSON error; a later failure is a frame of the stream.
  */
 export async function messageStream(server: A2AServer, context: OperationContext): Promise<OperationResult> {
   const request = context.dialect.decodeSend(context.params);
@@ -46,7 +45,7 @@ async function streamTurn(
 ): Promise<void> {
   const turn = await beginTurn(server, context, resolved);
   const { feed, release } = turn.lease;
-  // A client that disconnected while the feed opened has sent its message: it is appended all the same.
+  // The message of a client that disconnected while the feed opened is appended all the same.
   if (context.signal.aborted) release();
   else onClose(release);
   if (turn.start === 'beginning') viewer.follow(feed, { generation: 0, seq: 0 });

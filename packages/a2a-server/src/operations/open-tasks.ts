@@ -8,7 +8,7 @@ import type { ResolvedMessage } from './resolve-message.ts';
 
 /** Concurrent reads of tasks from the log. */
 export const READS_AT_ONCE_MAX = 8;
-/** Generation in the index of a task whose message is stored but that has no fact yet. */
+/** Generation that the index has for a task whose message is stored but which has no facts yet. */
 const NO_FACT = 0;
 
 /**
@@ -42,8 +42,8 @@ export async function addToIndex(
 export const hasFacts = ({ generation }: Pick<IndexedTask, 'generation'>): boolean => generation > NO_FACT;
 
 /**
- * Reads the caller's open tasks from the log. The index lags behind the log, and a client that has seen a status on any replica
- * must find it in its next list.
+ * Reads the caller's open tasks from the log, because the index lags behind it and a client that has seen a status on any replica must find
+ * that status in its next list.
  */
 export async function refreshOpenTasks(
   server: A2AServer,
@@ -63,7 +63,7 @@ async function refresh(server: A2AServer, context: OperationContext, known: Inde
   const { taskId, contextId, owner, state } = known;
   const aggregate = await server.feeds.aggregate(taskId, context.caller);
   if (aggregate === undefined) {
-    // Until then its server has answered UNAVAILABLE, or retention has removed the task.
+    // By then the server of its message has answered UNAVAILABLE, or retention has removed the task.
     if (known.at < Date.now() - server.limits.firstFactMsMax) server.index.forget(taskId, known.generation);
     return;
   }

@@ -38,13 +38,13 @@ export async function pushConfigsOf(
 /** Delivery state of a webhook for its owner, without secrets. Times are epoch milliseconds. */
 export type PushDeliveries = {
   id: string;
-  /** Without its query, because the query may be a secret of the receiver. */
+  /** The query is removed, because it may be a secret of the receiver. */
   url: string;
   /** Dialect of the bodies. */
   dialect: DialectName;
   /** `abandoned`: deliveries failed for too long or were refused. The webhook gets nothing more. */
   state: 'delivering' | 'failing' | 'delivered' | 'abandoned';
-  /** The webhook received every event up to this generation, or was set later. */
+  /** The webhook has received, or did not ask for, the events up to this generation. */
   generation: number;
   /** Failed attempts at the next delivery. */
   failures: number;
@@ -84,7 +84,7 @@ function deliveriesOf({ id, url, dialect, after }: PushConfigEntry, progress: Pu
 }
 
 /**
- * The configuration of an id. Without an id: the one with the task's id, else the first. Throws TASK_NOT_FOUND ([A2A 1.0]
+ * The configuration of an id. Without an id it is the one with the task's id, or else the first one. Throws TASK_NOT_FOUND ([A2A 1.0]
  * 3.1.8).
  */
 export async function pushConfigOf(
@@ -96,15 +96,15 @@ export async function pushConfigOf(
   const entries = await pushConfigsOf(server, context, target);
   const found = entries.find(entry => entry.id === (id ?? target.taskId)) ?? (id === undefined ? entries[0] : undefined);
   if (found !== undefined) return found;
-  // An unknown task and one of another owner must not differ.
+  // The response must be the same for an unknown task and for another owner's task.
   if (target.generation === undefined) throw new A2AError('TASK_NOT_FOUND', { taskId: target.taskId });
   throw new A2AError('TASK_NOT_FOUND', { detail: 'the task has no push configuration with this id', taskId: target.taskId });
 }
 
 /**
- * Stores a configuration. One with the same id is replaced, an identical one left as it is. A missing id becomes the task's, as
- * in both official SDKs, so a retry stores nothing twice. Events after the task's generation are delivered. Throws
- * UNSUPPORTED_OPERATION beyond PUSH_CONFIGS_MAX.
+ * Stores a configuration. It replaces one with the same id, unless the two are identical. A missing id becomes the task's, as in both
+ * official SDKs, so a retry stores nothing twice. Events after the task's generation are delivered. Throws UNSUPPORTED_OPERATION beyond
+ * PUSH_CONFIGS_MAX.
  */
 export async function storePushConfig(
   server: A2AServer,
@@ -129,7 +129,7 @@ export async function storePushConfig(
   const continues = known?.url === config.url && after !== undefined;
   const entry: PushConfigEntry = {
     ...requested,
-    // The same URL with another token, or after it was abandoned, continues after its last delivery. A new URL starts at the current
+    // A known URL continues after its last delivery, even with another token or after it was abandoned. A new URL starts at the current
     // generation.
     after: continues ? Math.max(after, progress?.generation ?? 0) : (generation ?? 0),
     ...(generation === undefined && { waitsUntil: Date.now() + server.limits.pushWaitMsMax }),
@@ -189,7 +189,7 @@ export async function deletePushConfig(server: A2AServer, context: OperationCont
 }
 
 /**
- * Deletes configurations of other owners and expired ones before a client's own id becomes a task: they must not receive its
+ * Deletes configurations of other owners and expired ones before an id chosen by a client becomes a task, because they must not receive its
  * events.
  */
 export async function dropStrayPushConfigs(server: A2AServer, context: OperationContext, taskId: string): Promise<void> {

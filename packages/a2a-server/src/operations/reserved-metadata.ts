@@ -6,13 +6,13 @@ import type { Message, Metadata } from '@hopline/a2a';
  */
 const RESERVED_PREFIX = 'hopline.';
 
-/** undefined when no key is left. */
+/** Removes keys that only Hopline may set. Returns undefined if no key is left. */
 export function withoutReservedMetadata(metadata: Metadata | undefined): Metadata | undefined {
   const entries = Object.entries(metadata ?? {}).filter(([key]) => !key.toLowerCase().startsWith(RESERVED_PREFIX));
   return entries.length > 0 ? Object.fromEntries(entries) : undefined;
 }
 
-/** The message without reserved keys in its metadata and in that of its parts; everything else unchanged. */
+/** The message without reserved keys in its metadata and in the metadata of its parts; everything else is unchanged. */
 export function withoutReservedKeys(message: Message): Message {
   return { ...cleaned(message), parts: message.parts.map(cleaned) };
 }

@@ -9,7 +9,7 @@ import type { TaskFeed } from '../feed/task-feed.ts';
 import type { FeedLease } from '../feed/task-feeds.ts';
 import { claimMessage, fingerprintOf, reusedMessageId } from './message-claim.ts';
 
-/** A message and the task it belongs to. `turn.ts` has the table of what each `kind` causes. */
+/** A message and the task it belongs to. The table in `turn.ts` shows what each `kind` causes. */
 export type ResolvedMessage = {
   taskId: string;
   contextId: string;
@@ -90,7 +90,7 @@ export async function hasMessage(feed: TaskFeed, message: Message): Promise<bool
   return true;
 }
 
-/** A lease of the feed of a task that must exist. Throws TASK_NOT_FOUND, also for text that cannot be a task id. */
+/** A lease of the feed of a task that must exist. Throws TASK_NOT_FOUND for an unknown task, and for text that cannot be a task id. */
 export async function acquireTask(server: A2AServer, context: OperationContext, taskId: string): Promise<FeedLease> {
   nameTask(context, taskId);
   if (!isTaskId(taskId)) throw new A2AError('TASK_NOT_FOUND');

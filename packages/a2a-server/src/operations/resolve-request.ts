@@ -15,7 +15,7 @@ import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
 import { fromLog } from '../log-faults.ts';
 import { requireRoom } from './append-message.ts';
-import { ownTaskIdOf } from './client-task-id.ts';
+import { validTaskIdOf } from './client-task-id.ts';
 import { forkMetadata } from './fork.ts';
 import { claimTask, fingerprintOf } from './message-claim.ts';
 import { assertStorable, storeInline } from './push-configs.ts';
@@ -41,12 +41,12 @@ export async function resolveRequest(
   }
   assertNotBlank(request.message);
   const message = withoutReservedKeys(request.message);
-  const ownMetadata = withoutReservedMetadata(request.metadata);
-  assertFitsRecord(server, message, ownMetadata);
+  const clientMetadata = withoutReservedMetadata(request.metadata);
+  assertFitsRecord(server, message, clientMetadata);
   try {
     const fork = await forkMetadata(server, context, request);
-    const metadata = fork === undefined ? ownMetadata : { ...ownMetadata, ...fork };
-    const resolved = await resolve(server, context, request.ownTaskId, message, metadata);
+    const metadata = fork === undefined ? clientMetadata : { ...clientMetadata, ...fork };
+    const resolved = await resolve(server, context, request.chosenTaskId, message, metadata);
     nameTask(context, resolved.taskId, resolved.contextId);
     context.hop.set({ [ATTR.a2aMessage]: resolved.message.messageId, [ATTR.correlation]: correlationOf(metadata) });
     await admit(server, context, resolved, request.push).catch(thrown => {
@@ -60,8 +60,8 @@ export async function resolveRequest(
 }
 
 /**
- * Refuses a message without room in its queue before the response begins, so that the client gets a status, and stores its push
- * configuration. A message that may be a retry is checked only when it is appended.
+ * Refuses a message that its queue has no room for, and stores its push configuration. This runs before the response begins, so that the
+ * client gets a status. A message that may be a retry is checked only when it is appended.
  */
 async function admit(
   server: A2AServer,
@@ -71,7 +71,7 @@ async function admit(
 ): Promise<void> {
   if (resolved.kind === 'first') server.quotas.requireTaskRoom(context.caller);
   if (resolved.kind === 'first' || resolved.kind === 'continuation') {
-    // The answer is cached for a moment. A cached one refuses the message here; otherwise it is read while the feed opens.
+    // The result is cached for a moment. A cached refusal takes effect here; otherwise the result is read while the feed opens.
     const room = requireRoom(server, context, resolved.taskId);
     room.catch(() => {});
     await Promise.race([room, setImmediate()]);
@@ -80,8 +80,8 @@ async function admit(
 }
 
 /**
- * Throws INVALID_PARAMS for a message whose text parts are only white space: a slip of the keyboard, not a question or an
- * answer. Empty text is a message without text, which runs (S1-7).
+ * Throws INVALID_PARAMS for a message whose text parts are only white space: it is neither a question nor an answer. A message with empty
+ * text is accepted (S1-7).
  */
 function assertNotBlank({ parts }: Message): void {
   if (parts.every(({ text }) => text !== undefined) && /^\s+$/.test(textOf(parts)))
@@ -89,9 +89,9 @@ function assertNotBlank({ parts }: Message): void {
 }
 
 /**
- * Throws REQUEST_TOO_LARGE for a message that exceeds a record of the log, as an input or as the first fact of its task,
- * which holds the metadata twice. It runs before the message id is claimed, so that the id stays free for a shorter message,
- * and because an input that becomes no fact would be redelivered endlessly.
+ * Throws REQUEST_TOO_LARGE for a message that exceeds a record of the log, as an input or as the first fact of its task, which holds the
+ * metadata twice. The check comes before the message id is claimed, so that a shorter message can use the id. An oversized input could
+ * never become a fact and would be redelivered endlessly.
  */
 function assertFitsRecord({ log }: A2AServer, message: Message, metadata: Metadata | undefined): void {
   const bytes = jsonBytes(message) + 2 * jsonBytes(metadata ?? {}) + ENVELOPE_BYTES;
@@ -106,31 +106,30 @@ function jsonBytes(value: object): number {
 function resolve(
   server: A2AServer,
   context: OperationContext,
-  ownTaskId: string | undefined,
+  chosenTaskId: string | undefined,
   message: Message,
   metadata: Metadata | undefined,
 ): Promise<ResolvedMessage> {
-  if (ownTaskId !== undefined) return resolveOwned(server, context, ownTaskId, message, metadata);
+  if (chosenTaskId !== undefined) return resolveChosen(server, context, chosenTaskId, message, metadata);
   if (message.taskId !== undefined) return resolveContinuation(server, context, message, message.taskId, metadata);
   return resolveFirst(server, context, message, metadata);
 }
 
 /**
- * Resolves a message to a task whose id the client chose (legacy, C-9): an unknown id starts a task, a known one continues
- * it. Each caller has ids of its own. Throws INVALID_PARAMS for an invalid id, or when two different messages start the same
- * task.
+ * Resolves a message to a task whose id the client chose (legacy, C-9): an unknown id starts a task, a known one continues it. Each caller
+ * has its own ids. Throws INVALID_PARAMS for an invalid id, or when two different messages start the same task.
  */
-async function resolveOwned(
+async function resolveChosen(
   server: A2AServer,
   context: OperationContext,
-  ownTaskId: string,
+  chosenTaskId: string,
   message: Message,
   metadata: Metadata | undefined,
 ): Promise<ResolvedMessage> {
-  const taskId = await ownTaskIdOf(server, context, ownTaskId);
+  const taskId = await validTaskIdOf(server, context, chosenTaskId);
   if ((await server.log.facts.last(taskId)) === undefined) {
-    const first = { ...message, messageId: message.messageId || ownTaskId };
-    return resolveFirstOwned(server, context, taskId, first, metadata);
+    const first = { ...message, messageId: message.messageId || chosenTaskId };
+    return resolveFirstChosen(server, context, taskId, first, metadata);
   }
   const { feed, release } = await acquireTask(server, context, taskId);
   try {
@@ -142,7 +141,7 @@ async function resolveOwned(
 }
 
 /** A first message without an id gets an id derived from its task, so that sending it twice, to any replica, starts one task. */
-async function resolveFirstOwned(
+async function resolveFirstChosen(
   server: A2AServer,
   context: OperationContext,
   taskId: string,
@@ -156,8 +155,8 @@ async function resolveFirstOwned(
 }
 
 /**
- * Legacy messages may lack an id. While the task works, a message with the content of its newest one is that one, retried by
- * a client that lost the response. When the task waits for input, it is an answer with a new id.
+ * Legacy messages may lack an id. While the task works, a message with the same content as its newest one is a retry by a client that lost
+ * the response. When the task waits for input, it is an answer and gets a new id.
  */
 async function messageIdFor(feed: TaskFeed, message: Message): Promise<string> {
   if (message.messageId !== '') return message.messageId;

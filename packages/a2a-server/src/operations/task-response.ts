@@ -4,8 +4,8 @@ import { ATTR } from '@hopline/telemetry';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
 
 /**
- * For routes beside A2A's operations: throws as GetTask does unless the task is the caller's own, so that tasks of others are as
- * unknown here as there.
+ * Throws the error of GetTask unless the task belongs to the caller. Routes outside A2A use it, so that other callers' tasks stay hidden
+ * there too.
  */
 export async function requireOwnTask(server: A2AServer, caller: Owner, taskId: string): Promise<void> {
   const aggregate = isTaskId(taskId) ? await server.feeds.aggregate(taskId, caller) : undefined;

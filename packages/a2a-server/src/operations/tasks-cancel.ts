@@ -1,6 +1,6 @@
 import { A2AError, isTerminal } from '@hopline/a2a';
-import type { Fact } from '@hopline/events';
 import type { A2AServer, OperationContext, OperationResult } from '../a2a-server.ts';
+import type { TaskChange } from '../feed/task-feed.ts';
 import { waitAround } from '../feed/wait-for.ts';
 import { appendCancel } from './append-message.ts';
 import { taskIdOf } from './client-task-id.ts';
@@ -20,7 +20,7 @@ export async function tasksCancel(server: A2AServer, context: OperationContext):
     const { feed, release } = await acquireTask(server, context, taskId);
     try {
       if (feed.ended) throw new A2AError('TASK_NOT_CANCELABLE', { taskId });
-      const ends = (fact: Fact) => fact.kind === 'status.changed' && isTerminal(fact.event.statusUpdate.status.state);
+      const ends = (fact: TaskChange) => fact.kind === 'status.changed' && isTerminal(fact.event.statusUpdate.status.state);
       const append = () => appendCancel(server, context, taskId, withoutReservedMetadata(metadata));
       await waitAround(append, feed, ends, { timeoutMs: server.limits.cancelWaitMsMax, signal: context.signal });
       const { task } = (await feed.readView()).view;

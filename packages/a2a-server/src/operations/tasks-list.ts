@@ -6,7 +6,7 @@ import { comparePositions, type IndexedTask, type IndexPosition } from '../task-
 import { hasFacts, READS_AT_ONCE_MAX, refreshOpenTasks } from './open-tasks.ts';
 import { withHistory } from './task-response.ts';
 
-/** Index entries whose task turns out to be removed or no longer matching, per page. After that many the page ends early. */
+/** Index entries per page whose task turns out to be removed or not to match any more. After that many, the page ends early. */
 const MISSES_MAX = 100;
 /** Characters of JSON after which a page ends early. A single task may be larger. */
 const PAGE_CHARS_MAX = 4 * 1024 * 1024;
@@ -41,7 +41,7 @@ export async function tasksList(server: A2AServer, context: OperationContext): P
 }
 
 type Page = {
-  tasks: Task[] /** The last task looked at, when others follow it. */;
+  tasks: Task[] /** The last task that was examined; present when others follow it. */;
   next: IndexPosition | undefined;
   removed: number;
 };
@@ -62,7 +62,7 @@ async function readPage(
       if (chars >= PAGE_CHARS_MAX) break;
       at += 1;
       if (task === undefined) removed += 1;
-      // The log may be newer than the index.
+      // The log may be ahead of the index.
       if (task === undefined || (request.state !== undefined && task.status.state !== request.state)) continue;
       const listed = listedForm(task, request);
       chars += JSON.stringify(listed).length;
@@ -73,7 +73,7 @@ async function readPage(
   return { tasks, next: at < candidates.length ? candidates[at - 1] : undefined, removed };
 }
 
-/** undefined when retention has removed the task. */
+/** Resolves with undefined if retention has removed the task. */
 async function readTask(
   server: A2AServer,
   { caller }: OperationContext,

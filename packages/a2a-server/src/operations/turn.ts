@@ -1,8 +1,7 @@
 import { A2AError, isInProgress, isTerminal } from '@hopline/a2a';
-import type { Fact } from '@hopline/events';
 import type { TaskView } from '@hopline/task';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
-import type { TaskFeed } from '../feed/task-feed.ts';
+import type { TaskChange, TaskFeed } from '../feed/task-feed.ts';
 import type { FeedLease } from '../feed/task-feeds.ts';
 import { waitAround, waitFor } from '../feed/wait-for.ts';
 import { fromLog } from '../log-faults.ts';
@@ -65,7 +64,7 @@ export async function beginTurn(server: A2AServer, context: OperationContext, re
   }
 }
 
-/** A retry must not start a task again whose facts have expired. Throws TASK_NOT_FOUND. */
+/** Throws TASK_NOT_FOUND for a retry whose task's facts have expired, because it must not start the task again. */
 async function refuseExpired({ log }: A2AServer, taskId: string): Promise<void> {
   try {
     const entry = await log.tasks.get(taskId);
@@ -111,7 +110,7 @@ export async function appendTurn(
     await turn.append();
     return 'met';
   }
-  const accepts = (fact: Fact) => {
+  const accepts = (fact: TaskChange) => {
     if (!acceptsMessage(fact, resolved)) return false;
     onAccepted();
     return true;
@@ -120,7 +119,7 @@ export async function appendTurn(
 }
 
 /** Whether a fact adds the message to the task. Throws UNSUPPORTED_OPERATION when the task ends instead. */
-function acceptsMessage(fact: Fact, { message, taskId }: ResolvedMessage): boolean {
+function acceptsMessage(fact: TaskChange, { message, taskId }: ResolvedMessage): boolean {
   if (fact.kind === 'task.created') return true;
   if (fact.kind === 'message.received') return fact.message.messageId === message.messageId;
   if (fact.kind === 'status.changed' && isTerminal(fact.event.statusUpdate.status.state)) throw taskEnded(taskId);
@@ -152,8 +151,8 @@ async function requireAccepted(
 }
 
 /**
- * Appends the message for a client that does not wait for the end of the turn. A supervisor takes a task within milliseconds, so
- * the client usually reads `working`; when none does so within `workingWaitMsMax`, it reads `submitted`.
+ * Appends the message for a client that does not wait for the end of the turn. A supervisor takes a task within milliseconds, so the client
+ * usually reads `working`. If none takes it within `workingWaitMsMax`, the client reads `submitted`.
  */
 export async function startTurn(
   server: A2AServer,
@@ -164,7 +163,7 @@ export async function startTurn(
   const { feed } = turn.lease;
   await requireAccepted(server, context, turn, resolved);
   if (feed.state === 'TASK_STATE_SUBMITTED') {
-    const isTaken = ({ kind }: Fact) => kind === 'status.changed';
+    const isTaken = ({ kind }: TaskChange) => kind === 'status.changed';
     await waitFor(feed, isTaken, { timeoutMs: server.limits.workingWaitMsMax, signal: context.signal });
   }
   return (await feed.readView()).view;
@@ -187,9 +186,9 @@ export async function completeTurn(
 }
 
 async function waitForTurnEnd(server: A2AServer, context: OperationContext, feed: TaskFeed): Promise<void> {
-  // Checked now, not when the message was accepted: the turn may have ended in between.
+  // Checked again now: the turn may have ended after the message was accepted.
   if (feed.state === undefined || !isInProgress(feed.state)) return;
-  const ends = (fact: Fact) => fact.kind === 'status.changed' && !isInProgress(fact.event.statusUpdate.status.state);
+  const ends = (fact: TaskChange) => fact.kind === 'status.changed' && !isInProgress(fact.event.statusUpdate.status.state);
   await waitFor(feed, ends, { timeoutMs: server.limits.blockingWaitMsMax, signal: context.signal });
 }
 

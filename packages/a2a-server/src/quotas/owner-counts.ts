@@ -30,7 +30,7 @@ export class OwnerCounts<V> {
   readonly #owners = new Map<string, number>();
   readonly #tenants = new Map<string, number>();
   #following: { stop: AbortController; startedMs: number; complete: Promise<unknown> } | undefined;
-  /** Number of the newest reading of the whole bucket. */
+  /** Counts the readings of the whole bucket, so that entries of older readings can be recognized. */
   #reading = 0;
   #closed = false;
   readonly #now: () => number;
@@ -101,7 +101,7 @@ export class OwnerCounts<V> {
       },
       lost: error => this.#options.onLost(error),
     });
-    // Following resumes by itself after a loss.
+    // After a loss, following resumes by itself.
     this.#following = { stop, startedMs: this.#now(), complete: following.catch(() => {}) };
   }
 

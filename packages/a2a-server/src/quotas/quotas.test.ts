@@ -16,7 +16,7 @@ function openQuotas(t: TestContext, limits: Partial<Limits>): Quotas {
   return quotas;
 }
 
-test('a new caller has its whole burst: one message for a burst of one, and a request of all its bytes', t => {
+test('a new caller may use its whole burst: one message if the burst is one, and a request of all its bytes', t => {
   const bytes = { ownerRequestBytesPerSecond: 1_024, ownerRequestBytesBurst: 32_768, bodyBytesMax: 32_768 };
   const quotas = openQuotas(t, { ownerMessagesPerSecond: 1, ownerMessagesBurst: 1, ...bytes });
   for (let n = 0; n < 100; n += 1) {

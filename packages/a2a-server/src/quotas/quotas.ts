@@ -28,7 +28,7 @@ export type QuotasOptions = {
 /** Default share of the slots for one caller, and the largest share of one caller or tenant. */
 const OWNER_SLOTS_SHARE = 0.4;
 const PARTY_SLOTS_SHARE_MAX = 0.8;
-/** Callers and tenants kept in memory. Beyond it, those that use nothing are dropped. */
+/** Callers and tenants kept in memory. Beyond this number, idle ones are dropped. */
 const PARTIES_MAX = 10_000;
 /** Retry-After for a client whose own tasks or webhooks must end first. */
 const COUNT_RETRY_MS = 10_000;
@@ -36,14 +36,15 @@ const SLOT_RETRY_MS = 1_000;
 /** Retry-After for a tenant that has used up its share of the log, which shrinks only as retention removes records. */
 const STORED_RETRY_MS = 60_000;
 /**
- * A server begins to follow the bucket of a count when it has itself begun this part of the limit. Before that, up to 16 servers together
- * are below the limit, and most servers never need to read the bucket.
+ * A server begins to follow the bucket of a count when its own count reaches this share of the limit. Below it, up to 16 servers together
+ * stay within the limit, so most servers never need to read the bucket.
  */
 const UNSEEN_SHARE = 1 / 16;
 
 /**
  * The limits of each caller, and of all callers of a tenant together, so that none of them can take everything. Streams, messages and bytes
- * are counted in this process; open tasks and webhooks over the cluster, from their buckets. Without authentication all callers are one.
+ * are counted in this process; open tasks and webhooks over the cluster, from their buckets. Without authentication all callers count as
+ * one.
  */
 export class Quotas {
   readonly #limits: Limits;
@@ -90,7 +91,9 @@ export class Quotas {
     this.sentBudget(caller)?.spend(bytes, performance.now());
   }
 
-  /** Budget for responses that are written piece by piece. Undefined without authentication, where no other caller needs protection. */
+  /**
+   * Budget for responses that are written piece by piece. Undefined without authentication, because there is no other caller to protect.
+   */
   sentBudget(caller: Owner): SentBudget | undefined {
     if (isSameOwner(caller, undefined)) return undefined;
     return new SentBudget(this.#partiesOf(caller).map(({ sent }) => sent));
@@ -109,10 +112,10 @@ export class Quotas {
     };
   }
 
-  /** Throws QUOTA_EXCEEDED when the caller has too many open tasks for another one, or its tenant has its share of the log. */
+  /** Throws QUOTA_EXCEEDED when the caller has the maximum of open tasks, or its tenant has used up its share of the log. */
   requireTaskRoom(caller: Owner): void {
     const { ownerOpenTasksMax: max, freshMsMax } = this.#limits;
-    // Not awaited: a server that has just started counts what it has read.
+    // Not awaited: a server that has just started uses the count it has read so far.
     if (this.#tasks.size >= max * UNSEEN_SHARE) void this.#tasks.follow(freshMsMax);
     if (this.#isFull(this.#tasks, partyKeysOf(caller), max))
       throw this.#refusal('tasks', 'too many tasks of this caller or its tenant have not ended', COUNT_RETRY_MS);
@@ -167,7 +170,7 @@ export class Quotas {
   /** Takes from all parties of the caller or from none. With `detail` undefined it always takes. */
   #take(caller: Owner, what: 'messages' | 'bytes', n: number, detail: string | undefined): void {
     const parties = this.#partiesOf(caller);
-    // The clock is read after a new bucket was created: with an earlier time the bucket would lack part of its burst.
+    // Reads the clock after new buckets have been created: with an earlier time, a new bucket would lack part of its burst.
     const nowMs = performance.now();
     const waitMs = Math.max(...parties.map(party => party[what].waitMs(n, nowMs)));
     if (waitMs > 0 && detail !== undefined) throw this.#refusal(what, detail, waitMs);
@@ -182,7 +185,7 @@ export class Quotas {
   #partiesOf(caller: Owner): Party[] {
     const { owner, tenant } = partyKeysOf(caller);
     const { streamsMax, ownerStreamsMax, tenantLimitFactor: factor } = this.#limits;
-    // A share protects other callers; without authentication all callers are one.
+    // A share protects other callers, and without authentication there are none.
     const isAnonymous = isSameOwner(caller, undefined);
     const most = isAnonymous ? streamsMax : streamsMax * PARTY_SLOTS_SHARE_MAX;
     const own = ownerStreamsMax ?? (isAnonymous ? streamsMax : streamsMax * OWNER_SLOTS_SHARE);

@@ -5,7 +5,7 @@ import { TokenBucket } from './token-bucket.ts';
 
 const bucketOf = (perSecond: number, burst: number) => new TokenBucket({ perSecond, burst }, performance.now());
 
-test('a response waits for the slower of its caller and its tenant', async () => {
+test('a response waits for the slower of its caller’s and its tenant’s budgets', async () => {
   const budget = new SentBudget([bucketOf(1_000_000, 100), bucketOf(1_000, 200)]);
   await budget.pace(() => false);
   const startedMs = performance.now();
@@ -14,7 +14,7 @@ test('a response waits for the slower of its caller and its tenant', async () =>
   assert.ok(performance.now() - startedMs >= 50);
 });
 
-test('a response that is over waits no longer', { timeout: 30_000 }, async () => {
+test('a response that is over stops waiting', { timeout: 30_000 }, async () => {
   const budget = new SentBudget([bucketOf(0.001, 1)]);
   budget.spend(2, performance.now());
   let asked = 0;

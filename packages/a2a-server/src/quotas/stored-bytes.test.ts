@@ -30,7 +30,7 @@ test('the tasks of all callers of a tenant count together, each by its newest en
   assert.equal(counted.of(ANNA), 410);
 });
 
-test('a task counts until its newest record has left the log, open or ended', () => {
+test('an open or ended task counts until its newest record has left the log', () => {
   const counted = new BytesByTenant();
   counted.set('a', entry(ANNA, { bytes: 100, seq: 10 }));
   counted.set('b', entry(ANNA, { bytes: 10, seq: 20, isOpen: true }));

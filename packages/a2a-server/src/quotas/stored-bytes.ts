@@ -4,7 +4,7 @@ import { isSameOwner, type Owner } from '@hopline/events';
 import { followBucket, type Log, type TaskIndexEntry } from '@hopline/log';
 import { partyKeysOf } from './owner-counts.ts';
 
-/** Time between two looks at what retention has left of the log. */
+/** Interval at which the extent of the log is read, which retention shrinks. */
 const EXTENT_MS = 5_000;
 /** Groups of ended tasks of one tenant: retention removes a group when the newest of its records leaves. */
 export const GROUPS_MAX = 64;
@@ -13,7 +13,7 @@ export const GROUPS_MAX = 64;
 type Group = { seq: number; bytes: number };
 type OpenTask = { tenant: string; bytes: number; seq: number };
 
-/** A tenant, or a caller without one. Undefined without authentication, where no other caller needs protection. */
+/** A tenant, or a caller without one. Undefined without authentication, because there is no other caller to protect. */
 const keyOf = (owner: Owner): string => owner.tenant ?? `:${partyKeysOf(owner).owner}`;
 
 /**
@@ -111,7 +111,7 @@ export class StoredBytes {
   }
 
   #follow(): void {
-    // Counted separately until the bucket has been read again, so that a lost watch does not make every tenant look empty.
+    // A new count is kept apart until the bucket has been read again, so that a lost watch does not make every tenant look empty.
     let counting = this.#counted;
     const following = followBucket(this.#options.log.tasks, this.#closing.signal, {
       begin: () => {

@@ -43,7 +43,7 @@ export class DeliveryMeter {
     this.#hop.count(COUNT.gaps);
   }
 
-  /** All entries so far are on the socket. */
+  /** Records that all entries so far are on the socket. */
   written(): void {
     const unwritten = this.#unwritten;
     if (unwritten === undefined) return;
@@ -54,7 +54,7 @@ export class DeliveryMeter {
 
   #measure({ entry, agent }: Unwritten, now: number): void {
     const { metrics } = this.#server;
-    // The supervisor's plan does not answer the question: it reaches the socket before any agent has begun.
+    // The supervisor's plan does not count as an answer: it reaches the socket before any agent has begun.
     if (this.#isTurn && !this.#hasFirstToken && agent !== SUPERVISOR) {
       this.#hasFirstToken = true;
       const sinceMs = now - this.#receivedAt;

@@ -17,7 +17,7 @@ export interface EventSink {
   /** Starts the response at once, before any event exists (S0-2). */
   open(): void;
   addEvent(entry: VisibleEntry, artifactIndex: ArtifactIndex): void;
-  /** Adds the task as it is. `cursor`: the position after it. `generation`: of its newest event. */
+  /** Adds the task as it is. `cursor`: the position after it. `generation`: the generation of its newest event. */
   addSnapshot(task: Task, cursor: string, generation: number): void;
   addGap(missing: Gap): void;
   flush(): void;
@@ -33,6 +33,6 @@ export interface EventSink {
   cut(): void;
   /** Sends bytes that clients ignore, so that proxies keep the connection open. */
   keepAlive(): void;
-  /** Calls `listener` once when the response ends, also when it has ended already. */
+  /** Calls `listener` once when the response ends, or at once if it has already ended. */
   onClose(listener: () => void): void;
 }

@@ -44,9 +44,9 @@ export class OpenStreams {
   }
 
   /**
-   * Reserves a slot for a caller; the returned function releases it. Requests have as many slots as streams, apart from them, so that a
-   * cancel never waits for a stream to end. Throws UNAVAILABLE when all are taken or the process drains, QUOTA_EXCEEDED when the caller has
-   * its share.
+   * Reserves a slot for a caller; the returned function releases it. Requests have the same number of slots, separate from those of
+   * streams, so that a cancel never waits for a stream to end. Throws UNAVAILABLE when all are taken or the process drains, and
+   * QUOTA_EXCEEDED when the caller has used up its share.
    */
   acquire(caller: Owner, kind: SlotKind): () => void {
     if (this.#draining.signal.aborted) throw new A2AError('UNAVAILABLE', { detail: 'this server is shutting down; retry' });

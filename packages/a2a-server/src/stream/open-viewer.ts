@@ -33,7 +33,7 @@ export function openViewer(
     onClose();
   });
   sink.open();
-  // The process began to drain after the request had its slot.
+  // The process may have begun to drain after the request got its slot.
   if (server.streams.draining.aborted) viewer.drain();
   return viewer;
 }

@@ -53,10 +53,10 @@ export class PacedWriter {
     return !this.closed;
   }
 
-  /** Calls `listener` once when the response ends, also when it has ended already. */
+  /** Calls `listener` once when the response ends, or at once if it has already ended. */
   onClose(listener: () => void): void {
     if (this.#response.destroyed) queueMicrotask(listener);
-    // Emitted once anyway; `once` would keep a wrapper of 200 bytes.
+    // `close` is emitted only once anyway, and `once` would keep a wrapper of 200 bytes.
     else this.#response.on('close', listener);
   }
 

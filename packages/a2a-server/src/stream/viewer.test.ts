@@ -39,7 +39,7 @@ async function openFeed(t: TestContext) {
   return { server, feed, listeners, log, relay, lines };
 }
 
-/** A response whose client reads everything, until it has left. */
+/** A response whose client reads everything until it disconnects. */
 function openSink(closed = false, more: Partial<EventSink> = {}): EventSink {
   const nothing = () => {};
   const adding = { addEvent: nothing, addSnapshot: nothing, addGap: nothing };
@@ -245,7 +245,7 @@ test('events that retention removed before they were read are a gap, never a hol
   assert.match(late![0]!, /^task 4/);
 });
 
-test('the snapshot of a task that others follow holds everything that they have received', async t => {
+test('the snapshot of a followed task holds everything that its other viewers have received', async t => {
   const { server, feed, log } = await openFeed(t);
   const sent: string[] = [];
   viewerOf(server, recordingSink(sent)).follow(feed, { generation: 1, seq: 1 });
@@ -273,10 +273,10 @@ function countingSink(received: string[], cuts: string[]): EventSink {
 
 const budgetOf = (perSecond: number, burst: number) => new SentBudget([new TokenBucket({ perSecond, burst }, performance.now())]);
 
-test("a stream beyond its caller's budget waits without being cut, and delays no other stream", async t => {
+test("a stream beyond its caller's budget waits without being cut, and does not delay other streams", async t => {
   const { server, feed, relay } = await openFeed(t);
   const [paced, other, cuts]: string[][] = [[], [], []];
-  // 50 bytes are missing after the first event; they come back within 14 hours.
+  // The first event exceeds the budget by 50 bytes, which take 14 hours to come back.
   const viewer = viewerOf(server, countingSink(paced!, cuts!), budgetOf(0.001, 50));
   viewer.follow(feed, { generation: 1, seq: 0 });
   viewerOf(server, countingSink(other!, cuts!)).follow(feed, { generation: 1, seq: 0 });
@@ -293,7 +293,7 @@ test('a paced stream sends all of its events', async t => {
   await relay.publish('task', { kind: 'status', state: 'TASK_STATE_WORKING' });
   await relay.publish('task', { kind: 'status', state: 'TASK_STATE_COMPLETED' });
   while (feed.generation < 3) await new Promise(setImmediate);
-  // Each event is 99 bytes too many: 10 ms.
+  // Each event exceeds the budget by 99 bytes, which is a wait of 10 ms.
   const viewer = viewerOf(server, countingSink(received!, cuts!), budgetOf(10_000, 1));
   const ended = Promise.withResolvers<void>();
   const stop = viewer.stop.bind(viewer);
@@ -301,7 +301,7 @@ test('a paced stream sends all of its events', async t => {
     stop();
     ended.resolve();
   };
-  // The events are only in the log.
+  // From now on the events are only in the log.
   feed.ring.empty();
   viewer.follow(feed, { generation: 0, seq: 0 });
   await ended.promise;

@@ -11,10 +11,10 @@ import type { DeliveryMeter } from './delivery-meter.ts';
 import type { EventSink } from './event-sink.ts';
 import type { OpenStream } from './open-streams.ts';
 
-/** Delay before a drained client reconnects, plus a random share of the same. */
+/** Delay before a drained client reconnects; a random time of up to the same length is added. */
 const RECONNECT_MS = 500;
 
-/** `ended`: the turn or the task did. */
+/** `ended`: the turn or the task ended. */
 export type StreamEnd = 'ended' | 'drain' | 'slow_viewer' | A2AErrorCode;
 
 export type ViewerOptions = {
@@ -27,9 +27,9 @@ export type ViewerOptions = {
 };
 
 /**
- * One client's position in a task: what it has seen and what comes next. Recent facts come from the feed's ring, older ones
- * from the log; the ring is the only buffer. A client that does not keep up is disconnected and resumes with its cursor.
- * Itself the listener and the open stream, because a closure of each would double the memory of an idle one.
+ * One client's position in a task: what it has seen and what comes next. Recent facts come from the feed's ring, older ones from the log;
+ * the ring is the only buffer. A client that does not keep up is disconnected and resumes with its cursor. The class itself is the listener
+ * and the open stream, because closures would double the memory of an idle viewer.
  */
 export class Viewer implements FeedListener, OpenStream {
   readonly #server: A2AServer;
@@ -42,14 +42,14 @@ export class Viewer implements FeedListener, OpenStream {
   #feed: TaskFeed | undefined;
   /** Generation of the next event. */
   #next = 1;
-  /** Log sequence at which to look for that event. */
+  /** Log sequence from which to read that event. */
   #hint = 0;
   #snapshotDue = false;
   /** The client may have received events that the log has lost. */
   #gapDue = false;
   /** A snapshot is being written, the log is being read, or the caller is beyond its budget. */
   #busy = false;
-  /** How the server ended the stream; undefined while it is open, and when the client left. */
+  /** How the server ended the stream; undefined while it is open, and after the client left. */
   outcome: StreamEnd | undefined;
 
   constructor(server: A2AServer, { sink, meter, budget, endsAtInputRequired }: ViewerOptions) {
@@ -207,7 +207,7 @@ export class Viewer implements FeedListener, OpenStream {
   async #catchUp(feed: TaskFeed): Promise<void> {
     const before = this.#next;
     const from = Math.max(feed.startSeq, Math.min(this.#hint, feed.lastSeq));
-    // The hint was wrong: it pointed behind the event.
+    // The hint was wrong and pointed past the event: read from the beginning.
     if (!(await this.#readFrom(feed, from)) && from > feed.startSeq) await this.#readFrom(feed, feed.startSeq);
     // Events that are still missing after a successful read were stored since it began, so the next read finds them.
     if (this.#feed === undefined || this.#next > before) return;
@@ -312,8 +312,8 @@ export class Viewer implements FeedListener, OpenStream {
 }
 
 /**
- * The visible facts of a task from log sequence `from` to the newest, with the sequence of their records. A task copied forward
- * at `from` includes the facts before it.
+ * The visible facts of a task from log sequence `from` to the newest, with the sequence of their records. A task that is copied forward at
+ * `from` includes its earlier facts.
  */
 async function* readVisible(facts: FactLog, feed: TaskFeed, from: number): AsyncGenerator<{ entry: VisibleEntry; seq: number }> {
   const { taskId, aggregate } = feed;

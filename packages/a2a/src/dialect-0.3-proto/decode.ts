@@ -3,9 +3,8 @@ import { isObject, type JsonObject, present } from '../json-value.ts';
 import { REFERENCES } from './encode.ts';
 
 /**
- * Converts ProtoJSON requests of 0.3 into the params of JSON-RPC; missing members are left to the schemas. Fields may have
- * their JSON names or those of the definition (`message_id`), which ProtoJSON parsers accept too: the Python SDK 1.x sends the
- * latter to agents of 0.3.
+ * Converts ProtoJSON requests of 0.3 into the params of JSON-RPC; missing members are left to the schemas. Fields may have their JSON names
+ * or those of the definition (`message_id`), as in any ProtoJSON parser: the Python SDK 1.x sends the latter to agents of 0.3.
  */
 
 /**
@@ -26,7 +25,9 @@ export function jsonMessage(value: unknown): unknown {
   });
 }
 
-/** A part of ProtoJSON in the JSON of 0.3. A part without content stays empty, and the schema of the operation refuses it. */
+/**
+ * Converts a part from ProtoJSON to the JSON of 0.3. A part without content stays empty, so that the schema of the operation refuses it.
+ */
 export function jsonPart(part: unknown): JsonObject {
   if (!isObject(part)) return {};
   const { text, file, data, metadata } = part;
@@ -60,8 +61,8 @@ function configurationOf(value: unknown): JsonObject | undefined {
 }
 
 /**
- * The params of a set. Clients send three forms: CreateTaskPushNotificationConfigRequest (the definition and the Python SDK),
- * only its `config` (the JavaScript SDK), and the bare configuration. The resource name in it is not read: Python writes
+ * The params of a request that sets a configuration. Clients send three forms: CreateTaskPushNotificationConfigRequest (the definition and
+ * the Python SDK), only its `config` (the JavaScript SDK), and the bare configuration. The resource name in it is not read: Python writes
  * `None` for an absent id.
  */
 export function setPushParams(taskId: unknown, request: JsonObject): JsonObject {

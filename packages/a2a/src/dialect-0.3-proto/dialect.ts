@@ -11,7 +11,7 @@ const json = DIALECTS['0.3'];
 const objectOr = (params: unknown, read: (object: JsonObject) => JsonObject): unknown =>
   isObject(params) ? read(params) : params;
 
-/** Requests for one configuration name it by path parameters: `taskId`, and `id` of its own. */
+/** Requests for one configuration name it by two path parameters: `taskId`, and its own `id`. */
 const named = ({ taskId, id }: JsonObject): JsonObject => ({
   id: taskId,
   ...(id !== undefined && { pushNotificationConfigId: id }),

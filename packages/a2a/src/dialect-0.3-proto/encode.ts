@@ -6,7 +6,7 @@ import { isObject, type JsonObject, present } from '../json-value.ts';
  * a oneof for `kind`.
  */
 
-/** Metadata of a message for its `referenceTaskIds`, which the definition does not have. */
+/** Metadata key that holds a message's `referenceTaskIds`, because the definition has no field for them. */
 export const REFERENCES = 'hopline.referenceTaskIds';
 
 const STATES: Readonly<Record<string, string>> = {
@@ -86,7 +86,7 @@ export function protoResult(result: JsonObject): JsonObject {
   return { artifactUpdate: { ...value, artifact: protoArtifact(value.artifact) } };
 }
 
-/** A part of the JSON of 0.3 in ProtoJSON, where the member replaces `kind`. */
+/** Converts a part from the JSON of 0.3 to ProtoJSON, where the content member replaces `kind`. */
 function protoPart(part: unknown): JsonObject {
   const { kind, text, file, data, metadata } = part as JsonObject;
   if (kind === 'text') return { text, ...present({ metadata }) };
@@ -98,7 +98,7 @@ function protoFile({ bytes, uri, name, mimeType }: JsonObject): JsonObject {
   return present({ fileWithBytes: bytes, fileWithUri: uri, name, mimeType });
 }
 
-/** A JSON-RPC result of 0.3 in ProtoJSON. */
+/** Converts a configuration from a JSON-RPC result of 0.3 to ProtoJSON. */
 export function protoPushConfig(result: JsonObject): JsonObject {
   const { taskId, pushNotificationConfig } = result;
   const { id } = isObject(pushNotificationConfig) ? pushNotificationConfig : {};

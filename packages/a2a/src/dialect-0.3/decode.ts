@@ -2,7 +2,7 @@ import type { DecodedEvent } from '../dialect.ts';
 import { isObject, type JsonObject, list, metadata, object, present, text } from '../json-value.ts';
 import { objectReader } from '../object-reader.ts';
 import type { CreatePushRequest, DeletePushRequest, GetPushRequest, ListPushRequest, NewPushConfig } from '../requests.ts';
-import { authenticationOf, createPush03, deletePush03, getPush03, listPush03 } from '../schema/push-params.ts';
+import { createPush03, deletePush03, getPush03, listPush03, pushConfigOf } from '../schema/push-params.ts';
 import { sendParams } from '../schema/send-params-0.3.ts';
 import { paramsCheck } from '../schema/validate.ts';
 import type { Part, TaskState } from '../types.ts';
@@ -44,7 +44,7 @@ function impliedKind(result: JsonObject): string | undefined {
 /** Decodes by `kind`, `type` (older), or the only content member. A value that is not a part of this dialect is kept as data. */
 export function decodePart(value: unknown): Part {
   if (!isObject(value)) return { data: value };
-  // The form of nearly every token.
+  // Fast case: nearly every token has this form.
   if (value.kind === 'text' && typeof value.text === 'string' && value.metadata === undefined) return { text: value.text };
   const kind = text(value.kind) ?? text(value.type);
   const file = object(value.file);
@@ -69,8 +69,8 @@ function decodeFile(part: JsonObject, file: JsonObject): Part {
 const CANONICAL = new Map<string, TaskState>(Object.entries(STATES).map(([state, wire]) => [wire, state as TaskState]));
 
 /**
- * Accepts the spellings in use: `input-required`, `input_required`, `cancelled` with two L (0.3 gRPC and REST), `TASK_STATE_…`.
- * undefined for `unknown`, which 0.3 defines and nothing may emit, and for everything else.
+ * Accepts the spellings in use: `input-required`, `input_required`, `cancelled` with two L (0.3 gRPC and REST), `TASK_STATE_…`. Returns
+ * undefined for `unknown`, which 0.3 defines but no agent may send, and for everything else.
  */
 export function decodeState(value: unknown): TaskState | undefined {
   if (typeof value !== 'string') return undefined;
@@ -97,18 +97,7 @@ export const sendNotation = {
  * SDKs: a request has one `Authorization`. Throws INVALID_PARAMS for credentials without a scheme.
  */
 export function decodePush(value: unknown): NewPushConfig | undefined {
-  if (!isObject(value)) return undefined;
-  const { authentication } = value;
-  const { schemes, credentials } = isObject(authentication) ? authentication : {};
-  const scheme = list(schemes).find(one => text(one) !== undefined);
-  return {
-    url: value.url as string,
-    ...present({
-      id: text(value.id),
-      token: text(value.token),
-      authentication: authenticationOf(text(scheme), text(credentials)),
-    }),
-  };
+  return pushConfigOf(value, ({ schemes }) => list(schemes).find(name => text(name) !== undefined));
 }
 
 const checkCreatePush = paramsCheck(createPush03);

@@ -36,6 +36,7 @@ export const dialect03: Dialect = {
   encodeMessage,
   encodeEvent,
   encodeSnapshot: task => [encodeTask(task)],
+  frameText: JSON.stringify,
   encodeSendResult: encodeEvent,
   encodeSend,
   decodeEvent,

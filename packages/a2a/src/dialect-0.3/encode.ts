@@ -131,7 +131,7 @@ export function encodeSend(request: SendRequest): JsonObject {
   };
 }
 
-/** A configuration with its secrets: only for the agent that calls the webhook, never for a response. */
+/** A configuration with its secrets: for a request to the agent that calls the webhook, never for a response. */
 export function pushOf({ id: config, url, token, authentication }: NewPushConfig): JsonObject {
   const named = authentication && {
     schemes: [authentication.scheme],
@@ -140,7 +140,7 @@ export function pushOf({ id: config, url, token, authentication }: NewPushConfig
   return { ...present({ id: config }), url, ...present({ token, authentication: named }) };
 }
 
-/** Omits the secrets. */
+/** A configuration as responses show it, without its secrets. */
 export function shownPush({ id: config, url, authentication }: PushConfig): JsonObject {
   return pushOf({ id: config, url, ...present({ authentication: authentication && { scheme: authentication.scheme } }) });
 }

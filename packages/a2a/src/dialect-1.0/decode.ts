@@ -2,7 +2,7 @@ import type { DecodedEvent } from '../dialect.ts';
 import { isObject, type JsonObject, metadata, present, text } from '../json-value.ts';
 import { objectReader } from '../object-reader.ts';
 import type { CreatePushRequest, ListPushRequest, NewPushConfig } from '../requests.ts';
-import { authenticationOf, createPush10, listPush10, onePush10 } from '../schema/push-params.ts';
+import { createPush10, listPush10, onePush10, pushConfigOf } from '../schema/push-params.ts';
 import { sendParams } from '../schema/send-params-1.0.ts';
 import { paramsCheck } from '../schema/validate.ts';
 import { type Part, TASK_STATES } from '../types.ts';
@@ -78,17 +78,7 @@ export const sendNotation = {
 
 /** Decodes a validated configuration; undefined for none. Throws INVALID_PARAMS for credentials without a scheme. */
 function decodePush(value: unknown): NewPushConfig | undefined {
-  if (!isObject(value)) return undefined;
-  const { authentication } = value;
-  const { scheme, credentials } = isObject(authentication) ? authentication : {};
-  return {
-    url: value.url as string,
-    ...present({
-      id: text(value.id),
-      token: text(value.token),
-      authentication: authenticationOf(text(scheme), text(credentials)),
-    }),
-  };
+  return pushConfigOf(value, ({ scheme }) => scheme);
 }
 
 const checkCreatePush = paramsCheck(createPush10);

@@ -42,6 +42,7 @@ export const dialect10: Dialect = {
   encodeMessage: message => message,
   encodeEvent: event => event,
   encodeSnapshot: task => [{ task }],
+  frameText: JSON.stringify,
   encodeSendResult: result => result,
   encodeSend: request => ({
     message: request.message,

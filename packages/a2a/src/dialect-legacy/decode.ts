@@ -73,7 +73,7 @@ export function decodeSend(params: unknown): SendRequest {
   const { taskId: _task, contextId: _context, ...content } = decodeMessage(message as JsonObject);
   return {
     message: { ...content, ...present({ contextId: text(sessionId) }) },
-    ownTaskId: id as string,
+    chosenTaskId: id as string,
     blocking: true,
     ...present({
       metadata: metadata(own),

@@ -91,7 +91,10 @@ export function encodeSnapshot(task: Task): JsonObject[] {
   return [...updates, stateOf(task)];
 }
 
-/** The same result appears beside `result` as well (C-7). The shared part is serialized once, because it contains the text of the answer. */
+/**
+ * The frame also has the members of the result beside `result` (C-7). The shared part is serialized once, because it contains the text of
+ * the answer.
+ */
 export function frameText({ type, id, sessionId, final, ...bare }: JsonObject): string {
   const own = JSON.stringify({ type, id, sessionId, final });
   const shared = JSON.stringify(bare).slice(1, -1);
@@ -108,7 +111,7 @@ function encodePart(part: Part): JsonObject {
 export function encodeSend({ message, ...request }: SendRequest): JsonObject {
   const { contextId, taskId, ...content } = message;
   return {
-    id: request.ownTaskId ?? taskId ?? '',
+    id: request.chosenTaskId ?? taskId ?? '',
     message: encodeMessage(content),
     ...present({
       sessionId: contextId,

@@ -6,9 +6,9 @@ const DIALECT = 'hopline.dialect';
 const RECEIVED_AT = 'hopline.receivedAt';
 
 /**
- * Request metadata that the server adds to a task created by the legacy form. `tasks/get`, `tasks/cancel` and
- * `tasks/resubscribe` look the same in 0.3: the key shows which form the client reads, on any replica. `processingTimeMs`
- * counts from the time. `receivedAt`: epoch milliseconds.
+ * Request metadata that the server adds to a task created by the legacy form. `tasks/get`, `tasks/cancel` and `tasks/resubscribe` look the
+ * same in 0.3, so every replica reads from the key which form the client uses. `processingTimeMs` counts from `receivedAt`, in epoch
+ * milliseconds.
  */
 export function legacyOrigin(receivedAt: number): Metadata {
   return { [DIALECT]: 'legacy', [RECEIVED_AT]: receivedAt };
@@ -26,7 +26,7 @@ export function legacyMetadata(task: Task): JsonObject | undefined {
   const { [DIALECT]: _dialect, [RECEIVED_AT]: receivedAt, ...own } = task.metadata ?? {};
   const { state, timestamp } = task.status;
   const took = isTerminal(state) && typeof receivedAt === 'number' ? Date.parse(timestamp ?? '') - receivedAt : Number.NaN;
-  // Two clocks: the server's and the relay's.
+  // Never negative: the two times come from two clocks, the server's and the relay's.
   const shown = Number.isNaN(took) ? own : { ...own, processingTimeMs: Math.max(0, Math.round(took)) };
   return Object.keys(shown).length > 0 ? shown : undefined;
 }

@@ -8,8 +8,8 @@ const STORED = /^own-[\w-]{22}-(.+)$/;
 const ADDED_CHARS = 'own-'.length + 22 + '-'.length;
 
 /**
- * The id in the log for a client's own id. `callerHash`: 22 characters of base64url, 132 bits, that no other caller has. Absent
- * without authentication: then an id is stored as it is, unless `clientTaskId` would shorten it.
+ * The id in the log for a client's own id. `callerHash`: 22 characters of base64url, 132 bits, that no other caller has. Without
+ * authentication it is absent, and an id is stored unchanged unless `clientTaskId` would shorten it.
  */
 export function storedTaskId(id: string, callerHash: string | undefined): string {
   if (callerHash === undefined && !STORED.test(id)) return id;

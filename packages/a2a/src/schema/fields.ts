@@ -7,7 +7,7 @@ import { HISTORY_LENGTH_MAX, ID_CHARS_MAX, LIST_ITEMS_MAX, NAME_CHARS_MAX } from
  */
 const nullable = { nullable: true } as const;
 
-// Control characters would break the header that contains a message id (Nats-Msg-Id).
+// Excludes control characters: they would break the header with the message id (Nats-Msg-Id).
 const ID_PATTERN = '^[^\\u0000-\\u001f\\u007f]*$';
 
 export const id = Type.String({

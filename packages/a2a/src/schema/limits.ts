@@ -13,7 +13,7 @@ export const HISTORY_LENGTH_MAX = 2_147_483_647;
 /** Tasks on one page of a list ([A2A 1.0] ListTasksRequest.page_size). */
 export const PAGE_SIZE_MAX = 100;
 export const PAGE_SIZE_DEFAULT = 50;
-/** Characters of a page token. Those of Hopline have fewer than 256. */
+/** Characters of a page token. Hopline's own tokens have fewer than 256. */
 export const PAGE_TOKEN_CHARS_MAX = 512;
 /** Characters of a webhook's URL. */
 export const PUSH_URL_CHARS_MAX = 2048;

@@ -1,7 +1,7 @@
 import Type from 'typebox';
 import { A2AError } from '../errors.ts';
-import { present } from '../json-value.ts';
-import type { PushAuthentication } from '../requests.ts';
+import { isObject, type JsonObject, object, present, text } from '../json-value.ts';
+import type { NewPushConfig, PushAuthentication } from '../requests.ts';
 import { id, metadata, optionalObject } from './fields.ts';
 import {
   PAGE_TOKEN_CHARS_MAX,
@@ -18,7 +18,7 @@ import {
 
 const nullable = { nullable: true } as const;
 
-/** A lone surrogate has no UTF-8: two such ids would be one key of the log. */
+/** Excludes lone surrogates: they have no UTF-8 form, so two such ids would be the same key in the log. */
 const CONFIG_ID = '^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]*$';
 
 const configIdOptions = {
@@ -34,7 +34,7 @@ const url = Type.String({
   minLength: 1,
   maxLength: PUSH_URL_CHARS_MAX,
   pattern: '^[^\\u0000-\\u0020\\u007f]*$',
-  // For readers of the schema; the server validates URLs more closely than any format.
+  // Informs readers of the schema; the server's own validation of URLs is stricter than any format.
   format: 'uri',
   reason: `must be a URL of at most ${PUSH_URL_CHARS_MAX} characters`,
 });
@@ -91,8 +91,24 @@ export const deletePush03 = Type.Object({ id, pushNotificationConfigId: configId
 export const createPushLegacy = Type.Object({ id, pushNotificationConfig: pushConfig03 });
 export const getPushLegacy = Type.Object({ id, metadata });
 
-/** Throws INVALID_PARAMS for credentials without a scheme. */
-export function authenticationOf(name: string | undefined, credentials: string | undefined): PushAuthentication | undefined {
+/**
+ * Decodes a validated configuration; undefined for none. `schemeOf`: where the dialect has the name of the authentication scheme.
+ * Throws INVALID_PARAMS for credentials without a scheme.
+ */
+export function pushConfigOf(value: unknown, schemeOf: (authentication: JsonObject) => unknown): NewPushConfig | undefined {
+  if (!isObject(value)) return undefined;
+  const authentication = object(value.authentication) ?? {};
+  return {
+    url: value.url as string,
+    ...present({
+      id: text(value.id),
+      token: text(value.token),
+      authentication: authenticationOf(text(schemeOf(authentication)), text(authentication.credentials)),
+    }),
+  };
+}
+
+function authenticationOf(name: string | undefined, credentials: string | undefined): PushAuthentication | undefined {
   if (name !== undefined) return { scheme: name, ...present({ credentials }) };
   if (credentials === undefined) return undefined;
   throw new A2AError('INVALID_PARAMS', {

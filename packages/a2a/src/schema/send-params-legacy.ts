@@ -4,7 +4,7 @@ import { PARTS_MAX } from './limits.ts';
 import { authentication03, pushConfig } from './push-params.ts';
 import { part } from './send-params-0.3.ts';
 
-/** Messages of this form have no id; one that is sent all the same is used. */
+/** Messages of this form have no id, but one that is sent nevertheless is used. */
 const message = Type.Object({
   messageId: optionalId,
   role: Type.Enum(['user', 'agent'], { reason: 'must be user or agent' }),

@@ -28,7 +28,7 @@ async function file(t: TestContext, lines: object[]): Promise<string> {
   return path;
 }
 
-test('every token has an id of its own, also in a second attempt [S0-22]', async t => {
+test('every token has its own id, also in a second attempt [S0-22]', async t => {
   const agent = await createRecordingAgent({ path: await file(t, [{ t: 'ha' }, { t: 'ha' }]), pace: 'burst' });
   const signal = new AbortController().signal;
   const events = [...(await collect(agent.run(turn(signal)))), ...(await collect(agent.run(turn(signal, 2))))];
@@ -38,7 +38,7 @@ test('every token has an id of its own, also in a second attempt [S0-22]', async
   assert.equal(events.at(-1)?.type, 'done');
 });
 
-test('the times of the file are kept', async t => {
+test('the recording plays at the times in the file', async t => {
   const agent = await createRecordingAgent({
     path: await file(t, [
       { t: 'a', ms: 0 },
@@ -77,7 +77,7 @@ test('due times: even, in packets, at once', () => {
   assert.ok(Math.abs(dues.at(-1)! - 20_000) < 400, 'about 50 tokens a second');
 });
 
-test('a pace that cannot be kept is refused', () => {
+test('an impossible pace is refused', () => {
   const recording = { tokens: ['x'] };
   assert.throws(() => dueTimes(recording, 'recorded'), RecordingError);
   assert.throws(() => dueTimes(recording, 0), RecordingError);

@@ -5,7 +5,7 @@ import { dueTimes, type Pace } from './pace.ts';
 import { loadRecording } from './recording.ts';
 
 export type RecordingOptions = {
-  /** JSON lines, see the README. Read once, here. */
+  /** Path of a file of JSON lines, which the README describes. It is read once, when the agent is created. */
   path: string;
   /** Default: `recorded` when every text line has its time, else `packets`. */
   pace?: Pace;
@@ -30,7 +30,7 @@ export async function createRecordingAgent(options: RecordingOptions): Promise<A
 async function* play(tokens: string[], due: (index: number) => number, turn: Turn): AsyncGenerator<AgentEvent> {
   const start = performance.now();
   for (const [index, text] of tokens.entries()) {
-    // Against the clock of the turn, not the token before: a late timer does not slow the stream down.
+    // Measured from the start of the turn, not from the previous token, so that a late timer does not slow the stream down.
     const waitMs = due(index) - (performance.now() - start);
     if (waitMs > 0) await delay(waitMs, undefined, { signal: turn.signal });
     if (turn.signal.aborted) return;

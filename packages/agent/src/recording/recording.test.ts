@@ -11,7 +11,7 @@ const refuses = (content: string, message: RegExp) =>
     (error: unknown) => error instanceof RecordingError && message.test(error.message),
   );
 
-test('tokens keep their bytes: white space, half a pair, empty lines in between', () => {
+test('tokens keep their bytes, including white space and half a surrogate pair; empty lines are skipped', () => {
   const tokens = ['H', ' ', '\n', '\ud83d', '\udd27', 'e\u0301'];
   const content = `${tokens.map(t => JSON.stringify({ t })).join('\n\n')}\n`;
   assert.deepEqual(parseRecording(content, 'x').tokens, tokens);
@@ -44,7 +44,7 @@ test('the number of tokens is bounded', () => {
   refuses(line.repeat(TOKENS_MAX + 1), /more than 1000000 tokens/);
 });
 
-test('a missing file is one clear sentence', async t => {
+test('a missing file is reported in one clear sentence', async t => {
   const folder = await mkdtemp(join(tmpdir(), 'recording-'));
   t.after(() => rm(folder, { recursive: true }));
   await assert.rejects(loadRecording(join(folder, 'none.jsonl')), /none\.jsonl cannot be read: there is no such file/);

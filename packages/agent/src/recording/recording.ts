@@ -9,7 +9,7 @@ export const OFFSET_MS_MAX = 24 * 60 * 60 * 1000;
 
 export type Recording = {
   tokens: string[];
-  /** Milliseconds after the start at which each token came. Absent unless every text line has `ms`. */
+  /** Milliseconds after the start at which each token arrived. Absent unless every text line has `ms`. */
   offsetsMs?: number[];
 };
 
@@ -32,7 +32,7 @@ export async function loadRecording(path: string): Promise<Recording> {
   return parseRecording(content, path);
 }
 
-/** `name` is used in errors. Lines whose `k` is there and not `text` (reasoning, tool arguments) are not part of the answer and are skipped. */
+/** `name` is used in errors. Lines with a `k` other than `text` (reasoning, tool arguments) are not part of the answer and are skipped. */
 export function parseRecording(content: string, name: string): Recording {
   const tokens: string[] = [];
   const offsetsMs: number[] = [];

@@ -105,7 +105,7 @@ export function conversationOf(
   if (continues && last === undefined)
     throw new UsageError(`no conversation with ${url} to continue: ask without --continue first`);
   const named = { ...(agent !== undefined && { agent }) };
-  // A task has a context already.
+  // A task already has a context.
   if (last !== undefined) return { ...last, ...named };
   return { ...(context !== undefined && { contextId: context }), ...(task !== undefined && { taskId: task }), ...named };
 }

@@ -2,7 +2,7 @@ import { createInterface, type Interface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import type { Output } from '@hopline/terminal';
 
-/** Lines that may wait for their turn; beyond them a pipe is not read. */
+/** Most lines that may wait for their turn. While so many wait, a pipe is not read. */
 const WAITING_MAX = 100;
 
 export type ChatInputEvents = {
@@ -12,7 +12,7 @@ export type ChatInputEvents = {
   onLine: () => void;
 };
 
-/** The lines of a chat: on a terminal with a prompt and editing, else as they arrive. */
+/** The lines of a chat: with a prompt and editing on a terminal, otherwise as they arrive. */
 export class ChatInput {
   readonly #lines: string[] = [];
   readonly #interface: Interface;

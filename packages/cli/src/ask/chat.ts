@@ -73,7 +73,7 @@ class Chat {
         await this.#line(line);
       }
       if (signal.aborted) return EXIT.interrupted;
-      // A script learns how its last message ended; a person has seen it on the terminal.
+      // The exit code shows a script how its last message ended; a person has seen it on the terminal.
       return this.#context.stdin.isTTY ? EXIT.ok : this.#code;
     } finally {
       signal.removeEventListener('abort', stop);
@@ -133,7 +133,7 @@ class Chat {
     conversations.remember(url, reached);
   }
 
-  /** An error with one message does not end the chat. */
+  /** An error of one message does not end the chat. */
   async #attempt(run: () => Promise<ExitCode>): Promise<void> {
     try {
       this.#code = await run();
@@ -149,7 +149,7 @@ class Chat {
   async *#cancelable<T>(items: AsyncIterable<T>): AsyncGenerator<T> {
     for await (const item of items) {
       yield item;
-      // By now the consumer has recorded the item.
+      // By now the consumer has recorded the item, and with it the task id.
       if (this.#turn?.cancel === 'requested') this.#cancel();
     }
   }
@@ -165,7 +165,7 @@ class Chat {
     }
   }
 
-  /** Lines that arrive while an answer is streamed wait for its end, except commands about that answer. */
+  /** Runs waiting commands about the current answer. Other lines wait for its end. */
   #takeCommandsOfTurn(): void {
     if (this.#turn === undefined) return;
     if (this.#input.takeIf(line => line === '/cancel')) this.#cancel();

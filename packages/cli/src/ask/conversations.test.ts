@@ -25,7 +25,7 @@ test('the last conversation with each server is stored with mode 0600, without c
   assert.equal(stored.last('http://a/'), undefined, 'an invalid file counts as none');
 });
 
-test('the folder is HOPLINE_HOME, else the XDG state folder, else below HOME; without any nothing is stored', t => {
+test('the folder is HOPLINE_HOME, else the XDG state folder, else below HOME; without any of them nothing is stored', t => {
   const home = mkdtempSync(join(tmpdir(), 'hopline-state-'));
   t.after(() => rmSync(home, { recursive: true }));
   for (const [environment, folder] of [

@@ -36,7 +36,7 @@ export class Conversations {
     }
   }
 
-  /** Returns false when it cannot be stored: a failure to store must not fail the question, which has its answer already. */
+  /** Returns false when it cannot be stored: the question has already been answered, so this must not make it fail. */
   remember(url: string, conversation: Conversation): boolean {
     const path = this.#path(url);
     if (path === undefined || this.#folder === undefined) return false;

@@ -39,7 +39,10 @@ export const follow = command({
   },
 });
 
-/** Servers other than Hopline have other forms of cursors. A cursor that no header can hold would look like an error of the network. */
+/**
+ * Accepts any cursor that a header can hold, because other servers have other forms of cursors. Sending any other text would look like a
+ * network error.
+ */
 function headerCursor(text: string): string {
   if (/^[\x21-\x7e]+$/.test(text)) return text;
   throw new UsageError(CURSOR_FORM);

@@ -18,7 +18,7 @@ export const get = command({
     if (!json || folder !== undefined) {
       const printer = new StreamPrinter(json ? besideJson(output) : output, { folder, answerNames: options.answer });
       printer.printTask(task);
-      // A task that still works may have parts that wait for other parts.
+      // Prints parts that still wait for others, which a working task may have.
       printer.end();
     }
     output.end();

@@ -8,7 +8,7 @@ import { run } from '../run.ts';
 
 type Params = { pageSize: number; pageToken?: string; historyLength: number; includeArtifacts?: boolean };
 
-/** A server with these tasks. `reply`: the text of a response that is not a page of them. */
+/** A server with these tasks. `reply`: the text of a response that is not a page of tasks. */
 async function listing(
   t: TestContext,
   questions: readonly string[],
@@ -58,7 +58,7 @@ test('tasks whose page is too large are read one by one, so that a filter misses
   assert.deepEqual([found.code, idsOf(found.out), found.err], [0, ['t-1', 't-2'], '']);
 });
 
-test('a task that is too large by itself is listed without its question, and named if it cannot be searched', {
+test('a task that is too large by itself is listed without its question, and is named if it cannot be searched', {
   timeout: 60_000,
 }, async t => {
   const isLarge = ({ pageToken, historyLength }: Params) => historyLength > 0 && (pageToken ?? '0') === '0';
@@ -69,7 +69,7 @@ test('a task that is too large by itself is listed without its question, and nam
   assert.deepEqual([idsOf(found.out), found.err], [['t-1'], 'task t-0 is left out: it is too large to be searched\n']);
 });
 
-test('--json prints tasks without history and artifacts, with a filter as without one', async t => {
+test('--json prints tasks without history and artifacts, with or without a filter', async t => {
   const { url } = await listing(t, ['one', 'two']);
   const printed = [
     await list(url, '--json'),

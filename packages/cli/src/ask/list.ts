@@ -8,14 +8,14 @@ import { EXIT, type ExitCode } from '../command/exit-code.ts';
 import { count, durationMs, flag, parsed, text, timeSince } from '../command/options.ts';
 import { UsageError } from '../command/usage-error.ts';
 
-/** Tasks that are listed without --limit, and its largest value. */
+/** Default and largest value of --limit. */
 const LIMIT_DEFAULT = 20;
 const LIMIT_MAX = 10_000;
 /** Largest page ([A2A 1.0] 3.1.4). */
 const PAGE_SIZE_MAX = 100;
 /** Page size when questions and artifacts are read, because they make tasks large. */
 const DETAILED_PAGE_SIZE_MAX = 20;
-/** Newest messages of a task in which its question is looked for. */
+/** How many of a task's newest messages are searched for its question. */
 const HISTORY_MAX = 20;
 /** Most tasks that are read for a filter that servers do not have. */
 const SCANNED_MAX = 10_000;
@@ -88,7 +88,7 @@ async function* tasksOf(context: CommandContext, options: ListOptions): AsyncGen
       left -= 1;
       if (left === 0) return;
     }
-    // An empty page counts as a full one: a server could send them without end.
+    // An empty page counts like a full one, because a server could send empty pages without end.
     scanned += page.tasks.length || PAGE_SIZE_MAX;
     pageToken = page.nextPageToken;
     if (pageToken === undefined) return;
@@ -110,8 +110,8 @@ function fits(task: Task, { agent, text, longer }: ListOptions): boolean {
 }
 
 /**
- * A page with questions and artifacts, which name the agents. If it exceeds what the client reads, the tasks are read one by one, and only
- * a task that is still too large is read without them.
+ * Reads a page with questions and artifacts, because artifacts name the agents. If it exceeds what the client reads, the tasks are read one
+ * by one, and only a task that is still too large is read without them.
  */
 async function pageOf(
   { client, output, json, signal }: CommandContext,
@@ -141,7 +141,7 @@ async function pageOf(
   return page;
 }
 
-/** The same members with and without a filter, although a filter reads the other members too. */
+/** Omits the members that only a filter reads, so that the output is the same with and without one. */
 function jsonOf({ history: _history, artifacts: _artifacts, ...task }: Task): string {
   return JSON.stringify(task);
 }

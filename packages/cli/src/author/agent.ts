@@ -14,7 +14,7 @@ import { UsageError } from '../command/usage-error.ts';
 import { showAgentLine } from './agent-line.ts';
 import { SourceWatch } from './source-watch.ts';
 
-/** The process has reported what is wrong with its settings (packages/lifecycle). */
+/** Exit code of a process that has reported invalid settings (packages/lifecycle). */
 const EXIT_CONFIG = 78;
 const SUB_AGENT = fileURLToPath(new URL('../../../../services/sub-agent/src/main.ts', import.meta.url));
 
@@ -36,7 +36,7 @@ export const agent = command({
     const fault = typeScriptFault(file, process);
     if (fault !== undefined) throw new UsageError(fault);
     const log = logSettingsOf(environment, 'agent');
-    // The ingress at `url` belongs to the cluster at NATS_URL. A local cluster names its own ingress.
+    // Hints name `url`, whose ingress belongs to the cluster at NATS_URL; a local cluster names its own ingress.
     const commandLine = commandLineFor(own, environment.NATS_URL ? url : runningCluster(environment).url);
     const started = { file, name: options.name, export: options.export, log, commandLine, json, output, environment, signal };
     if (options.watch) return watched(started);
@@ -52,7 +52,7 @@ type StartedRun = Pick<CommandContext, 'json' | 'output' | 'environment' | 'sign
   log: LogLocation;
 };
 
-/** Why a file cannot run on this Node. Undefined: it can, or is not TypeScript. `typescript`: how this process handles types. */
+/** Why this Node cannot run a file; undefined if it can, or if the file is not TypeScript. `typescript`: how this process handles types. */
 export function typeScriptFault(
   file: string,
   { version, features }: { version: string; features: { typescript?: string | false } },
@@ -96,7 +96,7 @@ async function runOnce(run: StartedRun, { port, stop }: OneRun): Promise<'stoppe
   if (stop.aborted) drain();
   else stop.addEventListener('abort', drain, { once: true });
   void printLines(child.stdout as Readable, line => (run.json ? output.line(line) : showAgentLine(line, run)));
-  // Errors that the agent throws, and lines that its author prints there.
+  // Standard error has errors that the agent throws, and lines that its author prints there.
   void printLines(child.stderr as Readable, line => output.warn(line));
   const [code] = await exited;
   stop.removeEventListener('abort', drain);

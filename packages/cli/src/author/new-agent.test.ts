@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { ownCommand } from '@hopline/local-cluster';
+import { localCommand } from '@hopline/local-cluster';
 import { Output } from '@hopline/terminal';
 import { parseArguments } from '../command/parse-arguments.ts';
 import { COMMANDS } from '../commands.ts';
@@ -44,11 +44,17 @@ const CHECKOUT = join(import.meta.dirname, '../../../..');
 
 test('in a checkout the next step packs the packages that no registry has', t => {
   const { folder, printed, output } = inFolder(t);
-  const own = { ...ownCommand({}, CHECKOUT), tarballs: { folder: join(folder, 'dist'), pack: 'npm run pack' } };
+  const own = { ...localCommand({}, CHECKOUT), tarballs: { folder: join(folder, 'dist'), pack: 'npm run pack' } };
   writeAgent('reviewer', undefined, { folder, output, own });
-  assert.equal(printed(), 'reviewer/ is ready: npm run pack && cd reviewer && npm install && npm test\n');
-  assert.equal(ownCommand({}, CHECKOUT).tarballs?.pack, 'npm run pack');
-  assert.equal(ownCommand({}, folder).tarballs?.pack, `npm --prefix ${CHECKOUT} run pack -- --output ${join(CHECKOUT, 'dist')}`);
+  assert.equal(
+    printed(),
+    'reviewer/ is ready, for Node 22.18 or newer: npm run pack && cd reviewer && npm install && npm test\n',
+  );
+  assert.equal(localCommand({}, CHECKOUT).tarballs?.pack, 'npm run pack');
+  assert.equal(
+    localCommand({}, folder).tarballs?.pack,
+    `npm --prefix ${CHECKOUT} run pack -- --output ${join(CHECKOUT, 'dist')}`,
+  );
 });
 
 test('outside a checkout the user must name a folder that has the tarballs', t => {
@@ -60,7 +66,7 @@ test('outside a checkout the user must name a folder that has the tarballs', t =
   mkdirSync(join(folder, 'tarballs'));
   for (const name of ['agent', 'cli']) writeFileSync(join(folder, 'tarballs', `hopline-${name}-${VERSION}.tgz`), '');
   make('tarballs');
-  assert.equal(printed(), 'reviewer/ is ready: cd reviewer && npm install && npm test\n');
+  assert.equal(printed(), 'reviewer/ is ready, for Node 22.18 or newer: cd reviewer && npm install && npm test\n');
   const { devDependencies } = JSON.parse(readFileSync(join(folder, 'reviewer/package.json'), 'utf8'));
   assert.equal(devDependencies['@hopline/cli'], `file:../tarballs/hopline-cli-${VERSION}.tgz`);
 });

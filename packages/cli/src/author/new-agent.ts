@@ -16,6 +16,9 @@ const NAME = /^[a-z0-9][a-z0-9-]{0,31}$/;
 export const TYPESCRIPT_VERSION = '7.0.2';
 export const NODE_TYPES_VERSION = '26.6.6';
 
+/** The oldest Node that runs the TypeScript of a new folder. `npm test` there runs under the user's Node, not the one that Hopline brings. */
+const NODE_MIN = '22.18';
+
 /** No registry has these packages, so a new agent installs their tarballs. */
 const PACKAGES = ['agent', 'cli'] as const;
 
@@ -55,7 +58,7 @@ export function writeAgent(name: string, packages: string | undefined, { folder,
   for (const [file, content] of Object.entries(filesOf(name, relative(target, tarballs))))
     writeFileSync(join(target, file), content);
   const pack = missing === undefined || own.tarballs === undefined ? '' : `${own.tarballs.pack} && `;
-  output.line(`${name}/ is ready: ${pack}cd ${shellQuoted(name)} && npm install && npm test`);
+  output.line(`${name}/ is ready, for Node ${NODE_MIN} or newer: ${pack}cd ${shellQuoted(name)} && npm install && npm test`);
 }
 
 const tarballOf = (name: string) => `hopline-${name}-${VERSION}.tgz`;
@@ -70,7 +73,7 @@ function makeEmpty(target: string, name: string): void {
   throw new UsageError(`the folder ${name} is not empty: choose another name`);
 }
 
-/** The files of a new agent. `tarballs`: relative to them. */
+/** The files of a new agent. `tarballs`: the folder with the tarballs, relative to the new folder. */
 export function filesOf(name: string, tarballs: string): Record<string, string> {
   return {
     'package.json': `${JSON.stringify(manifestOf(name, tarballs.split(sep).join('/')), null, 2)}\n`,
@@ -90,11 +93,11 @@ function manifestOf(name: string, tarballs: string) {
     private: true,
     type: 'module',
     // The first version that runs TypeScript without an option.
-    engines: { node: '>=22.18' },
+    engines: { node: `>=${NODE_MIN}` },
     scripts: {
       start: 'hopline agent ./agent.ts --watch',
       ask: `hopline ask --agent ${name}`,
-      // Named in the command, because a Node that does not know TypeScript finds no test by itself, and passes.
+      // The command names the test files, because a Node without TypeScript support would find no tests and pass.
       test: 'node --test *.test.ts',
       check: 'tsc',
     },
@@ -118,7 +121,7 @@ const TSCONFIG = {
   include: ['*.ts'],
 };
 
-/** The release rewrites each import in a source, even within a template, so « and » stand for quotes there. */
+/** The release rewrites each import in a source, even within a template, so the templates use « and » for quotes. */
 const quoted = (template: string) => template.replaceAll(/[«»]/g, "'");
 
 const AGENT = `import { artifact, defineAgent, notice } from «@hopline/agent»;
@@ -154,7 +157,7 @@ const README = `# NAME
 An agent for Hopline. \`agent.ts\` is the agent, \`agent.test.ts\` plays a turn without a cluster.
 
     npm install
-    npm test          # Node 22.18 or newer
+    npm test          # Node ${NODE_MIN} or newer
     npm run check     # types
     npm start         # joins the cluster of \`npm start\` in a Hopline checkout (HOPLINE_HOME or NATS_URL), restarts on change
 

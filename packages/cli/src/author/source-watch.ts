@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 /** Most folders that are watched: the agent's folder and those below it, without packages and hidden folders. */
 const FOLDERS_MAX = 256;
-/** Wait this long after a change, because an editor writes a file in several steps. */
+/** Milliseconds to wait after a change, because an editor writes a file in several steps. */
 const SETTLE_MS = 100;
 const SOURCE = /\.(?:[cm]?[jt]s|json)$/;
 
@@ -56,7 +56,7 @@ export class SourceWatch {
   }
 
   #onEvent(event: string, name: string | null): void {
-    // The change may be a new folder.
+    // Watches a new folder, which the change may have created.
     if (event === 'rename' && name !== null && !SOURCE.test(name)) this.#watchFolders();
     if (name !== null && !SOURCE.test(name)) return;
     clearTimeout(this.#timer);

@@ -1,16 +1,16 @@
 import type { Readable } from 'node:stream';
 import type { Client } from '@hopline/client';
-import type { OwnCommand } from '@hopline/local-cluster';
+import type { LocalCommand } from '@hopline/local-cluster';
 import type { Output, Sink } from '@hopline/terminal';
 import type { Conversations } from '../ask/conversations.ts';
 import type { ExitCode } from './exit-code.ts';
 
-/** For completion: the only values of the option, or that its value is a path. */
+/** What completion offers for an option: its possible values, or files. */
 export type Values = readonly string[] | 'files';
 
 /** An option of a command. Its name on the command line is its key in `options`: `sameIds` is `--same-ids`. */
 export type Option<T = unknown> = {
-  /** Its value in the help; absent: a flag without a value. */
+  /** The name of its value in the help; absent for a flag, which has no value. */
   value?: string;
   short?: string;
   /** The option may be given several times. */
@@ -20,7 +20,8 @@ export type Option<T = unknown> = {
   /** Options that cannot be given beside this one, and why. */
   excludes?: { options: readonly string[]; because?: string };
   /**
-   * Makes the value from the given texts: none, one, or with `multiple` any number. Throws UsageError, which states what the value must be.
+   * Makes the value from the given texts: at most one, or any number with `multiple`. Throws UsageError, which states what the value must
+   * be.
    */
   read(texts: readonly string[]): T;
 };
@@ -86,7 +87,7 @@ export type CommandContext = Omit<ProcessContext, 'stdout' | 'stderr'> & {
   /** Client of the server at `url`, created with the credentials of the environment when it is first read. */
   readonly client: Client;
   conversations: Conversations;
-  own: OwnCommand;
+  own: LocalCommand;
   /** Makes a command line for a hint that works here with the same server, from arguments such as `follow TASK`. */
   commandLine(args: string): string;
   commands: readonly Command[];

@@ -36,7 +36,9 @@ test('bash completes commands, options and values', { skip: !hasShell('bash') &&
   assert.deepEqual(completed('ask', '--out', 'completion.t'), ['completion.test.ts', 'completion.ts']);
 });
 
-/** Writes the script to a file, because fish cannot read it from a socket, and the standard input of a child process of Node is one. */
+/**
+ * Writes the script to a file, because fish cannot read it from a socket, and Node gives a child process a socket as its standard input.
+ */
 function scriptFile(t: TestContext, shell: 'zsh' | 'fish'): string {
   const folder = mkdtempSync(join(tmpdir(), 'hopline-completion-'));
   t.after(() => rmSync(folder, { recursive: true }));

@@ -11,7 +11,7 @@ import { UsageError } from './usage-error.ts';
 
 const parse = (argv: string[], defaultUrl?: string) => parseArguments(argv, COMMANDS, defaultUrl);
 
-/** A parsed command line: the name of the command, its subject, and the options that have a value. */
+/** Parses a command line. Returns the command's name, its subject, and the options that have a value. */
 function parsed(...argv: string[]) {
   const line = parse(argv);
   assert.ok('command' in line);
@@ -120,7 +120,7 @@ test('the help lists every command, option and exit code, and every listed optio
     const { name, subject: taken } = command;
     assert.deepEqual(parse([name, '--help']), { help: command });
     assert.match(overviewHelp(COMMANDS), new RegExp(`^  ${name} `, 'm'));
-    // A subject of two words is shown as two.
+    // The help shows a subject of two words as two words.
     const words = (taken?.usage ?? '').split(' ').filter(word => word !== '');
     const subject = Array.isArray(taken?.values) ? [taken.values[0]!] : words.map(() => 'x');
     for (const [option, { value }] of optionsOf(command)) {
@@ -162,7 +162,7 @@ test('--since is a duration before now or a date', () => {
   assert.equal(sinceOf('2h'), '2026-01-07T22:00:00.000Z');
   assert.equal(sinceOf('7d'), '2026-01-01T00:00:00.000Z');
   assert.equal(sinceOf('2026-01-02T03:04:05Z'), '2026-01-02T03:04:05.000Z');
-  // A day, or a time without a zone, is in the zone of this machine, as are the times that `list` prints.
+  // A day, or a time without a zone, is in this machine's time zone, like the times that `list` prints.
   assert.equal(sinceOf('2026-01-02'), new Date(2026, 0, 2).toISOString());
   assert.equal(sinceOf('2026-01-02 03:04'), new Date(2026, 0, 2, 3, 4).toISOString());
 });
@@ -177,7 +177,7 @@ test('every command of the guide to replay parses', () => {
   }
 });
 
-test('a pace is a factor within bounds, a cursor has two numbers, a port is one', () => {
+test('a pace is a factor within bounds, a cursor has two numbers, and a port is a number', () => {
   const optionsFor = (...args: string[]) => parsed('replay', 'f', ...args).options;
   assert.deepEqual(
     ['recorded', 'max', '10x', '0.5x', '0.01x', '10000x'].map(pace => optionsFor('--pace', pace).pace),

@@ -89,7 +89,7 @@ function wordsOf(command: Command, args: string[], see: string): Words {
 
 const textOfValue = (value: string | boolean) => (typeof value === 'string' ? value : '');
 
-/** Node's sentence in the style of the errors here, without its explanation of positionals that begin with a dash. */
+/** Rewrites Node's error in the style of the errors here, and drops its explanation of positionals that begin with a dash. */
 function parseFault(thrown: unknown): string {
   const fault = thrown instanceof Error ? thrown.message.replace(/\. To specify.*$/s, '') : String(thrown);
   return `${fault.slice(0, 1).toLowerCase()}${fault.slice(1)}`;

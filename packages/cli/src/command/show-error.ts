@@ -1,12 +1,12 @@
 import type { A2AError } from '@hopline/a2a';
-import type { OwnCommand } from '@hopline/local-cluster';
+import type { LocalCommand } from '@hopline/local-cluster';
 import type { Output } from '@hopline/terminal';
 
 const HOW_TO_AUTHENTICATE =
   'The server requires authentication: set HOPLINE_TOKEN to a bearer token or HOPLINE_API_KEY to an API key.';
 
 /** Prints an error of the server or the network, and what to do about it. */
-export function showError(error: A2AError, { output, url, own }: { output: Output; url: string; own: OwnCommand }): void {
+export function showError(error: A2AError, { output, url, own }: { output: Output; url: string; own: LocalCommand }): void {
   output.warn(`hopline: ${error.message}`);
   if (error.code === 'UNAUTHENTICATED') output.warn(HOW_TO_AUTHENTICATE);
   if (error.code !== 'UNAVAILABLE' || !error.message.includes('cannot be reached')) return;

@@ -1,7 +1,7 @@
 import type { Subject, Values } from './command.ts';
 import { UsageError } from './usage-error.ts';
 
-/** At most `max` words. `text` states what an error asks for. */
+/** Takes at most `max` words. `text`: how an error describes them. */
 function words<T>(max: number, usage: string, text: string, read: Subject<T>['read'], values?: Values): Subject<T> {
   return {
     usage,
@@ -48,7 +48,7 @@ export function several(usage: string, text: string, values?: Values): Subject<r
   return words(Number.POSITIVE_INFINITY, usage, text, ([first, ...more]) => [required(first, text), ...more], values);
 }
 
-/** An empty word counts as missing: it comes from a variable of the shell that is not set. */
+/** Returns the word. An empty word counts as missing, because it comes from an unset shell variable. */
 function required(word: string | undefined, text: string): string {
   if (!word) throw new UsageError(`requires ${text}`);
   return word;

@@ -5,7 +5,7 @@ import type { CommandContext } from '../command/command.ts';
 import { EXIT, type ExitCode } from '../command/exit-code.ts';
 import { UsageError } from '../command/usage-error.ts';
 
-/** Copies the streams of the log into a folder, or back, and prints each. */
+/** Copies the streams of the log into a folder, or back into the log, and prints a line for each. */
 export async function copyStreams(
   direction: 'backup' | 'restore',
   folder: string,

@@ -106,7 +106,7 @@ test('status without a cluster prints the command that starts one', async t => {
 const line = (second: number, msg: string, more = {}) =>
   `${JSON.stringify({ level: 'info', time: `2026-11-22T08:00:0${second}.000Z`, service: 's', instance: 'i', ...more, msg })}\n`;
 
-test('logs are printed in the order of their times, of all services or of one', async t => {
+test('the logs of all services, or of one, are printed in the order of their times', async t => {
   const home = newHome(t);
   writeFileSync(join(home, 'logs/relay-1.log'), line(1, 'one', { shards: 16 }) + line(3, 'three'));
   writeFileSync(join(home, 'logs/relay-1.log.1'), line(0, 'older'));
@@ -133,7 +133,7 @@ test('logs are printed in the order of their times, of all services or of one', 
   assert.equal((await hopline(home, ['logs', '--lines', '100001'])).code, 2);
 });
 
-test('a log line from a service cannot start a line of its own or control a terminal; --json has it unchanged', async t => {
+test('a service’s log line cannot start a new line or control the terminal; --json has it unchanged', async t => {
   const home = newHome(t);
   const hostile = line(1, 'turn failed', { agent: 'a\x1b[2J\nforged', reason: 'no\u202eroute' });
   writeFileSync(join(home, 'logs/relay-1.log'), `${hostile}plain\x1b[2J\n`);
@@ -145,7 +145,7 @@ test('a log line from a service cannot start a line of its own or control a term
   assert.equal((await hopline(home, ['logs', 'relay', '--json'])).out, `${hostile}plain\x1b[2J\n`);
 });
 
-test('reading the end of a long log starts at a whole line; a last line without a line end is printed as well', async t => {
+test('reading the end of a long log starts at a whole line; a last line without a line end is printed, too', async t => {
   const home = newHome(t);
   const path = join(home, 'logs/relay-1.log');
   const filler = line(1, 'x'.repeat(1_000));
@@ -156,7 +156,7 @@ test('reading the end of a long log starts at a whole line; a last line without 
   assert.equal(lines.at(-1), 'killed while it wrote');
 });
 
-test('logs -f prints new lines, also after the log was emptied and from a service that starts later', {
+test('logs -f prints new lines, even after the log was emptied, and those of a service that starts later', {
   timeout: 30_000,
 }, async t => {
   const home = newHome(t);

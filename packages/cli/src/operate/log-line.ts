@@ -6,7 +6,7 @@ export type LogLine = { instance: string; text: string; time: number; record?: L
 /** nats-server: `[pid] 2026/11/22 08:02:11.123456 [INF] …` */
 const NATS_TIME = /^\[\d+\] (\d{4})\/(\d\d)\/(\d\d) (\d\d:\d\d:\d\d\.\d{3})\d*/;
 
-/** @param timeBefore time that is used for a line without one */
+/** @param timeBefore time for a line that has none */
 export function parseLogLine(instance: string, text: string, timeBefore: number): LogLine {
   const nats = NATS_TIME.exec(text);
   const record = parseLogRecord(text);

@@ -13,7 +13,7 @@ import { type LogLine, parseLogLine, showLogLine } from './log-line.ts';
 const LINES_DEFAULT = 100;
 const LINES_MAX = 100_000;
 const FOLLOW_POLL_MS = 250;
-/** Bytes read of one log at a time. The end of a longer log is enough for its newest lines. */
+/** Bytes read of one log at a time. Only the end of a longer log is read, which has its newest lines. */
 const READ_BYTES_MAX = 4 * 1024 * 1024;
 
 export const logs = command({
@@ -26,7 +26,7 @@ export const logs = command({
     follow: flag('prints what is added, until Ctrl-C', { short: 'f' }),
     lines: parsed('N', `lines of the past, default ${LINES_DEFAULT}`, count({ min: 0, max: LINES_MAX })),
   },
-  // The logs remain after the cluster has ended.
+  // Reads the files of the logs, which remain after the cluster has ended.
   async run({ subject: service, options }, { json, output, environment, signal }) {
     const { follow, lines = LINES_DEFAULT } = options;
     const folder = logsFolder(environment);
@@ -44,7 +44,7 @@ export const logs = command({
     if (!follow) return EXIT.ok;
     while (!signal.aborted) {
       await sleep(FOLLOW_POLL_MS, undefined, { signal }).catch(() => {});
-      // Looks again, because a service that starts later has a log then.
+      // Looks for new logs, because a service may start later.
       for (const name of instancesOf(folder, service)) if (!readers.has(name)) readers.set(name, new LogReader(folder, name));
       for (const line of inOrder([...readers.values()].flatMap(reader => reader.read()))) show(line);
     }

@@ -5,7 +5,7 @@ import { type CommandContext, command } from '../command/command.ts';
 import { EXIT } from '../command/exit-code.ts';
 import { topLines } from './top-lines.ts';
 
-/** Time between two readings on a terminal, and between the two readings of a single snapshot. */
+/** Milliseconds between two readings: on a terminal, and for a single snapshot. */
 const REFRESH_MS = 2_000;
 const SNAPSHOT_MS = 1_000;
 const PIPE_COLUMNS = 120;
@@ -35,7 +35,7 @@ export const top = command({
     }
     const keys = readKeys(context.stdin);
     try {
-      // Wait, because rates over the first milliseconds would be noise.
+      // Waits first, because rates over a few milliseconds would be noise.
       for (let waitMs = SNAPSHOT_MS; ; waitMs = REFRESH_MS) {
         const key = await keyWithin(waitMs, keys.pressed, signal);
         if (key !== undefined) return key === INTERRUPT_KEY ? EXIT.interrupted : EXIT.ok;

@@ -17,14 +17,14 @@ async function fileOf(name: string, task: TaskBuilder, eventCostMs: number): Pro
   return path;
 }
 
-test('diff exits 0 for the same answer in other chunks', async () => {
+test('diff exits with 0 for the same answer in other chunks', async () => {
   const [a, b] = [await fileOf('a.hopline.jsonl', plainAnswer(), 0), await fileOf('b.hopline.jsonl', plainAnswer(), 500)];
   const { code, out } = await hopline('diff', a, b);
   assert.deepEqual([code, out.trim().split('\n').at(-1)], [0, 'same']);
   assert.match(out, /^A task-1: 9 tokens, 33 characters in 9 chunks, 13 frames, 285 ms, first text after 50 ms, writer 255 ms$/m);
 });
 
-test('diff names each part that differs, with the place, and exits 1', async () => {
+test('diff names each part that differs and where, and exits with 1', async () => {
   const changed = plainAnswer();
   const record = changed.inputs[4]!.record;
   if ('inputs' in record && record.inputs[0]?.kind === 'text') record.inputs[0].tokens = [' the'];

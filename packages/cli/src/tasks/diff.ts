@@ -51,7 +51,7 @@ function measureOf({ frames, chunks, tokens, characters, firstTextMs, totalMs, c
   return `${tokens} tokens, ${characters} characters in ${chunks} chunks, ${frames} frames, ${totalMs} ms${first}${called}`;
 }
 
-/** The part in which two texts differ, with its surroundings. */
+/** Lines that show where two texts differ, with some of the text around the difference. */
 export function differenceLines({ name, a, b }: TaskDifference): string[] {
   if (a === undefined || b === undefined) return [`${name}: only in ${a === undefined ? 'B' : 'A'}: ${quoted(a ?? b ?? '')}`];
   const { start, aEnd, bEnd } = differingSpan(a, b);
@@ -61,7 +61,7 @@ export function differenceLines({ name, a, b }: TaskDifference): string[] {
   return [`${name}: differs from character ${character}`, `  A ${part(a, aEnd)}`, `  B ${part(b, bEnd)}`];
 }
 
-/** The text in one line. */
+/** Quotes the text on one line. */
 function quoted(text: string): string {
   return JSON.stringify(text.length > SHOWN_CHARS_MAX ? `${text.slice(0, SHOWN_CHARS_MAX)}…` : text);
 }

@@ -27,9 +27,9 @@ import { several } from '../command/subjects.ts';
 import { UsageError } from '../command/usage-error.ts';
 import { VERSION } from '../version.ts';
 
-/** Connections that may break one after the other without a record in between. */
+/** Most connections that may break in a row without a new record. */
 const BREAKS_MAX = 5;
-/** Characters that are collected before they are written. */
+/** Number of characters after which collected text is written. */
 const WRITE_CHARS = 256 * 1024;
 const PROGRESS_INTERVAL_MS = 200;
 
@@ -89,7 +89,7 @@ type Export = Pick<CommandContext, 'output' | 'environment' | 'signal'> & {
   file: string | undefined;
   /** Undefined: the log itself is read. */
   client: Client | undefined;
-  /** Undefined: both `inputs` and `facts`. */
+  /** Whether inputs are exported, in addition to facts. */
   inputs: boolean;
   facts: boolean;
   redact: boolean;
@@ -111,7 +111,7 @@ class Exporter {
   readonly #order: Export;
   readonly #source: Source;
   readonly #target: Target | undefined;
-  /** Secret and never written: otherwise short ids could be found by trying. */
+  /** Its key is secret and never written: otherwise short ids could be found by brute force. */
   readonly #redactor: Redactor | undefined;
   #pending = '';
   #shownAt = 0;
@@ -125,7 +125,7 @@ class Exporter {
   }
 
   async export(taskId: string, from: CutTask | undefined): Promise<void> {
-    // Data sent by the source, with the source's own sums: after a break the export continues there.
+    // The data as the source has sent it, with the source's own sums. After a break the export continues from there.
     const received = new TaskWriter(from?.progress);
     const written = this.#redactor === undefined ? received : new TaskWriter();
     let header = from?.header;
@@ -184,7 +184,7 @@ class Exporter {
   }
 }
 
-/** The connection broke, or the server ended the response before its end. */
+/** Whether the connection broke, or the server closed it before the end of the file. */
 function isBreak(thrown: unknown): boolean {
   if (thrown instanceof TaskFileError) return thrown.fault === 'truncated';
   return thrown instanceof A2AError && thrown.code === 'UNAVAILABLE';
@@ -213,7 +213,7 @@ async function openTarget(file: string, order: Export): Promise<Target> {
 function requireContinuation(file: string, { open: unfinished, finished }: ResumePoint, order: Export): void {
   const headers = [...finished, ...(unfinished ? [unfinished.header] : [])];
   if (headers.length === 0) return;
-  // Pseudonyms are made with a key that no file contains.
+  // A redacted file cannot be continued, because the key of its pseudonyms is not stored.
   if (order.redact) throw new UsageError(`--output ${file}: a redacted file cannot be continued; remove it`);
   if (headers.some(({ taskId }) => !order.taskIds.includes(taskId)))
     throw new UsageError(`--output ${file}: the file has other tasks; choose another file`);
@@ -249,7 +249,7 @@ async function openSource(order: Export): Promise<Source> {
         signal.throwIfAborted();
         yield entry;
       }
-      // The writer has counts of its own.
+      // The counts are unused: the writer has its own.
       yield { kind: 'end', inputs: 0, facts: 0, lastInputSeq: 0, lastFactsSeq: 0, ...outcome };
     },
     close: () => log.close(),

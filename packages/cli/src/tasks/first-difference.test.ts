@@ -11,7 +11,7 @@ test('the first member that differs is found at any depth', () => {
   });
 });
 
-test('a member that only one value has differs, and so does a value of another kind', () => {
+test('a member that only one value has is a difference, and so is a value of another kind', () => {
   assert.deepEqual(firstDifference({ a: 1 }, { a: 1, b: 2 }), { path: ['b'], a: undefined, b: 2 });
   assert.deepEqual(firstDifference({ a: [] }, { a: null }), { path: ['a'], a: [], b: null });
   assert.deepEqual(firstDifference(undefined, { a: 1 }), { path: [], a: undefined, b: { a: 1 } });

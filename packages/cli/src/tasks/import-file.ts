@@ -26,7 +26,7 @@ export const importFile = command({
     tenant: text('TENANT', 'tenant of the owner of the imported tasks; default: none, as without authentication'),
     subject: text('SUBJECT', 'subject of that owner'),
   },
-  // Reads the file twice, so that nothing is stored of an incorrect file.
+  // Reads the file twice, so that an incorrect file is refused before anything is stored.
   async run({ subject: file, options }, { json, output, environment, signal }) {
     const { sameIds, endOpen, tenant, subject } = options;
     await stat(file).catch((thrown: NodeJS.ErrnoException) => {

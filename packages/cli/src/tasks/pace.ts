@@ -4,7 +4,7 @@ import { UsageError } from '../command/usage-error.ts';
 const PACE_MIN = 0.01;
 const PACE_MAX = 10_000;
 
-/** Factor of the recorded speed. Infinity: no waiting. */
+/** Factor on the recorded speed; Infinity means no waiting. */
 export const PACE = parsed('PACE', 'recorded (default), a factor such as 10x or 0.5x, or max: without waiting', paceOf);
 
 function paceOf(text: string): number {

@@ -14,10 +14,10 @@ import { UsageError } from '../command/usage-error.ts';
 import { differenceLines } from './diff.ts';
 import { taskIdsIn } from './task-id-list.ts';
 
-/** Most messages of a task; the same bound as that of the server. */
+/** Most messages of a task; the server has the same bound. */
 const TURNS_MAX = 256;
 
-/** The outcome of one task. */
+/** The outcome of running one task again. */
 type Rerun = { origin: string; taskId: string; state: string; unsent: number; diff?: TaskDiff };
 
 export const rerun = command({
@@ -49,7 +49,7 @@ export const rerun = command({
         const done = await rerunOne(context, origin, options, isSingle);
         const isCompleted = done.state === 'completed';
         if (!isCompleted) counts.failed += 1;
-        // A failed task may differ as well.
+        // A failed task may differ too, so it can count twice.
         if (done.diff?.same === false) counts.differing += 1;
         else if (isCompleted) counts.same += 1;
         if (json) output.line(JSON.stringify(done));

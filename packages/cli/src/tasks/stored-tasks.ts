@@ -12,11 +12,11 @@ const TASK_FILE_SUFFIX = '.hopline.jsonl';
 export type TaskSources = {
   /** Task ids and paths of task files. */
   subjects: readonly string[];
-  /** Take every task of the log instead. */
+  /** Takes every task of the log instead of `subjects`. */
   all: boolean;
   /** With `all`: only tasks that changed since then. */
   since: Date | undefined;
-  /** With `all`: this many, chosen at random. */
+  /** With `all`: only this many tasks, chosen at random. */
   sample: number | undefined;
   environment: Readonly<Record<string, string | undefined>>;
   signal: AbortSignal;
@@ -32,7 +32,7 @@ export const STORED_TASK_OPTIONS = {
   sample: parsed('N', 'with --all: N of them, chosen at random', count({ min: 1, max: SAMPLE_MAX })),
 };
 
-/** A task with the name of its source, for messages. */
+/** A task, with the name of its source for messages. */
 export type NamedTask = { task: StoredTask | UnreadableTask; name: string };
 
 /** The tasks that a command names, one after the other. Throws UsageError, and A2AError for an unknown task or an unavailable log. */

@@ -46,7 +46,7 @@ async function hopline(argv: string[], url = 'http://127.0.0.1:1/', { interrupts
   return { code, ...written };
 }
 
-/** A server that exports the golden file, and breaks each response after `lines` lines. */
+/** A server that exports the golden file and breaks the connection after each `lines` lines. */
 async function exporting(lines: number) {
   const requests: (number | undefined)[] = [];
   const server = createServer((request, response) => {
@@ -114,7 +114,7 @@ test('an export does not touch another file', async () => {
     ['other.jsonl', TEXT, ['another-task'], /the file has other tasks/],
     ['redacted.jsonl', TEXT, [TASK, '--redact'], /a redacted file cannot be continued/],
     ['kinds.jsonl', `${LINES[0]}\n`, [TASK, '--facts'], /the file contains inputs and facts/],
-    // Whole files are not overwritten either: repeating the command with more tasks would write nothing.
+    // Complete files are refused too: a repeated command with more tasks would write nothing.
     ['whole.jsonl', TEXT, [TASK, '--inputs'], /the file contains inputs and facts; export the same, or remove it/],
     ['services.jsonl', await textOfServer(), [TASK, '--nats'], /the file lacks what only --nats exports; remove it/],
   ];
@@ -129,7 +129,7 @@ test('an export does not touch another file', async () => {
   assert.equal((await hopline(['export', TASK, '--output', join(folder, 'none', 'f')], server.url)).code, 2);
 });
 
-test('an export of an unknown task leaves no file behind, and one onto a full disk prints one sentence', {
+test('an export of an unknown task leaves no file behind, and an export to a full disk prints one sentence', {
   skip: process.platform === 'win32',
 }, async () => {
   const file = join(folder, 'absent.hopline.jsonl');
@@ -138,7 +138,7 @@ test('an export of an unknown task leaves no file behind, and one onto a full di
   await using server = await exporting(LINES.length);
   const large = join(folder, 'large.hopline.jsonl');
   const main = fileURLToPath(new URL('../main.ts', import.meta.url));
-  // Without the coverage of this run, which could not be written on a full disk either.
+  // Turns off coverage, which could not be written to a full disk either.
   const command = `unset NODE_V8_COVERAGE; ulimit -f 1; exec "${process.execPath}" "${main}" export ${TASK} --output "${large}" --url ${server.url}`;
   const limited = await promisify(execFile)('bash', ['-c', command]).then(
     () => assert.fail('the file is larger than the limit'),

@@ -6,7 +6,7 @@ import { UsageError } from '../command/usage-error.ts';
 /** Task ids of one command. */
 const TASK_IDS_MAX = 10_000;
 
-/** Reads one task id a line; empty lines and lines that begin with # are left out. Throws UsageError. */
+/** Reads one task id per line; ignores empty lines and lines that begin with #. Throws UsageError. */
 export async function taskIdsIn(stream: Readable, name: string): Promise<string[]> {
   const ids: string[] = [];
   let number = 0;

@@ -28,7 +28,7 @@ function differenceLines({ what, inputSeq, factSeq, expected, got, before, aggre
     `input ${inputSeq}, ${place}; before: ${state === undefined ? 'no task' : `${stateOf(state)}, turn ${turn}`}, generation ${generation}`,
     `stored:  ${expected === undefined ? 'nothing' : nameOf(expected)}`,
     `decided: ${got === undefined ? 'nothing' : nameOf(got)}`,
-    // Without a path one of the facts is missing, as the lines before show.
+    // Without a path one of the two facts is missing, which the lines above already show.
     ...(found === undefined || found.path.length === 0
       ? []
       : [`differs in ${found.path.join('.')}: ${shownValue(found.a)} is stored, ${shownValue(found.b)} decided`]),
@@ -52,7 +52,7 @@ function nameOf(fact: NonNullable<Difference['expected']>): string {
   return [fact.kind, ...more].join(', ');
 }
 
-/** Prints a value only where it cannot be text of the task. */
+/** Prints a value only if it cannot be text of the task. */
 function shownValue(value: unknown): string {
   if (typeof value === 'string') return `a text of ${value.length} characters`;
   return typeof value === 'object' ? 'an object' : String(value ?? 'nothing');

@@ -26,7 +26,7 @@ function changed(): StoredTask {
   return task;
 }
 
-test('verify prints the count and exits 0 when every task is the same', async () => {
+test('verify prints the count and exits with 0 when every task is the same', async () => {
   const path = await fileOf('same.hopline.jsonl', plainAnswer().stored(), plainAnswer().stored());
   assert.deepEqual(await hopline('verify', path), {
     code: 0,
@@ -35,7 +35,7 @@ test('verify prints the count and exits 0 when every task is the same', async ()
   });
 });
 
-test('a difference is named with its input, its fact and its member, and never with the text', async () => {
+test('a difference is reported by input, fact and member, never with text of the task', async () => {
   const path = await fileOf('changed.hopline.jsonl', changed(), plainAnswer().stored());
   const { code, out } = await hopline('verify', path);
   assert.equal(code, 1);
@@ -72,7 +72,7 @@ test('files that cannot be verified are counted, and each gets one sentence', as
   );
 });
 
-test('an error in the arguments is one line', async () => {
+test('an error in the arguments is reported in one line', async () => {
   for (const [argv, reason] of [
     [[], 'verify requires task ids, task files, or --all'],
     [['task', '--all'], 'verify requires task ids, task files, or --all'],

@@ -54,7 +54,7 @@ export const whatIf = command({
   },
 });
 
-/** Settings out of bounds are a fault of the command line. */
+/** Runs `make`, and reports settings out of bounds as usage errors. */
 function replayedIn<T>(make: () => T): T {
   try {
     return make();
@@ -65,8 +65,8 @@ function replayedIn<T>(make: () => T): T {
 }
 
 /**
- * Whether the profile adds nothing to a task. Only such a profile can be tried on a recorded task, because what another one adds was never
- * recorded.
+ * Whether the profile adds nothing to a task. Only such a profile can be tried on a recorded task, because the additions of another profile
+ * were never recorded.
  */
 async function isForwarding(name: string | undefined): Promise<boolean> {
   if (name === undefined) return false;

@@ -20,7 +20,7 @@ test('a waterfall has the hops, texts, repeated attempts, takeovers and gaps of 
   );
 });
 
-test("a producer's text is that of its own turn, because the next turn uses the same producer ids again", () => {
+test("a producer's text counts only in its own turn, because the next turn reuses the producer ids", () => {
   const report = taskReport(2);
   const ofTurn = (turn: number, ms: number) => ({
     producers: report.producers
@@ -69,7 +69,7 @@ test('the chunks of a long task are folded to one line per run, unless --all ask
   assert.equal(eventLines(1_000, true).length, 1_002);
 });
 
-test('a waterfall fits a wide terminal, and keeps a short bar on a narrow one', () => {
+test('a waterfall fills a wide terminal, and keeps a short bar on a narrow one', () => {
   for (const columns of [60, 120, 200]) {
     const rows = traceLines(taskReport(3), { chunks: false, columns }).filter(line => line.includes('|'));
     assert.equal(rows.length, waterfallOf(taskReport(3)).length);
@@ -79,7 +79,7 @@ test('a waterfall fits a wide terminal, and keeps a short bar on a narrow one', 
   }
 });
 
-test('a task whose beginning is missing is shown as partial, without a verdict on what cannot be counted', () => {
+test('a task whose beginning is missing is shown as partial, without a verdict on uncounted inputs', () => {
   const view = { chunks: false, columns: undefined };
   const report = taskReport(2, { partial: ['facts'] });
   assert.ok(traceLines(report, view).some(line => line.startsWith('partial facts: ')));

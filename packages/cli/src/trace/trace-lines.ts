@@ -6,7 +6,7 @@ import { timeOfDay } from '@hopline/telemetry/log-line';
 export const CHUNK_LINES_MAX = 40;
 /** Width in columns of a trace that is not printed on a terminal. */
 const TRACE_COLUMNS = 110;
-/** Below this width all bars look alike. */
+/** Fewest columns of a bar: narrower bars would all look alike. */
 const BAR_COLUMNS_MIN = 10;
 const BAR_COLUMNS_MAX = 60;
 

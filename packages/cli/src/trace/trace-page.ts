@@ -33,7 +33,7 @@ type Content = Markup | string | number | readonly Content[];
 
 const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
 
-/** A template of markup: every value is text, whatever it contains, unless it is markup itself. */
+/** A template of markup. Every value that is not itself Markup is escaped as text. */
 function html(parts: TemplateStringsArray, ...values: Content[]): Markup {
   return new Markup(parts.reduce((page, part, index) => page + markupOf(values[index - 1]!) + part));
 }
@@ -122,8 +122,8 @@ const fixed = (value: number) => Math.round(value * 10) / 10;
 type ChartColumn = { index: number; chunks: number; tokens: number; slowest: TracedChunk };
 
 /**
- * Chunks by time, in at most CHART_COLUMNS columns. A column has the number of its chunks and tokens, and the chunk whose oldest token had
- * waited longest when stored.
+ * Groups chunks by time into at most CHART_COLUMNS columns. A column counts its chunks and tokens, and names the chunk whose oldest token
+ * had waited longest when it was stored.
  */
 export function chartColumns(events: readonly VisibleEvent[], endMs: number): ChartColumn[] {
   const columns = new Map<number, ChartColumn>();

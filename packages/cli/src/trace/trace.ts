@@ -57,7 +57,7 @@ async function show(read: () => Promise<JsonObject | TaskReport>, options: Optio
   const view = { chunks: options.chunks, columns: output.columns };
   let printed = 0;
   for (;;) {
-    // The JSON of a server may have any form; inReportForm checks it.
+    // A server's JSON may have any form; inReportForm turns errors from another form into one message.
     const report = (await read()) as TaskReport;
     const isOver = !options.follow || report.state === undefined || ENDED.has(report.state);
     if (json) output.line(JSON.stringify(report));

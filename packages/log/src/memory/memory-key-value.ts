@@ -6,7 +6,7 @@ import { requireOpen } from './memory-records.ts';
 
 type Cell = { json: string | undefined; revision: number };
 
-/** The state of one bucket, shared by all processes of the twin. */
+/** The state of one bucket, shared by all simulated processes. */
 export class MemoryBucket {
   readonly cells = new Map<string, Cell>();
   readonly #listeners = new Set<(key: string, cell: Cell) => void>();

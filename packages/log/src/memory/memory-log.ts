@@ -26,9 +26,9 @@ export type MemoryLogOptions = {
 
 /** A log in memory for tests, with the same contract as the JetStream log and fault injection. */
 export type MemoryLog = Log & {
-  /** Set a count to make the given number of next operations fail, in any process. */
+  /** Set a count to make that many of the next operations fail, in any process. */
   readonly faults: Faults;
-  /** Another process on the same log. Its `close` simulates a crash: its running jobs are delivered again after ackWaitMs. */
+  /** Simulates another process on the same log. Its `close` simulates a crash: its running jobs are delivered again after ackWaitMs. */
   another(): MemoryLog;
   /** Simulates a reconnect of this process: its followers check for missed messages. */
   reconnect(): void;

@@ -5,7 +5,7 @@ export class MemoryPresence implements Presence {
   readonly #members: Set<string>;
   readonly #closed: AbortSignal;
 
-  /** `members`: members of all processes of the twin. */
+  /** `members`: the members of all simulated processes. */
   constructor(members: Set<string>, closed: AbortSignal) {
     this.#members = members;
     this.#closed = closed;

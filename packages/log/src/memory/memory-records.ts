@@ -8,13 +8,12 @@ import {
   type RecordFacts,
   type RecordMark,
   recordFactsOf,
-  relayOfFactsId,
   type StoredFacts,
   type StreamExtent,
 } from '../fact-log.ts';
 import { type FollowOptions, type FollowSource, follow } from '../follow.ts';
 import type { InputAppendOptions, InputLog, RejectedInput, StoredInput } from '../input-log.ts';
-import { requireTaskId, requireWriter } from '../names.ts';
+import { relayOfFactsId, requireTaskId, requireWriter } from '../names.ts';
 import { decode, type Faults, type MemoryStream, type StoredText, take } from './memory-stream.ts';
 
 export class MemoryInputs implements InputLog {

@@ -26,7 +26,7 @@ export type Faults = {
 const ACK_WAIT_MS = 5;
 const WRITE_TIMEOUT_MS = 20_000;
 
-/** One stream of the twin: global sequence, subjects by task, deduplication by id, expected sequence, and retention on request. */
+/** One stream of the in-memory log: global sequence, subjects by task, deduplication by id, expected sequence, and retention on request. */
 export class MemoryStream {
   readonly #faults: Faults;
   readonly #recordBytesMax: number;

@@ -1,7 +1,7 @@
 import { requireAgent, requireWakeKey } from '../names.ts';
 import type { WakeUps } from '../wake-ups.ts';
 
-/** The listeners in all processes of the twin. */
+/** The listeners in all simulated processes. */
 export type MemoryListeners = Set<{ agent: string; onKey: (key: string) => void }>;
 
 export class MemoryWakeUps implements WakeUps {
@@ -17,7 +17,7 @@ export class MemoryWakeUps implements WakeUps {
     requireAgent(agent);
     requireWakeKey(key);
     if (this.#closed.aborted) return;
-    // Asynchronously, as over a network.
+    // Called asynchronously, as over a network.
     for (const listener of this.#listeners)
       if (listener.agent === agent) setImmediate(() => this.#listeners.has(listener) && listener.onKey(key));
   }

@@ -32,7 +32,7 @@ type Item = {
   taken: boolean;
 };
 
-/** Items of all roles, seen by every process of the twin. */
+/** Items of all roles, which every simulated process sees. */
 export class MemoryItems {
   readonly items: Item[] = [];
   readonly #ids = new Set<string>();
@@ -70,7 +70,7 @@ export class MemoryItems {
 
 export type MemoryWorkOptions = DeliveryBounds & { ackWaitMs: number; roleItemsMax: number; tenantItemsMax: number };
 
-/** As that of a real stream. The twin forgets ids only when a test wants it. */
+/** The same as that of a real stream. The in-memory log forgets ids only when a test asks for it. */
 const DUPLICATE_WINDOW_MS = 10 * 60_000;
 
 export class MemoryWork implements WorkQueue {
@@ -184,8 +184,8 @@ export class MemoryWork implements WorkQueue {
     const outcome = await Promise.race([settled, dead]);
     if (outcome === 'done') return this.#items.remove(item);
     item.taken = false;
-    // A superseded handler neither acknowledges nor requeues. The twin runs one handler per item, so the item waits as after a
-    // crash.
+    // A superseded handler neither acknowledges nor requeues. The in-memory log runs only one handler per item, so the item waits as after
+    // a crash.
     if (outcome === 'requeued') item.requeues = Math.min(item.requeues + 1, requeuesMax);
     if (outcome === 'dead' || outcome === 'superseded') item.readyAt = Date.now() + ackWaitMs;
     else if (signal.aborted || outcome === 'requeued') item.readyAt = 0;

@@ -7,23 +7,23 @@ const live = (...names: string[]) => new Set(names);
 const owners = (list: (string | undefined)[]) =>
   new Map(list.flatMap((owner, shard) => (owner === undefined ? [] : [[shard, owner] as const])));
 
-/** The plan of a process that works on all shards it owns. */
+/** The plan of a process that works on all shards that it owns. */
 function planShare(leases: Leases, instance: string): SharePlan {
   return plan(leases, instance, new Set([...leases.owners].flatMap(([shard, owner]) => (owner === instance ? [shard] : []))));
 }
 
-test('a shard that names this process as owner but is not running is taken, within the fair share', () => {
+test('a shard whose lease names this process but which is not running is taken, within the fair share', () => {
   const leases = { shards: 4, live: live('me', 'other'), owners: owners(['me', 'me', 'me', 'other']) };
   assert.deepEqual(plan(leases, 'me', new Set([2])), { take: [0], release: [1] });
   assert.deepEqual(plan(leases, 'me', new Set()), { take: [0, 1], release: [2] });
 });
 
-test('a single live process takes all free shards, and those of dead processes', () => {
+test('a single live process takes all free shards and the shards of dead processes', () => {
   const leases = { shards: 4, live: live('me'), owners: owners([undefined, 'dead', 'me', undefined]) };
   assert.deepEqual(planShare(leases, 'me'), { take: [0, 1, 3], release: [] });
 });
 
-test('a process releases what exceeds the fair share, and takes nothing from live processes', () => {
+test('a process releases shards beyond its fair share, and takes none from live processes', () => {
   assert.deepEqual(planShare({ shards: 4, live: live('me', 'other'), owners: owners(['me', 'me', 'me', 'other']) }, 'me'), {
     take: [],
     release: [2],

@@ -9,8 +9,7 @@ export type SharePlan = { take: number[]; release: number[] };
  * the excess, a process with fewer takes free shards. If two processes want the same free shard, the revision of the lease lets
  * one of them have it.
  *
- * `held`: the shards that this process works on. A shard that names it as owner but is not among them (the answer to a write was
- * lost) is taken first, because no other process would take it.
+ * `held`: the shards that this process works on. A shard that is not among them although its lease names this process (the answer to a write was lost) is taken first, because no other process would take it.
  */
 export function planShare(leases: Leases, instance: string, held: ReadonlySet<number>): SharePlan {
   const own = [...held];

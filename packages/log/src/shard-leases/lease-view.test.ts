@@ -61,7 +61,7 @@ test('the view is current when it was read and shows a heartbeat of this process
   assert.equal(view.isCurrent(LEASE_MS), true);
 });
 
-test('the silence of others counts from the first own heartbeat after an interruption', () => {
+test('after an interruption, the silence of others counts from the process’s own first heartbeat', () => {
   const view = viewOf({ 'relay.a': { owner: 'a', heartbeat: 1 } });
   view.ready();
   seeOwnHeartbeat(view, 1, 0);
@@ -73,7 +73,7 @@ test('the silence of others counts from the first own heartbeat after an interru
   assert.deepEqual([...view.leases(1, 10_001 + LEASE_MS).live], ['me']);
 });
 
-test('while the bucket is read, silence proves nothing; entries that it no longer holds are gone', () => {
+test('silence proves nothing while the bucket is being read; afterwards entries that it no longer holds are gone', () => {
   const view = viewOf({
     'relay.a': { owner: 'a', heartbeat: 1 },
     'relay.b': { owner: 'b', heartbeat: 1 },

@@ -40,13 +40,13 @@ export class LeaseView {
     this.#ownKey = memberKey(keys, instance);
   }
 
-  /** The bucket is about to be read again from the beginning. */
+  /** Call it before the bucket is read again from the beginning. */
   clear(): void {
     this.#entries.clear();
     this.#isRead = false;
   }
 
-  /** The bucket has been read. */
+  /** Call it when the bucket has been read. */
   ready(): void {
     this.#isRead = true;
   }
@@ -66,7 +66,7 @@ export class LeaseView {
     this.#ownSeenAtMs = nowMs;
   }
 
-  /** Entries in memory. */
+  /** Number of entries in memory. */
   get size(): number {
     return this.#entries.size;
   }

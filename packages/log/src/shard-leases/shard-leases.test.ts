@@ -46,7 +46,7 @@ async function member(log: MemoryLog, instance: string, options: Partial<LeaseOp
   return { leases, running, events };
 }
 
-/** Advances time only by `advance`, in steps of 10 ms, with the intervals of production for all members. */
+/** Time that only `advance` moves, in steps of 10 ms. All members use the intervals of production. */
 function virtualTime(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   let nowMs = 0;
@@ -116,7 +116,7 @@ test('a process that is slow but connected keeps its shards until its heartbeat 
   await stopping;
 });
 
-test('the shards of a process that dies are taken over after its lease when the broker does not know it', {
+test('the shards of a process that dies are taken over after its lease if the broker does not report it gone', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
@@ -127,7 +127,7 @@ test('the shards of a process that dies are taken over after its lease when the 
   await until(() => b.running.size === 4);
   await own.close();
   await until(() => b.running.size === SHARDS);
-  // Ends the timer of the dead process, whose log is closed.
+  // Ends the timer of the dead process; its log is already closed.
   await a.leases.stop().catch(() => {});
   await b.leases.stop();
 });
@@ -180,7 +180,7 @@ test('a shard that another process takes first is not started', { timeout: 20_00
   await a.leases.stop();
 });
 
-test('confirm stops a shard whose lease is lost before the next round, and leaves one that is held as it is', {
+test('confirm stops a shard whose lease is lost before the next round, and does not touch a shard whose lease is held', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
@@ -193,7 +193,7 @@ test('confirm stops a shard whose lease is lost before the next round, and leave
   await a.leases.stop();
 });
 
-test('a shard whose lease another process has taken is stopped before it may start again, from the checkpoint of the other', {
+test('a shard whose lease another process has taken is stopped before it may start again from the other process’s checkpoint', {
   timeout: 20_000,
 }, async () => {
   const log = createMemoryLog();
@@ -228,7 +228,7 @@ test('a shard that is slow to stop is not started again meanwhile', { timeout: 2
   });
   const b = await member(log.another(), 'b');
   await until(() => stopping.size > 0);
-  // From now on all shards are its own again.
+  // From now on all shards belong to it again.
   await b.leases.stop();
   await until(() => starts > SHARDS);
   assert.deepEqual(startedEarly, []);
@@ -285,7 +285,7 @@ test('a shard that is released and taken again during a restart is started once'
   await a.leases.stop();
 });
 
-/** A process on the log; the outcome of its lease writes depends on `lose`: stored without an answer, or not stored. */
+/** A process on the log. `lose` decides the outcome of its lease writes: stored without an answer, or not stored. */
 function withLostWrites(log: MemoryLog, lose: (value: LeaseValue) => 'answer' | 'write' | undefined): MemoryLog {
   const own = log.another();
   const losing =
@@ -301,7 +301,9 @@ function withLostWrites(log: MemoryLog, lose: (value: LeaseValue) => 'answer' | 
   return own;
 }
 
-test('a renewal that was stored without an answer costs no shard, and later ones are stored', { timeout: 20_000 }, async () => {
+test('a renewal that is stored without an answer does not cost the shard, and later renewals are stored', {
+  timeout: 20_000,
+}, async () => {
   const log = createMemoryLog();
   let losses = 0;
   const a = await member(
@@ -316,7 +318,7 @@ test('a renewal that was stored without an answer costs no shard, and later ones
   await a.leases.stop();
 });
 
-test('a shard whose take was stored without an answer is started', { timeout: 20_000 }, async () => {
+test('a shard whose lease was taken without an answer is started', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   let losses = 0;
   const a = await member(
@@ -346,7 +348,10 @@ for (const lost of ['answer', 'write'] as const) {
   });
 }
 
-/** A process on the log that sees changes of the leases only while `isCut` is false. `isLost`: its watch breaks, and the next one is cut. */
+/**
+ * A process on the log that sees changes of the leases only while `isCut` is false. When `isLost` is set, its watch breaks, and the next
+ * watch sees no changes either.
+ */
 function withHeldWatch(log: MemoryLog) {
   const own = log.another();
   const held = { isCut: false, isLost: false, watches: 0 };
@@ -365,7 +370,7 @@ function withHeldWatch(log: MemoryLog) {
   return { own, held };
 }
 
-test('a process that sees no heartbeat, not even its own, takes no shard of others', { timeout: 20_000 }, async () => {
+test('a process that sees no heartbeats, not even its own, does not take shards of others', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   const a = await member(log, 'a');
   const { own, held } = withHeldWatch(log);
@@ -401,7 +406,7 @@ test('a process keeps a shard that it has taken while its view still shows the p
   await a.leases.stop();
 });
 
-test('a conflict of a renewal while the leases are read again costs no shard', { timeout: 20_000 }, async () => {
+test('a renewal that conflicts while the leases are read again does not cost the shard', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   const { own, held } = withHeldWatch(log);
   let conflicts = 0;
@@ -475,7 +480,7 @@ function withSlowWrites(log: MemoryLog, ms: number): MemoryLog {
 }
 
 for (const writeMs of [100, 200]) {
-  test(`with writes of ${writeMs} ms no shard moves without need, and those of a dead process are taken in time`, async t => {
+  test(`with writes of ${writeMs} ms no shard moves needlessly, and the shards of a dead process are taken in time`, async t => {
     const time = virtualTime(t);
     const log = createMemoryLog();
     const options = { ...time.options, shards: 16 };

@@ -10,8 +10,8 @@ import { type LeaseKeys, LeaseView, memberKey, shardKey } from './lease-view.ts'
 /** Milliseconds between two heartbeats of a process. */
 export const HEARTBEAT_INTERVAL_MS = 300;
 /**
- * A process without a heartbeat for this long counts as dead. If the broker reports it gone, it counts as dead after
- * two heartbeats: after a SIGKILL its shards stand still for about 0.9 s.
+ * A process without a heartbeat for this long counts as dead. If the broker reports it gone, it already counts as dead after two missed
+ * heartbeats, so that its shards stand still for about 0.9 s after a SIGKILL.
  */
 export const LEASE_MS = 1_500;
 
@@ -42,14 +42,14 @@ export type LeaseOptions = {
   now: () => number;
   /** Called once the lease is held. Process the shard from the checkpoint on. */
   startShard: (shard: number, progress: ShardProgress, cause: ShardStart) => void;
-  /** Stops a shard. Resolves with its progress once nothing of it runs in this process any more; undefined when nothing ran. */
+  /** Stops a shard. Resolves with its progress once it no longer runs in this process; undefined if it did not run. */
   stopShard: (shard: number) => Promise<ShardProgress | undefined>;
   /** The progress of a running shard, otherwise undefined. A checkpoint that goes back replaces a later one. */
   progressOf: (shard: number) => ShardProgress | undefined;
   onError: (error: unknown) => void;
 };
 
-/** Shards whose lease is being written, or that are being stopped, at the same time. Further ones wait for the next round. */
+/** Most shards whose leases are being written, or that are being stopped, at the same time. Further shards wait for the next round. */
 const CHANGES_MAX = 64;
 
 /** `writtenAtMs`: when this process began its last write of the lease. `isSeen`: the view has shown that write. */
@@ -59,8 +59,7 @@ type Tenure = { revision: number; progress: ShardProgress; writtenAtMs: number; 
  * Assigns shards to processes. Leases only make work efficient: two owners of a shard do no harm, because the log accepts the
  * writes of only one. A shard is stopped before its lease is released, and started after its lease is held.
  *
- * The heartbeat has a loop of its own, and each round only begins the changes that are due, one per shard at a time: a slow or lost write
- * delays only its own shard. A write whose answer was lost may still be stored, so the view decides, not the answer.
+ * The heartbeat has its own loop, and a round does not wait for the changes that it begins, at most one per shard: a slow or lost write delays only its own shard. A write whose answer was lost may still be stored, so the view decides, not the answer.
  */
 export class ShardLeases {
   readonly #options: LeaseOptions;
@@ -98,7 +97,7 @@ export class ShardLeases {
         if (change.key === memberKey(keys, instance)) this.#firstHeartbeat.resolve();
       },
       ready: () => this.#view.ready(),
-      // The view stays empty until the bucket is read again: meanwhile this process keeps its shards and takes none.
+      // Until the bucket has been read again the view is empty, and this process keeps its shards and takes none.
       lost: onError,
     });
     await this.#putHeartbeat();
@@ -123,9 +122,9 @@ export class ShardLeases {
   }
 
   /**
-   * Stops a shard that failed in this process (a conflict, or the log was unavailable) and starts it again from its checkpoint if
-   * the lease is still held. Retries until the log answers. The heartbeat resumes with the connection, so no other process would
-   * take over a shard that stays stopped here.
+   * Stops a shard that failed in this process (a conflict, or the log was unavailable) and starts it again from its checkpoint if the lease
+   * is still held. Retries until the log answers. The heartbeat resumes together with the connection, so no other process would take over a
+   * shard that stayed stopped here.
    */
   async restart(shard: number): Promise<void> {
     const tenure = this.#held.get(shard);
@@ -134,7 +133,7 @@ export class ShardLeases {
     const progress = (await stopShard(shard)) ?? tenure.progress;
     const isCurrent = () => this.#held.get(shard) === tenure && !this.#stop.signal.aborted;
     const lease = await this.#leaseOf(shard, isCurrent);
-    // The shard was released meanwhile, or released and taken again: then it runs already.
+    // The shard was released in the meantime, or it was also taken again and is already running.
     if (!isCurrent()) return;
     if (lease?.owner === instance) startShard(shard, progress, 'restarted');
     else this.#held.delete(shard);
@@ -150,7 +149,7 @@ export class ShardLeases {
     if (entry?.value.owner !== instance && this.#held.delete(shard)) await stopShard(shard);
   }
 
-  /** The lease as the log (not the view) has it. Undefined when there is none, or when `isWanted` turned false. */
+  /** Reads the lease from the log instead of the view. Undefined if there is none, or if `isWanted` has become false. */
   async #leaseOf(shard: number, isWanted: () => boolean): Promise<LeaseValue | undefined> {
     const { store, keys, heartbeatMs, onError } = this.#options;
     while (isWanted()) {
@@ -176,7 +175,7 @@ export class ShardLeases {
           takenMs = now() - startedMs;
         },
         error => {
-          // A log that refuses at once must not cause a tight loop.
+          // Waits a whole interval after an error, because a log that refuses at once must not cause a tight loop.
           takenMs = 0;
           onError(error);
         },
@@ -217,7 +216,7 @@ export class ShardLeases {
     }
   }
 
-  /** Begins the changes that are due. Takes and releases come before renewals, which only save a later owner some reading. */
+  /** Begins the changes that are due. Takes and releases come before renewals, which only spare a later owner some reading. */
   #round(): void {
     const { instance, now, shards } = this.#options;
     if (this.#view.isCurrent(now())) {
@@ -267,7 +266,7 @@ export class ShardLeases {
         await stopShard(shard);
         return;
       }
-      // Only this process writes its own name, so an earlier renewal was stored and its answer was lost.
+      // Only this process writes its own name, so an earlier renewal must have been stored without an answer.
       tenure.revision = seen.revision;
     }
     if (seen?.revision === tenure.revision) tenure.isSeen = true;
@@ -283,7 +282,7 @@ export class ShardLeases {
     const value = { owner: instance, ...progress };
     const revision = await unlessConflict(store.update(shardKey(keys, shard), value, tenure.revision));
     if (revision !== undefined) Object.assign(tenure, { revision, progress, writtenAtMs, isSeen: false });
-    // After a conflict the view shows who wrote, unless the lease was deleted: then it is taken again.
+    // After a conflict the view shows who wrote. If the lease was deleted instead, it is taken again.
     else if (this.#view.isCurrent(now()) && this.#view.shard(shard) === undefined && this.#held.delete(shard))
       await stopShard(shard);
   }

@@ -8,10 +8,10 @@ export const RUNS_FOLDER = 'CAMPAIGN_RUNS';
 
 type Line = { begin: Omit<AgentRun, 'tokens' | 'fullText'>; script: AgentScript } | { end: number; at: number };
 
-/** The same clock in all processes, and unaffected when the system clock is set. */
+/** A clock that all processes share and that is unaffected when the system clock is set. */
 export const monotonicMs = () => Number(process.hrtime.bigint()) / 1e6;
 
-/** Run ids of one process: more than a process starts in a campaign. */
+/** Number of run ids reserved for one process: more runs than it starts in a campaign. */
 const RUNS_OF_PROCESS_MAX = 100_000;
 
 /** Writes the runs of this process to a file of its own, at once: the process may be killed at any moment. */
@@ -50,8 +50,8 @@ export class RunFile implements RunRecorder {
 }
 
 /**
- * The runs of all processes. Which tokens a killed process had emitted is unknown, so `tokens` are all that it would emit. `deaths`:
- * when the process with an id was killed, by `monotonicMs`.
+ * The runs of all processes. It is unknown which tokens a killed process has emitted, so `tokens` has all that it would have emitted.
+ * `deaths`: when the process with an id was killed, by `monotonicMs`.
  */
 export function readRuns(folder: string, deaths: ReadonlyMap<number, number>): AgentRun[] {
   const runs = new Map<number, AgentRun>();

@@ -21,10 +21,10 @@ export {
   CONTRACT_TENANT_ITEMS_MAX,
 } from './log-under-test.ts';
 
-/** Long enough that no tail check runs within a case. */
+/** So long that no tail check runs during a case. */
 const NO_TAIL_CHECK_MS = 60_000;
 
-/** Tests every sentence of the interfaces' comments on one implementation. `open` opens the log with the CONTRACT_… values. */
+/** Tests every sentence of the interfaces' comments for one implementation. `open` opens the log with the CONTRACT_… values. */
 export function describeLogContract(name: string, open: (options: { tailCheckMs: number }) => Promise<LogUnderTest>): void {
   describe(`${name} as a log`, () => {
     group('inputs', inputCases, () => open({ tailCheckMs: CONTRACT_TAIL_CHECK_MS }));

@@ -101,7 +101,7 @@ export async function onceWithin(ms: number, what: string, run: () => Promise<nu
   assert.ok(tookMs.at(-1)! < ms, `${what}: ${tookMs.map(Math.round).join(', ')} ms, not less than ${ms} ms`);
 }
 
-/** The first `count` items; then ends the iteration as `break` does. */
+/** Collects the first `count` items, then ends the iteration as `break` does. */
 export async function take<T>(items: AsyncIterable<T>, count: number): Promise<T[]> {
   const taken: T[] = [];
   const all = async () => {

@@ -15,7 +15,7 @@ import {
 } from './log-under-test.ts';
 import { brief, newRole, untilAborted, worker } from './worker.ts';
 
-/** How deliveries are counted: attempts, requeues, settlements. */
+/** Cases of how deliveries are counted: attempts, requeues, settlements. */
 export const workAttemptCases: Case[] = [
   {
     name: 'a rejected item is delivered as the next attempt; after the last attempt it is delivered as exhausted and settled',

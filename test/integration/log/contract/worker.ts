@@ -30,7 +30,7 @@ export function untilAborted(signal: AbortSignal): Promise<never> {
   });
 }
 
-/** A job without what its worker may call. */
+/** A job without its functions. */
 export const dataOf = ({ leaveSlot: _leaveSlot, isTakenOver: _isTakenOver, ...data }: Job): Job => data;
 
 export const brief = ({ work, attempt, exhausted }: Job) => ({ taskId: work.taskId, attempt, exhausted });

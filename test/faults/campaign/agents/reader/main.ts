@@ -2,7 +2,7 @@ import { type Step, startRemoteAgent } from '../../../../support/agents/remote-a
 import { type AgentScript, tokensOf } from '../../../../support/agents/scripted-agent.ts';
 import { RUNS_FOLDER, RunFile } from '../run-file.ts';
 
-/** The remote A2A agent: an HTTP server in a process of its own. It reads its script in the text of the message. */
+/** The remote A2A agent: an HTTP server in a separate process. It reads its script in the text of the message. */
 const runs = new RunFile(process.env[RUNS_FOLDER] ?? '.');
 /** A remote agent does not know the attempts of its caller: each run counts as one. */
 let attempts = 0;
@@ -37,5 +37,5 @@ await startRemoteAgent({
   },
 });
 
-// It ends with the process that started it.
+// Ends this process together with the one that started it.
 process.stdin.resume().once('end', () => process.exit());

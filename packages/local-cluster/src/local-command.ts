@@ -8,8 +8,8 @@ const CHECKOUT = fileURLToPath(new URL('../../../', import.meta.url));
 /** Published files are JavaScript. */
 const IS_CHECKOUT = import.meta.url.endsWith('.ts');
 
-/** The command as it is run here, for the commands that hints print. */
-export type OwnCommand = {
+/** How the command is run here, for the command lines that hints print. */
+export type LocalCommand = {
   /** Words before the arguments, such as `hopline`. */
   prefix: string;
   /** Command that starts a local cluster; undefined if this installation cannot start one. */
@@ -21,7 +21,7 @@ export type OwnCommand = {
 };
 
 /** `cwd` is the folder of the user. */
-export function ownCommand(environment: Readonly<Record<string, string | undefined>>, cwd: string): OwnCommand {
+export function localCommand(environment: Readonly<Record<string, string | undefined>>, cwd: string): LocalCommand {
   if (IS_CHECKOUT) {
     const tarballs = join(resolve(CHECKOUT), 'dist');
     const isHere = resolve(CHECKOUT) === resolve(cwd);
@@ -30,14 +30,14 @@ export function ownCommand(environment: Readonly<Record<string, string | undefin
     const pack = `npm${folder} run pack${isHere ? '' : ` -- --output ${shellQuoted(tarballs)}`}`;
     return { prefix: `npm${folder} run -s hopline --`, start: `npm${folder} start`, tarballs: { folder: tarballs, pack } };
   }
-  // Set by `npx` and by the scripts of a package, whose commands are not on the PATH of a terminal. With --no, npx runs what is
-  // installed and fetches nothing: no registry has this package, and a stranger who registers its name must not run code here.
+  // Set by `npx` and by the scripts of a package, whose commands are not on the PATH of a terminal. With --no, npx only runs an installed
+  // package. No registry has this package, and a stranger who registers its name must not be able to run code here.
   const prefix = environment.npm_command === undefined ? 'hopline' : 'npx --no hopline';
   return { prefix, start: undefined, tarballs: undefined };
 }
 
 /** Makes a command for hints from arguments such as `follow TASK`. It works here, with the server at `url`. */
-export function commandLineFor({ prefix }: OwnCommand, url: string): (args: string) => string {
+export function commandLineFor({ prefix }: LocalCommand, url: string): (args: string) => string {
   const option = url === URL_DEFAULT ? '' : ` --url ${shellQuoted(url)}`;
   return args => `${prefix} ${args}${option}`;
 }

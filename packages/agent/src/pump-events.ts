@@ -1,0 +1,85 @@
+import { setImmediate as nextLoopTurn } from 'node:timers/promises';
+import type { InputWriter } from '@hopline/log';
+import { ATTR, errorWord, type Hop, LINE, type Logger } from '@hopline/telemetry';
+import { AbortableEvents } from './abortable-events.ts';
+import type { Agent, AgentEvent, EndEvent, Turn } from './agent.ts';
+import { BoundExceeded, EVENTS_AT_ONCE_MAX } from './limits.ts';
+import { DONE, endOf, failed, failureOf, placeOf, type TurnEnd } from './turn-end.ts';
+import type { TurnInputs } from './turn-inputs.ts';
+import type { TurnMetrics } from './turn-metrics.ts';
+
+export type PumpDeps = {
+  agent: Agent;
+  /** Configured name of the agent. */
+  name: string;
+  /** Receives the class of an error that an agent throws, never its message, which may hold content. */
+  logger: Logger;
+  /** Receives errors that an agent throws, for its author's terminal, because they may hold content. Absent: they are dropped. */
+  showError?: ((error: unknown) => void) | undefined;
+};
+
+type Pump = { inputs: TurnInputs; writer: InputWriter; hop: Hop; metrics: TurnMetrics };
+
+/** Writes the agent's events as inputs and returns how the turn ended. Rejects only when the writer has failed. */
+export async function pumpEvents(deps: PumpDeps, turn: Turn, { inputs, writer, hop, metrics }: Pump): Promise<TurnEnd> {
+  inputs.begin();
+  const { agent } = deps;
+  // Called by the iterator, because an agent may throw before it returns an iterable.
+  const start = (): AsyncIterable<AgentEvent | readonly AgentEvent[]> => agent.runBatches?.(turn) ?? agent.run(turn);
+  const events = new AbortableEvents(start, turn.signal);
+  let atOnce = 0;
+  try {
+    for (;;) {
+      const next = await events.next().catch(error => ({ thrown: error as unknown }));
+      if ('thrown' in next) return turn.signal.aborted ? DONE : onThrow(deps, next.thrown);
+      if (next.done === true) return DONE;
+      const batch = isBatch(next.value) ? next.value : [next.value];
+      for (const event of batch) {
+        if (isEnd(event)) return endOf(event);
+        if (event.type === 'step') hop.step({ [ATTR.graphNode]: event.step });
+        metrics.count(event);
+        inputs.take(event);
+        if (writer.isReady) continue;
+        await writer.ready();
+        if (turn.signal.aborted) return DONE;
+      }
+      atOnce += batch.length;
+      if (atOnce < EVENTS_AT_ONCE_MAX) continue;
+      atOnce = 0;
+      await nextLoopTurn();
+    }
+  } catch (error) {
+    return await toInvalidEventFailure(deps, error, writer);
+  } finally {
+    await events.return();
+  }
+}
+
+function isBatch(value: AgentEvent | readonly AgentEvent[]): value is readonly AgentEvent[] {
+  return Array.isArray(value);
+}
+
+export function isEnd(event: AgentEvent): event is EndEvent {
+  return event.type === 'done' || event.type === 'failed' || event.type === 'interrupted';
+}
+
+function onThrow({ logger, name, showError }: PumpDeps, error: unknown): TurnEnd {
+  showError?.(error);
+  const reason = error instanceof Error ? error.name : typeof error;
+  logger.warn({ agent: name, reason, path: placeOf(error) }, LINE.agentThrew);
+  return { ...failureOf(error), cause: errorWord(error) };
+}
+
+/**
+ * Turns the error of an event that cannot be written into a failure of the turn: the next attempt would get the same event. Rejects when
+ * the writer itself has failed.
+ */
+export async function toInvalidEventFailure({ showError }: PumpDeps, error: unknown, writer: InputWriter): Promise<TurnEnd> {
+  await writer.ready();
+  showError?.(error);
+  return failed(
+    error instanceof BoundExceeded ? error.message : 'the agent sent an event that cannot be read',
+    false,
+    'unreadable_event',
+  );
+}

@@ -1,0 +1,78 @@
+import { isTaskId, isWriter, logSubject, RAW_PREFIX, rawSubject, type Writer } from '@hopline/events';
+import { requireTaskId, requireWriter } from '@hopline/log';
+import type { LogNames } from './names.ts';
+
+/** Subjects of each kind that are remembered: more than a process has tasks in work, and about 3 MB. */
+export const SUBJECTS_MAX = 4_096;
+
+/** The task and the writer of an input, as its subject names them. */
+export type InputOrigin = { taskId: string; writer: Writer };
+
+/**
+ * The subjects of the tasks of one cluster. A subject holds a hash of the task's id, and a task has thousands of records: making and checking
+ * the subject of each took a relay 1 µs a token. So they are made once, and forgotten all at once when there are too many.
+ */
+export class TaskSubjects {
+  readonly #names: LogNames;
+  readonly #shards: number;
+  readonly #subjectsMax: number;
+  readonly #facts = new Map<string, string>();
+  readonly #inputs = new Map<string, string>();
+  readonly #origins = new Map<string, InputOrigin>();
+
+  constructor(names: LogNames, shards: number, subjectsMax = SUBJECTS_MAX) {
+    this.#names = names;
+    this.#shards = shards;
+    this.#subjectsMax = subjectsMax;
+  }
+
+  /** The subject of a task's facts. Throws TypeError for an id that cannot be a token. */
+  ofFacts(taskId: string): string {
+    const known = this.#facts.get(taskId);
+    if (known !== undefined) return known;
+    requireTaskId(taskId);
+    return this.#remember(this.#facts, taskId, this.#names.subject(logSubject(taskId, this.#shards)));
+  }
+
+  /** The subject of a task's inputs from one writer. Throws TypeError for an id or a writer that cannot be tokens. */
+  ofInputs(taskId: string, writer: Writer): string {
+    const key = `${taskId}.${writer}`;
+    const known = this.#inputs.get(key);
+    if (known !== undefined) return known;
+    requireTaskId(taskId);
+    requireWriter(writer);
+    return this.#remember(this.#inputs, key, this.#names.subject(rawSubject(taskId, this.#shards, writer)));
+  }
+
+  /**
+   * The origin of an input. Undefined unless the subject is exactly that of the task and the writer: any client may publish on any subject,
+   * and an input in the shard of another task would make two relays write that task.
+   */
+  originOf(subject: string): InputOrigin | undefined {
+    const known = this.#origins.get(subject);
+    if (known !== undefined) return known;
+    const [taskId = '', ...rest] = this.#tokensOf(subject);
+    const writer = rest.join('.');
+    if (!isTaskId(taskId) || !isWriter(writer) || subject !== this.ofInputs(taskId, writer)) return undefined;
+    return this.#remember(this.#origins, subject, { taskId, writer });
+  }
+
+  /** The token of a subject of inputs that names the task, whatever it is; empty without one. */
+  taskIdIn(subject: string): string {
+    return this.#tokensOf(subject)[0] ?? '';
+  }
+
+  /** The tokens behind the shard. */
+  #tokensOf(subject: string): string[] {
+    return subject
+      .slice(this.#names.subject(RAW_PREFIX).length + 1)
+      .split('.')
+      .slice(1);
+  }
+
+  #remember<T>(subjects: Map<string, T>, key: string, value: T): T {
+    if (subjects.size >= this.#subjectsMax) subjects.clear();
+    subjects.set(key, value);
+    return value;
+  }
+}

@@ -1,0 +1,41 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+/** A process of its own costs about half a second, mostly for loading the modules that the files of a package share. */
+const TOGETHER = /^(?:packages|services)\/[^/]+/;
+/** What acts on the whole process of a file, or measures it: hooks of every test, global providers of OpenTelemetry, counts of work. */
+const OF_ITS_PROCESS = /^(?:before|after)Each\(|setGlobal|startTelemetry\(|counted-work\.ts|getActiveResourcesInfo/m;
+
+export type Batches = Disposable & {
+  /** What to run as one process each, in the order of the files: a test file, or a module that imports the files of a package. */
+  paths: string[];
+  /** How a list shows one of the paths: relative to the root, e.g. "packages/task (6 files)". */
+  nameOf(path: string): string;
+};
+
+/** Puts the files of each package together. Writes the modules that import them to a temporary folder, which disposal removes. */
+export function batchesOf(root: string, files: readonly string[]): Batches {
+  const folder = mkdtempSync(join(tmpdir(), 'hopline-tests-'));
+  const names = new Map<string, string>();
+  const paths = [...Map.groupBy(files, file => batchOf(root, file))].map(([batch, together]) => {
+    if (together.length === 1) return together[0]!;
+    const path = join(folder, `${batch.replaceAll('/', '-')}.mjs`);
+    writeFileSync(path, together.map(file => `import ${JSON.stringify(pathToFileURL(file))};\n`).join(''));
+    names.set(path, `${batch} (${together.length} files)`);
+    return path;
+  });
+  return {
+    paths,
+    nameOf: path => names.get(path) ?? relative(root, path),
+    [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
+
+/** The package of a file, or the path of a file that needs a process of its own. */
+export function batchOf(root: string, file: string): string {
+  const path = relative(root, file);
+  const [folder] = TOGETHER.exec(path) ?? [];
+  return folder === undefined || OF_ITS_PROCESS.test(readFileSync(file, 'utf8')) ? path : folder;
+}
