@@ -84,6 +84,8 @@ export {
   TENANT_QUEUES,
   taskWorkFilters,
   tenantQueueOf,
+  tenantQueueOfSubject,
+  tenantsWorkFilter,
   tenantTokenOf,
   tenantWorkFilter,
   WORK_PREFIX,

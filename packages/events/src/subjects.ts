@@ -98,6 +98,11 @@ export const workFilter = (role: Role, queue?: number): string =>
 export const taskWorkFilters = (role: Role, taskId: string): string[] =>
   [taskId, `*.*.${taskId}`].map(rest => `${WORK_PREFIX}.${role}.${rest}`);
 
+/** The work of all tenants of a role. */
+export const tenantsWorkFilter = (role: Role): string => `${WORK_PREFIX}.${role}.*.*.*`;
+/** The queue in the subject of a tenant's work. NaN for another subject. */
+export const tenantQueueOfSubject = (subject: string): number => Number(subject.split('.').at(-3));
+
 /** The work of one tenant of a role. */
 export const tenantWorkFilter = (role: Role, tenant: string): string => `${WORK_PREFIX}.${role}.${queueOf(tenant)}.${tenant}.*`;
 

@@ -130,7 +130,7 @@ export const LEASES_AGE_MS = 7 * DAY_MS;
  * are for 1,000 agents, each with one process, and 50 processes of ingress: far beyond what a NATS cluster of today serves.
  */
 
-/** Nine consumers for each role (one for work without an owner, eight for tenants): 1,000 agents and the supervisors take 9,009. */
+/** At most nine consumers for each role (one for work without an owner, eight for tenants): 1,000 agents and the supervisors take 9,009. */
 export const WORK_CONSUMERS_MAX = 10_000;
 /**
  * Each process reads 16 pages of history at once, and has one consumer per 256 quiet tasks that it follows: 17 consumers for an agent, 56 for an

@@ -201,7 +201,8 @@ class Rights {
 
   /** Allows queueing work without an owner, and work of tenants. */
   requestWork(...roles: string[]): void {
-    for (const role of roles) this.publish(`${WORK_PREFIX}.${role}.*`, `${WORK_PREFIX}.${role}.*.*.*`);
+    for (const role of roles)
+      this.publish(`${WORK_PREFIX}.${role}.*`, `${WORK_PREFIX}.${role}.*.*.*`, workersSubject(role as Role));
   }
 
   /** Counts the work that waits for a role. */

@@ -1,5 +1,5 @@
 import type { Owner, Role, TraceCarrier, Work } from '@hopline/events';
-import { taskWorkFilters, workSubject } from '@hopline/events';
+import { taskWorkFilters, tenantQueueOf, workSubject } from '@hopline/events';
 import {
   type DeliveryBounds,
   FairSlots,
@@ -14,12 +14,13 @@ import { encodePayload } from './codec.ts';
 import type { Connection } from './connection.ts';
 import { DeadWorkers } from './dead-workers.ts';
 import type { Delivery } from './delivery.ts';
-import { QUEUES, type Queue } from './names.ts';
+import type { Queue } from './names.ts';
 import { DUPLICATE_WINDOW_MS } from './options.ts';
 import type { Publisher } from './publisher.ts';
 import type { RequeueCounts } from './requeues.ts';
 import { pause, retry } from './retry.ts';
 import { RunningItems } from './running-items.ts';
+import { TenantQueueReports, TenantQueues } from './tenant-queues.ts';
 import { WorkConsumer } from './work-consumer.ts';
 import { WorkRoom } from './work-room.ts';
 import type { WorkerEntry } from './worker-entry.ts';
@@ -46,12 +47,14 @@ export class JetStreamWork implements WorkQueue {
   readonly #publisher: Publisher;
   readonly #options: JetStreamWorkOptions;
   readonly #room: WorkRoom;
+  readonly #reports: TenantQueueReports;
 
   constructor(connection: Connection, publisher: Publisher, options: JetStreamWorkOptions) {
     this.#connection = connection;
     this.#publisher = publisher;
     this.#options = options;
     this.#room = new WorkRoom(connection, options);
+    this.#reports = new TenantQueueReports(connection);
   }
 
   async request(role: Role, work: Work, options: { id: string; trace?: TraceCarrier }): Promise<void> {
@@ -62,6 +65,8 @@ export class JetStreamWork implements WorkQueue {
     for (;;) {
       try {
         await this.#publisher.publish(subject, encodePayload(work), options);
+        const queue = tenantQueueOf(work.owner);
+        if (queue !== undefined) this.#reports.report(role, queue);
         return;
       } catch (error) {
         if (!(error instanceof LogFull) || performance.now() + FULL_RETRY_MS > deadline) throw error;
@@ -106,9 +111,10 @@ export class JetStreamWork implements WorkQueue {
       isClaimedElsewhere: running.isClaimedElsewhere,
       ended,
     };
-    const consumers = QUEUES.map(queue => new WorkConsumer(this.#connection, { ...worker, queue }, handler));
+    const run = (queue: Queue) => new WorkConsumer(this.#connection, { ...worker, queue }, handler).run();
+    const tenants = new TenantQueues(this.#connection, role, run);
     try {
-      await Promise.all(consumers.map(consumer => consumer.run()));
+      await Promise.all([run(undefined), tenants.serve(ended)]);
     } finally {
       await running.presence.leave();
       running.items.stop();
