@@ -29,7 +29,7 @@ type Sibling = {
   /** The answer to the last question. */
   answer: Answer | undefined;
   asked: boolean;
-  /** How long the server has answered that it has no connection, and how long no answer has come, milliseconds. */
+  /** Time in milliseconds for which the server has answered that it has no connection, and for which no answer has come. */
   goneMs: number | undefined;
   silentMs: number;
   /** When this worker first saw that the entry was taken, and its revision then. */
