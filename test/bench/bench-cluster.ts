@@ -35,15 +35,15 @@ export type BenchCluster = AsyncDisposable & {
 export async function startCluster(options: ClusterOptions): Promise<BenchCluster> {
   const stack = new AsyncDisposableStack();
   const natsServers = () => children().filter(({ program }) => program === 'nats-server');
-  const before = new Set(natsServers().map(({ pid }) => pid));
+  const before = new Set(options.nats === undefined ? natsServers().map(({ pid }) => pid) : []);
   const cluster = stack.use(await Cluster.start({ relays: 1, ingresses: 1, ...options }));
-  const nats = natsServers().find(({ pid }) => !before.has(pid));
+  const nats = natsServers().filter(({ pid }) => !before.has(pid));
   const pids: Pids = {};
   for (const { spec, pid } of cluster.services) {
     pids[spec.service] = pid;
     stack.defer(killAtExit(pid));
   }
-  if (nats !== undefined) pids['nats-server'] = nats.pid;
+  for (const [index, { pid }] of nats.entries()) pids[index === 0 ? 'nats-server' : `nats-server ${index + 1}`] = pid;
   const client = stack.use(startClient());
   await delay(SETTLE_MS);
   return { cluster, client, pids, [Symbol.asyncDispose]: () => stack.disposeAsync() };

@@ -10,6 +10,7 @@ import { frameEncoding } from './frame-encoding.ts';
 import { image } from './image.ts';
 import { load } from './load.ts';
 import { runsLines } from './measure/targets.ts';
+import { paced } from './paced.ts';
 import type { Question } from './question.ts';
 import { replay } from './replay.ts';
 import { type BenchReport, runBench, verdictLines } from './run-bench.ts';
@@ -22,6 +23,7 @@ import { viewers } from './viewers.ts';
 import { ways } from './ways.ts';
 
 const QUESTIONS: Question[] = [
+  paced,
   through,
   throughput,
   sdkPeer,

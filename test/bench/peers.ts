@@ -1,3 +1,4 @@
+import type { ClusterOptions } from '../support/cluster/cluster.ts';
 import { type BenchCluster, type Client, startCluster } from './bench-cluster.ts';
 import type { AnswerReport } from './client/answer.ts';
 import { LoadProcess } from './measure/load-process.ts';
@@ -21,7 +22,10 @@ type AskedWith = { url: string; artifact: string; wire?: WireName; agent?: strin
 export type Peers = { remote: Remote; direct: Peer; through: Peer };
 
 /** A process for each remote agent, and a cluster that has all of them. */
-export async function startPeers(remotes: readonly Remote[]): Promise<AsyncDisposable & { bench: BenchCluster; peers: Peers[] }> {
+export async function startPeers(
+  remotes: readonly Remote[],
+  options: Pick<ClusterOptions, 'env' | 'nats'> = {},
+): Promise<AsyncDisposable & { bench: BenchCluster; peers: Peers[] }> {
   const stack = new AsyncDisposableStack();
   const servers: { remote: Remote; server: LoadProcess<RemoteServerMethods>; url: string }[] = [];
   for (const remote of remotes) {
@@ -29,7 +33,7 @@ export async function startPeers(remotes: readonly Remote[]): Promise<AsyncDispo
     servers.push({ remote, server, url: await server.call('listen', { wire: remote.wire }) });
   }
   const agents = servers.map(({ remote, url }) => ({ name: remote.wire.replace('.', '-'), ...remote.entry(url) }));
-  const bench = stack.use(await startCluster({ agents }));
+  const bench = stack.use(await startCluster({ ...options, agents }));
   const peers = servers.map(({ remote, server, url }, index) => {
     const { 'sub-agent': _others, ...services } = bench.pids;
     const agent = bench.cluster.agents[index]!;

@@ -4,14 +4,15 @@ import { connect } from '@nats-io/transport-node';
 
 /** Records of the log after a run, read from the server itself. */
 
-export type RecordCounts = { inputs: number; facts: number };
+/** `bytes`: of both streams, in one replica. */
+export type RecordCounts = { inputs: number; facts: number; bytes: number };
 
 export async function countRecords(servers: string): Promise<RecordCounts> {
   const nc = await connect({ servers });
   try {
     const { streams } = await jetstreamManager(nc);
-    const messages = async (name: string) => (await streams.info(name)).state.messages;
-    return { inputs: await messages(INPUTS_STREAM), facts: await messages(FACTS_STREAM) };
+    const [inputs, facts] = [(await streams.info(INPUTS_STREAM)).state, (await streams.info(FACTS_STREAM)).state];
+    return { inputs: inputs.messages, facts: facts.messages, bytes: inputs.bytes + facts.bytes };
   } finally {
     await nc.close();
   }

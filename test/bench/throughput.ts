@@ -41,7 +41,7 @@ export const throughput: Question = {
       whole: () => wholePath(bench, plan.tasks, plan.tokensEach),
     });
     const after = await countRecords(bench.cluster.nats.url);
-    const stored = { inputs: after.inputs - before.inputs, facts: after.facts - before.facts };
+    const stored = { inputs: after.inputs - before.inputs, facts: after.facts - before.facts, bytes: after.bytes - before.bytes };
     return [rates(plan, raw, whole, stored), cpuByService(plan, whole)];
   },
 };

@@ -49,7 +49,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   'task-file': ['a2a', 'events'],
   profiles: ['events'],
   task: ['a2a', 'events'],
-  log: ['a2a', 'events'],
+  log: ['a2a', 'coalesce', 'events'],
   fold: ['a2a', 'coalesce', 'events', 'log', 'task'],
   'task-audit': ['a2a', 'events', 'log', 'task'],
   replay: ['a2a', 'coalesce', 'events', 'fold', 'log', 'task', 'task-file'],

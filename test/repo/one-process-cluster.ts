@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { defineAgent, serveAgent } from '@hopline/agent';
 import { DEFAULT_SETTINGS } from '@hopline/coalesce';
 import { AllowedHosts, createHealth } from '@hopline/lifecycle';
-import type { AgentEntry, Log } from '@hopline/log';
+import { type AgentEntry, type Log, TextPace } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { PROFILES } from '@hopline/profiles';
 import { createHopMetrics, createLogger } from '@hopline/telemetry';
@@ -60,6 +60,7 @@ export async function openStreamedTask(): Promise<StreamedTask> {
       slots: 1,
       signal: stop.signal,
       heartbeatMs: HEARTBEAT_MS,
+      pace: new TextPace(DEFAULT_SETTINGS),
       ...reporting,
     },
     agent: defineAgent({ name: 'agent', description: 'Yields a token on request', run: () => source.tokens() }),
@@ -68,7 +69,7 @@ export async function openStreamedTask(): Promise<StreamedTask> {
   const renewal = renew(logs.agent, await registered.promise);
   const supervisor = await createSupervisor({
     ...{ log: logs.supervisor, planner: new SkillPlanner(), profiles: PROFILES, displayName: 'Supervisor', slots: 1 },
-    ...{ agentGoneMs: HEARTBEAT_MS, agentWaitMs: HEARTBEAT_MS, ...reporting },
+    ...{ agentGoneMs: HEARTBEAT_MS, agentWaitMs: HEARTBEAT_MS, pace: new TextPace(DEFAULT_SETTINGS), ...reporting },
   });
   const ingress = await createIngress({
     ...{ log: logs.ingress, profile: 'caipe', publicUrl: undefined, limits: {}, ...reporting },

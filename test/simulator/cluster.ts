@@ -1,6 +1,7 @@
 import { type A2AServer, createA2AServer } from '@hopline/a2a-server';
 import { serveAgent } from '@hopline/agent';
 import { DEFAULT_SETTINGS } from '@hopline/coalesce';
+import { TextPace } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { PROFILES } from '@hopline/profiles';
 import { createHopMetrics, createLogger } from '@hopline/telemetry';
@@ -38,6 +39,8 @@ export type ClusterSettings = {
   copyForwardAfterMs: number | undefined;
   /** Small, so that even a copy of a short task has several parts. */
   copyPartUnitsMax: number | undefined;
+  /** Supervisors and agents hold text; `some`: those in slots of an odd number do. Absent: only relays hold it. */
+  holdingProducers?: 'all' | 'some';
   /** Processes have the previous version until their slot is upgraded. */
   startsWithVersionBefore?: true;
 };
@@ -207,7 +210,11 @@ export class Cluster {
     const log = faultyLog({ clock, process, link, trace, broker: this.broker, store: incarnation.store });
     const common = { log, logger, metrics: createHopMetrics('simulator') };
     const { leaseMs, heartbeatMs, inputTimeoutMs, copyForwardAfterMs, copyPartUnitsMax } = this.settings;
-    const service = slot.slice(0, slot.lastIndexOf('-'));
+    const separator = slot.lastIndexOf('-');
+    const service = slot.slice(0, separator);
+    const { holdingProducers } = this.settings;
+    const holds = holdingProducers === 'all' || (holdingProducers === 'some' && Number(slot.slice(separator + 1)) % 2 === 1);
+    const producer = { ...common, ...(holds && { pace: new TextPace(DEFAULT_SETTINGS) }) };
     if (service === 'relay') {
       const leases = { instance: slot, leaseMs, heartbeatMs };
       const relay = await createRelay({
@@ -224,7 +231,7 @@ export class Cluster {
       const profiles = PROFILES;
       const planner = new SkillPlanner();
       const supervisor = await createSupervisor({
-        ...common,
+        ...producer,
         planner,
         profiles,
         displayName: 'Supervisor',
@@ -263,13 +270,13 @@ export class Cluster {
         await clock.sleep(100);
         for (const one of Object.values(servers)) one.close();
       };
-    } else await this.#startAgent(incarnation, service.replace('agent.', ''), common);
+    } else await this.#startAgent(incarnation, service.replace('agent.', ''), producer);
   }
 
   async #startAgent(
     incarnation: Incarnation,
     name: string,
-    common: Pick<Parameters<typeof serveAgent>[0], 'log' | 'logger' | 'metrics'>,
+    producer: Pick<Parameters<typeof serveAgent>[0], 'log' | 'logger' | 'metrics' | 'pace'>,
   ): Promise<void> {
     const stop = new AbortController();
     const agent = scriptedAgent(name, this.#deps.runs);
@@ -277,7 +284,7 @@ export class Cluster {
     const options = { name, agent, url: 'https://agent.example/', skills: await agent.skills(), slots: 8 };
     const signal = stop.signal;
     const serving = serveAgent({
-      ...common,
+      ...producer,
       ...options,
       signal,
       drainMs: 500,

@@ -41,6 +41,8 @@ export function scenarioOf(seed: number, theme?: string): Scenario {
       copyPartUnitsMax: workload.between(500, 4_000),
     }),
   };
+  const holding = new Random(seed, 'holding producers').pick(['all', 'all', 'some', undefined] as const);
+  if (holding !== undefined) settings.holdingProducers = holding;
   const random = new Random(seed, 'faults');
   const chosen = theme ?? random.pick(THEME_NAMES);
   if (chosen === UPGRADE) settings.startsWithVersionBefore = true;

@@ -1,7 +1,7 @@
 import { isInterrupted } from '@hopline/a2a';
 import type { ContextHistory } from '@hopline/context-history';
 import { FORK_KEY } from '@hopline/events';
-import { createInputWriter, type InputWriter, type Job, type Log, Requeued, Superseded } from '@hopline/log';
+import { createInputWriter, type InputWriter, type Job, type Log, Requeued, Superseded, type TextPace } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
 import { type Hop, type HopMetrics, takenWork } from '@hopline/telemetry';
 import type { Turn } from './agent.ts';
@@ -37,6 +37,8 @@ export type AttemptDeps = PumpDeps & {
   retries?: number;
   /** False: a supervisor's client does not see the agent's text (C-5); true by default. */
   forwardText?: boolean;
+  /** As in ServeAgentOptions. */
+  pace?: TextPace | undefined;
 };
 
 export type AttemptContext = {
@@ -106,12 +108,12 @@ async function cancelRuns(deps: AttemptDeps, job: Job, { hop, prior }: AttemptCo
   await cancelRemoteRuns(deps, job, { runs: [...prior.remoteRuns, ...inputs.remoteRuns], trace: hop.carrier() });
 }
 
-function inputWriter({ log, name: agent }: AttemptDeps, job: Job, { hop, takenAt }: AttemptContext): InputWriter {
+function inputWriter({ log, name: agent, pace }: AttemptDeps, job: Job, { hop, takenAt }: AttemptContext): InputWriter {
   const { work, item, attempt, requeues } = job;
   const producer = { id: work.call?.id ?? ROOT_AGENT, agent, turn: work.turn, item, attempt };
   const taken = takenWork({ attempt, requeues, queuedAt: work.queuedAt, takenAt });
   const options = { taskId: work.taskId, producer, trace: hop.carrier(), taken, waitingBytesMax: WAITING_BYTES_MAX };
-  return createInputWriter(log.inputs, options);
+  return createInputWriter(log.inputs, { ...options, ...(pace && { pace }) });
 }
 
 function turnInputs(deps: AttemptDeps, { work, attempt }: Job, context: AttemptContext, sink: InputWriter): TurnInputs {

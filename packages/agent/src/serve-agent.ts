@@ -1,5 +1,5 @@
 import { type AgentSkill, stateWord } from '@hopline/a2a';
-import { type AgentEntry, type Job, type Log, Requeued, Superseded } from '@hopline/log';
+import { type AgentEntry, type Job, type Log, Requeued, Superseded, type TextPace } from '@hopline/log';
 import { flushLog, type HopMetrics, inTrace, LINE, type Logger, redeliveryCause, taskLogger } from '@hopline/telemetry';
 import type { Agent } from './agent.ts';
 import { RETRIES_DEFAULT } from './limits.ts';
@@ -34,6 +34,8 @@ export type ServeAgentOptions = {
   retries?: number;
   /** False: a supervisor's client does not see the agent's text (C-5); true by default. */
   forwardText?: boolean;
+  /** How long text is held before it is stored. Absent: it is stored at once, and the relay holds it. */
+  pace?: TextPace;
   /** Receives errors that the agent throws, for the terminal of its author: they may contain content. */
   showError?: ((error: unknown) => void) | undefined;
   heartbeatMs?: number;
@@ -108,7 +110,7 @@ async function runJob(options: ServeAgentOptions, job: Job, release: AbortSignal
 }
 
 async function measuredTurn(options: ServeAgentOptions, job: Job, release: AbortSignal): Promise<TurnOutcome> {
-  const { log, name, agent, logger, metrics, retries = RETRIES_DEFAULT, forwardText = true, showError } = options;
+  const { log, name, agent, logger, metrics, retries = RETRIES_DEFAULT, forwardText = true, pace, showError } = options;
   const { work, attempt, exhausted } = job;
   const takenAt = Date.now();
   const cause = redeliveryCause(job);
@@ -122,7 +124,7 @@ async function measuredTurn(options: ServeAgentOptions, job: Job, release: Abort
   const startedMs = performance.now();
   try {
     const outcome = await runTurn(
-      { log, agent, name, logger, showError, takenAt, retries, forwardText, metrics, signal: release },
+      { log, agent, name, logger, showError, takenAt, retries, forwardText, pace, metrics, signal: release },
       job,
     );
     const state = (outcome === undefined ? 'over' : stateWord(outcome.state)) as TurnLabel;

@@ -47,7 +47,7 @@ const FORGOTTEN_WEIGHT = 2 ** -10;
 const REACHED_MIN = 1e-3;
 
 export class ArrivalModel {
-  readonly #eventCostMs: number;
+  #eventCostMs: number;
   readonly #holdMsMax: number;
   readonly #weight = new Float64Array(BUCKETS);
   readonly #gapSum = new Float64Array(BUCKETS);
@@ -70,6 +70,11 @@ export class ArrivalModel {
     this.#weight.fill(PRIOR_WEIGHT);
     for (let bucket = 0; bucket < BUCKETS; bucket++)
       this.#gapSum[bucket] = PRIOR_WEIGHT * PRIOR_GAP * (GAP_EDGES_MS[bucket] ?? LAST_EDGE_MS);
+  }
+
+  /** Another cost of an event, from the next renewal of the table on. */
+  setEventCost(ms: number): void {
+    this.#eventCostMs = ms;
   }
 
   /** Records one arrival of `tokens` tokens, `gapMs` after the previous arrival. */

@@ -13,6 +13,7 @@ export type Token = {
  * - `each`: pass-through, one chunk per token;
  * - `first`: the first text of its lane, sent at once;
  * - `ready`: at the last token it was clear that waiting for the next one costs more than it saves;
+ * - `producer`: its producer has held it by the same rule;
  * - `quiet`: the next token did not arrive within the time worth waiting for it;
  * - `delay`: the summed delay reached its bound, which keeps the cost within twice the optimum;
  * - `age`: the oldest token reached `holdMsMax`;
@@ -20,7 +21,18 @@ export type Token = {
  * - `boundary`: a non-text event follows;
  * - `close`: the lane ends.
  */
-export const FLUSH_REASONS = ['each', 'first', 'ready', 'quiet', 'delay', 'age', 'size', 'boundary', 'close'] as const;
+export const FLUSH_REASONS = [
+  'each',
+  'first',
+  'producer',
+  'ready',
+  'quiet',
+  'delay',
+  'age',
+  'size',
+  'boundary',
+  'close',
+] as const;
 export type FlushReason = (typeof FLUSH_REASONS)[number];
 
 export type Chunk = {

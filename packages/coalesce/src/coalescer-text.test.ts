@@ -6,7 +6,7 @@ import { type Coalescer, close, closeAll, createCoalescer, flush, offer, tick, w
 import { HALF_PAIR_HOLD_MS } from './settings.ts';
 
 type Call =
-  | { act: 'offer'; lane: string; text: string; dt: number }
+  | { act: 'offer'; lane: string; text: string; isHeld: boolean; dt: number }
   | { act: 'tick' | 'flush'; dt: number }
   | { act: 'close'; lane: string; dt: number };
 type Offered = { lane: string; text: string; atMs: number };
@@ -30,6 +30,7 @@ const offerCall: fc.Arbitrary<Call> = fc.record({
     { weight: 2, arbitrary: fc.constantFrom(...HALVES) },
     { weight: 1, arbitrary: fc.constant('') },
   ),
+  isHeld: fc.boolean(),
   dt,
 });
 const calls = fc.array(
@@ -69,7 +70,7 @@ function run(
     nowMs += call.dt;
     if (call.act === 'offer') {
       offered.push({ lane: call.lane, text: call.text, atMs: nowMs });
-      keep(offer(coalescer, call.lane, { text: call.text, atMs: nowMs }, nowMs), false);
+      keep(offer(coalescer, call.lane, { text: call.text, atMs: nowMs }, nowMs, call.isHeld), false);
     } else if (call.act === 'close') keep(close(coalescer, call.lane, nowMs), true);
     else keep(call.act === 'tick' ? tick(coalescer, nowMs) : flush(coalescer, nowMs), false);
     after(sent, offered);

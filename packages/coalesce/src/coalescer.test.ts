@@ -116,7 +116,7 @@ test('wakeAtMs is defined while text is held, and no text is held longer than ho
             check(tick(coalescer, wakeMs));
           nowMs = nextMs;
           held += 1;
-          check(offer(coalescer, names[index % names.length]!, token(offered[index % offered.length]!), nowMs));
+          check(offer(coalescer, names[index % names.length]!, token(offered[index % offered.length]!), nowMs, index % 3 === 0));
           if (gap > 1) check(tick(coalescer, nowMs));
         }
       },

@@ -1,6 +1,6 @@
 import type { Chunk, FlushReason, Token } from './chunk.ts';
 import { append, createLane, type Lane, sendableEnd, take } from './lane.ts';
-import { type CoalesceSettings, checkSettings, DEFAULT_SETTINGS, HALF_PAIR_HOLD_MS, LANES_MAX } from './settings.ts';
+import { type CoalesceSettings, completeSettings, HALF_PAIR_HOLD_MS, LANES_MAX } from './settings.ts';
 import { endsInHalf, endsOpen, pieceEnd, utf8Bytes } from './text-cut.ts';
 
 /**
@@ -25,16 +25,21 @@ export type Coalescer = {
 
 /** Throws RangeError for settings that are out of bounds. */
 export function createCoalescer(settings: Partial<CoalesceSettings> = {}): Coalescer {
-  const complete = Object.freeze({ ...DEFAULT_SETTINGS, ...settings });
-  checkSettings(complete);
-  return { settings: complete, lanes: new Map(), holding: new Set(), offered: 0, nowMs: Number.NEGATIVE_INFINITY };
+  return {
+    settings: completeSettings(settings),
+    lanes: new Map(),
+    holding: new Set(),
+    offered: 0,
+    nowMs: Number.NEGATIVE_INFINITY,
+  };
 }
 
 /**
  * Takes one token of a lane. Returns the chunks that cannot wait for `tick`: every token in pass-through, and chunks that reached
- * their size. A token over `chunkBytesMax` leaves at once, in pieces.
+ * their size. A token over `chunkBytesMax` leaves at once, in pieces. `isHeld`: the source has held the token by this rule already
+ * (`TextHold`), so it leaves with the next `tick`, unless its end is open.
  */
-export function offer(coalescer: Coalescer, key: string, token: Token, nowMs: number): Chunk[] {
+export function offer(coalescer: Coalescer, key: string, token: Token, nowMs: number, isHeld = false): Chunk[] {
   const { eventCostMs, chunkBytesMax, holdMsMax } = coalescer.settings;
   const now = advance(coalescer, nowMs);
   const chunks: Chunk[] = [];
@@ -44,7 +49,8 @@ export function offer(coalescer: Coalescer, key: string, token: Token, nowMs: nu
     send(coalescer, lane, sendableEnd(lane), 'size', now, chunks);
   append(lane, token, bytes, now, coalescer.offered++);
   coalescer.holding.add(lane);
-  if (eventCostMs > 0) lane.policy.arrive(now);
+  if (eventCostMs > 0 && isHeld) lane.isReleased = true;
+  else if (eventCostMs > 0) lane.policy.arrive(now);
   else lane.notBeforeMs = lane.held!.first.arrivedMs + holdMsMax;
   if (lane.held!.bytes > chunkBytesMax) sendPieces(coalescer, lane, now, chunks);
   else if (eventCostMs === 0 && !endsInHalf(lane.held!.text)) send(coalescer, lane, lane.held!.text.length, 'each', now, chunks);
@@ -61,7 +67,7 @@ export function tick(coalescer: Coalescer, nowMs: number): Chunk[] {
     const ageMs = first.arrivedMs + coalescer.settings.holdMsMax;
     if (isHalfLeft(lane) && now >= first.arrivedMs + HALF_PAIR_HOLD_MS) send(coalescer, lane, text.length, 'age', now, chunks);
     else if (now < ageMs && endsOpen(text)) lane.notBeforeMs = ageMs;
-    else send(coalescer, lane, sendableEnd(lane), Number.isFinite(lane.notBeforeMs) ? 'age' : lane.policy.why, now, chunks);
+    else send(coalescer, lane, sendableEnd(lane), whyDue(lane), now, chunks);
   }
   return chunks;
 }
@@ -119,9 +125,14 @@ function advance(coalescer: Coalescer, nowMs: number): number {
 
 function dueMs(coalescer: Coalescer, lane: Lane): number {
   // The policy has nothing to release while only half a pair is held.
-  if (coalescer.settings.eventCostMs === 0 || isHalfLeft(lane)) return lane.notBeforeMs;
+  if (coalescer.settings.eventCostMs === 0 || lane.isReleased || isHalfLeft(lane)) return lane.notBeforeMs;
   lane.policy.decide();
   return Math.max(lane.policy.dueMs, lane.notBeforeMs);
+}
+
+function whyDue({ notBeforeMs, isReleased, policy }: Lane): FlushReason {
+  if (Number.isFinite(notBeforeMs)) return 'age';
+  return isReleased ? 'producer' : policy.why;
 }
 
 function isHalfLeft(lane: Lane): boolean {
@@ -135,6 +146,7 @@ function byOldest(coalescer: Coalescer): Lane[] {
 
 function send(coalescer: Coalescer, lane: Lane, end: number, reason: FlushReason, now: number, chunks: Chunk[]): void {
   const chunk = take(lane, end, reason, now);
+  if (chunk !== undefined) lane.isReleased = false;
   if (lane.held === undefined) coalescer.holding.delete(lane);
   else lane.notBeforeMs = lane.held.first.arrivedMs + HALF_PAIR_HOLD_MS;
   if (chunk === undefined) return;

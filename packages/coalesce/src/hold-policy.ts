@@ -37,7 +37,7 @@ export class HoldPolicy {
   /** When the held text leaves; Infinity while nothing is held. Valid after `decide`. */
   dueMs = Number.POSITIVE_INFINITY;
   why: FlushReason = 'quiet';
-  readonly #eventCostMs: number;
+  #eventCostMs: number;
   readonly #holdMsMax: number;
   /** Created at the second arrival: a lane of one token needs none. */
   #model: ArrivalModel | undefined;
@@ -56,20 +56,28 @@ export class HoldPolicy {
     this.#creditMs = CREDIT_EVENTS * eventCostMs;
   }
 
-  /** Records the arrival of a token. `nowMs` must never decrease. */
-  arrive(nowMs: number): void {
+  /** Another cost of an event, for the decisions to come. The balance keeps its value in events. */
+  setEventCost(ms: number): void {
+    if (ms === this.#eventCostMs) return;
+    this.#creditMs *= ms / this.#eventCostMs;
+    this.#eventCostMs = ms;
+    this.#model?.setEventCost(ms);
+  }
+
+  /** Records the arrival of tokens. `nowMs` must never decrease. */
+  arrive(nowMs: number, tokens = 1): void {
     if (nowMs > this.#arrivedMs) {
       this.decide();
       this.#beforeMs = this.#arrivedMs;
       this.#arrivedMs = nowMs;
     }
-    this.#arrivedTokens++;
+    this.#arrivedTokens += tokens;
     const shadowDueMs = this.#shadowDueMs();
     if (shadowDueMs < nowMs) this.#settleShadow(shadowDueMs);
-    put(this.#shadow, nowMs);
+    put(this.#shadow, nowMs, tokens);
     // A token that arrives while the lane is overdue joins a chunk that is already decided and paid for: the caller is late, not
     // the rule.
-    if (this.dueMs >= nowMs || this.#own.tokens === 0) put(this.#own, nowMs);
+    if (this.dueMs >= nowMs || this.#own.tokens === 0) put(this.#own, nowMs, tokens);
   }
 
   /** Updates `dueMs` and `why`. Tokens of one instant are one arrival, so the caller offers all of them before this runs. */
@@ -138,13 +146,13 @@ export class HoldPolicy {
   }
 }
 
-function put(held: HeldDelay, nowMs: number): void {
+function put(held: HeldDelay, nowMs: number, tokens: number): void {
   if (held.tokens === 0) {
     held.startMs = nowMs;
     held.offsetMs = 0;
   }
-  held.tokens++;
-  held.offsetMs += nowMs - held.startMs;
+  held.tokens += tokens;
+  held.offsetMs += tokens * (nowMs - held.startMs);
 }
 
 /** Summed delay of the held tokens if they leave at `atMs`. */

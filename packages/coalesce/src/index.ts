@@ -12,3 +12,4 @@ export {
   LANES_MAX,
 } from './settings.ts';
 export { pieceEnd } from './text-cut.ts';
+export { TextHold } from './text-hold.ts';

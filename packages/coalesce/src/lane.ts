@@ -36,6 +36,8 @@ export type Lane = {
    * No timer releases the text before this, because its end is open: only half a pair is held, or a cluster may continue.
    */
   notBeforeMs: number;
+  /** The source has held the newest token by the rule: no policy holds it again. */
+  isReleased: boolean;
 };
 
 export function createLane(key: string, settings: CoalesceSettings): Lane {
@@ -44,6 +46,7 @@ export function createLane(key: string, settings: CoalesceSettings): Lane {
     policy: new HoldPolicy(settings.eventCostMs, settings.holdMsMax),
     held: undefined,
     notBeforeMs: Number.NEGATIVE_INFINITY,
+    isReleased: false,
   };
 }
 

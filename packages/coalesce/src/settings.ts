@@ -40,6 +40,13 @@ export const DEFAULT_SETTINGS: Readonly<CoalesceSettings> = Object.freeze({
   chunkBytesMax: 32_768,
 });
 
+/** The settings with defaults for what is absent. Throws as `checkSettings`. */
+export function completeSettings(settings: Partial<CoalesceSettings>): Readonly<CoalesceSettings> {
+  const complete = Object.freeze({ ...DEFAULT_SETTINGS, ...settings });
+  checkSettings(complete);
+  return complete;
+}
+
 /** Throws RangeError with the name of the setting that is out of bounds. */
 export function checkSettings(settings: CoalesceSettings): void {
   within('eventCostMs', settings.eventCostMs, 0, EVENT_COST_MS_MAX);

@@ -36,7 +36,8 @@ export function decodeInputRecord(value: unknown): InputRecord | RecordFault {
   }
   if (!isProducer(from) || !isOrdinal(value.n)) return 'not a record';
   const decoded = inputs.map(input => decodeKind(input, AGENT_INPUTS));
-  return decoded.includes(undefined) ? 'not a record' : ({ ...value, inputs: decoded } as AgentRecord);
+  const isHeld = value.heldMs === undefined || isDuration(value.heldMs);
+  return !isHeld || decoded.includes(undefined) ? 'not a record' : ({ ...value, inputs: decoded } as AgentRecord);
 }
 
 /** Text, the content of most records, needs no check: once its members are checked, it is known to be flat. */
@@ -57,6 +58,7 @@ type Kinds = ReadonlyMap<string, (value: unknown) => boolean>;
 const isText = (value: unknown): value is string => typeof value === 'string';
 const isFlag = (value: unknown) => typeof value === 'boolean';
 const isOrdinal = (value: unknown) => Number.isSafeInteger(value) && Number(value) >= 1;
+const isDuration = (value: unknown) => Number.isFinite(value) && Number(value) >= 0;
 const isPresent = (value: unknown) => value !== undefined;
 const isAny = () => true;
 const optional = (isValid: (value: unknown) => boolean) => (value: unknown) => value === undefined || isValid(value);

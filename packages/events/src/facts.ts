@@ -37,7 +37,7 @@ export type ChunkProvenance = {
   splitOffset?: number;
   /** Why the chunk left the coalescer: `FlushReason` of packages/coalesce. */
   reason: string;
-  /** Milliseconds the relay held the oldest token of the chunk. */
+  /** Milliseconds that its producer and the relay held the oldest token of the chunk. */
   heldMs: number;
   /** Milliseconds for which the chunk then waited for the previous append; absent from chunks of an earlier version. */
   waitMs?: number;

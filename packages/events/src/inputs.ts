@@ -249,6 +249,11 @@ export type AgentRecord = {
   /** Ordinal of the first input, 1-based. Each token of a text input takes one ordinal, every other input takes one. */
   n: number;
   inputs: AgentInput[];
+  /**
+   * In a record with text whose writer holds text by the rule of the coalescer: the milliseconds for which it held the oldest token. The relay does
+   * not hold the text again. Absent: the relay holds it.
+   */
+  heldMs?: number;
   /** Present in the first record of an attempt. */
   taken?: TakenWork;
   /** Tool calls that have ended since the previous record. */

@@ -63,13 +63,15 @@ export class CoalescedText implements TextCutter {
       count: input.tokens.length - skip,
       units,
       trace: stored.trace?.traceparent,
+      heldMs: record.heldMs ?? 0,
     });
+    const isHeld = record.heldMs !== undefined;
     let runs: TextRun[] | undefined;
     for (let index = skip; index < input.tokens.length; index++) {
       const token = input.tokens[index]!;
       const text = index === skip && units > 0 ? token.slice(units) : token;
       const atMs = record.at + (input.dt?.[index] ?? 0);
-      for (const chunk of offer(this.#coalescer, key, { text, atMs }, now)) {
+      for (const chunk of offer(this.#coalescer, key, { text, atMs }, now, isHeld)) {
         runs ??= [];
         runs.push(this.#runOf(chunk));
       }
@@ -114,7 +116,7 @@ export class CoalescedText implements TextCutter {
 }
 
 function runOf(chunk: Chunk, { from, lane }: PendingTokens, taken: TakenTokens): TextRun {
-  const { firstTrace, lastTrace, firstSeq, lastSeq, n, units } = taken;
+  const { firstTrace, lastTrace, firstSeq, lastSeq, n, units, heldMs } = taken;
   return {
     kind: 'run',
     from,
@@ -129,7 +131,7 @@ function runOf(chunk: Chunk, { from, lane }: PendingTokens, taken: TakenTokens):
       n,
       ...(chunk.lastOffset !== undefined && { splitOffset: chunk.lastOffset + units }),
       reason: chunk.reason,
-      heldMs: Math.round(chunk.heldMs),
+      heldMs: Math.round(chunk.heldMs + heldMs),
       firstAt: chunk.firstAtMs,
       lastAt: chunk.lastAtMs,
       ...(firstTrace && { firstTrace }),

@@ -8,6 +8,8 @@ type PendingRun = {
   /** UTF-16 units of the first token that were folded before the record was read again. */
   units: number;
   trace: string | undefined;
+  /** How long the producer held the oldest token of the record. */
+  heldMs: number;
 };
 
 /** Provenance of the tokens in one chunk. */
@@ -18,6 +20,8 @@ export type TakenTokens = {
   units: number;
   firstTrace: string | undefined;
   lastTrace: string | undefined;
+  /** How long the producer held the oldest token. */
+  heldMs: number;
 };
 
 /**
@@ -64,6 +68,7 @@ export class PendingTokens {
       units: this.#runs[0]?.units ?? 0,
       firstTrace: first.trace,
       lastTrace: last.trace,
+      heldMs: first.heldMs,
     };
   }
 }

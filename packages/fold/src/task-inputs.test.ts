@@ -44,9 +44,18 @@ class FoldedTask {
 
   /** Writes the agent's next record. */
   write(...inputs: AgentInput[]): this {
+    return this.#write(inputs, {});
+  }
+
+  /** The next record of the agent, which has held its text for 40 ms. */
+  writeHeld(...inputs: AgentInput[]): this {
+    return this.#write(inputs, { heldMs: 40 });
+  }
+
+  #write(inputs: AgentInput[], more: { heldMs?: number }): this {
     const n = this.#nextN;
     this.#nextN += inputs.reduce((sum, input) => sum + (input.kind === 'text' ? input.tokens.length : 1), 0);
-    return this.read({ v: 1, at: this.nowMs, from: AGENT, n, inputs });
+    return this.read({ v: 1, at: this.nowMs, from: AGENT, n, inputs, ...more });
   }
 
   read(record: InputRecord, writer: Writer = 'agent.echo'): this {
@@ -115,12 +124,12 @@ class FoldedTask {
   }
 }
 
-type Step = { tokens: string[] } | 'notice' | 'append' | 'append once' | 'take over' | 'wait';
+type Step = { tokens: string[]; isHeld: boolean } | 'notice' | 'append' | 'append once' | 'take over' | 'wait';
 
 test('however often and whenever relays take over, the text has every token once and in order', () => {
   const token = fc.constantFrom('', 'x', 'yz', '😀', '\ud83d', '\ude00', 'ab\ud83d', '\ude00c', 'x'.repeat(30), '👩‍', '\r');
   const step = fc.oneof<fc.WeightedArbitrary<Step>[]>(
-    { weight: 4, arbitrary: fc.record({ tokens: fc.array(token, { minLength: 1, maxLength: 4 }) }) },
+    { weight: 4, arbitrary: fc.record({ tokens: fc.array(token, { minLength: 1, maxLength: 4 }), isHeld: fc.boolean() }) },
     { weight: 2, arbitrary: fc.constantFrom<Step>('append', 'append once', 'take over') },
     { weight: 1, arbitrary: fc.constantFrom<Step>('notice', 'wait') },
   );
@@ -139,7 +148,8 @@ test('however often and whenever relays take over, the text has every token once
           const parts = [{ text: 'notice' }];
           task.write({ kind: 'artifact', lane: `notice ${index}`, artifact: {}, parts, append: false, last: true });
         } else {
-          task.write(text(...next.tokens));
+          if (next.isHeld) task.writeHeld(text(...next.tokens));
+          else task.write(text(...next.tokens));
           expected += next.tokens.join('');
         }
       }
@@ -211,6 +221,38 @@ test('each owner continues a token longer than a record where the previous owner
   task.write(COMPLETED).append();
   assert.equal(task.text, `${token}!`);
   assert.deepEqual([task.rejected, task.reason], [[], undefined]);
+});
+
+test('text that its producer has held leaves at once, and text without heldMs is held', () => {
+  const chunksOf = ({ facts }: FoldedTask) =>
+    facts.flatMap(fact => (fact.kind === 'artifact.updated' && fact.chunk ? [[fact.chunk.reason, fact.chunk.heldMs]] : []));
+  const task = new FoldedTask().write(text('first ')).append();
+  task.nowMs += 50;
+  task.writeHeld(text('second ', 'third ')).append();
+  assert.deepEqual(chunksOf(task), [
+    ['first', 0],
+    ['producer', 40],
+  ]);
+  task.nowMs += 50;
+  task.write(text('fourth ')).append();
+  assert.equal(task.text, 'first second third ', 'an older version of the agent wrote it');
+  task.nowMs += 10;
+  task.writeHeld(text('fifth')).append();
+  assert.deepEqual(chunksOf(task).at(-1), ['producer', 10], 'it takes along what was held before it');
+  assert.equal(task.text, 'first second third fourth fifth');
+});
+
+test('held text keeps a surrogate pair and a cluster together', () => {
+  const task = new FoldedTask().write(text('x')).append();
+  task.writeHeld(text('half \ud83d')).append();
+  assert.equal(task.text, 'x', 'the other half comes with the next record');
+  task.writeHeld(text('\ude00')).append();
+  assert.equal(task.text, 'xhalf 😀');
+  task.writeHeld(text('a line\r')).append();
+  assert.equal(task.text, 'xhalf 😀');
+  task.nowMs += DEFAULT_SETTINGS.holdMsMax;
+  task.append();
+  assert.equal(task.text, 'xhalf 😀a line\r');
 });
 
 test('a close that follows queued text of its lane leaves with that text, and is accepted once', () => {

@@ -1,4 +1,5 @@
 export { backoffMs, sleepUnlessAborted } from './backoff.ts';
+export { COALESCE_SETTINGS, coalesceSettingsOf } from './coalesce-settings.ts';
 export { DEFAULT_AGENT_SETTINGS, defaultAgentOf } from './default-agent.ts';
 export {
   HistoryLost,
@@ -31,7 +32,7 @@ export type { FollowOptions, FollowSource, LiveRecord, RereadReason, Tail } from
 export { FOLLOW_BUFFER_BYTES_MAX, FOLLOW_BUFFER_RECORDS_MAX, follow, PUSH_AFTER_CHECKS, TAIL_CHECK_MS } from './follow.ts';
 export { type BucketView, followBucket } from './follow-bucket.ts';
 export type { InputAppendOptions, InputLog, RejectedInput, StoredInput } from './input-log.ts';
-export type { InputWriter, InputWriterOptions } from './input-writer.ts';
+export type { InputWriter } from './input-writer.ts';
 export { createInputWriter, RECORD_INPUT_BYTES_MAX, RECORD_TOKENS_MAX, WAITING_BYTES_MAX } from './input-writer.ts';
 export type { Change, Entry, KeyValue } from './key-value.ts';
 export { AGENT_SILENCE_MS_MAX, isAgentSkill, LiveAgents, type RegisteredAgent } from './live-agents.ts';
@@ -62,6 +63,7 @@ export {
 } from './names.ts';
 export type { Presence } from './presence.ts';
 export { followTask, fromStart, readTask, startSeqOf } from './read-task.ts';
+export { TextPace } from './text-pace.ts';
 export type { WakeUps } from './wake-ups.ts';
 export type { DeliveryBounds, Job, WorkQueue } from './work-queue.ts';
 export {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
+import { DEFAULT_SETTINGS } from '@hopline/coalesce';
 import {
   type AgentInput,
   type AgentRecord,
@@ -22,6 +23,7 @@ import {
   WAITING_OVERRUN_FACTOR,
 } from './input-writer.ts';
 import { createMemoryLog } from './memory/memory-log.ts';
+import { GATHER_MS, TextPace } from './text-pace.ts';
 
 const PRODUCER = { id: 'call-1', agent: 'argocd', turn: 2, attempt: 3 };
 const OPTIONS = { taskId: 'task-1', producer: PRODUCER };
@@ -404,38 +406,43 @@ test('tokens, order, times and ids are kept at any speed of the log, with contig
   const close = fc.record({ kind: fc.constant('close' as const), lane: fc.constantFrom('a', 'b') });
   const ack = fc.constant({ kind: 'ack' as const });
   await fc.assert(
-    fc.asyncProperty(fc.array(fc.oneof({ weight: 5, arbitrary: token }, close, ack), { maxLength: 60 }), async steps => {
-      const pending = pendingLog();
-      const writer = createInputWriter(pending.log, OPTIONS);
-      const expected: unknown[] = [];
-      let now = 1_000;
-      for (const step of steps) {
-        if (step.kind === 'ack') await pending.ack();
-        else if (step.kind === 'close') {
-          writer.add(closeOf(step.lane), now);
-          expected.push(closeOf(step.lane));
-        } else {
-          now += step.wait;
-          writer.token(step.lane, step.text, now, step.id);
-          expected.push({ lane: step.lane, text: step.text, at: now, id: step.id });
+    fc.asyncProperty(
+      fc.array(fc.oneof({ weight: 5, arbitrary: token }, close, ack), { maxLength: 60 }),
+      fc.boolean(),
+      async (steps, holds) => {
+        const pending = pendingLog();
+        const writer = createInputWriter(pending.log, { ...OPTIONS, ...(holds && { pace: new TextPace(DEFAULT_SETTINGS) }) });
+        const expected: unknown[] = [];
+        let now = 1_000;
+        for (const step of steps) {
+          if (step.kind === 'ack') await pending.ack();
+          else if (step.kind === 'close') {
+            writer.add(closeOf(step.lane), now);
+            expected.push(closeOf(step.lane));
+          } else {
+            now += step.wait;
+            writer.token(step.lane, step.text, now, step.id);
+            expected.push({ lane: step.lane, text: step.text, at: now, id: step.id });
+          }
         }
-      }
-      let flushed = false;
-      const flushing = writer.flush().then(() => {
-        flushed = true;
-      });
-      for (await pending.settled(); !flushed; await pending.ack());
-      await flushing;
-      const records = pending.appended.map(({ record }) => record);
-      assert.deepEqual(tokensOf(records), expected);
-      let n = 1;
-      for (const record of records) {
-        assert.equal(record.n, n);
-        n += record.inputs.reduce((sum, input) => sum + (input.kind === 'text' ? input.tokens.length : 1), 0);
-      }
-      assert.equal(writer.nextN, n);
-      assert.ok(pending.openMax <= 1);
-    }),
+        let flushed = false;
+        const flushing = writer.flush().then(() => {
+          flushed = true;
+        });
+        for (await pending.settled(); !flushed; await pending.ack());
+        await flushing;
+        const records = pending.appended.map(({ record }) => record);
+        assert.deepEqual(tokensOf(records), expected);
+        let n = 1;
+        for (const record of records) {
+          assert.equal(record.n, n);
+          n += record.inputs.reduce((sum, input) => sum + (input.kind === 'text' ? input.tokens.length : 1), 0);
+          assert.equal(record.heldMs !== undefined, holds && record.inputs.some(({ kind }) => kind === 'text'));
+        }
+        assert.equal(writer.nextN, n);
+        assert.ok(pending.openMax <= 1);
+      },
+    ),
     { numRuns: 200 },
   );
 });
@@ -501,6 +508,133 @@ test('a record whose first acknowledgement was lost is stored once, and its writ
   let records = 0;
   for await (const _stored of log.inputs.read(OPTIONS.taskId)) records += 1;
   assert.equal(records, 2);
+});
+
+/** A writer that holds text, whose first token is stored; the log stores at once. */
+async function holding(coalesce = { ...DEFAULT_SETTINGS, eventCostMs: 60_000, holdMsMax: 60_000 }) {
+  const held = heldLog();
+  const writer = createInputWriter(held.log, { ...OPTIONS, pace: new TextPace(coalesce) });
+  writer.token('a', 'first ');
+  await held.acknowledge(1);
+  const texts = () =>
+    held.appended.map(({ inputs }) => inputs.map(input => (input.kind === 'text' ? input.tokens.join('') : input.kind)));
+  const settled = () => new Promise<void>(resolve => setImmediate(resolve));
+  return { ...held, writer, texts, settled };
+}
+
+test('the first text of each lane leaves at once, and the text after it is held until the rule sends it', async () => {
+  const { writer, appended, acknowledge, texts } = await holding();
+  writer.token('a', 'second ');
+  // Only microtasks, so that no timer fires meanwhile.
+  for (let step = 0; step < 5; step += 1) await undefined;
+  assert.deepEqual(texts(), [['first ']]);
+  await acknowledge(2);
+  assert.deepEqual(texts(), [['first '], ['second ']]);
+  writer.token('b', 'another lane ');
+  for (let step = 0; step < 5; step += 1) await undefined;
+  assert.deepEqual(texts().at(-1), ['another lane ']);
+  assert.deepEqual([appended[0]?.heldMs, appended[2]?.heldMs], [0, 0]);
+  assert.ok(appended[1]!.heldMs! > 0);
+});
+
+test('held text leaves with an input that is not text, a flush, a full record, and for a source that waits for room', async () => {
+  const closed = await holding();
+  closed.writer.token('a', 'held ');
+  closed.writer.add(closeOf('a'));
+  await closed.acknowledge(2);
+  assert.deepEqual(closed.texts(), [['first '], ['held ', 'close']]);
+
+  const flushed = await holding();
+  flushed.writer.token('a', 'held ');
+  await flushed.settled();
+  await flushed.writer.flush();
+  assert.deepEqual(flushed.texts(), [['first '], ['held ']]);
+
+  const full = await holding();
+  for (let count = 0; count <= RECORD_TOKENS_MAX; count += 1) full.writer.token('a', 't');
+  await full.acknowledge(2);
+  assert.deepEqual(
+    full.appended.map(({ inputs }) => ordinalsOf(inputs[0]!)),
+    [1, RECORD_TOKENS_MAX],
+  );
+
+  const { log, appended } = heldLog();
+  const narrow = createInputWriter(log, {
+    ...OPTIONS,
+    pace: new TextPace({ ...DEFAULT_SETTINGS, holdMsMax: 60_000 }),
+    waitingBytesMax: 50,
+  });
+  for (let count = 0; count < 20; count += 1) {
+    narrow.token('a', 'x'.repeat(20));
+    await narrow.ready();
+  }
+  assert.ok(appended.length > 1);
+});
+
+test('a held input does not wait for held text beyond its own time, and text does not wait for it', async () => {
+  const first = await holding();
+  first.writer.token('a', 'held ');
+  first.writer.addHeld(REMOTE_RUN, 10);
+  await first.acknowledge(2);
+  assert.deepEqual(first.texts().at(-1), ['held ', 'remote-run']);
+  const second = await holding({ ...DEFAULT_SETTINGS, eventCostMs: 60_000, holdMsMax: 10 });
+  second.writer.addHeld(REMOTE_RUN, 60_000);
+  second.writer.token('a', 'held ');
+  await second.acknowledge(2);
+  assert.deepEqual(second.texts().at(-1), ['remote-run', 'held ']);
+});
+
+test('held text of several writers leaves together, and a first text does not wait for it', async t => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const pace = new TextPace({ ...DEFAULT_SETTINGS, eventCostMs: 1e-9 });
+  const { log, appended } = heldLog();
+  const writers = ['one', 'two', 'three'].map(taskId => createInputWriter(log, { ...OPTIONS, taskId, pace }));
+  const settled = () => new Promise<void>(resolve => setImmediate(resolve));
+  for (const writer of writers) writer.token('a', 'first');
+  await settled();
+  await settled();
+  assert.equal(appended.length, 3);
+  for (const writer of writers) writer.token('a', 'due at once');
+  await settled();
+  assert.ok(appended.length >= 4, 'nothing left before it');
+  t.mock.timers.tick(GATHER_MS);
+  await settled();
+  assert.equal(appended.length, 6);
+});
+
+test('without a rule, and where every token is a chunk, no text is held and no record has heldMs', async () => {
+  for (const coalesce of [undefined, { ...DEFAULT_SETTINGS, eventCostMs: 0 }]) {
+    const { log, appended, acknowledge } = heldLog();
+    const writer = createInputWriter(log, { ...OPTIONS, ...(coalesce && { pace: new TextPace(coalesce) }) });
+    for (let count = 1; count <= 3; count += 1) {
+      writer.token('a', 'x');
+      await acknowledge(count);
+    }
+    assert.ok(appended.every(record => record.heldMs === undefined));
+  }
+});
+
+test('tokens that arrive while a record is in flight are held as one arrival', async t => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const pending = pendingLog();
+  const writer = createInputWriter(pending.log, {
+    ...OPTIONS,
+    pace: new TextPace({ ...DEFAULT_SETTINGS, eventCostMs: 60_000, holdMsMax: 60_000 }),
+  });
+  writer.token('a', 'first', 0);
+  await pending.settled();
+  writer.token('a', 'second', 0);
+  await pending.ack();
+  assert.equal(pending.appended.length, 1, 'the acknowledgement does not send what the rule holds');
+  writer.token('a', 'third', 0);
+  const flushed = writer.flush();
+  await pending.settled();
+  await pending.ack();
+  await flushed;
+  assert.deepEqual(
+    pending.appended.map(({ record }) => record.inputs.map(input => ordinalsOf(input))),
+    [[1], [2]],
+  );
 });
 
 const REMOTE_RUN = { kind: 'remote-run', run: { id: 'r' } } as const;

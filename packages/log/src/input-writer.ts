@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { cutIndex, isDeeperThan } from '@hopline/a2a';
+import type { TextHold } from '@hopline/coalesce';
 import {
   type AgentInput,
   type AgentRecord,
@@ -14,12 +15,16 @@ import {
 import { InputTooDeep, Superseded } from './errors.ts';
 import type { InputLog } from './input-log.ts';
 import { requireTaskId } from './names.ts';
+import type { TextPace } from './text-pace.ts';
 
 /**
  * The ordered publisher of one producer on one task (PROTOCOL.md section 3). At most one append is in flight; inputs that arrive meanwhile
  * become the next record. An idle log thus receives a token at once, and a busy one receives larger records: 4 tokens per record have 3.5
  * times the throughput of one (measured). In a burst a record of text is held for BURST_HOLD_MS or until it is full. Order across lanes and
  * kinds is kept. After a failed append the writer appends nothing more, because it would be stored out of order.
+ *
+ * With `pace` the writer holds text by the rule of the relay's coalescer and marks the record (`heldMs`), so that the relay passes the text
+ * on at once. Each token is held once, where that saves most: one input record and one fact record fewer.
  */
 export interface InputWriter {
   /**
@@ -59,6 +64,8 @@ export type InputWriterOptions = {
   trace?: TraceCarrier;
   /** Added to the first record. */
   taken?: TakenWork;
+  /** Holds text by the rule of its settings. Absent, or with an event cost of 0: text leaves at once, and the relay holds it. */
+  pace?: TextPace;
   /** Ordinal of the first input, default 1. */
   startN?: number;
   /** Bytes that may wait before `ready` blocks the source, default WAITING_BYTES_MAX. */
@@ -100,9 +107,14 @@ type Draft = {
   ordinals: number;
   bytes: number;
   tools: ToolCall[];
-  /** Set if the record has only inputs from `addHeld`: how long it waits for another input. */
-  holdMs: number | undefined;
+  /** When the record must leave for an input of its own, on the clock of holds; text beside it has a time of its own. */
+  leaveAtMs: number;
+  hasText: boolean;
+  /** How long the writer held its oldest text by the rule; undefined without text, or without a rule. */
+  heldMs: number | undefined;
 };
+/** Tokens of a lane that arrived in one step. */
+type Arrival = { lane: string; text: string; tokens: number };
 type Waiter = { resolve: () => void; reject: (error: unknown) => void };
 
 export function createInputWriter(inputs: InputLog, options: InputWriterOptions): InputWriter {
@@ -122,11 +134,17 @@ class Writer implements InputWriter {
   /** Tool calls that ended while no record was waiting. */
   #tools: ToolCall[] = [];
   #inFlight = false;
-  #pumpQueued = false;
-  /** Set while the next record of a burst is held. */
-  #holdTimer: NodeJS.Timeout | undefined;
-  /** Set while the open record has only inputs from `addHeld`. */
-  #companyTimer: NodeJS.Timeout | undefined;
+  #checkQueued = false;
+  readonly #hold: TextHold | undefined;
+  /** Tokens of the open record that `#hold` does not know yet. Those that arrive during an append are one arrival, as in the relay. */
+  #arrivals: Arrival[] = [];
+  /** Set while the open record is held; fires when it must leave. */
+  #timer: NodeJS.Timeout | undefined;
+  #timerDueMs = 0;
+  /** The open record leaves with the text of other writers. */
+  #isLeaving = false;
+  /** The open record is the next one of a burst. */
+  #isInBurst = false;
   #waitingBytes = 0;
   #failure: { error: unknown } | undefined;
   #flushing: (Waiter & { upTo: number })[] = [];
@@ -136,6 +154,7 @@ class Writer implements InputWriter {
     this.#inputs = inputs;
     this.#options = options;
     this.#waitingBytesMax = options.waitingBytesMax ?? WAITING_BYTES_MAX;
+    this.#hold = options.pace?.createHold();
     this.#nextN = options.startN ?? 1;
     this.#storedN = this.#nextN - 1;
   }
@@ -158,16 +177,17 @@ class Writer implements InputWriter {
       return;
     }
     const [draft, bytes] = this.#draftWith(input, atMs);
-    this.#endHold();
+    draft.leaveAtMs = 0;
+    if (input.kind === 'close') this.#hold?.close(input.lane);
     this.#count(draft, ordinalsOf(input), bytes);
-    this.#send();
+    this.#queueCheck();
   }
 
   addHeld(input: Exclude<AgentInput, TextInput>, holdMs: number): void {
     const [draft, bytes] = this.#draftWith(input, Date.now());
-    if (draft.inputs.length === 1) draft.holdMs = holdMs;
+    draft.leaveAtMs = Math.min(draft.leaveAtMs, performance.now() + holdMs);
     this.#count(draft, ordinalsOf(input), bytes);
-    if (!this.#inFlight && !this.#pumpQueued) this.#awaitCompany(draft);
+    this.#queueCheck();
   }
 
   token(lane: string, text: string, atMs = Date.now(), id?: string): void {
@@ -199,7 +219,7 @@ class Writer implements InputWriter {
     if (this.#failure) return Promise.reject(this.#failure.error);
     const upTo = this.#nextN - 1;
     if (upTo <= this.#storedN) return Promise.resolve();
-    if (this.#isHolding || this.#companyTimer !== undefined) this.#pump();
+    if (!this.#checkQueued) this.#pump();
     return new Promise((resolve, reject) => this.#flushing.push({ upTo, resolve, reject }));
   }
 
@@ -214,8 +234,19 @@ class Writer implements InputWriter {
       draft.inputs.push(input);
       join(input, text, Math.max(0, atMs - draft.at), id);
     }
+    draft.hasText = true;
+    if (this.#hold !== undefined) this.#arrived(lane, text);
     this.#count(draft, 1, bytes);
-    this.#send();
+    // A record of a burst that is held needs no look for each token.
+    if (!this.#isInBurst || this.#sealed.length > 0) this.#queueCheck();
+  }
+
+  #arrived(lane: string, text: string): void {
+    const last = this.#arrivals.at(-1);
+    if (last?.lane === lane) {
+      last.text += text;
+      last.tokens += 1;
+    } else this.#arrivals.push({ lane, text, tokens: 1 });
   }
 
   /** Puts an input that is not text into the draft. Returns its bytes. */
@@ -237,8 +268,12 @@ class Writer implements InputWriter {
     }
     const open = this.#open;
     if (open && open.ordinals < RECORD_TOKENS_MAX && open.bytes + bytes <= RECORD_INPUT_BYTES_MAX) return open;
-    if (open) this.#sealed.push(open);
-    this.#open = { at: atMs, n: this.#nextN, inputs: [], ordinals: 0, bytes: 0, tools: this.#tools.splice(0), holdMs: undefined };
+    if (open) {
+      this.#endHold(open, performance.now());
+      this.#sealed.push(open);
+    }
+    const content = { inputs: [], ordinals: 0, bytes: 0, tools: this.#tools.splice(0) };
+    this.#open = { at: atMs, n: this.#nextN, ...content, leaveAtMs: Number.POSITIVE_INFINITY, hasText: false, heldMs: undefined };
     return this.#open;
   }
 
@@ -249,31 +284,90 @@ class Writer implements InputWriter {
     this.#waitingBytes += bytes;
   }
 
-  /** Sends the open record at the end of this step, unless another one is in flight or a burst is filling it. */
-  #send(): void {
-    if (this.#open !== undefined) this.#open.holdMs = undefined;
-    const isHeld = this.#isHolding && this.#sealed.length === 0;
-    if (this.#inFlight || this.#pumpQueued || isHeld) return;
-    this.#pumpQueued = true;
-    const pump = () => {
-      this.#pumpQueued = false;
-      this.#pump();
+  /** Looks at the end of this step whether the open record must leave, unless another one is in flight. */
+  #queueCheck(): void {
+    if (this.#inFlight || this.#checkQueued) return;
+    this.#checkQueued = true;
+    const check = () => {
+      this.#checkQueued = false;
+      this.#check();
     };
     // No timer is needed for inputs of one step (a lane's open and its first token) to share a record. The first record waits for one turn
     // of the event loop, so that the turn's state and a plan that is known at once take one append instead of two (0.9 ms of the 18 ms to
     // the first text).
-    if (this.#storedN === (this.#options.startN ?? 1) - 1) setImmediate(pump);
-    else queueMicrotask(pump);
+    if (this.#storedN === (this.#options.startN ?? 1) - 1) setImmediate(check);
+    else queueMicrotask(check);
+  }
+
+  /** Sends the oldest record, or waits until the open one must leave. */
+  #check(): void {
+    if (this.#inFlight || this.#failure) return;
+    if (this.#sealed.length > 0) {
+      this.#pump();
+      return;
+    }
+    if (this.#open === undefined) return;
+    const nowMs = performance.now();
+    const dueMs = this.#dueMs(this.#open, nowMs);
+    if (dueMs <= nowMs) {
+      this.#leave(dueMs, nowMs);
+      return;
+    }
+    if (this.#timer !== undefined && dueMs === this.#timerDueMs) return;
+    clearTimeout(this.#timer);
+    this.#timerDueMs = dueMs;
+    this.#timer = setTimeout(() => this.#leave(dueMs, dueMs), dueMs - nowMs);
+  }
+
+  /** Sends the open record, held text together with that of other writers. A first text leaves at once. */
+  #leave(dueMs: number, nowMs: number): void {
+    this.#timer = undefined;
+    const { pace } = this.#options;
+    if (pace === undefined || dueMs === 0 || this.#open?.hasText !== true) this.#pump();
+    else if (!this.#isLeaving) {
+      this.#isLeaving = true;
+      pace.gather(() => {
+        if (this.#isLeaving) this.#pump();
+      }, nowMs);
+    }
+  }
+
+  #dueMs({ leaveAtMs, hasText }: Draft, nowMs: number): number {
+    // A source that waits for room, and a caller that waits for the record, do not wait for the rule.
+    if (leaveAtMs === 0 || this.#flushing.length > 0 || !this.isReady) return 0;
+    if (this.#isInBurst && this.#timer !== undefined) return this.#timerDueMs;
+    if (!hasText) return leaveAtMs;
+    if (this.#hold === undefined) return 0;
+    this.#offerArrivals(this.#hold, nowMs);
+    return this.#hold.holdsFirst ? 0 : Math.min(leaveAtMs, this.#hold.dueMs);
+  }
+
+  #offerArrivals(hold: TextHold, nowMs: number): void {
+    hold.setEventCost(this.#options.pace!.eventCostMs);
+    for (const { lane, text, tokens } of this.#arrivals) hold.arrive(lane, text, tokens, nowMs);
+    this.#arrivals = [];
+  }
+
+  /** The record takes all text that is held. */
+  #endHold(draft: Draft, nowMs: number): void {
+    if (this.#hold === undefined || !draft.hasText) return;
+    this.#offerArrivals(this.#hold, nowMs);
+    draft.heldMs = Math.round(nowMs - (this.#hold.sinceMs ?? nowMs));
+    this.#hold.left(nowMs);
   }
 
   #pump(): void {
-    this.#endHold();
-    clearTimeout(this.#companyTimer);
-    this.#companyTimer = undefined;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#isInBurst = false;
+    this.#isLeaving = false;
     if (this.#inFlight || this.#failure) return;
     const draft = this.#sealed.shift() ?? this.#open;
     if (!draft) return;
-    if (draft === this.#open) this.#open = undefined;
+    if (draft === this.#open) {
+      this.#endHold(draft, performance.now());
+      this.#open = undefined;
+    }
     this.#inFlight = true;
     this.#append(draft).then(
       seq => this.#stored(draft, seq),
@@ -282,14 +376,17 @@ class Writer implements InputWriter {
   }
 
   async #append(draft: Draft): Promise<number> {
-    const { taskId, producer, trace, taken, startN = 1, timeoutMs = APPEND_TIMEOUT_MS } = this.#options;
+    const { taskId, producer, trace, taken, startN = 1, timeoutMs = APPEND_TIMEOUT_MS, pace } = this.#options;
     const measured = { ...(taken && draft.n === startN && { taken }), ...(draft.tools.length > 0 && { tools: draft.tools }) };
-    const record: AgentRecord = { v: 1, at: draft.at, from: producer, n: draft.n, inputs: draft.inputs, ...measured };
+    const held = draft.heldMs === undefined ? {} : { heldMs: draft.heldMs };
+    const record: AgentRecord = { v: 1, at: draft.at, from: producer, n: draft.n, inputs: draft.inputs, ...held, ...measured };
     // The id contains the turn and the work item, because a later turn, or another item of the same call, restarts with attempt 1 and
     // n 1 within the duplicate window.
     const { turn, item = 0, attempt } = producer;
     const id = `${taskId}:${producer.id}:${turn}:${item}:${attempt}:${draft.n}`;
+    const startedMs = performance.now();
     const { seq, duplicate } = await this.#inputs.append(taskId, record, { id, timeoutMs, ...(trace && { trace }) });
+    pace?.appended(startedMs, performance.now());
     if (duplicate && !(await this.#isStoredAt(seq, record))) throw new Superseded();
     return seq;
   }
@@ -314,24 +411,14 @@ class Writer implements InputWriter {
     if (this.#waitingBytes < this.#waitingBytesMax) {
       for (const waiter of this.#readying.splice(0)) waiter.resolve();
     }
-    const isBurst = draft.ordinals >= BURST_TOKENS && this.#sealed.length === 0 && this.#flushing.length === 0;
-    if (isBurst) this.#holdTimer = setTimeout(() => this.#pump(), BURST_HOLD_MS);
-    else if (this.#sealed.length === 0 && this.#flushing.length === 0 && this.#open?.holdMs !== undefined)
-      this.#awaitCompany(this.#open);
-    else this.#pump();
+    this.#isInBurst = draft.ordinals >= BURST_TOKENS && this.#sealed.length === 0 && this.#flushing.length === 0;
+    if (this.#isInBurst && this.#open?.leaveAtMs !== 0) this.#timer = this.#burstTimer();
+    else this.#check();
   }
 
-  #awaitCompany({ holdMs }: Draft): void {
-    if (holdMs !== undefined) this.#companyTimer ??= setTimeout(() => this.#pump(), holdMs);
-  }
-
-  get #isHolding(): boolean {
-    return this.#holdTimer !== undefined;
-  }
-
-  #endHold(): void {
-    clearTimeout(this.#holdTimer);
-    this.#holdTimer = undefined;
+  #burstTimer(): NodeJS.Timeout {
+    this.#timerDueMs = performance.now() + BURST_HOLD_MS;
+    return setTimeout(() => this.#pump(), BURST_HOLD_MS);
   }
 
   #failed(error: unknown): void {

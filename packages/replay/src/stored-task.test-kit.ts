@@ -51,6 +51,18 @@ export class TaskBuilder {
     return this.#store({ v: 1, at: this.#atMs, from, n, inputs });
   }
 
+  /** A record of a producer that held its tokens, the oldest one for `heldMs`; the tokens are `everyMs` apart. */
+  held(
+    from: Producer,
+    { lane, tokens, everyMs, heldMs }: { lane: string; tokens: string[]; everyMs: number; heldMs: number },
+  ): this {
+    const dt = tokens.map((_, index) => index * everyMs);
+    this.send(from, { kind: 'text', lane, tokens, dt });
+    const stored = this.inputs.at(-1)!;
+    Object.assign(stored.record, { at: stored.storedAt - heldMs, heldMs });
+    return this;
+  }
+
   /** Stores the newest record again, as after the duplicate window. */
   again(): this {
     return this.#store(this.inputs.at(-1)!.record);

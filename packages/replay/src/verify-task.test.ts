@@ -42,6 +42,26 @@ test('the facts of a relay are the same, however its settings and its clock cut 
   }
 });
 
+test('text that its producer held is the same, also beside a producer that does not hold, and with half a character at its end', () => {
+  for (const coalesce of [{}, { eventCostMs: 0 }, { chunkBytesMax: 8 }]) {
+    const task = new TaskBuilder()
+      .message()
+      .send(supervisor(), status('TASK_STATE_WORKING'), open('b'), call)
+      .send(agent(), open());
+    const held = (...tokens: string[]) => task.after(90).held(agent(), { lane: 'a', tokens, everyMs: 30, heldMs: 60 });
+    held('one ', 'two ', 'half \ud83d');
+    task.after(20).send(supervisor(), text('b', 'beside '));
+    held('\ude00 ', 'three', ' four').again();
+    task.after(5).send(supervisor(), text('b', 'it'));
+    held('five');
+    const stored = task
+      .send(agent(), close(), ended)
+      .send(supervisor(), close('b'), status('TASK_STATE_COMPLETED'))
+      .stored(coalesce);
+    assert.deepEqual(verifyTask(stored), { taskId: stored.taskId, verdict: 'same', facts: factsOf(stored).length });
+  }
+});
+
 test('a takeover, a dead attempt, a repeated record, a late one and a rejected one are not differences', () => {
   const task = new TaskBuilder().message().send(supervisor(), status('TASK_STATE_WORKING'), call);
   task.send(agent(1, 1), open(), text('a', 'dead', ' at')).after(5_000);

@@ -68,3 +68,21 @@ test('tokens of a replaced attempt, and repeated tokens, do not count', () => {
   twice.inputs.push({ ...twice.inputs.at(-1)!, seq: twice.inputs.at(-1)!.seq + 1 });
   assert.deepEqual(costOf(end(twice)), costOf(end(once)));
 });
+
+test('text that its producer held costs what it would have cost if the relay had held it', () => {
+  const begin = () => new TaskBuilder().message().send(supervisor(), call).send(agent(), open(), text('a', 'first '));
+  const end = (builder: TaskBuilder) => builder.send(agent(), close(), ended).send(supervisor(), status('TASK_STATE_COMPLETED'));
+  const [apart, held] = [begin(), begin()];
+  for (let record = 0; record < 8; record += 1) {
+    for (let token = 0; token < 3; token += 1) apart.after(50).send(agent(), text('a', `word ${token} `));
+    held.after(150).held(agent(), { lane: 'a', tokens: ['word 0 ', 'word 1 ', 'word 2 '], everyMs: 50, heldMs: 100 });
+  }
+  const rowsOf = (task: TaskBuilder) => {
+    const whatIf = new WhatIf({
+      settings: [{ eventCostMs: 0 }, { eventCostMs: 20 }, { eventCostMs: 110 }, { eventCostMs: 2_000 }],
+    });
+    whatIf.add(end(task).stored());
+    return whatIf.rows.slice(1);
+  };
+  assert.deepEqual(rowsOf(held), rowsOf(apart));
+});

@@ -50,7 +50,7 @@ export class WhatIf {
   add({ taskId, facts, inputs }: StoredTask): void {
     this.tasks += 1;
     this.#recorded.add(facts.flatMap(({ record }) => record.facts));
-    const used = this.#options.forwards ? forwarded(inputs) : inputs;
+    const used = withoutHolds(this.#options.forwards ? forwarded(inputs) : inputs);
     for (const tally of this.#tallies) {
       const made = timedReplay({ taskId, inputs: used }, { coalesce: tally.coalesce! });
       tally.add(made.map(({ fact }) => fact));
@@ -126,6 +126,34 @@ function forwarded(inputs: readonly StoredInput[]): StoredInput[] {
     );
     return [{ ...input, record: { ...record, n, inputs: own as AgentInput[] } }];
   });
+}
+
+/**
+ * The inputs as they would have been stored if no producer had held text: each token as long after its creation as its record was stored after the
+ * hold. Only then do other settings show how long text would have waited.
+ */
+function withoutHolds(inputs: readonly StoredInput[]): StoredInput[] {
+  const apart = inputs.flatMap(input => {
+    const { record, storedAt } = input;
+    if (!('inputs' in record) || record.heldMs === undefined) return [input];
+    const { heldMs, inputs: own, n: firstN, ...rest } = record;
+    const oldest = own.find(one => one.kind === 'text');
+    const wayMs = storedAt - (record.at + (oldest?.dt?.[0] ?? 0) + heldMs);
+    let n = firstN;
+    return own.flatMap(one => {
+      const single = (atMs: number, content: AgentInput) => ({
+        ...input,
+        storedAt: Math.min(storedAt, atMs + wayMs),
+        record: { ...rest, at: atMs, n: n++, inputs: [content] },
+      });
+      if (one.kind !== 'text') return [{ ...single(record.at, one), storedAt }];
+      return one.tokens.map((token, index) =>
+        single(record.at + (one.dt?.[index] ?? 0), { ...one, tokens: [token], dt: [0], ids: [] }),
+      );
+    });
+  });
+  // Sequences only show the order here.
+  return apart.map((input, index) => ({ ...input, seq: index + 1 }));
 }
 
 function runOf({ id, turn, item, attempt }: Producer): string {

@@ -1,5 +1,5 @@
-import { DEFAULT_SETTINGS, EVENT_COST_MS_MAX, HOLD_MS_MAX } from '@hopline/coalesce';
 import { type Config, ConfigError, defineServiceConfig, type Settings } from '@hopline/lifecycle';
+import { COALESCE_SETTINGS } from '@hopline/log';
 import { HEARTBEAT_INTERVAL_MS, LEASE_MS } from '@hopline/log/shard-leases';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
 import { TASK_BYTES_MAX } from './task-appender.ts';
@@ -13,30 +13,7 @@ const AUTH_REQUIRED_TIMEOUT_MS = 60 * 60_000;
 
 const declared = defineServiceConfig({
   ...LOG_SETTINGS,
-  HOPLINE_EVENT_COST_MS: {
-    type: 'number',
-    default: DEFAULT_SETTINGS.eventCostMs,
-    min: 0,
-    max: EVENT_COST_MS_MAX,
-    unit: 'token-ms',
-    doc: 'Cost of one client event in delayed tokens: larger values make fewer, larger chunks. 0 makes every token a chunk.',
-  },
-  HOPLINE_HOLD_MS_MAX: {
-    type: 'integer',
-    default: DEFAULT_SETTINGS.holdMsMax,
-    min: 1,
-    max: HOLD_MS_MAX,
-    unit: 'ms',
-    doc: 'Longest hold of a token.',
-  },
-  HOPLINE_CHUNK_BYTES_MAX: {
-    type: 'integer',
-    default: DEFAULT_SETTINGS.chunkBytesMax,
-    min: 64,
-    max: 262_144,
-    unit: 'bytes',
-    doc: 'Largest chunk.',
-  },
+  ...COALESCE_SETTINGS,
   HOPLINE_TASK_STORED_BYTES_MAX: {
     type: 'integer',
     default: TASK_BYTES_MAX,

@@ -1,4 +1,5 @@
 import { runService } from '@hopline/lifecycle';
+import { coalesceSettingsOf } from '@hopline/log';
 import { openFromSettings } from '@hopline/log-jetstream';
 import { copyForwardAfterMs, keptConsumers, relayConfig } from './config.ts';
 import { createRelay } from './relay.ts';
@@ -20,11 +21,7 @@ await runService({
     const relay = await createRelay({
       log,
       instance,
-      coalesce: {
-        eventCostMs: settings.HOPLINE_EVENT_COST_MS,
-        holdMsMax: settings.HOPLINE_HOLD_MS_MAX,
-        chunkBytesMax: settings.HOPLINE_CHUNK_BYTES_MAX,
-      },
+      coalesce: coalesceSettingsOf(settings),
       metrics: telemetry.metrics,
       logger,
       leaseMs: settings.HOPLINE_LEASE_MS,

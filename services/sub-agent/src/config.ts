@@ -2,11 +2,13 @@ import { QUOTA_SETTINGS } from '@hopline/a2a-server';
 import { OPENAI_BASE_URL_DEFAULT } from '@hopline/agent-model/limits';
 import { ENDPOINT_SETTINGS, withEndpointChecked } from '@hopline/endpoint';
 import { type Config, ConfigError, defineServiceConfig } from '@hopline/lifecycle';
+import { COALESCE_SETTINGS } from '@hopline/log';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
 import { parseAgentEntry } from './agent-entry.ts';
 
 const settings = defineServiceConfig({
   ...LOG_SETTINGS,
+  ...COALESCE_SETTINGS,
   ...ENDPOINT_SETTINGS,
   ...QUOTA_SETTINGS,
   HOPLINE_PORT: {

@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { quotaLimits } from '@hopline/a2a-server';
 import { authFromSettings, corsFromSettings, tlsFromSettings } from '@hopline/endpoint';
 import { fromSettings, runService } from '@hopline/lifecycle';
+import { coalesceSettingsOf, TextPace } from '@hopline/log';
 import { openFromSettings } from '@hopline/log-jetstream';
 import { snakeWord, startAgentAtZero } from '@hopline/telemetry';
 import { parseAgentEntry } from './agent-entry.ts';
@@ -52,6 +53,7 @@ await runService({
       retries,
       forwardText,
       drainMs: settings.HOPLINE_DRAIN_TURNS_MS,
+      pace: new TextPace(coalesceSettingsOf(settings)),
       limits: quotaLimits(settings),
       showError: errorsFd === undefined ? undefined : authorTerminal(errorsFd, name),
       version,

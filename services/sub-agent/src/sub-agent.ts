@@ -5,7 +5,7 @@ import { agentCard, resumeExtension } from '@hopline/agent-card';
 import { PublishedCard } from '@hopline/agent-card/signing';
 import type { Authenticator, CorsRules, EndpointTls } from '@hopline/endpoint';
 import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
-import type { Log } from '@hopline/log';
+import type { Log, TextPace } from '@hopline/log';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import type { TurnWebhooks } from './turn-webhooks.ts';
 
@@ -23,6 +23,8 @@ export type SubAgentDeps = {
   /** Whether a supervisor's client sees the agent's text. */
   forwardText: boolean | undefined;
   drainMs: number;
+  /** How long text is held before it is stored. Absent: the relay holds it. */
+  pace?: TextPace;
   /** Limits that replace those of LIMITS. */
   limits?: Partial<Limits>;
   /** Receives errors that the agent throws, for the terminal of its author. */
@@ -129,7 +131,8 @@ type Worker = Required<Pick<ServeAgentOptions, 'url' | 'signal' | 'onRegistered'
 
 /** Takes the agent's work and registers it. A failed worker ends the process, so that it restarts instead of looking alive. */
 function takeWork(deps: SubAgentDeps, worker: Worker): Promise<void> {
-  const { log, name, agent, skills, isDefault = false, slots, drainMs, retries, forwardText, showError, metrics, logger } = deps;
+  const { log, name, agent, skills, isDefault = false, slots, drainMs, pace } = deps;
+  const { retries, forwardText, showError, metrics, logger } = deps;
   const serving = serveAgent({
     ...worker,
     log,
@@ -142,6 +145,7 @@ function takeWork(deps: SubAgentDeps, worker: Worker): Promise<void> {
     showError,
     metrics,
     logger,
+    ...(pace && { pace }),
     ...(retries !== undefined && { retries }),
     ...(forwardText !== undefined && { forwardText }),
   });

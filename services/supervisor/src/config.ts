@@ -1,12 +1,13 @@
 import { MODEL_LIMITS, MODEL_MS_MAX, OPENAI_BASE_URL_DEFAULT } from '@hopline/chat-model/limits';
 import { type Config, ConfigError, defineServiceConfig } from '@hopline/lifecycle';
-import { DEFAULT_AGENT_SETTINGS } from '@hopline/log';
+import { COALESCE_SETTINGS, DEFAULT_AGENT_SETTINGS } from '@hopline/log';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
 import { PROFILE_SETTINGS } from '@hopline/profiles';
 import { AGENT_WAIT_MS, FIRST_AGENT_WAIT_MS } from './at-least-one-agent.ts';
 
 const declared = defineServiceConfig({
   ...LOG_SETTINGS,
+  ...COALESCE_SETTINGS,
   ...PROFILE_SETTINGS,
   ...DEFAULT_AGENT_SETTINGS,
   HOPLINE_SUPERVISOR_NAME: {

@@ -1,4 +1,5 @@
 import { fromSettings, runService } from '@hopline/lifecycle';
+import { coalesceSettingsOf, TextPace } from '@hopline/log';
 import { openFromSettings } from '@hopline/log-jetstream';
 import { loadProfiles } from '@hopline/profiles';
 import { startAgentAtZero } from '@hopline/telemetry';
@@ -25,6 +26,7 @@ await runService({
       agentGoneMs: settings.HOPLINE_AGENT_GONE_MS,
       agentWaitMs: settings.HOPLINE_AGENT_WAIT_MS,
       slots: settings.HOPLINE_SLOTS,
+      pace: new TextPace(coalesceSettingsOf(settings)),
       metrics: telemetry.metrics,
       logger,
     });

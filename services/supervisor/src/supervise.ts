@@ -13,6 +13,7 @@ import {
   Requeued,
   type StoredFacts,
   Superseded,
+  type TextPace,
 } from '@hopline/log';
 import type { Profiles } from '@hopline/profiles';
 import { SUPERVISOR } from '@hopline/task';
@@ -56,6 +57,8 @@ export type SuperviseDeps = {
    * time; default AGENT_WAIT_MS.
    */
   agentWaitMs?: number;
+  /** How long text is held before it is stored. Absent: it is stored at once, and the relay holds it. */
+  pace?: TextPace;
   /** Interval of the check for lost inputs, milliseconds; default LOST_INPUTS_CHECK_MS. */
   lostInputsCheckMs?: number;
   /** Interval in milliseconds at which the work items of silent calls are checked; default LOST_ITEMS_CHECK_MS. */
@@ -121,7 +124,7 @@ async function followTurn(deps: SuperviseDeps, job: Job, { hop, takenAt, signal,
   const records = await followTask(log.facts, newest, signal);
   const profile = deps.profiles.get(work.profile);
   const view = new TurnView(profile?.turn === 'conduct' ? profile.answer.name : undefined);
-  const writer = inputWriter(log, job, { hop, takenAt });
+  const writer = inputWriter(deps, job, { hop, takenAt });
   const checkMs = deps.lostInputsCheckMs ?? LOST_INPUTS_CHECK_MS;
   const producer = { id: SUPERVISOR, item: job.item, attempt: job.attempt };
   const { isTakenOver } = job;
@@ -234,11 +237,12 @@ function isConducting(context: TurnContext): context is ConductingContext {
   return context.profile.turn === 'conduct';
 }
 
-function inputWriter(log: Log, job: Job, { hop, takenAt }: { hop: Hop; takenAt: number }): InputWriter {
+function inputWriter({ log, pace }: SuperviseDeps, job: Job, { hop, takenAt }: { hop: Hop; takenAt: number }): InputWriter {
   const { work, item, attempt, requeues } = job;
   const producer = { id: SUPERVISOR, agent: SUPERVISOR, turn: work.turn, item, attempt };
   const taken = takenWork({ attempt, requeues, queuedAt: work.queuedAt, takenAt });
-  return createInputWriter(log.inputs, { taskId: work.taskId, producer, trace: hop.carrier(), taken });
+  const options = { taskId: work.taskId, producer, trace: hop.carrier(), taken };
+  return createInputWriter(log.inputs, { ...options, ...(pace && { pace }) });
 }
 
 type RunState = Pick<TurnContext, 'profile' | 'view' | 'writer' | 'signal' | 'fail'> & {

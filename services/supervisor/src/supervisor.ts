@@ -1,4 +1,4 @@
-import { LiveAgents, type Log, Superseded } from '@hopline/log';
+import { LiveAgents, type Log, Superseded, type TextPace } from '@hopline/log';
 import type { Profiles } from '@hopline/profiles';
 import { flushLog, type HopMetrics, inTrace, LINE, type Logger, redeliveryCause, taskLogger } from '@hopline/telemetry';
 import type { ModelSettings } from './model-turn.ts';
@@ -15,6 +15,8 @@ export type SupervisorDeps = {
   agentGoneMs: number;
   agentWaitMs: number;
   slots: number;
+  /** As in SuperviseDeps. */
+  pace?: TextPace;
   /** As in SuperviseDeps. */
   lostInputsCheckMs?: number;
   /** As in SuperviseDeps. */

@@ -9,11 +9,11 @@ import { WIRES, type Wire, type WireName } from './wires.ts';
 
 /**
  * A remote agent with nothing behind it: `node:http`, one write per token. The message names the number of tokens and, optionally, the
- * milliseconds between them.
+ * milliseconds between them, and a number by which the send times of the answers are ordered.
  */
 
 /** Send times of the tokens of each answer since the last call, in monotonic milliseconds. An answer without pauses has only the first. */
-let sentTimesMs: number[][] = [];
+let sentTimesMs: { order: number; times: number[] }[] = [];
 
 async function listen({ wire: name }: { wire: WireName }): Promise<string> {
   const wire: Wire = WIRES[name];
@@ -39,10 +39,10 @@ async function serve(wire: Wire, request: IncomingMessage, response: ServerRespo
 }
 
 async function stream(wire: Wire, body: Json, response: ServerResponse): Promise<void> {
-  const [tokens = 0, everyMs = 0] = wire.textOf(body).split(' ').map(Number);
+  const [tokens = 0, everyMs = 0, order = 0] = wire.textOf(body).split(' ').map(Number);
   const { begin, token, end } = wire.run();
   const times: number[] = [];
-  sentTimesMs.push(times);
+  sentTimesMs.push({ order, times });
   response.write(begin);
   const startMs = monotonicMs();
   for (let index = 0; index < tokens && !response.destroyed; index++) {
@@ -71,9 +71,9 @@ function writable(response: ServerResponse): Promise<void> {
 }
 
 async function sentAtMs(): Promise<number[][]> {
-  const times = sentTimesMs;
+  const sent = sentTimesMs.sort((one, other) => one.order - other.order);
   sentTimesMs = [];
-  return times;
+  return sent.map(({ times }) => times);
 }
 
 const methods = { listen, sentAtMs };

@@ -102,6 +102,7 @@ function inputText({ seq, writer, kinds, tokens, atMs, storedMs }: ExplainedInpu
 const RELEASE_REASONS: Readonly<Record<string, string>> = {
   each: 'coalescing is off: each token is an event',
   first: 'it is the first text of its artifact, which never waits',
+  producer: 'its producer had held it by the same rule',
   ready: 'no token was expected soon enough to wait for it',
   quiet: 'the token that was expected did not come in time',
   delay: 'the delay of the held tokens had reached the cost of an event',

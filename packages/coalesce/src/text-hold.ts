@@ -1,0 +1,113 @@
+import { HoldPolicy } from './hold-policy.ts';
+import { type CoalesceSettings, completeSettings, LANES_MAX } from './settings.ts';
+import { CLUSTER_LOOKBACK_UNITS, endsOpen, utf8Bytes } from './text-cut.ts';
+
+type HeldLane = {
+  readonly policy: HoldPolicy;
+  /** When the oldest held text arrived; undefined while nothing is held. */
+  sinceMs: number | undefined;
+  /** UTF-8 bytes held, at least. */
+  bytes: number;
+  /** The end of the held text: enough of it to see whether the next token continues it. */
+  tail: string;
+};
+
+/**
+ * Decides when a producer sends the text that it has, by the rule of the coalescer and within the same settings. The text itself stays with
+ * the caller, who always sends all lanes together: an event more costs as much as K ms of delay, but a lane that joins another one's record
+ * costs nothing. Like the coalescer it has no clock and no timer.
+ *
+ * Usage: `arrive` for the tokens of one step, then wait until `dueMs`, send, and call `left`.
+ */
+export class TextHold {
+  readonly #settings: Readonly<CoalesceSettings>;
+  readonly #lanes = new Map<string, HeldLane>();
+  #eventCostMs: number;
+  #sinceMs: number | undefined;
+  #nowMs = Number.NEGATIVE_INFINITY;
+
+  /** Throws RangeError for settings that are out of bounds, and for pass-through (`eventCostMs` 0), which holds no text. */
+  constructor(settings: Partial<CoalesceSettings> = {}) {
+    this.#settings = completeSettings(settings);
+    if (this.#settings.eventCostMs === 0) throw new RangeError('eventCostMs must not be 0: pass-through holds no text');
+    this.#eventCostMs = this.#settings.eventCostMs;
+  }
+
+  /** Another cost of an event than that of the settings, for text that arrives from now on. Greater than 0. */
+  setEventCost(ms: number): void {
+    this.#eventCostMs = ms;
+  }
+
+  /** When the oldest held text arrived; undefined while nothing is held. */
+  get sinceMs(): number | undefined {
+    return this.#sinceMs;
+  }
+
+  /** `tokens` tokens of a lane arrived together; `text` is what they join to. */
+  arrive(key: string, text: string, tokens: number, nowMs: number): void {
+    const now = this.#advance(nowMs);
+    const lane = this.#lanes.get(key) ?? this.#open(key);
+    lane.policy.setEventCost(this.#eventCostMs);
+    lane.policy.arrive(now, tokens);
+    lane.sinceMs ??= now;
+    this.#sinceMs ??= now;
+    lane.bytes += utf8Bytes(text);
+    lane.tail = (lane.tail + text).slice(-CLUSTER_LOOKBACK_UNITS);
+  }
+
+  /** When the held text must be sent, on the clock of `nowMs`; may lie in the past. Infinity while nothing is held. */
+  get dueMs(): number {
+    let due = Number.POSITIVE_INFINITY;
+    for (const lane of this.#lanes.values()) if (lane.sinceMs !== undefined) due = Math.min(due, this.#laneDueMs(lane));
+    return due;
+  }
+
+  /** Whether the first text of a lane is held, which a reader waits for. */
+  get holdsFirst(): boolean {
+    for (const { sinceMs, policy, tail } of this.#lanes.values()) {
+      if (sinceMs === undefined || endsOpen(tail)) continue;
+      policy.decide();
+      if (policy.why === 'first') return true;
+    }
+    return false;
+  }
+
+  /** All held text was sent at `nowMs`. */
+  left(nowMs: number): void {
+    const now = this.#advance(nowMs);
+    for (const [key, lane] of this.#lanes) {
+      if (lane.sinceMs === undefined) {
+        if (this.#lanes.size > LANES_MAX) this.#lanes.delete(key);
+        continue;
+      }
+      lane.policy.decide();
+      lane.policy.left(now, lane.policy.dueMs > now);
+      lane.sinceMs = undefined;
+      lane.bytes = 0;
+      lane.tail = '';
+    }
+    this.#sinceMs = undefined;
+  }
+
+  /** The lane ends. Its pace is forgotten, and text that it holds is still to be sent. */
+  close(key: string): void {
+    this.#lanes.delete(key);
+  }
+
+  #laneDueMs({ policy, sinceMs, bytes, tail }: HeldLane): number {
+    if (bytes >= this.#settings.chunkBytesMax) return sinceMs!;
+    policy.decide();
+    return endsOpen(tail) ? sinceMs! + this.#settings.holdMsMax : policy.dueMs;
+  }
+
+  #open(key: string): HeldLane {
+    const lane = { policy: new HoldPolicy(this.#eventCostMs, this.#settings.holdMsMax), sinceMs: undefined, bytes: 0, tail: '' };
+    this.#lanes.set(key, lane);
+    return lane;
+  }
+
+  #advance(nowMs: number): number {
+    if (nowMs > this.#nowMs) this.#nowMs = nowMs;
+    return this.#nowMs;
+  }
+}

@@ -1,0 +1,81 @@
+import { type CoalesceSettings, TextHold } from '@hopline/coalesce';
+
+/**
+ * Held text of a process leaves at most this often, milliseconds, and then all text that is due leaves together. Each process on the way then wakes up
+ * once for many records: at 100 streams of 20 tokens/s wake-ups are half of the cost of a token.
+ */
+export const GATHER_MS = 10;
+/**
+ * Processors fill up when the median of the appends is more than this many times the fastest one: the cost of an event grows from there. On two
+ * cores with nothing else to do it is 2.7 at one stream of 20 tokens/s, 3 at 30 streams, and 10 or more at 100.
+ */
+export const SLOW_APPEND_FACTOR = 3;
+/** No append counts as faster than this many milliseconds. */
+export const FASTEST_APPEND_MS_MIN = 0.5;
+/** After this time the fastest append counts as twice as slow, so that a server that has moved away is noticed. */
+export const FASTEST_APPEND_DOUBLING_MS = 10 * 60_000;
+/** An event costs at most this many times the cost of the settings. */
+export const EVENT_COST_FACTOR_MAX = 8;
+/** A step of the estimated median. So it doubles or halves within 15 appends. */
+const MEDIAN_STEP = 1.05;
+
+/**
+ * How the writers of one process hold text: each by a `TextHold` of its own, all with the same event cost, which grows with the time that an append
+ * takes. That time contains the queues of this process, of NATS and of its disk, so chunks grow before the age of a token does.
+ */
+export class TextPace {
+  readonly #coalesce: CoalesceSettings;
+  /** Estimated median of the newest appends. It begins low, because the first appends of a process are slow. */
+  #medianMs = FASTEST_APPEND_MS_MIN;
+  #fastestMs = Number.POSITIVE_INFINITY;
+  #appendedAtMs = 0;
+  #leftMs = Number.NEGATIVE_INFINITY;
+  #due: (() => void)[] = [];
+
+  constructor(coalesce: CoalesceSettings) {
+    this.#coalesce = coalesce;
+  }
+
+  /** Undefined where every token is an event of its own (`eventCostMs` 0). */
+  createHold(): TextHold | undefined {
+    return this.#coalesce.eventCostMs === 0 ? undefined : new TextHold(this.#coalesce);
+  }
+
+  /** Cost of an event now, in token-milliseconds. */
+  get eventCostMs(): number {
+    const factor = this.#medianMs / (SLOW_APPEND_FACTOR * this.#fastestMs);
+    return this.#coalesce.eventCostMs * Math.min(EVENT_COST_FACTOR_MAX, Math.max(1, factor));
+  }
+
+  /** An append that began at `startedMs` was acknowledged at `nowMs`. */
+  appended(startedMs: number, nowMs: number): void {
+    const ms = Math.max(FASTEST_APPEND_MS_MIN, nowMs - startedMs);
+    this.#fastestMs = Math.min(ms, this.#fastestMs * 2 ** ((nowMs - this.#appendedAtMs) / FASTEST_APPEND_DOUBLING_MS));
+    this.#appendedAtMs = nowMs;
+    const next = ms > this.#medianMs ? this.#medianMs * MEDIAN_STEP : this.#medianMs / MEDIAN_STEP;
+    // Beyond the largest factor it would only take longer to fall again.
+    this.#medianMs = Math.min(
+      EVENT_COST_FACTOR_MAX * SLOW_APPEND_FACTOR * this.#fastestMs,
+      Math.max(FASTEST_APPEND_MS_MIN, next),
+    );
+  }
+
+  /** Calls `leave` at once, or when the text of all writers leaves next. `nowMs`: of `performance.now()`. */
+  gather(leave: () => void, nowMs: number): void {
+    if (this.#due.length > 0) {
+      this.#due.push(leave);
+      return;
+    }
+    const waitMs = this.#leftMs + GATHER_MS - nowMs;
+    if (waitMs <= 0) {
+      this.#leftMs = nowMs;
+      leave();
+      return;
+    }
+    this.#due.push(leave);
+    setTimeout(() => {
+      this.#leftMs = performance.now();
+      for (const one of this.#due.splice(0)) one();
+    }, waitMs);
+  }
+}
