@@ -18,7 +18,15 @@ import { JetStreamFacts } from './facts.ts';
 import { JetStreamInputs } from './inputs.ts';
 import { JetStreamKeyValue } from './key-value.ts';
 import { BUCKETS, LogNames } from './names.ts';
-import { ACK_WAIT_MS, type JetStreamLogOptions, MAX_AGES_DEFAULT, MAX_BYTES_DEFAULT, OPEN_TIMEOUT_MS } from './options.ts';
+import {
+  ACK_WAIT_MS,
+  CLAIM_MS,
+  type JetStreamLogOptions,
+  MAX_AGES_DEFAULT,
+  MAX_BYTES_DEFAULT,
+  OPEN_TIMEOUT_MS,
+  QUEUE_TURNS_MAX_DEFAULT,
+} from './options.ts';
 import { NatsPresence } from './presence.ts';
 import { Publisher } from './publisher.ts';
 import { removeUnknown } from './remove-unknown.ts';
@@ -104,9 +112,12 @@ function assemble(connection: Connection, shards: number, options: JetStreamLogO
     facts: new JetStreamFacts(connection, publisher, { shards, readBytesMax, batchGets, follow }),
     work: new JetStreamWork(connection, publisher, {
       requeueCounts: new RequeueCounts(bucket(BUCKETS.requeues)),
+      workers: bucket(BUCKETS.requeues),
       attemptsMax: options.attemptsMax ?? ATTEMPTS_MAX_DEFAULT,
       requeuesMax: options.requeuesMax ?? REQUEUES_MAX_DEFAULT,
       ackWaitMs: options.ackWaitMs ?? ACK_WAIT_MS,
+      claimMs: options.claimMs ?? CLAIM_MS,
+      queueTurnsMax: options.queueTurnsMax ?? QUEUE_TURNS_MAX_DEFAULT,
       roleItemsMax: options.roleItemsMax ?? ROLE_ITEMS_MAX_DEFAULT,
       tenantItemsMax: options.tenantItemsMax ?? TENANT_ITEMS_MAX_DEFAULT,
       tenantSlotsShare: options.tenantSlotsShare ?? TENANT_SLOTS_SHARE_DEFAULT,

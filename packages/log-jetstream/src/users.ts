@@ -7,6 +7,7 @@ import {
   WORK_PREFIX,
   type Writer,
   wakeSubject,
+  workersSubject,
   workFilter,
 } from '@hopline/events';
 import { BUCKETS, consumerName, type LogNames, QUEUES } from './names.ts';
@@ -226,7 +227,8 @@ class Rights {
 
   /** Allows queueing work without an owner, and work of tenants. */
   requestWork(...roles: string[]): void {
-    for (const role of roles) this.publish(`${WORK_PREFIX}.${role}.*`, `${WORK_PREFIX}.${role}.*.*.*`);
+    for (const role of roles)
+      this.publish(`${WORK_PREFIX}.${role}.*`, `${WORK_PREFIX}.${role}.*.*.*`, workersSubject(role as Role));
   }
 
   /** Counts the work that waits for a role. */
@@ -257,6 +259,14 @@ class Rights {
     if (isAny) this.permissions.publish.push(...acks(workStream, '*'));
     this.get('requeues');
     this.write('requeues', `${role}.*.*`);
+    this.#answerSiblings(role);
+  }
+
+  /** The workers of a role ask each other whether they live. */
+  #answerSiblings(role: Role | typeof ANY_AGENT): void {
+    const workers = workersSubject(role as Role);
+    this.publish(workers, `${workers}.>`);
+    this.permissions.subscribe.push(...[workers, `${workers}.>`].map(subject => this.#names.subject(subject)));
   }
 
   /** Consumers that live for one read. Their names are random, so that a user cannot guess those of another. */
