@@ -20,6 +20,9 @@ const FILTER_LISTS_VERSION_MIN: Version = [2, 10, 0];
 /** A stream may have metadata. */
 const STREAM_METADATA_VERSION_MIN: Version = [2, 10, 0];
 
+/** One direct get answers with the newest messages of many subjects. Older servers drop the list and answer with nothing. */
+const BATCH_GETS_VERSION_MIN: Version = [2, 11, 0];
+
 type Version = [major: number, minor: number, patch: number];
 
 /** Throws LogMismatch when the server is too old for this number of replicas. */
@@ -46,6 +49,10 @@ export function hasFilterLists(version: string): boolean {
 
 export function hasStreamMetadata(version: string): boolean {
   return isAtLeast(version, STREAM_METADATA_VERSION_MIN);
+}
+
+export function hasBatchGets(version: string): boolean {
+  return isAtLeast(version, BATCH_GETS_VERSION_MIN);
 }
 
 function isAtLeast(version: string, least: Version): boolean {
