@@ -24,7 +24,7 @@ import type { MemoryLog } from '@hopline/log/memory';
 import type { Link } from './link.ts';
 import type { Trace } from './trace.ts';
 import type { VirtualClock, VirtualProcess } from './virtual-clock.ts';
-import type { Delivery, SimulatedWorker, WorkBroker } from './work-broker.ts';
+import { CLAIM_MS, type Delivery, type SimulatedWorker, type WorkBroker } from './work-broker.ts';
 
 /** How long to wait for an answer before a request is repeated, and the time limit of an operation, as in the JetStream log. */
 const ANSWER_TIMEOUT_MS = 2_000;
@@ -448,7 +448,7 @@ class FaultyWork implements WorkQueue {
     try {
       if (signal.aborted) throw new Requeued('the worker is stopping');
       const purpose = purposeOf(deliveries, requeues, this.#broker.options);
-      if (purpose === 'dead') return this.#nak(seq, 0);
+      if (purpose === 'dead') return await this.#giveBack(seq, 0, running, signal);
       const count = { attempt: deliveries, requeues, exhausted: purpose === 'settle' };
       this.#wire.send('requeue', () => this.#broker.begin(seq, deliveries));
       const known = newestForJob(work, deliveries, storedAt);
@@ -464,16 +464,24 @@ class FaultyWork implements WorkQueue {
       if (error instanceof Requeued) {
         const count = this.#wire.write('requeue', `${seq}`, async () => this.#broker.countRequeue(seq), REQUEUE_COUNT_MS_MAX);
         await count.catch(() => {});
-        this.#nak(seq, 0);
+        await this.#giveBack(seq, 0, running, signal);
       } else {
         const failures = deliveries - requeues;
         const waitMs = signal.aborted ? 0 : backoffMs(failures, REDELIVERY_MS_BASE, REDELIVERY_MS_MAX, REDELIVERY_MS_MIN);
-        this.#nak(seq, waitMs);
+        await this.#giveBack(seq, waitMs, running, signal);
       }
     } finally {
       clearInterval(timer);
       running.remove(seq);
     }
+  }
+
+  /** The return of a claimed item is repeated until it is confirmed, in the background as long as the worker does not stop. */
+  async #giveBack(seq: number, waitMs: number, running: Running, signal: AbortSignal): Promise<void> {
+    if (!running.isClaimed(seq)) return this.#nak(seq, waitMs);
+    const timeoutMs = signal.aborted ? DONE_TIMEOUT_MS : CLAIM_MS;
+    const returned = this.#wire.write('work', `${seq}`, async () => this.#broker.nak(seq, waitMs), timeoutMs).catch(() => {});
+    if (signal.aborted) await returned;
   }
 
   #nak(seq: number, waitMs: number): void {
@@ -511,6 +519,10 @@ class Running {
 
   isUnclaimed(seq: number): boolean {
     return this.#items.get(seq)?.state === 'unclaimed';
+  }
+
+  isClaimed(seq: number): boolean {
+    return this.#items.get(seq)?.state === 'claimed';
   }
 
   isLost(seq: number): boolean {

@@ -49,7 +49,7 @@ export type SimulatedWorker = {
 const ASK_MS = 500;
 const GONE_MS = 1_000;
 /** An item that a worker has claimed is delivered again after this. */
-const CLAIM_MS = 120_000;
+export const CLAIM_MS = 120_000;
 
 /**
  * The work stream and its consumers as JetStream runs them: an item without an acknowledgement or a keep-alive for `ackWaitMs` is

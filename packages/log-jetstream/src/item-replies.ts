@@ -18,7 +18,12 @@ export function inProgress(connection: Connection, msg: Msg): void {
 
 /** The server delivers the item again after `waitMs`; 0: at once. Returns false without a connection. */
 export function later(connection: Connection, msg: Msg, waitMs: number): boolean {
-  return respond(connection, msg, waitMs > 0 ? `${NAK} ${JSON.stringify({ delay: nanos(Math.ceil(waitMs)) })}` : NAK);
+  return respond(connection, msg, returned(waitMs));
+}
+
+/** The response for another delivery after `waitMs`; 0: at once. */
+export function returned(waitMs: number): string {
+  return waitMs > 0 ? `${NAK} ${JSON.stringify({ delay: nanos(Math.ceil(waitMs)) })}` : NAK;
 }
 
 /** Not confirmed: if the response is lost, the item is delivered again after the ack wait. */

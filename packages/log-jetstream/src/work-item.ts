@@ -17,7 +17,8 @@ import type { Msg } from '@nats-io/nats-core';
 import { decodeTrace, decodeWork, isLaterVersion } from './codec.ts';
 import type { Connection } from './connection.ts';
 import { type Delivery, parseDelivery } from './delivery.ts';
-import { DONE, inProgress, later, terminate } from './item-replies.ts';
+import { DONE, inProgress, later, returned, terminate } from './item-replies.ts';
+import { CLAIM_MS } from './options.ts';
 import type { RequeueCounts } from './requeues.ts';
 import { retry } from './retry.ts';
 import type { RunningItems } from './running-items.ts';
@@ -51,7 +52,7 @@ export async function runItem(
   if (!work) {
     connection.onEvent({ type: 'undecodable', where: 'work' });
     // In a rolling update, a worker of the later version takes the item. A delivery that does not begin does not count as an attempt.
-    if (isLaterVersion(msg.data)) nak(connection, delivery, options, REDELIVERY_MS_MAX);
+    if (isLaterVersion(msg.data)) await giveBack(connection, delivery, options, REDELIVERY_MS_MAX);
     else terminate(connection, msg);
     return;
   }
@@ -72,7 +73,7 @@ export async function runItem(
     if (options.ended.aborted) throw new Requeued('the worker is stopping');
     requeues = await requeuesBefore(delivery, work.taskId, options);
     const purpose = purposeOf(delivery.deliveries, requeues, options);
-    if (purpose === 'dead') return nak(connection, delivery, options, 0);
+    if (purpose === 'dead') return await giveBack(connection, delivery, options, 0);
     const count = { attempt: delivery.deliveries, requeues, exhausted: purpose === 'settle' };
     const known = newestForJob(work, delivery.deliveries, delivery.storedAt);
     const { role, requeueCounts } = options;
@@ -86,8 +87,8 @@ export async function runItem(
     if (error instanceof Superseded) return await release(connection, newest(), options);
     if (error instanceof Requeued) {
       await countRequeue(delivery, options, work.taskId);
-      nak(connection, newest(), options, 0);
-    } else nak(connection, newest(), options, retryWaitMs(newest().deliveries - requeues, options));
+      await giveBack(connection, newest(), options, 0);
+    } else await giveBack(connection, newest(), options, retryWaitMs(newest().deliveries - requeues, options));
   } finally {
     running.remove(seq);
   }
@@ -142,10 +143,36 @@ function retryWaitMs(failures: number, { ended }: ItemOptions): number {
 }
 
 /**
- * Asks for another delivery after `waitMs`. After the last delivery the server keeps the item as a dead
- * letter.
+ * Asks for another delivery after `waitMs`. After the last delivery the server keeps the item as a dead letter. If the request is lost, the
+ * server waits for the rest of the ack wait, or of the claim, which is long: the return of a claimed item is repeated until it is confirmed.
  */
-function nak(connection: Connection, { msg, deliveries }: Delivery, options: ItemOptions, waitMs: number): void {
-  if (deliveries >= deliveriesMax(options)) connection.onEvent({ type: 'dead-letter', role: options.role });
-  later(connection, msg, waitMs);
+async function giveBack(connection: Connection, delivery: Delivery, options: ItemOptions, waitMs: number): Promise<void> {
+  if (delivery.deliveries >= deliveriesMax(options)) connection.onEvent({ type: 'dead-letter', role: options.role });
+  if (!options.running.isClaimed(delivery.seq)) {
+    later(connection, delivery.msg, waitMs);
+    return;
+  }
+  // A worker that stops waits for the confirmation, because its connection closes with it.
+  if (options.ended.aborted) await confirmReturn(connection, delivery, options, { waitMs, timeoutMs: DONE_TIMEOUT_MS });
+  else void confirmReturn(connection, delivery, options, { waitMs, timeoutMs: CLAIM_MS });
+}
+
+async function confirmReturn(
+  connection: Connection,
+  delivery: Delivery,
+  { role, running, isClaimedElsewhere }: ItemOptions,
+  { waitMs, timeoutMs }: { waitMs: number; timeoutMs: number },
+): Promise<void> {
+  const hasNewer = async () => {
+    const newest = running.newest(delivery.seq) ?? delivery;
+    return newest !== delivery || (await isClaimedElsewhere(delivery));
+  };
+  let isRepeated = false;
+  const request = async () => {
+    // Only the confirmation was lost: a repetition would return the newer delivery.
+    if (isRepeated && (await hasNewer())) return;
+    isRepeated = true;
+    await connection.nc.request(delivery.msg.reply!, returned(waitMs), { timeout: ACK_TIMEOUT_MS });
+  };
+  await retry(connection, `the return of an item of ${role}`, request, { timeoutMs }).catch(() => {});
 }
