@@ -901,6 +901,19 @@ test('values that render but cannot work are refused with the fix', { skip }, ()
   for (const [values, expected] of refused) assert.match(rejection(...values), expected, values.join());
 });
 
+test('the heap of nats-server is limited to 80 % of the memory of its container', { skip }, () => {
+  const limitOf = (...values: string[]) => {
+    const { spec } = render(values).find(({ kind, metadata }) => kind === 'StatefulSet' && metadata.name.endsWith('-nats'))!;
+    return spec.template!.spec.containers[0]!.env!.find(({ name }) => name === 'GOMEMLIMIT')?.value;
+  };
+  assert.equal(limitOf(), `${Math.floor(0.8 * 1024 ** 3)}`);
+  assert.equal(limitOf('nats.resources.limits.memory=1500M'), '1200000000');
+  assert.equal(limitOf('nats.resources.limits.memory=2.5Gi'), `${2 * 1024 ** 3}`);
+  assert.equal(limitOf('nats.resources.limits.memory=2000000000'), '1600000000');
+  assert.equal(limitOf('nats.resources.limits=null'), undefined);
+  assert.match(rejection('nats.resources.limits.memory=1Gb'), /nats\.resources\.limits\.memory "1Gb": use bytes, or one of k, M/);
+});
+
 test('nats-server syncs at the interval in the values, or at its default', { skip }, () => {
   const conf = (...values: string[]) =>
     render(values).find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === 'hopline-nats')!.data!['nats.conf']!;

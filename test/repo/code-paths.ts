@@ -57,8 +57,8 @@ const INPUT_TO_PIPELINE: readonly PathStep[] = [
 export const TOKEN_PATH: TokenPath = {
   name: 'token',
   title: "A token: from the agent's `yield` to the SSE frame",
-  filesMax: 46,
-  executedMax: 73,
+  filesMax: 47,
+  executedMax: 75,
   steps: [
     { file: agent('define-agent.ts'), does: 'turns the yielded string into an event' },
     { file: agent('abortable-events.ts'), does: 'ends the events when the turn is cancelled' },
@@ -95,6 +95,7 @@ export const TOKEN_PATH: TokenPath = {
     { file: task('decision.ts'), does: 'makes the fact' },
     { file: task('evolve.ts'), does: 'applies it to the aggregate in the record' },
     { file: jetstream('facts.ts'), does: 'appends the record, fenced by the expected sequence' },
+    { file: jetstream('compact-record.ts'), does: 'leaves out what the record repeats' },
     { file: jetstream('facts.ts'), does: 'decodes the republished record', over: 'a2a.live' },
     { file: log('follow.ts'), does: 'splices stored and live records' },
     { file: log('read-task.ts'), does: 'merges facts that were copied forward' },
@@ -116,6 +117,7 @@ export const TOKEN_PATH: TokenPath = {
         a2a('code-points.ts'),
         a2a('json-value.ts'),
         a2a('types.ts'),
+        events('context-id.ts'),
         events('cursor.ts'),
         events('facts.ts'),
         events('inputs.ts'),

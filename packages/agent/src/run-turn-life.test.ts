@@ -253,6 +253,29 @@ test('an attempt ends if it is superseded, before it starts or while it runs', a
   assert.equal((await newer)?.state, 'TASK_STATE_COMPLETED');
 });
 
+test('a second run of an attempt that has written stops before it begins', async () => {
+  const task = await TaskLog.create('caipe');
+  const first = run(
+    task,
+    scripted(async function* (turn) {
+      yield text('first');
+      await new Promise<void>(resolve => turn.signal.addEventListener('abort', () => resolve()));
+    }),
+  );
+  await written(task, 'first');
+  let runs = 0;
+  const second = scripted(async function* () {
+    runs += 1;
+    yield text('second');
+  });
+  await task.fold();
+  await assert.rejects(run(task, second), Superseded);
+  assert.equal(runs, 0);
+  await run(task, scripted([text('newer'), done]), task.job(2));
+  await task.fold();
+  await first.catch(() => {});
+});
+
 test('a turn is followed only after WATCH_AFTER_MS, so a shorter one has no follower', async () => {
   for (const waits of [false, true]) {
     const task = await TaskLog.create('caipe');

@@ -1,6 +1,8 @@
 import { stateWord } from '@hopline/a2a';
 import { readContextHistory } from '@hopline/context-history';
+import { foldedOrdinal, type TaskAggregate } from '@hopline/events';
 import { type Job, NO_LONGER_NEEDED, Requeued, Superseded } from '@hopline/log';
+import { ROOT_AGENT } from '@hopline/task';
 import { ATTR, correlationOf, errorWord, type Hop, invokeAgentSpan, startWorkHop } from '@hopline/telemetry';
 import { cancelRemoteRuns } from './cancel-remote-runs.ts';
 import { NO_PRIOR_ATTEMPTS, readPriorAttempts } from './prior-attempts.ts';
@@ -14,6 +16,14 @@ export type RunTurnDeps = AttemptDeps & {
   /** When the item was taken, in epoch milliseconds. All measurements start at this instant. Default: now. */
   takenAt?: number;
 };
+
+/**
+ * Whether another run of the same attempt has written: a nats-server that was killed may forget a delivery and count the next one alike. The
+ * ids of appends show that only within the duplicate window.
+ */
+function hasWritten(aggregate: TaskAggregate, { work: { call }, item, attempt }: Job): boolean {
+  return foldedOrdinal(aggregate, { id: call?.id ?? ROOT_AGENT, item, attempt }) > 0;
+}
 
 /**
  * Runs one work item with an agent. Writes the agent's events to the log in order, as fast as the log accepts them. Stops when the task
@@ -35,6 +45,7 @@ export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome>
     }
     return undefined;
   }
+  if (hasWritten(newest.record.aggregate, job)) throw new Superseded();
   const authorizing = newest.record.aggregate.state === 'TASK_STATE_AUTH_REQUIRED';
   const history = await readContextHistory(log, newest, work.turn);
   const prior = attempt > 1 ? await readPriorAttempts(log, newest, work) : NO_PRIOR_ATTEMPTS;

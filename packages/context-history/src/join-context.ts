@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { isSameOwner, type Owner } from '@hopline/events';
+import { contextIdOf, firstTaskOf, isSameOwner, type Owner } from '@hopline/events';
 import { CONTEXT_TASKS_MAX, type Log, LogConflict, LogUnavailable } from '@hopline/log';
 
 /** Most attempts of one task. Each round has only one winner among the tasks that start in one context at the same time. */
@@ -15,26 +15,11 @@ export function contextKey(owner: Owner | undefined, contextId: string): string 
   return hash('sha256', JSON.stringify([owner?.tenant ?? null, owner?.subject ?? null, contextId]));
 }
 
-/** Ids of tasks (UUID version 7) and of contexts that a server makes for them: the same except for version 8, with a time before 2109. */
-const TASK_VERSION = '7';
-const CONTEXT_VERSION = '8';
-const SERVER_ID = /^(0[1-3][0-9a-f]{6}-[0-9a-f]{4}-)([78])([0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})$/;
-
 /** The id of a context that a server makes for a task. It names its first task, so that no entry of the bucket has to. */
 export function contextIdFor(taskId: string): string {
-  const id = withVersion(taskId, TASK_VERSION, CONTEXT_VERSION);
+  const id = contextIdOf(taskId);
   if (id === undefined) throw new TypeError('a context is made for a task id of a server: UUID version 7');
   return id;
-}
-
-/** The task that a context id names as its first; it need not exist. Undefined for an id that was not made for a task. */
-export function firstTaskOf(contextId: string): string | undefined {
-  return withVersion(contextId, CONTEXT_VERSION, TASK_VERSION);
-}
-
-function withVersion(id: string, from: string, to: string): string | undefined {
-  const [, head, version, tail] = SERVER_ID.exec(id) ?? [];
-  return version === from ? `${head}${to}${tail}` : undefined;
 }
 
 /** Whether a context has tasks of its owner. */

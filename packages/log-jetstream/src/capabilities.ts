@@ -17,6 +17,9 @@ const FIRST_SEQ_VERSION_MIN: Version = [2, 10, 0];
 /** From this version a consumer may have a list of subjects. Older servers drop the list and deliver the whole stream. */
 const FILTER_LISTS_VERSION_MIN: Version = [2, 10, 0];
 
+/** A stream may have metadata. */
+const STREAM_METADATA_VERSION_MIN: Version = [2, 10, 0];
+
 /** One direct get answers with the newest messages of many subjects. Older servers drop the list and answer with nothing. */
 const BATCH_GETS_VERSION_MIN: Version = [2, 11, 0];
 
@@ -42,6 +45,10 @@ export function hasFirstSeq(version: string): boolean {
 
 export function hasFilterLists(version: string): boolean {
   return isAtLeast(version, FILTER_LISTS_VERSION_MIN);
+}
+
+export function hasStreamMetadata(version: string): boolean {
+  return isAtLeast(version, STREAM_METADATA_VERSION_MIN);
 }
 
 export function hasBatchGets(version: string): boolean {

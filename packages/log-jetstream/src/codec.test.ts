@@ -61,7 +61,7 @@ testBothWays('a payload that is not a record has no facts', () => {
   const broken = [
     { ...factRecord, facts: [null] },
     { ...factRecord, facts: [{}] },
-    { ...factRecord, v: 2 },
+    { ...factRecord, v: 3 },
     withoutFacts,
     {},
     null,
@@ -130,7 +130,7 @@ test('a payload that lacks a member that readers rely on is not a record', () =>
     { copied: null },
     { copied: { part: 1, last: true, facts: [1] } },
     { copied: { part: '1', last: true, facts: [] } },
-    { v: 2 },
+    { v: 3 },
     { facts: {} },
     { facts: [1] },
     { aggregate: null },

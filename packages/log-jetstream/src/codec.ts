@@ -11,6 +11,7 @@ import {
 } from '@hopline/events';
 import { requireRecordId } from '@hopline/log';
 import { headers, type MsgHdrs } from '@nats-io/nats-core';
+import { COMPACT_VERSION, compactRecord, expandRecord } from './compact-record.ts';
 
 /**
  * Encodes records as payloads and headers, and decodes them. Any client may publish on a subject: decoders check every member
@@ -73,11 +74,17 @@ export function decodeInput(payload: Uint8Array): InputRecord | RecordFault {
   return decodeInputRecord(parse(payload));
 }
 
-export function decodeFacts(payload: Uint8Array, taskId: string): FactRecord | undefined {
-  return factRecordOf(parse(payload), taskId);
+/** `isCompact`: in the form that only readers of COMPACT_VERSION understand. */
+export function encodeFacts(record: FactRecord, isCompact: boolean): Uint8Array {
+  return encodePayload(isCompact && record.v === 1 ? compactRecord(record) : record);
 }
 
-/** The text with which relays begin a payload of facts, and the text after the facts. */
+export function decodeFacts(payload: Uint8Array, taskId: string): FactRecord | undefined {
+  const record = parse(payload);
+  return factRecordOf(record?.v === COMPACT_VERSION ? expandRecord(record, taskId) : record, taskId);
+}
+
+/** The text with which relays begin a payload of facts of version 1, and the text after the facts. */
 const FACTS_START = Buffer.from('{"v":1,"facts":');
 const AGGREGATE_START = ',"aggregate":{"taskId":"';
 
@@ -88,8 +95,9 @@ const AGGREGATE_START = ',"aggregate":{"taskId":"';
 export function decodeFactsOnly(payload: Uint8Array, taskId: string): readonly Fact[] | undefined {
   if (!takesFastPaths()) return decodeFacts(payload, taskId)?.facts;
   const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength);
-  const end = bytes.indexOf(`${AGGREGATE_START}${taskId}"`, FACTS_START.length, 'latin1');
-  if (end > 0 && bytes.compare(FACTS_START, 0, FACTS_START.length, 0, FACTS_START.length) === 0) {
+  const isWhole = bytes.subarray(0, FACTS_START.length).equals(FACTS_START);
+  const end = isWhole ? bytes.indexOf(`${AGGREGATE_START}${taskId}"`, FACTS_START.length, 'latin1') : -1;
+  if (end > 0) {
     try {
       const facts: unknown = JSON.parse(bytes.toString('utf8', FACTS_START.length, end));
       if (areFacts(facts)) return facts;
@@ -111,7 +119,7 @@ function factRecordOf(record: Parsed | undefined, taskId: string): FactRecord | 
 /** A payload written by a later version. */
 export function isLaterVersion(payload: Uint8Array): boolean {
   const version = parse(payload)?.v;
-  return Number.isInteger(version) && Number(version) > 1;
+  return Number.isInteger(version) && Number(version) > COMPACT_VERSION;
 }
 
 export function decodeWork(payload: Uint8Array): Work | undefined {

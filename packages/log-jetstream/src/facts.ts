@@ -24,7 +24,7 @@ import {
 import type { SeqMsgRequest, StoredMsg } from '@nats-io/jetstream';
 import type { Msg, MsgHdrs } from '@nats-io/nats-core';
 import type { BatchGets } from './batch-get.ts';
-import { decodeFacts, decodeFactsOnly, decodeTrace, encodePayload, isLaterVersion, MESSAGE_ID } from './codec.ts';
+import { decodeFacts, decodeFactsOnly, decodeTrace, encodeFacts, isLaterVersion, MESSAGE_ID } from './codec.ts';
 import type { Connection } from './connection.ts';
 import { HistoryReader } from './history.ts';
 import type { Publisher } from './publisher.ts';
@@ -38,7 +38,14 @@ import type { Party } from './turn-queue.ts';
 const RECORD_OVERHEAD_BYTES = 104;
 const TRACE_BYTES = 148;
 
-export type JetStreamFactsOptions = { shards: number; readBytesMax: number; batchGets: BatchGets; follow: FollowOptions };
+/** `isCompact`: records are stored without what they repeat (COMPACT_VERSION). */
+export type JetStreamFactsOptions = {
+  shards: number;
+  isCompact: boolean;
+  readBytesMax: number;
+  batchGets: BatchGets;
+  follow: FollowOptions;
+};
 
 /** Tasks that are read at once where the server answers one request with one record. */
 const READS_AT_ONCE_MAX = 8;
@@ -47,6 +54,7 @@ export class JetStreamFacts implements FactLog {
   readonly #connection: Connection;
   readonly #publisher: Publisher;
   readonly #shards: number;
+  readonly #isCompact: boolean;
   readonly #batchGets: BatchGets;
   readonly #subjects: TaskSubjects;
   readonly #history: HistoryReader;
@@ -59,6 +67,7 @@ export class JetStreamFacts implements FactLog {
     this.#connection = connection;
     this.#publisher = publisher;
     this.#shards = options.shards;
+    this.#isCompact = options.isCompact;
     this.#batchGets = options.batchGets;
     this.#subjects = new TaskSubjects(connection.names, options.shards);
     this.#history = new HistoryReader(connection, connection.names.factsStream, options.readBytesMax);
@@ -73,7 +82,7 @@ export class JetStreamFacts implements FactLog {
   async append(record: FactRecord, options: AppendOptions): Promise<{ seq: number; bytes: number }> {
     const { taskId } = record.aggregate;
     const subject = this.#subjects.ofFacts(taskId);
-    const payload = encodePayload(record);
+    const payload = encodeFacts(record, this.#isCompact);
     const headers = RECORD_OVERHEAD_BYTES + options.id.length + (options.trace?.traceparent === undefined ? 0 : TRACE_BYTES);
     const bytes = payload.length + subject.length + headers;
     try {

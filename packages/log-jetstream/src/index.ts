@@ -5,6 +5,8 @@ export type { Credentials, JetStreamLogOptions, LogEvent, MaxAges, MaxBytes, Nat
 export {
   ACK_WAIT_MS,
   DUPLICATE_WINDOW_MS,
+  FACTS_DUPLICATE_WINDOW_MS,
+  INPUTS_DUPLICATE_WINDOW_MS,
   LEASES_AGE_MS,
   MAX_AGES_DEFAULT,
   MAX_BYTES_DEFAULT,

@@ -1,4 +1,4 @@
-import { SHARDS_DEFAULT, SHARDS_MAX } from '@hopline/events';
+import { SHARDS_MAX } from '@hopline/events';
 import {
   ATTEMPTS_MAX_DEFAULT,
   type Log,
@@ -32,7 +32,7 @@ import { Publisher } from './publisher.ts';
 import { removeUnknown } from './remove-unknown.ts';
 import { RequeueCounts } from './requeues.ts';
 import { watchRetention } from './retention.ts';
-import { checkStreams, ensureStreams } from './streams.ts';
+import { checkStreams, ensureStreams, type LogLayout } from './streams.ts';
 import { STREAM_CREATOR, writerOfUser } from './users.ts';
 import { NatsWakeUps } from './wake-ups.ts';
 import { JetStreamWork } from './work.ts';
@@ -49,9 +49,9 @@ const CHECK_TIMEOUT_MS = 3_000;
  */
 export async function openJetStreamLog(options: JetStreamLogOptions): Promise<Log> {
   const { servers, name, credentials, tls, openTimeoutMs = OPEN_TIMEOUT_MS, onEvent = () => {} } = options;
-  const shards = options.shards ?? SHARDS_DEFAULT;
+  const { shards, compactsRecords = false } = options;
   const replicas = options.replicas ?? 1;
-  if (!Number.isInteger(shards) || shards < 1 || shards > SHARDS_MAX)
+  if (shards !== undefined && (!Number.isInteger(shards) || shards < 1 || shards > SHARDS_MAX))
     throw new LogMismatch(`shards must be an integer from 1 to ${SHARDS_MAX}`);
   const names = new LogNames(options.prefix);
   const { user } = options;
@@ -72,10 +72,11 @@ export async function openJetStreamLog(options: JetStreamLogOptions): Promise<Lo
     const maxBytes = { ...MAX_BYTES_DEFAULT, ...options.maxBytes };
     const creates = user === undefined || user === STREAM_CREATOR;
     const payloadBytesMax = connection.nc.info?.max_payload ?? 0;
-    await ensureStreams(connection, { creates, shards, replicas, maxAges, maxBytes, payloadBytesMax }, openTimeoutMs);
+    const streams = { creates, shards, compactsRecords, replicas, maxAges, maxBytes, payloadBytesMax };
+    const layout = await ensureStreams(connection, streams, openTimeoutMs);
     if (options.watchesRetention) watchRetention(connection, connection.names.allStreams());
     if (options.removesUnknown) removeUnknown(connection, options.removesUnknown);
-    return assemble(connection, shards, options);
+    return assemble(connection, layout, options);
   } catch (error) {
     await connection.close();
     throw error instanceof LogDenied ? new LogMismatch(error.message, { cause: error }) : error;
@@ -92,7 +93,7 @@ export async function checkServer(options: Omit<ConnectOptions, 'onEvent' | 'nam
   }
 }
 
-function assemble(connection: Connection, shards: number, options: JetStreamLogOptions): Log {
+function assemble(connection: Connection, { shards, isCompact }: LogLayout, options: JetStreamLogOptions): Log {
   const payloadMax = connection.nc.info?.max_payload ?? 0;
   const recordBytesMax = payloadMax - HEADER_BYTES_MAX;
   const readBytesMax = Math.max(READ_BYTES_MAX, payloadMax + HEADER_BYTES_MAX);
@@ -109,7 +110,7 @@ function assemble(connection: Connection, shards: number, options: JetStreamLogO
       readBytesMax,
       writer: options.user && writerOfUser(options.user),
     }),
-    facts: new JetStreamFacts(connection, publisher, { shards, readBytesMax, batchGets, follow }),
+    facts: new JetStreamFacts(connection, publisher, { shards, isCompact, readBytesMax, batchGets, follow }),
     work: new JetStreamWork(connection, publisher, {
       requeueCounts: new RequeueCounts(bucket(BUCKETS.requeues)),
       workers: bucket(BUCKETS.requeues),

@@ -12,8 +12,13 @@ export type JetStreamLogOptions = {
   name: string;
   /** Prefix of the names of streams, subjects and buckets, so that several clusters share an account: 1 to 32 of A-Z, a-z, 0-9, _ and -. */
   prefix?: string | undefined;
-  /** Expected number of shards, fixed when the streams are created. Default SHARDS_DEFAULT. */
+  /** Expected number of shards, fixed when the streams are created. Default: that of the streams, SHARDS_DEFAULT for new ones. */
   shards?: number;
+  /**
+   * Records of facts are stored without what they repeat, which versions from before 2026-11-24 cannot read. Needed once, for
+   * streams that such a version created: a stream remembers it, and new streams have it. Requires nats-server 2.10. Default false.
+   */
+  compactsRecords?: boolean;
   /** Replicas of each stream, 1, 3 or 5. Default 1. More than one requires nats-server 2.11. */
   replicas?: number;
   /**
@@ -117,8 +122,15 @@ const MIB = 1024 * 1024;
 
 export const MAX_AGES_DEFAULT: MaxAges = { inputsMs: 6 * HOUR_MS, factsMs: 7 * DAY_MS };
 export const MAX_BYTES_DEFAULT: MaxBytes = { inputs: 1024 * MIB, facts: 4096 * MIB, work: 256 * MIB, keyValue: 128 * MIB };
-/** A retry within this time is deduplicated by its id. Longer than a takeover, an election and a publish timeout together. */
+/** A repeated work item is stored once within this time. Longer than a takeover, an election and a publish timeout together. */
 export const DUPLICATE_WINDOW_MS = 10 * MINUTE_MS;
+/**
+ * The same for inputs. nats-server keeps each id in memory (210 B), so the time is short. Longer than an election and a publish timeout; a
+ * record that is stored twice all the same changes nothing, because its ordinals are folded once.
+ */
+export const INPUTS_DUPLICATE_WINDOW_MS = 2 * MINUTE_MS;
+/** The same for facts, whose expected sequence rejects a repeated record at any time. nats-server requires at least 100 ms. */
+export const FACTS_DUPLICATE_WINDOW_MS = 1_000;
 /**
  * Retention of leases and of heartbeats of relays and notifiers, which are written every hour or more often. It is independent of the
  * retention of tasks: without the checkpoint in its lease a shard reads all stored inputs.

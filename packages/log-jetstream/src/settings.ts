@@ -68,10 +68,10 @@ export const LOG_SETTINGS = {
   },
   HOPLINE_SHARDS: {
     type: 'integer',
-    default: SHARDS_DEFAULT,
+    optional: true,
     min: 1,
     max: SHARDS_MAX,
-    doc: 'Shards of the log. Fixed when its streams are created; a service that expects another number refuses to start.',
+    doc: `Shards of the log, fixed when its streams are created: ${SHARDS_DEFAULT} without this setting. A service takes the number of existing streams, and refuses to start if this setting has another.`,
   },
   HOPLINE_REPLICAS: {
     type: 'integer',
@@ -170,6 +170,8 @@ export type OpenOptions = {
   logger: Logger;
   metrics?: HopMetrics;
   watchesRetention?: boolean;
+  /** As in JetStreamLogOptions. */
+  compactsRecords?: boolean;
   /** Absent: nothing is removed. */
   removesUnknown?: JetStreamLogOptions['removesUnknown'];
 };
@@ -180,7 +182,7 @@ export type OpenOptions = {
  * cannot be used.
  */
 export async function openFromSettings(settings: LogSettings, openOptions: OpenOptions): Promise<Log> {
-  const { user, name, logger, metrics, watchesRetention = false, removesUnknown } = openOptions;
+  const { user, name, logger, metrics, watchesRetention = false, compactsRecords = false, removesUnknown } = openOptions;
   if (metrics !== undefined) startShortagesAtZero(metrics, settings.HOPLINE_PREFIX, watchesRetention);
   if (metrics !== undefined && removesUnknown !== undefined) startUnknownAtZero(metrics, settings.HOPLINE_PREFIX);
   let isConnected = false;
@@ -191,7 +193,8 @@ export async function openFromSettings(settings: LogSettings, openOptions: OpenO
     user,
     name,
     prefix: settings.HOPLINE_PREFIX,
-    shards: settings.HOPLINE_SHARDS,
+    ...(settings.HOPLINE_SHARDS !== undefined && { shards: settings.HOPLINE_SHARDS }),
+    compactsRecords,
     replicas: settings.HOPLINE_REPLICAS,
     maxBytes: {
       inputs: settings.HOPLINE_INPUTS_BYTES_MAX,

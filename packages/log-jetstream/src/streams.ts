@@ -1,4 +1,4 @@
-import { LIVE_PREFIX, LOG_PREFIX, RAW_PREFIX, WORK_PREFIX } from '@hopline/events';
+import { LIVE_PREFIX, LOG_PREFIX, RAW_PREFIX, SHARDS_DEFAULT, SHARDS_MAX, WORK_PREFIX } from '@hopline/events';
 import { LogDenied, LogMismatch } from '@hopline/log';
 import {
   DiscardPolicy,
@@ -9,14 +9,17 @@ import {
   type StreamInfo,
 } from '@nats-io/jetstream';
 import { nanos } from '@nats-io/nats-core';
-import { hasFirstSeq } from './capabilities.ts';
+import { hasFirstSeq, hasStreamMetadata } from './capabilities.ts';
+import { COMPACT_VERSION } from './compact-record.ts';
 import type { Connection } from './connection.ts';
 import { BUCKETS, type LogNames } from './names.ts';
 import {
   BUCKET_CONSUMERS_MAX,
   DUPLICATE_WINDOW_MS,
   FACTS_CONSUMERS_MAX,
+  FACTS_DUPLICATE_WINDOW_MS,
   INPUTS_CONSUMERS_MAX,
+  INPUTS_DUPLICATE_WINDOW_MS,
   LEASES_AGE_MS,
   type MaxAges,
   type MaxBytes,
@@ -33,10 +36,18 @@ import { isTransient, pause, retry } from './retry.ts';
 /** Version of subjects and payloads. Different versions are incompatible. The charts have it as an annotation. */
 export const FORMAT = 1;
 
-/** `creates`: whether missing streams are created; otherwise they are awaited. */
+/** Name and value in the metadata of the stream of facts if relays store compact records in it. PROTOCOL.md section 4.5. */
+const RECORDS_KEY = 'hopline.records';
+const COMPACT_RECORDS = `${COMPACT_VERSION}`;
+
+/**
+ * `creates`: whether missing streams are created; otherwise they are awaited. `shards`: absent for the number of the existing streams, SHARDS_DEFAULT if
+ * there are none. `compactsRecords`: records of an existing stream become compact.
+ */
 export type StreamsOptions = {
   creates: boolean;
-  shards: number;
+  shards: number | undefined;
+  compactsRecords: boolean;
   replicas: number;
   maxAges: MaxAges;
   maxBytes: MaxBytes;
@@ -44,25 +55,55 @@ export type StreamsOptions = {
   payloadBytesMax: number;
 };
 
+/** What the streams were created with, and services therefore use. */
+export type LogLayout = { shards: number; isCompact: boolean };
+
 type Spec = Partial<StreamConfig> & { name: string; subjects: string[] };
 
 /**
  * Creates missing streams, which several processes may do at the same time, or waits until another process has created them. The
  * creator also adds missing limits to existing streams. Throws LogMismatch when an existing stream does not match.
  */
-export async function ensureStreams(connection: Connection, options: StreamsOptions, timeoutMs: number): Promise<void> {
-  const specs = streamSpecs(connection.names, options);
+export async function ensureStreams(connection: Connection, options: StreamsOptions, timeoutMs: number): Promise<LogLayout> {
+  const { names } = connection;
+  const shards = options.shards ?? (await storedShards(connection, options.creates, timeoutMs));
+  const hasMetadata = hasStreamMetadata(connection.nc.info?.version ?? '');
+  const specs = streamSpecs(names, { ...options, shards, hasMetadata });
   if (!options.creates) {
     for (const spec of specs) requireMatch(spec, (await awaitStream(connection, spec.name, timeoutMs)).config);
-    return;
+  } else {
+    const inputs = specs.find(({ name }) => name === names.inputsStream);
+    if (inputs !== undefined && (await isRebuilt(connection, timeoutMs))) {
+      inputs.first_seq = Date.now() * REBUILT_SEQS_PER_MS;
+      connection.onEvent({ type: 'inputs-rebuilt', stream: inputs.name });
+    }
+    for (const spec of specs) await ensureStream(connection, spec, timeoutMs);
   }
-  const inputs = specs.find(({ name }) => name === connection.names.inputsStream);
-  if (inputs !== undefined && (await isRebuilt(connection, timeoutMs))) {
-    inputs.first_seq = Date.now() * REBUILT_SEQS_PER_MS;
-    connection.onEvent({ type: 'inputs-rebuilt', stream: inputs.name });
-  }
-  for (const spec of specs) await ensureStream(connection, spec, timeoutMs);
+  const facts = await awaitStream(connection, names.factsStream, timeoutMs);
+  const isCompact = facts.config.metadata?.[RECORDS_KEY] === COMPACT_RECORDS;
+  if (isCompact || !options.creates || !options.compactsRecords) return { shards, isCompact };
+  if (!hasMetadata) throw new LogMismatch('compact records need nats-server 2.10 or newer');
+  const metadata = { ...facts.config.metadata, [RECORDS_KEY]: COMPACT_RECORDS };
+  await retry(connection, names.factsStream, () => connection.jsm.streams.update(names.factsStream, { metadata }), { timeoutMs });
+  return { shards, isCompact: true };
 }
+
+/** The number of shards in the description of an existing stream; one of another format is reported by `requireMatch`. */
+async function storedShards(connection: Connection, creates: boolean, timeoutMs: number): Promise<number> {
+  const { names } = connection;
+  const found = creates
+    ? await Promise.all(
+        [names.inputsStream, names.factsStream, names.workStream].map(name => findStream(connection, name, timeoutMs)),
+      )
+    : [await awaitStream(connection, names.inputsStream, timeoutMs)];
+  for (const stream of found) {
+    const shards = Number(DESCRIPTION.exec(stream?.config.description ?? '')?.[1]);
+    if (shards >= 1 && shards <= SHARDS_MAX) return shards;
+  }
+  return SHARDS_DEFAULT;
+}
+
+const DESCRIPTION = /^hopline format=\d+ shards=(\d+)$/;
 
 /**
  * Tasks and shards store the sequences of inputs that they have folded. When the cluster already has tasks, a new stream of inputs
@@ -90,16 +131,18 @@ export async function checkStreams(connection: Connection, timeoutMs: number): P
   for (const name of [inputsStream, factsStream, workStream]) await retry(connection, name, () => check(name), { timeoutMs });
 }
 
-function streamSpecs(names: LogNames, { shards, replicas, maxAges, maxBytes, payloadBytesMax }: StreamsOptions): Spec[] {
+type SpecOptions = StreamsOptions & { shards: number; hasMetadata: boolean };
+
+function streamSpecs(names: LogNames, options: SpecOptions): Spec[] {
+  const { shards, hasMetadata, replicas, maxAges, maxBytes, payloadBytesMax } = options;
   const common = {
-    // Stream metadata would fit better, but needs 2.10.
+    // Stream metadata would fit better, but earlier versions of Hopline expect exactly this.
     description: `hopline format=${FORMAT} shards=${shards}`,
     storage: StorageType.File,
     num_replicas: replicas,
     allow_direct: true,
     deny_delete: true,
   };
-  const logged = { ...common, duplicate_window: nanos(DUPLICATE_WINDOW_MS) };
   const bucket = (name: string, discard: DiscardPolicy, maxAgeMs?: number): Spec => ({
     ...common,
     name: `KV_${names.bucket(name)}`,
@@ -115,7 +158,8 @@ function streamSpecs(names: LogNames, { shards, replicas, maxAges, maxBytes, pay
   });
   return [
     {
-      ...logged,
+      ...common,
+      duplicate_window: nanos(INPUTS_DUPLICATE_WINDOW_MS),
       name: names.inputsStream,
       subjects: [names.subject(`${RAW_PREFIX}.>`)],
       retention: RetentionPolicy.Limits,
@@ -125,7 +169,9 @@ function streamSpecs(names: LogNames, { shards, replicas, maxAges, maxBytes, pay
       max_consumers: INPUTS_CONSUMERS_MAX,
     },
     {
-      ...logged,
+      ...common,
+      ...(hasMetadata && { metadata: { [RECORDS_KEY]: COMPACT_RECORDS } }),
+      duplicate_window: nanos(FACTS_DUPLICATE_WINDOW_MS),
       name: names.factsStream,
       subjects: [names.subject(`${LOG_PREFIX}.>`)],
       retention: RetentionPolicy.Limits,
@@ -137,7 +183,8 @@ function streamSpecs(names: LogNames, { shards, replicas, maxAges, maxBytes, pay
       republish: { src: names.subject(`${LOG_PREFIX}.>`), dest: names.subject(`${LIVE_PREFIX}.>`) },
     },
     {
-      ...logged,
+      ...common,
+      duplicate_window: nanos(DUPLICATE_WINDOW_MS),
       name: names.workStream,
       subjects: [names.subject(`${WORK_PREFIX}.>`)],
       retention: RetentionPolicy.Workqueue,
@@ -216,6 +263,9 @@ async function ensureStream(connection: Connection, spec: Spec, timeoutMs: numbe
 /** Errors with a transient status that a retry cannot fix: no cluster for the replicas, insufficient storage. */
 const PERMANENT = new Set([10074, 10047]);
 
+/** The account allows a stream fewer consumers than this one is to have. */
+const MAXIMUM_CONSUMERS = 10026;
+
 function asMismatch(spec: Spec): (error: unknown) => never {
   return error => {
     const isRefused =
@@ -224,7 +274,11 @@ function asMismatch(spec: Spec): (error: unknown) => never {
       (PERMANENT.has(error.code) || !isTransient(error));
     if (!isRefused) throw error;
     const what = `stream ${spec.name} (${spec.num_replicas} replicas, ${spec.max_bytes} bytes) cannot be created`;
-    throw new LogMismatch(`${what}: ${error.message}`, { cause: error });
+    const advice =
+      error.code === MAXIMUM_CONSUMERS
+        ? `: the JetStream limits of the NATS account must allow ${FACTS_CONSUMERS_MAX} consumers`
+        : '';
+    throw new LogMismatch(`${what}: ${error.message}${advice}`, { cause: error });
   };
 }
 
@@ -237,6 +291,7 @@ const BOUNDS = [
   ['allow_rollup_hdrs'],
   ['max_msg_size'],
   ['max_msgs_per_subject', 'discard_new_per_subject'],
+  ['duplicate_window'],
 ] as const satisfies (keyof StreamConfig)[][];
 
 /**
@@ -247,7 +302,7 @@ async function boundStream(connection: Connection, spec: Spec, found: StreamConf
   const { streams } = connection.jsm;
   let isPermitted = true;
   for (const fields of BOUNDS) {
-    if (!fields.some(field => isUnbounded(spec[field], found[field]))) continue;
+    if (!fields.some(field => isOutdated(field, spec[field], found[field]))) continue;
     const bounds = Object.fromEntries(fields.map(field => [field, spec[field]]));
     try {
       await retry(connection, spec.name, () => streams.update(spec.name, bounds), { timeoutMs });
@@ -280,8 +335,9 @@ async function boundStreamLater(connection: Connection, spec: Spec, timeoutMs: n
   }
 }
 
-/** An operator may raise a limit, but not remove it. */
-function isUnbounded(wanted: unknown, found: unknown): boolean {
+/** An operator may raise a limit, but not remove it. A window is changed only if an earlier version of Hopline set it. */
+function isOutdated(field: (typeof BOUNDS)[number][number], wanted: unknown, found: unknown): boolean {
+  if (field === 'duplicate_window') return found === nanos(DUPLICATE_WINDOW_MS) && wanted !== undefined && wanted !== found;
   if (typeof wanted === 'number') return typeof found !== 'number' || found < wanted;
   return wanted !== undefined && wanted !== (found ?? false);
 }

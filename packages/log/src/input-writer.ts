@@ -91,8 +91,8 @@ export const BURST_TOKENS = 256;
 export const BURST_HOLD_MS = 5;
 /**
  * How long a writer retries one append. A writer that gives in costs its work item an attempt although the agent is alive, so the time is
- * longer than a connection is frozen or a server is replaced. It is shorter than the duplicate window (10 min), in which the log stores an
- * id only once.
+ * longer than a connection is frozen or a server is replaced. A retry after the duplicate window may store a record twice; relays fold its
+ * ordinals once.
  */
 export const APPEND_TIMEOUT_MS = 5 * 60_000;
 /** A source that ignores `ready` fails when this multiple of waitingBytesMax waits. */

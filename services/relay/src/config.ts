@@ -22,6 +22,11 @@ const declared = defineServiceConfig({
     unit: 'bytes',
     doc: 'Bytes of records that one task may have in `A2A_LOG`, so that no single agent can fill it. A task that has reached the limit fails at its next event.',
   },
+  HOPLINE_COMPACT_RECORDS: {
+    type: 'boolean',
+    default: false,
+    doc: 'Store records of facts without what they repeat, also in streams that a version from before 2026-11-24 created. Set it when all services are newer: such a version cannot read these records. New streams always have them.',
+  },
   HOPLINE_LEASE_MS: {
     type: 'integer',
     default: LEASE_MS,

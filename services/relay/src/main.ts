@@ -16,6 +16,7 @@ await runService({
       logger,
       metrics: telemetry.metrics,
       watchesRetention: true,
+      compactsRecords: settings.HOPLINE_COMPACT_RECORDS,
       removesUnknown: { keptConsumers: keptConsumers(settings) },
     });
     const relay = await createRelay({

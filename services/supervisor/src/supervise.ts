@@ -1,6 +1,6 @@
 import { isInterrupted, isTerminal, stateWord } from '@hopline/a2a';
 import { readContextHistory } from '@hopline/context-history';
-import { type Fact, isSameItem, type StatusInput, type TaskAggregate } from '@hopline/events';
+import { type Fact, foldedOrdinal, isSameItem, type StatusInput, type TaskAggregate } from '@hopline/events';
 import {
   createInputWriter,
   followTask,
@@ -146,6 +146,7 @@ async function followTurn(deps: SuperviseDeps, job: Job, { hop, takenAt, signal,
     // A stale read may end before the turn of this work.
     if (record.seq < newest.seq || record.record.aggregate.turn < work.turn) continue;
     requireNewest(record.record.aggregate, job);
+    if (turn === undefined && hasWritten(record.record.aggregate, job)) throw new Superseded();
     if (job.exhausted) writer.add(taskFailure('the supervisor failed several times'));
     else if (profile === undefined) writer.add(taskFailure(`the supervisor has no profile "${work.profile}"`));
     else if (turn === undefined || !continuesArtifacts(record.record.facts)) {
@@ -200,6 +201,14 @@ function continuesArtifacts(facts: readonly Fact[]): boolean {
  */
 function requireNewest({ producers }: TaskAggregate, { attempt }: Job): void {
   if ((producers[SUPERVISOR]?.attempt ?? 0) > attempt) throw new Superseded();
+}
+
+/**
+ * Whether another run of the same attempt has written: a nats-server that was killed may forget a delivery and count the next one alike. The
+ * ids of appends show that only within the duplicate window.
+ */
+function hasWritten(aggregate: TaskAggregate, { item, attempt }: Job): boolean {
+  return foldedOrdinal(aggregate, { id: SUPERVISOR, item, attempt }) > 0;
 }
 
 /** The task ends with a reason instead of hanging. */

@@ -11,7 +11,13 @@ const RECORDS_PER_LOOP_MAX = 2 * 16;
 const OWNER = { tenant: 'b', subject: 'bert' };
 
 const record = (generation: number) =>
-  ({ v: 1, facts: [], aggregate: { taskId: 'long', generation }, startSeq: 1, startStoredAt: 1 }) as unknown as FactRecord;
+  ({
+    v: 1,
+    facts: [],
+    aggregate: { taskId: 'long', contextId: 'c', generation },
+    startSeq: 1,
+    startStoredAt: 1,
+  }) as unknown as FactRecord;
 
 test('many readers of a long task leave the event loop to others after a few records', { timeout: 120_000 }, async t => {
   const server = await startNats();

@@ -37,7 +37,13 @@ const PASSWORDS = new Map<ServerUser, { text: string }>();
 for (const user of serverUsers(AGENTS)) PASSWORDS.set(user, { text: user });
 
 const taskRecord = (taskId: string) =>
-  ({ v: 1, facts: [], aggregate: { taskId, generation: 1 }, startSeq: 0, startStoredAt: 1 }) as unknown as FactRecord;
+  ({
+    v: 1,
+    facts: [],
+    aggregate: { taskId, contextId: 'c', generation: 1 },
+    startSeq: 0,
+    startStoredAt: 1,
+  }) as unknown as FactRecord;
 const work = (taskId: string, text = '') =>
   ({
     v: 1,

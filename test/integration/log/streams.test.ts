@@ -7,7 +7,9 @@ import {
   BUCKETS,
   checkNats,
   DUPLICATE_WINDOW_MS,
+  FACTS_DUPLICATE_WINDOW_MS,
   FACTS_STREAM,
+  INPUTS_DUPLICATE_WINDOW_MS,
   INPUTS_STREAM,
   LEASES_AGE_MS,
   LOG_SETTINGS,
@@ -16,6 +18,7 @@ import {
   openJetStreamLog,
   WORK_STREAM,
 } from '@hopline/log-jetstream';
+import { StoredScenario } from '@hopline/task/test-kit';
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
@@ -61,12 +64,12 @@ describe('the streams of the log', () => {
       allow_direct: true,
       deny_delete: true,
     };
-    const window = { duplicate_window: nanos(DUPLICATE_WINDOW_MS) };
+    const windowOf = (ms: number) => ({ duplicate_window: nanos(ms) });
     const inputsAge = nanos(MAX_AGES_DEFAULT.inputsMs);
     const factsAge = nanos(MAX_AGES_DEFAULT.factsMs);
     pick(raw, {
       ...common,
-      ...window,
+      ...windowOf(INPUTS_DUPLICATE_WINDOW_MS),
       subjects: ['a2a.raw.>'],
       retention: 'limits',
       max_age: inputsAge,
@@ -74,7 +77,7 @@ describe('the streams of the log', () => {
     });
     pick(facts, {
       ...common,
-      ...window,
+      ...windowOf(FACTS_DUPLICATE_WINDOW_MS),
       subjects: ['a2a.log.>'],
       retention: 'limits',
       max_age: factsAge,
@@ -83,7 +86,7 @@ describe('the streams of the log', () => {
     assert.deepEqual({ src: facts?.republish?.src, dest: facts?.republish?.dest }, { src: 'a2a.log.>', dest: 'a2a.live.>' });
     pick(work, {
       ...common,
-      ...window,
+      ...windowOf(DUPLICATE_WINDOW_MS),
       subjects: ['a2a.work.>'],
       retention: 'workqueue',
       discard: 'new',
@@ -141,6 +144,70 @@ async function onNewServer(
     await server.stop();
   }
 }
+
+/** The streams as versions from before 2026-11-24 created them. */
+async function asBefore(jsm: JetStreamManager): Promise<void> {
+  for (const name of [INPUTS_STREAM, FACTS_STREAM])
+    await jsm.streams.update(name, { duplicate_window: nanos(DUPLICATE_WINDOW_MS), metadata: {} });
+}
+
+test('a service without a number of shards takes that of the streams', () =>
+  onNewServer(async open => {
+    await (await open({ shards: 3 })).close();
+    for (const options of [{}, { user: 'relay' }, { user: 'ingress' }]) {
+      const log = await open(options);
+      assert.equal(log.shards, 3);
+      await log.close();
+    }
+  }));
+
+test('windows of an earlier version are shortened, those of an operator are not', () =>
+  onNewServer(async (open, jsm) => {
+    const windows = async () => {
+      await (await open()).close();
+      const streams = [INPUTS_STREAM, FACTS_STREAM, WORK_STREAM].map(name => jsm.streams.info(name));
+      return (await Promise.all(streams)).map(({ config }) => config.duplicate_window / 1_000_000);
+    };
+    const expected = [INPUTS_DUPLICATE_WINDOW_MS, FACTS_DUPLICATE_WINDOW_MS, DUPLICATE_WINDOW_MS];
+    assert.deepEqual(await windows(), expected);
+    await asBefore(jsm);
+    assert.deepEqual(await windows(), expected);
+    await jsm.streams.update(INPUTS_STREAM, { duplicate_window: nanos(60_000) });
+    assert.deepEqual(await windows(), [60_000, ...expected.slice(1)]);
+  }));
+
+test('records are compact in new streams, and in those of an earlier version once a setting asks for them', () =>
+  onNewServer(async (open, jsm) => {
+    let records = 0;
+    /** The version of the record that a log stores. */
+    const versionOf = async (options: object) => {
+      const log = await open(options);
+      const taskId = `t${++records}`;
+      const scenario = new StoredScenario(log.facts, taskId);
+      await scenario.message('hello').store();
+      assert.deepEqual((await log.facts.last(taskId))?.record, scenario.newest?.record);
+      await log.close();
+      const stored = await jsm.streams.getMessage(FACTS_STREAM, { last_by_subj: `a2a.log.*.${taskId}` });
+      return stored?.json<{ v: number }>().v;
+    };
+    assert.equal(await versionOf({}), 2);
+    await asBefore(jsm);
+    assert.equal(await versionOf({}), 1);
+    assert.equal(await versionOf({ user: 'ingress', compactsRecords: true }), 1, 'only the creator of streams changes them');
+    assert.equal(await versionOf({ compactsRecords: true }), 2);
+    assert.equal(await versionOf({}), 2, 'the stream remembers it');
+  }));
+
+test('an account that allows too few consumers is refused with the number that it must allow', async t => {
+  const limits = 'jetstream: { max_file: 8GB, max_streams: 100, max_consumers: 1000 }';
+  const server = await startNats({ config: `accounts { A { ${limits}, users: [{ user: a, password: a }] } }` });
+  t.after(() => server.stop());
+  const opening = openJetStreamLog({ servers: server.url, name: 'limited', credentials: { user: 'a', pass: 'a' } });
+  await assert.rejects(opening, {
+    name: 'LogMismatch',
+    message: /A2A_RAW .* cannot be created: .*: the JetStream limits of the NATS account must allow 20000 consumers$/,
+  });
+});
 
 test('replicas that the server cannot provide reject with LogMismatch and leave no stream behind', () =>
   onNewServer(async open => {

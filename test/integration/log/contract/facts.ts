@@ -77,7 +77,7 @@ export const factCases: Case[] = [
     async run({ log }) {
       const taskId = newTask();
       const [first] = await appendRun(log, taskId, 1, 1);
-      const later = { ...factRecord(taskId, 2, first), v: 2 } as never;
+      const later = { ...factRecord(taskId, 2, first), v: 3 } as never;
       await log.facts.append(later, { expected: first!, id: `${taskId}:2` });
       await assert.rejects(log.facts.last(taskId), LaterVersion);
       assert.deepEqual(generationsOf(await all(log.facts.read(taskId, 1))), [1]);
