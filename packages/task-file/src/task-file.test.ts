@@ -316,7 +316,7 @@ describe('a task file that must not be used', () => {
     'an edited text': {
       text: example => example.replace(' it works', ' it fails'),
       fault: 'edited',
-      message: /^line 5: the sum does not fit/,
+      message: /^line 5: the sum does not match/,
     },
     'a member twice': {
       text: example => example.replace('"kind":"input"', '"kind":"input","kind":"input"'),

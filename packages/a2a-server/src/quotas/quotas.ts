@@ -118,11 +118,11 @@ export class Quotas {
     // Not awaited: a server that has just started uses the count it has read so far.
     if (this.#tasks.size >= max * UNSEEN_SHARE) void this.#tasks.follow(freshMsMax);
     if (this.#isFull(this.#tasks, partyKeysOf(caller), max))
-      throw this.#refusal('tasks', 'too many tasks of this caller or its tenant have not ended', COUNT_RETRY_MS);
+      throw this.#refusal('tasks', 'too many tasks of this caller or its tenant are unfinished', COUNT_RETRY_MS);
     if (this.#stored?.isFull(caller))
       throw this.#refusal(
         'stored',
-        'the tasks of this tenant have their share of the log until the oldest expire',
+        'the tasks of this tenant fill its share of the log until the oldest expire',
         STORED_RETRY_MS,
       );
   }
