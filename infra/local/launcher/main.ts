@@ -77,7 +77,7 @@ function showAddresses({ url, home, cluster }: LocalCluster, agents: readonly Ag
   screen.line();
   const state = agents.some(({ fault }) => fault === null)
     ? 'Hopline is up'
-    : 'Hopline is up, but none of its agents is ready yet';
+    : 'Hopline runs, but none of its agents is ready yet';
   screen.line(`${state}: ${url} (agent card: ${url}.well-known/agent-card.json)`);
   for (const { instance, pid, url: address } of cluster.list())
     screen.line(`  ${instance.padEnd(18)} ${address.padEnd(26)} ${pid === null ? 'does not run' : `pid ${pid}`}`);

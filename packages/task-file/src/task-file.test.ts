@@ -221,7 +221,7 @@ const CHANGES: { [title: string]: { fault: TaskFileFault; message: RegExp; chang
   },
   'a record of another task': {
     fault: 'malformed',
-    message: /^line 3: the record is of another task/,
+    message: /^line 3: the record belongs to a different task/,
     change: lines => Object.assign(lines[2]!.record.aggregate, { taskId: 'another' }),
   },
   'a line that was removed': {

@@ -250,7 +250,7 @@ test('rerun sends the messages of a task again as a new one that refers to it, a
 
   const refused = await hopline(['rerun', origin!]);
   assert.equal(refused.code, 2);
-  assert.match(refused.err, /calls the agents again.*--yes/);
+  assert.match(refused.err, /runs the agents again.*--yes/);
 
   const again = await hopline(['rerun', origin!, '--yes']);
   assert.deepEqual([again.code, again.out], [0, ANSWER]);
