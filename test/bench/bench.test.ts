@@ -8,6 +8,7 @@ import { fanOut } from './fan-out.ts';
 import { firstText } from './first-text.ts';
 import { frameEncoding } from './frame-encoding.ts';
 import { load } from './load.ts';
+import { paced } from './paced.ts';
 import { replay } from './replay.ts';
 import { runBench, verdictLines } from './run-bench.ts';
 import { sdkPeer } from './sdk-peer.ts';
@@ -20,7 +21,7 @@ import { ways } from './ways.ts';
 test('a tiny run of the bench works and loses nothing', { timeout: 120_000 }, async () => {
   const lines: string[] = [];
   const report = await runBench(
-    [throughput, sdkPeer, firstText, fanOut, load, frameEncoding, adapters, telemetry, ways],
+    [throughput, sdkPeer, firstText, fanOut, load, paced, frameEncoding, adapters, telemetry, ways],
     'tiny',
     line => lines.push(line),
   );

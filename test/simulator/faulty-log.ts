@@ -24,7 +24,7 @@ import type { MemoryLog } from '@hopline/log/memory';
 import type { Link } from './link.ts';
 import type { Trace } from './trace.ts';
 import type { VirtualClock, VirtualProcess } from './virtual-clock.ts';
-import type { Delivery, WorkBroker } from './work-broker.ts';
+import { CLAIM_MS, type Delivery, type SimulatedWorker, type WorkBroker } from './work-broker.ts';
 
 /** How long to wait for an answer before a request is repeated, and the time limit of an operation, as in the JetStream log. */
 const ANSWER_TIMEOUT_MS = 2_000;
@@ -65,6 +65,7 @@ export function faultyLog(deps: FaultyLogDeps): Log {
     },
     leases: bucket('leases', store.leases),
     tasks: bucket('tasks', store.tasks),
+    taskLists: bucket('taskLists', store.taskLists),
     agents: bucket('agents', store.agents),
     messageIds: bucket('messageIds', store.messageIds),
     contexts: bucket('contexts', store.contexts),
@@ -260,6 +261,10 @@ class FaultyFacts implements FactLog {
     return this.#wire.read('last', taskId, () => this.#inner.last(taskId));
   }
 
+  lastOfEach(taskIds: readonly string[]): ReturnType<FactLog['lastOfEach']> {
+    return this.#wire.read('last of each', taskIds.join(), () => this.#inner.lastOfEach(taskIds));
+  }
+
   extent(): ReturnType<FactLog['extent']> {
     return this.#wire.read('facts', 'extent', () => this.#inner.extent());
   }
@@ -299,6 +304,18 @@ class FaultyKeyValue<V> implements KeyValue<V> {
 
   under(prefix: string): Promise<Entry<V>[]> {
     return this.#wire.read(`${this.#name} under`, prefix, () => this.#inner.under(prefix));
+  }
+
+  match(filters: readonly string[]): Promise<Entry<V>[]> {
+    return this.#wire.read(`${this.#name} match`, filters.join(), () => this.#inner.match(filters));
+  }
+
+  count(filter: string): Promise<number> {
+    return this.#wire.read(`${this.#name} count`, filter, () => this.#inner.count(filter));
+  }
+
+  purge(key: string, revision: number): Promise<void> {
+    return this.#wire.write(this.#name, key, () => this.#inner.purge(key, revision));
   }
 
   put(key: string, value: V): Promise<number> {
@@ -372,7 +389,7 @@ class FaultyWork implements WorkQueue {
 
   async take(role: Role, options: { slots: number; signal: AbortSignal }, handler: (job: Job) => Promise<void>): Promise<void> {
     requireRole(role);
-    const running = new Set<number>();
+    const running = new Running(role, this.#wire, this.#deps);
     const jobs = new Set<Promise<void>>();
     const slot = async () => {
       while (!options.signal.aborted) {
@@ -387,6 +404,7 @@ class FaultyWork implements WorkQueue {
     };
     await Promise.all(Array.from({ length: options.slots }, slot));
     await Promise.all(jobs);
+    running.leave();
   }
 
   /** Undefined when the pull expired or the worker stops. */
@@ -412,45 +430,177 @@ class FaultyWork implements WorkQueue {
     });
   }
 
-  async #run(delivery: Delivery, running: Set<number>, signal: AbortSignal, handler: (job: Job) => Promise<void>): Promise<void> {
+  async #run(delivery: Delivery, running: Running, signal: AbortSignal, handler: (job: Job) => Promise<void>): Promise<void> {
     const { seq, deliveries, requeues, storedAt, work, trace } = delivery;
     const { ackWaitMs } = this.#broker.options;
     const keepAlive = () => this.#wire.send('work', () => this.#broker.keepAlive(seq));
+    const isTakenOver = () => this.#wire.read('requeue', `${seq}`, async () => this.#broker.hasBegunAfter(seq, deliveries));
     // Keep-alives were lost, but the handler still runs, so it continues.
-    if (running.has(seq)) return keepAlive();
-    running.add(seq);
+    if (running.has(seq)) {
+      running.add(seq, deliveries);
+      keepAlive();
+      if (await isTakenOver().catch(() => false)) running.lose(seq, deliveries);
+      return;
+    }
+    running.add(seq, deliveries);
     this.#deps.trace.add(this.#deps.process.name, 'item', `${work.taskId} ${work.call?.id ?? ''}`, `delivery ${deliveries}`);
-    const timer = setInterval(keepAlive, ackWaitMs / KEEP_ALIVES_PER_ACK_WAIT);
+    const timer = setInterval(() => running.isUnclaimed(seq) && keepAlive(), ackWaitMs / KEEP_ALIVES_PER_ACK_WAIT);
     try {
       if (signal.aborted) throw new Requeued('the worker is stopping');
       const purpose = purposeOf(deliveries, requeues, this.#broker.options);
-      if (purpose === 'dead') return this.#nak(seq, 0);
+      if (purpose === 'dead') return await this.#giveBack(seq, 0, running, signal);
       const count = { attempt: deliveries, requeues, exhausted: purpose === 'settle' };
       this.#wire.send('requeue', () => this.#broker.begin(seq, deliveries));
-      const isTakenOver = () => this.#wire.read('requeue', `${seq}`, async () => this.#broker.hasBegunAfter(seq, deliveries));
       const known = newestForJob(work, deliveries, storedAt);
       await handler({ work, item: seq, ...count, ...known, isTakenOver, ...(trace && { trace }) });
       const done = this.#wire.write('done', `${seq}`, async () => this.#broker.done(seq), DONE_TIMEOUT_MS);
       await done.catch(() => {});
     } catch (error) {
-      if (error instanceof Superseded) return;
+      if (running.isLost(seq)) return;
+      if (error instanceof Superseded) {
+        if (await running.isDueElsewhere(seq)) this.#nak(seq, ackWaitMs);
+        return;
+      }
       if (error instanceof Requeued) {
         const count = this.#wire.write('requeue', `${seq}`, async () => this.#broker.countRequeue(seq), REQUEUE_COUNT_MS_MAX);
         await count.catch(() => {});
-        this.#nak(seq, 0);
+        await this.#giveBack(seq, 0, running, signal);
       } else {
         const failures = deliveries - requeues;
         const waitMs = signal.aborted ? 0 : backoffMs(failures, REDELIVERY_MS_BASE, REDELIVERY_MS_MAX, REDELIVERY_MS_MIN);
-        this.#nak(seq, waitMs);
+        await this.#giveBack(seq, waitMs, running, signal);
       }
     } finally {
       clearInterval(timer);
-      running.delete(seq);
+      running.remove(seq);
     }
+  }
+
+  /** The return of a claimed item is repeated until it is confirmed, in the background as long as the worker does not stop. */
+  async #giveBack(seq: number, waitMs: number, running: Running, signal: AbortSignal): Promise<void> {
+    if (!running.isClaimed(seq)) return this.#nak(seq, waitMs);
+    const timeoutMs = signal.aborted ? DONE_TIMEOUT_MS : CLAIM_MS;
+    const returned = this.#wire.write('work', `${seq}`, async () => this.#broker.nak(seq, waitMs), timeoutMs).catch(() => {});
+    if (signal.aborted) await returned;
   }
 
   #nak(seq: number, waitMs: number): void {
     this.#wire.send('work', () => this.#broker.nak(seq, waitMs));
+  }
+}
+
+const CLAIM_AFTER_MS = 100;
+const CLAIM_INTERVAL_MS = 250;
+const RENEW_MS = 60_000;
+const LOOK_MS = 500;
+
+/** The items of one worker and what its siblings see of it, as in the JetStream log. */
+class Running {
+  readonly #wire: Wire;
+  readonly #deps: FaultyLogDeps;
+  readonly #role: Role;
+  readonly #items = new Map<number, { delivery: number; state: 'unclaimed' | 'claimed' | 'lost' }>();
+  readonly #timers: NodeJS.Timeout[];
+  #worker: SimulatedWorker;
+  #claiming = false;
+  #entry = 0;
+
+  constructor(role: Role, wire: Wire, deps: FaultyLogDeps) {
+    this.#role = role;
+    this.#wire = wire;
+    this.#deps = deps;
+    this.#worker = this.#enter();
+    this.#timers = [setInterval(() => this.#look(), LOOK_MS), setInterval(() => this.#renew(), RENEW_MS)];
+  }
+
+  has(seq: number): boolean {
+    return this.#items.has(seq);
+  }
+
+  isUnclaimed(seq: number): boolean {
+    return this.#items.get(seq)?.state === 'unclaimed';
+  }
+
+  isClaimed(seq: number): boolean {
+    return this.#items.get(seq)?.state === 'claimed';
+  }
+
+  isLost(seq: number): boolean {
+    return this.#items.get(seq)?.state === 'lost';
+  }
+
+  /** Whether this worker has claimed an item that no other has claimed. */
+  async isDueElsewhere(seq: number): Promise<boolean> {
+    if (this.#items.get(seq)?.state !== 'claimed') return false;
+    const isClaimed = async () => this.#deps.broker.isClaimedElsewhere(this.#worker, seq);
+    return !(await this.#wire.read('requeue', `${seq}`, isClaimed).catch(() => true));
+  }
+
+  add(seq: number, delivery: number): void {
+    this.#items.set(seq, { delivery, state: 'unclaimed' });
+    void this.#claimLater();
+  }
+
+  lose(seq: number, delivery: number): void {
+    const item = this.#items.get(seq);
+    if (item?.delivery === delivery) item.state = 'lost';
+  }
+
+  remove(seq: number): void {
+    this.#items.delete(seq);
+    void this.#claimLater();
+  }
+
+  leave(): void {
+    for (const timer of this.#timers) clearInterval(timer);
+    this.#deps.broker.leave(this.#worker);
+  }
+
+  #enter(): SimulatedWorker {
+    const { broker, clock, process, link } = this.#deps;
+    return broker.enter(this.#role, () => {
+      if (process.state === 'dead' || link.isCut) return 'gone';
+      return process.state === 'frozen' || link.stalledUntil > clock.nowMs ? undefined : 'present';
+    });
+  }
+
+  /** A worker that was found dead receives a message, or looks when it is connected again. */
+  #look(): void {
+    const { clock, link } = this.#deps;
+    if (this.#worker.isTaken && !link.isCut && link.stalledUntil <= clock.nowMs) this.#lose();
+  }
+
+  #lose(): void {
+    for (const item of this.#items.values()) if (item.state === 'claimed') item.state = 'lost';
+    this.#worker = this.#enter();
+  }
+
+  #renew(): void {
+    for (const [seq, { state }] of this.#items)
+      if (state === 'claimed') this.#wire.send('work', () => this.#deps.broker.extend(seq));
+  }
+
+  async #claimLater(): Promise<void> {
+    // A worker of the version before keeps every item alive.
+    if (this.#claiming || this.#deps.link.isVersionBefore) return;
+    this.#claiming = true;
+    await new Promise(resolve => setTimeout(resolve, CLAIM_AFTER_MS));
+    const { broker } = this.#deps;
+    const worker = this.#worker;
+    const claimed = [...this.#items].filter(([, { state }]) => state !== 'lost');
+    const seqs = claimed.map(([seq]) => seq);
+    const entry = ++this.#entry;
+    const claim = async () => broker.claim(worker, entry, seqs);
+    const isOwn = await this.#wire.write('requeue', 'worker', claim).catch(() => undefined);
+    if (isOwn === false && this.#worker === worker) this.#lose();
+    for (const [seq, item] of isOwn === true ? claimed : []) {
+      if (this.#items.get(seq) !== item || item.state !== 'unclaimed') continue;
+      item.state = 'claimed';
+      this.#wire.send('work', () => broker.extend(seq));
+    }
+    await new Promise(resolve => setTimeout(resolve, CLAIM_INTERVAL_MS));
+    this.#claiming = false;
+    if ([...this.#items.values()].some(({ state }) => state === 'unclaimed')) void this.#claimLater();
   }
 }
 

@@ -293,6 +293,13 @@ const THEMES: Readonly<Record<string, Theme>> = {
     const kill = () => make.of('kill', 100, 6_000);
     return make.several(1, 4, [kill, kill, () => make.of('freeze', 500, 12_000)]);
   },
+  'worker deaths': random => {
+    // Workers of a role die, stand still or lose their path one after the other, each while the items of another one change hands.
+    const make = new FaultMaker(random, random.pick([WRITERS, SUPERVISORS, [...WRITERS, ...SUPERVISORS]]));
+    const kill = () => make.of('kill', 100, 3_000);
+    const still = [() => make.of('freeze', 500, 12_000), () => make.of('stall', 500, 12_000), () => make.of('cut', 500, 8_000)];
+    return make.several(2, 5, [kill, kill, ...still]);
+  },
   'rolling update': (random, slots) => {
     const service = random.pick(['relay', 'supervisor', 'agent', 'agent', 'notifier', 'ingress', '']);
     const everyMs = random.between(500, 3_000);

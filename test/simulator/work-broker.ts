@@ -29,6 +29,28 @@ type Pull = { role: Role; deliver: (delivery: Delivery) => void; expiresAt: numb
 
 export type WorkBrokerOptions = DeliveryBounds & { ackWaitMs: number; duplicateWindowMs: number };
 
+export type WorkerAnswer = 'present' | 'gone' | undefined;
+
+/** A worker as its siblings see it, and the items that its entry names. */
+export type SimulatedWorker = {
+  role: Role;
+  /** The answer of a worker, or of the server in its place, as a sibling sees it now. */
+  answer: () => WorkerAnswer;
+  claims: Set<number>;
+  /** Number of the newest entry. A repeated write arrives after later ones at times, and then changes nothing. */
+  entry: number;
+  /** A sibling has found it dead and queued its items again. */
+  isTaken: boolean;
+  answeredAt: number;
+  connectedAt: number;
+};
+
+/** How often siblings ask each other, and how long a worker without a connection counts as alive. */
+const ASK_MS = 500;
+const GONE_MS = 1_000;
+/** An item that a worker has claimed is delivered again after this. */
+export const CLAIM_MS = 120_000;
+
 /**
  * The work stream and its consumers as JetStream runs them: an item without an acknowledgement or a keep-alive for `ackWaitMs` is
  * delivered again, also while its first worker still runs, and an id is a duplicate only within the window. (The queue of the
@@ -40,6 +62,7 @@ export class WorkBroker {
   readonly #items = new Map<number, Item>();
   readonly #ids = new Map<string, number>();
   readonly #pulls = new Set<Pull>();
+  readonly #workers = new Set<SimulatedWorker>();
   #seq = 0;
   #wakeAt = Number.POSITIVE_INFINITY;
 
@@ -82,6 +105,60 @@ export class WorkBroker {
   keepAlive(seq: number): void {
     const item = this.#items.get(seq);
     if (item !== undefined) item.readyAt = this.#clock.nowMs + this.options.ackWaitMs;
+  }
+
+  /** A worker begins. Its siblings watch it until it leaves. */
+  enter(role: Role, answer: () => WorkerAnswer): SimulatedWorker {
+    if (this.#workers.size === 0) this.#watch();
+    const { nowMs } = this.#clock;
+    const entry = { claims: new Set<number>(), entry: 0, isTaken: false };
+    const worker = { role, answer, ...entry, answeredAt: nowMs, connectedAt: nowMs };
+    this.#workers.add(worker);
+    return worker;
+  }
+
+  leave(worker: SimulatedWorker): void {
+    this.#workers.delete(worker);
+  }
+
+  /** Stores which items a worker runs. Returns false if a sibling has found it dead. */
+  claim(worker: SimulatedWorker, entry: number, seqs: readonly number[]): boolean {
+    if (worker.isTaken) return false;
+    if (entry > worker.entry) Object.assign(worker, { entry, claims: new Set(seqs) });
+    return true;
+  }
+
+  isClaimedElsewhere(worker: SimulatedWorker, seq: number): boolean {
+    return [...this.#workers].some(other => other !== worker && other.claims.has(seq));
+  }
+
+  /** As `-NAK` with a delay: it may come from a worker that no longer has the item. */
+  extend(seq: number): void {
+    const item = this.#items.get(seq);
+    if (item !== undefined) item.readyAt = this.#clock.nowMs + CLAIM_MS;
+  }
+
+  /** One sibling stands for all: it asks every worker. */
+  #watch(): void {
+    this.#clock.as(undefined, () =>
+      this.#clock.after(ASK_MS, () => {
+        for (const worker of [...this.#workers]) this.#judge(worker);
+        if (this.#workers.size > 0) this.#watch();
+      }),
+    );
+  }
+
+  #judge(worker: SimulatedWorker): void {
+    const { nowMs } = this.#clock;
+    const answer = worker.answer();
+    if (answer === 'present') worker.answeredAt = nowMs;
+    if (answer !== 'gone') worker.connectedAt = nowMs;
+    const isDead = nowMs - worker.connectedAt >= GONE_MS || nowMs - worker.answeredAt >= this.options.ackWaitMs;
+    const isSibling = (other: SimulatedWorker) => other !== worker && other.role === worker.role && other.answer() === 'present';
+    if (!isDead || ![...this.#workers].some(isSibling)) return;
+    worker.isTaken = true;
+    this.#workers.delete(worker);
+    for (const seq of worker.claims) this.nak(seq, 0);
   }
 
   begin(seq: number, delivery: number): void {

@@ -9,7 +9,7 @@ import type { Limits } from './limits.ts';
 import type { Quotas } from './quotas/quotas.ts';
 import type { EventSink } from './stream/event-sink.ts';
 import type { OpenStreams } from './stream/open-streams.ts';
-import type { TaskIndex } from './task-index.ts';
+import type { TaskLists } from './task-lists.ts';
 
 /** State and settings that all operations of one A2A server share, for every binding. */
 export type A2AServer = {
@@ -43,7 +43,7 @@ export type A2AServer = {
   feeds: TaskFeeds;
   streams: OpenStreams;
   quotas: Quotas;
-  index: TaskIndex;
+  lists: TaskLists;
   /**
    * Ends every stream with an error that asks the client to reconnect, and every wait with the task as it is. Call it before
    * the process stops.

@@ -7,7 +7,7 @@ import { TaskFeeds } from './feed/task-feeds.ts';
 import { LIMITS, type Limits } from './limits.ts';
 import { Quotas } from './quotas/quotas.ts';
 import { OpenStreams } from './stream/open-streams.ts';
-import { TaskIndex } from './task-index.ts';
+import { TaskLists } from './task-lists.ts';
 
 export type A2AServerOptions = {
   log: Log;
@@ -60,14 +60,13 @@ export function createA2AServer(options: A2AServerOptions): A2AServer {
   } = options;
   const { webhookProblem = webhookSyntaxProblem, outputModes = () => [] } = options;
   const limits = { ...LIMITS, ...options.limits };
-  const index = new TaskIndex({
-    tasks: log.tasks,
+  const lists = new TaskLists({
+    log,
     role,
-    entriesMax: limits.listedTasksMax,
     readyMsMax: limits.freshMsMax,
     onLost: error => logger.warn({ err: error }, 'task index lost'),
   });
-  const feeds = new TaskFeeds(log, role, limits, index);
+  const feeds = new TaskFeeds(log, role, limits, lists);
   const quotas = new Quotas({ log, role, limits, metrics, logger });
   const streams = new OpenStreams(limits, metrics, quotas);
   return {
@@ -90,11 +89,11 @@ export function createA2AServer(options: A2AServerOptions): A2AServer {
     feeds,
     streams,
     quotas,
-    index,
+    lists,
     drain: () => streams.drain(),
     close: () => {
       feeds.close();
-      index.close();
+      lists.close();
       quotas.close();
     },
   };

@@ -74,8 +74,10 @@ export type Limits = {
    * read from the log when a client needs them.
    */
   viewsBytesMax: number;
-  /** Number of tasks that ListTasks can find: those with the newest status. Each takes about 300 bytes from the first list on. */
-  listedTasksMax: number;
+  /**
+   * Ended tasks of a caller that one page of ListTasks looks at beyond the newest 64 to 256 of each shard, about 110 bytes each. A page whose
+   * filter matches fewer ends there, with a token that continues. */
+  listedTasksPerPageMax: number;
   /**
    * Number of a caller's open tasks whose state a list reads from the log: those with the newest status. For other tasks it shows the
    * index, which may lag.
@@ -121,7 +123,7 @@ export const LIMITS: Limits = {
   ringBytesMax: 256 * 1024,
   ringsBytesMax: 32 * 1024 * 1024,
   viewsBytesMax: 64 * 1024 * 1024,
-  listedTasksMax: 100_000,
+  listedTasksPerPageMax: 20_000,
   listedOpenTasksMax: 64,
   pushWaitMsMax: 3_600_000,
   connectionsMax: 20_000,

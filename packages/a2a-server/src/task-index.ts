@@ -16,18 +16,20 @@ export function comparePositions(a: IndexPosition, b: IndexPosition): number {
   return a.taskId < b.taskId ? -1 : Number(a.taskId > b.taskId);
 }
 
+const ENTRIES_MAX_DEFAULT = 100_000;
+
 export type TaskIndexOptions = {
   tasks: KeyValue<TaskIndexEntry>;
   role: Role;
-  /** Most tasks in memory, about 300 bytes each. The task with the oldest status is dropped first. */
-  entriesMax: number;
+  /** Most tasks in memory, about 300 bytes each; default 100,000. The task with the oldest status is dropped first. */
+  entriesMax?: number;
   /** How long a read waits until the current content of the bucket has been read. */
   readyMsMax: number;
   onLost(error: unknown): void;
 };
 
 /**
- * The tasks of one role, ordered by the time of their status, from the log's task index: a list finds its page here and reads
+ * For clusters in which relays of an earlier version still run (`TaskLists`): the tasks of one role, ordered by the time of their status, from the log's task index: a list finds its page here and reads
  * only that page from the log. The bucket is followed from the first list on, because most processes serve none. Bounded: only
  * the newest `entriesMax` tasks are listed.
  */
@@ -95,7 +97,8 @@ export class TaskIndex {
     const task = { taskId, at, contextId, state, generation, owner };
     this.#known.set(taskId, task);
     this.#ordered.splice(this.#indexOf(task), 0, task);
-    if (this.#ordered.length > this.#options.entriesMax) this.#known.delete(this.#ordered.shift()!.taskId);
+    if (this.#ordered.length > (this.#options.entriesMax ?? ENTRIES_MAX_DEFAULT))
+      this.#known.delete(this.#ordered.shift()!.taskId);
   }
 
   /**

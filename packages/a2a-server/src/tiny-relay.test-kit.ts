@@ -1,5 +1,6 @@
 import type { Message } from '@hopline/a2a';
 import type { AgentInput, Producer, TaskAggregate } from '@hopline/events';
+import { putTask } from '@hopline/log';
 import type { MemoryLog } from '@hopline/log/memory';
 import { StoredScenario } from '@hopline/task/test-kit';
 
@@ -53,7 +54,7 @@ export class TinyRelay {
     const status = facts.findLast(fact => fact.kind === 'task.created' || fact.kind === 'status.changed');
     const startSeq = task.newest!.record.startSeq || task.newest!.seq;
     const entry = { contextId, role, state, generation, at: status?.at ?? 0, startSeq, ...(owner && { owner }) };
-    if (status) await this.#log.tasks.put(taskId, entry);
+    if (status) await putTask(this.#log, taskId, entry);
     return true;
   }
 

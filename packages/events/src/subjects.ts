@@ -10,6 +10,7 @@ export const LIVE_PREFIX = 'a2a.live';
 export const WORK_PREFIX = 'a2a.work';
 const WAKE_PREFIX = 'a2a.wake';
 const PRESENT_PREFIX = 'a2a.present';
+const WORKER_PREFIX = 'a2a.worker';
 
 /** Shards of a new log. Fixed when the streams are created, and checked at every start. */
 export const SHARDS_DEFAULT = 16;
@@ -97,6 +98,11 @@ export const workFilter = (role: Role, queue?: number): string =>
 export const taskWorkFilters = (role: Role, taskId: string): string[] =>
   [taskId, `*.*.${taskId}`].map(rest => `${WORK_PREFIX}.${role}.${rest}`);
 
+/** The work of all tenants of a role. */
+export const tenantsWorkFilter = (role: Role): string => `${WORK_PREFIX}.${role}.*.*.*`;
+/** The queue in the subject of a tenant's work. NaN for another subject. */
+export const tenantQueueOfSubject = (subject: string): number => Number(subject.split('.').at(-3));
+
 /** The work of one tenant of a role. */
 export const tenantWorkFilter = (role: Role, tenant: string): string => `${WORK_PREFIX}.${role}.${queueOf(tenant)}.${tenant}.*`;
 
@@ -105,6 +111,14 @@ export const wakeSubject = (agent: string): string => `${WAKE_PREFIX}.${agent}`;
 
 /** A process that holds shards subscribes here while it is connected. `member`: its key in the bucket of leases. */
 export const presenceSubject = (member: string): string => `${PRESENT_PREFIX}.${member}`;
+
+/** Workers of a role publish their ids here when they start. No stream stores it. */
+export const workersSubject = (role: Role): string => `${WORKER_PREFIX}.${role}`;
+/** A worker answers here while its process runs and is connected. `worker`: the id of its entry in the bucket of requeues. */
+export const workerSubject = (role: Role, worker: string): string => `${workersSubject(role)}.${worker}`;
+/** Where the answer of `other` reaches `worker`, or the server's message that `other` is not connected. */
+export const workerAnswerSubject = (role: Role, worker: string, other: string): string =>
+  `${workerSubject(role, worker)}.${other}`;
 
 export type Role = 'supervisor' | `agent.${string}`;
 

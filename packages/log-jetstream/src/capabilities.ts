@@ -17,6 +17,9 @@ const FIRST_SEQ_VERSION_MIN: Version = [2, 10, 0];
 /** From this version a consumer may have a list of subjects. Older servers drop the list and deliver the whole stream. */
 const FILTER_LISTS_VERSION_MIN: Version = [2, 10, 0];
 
+/** One direct get answers with the newest messages of many subjects. Older servers drop the list and answer with nothing. */
+const BATCH_GETS_VERSION_MIN: Version = [2, 11, 0];
+
 type Version = [major: number, minor: number, patch: number];
 
 /** Throws LogMismatch when the server is too old for this number of replicas. */
@@ -39,6 +42,10 @@ export function hasFirstSeq(version: string): boolean {
 
 export function hasFilterLists(version: string): boolean {
   return isAtLeast(version, FILTER_LISTS_VERSION_MIN);
+}
+
+export function hasBatchGets(version: string): boolean {
+  return isAtLeast(version, BATCH_GETS_VERSION_MIN);
 }
 
 function isAtLeast(version: string, least: Version): boolean {

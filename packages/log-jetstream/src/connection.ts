@@ -39,6 +39,8 @@ export type ConnectOptions = {
   /** Names of the cluster's streams, subjects and buckets in the account. */
   names: LogNames;
   user?: LogUser | undefined;
+  /** Replicas of each stream. Default 1. */
+  replicas?: number;
   timeoutMs: number;
   onEvent: (event: LogEvent) => void;
 };
@@ -51,6 +53,8 @@ export class Connection {
   readonly nc: NatsConnection;
   readonly jsm: JetStreamManager;
   readonly names: LogNames;
+  /** Replicas of each stream: with more than one, a direct get may be answered by a replica that lags. */
+  readonly replicas: number;
   readonly onEvent: (event: LogEvent) => void;
   /** Aborts when the log is closed, which ends every reader. */
   readonly closed: AbortSignal;
@@ -67,6 +71,7 @@ export class Connection {
     this.nc = nc;
     this.jsm = jsm;
     this.names = names;
+    this.replicas = options.replicas ?? 1;
     this.onEvent = onEvent;
     this.#inboxPrefix = inboxPrefixOf(options);
     this.#userName = knownUser(servers, credentials) ?? name;

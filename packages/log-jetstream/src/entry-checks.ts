@@ -1,5 +1,6 @@
 import { isTime } from '@hopline/a2a';
 import { isRole, isTaskId } from '@hopline/events';
+import { parseListKey } from '@hopline/log';
 import { isObject } from './codec.ts';
 import type { BUCKETS } from './names.ts';
 
@@ -21,24 +22,45 @@ const isOwner = optional(value => isObject(value) && isOptionalText(value.tenant
 const isAuthentication = optional(value => isObject(value) && isText(value.scheme) && isOptionalText(value.credentials));
 const isRequest = optional(value => isObject(value) && isNumber(value.n) && isTime(value.at));
 
+const isTaskEntry: EntryCheck = (entry, taskId) =>
+  isTaskId(taskId) &&
+  isText(entry.contextId) &&
+  typeof entry.role === 'string' &&
+  isRole(entry.role) &&
+  isText(entry.state) &&
+  isOwner(entry.owner) &&
+  isNumber(entry.generation) &&
+  isTime(entry.at) &&
+  isNumber(entry.startSeq) &&
+  isOptionalTime(entry.startStoredAt) &&
+  [entry.foldedSeq, entry.seq, entry.storedBytes].every(isOptionalNumber) &&
+  isRequest(entry.inputRequest) &&
+  isRequest(entry.authRequest);
+
+const isEndedTask = (row: unknown) => {
+  if (!Array.isArray(row)) return false;
+  const [taskId, contextId, state, at, generation, seq] = row;
+  return isTask(taskId) && isText(contextId) && isText(state) && isTime(at) && isNumber(generation) && isNumber(seq);
+};
+/** A page of ended tasks has no ranges. */
+const areRanges = optional(
+  ranges =>
+    Array.isArray(ranges) &&
+    ranges.every(
+      range => isObject(range) && [range.n, range.tasks, range.from, range.to, range.seqFrom, range.seqTo].every(isNumber),
+    ),
+);
+
 /** Readers check entries of agents and requeues themselves. Only relays and notifiers write leases. */
 type CheckedBucket = Exclude<keyof typeof BUCKETS, 'agents' | 'requeues' | 'leases'>;
 
 export const ENTRY_CHECKS: Readonly<Record<CheckedBucket, EntryCheck>> = {
-  tasks: (entry, key) =>
-    isTaskId(key) &&
-    isText(entry.contextId) &&
-    typeof entry.role === 'string' &&
-    isRole(entry.role) &&
-    isText(entry.state) &&
-    isOwner(entry.owner) &&
-    isNumber(entry.generation) &&
-    isTime(entry.at) &&
-    isNumber(entry.startSeq) &&
-    isOptionalTime(entry.startStoredAt) &&
-    [entry.foldedSeq, entry.seq, entry.storedBytes].every(isOptionalNumber) &&
-    isRequest(entry.inputRequest) &&
-    isRequest(entry.authRequest),
+  tasks: isTaskEntry,
+  taskLists: (entry, key) => {
+    const { taskId } = parseListKey(key);
+    if (taskId !== undefined) return isTaskEntry(entry, taskId);
+    return Array.isArray(entry.ended) && entry.ended.every(isEndedTask) && areRanges(entry.pages);
+  },
   messageIds: ({ taskId, fingerprint }) => isTask(taskId) && isText(fingerprint),
   contexts: ({ tasks }) => Array.isArray(tasks) && tasks.every(isTask),
   pushConfigs: ({ taskId, id, url, dialect, after, owner, waitsUntil, token, authentication, sealed }) =>

@@ -10,6 +10,7 @@ import {
   LaterVersion,
   type LiveRecord,
   LogConflict,
+  MATCHES_PER_REQUEST_MAX,
   type ReadStart,
   type RecordFacts,
   type RecordMark,
@@ -22,6 +23,7 @@ import {
 } from '@hopline/log';
 import type { SeqMsgRequest, StoredMsg } from '@nats-io/jetstream';
 import type { Msg, MsgHdrs } from '@nats-io/nats-core';
+import type { BatchGets } from './batch-get.ts';
 import { decodeFacts, decodeFactsOnly, decodeTrace, encodePayload, isLaterVersion, MESSAGE_ID } from './codec.ts';
 import type { Connection } from './connection.ts';
 import { HistoryReader } from './history.ts';
@@ -36,12 +38,16 @@ import type { Party } from './turn-queue.ts';
 const RECORD_OVERHEAD_BYTES = 104;
 const TRACE_BYTES = 148;
 
-export type JetStreamFactsOptions = { shards: number; readBytesMax: number; follow: FollowOptions };
+export type JetStreamFactsOptions = { shards: number; readBytesMax: number; batchGets: BatchGets; follow: FollowOptions };
+
+/** Tasks that are read at once where the server answers one request with one record. */
+const READS_AT_ONCE_MAX = 8;
 
 export class JetStreamFacts implements FactLog {
   readonly #connection: Connection;
   readonly #publisher: Publisher;
   readonly #shards: number;
+  readonly #batchGets: BatchGets;
   readonly #subjects: TaskSubjects;
   readonly #history: HistoryReader;
   readonly #follow: FollowOptions;
@@ -53,6 +59,7 @@ export class JetStreamFacts implements FactLog {
     this.#connection = connection;
     this.#publisher = publisher;
     this.#shards = options.shards;
+    this.#batchGets = options.batchGets;
     this.#subjects = new TaskSubjects(connection.names, options.shards);
     this.#history = new HistoryReader(connection, connection.names.factsStream, options.readBytesMax);
     this.#follow = options.follow;
@@ -92,6 +99,31 @@ export class JetStreamFacts implements FactLog {
     let before: StoredFacts | undefined;
     for await (const stored of this.#read(taskId, 1)) before = stored;
     return before && { ...before, seq: newest.seq };
+  }
+
+  async lastOfEach(taskIds: readonly string[]): Promise<Map<string, StoredFacts>> {
+    const { names } = this.#connection;
+    const found = new Map<string, StoredFacts>();
+    const left: string[] = [];
+    for (let at = 0; at < taskIds.length; at += MATCHES_PER_REQUEST_MAX) {
+      const some = taskIds.slice(at, at + MATCHES_PER_REQUEST_MAX);
+      for (const taskId of some) requireTaskId(taskId);
+      const subjects = some.map(taskId => this.#subjects.ofFacts(taskId));
+      const newest = await this.#batchGets.newest(names.factsStream, names.subject(`${LOG_PREFIX}.>`), subjects);
+      if (newest === undefined) left.push(...some);
+      for (const { subject, seq, data, msg } of newest ?? []) {
+        const taskId = subject.slice(subject.lastIndexOf('.') + 1);
+        const record = decodeFacts(data, taskId);
+        if (record) found.set(taskId, { seq, record, ...originOf(msg.headers) });
+        else left.push(taskId);
+      }
+    }
+    for (let at = 0; at < left.length; at += READS_AT_ONCE_MAX) {
+      const some = left.slice(at, at + READS_AT_ONCE_MAX);
+      const read = await Promise.all(some.map(taskId => this.last(taskId)));
+      for (const [n, last] of read.entries()) if (last !== undefined) found.set(some[n]!, last);
+    }
+    return found;
   }
 
   read(taskId: string, from: number, owner?: Owner): AsyncIterable<StoredFacts> {

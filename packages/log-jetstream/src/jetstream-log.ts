@@ -10,6 +10,7 @@ import {
   TENANT_ITEMS_MAX_DEFAULT,
   TENANT_SLOTS_SHARE_DEFAULT,
 } from '@hopline/log';
+import { BatchGets } from './batch-get.ts';
 import { requireServer } from './capabilities.ts';
 import { type Connection, type ConnectOptions, openConnection } from './connection.ts';
 import { ENTRY_CHECKS, type EntryCheck } from './entry-checks.ts';
@@ -17,7 +18,15 @@ import { JetStreamFacts } from './facts.ts';
 import { JetStreamInputs } from './inputs.ts';
 import { JetStreamKeyValue } from './key-value.ts';
 import { BUCKETS, LogNames } from './names.ts';
-import { ACK_WAIT_MS, type JetStreamLogOptions, MAX_AGES_DEFAULT, MAX_BYTES_DEFAULT, OPEN_TIMEOUT_MS } from './options.ts';
+import {
+  ACK_WAIT_MS,
+  CLAIM_MS,
+  type JetStreamLogOptions,
+  MAX_AGES_DEFAULT,
+  MAX_BYTES_DEFAULT,
+  OPEN_TIMEOUT_MS,
+  QUEUE_TURNS_MAX_DEFAULT,
+} from './options.ts';
 import { NatsPresence } from './presence.ts';
 import { Publisher } from './publisher.ts';
 import { removeUnknown } from './remove-unknown.ts';
@@ -46,7 +55,17 @@ export async function openJetStreamLog(options: JetStreamLogOptions): Promise<Lo
     throw new LogMismatch(`shards must be an integer from 1 to ${SHARDS_MAX}`);
   const names = new LogNames(options.prefix);
   const { user } = options;
-  const connection = await openConnection({ servers, name, user, credentials, tls, names, timeoutMs: openTimeoutMs, onEvent });
+  const connection = await openConnection({
+    servers,
+    name,
+    user,
+    credentials,
+    tls,
+    names,
+    replicas,
+    timeoutMs: openTimeoutMs,
+    onEvent,
+  });
   try {
     requireServer(connection.nc.info?.version ?? 'unknown', replicas);
     const maxAges = { ...MAX_AGES_DEFAULT, ...options.maxAges };
@@ -78,8 +97,9 @@ function assemble(connection: Connection, shards: number, options: JetStreamLogO
   const recordBytesMax = payloadMax - HEADER_BYTES_MAX;
   const readBytesMax = Math.max(READ_BYTES_MAX, payloadMax + HEADER_BYTES_MAX);
   const publisher = new Publisher(connection, { recordBytesMax, ackTimeoutMs: options.ackTimeoutMs });
+  const batchGets = new BatchGets(connection);
   const bucket = <V>(name: string, isValid?: EntryCheck) =>
-    new JetStreamKeyValue<V>(connection, publisher, { bucket: connection.names.bucket(name), readBytesMax, isValid });
+    new JetStreamKeyValue<V>(connection, publisher, { bucket: connection.names.bucket(name), readBytesMax, batchGets, isValid });
   const follow = { ...options.follow, onReread: (why: RereadReason) => connection.onEvent({ type: 'reread', why }) };
   return {
     shards,
@@ -89,12 +109,15 @@ function assemble(connection: Connection, shards: number, options: JetStreamLogO
       readBytesMax,
       writer: options.user && writerOfUser(options.user),
     }),
-    facts: new JetStreamFacts(connection, publisher, { shards, readBytesMax, follow }),
+    facts: new JetStreamFacts(connection, publisher, { shards, readBytesMax, batchGets, follow }),
     work: new JetStreamWork(connection, publisher, {
       requeueCounts: new RequeueCounts(bucket(BUCKETS.requeues)),
+      workers: bucket(BUCKETS.requeues),
       attemptsMax: options.attemptsMax ?? ATTEMPTS_MAX_DEFAULT,
       requeuesMax: options.requeuesMax ?? REQUEUES_MAX_DEFAULT,
       ackWaitMs: options.ackWaitMs ?? ACK_WAIT_MS,
+      claimMs: options.claimMs ?? CLAIM_MS,
+      queueTurnsMax: options.queueTurnsMax ?? QUEUE_TURNS_MAX_DEFAULT,
       roleItemsMax: options.roleItemsMax ?? ROLE_ITEMS_MAX_DEFAULT,
       tenantItemsMax: options.tenantItemsMax ?? TENANT_ITEMS_MAX_DEFAULT,
       tenantSlotsShare: options.tenantSlotsShare ?? TENANT_SLOTS_SHARE_DEFAULT,
@@ -103,6 +126,7 @@ function assemble(connection: Connection, shards: number, options: JetStreamLogO
     presence: new NatsPresence(connection),
     leases: bucket(BUCKETS.leases),
     tasks: bucket(BUCKETS.tasks, ENTRY_CHECKS.tasks),
+    taskLists: bucket(BUCKETS.taskLists, ENTRY_CHECKS.taskLists),
     agents: bucket(BUCKETS.agents),
     messageIds: bucket(BUCKETS.messageIds, ENTRY_CHECKS.messageIds),
     contexts: bucket(BUCKETS.contexts, ENTRY_CHECKS.contexts),

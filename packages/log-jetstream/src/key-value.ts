@@ -1,11 +1,21 @@
-import { type Change, type Entry, type KeyValue, LogConflict, LogUnavailable, requireKey, type StreamExtent } from '@hopline/log';
+import {
+  type Change,
+  type Entry,
+  type KeyValue,
+  LogConflict,
+  LogUnavailable,
+  MATCHES_PER_REQUEST_MAX,
+  requireKey,
+  type StreamExtent,
+} from '@hopline/log';
 import type { StoredMsg } from '@nats-io/jetstream';
 import { nuid } from '@nats-io/nats-core';
+import type { BatchGets } from './batch-get.ts';
 import { decodeValue, encodePayload, MESSAGE_ID } from './codec.ts';
 import type { Connection } from './connection.ts';
 import type { Delivery } from './delivery.ts';
 import type { EntryCheck } from './entry-checks.ts';
-import { readOrdered } from './ordered-reader.ts';
+import { deleteConsumer, openConsumer, readOrdered } from './ordered-reader.ts';
 import type { Publisher } from './publisher.ts';
 import { readExtent } from './retention.ts';
 import { type RetryOptions, retry } from './retry.ts';
@@ -28,7 +38,7 @@ const NOTHING = new Uint8Array(0);
  */
 const COMPARISONS_MAX = 8;
 
-type KeyValueOptions = { bucket: string; readBytesMax: number; isValid?: EntryCheck | undefined };
+type KeyValueOptions = { bucket: string; readBytesMax: number; batchGets: BatchGets; isValid?: EntryCheck | undefined };
 
 export class JetStreamKeyValue<V> implements KeyValue<V> {
   readonly #connection: Connection;
@@ -36,6 +46,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
   readonly #stream: string;
   readonly #prefix: string;
   readonly #readBytesMax: number;
+  readonly #batchGets: BatchGets;
   readonly #isValid: EntryCheck;
 
   constructor(connection: Connection, publisher: Publisher, options: KeyValueOptions) {
@@ -44,6 +55,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
     this.#stream = `KV_${options.bucket}`;
     this.#prefix = `$KV.${options.bucket}.`;
     this.#readBytesMax = options.readBytesMax;
+    this.#batchGets = options.batchGets;
     this.#isValid = options.isValid ?? (() => true);
   }
 
@@ -63,6 +75,47 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
     const keys = Object.keys(info?.state.subjects ?? {}).map(subject => subject.slice(this.#prefix.length));
     const entries = await Promise.all(keys.sort().map(key => this.get(key)));
     return entries.filter(entry => entry !== undefined);
+  }
+
+  async match(filters: readonly string[]): Promise<Entry<V>[]> {
+    const entries: Entry<V>[] = [];
+    for (let at = 0; at < filters.length; at += MATCHES_PER_REQUEST_MAX) {
+      const some = filters.slice(at, at + MATCHES_PER_REQUEST_MAX);
+      const subjects = some.map(filter => this.#prefix + filter);
+      const newest = await this.#batchGets.newest(this.#stream, `${this.#prefix}>`, subjects);
+      if (newest === undefined) {
+        for (const filter of some) for await (const entry of this.#scan(filter)) entries.push(entry);
+        continue;
+      }
+      for (const { subject, seq, data, msg } of newest) {
+        if (isRemoval(msg.headers?.get(OPERATION))) continue;
+        const key = subject.slice(this.#prefix.length);
+        const value = this.#decode(data, key);
+        if (value !== undefined) entries.push({ key, value, revision: seq });
+      }
+    }
+    return entries;
+  }
+
+  async count(filter: string): Promise<number> {
+    const reading = { stream: this.#stream, filter: this.#prefix + filter, from: 'last-per-subject' } as const;
+    const { name, pending } = await openConsumer(this.#connection, { ...reading, signal: this.#connection.closed });
+    await deleteConsumer(this.#connection, this.#stream, name);
+    return pending;
+  }
+
+  /** The current entries with keys that match, through a consumer. */
+  async *#scan(filter: string): AsyncGenerator<Entry<V>, void> {
+    const found = new Map<string, Entry<V>>();
+    const over = new AbortController();
+    for await (const change of this.#watch(filter, over.signal)) {
+      if (change.type === 'ready') break;
+      const { key, value, revision } = change;
+      if (value === undefined) found.delete(key);
+      else found.set(key, { key, value, revision });
+    }
+    over.abort();
+    yield* found.values();
   }
 
   async put(key: string, value: V): Promise<number> {
@@ -89,9 +142,20 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
     await this.#write(key, NOTHING, undefined, { [OPERATION]: DELETED });
   }
 
-  async revision(): Promise<number> {
-    const get = () => this.#connection.jsm.streams.getMessage(this.#stream, { last_by_subj: `${this.#prefix}>` });
-    // The stream's last sequence cannot be used: its message may have been removed, and then a watch would never reach it.
+  async purge(key: string, revision: number): Promise<void> {
+    requireKey(key);
+    const { jsm } = this.#connection;
+    const below = { filter: this.#prefix + key, seq: revision + 1 };
+    await retry(this.#connection, this.#stream, () => jsm.streams.purge(this.#stream, below));
+  }
+
+  revision(): Promise<number> {
+    return this.#revision('>');
+  }
+
+  async #revision(filter: string): Promise<number> {
+    const get = () => this.#connection.jsm.streams.getMessage(this.#stream, { last_by_subj: this.#prefix + filter });
+    // The last sequence of the stream would not do: that message may have been removed, and then no watch would ever reach it.
     return (await retry(this.#connection, this.#stream, get))?.seq ?? 0;
   }
 
@@ -99,7 +163,11 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
     return readExtent(this.#connection, this.#stream);
   }
 
-  async *watch(signal: AbortSignal): AsyncGenerator<Change<V>, void> {
+  watch(signal: AbortSignal): AsyncGenerator<Change<V>, void> {
+    return this.#watch('>', signal);
+  }
+
+  async *#watch(filter: string, signal: AbortSignal): AsyncGenerator<Change<V>, void> {
     let created: string | undefined;
     /** Revisions of a recreated bucket begin at 1, so a reader would wait for those of the lost one. */
     const begin = async (from: number, options: RetryOptions) => {
@@ -115,12 +183,12 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
     const reading = {
       begin,
       stream: this.#stream,
-      filter: `${this.#prefix}>`,
+      filter: this.#prefix + filter,
       from: 'last-per-subject',
       bytesMax: this.#readBytesMax,
       signal,
     } as const;
-    let newest = await this.#newestUnless(signal);
+    let newest = await this.#newestUnless(filter, signal);
     if (newest === undefined) return;
     let [position, comparisons, isReady] = [0, 0, newest === 0];
     if (isReady) yield { type: 'ready' };
@@ -136,7 +204,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
         yield change;
       }
       if (isReady || (position < newest && !idle)) continue;
-      newest = await this.#newestUnless(signal);
+      newest = await this.#newestUnless(filter, signal);
       if (newest === undefined) return;
       comparisons += idle ? 0 : 1;
       isReady = position >= newest || comparisons >= COMPARISONS_MAX;
@@ -173,8 +241,8 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
   }
 
   /** Undefined when `signal` aborts. */
-  async #newestUnless(signal: AbortSignal): Promise<number | undefined> {
-    const newest = signal.aborted ? undefined : await this.revision();
+  async #newestUnless(filter: string, signal: AbortSignal): Promise<number | undefined> {
+    const newest = signal.aborted ? undefined : await this.#revision(filter);
     return signal.aborted ? undefined : newest;
   }
 

@@ -8,6 +8,7 @@ export const WORK_STREAM = 'A2A_WORK';
 export const BUCKETS = {
   leases: 'hopline_leases',
   tasks: 'hopline_tasks',
+  taskLists: 'hopline_task_lists',
   agents: 'hopline_agents',
   messageIds: 'hopline_message_ids',
   contexts: 'hopline_contexts',

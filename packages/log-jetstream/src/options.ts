@@ -28,8 +28,12 @@ export type JetStreamLogOptions = {
   maxAges?: Partial<MaxAges>;
   /** Retention in bytes. Applied when the streams are created. The server reserves the sum. */
   maxBytes?: Partial<MaxBytes>;
-  /** Time before the item of a dead worker is delivered again. Default ACK_WAIT_MS. */
+  /** Time without an answer after which the items of a worker are delivered again; those of one without a connection are at once. Default ACK_WAIT_MS. */
   ackWaitMs?: number;
+  /** Time before the items of a worker are delivered again when no other of its version is left to do so. Default CLAIM_MS. */
+  claimMs?: number;
+  /** Items of one queue of a role that run at the same time in all its workers. Default QUEUE_TURNS_MAX_DEFAULT. */
+  queueTurnsMax?: number;
   /** Attempts at an item of work. Default ATTEMPTS_MAX_DEFAULT. */
   attemptsMax?: number;
   /** Requeues of an item that do not count as attempts. Default REQUEUES_MAX_DEFAULT. */
@@ -102,7 +106,9 @@ export type LogEvent =
    */
   | { type: 'inputs-rebuilt' | 'inputs-behind'; stream: string }
   /** An item exhausted its deliveries and stays in the work stream until it expires. */
-  | { type: 'dead-letter'; role: Role };
+  | { type: 'dead-letter'; role: Role }
+  /** A worker of the role is dead, and this one has queued again the items that it ran. */
+  | { type: 'worker-dead'; role: Role; items: number };
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -124,7 +130,7 @@ export const LEASES_AGE_MS = 7 * DAY_MS;
  * are for 1,000 agents, each with one process, and 50 processes of ingress: far beyond what a NATS cluster of today serves.
  */
 
-/** Nine consumers for each role (one for work without an owner, eight for tenants): 1,000 agents and the supervisors take 9,009. */
+/** At most nine consumers for each role (one for work without an owner, eight for tenants): 1,000 agents and the supervisors take 9,009. */
 export const WORK_CONSUMERS_MAX = 10_000;
 /**
  * Each process reads 16 pages of history at once, and has one consumer per 256 quiet tasks that it follows: 17 consumers for an agent, 56 for an
@@ -139,4 +145,7 @@ export const BUCKET_CONSUMERS_MAX = 2_500;
 export const WORK_ITEMS_PER_SUBJECT_MAX = 128;
 
 export const ACK_WAIT_MS = 5_000;
+/** Its items outlive a worker and all its siblings by this. Renewed twice in that time, so a shorter one costs more messages. */
+export const CLAIM_MS = 2 * 60_000;
+export const QUEUE_TURNS_MAX_DEFAULT = 4_096;
 export const OPEN_TIMEOUT_MS = 30_000;

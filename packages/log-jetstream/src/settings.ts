@@ -23,6 +23,7 @@ import {
   MAX_AGES_DEFAULT,
   MAX_BYTES_DEFAULT,
   type NatsTls,
+  QUEUE_TURNS_MAX_DEFAULT,
 } from './options.ts';
 import type { LogUser } from './users.ts';
 
@@ -113,7 +114,7 @@ export const LOG_SETTINGS = {
   HOPLINE_BUCKET_BYTES_MAX: {
     ...bytes,
     default: MAX_BYTES_DEFAULT.keyValue,
-    doc: 'Bytes of each of the eight buckets (`KV_hopline_…`). Applied when the streams are created.',
+    doc: 'Bytes of each of the nine buckets (`KV_hopline_…`). Applied when the streams are created.',
   },
   HOPLINE_ROLE_ITEMS_MAX: {
     type: 'integer',
@@ -145,7 +146,15 @@ export const LOG_SETTINGS = {
     min: 500,
     max: 10 * MINUTE_MS,
     unit: 'ms',
-    doc: 'Time before the work of a dead supervisor or agent is delivered to another one.',
+    doc: 'Time without an answer after which the work of a supervisor or agent goes to another process of its role: one that stands still, or whose path to NATS is cut. The work of a process that is dead goes to another one after about a second.',
+  },
+  HOPLINE_QUEUE_TURNS_MAX: {
+    type: 'integer',
+    default: QUEUE_TURNS_MAX_DEFAULT,
+    min: 1,
+    max: 1_000_000,
+    unit: 'items',
+    doc: 'Items of work of one queue of a role that run at the same time in all its processes, however many slots they have: one queue for work without an owner, eight for the work of tenants. The process that starts last decides.',
   },
 } as const satisfies Readonly<Record<string, Setting>>;
 
@@ -195,6 +204,7 @@ export async function openFromSettings(settings: LogSettings, openOptions: OpenO
     tenantSlotsShare: settings.HOPLINE_TENANT_SLOTS_PERCENT / PERCENT,
     maxAges: { inputsMs: settings.HOPLINE_INPUTS_AGE_MS, factsMs: settings.HOPLINE_TASKS_AGE_MS },
     ackWaitMs: settings.HOPLINE_ACK_WAIT_MS,
+    queueTurnsMax: settings.HOPLINE_QUEUE_TURNS_MAX,
     watchesRetention,
     ...(removesUnknown && { removesUnknown }),
     onEvent: (event: LogEvent) => {
@@ -330,6 +340,7 @@ function report(logger: Logger, event: LogEvent): void {
     ...('server' in event && { server: event.server }),
     ...('stream' in event && { stream: event.stream }),
     ...('role' in event && { role: event.role }),
+    ...('items' in event && { items: event.items }),
     ...('keptMs' in event && { kept_ms: event.keptMs }),
     ...('count' in event && { count: event.count, subject: event.name }),
   };

@@ -156,6 +156,7 @@ function streamSpecs(names: LogNames, { shards, replicas, maxAges, maxBytes, pay
     bucket(BUCKETS.leases, DiscardPolicy.New, LEASES_AGE_MS),
     bucket(BUCKETS.agents, DiscardPolicy.New, maxAges.factsMs),
     bucket(BUCKETS.tasks, DiscardPolicy.Old, maxAges.factsMs),
+    bucket(BUCKETS.taskLists, DiscardPolicy.Old, maxAges.factsMs),
     bucket(BUCKETS.messageIds, DiscardPolicy.Old, maxAges.factsMs),
     bucket(BUCKETS.contexts, DiscardPolicy.Old, maxAges.factsMs),
     bucket(BUCKETS.pushConfigs, DiscardPolicy.New, maxAges.factsMs),

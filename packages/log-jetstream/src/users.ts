@@ -7,6 +7,7 @@ import {
   WORK_PREFIX,
   type Writer,
   wakeSubject,
+  workersSubject,
   workFilter,
 } from '@hopline/events';
 import { BUCKETS, consumerName, type LogNames, QUEUES } from './names.ts';
@@ -61,8 +62,12 @@ function relay(rights: Rights): void {
   rights.watch('leases');
   rights.write('leases', 'relay.*', 'shard.*');
   rights.findMembers('relay.*');
+  // Once, for the tasks of relays of the version before.
   rights.watch('tasks');
   rights.write('tasks', '*');
+  rights.match('taskLists');
+  rights.write('taskLists', '*.*.*.t.*', '*.*.*.ended', '*.*.*.ended.*');
+  rights.purge('taskLists');
 }
 
 function ingress(rights: Rights): void {
@@ -72,8 +77,10 @@ function ingress(rights: Rights): void {
   rights.followFacts();
   rights.inspectWork('*');
   rights.watch('tasks', 'agents', 'pushConfigs');
+  rights.listTasks();
   rights.get('messageIds', 'contexts', 'pushConfigs', 'pushProgress');
   rights.write('tasks', '*');
+  rights.write('taskLists', '*.*.*.t.*');
   rights.write('messageIds', '*');
   rights.write('contexts', '*');
   rights.write('pushConfigs', '*.*');
@@ -113,6 +120,7 @@ function agent(rights: Rights, user: Exclude<LogUser, (typeof SERVICE_USERS)[num
   rights.followFacts();
   rights.takeWork(user);
   rights.watch('tasks');
+  rights.listTasks();
   rights.get('agents', 'messageIds', 'contexts');
   rights.write('agents', `${name}.*`);
   rights.write('messageIds', '*');
@@ -174,6 +182,13 @@ class Rights {
     this.#read(this.#names.factsStream, this.#names.subject(`${LOG_PREFIX}.*.*`));
   }
 
+  /** Reads the lists of callers, the newest records of the tasks in them, and whether the relays write the lists of all shards. */
+  listTasks(): void {
+    this.match('taskLists');
+    this.match('leases', 'shard.*');
+    this.#api(`DIRECT.GET.${this.#names.factsStream}`);
+  }
+
   followFacts(): void {
     this.readFacts();
     const { factsStream } = this.#names;
@@ -194,13 +209,26 @@ class Rights {
     }
   }
 
+  /** Entries whose keys match a pattern: by a direct get, and through a consumer where the server lacks it. */
+  match(name: Bucket, filter = '>'): void {
+    const bucket = this.#names.bucket(BUCKETS[name]);
+    this.#api(`DIRECT.GET.KV_${bucket}`, `STREAM.MSG.GET.KV_${bucket}`);
+    this.#api(`CONSUMER.CREATE.KV_${bucket}.*.$KV.${bucket}.${filter}`);
+    this.#api(`CONSUMER.MSG.NEXT.KV_${bucket}.*`, `CONSUMER.DELETE.KV_${bucket}.*`);
+  }
+
+  purge(bucket: Bucket): void {
+    this.#api(`STREAM.PURGE.KV_${this.#names.bucket(BUCKETS[bucket])}`);
+  }
+
   write(name: Bucket, ...keys: string[]): void {
     this.permissions.publish.push(...keys.map(key => `$KV.${this.#names.bucket(BUCKETS[name])}.${key}`));
   }
 
   /** Allows queueing work without an owner, and work of tenants. */
   requestWork(...roles: string[]): void {
-    for (const role of roles) this.publish(`${WORK_PREFIX}.${role}.*`, `${WORK_PREFIX}.${role}.*.*.*`);
+    for (const role of roles)
+      this.publish(`${WORK_PREFIX}.${role}.*`, `${WORK_PREFIX}.${role}.*.*.*`, workersSubject(role as Role));
   }
 
   /** Counts the work that waits for a role. */
@@ -231,6 +259,14 @@ class Rights {
     if (isAny) this.permissions.publish.push(...acks(workStream, '*'));
     this.get('requeues');
     this.write('requeues', `${role}.*.*`);
+    this.#answerSiblings(role);
+  }
+
+  /** The workers of a role ask each other whether they live. */
+  #answerSiblings(role: Role | typeof ANY_AGENT): void {
+    const workers = workersSubject(role as Role);
+    this.publish(workers, `${workers}.>`);
+    this.permissions.subscribe.push(...[workers, `${workers}.>`].map(subject => this.#names.subject(subject)));
   }
 
   /** Consumers that live for one read. Their names are random, so that a user cannot guess those of another. */

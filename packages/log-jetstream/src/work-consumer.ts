@@ -12,14 +12,14 @@ import {
 import { AckPolicy, type ConsumerConfig, DeliverPolicy, JetStreamApiError } from '@nats-io/jetstream';
 import { type Msg, nanos } from '@nats-io/nats-core';
 import type { Connection } from './connection.ts';
+import type { Delivery } from './delivery.ts';
 import { consumerName, QUEUES, type Queue } from './names.ts';
 import { PullInbox } from './pull-inbox.ts';
 import type { RequeueCounts } from './requeues.ts';
 import { pause, retry } from './retry.ts';
-import { type RunningItems, runItem } from './work-item.ts';
+import type { RunningItems } from './running-items.ts';
+import { runItem } from './work-item.ts';
 
-/** Unacknowledged items of one queue over all processes. */
-const UNACKED_MAX = 4_096;
 /** Waiting pulls of one queue, one per process. */
 const WORK_PULLS_MAX = 4_096;
 const PULL_EXPIRES_MS = 10_000;
@@ -41,9 +41,12 @@ export type WorkConsumerOptions = DeliveryBounds & {
   queue: Queue;
   requeueCounts: RequeueCounts;
   ackWaitMs: number;
+  queueTurnsMax: number;
   /** Shared by all queues of the worker. */
   slots: FairSlots<Queue>;
   running: RunningItems;
+  /** Whether another worker has claimed a later delivery of an item. */
+  isClaimedElsewhere: (delivery: Delivery) => Promise<boolean>;
   ended: AbortSignal;
 };
 
@@ -171,12 +174,12 @@ export class WorkConsumer {
   /** Creates the consumer, or updates it to the settings of this worker. */
   async #ensure(): Promise<void> {
     const { names, jsm } = this.#connection;
-    const { role, queue, ended, ackWaitMs } = this.#options;
+    const { role, queue, ended, ackWaitMs, queueTurnsMax } = this.#options;
     const updatable = {
       ack_wait: nanos(ackWaitMs),
       // The server limits all deliveries; only workers know which of them are attempts.
       max_deliver: deliveriesMax(this.#options),
-      max_ack_pending: UNACKED_MAX,
+      max_ack_pending: queueTurnsMax,
     };
     const config: Partial<ConsumerConfig> = {
       ...updatable,

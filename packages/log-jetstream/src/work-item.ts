@@ -13,19 +13,16 @@ import {
   Requeued,
   Superseded,
 } from '@hopline/log';
-import { type Msg, nanos } from '@nats-io/nats-core';
+import type { Msg } from '@nats-io/nats-core';
 import { decodeTrace, decodeWork, isLaterVersion } from './codec.ts';
 import type { Connection } from './connection.ts';
 import { type Delivery, parseDelivery } from './delivery.ts';
+import { DONE, inProgress, later, returned, terminate } from './item-replies.ts';
+import { CLAIM_MS } from './options.ts';
 import type { RequeueCounts } from './requeues.ts';
 import { retry } from './retry.ts';
+import type { RunningItems } from './running-items.ts';
 
-const DONE = '+ACK';
-const TERMINATED = '+TERM';
-const NAK = '-NAK';
-const IN_PROGRESS = '+WPI';
-/** Keep-alives within ackWaitMs, so that one or two may be lost. */
-const KEEP_ALIVES_PER_ACK_WAIT = 3;
 const ACK_TIMEOUT_MS = 2_000;
 /** Time limit for confirming `+ACK`. A job whose ack is not confirmed may run twice. */
 const DONE_TIMEOUT_MS = 10_000;
@@ -37,12 +34,10 @@ export type ItemOptions = DeliveryBounds & {
   requeueCounts: RequeueCounts;
   ackWaitMs: number;
   ended: AbortSignal;
-  /** Items whose handlers run in this process, by stream sequence. */
   running: RunningItems;
+  /** Whether another worker has claimed a later delivery of an item. */
+  isClaimedElsewhere: (delivery: Delivery) => Promise<boolean>;
 };
-
-/** The newest delivery of each item, which keep-alives and acks refer to. */
-export type RunningItems = Map<number, Delivery>;
 
 /** Runs the handler on one delivered item and settles it. Never rejects. */
 export async function runItem(
@@ -57,8 +52,8 @@ export async function runItem(
   if (!work) {
     connection.onEvent({ type: 'undecodable', where: 'work' });
     // In a rolling update, a worker of the later version takes the item. A delivery that does not begin does not count as an attempt.
-    if (isLaterVersion(msg.data)) nak(connection, delivery, options, REDELIVERY_MS_MAX);
-    else respond(connection, msg, TERMINATED);
+    if (isLaterVersion(msg.data)) await giveBack(connection, delivery, options, REDELIVERY_MS_MAX);
+    else terminate(connection, msg);
     return;
   }
   const { running } = options;
@@ -66,19 +61,19 @@ export async function runItem(
   if (running.has(seq)) {
     // The handler of an earlier delivery still runs: its keep-alives were lost while the server was unavailable. It continues with the new
     // delivery.
-    running.set(seq, delivery);
-    respond(connection, msg, IN_PROGRESS);
+    running.add(delivery);
+    inProgress(connection, msg);
+    await loseTakenOver(delivery, work.taskId, options);
     return;
   }
-  running.set(seq, delivery);
-  const newest = () => running.get(seq) ?? delivery;
-  const stopKeepAlive = startKeepAlive(connection, newest, options.ackWaitMs);
+  running.add(delivery);
+  const newest = () => running.newest(seq) ?? delivery;
   let requeues = 0;
   try {
     if (options.ended.aborted) throw new Requeued('the worker is stopping');
     requeues = await requeuesBefore(delivery, work.taskId, options);
     const purpose = purposeOf(delivery.deliveries, requeues, options);
-    if (purpose === 'dead') return nak(connection, delivery, options, 0);
+    if (purpose === 'dead') return await giveBack(connection, delivery, options, 0);
     const count = { attempt: delivery.deliveries, requeues, exhausted: purpose === 'settle' };
     const known = newestForJob(work, delivery.deliveries, delivery.storedAt);
     const { role, requeueCounts } = options;
@@ -87,15 +82,34 @@ export async function runItem(
     // Keep-alives continue until the ack is confirmed, so that the item does not go to another worker during a slow confirmation.
     await confirmDone(connection, newest, options);
   } catch (error) {
-    if (error instanceof Superseded) return;
+    // An item that another worker has queued again is no longer for this one to return.
+    if (running.isLost(seq)) return;
+    if (error instanceof Superseded) return await release(connection, newest(), options);
     if (error instanceof Requeued) {
       await countRequeue(delivery, options, work.taskId);
-      nak(connection, newest(), options, 0);
-    } else nak(connection, newest(), options, retryWaitMs(newest().deliveries - requeues, options));
+      await giveBack(connection, newest(), options, 0);
+    } else await giveBack(connection, newest(), options, retryWaitMs(newest().deliveries - requeues, options));
   } finally {
-    stopKeepAlive();
-    running.delete(seq);
+    running.remove(seq);
   }
+}
+
+/**
+ * A superseded worker may have claimed the item while another one had it already. If that one is dead and had not claimed the
+ * item itself, the item is due after the ack wait, not at the end of the claim.
+ */
+async function release(connection: Connection, delivery: Delivery, options: ItemOptions): Promise<void> {
+  const { running, ackWaitMs, isClaimedElsewhere } = options;
+  if (!running.isClaimed(delivery.seq)) return;
+  const isHeld = await isClaimedElsewhere(delivery).catch(() => true);
+  if (!isHeld) later(connection, delivery.msg, ackWaitMs);
+}
+
+/** A delivery may arrive late, after the path of this worker stood still: another worker has taken the item meanwhile. */
+async function loseTakenOver(delivery: Delivery, taskId: string, { role, requeueCounts, running }: ItemOptions): Promise<void> {
+  const { seq, deliveries } = delivery;
+  const isTakenOver = await requeueCounts.hasBegunAfter({ role, taskId, seq }, deliveries).catch(() => false);
+  if (isTakenOver) running.lose(delivery);
 }
 
 async function requeuesBefore({ deliveries, seq }: Delivery, taskId: string, options: ItemOptions): Promise<number> {
@@ -109,16 +123,6 @@ async function requeuesBefore({ deliveries, seq }: Delivery, taskId: string, opt
     if (deliveries > attemptsMax + requeuesMax) return requeuesMax;
     throw error;
   }
-}
-
-function startKeepAlive(connection: Connection, newest: () => Delivery, ackWaitMs: number): () => void {
-  const timer = setInterval(() => respond(connection, newest().msg, IN_PROGRESS), ackWaitMs / KEEP_ALIVES_PER_ACK_WAIT);
-  const stop = () => {
-    clearInterval(timer);
-    connection.closed.removeEventListener('abort', stop);
-  };
-  connection.closed.addEventListener('abort', stop, { once: true });
-  return stop;
 }
 
 async function confirmDone(connection: Connection, newest: () => Delivery, { role }: ItemOptions): Promise<void> {
@@ -139,15 +143,36 @@ function retryWaitMs(failures: number, { ended }: ItemOptions): number {
 }
 
 /**
- * Asks for another delivery after `waitMs`. After the last delivery the server keeps the item as a dead
- * letter.
+ * Asks for another delivery after `waitMs`. After the last delivery the server keeps the item as a dead letter. If the request is lost, the
+ * server waits for the rest of the ack wait, or of the claim, which is long: the return of a claimed item is repeated until it is confirmed.
  */
-function nak(connection: Connection, { msg, deliveries }: Delivery, options: ItemOptions, waitMs: number): void {
-  if (deliveries >= deliveriesMax(options)) connection.onEvent({ type: 'dead-letter', role: options.role });
-  respond(connection, msg, waitMs > 0 ? `${NAK} ${JSON.stringify({ delay: nanos(Math.ceil(waitMs)) })}` : NAK);
+async function giveBack(connection: Connection, delivery: Delivery, options: ItemOptions, waitMs: number): Promise<void> {
+  if (delivery.deliveries >= deliveriesMax(options)) connection.onEvent({ type: 'dead-letter', role: options.role });
+  if (!options.running.isClaimed(delivery.seq)) {
+    later(connection, delivery.msg, waitMs);
+    return;
+  }
+  // A worker that stops waits for the confirmation, because its connection closes with it.
+  if (options.ended.aborted) await confirmReturn(connection, delivery, options, { waitMs, timeoutMs: DONE_TIMEOUT_MS });
+  else void confirmReturn(connection, delivery, options, { waitMs, timeoutMs: CLAIM_MS });
 }
 
-/** Not confirmed: if the response is lost, the item is delivered again after ackWaitMs. */
-function respond(connection: Connection, msg: Msg, response: string): void {
-  if (msg.reply) connection.send(msg.reply, response);
+async function confirmReturn(
+  connection: Connection,
+  delivery: Delivery,
+  { role, running, isClaimedElsewhere }: ItemOptions,
+  { waitMs, timeoutMs }: { waitMs: number; timeoutMs: number },
+): Promise<void> {
+  const hasNewer = async () => {
+    const newest = running.newest(delivery.seq) ?? delivery;
+    return newest !== delivery || (await isClaimedElsewhere(delivery));
+  };
+  let isRepeated = false;
+  const request = async () => {
+    // Only the confirmation was lost: a repetition would return the newer delivery.
+    if (isRepeated && (await hasNewer())) return;
+    isRepeated = true;
+    await connection.nc.request(delivery.msg.reply!, returned(waitMs), { timeout: ACK_TIMEOUT_MS });
+  };
+  await retry(connection, `the return of an item of ${role}`, request, { timeoutMs }).catch(() => {});
 }

@@ -1,19 +1,37 @@
 import type { Owner, Role, TraceCarrier, Work } from '@hopline/events';
-import { taskWorkFilters, workSubject } from '@hopline/events';
-import { type DeliveryBounds, FairSlots, type Job, LogFull, requireRole, requireTaskId, type WorkQueue } from '@hopline/log';
+import { taskWorkFilters, tenantQueueOf, workSubject } from '@hopline/events';
+import {
+  type DeliveryBounds,
+  FairSlots,
+  type Job,
+  type KeyValue,
+  LogFull,
+  requireRole,
+  requireTaskId,
+  type WorkQueue,
+} from '@hopline/log';
 import { encodePayload } from './codec.ts';
 import type { Connection } from './connection.ts';
-import { QUEUES, type Queue } from './names.ts';
+import { DeadWorkers } from './dead-workers.ts';
+import type { Delivery } from './delivery.ts';
+import type { Queue } from './names.ts';
 import { DUPLICATE_WINDOW_MS } from './options.ts';
 import type { Publisher } from './publisher.ts';
 import type { RequeueCounts } from './requeues.ts';
 import { pause, retry } from './retry.ts';
+import { RunningItems } from './running-items.ts';
+import { TenantQueueReports, TenantQueues } from './tenant-queues.ts';
 import { WorkConsumer } from './work-consumer.ts';
 import { WorkRoom } from './work-room.ts';
+import type { WorkerEntry } from './worker-entry.ts';
+import { WorkerPresence } from './worker-presence.ts';
 
 export type JetStreamWorkOptions = DeliveryBounds & {
   requeueCounts: RequeueCounts;
+  workers: KeyValue<WorkerEntry>;
   ackWaitMs: number;
+  claimMs: number;
+  queueTurnsMax: number;
   roleItemsMax: number;
   tenantItemsMax: number;
   tenantSlotsShare: number;
@@ -29,12 +47,14 @@ export class JetStreamWork implements WorkQueue {
   readonly #publisher: Publisher;
   readonly #options: JetStreamWorkOptions;
   readonly #room: WorkRoom;
+  readonly #reports: TenantQueueReports;
 
   constructor(connection: Connection, publisher: Publisher, options: JetStreamWorkOptions) {
     this.#connection = connection;
     this.#publisher = publisher;
     this.#options = options;
     this.#room = new WorkRoom(connection, options);
+    this.#reports = new TenantQueueReports(connection);
   }
 
   async request(role: Role, work: Work, options: { id: string; trace?: TraceCarrier }): Promise<void> {
@@ -45,6 +65,8 @@ export class JetStreamWork implements WorkQueue {
     for (;;) {
       try {
         await this.#publisher.publish(subject, encodePayload(work), options);
+        const queue = tenantQueueOf(work.owner);
+        if (queue !== undefined) this.#reports.report(role, queue);
         return;
       } catch (error) {
         if (!(error instanceof LogFull) || performance.now() + FULL_RETRY_MS > deadline) throw error;
@@ -79,8 +101,46 @@ export class JetStreamWork implements WorkQueue {
     const { tenantSlotsShare } = this.#options;
     const tenantSlotsMax = Math.max(1, Math.floor(options.slots * tenantSlotsShare));
     const slots = new FairSlots<Queue>(options.slots, queue => (queue === undefined ? options.slots : tenantSlotsMax));
-    const worker = { ...this.#options, role, slots, running: new Map(), ended };
-    const consumers = QUEUES.map(queue => new WorkConsumer(this.#connection, { ...worker, queue }, handler));
-    await Promise.all(consumers.map(consumer => consumer.run()));
+    const life = new AbortController();
+    const running = this.#runningItems(role, AbortSignal.any([life.signal, this.#connection.closed]));
+    const worker = {
+      ...this.#options,
+      role,
+      slots,
+      running: running.items,
+      isClaimedElsewhere: running.isClaimedElsewhere,
+      ended,
+    };
+    const run = (queue: Queue) => new WorkConsumer(this.#connection, { ...worker, queue }, handler).run();
+    const tenants = new TenantQueues(this.#connection, role, run);
+    try {
+      await Promise.all([run(undefined), tenants.serve(ended)]);
+    } finally {
+      await running.presence.leave();
+      running.items.stop();
+      life.abort();
+    }
+  }
+
+  /** The items of a worker and what its siblings see of it, until `ended`. */
+  #runningItems(
+    role: Role,
+    ended: AbortSignal,
+  ): {
+    items: RunningItems;
+    presence: WorkerPresence;
+    isClaimedElsewhere: (delivery: Delivery) => Promise<boolean>;
+  } {
+    const { ackWaitMs, claimMs, workers: bucket } = this.#options;
+    const items = new RunningItems(this.#connection, { ackWaitMs, claimMs }, () => presence.changed());
+    const [onSibling, onAnswer] = [
+      (worker: string) => dead.onSibling(worker),
+      (...received: Parameters<DeadWorkers['onAnswer']>) => dead.onAnswer(...received),
+    ];
+    const presence = new WorkerPresence(this.#connection, { role, bucket, running: items, onSibling, onAnswer }, ended);
+    const dead = new DeadWorkers(this.#connection, { role, bucket, ackWaitMs, presence }, ended);
+    presence.start();
+    dead.start();
+    return { items, presence, isClaimedElsewhere: (delivery: Delivery) => presence.isClaimedElsewhere(delivery) };
   }
 }

@@ -34,7 +34,7 @@ export { type BucketView, followBucket } from './follow-bucket.ts';
 export type { InputAppendOptions, InputLog, RejectedInput, StoredInput } from './input-log.ts';
 export type { InputWriter } from './input-writer.ts';
 export { createInputWriter, RECORD_INPUT_BYTES_MAX, RECORD_TOKENS_MAX, WAITING_BYTES_MAX } from './input-writer.ts';
-export type { Change, Entry, KeyValue } from './key-value.ts';
+export { type Change, type Entry, type KeyValue, MATCHES_PER_REQUEST_MAX } from './key-value.ts';
 export { AGENT_SILENCE_MS_MAX, isAgentSkill, LiveAgents, type RegisteredAgent } from './live-agents.ts';
 export type {
   AgentEntry,
@@ -45,7 +45,6 @@ export type {
   PushConfigEntry,
   PushProgressEntry,
   ShardProgress,
-  TaskIndexEntry,
 } from './log.ts';
 export { CONTEXT_TASKS_MAX } from './log.ts';
 export {
@@ -63,6 +62,30 @@ export {
 } from './names.ts';
 export type { Presence } from './presence.ts';
 export { followTask, fromStart, readTask, startSeqOf } from './read-task.ts';
+export type { TaskIndexEntry } from './task-index-entry.ts';
+export {
+  addEnded,
+  ENDED_NEWEST_KEPT,
+  ENDED_NEWEST_MAX,
+  ENDED_PAGES_MAX,
+  type EndedPage,
+  type EndedPageRange,
+  type EndedTask,
+  type EndedTasks,
+  endedKey,
+  endedPageKey,
+  endedTaskOf,
+  isEndedTasks,
+  isTaskEntry,
+  listKeyOf,
+  listPrefixOf,
+  openFilter,
+  ownerFilters,
+  parseListKey,
+  putTask,
+  shardEntriesFilter,
+  type TaskListValue,
+} from './task-lists.ts';
 export { TextPace } from './text-pace.ts';
 export type { WakeUps } from './wake-ups.ts';
 export type { DeliveryBounds, Job, WorkQueue } from './work-queue.ts';

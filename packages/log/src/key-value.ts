@@ -5,6 +5,13 @@ export interface KeyValue<V> {
   get(key: string): Promise<Entry<V> | undefined>;
   /** The current entries with keys `<prefix>.<one token>`, sorted by key. Each costs a read, so use it for small groups. */
   under(prefix: string): Promise<Entry<V>[]>;
+  /**
+   * The current entries whose keys match one of the filters, which are keys in which `*` stands for one token. One request to a server
+   * since 2.11 answers up to MATCHES_PER_REQUEST_MAX entries; more of them, and older servers, take a consumer.
+   */
+  match(filters: readonly string[]): Promise<Entry<V>[]>;
+  /** Number of current entries whose keys match a filter. */
+  count(filter: string): Promise<number>;
   /** Writes unconditionally. */
   put(key: string, value: V): Promise<number>;
   /** Writes if the key does not exist (or was deleted); rejects with LogConflict otherwise. */
@@ -12,6 +19,11 @@ export interface KeyValue<V> {
   /** Writes if the key still has `revision`; rejects with LogConflict otherwise. */
   update(key: string, value: V, revision: number): Promise<number>;
   delete(key: string): Promise<void>;
+  /**
+   * Removes the entry without a trace, unless it was written after `revision`. Unlike `delete`, it leaves no marker in the bucket, and no watch
+   * shows it: for entries that one process owns.
+   */
+  purge(key: string, revision: number): Promise<void>;
   /**
    * Revision of the newest stored write of any key; 0 when there is none. A watch that has yielded it has yielded every write
    * before this call.
@@ -25,6 +37,9 @@ export interface KeyValue<V> {
    */
   watch(signal: AbortSignal): AsyncIterable<Change<V>>;
 }
+
+/** Largest number of entries that a server returns in answer to one request. */
+export const MATCHES_PER_REQUEST_MAX = 1_024;
 
 export type Entry<V> = { key: string; value: V; revision: number };
 export type Change<V> = { type: 'entry'; key: string; value: V | undefined; revision: number } | { type: 'ready' };

@@ -1,9 +1,11 @@
-import type { AgentSkill, DialectName, TaskState } from '@hopline/a2a';
-import type { Owner, PendingRequest, Role } from '@hopline/events';
+import type { AgentSkill, DialectName } from '@hopline/a2a';
+import type { Owner } from '@hopline/events';
 import type { FactLog, RecordMark } from './fact-log.ts';
 import type { InputLog } from './input-log.ts';
 import type { KeyValue } from './key-value.ts';
 import type { Presence } from './presence.ts';
+import type { TaskIndexEntry } from './task-index-entry.ts';
+import type { TaskListValue } from './task-lists.ts';
 import type { WakeUps } from './wake-ups.ts';
 import type { WorkQueue } from './work-queue.ts';
 
@@ -22,7 +24,10 @@ export interface Log {
   readonly wakeUps: WakeUps;
   readonly presence: Presence;
   readonly leases: KeyValue<LeaseValue>;
+  /** By task id. */
   readonly tasks: KeyValue<TaskIndexEntry>;
+  /** By owner and shard. */
+  readonly taskLists: KeyValue<TaskListValue>;
   readonly agents: KeyValue<AgentEntry>;
   readonly messageIds: KeyValue<MessageIdEntry>;
   readonly contexts: KeyValue<ContextEntry>;
@@ -60,36 +65,10 @@ export type ShardProgress = {
    * again if their facts are gone.
    */
   refoldTo?: number;
+  /** Every task of the shard is in the task lists. A relay of an earlier version does not set it. */
+  listed?: true;
   /** Other records that the log may have lost. Present only for a shard that starts again in the same process; never stored. */
   unproven?: readonly RecordMark[];
-};
-
-/**
- * Key: the task id. The relay writes it on state changes and once per MiB of records, never per chunk. The server writes it with
- * generation and `startSeq` 0 before it appends the first message.
- */
-export type TaskIndexEntry = {
-  contextId: string;
-  /** The server of this role lists the task. */
-  role: Role;
-  owner?: Owner;
-  state: TaskState;
-  /** As in the task's newest record (`FactRecord`); 0 if it has none. */
-  startSeq: number;
-  /** As in the task's newest record; absent if it has none. */
-  startStoredAt?: number;
-  generation: number;
-  /** As in the task's newest record at the time of the entry: every input of the task up to it is folded. */
-  foldedSeq?: number;
-  /** Log sequence of that record, and the bytes that the task's records up to it take in the log, without copies. */
-  seq?: number;
-  storedBytes?: number;
-  /** Epoch milliseconds of the state's change. */
-  at: number;
-  /** The request for input that waits for an answer, if any. */
-  inputRequest?: PendingRequest;
-  /** The request for credentials that is waiting, if any. */
-  authRequest?: PendingRequest;
 };
 
 /**

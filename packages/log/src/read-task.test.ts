@@ -90,6 +90,7 @@ async function newTask() {
   const counted: FactLog = {
     append: (...args) => facts.append(...args),
     last: taskId => facts.last(taskId),
+    lastOfEach: taskIds => facts.lastOfEach(taskIds),
     read: (...args) => {
       reads += 1;
       return facts.read(...args);

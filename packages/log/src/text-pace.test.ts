@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DEFAULT_SETTINGS } from '@hopline/coalesce';
 import {
+  CROWDED_COST_SHARE,
   EVENT_COST_FACTOR_MAX,
   FASTEST_APPEND_DOUBLING_MS,
   FASTEST_APPEND_MS_MIN,
@@ -66,6 +67,23 @@ test('text leaves at once after a pause, otherwise together with all that is due
   assert.deepEqual(left, ['a', 'b', 'c']);
   leave('d', performance.now() + GATHER_MS);
   assert.deepEqual(left, ['a', 'b', 'c', 'd']);
+});
+
+test('an event costs more where text waits for other text, and as much as before where a stream is by itself', t => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const pace = new TextPace(DEFAULT_SETTINGS);
+  const from = performance.now();
+  const send = (everyMs: number, times: number, streams: number) => {
+    for (let time = 0; time < times; time += 1) {
+      const nowMs = from + time * everyMs;
+      for (let stream = 0; stream < streams; stream += 1) pace.gather(() => {}, nowMs);
+      t.mock.timers.tick(2 * GATHER_MS);
+    }
+    return pace.eventCostMs / DEFAULT_SETTINGS.eventCostMs;
+  };
+  assert.equal(send(100, 50, 1), 1);
+  const crowded = send(100, 50, 100);
+  assert.ok(crowded > 1 + 0.9 * CROWDED_COST_SHARE && crowded <= 1 + CROWDED_COST_SHARE, `${crowded}`);
 });
 
 test('where every token is an event there is no hold', () => {

@@ -6,8 +6,8 @@ import { type CoalesceSettings, TextHold } from '@hopline/coalesce';
  */
 export const GATHER_MS = 10;
 /**
- * Processors fill up when the median of the appends is more than this many times the fastest one: the cost of an event grows from there. On two
- * cores with nothing else to do it is 2.7 at one stream of 20 tokens/s, 3 at 30 streams, and 10 or more at 100.
+ * Processors fill up when the median of the appends is more than this many times the fastest one: the cost of an event grows from there. Measured
+ * on two cores beside other programs: 2 to 3 times at 1 to 30 streams of 20 tokens/s, 10 times and more at 100.
  */
 export const SLOW_APPEND_FACTOR = 3;
 /** No append counts as faster than this many milliseconds. */
@@ -16,6 +16,13 @@ export const FASTEST_APPEND_MS_MIN = 0.5;
 export const FASTEST_APPEND_DOUBLING_MS = 10 * 60_000;
 /** An event costs at most this many times the cost of the settings. */
 export const EVENT_COST_FACTOR_MAX = 8;
+/**
+ * How much more an event costs where all text waits for other text to leave with: a process with that many streams fills processors. At 20
+ * tokens/s a chunk then has three tokens instead of two, at the same median age.
+ */
+export const CROWDED_COST_SHARE = 0.75;
+/** Weight of the newest text in the share that waits. */
+const CROWDED_STEP = 1 / 32;
 /** A step of the estimated median. So it doubles or halves within 15 appends. */
 const MEDIAN_STEP = 1.05;
 
@@ -29,6 +36,8 @@ export class TextPace {
   #medianMs = FASTEST_APPEND_MS_MIN;
   #fastestMs = Number.POSITIVE_INFINITY;
   #appendedAtMs = 0;
+  /** Share of the newest held text that had to wait for other text, 0 to 1. */
+  #crowded = 0;
   #leftMs = Number.NEGATIVE_INFINITY;
   #due: (() => void)[] = [];
 
@@ -44,7 +53,8 @@ export class TextPace {
   /** Cost of an event now, in token-milliseconds. */
   get eventCostMs(): number {
     const factor = this.#medianMs / (SLOW_APPEND_FACTOR * this.#fastestMs);
-    return this.#coalesce.eventCostMs * Math.min(EVENT_COST_FACTOR_MAX, Math.max(1, factor));
+    const crowdedMs = this.#coalesce.eventCostMs * (1 + CROWDED_COST_SHARE * this.#crowded);
+    return crowdedMs * Math.min(EVENT_COST_FACTOR_MAX, Math.max(1, factor));
   }
 
   /** An append that began at `startedMs` was acknowledged at `nowMs`. */
@@ -62,12 +72,14 @@ export class TextPace {
 
   /** Calls `leave` at once, or when the text of all writers leaves next. `nowMs`: of `performance.now()`. */
   gather(leave: () => void, nowMs: number): void {
+    const waitMs = this.#leftMs + GATHER_MS - nowMs;
+    const waits = this.#due.length > 0 || waitMs > 0;
+    this.#crowded += CROWDED_STEP * (Number(waits) - this.#crowded);
     if (this.#due.length > 0) {
       this.#due.push(leave);
       return;
     }
-    const waitMs = this.#leftMs + GATHER_MS - nowMs;
-    if (waitMs <= 0) {
+    if (!waits) {
       this.#leftMs = nowMs;
       leave();
       return;

@@ -79,10 +79,13 @@ export function withSealedWebhooks(log: Log, keys: SecretsKeys | undefined): Log
       return entry && shown(entry);
     },
     under: async prefix => (await bucket.under(prefix)).map(shown),
+    match: async filters => (await bucket.match(filters)).map(shown),
+    count: filter => bucket.count(filter),
     put: (key, value) => bucket.put(key, stored(value)),
     create: (key, value) => bucket.create(key, stored(value)),
     update: (key, value, revision) => bucket.update(key, stored(value), revision),
     delete: key => bucket.delete(key),
+    purge: (key, revision) => bucket.purge(key, revision),
     revision: () => bucket.revision(),
     extent: () => bucket.extent(),
     watch: signal => bucket.watch(signal),

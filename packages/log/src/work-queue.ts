@@ -34,8 +34,9 @@ export interface WorkQueue {
    * The items of one tenant take at most a share of the slots, and tenants whose items wait take turns. Items without an owner may take
    * all slots. A tenant here is one of TENANT_QUEUES queues, so that few tenants share one.
    *
-   * The item is kept alive while its handler runs. If it is delivered to the same process again (its keep-alives were lost), the
-   * running handler continues and no second one starts. The item of a dead process is delivered again after ackWaitMs.
+   * The item stays with the worker while its handler runs. If it is delivered to the same process again, the running handler continues
+   * and no second one starts. The items of a process without a connection go to another worker of the role within two seconds, those
+   * of a process that does not answer after ackWaitMs.
    */
   take(role: Role, options: { slots: number; signal: AbortSignal }, handler: (job: Job) => Promise<void>): Promise<void>;
 }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isInProgress, type Message, type TerminalState } from '@hopline/a2a';
 import type { AgentInput, ClientInput, Fact, FactRecord, MessageInput, TaskAggregate } from '@hopline/events';
-import type { Log, StoredInput } from '@hopline/log';
+import { type Log, putTask, type StoredInput } from '@hopline/log';
 import { decide, evolve } from '@hopline/task';
 import { type Binding, rebindRecord } from '@hopline/task-transfer';
 import { questionOf, type Recording, type Recordings } from './recording.ts';
@@ -210,6 +210,6 @@ export class RecordedRelay {
 
   async #index({ aggregate }: FactRecord, startSeq: number): Promise<void> {
     const { taskId, contextId, state, generation, at } = aggregate;
-    await this.#log.tasks.put(taskId, { contextId, role: ROLE, state, startSeq, generation, at });
+    await putTask(this.#log, taskId, { contextId, role: ROLE, state, startSeq, generation, at });
   }
 }

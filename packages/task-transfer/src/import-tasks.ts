@@ -1,7 +1,7 @@
 import { isTerminal, stateWord } from '@hopline/a2a';
 import { joinContext } from '@hopline/context-history';
 import type { FactRecord, Owner, TaskAggregate } from '@hopline/events';
-import type { Log } from '@hopline/log';
+import { type Log, putTask } from '@hopline/log';
 import { decide, evolve, TaskViewBuilder } from '@hopline/task';
 import type { TaskEntry, TaskHeader } from '@hopline/task-file';
 import { type Binding, rebindRecord } from './rebind-record.ts';
@@ -93,7 +93,7 @@ function fold(task: TaskViewBuilder, record: FactRecord, taskId: string): void {
  * name a task only then; until then no client knows its new id. Inputs are not stored, because a relay would run them.
  */
 export async function* importTasks(
-  log: Pick<Log, 'facts' | 'tasks' | 'contexts'>,
+  log: Pick<Log, 'facts' | 'tasks' | 'taskLists' | 'shards' | 'contexts'>,
   entries: AsyncIterable<TaskEntry>,
   options: ImportOptions,
 ): AsyncGenerator<ImportedTask, void> {
@@ -120,7 +120,7 @@ type BoundTask = Binding & { origin: string };
 /** A task while it is stored record by record. */
 class TaskInLog {
   readonly #origin: string;
-  readonly #log: Pick<Log, 'facts' | 'tasks' | 'contexts'>;
+  readonly #log: Pick<Log, 'facts' | 'tasks' | 'taskLists' | 'shards' | 'contexts'>;
   readonly #binding: Binding;
   readonly #now: number;
   #newest: FactRecord | undefined;
@@ -128,7 +128,11 @@ class TaskInLog {
   #startSeq = 0;
   #records = 0;
 
-  constructor(log: Pick<Log, 'facts' | 'tasks' | 'contexts'>, { origin, ...binding }: BoundTask, now: number) {
+  constructor(
+    log: Pick<Log, 'facts' | 'tasks' | 'taskLists' | 'shards' | 'contexts'>,
+    { origin, ...binding }: BoundTask,
+    now: number,
+  ) {
     this.#origin = origin;
     this.#log = log;
     this.#binding = binding;
@@ -162,7 +166,7 @@ class TaskInLog {
     const { taskId, contextId, role, state, generation, at, owner } = aggregate;
     await joinContext(this.#log, { owner, contextId, taskId });
     const place = { startSeq: this.#startSeq, startStoredAt: this.#now };
-    await this.#log.tasks.put(taskId, { contextId, role, state, ...place, generation, at, ...(owner && { owner }) });
+    await putTask(this.#log, taskId, { contextId, role, state, ...place, generation, at, ...(owner && { owner }) });
     return { taskId, contextId, origin: this.#origin, records: this.#records };
   }
 }

@@ -486,6 +486,7 @@ export const METRICS = {
         'reread',
         'reader_restarted',
         'dead_letter',
+        'worker_dead',
         'denied',
         'bounds_refused',
         'facts_lost',

@@ -35,6 +35,7 @@ function counting({ facts }: MemoryLog): { facts: FactLog; read: () => number } 
   const counted: FactLog = {
     append: (record, options) => facts.append(record, options),
     last: taskId => facts.last(taskId),
+    lastOfEach: taskIds => facts.lastOfEach(taskIds),
     read: (taskId, from) => facts.read(taskId, from),
     readStoredShard: (...args) => facts.readStoredShard(...args),
     extent: () => facts.extent(),

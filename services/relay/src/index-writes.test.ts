@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type KeyValue, LogConflict, LogUnavailable, type TaskIndexEntry } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
-import { INDEX_TRIES_MAX, IndexWrites, RUNNING_INDEX_DELAY_MS } from './index-writes.ts';
-import type { OpenTask } from './task-deadlines.ts';
+import type { OpenTask } from './index-entry.ts';
+import { INDEX_TRIES_MAX, storeEntry } from './index-entry.ts';
+import { IndexWrites, RUNNING_INDEX_DELAY_MS } from './index-writes.ts';
 
 const entry = (generation: number, startStoredAt = 1): TaskIndexEntry => ({
   contextId: 'c',
@@ -122,7 +123,7 @@ test('an index write that conflicts is tried again a bounded number of times', a
   }
 });
 
-test('a write with a revision that this process has received needs no read, and one with an older revision reads once', async () => {
+test('a write with a known revision needs no read, and one with an older revision reads once', async () => {
   const { tasks } = createMemoryLog();
   const calls: string[] = [];
   const counted = new Proxy(tasks, {
@@ -131,24 +132,16 @@ test('a write with a revision that this process has received needs no read, and 
       return target[name].bind(target);
     },
   });
-  const received = new Map<string, OpenTask>();
-  const receive = async () => {
-    const { value, revision } = (await tasks.get('a'))!;
-    received.set('a', { entry: value, revision });
-  };
-  const [ours, theirs] = [new IndexWrites(counted, taskId => received.get(taskId)), new IndexWrites(tasks)];
-  await tasks.create('a', entry(0));
-  await receive();
-  await ours.put('a', ended(1));
+  let known: OpenTask | undefined = { entry: entry(0), revision: await tasks.create('a', entry(0)) };
+  known = await storeEntry(counted, 'a', ended(1), known);
   assert.deepEqual(calls.splice(0), ['update']);
-  await receive();
-  await theirs.put('a', ended(3));
-  await ours.put('a', ended(4));
+  await storeEntry(tasks, 'a', ended(3));
+  known = await storeEntry(counted, 'a', ended(4), known);
   assert.deepEqual(calls.splice(0), ['update', 'get', 'update']);
-  await receive();
-  await theirs.put('a', ended(6));
-  await ours.put('a', ended(5));
+  await storeEntry(tasks, 'a', ended(6));
+  const kept = await storeEntry(counted, 'a', ended(5), known);
   assert.deepEqual(calls, ['update', 'get'], 'a later entry is kept');
+  assert.equal(kept?.entry.generation, 6);
   assert.equal((await tasks.get('a'))?.value.generation, 6);
 });
 
@@ -172,7 +165,7 @@ test('an entry that shows a waiting task is replaced after INDEX_DELAY_MS, even 
     entry: { ...entry(2), state: 'TASK_STATE_INPUT_REQUIRED' },
     revision: await tasks.create('asked', entry(2)),
   };
-  const writes = new IndexWrites(tasks, taskId => (taskId === 'asked' ? shown : undefined));
+  const writes = new IndexWrites(tasks, { open: new Map([['asked', shown]]), store: async () => {} });
   const works = writes.put('works', entry(3));
   await writes.put('asked', entry(3));
   assert.equal((await tasks.get('asked'))?.value.generation, 3);

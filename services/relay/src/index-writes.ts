@@ -1,9 +1,7 @@
 import { isInProgress, isInterrupted } from '@hopline/a2a';
-import { type Log, LogConflict, LogUnavailable, type TaskIndexEntry } from '@hopline/log';
-import type { OpenTask } from './task-deadlines.ts';
+import type { Log } from '@hopline/log';
+import { type IndexWrite, type OpenTask, replaces, storeEntry } from './index-entry.ts';
 
-/** Tries of one index write. Each conflict means that another relay has written, and a task has two relays during a takeover. */
-export const INDEX_TRIES_MAX = 8;
 /**
  * Delay before the entry of a task that has ended or waits for its client is written. All its changes in this time take one write, which
  * does not compete with the first text of other tasks.
@@ -15,6 +13,12 @@ const INDEX_DELAY_MS = 25;
  */
 export const RUNNING_INDEX_DELAY_MS = 500;
 
+/** The entries in the task lists: `open` are those of open tasks, as this relay knows them. */
+export type ListWrites = {
+  readonly open: ReadonlyMap<string, OpenTask>;
+  store(taskId: string, write: IndexWrite): Promise<void>;
+};
+
 /**
  * Writes the task index, one write per task at a time. Each write names the revision that it replaces, so that it never replaces the entry
  * of a later record: a relay that lost the task may have a write in flight, and a `working` entry for a task in input-required would cause no
@@ -22,16 +26,16 @@ export const RUNNING_INDEX_DELAY_MS = 500;
  */
 export class IndexWrites {
   readonly #tasks: Log['tasks'];
-  readonly #known: (taskId: string) => OpenTask | undefined;
+  readonly #lists: ListWrites | undefined;
   readonly #waiting = new Map<string, WaitingWrite>();
   readonly #inFlight = new Map<string, Promise<unknown>>();
   #timer: NodeJS.Timeout | undefined;
   #wakeAtMs = Number.POSITIVE_INFINITY;
 
-  /** `known`: the entry of a task that this process has received, which saves a read. If it is out of date, it costs a conflict. */
-  constructor(tasks: Log['tasks'], known: (taskId: string) => OpenTask | undefined = () => undefined) {
+  /** `lists`: written first. */
+  constructor(tasks: Log['tasks'], lists?: ListWrites) {
     this.#tasks = tasks;
-    this.#known = known;
+    this.#lists = lists;
   }
 
   /** Resolves when this entry or a later one is stored. */
@@ -53,7 +57,7 @@ export class IndexWrites {
 
   /** Whether the stored entry shows that the task waits for its client: lists and the deadline of the answer depend on that entry. */
   #isShownWaiting(taskId: string): boolean {
-    const known = this.#known(taskId);
+    const known = this.#lists?.open.get(taskId);
     return known !== undefined && isInterrupted(known.entry.state);
   }
 
@@ -93,31 +97,11 @@ export class IndexWrites {
   }
 
   async #put(taskId: string, write: IndexWrite): Promise<void> {
-    let known = this.#known(taskId);
-    for (let tries = 0; tries < INDEX_TRIES_MAX; tries++) {
-      const found = known ?? (await this.#read(taskId));
-      known = undefined;
-      if (found !== undefined && !replaces(write, found.entry)) return;
-      const entry = { ...write, at: write.at ?? found?.entry.at ?? Date.now() };
-      try {
-        if (found === undefined) await this.#tasks.create(taskId, entry);
-        else await this.#tasks.update(taskId, entry, found.revision);
-        return;
-      } catch (error) {
-        if (!(error instanceof LogConflict)) throw error;
-      }
-    }
-    throw new LogUnavailable(`the index entry of a task changed during each of ${INDEX_TRIES_MAX} tries to write it`);
-  }
-
-  async #read(taskId: string): Promise<OpenTask | undefined> {
-    const found = await this.#tasks.get(taskId);
-    return found && { entry: found.value, revision: found.revision };
+    await this.#lists?.store(taskId, write);
+    await storeEntry(this.#tasks, taskId, write);
   }
 }
 
-/** An entry. Without `at`, the time of the previous entry is kept. */
-type IndexWrite = Omit<TaskIndexEntry, 'at'> & { at: number | undefined };
 type WaitingWrite = {
   entry: IndexWrite;
   /** True if the task runs and its stored entry shows that. */
@@ -125,9 +109,3 @@ type WaitingWrite = {
   dueAtMs: number;
   stored: PromiseWithResolvers<void>;
 };
-
-/** Whether an entry comes from a later record than the stored one; a copy-forward keeps the generation. */
-function replaces(entry: IndexWrite, stored: IndexWrite): boolean {
-  if (entry.generation !== stored.generation) return entry.generation > stored.generation;
-  return (entry.startStoredAt ?? 0) > (stored.startStoredAt ?? 0);
-}

@@ -1,19 +1,22 @@
 import { randomUUID } from 'node:crypto';
 import type { CoalesceSettings } from '@hopline/coalesce';
 import { shardOf } from '@hopline/events';
-import { factsId, type Log } from '@hopline/log';
+import { factsId, type Log, type ShardProgress } from '@hopline/log';
 import { HEARTBEAT_INTERVAL_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
 import { type HopMetrics, LINE, type Logger, snakeWord } from '@hopline/telemetry';
+import { EndedLists } from './ended-lists.ts';
 import { IndexWrites } from './index-writes.ts';
+import { ListMigration } from './list-migration.ts';
 import { logStored } from './log-stored.ts';
 import { measureFacts } from './measure-facts.ts';
 import { OwnedShards } from './owned-shards.ts';
 import { RejectedRecords } from './rejected-records.ts';
 import { RetentionSweep } from './retention-sweep.ts';
 import type { ShardContext } from './shard.ts';
+import { ShardTasks } from './shard-tasks.ts';
 import { applySideEffects } from './side-effects.ts';
 import { TASK_BYTES_MAX } from './task-appender.ts';
-import { authTimeout, copyForwardRule, inputTimeout, TaskDeadlines } from './task-deadlines.ts';
+import { authTimeout, copyForwardRule, countOpen, inputTimeout, TaskDeadlines } from './task-deadlines.ts';
 
 export type RelayDeps = {
   log: Log;
@@ -36,6 +39,8 @@ export type RelayDeps = {
   copyPartUnitsMax?: number | undefined;
   /** Interval of the retention sweep, milliseconds; default RETENTION_SWEEP_MS. */
   sweepMs?: number;
+  /** Time between two moves of ended tasks into the lists of their owners, milliseconds; default MOVE_MS. */
+  moveMs?: number;
   /** Milliseconds without a fact after which a task in progress is examined for lost inputs; default SILENT_MS_MIN. */
   silentMs?: number;
 };
@@ -50,7 +55,16 @@ export type Relay = {
 export async function createRelay(deps: RelayDeps): Promise<Relay> {
   const { log, logger, metrics } = deps;
   const identity = `${deps.instance}-${randomUUID().slice(0, 8)}`;
-  const index = new IndexWrites(log.tasks, taskId => deadlines.openTasks.get(taskId));
+  const ended = new EndedLists({ log, logger, ...(deps.moveMs !== undefined && { moveMs: deps.moveMs }) });
+  const tasks = new ShardTasks({
+    log,
+    ended,
+    now: Date.now,
+    logger,
+    onChange: (taskId, task) => deadlines.update(taskId, task),
+  });
+  const migration = new ListMigration({ log, tasks, ended, logger });
+  const index = new IndexWrites(log.tasks, tasks);
   const owned = new OwnedShards({
     context: shardContext(deps, identity, index),
     restart: shard => leases.restart(shard),
@@ -64,12 +78,12 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
     now: Date.now,
     logger,
   });
-  const leases = shardLeases(deps, identity, owned);
+  const leases = shardLeases(deps, identity, { owned, tasks, migration });
   metrics.shardLag.observe(() => owned.lags());
   await leases.start();
   owned.flushLines();
-  metrics.openTasks.observe(() => [...deadlines.countOpen()].map(([state, count]) => [count, { state }]));
-  const sweep = retentionSweep(deps, { index, deadlines, owned });
+  metrics.openTasks.observe(() => [...countOpen(tasks.open)].map(([state, count]) => [count, { state }]));
+  const sweep = retentionSweep(deps, { index, tasks, owned });
   return {
     get shards() {
       return leases.held;
@@ -78,13 +92,24 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
       deadlines.stop();
       sweep.stop();
       owned.close();
+      ended.stop();
+      migration.stop();
       await leases.stop();
+      tasks.stop();
       owned.flushLines();
     },
   };
 }
 
-function shardLeases({ log, logger, heartbeatMs, leaseMs }: RelayDeps, identity: string, owned: OwnedShards): ShardLeases {
+type ShardState = { owned: OwnedShards; tasks: ShardTasks; migration: ListMigration };
+
+function shardLeases(
+  { log, logger, heartbeatMs, leaseMs }: RelayDeps,
+  identity: string,
+  { owned, tasks, migration }: ShardState,
+): ShardLeases {
+  const withListed = (shard: number, progress: ShardProgress | undefined) =>
+    progress && { ...progress, ...(migration.isListed(shard) && { listed: true as const }) };
   return new ShardLeases({
     store: log.leases,
     presence: log.presence,
@@ -94,22 +119,31 @@ function shardLeases({ log, logger, heartbeatMs, leaseMs }: RelayDeps, identity:
     heartbeatMs: heartbeatMs ?? HEARTBEAT_INTERVAL_MS,
     leaseMs: leaseMs ?? LEASE_MS,
     now: () => performance.now(),
-    startShard: (shard, progress, cause) => owned.start(shard, progress, cause),
-    stopShard: shard => owned.stop(shard),
-    progressOf: shard => owned.get(shard)?.progress,
+    startShard: (shard, progress, cause) => {
+      owned.start(shard, progress, cause);
+      tasks.begin(shard);
+      migration.begin(shard, progress.listed === true);
+    },
+    stopShard: async shard => {
+      const progress = withListed(shard, await owned.stop(shard));
+      tasks.end(shard);
+      migration.end(shard);
+      return progress;
+    },
+    progressOf: shard => withListed(shard, owned.get(shard)?.progress),
     onError: error => logger.warn({ err: error }, 'lease round failed'),
   });
 }
 
-type SweptState = { index: IndexWrites; deadlines: TaskDeadlines; owned: OwnedShards };
+type SweptState = { index: IndexWrites; tasks: ShardTasks; owned: OwnedShards };
 
-function retentionSweep(deps: RelayDeps, { index, deadlines, owned }: SweptState): RetentionSweep {
+function retentionSweep(deps: RelayDeps, { index, tasks, owned }: SweptState): RetentionSweep {
   const { log, logger, copyForwardAfterMs, sweepMs, silentMs } = deps;
   const shardOfTask = (taskId: string) => owned.get(shardOf(taskId, log.shards));
   return new RetentionSweep({
     log,
     index,
-    openTasks: () => deadlines.openTasks,
+    tasks,
     owns: taskId => shardOfTask(taskId) !== undefined,
     isBusy: taskId => shardOfTask(taskId)?.isBusy(taskId) !== false,
     copyForwardAfterMs,

@@ -2,9 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isTerminal, stateWord } from '@hopline/a2a';
 import type { AgentInput, InputRecord } from '@hopline/events';
+import { listKeyOf } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { INPUTS_LOST, WORKER_GONE } from '@hopline/task';
 import { until } from '../../../test/kit/until.ts';
+import type { OpenTask } from './index-entry.ts';
 import { IndexWrites } from './index-writes.ts';
 import {
   COALESCE,
@@ -26,14 +28,13 @@ import {
   RetentionSweep,
   SILENT_MS_MIN,
 } from './retention-sweep.ts';
-import type { OpenTask } from './task-deadlines.ts';
 
 const HOUR_MS = 3_600_000;
 const SILENT_MS = 150;
 const coalesce = { ...COALESCE, chunkBytesMax: 262_144 };
 
 const relayOn = (log: MemoryLog, copyForwardAfterMs?: number) =>
-  relayWith(log, { coalesce, sweepMs: 25, silentMs: SILENT_MS, copyForwardAfterMs });
+  relayWith(log, { coalesce, sweepMs: 25, silentMs: SILENT_MS, copyForwardAfterMs, moveMs: 3_600_000 });
 
 async function appendAgent(log: MemoryLog, taskId: string, inputs: AgentInput[], startN = 1): Promise<void> {
   await write(writerOf(log, { taskId, startN }), ...inputs);
@@ -110,17 +111,18 @@ test('the index keeps open tasks while others fill it three times, so that their
   const relay = await relayOn(log.another());
   await sendMessage(log, 'waiting');
   await appendAgent(log, 'waiting', [WAITS]);
-  const entryOf = async () => (await log.tasks.get('waiting'))!;
+  const key = listKeyOf('waiting', { role: 'agent.echo' }, log.shards);
+  const entryOf = async () => (await log.taskLists.get(key))!;
   await until(async () => (await log.tasks.get('waiting'))?.value.state === WAITS.state);
   const { value } = await entryOf();
-  for (let filler = 1; (await log.tasks.revision()) < 300; filler++) {
+  for (let filler = 1; (await log.taskLists.revision()) < 300; filler++) {
     await sendMessage(log, `filler-${filler}`);
     await appendAgent(log, `filler-${filler}`, [COMPLETED]);
     await storedWhen(log, ({ aggregate }) => isTerminal(aggregate.state), `filler-${filler}`);
     await until(async () => (await log.tasks.get(`filler-${filler}`)) !== undefined);
-    await until(async () => (await entryOf()).revision >= copyForwardBelow(await log.tasks.extent()));
+    await until(async () => (await entryOf()).revision >= copyForwardBelow(await log.taskLists.extent()));
   }
-  assert.ok((await log.tasks.extent()).firstSeq > 100, 'the index has removed its oldest entries');
+  assert.ok((await log.taskLists.extent()).firstSeq > 100, 'the index has removed its oldest entries');
   assert.deepEqual((await entryOf()).value, value);
   await relay.stop();
 });
@@ -242,7 +244,7 @@ async function sweepOver(
           return sweeps > 1 ? { ...FULL, fill: 0 } : extents.facts;
         },
       },
-      tasks: { ...log.tasks, extent: async () => extents.tasks, update: async () => ++written },
+      taskLists: { ...log.taskLists, extent: async () => extents.tasks },
       inputs: {
         ...log.inputs,
         extent: async () => extents.inputs,
@@ -251,7 +253,14 @@ async function sweepOver(
       work: log.work,
     },
     index: new IndexWrites(log.tasks),
-    openTasks: () => new Map(sweeps > 0 ? tasks.slice(0, 1) : tasks),
+    tasks: {
+      get open() {
+        return new Map(sweeps > 0 ? tasks.slice(0, 1) : tasks);
+      },
+      rewrite: async () => {
+        written += 1;
+      },
+    },
     owns: () => true,
     isBusy: () => false,
     copyForwardAfterMs: HOUR_MS,

@@ -1,10 +1,12 @@
 import { isInterrupted } from '@hopline/a2a';
 import type { RelayInput, TaskAggregate } from '@hopline/events';
-import { type Log, LogConflict, type StoredFacts, type StreamExtent, startSeqOf, type TaskIndexEntry } from '@hopline/log';
+import type { Log, StreamExtent, TaskIndexEntry } from '@hopline/log';
 import { type Logger, taskLogger } from '@hopline/telemetry';
+import type { OpenTask } from './index-entry.ts';
 import type { IndexWrites } from './index-writes.ts';
-import { indexEntry } from './side-effects.ts';
-import { copyForwardInput, type OpenTask } from './task-deadlines.ts';
+import type { ShardTasks } from './shard-tasks.ts';
+import { indexEntry, stepOf } from './side-effects.ts';
+import { copyForwardInput } from './task-deadlines.ts';
 
 /** Time between two sweeps. */
 const RETENTION_SWEEP_MS = 5_000;
@@ -23,10 +25,10 @@ export const EXAMINED_PER_SWEEP_MAX = 256;
 export const SILENT_MS_MIN = 60_000;
 
 export type RetentionSweepOptions = {
-  log: Pick<Log, 'inputs' | 'facts' | 'work' | 'tasks'>;
-  index: IndexWrites;
-  /** Open tasks of all shards. */
-  openTasks: () => ReadonlyMap<string, OpenTask>;
+  log: Pick<Log, 'inputs' | 'facts' | 'work' | 'taskLists'>;
+  index: Pick<IndexWrites, 'put'>;
+  /** Open tasks of the shards of this relay. */
+  tasks: Pick<ShardTasks, 'open' | 'rewrite'>;
   /** Whether this relay owns the shard of the task now. */
   owns: (taskId: string) => boolean;
   /** Whether an input, an append or a side effect of the task is in progress in this relay. */
@@ -67,14 +69,14 @@ export class RetentionSweep {
   async #sweep(): Promise<void> {
     if (this.#isSweeping) return;
     this.#isSweeping = true;
-    const { log, openTasks, logger } = this.#options;
+    const { log, logger } = this.#options;
     try {
-      const tasks = openTasks();
+      const tasks = new Map(this.#options.tasks.open);
       for (const known of [this.#copied, this.#examinedAt])
         for (const taskId of known.keys()) if (!tasks.has(taskId)) known.delete(taskId);
       if (tasks.size > 0) {
         await this.#copyForward(tasks, await log.facts.extent());
-        await this.#keepIndexed(tasks, await log.tasks.extent());
+        await this.#keepIndexed(tasks, await log.taskLists.extent());
         await this.#endLostWork(tasks, await log.inputs.extent());
       }
     } catch (error) {
@@ -106,12 +108,9 @@ export class RetentionSweep {
     const below = copyForwardBelow(extent);
     if (below <= extent.firstSeq) return;
     const due = this.#owned(tasks, ({ entry, revision }) => entry.generation > 0 && revision < below);
-    for (const [taskId, { entry, revision }] of due.slice(0, ENTRIES_PER_SWEEP_MAX)) {
+    for (const [taskId, task] of due.slice(0, ENTRIES_PER_SWEEP_MAX)) {
       if (this.#isStopped) return;
-      // A conflict means that there is a newer entry.
-      await this.#options.log.tasks.update(taskId, entry, revision).catch(error => {
-        if (!(error instanceof LogConflict)) throw error;
-      });
+      await this.#options.tasks.rewrite(taskId, task);
     }
   }
 
@@ -169,12 +168,6 @@ export class RetentionSweep {
       return false;
     }
   }
-}
-
-function stepOf(newest: StoredFacts): Parameters<typeof indexEntry>[0] {
-  const { seq, record } = newest;
-  const { aggregate, startStoredAt } = record;
-  return { aggregate, seq, startSeq: startSeqOf(newest), startStoredAt, storedBytes: aggregate.storedBytes ?? 0 };
 }
 
 /** Open tasks that begin before this sequence are copied forward. Over many records, the share of sequences equals the share of bytes. */

@@ -12,7 +12,15 @@ import {
   workingCall,
   workOfCall,
 } from '@hopline/events';
-import { type Log, LogFull, newestForWork, type TaskIndexEntry, type WorkQueue } from '@hopline/log';
+import {
+  type Log,
+  LogFull,
+  newestForWork,
+  type StoredFacts,
+  startSeqOf,
+  type TaskIndexEntry,
+  type WorkQueue,
+} from '@hopline/log';
 import { rootProducer } from '@hopline/task';
 import type { IndexWrites } from './index-writes.ts';
 import type { StoredStep } from './pipeline-context.ts';
@@ -113,6 +121,13 @@ function callItem(aggregate: TaskAggregate, call: CallInput | CallStarted): Item
 function hasGrown({ aggregate, storedBytes }: StoredStep): boolean {
   const steps = (bytes: number) => Math.floor(bytes / INDEXED_BYTES_STEP);
   return steps(storedBytes) > steps(aggregate.storedBytes ?? 0);
+}
+
+/** The newest record of a task as a step, for its index entry. */
+export function stepOf(newest: StoredFacts): Parameters<typeof indexEntry>[0] {
+  const { seq, record } = newest;
+  const { aggregate, startStoredAt } = record;
+  return { aggregate, seq, startSeq: startSeqOf(newest), startStoredAt, storedBytes: aggregate.storedBytes ?? 0 };
 }
 
 /** The index entry of a stored task. `at`: time of its newest change of state, epoch milliseconds; undefined: as in its last entry. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isTerminal, type TaskState } from '@hopline/a2a';
 import type { AgentInput, FactRecord } from '@hopline/events';
+import type { TaskIndexEntry } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { countingMetrics } from '../../../test/kit/counting-metrics.ts';
 import { until } from '../../../test/kit/until.ts';
@@ -221,7 +222,7 @@ test('inputs after the end of a task are rejected and counted with their reason 
 
 test('a deadline that passes while the machine is suspended becomes due within CHECK_MS_MAX of its return [S3-8]', async t => {
   const log = createMemoryLog();
-  await log.tasks.create('t1', {
+  const entry: TaskIndexEntry = {
     contextId: 'c',
     role: 'agent.echo',
     state: 'TASK_STATE_INPUT_REQUIRED',
@@ -229,10 +230,11 @@ test('a deadline that passes while the machine is suspended becomes due within C
     generation: 2,
     at: 0,
     inputRequest: { n: 1, at: 0 },
-  });
+  };
   t.mock.timers.enable({ apis: ['setTimeout'] });
   let nowMs = 0;
   const deadlines = new TaskDeadlines({ log, rules: [inputTimeout(3 * 3_600_000)], owns: () => true, now: () => nowMs, logger });
+  deadlines.update('t1', { entry, revision: 1 });
   for (let step = 0; step < 10; step++) await new Promise(setImmediate);
   const appended = async () => {
     let count = 0;

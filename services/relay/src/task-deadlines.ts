@@ -1,7 +1,8 @@
 import { isTerminal, stateWord } from '@hopline/a2a';
 import { type CopyForwardInput, type RelayInput, shardOf } from '@hopline/events';
-import { followBucket, type Log, type TaskIndexEntry } from '@hopline/log';
+import type { Log, TaskIndexEntry } from '@hopline/log';
 import { type Logger, taskLogger } from '@hopline/telemetry';
+import type { OpenTask } from './index-entry.ts';
 
 /** Shortest pause between two checks in milliseconds. A check costs one step per waiting task. */
 const CHECK_MS_MIN = 100;
@@ -46,9 +47,6 @@ export function copyForwardRule(afterMs: number): DeadlineRule {
   };
 }
 
-const OPEN_STATES = ['submitted', 'working', 'input-required', 'auth-required'] as const;
-type OpenState = (typeof OPEN_STATES)[number];
-
 /**
  * The input of a copy-forward. Its name makes sure that a start is copied only once, whether its age or the bytes of the log cause the
  * copy.
@@ -57,11 +55,8 @@ export function copyForwardInput(startStoredAt: number): { name: string; input: 
   return { name: `copy-forward:${startStoredAt}`, input: { kind: 'copy-forward', startStoredAt } };
 }
 
-/** A task that has not ended, and the revision of its index entry. */
-export type OpenTask = { entry: TaskIndexEntry; revision: number };
-
 export type TaskDeadlinesOptions = {
-  log: Pick<Log, 'tasks' | 'inputs' | 'shards'>;
+  log: Pick<Log, 'inputs' | 'shards'>;
   rules: readonly DeadlineRule[];
   /** Whether this relay owns the shard now. A hint only: the input's id keeps two relays from storing it twice. */
   owns: (shard: number) => boolean;
@@ -71,37 +66,19 @@ export type TaskDeadlinesOptions = {
 };
 
 /**
- * Appends an input when a deadline of a task passes. Deadlines are derived from the task index, which every relay reads at start,
- * so they survive every relay. The order of the input log decides between a deadline and a message that arrives at the same time.
+ * Appends an input when a deadline of a task passes. Deadlines are derived from the entries of the open tasks of the relay's shards, which it
+ * reads when it takes a shard, so they survive every relay. The order of the input log decides between a deadline and a message that arrives at the same time.
  */
 export class TaskDeadlines {
   readonly #options: TaskDeadlinesOptions;
   readonly #stop = new AbortController();
-  /** Deadlines of all shards: a later takeover needs no read. */
   readonly #deadlines = new Map<string, Deadline[]>();
-  readonly #openTasks = new Map<string, OpenTask>();
   #timer: NodeJS.Timeout | undefined;
   #checkAt = Number.POSITIVE_INFINITY;
   #isChecking = false;
 
   constructor(options: TaskDeadlinesOptions) {
     this.#options = options;
-    const following = followBucket(options.log.tasks, this.#stop.signal, {
-      begin: () => {
-        this.#deadlines.clear();
-        this.#openTasks.clear();
-      },
-      change: ({ key, value, revision }) => this.#update(key, value, revision),
-      ready: () => {},
-      lost: error => options.logger.warn({ err: error }, 'task index lost'),
-    });
-    // followBucket reports a failed first read through `lost`, and keeps retrying.
-    following.catch(() => {});
-  }
-
-  /** Tasks of all shards that have not ended, as the index shows them. */
-  get openTasks(): ReadonlyMap<string, OpenTask> {
-    return this.#openTasks;
   }
 
   stop(): void {
@@ -109,22 +86,9 @@ export class TaskDeadlines {
     clearTimeout(this.#timer);
   }
 
-  /** Open tasks of the shards that this relay owns, by state. */
-  countOpen(): Map<OpenState, number> {
-    const { log, owns } = this.#options;
-    const counts = new Map<string, number>(OPEN_STATES.map(state => [state, 0]));
-    for (const [taskId, { entry }] of this.#openTasks) {
-      const state = stateWord(entry.state);
-      const count = counts.get(state);
-      if (entry.generation > 0 && count !== undefined && owns(shardOf(taskId, log.shards))) counts.set(state, count + 1);
-    }
-    return counts as Map<OpenState, number>;
-  }
-
-  #update(taskId: string, entry: TaskIndexEntry | undefined, revision: number): void {
-    if (entry === undefined || isTerminal(entry.state)) this.#openTasks.delete(taskId);
-    else this.#openTasks.set(taskId, { entry, revision });
-    const deadlines = entry === undefined ? [] : this.#options.rules.flatMap(rule => rule(entry) ?? []);
+  /** Takes the entry of an open task of the relay's shards; undefined: the task has ended, or its shard has left. */
+  update(taskId: string, task: OpenTask | undefined): void {
+    const deadlines = task === undefined ? [] : this.#options.rules.flatMap(rule => rule(task.entry) ?? []);
     if (deadlines.length === 0) this.#deadlines.delete(taskId);
     else this.#deadlines.set(taskId, deadlines);
     for (const { at } of deadlines) this.#checkBy(at);
@@ -188,4 +152,18 @@ export class TaskDeadlines {
     if (others.length === 0) this.#deadlines.delete(taskId);
     else this.#deadlines.set(taskId, others);
   }
+}
+
+const OPEN_STATES = ['submitted', 'working', 'input-required', 'auth-required'] as const;
+type OpenState = (typeof OPEN_STATES)[number];
+
+/** Open tasks by state. */
+export function countOpen(tasks: ReadonlyMap<string, OpenTask>): Map<OpenState, number> {
+  const counts = new Map<string, number>(OPEN_STATES.map(state => [state, 0]));
+  for (const { entry } of tasks.values()) {
+    const state = stateWord(entry.state);
+    const count = counts.get(state);
+    if (entry.generation > 0 && count !== undefined) counts.set(state, count + 1);
+  }
+  return counts as Map<OpenState, number>;
 }

@@ -81,19 +81,27 @@ test('an item that waited for a slot begins without the record that came with it
   });
   const owners = new Map<number | undefined, Owner>();
   for (let n = 0; owners.size < 4; n += 1) owners.set(tenantQueueOf({ tenant: `${n}` }), { tenant: `${n}` });
-  // Afterwards the worker waits for each of the queues.
-  await pause(500);
-  const request = (owner: Owner) => {
-    const record = factRecord(owner.tenant!, 1);
+  const request = (owner: Owner, round: string) => {
+    const id = `${owner.tenant}-${round}`;
+    const record = factRecord(id, 1);
     const newest = { seq: 7, record: { ...record, aggregate: { ...record.aggregate, at: Date.now() } } };
-    return log.work.request(ROLE, { ...workItem(owner.tenant!), owner, newest }, { id: owner.tenant! });
+    return log.work.request(ROLE, { ...workItem(id), owner, newest }, { id });
   };
-  await Promise.all([...owners.values()].map(request));
-  for (let ended = 0; ended < owners.size; ended += 1) {
-    await until(() => jobs.length > ended);
-    await pause(50);
-    jobs[ended]!.end();
-  }
+  const endAll = async () => {
+    for (let ended = 0; ended < owners.size; ended += 1) {
+      await until(() => jobs.length > ended);
+      await pause(50);
+      jobs[ended]!.end();
+    }
+  };
+  // A queue of tenants is open from its first item on.
+  await Promise.all([...owners.values()].map(owner => request(owner, 'first')));
+  await endAll();
+  jobs.length = 0;
+  // By then the worker waits for each of the queues.
+  await pause(500);
+  await Promise.all([...owners.values()].map(owner => request(owner, 'second')));
+  await endAll();
   assert.deepEqual(
     jobs.map(({ job }) => job.newest?.seq),
     [7, undefined, undefined, undefined],

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import type { FactRecord } from '@hopline/events';
+import { type FactRecord, tenantQueueOf } from '@hopline/events';
 import type { Log } from '@hopline/log';
 import {
   authorization,
@@ -151,7 +151,7 @@ describe('a malicious agent', { timeout: 300_000 }, () => {
     const guide = await open('agent.guide');
     const stop = new AbortController();
     const taking = guide.work.take('agent.guide', { slots: 1, signal: stop.signal }, async () => {});
-    await until(async () => (await consumersOf(WORK_STREAM)).includes('agent-guide_7'), 'the agent has no consumers');
+    await until(async () => (await consumersOf(WORK_STREAM)).includes('agent-guide'), 'the agent has no consumer');
     stop.abort();
     await taking;
     const waiting = Array.from({ length: 40 }, (_, index) => `w${index}`);
@@ -218,10 +218,18 @@ test('150 agents start at one server: their logins, registry entries, workers an
   for (const name of names) await relay.work.request(`agent.${name}`, work(`t-${name}`), { id: name });
   await until(() => answered.size === names.length, 'not every agent took its work');
   const nc = await connect({ servers: server.url });
-  const { state } = await (await jetstreamManager(nc)).streams.info(WORK_STREAM);
-  await nc.close();
-  // Beyond the default of the server.
-  assert.ok(state.consumer_count > SERVER_DEFAULT, `${state.consumer_count}`);
+  t.after(() => nc.close());
+  const jsm = await jetstreamManager(nc);
+  const consumers = async () => (await jsm.streams.info(WORK_STREAM)).state.consumer_count;
+  assert.equal(await consumers(), names.length, 'one for each agent');
+  // Eight tenants, each in a queue of its own: beyond the default of the server.
+  const owners = new Map(Array.from({ length: 100 }, (_, n) => ({ tenant: `${n}` })).map(owner => [tenantQueueOf(owner), owner]));
+  for (const name of names)
+    for (const owner of owners.values()) {
+      const id = `${name}-${owner.tenant}`;
+      await relay.work.request(`agent.${name}`, Object.assign(work(id), { owner }), { id });
+    }
+  await until(async () => (await consumers()) > SERVER_DEFAULT, 'the queues of tenants have no consumers');
   stop.abort();
   await Promise.all(workers);
 });

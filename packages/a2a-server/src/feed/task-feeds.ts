@@ -1,10 +1,10 @@
 import { A2AError } from '@hopline/a2a';
 import { isSameOwner, type Owner, type Role, type TaskAggregate } from '@hopline/events';
-import type { Log } from '@hopline/log';
+import type { Log, StoredFacts } from '@hopline/log';
 import type { TaskView } from '@hopline/task';
 import type { Limits } from '../limits.ts';
 import { fromLog } from '../log-faults.ts';
-import type { TaskIndex } from '../task-index.ts';
+import type { TaskLists } from '../task-lists.ts';
 import { ByteBudget } from './byte-budget.ts';
 import { type FeedBudgets, type OpenMode, readView, type TaskChange, TaskFeed } from './task-feed.ts';
 
@@ -21,14 +21,14 @@ export class TaskFeeds {
   readonly #log: Log;
   readonly #role: Role;
   readonly #limits: Limits;
-  readonly #index: TaskIndex;
+  readonly #lists: TaskLists;
   readonly #budgets: FeedBudgets;
   readonly #feeds = new Map<string, CachedFeed>();
   /** Feeds without users, oldest first. */
   readonly #idle = new Set<CachedFeed>();
 
-  constructor(log: Log, role: Role, limits: Limits, index: TaskIndex) {
-    this.#index = index;
+  constructor(log: Log, role: Role, limits: Limits, lists: TaskLists) {
+    this.#lists = lists;
     this.#log = log;
     this.#role = role;
     this.#limits = limits;
@@ -59,15 +59,15 @@ export class TaskFeeds {
     return { feed: cached.feed, release };
   }
 
-  /** The current task: from its feed if one is open, otherwise from the log by one read. */
-  async view(taskId: string, caller: Owner): Promise<TaskView> {
+  /** The task as the log has it now: from its feed if one is open, otherwise by one read. `newest`: its newest record, if it was just read. */
+  async view(taskId: string, caller: Owner, newest?: StoredFacts): Promise<TaskView> {
     if (this.#feeds.has(taskId)) {
       const { feed, release } = await this.acquire(taskId, 'existing', caller);
       release();
       return (await feed.readView()).view;
     }
     try {
-      const last = await this.#log.facts.last(taskId);
+      const last = newest ?? (await this.#log.facts.last(taskId));
       if (last !== undefined) this.#assertVisible(last.record.aggregate, caller);
       return (await readView(this.#log.facts, last)).view;
     } catch (thrown) {
@@ -112,7 +112,7 @@ export class TaskFeeds {
     if (fact.kind !== 'task.created' && fact.kind !== 'status.changed') return;
     const { contextId, role, owner } = aggregate!;
     const { state } = 'task' in fact.event ? fact.event.task.status : fact.event.statusUpdate.status;
-    this.#index.note(taskId, { contextId, role, state, generation: fact.generation, at: fact.at, ...(owner && { owner }) });
+    this.#lists.note(taskId, { contextId, role, state, generation: fact.generation, at: fact.at, ...(owner && { owner }) });
   }
 
   #use(cached: CachedFeed): void {

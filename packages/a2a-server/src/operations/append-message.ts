@@ -5,7 +5,7 @@ import { TenantFull } from '@hopline/log';
 import { SPAN } from '@hopline/telemetry';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import { fromLog } from '../log-faults.ts';
-import { addToIndex } from './open-tasks.ts';
+import { addToLists } from './open-tasks.ts';
 import type { ResolvedMessage } from './resolve-message.ts';
 
 /**
@@ -21,20 +21,19 @@ const HEADER_SAFE = /^[\x21-\x7e]{1,200}$/;
 export async function appendFirst(server: A2AServer, context: OperationContext, resolved: ResolvedMessage): Promise<void> {
   const { taskId, contextId, message } = resolved;
   await requireRoom(server, context, taskId);
-  server.quotas.addTask(context.caller, taskId);
+  await server.quotas.addTask(context.caller, taskId);
   const isNew = message.contextId === undefined;
   const join = () =>
     joinContext(server.log, { owner: context.caller, contextId, taskId, isNew }).catch(thrown => {
       throw fromLog(thrown, taskId);
     });
   if (!isNew) {
-    const [earlier] = await Promise.all([join(), addToIndex(server, context, resolved)]);
+    const [earlier] = await Promise.all([join(), addToLists(server, context, resolved)]);
     await storeMessage(server, context, resolved, earlier);
     return;
   }
-  // A context id made by this request has no earlier tasks to read, so all writes run concurrently. The message is sent first, because the
-  // client waits for it.
-  await Promise.all([storeMessage(server, context, resolved), join(), addToIndex(server, context, resolved)]);
+  // A context id made by this request has no earlier tasks, so the writes run at once: the message first, its answer is awaited.
+  await Promise.all([storeMessage(server, context, resolved), join(), addToLists(server, context, resolved)]);
 }
 
 /** Appends a client's message. Resolves when the log has acknowledged it; a retry with the same message id is stored once. */

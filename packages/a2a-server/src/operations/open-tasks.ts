@@ -1,9 +1,10 @@
 import { A2AError, isTerminal } from '@hopline/a2a';
 import { isSameOwner } from '@hopline/events';
-import { LogConflict } from '@hopline/log';
+import { LogConflict, listKeyOf } from '@hopline/log';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import { fromLog } from '../log-faults.ts';
 import type { IndexedTask } from '../task-index.ts';
+import type { OwnedTasks } from '../task-lists.ts';
 import type { ResolvedMessage } from './resolve-message.ts';
 
 /** Concurrent reads of tasks from the log. */
@@ -12,63 +13,63 @@ export const READS_AT_ONCE_MAX = 8;
 const NO_FACT = 0;
 
 /**
- * Adds a task to the index before its client learns the id. The relay updates the index only after it has stored the task, and
- * in between the client may request a list from another replica. An entry of the relay is kept. A server that does not write the index
+ * Adds a task to the lists of its owner before its client learns the id. The relay writes the entry only after it has stored the task, and
+ * in between the client may request a list from another replica. An entry of the relay is kept. A server that does not write the lists
  * lists only its own new tasks that early.
  */
-export async function addToIndex(
-  { log, role, index, writesIndex }: A2AServer,
+export async function addToLists(
+  { log, role, lists, writesIndex }: A2AServer,
   context: OperationContext,
   { taskId, contextId }: ResolvedMessage,
 ): Promise<void> {
   const owner = isSameOwner(context.caller, undefined) ? {} : { owner: context.caller };
-  const entry = {
-    contextId,
-    role,
-    state: 'TASK_STATE_SUBMITTED',
-    startSeq: 0,
-    generation: NO_FACT,
-    at: context.receivedAt,
-  } as const;
-  if (!writesIndex) return index.note(taskId, { ...entry, ...owner });
-  try {
-    await log.tasks.create(taskId, { ...entry, ...owner });
-  } catch (thrown) {
+  const state = { state: 'TASK_STATE_SUBMITTED', startSeq: 0, generation: NO_FACT, at: context.receivedAt } as const;
+  const entry = { contextId, role, ...state, ...owner };
+  if (!writesIndex) return lists.note(taskId, entry);
+  const unlessThere = (thrown: unknown) => {
     if (!(thrown instanceof LogConflict)) throw fromLog(thrown, taskId);
-  }
+  };
+  await Promise.all([
+    log.taskLists.create(listKeyOf(taskId, entry, log.shards), entry).catch(unlessThere),
+    // Servers and relays of the version before know a task by this entry.
+    log.tasks.create(taskId, entry).catch(unlessThere),
+  ]);
 }
 
 /** Whether the log is known to hold facts of the task. */
 export const hasFacts = ({ generation }: Pick<IndexedTask, 'generation'>): boolean => generation > NO_FACT;
 
 /**
- * Reads the caller's open tasks from the log, because the index lags behind it and a client that has seen a status on any replica must find
- * that status in its next list.
+ * Reads the caller's open tasks from the log. The lists lag behind the log, and a client that has seen a status on any replica
+ * must find it in its next list.
+ * `likely`: tasks whose records are needed later, and are read in the same request.
  */
 export async function refreshOpenTasks(
   server: A2AServer,
   context: OperationContext,
-  contextId: string | undefined,
+  owned: OwnedTasks,
+  { contextId, likely }: { contextId: string | undefined; likely: readonly IndexedTask[] },
 ): Promise<void> {
-  const isOpen = ({ owner, state, contextId: taskContextId }: IndexedTask) =>
-    !isTerminal(state) && isSameOwner(owner, context.caller) && (contextId === undefined || taskContextId === contextId);
-  const open = server.index.newestFirst(isOpen).slice(0, server.limits.listedOpenTasksMax);
+  const isOpen = (task: IndexedTask) => !isTerminal(task.state) && (contextId === undefined || task.contextId === contextId);
+  const open = owned.newestFirst(isOpen).slice(0, server.limits.listedOpenTasksMax);
+  await owned.readRecords([...open, ...likely]);
   for (let at = 0; at < open.length; at += READS_AT_ONCE_MAX) {
     if (context.signal.aborted) throw new A2AError('UNAVAILABLE');
-    await Promise.all(open.slice(at, at + READS_AT_ONCE_MAX).map(task => refresh(server, context, task)));
+    await Promise.all(open.slice(at, at + READS_AT_ONCE_MAX).map(task => refresh(server, context, owned, task)));
   }
 }
 
-async function refresh(server: A2AServer, context: OperationContext, known: IndexedTask): Promise<void> {
-  const { taskId, contextId, owner, state } = known;
-  const aggregate = await server.feeds.aggregate(taskId, context.caller);
-  if (aggregate === undefined) {
-    // By then the server of its message has answered UNAVAILABLE, or retention has removed the task.
-    if (known.at < Date.now() - server.limits.firstFactMsMax) server.index.forget(taskId, known.generation);
+async function refresh(server: A2AServer, context: OperationContext, owned: OwnedTasks, known: IndexedTask): Promise<void> {
+  const { taskId } = known;
+  const record = owned.records.get(taskId);
+  if (record === undefined) {
+    // Until then its server has answered UNAVAILABLE, or retention has removed the task.
+    if (known.at < Date.now() - server.limits.firstFactMsMax) owned.forget(taskId);
     return;
   }
-  if (hasFacts(known) && aggregate.state === state) return;
-  const { task, generation } = await server.feeds.view(taskId, context.caller);
+  const { state, contextId, owner } = record.record.aggregate;
+  if (hasFacts(known) && state === known.state) return;
+  const { task, generation } = await server.feeds.view(taskId, context.caller, record);
   const at = Date.parse(task.status.timestamp ?? '');
-  server.index.note(taskId, { contextId, role: server.role, state: task.status.state, generation, at, ...(owner && { owner }) });
+  owned.note({ taskId, contextId, state: task.status.state, generation, at, owner });
 }

@@ -69,7 +69,7 @@ async function admit(
   resolved: ResolvedMessage,
   push: SendRequest['push'],
 ): Promise<void> {
-  if (resolved.kind === 'first') server.quotas.requireTaskRoom(context.caller);
+  if (resolved.kind === 'first') await server.quotas.requireTaskRoom(context.caller);
   if (resolved.kind === 'first' || resolved.kind === 'continuation') {
     // The result is cached for a moment. A cached refusal takes effect here; otherwise the result is read while the feed opens.
     const room = requireRoom(server, context, resolved.taskId);

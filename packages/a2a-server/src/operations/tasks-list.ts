@@ -1,8 +1,10 @@
 import { A2AError, decodeListTasks, type ListTasksRequest, type Task } from '@hopline/a2a';
-import { isSameOwner, isTaskId } from '@hopline/events';
+import { isTaskId } from '@hopline/events';
 import { ATTR } from '@hopline/telemetry';
 import type { A2AServer, OperationContext, OperationResult } from '../a2a-server.ts';
+import { fromLog } from '../log-faults.ts';
 import { comparePositions, type IndexedTask, type IndexPosition } from '../task-index.ts';
+import type { OwnedTasks } from '../task-lists.ts';
 import { hasFacts, READS_AT_ONCE_MAX, refreshOpenTasks } from './open-tasks.ts';
 import { withHistory } from './task-response.ts';
 
@@ -11,32 +13,45 @@ const MISSES_MAX = 100;
 /** Characters of JSON after which a page ends early. A single task may be larger. */
 const PAGE_CHARS_MAX = 4 * 1024 * 1024;
 
+/** The first of all task ids in the order of lists. */
+const FIRST_ID = '-';
+
 /**
- * ListTasks: newest status first, in the order of the task index. Only the tasks of the page, and open ones, are read from the
- * log. A task whose status changes during paging moves to the front and may appear again on the first page; none is skipped.
+ * ListTasks: newest status first. The lists of the caller name its tasks; those of the page, and open ones, are read from the log. A task
+ * whose status changes during paging moves to the front and may appear again on the first page; none is skipped. `totalSize` is true or
+ * absent: with a filter it is known only if every task of the caller was read.
  */
 export async function tasksList(server: A2AServer, context: OperationContext): Promise<OperationResult> {
   const request = decodeListTasks(context.params);
   const after = request.pageToken === undefined ? undefined : positionOfToken(request.pageToken);
-  await server.index.ready();
   context.hop.set({ [ATTR.genAiConversation]: request.contextId });
-  const { contextId, state, statusSinceMs = Number.NEGATIVE_INFINITY } = request;
-  await refreshOpenTasks(server, context, contextId);
-  const matching = server.index.newestFirst(
-    task =>
-      hasFacts(task) &&
-      isSameOwner(task.owner, context.caller) &&
-      task.at >= statusSinceMs &&
-      (contextId === undefined || task.contextId === contextId) &&
-      (state === undefined || task.state === state),
-  );
-  const from = after === undefined ? 0 : matching.findIndex(task => comparePositions(task, after) < 0);
-  const { tasks, next, removed } = await readPage(server, context, request, from < 0 ? [] : matching.slice(from));
+  const { contextId, state, statusSinceMs: sinceMs = Number.NEGATIVE_INFINITY, pageSize } = request;
+  const owned = await server.lists.of(context.caller);
+  const matches = (task: IndexedTask) =>
+    hasFacts(task) &&
+    task.at >= sinceMs &&
+    (contextId === undefined || task.contextId === contextId) &&
+    (state === undefined || task.state === state);
+  const select = () => {
+    const bounds = { count: pageSize + 1, tasksMax: server.limits.listedTasksPerPageMax };
+    return owned.select(matches, { after, sinceMs }, bounds).catch(thrown => {
+      throw fromLog(thrown);
+    });
+  };
+  // The open tasks and those that will probably be shown are read in one request.
+  const likely = (await select()).found.slice(0, pageSize);
+  await refreshOpenTasks(server, context, owned, { contextId, likely });
+  const { found, unreadTo } = await select();
+  const { tasks, next, removed } = await readPage(server, context, request, owned, found);
+  const later = unreadTo === undefined ? undefined : { at: unreadTo + 1, taskId: FIRST_ID };
+  const position = next ?? later;
+  const isFiltered = contextId !== undefined || state !== undefined || request.statusSinceMs !== undefined;
+  const total = isFiltered && !owned.isWhole ? undefined : owned.total(matches);
   return {
     tasks: tasks.map(task => context.dialect.encodeTask(task)),
-    nextPageToken: next === undefined ? '' : tokenOf(next),
-    pageSize: request.pageSize,
-    totalSize: matching.length - removed,
+    nextPageToken: position === undefined ? '' : tokenOf(position),
+    pageSize,
+    ...(total !== undefined && { totalSize: total - removed }),
   };
 }
 
@@ -50,40 +65,50 @@ async function readPage(
   server: A2AServer,
   context: OperationContext,
   request: ListTasksRequest,
+  owned: OwnedTasks,
   candidates: IndexedTask[],
 ): Promise<Page> {
   const tasks: Task[] = [];
   let [at, chars, removed] = [0, 0, 0];
   while (at < candidates.length && tasks.length < request.pageSize && chars < PAGE_CHARS_MAX && at - tasks.length < MISSES_MAX) {
-    if (context.signal.aborted) throw new A2AError('UNAVAILABLE');
-    const batch = candidates.slice(at, at + Math.min(READS_AT_ONCE_MAX, request.pageSize - tasks.length));
-    const read = await Promise.all(batch.map(task => readTask(server, context, task)));
-    for (const task of read) {
-      if (chars >= PAGE_CHARS_MAX) break;
-      at += 1;
-      if (task === undefined) removed += 1;
-      // The log may be ahead of the index.
-      if (task === undefined || (request.state !== undefined && task.status.state !== request.state)) continue;
-      const listed = listedForm(task, request);
-      chars += JSON.stringify(listed).length;
-      tasks.push(listed);
+    const rest = candidates.slice(at, at + request.pageSize - tasks.length);
+    await owned.readRecords(rest);
+    for (let first = 0; first < rest.length && chars < PAGE_CHARS_MAX; first += READS_AT_ONCE_MAX) {
+      if (context.signal.aborted) throw new A2AError('UNAVAILABLE');
+      const batch = rest.slice(first, first + READS_AT_ONCE_MAX);
+      const read = await Promise.all(batch.map(task => readTask(server, context, owned, task)));
+      for (const task of read) {
+        if (chars >= PAGE_CHARS_MAX) break;
+        at += 1;
+        if (task === undefined) removed += 1;
+        // The log may be newer than the index.
+        if (task === undefined || (request.state !== undefined && task.status.state !== request.state)) continue;
+        const listed = listedForm(task, request);
+        chars += JSON.stringify(listed).length;
+        tasks.push(listed);
+      }
     }
   }
   tasks.sort((a, b) => comparePositions(positionOf(b), positionOf(a)));
   return { tasks, next: at < candidates.length ? candidates[at - 1] : undefined, removed };
 }
 
-/** Resolves with undefined if retention has removed the task. */
+/** undefined when retention has removed the task. */
 async function readTask(
   server: A2AServer,
   { caller }: OperationContext,
-  { taskId, generation }: IndexedTask,
+  owned: OwnedTasks,
+  { taskId }: IndexedTask,
 ): Promise<Task | undefined> {
+  const record = owned.records.get(taskId);
+  if (record === undefined) {
+    server.lists.forget(taskId);
+    return undefined;
+  }
   try {
-    return (await server.feeds.view(taskId, caller)).task;
+    return (await server.feeds.view(taskId, caller, record)).task;
   } catch (thrown) {
     if (!(thrown instanceof A2AError) || thrown.code !== 'TASK_NOT_FOUND') throw thrown;
-    server.index.forget(taskId, generation);
     return undefined;
   }
 }

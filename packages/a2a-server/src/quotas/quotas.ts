@@ -1,8 +1,9 @@
-import { A2AError, isTerminal } from '@hopline/a2a';
+import { A2AError } from '@hopline/a2a';
 import { isSameOwner, type Owner, type Role } from '@hopline/events';
-import type { Log, PushConfigEntry, TaskIndexEntry } from '@hopline/log';
+import type { Log, PushConfigEntry } from '@hopline/log';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import type { Limits } from '../limits.ts';
+import { OpenTasksCount } from './open-tasks-count.ts';
 import { OwnerCounts, type PartyKeys, partyKeysOf } from './owner-counts.ts';
 import { SentBudget } from './sent-budget.ts';
 import { StoredBytes } from './stored-bytes.ts';
@@ -18,7 +19,7 @@ type QuotaName = 'messages' | 'bytes' | 'streams' | 'requests' | 'tasks' | 'webh
 type Party = { messages: TokenBucket; bytes: TokenBucket; sent: TokenBucket; slots: Record<SlotKind, number>; slotsMax: number };
 
 export type QuotasOptions = {
-  log: Pick<Log, 'tasks' | 'facts' | 'pushConfigs'>;
+  log: Pick<Log, 'tasks' | 'taskLists' | 'facts' | 'pushConfigs'>;
   role: Role;
   limits: Limits;
   metrics: HopMetrics | undefined;
@@ -51,7 +52,7 @@ export class Quotas {
   readonly #metrics: HopMetrics | undefined;
   readonly #owners = new Map<string, Party>();
   readonly #tenants = new Map<string, Party>();
-  readonly #tasks: OwnerCounts<TaskIndexEntry>;
+  readonly #tasks: OpenTasksCount;
   readonly #webhooks: OwnerCounts<PushConfigEntry>;
   readonly #stored: StoredBytes | undefined;
 
@@ -59,11 +60,7 @@ export class Quotas {
     this.#limits = limits;
     this.#metrics = metrics;
     const onLost = (error: unknown) => logger.warn({ err: error }, 'counts of owners lost');
-    this.#tasks = new OwnerCounts({
-      bucket: log.tasks,
-      ownerOf: task => (task.role !== role || isTerminal(task.state) ? undefined : (task.owner ?? {})),
-      onLost,
-    });
+    this.#tasks = new OpenTasksCount({ log, role, onLost });
     const { tenantStoredShare: shareMax } = limits;
     this.#stored = shareMax < 1 ? new StoredBytes({ log, shareMax, onLost }) : undefined;
     this.#webhooks = new OwnerCounts({ bucket: log.pushConfigs, ownerOf: ({ owner = {} }) => owner, onLost });
@@ -112,12 +109,29 @@ export class Quotas {
     };
   }
 
-  /** Throws QUOTA_EXCEEDED when the caller has the maximum of open tasks, or its tenant has used up its share of the log. */
-  requireTaskRoom(caller: Owner): void {
-    const { ownerOpenTasksMax: max, freshMsMax } = this.#limits;
-    // Not awaited: a server that has just started uses the count it has read so far.
-    if (this.#tasks.size >= max * UNSEEN_SHARE) void this.#tasks.follow(freshMsMax);
-    if (this.#isFull(this.#tasks, partyKeysOf(caller), max))
+  /** Throws QUOTA_EXCEEDED when the caller has too many open tasks for another one, or its tenant has its share of the log. */
+  async requireTaskRoom(caller: Owner): Promise<void> {
+    await this.#tasks.refresh(caller, ...this.#openTasksMax());
+    this.#requireTaskRoom(caller);
+  }
+
+  /** Counts a task that is about to begin, unless it is already counted. Throws QUOTA_EXCEEDED. */
+  async addTask(caller: Owner, taskId: string): Promise<void> {
+    if (this.#tasks.has(taskId)) return;
+    await this.#tasks.refresh(caller, ...this.#openTasksMax());
+    if (this.#tasks.has(taskId)) return;
+    // In the same turn of the event loop as the addition, so that concurrent messages are counted one after the other.
+    this.#requireTaskRoom(caller);
+    this.#tasks.add(caller, taskId);
+  }
+
+  #openTasksMax(): [max: number, tenantMax: number] {
+    const { ownerOpenTasksMax, tenantLimitFactor } = this.#limits;
+    return [ownerOpenTasksMax, ownerOpenTasksMax * tenantLimitFactor];
+  }
+
+  #requireTaskRoom(caller: Owner): void {
+    if (this.#tasks.isFull(caller, ...this.#openTasksMax()))
       throw this.#refusal('tasks', 'too many tasks of this caller or its tenant are unfinished', COUNT_RETRY_MS);
     if (this.#stored?.isFull(caller))
       throw this.#refusal(
@@ -125,13 +139,6 @@ export class Quotas {
         'the tasks of this tenant fill its share of the log until the oldest expire',
         STORED_RETRY_MS,
       );
-  }
-
-  /** Counts a task that is about to begin, unless it is already counted. Throws QUOTA_EXCEEDED. */
-  addTask(caller: Owner, taskId: string): void {
-    if (this.#tasks.has(taskId)) return;
-    this.requireTaskRoom(caller);
-    this.#tasks.add(taskId, partyKeysOf(caller));
   }
 
   /** Counts a webhook that is about to be stored. Throws QUOTA_EXCEEDED. */
@@ -151,16 +158,11 @@ export class Quotas {
   }
 
   close(): void {
-    this.#tasks.close();
     this.#webhooks.close();
     this.#stored?.close();
   }
 
-  #isFull(
-    entries: OwnerCounts<never> | OwnerCounts<TaskIndexEntry> | OwnerCounts<PushConfigEntry>,
-    keys: PartyKeys,
-    max: number,
-  ) {
+  #isFull(entries: OwnerCounts<PushConfigEntry>, keys: PartyKeys, max: number) {
     const { owner, tenant } = entries.counts(keys);
     const isFull = owner >= max || tenant >= max * this.#limits.tenantLimitFactor;
     if (isFull) entries.reread();

@@ -72,6 +72,18 @@ export class MemoryKeyValue<V> implements KeyValue<V> {
     return entries.filter(entry => entry !== undefined);
   }
 
+  async match(filters: readonly string[]): Promise<Entry<V>[]> {
+    requireOpen(this.#closed);
+    const patterns = filters.map(patternOf);
+    const keys = [...this.#bucket.cells.keys()].filter(key => patterns.some(pattern => pattern.test(key)));
+    const entries = await Promise.all(keys.map(key => this.get(key)));
+    return entries.filter(entry => entry !== undefined);
+  }
+
+  async count(filter: string): Promise<number> {
+    return (await this.match([filter])).length;
+  }
+
   async put(key: string, value: V): Promise<number> {
     this.#cell(key);
     return this.#bucket.write(key, JSON.stringify(value));
@@ -91,6 +103,11 @@ export class MemoryKeyValue<V> implements KeyValue<V> {
   async delete(key: string): Promise<void> {
     this.#cell(key);
     this.#bucket.write(key, undefined);
+  }
+
+  async purge(key: string, revision: number): Promise<void> {
+    const cell = this.#cell(key);
+    if (cell !== undefined && cell.revision <= revision) this.#bucket.cells.delete(key);
   }
 
   async revision(): Promise<number> {
@@ -146,4 +163,9 @@ function isUnder(key: string, prefix: string): boolean {
 function toChange<V>(key: string, cell: Cell): Change<V> {
   const value = cell.json === undefined ? undefined : (JSON.parse(cell.json) as V);
   return { type: 'entry', key, value, revision: cell.revision };
+}
+
+function patternOf(filter: string): RegExp {
+  // The characters of a key have no meaning in a regular expression, except the dot.
+  return new RegExp(`^${filter.replaceAll('.', '\\.').replaceAll('*', '[^.]+')}$`);
 }

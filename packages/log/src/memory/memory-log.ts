@@ -58,7 +58,10 @@ type Store = {
   items: MemoryItems;
   listeners: MemoryListeners;
   members: Set<string>;
-  buckets: Record<'leases' | 'tasks' | 'agents' | 'messageIds' | 'contexts' | 'pushConfigs' | 'pushProgress', MemoryBucket>;
+  buckets: Record<
+    'leases' | 'tasks' | 'taskLists' | 'agents' | 'messageIds' | 'contexts' | 'pushConfigs' | 'pushProgress',
+    MemoryBucket
+  >;
   work: MemoryWorkOptions;
   follow: FollowOptions;
 };
@@ -79,6 +82,7 @@ export function createMemoryLog(options: MemoryLogOptions = {}): MemoryLog {
     buckets: {
       leases: new MemoryBucket(),
       tasks: new MemoryBucket(options.tasksBytesMax),
+      taskLists: new MemoryBucket(options.tasksBytesMax),
       agents: new MemoryBucket(),
       messageIds: new MemoryBucket(),
       contexts: new MemoryBucket(),
@@ -110,6 +114,7 @@ function openMemoryLog(store: Store): MemoryLog {
     presence: new MemoryPresence(store.members, closed),
     leases: new MemoryKeyValue(store.buckets.leases, closed),
     tasks: new MemoryKeyValue(store.buckets.tasks, closed),
+    taskLists: new MemoryKeyValue(store.buckets.taskLists, closed),
     agents: new MemoryKeyValue(store.buckets.agents, closed),
     messageIds: new MemoryKeyValue(store.buckets.messageIds, closed),
     contexts: new MemoryKeyValue(store.buckets.contexts, closed),

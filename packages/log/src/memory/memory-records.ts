@@ -125,6 +125,15 @@ export class MemoryFacts implements FactLog {
     return facts && { ...facts, seq: stored.at(-1)!.seq };
   }
 
+  async lastOfEach(taskIds: readonly string[]): Promise<Map<string, StoredFacts>> {
+    const found = new Map<string, StoredFacts>();
+    for (const taskId of taskIds) {
+      const last = await this.last(taskId);
+      if (last !== undefined) found.set(taskId, last);
+    }
+    return found;
+  }
+
   read(taskId: string, from: number): AsyncIterable<StoredFacts> {
     requireTaskId(taskId);
     return this.#read(taskId, from);

@@ -302,12 +302,18 @@ export class ShardLeases {
 
 /** The stored part of the progress. */
 function progressIn(lease: Partial<ShardProgress> | undefined): ShardProgress {
-  const { checkpoint = 0, newest, refoldTo } = lease ?? {};
-  return { checkpoint, ...(newest && { newest }), ...(refoldTo !== undefined && { refoldTo }) };
+  const { checkpoint = 0, newest, refoldTo, listed } = lease ?? {};
+  return {
+    checkpoint,
+    ...(newest && { newest }),
+    ...(refoldTo !== undefined && { refoldTo }),
+    ...(listed === true && { listed }),
+  };
 }
 
 function isSame(a: ShardProgress, b: ShardProgress): boolean {
-  return a.checkpoint === b.checkpoint && a.newest?.id === b.newest?.id && a.refoldTo === b.refoldTo;
+  const isSameRecord = a.checkpoint === b.checkpoint && a.newest?.id === b.newest?.id;
+  return isSameRecord && a.refoldTo === b.refoldTo && a.listed === b.listed;
 }
 
 async function unlessConflict(write: Promise<number>): Promise<number | undefined> {

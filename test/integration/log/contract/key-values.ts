@@ -1,5 +1,12 @@
 import assert from 'node:assert/strict';
-import { type Change, KEY_CHARS_MAX, LogConflict, LogUnavailable, type MessageIdEntry } from '@hopline/log';
+import {
+  type Change,
+  KEY_CHARS_MAX,
+  LogConflict,
+  LogUnavailable,
+  MATCHES_PER_REQUEST_MAX,
+  type MessageIdEntry,
+} from '@hopline/log';
 import { until } from '../../../kit/until.ts';
 import { all, type Case, newTask, range, within } from './log-under-test.ts';
 
@@ -47,6 +54,41 @@ export const keyValueCases: Case[] = [
         { key: `${prefix}.b`, value: value('2'), revision: second },
       ]);
       await assert.rejects(log.messageIds.under('>'), TypeError);
+    },
+  },
+  {
+    name: 'match returns the current entries whose keys match a pattern, of all processes, without deleted and purged ones',
+    async run({ log, another }) {
+      const [a, b] = [newTask(), newTask()];
+      const other = (await another()).messageIds;
+      assert.deepEqual(await log.messageIds.match([`${a}.*`]), []);
+      for (const key of [`${a}.1.x`, `${a}.2.x`, `${a}.2.y`, `${a}.2`, `${b}.1.x`, `${a}.gone.x`])
+        await log.messageIds.put(key, value('x'));
+      await log.messageIds.delete(`${a}.gone.x`);
+      const revision = await other.put(`${a}.2.x`, value('newest'));
+      const matching = async (...filters: string[]) => (await log.messageIds.match(filters)).map(({ key }) => key).sort();
+      assert.deepEqual(await matching(`${a}.*.x`), [`${a}.1.x`, `${a}.2.x`]);
+      assert.deepEqual(await matching(`${a}.2`, `*.1.x`, `${a}.none`), [`${a}.1.x`, `${a}.2`, `${b}.1.x`].sort());
+      assert.deepEqual(await log.messageIds.match([`${a}.2.x`]), [{ key: `${a}.2.x`, value: value('newest'), revision }]);
+      assert.equal(await log.messageIds.count(`${a}.2.*`), 2);
+      await log.messageIds.purge(`${a}.2.x`, revision - 1);
+      assert.equal((await log.messageIds.get(`${a}.2.x`))?.revision, revision, 'written after the revision');
+      await other.purge(`${a}.2.x`, revision);
+      await log.messageIds.purge(`${a}.2.x`, revision);
+      assert.deepEqual(await matching(`${a}.*.x`), [`${a}.1.x`]);
+      assert.equal(await log.messageIds.count(`${a}.2.*`), 1);
+      assert.ok((await log.messageIds.create(`${a}.2.x`, value('again'))) > revision);
+    },
+  },
+  {
+    name: 'match returns more entries than one request to the server answers',
+    async run({ log }) {
+      const prefix = newTask();
+      const keys = range(1, MATCHES_PER_REQUEST_MAX + 1).map(n => `${prefix}.${n}`);
+      await Promise.all(keys.map(key => log.messageIds.put(key, value('x'))));
+      const found = await log.messageIds.match([`${prefix}.*`]);
+      assert.deepEqual(found.map(({ key }) => key).sort(), keys.sort());
+      assert.equal((await log.messageIds.match(keys)).length, keys.length);
     },
   },
   {

@@ -1,0 +1,114 @@
+import { isTerminal } from '@hopline/a2a';
+import type { Owner, Role } from '@hopline/events';
+import { isTaskEntry, type Log, openFilter } from '@hopline/log';
+import { partyKeysOf } from './owner-counts.ts';
+
+/** Age at which a count is repeated, and the part of the limit that this process begins before it is. */
+const COUNT_MS_MIN = 1_000;
+const BEGUN_SHARE = 1 / 64;
+/**
+ * A party is first counted when this process has itself begun this part of its limit. Before that, up to 16 processes together are below the
+ * limit, and most parties never need to be counted.
+ */
+const UNSEEN_SHARE = 1 / 16;
+/** Parties in memory. The one that was counted first is forgotten first. */
+const PARTIES_MAX = 10_000;
+/** Tasks of which this process remembers that it has counted them: a retry of a message counts once. */
+const COUNTED_MAX = 10_000;
+
+/** `begun`: tasks that this process began since the count. */
+type Party = { count: number; begun: number; countedAtMs: number; counting?: Promise<void> };
+
+export type OpenTasksCountOptions = {
+  log: Pick<Log, 'taskLists'>;
+  role: Role;
+  onLost(error: unknown): void;
+  /** Monotonic milliseconds. */
+  now?: () => number;
+};
+
+/**
+ * Counts the open tasks of a caller and of its tenant over the cluster, by asking the log about this party only, and only for parties that
+ * begin many tasks.
+ */
+export class OpenTasksCount {
+  readonly #options: OpenTasksCountOptions;
+  readonly #parties = new Map<string, Party>();
+  readonly #counted = new Set<string>();
+  readonly #now: () => number;
+
+  constructor(options: OpenTasksCountOptions) {
+    this.#options = options;
+    this.#now = options.now ?? (() => performance.now());
+  }
+
+  has(taskId: string): boolean {
+    return this.#counted.has(taskId);
+  }
+
+  /** Counts a task that is about to begin. */
+  add(caller: Owner, taskId: string): void {
+    this.#counted.add(taskId);
+    if (this.#counted.size > COUNTED_MAX) this.#counted.delete(this.#counted.values().next().value!);
+    for (const { key } of partiesOf(caller)) this.#party(key).begun += 1;
+  }
+
+  /** Counts the tasks of the caller and its tenant where that is due. `max`, `tenantMax`: their limits. */
+  async refresh(caller: Owner, max: number, tenantMax: number): Promise<void> {
+    for (const { key, isTenant } of partiesOf(caller)) {
+      const party = this.#party(key);
+      const most = isTenant ? tenantMax : max;
+      const isUnseen = party.countedAtMs === Number.NEGATIVE_INFINITY;
+      const isDue = isUnseen
+        ? party.begun >= most * UNSEEN_SHARE
+        : party.begun >= Math.max(1, most * BEGUN_SHARE) || this.#now() - party.countedAtMs >= COUNT_MS_MIN;
+      if (!isDue) continue;
+      party.counting ??= this.#count(caller, isTenant, party, most).finally(() => {
+        delete party.counting;
+      });
+      await party.counting;
+    }
+  }
+
+  /** Whether the caller has `max` open tasks or more, or its tenant `tenantMax`, as last counted. */
+  isFull(caller: Owner, max: number, tenantMax: number): boolean {
+    return partiesOf(caller).some(({ key, isTenant }) => {
+      const { count, begun } = this.#party(key);
+      return count + begun >= (isTenant ? tenantMax : max);
+    });
+  }
+
+  async #count(caller: Owner, isTenant: boolean, party: Party, max: number): Promise<void> {
+    const { log, role, onLost } = this.#options;
+    const begunBefore = party.begun;
+    party.countedAtMs = this.#now();
+    const filter = openFilter(role, caller, isTenant);
+    try {
+      let count = await log.taskLists.count(filter);
+      // Entries of tasks that have just ended are among them.
+      if (count >= max)
+        count = (await log.taskLists.match([filter])).filter(
+          ({ value }) => isTaskEntry(value) && !isTerminal(value.state),
+        ).length;
+      party.count = count;
+      party.begun -= begunBefore;
+    } catch (error) {
+      onLost(error);
+    }
+  }
+
+  #party(key: string): Party {
+    const known = this.#parties.get(key);
+    if (known !== undefined) return known;
+    const party = { count: 0, begun: 0, countedAtMs: Number.NEGATIVE_INFINITY };
+    this.#parties.set(key, party);
+    if (this.#parties.size > PARTIES_MAX) this.#parties.delete(this.#parties.keys().next().value!);
+    return party;
+  }
+}
+
+function partiesOf(caller: Owner): { key: string; isTenant: boolean }[] {
+  const { owner, tenant } = partyKeysOf(caller);
+  const own = { key: owner, isTenant: false };
+  return tenant === undefined ? [own] : [own, { key: `tenant ${tenant}`, isTenant: true }];
+}

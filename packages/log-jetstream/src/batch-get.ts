@@ -1,0 +1,159 @@
+import { type Msg, nuid } from '@nats-io/nats-core';
+import { hasBatchGets } from './capabilities.ts';
+import type { Connection } from './connection.ts';
+import { pause, retry } from './retry.ts';
+
+/** Time without an answer after which a request is sent again. */
+const SILENCE_MS_MAX = 2_000;
+/** Wait before a replica that lags behind the leader is asked again. Another one may answer. */
+const LAG_RETRY_MS = 10;
+/** Subjects of which the leader is asked when a replica has a message of none. */
+const EMPTY_CHECKS_MAX = 4;
+const NO_MESSAGES = 404;
+const TOO_MANY = 413;
+const END = 204;
+
+/** The newest message of one subject. */
+export type NewestMessage = { subject: string; seq: number; data: Uint8Array; msg: Msg };
+
+type Answer = { messages: NewestMessage[]; pending: number; upTo: number } | 'too many';
+type OpenRequest = {
+  messages: NewestMessage[];
+  timer: NodeJS.Timeout;
+  subject: string;
+  resolve(answer: Answer): void;
+  reject(error: unknown): void;
+};
+
+/**
+ * The newest messages of many subjects, from one request to the server and without a consumer (ADR-31 of NATS, servers since 2.11). Any
+ * replica may answer, so in a replicated stream the answer counts only if it is as new as the leader was at the call.
+ */
+export class BatchGets {
+  readonly #connection: Connection;
+  readonly #inbox: string;
+  readonly #open = new Map<string, OpenRequest>();
+  #isSubscribed = false;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+    this.#inbox = `${connection.createInbox()}.`;
+    connection.onDenied(({ operation, subject }) => {
+      if (operation !== 'publish') return;
+      for (const [token, open] of this.#open)
+        if (open.subject === subject) this.#fail(token, connection.denied({ operation, subject }));
+    });
+  }
+
+  get isSupported(): boolean {
+    return hasBatchGets(this.#connection.nc.info?.version ?? '');
+  }
+
+  /**
+   * In order of their sequences. Undefined when more subjects match than the server answers, and on servers before 2.11. `all`: a filter for
+   * all subjects of the stream.
+   */
+  async newest(stream: string, all: string, subjects: readonly string[]): Promise<NewestMessage[] | undefined> {
+    if (!this.isSupported) return undefined;
+    if (subjects.length === 0) return [];
+    const connection = this.#connection;
+    const reading = `reading ${stream}`;
+    const seqOf = (subject: string) => async () =>
+      (await connection.jsm.streams.getMessage(stream, { last_by_subj: subject }))?.seq ?? 0;
+    // MSG.GET is answered by the leader.
+    const leader = connection.replicas > 1 ? retry(connection, reading, seqOf(all)) : 0;
+    const [leaderSeq, first] = await Promise.all([leader, retry(connection, reading, () => this.#read(stream, subjects))]);
+    let answer = first;
+    while (answer !== 'too many' && answer.upTo < leaderSeq) {
+      // An empty answer does not name the newest sequence of its replica.
+      if (answer.messages.length === 0) {
+        const seqs = await Promise.all(
+          subjects.slice(0, EMPTY_CHECKS_MAX).map(subject => retry(connection, reading, seqOf(subject))),
+        );
+        if (seqs.every(seq => seq === 0)) break;
+      }
+      await pause(connection, LAG_RETRY_MS, connection.closed);
+      answer = await retry(connection, reading, () => this.#read(stream, subjects));
+    }
+    return answer === 'too many' ? undefined : answer.messages;
+  }
+
+  /** Pages of one answer: the server ends it early when it has many bytes. */
+  async #read(stream: string, subjects: readonly string[]): Promise<Exclude<Answer, string> | 'too many'> {
+    const messages: NewestMessage[] = [];
+    for (let upTo = 0; ; ) {
+      const last = messages.at(-1)?.seq;
+      const page = await this.#request(stream, {
+        multi_last: subjects,
+        ...(last !== undefined && { seq: last + 1, up_to_seq: upTo }),
+      });
+      if (page === 'too many') return page;
+      messages.push(...page.messages);
+      upTo ||= page.upTo;
+      if (page.pending === 0 || page.messages.length === 0) return { messages, pending: 0, upTo };
+    }
+  }
+
+  #request(stream: string, query: object): Promise<Answer> {
+    this.#subscribe();
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+    const token = nuid.next();
+    const subject = `$JS.API.DIRECT.GET.${stream}`;
+    const timer = setTimeout(() => this.#fail(token, transient('no answer')), SILENCE_MS_MAX);
+    this.#open.set(token, { messages: [], timer, subject, resolve, reject });
+    if (!this.#connection.send(subject, JSON.stringify(query), this.#inbox + token))
+      this.#fail(token, transient('not connected'));
+    return promise;
+  }
+
+  #subscribe(): void {
+    if (this.#isSubscribed) return;
+    this.#isSubscribed = true;
+    const inbox = `${this.#inbox}*`;
+    this.#connection.subscribe(
+      inbox,
+      msg => this.#onMessage(msg),
+      () => {
+        this.#isSubscribed = false;
+        const denied = this.#connection.denied({ operation: 'subscription', subject: inbox });
+        for (const token of [...this.#open.keys()]) this.#fail(token, denied);
+      },
+    );
+  }
+
+  #onMessage(msg: Msg): void {
+    const token = msg.subject.slice(this.#inbox.length);
+    const open = this.#open.get(token);
+    if (open === undefined) return;
+    open.timer.refresh();
+    const { headers } = msg;
+    const number = (name: string) => Number(headers?.get(name) || 0);
+    const { code = 0, description = '' } = headers ?? {};
+    if (code === 0) {
+      const subject = headers?.get('Nats-Subject') ?? '';
+      open.messages.push({ subject, seq: number('Nats-Sequence'), data: msg.data, msg });
+      return;
+    }
+    if (code === NO_MESSAGES && description !== 'No Results') this.#fail(token, transient('a message was replaced meanwhile'));
+    else if (code !== END && code !== TOO_MANY && code !== NO_MESSAGES) this.#fail(token, transient(`${code} ${description}`));
+    else {
+      clearTimeout(open.timer);
+      this.#open.delete(token);
+      const end = { messages: open.messages, pending: number('Nats-Num-Pending'), upTo: number('Nats-UpTo-Sequence') };
+      open.resolve(code === TOO_MANY ? 'too many' : end);
+    }
+  }
+
+  #fail(token: string, error: unknown): void {
+    const open = this.#open.get(token);
+    if (open === undefined) return;
+    clearTimeout(open.timer);
+    this.#open.delete(token);
+    open.reject(error);
+  }
+}
+
+/** An error that `retry` repeats. */
+function transient(reason: string): Error {
+  return Object.assign(new Error(reason), { name: 'TimeoutError' });
+}

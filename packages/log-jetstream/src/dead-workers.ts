@@ -1,0 +1,212 @@
+import type { Role } from '@hopline/events';
+import { type KeyValue, LogConflict } from '@hopline/log';
+import type { Connection } from './connection.ts';
+import { NAK } from './item-replies.ts';
+import { retry } from './retry.ts';
+import { ackSubjects, isWorkerEntry, type WorkerEntry, workerKey, workersKey } from './worker-entry.ts';
+import type { Answer, WorkerPresence } from './worker-presence.ts';
+
+/** Interval at which a worker asks the next one of its role. */
+const ASK_MS = 500;
+/** The same while one of those that it asked has not answered. */
+const ASK_AGAIN_MS = 250;
+/** A worker without a connection for this long is dead. Longer than a reconnect to another server of a cluster takes. */
+export const GONE_MS = 1_000;
+/** Workers publish their ids when they start. Such a message may be lost. */
+const LIST_MS = 10 * 60_000;
+/** Longest wait of a worker that knows no other. */
+const IDLE_MS = 60_000;
+/** A worker that takes an entry has this long to queue its items. Then it counts as dead too. */
+const TAKE_MS = 10_000;
+const NAK_TIMEOUT_MS = 2_000;
+const NAKS_AT_ONCE_MAX = 256;
+
+/** Workers of one role. Beyond it the server finds the items of a dead worker after the time for which they are claimed. */
+const SIBLINGS_MAX = 4_096;
+const WORKER = /^[0-9a-f-]{36}$/;
+
+type Sibling = {
+  /** The answer to the last question. */
+  answer: Answer | undefined;
+  asked: boolean;
+  /** Time in milliseconds for which the server has answered that it has no connection, and for which no answer has come. */
+  goneMs: number | undefined;
+  silentMs: number;
+  /** When this worker first saw that the entry was taken, and its revision then. */
+  taken?: { revision: number; seenAtMs: number };
+};
+
+export type DeadWorkersOptions = {
+  role: Role;
+  bucket: KeyValue<WorkerEntry>;
+  ackWaitMs: number;
+  presence: WorkerPresence;
+};
+
+/**
+ * Finds dead workers of the same role and queues their items again. Each worker asks the one whose id follows its own, and
+ * those behind it as far as they are not present. So each is asked by one sibling, and a single worker asks no other.
+ */
+export class DeadWorkers {
+  readonly #connection: Connection;
+  readonly #options: DeadWorkersOptions;
+  readonly #ended: AbortSignal;
+  readonly #siblings = new Map<string, Sibling>();
+  #isSelfPresent = false;
+  #listedAtMs = Number.NEGATIVE_INFINITY;
+  #askedAtMs = performance.now();
+  #judgesAtMs = Number.NEGATIVE_INFINITY;
+  #timer: NodeJS.Timeout | undefined;
+  #busy = false;
+
+  constructor(connection: Connection, options: DeadWorkersOptions, ended: AbortSignal) {
+    this.#connection = connection;
+    this.#options = options;
+    this.#ended = ended;
+  }
+
+  start(): void {
+    // After a reconnect of this worker the others may still be on their way.
+    const unlisten = this.#connection.onReconnect(() => {
+      this.#judgesAtMs = performance.now() + this.#options.ackWaitMs;
+      this.#listedAtMs = Number.NEGATIVE_INFINITY;
+    });
+    this.#ended.addEventListener(
+      'abort',
+      () => {
+        unlisten();
+        clearTimeout(this.#timer);
+      },
+      { once: true },
+    );
+    void this.#round();
+  }
+
+  /** A worker of the role has started. */
+  onSibling(worker: string): void {
+    if (worker === this.#options.presence.worker || !WORKER.test(worker)) return;
+    this.#add(worker);
+    this.#later(0);
+  }
+
+  onAnswer(worker: string, answer: Answer): void {
+    if (worker === this.#options.presence.worker) this.#isSelfPresent = answer === 'present';
+    const sibling = this.#siblings.get(worker);
+    if (sibling === undefined) return;
+    sibling.answer = answer;
+    if (answer === 'present' || sibling.goneMs !== undefined) return;
+    sibling.goneMs = 0;
+    this.#later(ASK_AGAIN_MS);
+  }
+
+  #later(ms: number): void {
+    if (this.#ended.aborted || this.#busy) return;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.#round(), ms);
+  }
+
+  async #round(): Promise<void> {
+    this.#busy = true;
+    const nowMs = performance.now();
+    // While this process stood still, or had no connection, it received no answers.
+    const elapsedMs = Math.min(nowMs - this.#askedAtMs, ASK_MS);
+    this.#askedAtMs = nowMs;
+    if (this.#connection.connected) {
+      for (const sibling of this.#siblings.values()) this.#count(sibling, nowMs >= this.#judgesAtMs ? elapsedMs : 0);
+      for (const [worker, sibling] of this.#siblings)
+        if (this.#isDead(sibling)) await this.#take(worker, sibling).catch(() => {});
+      await this.#list().catch(() => {});
+    }
+    this.#busy = false;
+    const areAllPresent = this.#ask();
+    this.#later(this.#siblings.size === 0 ? IDLE_MS : areAllPresent ? ASK_MS : ASK_AGAIN_MS);
+  }
+
+  #count(sibling: Sibling, elapsedMs: number): void {
+    if (!sibling.asked) return;
+    sibling.goneMs = sibling.answer === 'gone' ? (sibling.goneMs ?? 0) + elapsedMs : undefined;
+    if (sibling.answer === 'present') sibling.silentMs = 0;
+    // Without an answer of its own, it is unknown whether the other is silent.
+    else if (sibling.answer === undefined && this.#isSelfPresent) sibling.silentMs += elapsedMs;
+  }
+
+  #isDead({ goneMs, silentMs }: Sibling): boolean {
+    return (goneMs !== undefined && goneMs >= GONE_MS) || silentMs >= this.#options.ackWaitMs;
+  }
+
+  /** Asks the siblings behind this worker, up to the first that was present. The order is a ring. Returns whether all of them were. */
+  #ask(): boolean {
+    const { presence } = this.#options;
+    const ids = [...this.#siblings.keys()].sort();
+    const next = ids.findIndex(id => id > presence.worker);
+    const ring = next < 0 ? ids : [...ids.slice(next), ...ids.slice(0, next)];
+    let isFound = false;
+    let suspects = 0;
+    for (const id of ring) {
+      const sibling = this.#siblings.get(id)!;
+      sibling.asked = !isFound;
+      if (isFound) continue;
+      isFound = sibling.answer === 'present';
+      suspects += isFound ? 0 : 1;
+      sibling.answer = undefined;
+      presence.ask(id);
+    }
+    this.#isSelfPresent = false;
+    if (suspects > 0) presence.ask(presence.worker);
+    return suspects === 0;
+  }
+
+  async #list(): Promise<void> {
+    const { role, bucket, presence } = this.#options;
+    if (performance.now() - this.#listedAtMs < LIST_MS) return;
+    this.#listedAtMs = performance.now();
+    const entries = await bucket.under(workersKey(role));
+    const found = new Set(
+      entries.filter(({ value }) => isWorkerEntry(value)).map(({ key }) => key.slice(key.lastIndexOf('.') + 1)),
+    );
+    found.delete(presence.worker);
+    for (const worker of this.#siblings.keys()) if (!found.has(worker)) this.#siblings.delete(worker);
+    for (const worker of found) this.#add(worker);
+  }
+
+  #add(worker: string): void {
+    const isKnown = this.#siblings.has(worker) || this.#siblings.size >= SIBLINGS_MAX;
+    if (!isKnown) this.#siblings.set(worker, { answer: undefined, asked: false, goneMs: undefined, silentMs: 0 });
+  }
+
+  /** Queues the items of a dead worker again. The revision of its entry decides which sibling does, and shows it to the worker if that still lives. */
+  async #take(worker: string, sibling: Sibling): Promise<void> {
+    const { role, bucket, presence } = this.#options;
+    const key = workerKey(role, worker);
+    const entry = await bucket.get(key);
+    if (entry === undefined || !isWorkerEntry(entry.value)) return void this.#siblings.delete(worker);
+    if (entry.value.takenBy !== undefined && !isLeft(sibling, entry.revision)) return;
+    try {
+      await bucket.update(key, { ...entry.value, takenBy: presence.worker }, entry.revision);
+    } catch (error) {
+      if (!(error instanceof LogConflict)) throw error;
+      // It has written, so it lives, or another sibling was faster.
+      sibling.goneMs = undefined;
+      sibling.silentMs = 0;
+      return;
+    }
+    const subjects = ackSubjects(entry.value, this.#connection.names.workStream, role);
+    for (let from = 0; from < subjects.length; from += NAKS_AT_ONCE_MAX)
+      await Promise.all(subjects.slice(from, from + NAKS_AT_ONCE_MAX).map(subject => this.#nak(subject)));
+    presence.check(worker);
+    this.#siblings.delete(worker);
+    await bucket.delete(key);
+    this.#connection.onEvent({ type: 'worker-dead', role, items: subjects.length });
+  }
+
+  async #nak(subject: string): Promise<void> {
+    const nak = () => this.#connection.nc.request(subject, NAK, { timeout: NAK_TIMEOUT_MS });
+    await retry(this.#connection, 'an item of a dead worker', nak, { timeoutMs: TAKE_MS / 2 });
+  }
+}
+
+/** Whether the sibling that has taken an entry has left it. */
+function isLeft(sibling: Sibling, revision: number): boolean {
+  if (sibling.taken?.revision !== revision) sibling.taken = { revision, seenAtMs: performance.now() };
+  return performance.now() - sibling.taken.seenAtMs >= TAKE_MS;
+}

@@ -1,0 +1,141 @@
+import type { Connection } from './connection.ts';
+import type { Delivery } from './delivery.ts';
+import { inProgress, later } from './item-replies.ts';
+
+/** Keep-alives within ackWaitMs, so that one or two may be lost. */
+const KEEP_ALIVES_PER_ACK_WAIT = 3;
+/** Renewals within claimMs. All items of a worker are renewed together, because each renewal makes the server look through all items. */
+const RENEWALS_PER_CLAIM = 2;
+/** Renewals in one turn of the event loop. */
+const RENEWALS_AT_ONCE_MAX = 512;
+
+type RunningItem = {
+  /** The newest delivery, which keep-alives and acks refer to. */
+  delivery: Delivery;
+  takenAtMs: number;
+  /** `claimed`: the entry of the worker names this delivery. `lost`: it did, and another worker has queued the item again. */
+  state: 'unclaimed' | 'claimed' | 'lost';
+};
+
+/**
+ * The items whose handlers run in this process, by stream sequence. An item that its worker has claimed costs one message a minute; others
+ * are kept alive one by one.
+ */
+export class RunningItems {
+  readonly #connection: Connection;
+  readonly #claimMs: number;
+  readonly #items = new Map<number, RunningItem>();
+  readonly #onChange: () => void;
+  readonly #timers: NodeJS.Timeout[];
+
+  /**
+   * `claimMs`: how long the server keeps a claimed item for its worker without a renewal. `onChange`: the items that this worker
+   * should claim have changed.
+   */
+  constructor(connection: Connection, { ackWaitMs, claimMs }: { ackWaitMs: number; claimMs: number }, onChange: () => void) {
+    this.#connection = connection;
+    this.#claimMs = Math.max(claimMs, ackWaitMs);
+    this.#onChange = onChange;
+    const keepAliveMs = ackWaitMs / KEEP_ALIVES_PER_ACK_WAIT;
+    this.#timers = [
+      setInterval(() => this.#keepAlive(keepAliveMs), keepAliveMs),
+      setInterval(() => void this.renew(), this.#claimMs / RENEWALS_PER_CLAIM),
+    ];
+    connection.closed.addEventListener('abort', () => this.stop(), { once: true });
+  }
+
+  has(seq: number): boolean {
+    return this.#items.has(seq);
+  }
+
+  /** The newest delivery of an item. */
+  newest(seq: number): Delivery | undefined {
+    return this.#items.get(seq)?.delivery;
+  }
+
+  /** Whether another worker has queued the item again, so that it is no longer for this one to return. */
+  isLost(seq: number): boolean {
+    return this.#items.get(seq)?.state === 'lost';
+  }
+
+  isClaimed(seq: number): boolean {
+    return this.#items.get(seq)?.state === 'claimed';
+  }
+
+  /** Adds a delivery, the first one or another one of an item that runs. */
+  add(delivery: Delivery): void {
+    const { takenAtMs = performance.now() } = this.#items.get(delivery.seq) ?? {};
+    this.#items.set(delivery.seq, { delivery, takenAtMs, state: 'unclaimed' });
+    this.#onChange();
+  }
+
+  remove(seq: number): void {
+    this.#items.delete(seq);
+  }
+
+  /** The deliveries that the entry of this worker should name: at most `max`, the oldest first. */
+  claimable(max: number): Delivery[] {
+    const deliveries: Delivery[] = [];
+    for (const { delivery, state } of this.#items.values()) {
+      if (deliveries.length === max) break;
+      if (state !== 'lost') deliveries.push(delivery);
+    }
+    return deliveries;
+  }
+
+  /** Whether an item runs that the entry of this worker does not name. */
+  hasUnclaimed(): boolean {
+    for (const { state } of this.#items.values()) if (state === 'unclaimed') return true;
+    return false;
+  }
+
+  /** The stored entry names these deliveries. */
+  claimed(deliveries: readonly Delivery[]): void {
+    for (const delivery of deliveries) {
+      const item = this.#items.get(delivery.seq);
+      if (item?.delivery !== delivery || item.state !== 'unclaimed') continue;
+      item.state = this.#extend(item) ? 'claimed' : 'unclaimed';
+    }
+  }
+
+  /** Another worker has the item of a delivery. */
+  lose(delivery: Delivery): void {
+    const item = this.#items.get(delivery.seq);
+    if (item?.delivery !== delivery) return;
+    item.state = 'lost';
+    this.#onChange();
+  }
+
+  /** Another worker has taken over what the entry named. */
+  loseClaimed(): void {
+    for (const item of this.#items.values()) if (item.state === 'claimed') item.state = 'lost';
+  }
+
+  /** Sets the time again for which the server keeps claimed items. */
+  async renew(): Promise<void> {
+    let left = RENEWALS_AT_ONCE_MAX;
+    for (const item of [...this.#items.values()]) {
+      if (item.state !== 'claimed' || this.#items.get(item.delivery.seq) !== item) continue;
+      this.#extend(item);
+      left -= 1;
+      if (left > 0) continue;
+      left = RENEWALS_AT_ONCE_MAX;
+      await new Promise(resolve => setImmediate(resolve));
+    }
+  }
+
+  stop(): void {
+    for (const timer of this.#timers) clearInterval(timer);
+  }
+
+  #keepAlive(youngMs: number): void {
+    const nowMs = performance.now();
+    for (const { delivery, state, takenAtMs } of this.#items.values())
+      if (state === 'unclaimed' && nowMs - takenAtMs >= youngMs) inProgress(this.#connection, delivery.msg);
+  }
+
+  /** Only a return with a delay sets a time that is longer than the ack wait of the queue, which is that of all versions. */
+  #extend({ delivery }: RunningItem): boolean {
+    return later(this.#connection, delivery.msg, this.#claimMs);
+  }
+}

@@ -1,0 +1,30 @@
+import type { TaskState } from '@hopline/a2a';
+import type { Owner, PendingRequest, Role } from '@hopline/events';
+
+/**
+ * Key: the task id. The relay writes it on state changes and once per MiB of records, never per chunk. The server writes it with
+ * generation and `startSeq` 0 before it appends the first message.
+ */
+export type TaskIndexEntry = {
+  contextId: string;
+  /** The server of this role lists the task. */
+  role: Role;
+  owner?: Owner;
+  state: TaskState;
+  /** As in the task's newest record (`FactRecord`); 0 if it has none. */
+  startSeq: number;
+  /** As in the task's newest record; absent if it has none. */
+  startStoredAt?: number;
+  generation: number;
+  /** As in the task's newest record at the time of the entry: every input of the task up to it is folded. */
+  foldedSeq?: number;
+  /** Log sequence of that record, and the bytes that the task's records up to it take in the log, without copies. */
+  seq?: number;
+  storedBytes?: number;
+  /** Epoch milliseconds of the state's change. */
+  at: number;
+  /** The request for input that waits for an answer, if any. */
+  inputRequest?: PendingRequest;
+  /** The request for credentials that is waiting, if any. */
+  authRequest?: PendingRequest;
+};

@@ -1,0 +1,131 @@
+import { hash } from 'node:crypto';
+import type { TaskState } from '@hopline/a2a';
+import { type Owner, type Role, shardOf, shardToken } from '@hopline/events';
+import type { KeyValue } from './key-value.ts';
+import type { TaskIndexEntry } from './task-index-entry.ts';
+
+/**
+ * The index of tasks by owner, in the bucket of task lists. A list reads what its caller owns, and a relay what is open in its shards, so
+ * neither depends on how many tasks the cluster stores. PROTOCOL.md 7.1.
+ *
+ * Keys: `<tenant>.<owner>.<shard>.` and then
+ * - `t.<task id>`: the entry of a task that has not ended, or has ended in the last seconds
+ * - `ended`: the newest ended tasks of the owner in this shard, and the pages that hold the older ones
+ * - `ended.<n>`: such a page, which is not written again
+ */
+export type TaskListValue = TaskIndexEntry | EndedTasks | EndedPage;
+
+/** What a list needs of an ended task. `at`: time of the end, epoch milliseconds. `seq`: log sequence of its newest record, 0: unknown. */
+export type EndedTask = [taskId: string, contextId: string, state: TaskState, at: number, generation: number, seq: number];
+
+/** Oldest end first. */
+export type EndedTasks = { v: 1; ended: EndedTask[]; pages: EndedPageRange[] };
+export type EndedPage = { v: 1; ended: EndedTask[] };
+
+/** A page with its number, the number of its tasks, and the first and last times and sequences of them. */
+export type EndedPageRange = { n: number; tasks: number; from: number; to: number; seqFrom: number; seqTo: number };
+
+/** Tasks that the newest part of a list holds before its oldest ones become a page: 30 KB at most. */
+export const ENDED_NEWEST_MAX = 256;
+/** Tasks that stay in it. */
+export const ENDED_NEWEST_KEPT = 64;
+/**
+ * Pages of an owner in one shard: with 16 shards 1.5 million tasks of one owner. Beyond that the oldest page leaves the lists.
+ */
+export const ENDED_PAGES_MAX = 512;
+
+const HASH_CHARS = 22;
+
+/** 128 bits. Hashed, because names may have any characters, and subjects appear in the logs and metrics of NATS. */
+function token(...names: (string | null)[]): string {
+  return hash('sha256', JSON.stringify(names), 'base64url').slice(0, HASH_CHARS);
+}
+
+/** The first two tokens of the keys of an owner's tasks of a role. A caller without a tenant is a tenant of its own. */
+export function listTokensOf(role: Role, owner: Owner = {}): { tenant: string; owner: string } {
+  const { tenant, subject } = owner;
+  const own = token(role, tenant ?? null, subject ?? null);
+  return { tenant: tenant === undefined ? own : token(role, tenant), owner: own };
+}
+
+/** Prefix of the keys of an owner in a shard, without the last dot. */
+export function listPrefixOf(taskId: string, { role, owner }: Pick<TaskIndexEntry, 'role' | 'owner'>, shards: number): string {
+  const tokens = listTokensOf(role, owner);
+  return `${tokens.tenant}.${tokens.owner}.${shardToken(shardOf(taskId, shards))}`;
+}
+
+export function listKeyOf(taskId: string, entry: Pick<TaskIndexEntry, 'role' | 'owner'>, shards: number): string {
+  return `${listPrefixOf(taskId, entry, shards)}.t.${taskId}`;
+}
+
+/** All entries of tasks of a shard. */
+export const shardEntriesFilter = (shard: number): string => `*.*.${shardToken(shard)}.t.*`;
+/** The entries of an owner's tasks, and the newest part of its lists. */
+export function ownerFilters(role: Role, owner: Owner): string[] {
+  const tokens = listTokensOf(role, owner);
+  return ['t.*', 'ended'].map(rest => `${tokens.tenant}.${tokens.owner}.*.${rest}`);
+}
+/** The entries of an owner's, or with `isTenant` of a tenant's tasks that have not ended. */
+export function openFilter(role: Role, owner: Owner, isTenant = false): string {
+  const tokens = listTokensOf(role, owner);
+  return `${tokens.tenant}.${isTenant ? '*' : tokens.owner}.*.t.*`;
+}
+export const endedKey = (prefix: string): string => `${prefix}.ended`;
+export const endedPageKey = (prefix: string, n: number): string => `${prefix}.ended.${n}`;
+
+/** The prefix, and the task id of an entry; undefined for the other keys. */
+export function parseListKey(key: string): { prefix: string; taskId: string | undefined } {
+  const [tenant, owner, shard, kind, rest] = key.split('.');
+  return { prefix: `${tenant}.${owner}.${shard}`, taskId: kind === 't' ? rest : undefined };
+}
+
+export const isTaskEntry = (value: TaskListValue): value is TaskIndexEntry => 'contextId' in value;
+export const isEndedTasks = (value: TaskListValue): value is EndedTasks => 'pages' in value;
+
+export function endedTaskOf(taskId: string, { contextId, state, at, generation, seq = 0 }: TaskIndexEntry): EndedTask {
+  return [taskId, contextId, state, at, generation, seq];
+}
+
+/** Writes the entry of a task unconditionally, by its id and for the lists of its owner: for writers that no relay competes with. */
+export async function putTask(
+  { tasks, taskLists, shards }: { tasks: KeyValue<TaskIndexEntry>; taskLists: KeyValue<TaskListValue>; shards: number },
+  taskId: string,
+  entry: TaskIndexEntry,
+): Promise<void> {
+  await taskLists.put(listKeyOf(taskId, entry, shards), entry);
+  await tasks.put(taskId, entry);
+}
+
+/**
+ * Adds ended tasks to the newest part of a list; its oldest tasks become a page when it has more than ENDED_NEWEST_MAX. If a task occurs
+ * twice, its later entry counts. Rejects with LogConflict if another process changed the list meanwhile.
+ */
+export async function addEnded(lists: KeyValue<TaskListValue>, prefix: string, added: readonly EndedTask[]): Promise<void> {
+  const found = await lists.get(endedKey(prefix));
+  const known = found !== undefined && isEndedTasks(found.value) ? found.value : { ended: [], pages: [] };
+  const byId = new Map<string, EndedTask>();
+  for (const task of [...known.ended, ...added]) if ((byId.get(task[0])?.[4] ?? -1) < task[4]) byId.set(task[0], task);
+  let ended = [...byId.values()].sort(compareEnds);
+  let pages = known.pages;
+  if (ended.length > ENDED_NEWEST_MAX) {
+    const page = ended.slice(0, -ENDED_NEWEST_KEPT);
+    ended = ended.slice(-ENDED_NEWEST_KEPT);
+    const range = rangeOf((pages.at(-1)?.n ?? 0) + 1, page);
+    // Written before the list names it. A number that a process wrote and did not name is written again.
+    await lists.put(endedPageKey(prefix, range.n), { v: 1, ended: page });
+    pages = [...pages, range].slice(-ENDED_PAGES_MAX);
+  }
+  const value: EndedTasks = { v: 1, ended, pages };
+  if (found === undefined) await lists.create(endedKey(prefix), value);
+  else await lists.update(endedKey(prefix), value, found.revision);
+}
+
+function compareEnds(one: EndedTask, other: EndedTask): number {
+  return one[3] - other[3] || (one[0] < other[0] ? -1 : 1);
+}
+
+function rangeOf(n: number, tasks: readonly EndedTask[]): EndedPageRange {
+  const seqs = tasks.map(task => task[5]);
+  const [seqFrom, seqTo] = [Math.min(...seqs), Math.max(...seqs)];
+  return { n, tasks: tasks.length, from: tasks[0]![3], to: tasks.at(-1)![3], seqFrom, seqTo };
+}

@@ -1,0 +1,100 @@
+import { shardOf } from '@hopline/events';
+import {
+  addEnded,
+  type EndedTask,
+  endedTaskOf,
+  type Log,
+  LogConflict,
+  listKeyOf,
+  listPrefixOf,
+  type TaskIndexEntry,
+} from '@hopline/log';
+import type { Logger } from '@hopline/telemetry';
+
+/** Time between two moves. The longer it is, the more tasks of an owner share one write. */
+export const MOVE_MS = 5_000;
+/** Lists that are written at the same time, and entries of one list that are removed at the same time. */
+const LISTS_AT_ONCE_MAX = 8;
+const PURGES_AT_ONCE_MAX = 16;
+/** Tries of one move. A conflict is a write of another relay, and a shard has two relays only during a takeover. */
+const MOVE_TRIES_MAX = 4;
+
+type Waiting = { prefix: string; key: string; shard: number; task: EndedTask; revision: number };
+
+export type EndedListsOptions = { log: Pick<Log, 'taskLists' | 'shards'>; logger: Logger; moveMs?: number };
+
+/**
+ * Moves the entries of tasks that have ended into the lists of their owners: many tasks in one message, so that a list reads few messages
+ * however many tasks a caller has, and the entries that a relay reads when it takes a shard are those of open tasks. An entry is removed
+ * after the list with its task is stored, so a reader always finds the task.
+ */
+export class EndedLists {
+  readonly #options: EndedListsOptions;
+  readonly #waiting = new Map<string, Waiting>();
+  readonly #timer: NodeJS.Timeout;
+  #isMoving = false;
+
+  constructor(options: EndedListsOptions) {
+    this.#options = options;
+    this.#timer = setInterval(() => void this.move(), options.moveMs ?? MOVE_MS);
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  add(taskId: string, { entry, revision }: { entry: TaskIndexEntry; revision: number }): void {
+    const { shards } = this.#options.log;
+    const key = listKeyOf(taskId, entry, shards);
+    const prefix = listPrefixOf(taskId, entry, shards);
+    this.#waiting.set(taskId, { prefix, key, shard: shardOf(taskId, shards), task: endedTaskOf(taskId, entry), revision });
+  }
+
+  /** The shard has another owner, which finds the entries. */
+  forget(shard: number): void {
+    for (const [taskId, waiting] of this.#waiting) if (waiting.shard === shard) this.#waiting.delete(taskId);
+  }
+
+  async move(): Promise<void> {
+    if (this.#isMoving || this.#waiting.size === 0) return;
+    this.#isMoving = true;
+    const lists = [...Map.groupBy(this.#waiting.values(), ({ prefix }) => prefix)];
+    for (let at = 0; at < lists.length; at += LISTS_AT_ONCE_MAX) {
+      const some = lists.slice(at, at + LISTS_AT_ONCE_MAX);
+      await Promise.all(some.map(([prefix, tasks]) => this.#moveList(prefix, tasks)));
+    }
+    this.#isMoving = false;
+  }
+
+  async #moveList(prefix: string, tasks: readonly Waiting[]): Promise<void> {
+    const { log, logger } = this.#options;
+    try {
+      await this.store(
+        prefix,
+        tasks.map(({ task }) => task),
+      );
+      for (let at = 0; at < tasks.length; at += PURGES_AT_ONCE_MAX) {
+        const some = tasks.slice(at, at + PURGES_AT_ONCE_MAX);
+        await Promise.all(some.map(({ key, revision }) => log.taskLists.purge(key, revision)));
+      }
+      for (const waiting of tasks) {
+        const [taskId] = waiting.task;
+        if (this.#waiting.get(taskId) === waiting) this.#waiting.delete(taskId);
+      }
+    } catch (error) {
+      // The next move tries again.
+      logger.warn({ err: error }, 'ended tasks could not be listed');
+    }
+  }
+
+  /** Adds ended tasks to a list. */
+  async store(prefix: string, tasks: readonly EndedTask[]): Promise<void> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await addEnded(this.#options.log.taskLists, prefix, tasks);
+      } catch (error) {
+        if (!(error instanceof LogConflict) || tries >= MOVE_TRIES_MAX) throw error;
+      }
+    }
+  }
+}

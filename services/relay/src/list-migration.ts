@@ -1,0 +1,147 @@
+import { isTerminal } from '@hopline/a2a';
+import { shardOf } from '@hopline/events';
+import {
+  backoffMs,
+  type EndedTask,
+  endedTaskOf,
+  type Log,
+  LogConflict,
+  listKeyOf,
+  listPrefixOf,
+  sleepUnlessAborted,
+  type TaskIndexEntry,
+} from '@hopline/log';
+import type { Logger } from '@hopline/telemetry';
+import type { EndedLists } from './ended-lists.ts';
+import type { ShardTasks } from './shard-tasks.ts';
+
+/** Ended tasks of one list that are written together, and of all lists that are in memory. */
+const LIST_TASKS_MAX = 192;
+const TASKS_IN_MEMORY_MAX = 50_000;
+const WRITES_AT_ONCE_MAX = 64;
+const RETRY_MS_BASE = 500;
+const RETRY_MS_MAX = 30_000;
+
+export type ListMigrationOptions = {
+  log: Pick<Log, 'tasks' | 'taskLists' | 'facts' | 'shards'>;
+  tasks: ShardTasks;
+  ended: EndedLists;
+  logger: Logger;
+};
+
+/**
+ * Enters the tasks of a shard into the task lists whose last owner was a relay of an earlier version, which wrote its entries only by
+ * task id. The whole bucket of those entries is read once, for all such shards of this relay together. The lease then has
+ * `listed`, which servers wait for, and which the next relay of this version finds.
+ */
+export class ListMigration {
+  readonly #options: ListMigrationOptions;
+  readonly #stop = new AbortController();
+  readonly #listed = new Set<number>();
+  /** Shards that wait to be entered. */
+  readonly #unlisted = new Set<number>();
+  #isRunning = false;
+
+  constructor(options: ListMigrationOptions) {
+    this.#options = options;
+  }
+
+  isListed(shard: number): boolean {
+    return this.#listed.has(shard);
+  }
+
+  begin(shard: number, isListed: boolean): void {
+    if (isListed) this.#listed.add(shard);
+    else if (!this.#listed.has(shard)) {
+      this.#unlisted.add(shard);
+      void this.#run();
+    }
+  }
+
+  end(shard: number): void {
+    this.#listed.delete(shard);
+    this.#unlisted.delete(shard);
+  }
+
+  stop(): void {
+    this.#stop.abort();
+  }
+
+  async #run(): Promise<void> {
+    if (this.#isRunning) return;
+    this.#isRunning = true;
+    const { signal } = this.#stop;
+    // The shards that a relay takes in one round are read together.
+    await sleepUnlessAborted(0, signal);
+    for (let failures = 0; this.#unlisted.size > 0 && !signal.aborted; ) {
+      const shards = new Set(this.#unlisted);
+      try {
+        const entered = await this.#enter(shards);
+        for (const shard of shards) if (this.#unlisted.delete(shard)) this.#listed.add(shard);
+        failures = 0;
+        if (entered > 0) this.#options.logger.info({ count: entered }, 'tasks of an earlier version were listed');
+      } catch (error) {
+        failures += 1;
+        if (!signal.aborted) this.#options.logger.warn({ err: error }, 'tasks of an earlier version could not be listed');
+        await sleepUnlessAborted(backoffMs(failures, RETRY_MS_BASE, RETRY_MS_MAX), signal);
+      }
+    }
+    this.#isRunning = false;
+  }
+
+  /** Resolves with the number of tasks. */
+  async #enter(shards: ReadonlySet<number>): Promise<number> {
+    const { log, ended } = this.#options;
+    const { firstSeq } = await log.facts.extent();
+    const lists = new Map<string, EndedTask[]>();
+    const writes = new Set<Promise<void>>();
+    let inMemory = 0;
+    let entered = 0;
+    const start = async (write: Promise<void>) => {
+      const settled = write.finally(() => writes.delete(settled));
+      settled.catch(() => {});
+      writes.add(settled);
+      if (writes.size >= WRITES_AT_ONCE_MAX) await Promise.race(writes);
+    };
+    const flush = async (prefix: string, tasks: EndedTask[]) => {
+      lists.delete(prefix);
+      inMemory -= tasks.length;
+      await start(ended.store(prefix, tasks));
+    };
+    const reading = new AbortController();
+    for await (const change of log.tasks.watch(AbortSignal.any([reading.signal, this.#stop.signal]))) {
+      if (change.type === 'ready') break;
+      const { key: taskId, value: entry } = change;
+      if (entry === undefined || !shards.has(shardOf(taskId, log.shards))) continue;
+      if (!isTerminal(entry.state)) {
+        entered += 1;
+        await start(this.#create(taskId, entry));
+      } else if (entry.seq === undefined || entry.seq >= firstSeq) {
+        entered += 1;
+        const prefix = listPrefixOf(taskId, entry, log.shards);
+        const tasks = lists.get(prefix) ?? [];
+        lists.set(prefix, tasks);
+        tasks.push(endedTaskOf(taskId, entry));
+        inMemory += 1;
+        if (tasks.length >= LIST_TASKS_MAX) await flush(prefix, tasks);
+        else if (inMemory >= TASKS_IN_MEMORY_MAX) for (const [all, of] of [...lists]) await flush(all, of);
+      }
+    }
+    reading.abort();
+    for (const [prefix, tasks] of [...lists]) await flush(prefix, tasks);
+    await Promise.all(writes);
+    if (this.#stop.signal.aborted) throw new Error('the relay stops');
+    return entered;
+  }
+
+  async #create(taskId: string, entry: TaskIndexEntry): Promise<void> {
+    const { log, tasks } = this.#options;
+    try {
+      const revision = await log.taskLists.create(listKeyOf(taskId, entry, log.shards), entry);
+      tasks.apply(taskId, { entry, revision });
+    } catch (error) {
+      // This relay has written the entry meanwhile.
+      if (!(error instanceof LogConflict)) throw error;
+    }
+  }
+}

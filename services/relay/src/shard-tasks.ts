@@ -1,0 +1,156 @@
+import { isTerminal } from '@hopline/a2a';
+import { shardOf } from '@hopline/events';
+import {
+  backoffMs,
+  isTaskEntry,
+  type Log,
+  LogConflict,
+  listKeyOf,
+  parseListKey,
+  shardEntriesFilter,
+  sleepUnlessAborted,
+} from '@hopline/log';
+import { type Logger, taskLogger } from '@hopline/telemetry';
+import type { EndedLists } from './ended-lists.ts';
+import { type IndexWrite, type OpenTask, storeEntry } from './index-entry.ts';
+import { indexEntry, stepOf } from './side-effects.ts';
+
+/** Pause before entries are read again that could not be read. */
+const RELOAD_MS_BASE = 200;
+const RELOAD_MS_MAX = 5_000;
+/** Time between two reads of the entries of a shard, which find those that no relay of this shard wrote. */
+export const RECHECK_MS = 10 * 60_000;
+/** An entry without a fact is removed after this long: its server ended before it stored the message. */
+const UNSTORED_MS_MAX = 60 * 60_000;
+
+export type ShardTasksOptions = {
+  log: Pick<Log, 'tasks' | 'taskLists' | 'facts' | 'shards'>;
+  ended: EndedLists;
+  /** Epoch milliseconds. */
+  now: () => number;
+  logger: Logger;
+  /** The entry of a task of an owned shard; undefined when the task has ended or the shard has left. */
+  onChange: (taskId: string, task: OpenTask | undefined) => void;
+  recheckMs?: number;
+};
+
+/**
+ * The open tasks of the shards that this relay owns. They are read once when a shard begins; from then on this relay is the one that writes
+ * them. So the work of a relay depends on its own tasks, neither on the number of stored tasks nor on what other relays write.
+ */
+export class ShardTasks {
+  readonly #options: ShardTasksOptions;
+  readonly #open = new Map<string, OpenTask>();
+  /** The owned shards. A shard that leaves and comes back has another signal. */
+  readonly #owned = new Map<number, AbortController>();
+
+  constructor(options: ShardTasksOptions) {
+    this.#options = options;
+  }
+
+  get open(): ReadonlyMap<string, OpenTask> {
+    return this.#open;
+  }
+
+  begin(shard: number): void {
+    this.end(shard);
+    const owned = new AbortController();
+    this.#owned.set(shard, owned);
+    void this.#follow(shard, owned.signal);
+  }
+
+  end(shard: number): void {
+    this.#owned.get(shard)?.abort();
+    if (!this.#owned.delete(shard)) return;
+    this.#options.ended.forget(shard);
+    for (const taskId of this.#open.keys()) if (this.#shardOf(taskId) === shard) this.#drop(taskId);
+  }
+
+  stop(): void {
+    for (const owned of this.#owned.values()) owned.abort();
+  }
+
+  /** Writes the entry for the lists of its owner, unless a later one is stored. */
+  async store(taskId: string, write: IndexWrite): Promise<void> {
+    const { taskLists, tasks, shards } = this.#options.log;
+    const key = listKeyOf(taskId, write, shards);
+    const isSettled = async () => {
+      // The entry by id is written after this one. So this one was stored, and has moved to the ended tasks since.
+      const byId = isTerminal(write.state) ? (await tasks.get(taskId))?.value : undefined;
+      return byId !== undefined && isTerminal(byId.state) && byId.generation >= write.generation;
+    };
+    const stored = await storeEntry(taskLists as Log['tasks'], key, write, this.#open.get(taskId), isSettled);
+    if (stored !== undefined) this.apply(taskId, stored);
+  }
+
+  /** Writes an entry again, unchanged, because the bucket is about to remove it. A conflict is a newer entry. */
+  async rewrite(taskId: string, { entry, revision }: OpenTask): Promise<void> {
+    const { taskLists, shards } = this.#options.log;
+    try {
+      const written = await taskLists.update(listKeyOf(taskId, entry, shards), entry, revision);
+      this.apply(taskId, { entry, revision: written });
+    } catch (error) {
+      if (!(error instanceof LogConflict)) throw error;
+    }
+  }
+
+  /** Takes an entry that was read or written, unless a later one is known. */
+  apply(taskId: string, task: OpenTask): void {
+    if (!this.#owned.has(this.#shardOf(taskId)) || (this.#open.get(taskId)?.revision ?? 0) > task.revision) return;
+    if (isTerminal(task.entry.state)) {
+      this.#drop(taskId);
+      this.#options.ended.add(taskId, task);
+      return;
+    }
+    this.#open.set(taskId, task);
+    this.#options.onChange(taskId, task);
+  }
+
+  #drop(taskId: string): void {
+    if (this.#open.delete(taskId)) this.#options.onChange(taskId, undefined);
+  }
+
+  #shardOf(taskId: string): number {
+    return shardOf(taskId, this.#options.log.shards);
+  }
+
+  async #follow(shard: number, signal: AbortSignal): Promise<void> {
+    const { logger, recheckMs = RECHECK_MS } = this.#options;
+    for (let failures = 0; !signal.aborted; ) {
+      try {
+        await this.#load(shard, signal);
+        failures = 0;
+      } catch (error) {
+        if (signal.aborted) return;
+        failures += 1;
+        logger.warn({ shard, err: error }, 'task entries could not be read');
+      }
+      const pauseMs = failures === 0 ? recheckMs : backoffMs(failures, RELOAD_MS_BASE, RELOAD_MS_MAX);
+      await sleepUnlessAborted(pauseMs, signal);
+    }
+  }
+
+  async #load(shard: number, signal: AbortSignal): Promise<void> {
+    const { log, now } = this.#options;
+    const doubtful: [string, OpenTask, string][] = [];
+    for (const { key, value, revision } of await log.taskLists.match([shardEntriesFilter(shard)])) {
+      const { taskId } = parseListKey(key);
+      if (signal.aborted) return;
+      if (taskId === undefined || !isTaskEntry(value)) continue;
+      const task = { entry: value, revision };
+      this.apply(taskId, task);
+      if (value.generation === 0 && now() - value.at > UNSTORED_MS_MAX) doubtful.push([taskId, task, key]);
+    }
+    for (const [taskId, task, key] of doubtful) if (!signal.aborted) await this.#verify(taskId, task, key);
+  }
+
+  /** A server entered the task; its relay should have written the entry long ago. */
+  async #verify(taskId: string, { revision }: OpenTask, key: string): Promise<void> {
+    const { log, logger } = this.#options;
+    const newest = await log.facts.last(taskId);
+    if (newest !== undefined) return this.store(taskId, indexEntry(stepOf(newest), newest.record.aggregate.at));
+    await log.taskLists.purge(key, revision);
+    this.#drop(taskId);
+    taskLogger(logger, taskId).debug('removed the entry of a task that was never stored');
+  }
+}

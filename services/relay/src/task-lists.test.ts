@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { isTerminal } from '@hopline/a2a';
+import type { Owner } from '@hopline/events';
+import {
+  ENDED_NEWEST_KEPT,
+  ENDED_NEWEST_MAX,
+  type EndedTask,
+  endedKey,
+  endedPageKey,
+  isEndedTasks,
+  isTaskEntry,
+  type LeaseValue,
+  listKeyOf,
+  listPrefixOf,
+  ownerFilters,
+  type TaskIndexEntry,
+} from '@hopline/log';
+import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
+import { until } from '../../../test/kit/until.ts';
+import { EndedLists } from './ended-lists.ts';
+import { kill, logger, relayOn, sendMessage, storedWhen, write, writerOf } from './relay.test-kit.ts';
+
+const ROLE = 'agent.echo';
+const COMPLETED = { kind: 'status', state: 'TASK_STATE_COMPLETED' } as const;
+const WAITS = { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED' } as const;
+
+/** The tasks of a caller in the lists: those with an entry of their own, and those in the lists of ended ones. */
+async function listed(log: MemoryLog, owner: Owner = {}): Promise<{ entries: string[]; ended: string[] }> {
+  const entries: string[] = [];
+  const ended: string[] = [];
+  for (const { key, value } of await log.taskLists.match(ownerFilters(ROLE, owner))) {
+    if (isTaskEntry(value)) entries.push(key.slice(key.lastIndexOf('.') + 1));
+    else if (isEndedTasks(value)) ended.push(...value.ended.map(([taskId]) => taskId));
+  }
+  return { entries: entries.sort(), ended: ended.sort() };
+}
+
+async function run(log: MemoryLog, taskId: string, end: typeof COMPLETED | typeof WAITS): Promise<void> {
+  await sendMessage(log, taskId);
+  await write(writerOf(log, { taskId }), end);
+  await storedWhen(log, ({ aggregate }) => aggregate.state === end.state, taskId);
+}
+
+test('a task that has ended moves into the list of its owner, and its entry leaves nothing behind', async () => {
+  const log = createMemoryLog();
+  const relay = await relayOn(log.another(), { moveMs: 20 });
+  await Promise.all([run(log, 'done', COMPLETED), run(log, 'waits', WAITS)]);
+  await until(async () => {
+    const { entries, ended } = await listed(log);
+    return entries.join() === 'waits' && ended.join() === 'done';
+  });
+  const { value } = (await log.taskLists.get(endedKey(listPrefixOf('done', { role: ROLE }, log.shards))))!;
+  assert.ok(isEndedTasks(value));
+  const { record, seq } = (await log.facts.last('done'))!;
+  const { state, generation } = record.aggregate;
+  const [taskId, contextId, ...rest] = value.ended[0]!;
+  assert.deepEqual([taskId, contextId, rest[0], rest[2], rest[3]], ['done', 'c', state, generation, seq]);
+  await relay.stop();
+});
+
+test('a relay that takes over reads the open tasks of its shards, and moves what its predecessor left', async () => {
+  const log = createMemoryLog();
+  const own = log.another();
+  const first = await relayOn(own, { moveMs: 3_600_000 });
+  await Promise.all([run(log, 'done', COMPLETED), run(log, 'waits', WAITS)]);
+  await until(async () => (await listed(log)).entries.length === 2);
+  await until(async () => isTerminal((await log.tasks.get('done'))?.value.state ?? 'TASK_STATE_WORKING'));
+  await kill(own, first);
+  const second = await relayOn(log.another(), { moveMs: 20, inputTimeoutMs: 1 });
+  await storedWhen(log, ({ aggregate }) => isTerminal(aggregate.state), 'waits');
+  await until(async () => (await listed(log)).ended.join() === 'done,waits');
+  assert.deepEqual((await listed(log)).entries, []);
+  await second.stop();
+});
+
+/** An entry as relays of the version before wrote it: by task id, and in no list. */
+const entry = (more: Partial<TaskIndexEntry>): TaskIndexEntry => ({
+  contextId: 'c',
+  role: ROLE,
+  state: 'TASK_STATE_COMPLETED',
+  startSeq: 1,
+  generation: 3,
+  at: 1_000,
+  ...more,
+});
+
+test('tasks of the version before are listed when a relay takes their shard, and leases report it', async () => {
+  const log = createMemoryLog({ shards: 2 });
+  const owner = { tenant: 't', subject: 'anna' };
+  for (let n = 0; n < 300; n += 1) await log.tasks.put(`done-${n}`, entry({ owner, at: n }));
+  await log.tasks.put('waits', entry({ owner, state: 'TASK_STATE_INPUT_REQUIRED', inputRequest: { n: 1, at: Date.now() } }));
+  await log.tasks.put('other', entry({}));
+  for (const shard of [0, 1]) await log.leases.put(`shard.${shard}`, { owner: '', checkpoint: 0 });
+  const relay = await relayOn(log.another(), { moveMs: 20 });
+  const leases = async () => (await log.leases.match(['shard.*'])).map(({ value }) => value.listed);
+  await until(async () => (await leases()).every(isListed => isListed === true));
+  const { entries, ended } = await listed(log, owner);
+  const pages = await log.taskLists.match(['*.*.*.ended.*']);
+  const inPages = pages.flatMap(({ value }) => ('ended' in value ? value.ended.map(([taskId]) => taskId) : []));
+  assert.deepEqual(entries, ['waits']);
+  assert.equal(new Set([...ended, ...inPages]).size, 300);
+  assert.deepEqual((await listed(log)).ended, ['other']);
+  await relay.stop();
+  assert.deepEqual(await leases(), [true, true], 'the next relay need not read the bucket');
+});
+
+test('a shard that a relay of the version before has owned meanwhile is read again', async () => {
+  const log = createMemoryLog({ shards: 1 });
+  const first = await relayOn(log.another());
+  const lease = async () => (await log.leases.get('shard.0'))!.value;
+  await until(async () => (await lease()).listed === true);
+  await first.stop();
+  const { listed: _listed, ...asBefore }: LeaseValue = await lease();
+  await log.leases.put('shard.0', asBefore);
+  await log.tasks.put('missed', entry({}));
+  const second = await relayOn(log.another());
+  await until(async () => (await lease()).listed === true);
+  assert.deepEqual((await listed(log)).ended, ['missed']);
+  await second.stop();
+});
+
+test('the oldest tasks of a list become a page, and the list names it', async () => {
+  const log = createMemoryLog();
+  const ended = new EndedLists({ log, logger });
+  ended.stop();
+  const task = (n: number): EndedTask => [`t${n}`, 'c', 'TASK_STATE_COMPLETED', n, 3, n];
+  const prefix = 'a.b.00';
+  const tasks = Array.from({ length: ENDED_NEWEST_MAX + 1 }, (_, n) => task(n + 1));
+  await ended.store(prefix, tasks.slice(0, -1));
+  const head = async () => {
+    const found = (await log.taskLists.get(endedKey(prefix)))!.value;
+    assert.ok(isEndedTasks(found));
+    return found;
+  };
+  assert.deepEqual(await head(), { v: 1, ended: tasks.slice(0, -1), pages: [] });
+  await ended.store(prefix, [task(3), ...tasks.slice(-1)]);
+  const cut = tasks.length - ENDED_NEWEST_KEPT;
+  assert.deepEqual(await head(), {
+    v: 1,
+    ended: tasks.slice(cut),
+    pages: [{ n: 1, tasks: cut, from: 1, to: cut, seqFrom: 1, seqTo: cut }],
+  });
+  assert.deepEqual((await log.taskLists.get(endedPageKey(prefix, 1)))?.value, { v: 1, ended: tasks.slice(0, cut) });
+});
+
+test('an entry whose message was never stored is removed, and one that missed the end of its task is written again', async () => {
+  const log = createMemoryLog({ shards: 1 });
+  const first = await relayOn(log.another(), { moveMs: 20 });
+  await run(log, 'done', COMPLETED);
+  await until(async () => (await listed(log)).ended.join() === 'done');
+  await first.stop();
+  const submitted = entry({ state: 'TASK_STATE_SUBMITTED', generation: 0, startSeq: 0, at: 1 });
+  for (const taskId of ['done', 'never']) await log.taskLists.put(listKeyOf(taskId, submitted, 1), submitted);
+  const second = await relayOn(log.another(), { moveMs: 20 });
+  await until(async () => (await listed(log)).entries.length === 0);
+  assert.deepEqual((await listed(log)).ended, ['done']);
+  await second.stop();
+});

@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { DIALECTS, type Task } from '@hopline/a2a';
+import { createA2AServer, runOperation, type ServerRequest } from '@hopline/a2a-server';
+import type { FactRecord } from '@hopline/events';
+import { addEnded, type EndedTask, type Log, listKeyOf, listPrefixOf, type TaskIndexEntry } from '@hopline/log';
+import { openJetStreamLog } from '@hopline/log-jetstream';
+import { createLogger } from '@hopline/telemetry';
+import { connect, type NatsConnection } from '@nats-io/transport-node';
+import { type NatsServer, startNats } from '../support/nats/nats-server.ts';
+
+/** More than the newest part of the lists keeps, so that some are in pages, and more than a server answers to one request. */
+const TASKS = 3_000;
+const OPEN = 5;
+const OWNER = { tenant: 't', subject: 'anna' };
+const ROLE = 'supervisor';
+/** The lists, their pages, and the newest records of the tasks shown together with those of open tasks. */
+const REQUESTS_MAX = 3;
+
+const START_MS = 1_790_000_000_000;
+const COMPLETED = 'TASK_STATE_COMPLETED';
+const taskIdOf = (n: number) => `task-${`${n}`.padStart(6, '0')}`;
+
+function record(n: number, state: Task['status']['state']): FactRecord {
+  const [taskId, at] = [taskIdOf(n), START_MS + n];
+  const status = { state, timestamp: new Date(at).toISOString() };
+  const message = { messageId: `m${n}`, role: 'ROLE_USER', parts: [{ text: 'x' }] } as const;
+  const task: Task = { id: taskId, contextId: `c${n % 10}`, status, history: [{ ...message, parts: [...message.parts] }] };
+  const empty = { messageIds: [], lanes: {}, calls: {}, producers: {} };
+  const aggregate = {
+    taskId,
+    contextId: `c${n % 10}`,
+    state,
+    generation: 1,
+    at,
+    role: ROLE,
+    profile: 'caipe',
+    owner: OWNER,
+  } as const;
+  return {
+    v: 1,
+    facts: [{ kind: 'task.created', at, generation: 1, event: { task }, role: ROLE, profile: 'caipe', owner: OWNER }],
+    aggregate: { ...aggregate, turn: 1, foldedSeq: 1, ...empty },
+    startSeq: 0,
+    startStoredAt: at,
+  };
+}
+
+/** Ended tasks and a few open ones of the caller, with the lists that a relay would have written. */
+async function fill(log: Log): Promise<void> {
+  const lists = new Map<string, EndedTask[]>();
+  const writes: Promise<unknown>[] = [];
+  for (let n = 0; n < TASKS; n += 1) {
+    const [taskId, state] = [taskIdOf(n), n < TASKS - OPEN ? COMPLETED : 'TASK_STATE_WORKING'] as const;
+    const stored = record(n, state);
+    const { contextId } = stored.aggregate;
+    writes.push(log.facts.append(stored, { expected: 0, id: `${taskId}:fill:1` }));
+    const entry: TaskIndexEntry = { contextId, role: ROLE, owner: OWNER, state, startSeq: 1, generation: 1, at: START_MS + n };
+    if (state !== COMPLETED) {
+      writes.push(log.taskLists.put(listKeyOf(taskId, entry, log.shards), entry));
+      continue;
+    }
+    const prefix = listPrefixOf(taskId, entry, log.shards);
+    lists.set(prefix, [...(lists.get(prefix) ?? []), [taskId, contextId, state, START_MS + n, 1, 0]]);
+  }
+  for (const [prefix, tasks] of lists)
+    for (let at = 0; at < tasks.length; at += 200) await addEnded(log.taskLists, prefix, tasks.slice(at, at + 200));
+  await Promise.all(writes);
+}
+
+describe('requests of a list to NATS', () => {
+  let nats: NatsServer;
+  let log: Log;
+  let observer: NatsConnection;
+  const requests: string[] = [];
+
+  before(async () => {
+    nats = await startNats();
+    log = await openJetStreamLog({ servers: nats.url, name: 'fill', shards: 4 });
+    await fill(log);
+    observer = await connect({ servers: nats.url });
+    observer.subscribe('$JS.API.>', { callback: (_error, msg) => void requests.push(msg.subject.slice('$JS.API.'.length)) });
+    await observer.flush();
+  });
+  after(async () => {
+    await observer?.close();
+    await log?.close();
+    await nats?.stop();
+  });
+
+  async function list(own: Log, params: object) {
+    const logger = createLogger({ service: 'test', instance: 'test', level: 'fatal' });
+    const server = createA2AServer({ log: own, role: ROLE, profile: 'caipe', logger, authenticate: async () => OWNER });
+    const request = {
+      binding: 'jsonrpc',
+      dialect: DIALECTS['1.0'],
+      params,
+      bytes: 2,
+      headers: {},
+      isClientGone: () => false,
+      closed: new AbortController().signal,
+    };
+    const encode = (answer: unknown) => Buffer.from(JSON.stringify(answer));
+    const answer = await runOperation(server, 'list', { ...request, encode } as unknown as ServerRequest);
+    server.close();
+    return JSON.parse(`${answer}`) as { tasks: Task[]; nextPageToken: string; totalSize?: number };
+  }
+
+  /** The requests of one list by a process that has read nothing before. */
+  async function counted(params: object) {
+    const own = await openJetStreamLog({ servers: nats.url, name: 'list', shards: 4 });
+    await observer.flush();
+    requests.length = 0;
+    try {
+      const page = await list(own, params);
+      // Its answers have arrived, so the server has passed on the copies of the requests before that of this flush.
+      await observer.flush();
+      return { page, seen: [...requests] };
+    } finally {
+      await own.close();
+    }
+  }
+
+  const BESIDES = ['STREAM.INFO.A2A_LOG', 'DIRECT.GET.KV_hopline_leases'];
+
+  for (const [name, params] of [
+    ['the first page', {}],
+    ['a page of one context', { contextId: 'c7' }],
+    ['a page of one state', { status: COMPLETED }],
+    ['a page near the end', { pageToken: Buffer.from(`${START_MS + 60}.task-000060`).toString('base64url') }],
+  ] as const)
+    test(`${name} of a cold process takes at most ${REQUESTS_MAX} requests, and no consumer`, async () => {
+      const { page, seen } = await counted(params);
+      assert.equal(page.tasks.length, 50);
+      assert.deepEqual(
+        seen.filter(call => BESIDES.includes(call)).sort(),
+        [...BESIDES].sort(),
+        'once in seconds, not for each page',
+      );
+      const own = seen.filter(call => !BESIDES.includes(call));
+      assert.ok(own.length <= REQUESTS_MAX, own.join());
+      assert.deepEqual(
+        own.filter(call => !call.startsWith('DIRECT.GET.')),
+        [],
+        'no consumer and no other call',
+      );
+    });
+
+  test('all pages together have every task once, newest first, and the total is true on each', async () => {
+    const found: string[] = [];
+    let pageToken = '';
+    do {
+      const page = await list(log, { pageSize: 100, pageToken });
+      assert.equal(page.totalSize, TASKS);
+      found.push(...page.tasks.map(({ id }) => id));
+      pageToken = page.nextPageToken;
+    } while (pageToken !== '');
+    assert.deepEqual(
+      found,
+      Array.from({ length: TASKS }, (_, n) => taskIdOf(TASKS - 1 - n)),
+    );
+  });
+});

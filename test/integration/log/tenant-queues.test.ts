@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
+import { type Owner, type Role, tenantQueueOf } from '@hopline/events';
+import type { Log } from '@hopline/log';
+import { workItem } from '@hopline/log/test-kit';
+import { type JetStreamLogOptions, openJetStreamLog, WORK_STREAM } from '@hopline/log-jetstream';
+import { jetstreamManager } from '@nats-io/jetstream';
+import { connect } from '@nats-io/transport-node';
+import { until } from '../../kit/until.ts';
+import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
+import { startNats } from '../../support/nats/nats-server.ts';
+
+const ROLE: Role = 'agent.mine';
+const OWNER: Owner = { tenant: 'first' };
+const OTHER: Owner = Array.from({ length: 50 }, (_, n) => ({ tenant: `${n}` })).find(
+  owner => tenantQueueOf(owner) !== tenantQueueOf(OWNER),
+)!;
+
+async function open(t: TestContext) {
+  const nats = await startNats();
+  t.after(() => nats.stop());
+  const openLog = async (options: Partial<JetStreamLogOptions> = {}): Promise<Log> => {
+    const log = await openJetStreamLog({ servers: nats.url, name: 'worker', ...options });
+    t.after(() => log.close());
+    return log;
+  };
+  /** The tasks that a worker takes; their items are done at once, or stay until it stops. */
+  const work = (log: Log, slots = 64, stays?: Promise<void>) => {
+    const stop = new AbortController();
+    const taken: string[] = [];
+    const taking = log.work.take(ROLE, { slots, signal: stop.signal }, async job => {
+      taken.push(job.work.taskId);
+      await stays;
+    });
+    t.after(async () => {
+      stop.abort();
+      await taking;
+    });
+    return taken;
+  };
+  const request = (log: Log, taskId: string, owner?: Owner) =>
+    log.work.request(ROLE, { ...workItem(taskId), ...(owner && { owner }) }, { id: taskId });
+  const nc = await connect({ servers: nats.url });
+  t.after(() => nc.close());
+  const jsm = await jetstreamManager(nc);
+  const consumers = async () => {
+    const names: string[] = [];
+    for await (const { name } of jsm.consumers.list(WORK_STREAM)) names.push(name);
+    return names.sort();
+  };
+  return { nats, openLog, work, request, consumers };
+}
+
+test('a queue of tenants has a consumer from its first work on', { timeout: 60_000 }, async t => {
+  const { openLog, work, request, consumers } = await open(t);
+  const log = await openLog();
+  const taken = [work(log), work(await openLog())];
+  await request(log, 'without');
+  await until(() => taken.flat().length === 1);
+  assert.deepEqual(await consumers(), ['agent-mine']);
+  await request(log, 'of a tenant'.replaceAll(' ', '-'), OWNER);
+  await until(() => taken.flat().length === 2);
+  assert.deepEqual(await consumers(), ['agent-mine', `agent-mine_${tenantQueueOf(OWNER)}`]);
+  await request(log, 'of-another', OTHER);
+  await until(() => taken.flat().length === 3);
+  assert.equal((await consumers()).length, 3);
+});
+
+test('work of a tenant that came before its worker, or whose message is lost, is found', { timeout: 60_000 }, async t => {
+  const { nats, openLog, work, request } = await open(t);
+  const proxy = await startNatsProxy(nats.port);
+  t.after(() => proxy.close());
+  proxy.lose = ({ subject, payload }) => subject.startsWith('a2a.worker.') && payload.length === 1;
+  const log = await openLog();
+  await request(log, 'before', OWNER);
+  const taken = work(await openLog({ servers: proxy.url }));
+  await until(() => taken.length === 1);
+  await request(log, 'lost', OTHER);
+  await until(() => taken.length === 2);
+});
+
+test('the workers of a role together run at most as many items of one queue as the setting allows', {
+  timeout: 60_000,
+}, async t => {
+  const { openLog, work, request } = await open(t);
+  const options = { queueTurnsMax: 3 };
+  const log = await openLog(options);
+  const end = Promise.withResolvers<void>();
+  t.after(() => end.resolve());
+  const taken = [work(log, 64, end.promise), work(await openLog(options), 64, end.promise)];
+  for (let n = 0; n < 5; n += 1) await request(log, `t-${n}`);
+  await request(log, 'of-a-tenant', OWNER);
+  await until(() => taken.flat().length === 4);
+  await pause(500);
+  assert.equal(taken.flat().length, 4, 'three of one queue and one of another');
+  end.resolve();
+  await until(() => taken.flat().length === 6);
+});
