@@ -15,7 +15,7 @@ function packageFolder(file: string): string {
   for (let folder = dirname(file); ; folder = dirname(folder)) {
     const manifest = join(folder, 'package.json');
     if (existsSync(manifest) && JSON.parse(readFileSync(manifest, 'utf8')).version !== undefined) return folder;
-    if (folder === dirname(folder)) throw new Error(`${file} belongs to no package`);
+    if (folder === dirname(folder)) throw new Error(`${file} does not belong to a package`);
   }
 }
 

@@ -36,7 +36,7 @@ async function main(): Promise<void> {
   if (values.help) return console.log(USAGE);
   if (archive === undefined && nats === undefined && rootfs === undefined) throw new Error(`name an output.\n\n${USAGE}`);
   if (process.platform !== 'linux') {
-    throw new Error('an image can only be made on Linux; elsewhere use `docker build -f infra/docker/Dockerfile .`');
+    throw new Error('an image can be built only on Linux; elsewhere use `docker build -f infra/docker/Dockerfile .`');
   }
   const architecture = ARCHITECTURES.find(one => platform === `linux/${one}`);
   if (architecture === undefined) throw new Error(`--platform ${platform}: use linux/amd64 or linux/arm64`);
@@ -76,7 +76,7 @@ async function natsImage(path: string, folder: string): Promise<void> {
   const program = process.env.HOPLINE_NATS_SERVER;
   if (!program) throw new Error('HOPLINE_NATS_SERVER is not set: run this through `npm run image`');
   const version = /v(\d+\.\d+\.\d+)/.exec(execFileSync(program, ['--version'], { encoding: 'utf8' }))?.[1];
-  if (version === undefined) throw new Error(`${program} prints no version`);
+  if (version === undefined) throw new Error(`${program} did not print a version`);
   writeProgram(program, join(folder, 'nats'), '/nats-server');
   await report(path, [join(folder, 'nats')], {
     name: `nats:${version}`,

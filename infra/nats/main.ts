@@ -6,7 +6,7 @@ const USAGE = `node infra/nats/main.ts [--prefix PREFIX] [--agent NAME]... > nat
 Prints a configuration of nats-server with one user for each service of Hopline.
 
   --prefix PREFIX  HOPLINE_PREFIX of the cluster
-  --agent NAME     a user for only this agent; without it one user may be any agent
+  --agent NAME     a user for this agent only; without it one user can act as any agent
 `;
 
 function configuration(): string {

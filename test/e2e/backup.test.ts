@@ -109,13 +109,13 @@ test('a restore rejects an incomplete or changed backup, another prefix, and str
     assert.equal(code, 2, err);
     assert.match(err, pattern);
   };
-  await rejected(/contains no complete backup/, empty.url, folder);
+  await rejected(/does not contain a complete backup/, empty.url, folder);
   await rejected(/HOPLINE_PREFIX/, empty.url, backup, { HOPLINE_PREFIX: 'blue' });
   await rejected(/stream KV_hopline_leases exists/, full.url);
   const list = join(backup, 'hopline-backup.json');
   const complete = readFileSync(list);
   writeFileSync(list, complete.subarray(0, -10));
-  await rejected(/hopline-backup\.json is not JSON: the folder contains no complete backup/);
+  await rejected(/hopline-backup\.json is not JSON: the folder does not contain a complete backup/);
   writeFileSync(list, complete);
   const data = join(backup, 'A2A_LOG', 'stream.tar.s2');
   const intact = readFileSync(data);

@@ -61,7 +61,7 @@ async function start(role: string, env: Record<string, string> = {}): Promise<st
 }
 
 test('the image holds everything that its services need: they start only from its files and answer a question', {
-  skip: !isLinux && 'an image can only be made on Linux',
+  skip: !isLinux && 'an image can be built only on Linux',
   timeout: 120_000,
 }, async () => {
   const guide = { name: 'guide', adapter: 'recording', path: 'guide.jsonl', pace: 'burst', default: true };
@@ -83,7 +83,7 @@ test('the image holds everything that its services need: they start only from it
 });
 
 test('the image has no shell, no package manager and no sources, and only root may change its files', {
-  skip: !isLinux && 'an image can only be made on Linux',
+  skip: !isLinux && 'an image can be built only on Linux',
 }, () => {
   const files = readdirSync(root, { recursive: true, encoding: 'utf8' });
   assert.deepEqual(
@@ -97,7 +97,7 @@ test('the image has no shell, no package manager and no sources, and only root m
 });
 
 test('the bill of materials names every bundled package with version and license', {
-  skip: !isLinux && 'an image can only be made on Linux',
+  skip: !isLinux && 'an image can be built only on Linux',
 }, () => {
   const { components } = JSON.parse(readFileSync(join(root, 'app/sbom.cdx.json'), 'utf8'));
   const names = components.map(({ name }: { name: string }) => name);

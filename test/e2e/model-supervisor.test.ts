@@ -225,7 +225,7 @@ test("an agent's question becomes the task's, its answer goes to the agent, and 
   assert.equal(shapeOf(second.at(-1)!), 'status:completed');
   assert.equal(hopline.agents.argocd.requests.at(-1)?.text, 'blue');
   assert.deepEqual(hopline.requests.map(stepOf), [1, 2]);
-  const read = 'Let me see. \n[it asked: Which cluster?]\n[the user answered: blue]\nOn blue: v3';
+  const read = 'Let me see. \n[the agent asked: Which cluster?]\n[the user answered: blue]\nOn blue: v3';
   assert.equal(newest(hopline.requests[1]!, 'tool'), read);
   assert.equal(textOf(second, 'partial_result'), `On blue: v3Read: ${read}`);
 });

@@ -182,11 +182,11 @@ test('a user who may only read cannot import, and nothing is imported from an in
   const before = await countOf();
   const refused = await hopline(target, ['import', file]);
   assert.notEqual(refused.code, 0);
-  assert.match(refused.err, /do the credentials permit to write facts/);
+  assert.match(refused.err, /may these credentials write facts/);
   const edited = join(folder, 'edited.hopline.jsonl');
   const text = readFileSync(file, 'utf8');
   for (const [content, message] of [
-    [text.replace(QUESTION, 'explain nothing'), /the sum does not fit/],
+    [text.replace(QUESTION, 'explain nothing'), /the sum does not match/],
     [text.slice(0, -200), /the file ends within this line/],
     [text.replace('"version":1', '"version":2'), /use a newer Hopline/],
   ] as const) {

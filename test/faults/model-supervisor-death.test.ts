@@ -201,7 +201,7 @@ for (const [name, replies, reason, retryable] of [
   ['stalls', [[{ stall: true }]], 'the model did not start its answer in time', true],
   ['stays silent', [[]], 'the model returned no text', true],
   ['refuses', [{ status: 401 }], 'the model provider does not accept the credentials (HTTP 401)', false],
-  ['never ends', Array.from({ length: 4 }, () => [call('unknown', 'x')]), 'the model needs more than 4 steps', false],
+  ['never ends', Array.from({ length: 4 }, () => [call('unknown', 'x')]), 'the model did not finish within 4 steps', false],
 ] as const satisfies readonly (readonly [string, readonly Reply[], string, boolean])[]) {
   test(`a model that ${name} fails the task with a reason, never a hang`, { timeout: 60_000 }, async () => {
     hopline.script(...replies);

@@ -7,14 +7,14 @@ import { createRecordingAgent } from '@hopline/agent/recording';
 const RECORDING = fileURLToPath(new URL('guide.jsonl', import.meta.url));
 const OWN_QUESTION = /\b(?:explain|hopline)\b/i;
 
-const INTRODUCTION = `Hello, I am the guide of this demo. No language model is at work here, so a question has to name what it wants:
+const INTRODUCTION = `Hello, I am the guide of this demo. I have no language model, so a question must name what it wants:
 
 - How did this text reach you? Ask me: \`explain hopline\`
 - What is in a folder of this repository? The agent "files" lists it: \`list_directory {"path":"packages"}\`
 - What is in a file? It reads it: \`read_text_file {"path":"package.json"}\`
 - Both of us at once: \`list_directory {"path":"docs"} and explain how hopline streams this answer\`
 
-To meet other agents, write one (docs/guides/first-agent.md), or name yours in an agents file (npm start -- --agents FILE).
+To add agents, write one (docs/guides/first-agent.md) or list yours in an agents file (npm start -- --agents FILE).
 `;
 
 /** Pause between two words of the introduction. */
@@ -24,7 +24,7 @@ const recording = await createRecordingAgent({ path: RECORDING, pace: 'recorded'
 
 /** The demo's default agent. It explains Hopline with a recorded answer, and answers any other message with the questions it can answer. */
 export default {
-  description: 'Explains how Hopline works (a recorded answer), and what else can be asked here.',
+  description: 'Explains how Hopline works (a recorded answer) and what else you can ask.',
   skills: async () => [
     {
       id: 'explain',

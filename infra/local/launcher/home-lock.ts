@@ -25,7 +25,7 @@ export function lockHome(path: string, url: string): () => void {
     if (holder && holds(holder)) throw alreadyRuns(path, holder);
     if (found !== null) removeStale(path, found);
   }
-  throw new LaunchError(`the lock ${path} keeps changing; another start is in progress on this home: wait for it`);
+  throw new LaunchError(`the lock ${path} keeps changing: another start with this home is in progress; wait for it`);
 }
 
 /** Creates the lock with its content in one step: a reader never finds it empty. */

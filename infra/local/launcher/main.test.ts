@@ -284,7 +284,7 @@ test('an agent that cannot be reached is listed with the reason, and again when 
   const launcher = start(t, root, ['--agents', 'mine.json'], { FAKE_UNREACHABLE: 'sub-agent-argocd' });
   await launcher.prints(/agent argocd ✗ cannot be reached \(ECONNREFUSED 127\.0\.0\.1:8001\)/);
   assert.doesNotMatch(launcher.output(), /Hopline is up/);
-  assert.match(launcher.output(), /Hopline runs, but none of its agents can work yet: http/);
+  assert.match(launcher.output(), /Hopline runs, but none of its agents is ready yet: http/);
   writeFileSync(join(root, 'notes.reached'), '');
   await launcher.prints(/agent argocd ✓/);
 });

@@ -77,7 +77,7 @@ function showAddresses({ url, home, cluster }: LocalCluster, agents: readonly Ag
   screen.line();
   const state = agents.some(({ fault }) => fault === null)
     ? 'Hopline is up'
-    : 'Hopline runs, but none of its agents can work yet';
+    : 'Hopline runs, but none of its agents is ready yet';
   screen.line(`${state}: ${url} (agent card: ${url}.well-known/agent-card.json)`);
   for (const { instance, pid, url: address } of cluster.list())
     screen.line(`  ${instance.padEnd(18)} ${address.padEnd(26)} ${pid === null ? 'does not run' : `pid ${pid}`}`);
@@ -89,7 +89,7 @@ function showAddresses({ url, home, cluster }: LocalCluster, agents: readonly Ag
 function showAgent({ name, fault, isStarting }: AgentState): void {
   if (fault === null) screen.notice(`  agent ${name} ✓`);
   else if (isStarting) screen.notice(`  agent ${name} … starting`);
-  else screen.warning(`  agent ${name} ✗ ${fault}; tried again every few seconds`);
+  else screen.warning(`  agent ${name} ✗ ${fault}; retrying every few seconds`);
 }
 
 /** Resolves with the states of the demo's agents when each can work, cannot work, or takes too long. */
@@ -102,8 +102,7 @@ async function whenStarted(cluster: LocalCluster['cluster'], first: readonly Age
   if (stop.signal.aborted) return states;
   for (const state of states) if (starting.includes(state.name) && !state.isStarting) showAgent(state);
   const late = namesOf(states);
-  if (late.length > 0)
-    screen.warn(`${late.join(' and ')}: not ready after ${DEMO_AGENTS_MS_MAX / 1000} s; the answer comes without`);
+  if (late.length > 0) screen.warn(`${late.join(' and ')}: not ready after ${DEMO_AGENTS_MS_MAX / 1000} s; continuing without`);
   return states;
 }
 

@@ -11,7 +11,7 @@ const HOP_SHARE = `sum by (hop) (rate(${HOPS}_sum{job=~"$job"}[$__range])) / sca
 const overview: Dashboard = {
   uid: 'hopline-overview',
   title: 'Hopline / Overview',
-  description: 'The questions of a night on one screen: do clients get their text, is anything lost, which part is slow?',
+  description: 'What an on-call engineer asks first: do clients get their text, is anything lost, which part is slow?',
   variables: [],
   rows: [
     {
@@ -51,14 +51,14 @@ const overview: Dashboard = {
         ),
         stat(
           'Abandoned webhooks',
-          'Webhooks that receive nothing more. Their clients must set them again.',
+          'Webhooks that receive no notifications until their clients set them again.',
           'none',
           total('hopline_webhooks_abandoned_total'),
           { redFrom: 1 },
         ),
         stat(
           'Lost owners',
-          'Shards whose relay or notifier died in the shown time.',
+          'Shards whose relay or notifier died in the shown range.',
           'none',
           total('hopline_takeovers_total', { where: 'reason="lost"' }),
           {
@@ -99,10 +99,15 @@ const overview: Dashboard = {
             stacked: true,
           },
         ),
-        graph('Failed requests', 'Share of requests that the server failed, or that the caller made wrong.', 'percentunit', {
-          'server error': `${rate('hopline_requests_total', { where: 'outcome="server_error"' })} / ${rate('hopline_requests_total')}`,
-          'client error': `${rate('hopline_requests_total', { where: 'outcome="client_error"' })} / ${rate('hopline_requests_total')}`,
-        }),
+        graph(
+          'Failed requests',
+          'Share of requests that failed because of the server, and because of the caller.',
+          'percentunit',
+          {
+            'server error': `${rate('hopline_requests_total', { where: 'outcome="server_error"' })} / ${rate('hopline_requests_total')}`,
+            'client error': `${rate('hopline_requests_total', { where: 'outcome="client_error"' })} / ${rate('hopline_requests_total')}`,
+          },
+        ),
         graph(
           'Tasks that ended',
           'Tasks by their terminal state.',
@@ -110,9 +115,14 @@ const overview: Dashboard = {
           { '{{state}}': rate('hopline_tasks_ended_total', { by: 'state' }) },
           { stacked: true },
         ),
-        graph('Open tasks', 'Open tasks by state. `submitted` that stays: no supervisor or agent takes the work.', 'none', {
-          '{{state}}': sum('hopline_open_tasks', { by: 'state' }),
-        }),
+        graph(
+          'Open tasks',
+          'Open tasks by state. A `submitted` task that stays open means that no supervisor or agent takes its work.',
+          'none',
+          {
+            '{{state}}': sum('hopline_open_tasks', { by: 'state' }),
+          },
+        ),
       ],
     },
     {
@@ -192,7 +202,7 @@ const relay: Dashboard = {
         ),
         graph(
           'Rejected inputs',
-          'Inputs that made no fact, by reason. `stale_attempt`, `terminal` and `duplicate_message` are normal after retries and cancels.',
+          'Inputs that produced no fact, by reason. `stale_attempt`, `terminal` and `duplicate_message` are normal after retries and cancels.',
           'ops',
           {
             '{{reason}}': rate('hopline_inputs_rejected_total', { by: 'reason' }),
@@ -220,7 +230,7 @@ const relay: Dashboard = {
         }),
         graph(
           'Why chunks were released',
-          '`delay` and `age`: the coalescer waited as long as it may. `first`: an agent’s first text leaves at once.',
+          '`delay` and `age`: the coalescer waited as long as it is allowed to. `first`: an agent’s first text leaves at once.',
           'ops',
           {
             '{{reason}}': rate('hopline_chunks_total', { by: 'reason' }),
@@ -231,12 +241,17 @@ const relay: Dashboard = {
           p50: quantile(0.5, HOPS, { where: 'hop="hold"' }),
           p99: quantile(0.99, HOPS, { where: 'hop="hold"' }),
         }),
-        graph('Append', 'Append of facts until NATS has acknowledged it. Rising: the disk or the quorum of NATS is slow.', 's', {
-          p50: quantile(0.5, 'hopline_append_duration_seconds'),
-          p99: quantile(0.99, 'hopline_append_duration_seconds'),
-        }),
         graph(
-          'Wait for the append before',
+          'Append',
+          'Append of facts until NATS has acknowledged it. If it rises, the disk or the quorum of NATS is slow.',
+          's',
+          {
+            p50: quantile(0.5, 'hopline_append_duration_seconds'),
+            p99: quantile(0.99, 'hopline_append_duration_seconds'),
+          },
+        ),
+        graph(
+          'Wait for the previous append',
           'One append per task is in flight. Rising with load is normal: chunks get larger.',
           's',
           {
@@ -282,7 +297,7 @@ const agents: Dashboard = {
         graph('First token of the agent', 'Work taken to the agent’s first token, tools excluded.', 's', {
           '{{agent}}': quantile(0.95, HOPS, { by: 'agent', where: `hop="agent", ${ofAgent}` }),
         }),
-        graph('Wait for a free slot', 'Rising: every process of the agent is busy. Add replicas or slots.', 's', {
+        graph('Wait for a free slot', 'If it rises, every process of the agent is busy: add replicas or slots.', 's', {
           '{{agent}}': quantile(0.95, HOPS, { by: 'agent', where: `hop="agent_queue", ${ofAgent}` }),
         }),
         graph('Duration of turns', 'Work taken to the end of the turn.', 's', {
@@ -298,7 +313,7 @@ const agents: Dashboard = {
           { '{{outcome}}': rate('hopline_turns_ended_total', { by: 'outcome', where: ofAgent }) },
           { stacked: true },
         ),
-        graph('Work delivered again', '`redelivery`: its worker died. `requeue`: its worker stopped in order.', 'ops', {
+        graph('Redelivered work', '`redelivery`: its worker died. `requeue`: its worker shut down gracefully.', 'ops', {
           '{{agent}} {{reason}}': rate('hopline_redeliveries_total', { by: 'agent, reason', where: ofAgent }),
         }),
         graph('Tools', 'Duration of tool calls.', 's', {
@@ -341,7 +356,7 @@ const ingress: Dashboard = {
           { '{{outcome}}': rate('hopline_requests_total', { by: 'outcome' }) },
           { stacked: true },
         ),
-        graph('Duration', 'Request to response; of a stream, to its acceptance.', 's', {
+        graph('Duration', 'Request to response, or for a stream to its acceptance.', 's', {
           '{{operation}}': quantile(0.95, 'hopline_request_duration_seconds', { by: 'operation' }),
         }),
         graph('Errors', 'Requests answered with an error, by code.', 'reqps', {
@@ -361,7 +376,7 @@ const ingress: Dashboard = {
         }),
         graph(
           'Streams that the server ended',
-          '`slow_viewer`: the client reads too slowly. `drain`: the process stops in order.',
+          '`slow_viewer`: the client reads too slowly. `drain`: the process shuts down gracefully.',
           'ops',
           {
             '{{reason}}': rate('hopline_viewers_cut_total', { by: 'reason' }),

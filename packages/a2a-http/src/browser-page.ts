@@ -18,7 +18,7 @@ export function isForBrowser({ method, raw, headers }: FastifyRequest): boolean 
 export function sendBrowserPage(reply: FastifyReply, consoleUrl: string | undefined): FastifyReply {
   const look =
     consoleUrl === undefined
-      ? 'The console of Hopline, a web page over this server, has an address of its own.'
+      ? 'The console of Hopline, a web page that uses this server, has its own address.'
       : `Tasks and their time lines: <a href="${escaped(consoleUrl)}">the console</a>.`;
   return reply.headers(HEADERS).send(`<!doctype html>
 <html lang="en">

@@ -64,7 +64,7 @@ test('an unknown cursor, a task of another caller, an expired task and a context
     [{ fork: point, headers: BERT }, -32001, /not found/i],
     [{ fork: { ...point, taskId: expired.id } }, -32001, /not found/i],
     [{ fork: { ...point, taskId: cut.id } }, -32004, /beginning of the task has expired/],
-    [{ fork: point, more: { taskId: origin.id } }, -32602, /send no task id/],
+    [{ fork: point, more: { taskId: origin.id } }, -32602, /omit the task id/],
     [{ fork: point, more: { contextId: origin.contextId } }, -32602, /contextId that is not in use/],
   ];
   for (const [sent, code, message] of refusals) {

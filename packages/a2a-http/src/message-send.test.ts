@@ -209,7 +209,7 @@ test('a message whose claimed task has ended without it is refused, and nothing 
   const refused = await call(rig, 'send', sendParams(message));
   assert.deepEqual(
     [refused.error?.code, refused.error?.message],
-    [-32004, 'This operation is not supported: the task has ended: a message that does not name it begins another'],
+    [-32004, 'This operation is not supported: the task has ended; send the message without a task id to start another task'],
   );
   assert.equal((await rig.log.inputs.extent()).lastSeq, lastSeq);
 });

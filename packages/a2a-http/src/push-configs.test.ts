@@ -302,7 +302,7 @@ test('a task has at most PUSH_CONFIGS_MAX webhooks, despite concurrent requests'
   const left = PUSH_CONFIGS_MAX - (await rig.log.pushConfigs.under(id)).length;
   for (let index = 0; index < left; index += 1) assert((await create(`l${index}`)).result);
   const refused = await create('one-more');
-  assert.match(refused.error?.message ?? '', /has 16 push configurations already/);
+  assert.match(refused.error?.message ?? '', /already has 16 push configurations/);
   assert((await create('c1')).result, 'one that is there is replaced');
 });
 

@@ -119,5 +119,5 @@ function withFirst(
 
 function queryValue(name: string, value: unknown): string | undefined {
   if (value === undefined || typeof value === 'string') return value;
-  throw new A2AError('INVALID_PARAMS', { detail: `the query may have ${name} once` });
+  throw new A2AError('INVALID_PARAMS', { detail: `the query must not repeat ${name}` });
 }

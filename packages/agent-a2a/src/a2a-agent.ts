@@ -57,7 +57,7 @@ export function createA2AAgent(options: A2AOptions): Agent {
 
 function reportCumulative({ log }: Turn): void {
   if (log === undefined) return;
-  log.info`texts of the agent repeat the texts before them: set "deltas" of its entry to "cumulative", or to "incremental" if each is a piece`;
+  log.info`texts of the agent repeat earlier texts: set "deltas" of its entry to "cumulative", or to "incremental" if each is a piece`;
 }
 
 function requestOf(turn: Turn, context: string) {

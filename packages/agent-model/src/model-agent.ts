@@ -96,7 +96,9 @@ class ToolLoop {
       this.#messages.push({ role: 'assistant', text, calls });
       for await (const event of this.#runCalls(tools, calls)) yield [event];
     }
-    yield [{ type: 'failed', reason: `the model wanted more than ${stepsMax} steps`, retryable: false, cause: 'too_many_steps' }];
+    yield [
+      { type: 'failed', reason: `the model did not finish within ${stepsMax} steps`, retryable: false, cause: 'too_many_steps' },
+    ];
   }
 
   async *#runStep(tools: OpenTools, number: number): AsyncGenerator<readonly AgentEvent[], Step> {

@@ -65,7 +65,7 @@ test('text that is not forwarded is limited to what fits into one event', async 
   const edge = await run('caipe', [{ type: 'text', text: 'x'.repeat(unitsMax) }, { type: 'done' }]);
   assert.equal(edge.task.ended()?.withheldText?.length, unitsMax);
   const over = await run('caipe', [{ type: 'text', text: 'x'.repeat(unitsMax + 1) }, { type: 'done' }]);
-  assert.equal(over.task.ended()?.reason, `the agent sent more than ${unitsMax} characters that are not forwarded`);
+  assert.equal(over.task.ended()?.reason, `the agent sent more than ${unitsMax} characters of text that is not forwarded`);
   const two = (...texts: string[]): AgentEvent[] => texts.map((text, index) => ({ type: 'text', text, stream: String(index) }));
   const whole = await run('caipe', [...two('x'.repeat(unitsMax - 1), 'y'), { type: 'done' }]);
   assert.equal(whole.task.ended()?.withheldText?.length, unitsMax);

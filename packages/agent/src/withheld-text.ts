@@ -31,7 +31,7 @@ export class WithheldText implements TextLanes {
   #set(lane: string, unitsAdded: number, text: string): void {
     const units = this.#units + unitsAdded;
     if (units > this.#unitsMax)
-      throw new BoundExceeded(`the agent sent more than ${this.#unitsMax} characters that are not forwarded`);
+      throw new BoundExceeded(`the agent sent more than ${this.#unitsMax} characters of text that is not forwarded`);
     this.#units = units;
     this.#texts.set(lane, text);
   }

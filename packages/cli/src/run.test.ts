@@ -156,7 +156,7 @@ test('agents prints names, states, skills, and which agent takes messages that f
   const other = await hopline({}, ['agents']);
   assert.deepEqual(
     [other.code, other.err],
-    [1, 'hopline: This operation is not supported: the server has no list of its agents\n'],
+    [1, 'hopline: This operation is not supported: the server does not list its agents\n'],
   );
   const none = await hopline({ 'GET /agents': { page: '{"agents":[]}' } }, ['agents']);
   assert.match(none.err, /^the server has no agents: add one with: npm run -s hopline -- agent FILE\n$/);
@@ -355,7 +355,7 @@ test('an agent that cannot start prints the reason instead of log lines', { time
     environment: { NATS_URL: 'nats://127.0.0.1:1' },
   });
   assert.deepEqual([code, out], [1, '']);
-  assert.match(err, /^sub-agent: .*exit-code\.ts exports no missing; .*\n$/);
+  assert.match(err, /^sub-agent: .*exit-code\.ts does not export missing; .*\n$/);
 });
 
 test('an --out folder that cannot be created is a usage error, before anything is sent', async () => {

@@ -90,13 +90,13 @@ export class Calls {
   }
 
   async agents(call: CallOptions): Promise<ListedAgent[]> {
-    const json = await this.#document(AGENTS_PATH, 'the server has no list of its agents', call);
+    const json = await this.#document(AGENTS_PATH, 'the server does not list its agents', call);
     return decodeAgents(json);
   }
 
   async audit(taskId: string, call: CallOptions): Promise<JsonObject> {
     const path = `/tasks/${encodeURIComponent(taskId)}/audit`;
-    const json = await this.#document(path, 'the server has no audits', call);
+    const json = await this.#document(path, 'the server does not serve audits', call);
     if (!isObject(json)) throw notA2A('the response is not an audit').error;
     return json;
   }
@@ -105,7 +105,7 @@ export class Calls {
     const url = new URL(`/tasks/${encodeURIComponent(taskId)}/export`, this.#transport.url);
     if (records !== undefined) url.searchParams.set('records', records);
     if (after !== undefined) url.searchParams.set('after', after);
-    const { body } = await this.#own(url, 'the server exports no tasks', call);
+    const { body } = await this.#own(url, 'the server does not export tasks', call);
     try {
       if (body !== null) yield* chunksOf(body, this.#limits.silenceMsMax);
     } catch (thrown) {
@@ -116,7 +116,7 @@ export class Calls {
 
   async explain(taskId: string, cursor: string, call: CallOptions): Promise<JsonObject> {
     const path = `/tasks/${encodeURIComponent(taskId)}/audit/${encodeURIComponent(cursor)}`;
-    const json = await this.#document(path, 'the server explains no events', call);
+    const json = await this.#document(path, 'the server does not explain events', call);
     if (!isObject(json)) throw notA2A('the response is not an explanation').error;
     return json;
   }

@@ -61,5 +61,5 @@ export async function joinContext(log: ContextLog, { owner, contextId, taskId, i
       if (!(error instanceof LogConflict)) throw error;
     }
   }
-  throw new LogUnavailable('too many tasks start in one context at once: retry');
+  throw new LogUnavailable('too many tasks are starting in this context: retry');
 }

@@ -52,7 +52,7 @@ export const AUTH_SETTINGS = {
     default: 'RS256,PS256,ES256,EdDSA,Ed25519',
     min: 1,
     max: 128,
-    doc: `Accepted signature algorithms, separated by commas, of ${ALGORITHMS.join(', ')}.`,
+    doc: `Accepted signature algorithms, separated by commas, out of ${ALGORITHMS.join(', ')}.`,
   },
   HOPLINE_AUTH_CLOCK_TOLERANCE_MS: {
     type: 'integer',
@@ -60,7 +60,7 @@ export const AUTH_SETTINGS = {
     min: 0,
     max: 300_000,
     unit: 'ms',
-    doc: 'Tolerated clock difference to the issuer.',
+    doc: 'Tolerated clock skew from the issuer.',
   },
   HOPLINE_AUTH_TENANT_CLAIM: {
     type: 'string',

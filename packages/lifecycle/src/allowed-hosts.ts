@@ -21,7 +21,7 @@ const AUTHORITY = /^(?:\[([^\]]*)\]|([^:@/\s[\]]+))(?::\d*)?$/;
 export class AllowedHosts {
   /** Why a request is refused. */
   readonly refusal =
-    'the host that the request names is not this server; HOPLINE_ALLOWED_HOSTS and HOPLINE_PUBLIC_URL set the names of this one';
+    'the host of the request is not a name of this server; HOPLINE_ALLOWED_HOSTS and HOPLINE_PUBLIC_URL set its names';
   readonly #names: ReadonlySet<string> | '*';
 
   /** `listed`: HOPLINE_ALLOWED_HOSTS; `own`: the server's own names, `host:port` pairs and URLs. */

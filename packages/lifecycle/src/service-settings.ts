@@ -37,7 +37,7 @@ export const SERVICE_SETTINGS = {
     type: 'string',
     optional: true,
     form: ALLOWED_HOSTS_FORM,
-    doc: 'Host names that requests without credentials may name besides localhost, IP addresses and the host of HOPLINE_PUBLIC_URL, for example that of a Kubernetes Service; `*`: any. Others get 421, because a web page can point a name of its own at this server (DNS rebinding).',
+    doc: 'Host names that requests without credentials may name besides localhost, IP addresses and the host of HOPLINE_PUBLIC_URL, for example that of a Kubernetes Service; `*`: any. Others get 421, because a web page can point its own host name at this server (DNS rebinding).',
   },
   HOPLINE_INSTANCE: {
     type: 'string',
@@ -51,7 +51,7 @@ export const SERVICE_SETTINGS = {
     type: 'enum',
     values: LOG_FORMATS,
     default: 'auto',
-    doc: 'Form of log lines. `auto`: `pretty` when standard output is a terminal, else `json`.',
+    doc: 'Format of log lines. `auto`: `pretty` when standard output is a terminal, else `json`.',
   },
   HOPLINE_DRAIN_MS_MAX: {
     type: 'integer',
@@ -59,7 +59,7 @@ export const SERVICE_SETTINGS = {
     min: 0,
     max: 600_000,
     unit: 'ms',
-    doc: 'Time for work and streams to end after SIGTERM; after it the process exits with code 1.',
+    doc: 'Time for work and streams to end after SIGTERM; then the process exits with code 1.',
   },
   HOPLINE_LOOP_LAG_MS_MAX: {
     type: 'integer',
@@ -67,7 +67,7 @@ export const SERVICE_SETTINGS = {
     min: 100,
     max: 60_000,
     unit: 'ms',
-    doc: '/livez fails after a longer block of the event loop.',
+    doc: '/livez fails when the event loop is blocked for longer.',
   },
   HOPLINE_FAST_PATHS: {
     type: 'enum',

@@ -45,7 +45,7 @@ export async function readCluster(
     } catch (thrown) {
       // It is not a fault that a server lacks such a list, only that it cannot be reached.
       if (!(thrown instanceof A2AError) || thrown.code !== 'UNSUPPORTED_OPERATION') throw thrown;
-      missing.push(`${what}: the server has no list of them`);
+      missing.push(`${what}: the server does not list them`);
       return absent;
     }
   };

@@ -154,7 +154,7 @@ async function withinTime(next: Promise<IteratorResult<Msg>>): Promise<Msg> {
 async function readList(folder: string): Promise<BackupList> {
   const path = join(folder, LIST_FILE);
   const text = await readFile(path, 'utf8').catch(cause => {
-    throw new LogMismatch(`${path} cannot be read (${cause.code}): the folder contains no complete backup`, { cause });
+    throw new LogMismatch(`${path} cannot be read (${cause.code}): the folder does not contain a complete backup`, { cause });
   });
   const list = parseList(path, text);
   if (list.form !== FORM) throw new LogMismatch(`${path} has form ${list.form}; this version reads form ${FORM}`);
@@ -166,7 +166,7 @@ function parseList(path: string, text: string): BackupList {
   try {
     return JSON.parse(text) as BackupList;
   } catch (cause) {
-    throw new LogMismatch(`${path} is not JSON: the folder contains no complete backup`, { cause });
+    throw new LogMismatch(`${path} is not JSON: the folder does not contain a complete backup`, { cause });
   }
 }
 
@@ -209,7 +209,7 @@ async function requireIntact(folder: string, { name, sha256 }: BackedUpStream): 
   } catch (cause) {
     throw new LogMismatch(`${path} cannot be read`, { cause });
   }
-  if (hash.digest('hex') !== sha256) throw new LogMismatch(`${path} was changed or is not complete: its SHA-256 differs`);
+  if (hash.digest('hex') !== sha256) throw new LogMismatch(`${path} was changed or is incomplete: its SHA-256 differs`);
 }
 
 async function requireAbsent(connection: Connection, name: string): Promise<void> {
@@ -265,5 +265,5 @@ async function countDeliveries(connection: Connection): Promise<void> {
 function requireTaken(name: string, answer: Msg): void {
   if (answer.data.length === 0) return;
   const { error } = answer.json<{ error?: { description: string } }>();
-  if (error !== undefined) throw new LogUnavailable(`NATS does not restore stream ${name}: ${error.description}`);
+  if (error !== undefined) throw new LogUnavailable(`NATS refused to restore stream ${name}: ${error.description}`);
 }

@@ -64,7 +64,7 @@ export const LOG_SETTINGS = {
     type: 'string',
     optional: true,
     form: { pattern: PREFIX_FORM, words: '1 to 32 letters, digits, _ and -' },
-    doc: 'Prefix of the names of streams, subjects and buckets, the same for all services of a cluster: so several clusters share one NATS account.',
+    doc: 'Prefix of the names of streams, subjects and buckets, the same for all services of a cluster. With different prefixes, several clusters can share one NATS account.',
   },
   HOPLINE_SHARDS: {
     type: 'integer',
@@ -86,7 +86,7 @@ export const LOG_SETTINGS = {
     min: 10 * MINUTE_MS,
     max: 30 * 24 * 60 * MINUTE_MS,
     unit: 'ms',
-    doc: 'Retention of inputs: longer than the longest time without a running relay. Applied when the streams are created.',
+    doc: 'Retention of inputs; must be longer than the longest time without a running relay. Applied when the streams are created.',
   },
   HOPLINE_TASKS_AGE_MS: {
     type: 'integer',

@@ -11,7 +11,7 @@ export const COALESCE_SETTINGS = {
     min: 0,
     max: EVENT_COST_MS_MAX,
     unit: 'token-ms',
-    doc: 'Cost of one client event in delayed tokens: larger values make fewer, larger chunks. 0 makes every token a chunk. Relay, supervisor and sub-agents need the same one.',
+    doc: 'Cost of one client event in delayed tokens: larger values make fewer, larger chunks. 0 makes every token a chunk. Relay, supervisor and sub-agents need the same value.',
   },
   HOPLINE_HOLD_MS_MAX: {
     type: 'integer',
@@ -19,7 +19,7 @@ export const COALESCE_SETTINGS = {
     min: 1,
     max: HOLD_MS_MAX,
     unit: 'ms',
-    doc: 'Longest hold of a token. Relay, supervisor and sub-agents need the same one.',
+    doc: 'Longest hold of a token. Relay, supervisor and sub-agents need the same value.',
   },
   HOPLINE_CHUNK_BYTES_MAX: {
     type: 'integer',
@@ -27,7 +27,7 @@ export const COALESCE_SETTINGS = {
     min: 64,
     max: 262_144,
     unit: 'bytes',
-    doc: 'Largest chunk. Relay, supervisor and sub-agents need the same one.',
+    doc: 'Largest chunk. Relay, supervisor and sub-agents need the same value.',
   },
 } as const;
 

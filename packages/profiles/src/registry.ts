@@ -18,7 +18,7 @@ export const PROFILE_SETTINGS = {
     optional: true,
     min: 1,
     max: 1_024,
-    doc: 'Path of a module whose default export is one more profile. Ingress and supervisor need the same one.',
+    doc: 'Path of a module whose default export is one more profile. Ingress and supervisor need the same value.',
   },
 } as const;
 

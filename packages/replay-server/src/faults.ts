@@ -53,7 +53,7 @@ export class FaultInjector {
     if (delay !== undefined) await sleep(delay, undefined, { signal: request.closed }).catch(() => {});
     if (own.refuse !== undefined || this.#refusals > 0) {
       if (own.refuse === undefined) this.#refusals -= 1;
-      throw new A2AError('UNAVAILABLE', { detail: 'this fault was asked for' });
+      throw new A2AError('UNAVAILABLE', { detail: 'this fault was requested' });
     }
     if (cut === undefined) return request;
     return { ...request, openSink: (...args) => cutAfter(request.openSink(...args), cut) };

@@ -31,11 +31,7 @@ export function decodeLine(text: string, number: number, before: string): Decode
   if (match === null) throw new TaskFileError('malformed', number, 'the last member must be "sum"');
   const sum = match[1]!;
   if (sumOf(before, text.slice(0, match.index)) !== sum) {
-    throw new TaskFileError(
-      'edited',
-      number,
-      'the sum does not fit: the file was edited here, or the lines before it are others',
-    );
+    throw new TaskFileError('edited', number, 'the sum does not match: the file was edited here, or earlier lines differ');
   }
   const { sum: _sum, ...members } = value;
   return { value: members, sum };

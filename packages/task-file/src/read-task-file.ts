@@ -195,7 +195,7 @@ class TaskReader {
     this.#require('inputs', number);
     const { lastInputSeq, inputs } = this.progress;
     if (entry.seq <= lastInputSeq)
-      throw new TaskFileError('malformed', number, 'the sequence does not follow that of the input before');
+      throw new TaskFileError('malformed', number, 'the sequence does not follow that of the previous input');
     this.progress = { ...this.progress, inputs: inputs + 1, lastInputSeq: entry.seq };
     return entry;
   }
@@ -205,9 +205,9 @@ class TaskReader {
     const { lastFactsSeq, facts } = this.progress;
     const { aggregate } = entry.record;
     if (entry.seq <= lastFactsSeq)
-      throw new TaskFileError('malformed', number, 'the sequence does not follow that of the facts before');
+      throw new TaskFileError('malformed', number, 'the sequence does not follow that of the previous facts');
     if (aggregate.taskId !== this.header!.taskId || aggregate.contextId !== this.header!.contextId) {
-      throw new TaskFileError('malformed', number, 'the record is of another task than the header');
+      throw new TaskFileError('malformed', number, 'the record belongs to a different task than the header');
     }
     const generation = this.#generationAfter(entry, number);
     this.progress = { ...this.progress, facts: facts + 1, lastFactsSeq: entry.seq, generation, state: aggregate.state };

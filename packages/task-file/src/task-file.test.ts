@@ -221,7 +221,7 @@ const CHANGES: { [title: string]: { fault: TaskFileFault; message: RegExp; chang
   },
   'a record of another task': {
     fault: 'malformed',
-    message: /^line 3: the record is of another task/,
+    message: /^line 3: the record belongs to a different task/,
     change: lines => Object.assign(lines[2]!.record.aggregate, { taskId: 'another' }),
   },
   'a line that was removed': {
@@ -316,7 +316,7 @@ describe('a task file that must not be used', () => {
     'an edited text': {
       text: example => example.replace(' it works', ' it fails'),
       fault: 'edited',
-      message: /^line 5: the sum does not fit/,
+      message: /^line 5: the sum does not match/,
     },
     'a member twice': {
       text: example => example.replace('"kind":"input"', '"kind":"input","kind":"input"'),

@@ -69,7 +69,7 @@ export const HOPS = [
     to: 'read by the relay',
     measured: 'relay',
     per: 'chunk',
-    meaning: 'The token waits for the record before it, is stored on `a2a.raw` and delivered to the relay.',
+    meaning: 'The token waits for the previous record, is stored on `a2a.raw` and delivered to the relay.',
   },
   {
     name: 'hold',
@@ -85,7 +85,7 @@ export const HOPS = [
     to: 'its append begins',
     measured: 'relay',
     per: 'chunk',
-    meaning: 'The append before it is still in flight.',
+    meaning: 'The previous append is still in flight.',
   },
   {
     name: 'append',
@@ -117,7 +117,7 @@ export const HOPS = [
     to: 'accepted by the webhook',
     measured: 'notifier',
     per: 'notification',
-    meaning: 'The way of a fact to a webhook, in place of `append`, `splice` and `socket`.',
+    meaning: 'The delivery of a fact to a webhook, in place of `append`, `splice` and `socket`.',
   },
 ] as const satisfies readonly HopDefinition[];
 

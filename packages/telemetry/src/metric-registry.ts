@@ -106,7 +106,7 @@ export const METRICS = {
     name: 'hopline.request_errors',
     type: 'counter',
     unit: '{request}',
-    meaning: 'Requests that were answered with an error, by its code; requests beside A2A (audit, export) included',
+    meaning: 'Requests answered with an error, by code; includes requests outside A2A (audit, export)',
     services: SERVERS,
     labels: {
       reason: [
@@ -144,7 +144,7 @@ export const METRICS = {
     name: 'hopline.request.duration',
     type: 'histogram',
     unit: 's',
-    meaning: 'Request received to its response; of a stream, to its acceptance',
+    meaning: 'Request received to its response, or for a stream to its acceptance',
     services: SERVERS,
     labels: { binding: BINDINGS, operation: OPERATIONS },
   },
@@ -252,7 +252,7 @@ export const METRICS = {
     name: 'hopline.inputs_rejected',
     type: 'counter',
     unit: '{input}',
-    meaning: 'Inputs that made no fact',
+    meaning: 'Inputs that produced no fact',
     services: ['relay'],
     labels: {
       reason: [
@@ -303,7 +303,7 @@ export const METRICS = {
     name: 'hopline.append.duration',
     type: 'histogram',
     unit: 's',
-    meaning: 'Append of facts begun to acknowledged',
+    meaning: 'Start of an append of facts to its acknowledgment',
     services: ['relay'],
   },
   appendConflicts: {
@@ -382,7 +382,7 @@ export const METRICS = {
     name: 'hopline.turns_ended',
     type: 'counter',
     unit: '{turn}',
-    meaning: 'Turns of an agent, by how they ended; `over`: the task needed the turn no more',
+    meaning: 'Turns of an agent, by how they ended; `over`: the task no longer needed the turn',
     services: ['sub-agent'],
     labels: { agent: 'configured', outcome: [...ENDED, 'input-required', 'auth-required', 'over'] },
   },
@@ -449,7 +449,7 @@ export const METRICS = {
     name: 'hopline.webhook.failing',
     type: 'gauge',
     unit: 's',
-    meaning: 'How long the webhook that has failed longest has failed; 0 while none fails',
+    meaning: 'How long the longest-failing webhook has been failing; 0 while none fails',
     observed: true,
     services: ['notifier'],
   },
@@ -497,7 +497,7 @@ export const METRICS = {
     name: 'hopline.unknown_removed',
     type: 'counter',
     unit: '{item}',
-    meaning: 'Consumers and items of work that a relay removed from a stream because they are not those of Hopline',
+    meaning: 'Consumers and items of work that a relay removed from a stream because they do not belong to Hopline',
     services: ['relay'],
     labels: { stream: 'configured', kind: ['unknown_consumers', 'unknown_work'] },
   },

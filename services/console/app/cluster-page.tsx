@@ -52,7 +52,7 @@ export function ClusterPage({ connection, info }: { connection: Connection; info
       )}
       {cluster !== undefined && (
         <div class="charts">
-          <Chart title="Tokens and events a second" points={points} />
+          <Chart title="Tokens and events per second" points={points} />
         </div>
       )}
       {figures !== undefined && (

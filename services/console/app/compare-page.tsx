@@ -89,7 +89,7 @@ function Comparison({ a, b, connection }: { a: string; b: string; connection: Co
         <strong class={diff.same ? 'good' : 'bad'}>
           {diff.same ? 'same' : `${diff.differences.length} ${diff.differences.length === 1 ? 'part differs' : 'parts differ'}`}
         </strong>
-        <span class="muted small">Ids, times and the boundaries of chunks make no difference.</span>
+        <span class="muted small">Ids, times and chunk boundaries are not compared.</span>
       </p>
       <section class="card table-card">
         <table>

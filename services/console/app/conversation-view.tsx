@@ -74,7 +74,7 @@ const BlockView = memo(({ block }: { block: Block }) => {
         </div>
       );
     case 'gap':
-      return <p class="notice">Events before this have expired; what follows contains their effect.</p>;
+      return <p class="notice">Earlier events have expired; the events below include their effect.</p>;
     default:
       return <ArtifactView block={block} />;
   }

@@ -80,7 +80,7 @@ function App() {
           {outage}
         </p>
       )}
-      {fault !== '' && <p class="notice notice-error outage">The console refuses to begin: {fault}</p>}
+      {fault !== '' && <p class="notice notice-error outage">The console cannot start: {fault}</p>}
       {info !== undefined && asksForCredentials && (
         <SignIn connection={connection} apiKeyHeader={info.apiKeyHeader} onDone={signedIn} />
       )}

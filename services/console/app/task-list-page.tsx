@@ -164,7 +164,7 @@ function NoRows({ query, ...progress }: { query: Query; found: number; read: num
       <strong>No task fits these filters</strong>
       <p class="muted">
         {isSearch(query) && `${searchedText(progress)}. `}
-        {query.text.trim() !== '' && 'A search looks into ids, messages of the user and reasons of failures. '}
+        {query.text.trim() !== '' && 'A search covers ids, user messages and failure reasons. '}
         Choose another state, agent or time.
       </p>
     </div>

@@ -21,7 +21,7 @@ const CONSOLE_SETTINGS = {
     optional: true,
     min: 1,
     max: 4_096,
-    doc: 'Folder with the run.json of a cluster on this machine, as `npm start` sets it: the cluster page then has its processes, rates and lag. They count the tasks of all tenants.',
+    doc: 'Folder with the run.json of a cluster on this machine, as `npm start` sets it: the cluster page then shows its processes, rates and lag, which cover the tasks of all tenants.',
   },
   HOPLINE_CONSOLE_JAEGER_URL: { ...link, doc: 'Address of Jaeger; a task then links to its trace.' },
   HOPLINE_CONSOLE_GRAFANA_URL: { ...link, doc: 'Address of Grafana; the cluster page then links to it.' },

@@ -29,14 +29,14 @@ const INGRESS_SETTINGS = {
     type: 'url',
     optional: true,
     schemes: ['http', 'https'],
-    doc: 'Address of the console, for the link on the page at `/`, which people get who open this server in a browser. Default: no link.',
+    doc: 'Address of the console, linked from the page that browsers get at `/`. Default: no link.',
   },
   HOPLINE_GRPC_PORT: {
     type: 'integer',
     optional: true,
     min: 0,
     max: 65_535,
-    doc: 'Port for gRPC of 1.0 and 0.3, at HOPLINE_HOST; 0 takes a free one. Default: no gRPC, also on the card.',
+    doc: 'Port for gRPC of A2A 1.0 and 0.3, at HOPLINE_HOST; 0 chooses a free one. Default: no gRPC, and none on the card.',
   },
   HOPLINE_GRPC_PUBLIC_URL: {
     type: 'string',
@@ -78,7 +78,7 @@ const INGRESS_SETTINGS = {
     min: 1024 * 1024,
     max: 16 * 1024 * 1024 * 1024,
     unit: 'bytes',
-    doc: 'Bytes of the newest events of all followed tasks in memory, from which clients are served and resume, at most 256 KiB for a task; encoded for clients they take two to three times as much. Beyond it events of the tasks that have had none for longest are read from the log.',
+    doc: 'Bytes of the newest events of all followed tasks in memory, which serve clients and resumes, at most 256 KiB for a task; encoded for clients they take two to three times as much. Beyond it, events of the tasks that have been idle longest are read from the log.',
   },
   HOPLINE_FOLLOWED_TASKS_BYTES_MAX: {
     type: 'integer',
@@ -86,7 +86,7 @@ const INGRESS_SETTINGS = {
     min: 1024 * 1024,
     max: 16 * 1024 * 1024 * 1024,
     unit: 'bytes',
-    doc: 'Bytes of all followed tasks in memory, with everything their agents answered, for snapshots and responses; text that streams in small chunks counts three to four times. Beyond it the tasks that have had nothing new for longest are read from the log when a client needs them.',
+    doc: 'Bytes of all followed tasks in memory, with all answers of their agents, for snapshots and responses; text that streams in small chunks counts three to four times. Beyond it, the tasks that have been idle longest are read from the log when a client needs them.',
   },
   HOPLINE_SSE_HEARTBEAT_MS: {
     type: 'integer',

@@ -68,7 +68,7 @@ export const notifierConfig = defineServiceConfig({
     min: 0,
     max: 60_000,
     unit: 'ms',
-    doc: 'Least time between two notifications of one configuration, so that a short request cannot cause a flood of them; pieces of text that wait meanwhile are sent as one.',
+    doc: 'Minimum time between two notifications of one configuration, so that a short request cannot cause a flood of them; pieces of text that wait meanwhile are sent as one.',
   },
   HOPLINE_WEBHOOK_BYTES_PER_SECOND: {
     type: 'integer',
@@ -76,7 +76,7 @@ export const notifierConfig = defineServiceConfig({
     min: 1_024,
     max: 1024 * 1024 * 1024,
     unit: 'bytes/s',
-    doc: 'Bytes of notifications to one configuration, on average, failed attempts included; one second of it may go at once. A larger notification is sent whole, and the next one waits: in A2A 0.3 each has the whole task.',
+    doc: 'Bytes of notifications to one configuration, on average, failed attempts included; the bytes of one second may be sent at once. A larger notification is sent whole, and the next one waits: in A2A 0.3 each contains the whole task.',
   },
   HOPLINE_WEBHOOK_REQUESTS_MAX: {
     type: 'integer',

@@ -66,7 +66,7 @@ const declared = defineServiceConfig({
       pattern: /^[^\s,.*>]+\*?(,[^\s,.*>]+\*?)*$/,
       words: 'names of consumers joined by commas, each with or without a * at its end',
     },
-    doc: 'Consumers of your own on the streams of Hopline, as `warehouse,audit-*`. Relays remove all others that last longer than their reader.',
+    doc: 'Your own consumers on the streams of Hopline, e.g. `warehouse,audit-*`. Relays remove all others that outlive their reader.',
   },
   HOPLINE_COPY_FORWARD_AFTER_MS: {
     type: 'integer',
@@ -74,7 +74,7 @@ const declared = defineServiceConfig({
     min: 100,
     max: 3_650 * 24 * 60 * 60_000,
     unit: 'ms',
-    doc: 'The facts of an open task are copied forward at this age, so that retention never removes them; a task in progress without any event from one copy to the next fails. Longer than agents are silent, and well below HOPLINE_TASKS_AGE_MS; default: half of it.',
+    doc: 'The facts of an open task are copied forward at this age, so that retention never removes them; a task in progress without an event between two copies fails. Must be longer than agents are silent, and well below HOPLINE_TASKS_AGE_MS; default: half of it.',
   },
 });
 
@@ -87,7 +87,7 @@ export const relayConfig: Config<RelaySettings> = {
     const settings = declared.load(env);
     if (copyForwardAfterMs(settings) >= settings.HOPLINE_TASKS_AGE_MS)
       throw new ConfigError([
-        'HOPLINE_COPY_FORWARD_AFTER_MS must be less than HOPLINE_TASKS_AGE_MS: later no facts are left to copy forward',
+        'HOPLINE_COPY_FORWARD_AFTER_MS must be less than HOPLINE_TASKS_AGE_MS: after that, no facts are left to copy forward',
       ]);
     return settings;
   },

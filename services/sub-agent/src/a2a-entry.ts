@@ -74,7 +74,7 @@ export function checkA2A(label: string, { url, headers = {}, headersEnv = {}, au
   if (!/^https:/i.test(url)) throw new Error(`${label}: tls requires a url that begins with https://`);
   if ((tls.certFile === undefined) !== (tls.keyFile === undefined))
     throw new Error(`${label}: tls.certFile and tls.keyFile require each other`);
-  if (tls.caFile === undefined && tls.certFile === undefined) throw new Error(`${label}: tls names no file`);
+  if (tls.caFile === undefined && tls.certFile === undefined) throw new Error(`${label}: tls must name a file`);
 }
 
 export function authHeader(auth: NonNullable<A2AFields['auth']>): string {

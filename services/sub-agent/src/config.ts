@@ -16,7 +16,7 @@ const settings = defineServiceConfig({
     default: 8001,
     min: 0,
     max: 65_535,
-    doc: "Port of the agent's own A2A endpoint; 0 takes a free one.",
+    doc: "Port of the agent's own A2A endpoint; 0 chooses a free one.",
   },
   HOPLINE_AGENT: {
     type: 'string',
@@ -41,7 +41,7 @@ const settings = defineServiceConfig({
     optional: true,
     min: 2,
     max: 255,
-    doc: "File descriptor, open at start, for message and stack of what the agent throws: its author's terminal. They may hold content, so never a log. `hopline agent` and the local launcher set it. Default: they are not written.",
+    doc: "File descriptor, open at start, for the message and stack of errors that the agent throws: its author's terminal, never a log, because they may contain content. `hopline agent` and the local launcher set it. Default: they are not written.",
   },
   HOPLINE_PUBLIC_URL: {
     type: 'url',

@@ -26,7 +26,7 @@ test('a recording is read relative to the agents file; a missing one rejects', a
   const agent = await make({ name: 'demo', adapter: 'recording', path: 'a.jsonl', description: 'A demo' }, folder);
   assert.equal(agent.description, 'A demo');
   await make({ name: 'demo', adapter: 'recording', path: join(folder, 'a.jsonl') });
-  await assert.rejects(make({ name: 'demo', adapter: 'recording', path: 'b.jsonl' }, folder), /b\.jsonl cannot be read/);
+  await assert.rejects(make({ name: 'demo', adapter: 'recording', path: 'b.jsonl' }, folder), /b\.jsonl does not exist/);
   await assert.rejects(make({ name: 'demo', adapter: 'recording', path: 'a.jsonl', pace: 'recorded' }, folder), /needs "ms"/);
 });
 

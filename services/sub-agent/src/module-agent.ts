@@ -35,7 +35,8 @@ export async function loadExport({ path, name, folder }: { path: string; name: s
   const loaded = await import(pathToFileURL(resolve(folder, path)).href).catch(error => {
     throw new Error(`${path} cannot be loaded`, { cause: error });
   });
-  if (!(name in loaded)) throw new Error(`${path} exports no ${name}; it has ${Object.keys(loaded).join(', ') || 'no exports'}`);
+  if (!(name in loaded))
+    throw new Error(`${path} does not export ${name}; it has ${Object.keys(loaded).join(', ') || 'no exports'}`);
   return await loaded[name];
 }
 

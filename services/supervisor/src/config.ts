@@ -36,7 +36,7 @@ const declared = defineServiceConfig({
   HOPLINE_MODEL_SUMMARY: {
     type: 'boolean',
     default: false,
-    doc: "The model ends with a summary of its own; without it the agents' forwarded text is the answer. `metadata.summary` of a message takes precedence.",
+    doc: "The model ends with its own summary; otherwise the agents' forwarded text is the answer. `metadata.summary` of a message takes precedence.",
   },
   HOPLINE_MODEL_FIRST_TOKEN_MS: {
     type: 'integer',
@@ -60,7 +60,7 @@ const declared = defineServiceConfig({
     min: 1_000,
     max: 600_000,
     unit: 'ms',
-    doc: `A new task waits this long while no agent is registered, if one was, or if the supervisor started, within the same time; else ${FIRST_AGENT_WAIT_MS / 1_000} s. Then it fails.`,
+    doc: `How long a new task waits while no agent is registered, if one was registered or the supervisor started within this time; otherwise ${FIRST_AGENT_WAIT_MS / 1_000} s. Then it fails.`,
   },
   HOPLINE_AGENT_GONE_MS: {
     type: 'integer',

@@ -117,7 +117,7 @@ test('a call that asked a question continues under another id in the next turn, 
   assert.deepEqual(story.view.waiting, [{ call: 'call-1-1-1', agent: 'argocd', resume: { id: 7 } }]);
   assert.equal(story.view.steps.size, 1);
   story.answers('call-2-1', 'v3', {}, 2);
-  assert.deepEqual(results(story, step('call-1-1-1')), ['Hm. \n[it asked: Which?]\n[the user answered: blue]\nv3']);
+  assert.deepEqual(results(story, step('call-1-1-1')), ['Hm. \n[the agent asked: Which?]\n[the user answered: blue]\nv3']);
   assert.deepEqual(
     readOf(step('call-1-1-1'), story.view).map(({ call }) => call),
     ['call-1-1-1', 'call-2-1'],
@@ -139,7 +139,7 @@ test('a call that waits for credentials is answered like one that asked; concurr
   story.answers('call-2-1', 'v3', {}, 2);
   assert.deepEqual(results(story, step('call-1-1-1', 'call-1-1-2')), [
     '[the call was stopped]',
-    '[it asked: Log in.]\n[the user answered: I did]\nv3',
+    '[the agent asked: Log in.]\n[the user answered: I did]\nv3',
   ]);
   // The request ends with this turn: the next message begins a new one.
   story.message('more', 'm3');

@@ -5,7 +5,7 @@ import { promptMessages, promptText } from '@hopline/chat-model/prompt-messages'
 import type { ChosenCall, ModelStep, Read } from './model-step.ts';
 import type { TurnView } from './turn-view.ts';
 
-const FILE_NOTE = '; agents that are called get it';
+const FILE_NOTE = '; passed to the agents that you call';
 /** UTF-16 units of one agent's text that the model reads, and of its data separately. Longer text is cut, with a mark. */
 export const RESULT_UNITS_MAX = 512 * 1024;
 
@@ -39,7 +39,7 @@ function outcomeOf(call: string, view: TurnView): string {
   const continuation = view.continuation(call);
   if (continuation !== undefined) {
     lines.push(
-      `[it asked: ${wordsIn(continuation.question)}]`,
+      `[the agent asked: ${wordsIn(continuation.question)}]`,
       `[the user answered: ${wordsIn(continuation.answer)}]`,
       outcomeOf(continuation.call, view),
     );

@@ -90,7 +90,7 @@ export class ModelTurn implements TurnRunner {
       await Promise.all(step.calls.map(chosen => 'call' in chosen && this.#call(chosen)));
       if (step.calls.length === 0 || step.calls.some(chosen => 'finish' in chosen)) return !this.#passQuestion();
     }
-    writer.add(failure(this.#failureId(), `the model needs more than ${stepsMax} steps`));
+    writer.add(failure(this.#failureId(), `the model did not finish within ${stepsMax} steps`));
     return false;
   }
 

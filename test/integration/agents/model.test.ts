@@ -127,7 +127,7 @@ test('a model that never stops calling tools ends at the step limit, with the re
   const events = await eventsOf(agent, 'go');
   assert.deepEqual(lastOf(events, 'failed'), {
     type: 'failed',
-    reason: 'the model wanted more than 3 steps',
+    reason: 'the model did not finish within 3 steps',
     retryable: false,
   });
   assert.equal(server.requests.length, 3);
@@ -195,21 +195,21 @@ test('a model that stalls before its first token is a typed failure, never a han
 });
 
 test('a model that falls silent is a typed failure, never a hang', { timeout: 30_000 }, async t => {
-  const failure = { reason: 'the model fell silent', retryable: true };
+  const failure = { reason: 'the model stopped sending', retryable: true };
   await assertFailure(t, [{ text: 'so' }, { stall: true }], failure, { silenceMsMax: 200 });
 });
 
 test('comments and empty chunks do not count as signs of life of a model', { timeout: 30_000 }, async t => {
   const notBegun = { reason: 'the model did not start its answer in time', retryable: true };
   await assertFailure(t, [{ keepAlive: true }], notBegun, { firstTokenMsMax: 300 });
-  const silent = { reason: 'the model fell silent', retryable: true };
+  const silent = { reason: 'the model stopped sending', retryable: true };
   await assertFailure(t, [{ text: 'so' }, { keepAlive: true }], silent, { silenceMsMax: 200 });
 });
 
 for (const [name, steps, reason, retryable] of [
-  ['cuts the stream', [{ text: 'so' }, { cut: true }], "the model's stream broke off", true],
-  ['ends without a reason', [{ text: 'so' }, { end: true }], "the model's stream broke off", true],
-  ['sends garbage', [{ text: 'so' }, { garbage: true }], "the model's stream broke off", true],
+  ['cuts the stream', [{ text: 'so' }, { cut: true }], "the model's stream ended early", true],
+  ['ends without a reason', [{ text: 'so' }, { end: true }], "the model's stream ended early", true],
+  ['sends garbage', [{ text: 'so' }, { garbage: true }], "the model's stream ended early", true],
   ['reports an error in the stream', [{ text: 'so' }, { streamError: 'secret' }], 'the model provider failed', true],
   [
     'returns half a tool call',
@@ -220,7 +220,7 @@ for (const [name, steps, reason, retryable] of [
   [
     'returns half a tool call and is cut',
     [{ halfCall: 'ok', args: '{"path":"/a' }, { cut: true }],
-    "the model's stream broke off",
+    "the model's stream ended early",
     true,
   ],
   ['is cut at its length', [{ text: 'so' }, { finish: 'length' }], "the model's answer was cut at its length limit", false],
@@ -228,7 +228,7 @@ for (const [name, steps, reason, retryable] of [
   [
     'floods',
     [{ tokens: Array.from({ length: 600 }, () => 'x'.repeat(1_024)) }],
-    "the model's answer is larger than a step may be",
+    "the model's answer exceeds the size limit of a step",
     false,
   ],
   [
@@ -275,7 +275,7 @@ test('an MCP server that died in one call is restarted for the next call of the 
 test('a model that exceeds its time limit is stopped, though never silent', { timeout: 30_000 }, async t => {
   const limits = { totalMsMax: 400, triesMax: 1 };
   const { agent } = await standIn(t, [[{ tokens: Array.from({ length: 200 }, () => 'x'), everyMs: 20 }]], { limits });
-  assert.equal(lastOf(await eventsOf(agent, 'go'), 'failed').reason, 'the model did not end its answer in time');
+  assert.equal(lastOf(await eventsOf(agent, 'go'), 'failed').reason, 'the model did not finish its answer in time');
 });
 
 test('an unreachable model, and an MCP server that cannot start, are retryable with one sentence each', async t => {

@@ -201,7 +201,7 @@ test('why explains an event by its cursor, from the server and from the log alik
     new HoplineCommand(cluster.url, ['why', ...argv], '', { NATS_URL: cluster.nats.url }).finished;
   const printed = await why(id, cursor);
   assert.deepEqual([printed.code, printed.err], [0, '']);
-  assert.match(printed.out, /producer argocd \(call-1-1\), turn 1, attempt 1\n {2}made of \d+ records? of the inputs:/);
+  assert.match(printed.out, /producer argocd \(call-1-1\), turn 1, attempt 1\n {2}made of \d+ records? of inputs:/);
   assert.match(printed.out, /folded by relay relay-1-[0-9a-f]{8}/);
   assert.ok(!printed.out.includes('Here'), 'no text');
   assert.deepEqual(lines((await why(id, cursor, '--json')).out), lines((await why(id, cursor, '--json', '--nats')).out));
@@ -250,7 +250,7 @@ test('rerun sends the messages of a task again as a new one that refers to it, a
 
   const refused = await hopline(['rerun', origin!]);
   assert.equal(refused.code, 2);
-  assert.match(refused.err, /calls the agents again.*--yes/);
+  assert.match(refused.err, /runs the agents again.*--yes/);
 
   const again = await hopline(['rerun', origin!, '--yes']);
   assert.deepEqual([again.code, again.out], [0, ANSWER]);

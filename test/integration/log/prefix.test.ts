@@ -82,7 +82,7 @@ test('logs of different prefixes share an account, and each has its own inputs, 
   const nc = await connect({ servers: server.url });
   t.after(() => nc.close());
   const names = (await collected((await jetstreamManager(nc)).streams.names())).sort();
-  assert.equal(names.length, 3 * 11);
+  assert.equal(names.length, 3 * 12);
   const of = (prefix: string) => names.filter(name => name.replace(/^KV_/, '').startsWith(prefix));
-  assert.deepEqual([of('blue_').length, of('green_2_').length], [11, 11]);
+  assert.deepEqual([of('blue_').length, of('green_2_').length], [12, 12]);
 });

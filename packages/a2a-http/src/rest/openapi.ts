@@ -76,7 +76,7 @@ const OPERATIONS: Readonly<Record<string, Described>> = {
   },
   CancelTask: { summary: 'Cancels a task.', body: 'CancelTaskRequest', responses: answer('The task.', 'Task') },
   SubscribeToTask: {
-    summary: 'Streams a task: its present state and what follows, or exactly what follows a cursor.',
+    summary: 'Streams a task: its current state and later events, or exactly the events after a cursor.',
     parameters: cursors,
     responses: stream,
   },
@@ -113,7 +113,7 @@ const ERRORS: Readonly<Record<string, string>> = {
   '404': 'The task does not exist.',
   '413': 'The body is too large.',
   '415': 'The body is not JSON, or a POST without a body has no header that names its type or version.',
-  '421': 'The Host is not a name of this server, which asks for no credentials.',
+  '421': 'The Host header does not name this server, which requires no credentials.',
   '429': 'A limit of the caller or its tenant is reached; retry after `Retry-After`.',
   '500': 'Server fault. The same request may succeed later.',
   '503': 'Temporarily unavailable; retry after `Retry-After`.',
@@ -186,7 +186,7 @@ function exportTask(): JsonObject {
       schema: { type: 'string' },
     },
   ];
-  const summary = 'Streams the records of a task as a file, without what only services read. Not part of A2A.';
+  const summary = 'Streams the records of a task as a file, without data that only services read. Not part of A2A.';
   return { operationId: 'ExportTask', summary, parameters, responses: { '200': file, ...errorResponses() } };
 }
 

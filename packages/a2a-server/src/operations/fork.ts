@@ -23,7 +23,7 @@ export async function forkMetadata(
       detail: `metadata["${FORK_KEY}"] must be {"taskId", "cursor"} with a cursor of that task`,
     });
   if (message.taskId !== undefined || chosenTaskId !== undefined)
-    throw new A2AError('INVALID_PARAMS', { detail: `metadata["${FORK_KEY}"] begins a task: send no task id` });
+    throw new A2AError('INVALID_PARAMS', { detail: `metadata["${FORK_KEY}"] starts a new task: omit the task id` });
   await checkOrigin(server, context, point);
   if (message.contextId !== undefined) await checkContext(server, context, message, message.contextId);
   return { [FORK_KEY]: point };
@@ -57,6 +57,6 @@ async function checkContext(
   if (!(await isContextInUse(log, caller, contextId))) return;
   if (await isClaimed(log.messageIds, { owner: caller, contextId }, message)) return;
   throw new A2AError('INVALID_PARAMS', {
-    detail: `metadata["${FORK_KEY}"] begins a context: send a contextId that is not in use`,
+    detail: `metadata["${FORK_KEY}"] starts a new context: send a contextId that is not in use`,
   });
 }

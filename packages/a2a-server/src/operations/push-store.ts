@@ -176,7 +176,7 @@ async function assertRoom(server: A2AServer, taskId: string, more: 0 | 1, key?: 
   const { pushConfigs } = server.log;
   if ((await orFault(pushConfigs.under(taskId), taskId)).length + more <= PUSH_CONFIGS_MAX) return;
   if (key !== undefined) await orFault(pushConfigs.delete(key), taskId);
-  const detail = `the task has ${PUSH_CONFIGS_MAX} push configurations already; delete one`;
+  const detail = `the task already has ${PUSH_CONFIGS_MAX} push configurations; delete one`;
   throw new A2AError('UNSUPPORTED_OPERATION', { detail, taskId });
 }
 

@@ -60,7 +60,7 @@ export async function resolveContinuation(
     if (isTerminal(aggregate.state)) throw taskEnded(taskId);
     if (aggregate.turn >= TURNS_MAX) {
       throw new A2AError('UNSUPPORTED_OPERATION', {
-        detail: `the task has ${TURNS_MAX} messages already; start another`,
+        detail: `the task already has ${TURNS_MAX} messages; start another task`,
         taskId,
       });
     }
@@ -76,7 +76,7 @@ export async function resolveContinuation(
 
 export function taskEnded(taskId: string): A2AError {
   return new A2AError('UNSUPPORTED_OPERATION', {
-    detail: 'the task has ended: a message that does not name it begins another',
+    detail: 'the task has ended; send the message without a task id to start another task',
     taskId,
   });
 }

@@ -85,7 +85,9 @@ async function admit(
  */
 function assertNotBlank({ parts }: Message): void {
   if (parts.every(({ text }) => text !== undefined) && /^\s+$/.test(textOf(parts)))
-    throw new A2AError('INVALID_PARAMS', { detail: 'message.parts must have text other than white space, data or a file' });
+    throw new A2AError('INVALID_PARAMS', {
+      detail: 'message.parts must contain data, a file, or text that is not only white space',
+    });
 }
 
 /**

@@ -67,7 +67,7 @@ export const QUOTA_SETTINGS = {
     min: 1,
     max: 10_000_000,
     unit: 'tasks',
-    doc: 'Tasks of one caller that have not ended, over the cluster; a message that begins another gets 429.',
+    doc: 'Unfinished tasks of one caller in the whole cluster; a message that starts another gets 429.',
   },
   HOPLINE_OWNER_WEBHOOKS_MAX: {
     type: 'integer',
@@ -75,14 +75,14 @@ export const QUOTA_SETTINGS = {
     min: 1,
     max: 10_000_000,
     unit: 'webhooks',
-    doc: 'Webhooks of one caller that are stored, over the cluster, also of ended tasks until retention removes them; further ones get 429.',
+    doc: 'Stored webhooks of one caller in the whole cluster, including those of ended tasks until retention removes them; further ones get 429.',
   },
   HOPLINE_TENANT_LIMIT_FACTOR: {
     type: 'integer',
     default: LIMITS.tenantLimitFactor,
     min: 1,
     max: 1_000,
-    doc: 'All callers of a tenant together may use so many times what one caller may (the settings HOPLINE_OWNER_…).',
+    doc: 'Factor by which all callers of a tenant together may exceed the limits of one caller (the settings HOPLINE_OWNER_…).',
   },
   HOPLINE_TENANT_STORED_PERCENT: {
     type: 'integer',
@@ -90,7 +90,7 @@ export const QUOTA_SETTINGS = {
     min: 1,
     max: PERCENT,
     unit: 'percent',
-    doc: 'Share of the bytes of `A2A_LOG` that the tasks of one tenant (or of one caller without a tenant) may take, ended ones included until retention removes them; a message that begins another gets 429. Tasks in progress go on. 100: no limit.',
+    doc: 'Share of the bytes of `A2A_LOG` that the tasks of one tenant (or of one caller without a tenant) may take, ended ones included until retention removes them; a message that starts another gets 429. Tasks in progress continue. 100: no limit.',
   },
 } as const;
 

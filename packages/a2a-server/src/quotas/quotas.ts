@@ -132,11 +132,11 @@ export class Quotas {
 
   #requireTaskRoom(caller: Owner): void {
     if (this.#tasks.isFull(caller, ...this.#openTasksMax()))
-      throw this.#refusal('tasks', 'too many tasks of this caller or its tenant have not ended', COUNT_RETRY_MS);
+      throw this.#refusal('tasks', 'too many tasks of this caller or its tenant are unfinished', COUNT_RETRY_MS);
     if (this.#stored?.isFull(caller))
       throw this.#refusal(
         'stored',
-        'the tasks of this tenant have their share of the log until the oldest expire',
+        'the tasks of this tenant fill its share of the log until the oldest expire',
         STORED_RETRY_MS,
       );
   }

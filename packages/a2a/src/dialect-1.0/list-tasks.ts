@@ -72,7 +72,7 @@ function millisecondsOf(timestamp: string | undefined): number | undefined {
   const beyond = /[1-9]/.test(digits.slice(3)) ? 1 : 0;
   const milliseconds = Date.parse(timestamp.toUpperCase().replace(/\.\d+/, `.${digits.slice(0, 3).padEnd(3, '0')}`));
   if (Number.isNaN(milliseconds)) {
-    throw new A2AError('INVALID_PARAMS', { detail: 'params.statusTimestampAfter must be an existing time' });
+    throw new A2AError('INVALID_PARAMS', { detail: 'params.statusTimestampAfter must be a valid time' });
   }
   return milliseconds + beyond;
 }

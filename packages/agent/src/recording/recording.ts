@@ -26,7 +26,7 @@ export async function loadRecording(path: string): Promise<Recording> {
     found => (found.isFile() ? found.size : -1),
     () => -1,
   );
-  if (size < 0) throw new RecordingError(`recording ${path} cannot be read: there is no such file`);
+  if (size < 0) throw new RecordingError(`recording ${path} does not exist`);
   if (size > FILE_BYTES_MAX) throw new RecordingError(`recording ${path} has ${size} bytes, more than ${FILE_BYTES_MAX}`);
   const content = await readFile(path, 'utf8');
   return parseRecording(content, path);

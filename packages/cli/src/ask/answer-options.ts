@@ -9,8 +9,8 @@ export const CONTINUE = flag('continues the last conversation with this server, 
 });
 
 /** Options of the commands that print an answer. */
-export const OUT = text('DIR', 'saves the files and data of the answer in this folder; replaces no file', 'files');
+export const OUT = text('DIR', 'saves the files and data of the answer in this folder; never replaces a file', 'files');
 export const ANSWER = texts(
   'NAME',
-  "artifacts of this name are the answer, too; for servers without Hopline's names of artifacts",
+  "also prints artifacts of this name as the answer; for servers without Hopline's artifact names",
 );

@@ -17,13 +17,13 @@ const HELP = [
   '/agents      list the agents',
   '/cancel      cancel the answer in progress',
   '/new         begin a new conversation',
-  '/quit        leave; the end of the input does so, too',
+  '/quit        leave; so does the end of the input',
   '//TEXT       send a text that begins with a slash',
 ];
 
 export const chat = command({
   name: 'chat',
-  summary: 'asks question after question in one conversation',
+  summary: 'asks several questions in one conversation',
   details: 'each line of standard input is a message',
   options: { agent: AGENT, context: CONTEXT, continue: CONTINUE, out: OUT, answer: ANSWER },
   notes:

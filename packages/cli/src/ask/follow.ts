@@ -14,7 +14,7 @@ export const follow = command({
   name: 'follow',
   subject: TASK,
   summary: 'prints the stream of a task, from the beginning or after a cursor',
-  details: 'until the task ends; also of a task that has already ended',
+  details: 'until the task ends; also prints a task that has already ended',
   options: {
     cursor: parsed(
       'C',

@@ -66,7 +66,7 @@ test('a task that is too large by itself is listed without its question, and is 
   const all = await list(url);
   assert.deepEqual([idsOf(all.out), all.out.includes('"two"'), all.out.includes('"one"')], [['t-0', 't-1'], true, false]);
   const found = await list(url, '--text', 'o');
-  assert.deepEqual([idsOf(found.out), found.err], [['t-1'], 'task t-0 is left out: it is too large to be searched\n']);
+  assert.deepEqual([idsOf(found.out), found.err], [['t-1'], 'task t-0 is left out: it is too large to search\n']);
 });
 
 test('--json prints tasks without history and artifacts, with or without a filter', async t => {

@@ -31,9 +31,9 @@ const OPTIONS = {
   state: parsed('STATE', `tasks in one state: ${STATES.join(', ')}`, stateNamed, STATES),
   since: parsed('TIME', 'tasks that changed since then: 30s, 15m, 2h, 7d, or a date', timeSince),
   limit: parsed('N', `maximum number of tasks, default ${LIMIT_DEFAULT}`, count({ min: 1, max: LIMIT_MAX })),
-  text: text('WORDS', 'tasks whose question, or reason of a failure, contains these words'),
+  text: text('WORDS', 'tasks whose question or failure reason contains these words'),
   longer: parsed('TIME', 'tasks that took longer: 500ms, 30s, 15m, 2h', durationMs),
-  watch: flag('lists again every two seconds, until Ctrl-C; in a pipe it prints a task when it changes'),
+  watch: flag('lists again every two seconds until Ctrl-C; in a pipe, prints each task that changes'),
 };
 
 export const list = command({
@@ -137,7 +137,7 @@ async function pageOf(
       if (!(thrown instanceof A2AError) || thrown.code !== 'INVALID_AGENT_RESPONSE') throw thrown;
     }
   const page = await client.list({ ...filters, pageSize: isDetailed ? 1 : pageSize, historyLength: 0 });
-  if (isFiltered(options)) for (const { id } of page.tasks) output.warn(`task ${id} is left out: it is too large to be searched`);
+  if (isFiltered(options)) for (const { id } of page.tasks) output.warn(`task ${id} is left out: it is too large to search`);
   return page;
 }
 

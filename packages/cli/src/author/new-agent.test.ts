@@ -61,7 +61,7 @@ test('outside a checkout the user must name a folder that has the tarballs', t =
   const { folder, printed, output } = inFolder(t);
   const own = { prefix: 'hopline', start: undefined, tarballs: undefined };
   const make = (packages: string | undefined) => writeAgent('reviewer', packages, { folder, output, own });
-  assert.throws(() => make(undefined), /^UsageError: no registry has the packages of Hopline yet: .* --packages DIR/);
+  assert.throws(() => make(undefined), /^UsageError: the packages of Hopline are not published yet: .* --packages DIR/);
   assert.throws(() => make('tarballs'), new RegExp(`^UsageError: there is no hopline-agent-${VERSION}.tgz in tarballs$`));
   mkdirSync(join(folder, 'tarballs'));
   for (const name of ['agent', 'cli']) writeFileSync(join(folder, 'tarballs', `hopline-${name}-${VERSION}.tgz`), '');

@@ -30,7 +30,7 @@ export const newAgent = command({
   options: {
     packages: text(
       'DIR',
-      'the folder with the tarballs of @hopline/agent and @hopline/cli, which no registry has yet; default: `dist` of the checkout, where `npm run pack` writes them',
+      'the folder with the tarballs of @hopline/agent and @hopline/cli, which are not published yet; default: `dist` of the checkout, where `npm run pack` writes them',
       'files',
     ),
   },
@@ -50,7 +50,7 @@ export function writeAgent(name: string, packages: string | undefined, { folder,
   const tarballs = packages === undefined ? own.tarballs?.folder : resolve(folder, packages);
   if (tarballs === undefined)
     throw new UsageError(
-      'no registry has the packages of Hopline yet: name the folder of their tarballs with --packages DIR (`npm run pack` in a checkout writes them)',
+      'the packages of Hopline are not published yet: name the folder of their tarballs with --packages DIR (`npm run pack` in a checkout writes them)',
     );
   const missing = PACKAGES.map(tarballOf).find(file => !existsSync(join(tarballs, file)));
   if (missing !== undefined && packages !== undefined) throw new UsageError(`there is no ${missing} in ${packages}`);
@@ -68,7 +68,7 @@ function makeEmpty(target: string, name: string): void {
     mkdirSync(target, { recursive: true });
     if (readdirSync(target).length === 0) return;
   } catch (error) {
-    throw new UsageError(`the folder ${name} cannot be made (${codeOfFault(error)})`);
+    throw new UsageError(`the folder ${name} cannot be created (${codeOfFault(error)})`);
   }
   throw new UsageError(`the folder ${name} is not empty: choose another name`);
 }

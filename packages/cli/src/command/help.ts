@@ -8,7 +8,7 @@ const HELP_COLUMNS = 100;
 const INTRODUCTION = 'Sends questions to agents over A2A and follows their answers.';
 const OUTPUT =
   'hopline COMMAND --help describes the options of a command. The answer goes to standard output, everything else to standard error; ' +
-  'states and progress only on a terminal.';
+  'states and progress appear only on a terminal.';
 const ENVIRONMENT =
   'Environment: HOPLINE_URL the server; HOPLINE_TOKEN sent as `authorization: Bearer …`; ' +
   'HOPLINE_API_KEY sent as `x-api-key`, or as HOPLINE_AUTH_API_KEY_HEADER; ' +

@@ -19,12 +19,12 @@ const READ_BYTES_MAX = 4 * 1024 * 1024;
 export const logs = command({
   name: 'logs',
   subject: optional('[SERVICE]', 'one service, instance or agent'),
-  summary: 'prints the logs of the local cluster in the order of their times',
+  summary: 'prints the logs of the local cluster in order of time',
   details: 'of all services, or of one: ingress, relay-1, sub-agent, the name of an agent; --json prints the lines as they are',
   asksNoServer: true,
   options: {
-    follow: flag('prints what is added, until Ctrl-C', { short: 'f' }),
-    lines: parsed('N', `lines of the past, default ${LINES_DEFAULT}`, count({ min: 0, max: LINES_MAX })),
+    follow: flag('prints new lines until Ctrl-C', { short: 'f' }),
+    lines: parsed('N', `number of past lines, default ${LINES_DEFAULT}`, count({ min: 0, max: LINES_MAX })),
   },
   // Reads the files of the logs, which remain after the cluster has ended.
   async run({ subject: service, options }, { json, output, environment, signal }) {

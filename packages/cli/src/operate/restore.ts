@@ -6,10 +6,9 @@ export const restore = command({
   name: 'restore',
   subject: one('FOLDER', 'the folder of a backup', 'files'),
   summary: 'restores a backup into a NATS server without streams of Hopline',
-  details:
-    'checks the folder first; each stream gets HOPLINE_REPLICAS replicas; a restore that fails removes what it has restored',
+  details: 'checks the folder first; each stream gets HOPLINE_REPLICAS replicas; a failed restore removes what it has restored',
   asksNoServer: true,
   options: {},
-  notes: 'Needs NATS_URL and a user that may do everything. Start the relays afterwards: they would create empty streams.',
+  notes: 'Requires NATS_URL and a user with all permissions. Start the relays afterwards, because they create empty streams.',
   run: ({ subject: folder }, context) => copyStreams('restore', folder, context),
 });

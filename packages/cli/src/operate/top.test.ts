@@ -120,7 +120,7 @@ test("with only a server's address, or a server without lists, top names the par
   const { 'GET /agents': _agents, ...others } = REPLIES;
   const without = await openTop(t, { isLocal: false, replies: others });
   assert.equal(await without.start([], false), 0);
-  assert.match(without.written.out, /missing: agents: the server has no list of them/);
+  assert.match(without.written.out, /missing: agents: the server does not list them/);
 });
 
 test('on a terminal q quits, Ctrl-C interrupts, and the terminal is left as it was', { timeout: 30_000 }, async t => {

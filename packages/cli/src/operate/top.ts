@@ -18,7 +18,7 @@ type Keys = Readable & { readonly isTTY?: boolean; setRawMode?(isRaw: boolean): 
 
 export const top = command({
   name: 'top',
-  summary: 'shows live tasks, rates, lag and agents, again every two seconds; q quits',
+  summary: 'shows live tasks, rates, lag and agents every two seconds; q quits',
   details:
     'your open tasks and the agents of the server; for the cluster of `npm start` also the rates, lag, takeovers, and the load of each process, ' +
     'from their metrics; in a pipe, or with --json, one snapshot',

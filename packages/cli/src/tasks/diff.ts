@@ -13,10 +13,10 @@ const SHOWN_CHARS_MAX = 400;
 export const diff = command({
   name: 'diff',
   subject: pair('A B', 'two task ids or task files'),
-  summary: 'compares two tasks: states, calls, messages and artifacts, with times and numbers of tokens beside',
+  summary: 'compares two tasks: states, calls, messages and artifacts; shows their times and token counts',
   details:
-    'ids are read from NATS (NATS_URL, default: the local cluster of `npm start`), or export the tasks to files; exit code 1 when they ' +
-    'differ. Ids, times and chunks make no difference',
+    'reads ids from NATS (NATS_URL, default: the local cluster of `npm start`); for tasks of a server, export them first. Exit code 1 when they ' +
+    'differ; ids, times and chunks are not compared',
   asksNoServer: true,
   options: {},
   async run({ subject }, context) {

@@ -35,16 +35,16 @@ const PROGRESS_INTERVAL_MS = 200;
 
 export const exportTasks = command({
   name: 'export',
-  subject: several('TASK…', 'one task id or several'),
+  subject: several('TASK…', 'one or more task ids'),
   summary: 'writes tasks as a file: every input and every fact, with its time',
   details:
-    'to standard output, or to --output FILE; a file that was cut continues where it ends. A server leaves out what only services ' +
+    'to standard output, or to --output FILE; an unfinished file is continued where it ends. A server leaves out data that only services ' +
     'read; --nats reads everything',
   options: {
-    output: text('FILE', 'writes this file; continues it when it is the unfinished file of the same tasks', 'files'),
+    output: text('FILE', 'writes this file; continues an unfinished file of the same tasks', 'files'),
     inputs: flag('only what clients and agents wrote'),
     facts: flag('only what clients receive; without --inputs and --facts the file contains both'),
-    redact: flag('replaces every text by filler of the same length and ids by pseudonyms; names, states and times stay'),
+    redact: flag('replaces texts with filler of the same length and ids with pseudonyms; keeps names, states and times'),
     nats: NATS,
   },
   notes: 'The format: packages/task-file/README.md. Files may be joined: cat a.hopline.jsonl b.hopline.jsonl.',
@@ -138,7 +138,7 @@ class Exporter {
           breaks = 0;
           if (entry.kind === 'end') return;
         }
-        throw new A2AError('UNAVAILABLE', { detail: 'the export broke off' });
+        throw new A2AError('UNAVAILABLE', { detail: 'the export ended early' });
       } catch (thrown) {
         breaks += 1;
         if (!isBreak(thrown) || breaks > BREAKS_MAX || header === undefined || this.#order.signal.aborted) throw thrown;
@@ -216,7 +216,7 @@ function requireContinuation(file: string, { open: unfinished, finished }: Resum
   // A redacted file cannot be continued, because the key of its pseudonyms is not stored.
   if (order.redact) throw new UsageError(`--output ${file}: a redacted file cannot be continued; remove it`);
   if (headers.some(({ taskId }) => !order.taskIds.includes(taskId)))
-    throw new UsageError(`--output ${file}: the file has other tasks; choose another file`);
+    throw new UsageError(`--output ${file}: the file contains other tasks; choose another file`);
   const other = headers.find(({ contains }) => String(contains) !== String(kindsOf(order)));
   if (other !== undefined)
     throw new UsageError(`--output ${file}: the file contains ${other.contains.join(' and ')}; export the same, or remove it`);

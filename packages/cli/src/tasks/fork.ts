@@ -15,12 +15,12 @@ export const fork = command({
   subject: pair('TASK TEXT', 'a task id and a text (put it in quotes)'),
   summary: 'continues a conversation from an earlier point, with another message',
   details:
-    'a new task in a new context; its agents receive the messages of the task, and of those before it, up to the cursor. The task itself ' +
-    'stays as it is. The agents really run, with everything that they do outside',
+    'starts a new task in a new context; its agents receive the messages of the task and of earlier ones, up to the cursor. The task itself ' +
+    'does not change. The agents really run, with all their side effects',
   options: {
     at: parsed(
       'CURSOR',
-      'required: the last event that counts, such as 17.42; `follow TASK --json` prints one with every event',
+      'required: the cursor of the last event to keep, such as 17.42; `follow TASK --json` prints one with every event',
       cursor,
     ),
     yes: flag('required, because the agents are called'),
@@ -34,8 +34,8 @@ export const fork = command({
     const { at, yes, out, answer } = options;
     if (given.trim() === '') throw new UsageError('fork requires a text that is not only white space; see hopline fork --help');
     if (at === undefined)
-      throw new UsageError('fork needs --at CURSOR: the cursor of the last event that counts; `follow TASK --json` prints them');
-    if (!yes) throw new UsageError('fork calls the agents, with everything that they do outside: repeat it with --yes');
+      throw new UsageError('fork needs --at CURSOR: the cursor of the last event to keep; `follow TASK --json` prints them');
+    if (!yes) throw new UsageError('fork runs the agents, with all their side effects: repeat it with --yes');
     const folder = outFolder(out);
     const point: ForkPoint = { taskId: origin, cursor: formatCursor(at) };
     const agent = options.agent ?? agentOf(await client.get(origin, { signal, onNotice: noticePrinter(output) }));

@@ -40,7 +40,7 @@ export const replay = command({
     // With `from`, the printer assumes that the earlier part of the task was printed before.
     const printer = { resumed: from !== undefined, folder, answerNames: answer };
     const code = await showStream(context, { items, outcome: new StreamOutcome(), isRecorded: true, ...printer });
-    if (first === undefined && code === EXIT.ok) context.output.warn('(no event is within these cursors)');
+    if (first === undefined && code === EXIT.ok) context.output.warn('(no events between these cursors)');
     return code;
   },
 });
@@ -67,9 +67,9 @@ async function* eventsOf(entries: AsyncIterable<TaskEntry>, subject: string): As
   try {
     for await (const entry of entries) {
       if (entry.kind === 'header') tasks += 1;
-      if (tasks > 1) throw new UsageError(`${subject} has several tasks, and one can be replayed: split the file`);
+      if (tasks > 1) throw new UsageError(`${subject} contains several tasks, but only one can be replayed: split the file`);
       if (entry.kind === 'header' && !entry.header.contains.includes('facts'))
-        throw new UsageError(`${subject} has inputs only, and a replay needs facts: export it again`);
+        throw new UsageError(`${subject} contains only inputs, but a replay needs facts: export it again`);
       if (entry.kind !== 'facts') continue;
       for (const fact of entry.record.facts) {
         if (isVisible(fact)) yield { cursor: { generation: fact.generation, seq: entry.seq }, at: fact.at, fact };

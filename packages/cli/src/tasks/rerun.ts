@@ -25,21 +25,20 @@ export const rerun = command({
   subject: anyNumber('[TASK…]', 'task ids'),
   summary: 'sends the messages of tasks again, as new tasks that refer to them',
   details:
-    'the agents really run, with everything that they do outside; webhooks of the old task get nothing. A later message of a task is sent ' +
+    'the agents really run, with all their side effects; webhooks of the old task receive nothing. A later message of a task is sent ' +
     'when the new one waits for an answer. Exit code 1 when a new task does not complete or, with --compare, differs',
   options: {
     yes: flag('required, because the agents are called'),
     agent: text('NAME', 'this agent instead of the one that the messages name'),
     fromTurn: parsed('N', 'starts with the N-th message of the task', count({ min: 1, max: TURNS_MAX })),
-    file: text('FILE', 'reads task ids from this file, one a line', 'files'),
+    file: text('FILE', 'reads task ids from this file, one per line', 'files'),
     compare: flag('prints whether states, calls and texts are the same, and times and tokens of both'),
   },
   async run({ subject, options }, context) {
     const { output, json, signal } = context;
     const { compare } = options;
     const taskIds = await taskIdsOf(subject, options.file);
-    if (!options.yes)
-      throw new UsageError('rerun calls the agents again, with everything that they do outside: repeat it with --yes');
+    if (!options.yes) throw new UsageError('rerun runs the agents again, with all their side effects: repeat it with --yes');
     const isSingle = taskIds.length === 1 && !compare;
     const print = (line: string) => (isSingle ? output.warn(line) : output.line(line));
     const counts = { same: 0, differing: 0, failed: 0 };
@@ -104,7 +103,7 @@ async function rerunOne(
   } while (sent < messages.length && outcome.state === 'TASK_STATE_INPUT_REQUIRED');
   const { taskId, state } = outcome;
   if (taskId === undefined || state === undefined)
-    throw new A2AError('INVALID_AGENT_RESPONSE', { detail: 'the server made no task of the message', retryable: false });
+    throw new A2AError('INVALID_AGENT_RESPONSE', { detail: 'the server created no task for the message', retryable: false });
   const done = { origin, taskId, state: stateWord(state), unsent: messages.length - sent };
   return compare ? { ...done, diff: await compareTasks(context, origin, taskId) } : done;
 }

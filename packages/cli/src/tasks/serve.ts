@@ -23,24 +23,24 @@ export const serve = command({
   subject: several('FILE…', 'one task file or several', 'files'),
   summary: 'runs an A2A server that answers with recorded tasks, without agents, keys or NATS',
   details:
-    'JSON-RPC, HTTP+JSON and gRPC in every version; a message gets the recording of the same text; recorded tasks are listed under ' +
+    'JSON-RPC, HTTP+JSON and gRPC in every version; a message is answered with the recording of the same text; recorded tasks are listed under ' +
     'their own ids',
   asksNoServer: true,
   options: {
-    port: parsed('N', `port of HTTP, 0: a free one; default ${PORT_DEFAULT}`, port),
-    grpcPort: parsed('N', 'port of gRPC; default: a free one', port),
+    port: parsed('N', `HTTP port, 0 chooses a free one; default ${PORT_DEFAULT}`, port),
+    grpcPort: parsed('N', 'gRPC port; default: a free one', port),
     host: text('HOST', `address to listen on, default ${HOST_DEFAULT}`),
     pace: PACE,
     match: parsed(
       'RULE',
-      'text (default): another text is rejected, with the recorded ones; any: every message gets a recording, in turn',
+      'text (default): rejects other texts and lists the recorded ones; any: answers every message with a recording, in turn',
       matchRule,
       ['text', 'any'],
     ),
     fault: text(
       'FAULTS',
       'cut=N cuts each stream after N frames, delay=MS delays each request, refuse=N answers the first N requests with 503; ' +
-        'joined by commas. A request asks for its own with the header or the metadata hopline-fault',
+        'joined by commas. A request chooses its own faults with the header or the metadata hopline-fault',
     ),
   },
   notes: 'Ctrl-C ends it. Answered tasks are kept in memory until then.',

@@ -29,7 +29,7 @@ export const STORED_TASKS = anyNumber('[TASK|FILE…]', 'task ids or task files'
 export const STORED_TASK_OPTIONS = {
   all: flag('every task of the log'),
   since: parsed('TIME', 'with --all: tasks that changed since then: 30s, 15m, 2h, 7d, or a date', timeSince),
-  sample: parsed('N', 'with --all: N of them, chosen at random', count({ min: 1, max: SAMPLE_MAX })),
+  sample: parsed('N', 'with --all: N tasks, chosen at random', count({ min: 1, max: SAMPLE_MAX })),
 };
 
 /** A task, with the name of its source for messages. */

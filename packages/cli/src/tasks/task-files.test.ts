@@ -110,8 +110,8 @@ test('an export does not touch another file', async () => {
   await using server = await exporting(100);
   const cases: [string, string, string[], RegExp][] = [
     ['notes.txt', 'hello\n', [], /cannot be continued \(not a task file/],
-    ['edited.jsonl', TEXT.replace('it works', 'it fails'), [], /cannot be continued \(line 5: the sum does not fit/],
-    ['other.jsonl', TEXT, ['another-task'], /the file has other tasks/],
+    ['edited.jsonl', TEXT.replace('it works', 'it fails'), [], /cannot be continued \(line 5: the sum does not match/],
+    ['other.jsonl', TEXT, ['another-task'], /the file contains other tasks/],
     ['redacted.jsonl', TEXT, [TASK, '--redact'], /a redacted file cannot be continued/],
     ['kinds.jsonl', `${LINES[0]}\n`, [TASK, '--facts'], /the file contains inputs and facts/],
     // Complete files are refused too: a repeated command with more tasks would write nothing.
@@ -172,7 +172,7 @@ test('a file is replayed whole, or in part between two cursors', async () => {
   const interrupted = await hopline(['replay', GOLDEN, '--pace', '0.01x'], undefined, { interruptsAtText: true });
   assert.deepEqual(interrupted, { code: 130, out: 'How', err: '' }, 'no task goes on');
   const nothing = await hopline(['replay', GOLDEN, '--from', '9.9']);
-  assert.deepEqual([nothing.out, nothing.err], ['', '(no event is within these cursors)\n']);
+  assert.deepEqual([nothing.out, nothing.err], ['', '(no events between these cursors)\n']);
 });
 
 test('replaying a file that cannot be read, or that contains several tasks, prints one sentence', async () => {
@@ -187,9 +187,9 @@ test('replaying a file that cannot be read, or that contains several tasks, prin
   const edited = join(folder, 'replayed.hopline.jsonl');
   writeFileSync(edited, TEXT.replace('it works', 'it fails'));
   for (const [subject, message] of [
-    [several, /has several tasks/],
-    [inputs, /has inputs only/],
-    [edited, /line 5: the sum does not fit/],
+    [several, /contains several tasks/],
+    [inputs, /contains only inputs/],
+    [edited, /line 5: the sum does not match/],
     [empty, /has no task: the file is empty/],
     ['no/such/file', /there is no file/],
     [join(CHECKOUT, 'README.md'), /not a task file/],

@@ -7,15 +7,15 @@ import { verdictLines } from './verdict-lines.ts';
 export const verify = command({
   name: 'verify',
   subject: STORED_TASKS,
-  summary: "decides the inputs of tasks again with today's rules and compares the facts with the stored ones",
+  summary: 'decides the inputs of tasks again with the current rules and compares the facts with the stored ones',
   details:
     'reads task files, and task ids from NATS (NATS_URL, default: the local cluster of `npm start`); prints each difference: the input, ' +
     'the fact, and the level (byte, semantic, outcome), and the counts; exit code 1 when a task differs, fails, or cannot be read',
   asksNoServer: true,
   options: STORED_TASK_OPTIONS,
   notes:
-    'Tasks whose inputs retention has removed, or that were imported, prove nothing and are counted apart; one that is named is a ' +
-    'failure. With --json the facts that differ are printed as they are: they contain text.',
+    'Tasks whose inputs retention has removed, or that were imported, prove nothing and are counted separately; if named, one is a ' +
+    'failure. With --json the differing facts are printed unchanged, with their text.',
   async run({ subject: subjects, options }, { output, json, environment, signal }) {
     const { verifyTask } = await import('@hopline/replay');
     const counts = { tasks: 0, same: 0, differs: 0, failed: 0, unreadable: 0, expired: 0 };

@@ -20,13 +20,13 @@ export const whatIf = command({
   subject: STORED_TASKS,
   summary: 'prints how many frames and how much delay recorded tasks would have had under other settings of the coalescer',
   details:
-    'replays task files, and tasks from NATS, on the clock on which their inputs were stored; appends take no time. Without --event-cost ' +
-    'a few over its range',
+    'replays task files and tasks from NATS at the times when their inputs were stored; appends take no time. Without --event-cost ' +
+    'it tries a few values over its range',
   asksNoServer: true,
   options: {
     eventCost: parsedAll('N', 'HOPLINE_EVENT_COST_MS; may be repeated', setting),
     holdMax: parsedAll('MS', 'HOPLINE_HOLD_MS_MAX; may be repeated', setting),
-    profile: text('NAME', 'transparent: without what the supervisor adds (plan, notices, the whole answer once more)'),
+    profile: text('NAME', 'transparent: without what the supervisor adds (plan, notices, the complete answer again)'),
     ...STORED_TASK_OPTIONS,
   },
   async run({ subject: subjects, options }, { output, json, environment, signal }) {
@@ -49,7 +49,7 @@ export const whatIf = command({
     if (signal.aborted) return EXIT.interrupted;
     if (json) for (const row of replayed.rows) output.line(JSON.stringify({ tasks: replayed.tasks, ...row }));
     else for (const line of tableLines(replayed.rows, replayed.tasks)) output.line(line);
-    if (left > 0) output.warn(`${left} tasks left out: they cannot be read as a whole`);
+    if (left > 0) output.warn(`${left} tasks left out: they cannot be read completely`);
     return replayed.tasks > 0 ? EXIT.ok : EXIT.failed;
   },
 });
@@ -106,7 +106,7 @@ function tableLines(rows: readonly WhatIfRow[], tasks: number): string[] {
       .trimEnd();
   return [
     `${plural(tasks, 'task')}, ${tokens} tokens; frames of each client, and how long the oldest token of a chunk was held;`,
-    'cost: event cost x chunks + delay of every token, ms a token; optimum: the lowest cost that any rule could reach, knowing all arrivals',
+    'cost: event cost x chunks + delay of every token, ms per token; optimum: the lowest cost that any rule could reach, knowing all arrivals',
     line([...titles, 'frames', 'hold p99']),
     ...cells.map(line),
   ];

@@ -24,10 +24,10 @@ export const trace = command({
     'and the audit: every input and its outcome; numbers and names, never text; exit code 1 when an input is unaccounted for',
   options: {
     chunks: flag('prints every chunk; by default those of a long task are folded'),
-    follow: flag('prints the trace again every two seconds until the task ends; in a pipe the events as they come', {
+    follow: flag('prints the trace again every two seconds until the task ends; in a pipe, prints events as they arrive', {
       short: 'f',
     }),
-    html: text('FILE', 'writes the trace as one page that needs nothing else, for people without a backend', 'files'),
+    html: text('FILE', 'writes the trace as one self-contained page, for people without a tracing backend', 'files'),
     nats: NATS,
   },
   async run({ subject: taskId, options }, context) {

@@ -30,13 +30,13 @@ test('an event is explained in the order of time: producer, inputs, hops, storag
     text,
     `event 17 of task t, cursor 17.42: artifact response, 12 characters, appended
   producer argocd (call-1-1), turn 1, attempt 2
-  made of 2 records of the inputs:
+  made of 2 records of inputs:
     5 of agent.argocd: open, text, 1 token; created 400 (0.400 s), stored after 2 ms
     and 1 more
   2 tokens, the first created 400 (0.400 s), the last 410 (0.410 s)
   publish 4 ms: until the relay had read its oldest token
-  hold 25 ms: released because its oldest token had been held for as long as is allowed (age)
-  wait_for_append 1 ms: the append before it was in flight
+  hold 25 ms: released because its oldest token had been held as long as allowed (age)
+  wait_for_append 1 ms: the previous append was in flight
   append 3 ms
   its oldest token was 30 ms old when the append began
   append began 430 (0.430 s)

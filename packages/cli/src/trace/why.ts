@@ -87,7 +87,7 @@ function inputLines({ inputs, inputCount, kind }: EventExplanation, at: (ms: num
     ];
   const more = inputCount - inputs.length;
   return [
-    `  made of ${plural(inputCount, 'record')} of the inputs:`,
+    `  made of ${plural(inputCount, 'record')} of inputs:`,
     ...inputs.map(input => `    ${inputText(input, at)}`),
     ...(more > 0 ? [`    and ${more} more`] : []),
   ];
@@ -104,10 +104,10 @@ const RELEASE_REASONS: Readonly<Record<string, string>> = {
   first: 'it is the first text of its artifact, which never waits',
   producer: 'its producer had held it by the same rule',
   ready: 'no token was expected soon enough to wait for it',
-  quiet: 'the token that was expected did not come in time',
+  quiet: 'the expected token did not arrive in time',
   delay: 'the delay of the held tokens had reached the cost of an event',
-  age: 'its oldest token had been held for as long as is allowed',
-  size: 'it had reached the size of a chunk',
+  age: 'its oldest token had been held as long as allowed',
+  size: 'it had reached the largest size of a chunk',
   boundary: 'an event that is not text followed',
   close: 'its artifact ended',
 };
@@ -119,7 +119,7 @@ function chunkLines(chunk: TracedChunk, at: (ms: number) => string): string[] {
     `  ${plural(tokens, 'token')}, the first created ${at(firstMs)}, the last ${at(lastMs)}`,
     `  publish ${duration(publishMs)}: until the relay had read its oldest token`,
     `  hold ${duration(heldMs)}: released because ${why === undefined ? `of ${reason}` : `${why} (${reason})`}`,
-    `  wait_for_append ${duration(waitMs)}: ${waitMs === 0 ? 'no append was in flight' : 'the append before it was in flight'}`,
+    `  wait_for_append ${duration(waitMs)}: ${waitMs === 0 ? 'no append was in flight' : 'the previous append was in flight'}`,
     ...(appendMs === undefined ? [] : [`  append ${duration(appendMs)}`]),
     `  its oldest token was ${duration(ageMs)} old when the append began`,
   ];
