@@ -1,7 +1,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TaskState } from '@hopline/a2a';
-import { addEnded, ENDED_NEWEST_MAX, type EndedTask, listKeyOf, listPrefixOf, putTask, type TaskIndexEntry } from '@hopline/log';
+import {
+  addEnded,
+  ENDED_NEWEST_MAX,
+  type EndedPageRange,
+  type EndedTask,
+  endedKey,
+  listKeyOf,
+  listPrefixOf,
+  putTask,
+  type TaskIndexEntry,
+} from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import fc from 'fast-check';
 import { comparePositions, type IndexedTask } from './task-index.ts';
@@ -131,6 +141,19 @@ test('the total counts tasks in pages that were not read, and is absent once the
   assert.equal(await totalWith(1), tasks.length);
   assert.equal(await totalWith(2), undefined);
   assert.equal(await totalWith(tasks.length), 1, 'all of the page are gone');
+});
+
+test('the total is absent once a list has left out its oldest page', async () => {
+  const log = createMemoryLog();
+  const prefix = listPrefixOf('x', entry(), log.shards);
+  const page = (n: number): EndedPageRange => ({ n, tasks: 192, from: n, to: n, seqFrom: 0, seqTo: 0 });
+  const totalWith = async (firstPage: number) => {
+    const pages = Array.from({ length: 3 }, (_, at) => page(firstPage + at));
+    await log.taskLists.put(endedKey(prefix), { v: 1, ended: [ended(1)], pages });
+    return (await listsOf(log).of(ANNA)).total(all);
+  };
+  assert.equal(await totalWith(1), 3 * 192 + 1);
+  assert.equal(await totalWith(2), undefined);
 });
 
 test('while a relay of the version before owns a shard, its tasks are listed by their ids', async () => {

@@ -136,7 +136,7 @@ export class OwnedTasks {
   readonly #tasks = new Map<string, IndexedTask>();
   /** Newest end first. */
   #unread: UnreadPage[] = [];
-  /** The log has removed some tasks of a page that was not read. */
+  /** False if the log has removed some tasks of a page that was not read, or the lists have left out their oldest page (ENDED_PAGES_MAX). */
   #isTotalKnown = true;
   #pagesAtOnce = PAGES_AT_FIRST;
 
@@ -179,6 +179,8 @@ export class OwnedTasks {
   addEnded(prefix: string, ended: readonly EndedTask[], pages: readonly EndedPageRange[]): void {
     for (const [taskId, contextId, state, at, generation, seq] of ended)
       if (!this.#isRemoved(seq)) this.note({ taskId, contextId, state, at, generation, owner: this.#caller });
+    // Pages are numbered from 1.
+    if ((pages[0]?.n ?? 1) > 1) this.#isTotalKnown = false;
     for (const page of pages) {
       if (this.#isRemoved(page.seqTo)) continue;
       if (this.#isRemoved(page.seqFrom)) this.#isTotalKnown = false;

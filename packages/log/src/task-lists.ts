@@ -30,7 +30,8 @@ export const ENDED_NEWEST_MAX = 256;
 /** Tasks that stay in it. */
 export const ENDED_NEWEST_KEPT = 64;
 /**
- * Pages of an owner in one shard: with 16 shards 1.5 million tasks of one owner. Beyond that the oldest page leaves the lists.
+ * Pages of an owner in one shard: with 16 shards 1.5 million tasks of one owner. Beyond that the oldest page leaves the lists, and the number of the
+ * owner's tasks is no longer known.
  */
 export const ENDED_PAGES_MAX = 512;
 
