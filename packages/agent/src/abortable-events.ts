@@ -32,6 +32,7 @@ export class AbortableEvents<T> implements AsyncIterableIterator<T, undefined> {
     return this.return();
   }
 
+  /** Ends the iteration, and waits up to STOP_MS_MAX for the agent to clean up. Never rejects. */
   async return(): Promise<IteratorReturnResult<undefined>> {
     if (!this.#isOver) {
       this.#isOver = true;
@@ -41,6 +42,7 @@ export class AbortableEvents<T> implements AsyncIterableIterator<T, undefined> {
     return { done: true, value: undefined };
   }
 
+  /** The events can be iterated once. */
   [Symbol.asyncIterator](): this {
     return this;
   }

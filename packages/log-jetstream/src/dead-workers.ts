@@ -11,7 +11,7 @@ const ASK_MS = 500;
 /** The same while one of those that it asked has not answered. */
 const ASK_AGAIN_MS = 250;
 /** A worker without a connection for this long is dead. Longer than a reconnect to another server of a cluster takes. */
-export const GONE_MS = 1_000;
+const GONE_MS = 1_000;
 /** Workers publish their ids when they start. Such a message may be lost. */
 const LIST_MS = 10 * 60_000;
 /** Longest wait of a worker that knows no other. */

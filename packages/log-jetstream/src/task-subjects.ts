@@ -3,7 +3,7 @@ import { requireTaskId, requireWriter } from '@hopline/log';
 import type { LogNames } from './names.ts';
 
 /** Subjects of each kind that are remembered: more than a process has tasks in work, and about 3 MB. */
-export const SUBJECTS_MAX = 4_096;
+const SUBJECTS_MAX = 4_096;
 
 /** The task and the writer of an input, as its subject names them. */
 export type InputOrigin = { taskId: string; writer: Writer };

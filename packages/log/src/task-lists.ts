@@ -43,7 +43,7 @@ function token(...names: (string | null)[]): string {
 }
 
 /** The first two tokens of the keys of an owner's tasks of a role. A caller without a tenant is a tenant of its own. */
-export function listTokensOf(role: Role, owner: Owner = {}): { tenant: string; owner: string } {
+function listTokensOf(role: Role, owner: Owner = {}): { tenant: string; owner: string } {
   const { tenant, subject } = owner;
   const own = token(role, tenant ?? null, subject ?? null);
   return { tenant: tenant === undefined ? own : token(role, tenant), owner: own };

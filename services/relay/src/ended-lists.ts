@@ -12,7 +12,7 @@ import {
 import type { Logger } from '@hopline/telemetry';
 
 /** Time between two moves. The longer it is, the more tasks of an owner share one write. */
-export const MOVE_MS = 5_000;
+const MOVE_MS = 5_000;
 /** Lists that are written at the same time, and entries of one list that are removed at the same time. */
 const LISTS_AT_ONCE_MAX = 8;
 const PURGES_AT_ONCE_MAX = 16;

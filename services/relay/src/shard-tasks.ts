@@ -19,7 +19,7 @@ import { indexEntry, stepOf } from './side-effects.ts';
 const RELOAD_MS_BASE = 200;
 const RELOAD_MS_MAX = 5_000;
 /** Time between two reads of the entries of a shard, which find those that no relay of this shard wrote. */
-export const RECHECK_MS = 10 * 60_000;
+const RECHECK_MS = 10 * 60_000;
 /** An entry without a fact is removed after this long: its server ended before it stored the message. */
 const UNSTORED_MS_MAX = 60 * 60_000;
 
