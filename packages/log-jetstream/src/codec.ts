@@ -116,15 +116,28 @@ function factRecordOf(record: Parsed | undefined, taskId: string): FactRecord | 
   return isValid && Number.isInteger(aggregate.generation) ? (record as FactRecord) : undefined;
 }
 
-/** A payload written by a later version. */
-export function isLaterVersion(payload: Uint8Array): boolean {
+/** The version of work items that this code reads and writes. Records of facts have their own (COMPACT_VERSION). */
+const WORK_VERSION = 1;
+
+/** A record of facts that a later version wrote. */
+export function isLaterFacts(payload: Uint8Array): boolean {
+  return versionOf(payload) > COMPACT_VERSION;
+}
+
+/** A work item that a later version wrote. */
+export function isLaterWork(payload: Uint8Array): boolean {
+  return versionOf(payload) > WORK_VERSION;
+}
+
+/** 0 if the payload has none. */
+function versionOf(payload: Uint8Array): number {
   const version = parse(payload)?.v;
-  return Number.isInteger(version) && Number(version) > COMPACT_VERSION;
+  return Number.isInteger(version) ? Number(version) : 0;
 }
 
 export function decodeWork(payload: Uint8Array): Work | undefined {
   const work = parse(payload);
-  const isValid = work?.v === 1 && typeof work.taskId === 'string' && isTaskId(work.taskId) && isObject(work.message);
+  const isValid = work?.v === WORK_VERSION && typeof work.taskId === 'string' && isTaskId(work.taskId) && isObject(work.message);
   if (!isValid || typeof work.contextId !== 'string' || !Number.isInteger(work.turn)) return undefined;
   const { newest, ...rest } = work as Work;
   const isKnown = isObject(newest) && Number.isInteger(newest.seq) && isObject(newest.record);

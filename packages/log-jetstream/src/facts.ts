@@ -24,7 +24,7 @@ import {
 import type { SeqMsgRequest, StoredMsg } from '@nats-io/jetstream';
 import type { Msg, MsgHdrs } from '@nats-io/nats-core';
 import type { BatchGets } from './batch-get.ts';
-import { decodeFacts, decodeFactsOnly, decodeTrace, encodeFacts, isLaterVersion, MESSAGE_ID } from './codec.ts';
+import { decodeFacts, decodeFactsOnly, decodeTrace, encodeFacts, isLaterFacts, MESSAGE_ID } from './codec.ts';
 import type { Connection } from './connection.ts';
 import { HistoryReader } from './history.ts';
 import type { Publisher } from './publisher.ts';
@@ -104,7 +104,7 @@ export class JetStreamFacts implements FactLog {
     if (!newest) return undefined;
     const record = decodeFacts(newest.data, taskId);
     if (record) return { seq: newest.seq, record, ...originOf(newest.header) };
-    if (isLaterVersion(newest.data)) throw new LaterVersion('the newest record of the task was written by a later version');
+    if (isLaterFacts(newest.data)) throw new LaterVersion('the newest record of the task was written by a later version');
     let before: StoredFacts | undefined;
     for await (const stored of this.#read(taskId, 1)) before = stored;
     return before && { ...before, seq: newest.seq };

@@ -14,7 +14,7 @@ import {
   Superseded,
 } from '@hopline/log';
 import type { Msg } from '@nats-io/nats-core';
-import { decodeTrace, decodeWork, isLaterVersion } from './codec.ts';
+import { decodeTrace, decodeWork, isLaterWork } from './codec.ts';
 import type { Connection } from './connection.ts';
 import { type Delivery, parseDelivery } from './delivery.ts';
 import { DONE, inProgress, later, returned, terminate } from './item-replies.ts';
@@ -52,7 +52,7 @@ export async function runItem(
   if (!work) {
     connection.onEvent({ type: 'undecodable', where: 'work' });
     // In a rolling update, a worker of the later version takes the item. A delivery that does not begin does not count as an attempt.
-    if (isLaterVersion(msg.data)) await giveBack(connection, delivery, options, REDELIVERY_MS_MAX);
+    if (isLaterWork(msg.data)) await giveBack(connection, delivery, options, REDELIVERY_MS_MAX);
     else terminate(connection, msg);
     return;
   }

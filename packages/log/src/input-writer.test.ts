@@ -552,8 +552,9 @@ test('held text leaves with an input that is not text, a flush, a full record, a
   const full = await holding();
   for (let count = 0; count <= RECORD_TOKENS_MAX; count += 1) full.writer.token('a', 't');
   await full.acknowledge(2);
+  // The rest may have left as well, when the rule expected no more text.
   assert.deepEqual(
-    full.appended.map(({ inputs }) => ordinalsOf(inputs[0]!)),
+    full.appended.slice(0, 2).map(({ inputs }) => ordinalsOf(inputs[0]!)),
     [1, RECORD_TOKENS_MAX],
   );
 

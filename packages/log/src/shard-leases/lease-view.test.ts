@@ -16,36 +16,51 @@ function viewOf(entries: Record<string, LeaseValue>, atMs = 0): LeaseView {
   return view;
 }
 
-test('a process counts as dead when its heartbeat has not changed for longer than a lease, to the millisecond', () => {
-  const view = viewOf({ 'relay.a': { owner: 'a', heartbeat: 1 } });
-  assert.deepEqual([...view.leases(1, LEASE_MS).live], ['a']);
-  assert.deepEqual([...view.leases(1, LEASE_MS + 1).live], []);
-  view.apply({ type: 'entry', key: 'relay.a', value: { owner: 'a', heartbeat: 2 }, revision: 2 }, LEASE_MS + 1);
-  assert.deepEqual([...view.leases(1, LEASE_MS + 1).live], ['a']);
-});
-
-test('a member is silent from its late heartbeat to the end of its lease, and dead once the broker reports it gone, unless it sends another heartbeat', () => {
-  const view = viewOf({
-    'relay.a': { owner: 'a', heartbeat: 1 },
-    'relay.me': { owner: 'me', heartbeat: 1 },
-    'shard.0': { owner: 'a' },
-  });
-  const keysOf = (ms: number, nowMs: number) => view.silent(ms, nowMs).map(({ key }) => key);
-  assert.deepEqual(keysOf(40, 40), []);
-  assert.deepEqual(keysOf(40, 41), ['relay.a']);
-  assert.deepEqual(keysOf(40, LEASE_MS + 1), []);
-  const [silent] = view.silent(40, 41);
-  view.markGone(silent!);
-  assert.deepEqual([...view.leases(1, 41).live], ['me']);
-  assert.deepEqual(keysOf(40, 41), []);
-  view.apply({ type: 'entry', key: 'relay.a', value: { owner: 'a', heartbeat: 2 }, revision: 10 }, 42);
-  view.markGone(silent!);
-  assert.deepEqual([...view.leases(1, 42).live].sort(), ['a', 'me']);
-});
-
 function seeOwnHeartbeat(view: LeaseView, heartbeat: number, atMs: number): void {
   view.apply({ type: 'entry', key: 'relay.me', value: { owner: 'me', heartbeat }, revision: 100 + heartbeat }, atMs);
 }
+
+test('a process counts as dead when its heartbeat has not changed for longer than a lease, to the millisecond', () => {
+  const view = viewOf({ 'relay.a': { owner: 'a', heartbeat: 1 } });
+  view.ready();
+  seeOwnHeartbeat(view, 1, 0);
+  seeOwnHeartbeat(view, 2, LEASE_MS);
+  assert.deepEqual([...view.leases(1).live], ['a', 'me']);
+  seeOwnHeartbeat(view, 3, LEASE_MS + 1);
+  assert.deepEqual([...view.leases(1).live], ['me']);
+  view.apply({ type: 'entry', key: 'relay.a', value: { owner: 'a', heartbeat: 2 }, revision: 2 }, LEASE_MS + 1);
+  assert.deepEqual([...view.leases(1).live], ['a', 'me']);
+});
+
+test('a view that stops just after a heartbeat of this process does not show the others as dead', () => {
+  const view = viewOf({ 'relay.a': { owner: 'a', heartbeat: 1 } });
+  view.ready();
+  seeOwnHeartbeat(view, 1, 50);
+  // The view is still current, although the newest heartbeat of the other one is older than a lease.
+  assert.equal(view.isCurrent(50 + LEASE_MS), true);
+  assert.deepEqual([...view.leases(1).live].sort(), ['a', 'me']);
+});
+
+test('a member is silent from its late heartbeat to the end of its lease, and dead once the broker reports it gone, unless it sends another heartbeat', () => {
+  const view = viewOf({ 'relay.a': { owner: 'a', heartbeat: 1 }, 'shard.0': { owner: 'a' } });
+  const keysOf = (ms: number, nowMs: number) => view.silent(ms, nowMs).map(({ key }) => key);
+  view.ready();
+  seeOwnHeartbeat(view, 1, 0);
+  assert.deepEqual(keysOf(40, 40), []);
+  assert.deepEqual(keysOf(40, 41), ['relay.a']);
+  const [silent] = view.silent(40, 41);
+  seeOwnHeartbeat(view, 2, LEASE_MS);
+  assert.deepEqual(keysOf(40, LEASE_MS), ['relay.a']);
+  view.markGone(silent!);
+  assert.deepEqual([...view.leases(1).live], ['me']);
+  assert.deepEqual(keysOf(40, LEASE_MS), []);
+  view.apply({ type: 'entry', key: 'relay.a', value: { owner: 'a', heartbeat: 2 }, revision: 200 }, LEASE_MS);
+  view.markGone(silent!);
+  assert.deepEqual([...view.leases(1).live].sort(), ['a', 'me']);
+  seeOwnHeartbeat(view, 3, 2 * LEASE_MS);
+  seeOwnHeartbeat(view, 4, 2 * LEASE_MS + 1);
+  assert.deepEqual(keysOf(40, 2 * LEASE_MS + 1), [], 'dead by its lease');
+});
 
 test('the view is current when it was read and shows a heartbeat of this process within a lease', () => {
   const view = viewOf({ 'relay.a': { owner: 'a', heartbeat: 1 } });
@@ -66,11 +81,14 @@ test('after an interruption, the silence of others counts from the process’s o
   view.ready();
   seeOwnHeartbeat(view, 1, 0);
   seeOwnHeartbeat(view, 2, LEASE_MS);
-  assert.deepEqual([...view.leases(1, LEASE_MS + 1).live], ['me'], 'own heartbeats were seen: the other one is dead');
-  seeOwnHeartbeat(view, 3, 10_000);
-  assert.deepEqual([...view.leases(1, 10_000 + LEASE_MS).live], ['a', 'me']);
-  seeOwnHeartbeat(view, 4, 10_000 + LEASE_MS);
-  assert.deepEqual([...view.leases(1, 10_001 + LEASE_MS).live], ['me']);
+  seeOwnHeartbeat(view, 3, LEASE_MS + 1);
+  assert.deepEqual([...view.leases(1).live], ['me'], 'own heartbeats were seen: the other one is dead');
+  seeOwnHeartbeat(view, 4, 10_000);
+  assert.deepEqual([...view.leases(1).live], ['a', 'me']);
+  seeOwnHeartbeat(view, 5, 10_000 + LEASE_MS);
+  assert.deepEqual([...view.leases(1).live], ['a', 'me']);
+  seeOwnHeartbeat(view, 6, 10_001 + LEASE_MS);
+  assert.deepEqual([...view.leases(1).live], ['me']);
 });
 
 test('silence proves nothing while the bucket is being read; afterwards entries that it no longer holds are gone', () => {
@@ -85,27 +103,33 @@ test('silence proves nothing while the bucket is being read; afterwards entries 
   view.apply({ type: 'entry', key: 'relay.a', value: { owner: 'a', heartbeat: 1 }, revision: 1 }, 10);
   seeOwnHeartbeat(view, 2, 90);
   view.ready();
-  const { live, owners } = view.leases(1, 90 + LEASE_MS);
+  seeOwnHeartbeat(view, 3, 90 + LEASE_MS);
+  const { live, owners } = view.leases(1);
   assert.deepEqual([[...live].sort(), [...owners]], [['a', 'me'], []]);
-  assert.deepEqual([...view.leases(1, 91 + LEASE_MS).live], []);
+  seeOwnHeartbeat(view, 4, 91 + LEASE_MS);
+  assert.deepEqual([...view.leases(1).live], ['me']);
 });
 
 test('a released shard has no owner but keeps its checkpoint; a deleted lease leaves nothing', () => {
   const view = viewOf({ 'shard.0': { owner: 'a' }, 'shard.1': { owner: '', checkpoint: 7 } });
-  assert.deepEqual([...view.leases(3, 0).owners], [[0, 'a']]);
+  assert.deepEqual([...view.leases(3).owners], [[0, 'a']]);
   assert.equal(view.shard(1)?.value.checkpoint, 7);
   view.apply({ type: 'entry', key: 'shard.0', value: undefined, revision: 3 }, 0);
-  assert.deepEqual([...view.leases(3, 0).owners], []);
+  assert.deepEqual([...view.leases(3).owners], []);
 });
 
 test('a member without a heartbeat for MEMBER_FORGOTTEN_MS is forgotten, a lease never, and a new heartbeat makes the member live', () => {
   const view = viewOf({ 'relay.a': { owner: 'a', heartbeat: 1 }, 'shard.0': { owner: 'a' } });
-  view.leases(1, MEMBER_FORGOTTEN_MS);
-  assert.equal(view.size, 2);
-  const { owners, live } = view.leases(1, MEMBER_FORGOTTEN_MS + 1);
-  assert.deepEqual([view.size, [...owners], [...live]], [1, [[0, 'a']], []]);
-  view.apply({ type: 'entry', key: 'relay.a', value: { owner: 'a', heartbeat: 2 }, revision: 3 }, MEMBER_FORGOTTEN_MS + 2);
-  assert.deepEqual([...view.leases(1, MEMBER_FORGOTTEN_MS + 2).live], ['a']);
+  view.ready();
+  // One heartbeat in each lease keeps the view current.
+  for (let atMs = 0; atMs <= MEMBER_FORGOTTEN_MS; atMs += LEASE_MS) seeOwnHeartbeat(view, 1, atMs);
+  view.leases(1);
+  assert.equal(view.size, 3);
+  seeOwnHeartbeat(view, 1, MEMBER_FORGOTTEN_MS + 1);
+  const { owners, live } = view.leases(1);
+  assert.deepEqual([view.size, [...owners], [...live]], [2, [[0, 'a']], ['me']]);
+  view.apply({ type: 'entry', key: 'relay.a', value: { owner: 'a', heartbeat: 2 }, revision: 300 }, MEMBER_FORGOTTEN_MS + 2);
+  assert.deepEqual([...view.leases(1).live].sort(), ['a', 'me']);
 });
 
 test('keys of another service are ignored', () => {
@@ -115,8 +139,9 @@ test('keys of another service are ignored', () => {
     'relay.a': { owner: 'a', heartbeat: 1 },
     'shard.1': { owner: 'a' },
   });
-  const { live, owners } = view.leases(2, 0);
-  assert.deepEqual([...live], ['a']);
+  seeOwnHeartbeat(view, 1, 0);
+  const { live, owners } = view.leases(2);
+  assert.deepEqual([...live].sort(), ['a', 'me']);
   assert.deepEqual([...owners], [[1, 'a']]);
-  assert.equal(view.size, 2);
+  assert.equal(view.size, 3);
 });

@@ -22,8 +22,9 @@ type SeenEntry = { value: LeaseValue; revision: number; changedAtMs: number };
  * The lease bucket as this process sees it. Another process is live while its heartbeat keeps changing, measured with the
  * observer's monotonic clock: clocks of two machines are never compared, and nothing depends on the server's expiry timer.
  *
- * The view is current while this process sees its own heartbeat in it. After an interruption (the process was suspended or cut off, or
- * writes are slow), the earlier silence of the others proves nothing, and is counted from then on.
+ * The view is current while this process sees its own heartbeat in it. The silence of another process lasts from its newest heartbeat to
+ * the newest one of this process, because both take the same path: what this process does not see of itself proves nothing about others.
+ * After an interruption (the process was suspended or cut off, or writes are slow), earlier silence is counted from then on.
  */
 export class LeaseView {
   readonly #entries = new Map<string, SeenEntry>();
@@ -80,9 +81,8 @@ export class LeaseView {
     const members = memberKey(this.#keys, '');
     const silent: SilentMember[] = [];
     for (const [key, { revision, changedAtMs }] of this.#entries) {
-      const silentMs = nowMs - changedAtMs;
-      if (key.startsWith(members) && key !== this.#ownKey && silentMs > ms && silentMs <= this.#leaseMs)
-        silent.push({ key, revision });
+      const isMember = key.startsWith(members) && key !== this.#ownKey;
+      if (isMember && nowMs - changedAtMs > ms && this.#silentMs(changedAtMs) <= this.#leaseMs) silent.push({ key, revision });
     }
     return silent;
   }
@@ -93,12 +93,12 @@ export class LeaseView {
     if (entry?.revision === revision) entry.changedAtMs = Number.NEGATIVE_INFINITY;
   }
 
-  leases(shards: number, nowMs: number): Leases {
+  leases(shards: number): Leases {
     const live = new Set<string>();
     const members = memberKey(this.#keys, '');
     for (const [key, { value, changedAtMs }] of this.#entries) {
       if (!key.startsWith(members)) continue;
-      const silentMs = nowMs - changedAtMs;
+      const silentMs = this.#silentMs(changedAtMs);
       if (silentMs <= this.#leaseMs) live.add(value.owner);
       else if (silentMs > MEMBER_FORGOTTEN_MS) this.#entries.delete(key);
     }
@@ -108,5 +108,10 @@ export class LeaseView {
       if (owner !== undefined && owner !== '') owners.set(shard, owner);
     }
     return { shards, live, owners };
+  }
+
+  /** The silence of a member that is proved: until the newest heartbeat of this process. */
+  #silentMs(changedAtMs: number): number {
+    return this.#ownSeenAtMs - changedAtMs;
   }
 }

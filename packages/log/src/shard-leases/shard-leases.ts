@@ -221,7 +221,7 @@ export class ShardLeases {
     const { instance, now, shards } = this.#options;
     if (this.#view.isCurrent(now())) {
       this.#findGone();
-      const { take, release } = planShare(this.#view.leases(shards, now()), instance, this.held);
+      const { take, release } = planShare(this.#view.leases(shards), instance, this.held);
       for (const shard of release) this.#change(shard, () => this.#release(shard));
       for (const shard of take) this.#change(shard, () => this.#take(shard));
     }
