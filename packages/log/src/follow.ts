@@ -40,6 +40,8 @@ export type LiveRecord = {
   last: number;
   /** Size of the payload. */
   bytes: number;
+  /** The record only adds text to open artifacts. */
+  continuesText: boolean;
   /** Undefined when the payload is not a record. */
   decode(): StoredFacts | undefined;
 };
@@ -97,7 +99,8 @@ class Follower {
   #seen: number;
   /** Sequence of the newest record of the task that the log is known to have held; 0 if none. */
   #known: number;
-  /** Generation after the newest record that was yielded. */
+  readonly #skipsText: boolean;
+  /** Generation after the newest record that was yielded; undefined after a record that was skipped. */
   #generation: number | undefined;
   /** Live records up to this sequence may arrive after they were read from the log. */
   #readTo = 0;
@@ -133,6 +136,7 @@ class Follower {
     this.#bytesMax = options.bufferBytesMax ?? FOLLOW_BUFFER_BYTES_MAX;
     this.#onReread = options.onReread ?? (() => {});
     this.#isUnconfirmed = typeof after === 'object';
+    this.#skipsText = typeof after === 'object' && after.skipsText === true;
     this.#isBehind = typeof after === 'number';
     if (after === 'new') this.#seen = 0;
     else this.#seen = typeof after === 'object' ? after.newest : after;
@@ -194,6 +198,10 @@ class Follower {
     this.#known = live.seq;
     this.#isUnconfirmed = false;
     this.#quietChecks = 0;
+    if (this.#skipsText && live.continuesText) {
+      this.#generation = undefined;
+      return undefined;
+    }
     return live.decode();
   }
 

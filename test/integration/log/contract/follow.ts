@@ -100,6 +100,30 @@ export const followCases: Case[] = [
     },
   },
   {
+    name: 'a follower that skips text receives no live record that only continues text, and loses no other',
+    async run({ log, another, loseLive }) {
+      const taskId = newTask();
+      const writer = await another();
+      const seqs = await appendRun(writer, taskId, 1, 2);
+      const append = async (from: number, to: number, continuesText: boolean) => {
+        seqs.push(...(await appendRun(writer, taskId, from, to, seqs[0]!, seqs.at(-1)!, continuesText)));
+      };
+      const follower = await following(log, taskId, { newest: seqs[1]!, skipsText: true });
+      await append(3, 5, true);
+      await append(6, 6, false);
+      await follower.has(6);
+      assert.equal(follower.generations().includes(5), false);
+      loseLive(1);
+      await append(7, 7, false);
+      await append(8, 8, true);
+      await follower.has(7);
+      assert.deepEqual(
+        (await follower.stop()).filter(generation => generation < 8),
+        [6, 7],
+      );
+    },
+  },
+  {
     name: 'lost live messages are read from the log when the next one arrives',
     async run({ log, another, loseLive }) {
       const taskId = newTask();
