@@ -75,7 +75,7 @@ export function decodeTrace(received: MsgHdrs | undefined): { trace?: TraceCarri
   return { trace: { traceparent, ...(tracestate && { tracestate }) } };
 }
 
-/** Whether the headers of a record of facts say that it only adds text to open artifacts. */
+/** Whether a record of facts is marked as one that only adds text to open artifacts. */
 export function decodeContinuesText(received: MsgHdrs | undefined): boolean {
   return received?.get(CONTINUES) === TEXT;
 }
