@@ -94,7 +94,6 @@ export const TOKEN_PATH: TokenPath = {
     { file: task('decide-agent.ts'), does: 'checks its producer, and appends to or replaces the artifact' },
     { file: task('decision.ts'), does: 'makes the fact' },
     { file: task('evolve.ts'), does: 'applies it to the aggregate in the record' },
-    { file: task('only-continues-text.ts'), does: 'marks the record for followers that need no text' },
     { file: jetstream('facts.ts'), does: 'appends the record, fenced by the expected sequence' },
     { file: jetstream('compact-record.ts'), does: 'leaves out what the record repeats' },
     { file: jetstream('facts.ts'), does: 'decodes the republished record', over: 'a2a.live' },
