@@ -128,9 +128,11 @@ test('a record that only continues text changes generation, time and folded ordi
     ...rest,
     lanes: Object.entries(lanes).map(([name, { n: _n, splitOffset: _offset, ...state }]) => [name, state]),
   });
+  const text = (story: Scenario) => story.open(agent(), 'a').text(agent(), 'a', 'x').text(agent(), 'a', 'y');
+  const textual = fc.oneof(step, fc.constant(text));
   let marked = 0;
   fc.assert(
-    fc.property(fc.array(step, { maxLength: 40 }), steps => {
+    fc.property(fc.array(textual, { maxLength: 40 }), steps => {
       let before: TaskAggregate | undefined;
       for (const fact of run(steps).facts) {
         const after = evolve(before, fact);
