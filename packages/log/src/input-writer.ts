@@ -321,6 +321,8 @@ class Writer implements InputWriter {
 
   /** Sends the open record, held text together with that of other writers. A first text leaves at once. */
   #leave(dueMs: number, nowMs: number): void {
+    // A record that leaves early leaves its timer behind, which would send the next record too soon.
+    clearTimeout(this.#timer);
     this.#timer = undefined;
     const { pace } = this.#options;
     if (pace === undefined || dueMs === 0 || this.#open?.hasText !== true) this.#pump();
