@@ -68,7 +68,7 @@ async function fill(log: Log): Promise<void> {
   await Promise.all(writes);
 }
 
-describe('requests of a list to NATS', () => {
+describe('the requests to NATS that a list of tasks causes', () => {
   let nats: NatsServer;
   let log: Log;
   let observer: NatsConnection;
