@@ -70,7 +70,11 @@ export class JetStreamFacts implements FactLog {
     this.#isCompact = options.isCompact;
     this.#batchGets = options.batchGets;
     this.#subjects = new TaskSubjects(connection.names, options.shards);
-    this.#history = new HistoryReader(connection, connection.names.factsStream, options.readBytesMax);
+    this.#history = new HistoryReader(connection, {
+      stream: connection.names.factsStream,
+      bytesMax: options.readBytesMax,
+      batchGets: options.batchGets,
+    });
     this.#follow = options.follow;
     this.#tails = new TailWatch(connection, {
       stream: connection.names.factsStream,
@@ -135,9 +139,10 @@ export class JetStreamFacts implements FactLog {
     return found;
   }
 
-  read(taskId: string, from: number, owner?: Owner): AsyncIterable<StoredFacts> {
+  read(taskId: string, from: number, owner?: Owner, upTo?: number): AsyncIterable<StoredFacts> {
     requireTaskId(taskId);
-    return this.#read(taskId, from, tenantTokenOf(owner));
+    const party = tenantTokenOf(owner);
+    return upTo === undefined ? this.#read(taskId, from, party) : this.#readUpTo(taskId, from, upTo, party);
   }
 
   async follow(taskId: string, after: FollowStart, signal: AbortSignal, owner?: Owner): Promise<AsyncIterable<StoredFacts>> {
@@ -192,11 +197,15 @@ export class JetStreamFacts implements FactLog {
       else this.#connection.onEvent({ type: 'undecodable', where: 'facts' });
       return tail;
     }
-    for await (const { msg, seq, storedAt } of this.#history.read(subject, from, tail, party)) {
+    yield* this.#readUpTo(taskId, from, tail, party);
+    return tail;
+  }
+
+  async *#readUpTo(taskId: string, from: number, tail: number, party: Party): AsyncGenerator<StoredFacts, void> {
+    for await (const { msg, seq, storedAt } of this.#history.read(this.#subjects.ofFacts(taskId), from, tail, party)) {
       const record = this.#decode(msg, taskId);
       if (record) yield { seq, record, storedAt, ...originOf(msg.headers) };
     }
-    return tail;
   }
 
   /** From the leader: a lagging replica may answer a direct get. */
