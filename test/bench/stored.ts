@@ -71,15 +71,16 @@ type Stored = {
 export const stored: Question = {
   name: 'stored',
   onlyIfNamed: true,
-  async ask(size) {
-    const { sizes, times } = PLANS[size];
-    if (residentKibOf(process.pid) === undefined)
-      return [{ title: 'stored', table: { columns: [], rows: [] }, notes: ['unavailable on this platform'] }];
-    const found: Stored[] = [];
-    for (const tasks of sizes) found.push(await withTasks(tasks, times));
-    return [lists(found), restartsOf(found), work(found)];
-  },
+  ask: size => askStored(PLANS[size]),
 };
+
+export async function askStored({ sizes, times }: Plan): Promise<Finding[]> {
+  if (residentKibOf(process.pid) === undefined)
+    return [{ title: 'stored', table: { columns: [], rows: [] }, notes: ['unavailable on this platform'] }];
+  const found: Stored[] = [];
+  for (const tasks of sizes) found.push(await withTasks(tasks, times));
+  return [lists(found), restartsOf(found), work(found)];
+}
 
 async function withTasks(tasks: number, times: number): Promise<Stored> {
   const dir = mkdtempSync(join(tmpdir(), 'hopline-stored-'));

@@ -81,16 +81,16 @@ export class BatchGets {
   }
 
   /**
-   * Messages of one subject from a sequence on, at most `recordsMax` of them and about `bytesMax` bytes. A replica that lags behind the leader
-   * answers with fewer. Rejects with LogDenied if the user may not read the stream in this way.
+   * Messages of one subject from a sequence on, at most `recordsMax` of them and about `bytesMax` bytes; `isLast`: none follows them. A replica
+   * that lags behind the leader answers with fewer. Rejects with LogDenied if the user may not read the stream in this way.
    */
   async following(
     stream: string,
     { subject, from, recordsMax, bytesMax }: { subject: string; from: number; recordsMax: number; bytesMax: number },
-  ): Promise<StoredMessage[]> {
+  ): Promise<{ messages: StoredMessage[]; isLast: boolean }> {
     const query = { next_by_subj: subject, seq: Math.max(1, from), batch: recordsMax, max_bytes: bytesMax };
     const answer = await retry(this.#connection, `reading ${stream}`, () => this.#request(stream, query));
-    return answer === 'too many' ? [] : answer.messages;
+    return answer === 'too many' ? { messages: [], isLast: true } : { messages: answer.messages, isLast: answer.pending === 0 };
   }
 
   /** Pages of one answer: the server ends it early when it has many bytes. */
@@ -144,16 +144,11 @@ export class BatchGets {
     const { headers } = msg;
     const number = (name: string) => Number(headers?.get(name) || 0);
     const { code = 0, description = '' } = headers ?? {};
-    // In a series: the message before it in the same answer, and at its end the last one.
-    const before = open.isSeries ? number('Nats-Last-Sequence') : 0;
-    if (code === 0) {
-      const subject = headers?.get('Nats-Subject') ?? '';
-      if (open.isSeries && before !== (open.messages.at(-1)?.seq ?? 0)) return this.#fail(token, transient('a message was lost'));
-      open.messages.push({ subject, seq: number('Nats-Sequence'), data: msg.data, msg });
-      return;
-    }
-    const isCut = open.isSeries && code === END && before !== (open.messages.at(-1)?.seq ?? 0);
-    if (isCut) this.#fail(token, transient('a message was lost'));
+    // In a series each message names the one before it, and the end names the last one.
+    const isBroken = open.isSeries && code !== NO_MESSAGES && number('Nats-Last-Sequence') !== (open.messages.at(-1)?.seq ?? 0);
+    if (isBroken) this.#fail(token, transient('a message was lost'));
+    else if (code === 0)
+      open.messages.push({ subject: headers?.get('Nats-Subject') ?? '', seq: number('Nats-Sequence'), data: msg.data, msg });
     else if (code === NO_MESSAGES && !open.isSeries && description !== 'No Results')
       this.#fail(token, transient('a message was replaced meanwhile'));
     else if (code !== END && code !== TOO_MANY && code !== NO_MESSAGES) this.#fail(token, transient(`${code} ${description}`));

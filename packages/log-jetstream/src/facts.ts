@@ -26,7 +26,7 @@ import type { Msg, MsgHdrs } from '@nats-io/nats-core';
 import type { BatchGets } from './batch-get.ts';
 import { decodeFacts, decodeFactsOnly, decodeTrace, encodeFacts, isLaterFacts, MESSAGE_ID } from './codec.ts';
 import type { Connection } from './connection.ts';
-import { HistoryReader } from './history.ts';
+import { type HistoryMessage, HistoryReader } from './history.ts';
 import type { Publisher } from './publisher.ts';
 import { readExtent } from './retention.ts';
 import { retry } from './retry.ts';
@@ -187,24 +187,28 @@ export class JetStreamFacts implements FactLog {
 
   async *#read(taskId: string, from: number, party?: Party): AsyncGenerator<StoredFacts, number> {
     const subject = this.#subjects.ofFacts(taskId);
+    const end = yield* this.#toRecords(taskId, this.#history.readToEnd(subject, from, party));
+    if (end !== undefined) return end;
     const tail = (await this.#newest(subject))?.seq ?? 0;
     if (tail < from) return tail;
-    // A follower is often only one record behind, which one request can read; a page takes four.
-    const next = await this.#next(subject, from);
-    if (next?.seq === tail) {
-      const record = decodeFacts(next.data, taskId);
-      if (record) yield { seq: tail, record, storedAt: next.time.getTime(), ...originOf(next.header) };
-      else this.#connection.onEvent({ type: 'undecodable', where: 'facts' });
-      return tail;
-    }
     yield* this.#readUpTo(taskId, from, tail, party);
     return tail;
   }
 
-  async *#readUpTo(taskId: string, from: number, tail: number, party: Party): AsyncGenerator<StoredFacts, void> {
-    for await (const { msg, seq, storedAt } of this.#history.read(this.#subjects.ofFacts(taskId), from, tail, party)) {
-      const record = this.#decode(msg, taskId);
-      if (record) yield { seq, record, storedAt, ...originOf(msg.headers) };
+  #readUpTo(taskId: string, from: number, tail: number, party: Party): AsyncGenerator<StoredFacts, void> {
+    return this.#toRecords(taskId, this.#history.read(this.#subjects.ofFacts(taskId), from, tail, party));
+  }
+
+  async *#toRecords<R>(taskId: string, messages: AsyncGenerator<HistoryMessage, R>): AsyncGenerator<StoredFacts, R> {
+    try {
+      for (let next = await messages.next(); ; next = await messages.next()) {
+        if (next.done === true) return next.value;
+        const { msg, seq, storedAt } = next.value;
+        const record = this.#decode(msg, taskId);
+        if (record) yield { seq, record, storedAt, ...originOf(msg.headers) };
+      }
+    } finally {
+      await messages.return(undefined as R);
     }
   }
 

@@ -73,6 +73,25 @@ export class HistoryReader {
   }
 
   /**
+   * Messages of a subject from a sequence on up to the newest, without asking for the newest first; returns the sequence up to which all were
+   * read. Undefined, and nothing is yielded, if that is not possible: with several replicas only the leader knows the newest.
+   */
+  async *readToEnd(subject: string, from: number, party?: Party): AsyncGenerator<HistoryMessage, number | undefined> {
+    if (this.#connection.replicas > 1) return undefined;
+    for (let next = from; ; ) {
+      const page = await this.#slots.run(party, () => this.#following(subject, next));
+      const last = page?.messages.at(-1);
+      if (page === undefined || last === undefined) return next === from ? undefined : next - 1;
+      for (const [index, message] of page.messages.entries()) {
+        if (page.messages.length > RECORDS_PER_TURN && index % RECORDS_PER_TURN === 0) await this.#turns.next(party);
+        yield message;
+      }
+      next = last.seq + 1;
+      if (page.isLast) return last.seq;
+    }
+  }
+
+  /**
    * Like `read`, but yields batches while the rest of the page arrives. A batch soon becomes garbage, whereas a whole page would outlive
    * the young generation of the heap. A slow reader holds a consumer but no slot, so it may read tasks meanwhile.
    */
@@ -123,17 +142,24 @@ export class HistoryReader {
 
   /** Undefined if the page needs a consumer. */
   async #directPage(subject: string, from: number | Date): Promise<{ messages: HistoryMessage[]; end: PullEnd } | undefined> {
+    if (from instanceof Date) return undefined;
+    for (const untilMs = performance.now() + PAGE_EXPIRES_MS; ; ) {
+      const page = await this.#following(subject, from);
+      if (page === undefined) return undefined;
+      if (page.messages.length > 0) return { messages: page.messages, end: 'full' };
+      if (performance.now() >= untilMs || !(await this.#has(subject, from))) return { messages: [], end: 'expired' };
+      await pause(this.#connection, LAG_RETRY_MS, this.#connection.closed);
+    }
+  }
+
+  /** One direct get; undefined if the server or the permissions of the user do not allow it. */
+  async #following(subject: string, from: number): Promise<{ messages: HistoryMessage[]; isLast: boolean } | undefined> {
     const batchGets = this.#batchGets;
-    if (batchGets === undefined || !batchGets.isSupported || this.#isDirectDenied || from instanceof Date) return undefined;
+    if (batchGets === undefined || !batchGets.isSupported || this.#isDirectDenied) return undefined;
     const request = { subject, from, recordsMax: PAGE_RECORDS, bytesMax: this.#bytesMax };
     try {
-      for (const untilMs = performance.now() + PAGE_EXPIRES_MS; ; ) {
-        const messages = (await batchGets.following(this.#stream, request)).map(historyMessageOf);
-        if (messages.length > 0) return { messages, end: 'full' };
-        const isOver = performance.now() >= untilMs || !(await this.#has(subject, from));
-        if (isOver) return { messages, end: 'expired' };
-        await pause(this.#connection, LAG_RETRY_MS, this.#connection.closed);
-      }
+      const { messages, isLast } = await batchGets.following(this.#stream, request);
+      return { messages: messages.map(historyMessageOf), isLast };
     } catch (error) {
       if (!(error instanceof LogDenied)) throw error;
       this.#isDirectDenied = true;
