@@ -45,7 +45,7 @@ async function runChecks(): Promise<Totals> {
   // Concurrent runs would mix their coverage.
   const waiting = brokerCoverage === undefined ? found.withBroker.filter(file => isWaiting(relative(ROOT, file))) : [];
   const busy = found.withBroker.filter(file => !waiting.includes(file));
-  // From the start: the longest of them takes longer than the tests without a broker, and leaves the cores to them.
+  // Starts them at once: the longest of them takes longer than the tests without a broker, and leaves the cores to those.
   const waited = runTestFiles({ ...run, files: waiting, filesAtOnce: WAITING_FILES_AT_ONCE });
   const runBusy = async () =>
     add(

@@ -9,7 +9,10 @@ import { batchesOf } from './unit-batches.ts';
 
 /** Three fill two cores, because a test of a cluster waits for more than a third of its time. */
 const FILES_AT_ONCE = 3;
-/** Files of LONG_FILES that mostly wait run in addition, because they leave the cores to the others. The longest one takes a lane for itself. */
+/**
+ * Files of LONG_FILES that mostly wait run in addition, because they leave the cores to the others. The longest of them occupies one of these places
+ * by itself.
+ */
 export const WAITING_FILES_AT_ONCE = 2;
 /** Bound for one process: a hung file fails and the others still run. The longest takes 5 minutes, and waits for most of them. */
 const FILE_MS_MAX = 15 * 60 * 1000;
