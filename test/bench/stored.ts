@@ -52,7 +52,7 @@ const FLAT_FACTOR = 2;
 /** The lists of a task that has just ended are moved within this. */
 const MOVED_MS = 6_000;
 
-type Stored = {
+export type Stored = {
   tasks: number;
   fillSeconds: number;
   diskBytes: number;
