@@ -84,7 +84,10 @@ export class TaskFeed {
   /** A read of the log that replaces a dropped view. Requests share it until the next fact is folded. */
   #reading: { generation: number; result: Promise<ViewAt> } | undefined;
   /** The read of the newest record that is under way, and the one that begins after it. */
-  readonly #newest: { current?: Promise<StoredFacts | undefined> | undefined; next?: Promise<StoredFacts | undefined> | undefined } = {};
+  readonly #newest: {
+    current?: Promise<StoredFacts | undefined> | undefined;
+    next?: Promise<StoredFacts | undefined> | undefined;
+  } = {};
 
   constructor(taskId: string, log: Log, limits: Limits, budgets: FeedBudgets) {
     this.taskId = taskId;
