@@ -95,8 +95,8 @@ export async function coldRequests(
     await nc.flush();
     await ask();
     await nc.flush();
-    const requests = seen.filter(call => /^DIRECT\.GET\.(KV_hopline_task_lists|A2A_LOG)$/.test(call));
-    return { requests, consumers: seen.filter(call => call.startsWith('CONSUMER.')).length };
+    const calls = (api: string) => seen.filter(call => new RegExp(`^${api}\\.(KV_hopline_task_lists|A2A_LOG)(\\.|$)`).test(call));
+    return { requests: calls('DIRECT\\.GET'), consumers: calls('CONSUMER\\.CREATE').length };
   } finally {
     await nc.close();
   }
