@@ -61,7 +61,7 @@ export const viewers: Question = {
 };
 
 /** An ingress that is killed and started again. Each viewer continues after its last event. */
-export async function comingBack({ viewers: count, tasks, ofOneTask }: Plan): Promise<Finding> {
+async function comingBack({ viewers: count, tasks, ofOneTask }: Plan): Promise<Finding> {
   await using bench = await startDirectCluster();
   return await withIngress(
     bench,
