@@ -180,13 +180,13 @@ class Rights {
 
   readFacts(): void {
     this.#read(this.#names.factsStream, this.#names.subject(`${LOG_PREFIX}.*.*`));
+    this.#api(`DIRECT.GET.${this.#names.factsStream}`);
   }
 
   /** Reads the lists of callers, the newest records of the tasks in them, and whether the relays write the lists of all shards. */
   listTasks(): void {
     this.match('taskLists');
     this.match('leases', 'shard.*');
-    this.#api(`DIRECT.GET.${this.#names.factsStream}`);
   }
 
   followFacts(): void {

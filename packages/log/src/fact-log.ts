@@ -25,9 +25,10 @@ export interface FactLog {
 
   /**
    * Records of a task from log sequence `from` (inclusive) up to the newest one at the time of the call, in order. Leaves no consumer
-   * behind. `owner`: the owner of the task, if known, so that reads of different tenants take turns.
+   * behind. `owner`: the owner of the task, if known, so that reads of different tenants take turns. `upTo`: sequence of the newest record, if just
+   * read, which saves the request for it.
    */
-  read(taskId: string, from: number, owner?: Owner): AsyncIterable<StoredFacts>;
+  read(taskId: string, from: number, owner?: Owner, upTo?: number): AsyncIterable<StoredFacts>;
 
   /**
    * Records of a task after log sequence `after`: stored ones first, then live ones as they arrive, each exactly once and in order. Missed
