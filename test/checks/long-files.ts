@@ -37,6 +37,6 @@ export const LONG_FILES: readonly LongFile[] = [
   { path: 'infra/release/packages.test.ts' },
 ];
 
-export function isWaiting(path: string): boolean {
+export function waitsMostly(path: string): boolean {
   return LONG_FILES.some(file => file.path === path && file.waits === true);
 }
