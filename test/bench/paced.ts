@@ -18,7 +18,7 @@ const SLOTS = { HOPLINE_SLOTS: '4096' };
 /** Streams are sustained while 99 % of their tokens are younger than this at their clients. */
 const AGE_P99_MS_MAX = 500;
 
-/** `streams`: of each run; `seconds`: of its measured window. `replicated`: the same with three replicas on three nodes. */
+/** `streams`: number of streams in each run. `seconds`: length of its measured window. `replicated`: the same with three replicas on three nodes. */
 type Plan = { streams: number[]; seconds: number; replicated: number[] };
 const PLANS: Record<Size, Plan> = {
   full: { streams: [30, 100, 300, 600, 1000], seconds: 15, replicated: [30, 100, 300] },

@@ -62,7 +62,7 @@ async function runTests(
     ? [await unitTotals(), await runTestFiles({ ...run, files: withBroker, coverage })]
     : await Promise.all([
         coverage === undefined ? unitTotals() : slots.run(unitTotals),
-        // From the start: the longest of them takes longer than the tests without a broker, and leaves the cores to them.
+        // Starts them at once: the longest takes half of the run, and leaves the cores to the others.
         runTestFiles({ ...run, files: withBroker.filter(isWaiting), slots: lanes(WAITING_FILES_AT_ONCE) }),
         runTestFiles({ ...run, files: withBroker.filter(file => !isWaiting(file)), slots }),
       ]);

@@ -5,11 +5,11 @@ import { pathToFileURL } from 'node:url';
 
 /** A process of its own costs about half a second, mostly for loading the modules that the files of a package share. */
 const TOGETHER = /^(?:packages|services)\/[^/]+/;
-/** What acts on the whole process of a file, or measures it: hooks of every test, global providers of OpenTelemetry, counts of work. */
+/** Code that acts on the whole process of its file, or measures it: hooks of every test, global providers of OpenTelemetry, counts of work. */
 const OF_ITS_PROCESS = /^(?:before|after)Each\(|setGlobal|startTelemetry\(|counted-work\.ts|getActiveResourcesInfo/m;
 
 export type Batches = Disposable & {
-  /** What to run as one process each, in the order of the files: a test file, or a module that imports the files of a package. */
+  /** Paths to run, each as one process, in the order of the files: a test file, or a module that imports the files of a package. */
   paths: string[];
   /** How a list shows one of the paths: relative to the root, e.g. "packages/task (6 files)". */
   nameOf(path: string): string;

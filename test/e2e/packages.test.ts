@@ -279,7 +279,7 @@ test('a new agent, made by the command of the package, installs, passes its test
   await npm('install', '--no-audit', '--no-fund', '--prefer-offline');
   assert.match((await npm('test')).stdout, /pass 1\n/);
   if (lowest !== undefined) {
-    // The test cannot pass there by not running, because its types are not JavaScript.
+    // The test file must fail there, not be skipped, because such a Node cannot read its types.
     const path = [dirname(lowest), env.PATH].join(delimiter);
     const old = await run('npm', ['test'], { cwd, env: { ...env, PATH: path } }).catch((error: { stdout: string }) => error);
     assert.match(old.stdout, /fail 1\n/);

@@ -153,7 +153,7 @@ export const TOKEN_PATH: TokenPath = {
     },
     {
       do: 'Follow the task as well',
-      files: [agent('task-watch.ts'), supervisor('supervise.ts'), supervisor('turn-view.ts')],
+      files: [supervisor('supervise.ts'), supervisor('turn-view.ts')],
     },
   ],
 };

@@ -581,7 +581,7 @@ class Running {
   }
 
   async #claimLater(): Promise<void> {
-    // A worker of the version before keeps every item alive.
+    // A worker of the previous version keeps every item alive.
     if (this.#claiming || this.#deps.link.isVersionBefore) return;
     this.#claiming = true;
     await new Promise(resolve => setTimeout(resolve, CLAIM_AFTER_MS));

@@ -86,8 +86,8 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     // Only a first run that has written nothing yet lets the second one begin: found by seed 85.
     seedsMax: 150,
   },
-  'calls that a relay of the version before stores are not queued': {
-    themes: ['upgrade from the version before'],
+  'calls that a relay of the previous version stores are not queued': {
+    themes: ['upgrade from the previous version'],
     breaks: /^everything ends/,
     edits: [
       {
@@ -95,7 +95,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
         from: 'if (begun !== undefined || !(await this.#isQueued(call))) await this.#request(call);',
         to: 'void begun;',
       },
-      // The process finds them some time later.
+      // The supervisor finds such items some time later, too.
       {
         file: 'services/supervisor/src/lost-items.ts',
         from: 'if (!isGone || signal.aborted) continue;',
@@ -232,7 +232,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
         from: 'requireNewest(record.record.aggregate, job);',
         to: '',
       },
-      // Without a fact of the newer attempt, its item shows it.
+      // If the newer attempt has no fact, its item shows that it runs.
       {
         file: 'services/supervisor/src/lost-inputs.ts',
         from: 'if (await isTakenOver().catch(() => false)) throw new Superseded();',

@@ -7,7 +7,7 @@ import { pause, retry } from './retry.ts';
 const SILENCE_MS_MAX = 2_000;
 /** Wait before a replica that lags behind the leader is asked again. Another one may answer. */
 const LAG_RETRY_MS = 10;
-/** Subjects of which the leader is asked when a replica has a message of none. */
+/** Subjects for which the leader is asked when a replica returns a message for none of them. */
 const EMPTY_CHECKS_MAX = 4;
 const NO_MESSAGES = 404;
 const TOO_MANY = 413;

@@ -16,7 +16,7 @@ import {
  */
 export const COMPACT_VERSION = 2;
 
-/** A chunk of a lane whose artifact stands in the aggregate: `artifact.updated` without the members of the lane. */
+/** A chunk of a lane whose artifact is in the aggregate: `artifact.updated` without the members of the lane. */
 type StoredChunk = {
   kind: 'chunk';
   at: number;
@@ -132,7 +132,7 @@ function isSame(own: unknown, shown: unknown): boolean {
   return own === shown || JSON.stringify(own) === JSON.stringify(shown);
 }
 
-/** The members of a lane's artifact that stand on each of its events. */
+/** The members of a lane's artifact that each of its events repeats. */
 function shownMembers({ id: _id, transitory: _transitory, separateClose: _separateClose, ...shown }: LaneArtifact) {
   return shown;
 }

@@ -24,7 +24,15 @@ import {
 import type { SeqMsgRequest, StoredMsg } from '@nats-io/jetstream';
 import type { Msg, MsgHdrs } from '@nats-io/nats-core';
 import type { BatchGets } from './batch-get.ts';
-import { decodeFacts, decodeFactsOnly, decodeTrace, encodeFacts, isLaterFacts, MESSAGE_ID } from './codec.ts';
+import {
+  decodeContinuesText,
+  decodeFacts,
+  decodeFactsOnly,
+  decodeTrace,
+  encodeFacts,
+  isLaterFacts,
+  MESSAGE_ID,
+} from './codec.ts';
 import type { Connection } from './connection.ts';
 import { HistoryReader } from './history.ts';
 import type { Publisher } from './publisher.ts';
@@ -265,7 +273,7 @@ export class JetStreamFacts implements FactLog {
       const storedAt = Date.parse(msg.headers?.get('Nats-Time-Stamp') ?? '');
       return record && { seq, record, ...(storedAt > 0 && { storedAt }), ...originOf(msg.headers) };
     };
-    return { seq, last, bytes: msg.data.length, decode };
+    return { seq, last, bytes: msg.data.length, continuesText: decodeContinuesText(msg.headers), decode };
   }
 
   #decode(msg: Msg, taskId: string): FactRecord | undefined {

@@ -15,8 +15,8 @@ export type JetStreamLogOptions = {
   /** Expected number of shards, fixed when the streams are created. Default: that of the streams, SHARDS_DEFAULT for new ones. */
   shards?: number;
   /**
-   * Records of facts are stored without what they repeat, which versions from before 2026-11-24 cannot read. Needed once, for
-   * streams that such a version created: a stream remembers it, and new streams have it. Requires nats-server 2.10. Default false.
+   * Stores records of facts without the members that they repeat. Versions from before 2026-11-24 cannot read such records. Needed once, for streams
+   * that such a version created: a stream remembers it, and new streams have it. Requires nats-server 2.10. Default false.
    */
   compactsRecords?: boolean;
   /** Replicas of each stream, 1, 3 or 5. Default 1. More than one requires nats-server 2.11. */
@@ -33,9 +33,12 @@ export type JetStreamLogOptions = {
   maxAges?: Partial<MaxAges>;
   /** Retention in bytes. Applied when the streams are created. The server reserves the sum. */
   maxBytes?: Partial<MaxBytes>;
-  /** Time without an answer after which the items of a worker are delivered again; those of one without a connection are at once. Default ACK_WAIT_MS. */
+  /**
+   * Time without an answer after which the items of a worker are delivered again. The items of a worker without a connection are delivered again at
+   * once. Default ACK_WAIT_MS.
+   */
   ackWaitMs?: number;
-  /** Time before the items of a worker are delivered again when no other of its version is left to do so. Default CLAIM_MS. */
+  /** Time before the items of a worker are delivered again when no other worker of its version is left to queue them. Default CLAIM_MS. */
   claimMs?: number;
   /** Items of one queue of a role that run at the same time in all its workers. Default QUEUE_TURNS_MAX_DEFAULT. */
   queueTurnsMax?: number;
@@ -103,7 +106,7 @@ export type LogEvent =
   | { type: 'unknown-consumers'; stream: string; count: number; name: string }
   /** Messages for roles without workers were removed from the work stream. `name`: one of these roles. */
   | { type: 'unknown-work'; stream: string; count: number; name: string }
-  /** The stream or bucket removes its oldest entries by bytes, after `keptMs` and before the age at which it should. */
+  /** The stream or bucket removes its oldest entries after `keptMs` because of its limit in bytes, before they reach their age limit. */
   | { type: 'removes-by-bytes'; stream: string; keptMs: number }
   /**
    * `inputs-rebuilt`: the stream of inputs was missing and was created again. `inputs-behind`: it ends before a checkpoint, because
@@ -157,7 +160,10 @@ export const BUCKET_CONSUMERS_MAX = 2_500;
 export const WORK_ITEMS_PER_SUBJECT_MAX = 128;
 
 export const ACK_WAIT_MS = 5_000;
-/** Its items outlive a worker and all its siblings by this. Renewed twice in that time, so a shorter one costs more messages. */
+/**
+ * How long items stay claimed after a worker and all its siblings have died. Claims are renewed twice in this time, so a shorter time costs more
+ * messages.
+ */
 export const CLAIM_MS = 2 * 60_000;
 export const QUEUE_TURNS_MAX_DEFAULT = 4_096;
 export const OPEN_TIMEOUT_MS = 30_000;

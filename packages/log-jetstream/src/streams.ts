@@ -263,7 +263,7 @@ async function ensureStream(connection: Connection, spec: Spec, timeoutMs: numbe
 /** Errors with a transient status that a retry cannot fix: no cluster for the replicas, insufficient storage. */
 const PERMANENT = new Set([10074, 10047]);
 
-/** The account allows a stream fewer consumers than this one is to have. */
+/** The account allows a stream fewer consumers than this stream needs. */
 const MAXIMUM_CONSUMERS = 10026;
 
 function asMismatch(spec: Spec): (error: unknown) => never {

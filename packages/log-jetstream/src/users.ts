@@ -62,7 +62,7 @@ function relay(rights: Rights): void {
   rights.watch('leases');
   rights.write('leases', 'relay.*', 'shard.*');
   rights.findMembers('relay.*');
-  // Once, for the tasks of relays of the version before.
+  // Read once, for tasks that relays of the previous version entered.
   rights.watch('tasks');
   rights.write('tasks', '*');
   rights.match('taskLists');

@@ -61,9 +61,11 @@ export type RecordMark = { seq: number; id: string };
  * Start of a follower: after a log sequence.
  * - `'new'`: the task cannot have records yet, so nothing is read first.
  * - `{ newest }`: the sequence of the task's newest record a moment ago. Nothing is read first either: a record stored since
- *   then is read when a live one names it as its predecessor, or after NEWEST_CHECK_MS without a live one.
+ *   then is read when a live one names it as its predecessor, or after NEWEST_CHECK_MS without a live one. With `skipsText` the follower
+ *   does not receive live records that only continue text (`AppendOptions.continuesText`), and does not decode them. A record that it reads
+ *   from the log is always received.
  */
-export type FollowStart = number | 'new' | { newest: number };
+export type FollowStart = number | 'new' | { newest: number; skipsText?: boolean };
 
 /** Start of a read: at a sequence (inclusive), or with the first record stored at or after a time in epoch milliseconds. */
 export type ReadStart = { seq: number } | { sinceMs: number };
@@ -74,8 +76,11 @@ export type ReadStart = { seq: number } | { sinceMs: number };
  */
 export type StreamExtent = { firstSeq: number; lastSeq: number; fill: number; bytesMax?: number };
 
-/** `id`: unique over all tasks. Equal ids mean equal content: a retry sends the same id. */
-export type AppendOptions = { expected: number; id: string; trace?: TraceCarrier; timeoutMs?: number };
+/**
+ * `id`: unique over all tasks. Equal ids mean equal content: a retry sends the same id. `continuesText`: the record only adds text to open
+ * artifacts (`onlyContinuesText` of packages/task), so followers with `skipsText` do not need it.
+ */
+export type AppendOptions = { expected: number; id: string; trace?: TraceCarrier; timeoutMs?: number; continuesText?: boolean };
 
 export type StoredFacts = {
   /** Log sequence. */

@@ -107,7 +107,7 @@ type Draft = {
   ordinals: number;
   bytes: number;
   tools: ToolCall[];
-  /** When the record must leave for an input of its own, on the clock of holds; text beside it has a time of its own. */
+  /** When an input that is not text makes the record leave, on the clock of holds. Text in the record has its own time. */
   leaveAtMs: number;
   hasText: boolean;
   /** How long the writer held its oldest text by the rule; undefined without text, or without a rule. */
@@ -237,7 +237,7 @@ class Writer implements InputWriter {
     draft.hasText = true;
     if (this.#hold !== undefined) this.#arrived(lane, text);
     this.#count(draft, 1, bytes);
-    // A record of a burst that is held needs no look for each token.
+    // A held record of a burst need not be checked for each token.
     if (!this.#isInBurst || this.#sealed.length > 0) this.#queueCheck();
   }
 
@@ -284,7 +284,7 @@ class Writer implements InputWriter {
     this.#waitingBytes += bytes;
   }
 
-  /** Looks at the end of this step whether the open record must leave, unless another one is in flight. */
+  /** Checks at the end of this step whether the open record must leave, unless another one is in flight. */
   #queueCheck(): void {
     if (this.#inFlight || this.#checkQueued) return;
     this.#checkQueued = true;

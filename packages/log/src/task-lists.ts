@@ -66,7 +66,7 @@ export function ownerFilters(role: Role, owner: Owner): string[] {
   const tokens = listTokensOf(role, owner);
   return ['t.*', 'ended'].map(rest => `${tokens.tenant}.${tokens.owner}.*.${rest}`);
 }
-/** The entries of an owner's, or with `isTenant` of a tenant's tasks that have not ended. */
+/** The entries of tasks that have not ended: those of an owner or, with `isTenant`, of the owner's tenant. */
 export function openFilter(role: Role, owner: Owner, isTenant = false): string {
   const tokens = listTokensOf(role, owner);
   return `${tokens.tenant}.${isTenant ? '*' : tokens.owner}.*.t.*`;

@@ -250,9 +250,7 @@ export class TaskFeed {
     }
   }
 
-  /**
-   * Whether the record continues what is folded. Records that were stored when the reading began always do, because they are read in order.
-   */
+  /** Whether the record follows the newest folded one. Records that were stored when the reading began always do, because they are read in order. */
   #follows({ seq, record }: StoredFacts): boolean {
     if (this.lastSeq === 0 || seq <= this.#storedTo) return true;
     const first = record.facts.find(isVisible);

@@ -4,9 +4,24 @@ import type { ReadStart, StreamExtent } from '../fact-log.ts';
 import { requireRecordId, requireTaskId } from '../names.ts';
 
 /** A stored record. The payload is JSON text, so that every reader gets its own copy of what JSON can represent. */
-export type StoredText = { seq: number; taskId: string; id: string; json: string; bytes: number; at: number; trace?: object };
+export type StoredText = {
+  seq: number;
+  taskId: string;
+  id: string;
+  json: string;
+  bytes: number;
+  at: number;
+  trace?: object;
+  continuesText?: boolean;
+};
 
-export type WriteOptions = { id: string; expected?: number; trace?: object | undefined; timeoutMs?: number | undefined };
+export type WriteOptions = {
+  id: string;
+  expected?: number;
+  trace?: object | undefined;
+  timeoutMs?: number | undefined;
+  continuesText?: boolean;
+};
 
 /** Faults that a test can inject: for each, the number of next operations that it hits. */
 export type Faults = {
@@ -178,8 +193,9 @@ export class MemoryStream {
       throw new LogConflict(`the newest record is ${last}, expected ${write.expected}`);
     }
     this.#seq += 1;
-    const { taskId, id, json, bytes, trace } = write;
-    const stored: StoredText = { seq: this.#seq, taskId, id, json, bytes, at: Date.now(), ...(trace && { trace }) };
+    const { taskId, id, json, bytes, trace, continuesText } = write;
+    const more = { ...(trace && { trace }), ...(continuesText === true && { continuesText }) };
+    const stored: StoredText = { seq: this.#seq, taskId, id, json, bytes, at: Date.now(), ...more };
     this.#ids.set(id, stored.seq);
     push(this.#byTask, taskId, stored);
     push(this.#byShard, shardOf(taskId, this.#shards), stored);
