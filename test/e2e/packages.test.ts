@@ -254,7 +254,7 @@ test('every command of the package runs on the lowest Node that it declares and 
   writeFileSync(join(home, 'run.json'), JSON.stringify(runFile));
   const { NODE_OPTIONS: _, ...inherited } = process.env;
   const env = { ...inherited, HOPLINE_HOME: home, HOPLINE_URL: cluster.url, NATS_URL: cluster.nats.url };
-  for (const [index, node] of nodes().entries()) {
+  const runCommands = async (node: string, index: number) => {
     const at = (name: string) => join(folder, `${name}-${index}`);
     const run = (...args: string[]) => runLine(node, { args }, env);
     const asked = await run('ask', 'one two', '--json');
@@ -312,7 +312,9 @@ test('every command of the package runs on the lowest Node that it declares and 
     for (const line of [...Object.values(lines).flat(), { args: ['--help'] }, { args: ['--version'] }])
       await runLine(node, line, env).catch(error => faults.push(error.message));
     assert.deepEqual(faults, [], node);
-  }
+  };
+  // Side by side, because most commands wait for the cluster.
+  await Promise.all(nodes().map(runCommands));
 });
 
 test('a new agent, made by the command of the package, installs, passes its test and its types', {
