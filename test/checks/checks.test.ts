@@ -15,7 +15,7 @@ import { ProcessorSlots } from './processor-slots.ts';
 import { runStaticChecks } from './static-checks.ts';
 import { findQuickFiles, findTestFiles } from './test-files.ts';
 import { add, closingLine } from './totals.ts';
-import { batchOf } from './unit-batches.ts';
+import { batchesOf, batchOf } from './unit-batches.ts';
 
 function folderWith(t: TestContext, files: Record<string, string>): string {
   const root = mkdtempSync(join(tmpdir(), 'hopline-'));
@@ -189,6 +189,21 @@ test('the unit tests of a package share a process, except files that act on thei
     'packages/p/traces.test.ts',
     'services/s',
   ]);
+});
+
+test('the unit tests of a large package run in several processes, and each file runs once', t => {
+  const names = Array.from({ length: 26 }, (_, index) => `packages/p/${index + 10}.test.ts`);
+  const root = folderWith(t, Object.fromEntries(names.map(name => [name, ''])));
+  using batches = batchesOf(
+    root,
+    names.map(name => join(root, name)),
+  );
+  assert.deepEqual(batches.paths.map(batches.nameOf), ['packages/p (1 of 3)', 'packages/p (2 of 3)', 'packages/p (3 of 3)']);
+  const imported = batches.paths.flatMap(path => readFileSync(path, 'utf8').trim().split('\n'));
+  assert.deepEqual(
+    imported.map(line => line.slice(-'10.test.ts";'.length, -'.test.ts";'.length)),
+    names.map(name => name.slice('packages/p/'.length, -'.test.ts'.length)),
+  );
 });
 
 test('services run from the bundle that a run has made, sub-agents from source', t => {

@@ -69,8 +69,10 @@ export async function runTestFiles(options: TestRunOptions): Promise<Totals> {
 
 /** The long files first, so that none of them begins when the others have ended. */
 function inOrder(root: string, files: readonly string[]): string[] {
-  const paths = LONG_FILES.map(({ path }) => path);
-  const rank = (file: string) => (paths.indexOf(relative(root, file)) + 1 || paths.length + 1) - 1;
+  const rank = (file: string) => {
+    const index = LONG_FILES.findIndex(({ path }) => `${relative(root, file)}/`.startsWith(`${path}/`));
+    return index < 0 ? LONG_FILES.length : index;
+  };
   return [...files].sort((left, right) => rank(left) - rank(right));
 }
 
