@@ -3,6 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 /** Files that run at any load. A test of a cluster waits for more than a third of its time, so that three nearly fill two cores. */
 const ALWAYS = 3;
+/** Files for each processor. With more, each of them takes so much longer that the CPU time of a run grows by a quarter. */
+const MAX_PER_PROCESSOR = 2.5;
 /** Bounds the memory: a cluster takes about 0.5 GB. */
 const MAX = 12;
 /** How often the processors are looked at. A file that has just started shows its load in that time. */
@@ -30,7 +32,7 @@ export class ProcessorSlots {
 
   constructor({
     always = ALWAYS,
-    max = Math.min(MAX, ALWAYS * availableParallelism()),
+    max = Math.max(ALWAYS, Math.min(MAX, Math.floor(MAX_PER_PROCESSOR * availableParallelism()))),
     lookMs = LOOK_MS,
     idleProcessors = createIdleProcessors(),
   }: SlotOptions = {}) {
