@@ -16,7 +16,7 @@ export const WAITING_FILES_AT_ONCE = 3;
 const FILE_MS_MAX = 15 * 60 * 1000;
 /** For files that install releases and replace every pod under load: they run one at a time. */
 export const ON_CLUSTER = { fileMsMax: 40 * 60 * 1000 };
-/** The value before any run. A run that collects coverage sets the variable in this process, and so for the files that run beside it. */
+/** The value before any run. A run that collects coverage sets the variable in this process, and so for the files that run at the same time. */
 const { NODE_V8_COVERAGE } = process.env;
 
 /**

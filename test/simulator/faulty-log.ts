@@ -633,7 +633,7 @@ function unknownInput({ at, from }: InputRecord): InputRecord {
   return record as unknown as InputRecord;
 }
 
-/** A record with unknown members, and a fact of an unknown kind beside the known ones. */
+/** A record with unknown members, and a fact of an unknown kind among the known ones. */
 function factsOfNextVersion(record: FactRecord): FactRecord {
   const fact = { kind: 'noted', at: record.aggregate.at, note: 'of the next version' } as unknown as Fact;
   const facts = record.facts.length === 0 ? [] : [...record.facts.map(asNextVersion), fact];

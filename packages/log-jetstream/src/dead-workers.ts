@@ -21,7 +21,7 @@ const TAKE_MS = 10_000;
 const NAK_TIMEOUT_MS = 2_000;
 const NAKS_AT_ONCE_MAX = 256;
 
-/** Workers of one role. Beyond it the server finds the items of a dead worker after the time for which they are claimed. */
+/** Maximum number of siblings that a worker knows. The items of any other dead worker are delivered again when its claim ends. */
 const SIBLINGS_MAX = 4_096;
 const WORKER = /^[0-9a-f-]{36}$/;
 

@@ -39,7 +39,7 @@ export class LogNames {
     this.workStream = this.#named(WORK_STREAM);
   }
 
-  /** HOPLINE_PREFIX; empty without one. */
+  /** HOPLINE_PREFIX; empty if it is not set. */
   get prefix(): string {
     return this.#prefix;
   }

@@ -128,8 +128,8 @@ export const MAX_BYTES_DEFAULT: MaxBytes = { inputs: 1024 * MIB, facts: 4096 * M
 /** A repeated work item is stored once within this time. Longer than a takeover, an election and a publish timeout together. */
 export const DUPLICATE_WINDOW_MS = 10 * MINUTE_MS;
 /**
- * The same for inputs. nats-server keeps each id in memory (210 B), so the time is short. Longer than an election and a publish timeout; a
- * record that is stored twice all the same changes nothing, because its ordinals are folded once.
+ * The same for inputs. nats-server keeps each id in memory (210 B), so the time is short. Longer than an election and a publish timeout; a record
+ * that is still stored twice changes nothing, because its ordinals are folded once.
  */
 export const INPUTS_DUPLICATE_WINDOW_MS = 2 * MINUTE_MS;
 /** The same for facts, whose expected sequence rejects a repeated record at any time. nats-server requires at least 100 ms. */
@@ -141,8 +141,9 @@ export const FACTS_DUPLICATE_WINDOW_MS = 1_000;
 export const LEASES_AGE_MS = 7 * DAY_MS;
 
 /*
- * Consumers of each stream. By default nats-server 2.15 allows 1,000, which one client could use up. The numbers
- * are for 1,000 agents, each with one process, and 50 processes of ingress: far beyond what a NATS cluster of today serves.
+ *
+ * Consumers of each stream. By default nats-server 2.15 allows 1,000, which one client could use up. The numbers are for 1,000 agents, each with one
+ * process, and 50 processes of ingress: far more than a NATS cluster can serve today.
  */
 
 /** At most nine consumers for each role (one for work without an owner, eight for tenants): 1,000 agents and the supervisors take 9,009. */

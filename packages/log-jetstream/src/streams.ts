@@ -55,7 +55,7 @@ export type StreamsOptions = {
   payloadBytesMax: number;
 };
 
-/** What the streams were created with, and services therefore use. */
+/** The settings with which the streams were created, and which services therefore use. */
 export type LogLayout = { shards: number; isCompact: boolean };
 
 type Spec = Partial<StreamConfig> & { name: string; subjects: string[] };

@@ -185,7 +185,8 @@ class Follower {
 
   #accept(live: LiveRecord): StoredFacts | undefined {
     if (live.seq <= this.#seen) {
-      // A read that was faster than the live message explains such a record. Otherwise the log reuses its sequences, which the tail shows.
+      // A record up to #readTo was only read before its live message arrived. A later one below #known means that the log reuses its sequences, which
+      // a check of the tail proves.
       if (live.seq > this.#readTo && live.seq < this.#known) this.#checkTail = true;
       return undefined;
     }

@@ -15,7 +15,9 @@ import type { TaskIndexEntry } from './task-index-entry.ts';
  */
 export type TaskListValue = TaskIndexEntry | EndedTasks | EndedPage;
 
-/** What a list needs of an ended task. `at`: time of the end, epoch milliseconds. `seq`: log sequence of its newest record, 0: unknown. */
+/**
+ * The members of an ended task that a list needs. `at`: time of the end, epoch milliseconds. `seq`: log sequence of its newest record, 0: unknown.
+ */
 export type EndedTask = [taskId: string, contextId: string, state: TaskState, at: number, generation: number, seq: number];
 
 /** Oldest end first. */

@@ -7,7 +7,7 @@ import { type CoalesceSettings, TextHold } from '@hopline/coalesce';
 export const GATHER_MS = 10;
 /**
  * The processors are nearly busy when the median time of an append is more than this many times the fastest one; above that, the cost of an event
- * grows. Measured on two cores beside other programs: 2 to 3 times at 1 to 30 streams of 20 tokens/s, 10 times and more at 100.
+ * grows. Measured on two cores that were shared with other programs: 2 to 3 times at 1 to 30 streams of 20 tokens/s, 10 times and more at 100.
  */
 export const SLOW_APPEND_FACTOR = 3;
 /** No append counts as faster than this many milliseconds. */
