@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 /** Files that run at any load. A test of a cluster waits for more than a third of its time, so that three nearly fill two cores. */
 const ALWAYS = 3;
-/** Files for each processor. With more, each of them takes so much longer that the CPU time of a run grows by a quarter. */
+/** Files for each processor. With more, each of them only takes longer. */
 const MAX_PER_PROCESSOR = 2.5;
 /** Bounds the memory: a cluster takes about 0.5 GB. */
 const MAX = 12;
