@@ -13,8 +13,6 @@ import { countRecords, type RecordCounts } from './stored-records.ts';
 export const PER_SECOND = 20;
 /** Users do not send in the same millisecond, and their tokens come at different times. */
 const STAGGER_MS = 7;
-/** More concurrent turns than one supervisor or agent takes by default. */
-const SLOTS = { HOPLINE_SLOTS: '4096' };
 /** Streams are sustained while 99 % of their tokens are younger than this at their clients. */
 const AGE_P99_MS_MAX = 500;
 
@@ -81,7 +79,7 @@ export async function pacedRuns({
   if (nodes !== undefined) stack.defer(() => nodes.stop());
   const [first] = nodes === undefined ? [] : [...nodes.servers.values()];
   const nats = first && { ...first, url: [...nodes!.servers.values()].map(({ url }) => url).join(',') };
-  const env = { ...SLOTS, HOPLINE_REPLICAS: String(replicas) };
+  const env = { HOPLINE_REPLICAS: String(replicas) };
   const started = stack.use(await startPeers([REMOTE], { env, ...(nats && { nats }) }));
   const { bench } = started;
   const peers = started.peers[0]!;

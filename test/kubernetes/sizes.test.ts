@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { SLOTS_DEFAULT } from '@hopline/log';
 import { Ajv } from 'ajv';
 import { parse } from 'yaml';
 import { CHART, manifestsOf, skip, template } from './rendered-chart.ts';
@@ -48,7 +49,6 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-const DEFAULT_SLOTS = 512;
 /** Bytes of each bucket, of the volume: hopline.streamBytes of the chart. */
 const BUCKET_SHARE = (2 / 3) * (5 / 400) * (4 / 3);
 
@@ -79,7 +79,7 @@ for (const [size, load] of Object.entries(SIZES)) {
       assert.ok(mibOf(resources.requests.memory) <= mibOf(resources.limits.memory));
     }
     assert.ok(values.relay.replicas <= (values.shards ?? defaults.shards!), 'each relay has a shard');
-    const slots = values.supervisor.settings?.HOPLINE_SLOTS ?? DEFAULT_SLOTS;
+    const slots = values.supervisor.settings?.HOPLINE_SLOTS ?? SLOTS_DEFAULT;
     assert.ok((values.supervisor.replicas - 1) * slots >= load.streams, 'slots for all streams without one supervisor');
   });
 

@@ -73,7 +73,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
     'task-transfer',
     'telemetry',
   ],
-  'agent-a2a': ['a2a', 'agent', 'agent-card', 'outbound-http', 'profiles'],
+  'agent-a2a': ['a2a', 'agent', 'agent-card', 'events', 'outbound-http', 'profiles'],
   'agent-langgraph': ['a2a', 'agent', 'outbound-http'],
   'agent-mcp': ['a2a', 'agent', 'outbound-http'],
   'agent-model': ['a2a', 'agent', 'agent-mcp', 'chat-model'],

@@ -378,6 +378,10 @@ class FaultyWork implements WorkQueue {
     return this.#wire.read('work item', taskId, async () => this.#broker.hasItem(role, taskId));
   }
 
+  ahead(role: Role, { taskId }: Pick<Work, 'taskId'>): Promise<number | undefined> {
+    return this.#wire.read('work place', taskId, async () => this.#broker.ahead(role, taskId));
+  }
+
   async request(role: Role, work: Work, options: { id: string; trace?: TraceCarrier }): Promise<void> {
     requireRole(role);
     requireTaskId(work.taskId);

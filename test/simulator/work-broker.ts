@@ -90,6 +90,13 @@ export class WorkBroker {
     return [...this.#items.values()].some(item => item.role === role && (JSON.parse(item.json) as Work).taskId === taskId);
   }
 
+  /** Undefined if no item of the task waits for its first delivery. */
+  ahead(role: Role, taskId: string): number | undefined {
+    const waiting = [...this.#items.values()].filter(item => item.role === role && item.deliveries === 0);
+    const place = waiting.findLastIndex(item => (JSON.parse(item.json) as Work).taskId === taskId);
+    return place < 0 ? undefined : place;
+  }
+
   /** Asks for one item. Returns a function that withdraws the request. */
   pull(role: Role, expiresMs: number, deliver: (delivery: Delivery) => void): () => void {
     const pull = { role, deliver, expiresAt: this.#clock.nowMs + expiresMs };

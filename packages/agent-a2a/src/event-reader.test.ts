@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Message, StreamResponse, Task, TaskState } from '@hopline/a2a';
 import type { AgentEvent } from '@hopline/agent';
+import { queueNotice } from '@hopline/events';
 import { EventReader, RECENT_MESSAGES_MAX, type ReaderOptions } from './event-reader.ts';
 import { OPEN_CALLS_MAX, OpenCalls } from './open-calls.ts';
 import { KEPT_ID_UNITS_MAX, keptId, RecentIds } from './recent-ids.ts';
@@ -196,4 +197,23 @@ test("the start of the agent's work is one event, unless another event shows it"
   const spoken = reader();
   assert.deepEqual([...spoken.read(working('a')), ...spoken.read(status('TASK_STATE_WORKING'))], [{ type: 'text', text: 'a' }]);
   assert.deepEqual(reader({ text: 'hidden' }).read(working('a')), [{ type: 'working' }]);
+});
+
+test('a notice that the turn waits for a slot is progress, in a status and in the task that is polled [S4-21]', () => {
+  const notice = queueNotice('q-1', { role: 'agent.slow', ahead: 3 });
+  const status = { state: 'TASK_STATE_SUBMITTED' as const, message: notice };
+  for (const text of ['answer', 'progress', 'hidden'] as const) {
+    const one = reader({ text });
+    const events = one.read({ statusUpdate: { taskId: 't', contextId: 'c', status } });
+    assert.deepEqual(
+      events.map(({ type }) => type),
+      ['progress'],
+    );
+  }
+  const polled = reader();
+  const { events } = polled.snapshot(task({ status }));
+  assert.deepEqual(
+    events.map(({ type }) => type),
+    ['progress'],
+  );
 });

@@ -12,6 +12,7 @@ import {
   textOf,
 } from '@hopline/a2a';
 import type { AgentEvent } from '@hopline/agent';
+import { isQueueNotice } from '@hopline/events';
 import { otherParts, shownMessage, textMessage } from './message-parts.ts';
 import { OpenCalls } from './open-calls.ts';
 import type { Deltas, Skipped, StatusText } from './options.ts';
@@ -167,7 +168,7 @@ export class EventReader {
     for (const message of messages) {
       const notice = noticeOf(message, undefined, calls);
       if (notice !== undefined) calls.idOf(notice);
-      else if (textOf(message.parts) !== '') texts.push(textOf(message.parts));
+      else if (!isQueueNotice(message) && textOf(message.parts) !== '') texts.push(textOf(message.parts));
     }
     return this.#texts.wholeOf(texts);
   }
@@ -205,6 +206,10 @@ export class EventReader {
     if (notice !== undefined) {
       this.#texts.settle(this.#read);
       this.#read.push(this.#tool(notice));
+      return;
+    }
+    if (isQueueNotice(message)) {
+      this.#read.push({ type: 'progress', message: shownMessage(message) });
       return;
     }
     if (parts.some(part => part.text === undefined)) this.#files(message);

@@ -5,8 +5,11 @@ import { errorWord, type Logger } from '@hopline/telemetry';
 import type { Agent } from './agent.ts';
 import { AgentMisuse } from './misuse.ts';
 
-/** Interval of an agent's heartbeats in the registry. */
-export const HEARTBEAT_INTERVAL_MS = 2_000;
+/**
+ * Interval of an agent's heartbeats in the registry: one may be lost within AGENT_SILENCE_MS_MAX. Each is a stored write that every supervisor and
+ * ingress receives, the largest part of what an idle agent costs.
+ */
+export const HEARTBEAT_INTERVAL_MS = 4_000;
 /**
  * Interval in milliseconds at which the agent's skills are requested; until they have been received once, every heartbeat requests them.
  */

@@ -137,6 +137,7 @@ const RELAY_INPUTS = kindsOf({
   'auth-timeout': { request: value => Number.isInteger(value) },
   'copy-forward': { startStoredAt: isTime, idleSince: optional(isTime) },
   'work-gone': { turn: isOrdinal, call: optional(isText) },
+  queued: { turn: isOrdinal, message: isMessage },
 } satisfies { readonly [K in Exclude<RelayInput['kind'], 'unknown'>]: Members });
 
 const AGENT_INPUTS = kindsOf({
@@ -157,6 +158,7 @@ const AGENT_INPUTS = kindsOf({
     source: optional(isSource),
   },
   status: { state: isState, ...OUTCOME, resume: isAny, source: optional(isSource) },
+  queued: { message: optional(isMessage) },
   call: {
     call: isText,
     agent: isText,

@@ -228,6 +228,8 @@ export type TaskAggregate = {
   inputRequest?: PendingRequest;
   /** The newest request for credentials; it waits while the state is auth-required. */
   authRequest?: PendingRequest;
+  /** True if the newest status is a queue notice. Another status without a message replaces it, even in the same state. */
+  queued?: true;
   /** 1-based, +1 for each later message of the client. */
   turn: number;
   /** Ids of the client messages in the history, to reject duplicates. Bounded by TURNS_MAX. */

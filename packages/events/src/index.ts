@@ -45,6 +45,7 @@ export type {
   OpenInput,
   Producer,
   ProfileName,
+  QueuedInput,
   RelayInput,
   RelayRecord,
   RemoteRunInput,
@@ -54,12 +55,14 @@ export type {
   TextInput,
   TimeoutInput,
   ToolCall,
+  TurnQueuedInput,
   UnknownInput,
   WorkGoneInput,
 } from './inputs.ts';
 export { isSameItem, mayAppend, ordinalsOf, writerOf } from './inputs.ts';
 export { isSameOwner, type Owner } from './owner.ts';
 export type { AgentPresentation, ArtifactKind, LaneArtifact, NoticeTemplate, NoticeTemplates } from './presentation.ts';
+export { isQueueNotice, queueNotice, queueText } from './queue-notice.ts';
 export type { Role, TraceCarrier, Writer } from './subjects.ts';
 export {
   fnv1a32,

@@ -75,8 +75,14 @@ export type WorkGoneInput = {
   call?: string;
 };
 
+/**
+ * The turn's work item waits for a free slot of its role. If the turn has not begun when this input is folded, the message becomes a status
+ * that leaves the state as it is.
+ */
+export type TurnQueuedInput = { kind: 'queued'; turn: number; message: Message };
+
 /** Inputs that relays append for themselves, so that the log puts them in order with all others. */
-export type RelayInput = TimeoutInput | CopyForwardInput | WorkGoneInput | UnknownInput;
+export type RelayInput = TimeoutInput | CopyForwardInput | WorkGoneInput | TurnQueuedInput | UnknownInput;
 
 /** The place within the agent that an input comes from. Kept in the log, never shown to clients. */
 export type InputSource = {
@@ -137,6 +143,12 @@ export type StatusInput = {
 };
 
 /**
+ * The agent's work item waits for a free slot. From the root producer, in a profile whose progress is a status: a status with the message,
+ * which leaves the state as it is. Without a message the wait is over: a status without a message replaces it.
+ */
+export type QueuedInput = { kind: 'queued'; message?: Message };
+
+/**
  * The supervisor delegates a part of the task to an agent. The input holds everything that the agent's work item needs, and the relay that
  * stores the call queues that item. Without `presentation` and `message` the supervisor queues it itself: an earlier version wrote it, or
  * they are too large.
@@ -192,6 +204,7 @@ export type AgentInput =
   | CloseInput
   | ArtifactInput
   | StatusInput
+  | QueuedInput
   | CallInput
   | EndedInput
   | StepInput

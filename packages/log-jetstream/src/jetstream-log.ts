@@ -26,6 +26,7 @@ import {
   MAX_BYTES_DEFAULT,
   OPEN_TIMEOUT_MS,
   QUEUE_TURNS_MAX_DEFAULT,
+  UNCLAIMED_WAIT_MS,
 } from './options.ts';
 import { NatsPresence } from './presence.ts';
 import { Publisher } from './publisher.ts';
@@ -117,6 +118,7 @@ function assemble(connection: Connection, { shards, isCompact }: LogLayout, opti
       attemptsMax: options.attemptsMax ?? ATTEMPTS_MAX_DEFAULT,
       requeuesMax: options.requeuesMax ?? REQUEUES_MAX_DEFAULT,
       ackWaitMs: options.ackWaitMs ?? ACK_WAIT_MS,
+      unclaimedWaitMs: Math.min(options.ackWaitMs ?? ACK_WAIT_MS, options.unclaimedWaitMs ?? UNCLAIMED_WAIT_MS),
       claimMs: options.claimMs ?? CLAIM_MS,
       queueTurnsMax: options.queueTurnsMax ?? QUEUE_TURNS_MAX_DEFAULT,
       roleItemsMax: options.roleItemsMax ?? ROLE_ITEMS_MAX_DEFAULT,

@@ -38,6 +38,8 @@ export type JetStreamLogOptions = {
    * once. Default ACK_WAIT_MS.
    */
   ackWaitMs?: number;
+  /** The same for items that no entry of a worker names yet, if that is shorter. Default UNCLAIMED_WAIT_MS. */
+  unclaimedWaitMs?: number;
   /** Time before the items of a worker are delivered again when no other worker of its version is left to queue them. Default CLAIM_MS. */
   claimMs?: number;
   /** Items of one queue of a role that run at the same time in all its workers. Default QUEUE_TURNS_MAX_DEFAULT. */
@@ -161,6 +163,11 @@ export const BUCKET_CONSUMERS_MAX = 2_500;
 export const WORK_ITEMS_PER_SUBJECT_MAX = 128;
 
 export const ACK_WAIT_MS = 5_000;
+/**
+ * An item whose worker dies in its first 100 to 350 ms waits this long, so that text flows again within 3 s. Longer than the 1.67 s between two
+ * keep-alives of versions before 2026-11-24, whose items live by them.
+ */
+export const UNCLAIMED_WAIT_MS = 2_000;
 /**
  * How long items stay claimed after a worker and all its siblings have died. Claims are renewed twice in this time, so a shorter time costs more
  * messages.

@@ -2,8 +2,8 @@ import type { Connection } from './connection.ts';
 import type { Delivery } from './delivery.ts';
 import { inProgress, later } from './item-replies.ts';
 
-/** Keep-alives within ackWaitMs, so that one or two may be lost. */
-const KEEP_ALIVES_PER_ACK_WAIT = 3;
+/** Keep-alives within unclaimedWaitMs, so that one or two may be lost. */
+const KEEP_ALIVES_PER_WAIT = 3;
 /** Renewals within claimMs. All items of a worker are renewed together, because each renewal makes the server look through all items. */
 const RENEWALS_PER_CLAIM = 2;
 /** Renewals in one turn of the event loop. */
@@ -32,11 +32,15 @@ export class RunningItems {
    * `claimMs`: how long the server keeps a claimed item for its worker without a renewal. `onChange`: the items that this worker
    * should claim have changed.
    */
-  constructor(connection: Connection, { ackWaitMs, claimMs }: { ackWaitMs: number; claimMs: number }, onChange: () => void) {
+  constructor(
+    connection: Connection,
+    { unclaimedWaitMs, claimMs }: { unclaimedWaitMs: number; claimMs: number },
+    onChange: () => void,
+  ) {
     this.#connection = connection;
-    this.#claimMs = Math.max(claimMs, ackWaitMs);
+    this.#claimMs = Math.max(claimMs, unclaimedWaitMs);
     this.#onChange = onChange;
-    const keepAliveMs = ackWaitMs / KEEP_ALIVES_PER_ACK_WAIT;
+    const keepAliveMs = unclaimedWaitMs / KEEP_ALIVES_PER_WAIT;
     this.#timers = [
       setInterval(() => this.#keepAlive(keepAliveMs), keepAliveMs),
       setInterval(() => void this.renew(), this.#claimMs / RENEWALS_PER_CLAIM),

@@ -1,11 +1,14 @@
 import { type Role, TENANT_QUEUES, tenantQueueOfSubject, tenantsWorkFilter, workersSubject } from '@hopline/events';
-import { sleepUnlessAborted } from '@hopline/log';
 import type { Connection } from './connection.ts';
 import { LastingSubscription } from './lasting-subscription.ts';
-import { retry } from './retry.ts';
+import { pause, retry } from './retry.ts';
 
-/** A message that work has come may be lost, and requesters of an earlier version send none. */
-const LOOK_MS = 5_000;
+/**
+ * A message that work has come may be lost, and requesters of an earlier version send none. A worker looks for such work this often at first, as in
+ * a rolling update, and then less and less often, because a thousand idle agents look too.
+ */
+const LOOK_MS_MIN = 5_000;
+const LOOK_MS_MAX = 60_000;
 /** A requester repeats the message for one queue at most this often. */
 const REPORT_MS = 1_000;
 /** Queues whose last message a requester remembers. */
@@ -42,9 +45,14 @@ export class TenantQueues {
       onMsg,
       signal: ended,
     });
-    while (!ended.aborted && this.#running.size < TENANT_QUEUES) {
+    for (
+      let waitMs = LOOK_MS_MIN;
+      !ended.aborted && this.#running.size < TENANT_QUEUES;
+      waitMs = Math.min(2 * waitMs, LOOK_MS_MAX)
+    ) {
       await this.#look(ended).catch(() => {});
-      await sleepUnlessAborted(LOOK_MS, ended);
+      // Ends early at a reconnect, because a message may have been lost with the connection.
+      await pause(this.#connection, waitMs, ended);
     }
     all.abort();
   }

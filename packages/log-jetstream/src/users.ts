@@ -57,6 +57,7 @@ function relay(rights: Rights): void {
   rights.removeUnknown();
   rights.publish(`${LOG_PREFIX}.*.*`, `${RAW_PREFIX}.*.*.relay`);
   rights.requestWork('supervisor', ANY_AGENT);
+  rights.findPlaces();
   rights.readInputs();
   rights.readFacts();
   rights.watch('leases');
@@ -89,6 +90,7 @@ function ingress(rights: Rights): void {
 function supervisor(rights: Rights): void {
   rights.publish(`${RAW_PREFIX}.*.*.supervisor`);
   rights.requestWork(ANY_AGENT);
+  rights.findPlaces();
   rights.compareInput();
   rights.followFacts();
   rights.takeWork('supervisor');
@@ -234,6 +236,12 @@ class Rights {
   /** Counts the work that waits for a role. */
   inspectWork(consumer: string): void {
     this.#api(`CONSUMER.INFO.${this.#names.workStream}.${consumer}`);
+  }
+
+  /** Finds the place of an item in its queue. NATS wraps the item in JSON, so it cannot pass for a record or another item. */
+  findPlaces(): void {
+    this.inspectWork('*');
+    this.#api(`STREAM.MSG.GET.${this.#names.workStream}`);
   }
 
   takeWork(role: Role | typeof ANY_AGENT): void {

@@ -40,7 +40,7 @@ export type WorkConsumerOptions = DeliveryBounds & {
   role: Role;
   queue: Queue;
   requeueCounts: RequeueCounts;
-  ackWaitMs: number;
+  unclaimedWaitMs: number;
   queueTurnsMax: number;
   /** Shared by all queues of the worker. */
   slots: FairSlots<Queue>;
@@ -174,9 +174,9 @@ export class WorkConsumer {
   /** Creates the consumer, or updates it to the settings of this worker. */
   async #ensure(): Promise<void> {
     const { names, jsm } = this.#connection;
-    const { role, queue, ended, ackWaitMs, queueTurnsMax } = this.#options;
+    const { role, queue, ended, unclaimedWaitMs, queueTurnsMax } = this.#options;
     const updatable = {
-      ack_wait: nanos(ackWaitMs),
+      ack_wait: nanos(unclaimedWaitMs),
       // The server limits all deliveries; only workers know which of them are attempts.
       max_deliver: deliveriesMax(this.#options),
       max_ack_pending: queueTurnsMax,

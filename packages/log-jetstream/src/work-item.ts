@@ -32,7 +32,7 @@ const REQUEUE_COUNT_MS_MAX = 5_000;
 export type ItemOptions = DeliveryBounds & {
   role: Role;
   requeueCounts: RequeueCounts;
-  ackWaitMs: number;
+  unclaimedWaitMs: number;
   ended: AbortSignal;
   running: RunningItems;
   /** Whether another worker has claimed a later delivery of an item. */
@@ -99,10 +99,10 @@ export async function runItem(
  * item itself, the item is due after the ack wait, not at the end of the claim.
  */
 async function release(connection: Connection, delivery: Delivery, options: ItemOptions): Promise<void> {
-  const { running, ackWaitMs, isClaimedElsewhere } = options;
+  const { running, unclaimedWaitMs, isClaimedElsewhere } = options;
   if (!running.isClaimed(delivery.seq)) return;
   const isHeld = await isClaimedElsewhere(delivery).catch(() => true);
-  if (!isHeld) later(connection, delivery.msg, ackWaitMs);
+  if (!isHeld) later(connection, delivery.msg, unclaimedWaitMs);
 }
 
 /** A delivery may arrive late, after the path of this worker stood still: another worker has taken the item meanwhile. */

@@ -3,6 +3,7 @@ import { taskWorkFilters, tenantQueueOf, workSubject } from '@hopline/events';
 import {
   type DeliveryBounds,
   FairSlots,
+  heapWatch,
   type Job,
   type KeyValue,
   LogFull,
@@ -17,6 +18,7 @@ import type { Delivery } from './delivery.ts';
 import type { Queue } from './names.ts';
 import { DUPLICATE_WINDOW_MS } from './options.ts';
 import type { Publisher } from './publisher.ts';
+import { QueuePlaces } from './queue-places.ts';
 import type { RequeueCounts } from './requeues.ts';
 import { pause, retry } from './retry.ts';
 import { RunningItems } from './running-items.ts';
@@ -30,6 +32,8 @@ export type JetStreamWorkOptions = DeliveryBounds & {
   requeueCounts: RequeueCounts;
   workers: KeyValue<WorkerEntry>;
   ackWaitMs: number;
+  /** At most ackWaitMs. */
+  unclaimedWaitMs: number;
   claimMs: number;
   queueTurnsMax: number;
   roleItemsMax: number;
@@ -48,6 +52,7 @@ export class JetStreamWork implements WorkQueue {
   readonly #options: JetStreamWorkOptions;
   readonly #room: WorkRoom;
   readonly #reports: TenantQueueReports;
+  readonly #places: QueuePlaces;
 
   constructor(connection: Connection, publisher: Publisher, options: JetStreamWorkOptions) {
     this.#connection = connection;
@@ -55,6 +60,7 @@ export class JetStreamWork implements WorkQueue {
     this.#options = options;
     this.#room = new WorkRoom(connection, options);
     this.#reports = new TenantQueueReports(connection);
+    this.#places = new QueuePlaces(connection);
   }
 
   async request(role: Role, work: Work, options: { id: string; trace?: TraceCarrier }): Promise<void> {
@@ -95,12 +101,23 @@ export class JetStreamWork implements WorkQueue {
     return stored.includes(true);
   }
 
+  async ahead(role: Role, { taskId, owner }: Pick<Work, 'taskId' | 'owner'>): Promise<number | undefined> {
+    requireRole(role);
+    requireTaskId(taskId);
+    this.#connection.requireOpen();
+    return this.#places.ahead(role, taskId, owner);
+  }
+
   async take(role: Role, options: { slots: number; signal: AbortSignal }, handler: (job: Job) => Promise<void>): Promise<void> {
     requireRole(role);
     const ended = AbortSignal.any([options.signal, this.#connection.closed]);
     const { tenantSlotsShare } = this.#options;
     const tenantSlotsMax = Math.max(1, Math.floor(options.slots * tenantSlotsShare));
-    const slots = new FairSlots<Queue>(options.slots, queue => (queue === undefined ? options.slots : tenantSlotsMax));
+    const slots = new FairSlots<Queue>(
+      options.slots,
+      queue => (queue === undefined ? options.slots : tenantSlotsMax),
+      heapWatch(() => performance.now()),
+    );
     const life = new AbortController();
     const running = this.#runningItems(role, AbortSignal.any([life.signal, this.#connection.closed]));
     const worker = {
@@ -131,8 +148,8 @@ export class JetStreamWork implements WorkQueue {
     presence: WorkerPresence;
     isClaimedElsewhere: (delivery: Delivery) => Promise<boolean>;
   } {
-    const { ackWaitMs, claimMs, workers: bucket } = this.#options;
-    const items = new RunningItems(this.#connection, { ackWaitMs, claimMs }, () => presence.changed());
+    const { ackWaitMs, unclaimedWaitMs, claimMs, workers: bucket } = this.#options;
+    const items = new RunningItems(this.#connection, { unclaimedWaitMs, claimMs }, () => presence.changed());
     const [onSibling, onAnswer] = [
       (worker: string) => dead.onSibling(worker),
       (...received: Parameters<DeadWorkers['onAnswer']>) => dead.onAnswer(...received),

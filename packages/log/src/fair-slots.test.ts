@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FairSlots } from './fair-slots.ts';
+import { heapWatch, SCARCE_SLOTS_MIN } from './heap-room.ts';
 
 type Entry = { queue: string; begun: boolean; release: () => void };
 
@@ -66,4 +67,21 @@ test('an item that leaves while it waits does not take a slot; listeners are cal
   unlisten();
   reserve(slots, 'b');
   assert.equal(changes, 4);
+});
+
+test('a worker whose heap is nearly full takes nothing more, but always SCARCE_SLOTS_MIN', () => {
+  let nowMs = 0;
+  let used = 79;
+  const watch = heapWatch(
+    () => nowMs,
+    () => ({ used_heap_size: used, heap_size_limit: 100 }) as ReturnType<typeof import('node:v8').getHeapStatistics>,
+  );
+  const slots = new FairSlots<string>(1_000, () => 1_000, watch);
+  const held = Array.from({ length: SCARCE_SLOTS_MIN }, () => reserve(slots, 'a'));
+  assert.equal(slots.room('a'), 1_000 - SCARCE_SLOTS_MIN);
+  used = 81;
+  nowMs += 1_000;
+  assert.equal(slots.room('a'), 0);
+  held[0]!.release();
+  assert.equal(slots.room('a'), 1_000 - SCARCE_SLOTS_MIN + 1);
 });

@@ -1,3 +1,5 @@
+import { SCARCE_SLOTS_MIN } from './heap-room.ts';
+
 type Waiting<Q> = { queue: Q; grant: () => void };
 
 export type Slot = {
@@ -23,15 +25,19 @@ export class FairSlots<Q> {
   #runningCount = 0;
   #grants = 0;
 
-  /** `slotsMaxOf`: maximum slots of one queue. */
-  constructor(slots: number, slotsMaxOf: (queue: Q) => number) {
+  readonly #isScarce: () => boolean;
+
+  /** `slotsMaxOf`: maximum slots of one queue. `isScarce`: the process has no memory for more than SCARCE_SLOTS_MIN items. */
+  constructor(slots: number, slotsMaxOf: (queue: Q) => number, isScarce: () => boolean = () => false) {
     this.#slots = slots;
     this.#slotsMaxOf = slotsMaxOf;
+    this.#isScarce = isScarce;
   }
 
   /** How many more items of a queue may begin now; below 0 when items of several queues wait for slots. */
   room(queue: Q): number {
-    const free = this.#slots - this.#runningCount - this.#waiting.length;
+    const taken = this.#runningCount + this.#waiting.length;
+    const free = taken >= SCARCE_SLOTS_MIN && this.#isScarce() ? 0 : this.#slots - taken;
     return Math.min(free, this.#slotsMaxOf(queue) - this.taken(queue));
   }
 

@@ -31,6 +31,7 @@ export { FairSlots, type Slot } from './fair-slots.ts';
 export type { FollowOptions, FollowSource, LiveRecord, RereadReason, Tail } from './follow.ts';
 export { FOLLOW_BUFFER_BYTES_MAX, FOLLOW_BUFFER_RECORDS_MAX, follow, PUSH_AFTER_CHECKS, TAIL_CHECK_MS } from './follow.ts';
 export { type BucketView, followBucket } from './follow-bucket.ts';
+export { heapWatch, SLOTS_DEFAULT, SLOTS_DOC } from './heap-room.ts';
 export type { InputAppendOptions, InputLog, RejectedInput, StoredInput } from './input-log.ts';
 export type { InputWriter } from './input-writer.ts';
 export { createInputWriter, RECORD_INPUT_BYTES_MAX, RECORD_TOKENS_MAX, WAITING_BYTES_MAX } from './input-writer.ts';
@@ -61,6 +62,7 @@ export {
   requireWriter,
 } from './names.ts';
 export type { Presence } from './presence.ts';
+export { QueueWaits } from './queue-waits.ts';
 export { followTask, fromStart, readTask, startSeqOf } from './read-task.ts';
 export type { TaskIndexEntry } from './task-index-entry.ts';
 export {

@@ -11,13 +11,47 @@ type SeenInstance = { entry: AgentEntry; seenAtMs: number };
 /** `seenAtMs`: when this process last saw a heartbeat of any instance, by `now`. */
 export type RegisteredAgent = AgentEntry & { isLive: boolean; seenAtMs: number };
 
+/** Instances by agent. With a thousand agents, one look at an agent must not take a step for each of them. */
+class Instances {
+  readonly #byAgent = new Map<string, Map<string, SeenInstance>>();
+  #names: string[] | undefined;
+
+  set(key: string, seen: SeenInstance): void {
+    const name = agentOf(key);
+    const instances = this.#byAgent.get(name);
+    if (instances !== undefined) instances.set(key, seen);
+    else {
+      this.#byAgent.set(name, new Map([[key, seen]]));
+      this.#names = undefined;
+    }
+  }
+
+  delete(key: string): void {
+    const name = agentOf(key);
+    const instances = this.#byAgent.get(name);
+    if (instances?.delete(key) !== true || instances.size > 0) return;
+    this.#byAgent.delete(name);
+    this.#names = undefined;
+  }
+
+  of(name: string): Iterable<SeenInstance> {
+    return this.#byAgent.get(name)?.values() ?? [];
+  }
+
+  /** In alphabetical order. */
+  get names(): readonly string[] {
+    this.#names ??= [...this.#byAgent.keys()].sort((a, b) => a.localeCompare(b, 'en'));
+    return this.#names;
+  }
+}
+
 /**
  * The registered agents and whether they are live. Each running instance of an agent has its own entry, so that the others stay registered
  * when it stops. Liveness is measured with this process's own clock, like the relays' leases.
  */
 export class LiveAgents {
   readonly #now: () => number;
-  #instances = new Map<string, SeenInstance>();
+  #instances = new Instances();
   #seenAtMs: number;
 
   /** `now`: monotonic milliseconds. */
@@ -31,20 +65,20 @@ export class LiveAgents {
    * that fails.
    */
   async follow(agents: KeyValue<AgentEntry>, signal: AbortSignal, onLost: (error: unknown) => void): Promise<void> {
-    let found = new Map<string, SeenInstance>();
+    let found = new Instances();
     await followBucket(agents, signal, {
       begin: () => {
-        found = new Map();
+        found = new Instances();
       },
       change: ({ key, value }) => {
         // Entries are checked, because an agent may write anything into its own and every reader uses those of all agents.
-        if (isAgentEntry(value) && key.split('.')[0] === value.name) {
+        if (isAgentEntry(value) && agentOf(key) === value.name) {
           this.#seenAtMs = this.#now();
           found.set(key, { entry: value, seenAtMs: this.#seenAtMs });
         } else found.delete(key);
       },
       ready: () => {
-        // Agents that were removed while the watch was lost are not in the new map.
+        // Agents that were removed while the watch was lost are not among the new ones.
         this.#instances = found;
       },
       lost: onLost,
@@ -69,16 +103,29 @@ export class LiveAgents {
    * newest heartbeat describes it. An instance that stopped in order has deleted its entry.
    */
   all(): RegisteredAgent[] {
-    const liveSinceMs = this.#now() - AGENT_SILENCE_MS_MAX;
-    const agents = new Map<string, RegisteredAgent>();
-    for (const { entry, seenAtMs } of this.#instances.values()) {
-      const instance = { ...entry, isLive: seenAtMs >= liveSinceMs, seenAtMs };
-      const other = agents.get(entry.name);
-      const newer = other === undefined || isNewer(instance, other) ? instance : other;
-      agents.set(entry.name, { ...newer, seenAtMs: Math.max(seenAtMs, other?.seenAtMs ?? seenAtMs) });
-    }
-    return [...agents.values()].sort((a, b) => a.name.localeCompare(b.name, 'en'));
+    return this.#instances.names.map(name => this.#registered(name)!);
   }
+
+  /** Whether an instance of the agent is live. */
+  isLive(name: string): boolean {
+    return this.#registered(name)?.isLive === true;
+  }
+
+  #registered(name: string): RegisteredAgent | undefined {
+    const liveSinceMs = this.#now() - AGENT_SILENCE_MS_MAX;
+    let agent: RegisteredAgent | undefined;
+    for (const { entry, seenAtMs } of this.#instances.of(name)) {
+      const instance = { ...entry, isLive: seenAtMs >= liveSinceMs, seenAtMs };
+      const newer = agent === undefined || isNewer(instance, agent) ? instance : agent;
+      agent = { ...newer, seenAtMs: Math.max(seenAtMs, agent?.seenAtMs ?? seenAtMs) };
+    }
+    return agent;
+  }
+}
+
+/** The keys of the registry are `<agent>.<instance>`. */
+function agentOf(key: string): string {
+  return key.split('.', 1)[0]!;
 }
 
 function isAgentEntry(value: unknown): value is AgentEntry {

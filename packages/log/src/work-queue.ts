@@ -23,6 +23,12 @@ export interface WorkQueue {
   hasItem(role: Role, taskId: string): Promise<boolean>;
 
   /**
+   * About how many items wait before the newest item of a task in its queue of the role. Undefined if a worker has taken that item, or if
+   * that is unknown. Asked by many, it costs the log a few requests a second for each queue, and one for each item that waits.
+   */
+  ahead(role: Role, work: Pick<Work, 'taskId' | 'owner'>): Promise<number | undefined>;
+
+  /**
    * Takes items of a role, at most `slots` at a time, until `signal` aborts and the running handlers have settled. How a handler
    * ends decides the item:
    * - it resolves: the item is done;

@@ -16,6 +16,7 @@ export const INPUT_KINDS = [
   'close',
   'artifact',
   'status',
+  'queued',
   'call',
   'ended',
   'step',

@@ -1,4 +1,4 @@
-import { isTerminal } from '@hopline/a2a';
+import { isInProgress, isTerminal } from '@hopline/a2a';
 import {
   type ArtifactInput,
   type ArtifactUpdated,
@@ -11,6 +11,7 @@ import {
   type LaneState,
   type OpenInput,
   type Producer,
+  type QueuedInput,
   type RemoteRunInput,
   type StatusInput,
   type StepInput,
@@ -18,7 +19,7 @@ import {
   workingCall,
 } from '@hopline/events';
 import type { AgentCommand, RejectionReason, TextRun } from './commands.ts';
-import { artifactFact, changeState, closeLanes, type Decision, Facts, failTask, reject } from './decision.ts';
+import { artifactFact, changeState, closeLanes, type Decision, Facts, failTask, reject, statusFact } from './decision.ts';
 import { evolve } from './evolve.ts';
 import { CALLS_MAX, LANES_BYTES_MAX, LANES_MAX, REMOTE_RUN_UNITS_MAX, STEP_UNITS_MAX, STEPS_MAX } from './limits.ts';
 import { pathTo } from './transitions.ts';
@@ -48,6 +49,8 @@ export function decideAgent(aggregate: TaskAggregate | undefined, command: Agent
       return artifact(aggregate, from, input, at);
     case 'status':
       return status(aggregate, from, input, at);
+    case 'queued':
+      return from.id === rootProducer(aggregate) ? queued(aggregate, input, at) : reject('not root');
     case 'call':
       return call(aggregate, from, input, at);
     case 'ended':
@@ -165,8 +168,8 @@ function artifact(aggregate: TaskAggregate, from: Producer, input: ArtifactInput
 function status(aggregate: TaskAggregate, from: Producer, input: StatusInput, at: number): Decision {
   const isRoot = from.id === rootProducer(aggregate);
   if (!isRoot && !passesThrough(aggregate, from, input)) return reject('not root');
-  // working -> working is legal, but becomes an event only if it has a message.
-  if (input.state === aggregate.state && input.message === undefined) return reject('no change');
+  // working -> working is legal, but becomes an event only if it has a message, or replaces a queue notice.
+  if (input.state === aggregate.state && input.message === undefined && aggregate.queued !== true) return reject('no change');
   if (pathTo(aggregate.state, input.state).length === 0) return reject('illegal transition');
   const facts = new Facts(aggregate);
   if (isTerminal(input.state)) closeLanes(facts, at);
@@ -185,6 +188,13 @@ function passesThrough(aggregate: TaskAggregate, from: Producer, { state, messag
   if (state === 'TASK_STATE_AUTH_REQUIRED') return message !== undefined;
   if (state !== 'TASK_STATE_WORKING') return false;
   return aggregate.state === 'TASK_STATE_AUTH_REQUIRED' || call.statusPasses === true;
+}
+
+/** A queue notice, or the end of one, in the state that the task has. */
+export function queued(aggregate: TaskAggregate, { message }: QueuedInput, at: number): Decision {
+  if (!isInProgress(aggregate.state)) return reject('no change');
+  if (message === undefined && aggregate.queued !== true) return reject('no change');
+  return { facts: [statusFact(aggregate, aggregate.state, at, message === undefined ? {} : { message })] };
 }
 
 function call(aggregate: TaskAggregate, from: Producer, input: CallInput, at: number): Decision {

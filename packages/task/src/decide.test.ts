@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ID_CHARS_MAX, type Message } from '@hopline/a2a';
-import { TASK_ID_CHARS_MAX } from '@hopline/events';
+import { ID_CHARS_MAX, type Message, textOf } from '@hopline/a2a';
+import { queueNotice, TASK_ID_CHARS_MAX } from '@hopline/events';
 import { decide, INPUTS_LOST } from './decide.ts';
 import { CALLS_MAX, LANES_BYTES_MAX, LANES_MAX, REMOTE_RUN_UNITS_MAX, STEP_UNITS_MAX, STEPS_MAX, TURNS_MAX } from './limits.ts';
 import { agent, Scenario, supervisor } from './scenario.test-kit.ts';
@@ -504,4 +504,51 @@ test('a status of a called agent passes only where its call was recorded with st
     .open(agent(), 'a')
     .text(agent(), 'a', 'one');
   assert.deepEqual([begun.events(), begun.rejected], [['task', 'working', '=one'], ['no change']]);
+});
+
+test('a turn that waits for a slot keeps its state, shows how many are ahead, and its next status takes the place of the notice', () => {
+  const place = { role: 'supervisor', ahead: 3 } as const;
+  const wait = { kind: 'queued', turn: 1, message: queueNotice('q-3', place) } as const;
+  assert.equal(decide(undefined, wait, 0).rejected, 'unknown task');
+  const story = new Scenario().message('hello').when(wait);
+  assert.equal(story.view?.task.status.state, 'TASK_STATE_SUBMITTED');
+  assert.match(textOf(story.view!.task.status.message!.parts), /about 3 requests are ahead/);
+  assert.equal(decide(story.aggregate, { ...wait, turn: 2 }, 0).rejected, 'stale turn');
+  story.input(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' });
+  assert.equal(story.view?.task.status.message, undefined);
+  assert.equal(story.aggregate?.queued, undefined);
+  const begun = { ...story.aggregate!, producers: { supervisor: { attempt: 1, n: 1 } } };
+  assert.equal(decide(begun, wait, 0).rejected, 'no change', 'the turn has begun');
+  const asks = () => new Scenario().message('hello').input(supervisor(), { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED' });
+  assert.equal(decide(asks().aggregate, wait, 0).rejected, 'no change', 'the task waits for its client');
+  const later = asks()
+    .message('answer', 'm2')
+    .when({ ...wait, turn: 2 });
+  assert.equal(later.view?.task.status.state, 'TASK_STATE_WORKING');
+  later.input({ ...supervisor(), turn: 2 }, { kind: 'status', state: 'TASK_STATE_WORKING' });
+  assert.equal(later.view?.task.status.message, undefined, 'working after working replaces the notice');
+  later.input({ ...supervisor(), turn: 2 }, { kind: 'status', state: 'TASK_STATE_WORKING' });
+  assert.equal(later.rejected.at(-1), 'no change', 'and only the notice');
+});
+
+test('only the root producer reports that a call waits, and ends it without a message', () => {
+  const message = queueNotice('q-0', { role: 'agent.argocd', ahead: 0 });
+  const story = started().input(agent(), { kind: 'queued', message });
+  assert.equal(story.rejected.at(-1), 'not root');
+  story.input(supervisor(), { kind: 'queued' });
+  assert.equal(story.rejected.at(-1), 'no change');
+  story.input(supervisor(), { kind: 'queued', message });
+  assert.equal(story.aggregate?.queued, true);
+  story.input(supervisor(), { kind: 'queued' });
+  assert.equal(story.aggregate?.queued, undefined);
+  assert.equal(story.view?.task.status.message, undefined);
+});
+
+test('a queue notice never joins the history', () => {
+  const message = queueNotice('q-0', { role: 'supervisor', ahead: 0 });
+  const story = new Scenario().message('hello').when({ kind: 'queued', turn: 1, message }).message('more', 'm2');
+  assert.deepEqual(
+    story.view?.task.history?.map(({ messageId }) => messageId),
+    ['m1', 'm2'],
+  );
 });

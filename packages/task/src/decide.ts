@@ -1,7 +1,14 @@
 import { isInterrupted, isTerminal } from '@hopline/a2a';
-import { type CopyForwardInput, entryOf, type TaskAggregate, type TimeoutInput, type WorkGoneInput } from '@hopline/events';
+import {
+  type CopyForwardInput,
+  entryOf,
+  type TaskAggregate,
+  type TimeoutInput,
+  type TurnQueuedInput,
+  type WorkGoneInput,
+} from '@hopline/events';
 import type { Command, LostInputs } from './commands.ts';
-import { decideAgent, decideRun, hasEnded, isKnownProducer } from './decide-agent.ts';
+import { decideAgent, decideRun, hasEnded, isKnownProducer, queued, rootProducer } from './decide-agent.ts';
 import { decideClient } from './decide-client.ts';
 import { type Decision, failTask, reject } from './decision.ts';
 
@@ -28,6 +35,8 @@ export function decide(aggregate: TaskAggregate | undefined, command: Command, a
       return decideCopyForward(aggregate, command, at);
     case 'work-gone':
       return decideWorkGone(aggregate, command, at);
+    case 'queued':
+      return decideQueued(aggregate, command, at);
     case 'unreadable':
       return decideUnreadable(aggregate, at);
     case 'unknown':
@@ -56,6 +65,15 @@ function decideWorkGone(aggregate: TaskAggregate | undefined, { turn, call }: Wo
   if (isInterrupted(aggregate.state)) return reject('no change');
   if (call !== undefined && entryOf(aggregate.calls, call)?.state !== undefined) return reject('ended call');
   return failTask(aggregate, INPUTS_LOST, at);
+}
+
+/** The turn waits until its root producer has written. */
+function decideQueued(aggregate: TaskAggregate | undefined, { turn, message }: TurnQueuedInput, at: number): Decision {
+  if (aggregate === undefined) return reject('unknown task');
+  if (isTerminal(aggregate.state)) return reject('terminal');
+  if (turn !== aggregate.turn) return reject('stale turn');
+  if (entryOf(aggregate.producers, rootProducer(aggregate)) !== undefined) return reject('no change');
+  return queued(aggregate, { kind: 'queued', message }, at);
 }
 
 /** Reason of a task that failed because a relay could not apply one of its inputs. */

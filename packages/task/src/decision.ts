@@ -107,7 +107,7 @@ export function changeState(facts: Facts, to: TaskState, at: number, details: St
   }
 }
 
-function statusFact(aggregate: TaskAggregate, state: TaskState, at: number, details: StatusDetails): StatusChanged {
+export function statusFact(aggregate: TaskAggregate, state: TaskState, at: number, details: StatusDetails): StatusChanged {
   const message = details.message && withTaskIds(details.message, aggregate);
   const history = details.history?.map(added => withTaskIds(added, aggregate));
   return {

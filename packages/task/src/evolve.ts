@@ -5,6 +5,7 @@ import {
   entryOf,
   type Fact,
   forkPointOf,
+  isQueueNotice,
   type LaneOpened,
   type LaneState,
   type MessageReceived,
@@ -82,13 +83,17 @@ function startedCall({ agent, statusPasses }: CallStarted): CallState {
   return { agent, ...(statusPasses && { statusPasses }) };
 }
 
-function statusChanged(aggregate: TaskAggregate, { event, generation, at, waitingSince = at }: StatusChanged): TaskAggregate {
-  const { state } = event.statusUpdate.status;
+function statusChanged(
+  { queued: _queued, ...aggregate }: TaskAggregate,
+  { event, generation, at, waitingSince = at }: StatusChanged,
+): TaskAggregate {
+  const { state, message } = event.statusUpdate.status;
   const inputRequest = state === 'TASK_STATE_INPUT_REQUIRED' && { inputRequest: { n: (aggregate.inputRequest?.n ?? 0) + 1, at } };
   const authRequest = state === 'TASK_STATE_AUTH_REQUIRED' && {
     authRequest: { n: (aggregate.authRequest?.n ?? 0) + 1, at: waitingSince },
   };
-  return { ...aggregate, generation, state, ...inputRequest, ...authRequest };
+  const queued = isQueueNotice(message) && { queued: true as const };
+  return { ...aggregate, generation, state, ...inputRequest, ...authRequest, ...queued };
 }
 
 /** Forgets the producers, lanes and calls of earlier turns, because their inputs are rejected by their turn number. */

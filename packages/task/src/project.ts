@@ -11,6 +11,7 @@ import {
   type ArtifactUpdated,
   type Fact,
   type FactRecord,
+  isQueueNotice,
   isVisible,
   type StatusChanged,
   type TaskAggregate,
@@ -182,7 +183,7 @@ function withId(ids: readonly string[] = [], id: string): readonly string[] {
 function withStatusMessage(task: Task): Message[] {
   const history = task.history ?? [];
   const { message } = task.status;
-  return message === undefined ? history : withMessage(history, message);
+  return message === undefined || isQueueNotice(message) ? history : withMessage(history, message);
 }
 
 function withUpdate(artifacts: Artifact[], update: TaskArtifactUpdateEvent): Artifact[] {

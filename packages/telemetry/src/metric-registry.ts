@@ -60,6 +60,7 @@ const INPUT_KINDS = [
   'close',
   'artifact',
   'status',
+  'queued',
   'call',
   'ended',
   'step',
@@ -376,6 +377,15 @@ export const METRICS = {
     unit: '{task}',
     meaning: 'Turns that run now; at a notifier, webhooks that are being delivered',
     services: [...WORKERS, 'notifier'],
+    labels: { agent: 'configured' },
+  },
+  queueWaiting: {
+    name: 'hopline.queue.waiting',
+    type: 'gauge',
+    unit: '{turn}',
+    meaning:
+      'Turns that have waited for a free slot for more than a second, by the role that they wait for: at a relay those of supervisors and of agents that are addressed directly, at a supervisor its calls',
+    services: ['relay', 'supervisor'],
     labels: { agent: 'configured' },
   },
   turnsEnded: {

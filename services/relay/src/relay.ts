@@ -17,6 +17,7 @@ import { ShardTasks } from './shard-tasks.ts';
 import { applySideEffects } from './side-effects.ts';
 import { TASK_BYTES_MAX } from './task-appender.ts';
 import { authTimeout, copyForwardRule, countOpen, inputTimeout, TaskDeadlines } from './task-deadlines.ts';
+import { TurnWaits } from './turn-waits.ts';
 
 export type RelayDeps = {
   log: Log;
@@ -65,8 +66,10 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   });
   const migration = new ListMigration({ log, tasks, ended, logger });
   const index = new IndexWrites(log.tasks, tasks);
+  const owns = (shard: number) => owned.get(shard) !== undefined;
+  const waits = new TurnWaits({ log, owns, metrics, logger });
   const owned = new OwnedShards({
-    context: shardContext(deps, identity, index),
+    context: shardContext(deps, identity, index, waits),
     restart: shard => leases.restart(shard),
     metrics,
     logger,
@@ -74,7 +77,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   const deadlines = new TaskDeadlines({
     log,
     rules: deadlineRules(deps),
-    owns: shard => owned.get(shard) !== undefined,
+    owns,
     now: Date.now,
     logger,
   });
@@ -90,6 +93,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
     },
     stop: async () => {
       deadlines.stop();
+      waits.stop();
       sweep.stop();
       owned.close();
       ended.stop();
@@ -162,7 +166,12 @@ function deadlineRules({ inputTimeoutMs, authTimeoutMs, copyForwardAfterMs }: Re
   ];
 }
 
-function shardContext(deps: RelayDeps, identity: string, index: IndexWrites): Omit<ShardContext, 'onFailure' | 'owned'> {
+function shardContext(
+  deps: RelayDeps,
+  identity: string,
+  index: IndexWrites,
+  waits: TurnWaits,
+): Omit<ShardContext, 'onFailure' | 'owned'> {
   const { log, metrics } = deps;
   const rejectedRecords = new RejectedRecords(metrics, deps.logger);
   let appends = 0;
@@ -184,7 +193,9 @@ function shardContext(deps: RelayDeps, identity: string, index: IndexWrites): Om
       const queuedAt = Date.now();
       const applied = applySideEffects(log, index, step, { trace, queuedAt, isStopped });
       measureFacts(step, metrics, queuedAt);
-      return applied;
+      if (step.facts.every(({ kind }) => kind === 'artifact.updated')) return applied;
+      waits.stored(step);
+      return applied?.then(() => waits.queued(step));
     },
     onRejected: (reason, count) => metrics.inputsRejected.add(count, { reason: snakeWord(reason) }),
     onRejectedRecord: rejected => rejectedRecords.add(rejected),

@@ -2,7 +2,7 @@ import { QUOTA_SETTINGS } from '@hopline/a2a-server';
 import { OPENAI_BASE_URL_DEFAULT } from '@hopline/agent-model/limits';
 import { ENDPOINT_SETTINGS, withEndpointChecked } from '@hopline/endpoint';
 import { type Config, ConfigError, defineServiceConfig } from '@hopline/lifecycle';
-import { COALESCE_SETTINGS } from '@hopline/log';
+import { COALESCE_SETTINGS, SLOTS_DEFAULT, SLOTS_DOC } from '@hopline/log';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
 import { parseAgentEntry } from './agent-entry.ts';
 
@@ -27,7 +27,13 @@ const settings = defineServiceConfig({
     doc: 'The agent: one entry of the agents file, as JSON.',
   },
   HOPLINE_AGENTS_DIR: { type: 'string', default: '.', min: 1, max: 4_096, doc: 'Base of relative paths in the entry.' },
-  HOPLINE_SLOTS: { type: 'integer', default: 64, min: 1, max: 10_000, doc: 'Concurrent turns of the agent.' },
+  HOPLINE_SLOTS: {
+    type: 'integer',
+    default: SLOTS_DEFAULT,
+    min: 1,
+    max: 10_000,
+    doc: `Concurrent turns of the agent. ${SLOTS_DOC}`,
+  },
   HOPLINE_DRAIN_TURNS_MS: {
     type: 'integer',
     default: 10_000,

@@ -41,6 +41,7 @@ class Turn {
       job: { work: workItem(), attempt },
       view: this.view,
       writer: { add: (input: AgentInput) => void this.inputs.push(input) } as unknown as InputWriter,
+      waits: { begin() {} },
       hop: startHop(SPAN.processWork, { kind: 'consumer', parent: {}, attributes: {} }),
       takenAt: 0,
       metrics: { hopDuration: { recordMs: (ms: number) => void this.planMs.push(ms) } } as unknown as HopMetrics,

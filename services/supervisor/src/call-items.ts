@@ -1,6 +1,7 @@
 import { type CallInput, type WorkingCall, workingCall, workOfCall } from '@hopline/events';
 import { type InputWriter, type Job, type Log, newestForWork } from '@hopline/log';
 import type { Hop, HopMetrics, Logger } from '@hopline/telemetry';
+import type { CallWaits } from './call-waits.ts';
 import type { TurnView } from './turn-view.ts';
 
 /**
@@ -14,6 +15,7 @@ export type CallItemsOptions = {
   job: Pick<Job, 'work' | 'attempt'>;
   view: TurnView;
   writer: InputWriter;
+  waits: Pick<CallWaits, 'begin'>;
   hop: Hop;
   /** Epoch milliseconds at which the supervisor took its own item. */
   takenAt: number;
@@ -50,12 +52,13 @@ export class CallItems {
 
   /** Queues the items of calls that are stored without content. Call it after every record, and after `begin`. */
   async queueUnheld(): Promise<void> {
-    const { view, takenAt, metrics } = this.#options;
+    const { view, takenAt, metrics, waits } = this.#options;
     for (const name of view.calls) {
       const call = this.#calls.get(name);
       const started = view.started(name);
       if (call === undefined || started === undefined || this.#seen.has(name)) continue;
       this.#seen.add(name);
+      waits.begin(call);
       const begun = this.#begun.get(name);
       if (begun?.isPlanned) metrics.hopDuration.recordMs(started.at - takenAt, { hop: 'plan', agent: call.agent });
       if (workingCall(started) !== undefined || view.ended(name) !== undefined) continue;

@@ -1,6 +1,6 @@
 import { MODEL_LIMITS, MODEL_MS_MAX, OPENAI_BASE_URL_DEFAULT } from '@hopline/chat-model/limits';
 import { type Config, ConfigError, defineServiceConfig } from '@hopline/lifecycle';
-import { COALESCE_SETTINGS, DEFAULT_AGENT_SETTINGS } from '@hopline/log';
+import { COALESCE_SETTINGS, DEFAULT_AGENT_SETTINGS, SLOTS_DEFAULT, SLOTS_DOC } from '@hopline/log';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
 import { PROFILE_SETTINGS } from '@hopline/profiles';
 import { AGENT_WAIT_MS, FIRST_AGENT_WAIT_MS } from './at-least-one-agent.ts';
@@ -17,7 +17,13 @@ const declared = defineServiceConfig({
     max: 64,
     doc: 'Name of the supervisor in the descriptions of artifacts.',
   },
-  HOPLINE_SLOTS: { type: 'integer', default: 512, min: 1, max: 10_000, doc: 'Concurrent tasks of one process.' },
+  HOPLINE_SLOTS: {
+    type: 'integer',
+    default: SLOTS_DEFAULT,
+    min: 1,
+    max: 10_000,
+    doc: `Concurrent tasks of one process. ${SLOTS_DOC}`,
+  },
   HOPLINE_PLANNER: {
     type: 'enum',
     values: ['skills', 'model'],

@@ -31,7 +31,8 @@ export class ForwardingTurn implements TurnRunner {
   }
 
   async #begin(): Promise<void> {
-    const { view, work } = this.#context;
+    const { view, work, writer } = this.#context;
+    if (view.aggregate?.queued === true) writer.add({ kind: 'queued' });
     const [known] = view.calls;
     if (known !== undefined) {
       if (view.ended(known) === undefined) await this.#call(known, view.agentOf(known));

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decodeInputRecord } from '@hopline/events';
 import type { AgentEntry } from '@hopline/log';
-import { AGENT_TOOLS_MAX, agentTools, FINISH_TOOL } from './agent-tools.ts';
+import { AGENT_TOOLS_MAX, agentTools, FINISH_TOOL, TOOLS_UNITS_MAX } from './agent-tools.ts';
 import { ARGS_DEPTH_MAX, chooseCalls, modelStepOf, STEP_CALLS_MAX } from './model-step.ts';
 
 const skill = (id: string) => ({ id, name: id.toUpperCase(), description: '', tags: [] });
@@ -31,6 +31,21 @@ test('agents are tools that take a request in words and one of their skills', ()
   assert.equal(agentTools(many).length, AGENT_TOOLS_MAX);
   const talkative = agentTools([agent('x', ...Array.from({ length: 128 }, (_, index) => `${index}${'s'.repeat(60)}`))]);
   assert.ok(talkative[0]!.description.length <= 4_096);
+});
+
+test('of a thousand agents a model is offered those that share words with the request, within a bound of its prompt', () => {
+  const many = Array.from({ length: 1_000 }, (_, index) =>
+    agent(`a${index}`, ...Array.from({ length: 64 }, (_, n) => `skill-${index}-${n}`)),
+  );
+  many[900] = agent('weather', 'rainfall');
+  many[950] = { ...agent('any'), default: true };
+  const tools = agentTools(many, 'How much RAINFALL is expected?');
+  assert.equal(tools.length, AGENT_TOOLS_MAX);
+  const names = tools.map(({ name }) => name);
+  assert.ok(names.includes('weather') && names.includes('any'));
+  assert.ok(JSON.stringify(tools).length < 3 * TOOLS_UNITS_MAX, `${JSON.stringify(tools).length}`);
+  const few = agentTools(many.slice(0, 10)).map(({ description }) => description.length);
+  assert.ok(Math.max(...few) > TOOLS_UNITS_MAX / AGENT_TOOLS_MAX, 'few agents may have longer descriptions');
 });
 
 test('a call of the model leads to an agent, to an error that the model reads, or to the end', () => {

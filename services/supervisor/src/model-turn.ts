@@ -1,4 +1,4 @@
-import { isInterrupted, type Message } from '@hopline/a2a';
+import { isInterrupted, type Message, textOf } from '@hopline/a2a';
 import type { ChatModel, Step, StepEvent } from '@hopline/chat-model';
 import { ModelError } from '@hopline/chat-model/model-error';
 import { type CallEnded, type StatusInput, titleCase, type Work } from '@hopline/events';
@@ -107,7 +107,10 @@ export class ModelTurn implements TurnRunner {
     const lanes = new StepLanes(this.#context, String(number));
     const events = this.#settings.model.step({
       messages: conversation(system, await this.#context.history(view.requestTurn), view, steps),
-      tools: [...agentTools(agents), ...(hasCalled ? [finishTool] : [])],
+      tools: [
+        ...agentTools(agents, textOf(view.messageOf(view.requestTurn)?.parts ?? work.message.parts)),
+        ...(hasCalled ? [finishTool] : []),
+      ],
       unitsMax: STEP_UNITS_MAX,
       trace: trace(),
       signal,

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { titleCase } from '@hopline/events';
 import type { AgentEntry } from '@hopline/log';
 import { CHOICES_MAX, NoAgentFits } from './planner.ts';
-import { SkillPlanner } from './skill-planner.ts';
+import { PLAN_AGENTS_MAX, SkillPlanner } from './skill-planner.ts';
 
 const entry = (name: string, ...tags: string[]): AgentEntry => ({
   name,
@@ -34,6 +34,11 @@ test('skills decide by tag, by id, or by a name of several words; several agents
   assert.deepEqual((await plan('files_tool {"path":"."}')).agents, ['files']);
   assert.deepEqual((await plan('use the argocd skill, please')).agents, ['argocd']);
   assert.deepEqual((await plan('deploy if there is no rain')).agents, ['argocd', 'weather']);
+});
+
+test('a word that names a skill of each of a thousand agents calls PLAN_AGENTS_MAX of them', async () => {
+  const many = Array.from({ length: 1_000 }, (_, index) => entry(`a${index}`, 'data'));
+  assert.equal((await plan('show the data', {}, many)).agents.length, PLAN_AGENTS_MAX);
 });
 
 test('a message that fits no skill goes to the default agent: configured, marked by its entry, or the only one without skills', async () => {

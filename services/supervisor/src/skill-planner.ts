@@ -9,11 +9,14 @@ const TOKEN_CHARS = 6;
 /** Created once, because it loads the rules of a language. */
 const GRAPHEMES = new Intl.Segmenter('en', { granularity: 'grapheme' });
 
+/** Agents of one plan. A word of a message may name a skill of each of a thousand agents. */
+export const PLAN_AGENTS_MAX = 16;
+
 type Choice = { agent: AgentEntry; skill: AgentSkill | undefined };
 
 /**
  * Chooses agents without a model: the agent named in `metadata.agent`; the only live agent; every agent with a skill that the message names
- * (S4-3); otherwise the default agent. A message names a skill if its text has the skill's id, name, or one of its tags as a word.
+ * (S4-3), at most PLAN_AGENTS_MAX; otherwise the default agent. A message names a skill if its text has the skill's id, name, or one of its tags as a word.
  */
 export class SkillPlanner implements Planner {
   /** HOPLINE_DEFAULT_AGENT. */
@@ -54,10 +57,13 @@ function named(name: string, agents: AgentEntry[]): AgentEntry {
 
 function fitting(message: Message, agents: AgentEntry[]): Choice[] {
   const words = wordsOf(message);
-  return agents.flatMap(agent => {
+  const choices: Choice[] = [];
+  for (const agent of agents) {
     const skill = agent.skills.find(candidate => names(words, candidate));
-    return skill === undefined ? [] : [{ agent, skill }];
-  });
+    if (skill !== undefined) choices.push({ agent, skill });
+    if (choices.length === PLAN_AGENTS_MAX) break;
+  }
+  return choices;
 }
 
 /** Lower-case words of all text and data parts, and the text itself for names of several words. */

@@ -4,7 +4,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { Message, TaskState } from '@hopline/a2a';
 import type { ChatMessage, ChatModel } from '@hopline/chat-model';
 import { type CallContent, INPUT_DEPTH_MAX, shardOf, type Work } from '@hopline/events';
-import { LiveAgents, Requeued, Superseded } from '@hopline/log';
+import { LiveAgents, QueueWaits, Requeued, Superseded } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
 import { agentPresentation, PROFILES, TRANSPARENT } from '@hopline/profiles';
 import { agent, StoredScenario, supervisor } from '@hopline/task/test-kit';
@@ -56,9 +56,10 @@ class Relayed implements Disposable {
     const { signal } = this.#stop;
     const agents = new LiveAgents(() => performance.now());
     await agents.follow(this.log.agents, signal, () => {});
+    const waits = new QueueWaits({ work: this.log.work, onWaiting() {}, now: () => performance.now() });
     const around = { planner: new SkillPlanner(), model, agents, profiles: PROFILES, displayName: 'P', agentGoneMs };
     await supervise(
-      { log: this.log, ...around, metrics, logger, signal },
+      { log: this.log, ...around, waits, metrics, logger, signal },
       { work, item: 1, attempt, requeues: 0, exhausted: false },
     );
   }

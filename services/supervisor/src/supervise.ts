@@ -10,6 +10,7 @@ import {
   type LiveAgents,
   type Log,
   NO_LONGER_NEEDED,
+  type QueueWaits,
   Requeued,
   type StoredFacts,
   Superseded,
@@ -32,6 +33,7 @@ import {
 import { delegatedRequest, namesAgent } from './agent-path.ts';
 import { AGENT_WAIT_MS, atLeastOneAgent } from './at-least-one-agent.ts';
 import { CallItems } from './call-items.ts';
+import { CallWaits } from './call-waits.ts';
 import { ForwardingTurn } from './forwarding-turn.ts';
 import { abandonGoneAgents } from './gone-agents.ts';
 import { LOST_INPUTS_CHECK_MS, showLostInputs } from './lost-inputs.ts';
@@ -49,6 +51,8 @@ export type SuperviseDeps = {
   /** Absent: the planner chooses the agents. */
   model: ModelSettings | undefined;
   agents: LiveAgents;
+  /** The calls of all turns whose agents have not begun. */
+  waits: QueueWaits;
   displayName: string;
   /** A call is abandoned when its agent has been out of the registry for this many milliseconds. */
   agentGoneMs: number;
@@ -137,10 +141,13 @@ async function followTurn(deps: SuperviseDeps, job: Job, { hop, takenAt, signal,
       fail(other);
     }
   };
-  const items = new CallItems({ ...deps, job, view, writer, hop, takenAt });
+  const waits = new CallWaits({ waits: deps.waits, job, view, writer, profile });
+  const items = new CallItems({ ...deps, job, view, writer, waits, hop, takenAt });
+  signal.addEventListener('abort', () => waits.stop(), { once: true });
   let turn: TurnRunner | undefined;
   for await (const record of records) {
     view.apply(record);
+    if (waits.open.size > 0) waits.settle();
     hop.set({ [ATTR.a2aState]: stateWord(record.record.aggregate.state) });
     if (isOver(view, job)) return;
     // A stale read may end before the turn of this work.
@@ -273,7 +280,7 @@ function turnContext(deps: SuperviseDeps, job: Job, state: RunState): TurnContex
     planner,
     agents: () => atLeastOneAgent(agents, { waitMs: agentWaitMs }, signal),
     history: async beforeTurn => (await readContextHistory(log, newest, beforeTurn)).messages,
-    isLive: agent => agents.list().some(({ name }) => name === agent),
+    isLive: agent => agents.isLive(agent),
     delegate: call => {
       items.begin({ ...delegatedRequest(work), ...call, trace: hop.carrier() });
       items.queueUnheld().catch(error => signal.aborted || fail(error));

@@ -1,4 +1,4 @@
-import { LiveAgents, type Log, Superseded, type TextPace } from '@hopline/log';
+import { LiveAgents, type Log, QueueWaits, Superseded, type TextPace } from '@hopline/log';
 import type { Profiles } from '@hopline/profiles';
 import { flushLog, type HopMetrics, inTrace, LINE, type Logger, redeliveryCause, taskLogger } from '@hopline/telemetry';
 import type { ModelSettings } from './model-turn.ts';
@@ -33,6 +33,11 @@ export async function createSupervisor(deps: SupervisorDeps): Promise<Supervisor
   const stop = new AbortController();
   const agents = new LiveAgents(() => performance.now());
   await agents.follow(log.agents, stop.signal, error => logger.warn({ err: error }, 'agent registry lost'));
+  const waits = new QueueWaits({
+    work: log.work,
+    onWaiting: (change, role) => deps.metrics.queueWaiting.add(change, { agent: role.replace(/^agent\./, '') }),
+    now: () => performance.now(),
+  });
   const taking = log.work.take('supervisor', { slots, signal: stop.signal }, async job => {
     const taskLog = taskLogger(logger, job.work.taskId);
     const fields = { turn: job.work.turn, attempt: job.attempt };
@@ -40,7 +45,7 @@ export async function createSupervisor(deps: SupervisorDeps): Promise<Supervisor
     log(() => taskLog.info({ ...fields, cause: redeliveryCause(job) }, LINE.turnTaken));
     flushLog(taskLog);
     try {
-      await supervise({ ...deps, logger: taskLog, model: deps.model, agents, signal: stop.signal }, job);
+      await supervise({ ...deps, logger: taskLog, model: deps.model, agents, waits, signal: stop.signal }, job);
       log(() => taskLog.info({ ...fields, ...(job.exhausted && { code: 'attempts_exhausted' }) }, LINE.turnEnded));
     } catch (error) {
       if (stop.signal.aborted) log(() => taskLog.info({ ...fields, reason: 'shutdown' }, LINE.turnRequeued));
@@ -52,6 +57,7 @@ export async function createSupervisor(deps: SupervisorDeps): Promise<Supervisor
   return {
     stop: async () => {
       stop.abort();
+      waits.stop();
       await taking;
     },
   };

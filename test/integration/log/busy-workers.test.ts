@@ -148,7 +148,7 @@ test('a queue has the settings of the worker that started last, and is created a
     return { log, taking };
   };
   const first = await take(1_000);
-  const second = await take(3_000);
+  const second = await take(1_500);
   await until(async () => (await consumer()).num_waiting === 2);
   await jsm.consumers.delete(WORK_STREAM, CONSUMER);
   await first.log.work.request(ROLE, workItem('after'), { id: 'after' });

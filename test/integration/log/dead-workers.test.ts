@@ -23,7 +23,13 @@ async function open(t: TestContext) {
   const nats = await startNats();
   t.after(() => nats.stop());
   const openLog = async (options: Partial<JetStreamLogOptions> = {}): Promise<Log> => {
-    const log = await openJetStreamLog({ servers: nats.url, name: 'worker', ackWaitMs: NEVER_MS, ...options });
+    const log = await openJetStreamLog({
+      servers: nats.url,
+      name: 'worker',
+      ackWaitMs: NEVER_MS,
+      unclaimedWaitMs: NEVER_MS,
+      ...options,
+    });
     t.after(() => log.close());
     return log;
   };

@@ -83,7 +83,8 @@ const PUBLISH: [subject: string, permitted: Service[]][] = [
   // A list of subjects to watch; the stream has only tasks, which a follower may read.
   ['$JS.API.CONSUMER.CREATE.A2A_LOG.hopline-x', FOLLOWERS],
   ['$JS.API.DIRECT.GET.A2A_LOG', SERVERS],
-  [get('A2A_WORK'), NONE],
+  // The place of an item in its queue.
+  [get('A2A_WORK'), ['relay', 'supervisor']],
   // Buckets.
   [get(bucket('leases')), ['relay', 'notifier', ...SERVERS]],
   [watch('leases'), ['relay', 'notifier']],

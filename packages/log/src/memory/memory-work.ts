@@ -121,6 +121,16 @@ export class MemoryWork implements WorkQueue {
     return this.#items.items.some(item => item.role === role && (JSON.parse(item.json) as Work).taskId === taskId);
   }
 
+  async ahead(role: Role, { taskId, owner }: Pick<Work, 'taskId' | 'owner'>): Promise<number | undefined> {
+    requireRole(role);
+    requireTaskId(taskId);
+    requireOpen(this.#closed);
+    const queue = tenantQueueOf(owner);
+    const waiting = this.#items.items.filter(item => item.role === role && item.queue === queue && item.deliveries === 0);
+    const place = waiting.findLastIndex(item => (JSON.parse(item.json) as Work).taskId === taskId);
+    return place < 0 ? undefined : place;
+  }
+
   async take(role: Role, options: { slots: number; signal: AbortSignal }, handler: (job: Job) => Promise<void>): Promise<void> {
     requireRole(role);
     const running = new Set<Promise<void>>();

@@ -1,0 +1,106 @@
+import { type Owner, type Role, tenantQueueOf, workFilter, workSubject } from '@hopline/events';
+import { LogDenied } from '@hopline/log';
+import { JetStreamApiError } from '@nats-io/jetstream';
+import type { Connection } from './connection.ts';
+import { consumerName, type Queue } from './names.ts';
+import { CONSUMER_NOT_FOUND } from './work-consumer.ts';
+
+/** All that this process asks about the items of one queue shares an answer of at most this age. Shorter than the wait before the first question. */
+const QUEUE_READ_MS = 500;
+/** Items whose positions are remembered. The oldest one is dropped first. */
+const POSITIONS_MAX = 20_000;
+const READINGS_MAX = 4_096;
+
+/** A queue at one time: the stream sequence up to which workers have its items, the items after it, and the end of the stream. */
+type Reading = { takenSeq: number; pending: number; lastSeq: number };
+
+/**
+ * Estimates how many items wait before one. The queue states how many wait in all, and the sequence of the item where among them it is. Items of
+ * other queues are between them, so the estimate assumes that they are spread evenly.
+ */
+export class QueuePlaces {
+  readonly #connection: Connection;
+  readonly #readings = new Map<string, { reading: Promise<Reading>; readAtMs: number; seq: number }>();
+  /** Stream sequences of items, by subject. */
+  readonly #positions = new Map<string, number>();
+  /** The login lacks the permission, which only a later connection may have. */
+  #isDenied = false;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+    connection.onReconnect(() => {
+      this.#isDenied = false;
+    });
+  }
+
+  /** Undefined if no item of the task waits, or if the login may not ask. */
+  async ahead(role: Role, taskId: string, owner: Owner | undefined): Promise<number | undefined> {
+    if (this.#isDenied) return undefined;
+    try {
+      const reading = await this.#recent(role, tenantQueueOf(owner));
+      // Without the item's position, because most items are taken at once.
+      if (reading.pending === 0) return undefined;
+      const seq = await this.#positionOf(this.#connection.names.subject(workSubject(role, taskId, owner)), reading.takenSeq);
+      if (seq === undefined) return undefined;
+      const isNewer = seq > reading.lastSeq;
+      return aheadOf(seq, isNewer ? await this.#recent(role, tenantQueueOf(owner), seq) : reading);
+    } catch (error) {
+      if (!(this.#connection.toDenied(error) instanceof LogDenied) && !(error instanceof LogDenied)) throw error;
+      this.#isDenied = true;
+      return undefined;
+    }
+  }
+
+  /** A reading that was made when the item at `seq` was stored. */
+  #recent(role: Role, queue: Queue, seq = 0): Promise<Reading> {
+    const key = consumerName(role, queue);
+    const nowMs = performance.now();
+    const recent = this.#readings.get(key);
+    if (recent !== undefined && nowMs - recent.readAtMs < QUEUE_READ_MS && recent.seq >= seq) return recent.reading;
+    const reading = this.#read(role, queue);
+    reading.catch(() => this.#readings.delete(key));
+    this.#readings.delete(key);
+    this.#readings.set(key, { reading, readAtMs: nowMs, seq: Math.max(seq, recent?.seq ?? 0) });
+    if (this.#readings.size > READINGS_MAX) this.#readings.delete(this.#readings.keys().next().value!);
+    return reading;
+  }
+
+  async #read(role: Role, queue: Queue): Promise<Reading> {
+    const { jsm, names } = this.#connection;
+    try {
+      const { delivered, num_pending: pending } = await jsm.consumers.info(names.workStream, consumerName(role, queue));
+      if (pending === 0) return { takenSeq: delivered.stream_seq, pending, lastSeq: delivered.stream_seq };
+      const { state } = await jsm.streams.info(names.workStream);
+      return { takenSeq: delivered.stream_seq, pending, lastSeq: state.last_seq };
+    } catch (error) {
+      if (!(error instanceof JetStreamApiError) || error.code !== CONSUMER_NOT_FOUND) throw error;
+      // No worker has opened the queue yet, so all stored items wait.
+      const { state } = await jsm.streams.info(names.workStream, { subjects_filter: names.subject(workFilter(role, queue)) });
+      const pending = Object.values(state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
+      return { takenSeq: state.first_seq - 1, pending, lastSeq: state.last_seq };
+    }
+  }
+
+  /** The sequence of the task's newest item; undefined if workers have it. */
+  async #positionOf(subject: string, takenSeq: number): Promise<number | undefined> {
+    let seq = this.#positions.get(subject);
+    if (seq === undefined) {
+      const { jsm, names } = this.#connection;
+      seq = (await jsm.streams.getMessage(names.workStream, { last_by_subj: subject }))?.seq ?? 0;
+      if (seq > takenSeq) this.#remember(subject, seq);
+    }
+    if (seq > takenSeq) return seq;
+    this.#positions.delete(subject);
+    return undefined;
+  }
+
+  #remember(subject: string, seq: number): void {
+    this.#positions.set(subject, seq);
+    if (this.#positions.size > POSITIONS_MAX) this.#positions.delete(this.#positions.keys().next().value!);
+  }
+}
+
+function aheadOf(seq: number, { takenSeq, pending, lastSeq }: Reading): number {
+  const share = (seq - takenSeq - 1) / Math.max(1, lastSeq - takenSeq);
+  return Math.max(0, Math.min(pending - 1, Math.round(share * pending)));
+}
