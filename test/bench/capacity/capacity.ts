@@ -17,14 +17,11 @@ const CORE_SHARE = 0.8;
 const NOT_OURS = ['client', 'the agent'];
 
 /** What does a unit of each kind of work cost each process, and how many cores, nodes and bytes does a larger load therefore need? */
-export const capacity: Question = {
-  name: 'capacity',
-  onlyIfNamed: true,
-  ask: async size => {
-    const plan = CAPACITY_PLANS[size];
-    return [await pacedModel(plan), ...(await units(plan)), await storedModel(plan)];
-  },
-};
+export const CAPACITY_QUESTIONS: Question[] = [
+  { name: 'paced streams', ask: async size => [await pacedModel(CAPACITY_PLANS[size])] },
+  { name: 'other work', ask: size => units(CAPACITY_PLANS[size]) },
+  { name: 'stored tasks', ask: async size => [await storedModel(CAPACITY_PLANS[size])] },
+];
 
 async function pacedModel({ streams, heldOut, seconds }: CapacityPlan): Promise<Finding> {
   // The load by which the lines are judged comes between the others, so that a machine that slows down does not favor either.

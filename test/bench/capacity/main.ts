@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { readOptions } from '../bench-options.ts';
 import { runBench, verdictLines } from '../run-bench.ts';
-import { capacity } from './capacity.ts';
+import { CAPACITY_QUESTIONS } from './capacity.ts';
 
 const HELP = `npm run capacity [-- --quick] [-- --json FILE]
 
@@ -12,7 +12,7 @@ try {
   const { help, quick, json } = readOptions(process.argv.slice(2), []);
   if (help) console.log(HELP);
   else {
-    const report = await runBench([capacity], quick ? 'quick' : 'full', line => console.log(line));
+    const report = await runBench(CAPACITY_QUESTIONS, quick ? 'quick' : 'full', line => console.log(line));
     for (const line of verdictLines(report)) console.log(line);
     if (json !== undefined) writeFileSync(json, JSON.stringify(report, undefined, 2));
     if (report.answers.some(({ failed }) => failed !== undefined)) process.exitCode = 1;
