@@ -13,7 +13,7 @@ const ERROR_MAX = 0.2;
 const MILLION = 1_000_000;
 /** Load up to which a core is filled, so that ages stay below half a second. */
 const CORE_SHARE = 0.8;
-/** Age at p99 up to which a load counts as carried. */
+/** Age at p99 up to which a load counts as sustained. */
 const AGE_P99_MS_MAX = 500;
 /** Processes of a run that are not Hopline's. */
 const NOT_OURS = ['client', 'the agent'];
@@ -35,8 +35,8 @@ async function pacedModel({ streams, heldOut, seconds }: CapacityPlan): Promise<
   if (names.length === 0) throw new Error('CPU times are unavailable on this platform');
   const lines = new Map(names.map(name => [name, lineOf(fitted, name)]));
   // A larger load would have cheaper tokens, and older ones.
-  const carried = found.findLast(({ agesMs }) => latencyOf(agesMs).p99 < AGE_P99_MS_MAX) ?? found[0]!;
-  const perCoreOf = (name: string) => (CORE_SHARE * rateOf(carried)) / costOf(lines.get(name)!, rateOf(carried)) / PER_SECOND;
+  const sustained = found.findLast(({ agesMs }) => latencyOf(agesMs).p99 < AGE_P99_MS_MAX) ?? found[0]!;
+  const perCoreOf = (name: string) => (CORE_SHARE * rateOf(sustained)) / costOf(lines.get(name)!, rateOf(sustained)) / PER_SECOND;
   const rows = names.map(name => {
     const line = lines.get(name)!;
     const perCore = perCoreOf(name);
@@ -69,10 +69,10 @@ async function pacedModel({ streams, heldOut, seconds }: CapacityPlan): Promise<
     },
     notes: [
       ...found.map(loadNote),
-      `streams and cores by what a token costs at ${carried.streams} streams, the most of these with a p99 of the age below ${AGE_P99_MS_MAX} ms`,
+      `streams and cores by what a token costs at ${sustained.streams} streams, the most of these with a p99 of the age below ${AGE_P99_MS_MAX} ms`,
       ...names.map(name => {
         const perCore = perCoreOf(name);
-        return `one core of ${name} carries ${figure(perCore)} streams of ${PER_SECOND} tokens/s; a million streams need ${figure(MILLION / perCore)} cores of it`;
+        return `one core of ${name} sustains ${figure(perCore)} streams of ${PER_SECOND} tokens/s; a million streams need ${figure(MILLION / perCore)} cores of it`;
       }),
     ],
     targets: [
