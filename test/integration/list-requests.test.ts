@@ -91,7 +91,7 @@ async function fillLong(log: Log): Promise<void> {
   }
 }
 
-describe('requests of a list to NATS', () => {
+describe('the requests to NATS that a list of tasks causes', () => {
   let nats: NatsServer;
   let log: Log;
   let observer: NatsConnection;

@@ -185,8 +185,8 @@ class Follower {
 
   #accept(live: LiveRecord): StoredFacts | undefined {
     if (live.seq <= this.#seen) {
-      // A record up to #readTo was only read before its live message arrived. A later one below #known means that the log reuses its sequences, which
-      // a check of the tail proves.
+      // A record up to #readTo had been read from the log before its live message arrived. A later record below #known means that the log reuses its
+      // sequences; a check of the tail confirms it.
       if (live.seq > this.#readTo && live.seq < this.#known) this.#checkTail = true;
       return undefined;
     }
@@ -209,8 +209,8 @@ class Follower {
   }
 
   /**
-   * Passes over a record of text that directly follows the newest one, without waking the reader: half of what it costs a worker to follow
-   * a task that streams.
+   * Passes over a record of text that directly follows the newest one, without waking the reader. This halves the cost of a worker that follows a
+   * streaming task.
    */
   #skips({ continuesText, seq, last }: LiveRecord): boolean {
     const isNext = this.#buffer.length === 0 && !this.#isBehind && last > 0 && last === this.#seen && seq > last;

@@ -335,7 +335,7 @@ class Writer implements InputWriter {
   }
 
   #dueMs({ leaveAtMs, hasText }: Draft, nowMs: number): number {
-    // A source that waits for room, and a caller that waits for the record, do not wait for the rule.
+    // No text is held while a source waits for room or a caller waits for the record.
     if (leaveAtMs === 0 || this.#flushing.length > 0 || !this.isReady) return 0;
     if (this.#isInBurst && this.#timer !== undefined) return this.#timerDueMs;
     if (!hasText) return leaveAtMs;

@@ -31,8 +31,8 @@ export type ListMigrationOptions = {
 
 /**
  * Enters the tasks of shards whose last owner was a relay of an earlier version into the task lists. That relay wrote the entries only by task id.
- * The whole bucket of those entries is read once, for all such shards of this relay together. The lease then has `listed`, which servers wait for,
- * and which the next relay of this version finds.
+ * The whole bucket of those entries is read once, for all such shards of this relay together. Afterwards the lease has `listed`: servers wait for it,
+ * and the next relay of this version does not enter the tasks again.
  */
 export class ListMigration {
   readonly #options: ListMigrationOptions;

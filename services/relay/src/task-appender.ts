@@ -93,8 +93,8 @@ export class TaskAppender {
 
   /**
    * Copies the facts of an open task forward. Resolves with undefined when the task has ended, or this relay stopped meanwhile. If the start differs
-   * from the command's, the previous owner has copied it. The step is returned even so: that relay may have died before it wrote the task index, and
-   * without the entry the next copy-forward would never become due.
+   * from the command's, the previous owner has already copied the facts. The step is returned nevertheless, because that relay may have died before
+   * it wrote the task index, and without the entry the next copy-forward would never become due.
    */
   async copyForward({ startStoredAt }: CopyForwardInput): Promise<StoredStep | undefined> {
     const { context, ledger } = this.#options;

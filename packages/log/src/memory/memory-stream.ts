@@ -155,8 +155,8 @@ export class MemoryStream {
   }
 
   /**
-   * Simulates retention: removes the records of all tasks below `below`. Also forgets their ids, because retention is longer than the
-   * duplicate window.
+   * Simulates retention: removes every record with a sequence below `below`. Also forgets their ids, because retention is longer than the duplicate
+   * window.
    */
   expireAll(below: number): void {
     const [first] = this.#all;
@@ -166,7 +166,7 @@ export class MemoryStream {
     for (const taskId of new Set(removed.map(stored => stored.taskId))) this.expire(taskId, below);
   }
 
-  /** Simulates retention: removes the records of a task below `below`. */
+  /** Simulates retention: removes the records of one task with a sequence below `below`. */
   expire(taskId: string, below: number): void {
     this.#all = this.#all.filter(stored => stored.taskId !== taskId || stored.seq >= below);
     this.#bytes = this.#all.reduce((sum, { bytes }) => sum + bytes, 0);
