@@ -1,8 +1,7 @@
 import { LogDenied, LogUnavailable } from '@hopline/log';
-import type { Msg } from '@nats-io/nats-core';
 import type { BatchGets, StoredMessage } from './batch-get.ts';
 import type { Connection } from './connection.ts';
-import { parseDelivery } from './delivery.ts';
+import { type HistoryMessage, parseDelivery } from './delivery.ts';
 import { deleteConsumer, openConsumer } from './ordered-reader.ts';
 import { type PullEnd, PullInbox } from './pull-inbox.ts';
 import { pause } from './retry.ts';
@@ -32,9 +31,6 @@ const PAGE_EXPIRES_MS = 2_000;
 const LAG_RETRY_MS = 10;
 /** Empty pages before the read fails, because the replica that answers may lag behind the leader that named the tail. */
 const EMPTY_PAGES_MAX = 5;
-
-/** A message of the history. `storedAt`: epoch milliseconds at which the stream stored it. */
-export type HistoryMessage = { msg: Msg; seq: number; storedAt: number };
 
 /** `batchGets`: absent for a stream whose readers use consumers. */
 export type HistoryOptions = { stream: string; bytesMax: number; batchGets?: BatchGets };
