@@ -63,6 +63,9 @@ export type { AgentPresentation, ArtifactKind, LaneArtifact, NoticeTemplate, Not
 export type { Role, TraceCarrier, Writer } from './subjects.ts';
 export {
   fnv1a32,
+  GROUPS_DEFAULT,
+  GROUPS_MAX,
+  groupOf,
   isAgentName,
   isRole,
   isTaskId,

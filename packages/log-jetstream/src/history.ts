@@ -28,28 +28,29 @@ const PAGE_EXPIRES_MS = 2_000;
 /** Empty pages before the read fails, because the replica that answers may lag behind the leader that named the tail. */
 const EMPTY_PAGES_MAX = 5;
 
+/** What is read: messages of a subject in a stream, up to a sequence. */
+type Range = { stream: string; subject: string; tail: number };
 /** A pull in progress. `ended` resolves after its last delivery. */
 type OpenPage = { ended: Promise<PullEnd>; close(): Promise<void> };
 
 export class HistoryReader {
   readonly #connection: Connection;
-  readonly #stream: string;
   readonly #bytesMax: number;
   readonly #slots = new PartySlots(PAGES_AT_ONCE_MAX, PARTY_PAGES_SHARE);
   readonly #turns = new LoopTurns();
 
-  constructor(connection: Connection, stream: string, bytesMax: number) {
+  constructor(connection: Connection, bytesMax: number) {
     this.#connection = connection;
-    this.#stream = stream;
     this.#bytesMax = bytesMax;
   }
 
   /**
-   * Messages of a subject from a stream sequence or time to the sequence `tail`, both inclusive. Parties that read at the same time take
+   * Messages of a subject in a stream from a sequence or time to the sequence `tail`, both inclusive. Parties that read at the same time take
    * turns.
    */
-  async *read(subject: string, from: number | Date, tail: number, party?: Party): AsyncGenerator<Delivery, void> {
-    for await (const page of this.#pages(subject, from, tail, next => this.#wholePage(subject, next, tail, party))) {
+  async *read(stream: string, subject: string, from: number | Date, tail: number, party?: Party): AsyncGenerator<Delivery, void> {
+    const range = { stream, subject, tail };
+    for await (const page of this.#pages(range, from, next => this.#wholePage(range, next, party))) {
       for (const [index, delivery] of page.entries()) {
         if (page.length > RECORDS_PER_TURN && index % RECORDS_PER_TURN === 0) await this.#turns.next(party);
         yield delivery;
@@ -61,38 +62,34 @@ export class HistoryReader {
    * Like `read`, but yields batches while the rest of the page arrives. A batch soon becomes garbage, whereas a whole page would outlive
    * the young generation of the heap. A slow reader holds a consumer but no slot, so it may read tasks meanwhile.
    */
-  readBatches(subject: string, from: number | Date, tail: number): AsyncGenerator<readonly Delivery[], void> {
-    return this.#pages(subject, from, tail, next => this.#arrivingPage(subject, next, tail));
+  readBatches(stream: string, subject: string, from: number | Date, tail: number): AsyncGenerator<readonly Delivery[], void> {
+    const range = { stream, subject, tail };
+    return this.#pages(range, from, next => this.#arrivingPage(range, next));
   }
 
   async *#pages(
-    subject: string,
+    range: Range,
     from: number | Date,
-    tail: number,
     page: (next: number | Date) => AsyncGenerator<readonly Delivery[], PullEnd>,
   ): AsyncGenerator<readonly Delivery[], void> {
     let next = from;
+    const { tail } = range;
     for (let emptyPages = 0; tail > 0 && (next instanceof Date || next <= tail); ) {
       const begin = next;
       const end = yield* upTo(tail, page(begin), seq => {
         next = seq + 1;
       });
       if (next !== begin) emptyPages = 0;
-      else if (end === 'expired' && !(await this.#has(subject, next))) return;
+      else if (end === 'expired' && !(await this.#has(range, next))) return;
       else if (++emptyPages >= EMPTY_PAGES_MAX)
         throw new LogUnavailable('the replica that answers lacks the newest records of the task');
     }
   }
 
-  async *#wholePage(
-    subject: string,
-    from: number | Date,
-    tail: number,
-    party: Party,
-  ): AsyncGenerator<readonly Delivery[], PullEnd> {
+  async *#wholePage(range: Range, from: number | Date, party: Party): AsyncGenerator<readonly Delivery[], PullEnd> {
     const deliveries: Delivery[] = [];
     const end = await this.#slots.run(party, async () => {
-      const page = await this.#open(subject, from, tail, PAGE_RECORDS, delivery => deliveries.push(delivery));
+      const page = await this.#open(range, from, PAGE_RECORDS, delivery => deliveries.push(delivery));
       const ended = await page.ended;
       await page.close();
       return ended;
@@ -101,11 +98,11 @@ export class HistoryReader {
     return end;
   }
 
-  async *#arrivingPage(subject: string, from: number | Date, tail: number): AsyncGenerator<readonly Delivery[], PullEnd> {
+  async *#arrivingPage(range: Range, from: number | Date): AsyncGenerator<readonly Delivery[], PullEnd> {
     let arrived: Delivery[] = [];
     let ready = Promise.withResolvers<void>();
     let end: PullEnd | undefined;
-    const page = await this.#open(subject, from, tail, SHARD_PAGE_RECORDS, delivery => {
+    const page = await this.#open(range, from, SHARD_PAGE_RECORDS, delivery => {
       if (arrived.push(delivery) >= BATCH_RECORDS) ready.resolve();
     });
     void page.ended.then(ended => {
@@ -129,18 +126,17 @@ export class HistoryReader {
 
   /** Pulls one page, which ends at `tail` or at the first message after it. `onDelivery` is called in order. */
   async #open(
-    subject: string,
+    { stream, subject, tail }: Range,
     from: number | Date,
-    tail: number,
     recordsMax: number,
     onDelivery: (delivery: Delivery) => void,
   ): Promise<OpenPage> {
     const connection = this.#connection;
-    const reading = { stream: this.#stream, filter: subject, from, signal: connection.closed };
+    const reading = { stream, filter: subject, from, signal: connection.closed };
     const { name, pending } = await openConsumer(connection, reading);
     const reached = Promise.withResolvers<PullEnd>();
     let consumerSeq = 0;
-    const inbox = new PullInbox(connection, this.#stream, name, msg => {
+    const inbox = new PullInbox(connection, stream, name, msg => {
       const delivery = parseDelivery(msg);
       if (delivery?.consumerSeq !== consumerSeq + 1) return reached.resolve('lost');
       consumerSeq += 1;
@@ -150,14 +146,14 @@ export class HistoryReader {
     const batch = Math.min(recordsMax, Math.max(1, pending));
     const pulled = inbox.pull({ batch, bytesMax: this.#bytesMax, expiresMs: PAGE_EXPIRES_MS });
     const close = async () => {
-      await Promise.all([inbox.close(), deleteConsumer(connection, this.#stream, name)]);
+      await Promise.all([inbox.close(), deleteConsumer(connection, stream, name)]);
     };
     return { ended: Promise.race([pulled, reached.promise]), close };
   }
 
   /** Whether messages are left in the range; false if retention has removed the rest. */
-  async #has(subject: string, from: number | Date): Promise<boolean> {
-    const newest = await this.#connection.jsm.streams.getMessage(this.#stream, { last_by_subj: subject }).catch(() => undefined);
+  async #has({ stream, subject }: Range, from: number | Date): Promise<boolean> {
+    const newest = await this.#connection.jsm.streams.getMessage(stream, { last_by_subj: subject }).catch(() => undefined);
     if (newest === undefined || newest === null) return newest === undefined;
     return from instanceof Date ? newest.time >= from : newest.seq >= from;
   }

@@ -1,5 +1,6 @@
 import type { Role } from '@hopline/events';
 import type { FollowOptions, RereadReason } from '@hopline/log';
+import type { LogNames } from './names.ts';
 import type { LogUser } from './users.ts';
 
 export type JetStreamLogOptions = {
@@ -14,6 +15,8 @@ export type JetStreamLogOptions = {
   prefix?: string | undefined;
   /** Expected number of shards, fixed when the streams are created. Default: that of the streams, SHARDS_DEFAULT for new ones. */
   shards?: number;
+  /** Expected number of stream groups, fixed when the streams are created. Default: that of the streams, GROUPS_DEFAULT for new ones. */
+  groups?: number;
   /**
    * Records of facts are stored without what they repeat, which versions from before 2026-11-24 cannot read. Needed once, for
    * streams that such a version created: a stream remembers it, and new streams have it. Requires nats-server 2.10. Default false.
@@ -64,6 +67,8 @@ export type JetStreamLogOptions = {
    */
   removesUnknown?: { keptConsumers: readonly string[]; checkMs?: number };
   follow?: Omit<FollowOptions, 'onReread'>;
+  /** Called when the streams are known, before they are read. */
+  onNames?: (names: LogNames) => void;
   /** Events of the connection and its readers, for logs and metrics. They contain no payload. */
   onEvent?: (event: LogEvent) => void;
 };
@@ -121,6 +126,8 @@ const DAY_MS = 24 * HOUR_MS;
 const MIB = 1024 * 1024;
 
 export const MAX_AGES_DEFAULT: MaxAges = { inputsMs: 6 * HOUR_MS, factsMs: 7 * DAY_MS };
+/** The share of one stream group: the largest record (1 MiB by default) must fit several times. */
+export const GROUP_BYTES_MIN = 16 * MIB;
 export const MAX_BYTES_DEFAULT: MaxBytes = { inputs: 1024 * MIB, facts: 4096 * MIB, work: 256 * MIB, keyValue: 128 * MIB };
 /** A repeated work item is stored once within this time. Longer than a takeover, an election and a publish timeout together. */
 export const DUPLICATE_WINDOW_MS = 10 * MINUTE_MS;

@@ -1,5 +1,5 @@
 import { accessSync, constants } from 'node:fs';
-import { SHARDS_DEFAULT, SHARDS_MAX } from '@hopline/events';
+import { GROUPS_DEFAULT, GROUPS_MAX, SHARDS_DEFAULT, SHARDS_MAX } from '@hopline/events';
 import { ConfigError, type Setting, type Settings } from '@hopline/lifecycle';
 import {
   type Log,
@@ -73,6 +73,13 @@ export const LOG_SETTINGS = {
     max: SHARDS_MAX,
     doc: `Shards of the log, fixed when its streams are created: ${SHARDS_DEFAULT} without this setting. A service takes the number of existing streams, and refuses to start if this setting has another.`,
   },
+  HOPLINE_STREAM_GROUPS: {
+    type: 'integer',
+    optional: true,
+    min: 1,
+    max: GROUPS_MAX,
+    doc: `Groups of streams over which the shards are split, fixed when the streams are created: ${GROUPS_DEFAULT} without this setting. Each group has one stream of inputs and one of events, with leaders of their own. A service takes the number of existing streams, and refuses to start if this setting has another.`,
+  },
   HOPLINE_REPLICAS: {
     type: 'integer',
     default: 1,
@@ -99,12 +106,12 @@ export const LOG_SETTINGS = {
   HOPLINE_INPUTS_BYTES_MAX: {
     ...bytes,
     default: MAX_BYTES_DEFAULT.inputs,
-    doc: 'Bytes of the inputs (`A2A_RAW`); beyond it the oldest are removed, whatever their age. Applied when the streams are created.',
+    doc: 'Bytes of the inputs (`A2A_RAW`), of all stream groups together; beyond it the oldest are removed, whatever their age. Applied when the streams are created.',
   },
   HOPLINE_TASKS_BYTES_MAX: {
     ...bytes,
     default: MAX_BYTES_DEFAULT.facts,
-    doc: 'Bytes of the events of tasks (`A2A_LOG`); beyond it the oldest are removed, whatever their age. Applied when the streams are created.',
+    doc: 'Bytes of the events of tasks (`A2A_LOG`), of all stream groups together; beyond it the oldest are removed, whatever their age. Applied when the streams are created.',
   },
   HOPLINE_WORK_BYTES_MAX: {
     ...bytes,
@@ -183,8 +190,11 @@ export type OpenOptions = {
  */
 export async function openFromSettings(settings: LogSettings, openOptions: OpenOptions): Promise<Log> {
   const { user, name, logger, metrics, watchesRetention = false, compactsRecords = false, removesUnknown } = openOptions;
-  if (metrics !== undefined) startShortagesAtZero(metrics, settings.HOPLINE_PREFIX, watchesRetention);
-  if (metrics !== undefined && removesUnknown !== undefined) startUnknownAtZero(metrics, settings.HOPLINE_PREFIX);
+  const startAtZero = (names: LogNames) => {
+    if (metrics !== undefined) startShortagesAtZero(metrics, names, watchesRetention);
+    if (metrics !== undefined && removesUnknown !== undefined) startUnknownAtZero(metrics, names);
+  };
+  startAtZero(new LogNames(settings.HOPLINE_PREFIX, settings.HOPLINE_STREAM_GROUPS));
   let isConnected = false;
   metrics?.logConnected.observe(() => [[isConnected ? 1 : 0, {}]]);
   const lineAtMs = { full: Number.NEGATIVE_INFINITY, denied: Number.NEGATIVE_INFINITY };
@@ -194,6 +204,7 @@ export async function openFromSettings(settings: LogSettings, openOptions: OpenO
     name,
     prefix: settings.HOPLINE_PREFIX,
     ...(settings.HOPLINE_SHARDS !== undefined && { shards: settings.HOPLINE_SHARDS }),
+    ...(settings.HOPLINE_STREAM_GROUPS !== undefined && { groups: settings.HOPLINE_STREAM_GROUPS }),
     compactsRecords,
     replicas: settings.HOPLINE_REPLICAS,
     maxBytes: {
@@ -210,6 +221,7 @@ export async function openFromSettings(settings: LogSettings, openOptions: OpenO
     queueTurnsMax: settings.HOPLINE_QUEUE_TURNS_MAX,
     watchesRetention,
     ...(removesUnknown && { removesUnknown }),
+    onNames: startAtZero,
     onEvent: (event: LogEvent) => {
       if (event.type === 'disconnected' || event.type === 'reconnected') isConnected = event.type === 'reconnected';
       if ('count' in event) metrics?.unknownRemoved.add(event.count, { stream: event.stream, kind: snakeWord(event.type) });
@@ -231,15 +243,14 @@ export async function openFromSettings(settings: LogSettings, openOptions: OpenO
 }
 
 /** Counters are created at start: one that appears with its first event would hide that event from every rate. */
-function startShortagesAtZero({ logShortages }: HopMetrics, prefix: string | undefined, watchesRetention: boolean): void {
-  const names = new LogNames(prefix);
+function startShortagesAtZero({ logShortages }: HopMetrics, names: LogNames, watchesRetention: boolean): void {
   const reasons = ['full', ...(watchesRetention ? (['nearly_full', 'removes_by_bytes'] as const) : [])] as const;
   for (const stream of names.allStreams()) for (const reason of reasons) logShortages.add(0, { stream, reason });
-  for (const reason of ['inputs_rebuilt', 'inputs_behind'] as const) logShortages.add(0, { stream: names.inputsStream, reason });
+  for (const reason of ['inputs_rebuilt', 'inputs_behind'] as const)
+    for (const stream of names.inputsStreams) logShortages.add(0, { stream, reason });
 }
 
-function startUnknownAtZero({ unknownRemoved }: HopMetrics, prefix: string | undefined): void {
-  const names = new LogNames(prefix);
+function startUnknownAtZero({ unknownRemoved }: HopMetrics, names: LogNames): void {
   for (const stream of names.allStreams()) unknownRemoved.add(0, { stream, kind: 'unknown_consumers' });
   unknownRemoved.add(0, { stream: names.workStream, kind: 'unknown_work' });
 }

@@ -170,31 +170,31 @@ class Rights {
   }
 
   readInputs(): void {
-    this.#read(this.#names.inputsStream, this.#names.subject(`${RAW_PREFIX}.>`));
+    for (const stream of this.#names.inputsStreams) this.#read(stream, this.#names.subject(`${RAW_PREFIX}.>`));
   }
 
   /** Reads one input by its sequence, for a writer whose id is already stored. NATS wraps it in JSON, so it cannot pass for a record. */
   compareInput(): void {
-    this.#api(`STREAM.MSG.GET.${this.#names.inputsStream}`);
+    this.#api(...this.#names.inputsStreams.map(stream => `STREAM.MSG.GET.${stream}`));
   }
 
   readFacts(): void {
-    this.#read(this.#names.factsStream, this.#names.subject(`${LOG_PREFIX}.*.*`));
+    for (const stream of this.#names.factsStreams) this.#read(stream, this.#names.subject(`${LOG_PREFIX}.*.*`));
   }
 
   /** Reads the lists of callers, the newest records of the tasks in them, and whether the relays write the lists of all shards. */
   listTasks(): void {
     this.match('taskLists');
     this.match('leases', 'shard.*');
-    this.#api(`DIRECT.GET.${this.#names.factsStream}`);
+    this.#api(...this.#names.factsStreams.map(stream => `DIRECT.GET.${stream}`));
   }
 
   followFacts(): void {
     this.readFacts();
-    const { factsStream } = this.#names;
     // A request with a list of subjects has no filter at the end of the API subject. That is harmless here, because the stream has no other
     // subjects.
-    this.#api(`DIRECT.GET.${factsStream}.${this.#names.subject(`${LOG_PREFIX}.*.*`)}`, `CONSUMER.CREATE.${factsStream}.*`);
+    for (const stream of this.#names.factsStreams)
+      this.#api(`DIRECT.GET.${stream}.${this.#names.subject(`${LOG_PREFIX}.*.*`)}`, `CONSUMER.CREATE.${stream}.*`);
     this.subscribe(`${LIVE_PREFIX}.*.*`);
   }
 
