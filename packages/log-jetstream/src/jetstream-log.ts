@@ -17,6 +17,7 @@ import { ENTRY_CHECKS, type EntryCheck } from './entry-checks.ts';
 import { JetStreamFacts } from './facts.ts';
 import { JetStreamInputs } from './inputs.ts';
 import { JetStreamKeyValue } from './key-value.ts';
+import { placeLeaders } from './leader-placement.ts';
 import { BUCKETS, LogNames } from './names.ts';
 import {
   ACK_WAIT_MS,
@@ -77,6 +78,7 @@ export async function openJetStreamLog(options: JetStreamLogOptions): Promise<Lo
     options.onNames?.(connection.names);
     if (options.watchesRetention) watchRetention(connection, connection.names.allStreams());
     if (options.removesUnknown) removeUnknown(connection, options.removesUnknown);
+    if (options.placesLeaders) placeLeaders(connection, options.placesLeaders);
     return assemble(connection, layout, options);
   } catch (error) {
     await connection.close();

@@ -1,5 +1,6 @@
 import type { Role } from '@hopline/events';
 import type { FollowOptions, RereadReason } from '@hopline/log';
+import type { PlacementOptions } from './leader-placement.ts';
 import type { LogNames } from './names.ts';
 import type { LogUser } from './users.ts';
 
@@ -66,6 +67,8 @@ export type JetStreamLogOptions = {
    * to keep, or prefixes that end with `*`. Absent: nothing is removed.
    */
   removesUnknown?: { keptConsumers: readonly string[]; checkMs?: number };
+  /** Spreads the leaders of the streams over the nodes of NATS. Absent: they stay where the server elects them. */
+  placesLeaders?: PlacementOptions;
   follow?: Omit<FollowOptions, 'onReread'>;
   /** Called when the streams are known, before they are read. */
   onNames?: (names: LogNames) => void;
@@ -102,6 +105,8 @@ export type LogEvent =
   | { type: 'reader-restarted'; what: string }
   /** A write was refused: the stream or bucket has no room. `nearly-full`: writes will soon be refused. */
   | { type: 'full' | 'nearly-full'; stream: string }
+  /** This process has asked the leader of a stream to hand over to another node, because leaders were spread unevenly. */
+  | { type: 'leader-moved'; stream: string; from: string; to: string }
   /** An existing stream lacks a limit, and the server or its permissions do not allow adding it. */
   | { type: 'bounds-refused'; stream: string }
   /** Consumers that are not Hopline's were removed from a stream. `name`: one of them. */

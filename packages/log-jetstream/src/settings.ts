@@ -181,6 +181,8 @@ export type OpenOptions = {
   compactsRecords?: boolean;
   /** Absent: nothing is removed. */
   removesUnknown?: JetStreamLogOptions['removesUnknown'];
+  /** Absent: the leaders of the streams stay where they are. */
+  placesLeaders?: JetStreamLogOptions['placesLeaders'];
 };
 
 /**
@@ -189,7 +191,16 @@ export type OpenOptions = {
  * cannot be used.
  */
 export async function openFromSettings(settings: LogSettings, openOptions: OpenOptions): Promise<Log> {
-  const { user, name, logger, metrics, watchesRetention = false, compactsRecords = false, removesUnknown } = openOptions;
+  const {
+    user,
+    name,
+    logger,
+    metrics,
+    watchesRetention = false,
+    compactsRecords = false,
+    removesUnknown,
+    placesLeaders,
+  } = openOptions;
   const startAtZero = (names: LogNames) => {
     if (metrics !== undefined) startShortagesAtZero(metrics, names, watchesRetention);
     if (metrics !== undefined && removesUnknown !== undefined) startUnknownAtZero(metrics, names);
@@ -221,11 +232,12 @@ export async function openFromSettings(settings: LogSettings, openOptions: OpenO
     queueTurnsMax: settings.HOPLINE_QUEUE_TURNS_MAX,
     watchesRetention,
     ...(removesUnknown && { removesUnknown }),
+    ...(placesLeaders && { placesLeaders }),
     onNames: startAtZero,
     onEvent: (event: LogEvent) => {
       if (event.type === 'disconnected' || event.type === 'reconnected') isConnected = event.type === 'reconnected';
       if ('count' in event) metrics?.unknownRemoved.add(event.count, { stream: event.stream, kind: snakeWord(event.type) });
-      else if ('stream' in event && event.type !== 'bounds-refused')
+      else if ('stream' in event && event.type !== 'bounds-refused' && event.type !== 'leader-moved')
         metrics?.logShortages.add(1, { stream: event.stream, reason: snakeWord(event.type) });
       else metrics?.logEvents.add(1, { kind: snakeWord(event.type) });
       if (event.type === 'dead-letter')
@@ -343,6 +355,13 @@ function tlsOf(settings: LogSettings): NatsTls | undefined {
   return ca === undefined && cert === undefined ? undefined : { ca, cert, key };
 }
 
+const LEVELS: Partial<Record<LogEvent['type'], 'debug' | 'info'>> = {
+  reread: 'debug',
+  republished: 'debug',
+  reconnected: 'info',
+  'leader-moved': 'info',
+};
+
 function report(logger: Logger, event: LogEvent): void {
   if (event.type === 'denied') {
     logger.error(`log: ${event.message}`);
@@ -353,12 +372,11 @@ function report(logger: Logger, event: LogEvent): void {
     ...(reason !== undefined && { reason }),
     ...('server' in event && { server: event.server }),
     ...('stream' in event && { stream: event.stream }),
+    ...('to' in event && { from: event.from, to: event.to }),
     ...('role' in event && { role: event.role }),
     ...('items' in event && { items: event.items }),
     ...('keptMs' in event && { kept_ms: event.keptMs }),
     ...('count' in event && { count: event.count, subject: event.name }),
   };
-  const level =
-    event.type === 'reread' || event.type === 'republished' ? 'debug' : event.type === 'reconnected' ? 'info' : 'warn';
-  logger[level](fields, `log: ${snakeWord(event.type)}`);
+  logger[LEVELS[event.type] ?? 'warn'](fields, `log: ${snakeWord(event.type)}`);
 }

@@ -55,6 +55,7 @@ export function permissionsOf(user: LogUser, names: LogNames): Permissions {
 function relay(rights: Rights): void {
   rights.createStreams();
   rights.removeUnknown();
+  rights.placeLeaders();
   rights.publish(`${LOG_PREFIX}.*.*`, `${RAW_PREFIX}.*.*.relay`);
   rights.requestWork('supervisor', ANY_AGENT);
   rights.readInputs();
@@ -167,6 +168,11 @@ class Rights {
   removeUnknown(): void {
     this.#api(...this.#names.allStreams().flatMap(stream => [`CONSUMER.LIST.${stream}`, `CONSUMER.DELETE.${stream}.*`]));
     this.#api(`STREAM.PURGE.${this.#names.workStream}`);
+  }
+
+  /** Asks the leader of a stream to hand over. */
+  placeLeaders(): void {
+    this.#api(...this.#names.allStreams().map(stream => `STREAM.LEADER.STEPDOWN.${stream}`));
   }
 
   readInputs(): void {

@@ -489,6 +489,7 @@ export const METRICS = {
         'worker_dead',
         'denied',
         'bounds_refused',
+        'leader_moved',
         'facts_lost',
       ],
     },

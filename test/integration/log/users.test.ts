@@ -72,6 +72,7 @@ const PUBLISH: [subject: string, permitted: Service[]][] = [
   ['$JS.ACK.A2A_WORK.agent-guide.1.1.1.1.0', AGENTS],
   ['$JS.ACK.domain.account.A2A_WORK.supervisor.1.1.1.1.0.x', ['supervisor']],
   ['$JS.ACK.domain.account.A2A_WORK.agent-guide.1.1.1.1.0.x', AGENTS],
+  ['$JS.API.STREAM.LEADER.STEPDOWN.A2A_LOG', ['relay']],
   // Reading inputs and facts.
   // A writer compares a duplicate of its own record.
   [get('A2A_RAW'), ['relay', 'ingress', 'operator', 'supervisor', ...AGENTS]],
